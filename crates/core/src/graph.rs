@@ -1,0 +1,244 @@
+//! The graph: values, and nodes that compute them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorCode, Result};
+use crate::ops::{Fact, Operator};
+use crate::tensor::Tensor;
+
+/// The index of a value in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ValueId(pub usize);
+
+/// The index of a node in its graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub usize);
+
+/// Something that a node reads or writes: an input of the graph, a constant, or a node's output.
+#[derive(Clone, Debug, Default)]
+pub struct Value {
+    pub name: String,
+    /// What is known of element type and shape.
+    pub fact: Fact,
+    /// The data of a constant.
+    pub constant: Option<Tensor>,
+}
+
+/// One application of an operator.
+#[derive(Clone, Debug)]
+pub struct Node {
+    pub name: String,
+    pub op: Arc<dyn Operator>,
+    /// `None` where an optional input is left out; trailing ones are dropped.
+    pub inputs: Vec<Option<ValueId>>,
+    pub outputs: Vec<ValueId>,
+}
+
+impl Node {
+    /// The inputs that are there.
+    pub fn present_inputs(&self) -> impl Iterator<Item = ValueId> + '_ {
+        self.inputs.iter().copied().flatten()
+    }
+
+    /// Input `i` if it is there.
+    pub fn input(&self, i: usize) -> Option<ValueId> {
+        self.inputs.get(i).copied().flatten()
+    }
+}
+
+/// A graph, or the body of a control-flow operator. Bodies see nothing of the graph around them:
+/// what they capture is passed to them as additional inputs.
+#[derive(Clone, Debug, Default)]
+pub struct Graph {
+    pub name: String,
+    pub values: Vec<Value>,
+    /// In an order in which every value is written before it is read (see [`Graph::sort`]).
+    pub nodes: Vec<Node>,
+    pub inputs: Vec<ValueId>,
+    pub outputs: Vec<ValueId>,
+}
+
+impl Graph {
+    pub fn new(name: impl Into<String>) -> Graph {
+        Graph {
+            name: name.into(),
+            ..Graph::default()
+        }
+    }
+
+    pub fn value(&self, id: ValueId) -> &Value {
+        &self.values[id.0]
+    }
+
+    pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
+        &mut self.values[id.0]
+    }
+
+    /// A new value that nothing produces yet.
+    pub fn add_value(&mut self, name: impl Into<String>, fact: Fact) -> ValueId {
+        self.values.push(Value {
+            name: name.into(),
+            fact,
+            constant: None,
+        });
+        ValueId(self.values.len() - 1)
+    }
+
+    /// A new input of the graph.
+    pub fn add_input(&mut self, name: impl Into<String>, fact: Fact) -> ValueId {
+        let id = self.add_value(name, fact);
+        self.inputs.push(id);
+        id
+    }
+
+    pub fn add_constant(&mut self, name: impl Into<String>, tensor: Tensor) -> ValueId {
+        let id = self.add_value(name, Fact::of(&tensor));
+        self.values[id.0].constant = Some(tensor);
+        id
+    }
+
+    /// Appends a node whose outputs are already there.
+    pub fn push(
+        &mut self,
+        name: impl Into<String>,
+        op: impl Operator,
+        inputs: &[Option<ValueId>],
+        outputs: &[ValueId],
+    ) -> NodeId {
+        self.nodes.push(Node {
+            name: name.into(),
+            op: Arc::new(op),
+            inputs: inputs.to_vec(),
+            outputs: outputs.to_vec(),
+        });
+        NodeId(self.nodes.len() - 1)
+    }
+
+    /// Appends a node with one new output, named after the node.
+    pub fn apply(
+        &mut self,
+        name: impl Into<String>,
+        op: impl Operator,
+        inputs: &[ValueId],
+    ) -> ValueId {
+        let name = name.into();
+        let out = self.add_value(format!("{name}:0"), Fact::default());
+        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
+        self.push(name, op, &inputs, &[out]);
+        out
+    }
+
+    /// The node that writes each value.
+    pub fn producers(&self) -> Vec<Option<NodeId>> {
+        let mut producers = vec![None; self.values.len()];
+        for (i, node) in self.nodes.iter().enumerate() {
+            for out in &node.outputs {
+                producers[out.0] = Some(NodeId(i));
+            }
+        }
+        producers
+    }
+
+    /// How often each value is read, by nodes and as an output of the graph.
+    pub fn use_counts(&self) -> Vec<usize> {
+        let mut uses = vec![0; self.values.len()];
+        for node in &self.nodes {
+            for v in node.present_inputs() {
+                uses[v.0] += 1;
+            }
+        }
+        for v in &self.outputs {
+            uses[v.0] += 1;
+        }
+        uses
+    }
+
+    /// Replaces every use of `old`, as input and as output of the graph, by `new`.
+    pub fn replace_uses(&mut self, old: ValueId, new: ValueId) {
+        for node in &mut self.nodes {
+            for slot in node.inputs.iter_mut().flatten() {
+                if *slot == old {
+                    *slot = new;
+                }
+            }
+        }
+        for out in &mut self.outputs {
+            if *out == old {
+                *out = new;
+            }
+        }
+    }
+
+    /// Brings the nodes into an order in which every value is written before it is read, keeping
+    /// the given order where it can. `InvalidGraph` on a cycle, on a value that is written twice
+    /// and on one that nothing produces.
+    pub fn sort(&mut self) -> Result<()> {
+        let mut writer: HashMap<ValueId, usize> = HashMap::new();
+        for (i, node) in self.nodes.iter().enumerate() {
+            for out in &node.outputs {
+                let free = self.values[out.0].constant.is_none() && !self.inputs.contains(out);
+                if writer.insert(*out, i).is_some() || !free {
+                    return Err(Error::new(
+                        ErrorCode::InvalidGraph,
+                        format!("the value `{}` is written twice", self.value(*out).name),
+                    )
+                    .at(&node.name, node.op.name()));
+                }
+            }
+        }
+        let mut readers: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        let mut waiting = vec![0usize; self.nodes.len()];
+        let mut given = vec![false; self.values.len()];
+        for v in &self.inputs {
+            given[v.0] = true;
+        }
+        for (i, node) in self.nodes.iter().enumerate() {
+            for v in node.present_inputs() {
+                if let Some(&w) = writer.get(&v) {
+                    readers[w].push(i);
+                    waiting[i] += 1;
+                } else if !given[v.0] && self.values[v.0].constant.is_none() {
+                    return Err(Error::new(
+                        ErrorCode::InvalidGraph,
+                        format!("nothing produces the value `{}`", self.value(v).name),
+                    )
+                    .at(&node.name, node.op.name()));
+                }
+            }
+        }
+        for v in &self.outputs {
+            let there = writer.contains_key(v) || given[v.0] || self.values[v.0].constant.is_some();
+            if !there {
+                return Err(Error::new(
+                    ErrorCode::InvalidGraph,
+                    format!("nothing produces the output `{}`", self.value(*v).name),
+                ));
+            }
+        }
+        let mut ready: std::collections::BTreeSet<usize> =
+            (0..self.nodes.len()).filter(|&i| waiting[i] == 0).collect();
+        let mut order = Vec::with_capacity(self.nodes.len());
+        while let Some(i) = ready.pop_first() {
+            order.push(i);
+            for &r in &readers[i] {
+                waiting[r] -= 1;
+                if waiting[r] == 0 {
+                    ready.insert(r);
+                }
+            }
+        }
+        if order.len() < self.nodes.len() {
+            let stuck = (0..self.nodes.len()).find(|&i| waiting[i] > 0).unwrap_or(0);
+            let node = &self.nodes[stuck];
+            return Err(Error::new(ErrorCode::InvalidGraph, "the graph has a cycle")
+                .at(&node.name, node.op.name()));
+        }
+        let mut nodes: Vec<Option<Node>> = std::mem::take(&mut self.nodes)
+            .into_iter()
+            .map(Some)
+            .collect();
+        self.nodes = order.iter().filter_map(|&i| nodes[i].take()).collect();
+        Ok(())
+    }
+}

@@ -1,0 +1,15 @@
+//! The portable core of Kilim: graph, operators, shape inference, passes, partitioner, memory
+
+pub mod dim;
+pub mod dtype;
+pub mod error;
+pub mod graph;
+pub mod ops;
+pub mod tensor;
+
+pub use dim::{Dim, Shape};
+pub use dtype::DType;
+pub use error::{Error, ErrorCode, Result};
+pub use graph::{Graph, Node, NodeId, Value, ValueId};
+pub use ops::{Fact, InferContext, Operator};
+pub use tensor::Tensor;

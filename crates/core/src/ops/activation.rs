@@ -1,0 +1,27 @@
+//! Activations that other operators apply to their result before it is stored.
+
+/// A pointwise function fused into the operator before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Activation {
+    #[default]
+    None,
+    Relu,
+    /// `min(max(x, min), max)`; Relu6 is `Clip { min: 0.0, max: 6.0 }`.
+    Clip {
+        min: f32,
+        max: f32,
+    },
+    LeakyRelu {
+        alpha: f32,
+    },
+    Sigmoid,
+    Tanh,
+    HardSwish,
+    /// `max(0, min(1, alpha * x + beta))`.
+    HardSigmoid {
+        alpha: f32,
+        beta: f32,
+    },
+    /// `x * sigmoid(x)`.
+    Silu,
+}

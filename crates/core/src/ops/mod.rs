@@ -1,0 +1,248 @@
+//! Operators: one struct of attributes each, with shape inference. Their meaning is that of the
+//! newest ONNX opset; every format is mapped onto them. A file holds a family.
+
+use std::any::Any;
+use std::fmt;
+
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error};
+use crate::graph::Graph;
+use crate::tensor::Tensor;
+
+pub mod activation;
+pub mod control;
+pub mod conv;
+pub mod elementwise;
+pub mod generate;
+pub mod index;
+pub mod matmul;
+pub mod movement;
+pub mod norm;
+pub mod pool;
+pub mod quant;
+pub mod recurrent;
+pub mod reduce;
+pub mod resize;
+pub mod sort;
+
+pub use activation::Activation;
+pub use control::*;
+pub use conv::*;
+pub use elementwise::*;
+pub use generate::*;
+pub use index::*;
+pub use matmul::*;
+pub use movement::*;
+pub use norm::*;
+pub use pool::*;
+pub use quant::*;
+pub use recurrent::*;
+pub use reduce::*;
+pub use resize::*;
+pub use sort::*;
+
+/// What is known of a value before it is computed.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Fact {
+    pub dtype: Option<DType>,
+    /// `None` where not even the rank is known.
+    pub shape: Option<Shape>,
+}
+
+impl Fact {
+    pub fn new(dtype: DType, shape: Shape) -> Fact {
+        Fact {
+            dtype: Some(dtype),
+            shape: Some(shape),
+        }
+    }
+
+    /// A fact of numbers only.
+    pub fn fixed(dtype: DType, dims: &[usize]) -> Fact {
+        Fact::new(dtype, Shape::fixed(dims))
+    }
+
+    /// Everything about a tensor but its elements.
+    pub fn of(tensor: &Tensor) -> Fact {
+        Fact::fixed(tensor.dtype(), tensor.shape())
+    }
+
+    /// The dimensions, if all are known.
+    pub fn concrete(&self) -> Option<Vec<usize>> {
+        self.shape.as_ref().and_then(Shape::concrete)
+    }
+
+    pub fn rank(&self) -> Option<usize> {
+        self.shape.as_ref().map(Shape::rank)
+    }
+}
+
+impl fmt::Display for Fact {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.dtype {
+            Some(d) => write!(f, "{d}")?,
+            None => f.write_str("?")?,
+        }
+        match &self.shape {
+            Some(s) => write!(f, "{s}"),
+            None => f.write_str("[…]"),
+        }
+    }
+}
+
+/// What shape inference sees of one input: its fact and, if it is known, its value.
+#[derive(Clone, Debug, Default)]
+pub struct InputFact {
+    pub fact: Fact,
+    pub value: Option<Tensor>,
+}
+
+/// The inputs of a node, as shape inference sees them. `None` is an optional input left out.
+pub struct InferContext<'a> {
+    pub inputs: &'a [Option<InputFact>],
+    /// How many outputs the node has.
+    pub outputs: usize,
+}
+
+impl InferContext<'_> {
+    /// Input `i`, or an error that it is missing.
+    pub fn input(&self, i: usize) -> Result<&InputFact> {
+        self.optional(i)
+            .ok_or_else(|| shape_error(format!("input {i} is missing")))
+    }
+
+    pub fn optional(&self, i: usize) -> Option<&InputFact> {
+        self.inputs.get(i).and_then(Option::as_ref)
+    }
+
+    pub fn fact(&self, i: usize) -> Result<&Fact> {
+        Ok(&self.input(i)?.fact)
+    }
+
+    pub fn dtype(&self, i: usize) -> Result<Option<DType>> {
+        Ok(self.fact(i)?.dtype)
+    }
+
+    /// The shape of input `i`; `None` where not even its rank is known.
+    pub fn shape(&self, i: usize) -> Result<Option<&Shape>> {
+        Ok(self.fact(i)?.shape.as_ref())
+    }
+
+    /// The value of an integer input, if the input is there and its value is known.
+    pub fn ints(&self, i: usize) -> Result<Option<Vec<i64>>> {
+        match self.optional(i).and_then(|f| f.value.as_ref()) {
+            Some(t) => t.to_i64s().map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// Work that a node does, for the partitioner and for reports.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Cost {
+    /// Floating-point or integer operations; a multiply-add counts two.
+    pub flops: f64,
+    /// Bytes read and written.
+    pub bytes: f64,
+}
+
+/// An operator with its attributes. Backends find the concrete type by `downcast_ref`.
+pub trait Operator: Any + fmt::Debug + Send + Sync {
+    /// The operator's name as ONNX spells it.
+    fn name(&self) -> &'static str;
+
+    /// Element types and shapes of the outputs. Works on symbolic shapes; whatever is not known
+    /// stays unknown. With all input shapes and the values of [`Operator::value_inputs`] known,
+    /// all output shapes are known.
+    ///
+    /// # Errors
+    /// Inputs that contradict the operator's rules, whatever the unknown dimensions turn out to be.
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>>;
+
+    /// Inputs whose values, not only their shapes, must be known before the shapes of the outputs
+    /// are (the new shape of Reshape, the data of NonZero). A kernel is built when they are known,
+    /// so it never has to read them while it runs.
+    fn value_inputs(&self) -> &'static [usize] {
+        &[]
+    }
+
+    /// True where the outputs depend on the shapes of the inputs alone (Shape, Size).
+    fn shape_only(&self) -> bool {
+        false
+    }
+
+    /// True where the output is the first input under another shape: the planner gives both the
+    /// same bytes, and no kernel runs.
+    fn is_view(&self) -> bool {
+        false
+    }
+
+    /// False where running twice may give two results (random numbers without a seed).
+    fn deterministic(&self) -> bool {
+        true
+    }
+
+    /// Graphs that the operator runs: only `builtin` takes such nodes.
+    fn subgraphs(&self) -> Vec<&Graph> {
+        Vec::new()
+    }
+
+    /// Work on concrete shapes. The default counts one operation per output element.
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        let count = |s: &Vec<usize>| s.iter().map(|&d| d as f64).product::<f64>();
+        let written: f64 = outputs.iter().map(count).sum();
+        let read: f64 = inputs.iter().flatten().map(count).sum();
+        Cost {
+            flops: written,
+            bytes: 4.0 * (read + written),
+        }
+    }
+}
+
+impl dyn Operator {
+    /// The operator as `T`, if it is one.
+    pub fn downcast_ref<T: Operator>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+
+    pub fn is<T: Operator>(&self) -> bool {
+        self.downcast_ref::<T>().is_some()
+    }
+}
+
+/// Brings an axis from `-rank..rank` into `0..rank`.
+pub fn normalize_axis(axis: i64, rank: usize) -> Result<usize> {
+    let r = rank as i64;
+    let a = if axis < 0 { axis + r } else { axis };
+    if (0..r).contains(&a) {
+        Ok(a as usize)
+    } else {
+        Err(shape_error(format!(
+            "axis {axis} is out of range for rank {rank}"
+        )))
+    }
+}
+
+/// Like [`normalize_axis`] for several; `Shape` where one is named twice.
+pub fn normalize_axes(axes: &[i64], rank: usize) -> Result<Vec<usize>> {
+    let mut out = Vec::with_capacity(axes.len());
+    for &a in axes {
+        let a = normalize_axis(a, rank)?;
+        if out.contains(&a) {
+            return Err(shape_error(format!("axis {a} is given twice")));
+        }
+        out.push(a);
+    }
+    Ok(out)
+}
+
+/// The one output of an operator whose output is like its first input.
+pub(crate) fn same_as_first(ctx: &InferContext) -> Result<Vec<Fact>> {
+    Ok(vec![ctx.fact(0)?.clone()])
+}
+
+/// Product of dimensions, symbolic where one is.
+pub(crate) fn product(dims: &[Dim]) -> Dim {
+    dims.iter().fold(Dim::Known(1), |n, d| n.times(d))
+}
