@@ -1,5 +1,6 @@
 //! The portable core of Kilim: graph, operators, shape inference, passes, partitioner, memory
 
+pub mod backend;
 pub mod dim;
 pub mod dtype;
 pub mod error;
@@ -7,6 +8,7 @@ pub mod graph;
 pub mod ops;
 pub mod tensor;
 
+pub use backend::{Backend, BackendContext, BackendId, BackendRegistry};
 pub use dim::{Dim, Shape};
 pub use dtype::DType;
 pub use error::{Error, ErrorCode, Result};
