@@ -1,1 +1,53 @@
-fn main() {}
+//! Every job of the repository has one name: `cargo xtask setup | build | demo | test | bench`.
+
+mod bench;
+mod build;
+mod demo;
+mod serve;
+mod setup;
+mod sh;
+mod test;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Kilim's jobs, the same on a laptop and in CI"
+)]
+struct Cli {
+    #[command(subcommand)]
+    job: Job,
+}
+
+#[derive(Subcommand)]
+enum Job {
+    /// Install or find what the other jobs need
+    Setup,
+    /// Build the web binaries, the npm package and the web app
+    Build(build::Args),
+    /// Show the embedded model answering, in the web page or, headless, four ways in the terminal
+    Demo(demo::Args),
+    /// Run every check of the repository
+    Test(test::Args),
+    /// Time Kilim beside onnxruntime-web in one browser
+    Bench(bench::Args),
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().job {
+        Job::Setup => setup::all(),
+        Job::Build(args) => build::run(&args),
+        Job::Demo(args) => demo::run(&args),
+        Job::Test(args) => test::run(&args),
+        Job::Bench(args) => bench::run(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

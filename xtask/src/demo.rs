@@ -1,0 +1,107 @@
+//! The embedded model at work: in the web page, or headless, four ways.
+
+use crate::{build, serve, setup, sh};
+use anyhow::{Context, Result, bail};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Print the model's answer from WebGPU, WASM, native wgpu and the native CPU, and compare them
+    #[arg(long)]
+    headless: bool,
+    /// The port to serve the page on
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+}
+
+const MODEL: &str = "assets/digits.onnx";
+/// A drawing of the digit in its name that the model has not seen.
+const SAMPLE: &str = "assets/digit-3.png";
+const EXPECTED: usize = 3;
+
+pub fn run(args: &Args) -> Result<()> {
+    if args.headless {
+        return headless();
+    }
+    build::wasm()?;
+    build::www()?;
+    let url = serve::start(sh::root().join("www/dist"), args.port)?;
+    println!("Kilim's page is at {url} (Ctrl-C ends it)");
+    loop {
+        std::thread::park();
+    }
+}
+
+/// Asks the model about the sample on each of the four ways; all must give the digit that was drawn.
+pub fn headless() -> Result<()> {
+    let browser = setup::browser()?;
+    browser.require_playwright()?;
+    setup::vulkan()?;
+    build::wasm()?;
+    build::www()?;
+    println!("build the kilim binary");
+    sh::run(sh::cargo().args(["build", "-p", "kilim-cli"]))?;
+    println!("{SAMPLE} through {MODEL}:");
+    let mut wrong = Vec::new();
+    let mut note = |way: &str, answer: Result<usize>| {
+        match &answer {
+            Ok(digit) => println!("  {way:12} {digit}"),
+            Err(error) => println!("  {way:12} error: {error:#}"),
+        }
+        if !answer.is_ok_and(|digit| digit == EXPECTED) {
+            wrong.push(way.to_owned());
+        }
+    };
+    let url = serve::start(sh::root(), 0)?;
+    for (way, backends) in [("WebGPU", "wgpu,cpu"), ("WASM", "cpu")] {
+        let mut node = sh::cmd("node");
+        browser.tell(&mut node);
+        node.args([
+            "tools/demo.mjs",
+            "--url",
+            &url,
+            "--model",
+            MODEL,
+            "--image",
+            SAMPLE,
+            "--backends",
+            backends,
+        ]);
+        note(
+            way,
+            sh::capture_or_error(&mut node).and_then(|text| answer(&text)),
+        );
+    }
+    for (way, backends) in [("native wgpu", "wgpu,cpu"), ("native CPU", "cpu")] {
+        let mut kilim = sh::cmd(build::native_cli("debug"));
+        kilim.args([
+            "run",
+            MODEL,
+            "--input",
+            &format!("image={SAMPLE}"),
+            "--backends",
+            backends,
+            "--top",
+            "1",
+        ]);
+        note(
+            way,
+            sh::capture_or_error(&mut kilim).and_then(|text| answer(&text)),
+        );
+    }
+    if !wrong.is_empty() {
+        bail!("the answer was not {EXPECTED} from: {}", wrong.join(", "));
+    }
+    println!("all four say {EXPECTED}");
+    Ok(())
+}
+
+/// The digit in an answer: the first word of its last line.
+fn answer(text: &str) -> Result<usize> {
+    let line = text
+        .lines()
+        .rev()
+        .find(|line| !line.trim().is_empty())
+        .context("no answer was printed")?;
+    let word = line.split_whitespace().next().unwrap_or_default();
+    word.parse().with_context(|| format!("not a digit: {line}"))
+}

@@ -1,0 +1,31 @@
+//! Debian packages: installed when the system is Debian-like and this is root; otherwise the user is told what to run.
+
+use crate::sh;
+use anyhow::{Result, bail};
+use std::sync::OnceLock;
+
+/// Installs `packages`; `elsewhere` tells users of other systems what to do.
+pub fn install(packages: &[&str], elsewhere: &str) -> Result<()> {
+    let list = packages.join(" ");
+    if sh::find(&["apt-get"]).is_none() {
+        bail!("{elsewhere}");
+    }
+    if sh::capture(sh::cmd("id").arg("-u")).as_deref() != Some("0") {
+        bail!("missing packages; run: sudo apt-get update && sudo apt-get install {list}");
+    }
+    static UPDATED: OnceLock<()> = OnceLock::new();
+    if UPDATED.get().is_none() {
+        sh::run_quiet("apt-get update", apt().args(["-qq", "update"]))?;
+        let _ = UPDATED.set(());
+    }
+    sh::run_quiet(
+        &format!("apt-get install {list}"),
+        apt().args(["-qq", "-y", "install"]).args(packages),
+    )
+}
+
+fn apt() -> std::process::Command {
+    let mut command = sh::cmd("apt-get");
+    command.env("DEBIAN_FRONTEND", "noninteractive");
+    command
+}

@@ -1,0 +1,231 @@
+//! Every check of the repository, in order, with its time, and a count at the end.
+
+use crate::{build, demo, setup, sh};
+use anyhow::{Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// Run only the steps whose name contains one of these words
+    only: Vec<String>,
+}
+
+/// What a step's output says of its own tests.
+#[derive(Default, Clone, Copy)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Counts {
+    /// Adds what one line of output counts: cargo's `test result:` lines, Playwright's `3 passed (2.1s)`,
+    /// and a plain `N passed, N failed, N skipped`.
+    fn read(&mut self, line: &str) {
+        let line = line.trim();
+        let counted = line.strip_prefix("test result: ").map_or(line, |rest| {
+            rest.split_once(". ").map_or(rest, |(_, counts)| counts)
+        });
+        if counted == line && !line.starts_with(|c: char| c.is_ascii_digit()) {
+            return;
+        }
+        let mut read = Counts::default();
+        for part in counted.split([',', ';']) {
+            let mut words = part.split_whitespace();
+            let (Some(Ok(number)), Some(what)) =
+                (words.next().map(str::parse::<usize>), words.next())
+            else {
+                continue;
+            };
+            match what {
+                "passed" => read.passed = number,
+                "failed" => read.failed = number,
+                "ignored" | "skipped" => read.skipped = number,
+                _ => return,
+            }
+        }
+        self.add(read);
+    }
+
+    fn add(&mut self, other: Counts) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+/// A step either runs commands whose output counts tests, or is one check by itself.
+type Step = (&'static str, fn() -> Result<Counts>);
+
+const STEPS: &[Step] = &[
+    ("format", || {
+        counted(sh::cargo().args(["fmt", "--all", "--check"]))
+    }),
+    ("lint", || {
+        counted(sh::cargo().args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ]))
+    }),
+    ("unit tests", || native_tests(&["--lib", "--bins"])),
+    ("conformance export", || check(conformance().map(drop))),
+    ("integration tests", || native_tests(&["--test", "*"])),
+    ("web build", || {
+        check(build::wasm().and_then(|()| build::www()))
+    }),
+    ("browser tests", browser_tests),
+    ("web page", web_page),
+    ("demo", || check(demo::headless())),
+];
+
+pub fn run(args: &Args) -> Result<()> {
+    let start = Instant::now();
+    let mut total = Counts::default();
+    let mut failures = Vec::new();
+    for (name, step) in STEPS {
+        if !args.only.is_empty() && !args.only.iter().any(|word| name.contains(word.as_str())) {
+            continue;
+        }
+        println!("\n== {name}");
+        let begun = Instant::now();
+        let counts = step().unwrap_or_else(|error| {
+            println!("{error:#}");
+            Counts {
+                failed: 1,
+                ..Counts::default()
+            }
+        });
+        println!(
+            "-- {name}: {} in {:.0} s",
+            if counts.failed == 0 { "ok" } else { "FAILED" },
+            begun.elapsed().as_secs_f64()
+        );
+        if counts.failed > 0 {
+            failures.push(*name);
+        }
+        total.add(counts);
+    }
+    println!(
+        "\ntime {:.0} s{}",
+        start.elapsed().as_secs_f64(),
+        if sh::shared().is_none() {
+            "; without ../shared its models were skipped"
+        } else {
+            ""
+        }
+    );
+    println!(
+        "{} passed, {} failed, {} skipped",
+        total.passed, total.failed, total.skipped
+    );
+    if !failures.is_empty() {
+        bail!("failed: {}", failures.join(", "));
+    }
+    Ok(())
+}
+
+/// A step that is one check.
+fn check(result: Result<()>) -> Result<Counts> {
+    result.map(|()| Counts {
+        passed: 1,
+        ..Counts::default()
+    })
+}
+
+/// Runs a command and counts the tests in its output; one that counts none is itself the check.
+fn counted(command: &mut Command) -> Result<Counts> {
+    let mut counts = Counts::default();
+    let succeeded = sh::tee(command, |line| counts.read(line))?;
+    if !succeeded && counts.failed == 0 {
+        counts.failed = 1;
+    } else if succeeded && counts.passed + counts.skipped == 0 {
+        counts.passed = 1;
+    }
+    Ok(counts)
+}
+
+/// Native tests of every crate, in the profile and with the features that all native steps share, so that wgpu is
+/// compiled once.
+fn native_tests(targets: &[&str]) -> Result<Counts> {
+    setup::vulkan()?;
+    let mut cargo = sh::cargo();
+    cargo
+        .args(["test", "--workspace", "--no-fail-fast"])
+        .args(targets);
+    tell_material(&mut cargo)?;
+    counted(&mut cargo)
+}
+
+/// Tells tests where the ONNX suite and the shared models lie.
+fn tell_material(command: &mut Command) -> Result<()> {
+    command.env("KILIM_CONFORMANCE", conformance_dir());
+    if let Some(shared) = sh::shared() {
+        command.env("KILIM_SHARED", shared);
+    }
+    Ok(())
+}
+
+fn conformance_dir() -> PathBuf {
+    sh::target().join("conformance")
+}
+
+/// Exports the ONNX suite from the pinned package into `target/conformance`, once.
+pub fn conformance() -> Result<PathBuf> {
+    let python = setup::python()?;
+    let script = sh::root().join("tools/conformance/export.py");
+    let out = conformance_dir();
+    let inputs = [script.clone(), sh::root().join("tools/requirements.txt")];
+    let stamp = sh::target().join("xtask/conformance");
+    sh::up_to_date(
+        &stamp,
+        &sh::fingerprint("export", &inputs)?,
+        &[out.join("index.json")],
+        || sh::run(sh::cmd(python).arg(&script).arg(&out)),
+    )?;
+    println!("the suite is in {}", out.display());
+    Ok(out)
+}
+
+/// The shared operator cases and a few models inside headless Chromium, on both backends.
+fn browser_tests() -> Result<Counts> {
+    let toolchain = setup::wasm_toolchain()?;
+    let bindgen = setup::bindgen()?;
+    let browser = setup::browser()?;
+    let mut cargo = toolchain.cargo("+simd128");
+    browser.tell(&mut cargo);
+    tell_material(&mut cargo)?;
+    cargo
+        .env(
+            "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER",
+            &bindgen.test_runner,
+        )
+        .env("WASM_BINDGEN_TEST_TIMEOUT", "900");
+    cargo.args([
+        "test",
+        "-p",
+        "kilim-tests",
+        "--target",
+        "wasm32-unknown-unknown",
+        "--test",
+        "browser",
+    ]);
+    counted(&mut cargo)
+}
+
+/// The Playwright test of the web app.
+fn web_page() -> Result<Counts> {
+    let browser = setup::browser()?;
+    browser.require_playwright()?;
+    build::wasm()?;
+    build::www()?;
+    let mut npm = sh::npm(&sh::root().join("www"));
+    browser.tell(&mut npm);
+    tell_material(&mut npm)?;
+    counted(npm.arg("test"))
+}
