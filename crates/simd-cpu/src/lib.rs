@@ -1,1 +1,12 @@
+//! The `cpu` backend: a reference kernel for every operator, and SIMD kernels for the hot ones.
+//!
+//! [`CpuBackend`] finds a kernel through a [`registry::KernelRegistry`], which lists for each
+//! operator the candidates in order of preference; the first that accepts the concrete node runs
+//! it. A family of operators is a module with a `register` function.
 
+mod frame;
+mod simd;
+
+pub mod registry;
+
+pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey};

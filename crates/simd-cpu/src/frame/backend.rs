@@ -1,0 +1,154 @@
+//! The backend: what it says of itself, and running single nodes.
+
+use std::sync::Arc;
+
+use kilim_core::backend::{
+    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, Memory, NodeSpec,
+    Refusal, Speed,
+};
+use kilim_core::ops::Cost;
+use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::{DType, Result, Tensor};
+
+use super::context::CpuContext;
+use super::io::{ABSENT, Io, View};
+use super::kernel::{Build, CpuRun};
+use super::packs::Packs;
+use crate::registry::KernelRegistry;
+
+/// The backend `cpu`.
+pub struct CpuBackend {
+    description: Description,
+    registry: Arc<KernelRegistry>,
+}
+
+impl CpuBackend {
+    pub const ID: BackendId = BackendId::new("cpu");
+
+    /// With every kernel of this crate.
+    pub fn new() -> CpuBackend {
+        CpuBackend::with_registry(KernelRegistry::all())
+    }
+
+    /// With these kernels only.
+    pub fn with_registry(registry: KernelRegistry) -> CpuBackend {
+        let grade = |d| match d {
+            DType::F32 | DType::I32 | DType::I64 | DType::I8 | DType::U8 | DType::Bool => {
+                Grade::Fast
+            }
+            _ => Grade::Arithmetic,
+        };
+        CpuBackend {
+            description: Description {
+                id: CpuBackend::ID,
+                device: format!("{}, 1 thread", std::env::consts::ARCH),
+                memory: Memory::Host,
+                dtypes: DType::ALL.map(|d| (d, grade(d))).to_vec(),
+                alignment: 64,
+                max_tensor_bytes: isize::MAX as u64,
+                max_arena_bytes: isize::MAX as u64,
+                speed: Speed {
+                    flops_per_second: 2e10,
+                    bytes_per_second: 8e9,
+                    kernel_start: 2e-7,
+                    transfer_start: 0.0,
+                    transfer_bytes_per_second: 8e9,
+                },
+            },
+            registry: Arc::new(registry),
+        }
+    }
+
+    fn run_once(&self, node: &NodeSpec) -> Result<Vec<Tensor>> {
+        let candidate = self
+            .registry
+            .choose(node)
+            .map_err(|r| kilim_core::error::unsupported(r.reason))?;
+        let mut packs = Packs::default();
+        let kernel = candidate.build(
+            node,
+            &mut Build {
+                packs: &mut packs,
+                constants: &[],
+                run: CpuRun::SINGLE,
+            },
+        )?;
+        let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for (i, input) in node.inputs.iter().enumerate() {
+            inputs.push(match input {
+                None => ABSENT,
+                Some(spec) => {
+                    let value = spec.value.as_ref().ok_or_else(|| {
+                        kilim_core::error::value_error(format!("input {i} has no value"))
+                    })?;
+                    views.push(View::of(value));
+                    views.len() as u32 - 1
+                }
+            });
+        }
+        let mut buffers = Vec::with_capacity(node.outputs.len());
+        let mut outputs = Vec::with_capacity(node.outputs.len());
+        for spec in node.outputs {
+            let mut buffer = AlignedBytes::zeroed(byte_count(spec.dtype, &spec.shape)?)?;
+            outputs.push(views.len() as u32);
+            views.push(View::of_mut(buffer.as_mut_slice(), spec.dtype));
+            buffers.push(buffer);
+        }
+        let mut scratch = AlignedBytes::zeroed(kernel.scratch_bytes())?;
+        // SAFETY: the inputs are borrowed from `node`, the outputs and the scratch memory are
+        // buffers of their own that nobody else touches until `io` is gone.
+        let mut io = unsafe {
+            Io::new(
+                &views,
+                &inputs,
+                &outputs,
+                scratch.as_mut_slice(),
+                CpuRun::SINGLE,
+            )
+        };
+        kernel.run(&mut io)?;
+        buffers
+            .into_iter()
+            .zip(node.outputs)
+            .map(|(b, s)| Tensor::from_bytes(s.dtype, &s.shape, Arc::new(b)))
+            .collect()
+    }
+}
+
+impl Default for CpuBackend {
+    fn default() -> Self {
+        CpuBackend::new()
+    }
+}
+
+impl Backend for CpuBackend {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
+        self.registry.choose(node)?;
+        let inputs: Vec<_> = node
+            .inputs
+            .iter()
+            .map(|i| i.as_ref().map(|s| s.shape.clone()))
+            .collect();
+        let outputs: Vec<_> = node.outputs.iter().map(|s| s.shape.clone()).collect();
+        Ok(node.op.cost(&inputs, &outputs))
+    }
+
+    fn create_context(&self, _config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        Ok(Box::new(CpuContext::new(
+            self.registry.clone(),
+            CpuRun::SINGLE,
+        )))
+    }
+
+    fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
+        Some(
+            self.run_once(node)
+                .map_err(|e| e.at(node.name, node.op.name())),
+        )
+    }
+}

@@ -1,0 +1,78 @@
+//! The kernel trait and what kernels are built with.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kilim_core::Result;
+use kilim_core::backend::{ConstantKey, NodeSpec};
+use kilim_core::tensor::AlignedBytes;
+
+use super::io::Io;
+use super::packs::{PackKey, Packs};
+
+/// One operator prepared for concrete shapes, element types and attributes. Everything that can be
+/// decided beforehand is decided when it is built: [`Kernel::run`] allocates nothing.
+pub trait Kernel: Send + Sync {
+    /// Computes the outputs.
+    ///
+    /// # Errors
+    /// `InvalidValue` where the data itself is out of the operator's domain (an index too large).
+    fn run(&self, io: &mut Io) -> Result<()>;
+
+    /// Bytes of [`Io::scratch`] that a run needs; all kernels of a session share them.
+    fn scratch_bytes(&self) -> usize {
+        0
+    }
+}
+
+/// The threads that a kernel may spread its work over.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuRun {
+    threads: usize,
+}
+
+impl CpuRun {
+    pub(crate) const SINGLE: CpuRun = CpuRun { threads: 1 };
+
+    pub fn threads(&self) -> usize {
+        self.threads
+    }
+
+    /// Calls `work` with ranges that together are `0..items`, each at least `grain` long but the
+    /// last.
+    pub fn split(&self, items: usize, grain: usize, work: &(dyn Fn(Range<usize>) + Sync)) {
+        let _ = grain;
+        if items > 0 {
+            work(0..items);
+        }
+    }
+}
+
+/// What a kernel is built with beside its node.
+pub struct Build<'a> {
+    pub(crate) packs: &'a mut Packs,
+    pub(crate) constants: &'a [Option<ConstantKey>],
+    pub(crate) run: CpuRun,
+}
+
+impl Build<'_> {
+    pub fn threads(&self) -> usize {
+        self.run.threads
+    }
+
+    /// A constant input in the form that a kernel wants, made at most once in a session for each
+    /// `key`. Inputs that are not constants of the session are packed anew.
+    pub fn pack(
+        &mut self,
+        node: &NodeSpec,
+        input: usize,
+        key: PackKey,
+        make: impl FnOnce() -> Result<AlignedBytes>,
+    ) -> Result<Arc<AlignedBytes>> {
+        debug_assert!(node.input(input).is_some_and(|s| s.value.is_some()));
+        match self.constants.get(input).copied().flatten() {
+            Some(constant) => self.packs.get_or_insert(constant, key, make),
+            None => Ok(Arc::new(make()?)),
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What stands around the kernels: the backend, its contexts and executables, and the access of
+//! kernels to memory.
+
+mod backend;
+mod context;
+mod executable;
+mod io;
+mod kernel;
+mod packs;
+
+pub use backend::CpuBackend;
+pub use io::Io;
+pub use kernel::{Build, CpuRun, Kernel};
+pub use packs::PackKey;

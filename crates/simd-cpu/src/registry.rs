@@ -1,0 +1,91 @@
+//! Which kernels there are for which operator.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::{Operator, Result};
+
+use crate::frame::{Build, Kernel};
+
+/// Whether a kernel can run a node; cheap.
+pub type Accepts<T> = fn(&T, &NodeSpec) -> Result<(), Refusal>;
+/// Makes the kernel for a node that it accepts.
+pub type Builder<T> = fn(&T, &NodeSpec, &mut Build) -> Result<Box<dyn Kernel>>;
+
+/// A kernel for some operator.
+pub trait Candidate: Send + Sync {
+    fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal>;
+    fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>>;
+}
+
+struct Typed<T> {
+    accepts: Accepts<T>,
+    build: Builder<T>,
+}
+
+impl<T: Operator> Typed<T> {
+    fn op<'a>(node: &NodeSpec<'a>) -> Result<&'a T, Refusal> {
+        node.op
+            .downcast_ref::<T>()
+            .ok_or_else(|| Refusal::new("the kernel is for another operator"))
+    }
+}
+
+impl<T: Operator> Candidate for Typed<T> {
+    fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        (self.accepts)(Self::op(node)?, node)
+    }
+
+    fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        let op = Self::op(node).map_err(|r| kilim_core::error::unsupported(r.reason))?;
+        (self.build)(op, node, build)
+    }
+}
+
+/// Candidates for each operator, in order of preference.
+#[derive(Default)]
+pub struct KernelRegistry {
+    candidates: HashMap<TypeId, Vec<Box<dyn Candidate>>>,
+}
+
+impl KernelRegistry {
+    /// Every kernel of this crate: SIMD kernels first, then the reference kernels.
+    pub fn all() -> KernelRegistry {
+        let mut registry = KernelRegistry::default();
+        crate::simd::register(&mut registry);
+        registry
+    }
+
+    /// Adds a kernel for operator `T` behind those that are there.
+    pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
+        self.candidates
+            .entry(TypeId::of::<T>())
+            .or_default()
+            .push(Box::new(Typed { accepts, build }));
+    }
+
+    /// The first kernel that accepts `node`, or the reason of the last that does not.
+    pub fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {
+        let mut refusal = None;
+        for candidate in self
+            .candidates
+            .get(&(node.op as &dyn Any).type_id())
+            .into_iter()
+            .flatten()
+        {
+            match candidate.accepts(node) {
+                Ok(()) => return Ok(candidate.as_ref()),
+                Err(r) => refusal = Some(r),
+            }
+        }
+        Err(refusal.unwrap_or_else(|| {
+            Refusal::new(format!("there is no CPU kernel for {}", node.op.name()))
+        }))
+    }
+}
+
+/// For [`KernelRegistry::add`]: takes every node of the operator.
+pub fn any<T>(_: &T, _: &NodeSpec) -> Result<(), Refusal> {
+    Ok(())
+}
