@@ -1,11 +1,19 @@
 //! The portable core of Kilim: graph, operators, shape inference, passes, partitioner, memory
 
 pub mod backend;
+pub mod builtin;
 pub mod dim;
 pub mod dtype;
 pub mod error;
 pub mod graph;
+pub mod memory;
 pub mod ops;
+pub mod partition;
+pub mod passes;
+pub mod report;
+pub mod schedule;
+pub mod session;
+pub mod stages;
 pub mod tensor;
 
 pub use backend::{Backend, BackendContext, BackendId, BackendRegistry};
@@ -14,4 +22,7 @@ pub use dtype::DType;
 pub use error::{Error, ErrorCode, Result};
 pub use graph::{Graph, Node, NodeId, Value, ValueId};
 pub use ops::{Fact, InferContext, Operator};
+pub use partition::Placement;
+pub use report::Report;
+pub use session::{Port, RunOptions, Session, SessionOptions};
 pub use tensor::Tensor;

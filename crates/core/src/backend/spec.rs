@@ -8,7 +8,7 @@ use crate::ops::Operator;
 use crate::tensor::Tensor;
 
 /// A tensor with everything known about it when a kernel is chosen.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct TensorSpec {
     pub dtype: DType,
     pub shape: Vec<usize>,

@@ -1,0 +1,84 @@
+//! What a session says of itself: where every node runs and why, what crosses, what it holds.
+
+use serde::Serialize;
+
+/// The placement, memory and launches of a session's current plans.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Report {
+    pub backends: Vec<BackendReport>,
+    pub nodes: Vec<NodeReport>,
+    pub crossings: Vec<CrossingReport>,
+    /// Nodes of the graph that was loaded, before any pass.
+    pub nodes_loaded: usize,
+    /// Stages that have no plan yet, because their shapes depend on data.
+    pub unplanned_stages: usize,
+    /// Why fewer threads run than the machine has, if so.
+    pub threads: Option<String>,
+}
+
+/// One backend of the session.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct BackendReport {
+    pub id: String,
+    pub device: String,
+    /// Bytes of weights, packed forms included.
+    pub constant_bytes: usize,
+    /// Bytes of arenas and scratch of all plans that are kept.
+    pub planned_bytes: usize,
+    /// The sum of all intermediates, had each its own buffer.
+    pub unshared_bytes: usize,
+    /// The largest sum of bytes alive at one step of one stage.
+    pub lower_bound_bytes: usize,
+    /// Kernel launches of one run (dispatches on a GPU).
+    pub launches: usize,
+}
+
+/// Where one node runs.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NodeReport {
+    pub name: String,
+    pub op: String,
+    /// A backend's id, `builtin`, or `plan` for what was computed while planning and for views.
+    pub backend: String,
+    /// The body of a control-flow node that holds this one, outermost first.
+    pub scope: Vec<String>,
+    pub stage: usize,
+    pub inputs: Vec<String>,
+    pub outputs: Vec<PortReport>,
+    /// Why backends preferred to this one do not run it.
+    pub refusals: Vec<RefusalReport>,
+}
+
+/// A value that a node writes.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PortReport {
+    pub name: String,
+    pub dtype: String,
+    pub shape: Vec<usize>,
+}
+
+/// Why a backend does not run a node.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct RefusalReport {
+    pub backend: String,
+    pub reason: String,
+}
+
+/// A value that goes from one backend to another in every run.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct CrossingReport {
+    pub value: String,
+    pub from: String,
+    pub to: String,
+    pub bytes: usize,
+}
+
+/// The time one node took.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct NodeTime {
+    pub name: String,
+    pub op: String,
+    pub backend: String,
+    pub scope: Vec<String>,
+    pub seconds: f64,
+}

@@ -1,0 +1,326 @@
+//! A model made ready to run: optimised, placed on backends, planned for the shapes that come.
+
+mod handle;
+mod plan;
+mod runner;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::backend::{Backend, BackendContext, ContextConfig, NodeSpec};
+use crate::dim::Dim;
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::Graph;
+use crate::ops::Fact;
+use crate::partition::Placement;
+use crate::passes;
+use crate::report::{NodeTime, Report};
+use crate::schedule::{Interrupt, Scheduler, SyncScheduler};
+use crate::tensor::Tensor;
+
+pub(crate) use handle::Handle;
+pub(crate) use runner::Runner;
+
+/// How a session is made.
+#[derive(Clone)]
+pub struct SessionOptions {
+    pub placement: Placement,
+    /// A node that the first backend does not run is an error (control flow, views and what is
+    /// computed while planning aside).
+    pub strict: bool,
+    /// Off: the graph runs as it was loaded.
+    pub optimise: bool,
+    /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
+    pub dims: HashMap<String, usize>,
+    /// Plans kept for each stage, one for each set of input shapes.
+    pub plans_kept: usize,
+    /// Iterations after which a Loop is an error.
+    pub max_iterations: u64,
+    /// The largest tensor, in bytes.
+    pub max_tensor_bytes: usize,
+    pub context: ContextConfig,
+    pub scheduler: Arc<dyn Scheduler>,
+    /// Seconds since some moment, for timeouts.
+    pub clock: fn() -> f64,
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        SessionOptions {
+            placement: Placement::default(),
+            strict: false,
+            optimise: true,
+            dims: HashMap::new(),
+            plans_kept: 4,
+            max_iterations: 1 << 32,
+            max_tensor_bytes: usize::MAX / 4,
+            context: ContextConfig::default(),
+            scheduler: Arc::new(SyncScheduler),
+            clock: default_clock,
+        }
+    }
+}
+
+/// Seconds since the first call. The web has no clock of its own; the bindings bring one.
+fn default_clock() -> f64 {
+    #[cfg(target_arch = "wasm32")]
+    return 0.0;
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        use std::sync::OnceLock;
+        use std::time::Instant;
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_secs_f64()
+    }
+}
+
+/// What may stop a run, and whether it is timed.
+#[derive(Clone, Default)]
+pub struct RunOptions {
+    /// Set to true from elsewhere to abort between two steps.
+    pub abort: Option<Arc<std::sync::atomic::AtomicBool>>,
+    /// Seconds after which the run is aborted.
+    pub timeout: Option<f64>,
+}
+
+/// An input or output of a model.
+#[derive(Clone, Debug)]
+pub struct Port {
+    pub name: String,
+    pub fact: Fact,
+}
+
+/// What all runners of a session share.
+pub(crate) struct Shared {
+    pub backends: Vec<Arc<dyn Backend>>,
+    pub contexts: Vec<Box<dyn BackendContext>>,
+    pub evaluator: Arc<dyn Backend>,
+    pub options: SessionOptions,
+    pub interrupt: Interrupt,
+    pub profiling: bool,
+    next_runner: u64,
+}
+
+impl Shared {
+    /// Runs a node on host tensors now.
+    pub fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
+        self.evaluator.evaluate(node)
+    }
+
+    pub fn runner_id(&mut self) -> u64 {
+        self.next_runner += 1;
+        self.next_runner
+    }
+}
+
+/// A model ready to run.
+pub struct Session {
+    shared: Shared,
+    runner: Runner,
+    inputs: Vec<Port>,
+    outputs: Vec<Port>,
+    nodes_loaded: usize,
+}
+
+impl Session {
+    /// Optimises and places `graph`. `backends` stand in the order of preference; `evaluator`
+    /// computes constants and shapes, and needs not be one of them.
+    ///
+    /// # Errors
+    /// `InvalidGraph`, `Shape`, `DType` for a graph that cannot be; `NoBackend` with a list of all
+    /// nodes that no backend takes; `Limit` and `Device` as the devices say.
+    pub async fn new(
+        mut graph: Graph,
+        backends: Vec<Arc<dyn Backend>>,
+        evaluator: Arc<dyn Backend>,
+        options: SessionOptions,
+    ) -> Result<Session> {
+        if backends.is_empty() {
+            return Err(Error::new(
+                ErrorCode::NoBackend,
+                "a session needs at least one backend",
+            ));
+        }
+        graph.sort()?;
+        let nodes_loaded = count_nodes(&graph);
+        for &v in &graph.inputs.clone() {
+            if let Some(shape) = &mut graph.value_mut(v).fact.shape {
+                for d in &mut shape.0 {
+                    if let Dim::Symbol(s) = d
+                        && let Some(&n) = options.dims.get(s.as_ref())
+                    {
+                        *d = Dim::Known(n);
+                    }
+                }
+            }
+        }
+        let ports = |graph: &Graph, ids: &[crate::ValueId]| -> Vec<Port> {
+            ids.iter()
+                .map(|&v| Port {
+                    name: graph.value(v).name.clone(),
+                    fact: graph.value(v).fact.clone(),
+                })
+                .collect()
+        };
+        let names = ports(&graph, &graph.outputs);
+        let inputs = ports(&graph, &graph.inputs);
+        let fold = |node: &NodeSpec| evaluator.evaluate(node);
+        if options.optimise {
+            passes::optimise(&mut graph, &fold)?;
+        } else {
+            passes::infer_graph(&mut graph)?;
+        }
+        let mut outputs = ports(&graph, &graph.outputs);
+        for (port, name) in outputs.iter_mut().zip(names) {
+            port.name = name.name;
+        }
+        let contexts = backends
+            .iter()
+            .map(|b| b.create_context(&options.context))
+            .collect::<Result<Vec<_>>>()?;
+        let mut shared = Shared {
+            backends,
+            contexts,
+            evaluator,
+            options,
+            interrupt: Interrupt::default(),
+            profiling: false,
+            next_runner: 0,
+        };
+        let mut runner = Runner::new(graph, &mut shared)?;
+        let facts: Vec<Fact> = inputs.iter().map(|p| p.fact.clone()).collect();
+        runner.prepare(&mut shared, &facts)?;
+        for context in &mut shared.contexts {
+            context.warm_up().await?;
+        }
+        Ok(Session {
+            shared,
+            runner,
+            inputs,
+            outputs,
+            nodes_loaded,
+        })
+    }
+
+    pub fn inputs(&self) -> &[Port] {
+        &self.inputs
+    }
+
+    pub fn outputs(&self) -> &[Port] {
+        &self.outputs
+    }
+
+    /// Runs the model. Inputs may come in any order; outputs come in the model's.
+    ///
+    /// # Errors
+    /// `Input` for a missing or unknown input, `DType` and `Shape` where one does not fit what the
+    /// model declares; whatever kernels and devices say, with the node's name.
+    pub async fn run(
+        &mut self,
+        inputs: &[(&str, Tensor)],
+        options: &RunOptions,
+    ) -> Result<Vec<(String, Tensor)>> {
+        let feeds = self.feeds(inputs)?;
+        let clock = self.shared.options.clock;
+        self.shared.interrupt = Interrupt {
+            abort: options.abort.clone(),
+            deadline: options.timeout.map(|t| (clock, clock() + t)),
+        };
+        let host = vec![true; self.outputs.len()];
+        let results = self.runner.run(&mut self.shared, feeds, &host).await?;
+        let mut out = Vec::with_capacity(results.len());
+        for (port, handle) in self.outputs.iter().zip(results) {
+            out.push((port.name.clone(), handle.into_host(&mut self.shared).await?));
+        }
+        Ok(out)
+    }
+
+    /// Runs the model once and times every node.
+    pub async fn profile(
+        &mut self,
+        inputs: &[(&str, Tensor)],
+    ) -> Result<(Vec<(String, Tensor)>, Vec<NodeTime>)> {
+        self.shared.profiling = true;
+        self.runner.clear_times();
+        let result = self.run(inputs, &RunOptions::default()).await;
+        self.shared.profiling = false;
+        let mut times = Vec::new();
+        self.runner
+            .collect_times(&self.shared, &mut Vec::new(), &mut times);
+        Ok((result?, times))
+    }
+
+    /// Where everything runs and why, and what it holds.
+    pub fn report(&self) -> Report {
+        let mut report = self.runner.report(&self.shared);
+        report.nodes_loaded = self.nodes_loaded;
+        report
+    }
+
+    fn feeds(&self, given: &[(&str, Tensor)]) -> Result<Vec<Handle>> {
+        for (i, (name, _)) in given.iter().enumerate() {
+            let known = self.inputs.iter().any(|p| p.name == *name);
+            if !known || given[..i].iter().any(|(n, _)| n == name) {
+                let names: Vec<_> = self.inputs.iter().map(|p| p.name.as_str()).collect();
+                let what = if known {
+                    "is given twice"
+                } else {
+                    "is not one of the model's"
+                };
+                return Err(
+                    Error::new(ErrorCode::Input, format!("the input `{name}` {what}"))
+                        .with_input(name)
+                        .with_expected(names.join(", ")),
+                );
+            }
+        }
+        let mut feeds = Vec::with_capacity(self.inputs.len());
+        for port in &self.inputs {
+            let Some((_, tensor)) = given.iter().find(|(n, _)| *n == port.name) else {
+                return Err(Error::new(
+                    ErrorCode::Input,
+                    format!("the input `{}` is missing", port.name),
+                )
+                .with_input(&port.name)
+                .with_expected(&port.fact));
+            };
+            check_input(port, tensor)?;
+            feeds.push(Handle::Host(tensor.clone()));
+        }
+        Ok(feeds)
+    }
+}
+
+/// Exporters give one name to dimensions that differ, so a symbol does not bind: where two of them
+/// must agree, an operator says so.
+fn check_input(port: &Port, tensor: &Tensor) -> Result<()> {
+    let wrong = |code, message: String| {
+        Err(Error::new(code, message)
+            .with_input(&port.name)
+            .with_expected(&port.fact)
+            .with_got(Fact::of(tensor)))
+    };
+    if port.fact.dtype.is_some_and(|d| d != tensor.dtype()) {
+        return wrong(
+            ErrorCode::DType,
+            format!("the input `{}` has the wrong element type", port.name),
+        );
+    }
+    let Some(shape) = &port.fact.shape else {
+        return Ok(());
+    };
+    let mut dims = shape.0.iter().zip(tensor.shape());
+    if shape.rank() != tensor.rank() || !dims.all(|(d, &n)| d.known().is_none_or(|m| m == n)) {
+        return wrong(
+            ErrorCode::Shape,
+            format!("the input `{}` has the wrong shape", port.name),
+        );
+    }
+    Ok(())
+}
+
+fn count_nodes(graph: &Graph) -> usize {
+    let inner =
+        |n: &crate::Node| -> usize { n.op.subgraphs().iter().map(|g| count_nodes(g)).sum() };
+    graph.nodes.iter().map(|n| 1 + inner(n)).sum()
+}
