@@ -52,6 +52,8 @@ pub struct Recurrent {
 pub struct Lstm {
     pub cell: Recurrent,
     pub input_forget: bool,
+    /// Bounds the cell state of every step to plus and minus this (TFLite's `cell_clip`).
+    pub cell_clip: Option<f32>,
 }
 
 /// Outputs: y, h.

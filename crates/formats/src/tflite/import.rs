@@ -1,0 +1,438 @@
+//! From a subgraph of the file to a graph.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use kilim_core::dim::{Dim, Shape};
+use kilim_core::dtype::DType;
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::{Activation, Cast, Fact, Operator, Reshape, Transpose, Unary, UnaryKind};
+use kilim_core::tensor::Tensor;
+
+use super::flatbuffer::Table;
+use super::ops::{self, Mapping};
+use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
+
+/// What a mapping writes to.
+pub struct Importer<'a> {
+    model: &'a Model<'a>,
+    subgraph: &'a Subgraph<'a>,
+    pub graph: Graph,
+    /// The value of each tensor that was used so far.
+    values: Vec<Option<ValueId>>,
+    /// Constants that the importer computed instead of reading them as they are.
+    computed: HashMap<usize, Tensor>,
+}
+
+/// An operator of the file.
+pub struct Op<'a> {
+    pub name: &'static str,
+    /// The node's name: that of its first output, since TFLite names tensors alone.
+    pub node: String,
+    info: &'a OperatorInfo<'a>,
+}
+
+impl<'a> Op<'a> {
+    /// The tensor number of input `i`, if it is there.
+    pub fn tensor(&self, i: usize) -> Option<usize> {
+        self.info.inputs.get(i).copied().flatten()
+    }
+
+    pub fn input_count(&self) -> usize {
+        self.info.inputs.len()
+    }
+
+    pub fn output_count(&self) -> usize {
+        self.info.outputs.len()
+    }
+
+    fn option<T>(&self, read: impl FnOnce(&Table<'a>) -> Result<T>, default: T) -> Result<T> {
+        self.info.options.as_ref().map_or(Ok(default), read)
+    }
+
+    pub fn int(&self, slot: usize) -> Result<i32> {
+        self.option(|t| t.i32(slot), 0)
+    }
+
+    pub fn int_or(&self, slot: usize, default: i32) -> Result<i32> {
+        self.option(|t| t.i32_or(slot, default), default)
+    }
+
+    /// A count that must be positive: strides, kernels, blocks.
+    pub fn positive(&self, slot: usize, default: i32) -> Result<usize> {
+        let n = self.int_or(slot, default)?;
+        usize::try_from(n).ok().filter(|&n| n > 0).ok_or_else(|| {
+            Error::new(
+                ErrorCode::InvalidModel,
+                format!("the option in slot {slot} is {n}"),
+            )
+        })
+    }
+
+    pub fn enumeration(&self, slot: usize) -> Result<i8> {
+        self.option(|t| t.i8(slot), 0)
+    }
+
+    pub fn flag(&self, slot: usize) -> Result<bool> {
+        self.option(|t| t.bool(slot), false)
+    }
+
+    pub fn float(&self, slot: usize) -> Result<f32> {
+        self.option(|t| t.f32(slot), 0.0)
+    }
+
+    pub fn ints(&self, slot: usize) -> Result<Vec<i32>> {
+        self.option(|t| t.i32s(slot), Vec::new())
+    }
+
+    /// The fused activation in `slot`.
+    pub fn activation(&self, slot: usize) -> Result<Activation> {
+        Ok(match self.enumeration(slot)? {
+            0 => Activation::None,
+            1 => Activation::Relu,
+            2 => Activation::Clip {
+                min: -1.0,
+                max: 1.0,
+            },
+            3 => Activation::Clip { min: 0.0, max: 6.0 },
+            4 => Activation::Tanh,
+            other => return Err(unsupported(format!("fused activation number {other}"))),
+        })
+    }
+}
+
+/// Maps a subgraph; one error lists everything in it that Kilim cannot run.
+pub fn graph<'a>(model: &'a Model<'a>, subgraph: &'a Subgraph<'a>) -> Result<Graph> {
+    let mut importer = Importer {
+        model,
+        subgraph,
+        graph: Graph::new(subgraph.name.clone()),
+        values: vec![None; subgraph.tensors.len()],
+        computed: HashMap::new(),
+    };
+    for &t in &subgraph.inputs {
+        importer.graph_input(t)?;
+    }
+    // Reasons in order of appearance, each with the nodes it holds for.
+    let mut refused: Vec<(String, Vec<String>)> = Vec::new();
+    for info in &subgraph.operators {
+        let (op, result) = importer.operator(info)?;
+        let Err(error) = result else { continue };
+        if error.code() != ErrorCode::Unsupported {
+            return Err(error.at(&op.node, op.name));
+        }
+        let reason = format!("{}: {}", op.name, error.message());
+        match refused.iter_mut().find(|(r, _)| *r == reason) {
+            Some((_, nodes)) => nodes.push(op.node),
+            None => refused.push((reason, vec![op.node])),
+        }
+    }
+    if !refused.is_empty() {
+        let mut message = String::from("the model needs what Kilim does not have");
+        for (i, (reason, nodes)) in refused.iter().enumerate() {
+            let lead = if i == 0 { ':' } else { ';' };
+            // Writing to a string cannot fail.
+            let _ = write!(message, "{lead} {reason} (at {})", nodes.join(", "));
+        }
+        return Err(unsupported(message));
+    }
+    for &t in &subgraph.outputs {
+        let value = importer.value(t)?;
+        importer.graph.outputs.push(value);
+    }
+    importer.graph.sort()?;
+    Ok(importer.graph)
+}
+
+impl<'a> Importer<'a> {
+    fn operator(&mut self, info: &'a OperatorInfo<'a>) -> Result<(Op<'a>, Result<()>)> {
+        let code = self.model.code(info.code)?;
+        let mapping = ops::find(code.builtin);
+        let mut op = Op {
+            name: mapping.map_or("operator", |m| m.name),
+            node: info
+                .outputs
+                .first()
+                .map_or_else(String::new, |&t| self.subgraph.tensors[t].name.clone()),
+            info,
+        };
+        let result = match mapping {
+            Some(mapping) => self.map(&op, mapping),
+            None if code.builtin == ops::CUSTOM => {
+                op.name = "CUSTOM";
+                Err(unsupported(format!("custom operator `{}`", code.custom)))
+            }
+            None => Err(unsupported(format!(
+                "builtin operator number {}",
+                code.builtin
+            ))),
+        };
+        Ok((op, result))
+    }
+
+    fn map(&mut self, op: &Op<'a>, mapping: &Mapping) -> Result<()> {
+        if !mapping.stores_only {
+            self.accept_types(op)?;
+        }
+        (mapping.map)(self, op)
+    }
+
+    /// Refuses arithmetic on quantised tensors. Quantised weights of an operator that computes in
+    /// floating point are widened here.
+    fn accept_types(&mut self, op: &Op<'a>) -> Result<()> {
+        let float = |t: &TensorInfo| matches!(t.kind, 0 | 1 | 10 | 18);
+        let tensors = &self.subgraph.tensors;
+        let computes_float = op.info.outputs.iter().all(|&t| float(&tensors[t]))
+            && op.tensor(0).is_none_or(|t| !tensors[t].is_quantized());
+        for t in op.info.inputs.iter().copied().flatten() {
+            let info = &tensors[t];
+            if info.sparse {
+                return Err(unsupported("sparse tensors"));
+            }
+            if !info.is_quantized() {
+                continue;
+            }
+            let constant = if computes_float {
+                self.constant(t)?
+            } else {
+                None
+            };
+            match (constant, &info.quantization) {
+                (Some(tensor), Some(q)) => {
+                    if tensor.dtype() != DType::F32 {
+                        self.computed.insert(t, dequantized(&tensor, q)?);
+                        self.values[t] = None;
+                    }
+                }
+                _ => return Err(quantized(info)),
+            }
+        }
+        let quantised = op.info.outputs.iter().find(|&&t| tensors[t].is_quantized());
+        quantised.map_or(Ok(()), |&t| Err(quantized(&tensors[t])))
+    }
+
+    pub fn info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
+        op.tensor(i)
+            .map(|t| &self.subgraph.tensors[t])
+            .ok_or_else(|| missing(i))
+    }
+
+    pub fn output_info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
+        let t =
+            op.info.outputs.get(i).ok_or_else(|| {
+                Error::new(ErrorCode::InvalidModel, format!("output {i} is missing"))
+            })?;
+        Ok(&self.subgraph.tensors[*t])
+    }
+
+    pub fn rank(&self, op: &Op, i: usize) -> Result<usize> {
+        Ok(self.info(op, i)?.shape.len())
+    }
+
+    /// The constant that tensor `t` holds, if it holds one.
+    fn constant(&self, t: usize) -> Result<Option<Tensor>> {
+        if let Some(tensor) = self.computed.get(&t) {
+            return Ok(Some(tensor.clone()));
+        }
+        self.model.constant(&self.subgraph.tensors[t])
+    }
+
+    /// The constant of input `i`, if it is there and is one.
+    pub fn constant_input(&self, op: &Op, i: usize) -> Result<Option<Tensor>> {
+        op.tensor(i).map_or(Ok(None), |t| self.constant(t))
+    }
+
+    /// The integers of input `i`; `Unsupported` where they are computed at run time.
+    pub fn constant_ints(&self, op: &Op, i: usize) -> Result<Vec<i64>> {
+        let info = self.info(op, i)?;
+        match self.constant_input(op, i)? {
+            Some(tensor) => tensor.to_i64s(),
+            None if info.shape.contains(&0) => Ok(Vec::new()),
+            None => Err(unsupported(format!("input {i} computed at run time"))),
+        }
+    }
+
+    /// Makes the output of `op` a constant.
+    pub fn set_constant(&mut self, op: &Op, tensor: Tensor) {
+        if let Some(&t) = op.info.outputs.first() {
+            self.computed.insert(t, tensor);
+        }
+    }
+
+    fn graph_input(&mut self, t: usize) -> Result<()> {
+        let info = &self.subgraph.tensors[t];
+        let dims = info.shape.iter().zip(&info.dynamic).enumerate();
+        let shape = dims
+            .map(|(i, (&d, &dynamic))| {
+                if dynamic {
+                    Dim::Symbol(format!("{}[{i}]", info.name).into())
+                } else {
+                    Dim::Known(d)
+                }
+            })
+            .collect();
+        let fact = Fact::new(info.dtype()?, Shape(shape));
+        self.values[t] = Some(self.graph.add_input(info.name.clone(), fact));
+        Ok(())
+    }
+
+    /// The value of tensor `t`.
+    fn value(&mut self, t: usize) -> Result<ValueId> {
+        if let Some(value) = self.values[t] {
+            return Ok(value);
+        }
+        let info = &self.subgraph.tensors[t];
+        let value = match self.constant(t)? {
+            Some(tensor) => self.graph.add_constant(info.name.clone(), tensor),
+            None => {
+                let fact = Fact {
+                    dtype: Some(info.dtype()?),
+                    shape: None,
+                };
+                self.graph.add_value(info.name.clone(), fact)
+            }
+        };
+        self.values[t] = Some(value);
+        Ok(value)
+    }
+
+    pub fn input(&mut self, op: &Op, i: usize) -> Result<ValueId> {
+        let t = op.tensor(i).ok_or_else(|| missing(i))?;
+        self.value(t)
+    }
+
+    pub fn optional(&mut self, op: &Op, i: usize) -> Result<Option<ValueId>> {
+        op.tensor(i).map(|t| self.value(t)).transpose()
+    }
+
+    pub fn output(&mut self, op: &Op, i: usize) -> Result<ValueId> {
+        let t =
+            op.info.outputs.get(i).ok_or_else(|| {
+                Error::new(ErrorCode::InvalidModel, format!("output {i} is missing"))
+            })?;
+        self.value(*t)
+    }
+
+    /// True where the state tensor of input `i` starts as zeros: a variable without data.
+    pub fn is_zero_state(&self, op: &Op, i: usize) -> bool {
+        op.tensor(i).is_none_or(|t| {
+            let info = &self.subgraph.tensors[t];
+            info.variable && !self.model.has_data(info)
+        })
+    }
+
+    /// Writes the first output of `op`.
+    pub fn emit(
+        &mut self,
+        op: &Op,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+    ) -> Result<()> {
+        let out = self.output(op, 0)?;
+        self.graph.push(op.node.clone(), operator, inputs, &[out]);
+        Ok(())
+    }
+
+    /// A node before the last one of a mapping.
+    pub fn step(
+        &mut self,
+        op: &Op,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+    ) -> ValueId {
+        let name = format!("{}/{}", op.node, operator.name());
+        let out = self.graph.add_value(format!("{name}:0"), Fact::default());
+        self.graph.push(name, operator, inputs, &[out]);
+        out
+    }
+
+    /// As [`Importer::emit`], with a fused activation that `operator` cannot take itself.
+    pub fn emit_activated(
+        &mut self,
+        op: &Op,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+        activation: Activation,
+    ) -> Result<()> {
+        let kind = match activation {
+            Activation::None => return self.emit(op, operator, inputs),
+            Activation::Clip { min, max } => UnaryKind::Clip {
+                min: min.into(),
+                max: max.into(),
+            },
+            Activation::Tanh => UnaryKind::Tanh,
+            _ => UnaryKind::Relu,
+        };
+        let value = self.step(op, operator, inputs);
+        self.emit(op, Unary(kind), &[Some(value)])
+    }
+
+    /// An `int64` vector.
+    pub fn ints(&mut self, op: &Op, ints: &[i64]) -> Result<ValueId> {
+        let tensor = Tensor::from_slice(&[ints.len()], ints)?;
+        Ok(self.graph.add_constant(format!("{}/ints", op.node), tensor))
+    }
+
+    /// Input `i` with its dimensions in another order, at once where it is a constant.
+    pub fn permuted(&mut self, op: &Op, i: usize, perm: &[usize]) -> Result<ValueId> {
+        if let Some(tensor) = self.constant_input(op, i)? {
+            let name = format!("{}/{perm:?}", self.info(op, i)?.name);
+            let tensor = tensor.permuted(perm)?;
+            return Ok(self.graph.add_constant(name, tensor));
+        }
+        let value = self.input(op, i)?;
+        let perm = perm.to_vec();
+        Ok(self.step(op, Transpose { perm }, &[Some(value)]))
+    }
+
+    /// Input `i` as an `int64` vector of one element, for axes and counts that TFLite has as scalars.
+    pub fn as_vector(&mut self, op: &Op, i: usize) -> Result<ValueId> {
+        if self.constant_input(op, i)?.is_some() {
+            let ints = self.constant_ints(op, i)?;
+            return self.ints(op, &ints);
+        }
+        let value = self.input(op, i)?;
+        let shape = self.ints(op, &[-1])?;
+        let value = self.step(
+            op,
+            Reshape { allow_zero: false },
+            &[Some(value), Some(shape)],
+        );
+        Ok(self.step(op, Cast { to: DType::I64 }, &[Some(value)]))
+    }
+}
+
+fn missing(i: usize) -> Error {
+    Error::new(ErrorCode::InvalidModel, format!("input {i} is missing"))
+}
+
+fn quantized(info: &TensorInfo) -> Error {
+    let dtype = info.dtype().map_or("int4", DType::name);
+    unsupported(format!("arithmetic on quantised {dtype} tensors"))
+}
+
+/// The real numbers that a quantised constant stands for.
+fn dequantized(tensor: &Tensor, q: &Quantization) -> Result<Tensor> {
+    let shape = tensor.shape();
+    let channels = q.scale.len();
+    let inner: usize = match channels {
+        1 => 1,
+        _ if shape.get(q.axis) == Some(&channels) => shape[q.axis + 1..].iter().product(),
+        _ => {
+            return Err(Error::new(
+                ErrorCode::InvalidModel,
+                "the scales of a quantised tensor do not fit its shape",
+            ));
+        }
+    };
+    let zero = |c: usize| q.zero_point.get(c).or(q.zero_point.first()).copied();
+    let stored = tensor.to_i64s()?.into_iter().enumerate();
+    let real: Vec<f32> = stored
+        .map(|(i, v)| {
+            let c = i / inner.max(1) % channels;
+            (v as f64 - zero(c).unwrap_or(0) as f64) as f32 * q.scale[c]
+        })
+        .collect();
+    Tensor::from_slice(shape, &real)
+}

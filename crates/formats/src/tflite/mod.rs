@@ -1,0 +1,48 @@
+//! The TFLite interpreter. Data stays channels-last as TFLite has it, so that a convolutional
+//! network imports without a single transpose; weights are brought into the graph's order once.
+
+mod flatbuffer;
+mod import;
+mod ops;
+mod schema;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::graph::Graph;
+use kilim_core::tensor::AlignedBytes;
+
+use flatbuffer::FlatBuffer;
+use schema::Model;
+
+/// True where `bytes` begin like a TFLite file.
+pub fn probe(bytes: &[u8]) -> bool {
+    bytes.get(4..8) == Some(b"TFL3")
+}
+
+/// Reads a TFLite model: the first subgraph, with inputs and outputs under the names of their
+/// tensors. Constants share `source` where their order allows it.
+///
+/// # Errors
+/// `UnknownFormat` where the identifier is missing, `InvalidModel` and `InvalidGraph` where the
+/// file is garbled, `Unsupported` with the list of all operators that Kilim cannot run.
+pub fn load(source: Arc<AlignedBytes>) -> Result<Graph> {
+    let whole = source.clone();
+    if !probe(whole.as_slice()) {
+        return Err(Error::new(
+            ErrorCode::UnknownFormat,
+            "a TFLite file has the identifier TFL3",
+        ));
+    }
+    let file = FlatBuffer::new(whole.as_slice());
+    let model = Model::read(&file, source)?;
+    let Some(main) = model.subgraphs.first() else {
+        return Err(Error::new(
+            ErrorCode::InvalidModel,
+            "the file has no subgraph",
+        ));
+    };
+    import::graph(&model, main)
+}

@@ -1,0 +1,163 @@
+//! Reductions, softmax and normalisations.
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{
+    ArgReduce, Cast, Cumulative, LpNorm, Lrn, Reduce, ReduceKind, Softmax, SoftmaxKind, TopK,
+};
+
+use super::super::import::{Importer, Op};
+
+fn axes(imp: &mut Importer, op: &Op) -> Result<ValueId> {
+    imp.as_vector(op, 1)
+}
+
+fn reduce(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let axes = axes(imp, op)?;
+    let reduce = Reduce {
+        kind,
+        keep_dims: op.flag(0)?,
+        noop_with_empty_axes: true,
+    };
+    imp.emit(op, reduce, &[Some(x), Some(axes)])
+}
+
+pub fn mean(imp: &mut Importer, op: &Op) -> Result<()> {
+    reduce(imp, op, ReduceKind::Mean)
+}
+
+pub fn sum(imp: &mut Importer, op: &Op) -> Result<()> {
+    reduce(imp, op, ReduceKind::Sum)
+}
+
+pub fn product(imp: &mut Importer, op: &Op) -> Result<()> {
+    reduce(imp, op, ReduceKind::Prod)
+}
+
+pub fn max(imp: &mut Importer, op: &Op) -> Result<()> {
+    reduce(imp, op, ReduceKind::Max)
+}
+
+pub fn min(imp: &mut Importer, op: &Op) -> Result<()> {
+    reduce(imp, op, ReduceKind::Min)
+}
+
+/// Over `bool`, by way of `int32`.
+fn logical(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let axes = axes(imp, op)?;
+    let numbers = imp.step(op, Cast { to: DType::I32 }, &[Some(x)]);
+    let reduce = Reduce {
+        kind,
+        keep_dims: op.flag(0)?,
+        noop_with_empty_axes: true,
+    };
+    let reduced = imp.step(op, reduce, &[Some(numbers), Some(axes)]);
+    imp.emit(op, Cast { to: DType::Bool }, &[Some(reduced)])
+}
+
+pub fn any(imp: &mut Importer, op: &Op) -> Result<()> {
+    logical(imp, op, ReduceKind::Max)
+}
+
+pub fn all(imp: &mut Importer, op: &Op) -> Result<()> {
+    logical(imp, op, ReduceKind::Min)
+}
+
+fn arg(imp: &mut Importer, op: &Op, max: bool) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let axis = imp.constant_ints(op, 1)?;
+    let axis = axis
+        .first()
+        .copied()
+        .ok_or_else(|| Error::new(ErrorCode::InvalidModel, "the axis is empty"))?;
+    let arg = ArgReduce {
+        max,
+        axis,
+        keep_dims: false,
+        select_last: false,
+        output: imp.output_info(op, 0)?.dtype()?,
+    };
+    imp.emit(op, arg, &[Some(x)])
+}
+
+pub fn arg_max(imp: &mut Importer, op: &Op) -> Result<()> {
+    arg(imp, op, true)
+}
+
+pub fn arg_min(imp: &mut Importer, op: &Op) -> Result<()> {
+    arg(imp, op, false)
+}
+
+fn over_channels(imp: &mut Importer, op: &Op, kind: SoftmaxKind, beta: f32) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let softmax = Softmax {
+        kind,
+        axis: -1,
+        beta,
+    };
+    imp.emit(op, softmax, &[Some(x)])
+}
+
+pub fn softmax(imp: &mut Importer, op: &Op) -> Result<()> {
+    let beta = op.float(0)?;
+    over_channels(imp, op, SoftmaxKind::Softmax, beta)
+}
+
+pub fn log_softmax(imp: &mut Importer, op: &Op) -> Result<()> {
+    over_channels(imp, op, SoftmaxKind::LogSoftmax, 1.0)
+}
+
+pub fn l2_normalization(imp: &mut Importer, op: &Op) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    imp.emit(op, LpNorm { axis: -1, p: 2 }, &[Some(x)])
+}
+
+/// TFLite sums over `2 * radius + 1` channels and multiplies by `alpha`; the operator divides
+/// `alpha` by their number.
+pub fn lrn(imp: &mut Importer, op: &Op) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let radius = op.int(0)?.clamp(0, i32::from(u16::MAX)) as usize;
+    let size = 2 * radius + 1;
+    let lrn = Lrn {
+        size,
+        bias: op.float(1)?,
+        alpha: op.float(2)? * size as f32,
+        beta: op.float(3)?,
+        channels_last: true,
+    };
+    imp.emit(op, lrn, &[Some(x)])
+}
+
+/// Indices are `int32` in TFLite.
+pub fn top_k(imp: &mut Importer, op: &Op) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let k = imp.as_vector(op, 1)?;
+    let (values, positions) = (imp.output(op, 0)?, imp.output(op, 1)?);
+    let name = format!("{}/indices", op.node);
+    let wide = imp.graph.add_value(name.clone(), Default::default());
+    let top = TopK {
+        axis: -1,
+        largest: true,
+        sorted: true,
+    };
+    let inputs = [Some(x), Some(k)];
+    imp.graph
+        .push(op.node.clone(), top, &inputs, &[values, wide]);
+    let to = imp.output_info(op, 1)?.dtype()?;
+    imp.graph
+        .push(name, Cast { to }, &[Some(wide)], &[positions]);
+    Ok(())
+}
+
+pub fn cumsum(imp: &mut Importer, op: &Op) -> Result<()> {
+    let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
+    let cumulative = Cumulative {
+        product: false,
+        exclusive: op.flag(0)?,
+        reverse: op.flag(1)?,
+    };
+    imp.emit(op, cumulative, &inputs)
+}
