@@ -4,6 +4,8 @@
 //! operator the candidates in order of preference; the first that accepts the concrete node runs
 //! it. A family of operators is a module with a `register` function.
 
+mod common;
+mod elementwise;
 mod frame;
 mod simd;
 

@@ -54,6 +54,7 @@ impl KernelRegistry {
     pub fn all() -> KernelRegistry {
         let mut registry = KernelRegistry::default();
         crate::simd::register(&mut registry);
+        crate::elementwise::register(&mut registry);
         registry
     }
 

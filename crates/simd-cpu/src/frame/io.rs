@@ -158,6 +158,12 @@ impl<'a> Io<'a> {
         self.has_input(i).then(|| self.input(i))
     }
 
+    /// The number of elements of input `i`.
+    pub fn input_len(&self, i: usize) -> usize {
+        let view = self.input_view(i);
+        view.bytes / view.dtype.size()
+    }
+
     pub fn input_bytes(&self, i: usize) -> &'a [u8] {
         // SAFETY: as for `input`.
         unsafe { self.input_view(i).read() }

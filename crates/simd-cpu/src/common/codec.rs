@@ -1,0 +1,243 @@
+//! Element types widened to a few types that kernels compute in. Kernels that are not hot work in
+//! blocks: load and widen, compute, narrow and store. So one kernel serves every element type.
+
+use bytemuck::Pod;
+use half::{bf16, f16};
+use kilim_core::DType;
+
+/// Elements that are widened at a time.
+pub const BLOCK: usize = 256;
+
+/// The type that arithmetic on an element type is done in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    F32,
+    F64,
+    /// Signed integers, narrow unsigned ones, booleans.
+    I64,
+    U64,
+}
+
+impl Class {
+    pub const fn of(dtype: DType) -> Class {
+        match dtype {
+            DType::F32 | DType::F16 | DType::BF16 => Class::F32,
+            DType::F64 => Class::F64,
+            DType::U64 => Class::U64,
+            _ => Class::I64,
+        }
+    }
+}
+
+/// How elements of one type are read as, and written from, `W`.
+#[derive(Clone, Copy)]
+pub struct Codec<W> {
+    /// Reads as many elements as the buffer holds, from the given one on.
+    pub load: fn(&[u8], usize, &mut [W]),
+    /// Writes them; numbers that do not fit wrap as C's conversions do.
+    pub store: fn(&mut [u8], usize, &[W]),
+    pub get: fn(&[u8], usize) -> W,
+    pub set: fn(&mut [u8], usize, W),
+}
+
+/// A type to compute in.
+pub trait Wide: Pod + PartialOrd + Send + Sync {
+    const CLASS: Class;
+    fn codec(dtype: DType) -> Codec<Self>;
+}
+
+/// Conversion of one element.
+trait Narrow<W>: Pod {
+    fn widen(self) -> W;
+    fn narrow(wide: W) -> Self;
+}
+
+/// A boolean's byte.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+struct Truth(u8);
+
+macro_rules! by_cast {
+    ($w:ty: $($t:ty),*) => { $(impl Narrow<$w> for $t {
+        fn widen(self) -> $w { self as $w }
+        fn narrow(wide: $w) -> $t { wide as $t }
+    })* };
+}
+by_cast!(f32: f32, f64);
+by_cast!(f64: f32, f64);
+by_cast!(i64: f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
+by_cast!(u64: f32, f64, i8, i16, i32, i64, u8, u16, u32, u64);
+
+macro_rules! by_way_of_i64 {
+    ($w:ty: $($t:ty),*) => { $(impl Narrow<$w> for $t {
+        fn widen(self) -> $w { self as $w }
+        fn narrow(wide: $w) -> $t { wide as i64 as $t }
+    })* };
+}
+by_way_of_i64!(f64: i8, i16, i32, i64, u8, u16, u32);
+by_way_of_i64!(f32: i8, i16, i32, i64, u8, u16, u32);
+
+macro_rules! unsigned_from_float {
+    ($($w:ty),*) => { $(impl Narrow<$w> for u64 {
+        fn widen(self) -> $w { self as $w }
+        fn narrow(wide: $w) -> u64 { if wide < 0.0 { wide as i64 as u64 } else { wide as u64 } }
+    })* };
+}
+unsigned_from_float!(f32, f64);
+
+macro_rules! halves {
+    ($($t:ty),*) => { $(
+        impl Narrow<f32> for $t {
+            fn widen(self) -> f32 { self.to_f32() }
+            fn narrow(wide: f32) -> $t { <$t>::from_f32(wide) }
+        }
+        impl Narrow<f64> for $t {
+            fn widen(self) -> f64 { self.to_f64() }
+            fn narrow(wide: f64) -> $t { <$t>::from_f64(wide) }
+        }
+        impl Narrow<i64> for $t {
+            fn widen(self) -> i64 { self.to_f64() as i64 }
+            fn narrow(wide: i64) -> $t { <$t>::from_f64(wide as f64) }
+        }
+        impl Narrow<u64> for $t {
+            fn widen(self) -> u64 { self.to_f64() as u64 }
+            fn narrow(wide: u64) -> $t { <$t>::from_f64(wide as f64) }
+        }
+    )* };
+}
+halves!(f16, bf16);
+
+macro_rules! truths {
+    ($($w:ty => $zero:literal),*) => { $(impl Narrow<$w> for Truth {
+        fn widen(self) -> $w { u8::from(self.0 != 0) as $w }
+        fn narrow(wide: $w) -> Truth { Truth(u8::from(wide != $zero)) }
+    })* };
+}
+truths!(f32 => 0.0, f64 => 0.0, i64 => 0, u64 => 0);
+
+fn load<T: Narrow<W>, W: Pod>(bytes: &[u8], start: usize, out: &mut [W]) {
+    let from: &[T] = bytemuck::cast_slice(bytes);
+    for (o, v) in out.iter_mut().zip(&from[start..]) {
+        *o = v.widen();
+    }
+}
+
+fn store<T: Narrow<W>, W: Pod>(bytes: &mut [u8], start: usize, from: &[W]) {
+    let out: &mut [T] = bytemuck::cast_slice_mut(bytes);
+    for (o, v) in out[start..].iter_mut().zip(from) {
+        *o = T::narrow(*v);
+    }
+}
+
+fn get<T: Narrow<W>, W>(bytes: &[u8], i: usize) -> W {
+    bytemuck::cast_slice::<u8, T>(bytes)[i].widen()
+}
+
+fn set<T: Narrow<W>, W>(bytes: &mut [u8], i: usize, value: W) {
+    bytemuck::cast_slice_mut::<u8, T>(bytes)[i] = T::narrow(value);
+}
+
+fn codec<T: Narrow<W>, W: Pod>() -> Codec<W> {
+    Codec {
+        load: load::<T, W>,
+        store: store::<T, W>,
+        get: get::<T, W>,
+        set: set::<T, W>,
+    }
+}
+
+macro_rules! wide {
+    ($($w:ident: $class:ident),*) => { $(impl Wide for $w {
+        const CLASS: Class = Class::$class;
+        fn codec(dtype: DType) -> Codec<$w> {
+            match dtype {
+                DType::F32 => codec::<f32, $w>(),
+                DType::F64 => codec::<f64, $w>(),
+                DType::F16 => codec::<f16, $w>(),
+                DType::BF16 => codec::<bf16, $w>(),
+                DType::I8 => codec::<i8, $w>(),
+                DType::I16 => codec::<i16, $w>(),
+                DType::I32 => codec::<i32, $w>(),
+                DType::I64 => codec::<i64, $w>(),
+                DType::U8 => codec::<u8, $w>(),
+                DType::U16 => codec::<u16, $w>(),
+                DType::U32 => codec::<u32, $w>(),
+                DType::U64 => codec::<u64, $w>(),
+                DType::Bool => codec::<Truth, $w>(),
+            }
+        }
+    })* };
+}
+wide!(f32: F32, f64: F64, i64: I64, u64: U64);
+
+/// Calls a generic function with the type that `dtype` is computed in.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! by_class {
+    ($dtype:expr, $w:ident => $body:expr) => {
+        match $crate::common::Class::of($dtype) {
+            $crate::common::Class::F32 => {
+                type $w = f32;
+                $body
+            }
+            $crate::common::Class::F64 => {
+                type $w = f64;
+                $body
+            }
+            $crate::common::Class::I64 => {
+                type $w = i64;
+                $body
+            }
+            $crate::common::Class::U64 => {
+                type $w = u64;
+                $body
+            }
+        }
+    };
+}
+
+/// Calls a generic function with an unsigned integer of as many bytes as the element type has, for
+/// kernels that only move elements.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! by_size {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        match $dtype.size() {
+            1 => {
+                type $t = u8;
+                $body
+            }
+            2 => {
+                type $t = u16;
+                $body
+            }
+            4 => {
+                type $t = u32;
+                $body
+            }
+            _ => {
+                type $t = u64;
+                $body
+            }
+        }
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn narrowing_wraps_and_rounds() {
+        let mut bytes = [0u8; 2];
+        (f64::codec(DType::U8).set)(&mut bytes, 0, -1.0);
+        assert_eq!(bytes[0], 255);
+        (i64::codec(DType::I8).set)(&mut bytes, 0, 300);
+        assert_eq!(bytes[0] as i8, 44);
+        (f64::codec(DType::Bool).set)(&mut bytes, 0, f64::NAN);
+        assert_eq!(bytes[0], 1);
+        let mut half = [0u16; 1];
+        (f32::codec(DType::F16).store)(bytemuck::cast_slice_mut(&mut half), 0, &[1.0009766]);
+        assert_eq!(half[0], 0x3c01);
+    }
+}

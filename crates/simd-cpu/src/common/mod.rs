@@ -1,0 +1,12 @@
+//! What several families of kernels use.
+
+pub mod activation;
+pub mod codec;
+pub mod rules;
+pub mod walk;
+
+#[cfg(test)]
+pub mod testing;
+
+pub use codec::{BLOCK, Class, Codec, Wide};
+pub use walk::{Walk, broadcast_strides, contiguous_strides};

@@ -1,0 +1,39 @@
+//! Rules by which kernels accept nodes.
+
+use kilim_core::DType;
+use kilim_core::backend::{NodeSpec, Refusal};
+
+pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
+
+/// Input `i`'s element type is one of `allowed`; a missing input is fine.
+pub fn input_is(node: &NodeSpec, i: usize, allowed: &[DType]) -> Result<(), Refusal> {
+    match node.input(i) {
+        Some(spec) if !allowed.contains(&spec.dtype) => Err(Refusal::new(format!(
+            "{} of {} (input {i})",
+            node.op.name(),
+            spec.dtype
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// The inputs are all of floating point.
+pub fn floats<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
+    (0..node.inputs.len()).try_for_each(|i| input_is(node, i, &FLOATS))
+}
+
+/// The first input is of floating point.
+pub fn float_data<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
+    input_is(node, 0, &FLOATS)
+}
+
+/// The value of input `i` must be known when the kernel is built.
+pub fn known(node: &NodeSpec, i: usize) -> Result<(), Refusal> {
+    match node.input(i) {
+        Some(spec) if spec.value.is_none() => Err(Refusal::new(format!(
+            "input {i} of {} is not known when the kernel is built",
+            node.op.name()
+        ))),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,110 @@
+//! Where, Clip with bounds that are inputs, Dropout.
+
+use bytemuck::Pod;
+use kilim_core::Result;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::shape_error;
+use kilim_core::ops::{Clip, Dropout, Where};
+
+use super::unary::Copy;
+use crate::common::{BLOCK, Codec, Walk, Wide, broadcast_strides};
+use crate::frame::{Build, Io, Kernel};
+use crate::{by_class, by_size};
+
+pub fn accepts_where(_: &Where, node: &NodeSpec) -> Result<(), Refusal> {
+    match (node.input(0), node.input(1), node.input(2)) {
+        (Some(_), Some(a), Some(b)) if a.dtype == b.dtype => Ok(()),
+        _ => Err(Refusal::new("Where needs two inputs of one type")),
+    }
+}
+
+pub fn build_where(_: &Where, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let shape = &node.outputs[0].shape;
+    let strides = |i: usize| -> Result<Vec<isize>> {
+        let spec = node
+            .input(i)
+            .ok_or_else(|| shape_error("an input is missing"))?;
+        Ok(broadcast_strides(&spec.shape, shape))
+    };
+    let walk = Walk::new(shape, [&strides(0)?, &strides(1)?, &strides(2)?]);
+    Ok(by_size!(node.outputs[0].dtype, T => Box::new(Select::<T> {
+        walk,
+        element: std::marker::PhantomData,
+    })))
+}
+
+struct Select<T> {
+    walk: Walk<3>,
+    element: std::marker::PhantomData<T>,
+}
+
+impl<T: Pod + Send + Sync> Kernel for Select<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let condition = io.input::<u8>(0);
+        let (a, b) = (io.input::<T>(1), io.input::<T>(2));
+        let mut y = io.output::<T>(0).iter_mut();
+        self.walk.elements(|at| {
+            let [c, i, j] = at.map(|v| v as usize);
+            if let Some(y) = y.next() {
+                *y = if condition[c] != 0 { a[i] } else { b[j] };
+            }
+        });
+        Ok(())
+    }
+}
+
+pub fn build_clip(_: &Clip, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let dtype = node.outputs[0].dtype;
+    by_class!(dtype, W => Ok(Box::new(Bounded::<W> { codec: W::codec(dtype) })))
+}
+
+struct Bounded<W> {
+    codec: Codec<W>,
+}
+
+impl<W: Wide> Kernel for Bounded<W> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let bound = |i| {
+            io.has_input(i)
+                .then(|| (self.codec.get)(io.input_bytes(i), 0))
+        };
+        let (low, high) = (bound(1), bound(2));
+        let (x, n) = (io.input_bytes(0), io.input_len(0));
+        let y = io.output_bytes(0);
+        let mut block = [W::zeroed(); BLOCK];
+        for start in (0..n).step_by(BLOCK) {
+            let block = &mut block[..BLOCK.min(n - start)];
+            (self.codec.load)(x, start, block);
+            for v in block.iter_mut() {
+                if let Some(low) = low
+                    && *v < low
+                {
+                    *v = low;
+                }
+                if let Some(high) = high
+                    && *v > high
+                {
+                    *v = high;
+                }
+            }
+            (self.codec.store)(y, start, block);
+        }
+        Ok(())
+    }
+}
+
+pub fn build_dropout(_: &Dropout, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    match node.outputs.len() {
+        0 | 1 => Ok(Box::new(Copy)),
+        _ => Ok(Box::new(CopyWithMask)),
+    }
+}
+
+struct CopyWithMask;
+
+impl Kernel for CopyWithMask {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        io.output::<u8>(1).fill(1);
+        Copy.run(io)
+    }
+}

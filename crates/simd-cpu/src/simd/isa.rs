@@ -1,0 +1,196 @@
+//! The vector instruction sets, behind one trait.
+//!
+//! A value of a type that implements [`Simd`] is a token: it exists only where the machine has
+//! the instructions, so the arithmetic on it is safe. Kernels are written once, as a [`Task`]
+//! generic over the token, and [`Isa::dispatch`] compiles them once for each instruction set.
+//! Everything that a task calls with a token must be `#[inline(always)]`, or it would be compiled
+//! without the instructions.
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use std::fmt;
+
+/// Vectors of `f32` and what can be done with them.
+pub(crate) trait Simd: Copy + 'static {
+    /// Elements of a vector.
+    const LANES: usize;
+    /// Rows of the matrix-product tile that fills the register file; at most 12.
+    const TILE_ROWS: usize;
+    type V: Copy;
+    /// One condition for each element.
+    type Mask: Copy;
+
+    fn splat(self, x: f32) -> Self::V;
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    fn sub(self, a: Self::V, b: Self::V) -> Self::V;
+    fn mul(self, a: Self::V, b: Self::V) -> Self::V;
+    fn div(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `a * b + c`, rounded once or twice.
+    fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
+    /// The smaller; `a` where `a` is NaN.
+    fn min(self, a: Self::V, b: Self::V) -> Self::V;
+    /// The larger; `a` where `a` is NaN.
+    fn max(self, a: Self::V, b: Self::V) -> Self::V;
+    fn abs(self, a: Self::V) -> Self::V;
+    fn neg(self, a: Self::V) -> Self::V;
+    fn sqrt(self, a: Self::V) -> Self::V;
+    fn floor(self, a: Self::V) -> Self::V;
+    fn ceil(self, a: Self::V) -> Self::V;
+    /// To the nearest integer, ties to even.
+    fn round(self, a: Self::V) -> Self::V;
+    /// `2^n` for whole `n` in `-126..=127`.
+    fn exp2_whole(self, n: Self::V) -> Self::V;
+    /// False where either is NaN.
+    fn less(self, a: Self::V, b: Self::V) -> Self::Mask;
+    fn is_nan(self, a: Self::V) -> Self::Mask;
+    fn select(self, mask: Self::Mask, yes: Self::V, no: Self::V) -> Self::V;
+    fn sum(self, a: Self::V) -> f32;
+
+    /// # Safety
+    /// `p` is valid for reads of `LANES` elements.
+    unsafe fn load(self, p: *const f32) -> Self::V;
+    /// # Safety
+    /// `p` is valid for writes of `LANES` elements.
+    unsafe fn store(self, p: *mut f32, v: Self::V);
+    /// The first `n` elements, zeros behind them; `0 < n <= LANES`.
+    /// # Safety
+    /// `p` is valid for reads of `n` elements.
+    unsafe fn load_part(self, p: *const f32, n: usize) -> Self::V;
+    /// Stores the first `n` elements; `0 < n <= LANES`.
+    /// # Safety
+    /// `p` is valid for writes of `n` elements.
+    unsafe fn store_part(self, p: *mut f32, v: Self::V, n: usize);
+}
+
+/// Methods of a token: each body may use the intrinsics that the token stands for.
+macro_rules! with_token {
+    ($($v:vis fn $name:ident($($a:ident: $t:ty),*) -> $r:ty { $e:expr })*) => { $(
+        #[inline(always)]
+        #[allow(unused_unsafe)]
+        $v fn $name(self, $($a: $t),*) -> $r {
+            // SAFETY: the token exists only where the machine has these instructions.
+            unsafe { $e }
+        }
+    )* };
+}
+use with_token;
+
+/// A computation that is compiled for each instruction set.
+pub(crate) trait Task {
+    type Output;
+    /// Implementations are `#[inline(always)]`.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+/// An instruction set that this machine has.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Isa(Kind);
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[allow(dead_code)]
+enum Kind {
+    Portable,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    Wasm,
+}
+
+impl Isa {
+    /// The instruction sets of this machine, the best last.
+    pub fn available() -> Vec<Isa> {
+        #[allow(unused_mut)]
+        let mut list = vec![Isa(Kind::Portable)];
+        #[cfg(target_arch = "x86_64")]
+        {
+            if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
+                list.push(Isa(Kind::Avx2));
+                if is_x86_feature_detected!("avx512f") {
+                    list.push(Isa(Kind::Avx512));
+                }
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        list.push(Isa(Kind::Neon));
+        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        list.push(Isa(Kind::Wasm));
+        list
+    }
+
+    /// The fastest of them.
+    pub fn best() -> Isa {
+        Isa::available()
+            .last()
+            .copied()
+            .unwrap_or(Isa(Kind::Portable))
+    }
+
+    pub const fn name(self) -> &'static str {
+        match self.0 {
+            Kind::Portable => "portable",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => "avx2+fma",
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => "avx512",
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => "neon",
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kind::Wasm => {
+                if cfg!(target_feature = "relaxed-simd") {
+                    "wasm relaxed simd"
+                } else {
+                    "wasm simd128"
+                }
+            }
+        }
+    }
+
+    /// Elements of a vector.
+    pub const fn lanes(self) -> usize {
+        match self.0 {
+            Kind::Portable => portable::Portable::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx2 => x86::Avx2::LANES,
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 => x86::Avx512::LANES,
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => neon::Neon::LANES,
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kind::Wasm => wasm::Wasm::LANES,
+        }
+    }
+
+    /// Runs a task, compiled for this instruction set.
+    #[inline]
+    pub(crate) fn dispatch<T: Task>(self, task: T) -> T::Output {
+        match self.0 {
+            Kind::Portable => task.run(portable::Portable),
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: `available` makes this kind only where the machine has the instructions.
+            Kind::Avx2 => unsafe { x86::run_avx2(task) },
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: as above.
+            Kind::Avx512 => unsafe { x86::run_avx512(task) },
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => task.run(neon::Neon::new()),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kind::Wasm => task.run(wasm::Wasm),
+        }
+    }
+}
+
+impl fmt::Debug for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}

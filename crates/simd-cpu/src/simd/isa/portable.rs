@@ -1,0 +1,116 @@
+//! Four elements in plain Rust, for machines without a known instruction set.
+
+use std::array::from_fn;
+
+use super::Simd;
+
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+type V = [f32; 4];
+
+impl Simd for Portable {
+    const LANES: usize = 4;
+    const TILE_ROWS: usize = 4;
+    type V = V;
+    type Mask = [bool; 4];
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> V {
+        [x; 4]
+    }
+    #[inline(always)]
+    fn add(self, a: V, b: V) -> V {
+        from_fn(|i| a[i] + b[i])
+    }
+    #[inline(always)]
+    fn sub(self, a: V, b: V) -> V {
+        from_fn(|i| a[i] - b[i])
+    }
+    #[inline(always)]
+    fn mul(self, a: V, b: V) -> V {
+        from_fn(|i| a[i] * b[i])
+    }
+    #[inline(always)]
+    fn div(self, a: V, b: V) -> V {
+        from_fn(|i| a[i] / b[i])
+    }
+    #[inline(always)]
+    fn fma(self, a: V, b: V, c: V) -> V {
+        from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    fn min(self, a: V, b: V) -> V {
+        from_fn(|i| if b[i] < a[i] { b[i] } else { a[i] })
+    }
+    #[inline(always)]
+    fn max(self, a: V, b: V) -> V {
+        from_fn(|i| if b[i] > a[i] { b[i] } else { a[i] })
+    }
+    #[inline(always)]
+    fn abs(self, a: V) -> V {
+        a.map(f32::abs)
+    }
+    #[inline(always)]
+    fn neg(self, a: V) -> V {
+        a.map(|x| -x)
+    }
+    #[inline(always)]
+    fn sqrt(self, a: V) -> V {
+        a.map(f32::sqrt)
+    }
+    #[inline(always)]
+    fn floor(self, a: V) -> V {
+        a.map(f32::floor)
+    }
+    #[inline(always)]
+    fn ceil(self, a: V) -> V {
+        a.map(f32::ceil)
+    }
+    #[inline(always)]
+    fn round(self, a: V) -> V {
+        a.map(f32::round_ties_even)
+    }
+    #[inline(always)]
+    fn exp2_whole(self, n: V) -> V {
+        n.map(|n| f32::from_bits(((n as i32 + 127) as u32) << 23))
+    }
+    #[inline(always)]
+    fn less(self, a: V, b: V) -> [bool; 4] {
+        from_fn(|i| a[i] < b[i])
+    }
+    #[inline(always)]
+    fn is_nan(self, a: V) -> [bool; 4] {
+        a.map(f32::is_nan)
+    }
+    #[inline(always)]
+    fn select(self, mask: [bool; 4], yes: V, no: V) -> V {
+        from_fn(|i| if mask[i] { yes[i] } else { no[i] })
+    }
+    #[inline(always)]
+    fn sum(self, a: V) -> f32 {
+        (a[0] + a[2]) + (a[1] + a[3])
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<V>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: V) {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<V>().write_unaligned(v) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(self, p: *const f32, n: usize) -> V {
+        // SAFETY: the caller's promise: only the first `n` are read.
+        from_fn(|i| if i < n { unsafe { *p.add(i) } } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f32, v: V, n: usize) {
+        for (i, x) in v.into_iter().enumerate().take(n) {
+            // SAFETY: the caller's promise.
+            unsafe { *p.add(i) = x }
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! WebAssembly simd128; with the feature `relaxed-simd`, fused multiply-add.
+
+use std::arch::wasm32::*;
+
+use super::{Simd, with_token};
+
+#[derive(Clone, Copy)]
+pub(crate) struct Wasm;
+
+#[cfg(target_feature = "relaxed-simd")]
+#[inline(always)]
+fn multiply_add(a: v128, b: v128, c: v128) -> v128 {
+    f32x4_relaxed_madd(a, b, c)
+}
+#[cfg(not(target_feature = "relaxed-simd"))]
+#[inline(always)]
+fn multiply_add(a: v128, b: v128, c: v128) -> v128 {
+    f32x4_add(c, f32x4_mul(a, b))
+}
+
+impl Simd for Wasm {
+    const LANES: usize = 4;
+    const TILE_ROWS: usize = 6;
+    type V = v128;
+    type Mask = v128;
+
+    with_token! {
+        fn splat(x: f32) -> v128 { f32x4_splat(x) }
+        fn add(a: v128, b: v128) -> v128 { f32x4_add(a, b) }
+        fn sub(a: v128, b: v128) -> v128 { f32x4_sub(a, b) }
+        fn mul(a: v128, b: v128) -> v128 { f32x4_mul(a, b) }
+        fn div(a: v128, b: v128) -> v128 { f32x4_div(a, b) }
+        fn fma(a: v128, b: v128, c: v128) -> v128 { multiply_add(a, b, c) }
+        fn min(a: v128, b: v128) -> v128 { f32x4_pmin(a, b) }
+        fn max(a: v128, b: v128) -> v128 { f32x4_pmax(a, b) }
+        fn abs(a: v128) -> v128 { f32x4_abs(a) }
+        fn neg(a: v128) -> v128 { f32x4_neg(a) }
+        fn sqrt(a: v128) -> v128 { f32x4_sqrt(a) }
+        fn floor(a: v128) -> v128 { f32x4_floor(a) }
+        fn ceil(a: v128) -> v128 { f32x4_ceil(a) }
+        fn round(a: v128) -> v128 { f32x4_nearest(a) }
+        fn exp2_whole(n: v128) -> v128 {
+            i32x4_shl(i32x4_add(i32x4_trunc_sat_f32x4(n), i32x4_splat(127)), 23)
+        }
+        fn less(a: v128, b: v128) -> v128 { f32x4_lt(a, b) }
+        fn is_nan(a: v128) -> v128 { f32x4_ne(a, a) }
+        fn select(mask: v128, yes: v128, no: v128) -> v128 { v128_bitselect(yes, no, mask) }
+        fn sum(a: v128) -> f32 {{
+            let b = f32x4_add(a, i32x4_shuffle::<2, 3, 0, 1>(a, a));
+            f32x4_extract_lane::<0>(b) + f32x4_extract_lane::<1>(b)
+        }}
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> v128 {
+        // SAFETY: the caller's promise; wasm loads need no alignment.
+        unsafe { v128_load(p.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: v128) {
+        // SAFETY: the caller's promise.
+        unsafe { v128_store(p.cast(), v) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(self, p: *const f32, n: usize) -> v128 {
+        // SAFETY: the caller's promise; each arm reads `n` elements.
+        unsafe {
+            match n {
+                1 => v128_load32_zero(p.cast()),
+                2 => v128_load64_zero(p.cast()),
+                3 => v128_load32_lane::<2>(v128_load64_zero(p.cast()), p.add(2).cast()),
+                _ => v128_load(p.cast()),
+            }
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f32, v: v128, n: usize) {
+        // SAFETY: the caller's promise; each arm writes `n` elements.
+        unsafe {
+            match n {
+                1 => v128_store32_lane::<0>(v, p.cast()),
+                2 => v128_store64_lane::<0>(v, p.cast()),
+                3 => {
+                    v128_store64_lane::<0>(v, p.cast());
+                    v128_store32_lane::<2>(v, p.add(2).cast());
+                }
+                _ => v128_store(p.cast(), v),
+            }
+        }
+    }
+}

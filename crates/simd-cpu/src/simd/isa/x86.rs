@@ -1,0 +1,158 @@
+//! x86-64: AVX2 with FMA, and AVX-512.
+
+use std::arch::x86_64::*;
+
+use super::{Simd, Task, with_token};
+
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(());
+
+/// # Safety
+/// The machine has AVX2 and FMA.
+#[target_feature(enable = "avx2,fma")]
+pub(super) unsafe fn run_avx2<T: Task>(task: T) -> T::Output {
+    task.run(Avx2(()))
+}
+
+/// # Safety
+/// The machine has AVX-512F, AVX2 and FMA.
+#[target_feature(enable = "avx512f,avx2,fma")]
+pub(super) unsafe fn run_avx512<T: Task>(task: T) -> T::Output {
+    task.run(Avx512(()))
+}
+
+impl Avx2 {
+    with_token! {
+        fn first(n: usize) -> __m256i {
+            _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
+        }
+    }
+}
+
+impl Simd for Avx2 {
+    const LANES: usize = 8;
+    const TILE_ROWS: usize = 6;
+    type V = __m256;
+    type Mask = __m256;
+
+    with_token! {
+        fn splat(x: f32) -> __m256 { _mm256_set1_ps(x) }
+        fn add(a: __m256, b: __m256) -> __m256 { _mm256_add_ps(a, b) }
+        fn sub(a: __m256, b: __m256) -> __m256 { _mm256_sub_ps(a, b) }
+        fn mul(a: __m256, b: __m256) -> __m256 { _mm256_mul_ps(a, b) }
+        fn div(a: __m256, b: __m256) -> __m256 { _mm256_div_ps(a, b) }
+        fn fma(a: __m256, b: __m256, c: __m256) -> __m256 { _mm256_fmadd_ps(a, b, c) }
+        fn min(a: __m256, b: __m256) -> __m256 { _mm256_min_ps(b, a) }
+        fn max(a: __m256, b: __m256) -> __m256 { _mm256_max_ps(b, a) }
+        fn abs(a: __m256) -> __m256 { _mm256_andnot_ps(_mm256_set1_ps(-0.0), a) }
+        fn neg(a: __m256) -> __m256 { _mm256_xor_ps(_mm256_set1_ps(-0.0), a) }
+        fn sqrt(a: __m256) -> __m256 { _mm256_sqrt_ps(a) }
+        fn floor(a: __m256) -> __m256 { _mm256_floor_ps(a) }
+        fn ceil(a: __m256) -> __m256 { _mm256_ceil_ps(a) }
+        fn round(a: __m256) -> __m256 {
+            _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a)
+        }
+        fn exp2_whole(n: __m256) -> __m256 {
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(_mm256_add_epi32(
+                _mm256_cvtps_epi32(n),
+                _mm256_set1_epi32(127),
+            )))
+        }
+        fn less(a: __m256, b: __m256) -> __m256 { _mm256_cmp_ps::<_CMP_LT_OQ>(a, b) }
+        fn is_nan(a: __m256) -> __m256 { _mm256_cmp_ps::<_CMP_UNORD_Q>(a, a) }
+        fn select(mask: __m256, yes: __m256, no: __m256) -> __m256 { _mm256_blendv_ps(no, yes, mask) }
+        fn sum(a: __m256) -> f32 {{
+            let b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let c = _mm_add_ps(b, _mm_movehl_ps(b, b));
+            _mm_cvtss_f32(_mm_add_ss(c, _mm_movehdup_ps(c)))
+        }}
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> __m256 {
+        // SAFETY: the caller's promise, and the token.
+        unsafe { _mm256_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: __m256) {
+        // SAFETY: the caller's promise, and the token.
+        unsafe { _mm256_storeu_ps(p, v) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(self, p: *const f32, n: usize) -> __m256 {
+        // SAFETY: only the first `n` elements are touched.
+        unsafe { _mm256_maskload_ps(p, self.first(n)) }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f32, v: __m256, n: usize) {
+        // SAFETY: only the first `n` elements are touched.
+        unsafe { _mm256_maskstore_ps(p, self.first(n), v) }
+    }
+}
+
+impl Simd for Avx512 {
+    const LANES: usize = 16;
+    const TILE_ROWS: usize = 12;
+    type V = __m512;
+    type Mask = __mmask16;
+
+    with_token! {
+        fn splat(x: f32) -> __m512 { _mm512_set1_ps(x) }
+        fn add(a: __m512, b: __m512) -> __m512 { _mm512_add_ps(a, b) }
+        fn sub(a: __m512, b: __m512) -> __m512 { _mm512_sub_ps(a, b) }
+        fn mul(a: __m512, b: __m512) -> __m512 { _mm512_mul_ps(a, b) }
+        fn div(a: __m512, b: __m512) -> __m512 { _mm512_div_ps(a, b) }
+        fn fma(a: __m512, b: __m512, c: __m512) -> __m512 { _mm512_fmadd_ps(a, b, c) }
+        fn min(a: __m512, b: __m512) -> __m512 { _mm512_min_ps(b, a) }
+        fn max(a: __m512, b: __m512) -> __m512 { _mm512_max_ps(b, a) }
+        fn abs(a: __m512) -> __m512 { _mm512_abs_ps(a) }
+        fn neg(a: __m512) -> __m512 {
+            _mm512_castsi512_ps(_mm512_xor_epi32(_mm512_castps_si512(a), _mm512_set1_epi32(i32::MIN)))
+        }
+        fn sqrt(a: __m512) -> __m512 { _mm512_sqrt_ps(a) }
+        fn floor(a: __m512) -> __m512 {
+            _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEG_INF | _MM_FROUND_NO_EXC }>(a)
+        }
+        fn ceil(a: __m512) -> __m512 {
+            _mm512_roundscale_ps::<{ _MM_FROUND_TO_POS_INF | _MM_FROUND_NO_EXC }>(a)
+        }
+        fn round(a: __m512) -> __m512 {
+            _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a)
+        }
+        fn exp2_whole(n: __m512) -> __m512 {
+            _mm512_castsi512_ps(_mm512_slli_epi32::<23>(_mm512_add_epi32(
+                _mm512_cvtps_epi32(n),
+                _mm512_set1_epi32(127),
+            )))
+        }
+        fn less(a: __m512, b: __m512) -> __mmask16 { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
+        fn is_nan(a: __m512) -> __mmask16 { _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(a, a) }
+        fn select(mask: __mmask16, yes: __m512, no: __m512) -> __m512 {
+            _mm512_mask_blend_ps(mask, no, yes)
+        }
+        fn sum(a: __m512) -> f32 { _mm512_reduce_add_ps(a) }
+    }
+
+    #[inline(always)]
+    unsafe fn load(self, p: *const f32) -> __m512 {
+        // SAFETY: the caller's promise, and the token.
+        unsafe { _mm512_loadu_ps(p) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut f32, v: __m512) {
+        // SAFETY: the caller's promise, and the token.
+        unsafe { _mm512_storeu_ps(p, v) }
+    }
+    #[inline(always)]
+    unsafe fn load_part(self, p: *const f32, n: usize) -> __m512 {
+        // SAFETY: only the first `n` elements are touched.
+        unsafe { _mm512_maskz_loadu_ps(0xffff >> (16 - n), p) }
+    }
+    #[inline(always)]
+    unsafe fn store_part(self, p: *mut f32, v: __m512, n: usize) {
+        // SAFETY: only the first `n` elements are touched.
+        unsafe { _mm512_mask_storeu_ps(p, 0xffff >> (16 - n), v) }
+    }
+}
