@@ -1,0 +1,55 @@
+// Asks a model about an image in headless Chromium, through the npm package as it was built; the last line that it prints
+// starts with the class of the highest score.
+//   node tools/demo.mjs --url http://127.0.0.1:PORT/ --model FILE --image FILE --backends wgpu,cpu
+// The files are paths under the URL, where the repository's root is served.
+import { readFileSync } from 'node:fs';
+import { parseArgs } from 'node:util';
+import { chromium } from 'playwright-core';
+
+const { values: args } = parseArgs({
+  options: { url: { type: 'string' }, model: { type: 'string' }, image: { type: 'string' }, backends: { type: 'string' } },
+});
+const repository = new URL('../', import.meta.url);
+const json = (path) => JSON.parse(readFileSync(new URL(path, repository), 'utf8'));
+const flags = json('tests/webdriver.json')['goog:chromeOptions'].args.filter((flag) => !flag.startsWith('--headless'));
+const entry = json('www/package.json').exports['.'].default;
+const backends = args.backends.split(',');
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: flags });
+try {
+  const page = await browser.newPage();
+  page.on('pageerror', (error) => console.error(String(error)));
+  await page.route(args.url, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>demo</title>' }));
+  await page.goto(args.url);
+  const answer = await page.evaluate(ask, {
+    package: new URL(`www/${entry}`, args.url).href,
+    model: new URL(args.model, args.url).href,
+    image: new URL(args.image, args.url).href,
+    backends,
+  });
+  const used = [...new Set(answer.used)];
+  if (!used.includes(backends[0])) throw new Error(`ran on ${used.join(', ')}, not on ${backends[0]}`);
+  console.log(`${answer.best} with ${(100 * answer.score).toFixed(1)} %, on ${used.join(', ')}`);
+} finally {
+  await browser.close();
+}
+
+/** Runs in the page. */
+async function ask(want) {
+  const { load } = await import(want.package);
+  const bitmap = await createImageBitmap(await (await fetch(want.image)).blob());
+  const canvas = new OffscreenCanvas(bitmap.width, bitmap.height).getContext('2d');
+  canvas.drawImage(bitmap, 0, 0);
+  const { data: pixels } = canvas.getImageData(0, 0, bitmap.width, bitmap.height);
+  const data = Float32Array.from({ length: pixels.length / 4 }, (_, i) => pixels[4 * i] / 255);
+  const session = await load(want.model, { backends: want.backends });
+  try {
+    const input = session.inputs[0].name;
+    const output = Object.values(await session.run({ [input]: { type: 'float32', dims: [1, 1, bitmap.height, bitmap.width], data } }))[0];
+    const scores = [...output.data];
+    const score = Math.max(...scores);
+    return { best: scores.indexOf(score), score, used: session.report.nodes.map((node) => node.backend) };
+  } finally {
+    await session.close();
+  }
+}
