@@ -7,6 +7,7 @@
 mod common;
 mod elementwise;
 mod frame;
+mod movement;
 mod simd;
 
 pub mod registry;

@@ -55,6 +55,7 @@ impl KernelRegistry {
         let mut registry = KernelRegistry::default();
         crate::simd::register(&mut registry);
         crate::elementwise::register(&mut registry);
+        crate::movement::register(&mut registry);
         registry
     }
 

@@ -8,6 +8,8 @@ mod unary;
 
 use kilim_core::ops::{Binary, Cast, CastLike, Clip, Dropout, Unary, Where};
 
+pub(crate) use unary::Copy;
+
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {

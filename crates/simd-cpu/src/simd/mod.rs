@@ -1,5 +1,14 @@
 //! SIMD kernels, preferred to the reference kernels where they accept a node.
 
+mod conv;
+mod gemm;
+pub(crate) mod isa;
+mod math;
+mod memory;
+mod window;
+
 use crate::registry::KernelRegistry;
 
-pub fn register(_registry: &mut KernelRegistry) {}
+pub fn register(registry: &mut KernelRegistry) {
+    conv::register(registry);
+}

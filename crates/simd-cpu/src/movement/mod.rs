@@ -1,0 +1,56 @@
+//! Operators that move elements: nearly all are a [`strided::StridedCopy`] or several.
+
+mod fill;
+mod layout;
+mod parts;
+mod sequence;
+pub mod strided;
+
+use kilim_core::Result;
+use kilim_core::backend::{NodeSpec, TensorSpec};
+use kilim_core::error::shape_error;
+use kilim_core::ops::{
+    BatchToSpace, CenterCropPad, Concat, DepthToSpace, Expand, Flatten, Pad, Reshape,
+    ReverseSequence, Slice, SpaceToBatch, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu,
+    Unsqueeze,
+};
+
+use crate::elementwise::Copy;
+use crate::frame::{Build, Kernel};
+use crate::registry::{KernelRegistry, any};
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add::<Reshape>(any, build_view);
+    registry.add::<Squeeze>(any, build_view);
+    registry.add::<Unsqueeze>(any, build_view);
+    registry.add::<Flatten>(any, build_view);
+    registry.add::<Transpose>(any, layout::build_transpose);
+    registry.add::<Expand>(any, layout::build_expand);
+    registry.add::<Tile>(any, layout::build_tile);
+    registry.add::<DepthToSpace>(any, layout::build_depth_to_space);
+    registry.add::<SpaceToDepth>(any, layout::build_space_to_depth);
+    registry.add::<Concat>(any, parts::build_concat);
+    registry.add::<Split>(any, parts::build_split);
+    registry.add::<Slice>(parts::accepts_slice, parts::build_slice);
+    registry.add::<Pad>(fill::accepts_pad, fill::build_pad);
+    registry.add::<CenterCropPad>(any, fill::build_center);
+    registry.add::<SpaceToBatch>(fill::accepts_blocks, fill::build_space_to_batch);
+    registry.add::<BatchToSpace>(fill::accepts_blocks, fill::build_batch_to_space);
+    registry.add::<Trilu>(sequence::accepts_trilu, sequence::build_trilu);
+    registry.add::<ReverseSequence>(any, sequence::build_reverse);
+}
+
+/// Views where the planner could not share the bytes.
+fn build_view<T>(_: &T, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    Ok(Box::new(Copy))
+}
+
+fn data<'a>(node: &'a NodeSpec) -> Result<&'a TensorSpec> {
+    required(node, 0)
+}
+
+/// Input `i`, or an error that it is missing.
+pub fn required<'a>(node: &'a NodeSpec, i: usize) -> Result<&'a TensorSpec> {
+    node.input(i)
+        .ok_or_else(|| shape_error(format!("input {i} is missing")))
+}

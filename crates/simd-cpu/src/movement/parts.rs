@@ -1,0 +1,148 @@
+//! Concat, Split and Slice.
+
+use kilim_core::Result;
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_core::error::shape_error;
+use kilim_core::ops::{Concat, Slice, Split, normalize_axes, normalize_axis};
+
+use super::data;
+use super::strided::{Copies, StridedCopy};
+use crate::common::{contiguous_strides, rules};
+use crate::frame::{Build, Kernel};
+
+/// Elements behind `axis` in each of the parts, and the extent along it.
+fn behind(spec: &TensorSpec, axis: usize) -> (usize, usize) {
+    (spec.shape[axis], spec.shape[axis + 1..].iter().product())
+}
+
+pub fn build_concat(op: &Concat, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let out = &node.outputs[0];
+    let axis = normalize_axis(op.axis, out.shape.len())?;
+    let outer: usize = out.shape[..axis].iter().product();
+    let (total, inner) = behind(out, axis);
+    let row = (total * inner) as isize;
+    let mut copies = Vec::new();
+    let mut at = 0;
+    for (i, part) in node.inputs.iter().enumerate() {
+        let Some(part) = part else { continue };
+        if part.shape.len() != out.shape.len() {
+            return Err(shape_error("the parts have different ranks"));
+        }
+        let n = part.shape[axis] * inner;
+        let copy = StridedCopy::new(&[outer, n], (0, &[n as isize, 1]), (at, &[row, 1]));
+        copies.push((i, 0, copy));
+        at += n as isize;
+    }
+    Ok(Box::new(Copies {
+        dtype: out.dtype,
+        copies,
+    }))
+}
+
+pub fn build_split(op: &Split, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let x = data(node)?;
+    let axis = normalize_axis(op.axis, x.shape.len())?;
+    let outer: usize = x.shape[..axis].iter().product();
+    let (total, inner) = behind(x, axis);
+    let row = (total * inner) as isize;
+    let mut copies = Vec::new();
+    let mut at = 0;
+    for (o, part) in node.outputs.iter().enumerate() {
+        let n = part.shape[axis] * inner;
+        let copy = StridedCopy::new(&[outer, n], (at, &[row, 1]), (0, &[n as isize, 1]));
+        copies.push((0, o, copy));
+        at += n as isize;
+    }
+    Ok(Box::new(Copies {
+        dtype: x.dtype,
+        copies,
+    }))
+}
+
+pub fn accepts_slice(_: &Slice, node: &NodeSpec) -> Result<(), Refusal> {
+    (1..5).try_for_each(|i| rules::known(node, i))
+}
+
+/// The value of an integer input that must be known.
+pub fn ints(node: &NodeSpec, i: usize) -> Result<Option<Vec<i64>>> {
+    match node.input(i).and_then(|s| s.value.as_ref()) {
+        Some(value) => value.to_i64s().map(Some),
+        None => Ok(None),
+    }
+}
+
+pub fn build_slice(_: &Slice, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let x = data(node)?;
+    let starts = ints(node, 1)?.ok_or_else(|| shape_error("the starts are not known"))?;
+    let axes = match ints(node, 3)? {
+        Some(axes) => normalize_axes(&axes, x.shape.len())?,
+        None => (0..starts.len()).collect(),
+    };
+    let steps = ints(node, 4)?.unwrap_or_else(|| vec![1; starts.len()]);
+    let mut strides = contiguous_strides(&x.shape);
+    let mut from = 0;
+    for ((&axis, &start), &step) in axes.iter().zip(&starts).zip(&steps) {
+        let n = x.shape[axis] as i64;
+        let start = if start < 0 {
+            start.saturating_add(n)
+        } else {
+            start
+        };
+        let start = match step > 0 {
+            true => start.clamp(0, n),
+            false => start.clamp(0, (n - 1).max(0)),
+        };
+        from += start as isize * strides[axis];
+        // A step beyond the tensor takes one element, so that its size does not matter.
+        strides[axis] *= step.clamp(-n.max(1), n.max(1)) as isize;
+    }
+    let shape = &node.outputs[0].shape;
+    let copy = StridedCopy::new(shape, (from, &strides), (0, &contiguous_strides(shape)));
+    Ok(Box::new(Copies::one(x.dtype, copy)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run, run_as, tensor};
+    use kilim_core::DType;
+
+    #[test]
+    fn concat_and_split() {
+        let a = tensor::<i32>(&[2, 1, 2], &[1, 2, 3, 4]);
+        let b = tensor::<i32>(&[2, 2, 2], &[5, 6, 7, 8, 9, 10, 11, 12]);
+        let none = tensor::<i32>(&[2, 0, 2], &[]);
+        let y = run_as::<i32>(&Concat { axis: -2 }, &[&a, &none, &b], &[2, 3, 2]);
+        assert_eq!(y, [1, 2, 5, 6, 7, 8, 3, 4, 9, 10, 11, 12]);
+        let parts = run(
+            &Split { axis: 1 },
+            &[Some(&tensor(&[2, 3, 2], &y))],
+            &[(DType::I32, &[2, 1, 2]), (DType::I32, &[2, 2, 2])],
+        );
+        assert_eq!(parts.unwrap(), [a, b]);
+    }
+
+    #[test]
+    fn slices_forwards_and_backwards() {
+        let x: Vec<i64> = (0..20).collect();
+        let x = tensor(&[4, 5], &x);
+        let of = |starts: &[i64], ends: &[i64], steps: &[i64], shape: &[usize]| {
+            let t = |v: &[i64]| tensor(&[v.len()], v);
+            run_as::<i64>(
+                &Slice,
+                &[&x, &t(starts), &t(ends), &t(&[0, 1]), &t(steps)],
+                shape,
+            )
+        };
+        assert_eq!(
+            of(&[1, 0], &[3, 1000], &[1, 2], &[2, 3]),
+            [5, 7, 9, 10, 12, 14]
+        );
+        assert_eq!(
+            of(&[-1, 1000], &[-100, -1000], &[-2, -3], &[2, 2]),
+            [19, 16, 9, 6]
+        );
+        assert_eq!(of(&[2, 0], &[2, 5], &[1, 1], &[0, 5]), []);
+        assert_eq!(of(&[3, 4], &[4, i64::MAX], &[i64::MAX, 1], &[1, 1]), [19]);
+    }
+}

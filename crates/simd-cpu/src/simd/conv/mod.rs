@@ -1,0 +1,165 @@
+//! Convolutions of channels-last data with constant weights.
+
+mod dense;
+
+use std::sync::Arc;
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
+use kilim_core::ops::{Activation, Conv};
+use kilim_core::tensor::AlignedBytes;
+use kilim_core::{DType, Result};
+
+use super::isa::Isa;
+use super::window::Window;
+use crate::frame::{Build, Io, Kernel, PackKey};
+use crate::registry::KernelRegistry;
+
+pub(crate) fn register(registry: &mut KernelRegistry) {
+    registry.add::<Conv>(accepts, |op, node, build| {
+        kernel(op, node, build, Isa::best(), None)
+    });
+}
+
+/// A convolution, its sizes spelled out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub window: Window,
+    pub groups: usize,
+    /// Output channels.
+    pub m: usize,
+}
+
+impl Shape {
+    fn of(op: &Conv, node: &NodeSpec) -> Option<Shape> {
+        let (data, weights) = (node.input(0)?, node.input(1)?);
+        let window = Window::new(
+            &data.shape,
+            &node.outputs.first()?.shape,
+            weights.shape.get(2..)?,
+            &op.strides,
+            &op.dilations,
+            &op.padding,
+        )?;
+        let (m, groups) = (weights.shape[0], op.groups);
+        let fits = groups > 0
+            && m > 0
+            && m % groups == 0
+            && weights.shape[1] * groups == window.channels
+            && node.outputs[0].shape.last() == Some(&m)
+            && u32::try_from(window.image()).is_ok();
+        fits.then_some(Shape { window, groups, m })
+    }
+
+    /// Input channels of a group.
+    pub(crate) fn group_channels(&self) -> usize {
+        self.window.channels / self.groups
+    }
+
+    /// Output channels of a group.
+    pub(crate) fn group_outputs(&self) -> usize {
+        self.m / self.groups
+    }
+
+    pub(crate) fn taps(&self) -> usize {
+        self.window.y.kernel * self.window.x.kernel
+    }
+}
+
+/// How a convolution is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    /// A product over rows of pixels; padding is copied in around strips of the input.
+    Dense,
+}
+
+/// The algorithm for a shape.
+pub(crate) fn choose(_shape: &Shape) -> Algorithm {
+    Algorithm::Dense
+}
+
+/// The tensors of a run.
+pub(crate) struct Operands<'a> {
+    pub input: &'a [f32],
+    pub bias: Option<&'a [f32]>,
+    pub residual: Option<&'a [f32]>,
+}
+
+impl Operands<'_> {
+    fn bias_from(&self, channel: usize) -> *const f32 {
+        self.bias.map_or(std::ptr::null(), |b| b[channel..].as_ptr())
+    }
+
+    fn residual_from(&self, element: usize) -> *const f32 {
+        self.residual
+            .map_or(std::ptr::null(), |r| r[element..].as_ptr())
+    }
+}
+
+fn accepts(op: &Conv, node: &NodeSpec) -> Result<(), Refusal> {
+    let refuse = |why: &str| Err(Refusal::new(format!("the SIMD convolution: {why}")));
+    let known = |i: usize| node.input(i).is_none_or(|s| s.dtype == DType::F32);
+    if !op.channels_last {
+        return refuse("data is not channels-last");
+    }
+    if !(0..4).all(known) {
+        return refuse("not float32");
+    }
+    if node.input(1).is_none_or(|w| w.value.is_none()) {
+        return refuse("weights are not constant");
+    }
+    let Some(shape) = Shape::of(op, node) else {
+        return refuse("three spatial axes, or an empty tensor");
+    };
+    let same = |i: usize, n: usize| node.input(i).is_none_or(|s| s.elements() == n);
+    if !same(2, shape.m) || !same(3, node.outputs[0].elements()) {
+        return refuse("bias or residual is broadcast");
+    }
+    Ok(())
+}
+
+/// Builds the kernel; `forced` is for tests.
+pub(crate) fn kernel(
+    op: &Conv,
+    node: &NodeSpec,
+    build: &mut Build,
+    isa: Isa,
+    forced: Option<Algorithm>,
+) -> Result<Box<dyn Kernel>> {
+    let shape = Shape::of(op, node).ok_or_else(|| unsupported("a convolution of these shapes"))?;
+    let mut pack = |kind: &'static str, make: &dyn Fn(&[f32]) -> Result<AlignedBytes>| {
+        let weights = node.input(1).and_then(|w| w.value.as_ref());
+        let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
+        let key = PackKey {
+            kind,
+            parameters: [isa.lanes(), shape.groups, 0, 0],
+        };
+        build.pack(node, 1, key, || make(weights.as_slice::<f32>()?))
+    };
+    match forced.unwrap_or_else(|| choose(&shape)) {
+        Algorithm::Dense => {
+            let packed = pack("conv dense", &|w| dense::pack_weights(isa, &shape, w))?;
+            let threads = build.threads();
+            Ok(Box::new(dense::Dense::new(isa, shape, op.activation, packed, threads)))
+        }
+    }
+}
+
+fn operands<'a>(io: &Io<'a>) -> Operands<'a> {
+    Operands {
+        input: io.input(0),
+        bias: io.optional(2),
+        residual: io.optional(3),
+    }
+}
+
+/// Packed weights and what follows from the activation.
+pub(crate) struct Common {
+    pub isa: Isa,
+    pub shape: Shape,
+    pub weights: Arc<AlignedBytes>,
+    pub clamp: (f32, f32),
+    /// What the bounds do not do.
+    pub rest: Activation,
+    pub threads: usize,
+}

@@ -1,0 +1,62 @@
+//! Packing B in panels.
+
+use crate::simd::isa::Isa;
+
+/// The shape of packed B: panels of two vectors; the last has one if that is enough.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panels {
+    lanes: usize,
+    n: usize,
+}
+
+impl Panels {
+    pub(crate) fn new(isa: Isa, n: usize) -> Panels {
+        Panels {
+            lanes: isa.lanes(),
+            n,
+        }
+    }
+
+    /// Columns with the padding.
+    pub(crate) fn width(self) -> usize {
+        self.n.next_multiple_of(self.lanes)
+    }
+
+    /// Elements that `k` rows take.
+    pub(crate) fn elements(self, k: usize) -> usize {
+        k * self.width()
+    }
+
+    /// First column and columns with padding of each panel.
+    fn each(self) -> impl Iterator<Item = (usize, usize)> {
+        let (wide, width) = (2 * self.lanes, self.width());
+        (0..width)
+            .step_by(wide)
+            .map(move |first| (first, wide.min(width - first)))
+    }
+}
+
+/// Writes a matrix in panels. Element (k, n) comes from `source[rows[k] + n * column_stride]`, and
+/// is multiplied by `scale`.
+pub(crate) fn pack(
+    panels: Panels,
+    source: &[f32],
+    rows: impl Iterator<Item = usize> + Clone,
+    column_stride: usize,
+    scale: f32,
+    packed: &mut [f32],
+) {
+    let mut out = packed.iter_mut();
+    for (first, width) in panels.each() {
+        let used = width.min(panels.n - first);
+        for row in rows.clone() {
+            let from = &source[row + first * column_stride..];
+            for (o, x) in out.by_ref().take(used).zip(from.iter().step_by(column_stride)) {
+                *o = x * scale;
+            }
+            for o in out.by_ref().take(width - used) {
+                *o = 0.0;
+            }
+        }
+    }
+}
