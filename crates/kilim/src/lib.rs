@@ -1,1 +1,74 @@
+//! Kilim for Rust programs: sessions with the default backends registered.
+//!
+//! ```no_run
+//! # async fn example() -> kilim::Result<()> {
+//! let options = kilim::SessionOptions::default();
+//! let mut session = kilim::Session::load("model.onnx", options).await?;
+//! let input = kilim::Tensor::zeros(kilim::DType::F32, &[1, 3, 224, 224])?;
+//! let outputs = session.run(&[("input", input)], &Default::default()).await?;
+//! # Ok(())
+//! # }
+//! ```
 
+mod runtime;
+mod source;
+
+pub use kilim_core as core;
+pub use kilim_core::{
+    BackendId, BackendRegistry, DType, Dim, Error, ErrorCode, Fact, Graph, Placement, Port, Report,
+    Result, RunOptions, Shape, Tensor,
+};
+pub use kilim_formats as formats;
+
+pub use runtime::Runtime;
+pub use source::ModelSource;
+
+/// How a model is loaded.
+#[derive(Clone)]
+pub struct SessionOptions {
+    /// In the order of preference.
+    pub backends: Vec<BackendId>,
+    /// Limits for files that are not trusted.
+    pub limits: formats::Limits,
+    pub core: core::SessionOptions,
+}
+
+impl Default for SessionOptions {
+    /// The GPU first where this build has one, then the CPU.
+    fn default() -> Self {
+        SessionOptions {
+            backends: runtime::default_registry().ids().cloned().collect(),
+            limits: formats::Limits::default(),
+            core: core::SessionOptions::default(),
+        }
+    }
+}
+
+/// A model ready to run on the shared default [`Runtime`].
+pub struct Session(core::Session);
+
+impl Session {
+    /// Reads, optimises, places and plans a model.
+    ///
+    /// # Errors
+    /// `Io`, `UnknownFormat` and `InvalidModel` for the file, `Unsupported` with a list of all
+    /// operators that Kilim does not know, and everything that [`core::Session::new`] says.
+    pub async fn load(source: impl Into<ModelSource>, options: SessionOptions) -> Result<Session> {
+        let runtime = Runtime::shared();
+        runtime.load(source, options).await
+    }
+}
+
+impl std::ops::Deref for Session {
+    type Target = core::Session;
+
+    fn deref(&self) -> &core::Session {
+        &self.0
+    }
+}
+
+impl std::ops::DerefMut for Session {
+    fn deref_mut(&mut self) -> &mut core::Session {
+        &mut self.0
+    }
+}

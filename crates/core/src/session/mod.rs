@@ -32,6 +32,8 @@ pub struct SessionOptions {
     pub optimise: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
     pub dims: HashMap<String, usize>,
+    /// Also plan before the first run where sizes are unknown, taking this for each of them.
+    pub plan_unknown_as: Option<usize>,
     /// Plans kept for each stage, one for each set of input shapes.
     pub plans_kept: usize,
     /// Iterations after which a Loop is an error.
@@ -51,6 +53,7 @@ impl Default for SessionOptions {
             strict: false,
             optimise: true,
             dims: HashMap::new(),
+            plan_unknown_as: None,
             plans_kept: 4,
             max_iterations: 1 << 32,
             max_tensor_bytes: usize::MAX / 4,
@@ -188,7 +191,13 @@ impl Session {
             next_runner: 0,
         };
         let mut runner = Runner::new(graph, &mut shared)?;
-        let facts: Vec<Fact> = inputs.iter().map(|p| p.fact.clone()).collect();
+        let mut facts: Vec<Fact> = inputs.iter().map(|p| p.fact.clone()).collect();
+        if let Some(n) = shared.options.plan_unknown_as {
+            let shapes = facts.iter_mut().filter_map(|f| f.shape.as_mut());
+            for d in shapes.flat_map(|s| &mut s.0) {
+                *d = Dim::Known(d.known().unwrap_or(n));
+            }
+        }
         runner.prepare(&mut shared, &facts)?;
         for context in &mut shared.contexts {
             context.warm_up().await?;
