@@ -1,0 +1,118 @@
+import { KilimError, aborted, toPlain } from './errors.js';
+import type { Glue, WasmFile, WasmSession } from './glue.js';
+import type { Engine, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest } from './protocol.js';
+import type { NodeTime, Report } from './report.js';
+import { pickBackends } from './pick.js';
+import { readSource } from './source.js';
+import type { WireSource } from './source.js';
+
+/** One runtime with at most one session in it. Calls are made one after another. */
+export function createEngine(glue: Glue): Engine {
+  let session: WasmSession | undefined;
+  let skipped: Picked['skipped'] = [];
+  /** The input shapes that have been run; new ones may have made new plans. */
+  const shapes = new Set<string>();
+  /** Set once the runtime has trapped: its memory can no longer be trusted. */
+  let broken: KilimError | undefined;
+
+  /** Errors of the runtime itself end it; the others are the library's. */
+  async function guarded<T>(call: () => Promise<T> | T): Promise<T> {
+    if (broken) throw new KilimError('STATE', 'the runtime failed before; load the model again', {}, broken);
+    try {
+      return await call();
+    } catch (error) {
+      const known = KilimError.from(toPlain(error), error instanceof Error ? error : undefined);
+      if (error instanceof WebAssembly.RuntimeError) broken = known;
+      throw known;
+    }
+  }
+
+  function report(current: WasmSession): Report {
+    return { ...readJson<Omit<Report, 'skipped'>>(current.report()), skipped };
+  }
+
+  function open(): WasmSession {
+    if (!session) throw new KilimError('STATE', 'the session is closed');
+    return session;
+  }
+
+  async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal): Promise<WasmFile> {
+    const bytes = await readSource(source, onBytes, signal);
+    const file = new glue.WasmFile(bytes.length);
+    file.write(0, bytes);
+    return file;
+  }
+
+  return {
+    async start(wasm) {
+      try {
+        await glue.default({ module_or_path: wasm });
+      } catch (error) {
+        throw new KilimError('IO', `cannot start the WASM runtime: ${error instanceof Error ? error.message : error}`, {
+          hint: 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
+        }, error);
+      }
+    },
+
+    load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded> {
+      return guarded(async () => {
+        const files = [];
+        const names = [];
+        for (const [name, source] of [['', request.source] as const, ...Object.entries(request.external)]) {
+          const onBytes = (loaded: number, total?: number) => onProgress({ phase: 'download', loaded, total });
+          files.push(await readFile(source, onBytes, signal));
+          names.push(name);
+        }
+        if (signal.aborted) throw aborted(signal);
+        onProgress({ phase: 'prepare', loaded: 0, total: 1 });
+        const picked = request.options.backends ? { backends: request.options.backends, skipped: [] } : await pickBackends();
+        skipped = picked.skipped;
+        session = await glue.WasmSession.load(files, names, { ...request.options, backends: picked.backends });
+        onProgress({ phase: 'prepare', loaded: 1, total: 1 });
+        return { inputs: session.inputs(), outputs: session.outputs(), report: report(session) };
+      });
+    },
+
+    run(request: RunRequest, signal: AbortSignal): Promise<Ran> {
+      return guarded(async () => {
+        const current = open();
+        if (signal.aborted) throw aborted(signal);
+        const stop = () => current.abort();
+        signal.addEventListener('abort', stop);
+        try {
+          const ran: Ran = { outputs: [] };
+          if (request.profile) {
+            const [outputs, times] = await current.profile(request.feeds);
+            ran.outputs = outputs;
+            ran.nodes = readJson<NodeTime[]>(times);
+          } else {
+            ran.outputs = await current.run(request.feeds, request.timeout);
+          }
+          const key = request.feeds.map(({ name, dims }) => `${name}:${dims.join()}`).join(';');
+          if (!shapes.has(key)) {
+            shapes.add(key);
+            ran.report = report(current);
+          }
+          return ran;
+        } finally {
+          signal.removeEventListener('abort', stop);
+        }
+      });
+    },
+
+    close() {
+      if (!broken) session?.free();
+      session = undefined;
+    },
+  };
+}
+
+/** Parses the library's JSON, with its names in JavaScript's spelling. */
+function readJson<T>(text: string): T {
+  return JSON.parse(text, (_key, value: unknown) => {
+    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
+    const camel = (name: string) => name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
+    return Object.fromEntries(Object.entries(value).map(([name, part]) => [camel(name), part]));
+  }) as T;
+}
+

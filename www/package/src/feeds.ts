@@ -1,0 +1,77 @@
+import { KilimError } from './errors.js';
+import { canHold, check, elementCount, fromNumbers, isTypedArray, toWire, typeOfArray } from './tensor.js';
+import type { DType, TensorLike, TypedArray, WireTensor } from './tensor.js';
+
+/** An input or output of a model. */
+export interface Port {
+  name: string;
+  /** `null` where the model does not say. */
+  type: DType | null;
+  /** A number, the model's own name for a free dimension, or `null` where nothing is known; `null` for an unknown rank. */
+  dims: (number | string | null)[] | null;
+}
+
+/** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest. */
+export type Feed = TensorLike | TypedArray | readonly number[];
+
+/** Brings what the caller gave into the form that the runtime takes, checked against the model's inputs. */
+export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireTensor[] {
+  const known = new Map(inputs.map((port) => [port.name, port]));
+  for (const name of Object.keys(feeds)) {
+    if (!known.has(name)) {
+      throw new KilimError('INPUT', `the model has no input \`${name}\``, { input: name, expected: [...known.keys()].join(', '), got: name });
+    }
+  }
+  return Object.entries(feeds).map(([name, feed]) => toWire(name, asTensor(known.get(name) as Port, feed)));
+}
+
+function asTensor(port: Port, feed: Feed): TensorLike {
+  try {
+    if (Array.isArray(feed)) return fromNumbers(port.type ?? 'float32', inferDims(port, feed.length), feed);
+    if (isTypedArray(feed)) {
+      const type = port.type !== null && canHold(port.type, feed) ? port.type : typeOfArray(feed);
+      return checked(port, { type, dims: inferDims(port, feed.length), data: feed });
+    }
+    if (typeof feed !== 'object' || feed === null) {
+      throw new KilimError('DTYPE', 'an input must be a tensor or an array of elements', { got: typeof feed });
+    }
+    return checked(port, feed as TensorLike);
+  } catch (error) {
+    if (!(error instanceof KilimError)) throw error;
+    const { code, message, expected, got, hint } = error;
+    const known = Object.entries({ expected, got, hint }).filter(([, value]) => value !== undefined);
+    throw new KilimError(code, `input \`${port.name}\`: ${message}`, { input: port.name, ...Object.fromEntries(known) });
+  }
+}
+
+function checked(port: Port, tensor: TensorLike): TensorLike {
+  if (port.type !== null && tensor.type !== port.type) {
+    throw new KilimError('DTYPE', 'the element type is not the model\'s', { expected: port.type, got: String(tensor.type) });
+  }
+  check(tensor);
+  const { dims } = port;
+  const fits = dims === null || (dims.length === tensor.dims.length && dims.every((d, i) => typeof d !== 'number' || d === tensor.dims[i]));
+  if (!fits) {
+    throw new KilimError('SHAPE', 'the dimensions are not the model\'s', { expected: show(dims), got: show(tensor.dims) });
+  }
+  return tensor;
+}
+
+/** The dimensions of a bare array: the model's own, with at most one free dimension worked out from the length. */
+function inferDims(port: Port, length: number): number[] {
+  const { dims } = port;
+  const hint = 'give a tensor with dims';
+  if (dims === null) throw new KilimError('SHAPE', 'the model does not fix the dimensions', { hint });
+  const free = dims.filter((d) => typeof d !== 'number');
+  if (free.length > 1) throw new KilimError('SHAPE', 'more than one dimension is free', { expected: show(dims), got: `${length} elements`, hint });
+  const fixed = elementCount(dims.filter((d) => typeof d === 'number'));
+  const rest = free.length === 0 ? 1 : length / fixed;
+  if (fixed * rest !== length || !Number.isInteger(rest)) {
+    throw new KilimError('SHAPE', 'the number of elements does not fit', { expected: show(dims), got: `${length} elements` });
+  }
+  return dims.map((d) => (typeof d === 'number' ? d : rest));
+}
+
+function show(dims: readonly (number | string | null)[]): string {
+  return `[${dims.map((d) => d ?? '?').join(', ')}]`;
+}

@@ -1,0 +1,28 @@
+import type { Port } from './feeds.js';
+import type { EngineOptions } from './protocol.js';
+import type { WireTensor } from './tensor.js';
+
+/** What wasm-bindgen makes of `crates/web`, in either build. */
+export interface Glue {
+  default(options: { module_or_path?: unknown }): Promise<unknown>;
+  WasmFile: { new (length: number): WasmFile };
+  WasmSession: { load(files: WasmFile[], names: string[], options: EngineOptions): Promise<WasmSession> };
+}
+
+/** A file in the runtime's memory; `load` takes it over. */
+export interface WasmFile {
+  write(offset: number, bytes: Uint8Array): void;
+  free(): void;
+}
+
+export interface WasmSession {
+  inputs(): Port[];
+  outputs(): Port[];
+  /** JSON in the library's own names. */
+  report(): string;
+  run(feeds: WireTensor[], timeout: number | undefined): Promise<WireTensor[]>;
+  /** Gives `[outputs, times as JSON]`. */
+  profile(feeds: WireTensor[]): Promise<[WireTensor[], string]>;
+  abort(): void;
+  free(): void;
+}

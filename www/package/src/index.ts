@@ -1,0 +1,124 @@
+/**
+ * Kilim runs neural networks in the browser.
+ *
+ *     const session = await load('model.onnx');
+ *     const { scores } = await session.run({ image: pixels });
+ */
+import { detectVariant } from './detect.js';
+import type { Variant } from './detect.js';
+import { KilimError, aborted } from './errors.js';
+import { createLocalEngine } from './local.js';
+import type { Backend, Engine, EngineOptions, Progress, WasmSource } from './protocol.js';
+import { createRemoteEngine } from './remote.js';
+import { Session } from './session.js';
+import { toWireSource } from './source.js';
+import type { ModelSource, WireSource } from './source.js';
+
+export { KilimError } from './errors.js';
+export type { ErrorCode, ErrorContext } from './errors.js';
+export type { Feed, Port } from './feeds.js';
+export { pickBackends } from './pick.js';
+export type { Backend, Picked, Progress, WasmSource } from './protocol.js';
+export type { BackendReport, CrossingReport, NodeReport, NodeTime, Report } from './report.js';
+export { Session } from './session.js';
+export type { Profile, RunOptions } from './session.js';
+export type { ModelSource } from './source.js';
+export { Tensor, fromNumbers, toNumbers } from './tensor.js';
+export type { DType, TensorLike, TypedArray } from './tensor.js';
+export { detectVariant } from './detect.js';
+export type { Variant } from './detect.js';
+
+export interface LoadOptions {
+  /** In order of preference; what the first does not run falls to the next. The default is what `pickBackends` says; `report.skipped` tells why. */
+  backends?: Backend[];
+  /** A node that the first backend does not run is an error. */
+  strict?: boolean;
+  /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
+  dims?: Record<string, number>;
+  /** Files that the model refers to, by the names it uses. */
+  externalData?: Record<string, ModelSource>;
+  onProgress?: (progress: Progress) => void;
+  /** Stops loading and gives everything back. */
+  signal?: AbortSignal;
+  /** Run in a worker of the session's own (the default), or in the calling thread. */
+  worker?: boolean;
+  /** The runtime's binary, where it is not to be fetched from beside this module; `variant` says which build it is. */
+  wasm?: WasmSource;
+  /** The build to use; the default is the fastest that the browser runs. */
+  variant?: Variant;
+}
+
+/**
+ * Loads a model and makes it ready to run.
+ * @throws KilimError with the codes of the model (`UNKNOWN_FORMAT`, `INVALID_MODEL`, `UNSUPPORTED`, …), `IO` where bytes
+ * cannot be read, `ABORTED`.
+ */
+export async function load(source: ModelSource, options: LoadOptions = {}): Promise<Session> {
+  const { signal, onProgress } = options;
+  if (signal?.aborted) throw aborted(signal);
+  const report = (progress: Progress) => onProgress?.(progress);
+  report({ phase: 'runtime', loaded: 0, total: 1 });
+  const engine = await takeEngine(options);
+  const stop = () => engine.close();
+  signal?.addEventListener('abort', stop);
+  try {
+    report({ phase: 'runtime', loaded: 1, total: 1 });
+    const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
+    const read = async (from: ModelSource): Promise<WireSource> => (await toWireSource(from, onBytes, signal)).wire;
+    const external: Record<string, WireSource> = {};
+    for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
+    const request = { source: await read(source), external, options: engineOptions(options) };
+    const loaded = await engine.load(request, report, signal ?? new AbortController().signal);
+    return new Session(engine, loaded);
+  } catch (error) {
+    engine.close();
+    throw signal?.aborted ? aborted(signal) : error;
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+}
+
+/** Options of `prepare`: those of `load` that concern the runtime. */
+export type PrepareOptions = Pick<LoadOptions, 'worker' | 'wasm' | 'variant'>;
+
+let prepared: { key: string; engine: Promise<Engine> } | undefined;
+
+/** Fetches and compiles the runtime ahead of time; the next `load` with the same options takes it. */
+export async function prepare(options: PrepareOptions = {}): Promise<void> {
+  if (options.wasm !== undefined) throw new KilimError('STATE', 'a runtime with its own binary is not kept');
+  const key = engineKey(options);
+  if (prepared?.key !== key) prepared = { key, engine: startEngine(options) };
+  await prepared.engine;
+}
+
+async function takeEngine(options: LoadOptions): Promise<Engine> {
+  const kept = prepared;
+  if (kept === undefined || options.wasm !== undefined || kept.key !== engineKey(options)) return startEngine(options);
+  prepared = undefined;
+  return kept.engine;
+}
+
+function engineKey({ worker = true, variant }: PrepareOptions): string {
+  return `${worker} ${variant}`;
+}
+
+async function startEngine({ worker = true, wasm, variant }: PrepareOptions): Promise<Engine> {
+  const build = variant ?? (wasm === undefined ? detectVariant() : 'simd');
+  if (build === undefined) {
+    throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
+  }
+  const engine = worker ? createRemoteEngine(build) : await createLocalEngine(build);
+  const binary = typeof wasm === 'string' || wasm instanceof URL ? new URL(wasm, globalThis.location?.href).href : wasm;
+  try {
+    // A response cannot be posted to a worker; its bytes can.
+    await engine.start(worker && binary instanceof Response ? await binary.arrayBuffer() : binary);
+  } catch (error) {
+    engine.close();
+    throw error;
+  }
+  return engine;
+}
+
+function engineOptions({ backends, strict, dims }: LoadOptions): EngineOptions {
+  return { ...(backends ? { backends } : {}), ...(strict === undefined ? {} : { strict }), ...(dims ? { dims } : {}) };
+}

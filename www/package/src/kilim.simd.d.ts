@@ -1,0 +1,6 @@
+import type { Glue } from './glue.js';
+
+declare const init: Glue['default'];
+export default init;
+export declare const WasmFile: Glue['WasmFile'];
+export declare const WasmSession: Glue['WasmSession'];

@@ -1,0 +1,83 @@
+import type { PlainError } from './errors.js';
+import type { Port } from './feeds.js';
+import type { NodeTime, Report } from './report.js';
+import type { WireSource } from './source.js';
+import type { WireTensor } from './tensor.js';
+
+/** The backends that the package holds. */
+export type Backend = 'wgpu' | 'cpu';
+
+/** The backends that `load` uses where none are named, and why others are not among them. */
+export interface Picked {
+  backends: Backend[];
+  skipped: { backend: Backend; reason: string }[];
+}
+
+/** What `load` is busy with. */
+export interface Progress {
+  /** `runtime`: the WASM binary is made ready; `download`: the model's bytes come in; `prepare`: the graph is placed, weights packed and pipelines compiled. */
+  phase: 'runtime' | 'download' | 'prepare';
+  /** Bytes read so far while downloading; otherwise 0, or `total` when the phase is done. */
+  loaded: number;
+  /** All of them, where that is known. */
+  total: number | undefined;
+}
+
+/** The runtime's WASM binary, where it is not to be taken from beside this module. */
+export type WasmSource = string | URL | Response | ArrayBuffer | Uint8Array | WebAssembly.Module;
+
+/** The part of the load options that the runtime itself reads. */
+export interface EngineOptions {
+  backends?: Backend[];
+  strict?: boolean;
+  dims?: Record<string, number>;
+}
+
+export interface LoadRequest {
+  source: WireSource;
+  external: Record<string, WireSource>;
+  options: EngineOptions;
+}
+
+export interface RunRequest {
+  feeds: WireTensor[];
+  /** Milliseconds. */
+  timeout?: number;
+  profile: boolean;
+}
+
+/** What is known of a session once it is loaded. */
+export interface Loaded {
+  inputs: Port[];
+  outputs: Port[];
+  report: Report;
+}
+
+export interface Ran {
+  outputs: WireTensor[];
+  /** Given when the run may have made new plans. */
+  report?: Report;
+  /** Given when the run was timed. */
+  nodes?: NodeTime[];
+}
+
+/** A session's runtime, in a worker or in this thread. */
+export interface Engine {
+  start(wasm: WasmSource | undefined): Promise<void>;
+  load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded>;
+  run(request: RunRequest, signal: AbortSignal): Promise<Ran>;
+  close(): void;
+}
+
+/** From the page to the worker. Every request but `abort` is answered by one `done` or `failed`. */
+export type Request =
+  | { kind: 'start'; id: number; wasm: WasmSource | undefined }
+  | { kind: 'load'; id: number; request: LoadRequest }
+  | { kind: 'run'; id: number; request: RunRequest }
+  | { kind: 'abort'; id: number };
+
+/** From the worker to the page. */
+export type Reply =
+  | { kind: 'progress'; id: number; progress: Progress }
+  | { kind: 'done'; id: number; value: unknown }
+  | { kind: 'failed'; id: number; error: PlainError };

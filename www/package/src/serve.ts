@@ -1,0 +1,51 @@
+import { createEngine } from './engine.js';
+import { toPlain } from './errors.js';
+import type { Glue } from './glue.js';
+import type { Progress, Ran, Reply, Request } from './protocol.js';
+
+/** The worker's global scope, as far as it is used here. */
+interface Scope {
+  postMessage(message: Reply, transfer: Transferable[]): void;
+  addEventListener(type: 'message', listener: (event: MessageEvent<Request>) => void): void;
+}
+
+/** Answers the page's requests, one at a time and in order; an abort goes past the queue. */
+export function serve(glue: Glue): void {
+  const scope = globalThis as unknown as Scope;
+  const engine = createEngine(glue);
+  const waiting = new Map<number, AbortController>();
+  let queue = Promise.resolve();
+
+  async function answer(message: Exclude<Request, { kind: 'abort' }>, signal: AbortSignal): Promise<unknown> {
+    switch (message.kind) {
+      case 'start':
+        return engine.start(message.wasm);
+      case 'load':
+        return engine.load(message.request, (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []), signal);
+      case 'run':
+        return engine.run(message.request, signal);
+    }
+  }
+
+  async function handle(message: Exclude<Request, { kind: 'abort' }>, signal: AbortSignal): Promise<void> {
+    const { id } = message;
+    try {
+      const value = await answer(message, signal);
+      const buffers = message.kind === 'run' ? (value as Ran).outputs.map(({ bytes }) => bytes.buffer as ArrayBuffer) : [];
+      scope.postMessage({ kind: 'done', id, value }, buffers);
+    } catch (error) {
+      scope.postMessage({ kind: 'failed', id, error: toPlain(error) }, []);
+    }
+    waiting.delete(id);
+  }
+
+  scope.addEventListener('message', ({ data: message }) => {
+    if (message.kind === 'abort') {
+      waiting.get(message.id)?.abort();
+      return;
+    }
+    const controller = new AbortController();
+    waiting.set(message.id, controller);
+    queue = queue.then(() => handle(message, controller.signal));
+  });
+}

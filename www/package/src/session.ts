@@ -1,0 +1,70 @@
+import { KilimError } from './errors.js';
+import { prepareFeeds } from './feeds.js';
+import type { Feed, Port } from './feeds.js';
+import type { Engine, Loaded } from './protocol.js';
+import type { NodeTime, Report } from './report.js';
+import { fromWire } from './tensor.js';
+import type { Tensor } from './tensor.js';
+
+export interface RunOptions {
+  /** Rejects the call at once; work already begun is stopped at the next step. */
+  signal?: AbortSignal;
+  /** Milliseconds after which the run is stopped with the code `ABORTED`. */
+  timeout?: number;
+}
+
+/** What one timed run gives. */
+export interface Profile {
+  outputs: Record<string, Tensor>;
+  nodes: NodeTime[];
+}
+
+const never = new AbortController().signal;
+
+/** A model ready to run. Calls wait for each other in order; different sessions run side by side. */
+export class Session {
+  readonly inputs: readonly Port[];
+  readonly outputs: readonly Port[];
+  #report: Report;
+  #engine: Engine | undefined;
+
+  /** Made by `load`. */
+  constructor(engine: Engine, loaded: Loaded) {
+    this.#engine = engine;
+    this.inputs = loaded.inputs;
+    this.outputs = loaded.outputs;
+    this.#report = loaded.report;
+  }
+
+  /** Where every node runs and why. A run with new input shapes brings it up to date. */
+  get report(): Report {
+    return this.#report;
+  }
+
+  /**
+   * Runs the model. An input is a tensor, or the elements alone where the model's dimensions say the rest.
+   * @throws KilimError `INPUT` for a missing or unknown input, `DTYPE` and `SHAPE` where one does not fit, `STATE` on a closed session.
+   */
+  async run(feeds: Record<string, Feed>, options: RunOptions = {}): Promise<Record<string, Tensor>> {
+    return (await this.#run(feeds, options, false)).outputs;
+  }
+
+  /** Runs the model once and times every node. */
+  profile(feeds: Record<string, Feed>, options: { signal?: AbortSignal } = {}): Promise<Profile> {
+    return this.#run(feeds, options, true);
+  }
+
+  /** Gives everything back, the worker and its memory included. Calls under way are rejected with `STATE`. */
+  close(): void {
+    this.#engine?.close();
+    this.#engine = undefined;
+  }
+
+  async #run(feeds: Record<string, Feed>, { signal, timeout }: RunOptions, profile: boolean): Promise<Profile> {
+    if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
+    const request = { feeds: prepareFeeds(this.inputs, feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
+    const ran = await this.#engine.run(request, signal ?? never);
+    if (ran.report) this.#report = ran.report;
+    return { outputs: Object.fromEntries(ran.outputs.map((tensor) => [tensor.name, fromWire(tensor)])), nodes: ran.nodes ?? [] };
+  }
+}

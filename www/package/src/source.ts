@@ -1,0 +1,94 @@
+import { KilimError, aborted } from './errors.js';
+
+/** Where a model, or a file beside it, comes from. A string is a URL. */
+export type ModelSource = string | URL | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | Response;
+
+/** A source in a form that can be posted to a worker. URLs are absolute. */
+export type WireSource = { url: string } | { blob: Blob } | { bytes: Uint8Array };
+
+/** Called with the bytes read so far, and all of them where that is known. */
+export type OnBytes = (loaded: number, total: number | undefined) => void;
+
+/** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
+export async function toWireSource(source: ModelSource, onBytes: OnBytes, signal?: AbortSignal): Promise<{ wire: WireSource; owned: boolean }> {
+  if (typeof source === 'string' || source instanceof URL) {
+    return { wire: { url: new URL(source, globalThis.location?.href).href }, owned: false };
+  }
+  if (source instanceof Blob) return { wire: { blob: source }, owned: false };
+  if (source instanceof ArrayBuffer) return { wire: { bytes: new Uint8Array(source) }, owned: false };
+  if (source instanceof Uint8Array) return { wire: { bytes: source }, owned: false };
+  if (source instanceof Response) return { wire: { bytes: await readResponse(source, onBytes, signal) }, owned: true };
+  if (source instanceof ReadableStream) return { wire: { bytes: await readStream(source, undefined, onBytes, signal) }, owned: true };
+  throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: Object.prototype.toString.call(source).slice(8, -1) });
+}
+
+/** The bytes of a source, read where the runtime is. */
+export async function readSource(source: WireSource, onBytes: OnBytes, signal?: AbortSignal): Promise<Uint8Array> {
+  if ('bytes' in source) return source.bytes;
+  try {
+    if ('blob' in source) return await readStream(source.blob.stream(), source.blob.size, onBytes, signal);
+    return await readResponse(await fetch(source.url, signal ? { signal } : {}), onBytes, signal);
+  } catch (error) {
+    if (error instanceof KilimError) throw error;
+    const from = 'url' in source ? source.url : 'the file';
+    throw new KilimError('IO', `cannot read ${from}: ${error instanceof Error ? error.message : error}`, {}, error);
+  }
+}
+
+async function readResponse(response: Response, onBytes: OnBytes, signal?: AbortSignal): Promise<Uint8Array> {
+  if (!response.ok) {
+    throw new KilimError('IO', `cannot read ${response.url || 'the response'}: the server answered ${response.status}`, { got: `${response.status} ${response.statusText}`.trim() });
+  }
+  // A compressed body's length is not that of the bytes which come out.
+  const length = response.headers.get('content-encoding') ? null : response.headers.get('content-length');
+  if (!response.body) return new Uint8Array(await response.arrayBuffer());
+  return readStream(response.body, length === null ? undefined : Number(length), onBytes, signal);
+}
+
+async function readStream(stream: ReadableStream<Uint8Array>, total: number | undefined, onBytes: OnBytes, signal?: AbortSignal): Promise<Uint8Array> {
+  const reader = stream.getReader();
+  const buffer = new Growing(total);
+  const stop = () => void reader.cancel(signal?.reason).catch(() => undefined);
+  signal?.addEventListener('abort', stop);
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (signal?.aborted) throw aborted(signal);
+      if (done) return buffer.finish();
+      buffer.push(value);
+      onBytes(buffer.length, total);
+    }
+  } catch (error) {
+    if (error instanceof KilimError) throw error;
+    throw new KilimError('IO', `the stream broke off: ${error instanceof Error ? error.message : error}`, {}, error);
+  } finally {
+    signal?.removeEventListener('abort', stop);
+  }
+}
+
+/** Bytes that come in pieces; one allocation where the length was known beforehand. */
+class Growing {
+  length = 0;
+  #bytes: Uint8Array;
+
+  constructor(expected: number | undefined) {
+    // A server may claim any length, so that no more than this is taken on trust.
+    this.#bytes = new Uint8Array(Math.min(expected || 1 << 16, 1 << 28));
+  }
+
+  push(chunk: Uint8Array): void {
+    if (!(chunk instanceof Uint8Array)) throw new KilimError('IO', 'a stream must give bytes', { expected: 'Uint8Array', got: typeof chunk });
+    const end = this.length + chunk.length;
+    if (end > this.#bytes.length) {
+      const bigger = new Uint8Array(Math.max(end, this.#bytes.length * 2));
+      bigger.set(this.#bytes.subarray(0, this.length));
+      this.#bytes = bigger;
+    }
+    this.#bytes.set(chunk, this.length);
+    this.length = end;
+  }
+
+  finish(): Uint8Array {
+    return this.#bytes.subarray(0, this.length);
+  }
+}

@@ -1,0 +1,214 @@
+import { KilimError } from './errors.js';
+
+/** The arrays that hold elements. */
+export type TypedArray =
+  | Float32Array
+  | Float64Array
+  | Int8Array
+  | Int16Array
+  | Int32Array
+  | BigInt64Array
+  | Uint8Array
+  | Uint8ClampedArray
+  | Uint16Array
+  | Uint32Array
+  | BigUint64Array;
+
+interface ArrayType {
+  readonly BYTES_PER_ELEMENT: number;
+  new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): TypedArray;
+  new (length: number): TypedArray;
+}
+
+// `Float16Array` is younger than the rest; without it float16 is read and written as its bits.
+const half = ((globalThis as Record<string, unknown>)['Float16Array'] as ArrayType | undefined) ?? Uint16Array;
+
+const ARRAYS = {
+  float32: Float32Array,
+  float64: Float64Array,
+  float16: half,
+  bfloat16: Uint16Array,
+  int8: Int8Array,
+  int16: Int16Array,
+  int32: Int32Array,
+  int64: BigInt64Array,
+  uint8: Uint8Array,
+  uint16: Uint16Array,
+  uint32: Uint32Array,
+  uint64: BigUint64Array,
+  bool: Uint8Array,
+} satisfies Record<string, ArrayType>;
+
+/** An element type, named as in numpy. */
+export type DType = keyof typeof ARRAYS;
+
+/** What a tensor looks like; any object of this form is taken. */
+export interface TensorLike {
+  type: DType;
+  /** Row-major: the last dimension is the densest. `[]` is a scalar. */
+  dims: readonly number[];
+  data: TypedArray;
+}
+
+/**
+ * A dense row-major tensor. `int64` lies in a `BigInt64Array`, `bool` in a `Uint8Array` of 0 and 1, `float16` in a
+ * `Float16Array` where the browser has one and otherwise as bits in a `Uint16Array`, `bfloat16` as bits.
+ */
+export class Tensor implements TensorLike {
+  readonly type: DType;
+  readonly dims: readonly number[];
+  readonly data: TypedArray;
+
+  /**
+   * Without `data` the tensor is all zeros.
+   * @throws KilimError `SHAPE` where the data does not fill the dimensions, `DTYPE` where it is of another type.
+   */
+  constructor(type: DType, dims: readonly number[], data?: TypedArray) {
+    const count = elementCount(dims);
+    this.type = type;
+    this.dims = [...dims];
+    this.data = data ?? new (arrayOf(type))(count);
+    check(this, count);
+  }
+
+  /** The elements as numbers: `int64` loses what a double cannot hold, `float16` and `bfloat16` are widened. */
+  toNumbers(): Float64Array {
+    return toNumbers(this);
+  }
+}
+
+/** The elements of any tensor as numbers. */
+export function toNumbers(tensor: TensorLike): Float64Array {
+  const { type, data } = tensor;
+  if (type === 'bfloat16') {
+    const wide = Uint32Array.from(data as Uint16Array, (bits) => bits << 16);
+    return Float64Array.from(new Float32Array(wide.buffer));
+  }
+  if (type === 'float16' && data instanceof Uint16Array) return Float64Array.from(data, halfToNumber);
+  return Float64Array.from(data as ArrayLike<number | bigint>, Number);
+}
+
+/** Numbers as a tensor of any type: integers are cut off, `bool` is whatever is not zero. */
+export function fromNumbers(type: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
+  const tensor = new Tensor(type, dims);
+  if (values.length !== tensor.data.length) wrongCount(type, dims, tensor.data.length, values.length);
+  const convert = converter(type, tensor.data);
+  for (let i = 0; i < values.length; i++) tensor.data[i] = convert(values[i] as number) as never;
+  return tensor;
+}
+
+function converter(type: DType, data: TypedArray): (value: number) => number | bigint {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) return (v) => BigInt(Math.trunc(v));
+  if (type === 'bool') return (v) => Number(v !== 0);
+  if (type === 'bfloat16') return numberToBfloat;
+  if (type === 'float16' && data instanceof Uint16Array) return numberToHalf;
+  return (v) => v;
+}
+
+const scratch = new DataView(new ArrayBuffer(4));
+
+function bitsOf(value: number): number {
+  scratch.setFloat32(0, value);
+  return scratch.getUint32(0);
+}
+
+function numberToBfloat(value: number): number {
+  if (Number.isNaN(value)) return 0x7fc0;
+  const bits = bitsOf(value);
+  return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
+}
+
+function halfToNumber(bits: number): number {
+  const sign = bits & 0x8000 ? -1 : 1;
+  const exponent = (bits >> 10) & 31;
+  const fraction = bits & 1023;
+  if (exponent === 31) return fraction ? NaN : sign * Infinity;
+  return exponent ? sign * 2 ** (exponent - 15) * (1 + fraction / 1024) : sign * 2 ** -24 * fraction;
+}
+
+function numberToHalf(value: number): number {
+  const sign = (bitsOf(value) >>> 16) & 0x8000;
+  const size = Math.abs(value);
+  if (Number.isNaN(value)) return 0x7e00;
+  if (size >= 65520) return sign | 0x7c00;
+  // The distance between neighbours at this size; below 2^-14 they are evenly spaced.
+  const exponent = Math.max(Math.floor(Math.log2(size || 1e-9)), -14);
+  const steps = roundEven(size / 2 ** (exponent - 10));
+  return sign | (exponent === -14 ? steps : ((exponent + 14) << 10) + steps);
+}
+
+function roundEven(value: number): number {
+  const floor = Math.floor(value);
+  const rest = value - floor;
+  return rest > 0.5 || (rest === 0.5 && floor % 2 === 1) ? floor + 1 : floor;
+}
+
+/** The type that an array is taken for when nothing else says so; `Uint16Array` is `uint16`. */
+export function typeOfArray(data: TypedArray): DType {
+  if (data instanceof Uint16Array) return 'uint16';
+  const types = Object.keys(ARRAYS) as DType[];
+  return types.find((type) => type !== 'bfloat16' && data instanceof ARRAYS[type]) ?? 'uint8';
+}
+
+/** Whether an array of `data`'s kind can hold elements of `type`. */
+export function canHold(type: DType, data: TypedArray): boolean {
+  if (type === 'float16') return data instanceof half || data instanceof Uint16Array;
+  if (type === 'uint8' && data instanceof Uint8ClampedArray) return true;
+  return data instanceof ARRAYS[type];
+}
+
+/** True for any value that may be given as elements. */
+export function isTypedArray(value: unknown): value is TypedArray {
+  return ArrayBuffer.isView(value) && !(value instanceof DataView);
+}
+
+function arrayOf(type: DType): ArrayType {
+  const array: ArrayType | undefined = ARRAYS[type];
+  if (!array) {
+    throw new KilimError('DTYPE', `there is no element type \`${type}\``, { expected: Object.keys(ARRAYS).join(', '), got: type });
+  }
+  return array;
+}
+
+/** The product of the dimensions. */
+export function elementCount(dims: readonly number[]): number {
+  const bad = dims.find((d) => !Number.isSafeInteger(d) || d < 0);
+  if (bad !== undefined) throw new KilimError('SHAPE', 'a dimension must be a whole number, zero or more', { got: `[${dims.join(', ')}]` });
+  return dims.reduce((n, d) => n * d, 1);
+}
+
+function wrongCount(type: DType, dims: readonly number[], expected: number, got: number): never {
+  throw new KilimError('SHAPE', `the data does not fill a ${type} tensor of dimensions [${dims.join(', ')}]`, {
+    expected: `${expected} elements`,
+    got: `${got} elements`,
+  });
+}
+
+/** Throws where a tensor's data does not agree with its type and dimensions. */
+export function check(tensor: TensorLike, count = elementCount(tensor.dims)): void {
+  const { type, dims, data } = tensor;
+  arrayOf(type);
+  if (!isTypedArray(data) || !canHold(type, data)) {
+    const got = Object.prototype.toString.call(data).slice(8, -1);
+    throw new KilimError('DTYPE', `the data of a ${type} tensor is in the wrong kind of array`, { expected: ARRAYS[type].name, got });
+  }
+  if (data.length !== count) wrongCount(type, dims, count, data.length);
+}
+
+/** A tensor as bytes: the form that crosses into the runtime. */
+export interface WireTensor {
+  name: string;
+  type: DType;
+  dims: readonly number[];
+  bytes: Uint8Array;
+}
+
+export function toWire(name: string, { type, dims, data }: TensorLike): WireTensor {
+  return { name, type, dims, bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) };
+}
+
+/** Takes the bytes as they are; they are a buffer of their own. */
+export function fromWire({ type, dims, bytes }: WireTensor): Tensor {
+  const array = arrayOf(type);
+  return new Tensor(type, dims, new array(bytes.buffer, bytes.byteOffset, bytes.byteLength / array.BYTES_PER_ELEMENT));
+}

@@ -1,0 +1,4 @@
+import * as glue from './kilim.relaxed.js';
+import { serve } from './serve.js';
+
+serve(glue);
