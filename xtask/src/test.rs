@@ -61,17 +61,14 @@ type Step = (&'static str, fn() -> Result<Counts>);
 
 const STEPS: &[Step] = &[
     ("format", || {
-        counted(sh::cargo().args(["fmt", "--all", "--check"]))
+        component("fmt", "rustfmt", &["--all", "--check"])
     }),
     ("lint", || {
-        counted(sh::cargo().args([
+        component(
             "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ]))
+            "clippy",
+            &["--workspace", "--all-targets", "--", "-D", "warnings"],
+        )
     }),
     ("unit tests", || native_tests(&["--lib", "--bins"])),
     ("conformance export", || check(conformance().map(drop))),
@@ -136,6 +133,25 @@ fn check(result: Result<()>) -> Result<Counts> {
         passed: 1,
         ..Counts::default()
     })
+}
+
+/// A check by a cargo subcommand that not every toolchain brings; rustup adds it where it can.
+fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> {
+    let there = || sh::capture(sh::cargo().args([subcommand, "--version"])).is_some();
+    let add = || {
+        sh::run_quiet(
+            &format!("rustup component add {name}"),
+            sh::cmd("rustup").args(["component", "add", name]),
+        )
+    };
+    if !there() && !(add().is_ok() && there()) {
+        println!("skipped: this toolchain has no {name}");
+        return Ok(Counts {
+            skipped: 1,
+            ..Counts::default()
+        });
+    }
+    counted(sh::cargo().arg(subcommand).args(args))
 }
 
 /// Runs a command and counts the tests in its output; one that counts none is itself the check.
