@@ -14,7 +14,7 @@ use super::context::CpuContext;
 use super::io::{ABSENT, Io, View};
 use super::kernel::{Build, CpuRun};
 use super::packs::Packs;
-use crate::registry::KernelRegistry;
+use crate::registry::{Candidate, KernelRegistry};
 
 /// The backend `cpu`.
 pub struct CpuBackend {
@@ -64,56 +64,61 @@ impl CpuBackend {
             .registry
             .choose(node)
             .map_err(|r| kilim_core::error::unsupported(r.reason))?;
-        let mut packs = Packs::default();
-        let kernel = candidate.build(
-            node,
-            &mut Build {
-                packs: &mut packs,
-                constants: &[],
-                run: CpuRun::SINGLE,
-            },
-        )?;
-        let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
-        let mut inputs = Vec::with_capacity(node.inputs.len());
-        for (i, input) in node.inputs.iter().enumerate() {
-            inputs.push(match input {
-                None => ABSENT,
-                Some(spec) => {
-                    let value = spec.value.as_ref().ok_or_else(|| {
-                        kilim_core::error::value_error(format!("input {i} has no value"))
-                    })?;
-                    views.push(View::of(value));
-                    views.len() as u32 - 1
-                }
-            });
-        }
-        let mut buffers = Vec::with_capacity(node.outputs.len());
-        let mut outputs = Vec::with_capacity(node.outputs.len());
-        for spec in node.outputs {
-            let mut buffer = AlignedBytes::zeroed(byte_count(spec.dtype, &spec.shape)?)?;
-            outputs.push(views.len() as u32);
-            views.push(View::of_mut(buffer.as_mut_slice(), spec.dtype));
-            buffers.push(buffer);
-        }
-        let mut scratch = AlignedBytes::zeroed(kernel.scratch_bytes())?;
-        // SAFETY: the inputs are borrowed from `node`, the outputs and the scratch memory are
-        // buffers of their own that nobody else touches until `io` is gone.
-        let mut io = unsafe {
-            Io::new(
-                &views,
-                &inputs,
-                &outputs,
-                scratch.as_mut_slice(),
-                CpuRun::SINGLE,
-            )
-        };
-        kernel.run(&mut io)?;
-        buffers
-            .into_iter()
-            .zip(node.outputs)
-            .map(|(b, s)| Tensor::from_bytes(s.dtype, &s.shape, Arc::new(b)))
-            .collect()
+        run_candidate(candidate, node)
     }
+}
+
+/// Runs a kernel once on a node whose inputs all carry values.
+pub(crate) fn run_candidate(candidate: &dyn Candidate, node: &NodeSpec) -> Result<Vec<Tensor>> {
+    let mut packs = Packs::default();
+    let kernel = candidate.build(
+        node,
+        &mut Build {
+            packs: &mut packs,
+            constants: &[],
+            run: CpuRun::SINGLE,
+        },
+    )?;
+    let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
+    let mut inputs = Vec::with_capacity(node.inputs.len());
+    for (i, input) in node.inputs.iter().enumerate() {
+        inputs.push(match input {
+            None => ABSENT,
+            Some(spec) => {
+                let value = spec.value.as_ref().ok_or_else(|| {
+                    kilim_core::error::value_error(format!("input {i} has no value"))
+                })?;
+                views.push(View::of(value));
+                views.len() as u32 - 1
+            }
+        });
+    }
+    let mut buffers = Vec::with_capacity(node.outputs.len());
+    let mut outputs = Vec::with_capacity(node.outputs.len());
+    for spec in node.outputs {
+        let mut buffer = AlignedBytes::zeroed(byte_count(spec.dtype, &spec.shape)?)?;
+        outputs.push(views.len() as u32);
+        views.push(View::of_mut(buffer.as_mut_slice(), spec.dtype));
+        buffers.push(buffer);
+    }
+    let mut scratch = AlignedBytes::zeroed(kernel.scratch_bytes())?;
+    // SAFETY: the inputs are borrowed from `node`, the outputs and the scratch memory are
+    // buffers of their own that nobody else touches until `io` is gone.
+    let mut io = unsafe {
+        Io::new(
+            &views,
+            &inputs,
+            &outputs,
+            scratch.as_mut_slice(),
+            CpuRun::SINGLE,
+        )
+    };
+    kernel.run(&mut io)?;
+    buffers
+        .into_iter()
+        .zip(node.outputs)
+        .map(|(b, s)| Tensor::from_bytes(s.dtype, &s.shape, Arc::new(b)))
+        .collect()
 }
 
 impl Default for CpuBackend {

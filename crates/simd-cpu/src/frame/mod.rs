@@ -9,6 +9,8 @@ mod kernel;
 mod packs;
 
 pub use backend::CpuBackend;
+#[cfg(test)]
+pub(crate) use backend::run_candidate;
 pub use io::Io;
 pub use kernel::{Build, CpuRun, Kernel};
 pub use packs::PackKey;

@@ -42,10 +42,7 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::V) -> S::V {
     let p = s.add(s.fma(p, s.mul(r, r), r), s.splat(1.0));
     // In two steps, since 2^n alone may not be a normal number.
     let half = s.round(s.mul(n, s.splat(0.5)));
-    s.mul(
-        s.mul(p, s.exp2_whole(half)),
-        s.exp2_whole(s.sub(n, half)),
-    )
+    s.mul(s.mul(p, s.exp2_whole(half)), s.exp2_whole(s.sub(n, half)))
 }
 
 #[inline(always)]
@@ -225,8 +222,22 @@ maps! {
 pub(crate) fn activate(isa: Isa, activation: Activation, data: &mut [f32]) {
     match activation {
         Activation::None => {}
-        Activation::Relu => map_in_place(isa, Clamp { low: 0.0, high: f32::INFINITY }, data),
-        Activation::Clip { min, max } => map_in_place(isa, Clamp { low: min, high: max }, data),
+        Activation::Relu => map_in_place(
+            isa,
+            Clamp {
+                low: 0.0,
+                high: f32::INFINITY,
+            },
+            data,
+        ),
+        Activation::Clip { min, max } => map_in_place(
+            isa,
+            Clamp {
+                low: min,
+                high: max,
+            },
+            data,
+        ),
         Activation::LeakyRelu { alpha } => map_in_place(isa, Leaky { alpha }, data),
         Activation::Sigmoid => map_in_place(isa, Sigmoid {}, data),
         Activation::Tanh => map_in_place(isa, Tanh {}, data),

@@ -5,6 +5,8 @@ mod gemm;
 pub(crate) mod isa;
 mod math;
 mod memory;
+#[cfg(test)]
+mod testing;
 mod window;
 
 use crate::registry::KernelRegistry;

@@ -95,7 +95,13 @@ impl Window {
                 dilation: dilations.get(i).copied().unwrap_or(1),
                 begin: 0,
             };
-            let sizes = [axis.input, axis.output, axis.kernel, axis.stride, axis.dilation];
+            let sizes = [
+                axis.input,
+                axis.output,
+                axis.kernel,
+                axis.stride,
+                axis.dilation,
+            ];
             if sizes.contains(&0) {
                 return None;
             }

@@ -1,6 +1,8 @@
 //! Convolutions of channels-last data with constant weights.
 
 mod dense;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 
@@ -87,7 +89,8 @@ pub(crate) struct Operands<'a> {
 
 impl Operands<'_> {
     fn bias_from(&self, channel: usize) -> *const f32 {
-        self.bias.map_or(std::ptr::null(), |b| b[channel..].as_ptr())
+        self.bias
+            .map_or(std::ptr::null(), |b| b[channel..].as_ptr())
     }
 
     fn residual_from(&self, element: usize) -> *const f32 {
@@ -140,7 +143,13 @@ pub(crate) fn kernel(
         Algorithm::Dense => {
             let packed = pack("conv dense", &|w| dense::pack_weights(isa, &shape, w))?;
             let threads = build.threads();
-            Ok(Box::new(dense::Dense::new(isa, shape, op.activation, packed, threads)))
+            Ok(Box::new(dense::Dense::new(
+                isa,
+                shape,
+                op.activation,
+                packed,
+                threads,
+            )))
         }
     }
 }

@@ -51,7 +51,11 @@ pub(crate) fn pack(
         let used = width.min(panels.n - first);
         for row in rows.clone() {
             let from = &source[row + first * column_stride..];
-            for (o, x) in out.by_ref().take(used).zip(from.iter().step_by(column_stride)) {
+            for (o, x) in out
+                .by_ref()
+                .take(used)
+                .zip(from.iter().step_by(column_stride))
+            {
                 *o = x * scale;
             }
             for o in out.by_ref().take(width - used) {
