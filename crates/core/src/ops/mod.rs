@@ -6,7 +6,7 @@ use std::fmt;
 
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
-use crate::error::{Result, shape_error};
+use crate::error::{Error, Result, shape_error};
 use crate::graph::Graph;
 use crate::tensor::Tensor;
 
@@ -24,7 +24,9 @@ pub mod quant;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;
+mod rules;
 pub mod sort;
+pub mod window;
 
 pub use activation::Activation;
 pub use control::*;
@@ -40,7 +42,11 @@ pub use quant::*;
 pub use recurrent::*;
 pub use reduce::*;
 pub use resize::*;
+pub use rules::InputValues;
+pub(crate) use rules::*;
 pub use sort::*;
+pub use window::WindowAxis;
+pub(crate) use window::*;
 
 /// What is known of a value before it is computed.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -190,13 +196,7 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
 
     /// Work on concrete shapes. The default counts one operation per output element.
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let count = |s: &Vec<usize>| s.iter().map(|&d| d as f64).product::<f64>();
-        let written: f64 = outputs.iter().map(count).sum();
-        let read: f64 = inputs.iter().flatten().map(count).sum();
-        Cost {
-            flops: written,
-            bytes: 4.0 * (read + written),
-        }
+        elementwise_cost(inputs, outputs)
     }
 }
 
@@ -210,6 +210,9 @@ impl dyn Operator {
         self.downcast_ref::<T>().is_some()
     }
 }
+
+/// Ranks above this come from broken models only.
+pub(crate) const MAX_RANK: usize = 64;
 
 /// Brings an axis from `-rank..rank` into `0..rank`.
 pub fn normalize_axis(axis: i64, rank: usize) -> Result<usize> {
@@ -242,7 +245,18 @@ pub(crate) fn same_as_first(ctx: &InferContext) -> Result<Vec<Fact>> {
     Ok(vec![ctx.fact(0)?.clone()])
 }
 
-/// Product of dimensions, symbolic where one is.
-pub(crate) fn product(dims: &[Dim]) -> Dim {
-    dims.iter().fold(Dim::Known(1), |n, d| n.times(d))
+/// As many of an operator's outputs as the node has.
+pub(crate) fn some_of<const N: usize>(ctx: &InferContext, facts: [Fact; N]) -> Vec<Fact> {
+    facts.into_iter().take(ctx.outputs.max(1)).collect()
+}
+
+/// One operation per output element.
+pub(crate) fn elementwise_cost(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+    let count = |s: &Vec<usize>| s.iter().map(|&d| d as f64).product::<f64>();
+    let written: f64 = outputs.iter().map(count).sum();
+    let read: f64 = inputs.iter().flatten().map(count).sum();
+    Cost {
+        flops: written,
+        bytes: 4.0 * (read + written),
+    }
 }

@@ -62,13 +62,116 @@ pub struct RoiAlign {
     pub half_pixel: bool,
 }
 
+/// A pooling window over an input, resolved.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PoolGeometry {
+    pub batch: usize,
+    pub channels: usize,
+    pub channels_last: bool,
+    /// Spatial axes, outermost first.
+    pub axes: Vec<WindowAxis>,
+}
+
+impl PoolGeometry {
+    /// From the shape of the data.
+    ///
+    /// # Errors
+    /// `Shape` and `InvalidValue` where shape and attributes do not fit each other.
+    pub fn new(window: &Window, channels_last: bool, x: &[usize]) -> Result<PoolGeometry> {
+        window.shape(channels_last, &Shape::fixed(x))?;
+        let (channel, spatial) = layout(x.len(), channels_last);
+        let axes = window
+            .rules()?
+            .iter()
+            .zip(&x[spatial])
+            .map(|(rule, &input)| rule.resolve(input))
+            .collect::<Result<_>>()?;
+        Ok(PoolGeometry {
+            batch: x[0],
+            channels: x[channel],
+            channels_last,
+            axes,
+        })
+    }
+
+    /// The shape of the output in the layout of the data.
+    pub fn output_shape(&self) -> Vec<usize> {
+        let spatial: Vec<usize> = self.axes.iter().map(|a| a.output).collect();
+        arrange(self.batch, self.channels, &spatial, self.channels_last)
+    }
+}
+
+impl Window {
+    fn rules(&self) -> Result<Vec<AxisRule>> {
+        window_rules(
+            &self.kernel,
+            &self.strides,
+            &self.dilations,
+            &self.padding,
+            self.ceil_mode,
+        )
+    }
+
+    fn check(&self, x: &Shape) -> Result<()> {
+        if x.rank() < 3 || x.rank() - 2 != self.kernel.len() {
+            return Err(shape_error("the data does not fit the window")
+                .with_expected(format!("rank {}", self.kernel.len() + 2))
+                .with_got(x));
+        }
+        Ok(())
+    }
+
+    /// The output shape on symbolic shapes.
+    fn shape(&self, channels_last: bool, x: &Shape) -> Result<Shape> {
+        self.check(x)?;
+        let (channel, spatial) = layout(x.rank(), channels_last);
+        let dims = self
+            .rules()?
+            .iter()
+            .zip(&x.0[spatial])
+            .map(|(rule, input)| rule.dim(input))
+            .collect::<Result<Vec<_>>>()?;
+        Ok(Shape(arrange(
+            x.0[0].clone(),
+            x.0[channel].clone(),
+            &dims,
+            channels_last,
+        )))
+    }
+
+    /// What all pooling operators have in common.
+    fn infer(&self, ctx: &InferContext, types: &Types, channels_last: bool) -> Result<Fact> {
+        let dtype = ctx.typed(0, types)?;
+        let shape = match ctx.shape(0)? {
+            Some(x) => Some(self.shape(channels_last, x)?),
+            None => Some(Shape::unknown(self.kernel.len().min(MAX_RANK - 2) + 2)),
+        };
+        Ok(fact(dtype, shape))
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        let base = elementwise_cost(inputs, outputs);
+        let taps: f64 = self.kernel.iter().map(|&k| k as f64).product();
+        Cost {
+            flops: base.flops * taps,
+            ..base
+        }
+    }
+}
+
 impl Operator for MaxPool {
     fn name(&self) -> &'static str {
         "MaxPool"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let maxima = self.window.infer(ctx, &NUMBERS, self.channels_last)?;
+        let indices = fact(Some(DType::I64), maxima.shape.clone());
+        Ok(some_of(ctx, [maxima, indices]))
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        self.window.cost(inputs, outputs)
     }
 }
 
@@ -78,7 +181,11 @@ impl Operator for AveragePool {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        Ok(vec![self.window.infer(ctx, &FLOATS, self.channels_last)?])
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        self.window.cost(inputs, outputs)
     }
 }
 
@@ -88,7 +195,41 @@ impl Operator for LpPool {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        Ok(vec![self.window.infer(ctx, &FLOATS, self.channels_last)?])
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        self.window.cost(inputs, outputs)
+    }
+}
+
+impl MaxUnpool {
+    /// The shape of the output: input 2 if it is there, else the smallest input of the pooling.
+    ///
+    /// # Errors
+    /// `Shape` and `InvalidValue` where shape and attributes do not fit each other.
+    pub fn output_shape(&self, x: &[usize], values: &impl InputValues) -> Result<Vec<usize>> {
+        let shape = self.shape(&Shape::fixed(x), values)?;
+        shape.concrete().ok_or_else(too_large)
+    }
+
+    fn shape(&self, x: &Shape, values: &impl InputValues) -> Result<Shape> {
+        self.window.check(x)?;
+        if let Some(asked) = values.ints(2)? {
+            let asked = sizes(&asked, "an output dimension")?;
+            if asked.len() != x.rank() {
+                return Err(wrong_count("the output shape", x.rank(), asked.len()));
+            }
+            return Ok(Shape::fixed(&asked));
+        }
+        let mut dims = x.0[..2].to_vec();
+        for (rule, input) in self.window.rules()?.iter().zip(&x.0[2..]) {
+            dims.push(match input {
+                Dim::Known(n) => Dim::Known(rule.resolve_transposed(*n, 0, None)?.output),
+                _ => Dim::Unknown,
+            });
+        }
+        Ok(Shape(dims))
     }
 }
 
@@ -98,8 +239,41 @@ impl Operator for MaxUnpool {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.typed(0, &FLOATS)?;
+        ctx.typed(1, &INDICES)?;
+        ctx.typed_optional(2, &INDICES)?;
+        if let (Some(x), Some(i)) = (ctx.shape(0)?, ctx.shape(1)?) {
+            unify_shapes(i, x, || "the shape of the indices".into())?;
+        }
+        let unknown = Shape::unknown(self.window.kernel.len().min(MAX_RANK - 2) + 2);
+        let x = ctx.shape(0)?.unwrap_or(&unknown);
+        let shape = if ctx.known(&[2]) {
+            self.shape(x, ctx)?
+        } else {
+            Shape::unknown(x.rank())
+        };
+        Ok(vec![fact(dtype, Some(shape))])
     }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[2]
+    }
+}
+
+/// Pools regions of NCHW data: `[regions, c, height, width]`.
+fn pool_regions(ctx: &InferContext, columns: usize, out: [usize; 2]) -> Result<Vec<Fact>> {
+    let dtype = ctx.typed(0, &FLOATS)?;
+    ctx.common_type([0, 1])?;
+    let x = ctx.shape_of_rank(0, 4)?;
+    let regions = ctx.shape_of_rank(1, 2)?;
+    if let Some(r) = regions {
+        unify(&r.0[1], &Dim::Known(columns), || "the regions".into())?;
+    }
+    let count = regions.map_or(Dim::Unknown, |r| r.0[0].clone());
+    let channels = x.map_or(Dim::Unknown, |x| x.0[1].clone());
+    let [h, w] = out;
+    let shape = Shape(vec![count, channels, Dim::Known(h), Dim::Known(w)]);
+    Ok(vec![fact(dtype, Some(shape))])
 }
 
 impl Operator for MaxRoiPool {
@@ -108,7 +282,7 @@ impl Operator for MaxRoiPool {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        pool_regions(ctx, 5, self.pooled)
     }
 }
 
@@ -118,6 +292,11 @@ impl Operator for RoiAlign {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(2, &INDICES)?;
+        let facts = pool_regions(ctx, 4, self.output)?;
+        if let Some(regions) = ctx.shape(1)? {
+            ctx.vector(2, &regions.0[0])?;
+        }
+        Ok(facts)
     }
 }
