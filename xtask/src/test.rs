@@ -144,7 +144,7 @@ fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> {
             sh::cmd("rustup").args(["component", "add", name]),
         )
     };
-    if !there() && !(add().is_ok() && there()) {
+    if !(there() || add().is_ok() && there()) {
         println!("skipped: this toolchain has no {name}");
         return Ok(Counts {
             skipped: 1,
