@@ -10,9 +10,9 @@ export async function create(variant) {
   let session;
   return {
     async load(bytes) {
-      session = await load(bytes, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'], threads });
-      if (threads > 1 && session.report.threads) throw new Error(`no ${threads} threads: ${session.report.threads}`);
-      return session.inputs.map((input) => ({ name: input.name, type: input.type, shape: input.shape }));
+      session = await load(bytes, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'] });
+      if (threads > 1) throw new Error(`no ${threads} threads: ${session.report.threads}`);
+      return session.inputs.map((input) => ({ name: input.name, type: input.type, shape: input.dims }));
     },
     run: (inputs) => session.run(inputs),
   };
