@@ -103,3 +103,15 @@ fn answer(text: &str) -> Result<(usize, String)> {
         .find_map(|line| Some((digit(line)?, line.trim().to_owned())))
         .with_context(|| format!("no digit in the answer: {text}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::answer;
+
+    #[test]
+    fn the_answer_is_the_first_line_that_starts_with_a_number() {
+        let text = "probabilities: float32 [1, 10]\n       3  0.970140\n1.20 ms\n";
+        assert_eq!(answer(text).ok(), Some((3, "3  0.970140".to_owned())));
+        assert!(answer("no such model").is_err());
+    }
+}

@@ -25,24 +25,20 @@ impl Counts {
     /// and a plain `N passed, N failed, N skipped`.
     fn read(&mut self, line: &str) {
         let line = line.trim();
-        let counted = line.strip_prefix("test result: ").map_or(line, |rest| {
-            rest.split_once(". ").map_or(rest, |(_, counts)| counts)
-        });
-        if counted == line && !line.starts_with(|c: char| c.is_ascii_digit()) {
-            return;
-        }
+        let cargo = line
+            .strip_prefix("test result: ")
+            .and_then(|rest| rest.split_once(". "));
         let mut read = Counts::default();
-        for part in counted.split([',', ';']) {
+        for part in cargo.map_or(line, |(_, counts)| counts).split([',', ';']) {
             let mut words = part.split_whitespace();
-            let (Some(Ok(number)), Some(what)) =
-                (words.next().map(str::parse::<usize>), words.next())
-            else {
-                continue;
-            };
-            match what {
-                "passed" => read.passed = number,
-                "failed" => read.failed = number,
-                "ignored" | "skipped" => read.skipped = number,
+            let number = words.next().and_then(|word| word.parse::<usize>().ok());
+            // A Playwright line ends with a time in parentheses; in any other text the words mean something else.
+            let alone = |rest: Option<&str>| rest.is_none_or(|word| word.starts_with('('));
+            match (number, words.next(), alone(words.next())) {
+                (Some(number), Some("passed"), true) => read.passed = number,
+                (Some(number), Some("failed"), true) => read.failed = number,
+                (Some(number), Some("ignored" | "skipped"), true) => read.skipped = number,
+                _ if cargo.is_some() => {}
                 _ => return,
             }
         }
@@ -70,8 +66,8 @@ const STEPS: &[Step] = &[
             &["--workspace", "--all-targets", "--", "-D", "warnings"],
         )
     }),
-    ("unit tests", || native_tests(&["--lib", "--bins"])),
     ("conformance export", || check(conformance().map(drop))),
+    ("unit tests", || native_tests(&["--lib", "--bins"])),
     ("integration tests", || native_tests(&["--test", "*"])),
     ("web build", || {
         check(build::wasm().and_then(|()| build::www()))
@@ -244,4 +240,38 @@ fn web_page() -> Result<Counts> {
     browser.tell(&mut npm);
     tell_material(&mut npm)?;
     counted(npm.arg("test"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Counts;
+
+    fn read(lines: &[&str]) -> (usize, usize, usize) {
+        let mut counts = Counts::default();
+        lines.iter().for_each(|line| counts.read(line));
+        (counts.passed, counts.failed, counts.skipped)
+    }
+
+    #[test]
+    fn counts_of_cargo_and_plain_lines_add_up() {
+        let cargo = "test result: ok. 12 passed; 1 failed; 2 ignored; 0 measured; 0 filtered out; finished in 0.01s";
+        assert_eq!(
+            read(&[cargo, "  3 passed, 1 failed, 4 skipped"]),
+            (15, 2, 6)
+        );
+        assert_eq!(read(&["  3 passed (2.1s)"]), (3, 0, 0));
+    }
+
+    #[test]
+    fn other_lines_count_nothing() {
+        assert_eq!(
+            read(&[
+                "running 12 tests",
+                "900 passed of 1884",
+                "12 things: 3 passed",
+                "2 nodes, 3 failed"
+            ]),
+            (0, 0, 0)
+        );
+    }
 }
