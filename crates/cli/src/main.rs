@@ -1,1 +1,73 @@
-fn main() {}
+//! `kilim`: runs, inspects, times and checks models from the command line.
+
+mod check;
+mod commands;
+mod data;
+mod model;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use kilim::ErrorCode;
+
+/// Runs neural-network models (ONNX, TFLite) on the GPU and the CPU.
+///
+/// Exit codes: 0 done, 1 a comparison missed its tolerance, 2 wrong use, 3 the model cannot be
+/// loaded or run, 4 a file cannot be read.
+#[derive(Parser)]
+#[command(name = "kilim", version, max_term_width = 100)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run a model once and print its outputs.
+    Run(commands::run::Args),
+    /// Show a model's inputs, outputs, placement with reasons, and memory, without running it.
+    Inspect(commands::inspect::Args),
+    /// Time a model: cold load, first run, steady state, and every node.
+    Bench(commands::bench::Args),
+    /// Compare a model's outputs with stored references.
+    Check(commands::check::Args),
+    /// List the backends of this build and their devices.
+    Devices(commands::devices::Args),
+}
+
+/// Why a command ends with another exit code than 0.
+pub enum Failure {
+    /// A comparison missed its tolerance; everything has been printed.
+    Missed,
+    /// The command line asks for something that cannot be.
+    Usage(String),
+    Kilim(kilim::Error),
+}
+
+impl From<kilim::Error> for Failure {
+    fn from(error: kilim::Error) -> Self {
+        Failure::Kilim(error)
+    }
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::Run(args) => pollster::block_on(commands::run::run(args)),
+        Command::Inspect(args) => pollster::block_on(commands::inspect::run(args)),
+        Command::Bench(args) => pollster::block_on(commands::bench::run(args)),
+        Command::Check(args) => pollster::block_on(commands::check::run(args)),
+        Command::Devices(args) => pollster::block_on(commands::devices::run(args)),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Missed) => ExitCode::from(1),
+        Err(Failure::Usage(message)) => {
+            eprintln!("error: {message}");
+            ExitCode::from(2)
+        }
+        Err(Failure::Kilim(error)) => {
+            eprintln!("error: {error}");
+            ExitCode::from(if error.code() == ErrorCode::Io { 4 } else { 3 })
+        }
+    }
+}

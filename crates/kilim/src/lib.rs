@@ -10,6 +10,7 @@
 //! # }
 //! ```
 
+pub mod compare;
 mod runtime;
 mod source;
 

@@ -1,0 +1,4 @@
+//! Cases with stored inputs and references.
+
+pub mod manifest;
+pub mod testset;

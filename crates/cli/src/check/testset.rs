@@ -1,0 +1,76 @@
+//! Cases given on the command line: ONNX `test_data_set_N` folders and `.npz` pairs.
+
+use std::path::{Path, PathBuf};
+
+use kilim::{Error, ErrorCode, Port, Result, Tensor};
+
+use crate::data::{io_error, npy};
+
+/// Inputs and references of one case, by name.
+pub struct Case {
+    pub name: String,
+    pub inputs: Vec<(String, Tensor)>,
+    pub outputs: Vec<(String, Tensor)>,
+}
+
+/// Reads a case: a folder of `input_N.pb` and `output_N.pb`; or `INPUTS:REFERENCES`, two `.npz`
+/// files by name, or `.npy` files for models with one input and one output.
+pub fn read(case: &str, inputs: &[Port], outputs: &[Port]) -> Result<Case> {
+    let folder = Path::new(case);
+    if folder.is_dir() {
+        return Ok(Case {
+            name: case.to_string(),
+            inputs: protobufs(folder, "input", inputs)?,
+            outputs: protobufs(folder, "output", outputs)?,
+        });
+    }
+    let (given, want) = case.split_once(':').ok_or_else(|| {
+        Error::new(
+            ErrorCode::Input,
+            format!("the case `{case}` is neither a folder nor of the form INPUTS:REFERENCES"),
+        )
+    })?;
+    Ok(Case {
+        name: case.to_string(),
+        inputs: arrays(Path::new(given), inputs)?,
+        outputs: arrays(Path::new(want), outputs)?,
+    })
+}
+
+fn protobufs(folder: &Path, kind: &str, ports: &[Port]) -> Result<Vec<(String, Tensor)>> {
+    let mut out = Vec::new();
+    for (i, port) in ports.iter().enumerate() {
+        let file: PathBuf = folder.join(format!("{kind}_{i}.pb"));
+        if !file.exists() {
+            break;
+        }
+        let bytes = std::fs::read(&file).map_err(|e| io_error(&file, e))?;
+        let (name, tensor) = kilim::formats::onnx::read_tensor(&bytes)?;
+        let known = ports.iter().any(|p| p.name == name);
+        out.push((if known { name } else { port.name.clone() }, tensor));
+    }
+    Ok(out)
+}
+
+fn arrays(file: &Path, ports: &[Port]) -> Result<Vec<(String, Tensor)>> {
+    if file.extension().is_some_and(|e| e == "npz") {
+        let names = npy::names(file)?;
+        return names
+            .into_iter()
+            .enumerate()
+            .map(|(i, name)| {
+                let tensor = npy::read_named(file, &name)?;
+                let known = ports.iter().any(|p| p.name == name);
+                let by_order = ports.get(i).map_or(name.clone(), |p| p.name.clone());
+                Ok((if known { name } else { by_order }, tensor))
+            })
+            .collect();
+    }
+    match ports {
+        [port] => Ok(vec![(port.name.clone(), npy::read(file)?)]),
+        _ => Err(Error::new(
+            ErrorCode::Input,
+            "a .npy file can only stand for a single input or output; use .npz",
+        )),
+    }
+}

@@ -1,0 +1,122 @@
+//! `kilim bench`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use comfy_table::{Table, presets};
+use kilim::core::report::NodeTime;
+use kilim::{RunOptions, Tensor};
+use serde::Serialize;
+
+use crate::model::{self, BackendArgs};
+use crate::{Failure, data};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// As for `kilim run`.
+    #[arg(long = "input", short, value_name = "NAME=SOURCE")]
+    inputs: Vec<String>,
+    /// Runs whose median is taken.
+    #[arg(long, default_value_t = 20)]
+    runs: usize,
+    /// Runs before them.
+    #[arg(long, default_value_t = 3)]
+    warmup: usize,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    backends: BackendArgs,
+}
+
+#[derive(Serialize)]
+struct Figures {
+    model: String,
+    backends: Vec<String>,
+    load_ms: f64,
+    first_ms: f64,
+    median_ms: f64,
+    min_ms: f64,
+    max_ms: f64,
+    runs: usize,
+    nodes: Vec<NodeTime>,
+}
+
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let options = args.backends.options()?;
+    let backends = options.backends.iter().map(ToString::to_string).collect();
+    let start = Instant::now();
+    let mut session = model::load(&args.model, options).await?;
+    let load_ms = ms(start);
+    let inputs = data::inputs(session.inputs(), &args.inputs, 1)?;
+    let inputs: Vec<(&str, Tensor)> =
+        inputs.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+    let start = Instant::now();
+    session.run(&inputs, &RunOptions::default()).await?;
+    let first_ms = ms(start);
+    let bar = indicatif::ProgressBar::new((args.warmup + args.runs) as u64);
+    let mut times = Vec::with_capacity(args.runs);
+    for i in 0..args.warmup + args.runs.max(1) {
+        let start = Instant::now();
+        session.run(&inputs, &RunOptions::default()).await?;
+        if i >= args.warmup {
+            times.push(ms(start));
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    times.sort_by(f64::total_cmp);
+    let (_, nodes) = session.profile(&inputs).await?;
+    let figures = Figures {
+        model: args.model.display().to_string(),
+        backends,
+        load_ms,
+        first_ms,
+        median_ms: times[times.len() / 2],
+        min_ms: times[0],
+        max_ms: times[times.len() - 1],
+        runs: times.len(),
+        nodes,
+    };
+    if args.json {
+        let text = serde_json::to_string_pretty(&figures)
+            .map_err(|e| Failure::Usage(format!("the figures cannot be written: {e}")))?;
+        println!("{text}");
+    } else {
+        print(&figures);
+    }
+    Ok(())
+}
+
+fn ms(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1e3
+}
+
+fn print(f: &Figures) {
+    println!("backends   {}", f.backends.join(", "));
+    println!("load       {:.2} ms", f.load_ms);
+    println!("first run  {:.2} ms", f.first_ms);
+    println!(
+        "steady     {:.3} ms median of {} (min {:.3}, max {:.3})",
+        f.median_ms, f.runs, f.min_ms, f.max_ms
+    );
+    let total: f64 = f.nodes.iter().map(|n| n.seconds).sum();
+    let mut nodes: Vec<&NodeTime> = f.nodes.iter().collect();
+    nodes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_header(["\nnode", "\noperator", "\nbackend", "\nms", "\nshare"]);
+    for n in nodes.iter().take(20) {
+        table.add_row([
+            n.name.clone(),
+            n.op.clone(),
+            n.backend.clone(),
+            format!("{:.3}", n.seconds * 1e3),
+            format!("{:.1} %", 100.0 * n.seconds / total.max(f64::MIN_POSITIVE)),
+        ]);
+    }
+    println!("{table}");
+}

@@ -1,0 +1,168 @@
+//! `kilim inspect`.
+
+use std::path::PathBuf;
+
+use comfy_table::{ContentArrangement, Table, presets};
+use kilim::{Port, Report};
+use serde::Serialize;
+
+use crate::Failure;
+use crate::model::{self, BackendArgs};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    backends: BackendArgs,
+}
+
+#[derive(Serialize)]
+struct PortView {
+    name: String,
+    dtype: Option<&'static str>,
+    /// Numbers, names of symbolic dimensions, `?`.
+    shape: Option<Vec<String>>,
+}
+
+#[derive(Serialize)]
+struct View {
+    inputs: Vec<PortView>,
+    outputs: Vec<PortView>,
+    report: Report,
+}
+
+fn view(ports: &[Port]) -> Vec<PortView> {
+    ports
+        .iter()
+        .map(|p| PortView {
+            name: p.name.clone(),
+            dtype: p.fact.dtype.map(|d| d.name()),
+            shape: p
+                .fact
+                .shape
+                .as_ref()
+                .map(|s| s.0.iter().map(ToString::to_string).collect()),
+        })
+        .collect()
+}
+
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let mut options = args.backends.options()?;
+    options.core.plan_unknown_as = Some(1);
+    let session = model::load(&args.model, options).await?;
+    let report = session.report();
+    if args.json {
+        let view = View {
+            inputs: view(session.inputs()),
+            outputs: view(session.outputs()),
+            report,
+        };
+        let text = serde_json::to_string_pretty(&view)
+            .map_err(|e| Failure::Usage(format!("the report cannot be written: {e}")))?;
+        println!("{text}");
+        return Ok(());
+    }
+    for (title, ports) in [("inputs", session.inputs()), ("outputs", session.outputs())] {
+        println!("{title}");
+        for port in ports {
+            println!("  {}: {}", port.name, port.fact);
+        }
+    }
+    println!(
+        "\nnodes: {} in the file, {} after optimisation",
+        report.nodes_loaded,
+        report.nodes.len()
+    );
+    if report.unplanned_stages > 0 {
+        println!(
+            "{} stages are planned when the data that their shapes depend on is there",
+            report.unplanned_stages
+        );
+    }
+    print_backends(&report);
+    print_nodes(&report);
+    print_crossings(&report);
+    Ok(())
+}
+
+fn table(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled)
+        .set_header(header.iter().copied());
+    table
+}
+
+fn print_backends(report: &Report) {
+    let mut t = table(&[
+        "\nbackend", "\nnodes", "\nlaunches", "\nweights", "\nplanned", "\nunshared", "\ndevice",
+    ]);
+    for b in &report.backends {
+        let nodes = report.nodes.iter().filter(|n| n.backend == b.id).count();
+        t.add_row([
+            b.id.clone(),
+            nodes.to_string(),
+            b.launches.to_string(),
+            bytes(b.constant_bytes),
+            bytes(b.planned_bytes),
+            bytes(b.unshared_bytes),
+            b.device.clone(),
+        ]);
+    }
+    println!("{t}");
+}
+
+fn print_nodes(report: &Report) {
+    let mut t = table(&["\nnode", "\noperator", "\nbackend", "\noutput", "\nwhy not elsewhere"]);
+    for n in &report.nodes {
+        let mut name = n.scope.join("/");
+        if !name.is_empty() {
+            name.push('/');
+        }
+        name.push_str(&n.name);
+        let shapes: Vec<String> = n
+            .outputs
+            .iter()
+            .map(|o| format!("{}{:?}", o.dtype, o.shape))
+            .collect();
+        let reasons: Vec<String> = n
+            .refusals
+            .iter()
+            .map(|r| format!("{}: {}", r.backend, r.reason))
+            .collect();
+        t.add_row([
+            name,
+            n.op.clone(),
+            n.backend.clone(),
+            shapes.join(" "),
+            reasons.join("; "),
+        ]);
+    }
+    println!("{t}");
+}
+
+fn print_crossings(report: &Report) {
+    if report.crossings.is_empty() {
+        println!("\nnothing crosses between backends");
+        return;
+    }
+    let mut t = table(&["\ncrossing", "\nfrom", "\nto", "\nbytes"]);
+    for c in &report.crossings {
+        t.add_row([c.value.clone(), c.from.clone(), c.to.clone(), bytes(c.bytes)]);
+    }
+    println!("{t}");
+}
+
+/// A number of bytes as people read it.
+pub fn bytes(n: usize) -> String {
+    match n {
+        0..1_000 => format!("{n} B"),
+        1_000..1_000_000 => format!("{:.1} kB", n as f64 / 1e3),
+        _ => format!("{:.1} MB", n as f64 / 1e6),
+    }
+}

@@ -1,0 +1,96 @@
+//! `kilim run`.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use kilim::{Fact, RunOptions, Tensor};
+
+use crate::data::{self, npy};
+use crate::model::{self, BackendArgs};
+use crate::Failure;
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// An input: NAME=FILE.npy, NAME=FILE.npz, NAME=PICTURE.png or NAME=random. Without a name for
+    /// a model with one input. Inputs that are not given are random.
+    #[arg(long = "input", short, value_name = "NAME=SOURCE")]
+    inputs: Vec<String>,
+    /// Print the K largest values of each output.
+    #[arg(long, value_name = "K")]
+    top: Option<usize>,
+    /// Write the outputs to a .npz file.
+    #[arg(long, value_name = "FILE")]
+    save: Option<PathBuf>,
+    /// The seed of random inputs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Give up after this many seconds.
+    #[arg(long, value_name = "SECONDS")]
+    timeout: Option<f64>,
+    #[command(flatten)]
+    backends: BackendArgs,
+}
+
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let mut session = model::load(&args.model, args.backends.options()?).await?;
+    let inputs = data::inputs(session.inputs(), &args.inputs, args.seed)?;
+    let borrowed: Vec<(&str, Tensor)> =
+        inputs.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+    let bar = model::spinner("running".to_string());
+    let start = Instant::now();
+    let options = RunOptions {
+        timeout: args.timeout,
+        ..RunOptions::default()
+    };
+    let result = session.run(&borrowed, &options).await;
+    let elapsed = start.elapsed();
+    bar.finish_and_clear();
+    let outputs = result?;
+    for (name, tensor) in &outputs {
+        println!("{name}: {}", Fact::of(tensor));
+        match args.top {
+            Some(k) => print_top(tensor, k)?,
+            None => println!("  {}", summary(tensor)?),
+        }
+    }
+    println!("{:.2} ms", elapsed.as_secs_f64() * 1e3);
+    if let Some(file) = &args.save {
+        npy::write_all(file, &outputs)?;
+        println!("saved to {}", file.display());
+    }
+    Ok(())
+}
+
+fn print_top(tensor: &Tensor, k: usize) -> Result<(), Failure> {
+    let values = tensor.to_f64s()?;
+    let mut order: Vec<usize> = (0..values.len()).collect();
+    order.sort_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
+    for &i in order.iter().take(k) {
+        println!("  {i:>6}  {:.6}", values[i]);
+    }
+    Ok(())
+}
+
+fn summary(tensor: &Tensor) -> Result<String, Failure> {
+    let values = tensor.to_f64s()?;
+    let shown: Vec<String> = values.iter().take(8).map(|v| format!("{v:.6}")).collect();
+    let dots = if values.len() > 8 { ", …" } else { "" };
+    let mut text = format!("[{}{dots}]", shown.join(", "));
+    if !values.is_empty() {
+        let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
+        for &v in &values {
+            low = low.min(v);
+            high = high.max(v);
+            sum += v;
+        }
+        let mean = sum / values.len() as f64;
+        text += &format!("  min {low:.6}, mean {mean:.6}, max {high:.6}");
+        let odd = values.iter().filter(|v| !v.is_finite()).count();
+        if odd > 0 {
+            text += &format!(", {odd} not finite");
+        }
+    }
+    Ok(text)
+}

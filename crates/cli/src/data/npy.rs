@@ -1,0 +1,172 @@
+//! numpy's `.npy` and `.npz`.
+
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Read};
+use std::path::Path;
+
+use kilim::core::tensor::{AlignedBytes, Element, element_count};
+use kilim::{DType, Error, ErrorCode, Result, Tensor};
+use npyz::{DType as Descr, NpyFile, Order, TypeChar, WriterBuilder};
+
+use super::io_error;
+
+/// The tensor of a `.npy` file.
+pub fn read(file: &Path) -> Result<Tensor> {
+    let reader = BufReader::new(File::open(file).map_err(|e| io_error(file, e))?);
+    decode(reader).map_err(|e| e.with_input(file.display()))
+}
+
+/// The only tensor of a `.npz` file.
+pub fn read_only(file: &Path) -> Result<Tensor> {
+    let names = names(file)?;
+    match names.as_slice() {
+        [name] => read_named(file, name),
+        _ => Err(Error::new(
+            ErrorCode::Input,
+            format!("`{}` holds {} arrays", file.display(), names.len()),
+        )
+        .with_expected("one")),
+    }
+}
+
+/// The names of the arrays of a `.npz` file.
+pub fn names(file: &Path) -> Result<Vec<String>> {
+    let archive = npyz::npz::NpzArchive::open(file).map_err(|e| io_error(file, e))?;
+    Ok(archive.array_names().map(str::to_string).collect())
+}
+
+/// One array of a `.npz` file.
+pub fn read_named(file: &Path, name: &str) -> Result<Tensor> {
+    let mut archive = npyz::npz::NpzArchive::open(file).map_err(|e| io_error(file, e))?;
+    let array = archive.by_name(name).map_err(|e| io_error(file, e))?;
+    let array = array.ok_or_else(|| {
+        io_error(file, format!("it has no array `{name}`"))
+    })?;
+    decode_file(array).map_err(|e| e.with_input(file.display()))
+}
+
+fn decode(reader: impl Read) -> Result<Tensor> {
+    let bad = |e: std::io::Error| Error::new(ErrorCode::Io, format!("not a .npy file: {e}"));
+    decode_file(NpyFile::new(reader).map_err(bad)?)
+}
+
+fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
+    let bad = |e: &dyn std::fmt::Display| Error::new(ErrorCode::Io, format!("not a .npy file: {e}"));
+    let Descr::Plain(descr) = file.dtype() else {
+        return Err(Error::new(ErrorCode::DType, "records are not tensors"));
+    };
+    let kind = (descr.type_char(), descr.size_field());
+    let dtype = match kind {
+        (TypeChar::Float, 4) => DType::F32,
+        (TypeChar::Float, 8) => DType::F64,
+        (TypeChar::Float, 2) => DType::F16,
+        (TypeChar::Int, 1) => DType::I8,
+        (TypeChar::Int, 2) => DType::I16,
+        (TypeChar::Int, 4) => DType::I32,
+        (TypeChar::Int, 8) => DType::I64,
+        (TypeChar::Uint, 1) => DType::U8,
+        (TypeChar::Uint, 2) => DType::U16,
+        (TypeChar::Uint, 4) => DType::U32,
+        (TypeChar::Uint, 8) => DType::U64,
+        (TypeChar::Bool, 1) => DType::Bool,
+        _ => return Err(Error::new(ErrorCode::DType, "this numpy type is not supported").with_got(descr)),
+    };
+    let wide = !matches!(dtype.size(), 1);
+    if wide && descr.endianness() == npyz::Endianness::Big {
+        return Err(Error::new(ErrorCode::DType, "big-endian arrays are not supported"));
+    }
+    let shape: Vec<usize> = file
+        .shape()
+        .iter()
+        .map(|&d| usize::try_from(d))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|e| bad(&e))?;
+    if file.order() == Order::Fortran && shape.len() > 1 {
+        return Err(Error::new(ErrorCode::Io, "Fortran order is not supported")
+            .with_hint("save the array with numpy.ascontiguousarray"));
+    }
+    let count = element_count(&shape)?;
+    macro_rules! collect {
+        ($t:ty) => {{
+            let data = file.into_vec::<$t>().map_err(|e| bad(&e))?;
+            if data.len() != count {
+                return Err(bad(&"it ends too early"));
+            }
+            Tensor::from_slice(&shape, &data)
+        }};
+    }
+    match dtype {
+        DType::F32 => collect!(f32),
+        DType::F64 => collect!(f64),
+        DType::F16 => {
+            let data = file.into_vec::<npyz::half::f16>().map_err(|e| bad(&e))?;
+            let bits: Vec<u8> = data.iter().flat_map(|v| v.to_bits().to_le_bytes()).collect();
+            Tensor::from_raw(DType::F16, &shape, &bits)
+        }
+        DType::I8 => collect!(i8),
+        DType::I16 => collect!(i16),
+        DType::I32 => collect!(i32),
+        DType::I64 => collect!(i64),
+        DType::U8 => collect!(u8),
+        DType::U16 => collect!(u16),
+        DType::U32 => collect!(u32),
+        DType::U64 => collect!(u64),
+        DType::Bool => {
+            let data = file.into_vec::<bool>().map_err(|e| bad(&e))?;
+            Tensor::from_bools(&shape, &data)
+        }
+        DType::BF16 => Err(Error::new(ErrorCode::DType, "numpy has no bfloat16")),
+    }
+}
+
+/// Writes tensors as a `.npz` file.
+pub fn write_all(file: &Path, tensors: &[(String, Tensor)]) -> Result<()> {
+    let out = File::create(file).map_err(|e| io_error(file, e))?;
+    let mut archive = npyz::npz::NpzWriter::new(BufWriter::new(out));
+    for (name, tensor) in tensors {
+        let shape: Vec<u64> = tensor.shape().iter().map(|&d| d as u64).collect();
+        macro_rules! put {
+            ($data:expr) => {{
+                let data = $data;
+                archive
+                    .array(name, Default::default())
+                    .map_err(|e| io_error(file, e))?
+                    .default_dtype()
+                    .shape(&shape)
+                    .begin_nd()
+                    .and_then(|mut w| {
+                        w.extend(data)?;
+                        w.finish()
+                    })
+                    .map_err(|e| io_error(file, e))?;
+            }};
+        }
+        match tensor.dtype() {
+            DType::F32 => put!(slice::<f32>(tensor)?),
+            DType::F64 => put!(slice::<f64>(tensor)?),
+            DType::I8 => put!(slice::<i8>(tensor)?),
+            DType::I16 => put!(slice::<i16>(tensor)?),
+            DType::I32 => put!(slice::<i32>(tensor)?),
+            DType::I64 => put!(slice::<i64>(tensor)?),
+            DType::U8 => put!(slice::<u8>(tensor)?),
+            DType::U16 => put!(slice::<u16>(tensor)?),
+            DType::U32 => put!(slice::<u32>(tensor)?),
+            DType::U64 => put!(slice::<u64>(tensor)?),
+            DType::Bool => put!(tensor.bytes().iter().map(|&b| b != 0)),
+            DType::F16 | DType::BF16 => {
+                put!(tensor.to_f64s()?.into_iter().map(|v| v as f32))
+            }
+        }
+    }
+    Ok(())
+}
+
+fn slice<T: Element>(tensor: &Tensor) -> Result<impl Iterator<Item = T> + '_> {
+    Ok(tensor.as_slice::<T>()?.iter().copied())
+}
+
+/// The bytes of a whole file.
+pub fn bytes(file: &Path) -> Result<AlignedBytes> {
+    let bytes = std::fs::read(file).map_err(|e| io_error(file, e))?;
+    AlignedBytes::copy_of(&bytes)
+}

@@ -1,0 +1,102 @@
+//! Pictures as inputs.
+
+use std::path::Path;
+
+use image::imageops::FilterType;
+use kilim::{DType, Dim, Error, ErrorCode, Fact, Result, Tensor};
+
+use super::io_error;
+
+/// Reads a PNG or JPEG for an input of shape `[n, c, h, w]` or `[n, h, w, c]` with 1 or 3 channels.
+/// Free dimensions become 1 (batch) and the picture's own size. Integer inputs get 0..255, floating
+/// ones 0..1.
+pub fn tensor(fact: &Fact, file: &Path) -> Result<Tensor> {
+    let picture = image::open(file).map_err(|e| {
+        io_error(file, e).with_hint("inputs are .npy, .npz, .png, .jpg or the word random")
+    })?;
+    let plan = Layout::of(fact)?;
+    let width = plan.width.unwrap_or(picture.width() as usize);
+    let height = plan.height.unwrap_or(picture.height() as usize);
+    let scaled = picture.resize_exact(width as u32, height as u32, FilterType::Triangle);
+    let pixels: Vec<u8> = match plan.channels {
+        1 => scaled.to_luma8().into_raw(),
+        _ => scaled.to_rgb8().into_raw(),
+    };
+    let c = plan.channels;
+    let ordered: Vec<u8> = if plan.channels_first {
+        (0..c).flat_map(|k| pixels.iter().skip(k).step_by(c).copied()).collect()
+    } else {
+        pixels
+    };
+    let mut shape = if plan.channels_first {
+        vec![c, height, width]
+    } else {
+        vec![height, width, c]
+    };
+    if plan.rank == 4 {
+        shape.insert(0, 1);
+    }
+    match fact.dtype {
+        Some(DType::U8) => Tensor::from_slice(&shape, &ordered),
+        Some(DType::I8) => {
+            let signed: Vec<i8> = ordered.iter().map(|&p| (i16::from(p) - 128) as i8).collect();
+            Tensor::from_slice(&shape, &signed)
+        }
+        Some(DType::F32) => {
+            let unit: Vec<f32> = ordered.iter().map(|&p| f32::from(p) / 255.0).collect();
+            Tensor::from_slice(&shape, &unit)
+        }
+        _ => Err(Error::new(
+            ErrorCode::DType,
+            "a picture can only be given to a float32, uint8 or int8 input",
+        )
+        .with_got(fact)),
+    }
+}
+
+struct Layout {
+    rank: usize,
+    channels_first: bool,
+    channels: usize,
+    height: Option<usize>,
+    width: Option<usize>,
+}
+
+impl Layout {
+    fn of(fact: &Fact) -> Result<Layout> {
+        let wrong = || {
+            Error::new(
+                ErrorCode::Shape,
+                "a picture can only be given to an input of shape [n, c, h, w] or [n, h, w, c]",
+            )
+            .with_got(fact)
+        };
+        let dims = &fact.shape.as_ref().ok_or_else(wrong)?.0;
+        let rank = dims.len();
+        let d = match rank {
+            3 => dims.as_slice(),
+            4 => &dims[1..],
+            _ => return Err(wrong()),
+        };
+        let channels = |d: &Dim| d.known().filter(|c| matches!(c, 1 | 3));
+        if let Some(c) = channels(&d[0]) {
+            return Ok(Layout {
+                rank,
+                channels_first: true,
+                channels: c,
+                height: d[1].known(),
+                width: d[2].known(),
+            });
+        }
+        match channels(&d[2]) {
+            Some(c) => Ok(Layout {
+                rank,
+                channels_first: false,
+                channels: c,
+                height: d[0].known(),
+                width: d[1].known(),
+            }),
+            None => Err(wrong()),
+        }
+    }
+}

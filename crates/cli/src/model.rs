@@ -1,0 +1,104 @@
+//! The options that all commands on a model share, and loading it with a sign of life.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use indicatif::{ProgressBar, ProgressStyle};
+use kilim::{BackendId, Placement, Runtime, Session, SessionOptions};
+
+use crate::Failure;
+
+/// What the partitioner may do.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Place {
+    /// The first backend that takes a node, but for small islands that crossings would make slower.
+    #[default]
+    Prefer,
+    /// Whatever is priced cheapest.
+    Priced,
+    /// The first backend that takes a node, whatever crosses.
+    Fixed,
+}
+
+/// Options about backends.
+#[derive(Args, Clone)]
+pub struct BackendArgs {
+    /// Backends in the order of preference, for instance `wgpu,cpu` or `cpu`.
+    #[arg(long, value_delimiter = ',', value_name = "IDS")]
+    pub backends: Option<Vec<String>>,
+    /// Fail if a node does not run on the first backend.
+    #[arg(long)]
+    pub strict: bool,
+    /// How freely nodes are placed.
+    #[arg(long, value_enum, default_value_t)]
+    place: Place,
+    /// The size of a symbolic dimension, for instance `batch=1`; may be given several times.
+    #[arg(long = "dim", value_name = "NAME=N")]
+    dims: Vec<String>,
+    /// Run the graph as the file has it, without optimisation.
+    #[arg(long)]
+    no_optimise: bool,
+}
+
+impl BackendArgs {
+    pub fn options(&self) -> Result<SessionOptions, Failure> {
+        let mut options = SessionOptions::default();
+        if let Some(ids) = &self.backends {
+            options.backends = ids.iter().map(|id| BackendId::from(id.as_str())).collect();
+        } else {
+            options.backends = available(&options.backends);
+        }
+        options.core.strict = self.strict;
+        options.core.optimise = !self.no_optimise;
+        options.core.placement = match self.place {
+            Place::Prefer => Placement::Prefer,
+            Place::Priced => Placement::Priced,
+            Place::Fixed => Placement::Fixed,
+        };
+        let mut dims = HashMap::new();
+        for dim in &self.dims {
+            let (name, n) = dim
+                .split_once('=')
+                .and_then(|(name, n)| Some((name.to_string(), n.parse().ok()?)))
+                .ok_or_else(|| Failure::Usage(format!("`--dim {dim}` is not of the form NAME=N")))?;
+            dims.insert(name, n);
+        }
+        options.core.dims = dims;
+        Ok(options)
+    }
+}
+
+/// Those of the default backends whose device can be opened: a machine without a GPU runs on its
+/// CPU, and says so.
+fn available(ids: &[BackendId]) -> Vec<BackendId> {
+    let runtime = Runtime::shared();
+    let mut open = Vec::new();
+    for id in ids {
+        match pollster::block_on(runtime.backend(id)) {
+            Ok(_) => open.push(id.clone()),
+            Err(e) => eprintln!("note: the backend `{id}` is left out: {}", e.message()),
+        }
+    }
+    open
+}
+
+/// A spinner on the terminal; nothing where the output is not one.
+pub fn spinner(message: String) -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_message(message);
+    let style = ProgressStyle::with_template("{spinner} {msg} {elapsed}");
+    if let Ok(style) = style {
+        bar.set_style(style);
+    }
+    bar.enable_steady_tick(Duration::from_millis(100));
+    bar
+}
+
+/// Loads a model.
+pub async fn load(path: &PathBuf, options: SessionOptions) -> Result<Session, Failure> {
+    let bar = spinner(format!("loading {}", path.display()));
+    let session = Session::load(path.as_path(), options).await;
+    bar.finish_and_clear();
+    Ok(session?)
+}

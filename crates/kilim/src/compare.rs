@@ -1,0 +1,147 @@
+//! When two tensors count as equal.
+
+use kilim_core::{Error, ErrorCode, Result, Tensor};
+
+/// How an output is compared with its reference.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Comparison {
+    /// `max |got - want| <= t * max |want|`.
+    Relative(f64),
+    /// `sqrt(mean (got - want)^2) <= t * max |want|`.
+    RelativeRms(f64),
+    /// Every element equal.
+    Exact,
+    /// Integer elements differ by at most so much.
+    Quanta(f64),
+    /// The root mean square of the differences of integer elements is at most so much.
+    QuantaRms(f64),
+    /// At least this share of the elements is equal.
+    EqualShare(f64),
+    /// `|got - want| <= atol + rtol * |want|` for every element (the ONNX suite).
+    Close { rtol: f64, atol: f64 },
+}
+
+/// How far an output is from its reference.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict {
+    /// In the unit of the comparison.
+    pub error: f64,
+    pub tolerance: f64,
+    pub passed: bool,
+}
+
+impl Comparison {
+    /// Reads a tolerance as manifests write it: a number, `exact`, `at most 2 quanta per element`,
+    /// `class map equal on at least 99 % of the pixels`, or one of these on the root mean square.
+    pub fn parse(text: &str) -> Result<Comparison> {
+        if let Ok(t) = text.parse() {
+            return Ok(Comparison::Relative(t));
+        }
+        if text == "exact" {
+            return Ok(Comparison::Exact);
+        }
+        let unknown = || {
+            Error::new(ErrorCode::Input, "the tolerance is not understood").with_got(text)
+        };
+        let number = text
+            .split_whitespace()
+            .find_map(|w| w.parse::<f64>().ok())
+            .ok_or_else(unknown)?;
+        let rms = text.contains("root mean square") || text.contains("rms");
+        match (text.contains("quanta"), rms) {
+            (true, true) => Ok(Comparison::QuantaRms(number)),
+            (true, false) => Ok(Comparison::Quanta(number)),
+            (false, true) => Ok(Comparison::RelativeRms(number)),
+            (false, false) if text.contains("equal on at least") && text.contains('%') => {
+                Ok(Comparison::EqualShare(number / 100.0))
+            }
+            _ => Err(unknown()),
+        }
+    }
+
+    /// Compares `got` with `want`. Shapes and element types must be the same; `dtype` is the
+    /// output's own where the reference was stored in a narrower one.
+    pub fn verdict(&self, got: &Tensor, want: &Tensor, dtype: Option<&str>) -> Result<Verdict> {
+        let expected = dtype.unwrap_or(want.dtype().name());
+        if got.shape() != want.shape() || got.dtype().name() != expected {
+            return Err(Error::new(ErrorCode::Shape, "the output is not like its reference")
+                .with_expected(format!("{expected}{:?}", want.shape()))
+                .with_got(format!("{}{:?}", got.dtype(), got.shape())));
+        }
+        let (got, want) = (got.to_f64s()?, want.to_f64s()?);
+        let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
+        let difference = |a: f64, b: f64| {
+            if same(a, b) {
+                0.0
+            } else if (a - b).is_finite() {
+                (a - b).abs()
+            } else {
+                f64::INFINITY
+            }
+        };
+        let pairs = || got.iter().copied().zip(want.iter().copied());
+        let largest = pairs().map(|(a, b)| difference(a, b)).fold(0.0, f64::max);
+        let finite = want.iter().filter(|v| v.is_finite());
+        let scale = finite.fold(0.0f64, |m, v| m.max(v.abs()));
+        let squares: f64 = pairs().map(|(a, b)| difference(a, b).powi(2)).sum();
+        let rms = (squares / want.len().max(1) as f64).sqrt();
+        let relative = |d: f64| if d == 0.0 { 0.0 } else { d / scale };
+        let (error, tolerance) = match *self {
+            Comparison::Relative(t) => (relative(largest), t),
+            Comparison::RelativeRms(t) => (relative(rms), t),
+            Comparison::Exact => (largest, 0.0),
+            Comparison::Quanta(t) => (largest, t),
+            Comparison::QuantaRms(t) => (rms, t),
+            Comparison::EqualShare(share) => {
+                let equal = pairs().filter(|&(a, b)| same(a, b)).count();
+                let unequal = 1.0 - equal as f64 / want.len().max(1) as f64;
+                (unequal, 1.0 - share)
+            }
+            Comparison::Close { rtol, atol } => {
+                let excess = pairs()
+                    .map(|(a, b)| difference(a, b) / (atol + rtol * b.abs()))
+                    .map(|e| if e.is_nan() { 0.0 } else { e })
+                    .fold(0.0, f64::max);
+                (excess, 1.0)
+            }
+        };
+        Ok(Verdict {
+            error,
+            tolerance,
+            passed: error <= tolerance,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn f32s(values: &[f32]) -> Tensor {
+        Tensor::from_slice(&[values.len()], values).unwrap()
+    }
+
+    #[test]
+    fn sentences_of_manifests_are_read() {
+        let parse = |text| Comparison::parse(text).unwrap();
+        assert_eq!(parse("0.001"), Comparison::Relative(0.001));
+        assert_eq!(parse("exact"), Comparison::Exact);
+        let quanta = parse("at most 14 quanta per element");
+        assert_eq!(quanta, Comparison::Quanta(14.0));
+        let share = parse("class map equal on at least 99 % of the pixels");
+        assert_eq!(share, Comparison::EqualShare(0.99));
+        assert!(Comparison::parse("roughly").is_err());
+    }
+
+    #[test]
+    fn zeros_and_nans_do_not_pass() {
+        let want = f32s(&[1.0, -2.0]);
+        let by = Comparison::Relative(0.001);
+        assert!(by.verdict(&want, &want, None).unwrap().passed);
+        assert!(!by.verdict(&f32s(&[0.0, 0.0]), &want, None).unwrap().passed);
+        assert!(!by.verdict(&f32s(&[f32::NAN, -2.0]), &want, None).unwrap().passed);
+        assert!(by.verdict(&f32s(&[1.0]), &want, None).is_err());
+        let nothing = f32s(&[0.0, 0.0]);
+        assert!(!by.verdict(&want, &nothing, None).unwrap().passed);
+    }
+}

@@ -1,0 +1,193 @@
+//! The ONNX backend suite, as `tools/conformance/export.py` writes it.
+
+use std::collections::BTreeMap;
+
+use kilim::compare::Comparison;
+use kilim::formats::onnx::read_tensor;
+use kilim::{
+    BackendId, DType, ErrorCode, ModelSource, Placement, RunOptions, Session, SessionOptions,
+};
+use serde::Deserialize;
+
+use crate::files::Files;
+
+#[derive(Deserialize)]
+struct Index {
+    bfloat16_rtol: f64,
+    cases: Vec<Case>,
+}
+
+/// One case of the suite's index.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Case {
+    pub name: String,
+    pub kind: String,
+    path: String,
+    data_sets: usize,
+    rtol: f64,
+    atol: f64,
+    nondeterministic: bool,
+}
+
+/// How a case ended.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Outcome {
+    Passed,
+    /// A wrong result, or an error while running.
+    Failed(String),
+    /// Refused when it was loaded, with the reason.
+    Refused(String),
+}
+
+/// The outcomes of one kind of cases.
+#[derive(Debug, Default)]
+pub struct Score {
+    pub passed: Vec<String>,
+    pub failed: Vec<(String, String)>,
+    pub refused: Vec<(String, String)>,
+}
+
+/// Runs all cases of `kinds` on `backends`.
+pub async fn run(
+    files: &dyn Files,
+    kinds: &[&str],
+    backends: &[BackendId],
+    mut done: impl FnMut(&Case, &Outcome),
+) -> Result<BTreeMap<String, Score>, String> {
+    let text = files.read("index.json").ok_or("the suite has no index.json")?;
+    let index: Index = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
+    let mut scores: BTreeMap<String, Score> = BTreeMap::new();
+    for case in index.cases.iter().filter(|c| kinds.contains(&c.kind.as_str())) {
+        let outcome = run_case(files, case, index.bfloat16_rtol, backends).await;
+        done(case, &outcome);
+        let score = scores.entry(case.kind.clone()).or_default();
+        match outcome {
+            Outcome::Passed => score.passed.push(case.name.clone()),
+            Outcome::Failed(why) => score.failed.push((case.name.clone(), why)),
+            Outcome::Refused(why) => score.refused.push((case.name.clone(), why)),
+        }
+    }
+    Ok(scores)
+}
+
+/// The options under which cases run: every node on the first backend that takes it.
+fn options(backends: &[BackendId]) -> SessionOptions {
+    let mut options = SessionOptions {
+        backends: backends.to_vec(),
+        ..SessionOptions::default()
+    };
+    options.core.placement = Placement::Fixed;
+    options
+}
+
+async fn run_case(
+    files: &dyn Files,
+    case: &Case,
+    bfloat16_rtol: f64,
+    backends: &[BackendId],
+) -> Outcome {
+    let Some(model) = files.read(&format!("{}/model.onnx", case.path)) else {
+        return Outcome::Failed("the model file is missing".to_string());
+    };
+    let mut session = match Session::load(ModelSource::from(model), options(backends)).await {
+        Ok(session) => session,
+        Err(e) => {
+            return match e.code() {
+                ErrorCode::Unsupported | ErrorCode::NoBackend => Outcome::Refused(e.to_string()),
+                _ => Outcome::Failed(e.to_string()),
+            };
+        }
+    };
+    for set in 0..case.data_sets {
+        let folder = format!("{}/test_data_set_{set}", case.path);
+        match run_set(files, case, bfloat16_rtol, &folder, &mut session).await {
+            Ok(None) => {}
+            Ok(Some(wrong)) => return Outcome::Failed(wrong),
+            Err(e) if e.code() == ErrorCode::NoBackend => return Outcome::Refused(e.to_string()),
+            Err(e) => return Outcome::Failed(e.to_string()),
+        }
+    }
+    Outcome::Passed
+}
+
+/// `Some` says what is wrong with the result.
+async fn run_set(
+    files: &dyn Files,
+    case: &Case,
+    bfloat16_rtol: f64,
+    folder: &str,
+    session: &mut Session,
+) -> kilim::Result<Option<String>> {
+    let mut inputs = Vec::new();
+    let names: Vec<String> = session.inputs().iter().map(|p| p.name.clone()).collect();
+    for (i, name) in names.iter().enumerate() {
+        if let Some(bytes) = files.read(&format!("{folder}/input_{i}.pb")) {
+            inputs.push((name.as_str(), read_tensor(&bytes)?.1));
+        }
+    }
+    let outputs = session.run(&inputs, &RunOptions::default()).await?;
+    for (i, (name, got)) in outputs.iter().enumerate() {
+        let Some(bytes) = files.read(&format!("{folder}/output_{i}.pb")) else {
+            return Ok(Some(format!("the output `{name}` has no reference")));
+        };
+        let want = read_tensor(&bytes)?.1;
+        if case.nondeterministic {
+            if got.shape() != want.shape() || got.dtype() != want.dtype() {
+                return Ok(Some(format!("the output `{name}` has another shape or type")));
+            }
+            continue;
+        }
+        let rtol = match want.dtype() {
+            DType::BF16 => bfloat16_rtol.max(case.rtol),
+            _ => case.rtol,
+        };
+        let by = Comparison::Close {
+            rtol,
+            atol: case.atol,
+        };
+        let verdict = by.verdict(got, &want, None)?;
+        if !verdict.passed {
+            return Ok(Some(format!(
+                "the output `{name}` is {:.1} tolerances off",
+                verdict.error
+            )));
+        }
+    }
+    let next = format!("{folder}/output_{}.pb", outputs.len());
+    if files.read(&next).is_some() {
+        return Ok(Some("the reference has more outputs".to_string()));
+    }
+    Ok(None)
+}
+
+/// The cases that a file of lines `NAME  reason` excludes; `*` at the end of a name matches the
+/// rest of it.
+pub fn exclusions(text: &str) -> Vec<(String, String)> {
+    text.lines()
+        .filter(|l| !l.trim().is_empty() && !l.starts_with('#'))
+        .filter_map(|l| l.split_once(char::is_whitespace))
+        .map(|(name, reason)| (name.to_string(), reason.trim().to_string()))
+        .collect()
+}
+
+/// Whether an exclusion's name stands for this case.
+pub fn excluded<'a>(list: &'a [(String, String)], case: &str) -> Option<&'a str> {
+    list.iter()
+        .find(|(name, _)| match name.strip_suffix('*') {
+            Some(start) => case.starts_with(start),
+            None => case == name,
+        })
+        .map(|(_, reason)| reason.as_str())
+}
+
+/// Refusals counted by the operator or reason they name, most frequent first.
+pub fn reasons(score: &Score) -> Vec<(String, usize)> {
+    let mut counts: BTreeMap<String, usize> = BTreeMap::new();
+    for (_, why) in &score.refused {
+        let short: String = why.chars().take(100).collect();
+        *counts.entry(short).or_default() += 1;
+    }
+    let mut list: Vec<_> = counts.into_iter().collect();
+    list.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
+    list
+}

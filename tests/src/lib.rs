@@ -1,0 +1,4 @@
+//! One suite of cases for every backend, natively and in the browser.
+
+pub mod conformance;
+pub mod files;

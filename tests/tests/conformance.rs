@@ -1,0 +1,82 @@
+//! The ONNX suite on the CPU and on wgpu, natively. `KILIM_CONFORMANCE` names the folder that
+//! `cargo xtask test` exports the suite to; without it nothing runs, and the test says so.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::path::PathBuf;
+
+use kilim::{BackendId, Runtime};
+use kilim_tests::conformance::{self, Outcome};
+use kilim_tests::files::Folder;
+
+const KINDS: [&str; 5] = ["node", "simple", "pytorch-converted", "pytorch-operator", "light"];
+
+/// Runs the suite, prints the score and holds it against `tests/floors.json` and the exclusions.
+fn score(backends: &[&str], floor_key: &str) {
+    let Some(root) = std::env::var_os("KILIM_CONFORMANCE").map(PathBuf::from) else {
+        println!("skipped: KILIM_CONFORMANCE is not set");
+        return;
+    };
+    let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
+    for id in &ids {
+        if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
+            println!("skipped: {e}");
+            return;
+        }
+    }
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    let text = std::fs::read_to_string(here.join("exclusions.txt")).expect("exclusions.txt");
+    let exclusions = conformance::exclusions(&text);
+    let floors = std::fs::read_to_string(here.join("floors.json")).expect("floors.json");
+    let floors: serde_json::Value = serde_json::from_str(&floors).expect("floors.json is JSON");
+    let verbose = std::env::var_os("KILIM_VERBOSE").is_some();
+    let scores = pollster::block_on(conformance::run(
+        &Folder(root),
+        &KINDS,
+        &ids,
+        |case, outcome| {
+            if verbose {
+                println!("{} {} {outcome:?}", case.kind, case.name);
+            } else if let Outcome::Failed(why) = outcome {
+                println!("FAILED {} {}: {why}", case.kind, case.name);
+            }
+        },
+    ))
+    .expect("the suite can be read");
+    let mut wrong = Vec::new();
+    let mut low = Vec::new();
+    for (kind, score) in &scores {
+        println!(
+            "{}: {kind}: {} passed, {} failed, {} refused",
+            backends.join("+"),
+            score.passed.len(),
+            score.failed.len(),
+            score.refused.len()
+        );
+        for (reason, n) in conformance::reasons(score).iter().take(40) {
+            println!("  refused {n}: {reason}");
+        }
+        for (name, why) in &score.failed {
+            match conformance::excluded(&exclusions, name) {
+                Some(reason) => println!("  excluded {name}: {reason}"),
+                None => wrong.push(format!("{name}: {why}")),
+            }
+        }
+        let floor = floors[floor_key][kind.as_str()].as_u64().unwrap_or(0);
+        if (score.passed.len() as u64) < floor {
+            low.push(format!("{kind}: {} of {floor}", score.passed.len()));
+        }
+    }
+    assert!(wrong.is_empty(), "wrong results:\n{}", wrong.join("\n"));
+    assert!(low.is_empty(), "fewer cases pass than before: {}", low.join(", "));
+}
+
+#[test]
+fn onnx_suite_on_cpu() {
+    score(&["cpu"], "cpu");
+}
+
+#[test]
+fn onnx_suite_on_wgpu() {
+    score(&["wgpu", "cpu"], "wgpu");
+}
