@@ -177,7 +177,11 @@ impl Operator for Where {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &BOOL)?;
+        ctx.input(1)?;
+        ctx.input(2)?;
+        let dtype = ctx.common_type([1, 2])?;
+        Ok(vec![fact(dtype, broadcast_inputs(ctx, 3)?)])
     }
 }
 
@@ -187,7 +191,11 @@ impl Operator for Clip {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &NUMBERS)?;
+        let dtype = ctx.common_type(0..3)?;
+        ctx.scalar(1)?;
+        ctx.scalar(2)?;
+        Ok(vec![fact(dtype, ctx.shape(0)?.cloned())])
     }
 }
 
@@ -197,7 +205,7 @@ impl Operator for Cast {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        Ok(vec![fact(Some(self.to), ctx.shape(0)?.cloned())])
     }
 }
 
@@ -207,7 +215,7 @@ impl Operator for CastLike {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        Ok(vec![fact(ctx.dtype(1)?, ctx.shape(0)?.cloned())])
     }
 }
 
@@ -217,7 +225,10 @@ impl Operator for Dropout {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let data = ctx.fact(0)?.clone();
+        FLOATS.check(0, data.dtype)?;
+        let mask = fact(Some(DType::Bool), data.shape.clone());
+        Ok(some_of(ctx, [data, mask]))
     }
 }
 
@@ -227,7 +238,17 @@ impl Operator for Unary {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.typed(0, self.0.types())?;
+        let dtype = if self.0.is_test() {
+            Some(DType::Bool)
+        } else {
+            dtype
+        };
+        Ok(vec![fact(dtype, ctx.shape(0)?.cloned())])
+    }
+
+    fn is_view(&self) -> bool {
+        self.0 == UnaryKind::Identity
     }
 }
 
@@ -237,11 +258,67 @@ impl Operator for Binary {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let types = self.kind.types();
+        let left = ctx.typed(0, types)?;
+        ctx.typed(1, types)?;
+        let dtype = match self.kind {
+            BinaryKind::Pow => left,
+            kind if kind.is_comparison() => {
+                ctx.common_type([0, 1])?;
+                Some(DType::Bool)
+            }
+            _ => ctx.common_type([0, 1])?,
+        };
+        if self.activation != Activation::None {
+            FLOATS.check(0, dtype)?;
+        }
+        let shape = broadcast_inputs(ctx, 2)?;
+        if self.kind == BinaryKind::PRelu
+            && let (Some(x), Some(slope)) = (ctx.shape(0)?, ctx.shape(1)?)
+        {
+            broadcasts_to(slope, x, "the slope")?;
+        }
+        Ok(vec![fact(dtype, shape)])
     }
 }
 
+/// The shape that the first `count` inputs broadcast to; `None` where a rank is unknown.
+fn broadcast_inputs(ctx: &InferContext, count: usize) -> Result<Option<Shape>> {
+    let mut all = Some(Shape::default());
+    for i in 0..count {
+        all = match (all, ctx.shape(i)?) {
+            (Some(a), Some(b)) => Some(broadcast(&a, b)?),
+            _ => None,
+        };
+    }
+    Ok(all)
+}
+
 impl UnaryKind {
+    /// True where the output is `bool` whatever the input is.
+    pub const fn is_test(self) -> bool {
+        matches!(
+            self,
+            UnaryKind::Not | UnaryKind::IsNaN | UnaryKind::IsInf { .. }
+        )
+    }
+
+    /// The element types of the input.
+    fn types(self) -> &'static Types {
+        match self {
+            UnaryKind::Identity => &ANY,
+            UnaryKind::Abs
+            | UnaryKind::Sign
+            | UnaryKind::Erf
+            | UnaryKind::Shrink { .. }
+            | UnaryKind::Clip { .. } => &NUMBERS,
+            UnaryKind::Neg | UnaryKind::Relu => &SIGNED,
+            UnaryKind::Not => &BOOL,
+            UnaryKind::BitwiseNot => &INTEGERS,
+            _ => &FLOATS,
+        }
+    }
+
     /// The name as ONNX spells it.
     pub const fn name(self) -> &'static str {
         match self {
@@ -294,6 +371,20 @@ impl UnaryKind {
 }
 
 impl BinaryKind {
+    /// The element types of the inputs.
+    fn types(self) -> &'static Types {
+        match self {
+            BinaryKind::And | BinaryKind::Or | BinaryKind::Xor => &BOOL,
+            BinaryKind::BitwiseAnd
+            | BinaryKind::BitwiseOr
+            | BinaryKind::BitwiseXor
+            | BinaryKind::ShiftLeft
+            | BinaryKind::ShiftRight => &INTEGERS,
+            BinaryKind::Equal => &ANY,
+            _ => &NUMBERS,
+        }
+    }
+
     /// The name as ONNX spells it.
     pub const fn name(self) -> &'static str {
         match self {

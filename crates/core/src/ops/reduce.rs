@@ -80,8 +80,72 @@ impl Operator for Reduce {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let orders = matches!(self.kind, ReduceKind::Max | ReduceKind::Min);
+        let dtype = ctx.typed(0, if orders { &ANY } else { &NUMBERS })?;
+        ctx.typed_optional(1, &INDICES)?;
+        let Some(x) = ctx.shape(0)? else {
+            return Ok(vec![fact(dtype, None)]);
+        };
+        let shape = if ctx.known(self.value_inputs()) {
+            Some(without(x, &self.axes(x.rank(), ctx)?, self.keep_dims))
+        } else if self.keep_dims {
+            Some(Shape::unknown(x.rank()))
+        } else {
+            match ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known()) {
+                Some(0) | None => None,
+                Some(n) => x.rank().checked_sub(n).map(Shape::unknown),
+            }
+        };
+        Ok(vec![fact(dtype, shape)])
     }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        let base = elementwise_cost(inputs, outputs);
+        let read = inputs.first().and_then(Option::as_ref);
+        let flops = read.map_or(base.flops, |x| x.iter().map(|&d| d as f64).product());
+        Cost { flops, ..base }
+    }
+}
+
+impl Reduce {
+    /// The axes that are reduced, in order.
+    ///
+    /// # Errors
+    /// `Shape` where an axis is out of range or named twice, `InvalidValue` where the axes are given
+    /// but not known.
+    pub fn axes(&self, rank: usize, values: &impl InputValues) -> Result<Vec<usize>> {
+        let given = if values.has(1) {
+            values.need_ints(1)?
+        } else {
+            Vec::new()
+        };
+        if given.is_empty() {
+            let none = self.noop_with_empty_axes;
+            return Ok(if none {
+                Vec::new()
+            } else {
+                (0..rank).collect()
+            });
+        }
+        let mut axes = normalize_axes(&given, rank)?;
+        axes.sort_unstable();
+        Ok(axes)
+    }
+}
+
+/// `shape` with `axes` reduced to 1, or dropped.
+fn without(shape: &Shape, axes: &[usize], keep_dims: bool) -> Shape {
+    let dims = shape.0.iter().enumerate();
+    let reduced = dims.filter_map(|(i, d)| match (axes.contains(&i), keep_dims) {
+        (false, _) => Some(d.clone()),
+        (true, true) => Some(Dim::Known(1)),
+        (true, false) => None,
+    });
+    Shape(reduced.collect())
 }
 
 impl Operator for ArgReduce {
@@ -90,7 +154,16 @@ impl Operator for ArgReduce {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &NUMBERS)?;
+        let Some(x) = ctx.shape(0)? else {
+            return Ok(vec![fact(Some(self.output), None)]);
+        };
+        let axis = normalize_axis(self.axis, x.rank())?;
+        if x.0[axis] == Dim::Known(0) {
+            return Err(shape_error("an axis without elements has no extreme").with_got(x));
+        }
+        let shape = without(x, &[axis], self.keep_dims);
+        Ok(vec![fact(Some(self.output), Some(shape))])
     }
 }
 
@@ -100,7 +173,31 @@ impl Operator for Cumulative {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.typed(0, &NUMBERS)?;
+        ctx.typed(1, &INDICES)?;
+        ctx.scalar(1)?;
+        let x = ctx.shape(0)?;
+        if let Some(x) = x
+            && ctx.value(1).is_some()
+        {
+            self.axis(x.rank(), ctx)?;
+        }
+        Ok(vec![fact(dtype, x.cloned())])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
+    }
+}
+
+impl Cumulative {
+    /// The axis that is summed along.
+    ///
+    /// # Errors
+    /// `Shape` where it is out of range, `InvalidValue` where it is not known.
+    pub fn axis(&self, rank: usize, values: &impl InputValues) -> Result<usize> {
+        let axis = values.int(1)?.ok_or_else(|| missing_value(1))?;
+        normalize_axis(axis, rank)
     }
 }
 
@@ -114,6 +211,11 @@ impl Operator for Softmax {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.typed(0, &FLOATS)?;
+        let x = ctx.shape(0)?;
+        if let Some(x) = x {
+            normalize_axis(self.axis, x.rank())?;
+        }
+        Ok(vec![fact(dtype, x.cloned())])
     }
 }

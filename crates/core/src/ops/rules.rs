@@ -298,6 +298,25 @@ pub(crate) fn broadcast(a: &Shape, b: &Shape) -> Result<Shape> {
     })
 }
 
+/// `Shape` where `small` does not broadcast to `large` without enlarging it.
+pub(crate) fn broadcasts_to(small: &Shape, large: &Shape, what: &str) -> Result<()> {
+    let fits = large.broadcast(small).is_some_and(|b| {
+        b.rank() == large.rank()
+            && b.0.iter().zip(&large.0).all(|(b, l)| match (b, l) {
+                (Dim::Known(b), Dim::Known(l)) => b == l,
+                _ => true,
+            })
+    });
+    if fits {
+        return Ok(());
+    }
+    Err(
+        shape_error(format!("{what} does not broadcast to the data"))
+            .with_expected(format!("a shape that broadcasts to {large}"))
+            .with_got(small),
+    )
+}
+
 /// A size out of a tensor; `InvalidValue` where it is negative or too large.
 pub(crate) fn size(v: i64, what: &str) -> Result<usize> {
     usize::try_from(v).map_err(|_| {
