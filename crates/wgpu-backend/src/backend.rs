@@ -1,0 +1,107 @@
+//! The backend: what it says of itself and which nodes it takes.
+
+use std::sync::Arc;
+
+use kilim_core::backend::{
+    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, Memory, NodeSpec,
+    Refusal, TensorSpec,
+};
+use kilim_core::ops::Cost;
+use kilim_core::{DType, Result};
+
+use crate::context::WgpuContext;
+use crate::gpu::Gpu;
+use crate::kernels::Kernels;
+use crate::lower::{Caps, Lowered, Lowering};
+use crate::transfer;
+
+/// A GPU and its compiled pipelines.
+pub(crate) struct Shared {
+    pub gpu: Gpu,
+    pub kernels: Kernels,
+}
+
+impl Shared {
+    fn caps(&self) -> Caps {
+        Caps {
+            max_binding: self.gpu.max_binding(),
+            max_bindings: self.gpu.limits.max_storage_buffers_per_shader_stage as usize,
+        }
+    }
+
+    /// The dispatches of a node. `roots` names the tensor behind each input, if that is known.
+    pub fn lower(&self, node: &NodeSpec, roots: &[Option<usize>]) -> Result<Lowered, Refusal> {
+        let mut lowering = Lowering::new(node, self.caps());
+        lowering.roots = roots;
+        self.kernels.lower(&mut lowering)?;
+        lowering.finish()
+    }
+}
+
+/// The backend `wgpu`.
+pub struct WgpuBackend {
+    shared: Arc<Shared>,
+    description: Description,
+}
+
+impl WgpuBackend {
+    pub const ID: BackendId = BackendId::new("wgpu");
+
+    /// Opens the fastest GPU there is.
+    ///
+    /// # Errors
+    /// `Device` where there is no GPU or it cannot be opened.
+    pub async fn new() -> Result<WgpuBackend> {
+        let gpu = Gpu::open().await?;
+        let description = Description {
+            id: WgpuBackend::ID,
+            device: gpu.describe_device(),
+            memory: Memory::Device,
+            dtypes: vec![
+                (DType::F32, Grade::Fast),
+                (DType::I32, Grade::Arithmetic),
+                (DType::U32, Grade::Arithmetic),
+                (DType::Bool, Grade::Arithmetic),
+                (DType::I64, Grade::Storage),
+                (DType::U64, Grade::Storage),
+            ],
+            alignment: (gpu.limits.min_storage_buffer_offset_alignment as usize).max(16),
+            max_tensor_bytes: gpu.max_binding(),
+            max_arena_bytes: gpu.limits.max_buffer_size,
+            speed: gpu.speed(),
+        };
+        Ok(WgpuBackend {
+            shared: Arc::new(Shared {
+                gpu,
+                kernels: Kernels::all(),
+            }),
+            description,
+        })
+    }
+}
+
+impl Backend for WgpuBackend {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
+        self.shared.lower(node, &[])?;
+        let inputs: Vec<_> = node
+            .inputs
+            .iter()
+            .map(|i| i.as_ref().map(|s| s.shape.clone()))
+            .collect();
+        let outputs: Vec<_> = node.outputs.iter().map(|s| s.shape.clone()).collect();
+        Ok(node.op.cost(&inputs, &outputs))
+    }
+
+    fn tensor_bytes(&self, tensor: &TensorSpec) -> usize {
+        transfer::device_bytes(tensor.dtype, tensor.elements())
+    }
+
+    fn create_context(&self, _config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        self.shared.gpu.check()?;
+        Ok(Box::new(WgpuContext::new(self.shared.clone())))
+    }
+}

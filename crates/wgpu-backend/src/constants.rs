@@ -1,0 +1,103 @@
+//! Constants on the device: uploaded, and rearranged where a kernel wants that, once per session.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kilim_core::backend::ConstantKey;
+use kilim_core::{Result, Tensor};
+
+use crate::gpu::{Gpu, GpuBuffer};
+use crate::transfer;
+
+/// An arrangement of a constant.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum PackKind {
+    /// Seen as a tensor of `shape`, transposed by `perm`, then padded with zeros to `padded` (in
+    /// the order of the result). 32-bit elements.
+    Permute {
+        shape: Vec<usize>,
+        perm: Vec<usize>,
+        padded: Vec<usize>,
+    },
+}
+
+/// Input `input` of a node in the arrangement `kind`.
+pub(crate) struct Pack {
+    pub input: usize,
+    pub kind: PackKind,
+}
+
+impl PackKind {
+    fn apply(&self, tensor: &Tensor) -> Vec<u8> {
+        let PackKind::Permute {
+            shape,
+            perm,
+            padded,
+        } = self;
+        let data = transfer::to_device(tensor);
+        let words: &[u8] = &data;
+        let own = crate::lower::strides(shape);
+        let walk: Vec<usize> = perm.iter().map(|&p| own[p]).collect();
+        let dims: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
+        let to = crate::lower::strides(padded);
+        let mut out = vec![0u8; padded.iter().product::<usize>() * 4];
+        let rank = dims.len();
+        let count: usize = dims.iter().product();
+        let mut at = vec![0usize; rank];
+        for _ in 0..count {
+            let (mut from, mut into) = (0, 0);
+            for d in 0..rank {
+                from += at[d] * walk[d];
+                into += at[d] * to[d];
+            }
+            if let (Some(o), Some(i)) = (
+                out.get_mut(into * 4..into * 4 + 4),
+                words.get(from * 4..from * 4 + 4),
+            ) {
+                o.copy_from_slice(i);
+            }
+            for d in (0..rank).rev() {
+                at[d] += 1;
+                if at[d] < dims[d] {
+                    break;
+                }
+                at[d] = 0;
+            }
+        }
+        out
+    }
+}
+
+/// The constants of a session.
+#[derive(Default)]
+pub(crate) struct Constants {
+    buffers: HashMap<(ConstantKey, Option<PackKind>), Arc<GpuBuffer>>,
+}
+
+impl Constants {
+    /// The buffer of a constant; without a key it is made anew and belongs to the stage.
+    pub fn get(
+        &mut self,
+        gpu: &Gpu,
+        key: Option<ConstantKey>,
+        value: &Tensor,
+        kind: Option<&PackKind>,
+    ) -> Result<Arc<GpuBuffer>> {
+        let make = || match kind {
+            None => gpu.upload("constant", &transfer::to_device(value)),
+            Some(kind) => gpu.upload("packed constant", &kind.apply(value)),
+        };
+        let Some(key) = key else { return make() };
+        let id = (key, kind.cloned());
+        if let Some(buffer) = self.buffers.get(&id) {
+            return Ok(buffer.clone());
+        }
+        let buffer = make()?;
+        self.buffers.insert(id, buffer.clone());
+        Ok(buffer)
+    }
+
+    pub fn bytes(&self) -> usize {
+        self.buffers.values().map(|b| b.bytes as usize).sum()
+    }
+}

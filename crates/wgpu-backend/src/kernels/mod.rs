@@ -1,0 +1,55 @@
+//! How each operator becomes dispatches. A file holds a family; [`Kernels::all`] lists them.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+
+use kilim_core::Operator;
+use kilim_core::backend::Refusal;
+
+use crate::lower::{Lowering, Lowers, refuse};
+
+pub(crate) mod binary;
+pub(crate) mod copy;
+pub(crate) mod select;
+pub(crate) mod unary;
+
+type Lower = Box<dyn Fn(&dyn Operator, &mut Lowering) -> Lowers + Send + Sync>;
+
+/// The lowering of every operator that the GPU runs.
+#[derive(Default)]
+pub(crate) struct Kernels {
+    by_type: HashMap<TypeId, Lower>,
+}
+
+impl Kernels {
+    pub fn all() -> Kernels {
+        let mut kernels = Kernels::default();
+        unary::register(&mut kernels);
+        binary::register(&mut kernels);
+        select::register(&mut kernels);
+        kernels
+    }
+
+    pub fn add<T: Operator>(&mut self, lower: fn(&T, &mut Lowering) -> Lowers) {
+        self.by_type.insert(
+            TypeId::of::<T>(),
+            Box::new(move |op, l| match op.downcast_ref::<T>() {
+                Some(op) => lower(op, l),
+                None => refuse("the kernel is for another operator"),
+            }),
+        );
+    }
+
+    pub fn lower(&self, l: &mut Lowering) -> Result<(), Refusal> {
+        if !l.node.op.subgraphs().is_empty() {
+            return refuse("control flow is not run on the GPU");
+        }
+        if l.node.op.is_view() {
+            return copy::whole(l);
+        }
+        match self.by_type.get(&(l.node.op as &dyn Any).type_id()) {
+            Some(lower) => lower(l.node.op, l),
+            None => refuse(format!("there is no GPU kernel for {}", l.node.op.name())),
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! Lowering: from a concrete node to the dispatches that compute it, without a device.
+
+use kilim_core::DType;
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+
+use crate::constants::{Pack, PackKind};
+use crate::params::{MAX_RANK, Params};
+use crate::shaders::{self, LINEAR};
+use crate::transfer;
+
+/// Lowering succeeds or gives the reason why the node is refused.
+pub(crate) type Lowers<T = ()> = Result<T, Refusal>;
+
+/// A refusal from a sentence.
+pub(crate) fn refuse<T>(reason: impl Into<String>) -> Lowers<T> {
+    Err(Refusal::new(reason))
+}
+
+/// What a dispatch binds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operand {
+    Input(usize),
+    Output(usize),
+    /// A temporary of the node.
+    Scratch(usize),
+    /// A constant input in another arrangement.
+    Pack(usize),
+    /// Numbers computed while lowering.
+    Table(usize),
+}
+
+/// One launch of a kernel.
+pub(crate) struct Dispatch {
+    pub shader: &'static str,
+    pub defines: Vec<(&'static str, &'static str)>,
+    pub operands: Vec<Operand>,
+    pub params: Params,
+    pub groups: [u32; 3],
+}
+
+/// What the lowering depends on beside the node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Caps {
+    pub max_binding: u64,
+    pub max_bindings: usize,
+}
+
+/// The work of one node.
+#[derive(Default)]
+pub(crate) struct Lowered {
+    pub dispatches: Vec<Dispatch>,
+    /// Bytes of each temporary.
+    pub scratch: Vec<usize>,
+    pub packs: Vec<Pack>,
+    pub tables: Vec<Vec<u32>>,
+}
+
+/// A node being lowered.
+pub(crate) struct Lowering<'a> {
+    pub node: &'a NodeSpec<'a>,
+    pub caps: Caps,
+    pub lowered: Lowered,
+    /// The tensor behind each input where that is known.
+    pub roots: &'a [Option<usize>],
+}
+
+impl<'a> Lowering<'a> {
+    pub fn new(node: &'a NodeSpec<'a>, caps: Caps) -> Lowering<'a> {
+        Lowering {
+            node,
+            caps,
+            lowered: Lowered::default(),
+            roots: &[],
+        }
+    }
+
+    /// Whether two inputs of one shape are one tensor.
+    pub fn same(&self, i: usize, j: usize) -> bool {
+        let root = |k: usize| self.roots.get(k).copied().flatten();
+        let shape = |k: usize| self.optional(k).map(|s| &s.shape);
+        root(i).is_some() && root(i) == root(j) && shape(i) == shape(j)
+    }
+
+    pub fn input(&self, i: usize) -> Lowers<&'a TensorSpec> {
+        match self.node.inputs.get(i).and_then(Option::as_ref) {
+            Some(spec) => Ok(spec),
+            None => refuse(format!("input {i} is missing")),
+        }
+    }
+
+    pub fn optional(&self, i: usize) -> Option<&'a TensorSpec> {
+        self.node.inputs.get(i).and_then(Option::as_ref)
+    }
+
+    pub fn output(&self, i: usize) -> Lowers<&'a TensorSpec> {
+        match self.node.outputs.get(i) {
+            Some(spec) => Ok(spec),
+            None => refuse(format!("output {i} is missing")),
+        }
+    }
+
+    /// The numbers of an input that is known while planning.
+    pub fn known_ints(&self, i: usize) -> Lowers<Option<Vec<i64>>> {
+        match self.optional(i) {
+            None => Ok(None),
+            Some(spec) => match spec.value.as_ref().map(|v| v.to_i64s()) {
+                Some(Ok(v)) => Ok(Some(v)),
+                Some(Err(e)) => refuse(e.message()),
+                None => refuse(format!("input {i} is not known while planning")),
+            },
+        }
+    }
+
+    /// The same for an input that must be there.
+    pub fn ints(&self, i: usize) -> Lowers<Vec<i64>> {
+        match self.known_ints(i)? {
+            Some(v) => Ok(v),
+            None => refuse(format!("input {i} is missing")),
+        }
+    }
+
+    /// Refuses unless input `i`, if it is there, has element type `dtype`.
+    pub fn want(&self, i: usize, dtype: DType) -> Lowers {
+        match self.optional(i) {
+            Some(spec) if spec.dtype != dtype => refuse(format!(
+                "input {i} is {}; the GPU kernel takes {dtype}",
+                spec.dtype
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses unless all inputs and outputs that are there are `float32`.
+    pub fn want_f32(&self) -> Lowers {
+        for i in 0..self.node.inputs.len() {
+            self.want(i, DType::F32)?;
+        }
+        match self.node.outputs.iter().find(|o| o.dtype != DType::F32) {
+            Some(o) => refuse(format!(
+                "the output is {}; the GPU kernel makes float32",
+                o.dtype
+            )),
+            None => Ok(()),
+        }
+    }
+
+    pub fn scratch(&mut self, bytes: usize) -> Operand {
+        self.lowered.scratch.push(bytes);
+        Operand::Scratch(self.lowered.scratch.len() - 1)
+    }
+
+    pub fn table(&mut self, words: Vec<u32>) -> Operand {
+        self.lowered.tables.push(words);
+        Operand::Table(self.lowered.tables.len() - 1)
+    }
+
+    /// Input `i`, which must be known, rearranged once for the session.
+    pub fn pack(&mut self, i: usize, kind: PackKind) -> Operand {
+        self.lowered.packs.push(Pack { input: i, kind });
+        Operand::Pack(self.lowered.packs.len() - 1)
+    }
+
+    pub fn is_known(&self, i: usize) -> bool {
+        self.optional(i).is_some_and(|s| s.value.is_some())
+    }
+
+    /// A dispatch of `groups` workgroups. Bindings are `operands` in order.
+    pub fn dispatch(
+        &mut self,
+        shader: &'static str,
+        defines: &[(&'static str, &'static str)],
+        operands: &[Operand],
+        params: Params,
+        groups: [usize; 3],
+    ) {
+        if groups.contains(&0) {
+            return;
+        }
+        self.lowered.dispatches.push(Dispatch {
+            shader,
+            defines: defines.to_vec(),
+            operands: operands.to_vec(),
+            params,
+            groups: groups.map(|g| u32::try_from(g).unwrap_or(u32::MAX)),
+        });
+    }
+
+    /// A dispatch with one thread for each of `items`.
+    pub fn linear(
+        &mut self,
+        shader: &'static str,
+        defines: &[(&'static str, &'static str)],
+        operands: &[Operand],
+        params: Params,
+        items: usize,
+    ) {
+        let groups = spread(items.div_ceil(LINEAR));
+        self.dispatch(shader, defines, operands, params, groups);
+    }
+
+    /// A dispatch with one workgroup for each of `items`.
+    pub fn grouped(
+        &mut self,
+        shader: &'static str,
+        defines: &[(&'static str, &'static str)],
+        operands: &[Operand],
+        params: Params,
+        items: usize,
+    ) {
+        self.dispatch(shader, defines, operands, params, spread(items));
+    }
+
+    /// The result, if everything in it is within the limits of the device.
+    pub fn finish(self) -> Lowers<Lowered> {
+        for d in &self.lowered.dispatches {
+            let Some(shader) = shaders::find(d.shader) else {
+                return refuse(format!("there is no shader `{}`", d.shader));
+            };
+            debug_assert!(shader.allows(&d.defines), "{} {:?}", d.shader, d.defines);
+            if d.operands.len() > self.caps.max_bindings {
+                return refuse(format!(
+                    "the kernel needs {} buffers; the device binds {}",
+                    d.operands.len(),
+                    self.caps.max_bindings
+                ));
+            }
+            if d.params.overflow || d.groups.iter().any(|&g| g > 65535) {
+                return refuse("the shapes are too large for the GPU kernel");
+            }
+            for o in &d.operands {
+                let spec = match *o {
+                    Operand::Input(i) => self.input(i)?,
+                    Operand::Output(i) => self.output(i)?,
+                    Operand::Scratch(i) => {
+                        self.fits(self.lowered.scratch[i])?;
+                        continue;
+                    }
+                    Operand::Pack(_) | Operand::Table(_) => continue,
+                };
+                if transfer::words(spec.dtype).is_none() {
+                    return refuse(format!("the GPU does not hold {} tensors", spec.dtype));
+                }
+                self.fits(transfer::device_bytes(spec.dtype, spec.elements()))?;
+            }
+        }
+        Ok(self.lowered)
+    }
+
+    fn fits(&self, bytes: usize) -> Lowers {
+        let limit = self.caps.max_binding.min(u32::MAX.into());
+        if bytes as u64 > limit {
+            return refuse(format!(
+                "a tensor of {bytes} bytes does not fit in a GPU binding of {limit}"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Workgroups spread over two dimensions where there are more than one dimension may have.
+pub(crate) fn spread(groups: usize) -> [usize; 3] {
+    const MOST: usize = 65535;
+    if groups <= MOST {
+        return [groups, 1, 1];
+    }
+    let rows = groups.div_ceil(MOST);
+    [groups.div_ceil(rows), rows, 1]
+}
+
+/// Row-major strides in elements.
+pub(crate) fn strides(shape: &[usize]) -> Vec<usize> {
+    let mut out = vec![1usize; shape.len()];
+    for i in (0..shape.len().saturating_sub(1)).rev() {
+        out[i] = out[i + 1].saturating_mul(shape[i + 1]);
+    }
+    out
+}
+
+/// Strides of `shape` read under numpy broadcasting to `to`: zero where it is repeated.
+pub(crate) fn broadcast_strides(shape: &[usize], to: &[usize]) -> Lowers<Vec<usize>> {
+    if shape.len() > to.len() {
+        return refuse(format!("{shape:?} does not broadcast to {to:?}"));
+    }
+    let own = strides(shape);
+    let missing = to.len() - shape.len();
+    let mut out = vec![0; to.len()];
+    for (i, &d) in shape.iter().enumerate() {
+        if d == to[missing + i] {
+            out[missing + i] = if d == 1 { 0 } else { own[i] };
+        } else if d != 1 {
+            return refuse(format!("{shape:?} does not broadcast to {to:?}"));
+        }
+    }
+    Ok(out)
+}
+
+/// Merges neighbouring dimensions that all operands walk as one; dimensions of one go. `walks` are
+/// each operand's strides. At least one dimension is left.
+pub(crate) fn collapse(shape: &[usize], walks: &[Vec<i64>]) -> Lowers<(Vec<usize>, Vec<Vec<i64>>)> {
+    let mut dims: Vec<usize> = Vec::new();
+    let mut out: Vec<Vec<i64>> = vec![Vec::new(); walks.len()];
+    for (i, &d) in shape.iter().enumerate() {
+        if d == 1 {
+            continue;
+        }
+        let merges = !dims.is_empty()
+            && walks
+                .iter()
+                .zip(&out)
+                .all(|(w, o)| o.last().is_some_and(|&last| last == w[i] * d as i64));
+        if merges {
+            if let Some(last) = dims.last_mut() {
+                *last *= d;
+            }
+            for (w, o) in walks.iter().zip(&mut out) {
+                if let Some(last) = o.last_mut() {
+                    *last = w[i];
+                }
+            }
+        } else {
+            dims.push(d);
+            for (w, o) in walks.iter().zip(&mut out) {
+                o.push(w[i]);
+            }
+        }
+    }
+    if dims.is_empty() {
+        dims.push(1);
+        for o in &mut out {
+            o.push(0);
+        }
+    }
+    if dims.len() > MAX_RANK {
+        return refuse(format!(
+            "the GPU kernel walks at most {MAX_RANK} dimensions, these are {}",
+            dims.len()
+        ));
+    }
+    Ok((dims, out))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dimensions_collapse_where_all_operands_agree() {
+        let shape = [2, 3, 1, 4, 5];
+        let dense: Vec<i64> = strides(&shape).iter().map(|&s| s as i64).collect();
+        let (dims, walks) = collapse(&shape, std::slice::from_ref(&dense)).unwrap();
+        assert_eq!((dims, walks), (vec![120], vec![vec![1]]));
+        let channel: Vec<i64> = vec![0, 1, 0, 0, 0];
+        let (dims, walks) = collapse(&shape, &[dense, channel]).unwrap();
+        assert_eq!(dims, [2, 3, 20]);
+        assert_eq!(walks, [vec![60, 20, 1], vec![0, 1, 0]]);
+    }
+
+    #[test]
+    fn workgroups_spread_over_two_dimensions() {
+        assert_eq!(spread(65535), [65535, 1, 1]);
+        let [x, y, _] = spread(1_000_000);
+        assert!(x <= 65535 && y <= 65535 && x * y >= 1_000_000);
+    }
+}

@@ -1,0 +1,164 @@
+//! The shader files and their variants. A file is compiled once for every combination of
+//! definitions that is used; shapes are never among them.
+
+use crate::kernels::{binary, unary};
+use crate::preprocess;
+
+/// Threads of a workgroup in kernels that treat elements one by one.
+pub(crate) const LINEAR: usize = 64;
+
+/// Values that a definition may take.
+pub(crate) type Choice = (&'static str, &'static [&'static str]);
+
+/// One shader file and what is known of it.
+pub(crate) struct Shader {
+    pub name: &'static str,
+    pub source: &'static str,
+    pub workgroup: [u32; 3],
+    /// The sets of definitions that make valid variants: any value of each choice of one set.
+    pub variants: &'static [&'static [Choice]],
+}
+
+impl Shader {
+    /// Whether these definitions are among the declared variants.
+    pub fn allows(&self, defines: &[(&str, &str)]) -> bool {
+        self.variants.iter().any(|set| {
+            set.len() == defines.len()
+                && set.iter().all(|(name, values)| {
+                    defines.iter().any(|(n, v)| n == name && values.contains(v))
+                })
+        })
+    }
+}
+
+/// A shader with its definitions chosen.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    pub shader: &'static str,
+    pub defines: Vec<(&'static str, &'static str)>,
+    /// For each storage binding, whether it is read only.
+    pub read_only: Vec<bool>,
+}
+
+impl Variant {
+    pub fn definition(&self, name: &str) -> Option<String> {
+        if let Some((_, value)) = self.defines.iter().find(|(n, _)| *n == name) {
+            return Some((*value).to_string());
+        }
+        let binding: usize = name.strip_prefix("ACCESS_")?.parse().ok()?;
+        let read_only = *self.read_only.get(binding.checked_sub(1)?)?;
+        Some(if read_only { "read" } else { "read_write" }.to_string())
+    }
+
+    /// The WGSL. Binding 0 is the uniform `Params`, storage buffers follow.
+    pub fn source(&self) -> preprocess::Result<String> {
+        let shader = find(self.shader).ok_or_else(|| format!("no shader `{}`", self.shader))?;
+        preprocess::expand(shader.source, &include, &|n| self.definition(n))
+    }
+
+    pub fn label(&self) -> String {
+        let mut label = self.shader.to_string();
+        for (_, value) in &self.defines {
+            label.push(' ');
+            label.push_str(value);
+        }
+        label
+    }
+}
+
+macro_rules! file {
+    ($path:literal) => {
+        include_str!(concat!("../../../shaders/", $path))
+    };
+}
+
+fn include(path: &str) -> Option<String> {
+    let text = match path {
+        "shared/activation.wgsl" => file!("shared/activation.wgsl"),
+        "shared/index.wgsl" => file!("shared/index.wgsl"),
+        "shared/float.wgsl" => file!("shared/float.wgsl"),
+        "shared/int64.wgsl" => file!("shared/int64.wgsl"),
+        _ => return None,
+    };
+    Some(text.to_string())
+}
+
+pub(crate) fn find(name: &str) -> Option<&'static Shader> {
+    ALL.iter().find(|s| s.name == name)
+}
+
+const BIT: &[&str] = &["0", "1"];
+const VEC: Choice = ("VEC", &["1", "4"]);
+
+const MOVED: Choice = ("T", &["u32", "vec2u"]);
+
+macro_rules! shader {
+    ($name:literal, $path:literal, [$($set:expr),* $(,)?]) => {
+        Shader { name: $name, source: file!($path), workgroup: [64, 1, 1], variants: &[$($set),*] }
+    };
+    ($name:literal, $path:literal, $workgroup:expr, [$($set:expr),* $(,)?]) => {
+        Shader { name: $name, source: file!($path), workgroup: $workgroup, variants: &[$($set),*] }
+    };
+}
+
+/// Every shader.
+pub(crate) const ALL: &[Shader] = &[
+    shader!("copy", "movement/copy.wgsl", [&[("T", &["u32"])]]),
+    shader!(
+        "unary",
+        "elementwise/unary.wgsl",
+        [
+            &[("T", &["f32"]), ("OP", unary::FLOAT_OPS), VEC],
+            &[("T", &["i32"]), ("OP", unary::INT_OPS), VEC],
+            &[("T", &["u32"]), ("OP", unary::UINT_OPS), VEC],
+        ]
+    ),
+    shader!(
+        "binary",
+        "elementwise/binary.wgsl",
+        [
+            &[
+                ("T", &["f32"]),
+                ("OP", binary::FLOAT_OPS),
+                VEC,
+                ("SPLAT_A", BIT),
+                ("SPLAT_B", BIT),
+                ("SAME", BIT)
+            ],
+            &[
+                ("T", &["i32", "u32"]),
+                ("OP", binary::INT_OPS),
+                VEC,
+                ("SPLAT_A", BIT),
+                ("SPLAT_B", BIT),
+                ("SAME", BIT)
+            ],
+        ]
+    ),
+    shader!(
+        "binary64",
+        "elementwise/binary64.wgsl",
+        [&[("OP", binary::WIDE_OPS)]]
+    ),
+    shader!(
+        "cast",
+        "elementwise/cast.wgsl",
+        [
+            &[("FROM", &["f32"]), ("TO", &["i32", "u32", "bool", "i64"])],
+            &[("FROM", &["i32"]), ("TO", &["f32", "u32", "bool", "i64"])],
+            &[("FROM", &["u32"]), ("TO", &["f32", "i32", "bool", "i64"])],
+            &[("FROM", &["bool"]), ("TO", &["f32", "i32", "u32", "i64"])],
+            &[("FROM", &["i64"]), ("TO", &["f32", "i32", "u32", "bool"])],
+        ]
+    ),
+    shader!("where", "elementwise/where.wgsl", [&[MOVED]]),
+    shader!(
+        "clip",
+        "elementwise/clip.wgsl",
+        [&[
+            ("T", &["f32", "i32", "u32"]),
+            ("LOWER", BIT),
+            ("UPPER", BIT)
+        ],]
+    ),
+];

@@ -1,0 +1,176 @@
+//! Runs one node on the GPU.
+
+use std::sync::{Arc, OnceLock};
+
+use kilim_core::backend::{
+    Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
+};
+use kilim_core::{DType, Operator, Result, Tensor};
+
+use crate::WgpuBackend;
+
+/// The GPU, opened once for all tests; `None` (and a note) where there is none.
+pub fn gpu() -> Option<&'static WgpuBackend> {
+    static GPU: OnceLock<Option<WgpuBackend>> = OnceLock::new();
+    GPU.get_or_init(|| match pollster::block_on(WgpuBackend::new()) {
+        Ok(gpu) => {
+            eprintln!("GPU: {}", gpu.describe().device);
+            Some(gpu)
+        }
+        Err(e) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+    })
+    .as_ref()
+}
+
+/// An input of a node under test.
+#[derive(Clone)]
+pub enum Given {
+    /// Known only when the node runs.
+    Fed(Tensor),
+    Constant(Tensor),
+    Absent,
+}
+
+pub fn f32s(shape: &[usize], data: &[f32]) -> Tensor {
+    Tensor::from_slice(shape, data).unwrap()
+}
+
+/// Numbers between -1 and 1, the same for the same seed.
+pub fn random(shape: &[usize], seed: u32) -> Tensor {
+    let mut state = seed.wrapping_mul(2654435761).wrapping_add(12345);
+    let data: Vec<f32> = (0..shape.iter().product::<usize>())
+        .map(|_| {
+            state = state.wrapping_mul(1664525).wrapping_add(1013904223);
+            (state >> 8) as f32 / (1 << 23) as f32 - 1.0
+        })
+        .collect();
+    f32s(shape, &data)
+}
+
+/// One node as a stage: fed inputs and outputs in the arena.
+pub fn stage(
+    op: Arc<dyn Operator>,
+    inputs: &[Given],
+    outputs: &[(DType, Vec<usize>)],
+) -> StageSpec {
+    let gpu = gpu().unwrap();
+    let mut spec = StageSpec::default();
+    let mut end = 0usize;
+    let mut place = |tensor: &TensorSpec| {
+        let offset = end;
+        end = (end + gpu.tensor_bytes(tensor)).next_multiple_of(gpu.describe().alignment);
+        Place::Arena { offset }
+    };
+    let mut node = KernelSpec {
+        name: "node".into(),
+        op,
+        inputs: Vec::new(),
+        outputs: Vec::new(),
+    };
+    for (i, given) in inputs.iter().enumerate() {
+        let (tensor, place) = match given {
+            Given::Absent => {
+                node.inputs.push(None);
+                continue;
+            }
+            Given::Fed(t) => {
+                let s = TensorSpec::new(t.dtype(), t.shape());
+                let p = place(&s);
+                (s, p)
+            }
+            Given::Constant(t) => (TensorSpec::of(t), Place::Constant(ConstantKey(i as u64))),
+        };
+        node.inputs.push(Some(spec.tensors.len()));
+        spec.tensors.push(TensorSlot {
+            name: format!("in{i}"),
+            spec: tensor,
+            place,
+        });
+    }
+    for (i, (dtype, shape)) in outputs.iter().enumerate() {
+        let tensor = TensorSpec::new(*dtype, shape);
+        let place = place(&tensor);
+        node.outputs.push(spec.tensors.len());
+        spec.tensors.push(TensorSlot {
+            name: format!("out{i}"),
+            spec: tensor,
+            place,
+        });
+    }
+    spec.nodes.push(node);
+    spec.parts.push(0..1);
+    spec.arena_bytes = end;
+    spec
+}
+
+/// Whether the backend takes the node.
+pub fn supports(stage: &StageSpec) -> Result<(), String> {
+    let node = &stage.nodes[0];
+    let (inputs, outputs) = stage.specs(node);
+    gpu()
+        .unwrap()
+        .supports(&NodeSpec {
+            name: &node.name,
+            op: node.op.as_ref(),
+            inputs: &inputs,
+            outputs: &outputs,
+        })
+        .map(|_| ())
+        .map_err(|r| r.reason)
+}
+
+/// The outputs of a node, and its launches.
+pub fn run_counted(
+    op: impl Operator,
+    inputs: &[Given],
+    outputs: &[(DType, Vec<usize>)],
+) -> (Vec<Tensor>, usize) {
+    let spec = stage(Arc::new(op), inputs, outputs);
+    supports(&spec).unwrap_or_else(|r| panic!("refused: {r}"));
+    let feeds: Vec<(usize, Tensor)> = spec.nodes[0]
+        .inputs
+        .iter()
+        .zip(inputs)
+        .filter_map(|(slot, given)| match given {
+            Given::Fed(t) => Some((slot.unwrap(), t.clone())),
+            _ => None,
+        })
+        .collect();
+    let wanted = spec.nodes[0].outputs.clone();
+    let mut context = gpu().unwrap().create_context(&Default::default()).unwrap();
+    let mut executable = context.prepare(spec).unwrap();
+    pollster::block_on(context.warm_up()).unwrap();
+    executable.begin().unwrap();
+    for (slot, tensor) in &feeds {
+        executable.write(*slot, tensor).unwrap();
+    }
+    executable.run(0).unwrap();
+    let out = pollster::block_on(executable.read(&wanted)).unwrap();
+    executable.end().unwrap();
+    (out, executable.launches())
+}
+
+pub fn run(op: impl Operator, inputs: &[Given], outputs: &[(DType, Vec<usize>)]) -> Vec<Tensor> {
+    run_counted(op, inputs, outputs).0
+}
+
+/// One `float32` output, every input fed.
+pub fn fed(op: impl Operator, inputs: &[Tensor], shape: &[usize]) -> Tensor {
+    let inputs: Vec<_> = inputs.iter().cloned().map(Given::Fed).collect();
+    run(op, &inputs, &[(DType::F32, shape.to_vec())]).remove(0)
+}
+
+/// Asserts `|got - want| <= tolerance * max(1, |want|)`; NaN equals NaN.
+#[track_caller]
+pub fn close(got: &Tensor, want: &[f64], tolerance: f64) {
+    let got = got.to_f64s().unwrap();
+    assert_eq!(got.len(), want.len());
+    for (i, (&g, &w)) in got.iter().zip(want).enumerate() {
+        let same = g == w || (g.is_nan() && w.is_nan());
+        let near = (g - w).abs() <= tolerance * w.abs().max(1.0);
+        assert!(same || near, "element {i}: got {g}, want {w}");
+    }
+}

@@ -1,0 +1,6 @@
+//! Every kernel on the machine's GPU against plain expectations. Without a GPU these tests say so
+//! and pass; the shaders are validated in any case.
+
+mod elementwise;
+mod harness;
+mod shaders;

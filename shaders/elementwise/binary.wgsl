@@ -1,0 +1,140 @@
+// y = activation(f(a, b)); a and b broadcast by strides of zero. Units are elements, or four
+// consecutive elements. An operand that is splat is one element for each unit.
+#include "shared/index.wgsl"
+#include "shared/activation.wgsl"
+
+struct Params {
+    dims: array<vec4<u32>, 2>,
+    walk_a: array<vec4<i32>, 2>,
+    walk_b: array<vec4<i32>, 2>,
+    rank: u32,
+    units: u32,
+    act: u32,
+    act_a: f32,
+    act_b: f32,
+}
+
+#if OP == Equal || OP == Less || OP == LessOrEqual || OP == Greater || OP == GreaterOrEqual
+alias R = u32;
+fn finish(v: R) -> R { return v; }
+#elif T == f32
+alias R = T;
+fn finish(v: R) -> R { return activate(v, p.act, p.act_a, p.act_b); }
+#else
+alias R = T;
+fn finish(v: R) -> R { return v; }
+#endif
+#if VEC == 4
+alias Unit = vec4<T>;
+alias Result = vec4<R>;
+#else
+alias Unit = T;
+alias Result = R;
+#endif
+#if SPLAT_A
+alias UnitA = T;
+#else
+alias UnitA = Unit;
+#endif
+#if SPLAT_B
+alias UnitB = T;
+#else
+alias UnitB = Unit;
+#endif
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> a: array<UnitA>;
+#if SAME
+@group(0) @binding(2) var<storage, ACCESS_2> y: array<Result>;
+#else
+@group(0) @binding(2) var<storage, ACCESS_2> b: array<UnitB>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<Result>;
+#endif
+
+fn f(a: T, b: T) -> R {
+#if OP == Add
+    return a + b;
+#elif OP == Sub
+    return a - b;
+#elif OP == Mul
+    return a * b;
+#elif OP == Div
+    return a / b;
+#elif OP == Equal
+    return select(0u, 1u, a == b);
+#elif OP == Less
+    return select(0u, 1u, a < b);
+#elif OP == LessOrEqual
+    return select(0u, 1u, a <= b);
+#elif OP == Greater
+    return select(0u, 1u, a > b);
+#elif OP == GreaterOrEqual
+    return select(0u, 1u, a >= b);
+#elif OP == Pow
+    return power(a, b);
+#elif OP == PRelu
+    return select(a, a * b, a < 0.0);
+#elif OP == Max && T == f32
+    return max_nan(a, b);
+#elif OP == Min && T == f32
+    return min_nan(a, b);
+#elif OP == Max
+    return max(a, b);
+#elif OP == Min
+    return min(a, b);
+#elif OP == Fmod && T == f32
+    return remainder(a, b);
+#elif OP == Fmod
+    return a % b;
+#elif OP == Mod && T == u32
+    return a % b;
+#elif OP == Mod
+#if T == f32
+    let r = remainder(a, b);
+#else
+    let r = a % b;
+#endif
+    return select(r, r + b, r != T(0) && ((r < T(0)) != (b < T(0))));
+#elif OP == BitwiseAnd
+    return a & b;
+#elif OP == BitwiseOr
+    return a | b;
+#elif OP == BitwiseXor
+    return a ^ b;
+#elif OP == ShiftLeft
+    return select(T(0), a << (u32(b) & 31u), u32(b) < 32u);
+#elif OP == ShiftRight
+    return select(T(0), a >> (u32(b) & 31u), u32(b) < 32u);
+#endif
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.units { return; }
+    var rest = i;
+    var at_a = 0;
+    var at_b = 0;
+    for (var d = i32(p.rank) - 1; d > 0; d--) {
+        let size = p.dims[d >> 2u][d & 3];
+        let k = i32(rest % size);
+        rest /= size;
+        at_a += k * p.walk_a[d >> 2u][d & 3];
+        at_b += k * p.walk_b[d >> 2u][d & 3];
+    }
+    at_a += i32(rest) * p.walk_a[0].x;
+    at_b += i32(rest) * p.walk_b[0].x;
+    let u = a[at_a];
+#if SAME
+    let w = u;
+#else
+    let w = b[at_b];
+#endif
+#if VEC == 4
+    let s = Unit(u);
+    let t = Unit(w);
+    y[i] = Result(finish(f(s.x, t.x)), finish(f(s.y, t.y)), finish(f(s.z, t.z)), finish(f(s.w, t.w)));
+#else
+    y[i] = finish(f(u, w));
+#endif
+}

@@ -1,0 +1,57 @@
+// y = x as another type. Truth is one word; 64-bit integers are two.
+#include "shared/index.wgsl"
+#include "shared/float.wgsl"
+#include "shared/int64.wgsl"
+
+struct Params { count: u32 }
+
+#if FROM == bool
+alias F = u32;
+#elif FROM == i64
+alias F = vec2<u32>;
+#else
+alias F = FROM;
+#endif
+#if TO == bool
+alias G = u32;
+#elif TO == i64
+alias G = vec2<u32>;
+#else
+alias G = TO;
+#endif
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<F>;
+@group(0) @binding(2) var<storage, ACCESS_2> y: array<G>;
+
+fn convert(v: F) -> G {
+#if TO == bool && FROM == i64
+    return select(0u, 1u, (v.x | v.y) != 0u);
+#elif TO == bool
+    return select(0u, 1u, v != F(0));
+#elif FROM == i64 && TO == f32
+    return float64(v);
+#elif FROM == i64
+    return bitcast<G>(v.x);
+#elif TO == i64 && FROM == f32
+    return truncate64(v);
+#elif TO == i64 && FROM == i32
+    return widen(v);
+#elif TO == i64
+    return vec2<u32>(v, 0u);
+#elif TO == f32 && FROM == i32
+    return float64(widen(v));
+#elif TO == f32
+    return float64(vec2<u32>(v, 0u));
+#elif FROM == f32
+    return bitcast<G>(truncate64(v).x);
+#else
+    return G(v);
+#endif
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i < p.count { y[i] = convert(x[i]); }
+}

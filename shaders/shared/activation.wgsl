@@ -1,0 +1,23 @@
+// The pointwise functions that are fused into other kernels; numbers as in params.rs.
+#include "shared/float.wgsl"
+
+fn activate(x: f32, kind: u32, a: f32, b: f32) -> f32 {
+    switch kind {
+        case 1u: { return max(x, 0.0); }
+        case 2u: { return min(max(x, a), b); }
+        case 3u: { return select(x, x * a, x < 0.0); }
+        case 4u: { return sigmoid(x); }
+        case 5u: { return tanh_safe(x); }
+        case 6u: { return x * clamp(x + 3.0, 0.0, 6.0) / 6.0; }
+        case 7u: { return clamp(a * x + b, 0.0, 1.0); }
+        case 8u: { return x * sigmoid(x); }
+        default: { return x; }
+    }
+}
+
+fn activate4(x: vec4<f32>, kind: u32, a: f32, b: f32) -> vec4<f32> {
+    if kind == 0u { return x; }
+    if kind == 1u { return max(x, vec4<f32>(0.0)); }
+    if kind == 2u { return min(max(x, vec4<f32>(a)), vec4<f32>(b)); }
+    return vec4<f32>(activate(x.x, kind, a, b), activate(x.y, kind, a, b), activate(x.z, kind, a, b), activate(x.w, kind, a, b));
+}
