@@ -1,7 +1,7 @@
 //! The web binaries (one per set of wasm features), the npm package and the app; natively the command-line tool.
 
 use crate::{setup, sh};
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use flate2::{Compression, write::GzEncoder};
 use std::fs;
 use std::io::Write;
@@ -74,50 +74,11 @@ pub fn native_cli(profile_dir: &str) -> PathBuf {
 
 /// Builds every web binary into `www/pkg`, prints their sizes and refuses one that is too large.
 pub fn wasm() -> Result<()> {
-    let toolchain = setup::wasm_toolchain()?;
-    let bindgen = setup::bindgen()?;
-    let wasm_opt = setup::npm("tools")?.join("binaryen/bin/wasm-opt");
     let pkg = sh::root().join("www/pkg");
     fs::create_dir_all(&pkg)?;
     for variant in &VARIANTS {
         println!("build kilim.{}.wasm", variant.name);
-        let mut cargo = toolchain.cargo(variant.rustc_features);
-        sh::run(cargo.args([
-            "build",
-            "-p",
-            "kilim-web",
-            "--profile",
-            "web",
-            "--target",
-            "wasm32-unknown-unknown",
-        ]))?;
-        let built = toolchain
-            .target_dir()
-            .join("wasm32-unknown-unknown/web/kilim_web.wasm");
-        let wasm = pkg.join(format!("kilim.{}.wasm", variant.name));
-        let recipe = format!("{} {WASM_OPT:?} {:?}", bindgen.version, variant.wasm_opt);
-        let stamp = sh::target().join(format!("xtask/wasm-{}", variant.name));
-        let outputs = [wasm.clone(), wasm.with_extension("js")];
-        sh::up_to_date(
-            &stamp,
-            &sh::fingerprint(&recipe, std::slice::from_ref(&built))?,
-            &outputs,
-            || {
-                bind(&bindgen.wasm_bindgen, &built, &wasm, variant.name)?;
-                let raw = wasm.with_extension("raw.wasm");
-                fs::rename(&wasm, &raw)?;
-                let mut optimise = sh::cmd("node");
-                optimise
-                    .arg(&wasm_opt)
-                    .args(WASM_OPT)
-                    .args(variant.wasm_opt)
-                    .arg(&raw)
-                    .arg("-o")
-                    .arg(&wasm);
-                sh::run_quiet("wasm-opt", &mut optimise)?;
-                Ok(fs::remove_file(&raw)?)
-            },
-        )?;
+        variant.build(&pkg)?;
     }
     for variant in &VARIANTS {
         report_size(&pkg.join(format!("kilim.{}.wasm", variant.name)))?;
@@ -125,29 +86,55 @@ pub fn wasm() -> Result<()> {
     Ok(())
 }
 
-/// Runs wasm-bindgen and gives its binary the short name, in the glue as well.
-fn bind(wasm_bindgen: &Path, built: &Path, wasm: &Path, name: &str) -> Result<()> {
-    let pkg = wasm.parent().context("the web binary has no folder")?;
-    let mut command = sh::cmd(wasm_bindgen);
-    command
-        .args([
-            "--target",
-            "web",
-            "--out-name",
-            &format!("kilim.{name}"),
-            "--out-dir",
-        ])
-        .arg(pkg)
-        .arg(built);
-    sh::run_quiet("wasm-bindgen", &mut command)?;
-    let long = format!("kilim.{name}_bg.wasm");
-    fs::rename(pkg.join(&long), wasm)?;
-    let glue = wasm.with_extension("js");
-    fs::write(
-        &glue,
-        fs::read_to_string(&glue)?.replace(&long, &format!("kilim.{name}.wasm")),
-    )?;
-    Ok(fs::remove_file(pkg.join(format!("{long}.d.ts")))?)
+impl Variant {
+    fn build(&self, pkg: &Path) -> Result<()> {
+        let toolchain = setup::wasm_toolchain()?;
+        let target = "wasm32-unknown-unknown";
+        let mut cargo = toolchain.cargo(self.rustc_features);
+        cargo.args(["build", "-p", "kilim-web", "--profile", "web"]);
+        sh::run(cargo.args(["--target", target]))?;
+        let built = toolchain
+            .target_dir()
+            .join(target)
+            .join("web/kilim_web.wasm");
+        let bindgen = setup::bindgen()?;
+        let recipe = format!("{} {WASM_OPT:?} {:?}", bindgen.version, self.wasm_opt);
+        let fingerprint = sh::fingerprint(&recipe, std::slice::from_ref(&built))?;
+        let stamp = sh::target()
+            .join("xtask")
+            .join(format!("wasm-{}", self.name));
+        let file = |extension: &str| pkg.join(format!("kilim.{}.{extension}", self.name));
+        let outputs = ["js", "d.ts", "wasm"].map(file);
+        let [glue, types, wasm] = &outputs;
+        sh::up_to_date(&stamp, &fingerprint, &outputs, || {
+            let raw = self.bind(&bindgen.wasm_bindgen, &built, glue, types)?;
+            self.optimise(&raw, wasm)
+        })?;
+        Ok(())
+    }
+
+    /// Runs wasm-bindgen, whose names cannot hold a dot: its files are renamed, in the glue as well.
+    /// Returns the binary, not yet optimised.
+    fn bind(&self, program: &Path, built: &Path, glue: &Path, types: &Path) -> Result<PathBuf> {
+        let out = sh::target()
+            .join("xtask")
+            .join(format!("bind-{}", self.name));
+        let mut command = sh::cmd(program);
+        command.args(["--target", "web", "--out-name", "kilim", "--out-dir"]);
+        sh::run_quiet("wasm-bindgen", command.arg(&out).arg(built))?;
+        let script = fs::read_to_string(out.join("kilim.js"))?;
+        let name = format!("kilim.{}.wasm", self.name);
+        fs::write(glue, script.replace("kilim_bg.wasm", &name))?;
+        fs::copy(out.join("kilim.d.ts"), types)?;
+        Ok(out.join("kilim_bg.wasm"))
+    }
+
+    fn optimise(&self, raw: &Path, wasm: &Path) -> Result<()> {
+        let wasm_opt = setup::npm("tools")?.join("binaryen/bin/wasm-opt");
+        let mut node = sh::cmd("node");
+        node.arg(wasm_opt).args(WASM_OPT).args(self.wasm_opt);
+        sh::run_quiet("wasm-opt", node.arg(raw).arg("-o").arg(wasm))
+    }
 }
 
 fn report_size(wasm: &Path) -> Result<()> {
