@@ -68,6 +68,38 @@ pub(crate) trait Simd: Copy + 'static {
     unsafe fn store_part(self, p: *mut f32, v: Self::V, n: usize);
 }
 
+/// Loads the first `count` elements; `FULL` says that they are a whole vector.
+///
+/// # Safety
+/// `p` is valid for reads of `count` elements, of a vector if `FULL`.
+#[inline(always)]
+pub(crate) unsafe fn read<S: Simd, const FULL: bool>(s: S, p: *const f32, count: usize) -> S::V {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if FULL {
+            s.load(p)
+        } else {
+            s.load_part(p, count)
+        }
+    }
+}
+
+/// Stores the first `count` elements; `FULL` says that they are a whole vector.
+///
+/// # Safety
+/// `p` is valid for writes of `count` elements, of a vector if `FULL`.
+#[inline(always)]
+pub(crate) unsafe fn write<S: Simd, const FULL: bool>(s: S, p: *mut f32, v: S::V, count: usize) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        if FULL {
+            s.store(p, v)
+        } else {
+            s.store_part(p, v, count)
+        }
+    }
+}
+
 /// Methods of a token: each body may use the intrinsics that the token stands for.
 macro_rules! with_token {
     ($($v:vis fn $name:ident($($a:ident: $t:ty),*) -> $r:ty { $e:expr })*) => { $(

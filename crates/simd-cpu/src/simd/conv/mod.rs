@@ -1,6 +1,7 @@
 //! Convolutions of channels-last data with constant weights.
 
 mod dense;
+mod depthwise;
 #[cfg(test)]
 mod tests;
 
@@ -73,11 +74,17 @@ impl Shape {
 pub(crate) enum Algorithm {
     /// A product over rows of pixels; padding is copied in around strips of the input.
     Dense,
+    /// Vectors across channels; for as many groups as channels.
+    Depthwise,
 }
 
 /// The algorithm for a shape.
-pub(crate) fn choose(_shape: &Shape) -> Algorithm {
-    Algorithm::Dense
+pub(crate) fn choose(shape: &Shape) -> Algorithm {
+    if shape.groups == shape.m && shape.groups == shape.window.channels && shape.m > 1 {
+        Algorithm::Depthwise
+    } else {
+        Algorithm::Dense
+    }
 }
 
 /// The tensors of a run.
@@ -149,6 +156,18 @@ pub(crate) fn kernel(
                 op.activation,
                 packed,
                 threads,
+            )))
+        }
+        Algorithm::Depthwise => {
+            let packed = pack("conv depthwise", &|w| {
+                depthwise::pack_weights(isa, &shape, w)
+            })?;
+            Ok(Box::new(depthwise::Depthwise::new(
+                isa,
+                shape,
+                op.activation,
+                packed,
+                build.threads(),
             )))
         }
     }

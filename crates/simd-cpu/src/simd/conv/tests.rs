@@ -335,3 +335,57 @@ fn activations() {
         .check(Some(Algorithm::Dense), 1e-5);
     }
 }
+
+#[test]
+fn depthwise() {
+    for channels in [1, 3, 4, 8, 19, 32, 40] {
+        let case = Case {
+            channels,
+            outputs: channels,
+            groups: channels,
+            ..PLAIN
+        };
+        for case in geometries(case) {
+            case.check(Some(Algorithm::Depthwise), 1e-5);
+        }
+        for stride in [1, 2, 3] {
+            let case = Case {
+                stride: [stride; 2],
+                size: [17, 21],
+                residual: true,
+                ..case
+            };
+            case.check(Some(Algorithm::Depthwise), 1e-5);
+            Case {
+                kernel: [5, 5],
+                pad: [2, 1, 2, 2],
+                activation: Activation::HardSwish,
+                ..case
+            }
+            .check(Some(Algorithm::Depthwise), 1e-5);
+        }
+    }
+}
+
+#[test]
+fn choices() {
+    let choice = |groups, channels, outputs| {
+        let window = super::Window::new(
+            &[1, 8, 8, channels],
+            &[1, 8, 8, outputs],
+            &[3, 3],
+            &[1, 1],
+            &[1, 1],
+            &Padding::SameUpper,
+        );
+        super::choose(&super::Shape {
+            window: window.expect("a window"),
+            groups,
+            m: outputs,
+        })
+    };
+    assert_eq!(choice(8, 8, 8), Algorithm::Depthwise);
+    assert_eq!(choice(8, 8, 16), Algorithm::Dense);
+    assert_eq!(choice(1, 1, 1), Algorithm::Dense);
+    assert_eq!(choice(4, 8, 8), Algorithm::Dense);
+}

@@ -1,7 +1,7 @@
 //! The register tile, and the loops around it.
 
 use super::{Product, Rows, Segment};
-use crate::simd::isa::{Simd, Task};
+use crate::simd::isa::{Simd, Task, read, write};
 
 /// Elements of A that a block of rows may have: it shall stay in the second-level cache while the
 /// panels of B go by.
@@ -267,26 +267,8 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
                     }
                     x = s.min(s.max(x, low), high);
                 }
-                if FULL {
-                    s.store(p.c.add(at), x);
-                } else {
-                    s.store_part(p.c.add(at), x, count);
-                }
+                write::<S, FULL>(s, p.c.add(at), x, count);
             }
-        }
-    }
-}
-
-/// # Safety
-/// `p` is valid for reads of `count` elements, of a vector if `FULL`.
-#[inline(always)]
-unsafe fn read<S: Simd, const FULL: bool>(s: S, p: *const f32, count: usize) -> S::V {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if FULL {
-            s.load(p)
-        } else {
-            s.load_part(p, count)
         }
     }
 }
