@@ -2,3 +2,4 @@
 
 pub mod conformance;
 pub mod files;
+pub mod operators;

@@ -1,0 +1,194 @@
+//! Operators on random inputs: odd sizes, batches, empty tensors, scalars, broadcasts, negative
+//! axes. The expected results are computed here, in float64 and without any cleverness.
+
+mod dense;
+mod pointwise;
+mod rows;
+mod shuffles;
+
+use std::sync::Arc;
+
+use kilim::compare::Comparison;
+use kilim::core::Operator;
+use kilim::core::graph::Node;
+use kilim::{
+    BackendId, ErrorCode, Fact, Graph, Placement, RunOptions, Runtime, SessionOptions, Tensor,
+};
+
+/// One node with its inputs and what it must give.
+pub struct Case {
+    pub name: String,
+    pub op: Arc<dyn Operator>,
+    pub inputs: Vec<Input>,
+    /// Shape and elements of the first output.
+    pub want: (Vec<usize>, Vec<f64>),
+    /// Largest difference, relative to the largest magnitude wanted.
+    pub tolerance: f64,
+}
+
+/// An input of a case.
+#[derive(Clone)]
+pub enum Input {
+    /// Given at run time.
+    Fed(Tensor),
+    /// A constant of the graph.
+    Constant(Tensor),
+    Missing,
+}
+
+/// Numbers that are the same everywhere.
+pub struct Random(u64);
+
+impl Random {
+    pub fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1)
+    }
+
+    /// Uniform in -1..1.
+    pub fn unit(&mut self) -> f32 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 40) as f32 / (1u64 << 23) as f32 - 1.0
+    }
+
+    pub fn array(&mut self, shape: &[usize]) -> Array {
+        let n = shape.iter().product();
+        Array {
+            shape: shape.to_vec(),
+            data: (0..n).map(|_| self.unit()).collect(),
+        }
+    }
+}
+
+/// A float32 array of the suite.
+#[derive(Clone)]
+pub struct Array {
+    pub shape: Vec<usize>,
+    pub data: Vec<f32>,
+}
+
+impl Array {
+    pub fn tensor(&self) -> Tensor {
+        Tensor::from_slice(&self.shape, &self.data).expect("the suite's arrays are well formed")
+    }
+
+    pub fn fed(&self) -> Input {
+        Input::Fed(self.tensor())
+    }
+
+    pub fn constant(&self) -> Input {
+        Input::Constant(self.tensor())
+    }
+}
+
+/// int64 constants: axes, shapes.
+pub fn ints(values: &[i64]) -> Input {
+    let tensor = Tensor::from_slice(&[values.len()], values);
+    Input::Constant(tensor.expect("the suite's arrays are well formed"))
+}
+
+/// Calls `f` with every index of a shape, in row-major order.
+pub fn each_index(shape: &[usize], mut f: impl FnMut(&[usize])) {
+    if shape.contains(&0) {
+        return;
+    }
+    let mut index = vec![0; shape.len()];
+    loop {
+        f(&index);
+        let mut axis = shape.len();
+        loop {
+            if axis == 0 {
+                return;
+            }
+            axis -= 1;
+            index[axis] += 1;
+            if index[axis] < shape[axis] {
+                break;
+            }
+            index[axis] = 0;
+        }
+    }
+}
+
+/// The flat position of an index.
+pub fn flat(shape: &[usize], index: &[usize]) -> usize {
+    shape.iter().zip(index).fold(0, |at, (n, i)| at * n + i)
+}
+
+/// Every case there is.
+pub fn all() -> Vec<Case> {
+    let mut cases = pointwise::cases();
+    cases.extend(dense::cases());
+    cases.extend(rows::cases());
+    cases.extend(shuffles::cases());
+    cases
+}
+
+/// How a case ended.
+#[derive(Debug)]
+pub enum Outcome {
+    /// With the backend that ran the node.
+    Passed(String),
+    Refused(String),
+    Wrong(String),
+}
+
+/// Runs one case; the first of `backends` that takes the node gets it.
+pub async fn run(case: &Case, backends: &[BackendId]) -> Outcome {
+    match attempt(case, backends).await {
+        Ok(outcome) => outcome,
+        Err(e) if e.code() == ErrorCode::NoBackend => Outcome::Refused(e.to_string()),
+        Err(e) => Outcome::Wrong(e.to_string()),
+    }
+}
+
+async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> {
+    let mut graph = Graph::new(case.name.clone());
+    let mut inputs = Vec::new();
+    let mut feeds = Vec::new();
+    for (i, input) in case.inputs.iter().enumerate() {
+        inputs.push(match input {
+            Input::Fed(t) => {
+                let name = format!("input{i}");
+                feeds.push((name.clone(), t.clone()));
+                Some(graph.add_input(name, Fact::of(t)))
+            }
+            Input::Constant(t) => Some(graph.add_constant(format!("constant{i}"), t.clone())),
+            Input::Missing => None,
+        });
+    }
+    let out = graph.add_value("out", Fact::default());
+    graph.nodes.push(Node {
+        name: case.name.clone(),
+        op: case.op.clone(),
+        inputs,
+        outputs: vec![out],
+    });
+    graph.outputs.push(out);
+    let mut options = SessionOptions {
+        backends: backends.to_vec(),
+        ..SessionOptions::default()
+    };
+    options.core.placement = Placement::Fixed;
+    let mut session = Runtime::shared().session(graph, options).await?;
+    let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+    for _ in 0..2 {
+        let got = session.run(&feeds, &RunOptions::default()).await?;
+        let got = Tensor::from_slice(got[0].1.shape(), &got[0].1.to_f64s()?)?;
+        let want = Tensor::from_slice(&case.want.0, &case.want.1)?;
+        let verdict = Comparison::Relative(case.tolerance).verdict(&got, &want, None);
+        match verdict {
+            Ok(v) if v.passed => {}
+            Ok(v) => {
+                let message = format!("error {:.2e} of {:.0e}", v.error, v.tolerance);
+                return Ok(Outcome::Wrong(message));
+            }
+            Err(e) => return Ok(Outcome::Wrong(e.to_string())),
+        }
+    }
+    let report = session.report();
+    let ran = report.nodes.iter().map(|n| n.backend.clone());
+    let last = ran.filter(|b| b != "plan").last();
+    Ok(Outcome::Passed(last.unwrap_or_else(|| "plan".to_string())))
+}

@@ -1,0 +1,95 @@
+//! The same suites in a browser, on WebAssembly SIMD and on WebGPU.
+
+#![cfg(target_arch = "wasm32")]
+
+use kilim::{BackendId, Runtime};
+use kilim_tests::conformance::{self, Outcome};
+use kilim_tests::files::Archive;
+use kilim_tests::operators;
+use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_dedicated_worker);
+
+async fn ids(backends: &[&str]) -> Option<Vec<BackendId>> {
+    let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
+    for id in &ids {
+        if let Err(e) = Runtime::shared().backend(id).await {
+            console_log!("skipped: {e}");
+            return None;
+        }
+    }
+    Some(ids)
+}
+
+async fn operator_suite(backends: &[&str]) {
+    let Some(ids) = ids(backends).await else { return };
+    let (mut passed, mut wrong) = (0, Vec::new());
+    for case in operators::all() {
+        match operators::run(&case, &ids).await {
+            operators::Outcome::Passed(_) => passed += 1,
+            operators::Outcome::Refused(why) | operators::Outcome::Wrong(why) => {
+                wrong.push(format!("{}: {why}", case.name));
+            }
+        }
+    }
+    console_log!("{}: {passed} operator cases passed", backends.join("+"));
+    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+}
+
+async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
+    let Some(archive) = Archive::embedded() else {
+        console_log!("skipped: built without KILIM_CONFORMANCE");
+        return;
+    };
+    let Some(ids) = ids(backends).await else { return };
+    let floors: serde_json::Value =
+        serde_json::from_str(include_str!("../floors.json")).expect("floors.json is JSON");
+    let exclusions = conformance::exclusions(include_str!("../exclusions.txt"));
+    let scores = conformance::run(&archive, kinds, &ids, |case, outcome| {
+        if let Outcome::Failed(why) = outcome {
+            console_log!("FAILED {} {}: {why}", case.kind, case.name);
+        }
+    })
+    .await
+    .expect("the suite can be read");
+    let mut wrong = Vec::new();
+    for (kind, score) in &scores {
+        console_log!(
+            "{} in the browser: {kind}: {} passed, {} failed, {} refused",
+            backends.join("+"),
+            score.passed.len(),
+            score.failed.len(),
+            score.refused.len()
+        );
+        wrong.extend(
+            score
+                .failed
+                .iter()
+                .filter(|(name, _)| conformance::excluded(&exclusions, name).is_none())
+                .map(|(name, why)| format!("{name}: {why}")),
+        );
+        let floor = floors[floor_key][kind.as_str()].as_u64().unwrap_or(0);
+        assert!(score.passed.len() as u64 >= floor, "{kind}: {} of {floor}", score.passed.len());
+    }
+    assert!(wrong.is_empty(), "wrong results:\n{}", wrong.join("\n"));
+}
+
+#[wasm_bindgen_test]
+async fn operators_on_wasm() {
+    operator_suite(&["cpu"]).await;
+}
+
+#[wasm_bindgen_test]
+async fn operators_on_webgpu() {
+    operator_suite(&["wgpu", "cpu"]).await;
+}
+
+#[wasm_bindgen_test]
+async fn onnx_suite_on_wasm() {
+    onnx_suite(&["cpu"], &["node", "light"], "browser-cpu").await;
+}
+
+#[wasm_bindgen_test]
+async fn onnx_suite_on_webgpu() {
+    onnx_suite(&["wgpu", "cpu"], &["node"], "browser-wgpu").await;
+}
