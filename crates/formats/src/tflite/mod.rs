@@ -17,6 +17,31 @@ use kilim_core::tensor::AlignedBytes;
 use flatbuffer::FlatBuffer;
 use schema::Model;
 
+use crate::{Interpreter, Limits, ModelSource};
+
+/// The interpreter of `.tflite` files.
+pub struct TfLite;
+
+impl Interpreter for TfLite {
+    fn format(&self) -> &'static str {
+        "tflite"
+    }
+
+    fn probe(&self, bytes: &[u8], _name: &str) -> bool {
+        probe(bytes)
+    }
+
+    fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
+        let graph = load(source.bytes.clone())?;
+        if graph.nodes.len() > limits.nodes {
+            return Err(Error::new(ErrorCode::Limit, "the model has too many nodes")
+                .with_expected(format!("at most {}", limits.nodes))
+                .with_got(graph.nodes.len()));
+        }
+        Ok(graph)
+    }
+}
+
 /// True where `bytes` begin like a TFLite file.
 pub fn probe(bytes: &[u8]) -> bool {
     bytes.get(4..8) == Some(b"TFL3")
