@@ -1,0 +1,162 @@
+// The web app: a digit drawn with the mouse is read, models and pictures go in, what is wrong is said.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, afterEach, before, beforeEach, test } from 'node:test';
+import { launch, open, repository, www } from './support/browser.mjs';
+import { serve } from './support/server.mjs';
+
+let browser;
+let server;
+let page;
+let problems;
+
+before(async () => {
+  browser = await launch();
+  server = await serve([['/repository/', join(repository, 'assets')], ['/', join(www, 'dist', 'app')]]);
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+beforeEach(async () => {
+  ({ page, problems } = await open(browser, `${server.url}/`));
+  await state('ready');
+});
+
+afterEach(async () => {
+  await page?.close();
+  assert.deepEqual(problems, []);
+});
+
+const state = (name) => page.waitForFunction((name) => document.body.dataset.state === name, name, { timeout: 5000 });
+
+/** Strokes on the pad; points are shares of its width and height. */
+async function draw(...strokes) {
+  const box = await page.getByTestId('pad').boundingBox();
+  const at = ([x, y]) => [box.x + x * box.width, box.y + y * box.height];
+  for (const [first, ...rest] of strokes) {
+    await page.mouse.move(...at(first));
+    await page.mouse.down();
+    for (const point of rest) await page.mouse.move(...at(point), { steps: 6 });
+    await page.mouse.up();
+  }
+}
+
+/** Waits until the answer is `digit`. */
+const answers = (digit) => page.waitForFunction((digit) => document.querySelector('[data-testid=answer]')?.dataset.value === digit, String(digit), { timeout: 5000 });
+
+const DRAWINGS = {
+  0: [Array.from({ length: 25 }, (_, i) => [0.5 + 0.2 * Math.sin((i * Math.PI) / 12), 0.5 - 0.33 * Math.cos((i * Math.PI) / 12)])],
+  1: [[[0.5, 0.15], [0.5, 0.85]]],
+  7: [[[0.3, 0.2], [0.7, 0.2], [0.45, 0.85]]],
+};
+
+for (const [backend, button] of [['wgpu', 'backends-gpu'], ['cpu', 'backends-cpu']]) {
+  test(`digits drawn with the mouse are read on ${backend}`, async () => {
+    await page.getByTestId(button).check({ force: true });
+    await state('ready');
+    await page.getByTestId(`backend-${backend}`).waitFor();
+    for (const [digit, strokes] of Object.entries(DRAWINGS)) {
+      await draw(...strokes);
+      await answers(digit);
+      await page.getByTestId('clear').click();
+      await page.getByTestId('top').waitFor({ state: 'detached' });
+    }
+    assert.ok((await page.locator(`[data-testid=graph] .node[data-backend=${backend}]`).count()) > 0);
+  });
+}
+
+test('the answer moves while a digit is being drawn', async () => {
+  const box = await page.getByTestId('pad').boundingBox();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.2);
+  await page.mouse.down();
+  await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.8, { steps: 10 });
+  await page.getByTestId('top').waitFor();
+  await page.mouse.up();
+});
+
+test('samples are read by the keyboard alone', async () => {
+  for (const digit of [4, 9]) {
+    await page.getByTestId(`sample-${digit}`).focus();
+    await page.keyboard.press('Enter');
+    await answers(digit);
+  }
+});
+
+test('a measured run gives a table that sorts', async () => {
+  await page.getByTestId('sample-2').click();
+  await answers(2);
+  await page.getByTestId('profile').click();
+  const rows = page.locator('[data-testid=times] tbody tr');
+  await rows.first().waitFor();
+  assert.equal(await rows.count(), await page.locator('[data-testid=graph] .node:not([data-backend=plan])').count());
+  await page.locator('[data-column=op]').click();
+  const ops = await page.locator('[data-testid=times] tbody td:nth-child(3)').allTextContents();
+  assert.deepEqual(ops, [...ops].sort((a, b) => a.localeCompare(b)));
+});
+
+const drop = (files) =>
+  page.evaluate((files) => {
+    const transfer = new DataTransfer();
+    for (const { name, type, bytes } of files) transfer.items.add(new File([Uint8Array.from(bytes)], name, { type }));
+    dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
+  }, files);
+
+test('a dropped file that is no model is a typed error, and the page goes on', async () => {
+  await drop([{ name: 'noise.onnx', type: '', bytes: Array.from({ length: 4000 }, (_, i) => (i * 7919 + 13) % 251) }]);
+  await state('failed');
+  const code = await page.getByTestId('error').getAttribute('data-code');
+  assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL'].includes(code), code);
+  await page.getByTestId('digits').click();
+  await state('ready');
+  await page.getByTestId('sample-6').click();
+  await answers(6);
+});
+
+test('a truncated model is a typed error', async () => {
+  const model = readFileSync(join(repository, 'assets', 'digits.onnx'));
+  await drop([{ name: 'half.onnx', type: '', bytes: [...model.subarray(0, model.length >> 1)] }]);
+  await state('failed');
+  assert.equal(await page.getByTestId('error').getAttribute('data-code'), 'INVALID_MODEL');
+});
+
+test('a picture that cannot be read is a typed error', async () => {
+  await drop([{ name: 'broken.png', type: 'image/png', bytes: [137, 80, 78, 71, 1, 2, 3] }]);
+  const error = page.getByTestId('error');
+  await error.waitFor();
+  assert.equal(await error.getAttribute('data-code'), 'IO');
+  assert.match(await error.textContent(), /broken\.png/);
+});
+
+test('a picture goes in, and so do other data', async () => {
+  await drop([{ name: 'five.png', type: 'image/png', bytes: [...readFileSync(join(repository, 'assets', 'digit-5.png'))] }]);
+  await answers(5);
+  await page.getByTestId('source-image').selectOption('zeros');
+  await page.getByLabel('Size of N').fill('2');
+  await page.getByLabel('Size of N').press('Enter');
+  await page.getByTestId('run').click();
+  await page.getByTestId('raw').waitFor();
+  assert.match(await page.getByTestId('outputs').textContent(), /\[2, 10\]/);
+});
+
+test('a model is loaded by its address', async () => {
+  await page.getByTestId('url').fill(`${server.url}/repository/digits.onnx`);
+  await page.getByTestId('url').press('Enter');
+  await page.waitForFunction(() => document.querySelector('[data-testid=model-name]').textContent === 'digits.onnx');
+  await state('ready');
+  await page.getByTestId('sample-7').click();
+  await answers(7);
+  await page.getByTestId('url').fill(`${server.url}/repository/none.onnx`);
+  await page.getByTestId('url').press('Enter');
+  await state('failed');
+  assert.equal(await page.getByTestId('error').getAttribute('data-code'), 'IO');
+});
+
+test('the page can be used at the width of a telephone', async () => {
+  await page.setViewportSize({ width: 360, height: 740 });
+  const { content, view } = await page.evaluate(() => ({ content: document.documentElement.scrollWidth, view: document.documentElement.clientWidth }));
+  assert.ok(content <= view, `${content} wide in ${view}`);
+});

@@ -1,0 +1,279 @@
+// The package in a page: every kind of source, feeds and outputs, errors, aborting and closing, on both backends.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { launch, open, repository, www } from './support/browser.mjs';
+import { serve } from './support/server.mjs';
+
+let browser;
+let server;
+let page;
+let problems;
+
+before(async () => {
+  browser = await launch();
+  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')]]);
+  ({ page, problems } = await open(browser, `${server.url}/empty`));
+  await page.evaluate(async () => {
+    globalThis.kilim = await import('/kilim/index.js');
+    globalThis.bytes = async () => new Uint8Array(await (await fetch('/assets/digits.onnx')).arrayBuffer());
+    // A picture of a digit as the model takes it.
+    globalThis.digit = async (n) => {
+      const picture = await createImageBitmap(await (await fetch(`/assets/digit-${n}.png`)).blob());
+      const context = new OffscreenCanvas(28, 28).getContext('2d');
+      context.drawImage(picture, 0, 0);
+      return Float32Array.from({ length: 784 }, (_, i) => context.getImageData(0, 0, 28, 28).data[i * 4] / 255);
+    };
+    globalThis.best = ({ data }) => data.indexOf(Math.max(...data));
+    // What a promise was rejected with, as plain data.
+    globalThis.failureOf = async (promise) => {
+      try {
+        await promise;
+        return null;
+      } catch (error) {
+        const { code, message, node, op, input, expected, got, hint } = error;
+        return { typed: error instanceof kilim.KilimError && error instanceof Error, code, message, node, op, input, expected, got, hint };
+      }
+    };
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+  assert.deepEqual(problems, []);
+});
+
+for (const [name, backends] of [['WebGPU', ['wgpu', 'cpu']], ['WASM', ['cpu']]]) {
+  test(`digits are read on ${name}`, async () => {
+    const seen = await page.evaluate(async (backends) => {
+      const session = await kilim.load('/assets/digits.onnx', { backends });
+      const answers = [];
+      for (let n = 0; n < 10; n++) answers.push(best((await session.run({ image: await digit(n) })).probabilities));
+      const { inputs, outputs, report } = session;
+      session.close();
+      return { answers, inputs, outputs, used: [...new Set(report.nodes.map((node) => node.backend))] };
+    }, backends);
+    assert.deepEqual(seen.answers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
+    assert.deepEqual(seen.inputs, [{ name: 'image', type: 'float32', dims: ['N', 1, 28, 28] }]);
+    assert.equal(seen.outputs[0].name, 'probabilities');
+    assert.ok(seen.used.includes(backends[0]), `ran on ${seen.used}`);
+  });
+
+  test(`an odd batch is right on ${name}`, async () => {
+    const seen = await page.evaluate(async (backends) => {
+      const session = await kilim.load('/assets/digits.onnx', { backends });
+      const data = new Float32Array(3 * 784);
+      for (const [i, n] of [7, 0, 4].entries()) data.set(await digit(n), i * 784);
+      const batch = (await session.run({ image: new kilim.Tensor('float32', [3, 1, 28, 28], data) })).probabilities;
+      session.close();
+      return { dims: batch.dims, answers: [0, 1, 2].map((i) => best({ data: [...batch.data.subarray(i * 10, i * 10 + 10)] })) };
+    }, backends);
+    assert.deepEqual(seen, { dims: [3, 10], answers: [7, 0, 4] });
+  });
+}
+
+for (const kind of ['string', 'URL', 'Uint8Array', 'ArrayBuffer', 'File', 'Blob', 'ReadableStream', 'Response']) {
+  test(`a model is loaded from a ${kind}`, async () => {
+    const seen = await page.evaluate(async (kind) => {
+      const path = '/assets/digits.onnx';
+      const make = {
+        string: () => path,
+        URL: () => new URL(path, location.href),
+        Uint8Array: bytes,
+        ArrayBuffer: async () => (await bytes()).buffer,
+        File: async () => new File([await bytes()], 'digits.onnx'),
+        Blob: async () => new Blob([await bytes()]),
+        ReadableStream: async () => (await fetch(path)).body,
+        Response: () => fetch(path),
+      }[kind];
+      const source = await make();
+      const progress = [];
+      const session = await kilim.load(source, { backends: ['cpu'], onProgress: (step) => progress.push(step) });
+      const inputs = session.inputs.length;
+      session.close();
+      return { inputs, kept: source.byteLength ?? null, phases: [...new Set(progress.map(({ phase }) => phase))], last: progress.filter(({ phase }) => phase === 'download').at(-1) };
+    }, kind);
+    assert.equal(seen.inputs, 1);
+    const size = readFileSync(join(repository, 'assets', 'digits.onnx')).length;
+    if (kind === 'Uint8Array' || kind === 'ArrayBuffer') {
+      assert.equal(seen.kept, size, 'the caller keeps its bytes');
+      assert.deepEqual(seen.phases, ['runtime', 'prepare']);
+    } else {
+      assert.deepEqual(seen.phases, ['runtime', 'download', 'prepare']);
+      assert.equal(seen.last.loaded, size);
+      assert.equal(seen.last.total, kind === 'ReadableStream' ? undefined : size);
+    }
+  });
+}
+
+test('the runtime may run in the calling thread', async () => {
+  const answer = await page.evaluate(async () => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], worker: false });
+    const answer = best((await session.run({ image: await digit(5) })).probabilities);
+    session.close();
+    return answer;
+  });
+  assert.equal(answer, 5);
+});
+
+test('every build gives the same answer, from a binary that the caller brings too', async () => {
+  const answers = await page.evaluate(async () => {
+    const answers = [];
+    for (const variant of ['simd', 'relaxed']) {
+      const module = await WebAssembly.compileStreaming(fetch(`/kilim/kilim.${variant}.wasm`));
+      for (const wasm of [undefined, `/kilim/kilim.${variant}.wasm`, module]) {
+        const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], variant, ...(wasm ? { wasm } : {}) });
+        answers.push(best((await session.run({ image: await digit(8) })).probabilities));
+        session.close();
+      }
+    }
+    return answers;
+  });
+  assert.deepEqual(answers, [8, 8, 8, 8, 8, 8]);
+});
+
+test('a prepared runtime is taken by the next load', async () => {
+  const seen = await page.evaluate(async () => {
+    await kilim.prepare();
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
+    const answer = best((await session.run({ image: await digit(2) })).probabilities);
+    session.close();
+    return answer;
+  });
+  assert.equal(seen, 2);
+});
+
+test('calls of one session wait for each other, and sessions run side by side', async () => {
+  const answers = await page.evaluate(async () => {
+    const sessions = await Promise.all([1, 2].map(() => kilim.load('/assets/digits.onnx', { backends: ['cpu'] })));
+    const images = await Promise.all([0, 1, 2, 3, 4, 5].map((n) => digit(n)));
+    const outputs = await Promise.all(images.map((image, i) => sessions[i % 2].run({ image })));
+    sessions.forEach((session) => session.close());
+    return outputs.map(({ probabilities }) => best(probabilities));
+  });
+  assert.deepEqual(answers, [0, 1, 2, 3, 4, 5]);
+});
+
+test('a timed run names every node that runs', async () => {
+  const seen = await page.evaluate(async () => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
+    const { outputs, nodes } = await session.profile({ image: await digit(6) });
+    session.close();
+    return { answer: best(outputs.probabilities), nodes, placed: session.report.nodes.filter(({ backend }) => backend === 'cpu').length };
+  });
+  assert.equal(seen.answer, 6);
+  assert.equal(seen.nodes.filter(({ backend }) => backend === 'cpu').length, seen.placed);
+  assert.ok(seen.nodes.every(({ seconds }) => seconds >= 0));
+  assert.ok(seen.nodes.some(({ seconds }) => seconds > 0));
+});
+
+test('the report says where nodes run and what is held', async () => {
+  const report = await page.evaluate(async () => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
+    await session.run({ image: await digit(1) });
+    session.close();
+    return session.report;
+  });
+  const [cpu] = report.backends;
+  assert.equal(cpu.id, 'cpu');
+  assert.ok(cpu.constantBytes > 0 && cpu.plannedBytes > 0 && cpu.launches > 0);
+  assert.ok(cpu.plannedBytes >= cpu.lowerBoundBytes);
+  assert.equal(report.nodesLoaded, 11);
+  assert.ok(report.nodes.every(({ op, outputs }) => op && outputs.length > 0));
+});
+
+/** Runs `body` in the page with a loaded session and gives what its promise was rejected with. */
+function failureWith(body) {
+  return page.evaluate(`(async () => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
+    const failure = await failureOf((${body})(session));
+    session.close();
+    return failure;
+  })()`);
+}
+
+test('feeds that do not fit are typed errors', async () => {
+  const cases = [
+    ['a missing input', '(s) => s.run({})', { code: 'INPUT', input: 'image' }],
+    ['an unknown input', '(s) => s.run({ picture: new Float32Array(784) })', { code: 'INPUT', input: 'picture', expected: 'image' }],
+    ['a wrong element type', "(s) => s.run({ image: new kilim.Tensor('int64', [1, 1, 28, 28]) })", { code: 'DTYPE', input: 'image', expected: 'float32', got: 'int64' }],
+    ['a wrong array', '(s) => s.run({ image: new Int32Array(784) })', { code: 'DTYPE', input: 'image', expected: 'float32', got: 'int32' }],
+    ['a wrong shape', "(s) => s.run({ image: new kilim.Tensor('float32', [1, 3, 28, 28]) })", { code: 'SHAPE', input: 'image', got: '[1, 3, 28, 28]' }],
+    ['a wrong number of elements', '(s) => s.run({ image: new Float32Array(783) })', { code: 'SHAPE', input: 'image', got: '783 elements' }],
+    ['data that does not fill its dims', "(s) => s.run({ image: { type: 'float32', dims: [1, 1, 28, 28], data: new Float32Array(5) } })", { code: 'SHAPE', got: '5 elements' }],
+    ['no tensor at all', '(s) => s.run({ image: null })', { code: 'DTYPE', input: 'image' }],
+    ['a closed session', '(s) => { s.close(); return s.run({}); }', { code: 'STATE' }],
+  ];
+  for (const [what, body, expected] of cases) {
+    const failure = await failureWith(body);
+    assert.ok(failure?.typed, `${what}: ${JSON.stringify(failure)}`);
+    for (const [field, value] of Object.entries(expected)) assert.equal(failure[field], value, `${what}: ${field} of ${JSON.stringify(failure)}`);
+    assert.ok(failure.message.length > 10, what);
+  }
+});
+
+test('models that cannot be read are typed errors', async () => {
+  const failures = await page.evaluate(async () => {
+    const model = await bytes();
+    const garbage = Uint8Array.from({ length: 5000 }, (_, i) => (i * 7919 + 13) % 251);
+    const torn = () => new ReadableStream({
+      start(controller) {
+        controller.enqueue(model.slice(0, 100));
+        controller.error(new Error('the line broke'));
+      },
+    });
+    const sources = {
+      empty: new Uint8Array(0), garbage, half: model.slice(0, model.length >> 1), short: model.slice(0, 40), cut: model.slice(0, -1),
+      missing: '/assets/no-such-file.onnx', torn: torn(), nothing: null, page: '/empty',
+    };
+    const failures = {};
+    for (const [name, source] of Object.entries(sources)) failures[name] = await failureOf(kilim.load(source, { backends: ['cpu'] }));
+    return failures;
+  });
+  const codes = Object.fromEntries(Object.entries(failures).map(([name, failure]) => [name, failure?.typed && failure.code]));
+  for (const name of ['missing', 'torn', 'nothing']) assert.equal(codes[name], 'IO', JSON.stringify(failures[name]));
+  for (const name of ['empty', 'garbage', 'half', 'short', 'cut', 'page']) assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL', 'INVALID_GRAPH'].includes(codes[name]), `${name}: ${JSON.stringify(failures[name])}`);
+});
+
+test('options that name nothing are typed errors', async () => {
+  const failures = await page.evaluate(async () => [
+    await failureOf(kilim.load('/assets/digits.onnx', { backends: ['npu'] })),
+    await failureOf(kilim.load('/assets/digits.onnx', { backends: [] })),
+    await failureOf(kilim.load('/assets/digits.onnx', { wasm: '/kilim/no-such-binary.wasm' })),
+    await failureOf(kilim.load('/assets/digits.onnx', { wasm: '/kilim/no-such-binary.wasm', worker: false })),
+  ]);
+  assert.deepEqual(failures.map((failure) => failure?.typed && failure.code), ['NO_BACKEND', 'NO_BACKEND', 'IO', 'IO']);
+});
+
+test('loading and running can be aborted', async () => {
+  const failures = await page.evaluate(async () => {
+    const aborted = AbortSignal.abort();
+    const later = () => {
+      const controller = new AbortController();
+      setTimeout(() => controller.abort(), 0);
+      return controller.signal;
+    };
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
+    const image = await digit(3);
+    const many = new kilim.Tensor('float32', [64, 1, 28, 28]);
+    const busy = [1, 2, 3].map(() => session.run({ image: many }));
+    const failures = [
+      await failureOf(kilim.load('/assets/digits.onnx', { signal: aborted })),
+      await failureOf(kilim.load('/assets/digits.onnx', { signal: later() })),
+      await failureOf(session.run({ image }, { signal: aborted })),
+      await failureOf(session.run({ image }, { signal: later() })),
+    ];
+    await Promise.all(busy);
+    const answer = best((await session.run({ image })).probabilities);
+    session.close();
+    return { codes: failures.map((failure) => failure?.typed && failure.code), answer };
+  });
+  assert.deepEqual(failures, { codes: ['ABORTED', 'ABORTED', 'ABORTED', 'ABORTED'], answer: 3 });
+});
+
+test('closing rejects what is under way', async () => {
+  const failure = await failureWith('(s) => { const run = s.run({ image: new Float32Array(784) }); s.close(); return run; }');
+  assert.equal(failure?.code, 'STATE');
+});

@@ -1,0 +1,22 @@
+// The installed browser, with the flags that all of the repository's browser tests use.
+import { readFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { chromium } from 'playwright-core';
+
+export const www = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
+export const repository = dirname(www);
+
+export function launch() {
+  const { args } = JSON.parse(readFileSync(join(repository, 'tests', 'webdriver.json'), 'utf8'))['goog:chromeOptions'];
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: args.filter((flag) => !flag.startsWith('--headless')) });
+}
+
+/** A page at `url` that fails the test on errors which nobody caught and on breaches of the content security policy. */
+export async function open(browser, url, problems = []) {
+  const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+  page.on('pageerror', (error) => problems.push(String(error)));
+  page.on('console', (message) => { if (/Content Security Policy/.test(message.text())) problems.push(message.text()); });
+  await page.goto(url);
+  return { page, problems };
+}

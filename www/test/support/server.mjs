@@ -1,0 +1,27 @@
+// Serves folders to the tests' browser, under a content security policy that allows no eval, no blob and no foreign code.
+import { createReadStream, existsSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { extname, join, normalize } from 'node:path';
+
+const TYPES = {
+  '.html': 'text/html; charset=utf-8', '.js': 'text/javascript', '.mjs': 'text/javascript', '.css': 'text/css', '.json': 'application/json',
+  '.wasm': 'application/wasm', '.svg': 'image/svg+xml', '.png': 'image/png',
+};
+const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; img-src 'self'; style-src 'self' 'unsafe-inline'";
+
+/** `mounts` are pairs of a path's beginning and the folder behind it; the first that fits is taken. */
+export async function serve(mounts) {
+  const server = createServer((request, response) => {
+    const path = normalize(decodeURIComponent(new URL(request.url, 'http://localhost').pathname));
+    const mount = mounts.find(([prefix]) => path.startsWith(prefix));
+    let file = mount && join(mount[1], path.slice(mount[0].length));
+    if (file && existsSync(file) && statSync(file).isDirectory()) file = join(file, 'index.html');
+    response.setHeader('content-security-policy', POLICY);
+    if (path === '/empty') return response.setHeader('content-type', TYPES['.html']).end('<!doctype html><title>test</title>');
+    if (!file || !existsSync(file)) return response.writeHead(404).end();
+    response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': statSync(file).size });
+    createReadStream(file).pipe(response);
+  });
+  await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  return { url: `http://127.0.0.1:${server.address().port}`, close: () => new Promise((done) => { server.close(done); server.closeAllConnections(); }) };
+}

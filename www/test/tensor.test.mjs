@@ -1,0 +1,57 @@
+// Element types without a browser: the package's tensors run anywhere.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Tensor, fromNumbers, toNumbers } from '../dist/kilim/index.js';
+import { prepareFeeds } from '../dist/kilim/feeds.js';
+
+test('float16 goes there and back', () => {
+  for (let bits = 0; bits < 0x7c00; bits++) {
+    for (const sign of [0, 0x8000]) {
+      const [value] = toNumbers({ type: 'float16', dims: [1], data: new Uint16Array([bits | sign]) });
+      const back = fromNumbers('float16', [1], [value]);
+      const again = new Uint16Array(back.data.buffer)[0];
+      assert.equal(again, bits | sign, `${bits | sign} is ${value}`);
+    }
+  }
+});
+
+test('float16 rounds to even, overflows and keeps what is no number', () => {
+  const cases = [[1 / 3, 0x3555], [65504, 0x7bff], [65519, 0x7bff], [65520, 0x7c00], [-Infinity, 0xfc00], [2 ** -24, 1], [2 ** -25, 0], [1.5 * 2 ** -24, 2], [2049, 0x6800], [2051, 0x6802], [NaN, 0x7e00]];
+  for (const [value, bits] of cases) assert.equal(new Uint16Array(fromNumbers('float16', [1], [value]).data.buffer)[0], bits, String(value));
+});
+
+test('bfloat16 rounds to even', () => {
+  const cases = [[1, 0x3f80], [1.00390625, 0x3f80], [1.01171875, 0x3f82], [-2, 0xc000], [Infinity, 0x7f80], [NaN, 0x7fc0]];
+  for (const [value, bits] of cases) assert.equal(fromNumbers('bfloat16', [1], [value]).data[0], bits, String(value));
+  assert.equal(toNumbers({ type: 'bfloat16', dims: [1], data: new Uint16Array([0x4049]) })[0], 3.140625);
+});
+
+test('numbers become every element type', () => {
+  const kinds = { float32: [1.5, -2, 0], float64: [1.5, -2, 0], int8: [1, -2, 0], int16: [1, -2, 0], int32: [1, -2, 0], int64: [1n, -2n, 0n], uint8: [1, 254, 0], uint16: [1, 65534, 0], uint32: [1, 4294967294, 0], uint64: [1n, 18446744073709551614n, 0n], bool: [1, 1, 0] };
+  for (const [type, expected] of Object.entries(kinds)) assert.deepEqual([...fromNumbers(type, [3], [1.5, -2, 0]).data], expected, type);
+});
+
+test('a tensor is what it says', () => {
+  assert.throws(() => new Tensor('float32', [2], new Float32Array(3)), { name: 'KilimError', code: 'SHAPE' });
+  assert.throws(() => new Tensor('float32', [2], new Int32Array(2)), { code: 'DTYPE', expected: 'Float32Array', got: 'Int32Array' });
+  assert.throws(() => new Tensor('complex64', [2]), { code: 'DTYPE', got: 'complex64' });
+  assert.throws(() => new Tensor('float32', [-1]), { code: 'SHAPE' });
+  assert.equal(new Tensor('int64', []).data.length, 1);
+});
+
+const port = (dims, type = 'float32') => [{ name: 'x', type, dims }];
+
+test('bare arrays take the dimensions of the model', () => {
+  assert.deepEqual(prepareFeeds(port(['N', 3]), { x: new Float32Array(6) })[0].dims, [2, 3]);
+  assert.deepEqual(prepareFeeds(port([2, 3], 'int64'), { x: [1, 2, 3, 4, 5, 6] })[0].dims, [2, 3]);
+  assert.deepEqual(prepareFeeds(port([], 'bool'), { x: new Uint8Array(1) })[0], { name: 'x', type: 'bool', dims: [], bytes: new Uint8Array(1) });
+  assert.throws(() => prepareFeeds(port(['N', 'M']), { x: new Float32Array(6) }), { code: 'SHAPE', input: 'x' });
+  assert.throws(() => prepareFeeds(port(['N', 3]), { x: new Float32Array(7) }), { code: 'SHAPE', got: '7 elements' });
+  assert.throws(() => prepareFeeds(port(null), { x: new Float32Array(7) }), { code: 'SHAPE' });
+});
+
+test('a view of a larger buffer gives its own bytes', () => {
+  const all = Float32Array.from([1, 2, 3, 4]);
+  const [feed] = prepareFeeds(port([2]), { x: all.subarray(1, 3) });
+  assert.deepEqual(new Float32Array(feed.bytes.slice().buffer), Float32Array.from([2, 3]));
+});
