@@ -7,8 +7,13 @@
 mod common;
 mod elementwise;
 mod frame;
+mod generate;
+mod index;
 mod movement;
+mod norm;
+mod reduce;
 mod simd;
+mod sort;
 
 pub mod registry;
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::{Operator, Result};
 
-use crate::frame::{Build, Kernel};
+use crate::frame::{Build, Kernel, widen};
 
 /// Whether a kernel can run a node; cheap.
 pub type Accepts<T> = fn(&T, &NodeSpec) -> Result<(), Refusal>;
@@ -38,7 +38,7 @@ impl<T: Operator> Candidate for Typed<T> {
     }
 
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
-        let op = Self::op(node).map_err(|r| kilim_core::error::unsupported(r.reason))?;
+        let op = Self::op(node).map_err(refused)?;
         (self.build)(op, node, build)
     }
 }
@@ -56,6 +56,11 @@ impl KernelRegistry {
         crate::simd::register(&mut registry);
         crate::elementwise::register(&mut registry);
         crate::movement::register(&mut registry);
+        crate::reduce::register(&mut registry);
+        crate::norm::register(&mut registry);
+        crate::index::register(&mut registry);
+        crate::sort::register(&mut registry);
+        crate::generate::register(&mut registry);
         registry
     }
 
@@ -67,8 +72,38 @@ impl KernelRegistry {
             .push(Box::new(Typed { accepts, build }));
     }
 
-    /// The first kernel that accepts `node`, or the reason of the last that does not.
-    pub fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {
+    /// Whether there is a kernel for `node`; else the reason of the last one that refuses it.
+    pub fn supports(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        self.choose(node).map(|_| ()).or_else(|refusal| {
+            match widen::Widened::new(node, widen::Constants::Small) {
+                Some(Ok(wide)) => self.choose(&wide.node(node)).map(|_| ()),
+                _ => Err(refusal),
+            }
+        })
+    }
+
+    /// Makes the first kernel that accepts `node`. Where none takes `float16` or `bfloat16`, the
+    /// node is widened to `float32`.
+    ///
+    /// # Errors
+    /// `Unsupported` with the reason of the last kernel that refuses the node.
+    pub fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        let refusal = match self.choose(node) {
+            Ok(candidate) => return candidate.build(node, build),
+            Err(refusal) => refusal,
+        };
+        match widen::Widened::new(node, widen::Constants::All(build)) {
+            Some(wide) => {
+                let wide = wide?;
+                let spec = wide.node(node);
+                let kernel = self.choose(&spec).map_err(refused)?.build(&spec, build)?;
+                Ok(Box::new(wide.around(kernel, node)))
+            }
+            None => Err(refused(refusal)),
+        }
+    }
+
+    fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {
         let mut refusal = None;
         for candidate in self
             .candidates
@@ -85,6 +120,10 @@ impl KernelRegistry {
             Refusal::new(format!("there is no CPU kernel for {}", node.op.name()))
         }))
     }
+}
+
+fn refused(refusal: Refusal) -> kilim_core::Error {
+    kilim_core::error::unsupported(refusal.reason)
 }
 
 /// For [`KernelRegistry::add`]: takes every node of the operator.

@@ -2,6 +2,7 @@
 
 pub mod activation;
 pub mod codec;
+pub mod real;
 pub mod rules;
 pub mod walk;
 
@@ -9,4 +10,5 @@ pub mod walk;
 pub mod testing;
 
 pub use codec::{BLOCK, Class, Codec, Wide};
+pub use real::Real;
 pub use walk::{Walk, broadcast_strides, contiguous_strides};

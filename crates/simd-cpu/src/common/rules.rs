@@ -17,9 +17,28 @@ pub fn input_is(node: &NodeSpec, i: usize, allowed: &[DType]) -> Result<(), Refu
     }
 }
 
-/// The inputs are all of floating point.
-pub fn floats<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
-    (0..node.inputs.len()).try_for_each(|i| input_is(node, i, &FLOATS))
+/// The floating-point inputs are all `float32` or all `float64`. Narrower types come back widened
+/// (see [`crate::registry`]).
+pub fn reals<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
+    let mut seen = None;
+    for spec in node.inputs.iter().flatten() {
+        match spec.dtype {
+            DType::F32 | DType::F64 if seen.is_none_or(|d| d == spec.dtype) => {
+                seen = Some(spec.dtype);
+            }
+            d if d.is_float() => {
+                return Err(Refusal::new(format!("{} of {d}", node.op.name())));
+            }
+            _ => {}
+        }
+    }
+    match seen {
+        Some(_) => Ok(()),
+        None => Err(Refusal::new(format!(
+            "{} without floating-point data",
+            node.op.name()
+        ))),
+    }
 }
 
 /// The first input is of floating point.

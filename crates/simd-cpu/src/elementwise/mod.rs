@@ -8,6 +8,7 @@ mod unary;
 
 use kilim_core::ops::{Binary, Cast, CastLike, Clip, Dropout, Unary, Where};
 
+pub(crate) use functions::Number;
 pub(crate) use unary::Copy;
 
 use crate::registry::{KernelRegistry, any};

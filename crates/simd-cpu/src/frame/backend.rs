@@ -12,9 +12,11 @@ use kilim_core::{DType, Result, Tensor};
 
 use super::context::CpuContext;
 use super::io::{ABSENT, Io, View};
-use super::kernel::{Build, CpuRun};
+use super::kernel::{Build, CpuRun, Kernel};
 use super::packs::Packs;
-use crate::registry::{Candidate, KernelRegistry};
+#[cfg(test)]
+use crate::registry::Candidate;
+use crate::registry::KernelRegistry;
 
 /// The backend `cpu`.
 pub struct CpuBackend {
@@ -60,25 +62,26 @@ impl CpuBackend {
     }
 
     fn run_once(&self, node: &NodeSpec) -> Result<Vec<Tensor>> {
-        let candidate = self
-            .registry
-            .choose(node)
-            .map_err(|r| kilim_core::error::unsupported(r.reason))?;
-        run_candidate(candidate, node)
+        run_with(node, |build| self.registry.build(node, build))
     }
 }
 
 /// Runs a kernel once on a node whose inputs all carry values.
+#[cfg(test)]
 pub(crate) fn run_candidate(candidate: &dyn Candidate, node: &NodeSpec) -> Result<Vec<Tensor>> {
+    run_with(node, |build| candidate.build(node, build))
+}
+
+fn run_with(
+    node: &NodeSpec,
+    make: impl FnOnce(&mut Build) -> Result<Box<dyn Kernel>>,
+) -> Result<Vec<Tensor>> {
     let mut packs = Packs::default();
-    let kernel = candidate.build(
-        node,
-        &mut Build {
-            packs: &mut packs,
-            constants: &[],
-            run: CpuRun::SINGLE,
-        },
-    )?;
+    let kernel = make(&mut Build {
+        packs: &mut packs,
+        constants: &[],
+        run: CpuRun::SINGLE,
+    })?;
     let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
     let mut inputs = Vec::with_capacity(node.inputs.len());
     for (i, input) in node.inputs.iter().enumerate() {
@@ -133,7 +136,7 @@ impl Backend for CpuBackend {
     }
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
-        self.registry.choose(node)?;
+        self.registry.supports(node)?;
         let inputs: Vec<_> = node
             .inputs
             .iter()

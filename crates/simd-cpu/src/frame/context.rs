@@ -74,18 +74,14 @@ impl CpuContext {
                 .collect();
             let kernel = self
                 .registry
-                .choose(&spec)
-                .map_err(|r| kilim_core::error::unsupported(r.reason))
-                .and_then(|candidate| {
-                    candidate.build(
-                        &spec,
-                        &mut Build {
-                            packs: &mut self.packs,
-                            constants: &keys,
-                            run: self.run,
-                        },
-                    )
-                })
+                .build(
+                    &spec,
+                    &mut Build {
+                        packs: &mut self.packs,
+                        constants: &keys,
+                        run: self.run,
+                    },
+                )
                 .map_err(|e| e.at(&node.name, node.op.name()))?;
             self.scratch.grow(kernel.scratch_bytes())?;
             steps.push(Step {

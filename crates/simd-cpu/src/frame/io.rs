@@ -164,9 +164,25 @@ impl<'a> Io<'a> {
         view.bytes / view.dtype.size()
     }
 
+    /// The number of elements of output `i`.
+    pub fn output_len(&self, i: usize) -> usize {
+        let view = &self.views[self.outputs[i] as usize];
+        view.bytes / view.dtype.size()
+    }
+
     pub fn input_bytes(&self, i: usize) -> &'a [u8] {
         // SAFETY: as for `input`.
         unsafe { self.input_view(i).read() }
+    }
+
+    /// Input `i`, for the `Io` of a kernel within a kernel.
+    pub(super) fn input_view_of(&self, i: usize) -> View {
+        *self.input_view(i)
+    }
+
+    /// Output `i`, handed out for the `Io` of a kernel within a kernel.
+    pub(super) fn take_view(&mut self, i: usize) -> View {
+        *self.take(i)
     }
 
     fn take(&mut self, i: usize) -> &'a View {

@@ -7,6 +7,7 @@ mod executable;
 mod io;
 mod kernel;
 mod packs;
+pub(crate) mod widen;
 
 pub use backend::CpuBackend;
 #[cfg(test)]

@@ -50,7 +50,10 @@ pub fn build_tile(_: &Tile, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Ke
 
 /// Batch, channels, height and width of a four-dimensional input.
 fn image(node: &NodeSpec, channels_last: bool) -> Result<[usize; 4]> {
-    match (<[usize; 4]>::try_from(&data(node)?.shape[..]), channels_last) {
+    match (
+        <[usize; 4]>::try_from(&data(node)?.shape[..]),
+        channels_last,
+    ) {
         (Ok([n, h, w, c]), true) => Ok([n, c, h, w]),
         (Ok(nchw), false) => Ok(nchw),
         _ => Err(shape_error("four dimensions are needed")),

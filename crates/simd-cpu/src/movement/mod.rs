@@ -45,6 +45,8 @@ fn build_view<T>(_: &T, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> 
     Ok(Box::new(Copy))
 }
 
+pub use parts::ints;
+
 fn data<'a>(node: &'a NodeSpec) -> Result<&'a TensorSpec> {
     required(node, 0)
 }

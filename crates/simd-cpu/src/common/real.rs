@@ -1,0 +1,79 @@
+//! The two types that kernels of floating-point mathematics compute in.
+
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+
+use kilim_core::DType;
+use kilim_core::ops::Activation;
+
+use super::{Wide, activation};
+
+/// `f32` or `f64`. Narrower types are widened before such a kernel sees them.
+pub trait Real:
+    Wide
+    + Default
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+{
+    const DTYPE: DType;
+    fn of(v: f64) -> Self;
+    fn wide(self) -> f64;
+    /// Applies an activation, which only operators on `float32` have.
+    fn activate(activation: Activation, data: &mut [Self]);
+}
+
+impl Real for f32 {
+    const DTYPE: DType = DType::F32;
+
+    fn of(v: f64) -> f32 {
+        v as f32
+    }
+
+    fn wide(self) -> f64 {
+        self.into()
+    }
+
+    fn activate(activation: Activation, data: &mut [f32]) {
+        activation::apply(activation, data);
+    }
+}
+
+impl Real for f64 {
+    const DTYPE: DType = DType::F64;
+
+    fn of(v: f64) -> f64 {
+        v
+    }
+
+    fn wide(self) -> f64 {
+        self
+    }
+
+    fn activate(activation: Activation, data: &mut [f64]) {
+        for v in data {
+            let mut narrow = [*v as f32];
+            if activation != Activation::None {
+                activation::apply(activation, &mut narrow);
+                *v = narrow[0].into();
+            }
+        }
+    }
+}
+
+/// Calls a generic function with the [`Real`] type of an element type.
+#[macro_export]
+#[doc(hidden)]
+macro_rules! by_real {
+    ($dtype:expr, $t:ident => $body:expr) => {
+        if $dtype == kilim_core::DType::F64 {
+            type $t = f64;
+            $body
+        } else {
+            type $t = f32;
+            $body
+        }
+    };
+}

@@ -1,0 +1,41 @@
+//! Reading and writing by index. Indices count from the end where they are negative; one that is
+//! out of range is an error.
+
+mod gather;
+mod one_hot;
+mod scatter;
+
+use kilim_core::Result;
+use kilim_core::error::value_error;
+use kilim_core::ops::{
+    Gather, GatherElements, GatherNd, OneHot, ScatterElements, ScatterNd, TensorScatter,
+};
+
+use crate::registry::{KernelRegistry, any};
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add::<Gather>(any, gather::build);
+    registry.add::<GatherElements>(any, gather::build_elements);
+    registry.add::<GatherNd>(any, gather::build_nd);
+    registry.add::<ScatterElements>(any, scatter::build_elements);
+    registry.add::<ScatterNd>(any, scatter::build_nd);
+    registry.add::<TensorScatter>(any, scatter::build_cache);
+    registry.add::<OneHot>(one_hot::accepts, one_hot::build);
+}
+
+/// An index into `0..n`.
+fn position(index: i64, n: usize) -> Result<usize> {
+    let wrapped = if index < 0 {
+        index.saturating_add(n as i64)
+    } else {
+        index
+    };
+    usize::try_from(wrapped)
+        .ok()
+        .filter(|&i| i < n)
+        .ok_or_else(|| {
+            value_error("an index is out of range")
+                .with_expected(format!("-{n}..{n}"))
+                .with_got(index)
+        })
+}
