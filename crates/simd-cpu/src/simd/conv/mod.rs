@@ -4,6 +4,7 @@ mod dense;
 mod depthwise;
 #[cfg(test)]
 mod tests;
+mod winograd;
 
 use std::sync::Arc;
 
@@ -76,15 +77,27 @@ pub(crate) enum Algorithm {
     Dense,
     /// Vectors across channels; for as many groups as channels.
     Depthwise,
+    /// Minimal filtering with output tiles of 2x2.
+    Winograd2,
+    /// Minimal filtering with output tiles of 4x4.
+    Winograd4,
 }
 
 /// The algorithm for a shape.
 pub(crate) fn choose(shape: &Shape) -> Algorithm {
-    if shape.groups == shape.m && shape.groups == shape.window.channels && shape.m > 1 {
-        Algorithm::Depthwise
-    } else {
-        Algorithm::Dense
+    let (c, m, w) = (shape.window.channels, shape.m, &shape.window);
+    if shape.groups == m && shape.groups == c && m > 1 {
+        return Algorithm::Depthwise;
     }
+    let small_window = [w.y, w.x]
+        .iter()
+        .all(|a| (a.kernel, a.stride, a.dilation) == (3, 1, 1));
+    // Transforming tiles has to pay, and transformed weights are four times as large.
+    let channels = c >= 16 && m >= 16 && c * m <= 256 * 256;
+    if shape.groups == 1 && small_window && channels && w.y.output >= 4 && w.x.output >= 4 {
+        return Algorithm::Winograd4;
+    }
+    Algorithm::Dense
 }
 
 /// The tensors of a run.
@@ -137,39 +150,27 @@ pub(crate) fn kernel(
     forced: Option<Algorithm>,
 ) -> Result<Box<dyn Kernel>> {
     let shape = Shape::of(op, node).ok_or_else(|| unsupported("a convolution of these shapes"))?;
-    let mut pack = |kind: &'static str, make: &dyn Fn(&[f32]) -> Result<AlignedBytes>| {
-        let weights = node.input(1).and_then(|w| w.value.as_ref());
-        let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
-        let key = PackKey {
-            kind,
-            parameters: [isa.lanes(), shape.groups, 0, 0],
-        };
-        build.pack(node, 1, key, || make(weights.as_slice::<f32>()?))
+    let weights = node.input(1).and_then(|w| w.value.as_ref());
+    let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
+    let algorithm = forced.unwrap_or_else(|| choose(&shape));
+    let key = PackKey {
+        kind: "convolution",
+        parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],
     };
-    match forced.unwrap_or_else(|| choose(&shape)) {
-        Algorithm::Dense => {
-            let packed = pack("conv dense", &|w| dense::pack_weights(isa, &shape, w))?;
-            let threads = build.threads();
-            Ok(Box::new(dense::Dense::new(
-                isa,
-                shape,
-                op.activation,
-                packed,
-                threads,
+    let (activation, threads) = (op.activation, build.threads());
+    macro_rules! made {
+        ($kernel:ty, $pack:path) => {{
+            let packed = build.pack(node, 1, key, || $pack(isa, &shape, weights.as_slice()?))?;
+            Ok(Box::new(<$kernel>::new(
+                isa, shape, activation, packed, threads,
             )))
-        }
-        Algorithm::Depthwise => {
-            let packed = pack("conv depthwise", &|w| {
-                depthwise::pack_weights(isa, &shape, w)
-            })?;
-            Ok(Box::new(depthwise::Depthwise::new(
-                isa,
-                shape,
-                op.activation,
-                packed,
-                build.threads(),
-            )))
-        }
+        }};
+    }
+    match algorithm {
+        Algorithm::Dense => made!(dense::Dense, dense::pack_weights),
+        Algorithm::Depthwise => made!(depthwise::Depthwise, depthwise::pack_weights),
+        Algorithm::Winograd2 => made!(winograd::Winograd<4>, winograd::pack_weights::<4>),
+        Algorithm::Winograd4 => made!(winograd::Winograd<6>, winograd::pack_weights::<6>),
     }
 }
 

@@ -367,6 +367,53 @@ fn depthwise() {
     }
 }
 
+/// All inside of what minimal filtering computes; its transforms cost some digits.
+#[test]
+fn winograd() {
+    for (algorithm, tolerance) in [(Algorithm::Winograd2, 1e-5), (Algorithm::Winograd4, 1e-4)] {
+        for channels in [1, 4, 7, 16, 33] {
+            for outputs in [1, 8, 9, 35] {
+                let case = Case {
+                    channels,
+                    outputs,
+                    ..PLAIN
+                };
+                case.check(Some(algorithm), tolerance);
+                for (pad, size) in [
+                    ([0; 4], [12, 8]),
+                    ([0, 2, 1, 1], [7, 7]),
+                    ([1; 4], [1, 3]),
+                    ([2; 4], [4, 30]),
+                ] {
+                    Case {
+                        pad,
+                        size,
+                        batch: 2,
+                        residual: true,
+                        ..case
+                    }
+                    .check(Some(algorithm), tolerance);
+                }
+            }
+        }
+        for activation in ACTIVATIONS {
+            Case {
+                activation,
+                ..PLAIN
+            }
+            .check(Some(algorithm), tolerance);
+        }
+        Case {
+            channels: 64,
+            outputs: 70,
+            size: [41, 40],
+            bias: false,
+            ..PLAIN
+        }
+        .check(Some(algorithm), 4.0 * tolerance);
+    }
+}
+
 #[test]
 fn choices() {
     let choice = |groups, channels, outputs| {
@@ -387,5 +434,7 @@ fn choices() {
     assert_eq!(choice(8, 8, 8), Algorithm::Depthwise);
     assert_eq!(choice(8, 8, 16), Algorithm::Dense);
     assert_eq!(choice(1, 1, 1), Algorithm::Dense);
+    assert_eq!(choice(1, 64, 64), Algorithm::Winograd4);
+    assert_eq!(choice(1, 512, 512), Algorithm::Dense);
     assert_eq!(choice(4, 8, 8), Algorithm::Dense);
 }
