@@ -1,0 +1,555 @@
+//! What a mapping of one node reads and writes.
+
+use std::rc::Rc;
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Error, Result, unsupported};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::{
+    Binary, BinaryKind, Cast, CastLike, Concat, Expand, Fact, Operator, Reduce, ReduceKind,
+    Reshape, ShapeOf, Slice, Squeeze, Transpose, Unary, UnaryKind, Unsqueeze, normalize_axis,
+};
+use kilim_core::tensor::Tensor;
+
+use super::import::{Body, Importer};
+use super::proto::{AttributeProto, GraphProto, NodeProto, invalid};
+use super::scope::Binding;
+
+/// Goes with the refusal of a node whose form depends on a rank that is not known.
+pub const RANK_HINT: &str = "run ONNX shape inference on the model and load the result";
+
+/// The newest operator set whose meaning is known. Models of later ones are read as of this.
+pub const NEWEST: i64 = 28;
+
+/// Brings one node into the graph.
+pub struct NodeBuilder<'i, 'a> {
+    importer: &'i mut Importer<'a>,
+    frame: usize,
+    node: &'a NodeProto<'a>,
+    attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
+    version: i64,
+    name: &'i str,
+    /// How many nodes the graph had before.
+    mark: usize,
+}
+
+impl<'i, 'a> NodeBuilder<'i, 'a> {
+    pub fn new(
+        importer: &'i mut Importer<'a>,
+        frame: usize,
+        node: &'a NodeProto<'a>,
+        attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
+        version: i64,
+        name: &'i str,
+    ) -> Self {
+        let mark = importer.scope.graph(frame).nodes.len();
+        NodeBuilder {
+            importer,
+            frame,
+            node,
+            attributes,
+            version: version.min(NEWEST),
+            name,
+            mark,
+        }
+    }
+
+    /// Fails where a mapping has left an output without a value.
+    pub fn finish(self) -> Result<()> {
+        for output in self.node.outputs.iter().filter(|o| !o.is_empty()) {
+            let bound = self.importer.scope.binding(self.frame, output);
+            if !matches!(bound, Some(Binding::Value(_) | Binding::Sequence(_))) {
+                return Err(unsupported(format!("the output `{output}`")));
+            }
+        }
+        Ok(())
+    }
+
+    /// The version of the node's operator set.
+    pub fn version(&self) -> i64 {
+        self.version
+    }
+
+    // Attributes.
+
+    pub fn attribute(&self, name: &str) -> Option<&'a AttributeProto<'a>> {
+        let found = self.attributes.iter().find(|(n, _)| *n == name);
+        found.map(|(_, a)| *a)
+    }
+
+    pub fn int(&self, name: &str) -> Result<Option<i64>> {
+        let attribute = self.attribute(name);
+        attribute
+            .map(|a| {
+                a.i.ok_or_else(|| invalid(format!("the attribute `{name}` is no integer")))
+            })
+            .transpose()
+    }
+
+    pub fn int_or(&self, name: &str, default: i64) -> Result<i64> {
+        Ok(self.int(name)?.unwrap_or(default))
+    }
+
+    pub fn flag(&self, name: &str) -> Result<bool> {
+        Ok(self.int_or(name, 0)? != 0)
+    }
+
+    /// A count that the node must or, with a default, may have.
+    pub fn count(&self, name: &str, default: Option<usize>) -> Result<usize> {
+        match (self.int(name)?, default) {
+            (Some(n), _) => count(name, n),
+            (None, Some(default)) => Ok(default),
+            (None, None) => Err(invalid(format!("the attribute `{name}` is missing"))),
+        }
+    }
+
+    pub fn float_or(&self, name: &str, default: f32) -> Result<f32> {
+        Ok(self.float(name)?.unwrap_or(default))
+    }
+
+    pub fn float(&self, name: &str) -> Result<Option<f32>> {
+        let attribute = self.attribute(name);
+        attribute
+            .map(|a| {
+                a.f.ok_or_else(|| invalid(format!("the attribute `{name}` is no number")))
+            })
+            .transpose()
+    }
+
+    pub fn text(&self, name: &str) -> Result<Option<&'a str>> {
+        let Some(attribute) = self.attribute(name) else {
+            return Ok(None);
+        };
+        let bytes = attribute
+            .s
+            .ok_or_else(|| invalid(format!("the attribute `{name}` is no string")))?;
+        std::str::from_utf8(bytes)
+            .map(Some)
+            .map_err(|_| invalid(format!("the attribute `{name}` is not valid UTF-8")))
+    }
+
+    pub fn text_or(&self, name: &str, default: &'static str) -> Result<&'a str> {
+        Ok(self.text(name)?.unwrap_or(default))
+    }
+
+    pub fn ints(&self, name: &str) -> Result<Option<Vec<i64>>> {
+        let attribute = self.attribute(name);
+        attribute.map(|a| a.ints.ints()).transpose()
+    }
+
+    /// Integers that are sizes.
+    pub fn counts(&self, name: &str) -> Result<Option<Vec<usize>>> {
+        let Some(ints) = self.ints(name)? else {
+            return Ok(None);
+        };
+        let counts = ints.into_iter().map(|n| count(name, n));
+        counts.collect::<Result<_>>().map(Some)
+    }
+
+    pub fn floats(&self, name: &str) -> Result<Option<Vec<f32>>> {
+        let attribute = self.attribute(name);
+        attribute.map(|a| a.floats.floats()).transpose()
+    }
+
+    pub fn texts(&self, name: &str) -> Result<Option<Vec<String>>> {
+        let Some(attribute) = self.attribute(name) else {
+            return Ok(None);
+        };
+        let texts = attribute.strings.iter().map(|s| {
+            String::from_utf8(s.to_vec())
+                .map_err(|_| invalid(format!("the attribute `{name}` is not valid UTF-8")))
+        });
+        texts.collect::<Result<_>>().map(Some)
+    }
+
+    pub fn tensor(&self, name: &str) -> Result<Option<Tensor>> {
+        let Some(attribute) = self.attribute(name) else {
+            return Ok(None);
+        };
+        let proto = attribute
+            .t
+            .as_ref()
+            .ok_or_else(|| invalid(format!("the attribute `{name}` is no tensor")))?;
+        self.importer.scope.tensors.read(proto).map(Some)
+    }
+
+    pub fn sparse_tensor(&self, name: &str) -> Result<Option<Tensor>> {
+        let proto = self.attribute(name).and_then(|a| a.sparse_tensor.as_ref());
+        let tensors = &self.importer.scope.tensors;
+        proto.map(|p| tensors.read_sparse(p)).transpose()
+    }
+
+    fn graph_attribute(&self, name: &str) -> Result<&'a GraphProto<'a>> {
+        let graph = self.attribute(name).and_then(|a| a.g.as_ref());
+        graph.ok_or_else(|| invalid(format!("the attribute `{name}` is no graph")))
+    }
+
+    /// The subgraph in attribute `name`; `inputs` is what is known of its inputs.
+    pub fn body(&mut self, name: &str, inputs: &[Fact]) -> Result<Body> {
+        let proto = self.graph_attribute(name)?;
+        self.importer.body(self.frame, self.name, proto, inputs)
+    }
+
+    // Inputs.
+
+    pub fn input_count(&self) -> usize {
+        self.node.inputs.len()
+    }
+
+    pub fn has_input(&self, i: usize) -> bool {
+        self.node.inputs.get(i).is_some_and(|n| !n.is_empty())
+    }
+
+    pub fn optional(&mut self, i: usize) -> Result<Option<ValueId>> {
+        let name = self.node.inputs.get(i).copied().unwrap_or("");
+        self.importer.scope.optional(self.frame, name)
+    }
+
+    pub fn input(&mut self, i: usize) -> Result<ValueId> {
+        self.optional(i)?
+            .ok_or_else(|| invalid(format!("input {i} is missing")))
+    }
+
+    /// All inputs from `first` on, as they stand.
+    pub fn inputs_from(&mut self, first: usize) -> Result<Vec<Option<ValueId>>> {
+        (first..self.input_count())
+            .map(|i| self.optional(i))
+            .collect()
+    }
+
+    /// Inputs of which none may be left out.
+    pub fn required_from(&mut self, first: usize) -> Result<Vec<ValueId>> {
+        (first..self.input_count()).map(|i| self.input(i)).collect()
+    }
+
+    /// The tensors of input `i` where it is a sequence that is followed.
+    pub fn sequence(&self, i: usize) -> Result<Rc<Vec<ValueId>>> {
+        let name = self.node.inputs.get(i).copied().unwrap_or("");
+        let found = self.importer.scope.sequence(self.frame, name);
+        found.ok_or_else(|| unsupported("a sequence that is known only at run time"))
+    }
+
+    pub fn graph(&mut self) -> &mut Graph {
+        self.importer.scope.graph(self.frame)
+    }
+
+    pub fn fact(&mut self, v: ValueId) -> Fact {
+        self.graph().value(v).fact.clone()
+    }
+
+    pub fn dtype(&mut self, v: ValueId) -> Option<DType> {
+        self.graph().value(v).fact.dtype
+    }
+
+    /// The dimensions of `v` where all are known.
+    pub fn shape(&mut self, v: ValueId) -> Option<Vec<usize>> {
+        self.graph().value(v).fact.concrete()
+    }
+
+    pub fn rank(&mut self, v: ValueId) -> Result<usize> {
+        let value = self.graph().value(v);
+        value.fact.rank().ok_or_else(|| {
+            unsupported(format!("the rank of `{}` is not known", value.name)).with_hint(RANK_HINT)
+        })
+    }
+
+    /// `axis`, brought into `0..rank` of `v`.
+    pub fn axis_of(&mut self, v: ValueId, axis: i64) -> Result<usize> {
+        let rank = self.rank(v)?;
+        normalize_axis(axis, rank)
+    }
+
+    pub fn constant(&mut self, v: ValueId) -> Option<Tensor> {
+        self.graph().value(v).constant.clone()
+    }
+
+    /// The integers of input `i`; `None` where it is left out.
+    ///
+    /// # Errors
+    /// `Unsupported` where they are computed at run time.
+    pub fn constant_ints(&mut self, i: usize) -> Result<Option<Vec<i64>>> {
+        let Some(v) = self.optional(i)? else {
+            return Ok(None);
+        };
+        match self.constant(v) {
+            Some(tensor) => tensor.to_i64s().map(Some),
+            None => Err(unsupported(format!("input {i} computed at run time"))),
+        }
+    }
+
+    // Outputs.
+
+    pub fn output_count(&self) -> usize {
+        self.node.outputs.len()
+    }
+
+    pub fn has_output(&self, i: usize) -> bool {
+        self.node.outputs.get(i).is_some_and(|n| !n.is_empty())
+    }
+
+    /// Refuses the node where it has more than the first `n` outputs.
+    pub fn only_outputs(&self, n: usize) -> Result<()> {
+        match (n..self.output_count()).find(|&i| self.has_output(i)) {
+            Some(i) => Err(unsupported(format!("output {i}"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Makes `value` output `i`.
+    pub fn bind(&mut self, i: usize, value: ValueId) -> Result<()> {
+        match self.node.outputs.get(i) {
+            Some(&name) if !name.is_empty() => {
+                (self.importer).bind(self.frame, name, value, self.mark, self.node, self.name)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Makes the first output a constant.
+    pub fn bind_constant(&mut self, tensor: Tensor) -> Result<()> {
+        let Some(&name) = self.node.outputs.first() else {
+            return Ok(());
+        };
+        let scope = &mut self.importer.scope;
+        if scope.binding(self.frame, name).is_some() {
+            let value = scope.graph(self.frame).add_constant(self.name, tensor);
+            return self.bind(0, value);
+        }
+        let value = scope.graph(self.frame).add_constant(name, tensor);
+        scope.bind(self.frame, name, Binding::Value(value));
+        Ok(())
+    }
+
+    pub fn bind_sequence(&mut self, i: usize, values: Vec<ValueId>) {
+        if let Some(&name) = self.node.outputs.get(i) {
+            let binding = Binding::Sequence(Rc::new(values));
+            self.importer.scope.bind(self.frame, name, binding);
+        }
+    }
+
+    /// A node that gives all outputs.
+    pub fn emit(&mut self, op: impl Operator, inputs: &[Option<ValueId>]) -> Result<()> {
+        let count = self.output_count();
+        let name = self.name;
+        let values = self.importer.push(self.frame, name, op, inputs, count)?;
+        for (i, value) in values.into_iter().enumerate() {
+            self.bind(i, value)?;
+        }
+        Ok(())
+    }
+
+    /// As [`NodeBuilder::emit`], of the node's own inputs.
+    pub fn emit_same(&mut self, op: impl Operator) -> Result<()> {
+        let inputs = self.inputs_from(0)?;
+        self.emit(op, &inputs)
+    }
+
+    // Nodes on the way to the outputs.
+
+    /// A node with several outputs.
+    pub fn apply(
+        &mut self,
+        op: impl Operator,
+        inputs: &[Option<ValueId>],
+        outputs: usize,
+    ) -> Result<Vec<ValueId>> {
+        let name = format!("{}/{}", self.name, op.name());
+        self.importer.push(self.frame, &name, op, inputs, outputs)
+    }
+
+    /// A node with one output.
+    pub fn op(&mut self, op: impl Operator, inputs: &[ValueId]) -> Result<ValueId> {
+        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
+        let values = self.apply(op, &inputs, 1)?;
+        Ok(values[0])
+    }
+
+    pub fn unary(&mut self, kind: UnaryKind, x: ValueId) -> Result<ValueId> {
+        self.op(Unary(kind), &[x])
+    }
+
+    pub fn binary(&mut self, kind: BinaryKind, a: ValueId, b: ValueId) -> Result<ValueId> {
+        self.op(Binary::new(kind), &[a, b])
+    }
+
+    pub fn add(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
+        self.binary(BinaryKind::Add, a, b)
+    }
+
+    pub fn sub(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
+        self.binary(BinaryKind::Sub, a, b)
+    }
+
+    pub fn mul(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
+        self.binary(BinaryKind::Mul, a, b)
+    }
+
+    pub fn div(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
+        self.binary(BinaryKind::Div, a, b)
+    }
+
+    pub fn reduce(
+        &mut self,
+        kind: ReduceKind,
+        x: ValueId,
+        axes: &[i64],
+        keep_dims: bool,
+    ) -> Result<ValueId> {
+        let axes = self.i64s(axes)?;
+        let op = Reduce {
+            kind,
+            keep_dims,
+            noop_with_empty_axes: true,
+        };
+        self.op(op, &[x, axes])
+    }
+
+    pub fn cast(&mut self, x: ValueId, to: DType) -> Result<ValueId> {
+        if self.dtype(x) == Some(to) {
+            return Ok(x);
+        }
+        self.op(Cast { to }, &[x])
+    }
+
+    pub fn cast_like(&mut self, x: ValueId, like: ValueId) -> Result<ValueId> {
+        match self.dtype(like) {
+            Some(to) => self.cast(x, to),
+            None => self.op(CastLike, &[x, like]),
+        }
+    }
+
+    pub fn transpose(&mut self, x: ValueId, perm: &[usize]) -> Result<ValueId> {
+        let perm = perm.to_vec();
+        self.op(Transpose { perm }, &[x])
+    }
+
+    pub fn reshape(&mut self, x: ValueId, shape: &[i64]) -> Result<ValueId> {
+        let shape = self.i64s(shape)?;
+        self.reshape_to(x, shape)
+    }
+
+    pub fn reshape_to(&mut self, x: ValueId, shape: ValueId) -> Result<ValueId> {
+        self.op(Reshape { allow_zero: false }, &[x, shape])
+    }
+
+    pub fn unsqueeze(&mut self, x: ValueId, axes: &[i64]) -> Result<ValueId> {
+        if axes.is_empty() {
+            return Ok(x);
+        }
+        let axes = self.i64s(axes)?;
+        self.op(Unsqueeze, &[x, axes])
+    }
+
+    pub fn squeeze(&mut self, x: ValueId, axes: &[i64]) -> Result<ValueId> {
+        let axes = self.i64s(axes)?;
+        self.op(Squeeze, &[x, axes])
+    }
+
+    /// `x[start..end]` along one axis.
+    pub fn slice(&mut self, x: ValueId, axis: i64, start: i64, end: i64) -> Result<ValueId> {
+        let starts = self.i64s(&[start])?;
+        let ends = self.i64s(&[end])?;
+        let axes = self.i64s(&[axis])?;
+        self.op(Slice, &[x, starts, ends, axes])
+    }
+
+    pub fn concat(&mut self, parts: &[ValueId], axis: i64) -> Result<ValueId> {
+        match parts {
+            [one] => Ok(*one),
+            _ => self.op(Concat { axis }, parts),
+        }
+    }
+
+    pub fn expand(&mut self, x: ValueId, shape: ValueId) -> Result<ValueId> {
+        self.op(Expand, &[x, shape])
+    }
+
+    /// The shape of `x` as an `int64` vector, a constant where it is known.
+    pub fn shape_of(&mut self, x: ValueId) -> Result<ValueId> {
+        if let Some(dims) = self.shape(x) {
+            let dims: Vec<i64> = dims.into_iter().map(|d| d as i64).collect();
+            return self.i64s(&dims);
+        }
+        self.op(
+            ShapeOf {
+                start: 0,
+                end: None,
+            },
+            &[x],
+        )
+    }
+
+    /// Dimension `axis` of `x` as an `int64` vector of one element.
+    pub fn dim(&mut self, x: ValueId, axis: i64) -> Result<ValueId> {
+        if let Some(dims) = self.graph().value(x).fact.shape.clone() {
+            let at = normalize_axis(axis, dims.rank())?;
+            if let Some(n) = dims.0[at].known() {
+                return self.i64s(&[n as i64]);
+            }
+            let (start, end) = (at as i64, Some(at as i64 + 1));
+            return self.op(ShapeOf { start, end }, &[x]);
+        }
+        let end = (axis != -1).then_some(axis + 1);
+        self.op(ShapeOf { start: axis, end }, &[x])
+    }
+
+    // Constants.
+
+    pub fn tensor_value(&mut self, tensor: Tensor) -> ValueId {
+        let name = format!("{}/constant", self.name);
+        self.graph().add_constant(name, tensor)
+    }
+
+    pub fn i64s(&mut self, ints: &[i64]) -> Result<ValueId> {
+        let tensor = Tensor::from_slice(&[ints.len()], ints)?;
+        Ok(self.tensor_value(tensor))
+    }
+
+    pub fn i64(&mut self, n: i64) -> Result<ValueId> {
+        let tensor = Tensor::scalar(n)?;
+        Ok(self.tensor_value(tensor))
+    }
+
+    /// The scalar `n` in the element type of `like`.
+    pub fn number(&mut self, n: f64, like: ValueId) -> Result<ValueId> {
+        match self.dtype(like) {
+            Some(dtype) => {
+                let tensor = number(n, dtype)?;
+                Ok(self.tensor_value(tensor))
+            }
+            None => {
+                let tensor = number(n, DType::F32)?;
+                let value = self.tensor_value(tensor);
+                self.op(CastLike, &[value, like])
+            }
+        }
+    }
+}
+
+/// A scalar of element type `dtype`.
+pub fn number(n: f64, dtype: DType) -> Result<Tensor> {
+    match dtype {
+        DType::F32 => Tensor::scalar(n as f32),
+        DType::F64 => Tensor::scalar(n),
+        DType::F16 => Tensor::scalar(half::f16::from_f64(n)),
+        DType::BF16 => Tensor::scalar(half::bf16::from_f64(n)),
+        DType::I8 => Tensor::scalar(n as i8),
+        DType::I16 => Tensor::scalar(n as i16),
+        DType::I32 => Tensor::scalar(n as i32),
+        DType::I64 => Tensor::scalar(n as i64),
+        DType::U8 => Tensor::scalar(n as u8),
+        DType::U16 => Tensor::scalar(n as u16),
+        DType::U32 => Tensor::scalar(n as u32),
+        DType::U64 => Tensor::scalar(n as u64),
+        DType::Bool => Tensor::from_bools(&[], &[n != 0.0]),
+    }
+}
+
+fn count(name: &str, n: i64) -> Result<usize> {
+    usize::try_from(n).map_err(|_| invalid(format!("the attribute `{name}` has the value {n}")))
+}
+
+/// An attribute that has a name Kilim does not know.
+pub fn unknown(name: &str, value: &str) -> Error {
+    unsupported(format!("the attribute {name} = `{value}`"))
+}

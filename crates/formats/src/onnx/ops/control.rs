@@ -1,0 +1,206 @@
+//! Control flow: subgraphs become bodies that are given what they use of the graph around them.
+
+use std::sync::Arc;
+
+use kilim_core::dim::Shape;
+use kilim_core::dtype::DType;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::{Fact, If, Loop, Scan};
+
+use super::OpTable;
+use crate::onnx::builder::NodeBuilder;
+use crate::onnx::import::Body;
+use crate::onnx::proto::invalid;
+
+pub fn register(table: &mut OpTable) {
+    table.add("If", branch);
+    table.add("Loop", repeat);
+    table.add("Scan", scan);
+}
+
+fn branch(b: &mut NodeBuilder) -> Result<()> {
+    let condition = b.input(0)?;
+    let mut then_body = b.body("then_branch", &[])?;
+    let mut else_body = b.body("else_branch", &[])?;
+    check_outputs(b, &then_body, b.output_count())?;
+    check_outputs(b, &else_body, b.output_count())?;
+    let mut inputs = then_body.captures.clone();
+    let more = else_body.captures.iter();
+    let more: Vec<_> = more.filter(|v| !inputs.contains(v)).copied().collect();
+    inputs.extend(more);
+    take_all(b, &mut then_body, &inputs);
+    take_all(b, &mut else_body, &inputs);
+    let op = If {
+        then_body: Arc::new(then_body.graph),
+        else_body: Arc::new(else_body.graph),
+    };
+    let inputs = std::iter::once(condition).chain(inputs);
+    let inputs: Vec<_> = inputs.map(Some).collect();
+    b.emit(op, &inputs)
+}
+
+/// Makes a body that has captures alone take all of `inputs`, in their order.
+fn take_all(b: &mut NodeBuilder, body: &mut Body, inputs: &[ValueId]) {
+    let own = std::mem::take(&mut body.graph.inputs);
+    for &outer in inputs {
+        match body.captures.iter().position(|&c| c == outer) {
+            Some(i) => body.graph.inputs.push(own[i]),
+            None => {
+                let value = b.graph().value(outer).clone();
+                body.graph.add_input(value.name, value.fact);
+            }
+        }
+    }
+}
+
+fn check_outputs(_: &NodeBuilder, body: &Body, wanted: usize) -> Result<()> {
+    // A body that was refused may be without some of its outputs.
+    if body.graph.outputs.len() >= wanted {
+        return Ok(());
+    }
+    Err(invalid(format!(
+        "a body with {} outputs where {wanted} are needed",
+        body.graph.outputs.len()
+    )))
+}
+
+fn formals(body: &Graph, captures: usize) -> usize {
+    body.inputs.len().saturating_sub(captures)
+}
+
+fn repeat(b: &mut NodeBuilder) -> Result<()> {
+    let trip_count = b.optional(0)?;
+    let condition = b.optional(1)?;
+    let carried = b.required_from(2)?;
+    let mut facts = vec![Fact::fixed(DType::I64, &[]), Fact::fixed(DType::Bool, &[])];
+    // The shape of a carried value may change from one iteration to the next.
+    facts.extend(carried.iter().map(|&v| Fact {
+        dtype: b.dtype(v),
+        shape: None,
+    }));
+    let body = b.body("body", &facts)?;
+    if formals(&body.graph, body.captures.len()) != carried.len() + 2 {
+        return Err(invalid("the body of a loop has a wrong number of inputs"));
+    }
+    check_outputs(b, &body, b.output_count() + 1)?;
+    let op = Loop {
+        body: Arc::new(body.graph),
+        carried: carried.len(),
+    };
+    let mut inputs = vec![trip_count, condition];
+    inputs.extend(carried.into_iter().chain(body.captures).map(Some));
+    b.emit(op, &inputs)
+}
+
+fn scan(b: &mut NodeBuilder) -> Result<()> {
+    let batched = b.version() < 9;
+    let values = b.required_from(usize::from(batched))?;
+    let scan_inputs = b.count("num_scan_inputs", None)?;
+    let states = values
+        .len()
+        .checked_sub(scan_inputs)
+        .ok_or_else(|| invalid("less inputs than are scanned"))?;
+    let scan_outputs = b
+        .output_count()
+        .checked_sub(states)
+        .ok_or_else(|| invalid("less outputs than states"))?;
+    if batched {
+        return scan_batched(b, &values, states, scan_outputs);
+    }
+    let op = plan(b, &values, states, scan_outputs)?;
+    let inputs: Vec<_> = values.into_iter().chain(op.captures).map(Some).collect();
+    b.emit(op.scan, &inputs)
+}
+
+struct Plan {
+    scan: Scan,
+    captures: Vec<ValueId>,
+}
+
+fn plan(
+    b: &mut NodeBuilder,
+    values: &[ValueId],
+    states: usize,
+    scan_outputs: usize,
+) -> Result<Plan> {
+    let scan_inputs = values.len() - states;
+    let list = |name: &str, n: usize| -> Result<Vec<i64>> {
+        let given = b.ints(name)?.unwrap_or_else(|| vec![0; n]);
+        if given.len() == n {
+            Ok(given)
+        } else {
+            Err(invalid(format!(
+                "the attribute `{name}` has a wrong length"
+            )))
+        }
+    };
+    let flags = |list: Vec<i64>| list.into_iter().map(|f| f != 0).collect::<Vec<_>>();
+    let input_directions = match b.version() {
+        ..9 => "directions",
+        _ => "scan_input_directions",
+    };
+    let input_axes = list("scan_input_axes", scan_inputs)?;
+    let input_reverse = flags(list(input_directions, scan_inputs)?);
+    let output_axes = list("scan_output_axes", scan_outputs)?;
+    let output_reverse = flags(list("scan_output_directions", scan_outputs)?);
+    let mut facts: Vec<Fact> = values.iter().map(|&v| b.fact(v)).collect();
+    for (fact, &axis) in facts[states..].iter_mut().zip(&input_axes) {
+        fact.shape = fact.shape.take().and_then(|s| without(s, axis));
+    }
+    let body = b.body("body", &facts)?;
+    if formals(&body.graph, body.captures.len()) != values.len() {
+        return Err(invalid("the body of a scan has a wrong number of inputs"));
+    }
+    check_outputs(b, &body, states + scan_outputs)?;
+    Ok(Plan {
+        scan: Scan {
+            body: Arc::new(body.graph),
+            states,
+            scan_inputs,
+            input_axes,
+            input_reverse,
+            output_axes,
+            output_reverse,
+        },
+        captures: body.captures,
+    })
+}
+
+/// The shape of one slice.
+fn without(mut shape: Shape, axis: i64) -> Option<Shape> {
+    let axis = kilim_core::ops::normalize_axis(axis, shape.rank()).ok()?;
+    shape.0.remove(axis);
+    Some(shape)
+}
+
+/// The form of operator set 8, where everything has a batch dimension in front.
+fn scan_batched(
+    b: &mut NodeBuilder,
+    values: &[ValueId],
+    states: usize,
+    scan_outputs: usize,
+) -> Result<()> {
+    if b.has_input(0) {
+        return Err(unsupported("sequence lengths"));
+    }
+    let mut single = Vec::with_capacity(values.len());
+    for &v in values {
+        let first = b.fact(v).shape.and_then(|s| s.0.first()?.known());
+        if first != Some(1) {
+            return Err(unsupported(
+                "the form of operator set 8 with more than one batch",
+            ));
+        }
+        single.push(b.squeeze(v, &[0])?);
+    }
+    let plan = plan(b, &single, states, scan_outputs)?;
+    let inputs = single.into_iter().chain(plan.captures);
+    let inputs: Vec<_> = inputs.map(Some).collect();
+    let outputs = b.apply(plan.scan, &inputs, states + scan_outputs)?;
+    for (i, y) in outputs.into_iter().enumerate() {
+        let y = b.unsqueeze(y, &[0])?;
+        b.bind(i, y)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,63 @@
+//! Constants, and tensors made from shapes and scalars.
+
+use kilim_core::error::{Result, unsupported};
+use kilim_core::ops::{ConstantOfShape, EyeLike, Range, ShapeOf, Size};
+use kilim_core::tensor::Tensor;
+
+use super::OpTable;
+use crate::onnx::builder::NodeBuilder;
+use crate::onnx::proto::invalid;
+use crate::onnx::tensor::dtype;
+
+pub fn register(table: &mut OpTable) {
+    table.add("Constant", |b| {
+        let tensor = constant(b)?;
+        b.bind_constant(tensor)
+    });
+    table.add("Shape", |b| {
+        let start = b.int_or("start", 0)?;
+        let end = b.int("end")?;
+        b.emit_same(ShapeOf { start, end })
+    });
+    table.add("Size", |b| b.emit_same(Size));
+    table.add("ConstantOfShape", |b| {
+        let value = match b.tensor("value")? {
+            Some(value) => value,
+            None => Tensor::from_slice(&[1], &[0f32])?,
+        };
+        b.emit_same(ConstantOfShape { value })
+    });
+    table.add("Range", |b| b.emit_same(Range));
+    table.add("EyeLike", |b| {
+        let dtype = b.int("dtype")?.map(dtype).transpose()?;
+        let k = b.int_or("k", 0)?;
+        b.emit_same(EyeLike { dtype, k })
+    });
+}
+
+fn constant(b: &NodeBuilder) -> Result<Tensor> {
+    if let Some(tensor) = b.tensor("value")? {
+        return Ok(tensor);
+    }
+    if let Some(tensor) = b.sparse_tensor("sparse_value")? {
+        return Ok(tensor);
+    }
+    if let Some(n) = b.float("value_float")? {
+        return Tensor::scalar(n);
+    }
+    if let Some(n) = b.int("value_int")? {
+        return Tensor::scalar(n);
+    }
+    if let Some(list) = b.floats("value_floats")? {
+        return Tensor::from_slice(&[list.len()], &list);
+    }
+    if let Some(list) = b.ints("value_ints")? {
+        return Tensor::from_slice(&[list.len()], &list);
+    }
+    for name in ["value_string", "value_strings"] {
+        if b.attribute(name).is_some() {
+            return Err(unsupported("element type string"));
+        }
+    }
+    Err(invalid("a constant without a value"))
+}

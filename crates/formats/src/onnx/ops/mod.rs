@@ -1,0 +1,67 @@
+//! The operators of ONNX: which mapping brings each into the graph. A file holds a family.
+
+mod control;
+mod conv;
+mod generate;
+mod index;
+mod matmul;
+mod movement;
+mod norm;
+mod pointwise;
+mod pool;
+mod quant;
+mod recurrent;
+mod reduce;
+mod resize;
+mod sequence;
+
+use std::collections::HashMap;
+
+use kilim_core::error::Result;
+
+use super::builder::NodeBuilder;
+
+/// Brings a node into the graph.
+pub type MapFn = fn(&mut NodeBuilder) -> Result<()>;
+
+/// Mappings by domain and operator.
+pub struct OpTable {
+    maps: HashMap<(&'static str, &'static str), MapFn>,
+}
+
+impl OpTable {
+    /// Everything that can be imported.
+    pub fn standard() -> OpTable {
+        let mut table = OpTable {
+            maps: HashMap::new(),
+        };
+        pointwise::register(&mut table);
+        movement::register(&mut table);
+        index::register(&mut table);
+        reduce::register(&mut table);
+        conv::register(&mut table);
+        pool::register(&mut table);
+        matmul::register(&mut table);
+        norm::register(&mut table);
+        quant::register(&mut table);
+        resize::register(&mut table);
+        recurrent::register(&mut table);
+        generate::register(&mut table);
+        control::register(&mut table);
+        sequence::register(&mut table);
+        table
+    }
+
+    /// Adds an operator of the standard domain.
+    pub fn add(&mut self, op: &'static str, map: MapFn) {
+        self.add_in("", op, map);
+    }
+
+    pub fn add_in(&mut self, domain: &'static str, op: &'static str, map: MapFn) {
+        self.maps.insert((domain, op), map);
+    }
+
+    pub fn get(&self, domain: &str, op: &str) -> Option<MapFn> {
+        self.maps.get(&(domain, op)).copied()
+    }
+}

@@ -1,0 +1,171 @@
+//! Operators that move elements.
+
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{
+    CenterCropPad, Concat, DepthToSpace, Expand, Flatten, Pad, PadMode, Reshape, ReverseSequence,
+    Slice, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
+};
+
+use super::OpTable;
+use crate::onnx::builder::{NodeBuilder, unknown};
+use crate::onnx::proto::invalid;
+
+pub fn register(table: &mut OpTable) {
+    table.add("Reshape", reshape);
+    table.add("Squeeze", |b| {
+        let inputs = with_axes(b, 13)?;
+        b.emit(Squeeze, &inputs)
+    });
+    table.add("Unsqueeze", |b| {
+        let inputs = with_axes(b, 13)?;
+        b.emit(Unsqueeze, &inputs)
+    });
+    table.add("Flatten", |b| {
+        let axis = b.int_or("axis", 1)?;
+        b.emit_same(Flatten { axis })
+    });
+    table.add("Transpose", |b| {
+        let perm = b.counts("perm")?.unwrap_or_default();
+        b.emit_same(Transpose { perm })
+    });
+    table.add("Concat", |b| {
+        let axis = match b.version() {
+            ..4 => b.int_or("axis", 1)?,
+            _ => b
+                .int("axis")?
+                .ok_or_else(|| invalid("the attribute `axis` is missing"))?,
+        };
+        b.emit_same(Concat { axis })
+    });
+    table.add("Split", split);
+    table.add("Slice", slice);
+    table.add("Pad", pad);
+    table.add("Tile", tile);
+    table.add("Expand", |b| b.emit_same(Expand));
+    table.add("DepthToSpace", depth_to_space);
+    table.add("SpaceToDepth", |b| {
+        let block = b.count("blocksize", None)?;
+        let channels_last = false;
+        b.emit_same(SpaceToDepth {
+            block,
+            channels_last,
+        })
+    });
+    table.add("Trilu", |b| {
+        let upper = b.int_or("upper", 1)? != 0;
+        b.emit_same(Trilu { upper })
+    });
+    table.add("ReverseSequence", |b| {
+        let batch_axis = b.count("batch_axis", Some(1))?;
+        let time_axis = b.count("time_axis", Some(0))?;
+        b.emit_same(ReverseSequence {
+            batch_axis,
+            time_axis,
+        })
+    });
+    table.add("CenterCropPad", |b| {
+        let axes = b.ints("axes")?;
+        b.emit_same(CenterCropPad { axes })
+    });
+}
+
+/// Data and axes, which are an attribute before operator set `since`.
+pub fn with_axes(b: &mut NodeBuilder, since: i64) -> Result<Vec<Option<ValueId>>> {
+    let data = b.input(0)?;
+    let axes = if b.version() < since {
+        match b.ints("axes")? {
+            Some(axes) => Some(b.i64s(&axes)?),
+            None => None,
+        }
+    } else {
+        b.optional(1)?
+    };
+    Ok(vec![Some(data), axes])
+}
+
+fn reshape(b: &mut NodeBuilder) -> Result<()> {
+    let data = b.input(0)?;
+    let shape = if b.version() < 5 {
+        let shape = b.ints("shape")?.unwrap_or_default();
+        b.i64s(&shape)?
+    } else {
+        b.input(1)?
+    };
+    let allow_zero = b.flag("allowzero")?;
+    b.emit(Reshape { allow_zero }, &[Some(data), Some(shape)])
+}
+
+fn split(b: &mut NodeBuilder) -> Result<()> {
+    let axis = b.int_or("axis", 0)?;
+    let data = b.input(0)?;
+    let sizes = match b.ints("split")? {
+        Some(sizes) if b.version() < 13 => Some(b.i64s(&sizes)?),
+        _ => b.optional(1)?,
+    };
+    if let Some(parts) = b.int("num_outputs")?
+        && parts != b.output_count() as i64
+    {
+        return Err(invalid("the number of parts is not that of the outputs"));
+    }
+    b.emit(Split { axis }, &[Some(data), sizes])
+}
+
+fn slice(b: &mut NodeBuilder) -> Result<()> {
+    if b.version() >= 10 {
+        return b.emit_same(Slice);
+    }
+    let data = b.input(0)?;
+    let starts = b.ints("starts")?.unwrap_or_default();
+    let ends = b.ints("ends")?.unwrap_or_default();
+    let starts = b.i64s(&starts)?;
+    let ends = b.i64s(&ends)?;
+    let axes = match b.ints("axes")? {
+        Some(axes) => Some(b.i64s(&axes)?),
+        None => None,
+    };
+    b.emit(Slice, &[Some(data), Some(starts), Some(ends), axes])
+}
+
+fn pad(b: &mut NodeBuilder) -> Result<()> {
+    let mode = match b.text_or("mode", "constant")? {
+        "constant" => PadMode::Constant,
+        "reflect" => PadMode::Reflect,
+        "edge" => PadMode::Edge,
+        "wrap" => PadMode::Wrap,
+        other => return Err(unknown("mode", other)),
+    };
+    if b.version() >= 11 {
+        return b.emit_same(Pad { mode });
+    }
+    let name = if b.version() < 2 { "paddings" } else { "pads" };
+    let data = b.input(0)?;
+    let pads = b
+        .ints(name)?
+        .ok_or_else(|| invalid(format!("the attribute `{name}` is missing")))?;
+    let pads = b.i64s(&pads)?;
+    let value = b.float_or("value", 0.0)?;
+    let value = b.number(value.into(), data)?;
+    b.emit(Pad { mode }, &[Some(data), Some(pads), Some(value)])
+}
+
+fn tile(b: &mut NodeBuilder) -> Result<()> {
+    if b.version() < 6 {
+        return Err(unsupported("the form with inputs `tiles` and `axis`"));
+    }
+    b.emit_same(Tile)
+}
+
+fn depth_to_space(b: &mut NodeBuilder) -> Result<()> {
+    let crd = match b.text_or("mode", "DCR")? {
+        "DCR" => false,
+        "CRD" => true,
+        other => return Err(unknown("mode", other)),
+    };
+    let block = b.count("blocksize", None)?;
+    b.emit_same(DepthToSpace {
+        block,
+        crd,
+        channels_last: false,
+    })
+}

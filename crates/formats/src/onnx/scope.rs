@@ -1,0 +1,189 @@
+//! What names mean while a graph is built: one frame for the model's graph and for each subgraph
+//! and function that is being read.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use kilim_core::dim::{Dim, Shape};
+use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::Fact;
+
+use super::proto::{AttributeProto, SparseTensorProto, TensorProto, TypeProto};
+use super::tensor::{Tensors, dtype};
+
+/// What a name stands for.
+#[derive(Clone)]
+pub enum Binding<'a> {
+    Value(ValueId),
+    /// An initializer that no node has used yet.
+    Tensor(&'a TensorProto<'a>),
+    Sparse(&'a SparseTensorProto<'a>),
+    /// Used before the node that writes it.
+    Forward(ValueId),
+    /// A sequence of tensors that is followed while the graph is built.
+    Sequence(Rc<Vec<ValueId>>),
+    /// An input of a function that the caller leaves out.
+    Absent,
+}
+
+pub type Attributes<'a> = Rc<Vec<(&'a str, &'a AttributeProto<'a>)>>;
+
+/// The names of one graph or function.
+pub struct Frame<'a> {
+    /// The graph that nodes are added to, see [`Scope::graphs`].
+    pub graph: usize,
+    /// The frame around a subgraph, whose names it sees. Functions see none.
+    pub parent: Option<usize>,
+    pub bindings: HashMap<&'a str, Binding<'a>>,
+    pub declared: HashMap<&'a str, &'a TypeProto<'a>>,
+    /// What the nodes of the frame write.
+    pub written: HashSet<&'a str>,
+    /// Versions of the operator sets by domain.
+    pub opsets: Rc<HashMap<&'a str, i64>>,
+    /// What attribute references of a function stand for.
+    pub attributes: Attributes<'a>,
+    /// Begins the names of nodes.
+    pub prefix: String,
+    /// Values of the graph around, and the inputs that stand for them here.
+    pub captures: Vec<(ValueId, ValueId)>,
+}
+
+/// The frames and graphs that are open, innermost last.
+pub struct Scope<'a> {
+    pub frames: Vec<Frame<'a>>,
+    pub graphs: Vec<Graph>,
+    pub tensors: Tensors<'a>,
+}
+
+impl<'a> Scope<'a> {
+    pub fn graph(&mut self, frame: usize) -> &mut Graph {
+        &mut self.graphs[self.frames[frame].graph]
+    }
+
+    pub fn binding(&self, frame: usize, name: &str) -> Option<&Binding<'a>> {
+        self.frames[frame].bindings.get(name)
+    }
+
+    pub fn bind(&mut self, frame: usize, name: &'a str, binding: Binding<'a>) {
+        self.frames[frame].bindings.insert(name, binding);
+    }
+
+    /// The value `name` stands for, or `None` where it is left out.
+    pub fn optional(&mut self, frame: usize, name: &'a str) -> Result<Option<ValueId>> {
+        if name.is_empty() {
+            return Ok(None);
+        }
+        let value = match self.binding(frame, name).cloned() {
+            Some(Binding::Absent) => return Ok(None),
+            Some(Binding::Value(v) | Binding::Forward(v)) => return Ok(Some(v)),
+            Some(Binding::Sequence(_)) => {
+                return Err(kilim_core::error::unsupported(format!(
+                    "the sequence `{name}` in place of a tensor"
+                )));
+            }
+            Some(Binding::Tensor(t)) => {
+                let tensor = self.tensors.read(t)?;
+                self.graph(frame).add_constant(name, tensor)
+            }
+            Some(Binding::Sparse(t)) => {
+                let tensor = self.tensors.read_sparse(t)?;
+                self.graph(frame).add_constant(name, tensor)
+            }
+            None if self.frames[frame].written.contains(name) => {
+                let fact = self.declared(frame, name);
+                let value = self.graph(frame).add_value(name, fact);
+                self.bind(frame, name, Binding::Forward(value));
+                return Ok(Some(value));
+            }
+            None => match self.frames[frame].parent {
+                Some(parent) => match self.captured(frame, parent, name)? {
+                    Some(value) => value,
+                    None => return Ok(None),
+                },
+                None => {
+                    return Err(Error::new(
+                        ErrorCode::InvalidGraph,
+                        format!("nothing produces the value `{name}`"),
+                    ));
+                }
+            },
+        };
+        self.bind(frame, name, Binding::Value(value));
+        Ok(Some(value))
+    }
+
+    /// Brings a value of the graph around into the graph of `frame`.
+    fn captured(&mut self, frame: usize, parent: usize, name: &'a str) -> Result<Option<ValueId>> {
+        let Some(outer) = self.optional(parent, name)? else {
+            return Ok(None);
+        };
+        let value = self.graph(parent).value(outer).clone();
+        if let Some(tensor) = value.constant {
+            return Ok(Some(self.graph(frame).add_constant(name, tensor)));
+        }
+        let inner = self.graph(frame).add_input(name, value.fact);
+        self.frames[frame].captures.push((outer, inner));
+        Ok(Some(inner))
+    }
+
+    /// The sequence that `name` stands for, in this frame or, where nothing is captured, around it.
+    pub fn sequence(&self, frame: usize, name: &str) -> Option<Rc<Vec<ValueId>>> {
+        match self.binding(frame, name) {
+            Some(Binding::Sequence(values)) => Some(values.clone()),
+            _ => None,
+        }
+    }
+
+    /// What the file says of a value; nothing where it says something Kilim has no type for.
+    pub fn declared(&self, frame: usize, name: &str) -> Fact {
+        self.frames[frame]
+            .declared
+            .get(name)
+            .and_then(|t| fact(t).ok())
+            .unwrap_or_default()
+    }
+}
+
+/// Element type and shape as a file declares them.
+///
+/// # Errors
+/// `Unsupported` where the value is no tensor or of an element type that Kilim does not have.
+pub fn fact(kind: &TypeProto) -> Result<Fact> {
+    let Some(tensor) = &kind.tensor else {
+        return match kind.other {
+            Some(other) => Err(kilim_core::error::unsupported(format!("a {other}"))),
+            None => Ok(Fact::default()),
+        };
+    };
+    let shape = tensor.shape.as_ref().map(|shape| {
+        let dims = shape.dims.iter().map(|d| match d.value {
+            Some(n) => usize::try_from(n).map_or(Dim::Unknown, Dim::Known),
+            None if d.param.is_empty() => Dim::Unknown,
+            None => Dim::Symbol(d.param.into()),
+        });
+        Shape(dims.collect())
+    });
+    let dtype = match tensor.elem_type {
+        0 => None,
+        n => Some(dtype(n)?),
+    };
+    Ok(Fact { dtype, shape })
+}
+
+/// What inference found, completed by what the file declares. Where they contradict, inference
+/// stands: files are often declared for another batch size than they hold.
+pub fn unify(found: Fact, declared: Fact) -> Fact {
+    let shape = match (found.shape, declared.shape) {
+        (Some(a), Some(b)) if a.rank() == b.rank() => {
+            let dims = a.0.into_iter().zip(b.0);
+            let dims = dims.map(|(a, b)| a.unify(&b).unwrap_or(a));
+            Some(Shape(dims.collect()))
+        }
+        (found, declared) => found.or(declared),
+    };
+    Fact {
+        dtype: found.dtype.or(declared.dtype),
+        shape,
+    }
+}

@@ -1,0 +1,247 @@
+//! `TensorProto` to [`Tensor`], without a copy where the data stands in the file as it is needed.
+
+use std::sync::Arc;
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::tensor::{AlignedBytes, Element, Tensor, byte_count, element_count};
+
+use super::proto::{Numbers, SparseTensorProto, TensorProto, invalid};
+use crate::{Limits, ModelSource};
+
+/// Names of `TensorProto.DataType`, by number.
+const TYPE_NAMES: [&str; 27] = [
+    "undefined",
+    "float32",
+    "uint8",
+    "int8",
+    "uint16",
+    "int16",
+    "int32",
+    "int64",
+    "string",
+    "bool",
+    "float16",
+    "float64",
+    "uint32",
+    "uint64",
+    "complex64",
+    "complex128",
+    "bfloat16",
+    "float8e4m3fn",
+    "float8e4m3fnuz",
+    "float8e5m2",
+    "float8e5m2fnuz",
+    "uint4",
+    "int4",
+    "float4e2m1",
+    "float8e8m0",
+    "uint2",
+    "int2",
+];
+
+/// The element type that ONNX gives the number `data_type`.
+///
+/// # Errors
+/// `Unsupported` where Kilim has no such type, `InvalidModel` where ONNX has none.
+pub fn dtype(data_type: i64) -> Result<DType> {
+    let name = usize::try_from(data_type)
+        .ok()
+        .and_then(|i| TYPE_NAMES.get(i))
+        .ok_or_else(|| invalid(format!("element type number {data_type} is not known")))?;
+    DType::from_name(name).ok_or_else(|| unsupported(format!("element type {name}")))
+}
+
+/// The file's size does not bound what a sparse tensor takes once it is written out.
+const MAX_SPARSE_BYTES: usize = 1 << 30;
+
+/// What is needed to read the tensors of a model.
+pub struct Tensors<'s> {
+    pub source: &'s ModelSource<'s>,
+    pub limits: &'s Limits,
+}
+
+impl Tensors<'_> {
+    /// # Errors
+    /// `Unsupported` for element types that Kilim does not have, `InvalidModel` where data and shape
+    /// do not fit.
+    pub fn read(&self, proto: &TensorProto) -> Result<Tensor> {
+        self.read_any(proto).map_err(|e| e.with_input(proto.name))
+    }
+
+    fn read_any(&self, proto: &TensorProto) -> Result<Tensor> {
+        let dtype = dtype(proto.data_type)?;
+        let shape = dims(&proto.dims)?;
+        let wanted = byte_count(dtype, &shape)?;
+        if proto.data_location == 1 {
+            return self.external(proto, dtype, &shape, wanted);
+        }
+        if let Some(raw) = proto.raw_data {
+            return self.shared(dtype, &shape, raw);
+        }
+        let count = element_count(&shape)?;
+        match dtype {
+            DType::F32 => match proto.float_data.whole() {
+                Some(raw) => self.shared(dtype, &shape, raw),
+                None => exact(&shape, count, &proto.float_data.floats()?),
+            },
+            DType::F64 => match proto.double_data.whole() {
+                Some(raw) => self.shared(dtype, &shape, raw),
+                None => exact(&shape, count, &proto.double_data.doubles()?),
+            },
+            DType::I64 => exact(&shape, count, &proto.int64_data.ints()?),
+            DType::U64 => narrow(&shape, count, &proto.uint64_data, |v| v as u64),
+            DType::U32 => narrow(&shape, count, &proto.uint64_data, |v| v as u32),
+            DType::I32 => narrow(&shape, count, &proto.int32_data, |v| v as i32),
+            DType::I16 => narrow(&shape, count, &proto.int32_data, |v| v as i16),
+            DType::U16 => narrow(&shape, count, &proto.int32_data, |v| v as u16),
+            DType::I8 => narrow(&shape, count, &proto.int32_data, |v| v as i8),
+            DType::U8 => narrow(&shape, count, &proto.int32_data, |v| v as u8),
+            DType::F16 => narrow(&shape, count, &proto.int32_data, |v| {
+                half::f16::from_bits(v as u16)
+            }),
+            DType::BF16 => narrow(&shape, count, &proto.int32_data, |v| {
+                half::bf16::from_bits(v as u16)
+            }),
+            DType::Bool => {
+                let bools: Vec<bool> = proto.int32_data.ints()?.iter().map(|&v| v != 0).collect();
+                fits(bools.len(), count)?;
+                Tensor::from_bools(&shape, &bools)
+            }
+        }
+    }
+
+    /// `raw` is a part of the file, which the tensor shares.
+    fn shared(&self, dtype: DType, shape: &[usize], raw: &[u8]) -> Result<Tensor> {
+        let wanted = byte_count(dtype, shape)?;
+        if raw.len() != wanted {
+            return Err(wrong_size(raw.len(), wanted));
+        }
+        if dtype == DType::Bool && raw.iter().any(|&b| b > 1) {
+            return Err(invalid(
+                "a boolean tensor holds something else than 0 and 1",
+            ));
+        }
+        let file = self.source.bytes.as_slice();
+        let offset = (raw.as_ptr() as usize).checked_sub(file.as_ptr() as usize);
+        match offset {
+            Some(offset) if offset < file.len() => {
+                Tensor::view(dtype, shape, self.source.bytes.clone(), offset, wanted)
+            }
+            _ => Tensor::from_raw(dtype, shape, raw),
+        }
+    }
+
+    fn external(
+        &self,
+        proto: &TensorProto,
+        dtype: DType,
+        shape: &[usize],
+        wanted: usize,
+    ) -> Result<Tensor> {
+        let entry = |key: &str| {
+            let found = proto.external_data.iter().find(|e| e.key == key);
+            found.map(|e| e.value)
+        };
+        let number = |key: &str| -> Result<Option<usize>> {
+            let Some(text) = entry(key) else {
+                return Ok(None);
+            };
+            let parsed = text.trim().parse().map(Some);
+            parsed.map_err(|_| invalid(format!("the {key} of external data is `{text}`")))
+        };
+        let location =
+            entry("location").ok_or_else(|| invalid("external data without a location"))?;
+        let offset = number("offset")?.unwrap_or(0);
+        let len = number("length")?.unwrap_or(wanted);
+        if len != wanted {
+            return Err(wrong_size(len, wanted));
+        }
+        let bytes: Arc<AlignedBytes> = self.source.external(location)?;
+        self.limits.check_bytes(bytes.len())?;
+        if offset.checked_add(len).is_none_or(|end| end > bytes.len()) {
+            return Err(invalid(format!(
+                "the external file `{location}` ends before the data of a tensor"
+            )));
+        }
+        Tensor::view(dtype, shape, bytes, offset, len)
+    }
+
+    /// A sparse tensor, written out in full.
+    pub fn read_sparse(&self, proto: &SparseTensorProto) -> Result<Tensor> {
+        let values = self.read(&proto.values)?;
+        let indices = self.read(&proto.indices)?;
+        let shape = dims(&proto.dims)?;
+        let size = values.dtype().size();
+        let dense = byte_count(values.dtype(), &shape)?;
+        if dense > self.limits.bytes.min(MAX_SPARSE_BYTES) {
+            return Err(Error::new(
+                ErrorCode::Limit,
+                format!("a sparse tensor of {dense} bytes when written out"),
+            ));
+        }
+        let count = values.len();
+        let places = indices.to_i64s()?;
+        let mut out = AlignedBytes::zeroed(dense)?;
+        let per_value = match indices.rank() {
+            1 => 1,
+            2 => shape.len(),
+            _ => return Err(invalid("the indices of a sparse tensor have a wrong shape")),
+        };
+        if per_value == 0 || places.len() != count * per_value {
+            return Err(wrong_size(places.len(), count * per_value));
+        }
+        for (value, place) in values.bytes().chunks(size).zip(places.chunks(per_value)) {
+            let flat = match place {
+                [flat] if indices.rank() == 1 => Some(*flat),
+                _ => place.iter().zip(&shape).try_fold(0i64, |flat, (&p, &d)| {
+                    let inside = (0..d as i64).contains(&p);
+                    inside.then(|| flat * d as i64 + p)
+                }),
+            };
+            let to = flat
+                .and_then(|f| usize::try_from(f).ok())
+                .and_then(|f| f.checked_mul(size))
+                .and_then(|at| out.as_mut_slice().get_mut(at..at.checked_add(size)?))
+                .ok_or_else(|| invalid("an index of a sparse tensor is out of range"))?;
+            to.copy_from_slice(value);
+        }
+        Tensor::from_bytes(values.dtype(), &shape, Arc::new(out))
+    }
+}
+
+fn dims(dims: &Numbers) -> Result<Vec<usize>> {
+    dims.ints()?
+        .into_iter()
+        .map(|d| usize::try_from(d).map_err(|_| invalid(format!("a tensor has the dimension {d}"))))
+        .collect()
+}
+
+fn wrong_size(got: usize, wanted: usize) -> Error {
+    invalid("the data of a tensor does not fit its shape")
+        .with_expected(wanted)
+        .with_got(got)
+}
+
+fn fits(got: usize, wanted: usize) -> Result<()> {
+    if got == wanted {
+        Ok(())
+    } else {
+        Err(wrong_size(got, wanted))
+    }
+}
+
+fn exact<T: Element>(shape: &[usize], count: usize, data: &[T]) -> Result<Tensor> {
+    fits(data.len(), count)?;
+    Tensor::from_slice(shape, data)
+}
+
+fn narrow<T: Element>(
+    shape: &[usize],
+    count: usize,
+    data: &Numbers,
+    to: impl Fn(i64) -> T,
+) -> Result<Tensor> {
+    let data: Vec<T> = data.ints()?.into_iter().map(to).collect();
+    exact(shape, count, &data)
+}
