@@ -1,1 +1,10 @@
+//! The inside of the npm package: a session and its files as JavaScript classes. The package's
+//! TypeScript gives them their public form; here nothing is done twice that it can do.
+#![cfg(target_arch = "wasm32")]
 
+mod convert;
+mod file;
+mod session;
+
+pub use file::WasmFile;
+pub use session::WasmSession;

@@ -1,0 +1,128 @@
+//! Tensors, ports and errors as plain JavaScript objects.
+
+use js_sys::{Array, Object, Reflect, Uint8Array};
+use kilim_core::session::Port;
+use kilim_core::{DType, Dim, Error, ErrorCode, Result, Shape, Tensor};
+use wasm_bindgen::{JsCast, JsValue};
+
+/// An object of the given fields; those that are `None` are left out.
+fn object<const N: usize>(fields: [(&str, Option<JsValue>); N]) -> JsValue {
+    let object = Object::new();
+    for (name, value) in fields {
+        if let Some(value) = value {
+            // Setting a field of a fresh plain object cannot fail.
+            let _ = Reflect::set(&object, &name.into(), &value);
+        }
+    }
+    object.into()
+}
+
+/// An error as the package's TypeScript expects it: its code, message and context.
+pub fn error(error: &Error) -> JsValue {
+    let text = |text: Option<&str>| text.map(JsValue::from);
+    object([
+        ("code", text(Some(error.code().as_str()))),
+        ("message", text(Some(error.message()))),
+        ("node", text(error.node())),
+        ("op", text(error.op())),
+        ("input", text(error.input())),
+        ("expected", text(error.expected())),
+        ("got", text(error.got())),
+        ("hint", text(error.hint())),
+    ])
+}
+
+/// What a caller gave is not of the form that the bindings take.
+fn malformed(what: &str) -> Error {
+    Error::new(ErrorCode::InvalidValue, format!("{what} is malformed"))
+}
+
+/// The field `name` of an options object; `None` where it is missing or undefined.
+pub fn field(object: &JsValue, name: &str) -> Option<JsValue> {
+    Reflect::get(object, &name.into())
+        .ok()
+        .filter(|value| !value.is_undefined() && !value.is_null())
+}
+
+/// A whole number that is a size.
+pub fn size(value: &JsValue) -> Result<usize> {
+    value
+        .as_f64()
+        .filter(|n| *n >= 0.0 && *n <= f64::from(u32::MAX) && n.fract() == 0.0)
+        .map(|n| n as usize)
+        .ok_or_else(|| malformed("a size"))
+}
+
+/// Strings of an array.
+pub fn strings(value: &JsValue) -> Result<Vec<String>> {
+    value
+        .dyn_ref::<Array>()
+        .and_then(|array| array.iter().map(|item| item.as_string()).collect())
+        .ok_or_else(|| malformed("a list of names"))
+}
+
+/// A tensor with its name, from `{name, type, dims, bytes}`.
+///
+/// # Errors
+/// `DType` for an unknown type, `Shape` where the bytes do not fill the dimensions.
+pub fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
+    let get = |name| field(value, name).ok_or_else(|| malformed("a tensor"));
+    let name = get("name")?
+        .as_string()
+        .ok_or_else(|| malformed("a tensor's name"))?;
+    let typed = get("type")?.as_string().unwrap_or_default();
+    let dtype = DType::from_name(&typed).ok_or_else(|| {
+        Error::new(ErrorCode::DType, "there is no such element type")
+            .with_input(&name)
+            .with_got(&typed)
+    })?;
+    let dims = get("dims")?
+        .dyn_into::<Array>()
+        .map_err(|_| malformed("a tensor's dims"))?
+        .iter()
+        .map(|dim| size(&dim))
+        .collect::<Result<Vec<_>>>()?;
+    let bytes = get("bytes")?
+        .dyn_into::<Uint8Array>()
+        .map_err(|_| malformed("a tensor's bytes"))?;
+    let tensor =
+        Tensor::from_raw(dtype, &dims, &bytes.to_vec()).map_err(|error| error.with_input(&name))?;
+    Ok((name, tensor))
+}
+
+/// `{name, type, dims, bytes}`, with bytes of its own.
+pub fn tensor_object(name: &str, tensor: &Tensor) -> JsValue {
+    let dims: Array = tensor
+        .shape()
+        .iter()
+        .map(|&dim| JsValue::from_f64(dim as f64))
+        .collect();
+    object([
+        ("name", Some(name.into())),
+        ("type", Some(tensor.dtype().name().into())),
+        ("dims", Some(dims.into())),
+        ("bytes", Some(Uint8Array::from(tensor.bytes()).into())),
+    ])
+}
+
+/// `{name, type, dims}`: a dimension is a number, a name or null; no dims where the rank is unknown.
+pub fn port(port: &Port) -> JsValue {
+    let dtype = port.fact.dtype.map(|dtype| dtype.name().into());
+    object([
+        ("name", Some(port.name.as_str().into())),
+        ("type", Some(dtype.unwrap_or(JsValue::NULL))),
+        (
+            "dims",
+            Some(port.fact.shape.as_ref().map_or(JsValue::NULL, dims)),
+        ),
+    ])
+}
+
+fn dims(shape: &Shape) -> JsValue {
+    let dim = |dim: &Dim| match dim {
+        Dim::Known(n) => JsValue::from_f64(*n as f64),
+        Dim::Symbol(name) => JsValue::from_str(name),
+        Dim::Unknown => JsValue::NULL,
+    };
+    shape.0.iter().map(dim).collect::<Array>().into()
+}

@@ -1,0 +1,188 @@
+//! A session as a JavaScript class.
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use js_sys::{Array, Object};
+use kilim::{ModelSource, Session, SessionOptions};
+use kilim_core::report::NodeTime;
+use kilim_core::session::RunOptions;
+use kilim_core::{Error, ErrorCode, Tensor};
+use wasm_bindgen::prelude::wasm_bindgen;
+use wasm_bindgen::{JsCast, JsValue};
+
+use crate::convert;
+use crate::file::WasmFile;
+
+#[wasm_bindgen]
+extern "C" {
+    #[wasm_bindgen(js_namespace = performance, js_name = now)]
+    fn milliseconds() -> f64;
+}
+
+fn seconds() -> f64 {
+    milliseconds() / 1000.0
+}
+
+/// A model ready to run. While a run is under way only `abort` may be called.
+#[wasm_bindgen]
+pub struct WasmSession {
+    session: Cell<Option<Session>>,
+    abort: Arc<AtomicBool>,
+}
+
+#[wasm_bindgen]
+impl WasmSession {
+    /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
+    /// are `{backends?, strict?, dims?}`.
+    pub async fn load(
+        files: Vec<WasmFile>,
+        names: Vec<String>,
+        options: JsValue,
+    ) -> Result<WasmSession, JsValue> {
+        let session = load(files, names, &options).await;
+        Ok(WasmSession {
+            session: Cell::new(Some(session.map_err(|e| convert::error(&e))?)),
+            abort: Arc::default(),
+        })
+    }
+
+    /// `[{name, type, dims}]`.
+    pub fn inputs(&self) -> Result<Array, JsValue> {
+        self.look(|session| session.inputs().iter().map(convert::port).collect())
+    }
+
+    /// `[{name, type, dims}]`.
+    pub fn outputs(&self) -> Result<Array, JsValue> {
+        self.look(|session| session.outputs().iter().map(convert::port).collect())
+    }
+
+    /// The report as JSON.
+    pub fn report(&self) -> Result<String, JsValue> {
+        json(&self.look(|session| session.report())?)
+    }
+
+    /// Runs the model on `[{name, type, dims, bytes}]` and gives the outputs in the same form.
+    /// `timeout` is in milliseconds.
+    pub async fn run(&self, feeds: Array, timeout: Option<f64>) -> Result<Array, JsValue> {
+        let feeds = tensors(&feeds)?;
+        self.abort.store(false, Ordering::Relaxed);
+        let options = RunOptions {
+            abort: Some(self.abort.clone()),
+            timeout: timeout.map(|ms| ms / 1000.0),
+        };
+        let mut session = self.take()?;
+        let result = session.run(&borrowed(&feeds), &options).await;
+        self.session.set(Some(session));
+        Ok(objects(&result.map_err(|e| convert::error(&e))?))
+    }
+
+    /// Runs the model once and times every node: `[outputs, times as JSON]`.
+    pub async fn profile(&self, feeds: Array) -> Result<Array, JsValue> {
+        let feeds = tensors(&feeds)?;
+        let mut session = self.take()?;
+        let result = session.profile(&borrowed(&feeds)).await;
+        self.session.set(Some(session));
+        let (outputs, times) = result.map_err(|e| convert::error(&e))?;
+        let times: Vec<NodeTime> = times;
+        Ok(Array::of2(&objects(&outputs), &json(&times)?.into()))
+    }
+
+    /// Stops the run that is under way at its next step.
+    pub fn abort(&self) {
+        self.abort.store(true, Ordering::Relaxed);
+    }
+}
+
+impl WasmSession {
+    fn take(&self) -> Result<Session, JsValue> {
+        self.session.take().ok_or_else(|| {
+            let error = Error::new(ErrorCode::State, "the session is busy with another run");
+            convert::error(&error)
+        })
+    }
+
+    fn look<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, JsValue> {
+        let session = self.take()?;
+        let seen = look(&session);
+        self.session.set(Some(session));
+        Ok(seen)
+    }
+}
+
+async fn load(
+    files: Vec<WasmFile>,
+    names: Vec<String>,
+    options: &JsValue,
+) -> kilim_core::Result<Session> {
+    let mut files = files.into_iter().map(|file| Arc::new(file.into_bytes()));
+    let model = files
+        .next()
+        .ok_or_else(|| Error::new(ErrorCode::Io, "no model was given"))?;
+    let external = names.into_iter().skip(1).zip(files).collect();
+    Session::load(
+        ModelSource::Bytes { model, external },
+        self::options(options)?,
+    )
+    .await
+}
+
+fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
+    let mut options = SessionOptions::default();
+    options.core.clock = seconds;
+    if let Some(backends) = convert::field(given, "backends") {
+        options.backends = convert::strings(&backends)?
+            .iter()
+            .map(|id| id.as_str().into())
+            .collect();
+    }
+    if let Some(strict) = convert::field(given, "strict") {
+        options.core.strict = strict.is_truthy();
+    }
+    if let Some(dims) = convert::field(given, "dims") {
+        options.core.dims = dimensions(&dims)?;
+    }
+    Ok(options)
+}
+
+fn dimensions(given: &JsValue) -> kilim_core::Result<HashMap<String, usize>> {
+    let entries = given.dyn_ref::<Object>().map(Object::entries);
+    let mut dims = HashMap::new();
+    for entry in entries.iter().flat_map(Array::iter) {
+        let entry: Array = entry.unchecked_into();
+        let name = entry.get(0).as_string().unwrap_or_default();
+        dims.insert(name, convert::size(&entry.get(1))?);
+    }
+    Ok(dims)
+}
+
+fn tensors(feeds: &Array) -> Result<Vec<(String, Tensor)>, JsValue> {
+    feeds
+        .iter()
+        .map(|feed| convert::tensor(&feed))
+        .collect::<kilim_core::Result<_>>()
+        .map_err(|error| convert::error(&error))
+}
+
+fn borrowed(tensors: &[(String, Tensor)]) -> Vec<(&str, Tensor)> {
+    tensors
+        .iter()
+        .map(|(name, tensor)| (name.as_str(), tensor.clone()))
+        .collect()
+}
+
+fn objects(tensors: &[(String, Tensor)]) -> Array {
+    tensors
+        .iter()
+        .map(|(name, tensor)| convert::tensor_object(name, tensor))
+        .collect()
+}
+
+fn json<T: serde::Serialize>(value: &T) -> Result<String, JsValue> {
+    serde_json::to_string(value).map_err(|error| {
+        let error = Error::new(ErrorCode::State, format!("cannot write JSON: {error}"));
+        convert::error(&error)
+    })
+}

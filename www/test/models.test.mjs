@@ -1,0 +1,101 @@
+// Real models in the page, on both backends, against the reference outputs of their own runtimes.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { launch, open, repository, www } from './support/browser.mjs';
+import { readNpz } from './support/npz.mjs';
+import { serve } from './support/server.mjs';
+
+const folder = join(process.env.KILIM_SHARED ?? join(repository, '..', 'shared'), 'models');
+const manifest = join(folder, 'manifest.json');
+const skip = existsSync(manifest) ? false : `${manifest} is not there`;
+const FILES = [
+  'version-RFB-320_simplified.onnx', 'silero_vad.onnx', 'super_resolution.onnx', 'angle_net.onnx', 'mnist.onnx', 'greedy_loop.onnx',
+  'kws_ref_model_float32.tflite', 'pretrainedResnet.tflite',
+];
+const variants = skip ? [] : JSON.parse(readFileSync(manifest)).models.flatMap(({ name, variants }) => variants.map((variant) => ({ name, ...variant })));
+
+let browser;
+let server;
+let page;
+/** What the page fetches: the arrays of the case that is being run. */
+const arrays = new Map();
+
+before(async () => {
+  if (skip) return;
+  browser = await launch();
+  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/models/', folder]]);
+  ({ page } = await open(browser, `${server.url}/empty`));
+  await page.route('**/arrays/*', (route) => route.fulfill({ body: arrays.get(new URL(route.request().url()).pathname) }));
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+/** An array of a case, put where the page can fetch it. */
+function offer(model, { name, file, key }) {
+  const { type, dims, bytes } = readNpz(join(folder, model, file))[key];
+  const url = `/arrays/${arrays.size}`;
+  arrays.set(url, bytes);
+  return { name, type, dims, url };
+}
+
+/** Runs in the page: the largest difference of each output from its reference, and what the reference's largest value is. */
+async function compare({ url, inputs, outputs, backends }) {
+  const kilim = await import('/kilim/index.js');
+  const array = async ({ type, dims, url }) => {
+    const { data } = new kilim.Tensor(type, dims);
+    new Uint8Array(data.buffer).set(new Uint8Array(await (await fetch(url)).arrayBuffer()));
+    return new kilim.Tensor(type, dims, data);
+  };
+  const session = await kilim.load(url, { backends });
+  try {
+    const feeds = {};
+    for (const input of inputs) feeds[input.name] = await array(input);
+    const given = await session.run(feeds);
+    const worst = [];
+    for (const output of outputs) {
+      const reference = (await array(output)).toNumbers();
+      const result = given[output.name];
+      const values = result.toNumbers();
+      let [difference, largest] = [0, 0];
+      reference.forEach((r, i) => {
+        const apart = Math.abs(values[i] - r);
+        difference = Number.isNaN(apart) ? Infinity : Math.max(difference, apart);
+        largest = Math.max(largest, Math.abs(r));
+      });
+      worst.push({ name: output.name, dims: [...result.dims], expected: output.dims, difference, largest });
+    }
+    return { worst, used: [...new Set(session.report.nodes.map(({ backend }) => backend))] };
+  } finally {
+    session.close();
+  }
+}
+
+for (const file of FILES) {
+  for (const backends of [['cpu'], ['wgpu', 'cpu']]) {
+    test(`${file} on ${backends[0]}`, { skip, timeout: 180_000 }, async () => {
+      const variant = variants.find(({ files }) => files.length === 1 && files[0] === file);
+      assert.ok(variant, `the manifest lists no ${file}`);
+      const [{ inputs, outputs }] = variant.cases;
+      arrays.clear();
+      const request = {
+        url: `/models/${variant.name}/${file}`,
+        inputs: inputs.map((input) => offer(variant.name, input)),
+        outputs: outputs.map((output) => offer(variant.name, output)),
+        backends,
+      };
+      const { worst, used } = await page.evaluate(compare, request);
+      assert.ok(used.includes(backends[0]), `ran on ${used}`);
+      const tolerance = variant.tolerance === 'exact' ? 0 : variant.tolerance;
+      assert.equal(typeof tolerance, 'number');
+      for (const { name, dims, expected, difference, largest } of worst) {
+        assert.deepEqual(dims, expected, name);
+        assert.ok(difference <= tolerance * largest, `${name}: ${difference} of ${largest}, tolerance ${tolerance}`);
+      }
+    });
+  }
+}
