@@ -4,7 +4,11 @@ use crate::error::Result;
 use crate::graph::Graph;
 use crate::ops::{InferContext, InputFact};
 
-/// Writes what shape inference finds into the values of the graph.
+/// Writes what shape inference finds into the values of the graph, in the order of its nodes.
+/// Element types that an operator cannot tell stay as the file declares them.
+///
+/// # Errors
+/// What [`crate::ops::Operator::infer`] says of a node, with the node's name.
 pub fn infer_graph(graph: &mut Graph) -> Result<()> {
     for i in 0..graph.nodes.len() {
         let node = &graph.nodes[i];
@@ -26,8 +30,10 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
             })
             .map_err(|e| e.at(&node.name, node.op.name()))?;
         let outputs = node.outputs.clone();
-        for (v, fact) in outputs.into_iter().zip(facts) {
-            graph.value_mut(v).fact = fact;
+        for (v, mut fact) in outputs.into_iter().zip(facts) {
+            let value = graph.value_mut(v);
+            fact.dtype = fact.dtype.or(value.fact.dtype);
+            value.fact = fact;
         }
     }
     Ok(())

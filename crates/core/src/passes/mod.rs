@@ -1,9 +1,31 @@
-//! Rewrites of a graph that keep its results.
+//! Rewrites of a graph that keep its results. [`optimise`] runs them in this order:
+//!
+//! 1. `infer`: element types and shapes, symbolic where dimensions are.
+//! 2. `widen_f16`: single precision instead of half, where the backends want it.
+//! 3. *simplify*, until nothing changes: `bodies` gives constants to the bodies that capture them;
+//!    `fold_constants` computes what is known; `common_subexpressions`; `dead_code`.
+//! 4. `fold_batch_norm` and `fuse`, with 3 between, until nothing changes.
+//! 5. `layout` brings spatial operators to channels-last, `transposes` removes what that added and
+//!    more; then 3 and 4 again, for what the transposes had kept apart.
+//! 6. All of it for the bodies of control flow that are left.
 
+mod bodies;
+mod common_subexpressions;
+mod dead_code;
+mod edit;
+mod fold_batch_norm;
+mod fold_constants;
+mod fuse;
 mod infer;
+mod known_dims;
+mod layout;
+mod patterns;
 mod tensors;
+mod transposes;
+mod widen_f16;
 
 use crate::backend::NodeSpec;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::tensor::Tensor;
@@ -13,8 +35,85 @@ pub use infer::infer_graph;
 /// Computes one node on host tensors; `None` where that is not offered.
 pub type Evaluator<'a> = dyn Fn(&NodeSpec) -> Option<Result<Vec<Tensor>>> + 'a;
 
-/// Runs all passes, in the order that stands here.
-pub fn optimise(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
-    let _ = evaluate;
-    infer_graph(graph)
+/// Rounds after which a graph is taken as it is. Two or three are the rule.
+const ROUNDS: usize = 16;
+
+/// Runs all passes on a sorted graph. `narrow` names the element types that are widened to
+/// `float32` inside the graph.
+///
+/// # Errors
+/// What shape inference says of the graph, and `Limit` where memory is short.
+pub fn optimise(
+    graph: &mut Graph,
+    evaluate: &Evaluator,
+    narrow: &dyn Fn(DType) -> bool,
+) -> Result<()> {
+    infer_graph(graph)?;
+    widen_f16::run(graph, narrow)?;
+    rewrite(graph, evaluate)
+}
+
+fn rewrite(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+    simplify(graph, evaluate)?;
+    fuse_all(graph, evaluate)?;
+    let laid_out = layout::run(graph);
+    if transposes::run(graph)? || laid_out {
+        infer_graph(graph)?;
+        simplify(graph, evaluate)?;
+        fuse_all(graph, evaluate)?;
+    }
+    for i in 0..graph.nodes.len() {
+        let node = &graph.nodes[i];
+        if node.op.subgraphs().is_empty() {
+            continue;
+        }
+        let facts = bodies::input_facts(graph, node)?;
+        let node = &mut graph.nodes[i];
+        let mut facts = facts.into_iter();
+        bodies::for_each_body(node, |body| {
+            for (&v, fact) in body
+                .inputs
+                .clone()
+                .iter()
+                .zip(facts.next().unwrap_or_default())
+            {
+                body.value_mut(v).fact = fact;
+            }
+            infer_graph(body)?;
+            rewrite(body, evaluate)?;
+            Ok::<_, crate::Error>(true)
+        })?;
+    }
+    Ok(())
+}
+
+/// Computes, removes and merges until nothing changes.
+fn simplify(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+    for _ in 0..ROUNDS {
+        let mut changed = bodies::move_constants(graph);
+        changed |= fold_constants::run(graph, evaluate)?;
+        changed |= common_subexpressions::run(graph);
+        changed |= dead_code::run(graph);
+        if !changed {
+            break;
+        }
+        infer_graph(graph)?;
+    }
+    Ok(())
+}
+
+fn fuse_all(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+    for _ in 0..ROUNDS {
+        let folded = fold_batch_norm::run(graph);
+        if folded {
+            infer_graph(graph)?;
+        }
+        let fused = fuse::run(graph);
+        if !folded && !fused {
+            break;
+        }
+        infer_graph(graph)?;
+        simplify(graph, evaluate)?;
+    }
+    Ok(())
 }

@@ -7,8 +7,9 @@ mod runner;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::backend::{Backend, BackendContext, ContextConfig, NodeSpec};
+use crate::backend::{Backend, BackendContext, ContextConfig, Grade, NodeSpec};
 use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Graph;
 use crate::ops::Fact;
@@ -169,7 +170,12 @@ impl Session {
         let inputs = ports(&graph, &graph.inputs);
         let fold = |node: &NodeSpec| evaluator.evaluate(node);
         if options.optimise {
-            passes::optimise(&mut graph, &fold)?;
+            // Half precision stays where every backend is at its best with it.
+            let narrow = |dtype: DType| {
+                let fast = |b: &Arc<dyn Backend>| b.describe().grade(dtype) >= Some(Grade::Fast);
+                matches!(dtype, DType::F16 | DType::BF16) && !backends.iter().all(fast)
+            };
+            passes::optimise(&mut graph, &fold, &narrow)?;
         } else {
             passes::infer_graph(&mut graph)?;
         }

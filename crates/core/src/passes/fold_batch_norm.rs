@@ -1,0 +1,284 @@
+//! Folds what scales and shifts every channel by constants into the weights of the convolution or
+//! matrix product before it. Batch normalisation on its own becomes a product and a sum.
+
+use super::edit::{Rewriter, node};
+use crate::dtype::DType;
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::*;
+use crate::tensor::Tensor;
+
+/// `x * scale + shift`, for each channel.
+struct Affine {
+    scale: Vec<f64>,
+    shift: Vec<f64>,
+}
+
+/// Runs on `float32` only: half precision would round the weights differently. Needs inferred
+/// facts. True where a node went.
+pub fn run(graph: &mut Graph) -> bool {
+    let (mut rw, nodes) = Rewriter::start(graph);
+    for node in nodes {
+        rw.take_up(&node);
+        if !fold(graph, &mut rw, &node) && !split(graph, &mut rw, &node) {
+            rw.push(node);
+        }
+    }
+    rw.finish(graph)
+}
+
+fn floats(graph: &Graph, v: Option<ValueId>) -> Option<Vec<f64>> {
+    let tensor = graph.constant(v)?;
+    (tensor.dtype() == DType::F32).then(|| tensor.to_f64s().ok())?
+}
+
+/// The channel axis of what `op` computes, for an output of `rank` dimensions.
+fn channel_axis(op: &dyn Operator, rank: usize) -> Option<usize> {
+    if let Some(conv) = op.downcast_ref::<Conv>() {
+        return Some(if conv.channels_last { rank - 1 } else { 1 });
+    }
+    if let Some(conv) = op.downcast_ref::<ConvTranspose>() {
+        return Some(if conv.channels_last { rank - 1 } else { 1 });
+    }
+    (op.is::<Gemm>() || op.is::<MatMul>()).then(|| rank.checked_sub(1))?
+}
+
+/// A constant that differs along `axis` alone, as one number for each of `channels`.
+pub fn per_channel(tensor: &Tensor, rank: usize, axis: usize, channels: usize) -> Option<Vec<f64>> {
+    if tensor.dtype() != DType::F32 || tensor.rank() > rank {
+        return None;
+    }
+    let values = tensor.to_f64s().ok()?;
+    if let [value] = values[..] {
+        return Some(vec![value; channels]);
+    }
+    let missing = rank - tensor.rank();
+    let shape = tensor.shape().iter().enumerate();
+    let fits = shape
+        .map(|(i, &d)| {
+            if i + missing == axis {
+                d == channels
+            } else {
+                d == 1
+            }
+        })
+        .all(|ok| ok);
+    (fits && axis >= missing).then_some(values)
+}
+
+fn batch_norm(graph: &Graph, node: &Node, op: &BatchNorm) -> Option<Affine> {
+    let [scale, bias, mean, variance] = [1, 2, 3, 4].map(|i| floats(graph, node.input(i)));
+    let (scale, bias, mean, variance) = (scale?, bias?, mean?, variance?);
+    let n = scale.len();
+    if [&bias, &mean, &variance].iter().any(|v| v.len() != n) {
+        return None;
+    }
+    let epsilon = f64::from(op.epsilon);
+    let scale: Vec<f64> = scale
+        .iter()
+        .zip(&variance)
+        .map(|(s, v)| s / (v + epsilon).sqrt())
+        .collect();
+    let shift = (0..n).map(|i| bias[i] - mean[i] * scale[i]).collect();
+    Some(Affine { scale, shift })
+}
+
+/// What `node` does to the value `x` it reads, if that is a scale and a shift for each channel.
+fn affine(graph: &Graph, node: &Node, axis: usize, channels: usize) -> Option<(ValueId, Affine)> {
+    let rank = graph.fact(node.outputs.first().copied()?).rank()?;
+    if let Some(op) = node.op.downcast_ref::<BatchNorm>() {
+        let own = if op.channels_last { rank - 1 } else { 1 };
+        let affine = batch_norm(graph, node, op)?;
+        let fits = own == axis && affine.scale.len() == channels;
+        return fits.then_some((node.input(0)?, affine));
+    }
+    let op = node.op.downcast_ref::<Binary>()?;
+    if op.activation != Activation::None {
+        return None;
+    }
+    let (a, b) = (node.input(0)?, node.input(1)?);
+    let constant = |v| per_channel(graph.constant(Some(v))?, rank, axis, channels);
+    let (x, c, first) = match (constant(a), constant(b)) {
+        (None, Some(c)) => (a, c, true),
+        (Some(c), None) => (b, c, false),
+        _ => return None,
+    };
+    let ones = || vec![1.0; channels];
+    let zeros = || vec![0.0; channels];
+    let (scale, shift) = match op.kind {
+        BinaryKind::Mul => (c, zeros()),
+        BinaryKind::Add => (ones(), c),
+        BinaryKind::Sub if first => (ones(), c.iter().map(|v| -v).collect()),
+        BinaryKind::Sub => (vec![-1.0; channels], c),
+        BinaryKind::Div if first => (c.iter().map(|v| 1.0 / v).collect(), zeros()),
+        _ => return None,
+    };
+    Some((x, Affine { scale, shift }))
+}
+
+/// Which weight belongs to which output channel: `[outer, channels, inner]`, or for a transposed
+/// convolution with groups, the groups outermost.
+struct Weights {
+    values: Vec<f64>,
+    shape: Vec<usize>,
+    channels: usize,
+    inner: usize,
+    /// Weights of one group; the channel counts up from group to group.
+    group: usize,
+}
+
+fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
+    let values = floats(graph, node.input(1))?;
+    let shape = graph.constant(node.input(1))?.shape().to_vec();
+    let op = &*node.op;
+    let all = values.len();
+    let tail = |from: usize| shape.get(from..).map(|s| s.iter().product::<usize>());
+    let (channels, inner, group) = if op.is::<Conv>() {
+        (*shape.first()?, tail(1)?, all)
+    } else if let Some(conv) = op.downcast_ref::<ConvTranspose>() {
+        let each = *shape.get(1)?;
+        let channels = each.checked_mul(conv.groups)?;
+        (channels, tail(2)?, all.checked_div(conv.groups)?)
+    } else if shape.len() == 2 {
+        let transposed = op.downcast_ref::<Gemm>().is_some_and(|g| g.transpose_b)
+            || op.downcast_ref::<MatMul>().is_some_and(|m| m.transpose_b);
+        if transposed {
+            (shape[0], shape[1], all)
+        } else {
+            (shape[1], 1, all)
+        }
+    } else {
+        return None;
+    };
+    (all > 0 && channels > 0 && inner > 0 && group > 0).then_some(Weights {
+        values,
+        shape,
+        channels,
+        inner,
+        group,
+    })
+}
+
+impl Weights {
+    /// The channel of weight `i`.
+    fn channel(&self, i: usize) -> usize {
+        let each = self.channels * self.group / self.values.len();
+        i / self.group * each + i / self.inner % each.max(1)
+    }
+}
+
+fn plain(op: &dyn Operator) -> bool {
+    let activation = if let Some(op) = op.downcast_ref::<Conv>() {
+        op.activation
+    } else if let Some(op) = op.downcast_ref::<ConvTranspose>() {
+        op.activation
+    } else if let Some(op) = op.downcast_ref::<Gemm>() {
+        op.activation
+    } else if let Some(op) = op.downcast_ref::<MatMul>() {
+        op.activation
+    } else {
+        return false;
+    };
+    activation == Activation::None
+}
+
+/// Folds `node` into its producer; true where that worked, and the producer took its place.
+fn fold(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> bool {
+    folded(graph, rw, node).is_some()
+}
+
+fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
+    let [out] = node.outputs[..] else { return None };
+    let candidates = [node.input(0), node.input(1)];
+    let source = candidates
+        .into_iter()
+        .flatten()
+        .find(|&v| rw.uses(v) == 0 && rw.producer(Some(v)).is_some_and(|p| plain(&*p.op)))?;
+    let producer = rw.producer(Some(source))?;
+    let rank = graph.fact(source).rank()?;
+    if graph.fact(out).rank()? != rank || producer.input(3).is_some() {
+        return None;
+    }
+    let axis = channel_axis(&*producer.op, rank)?;
+    let weights = weights(graph, producer)?;
+    let channels = weights.channels;
+    let (x, affine) = affine(graph, node, axis, channels)?;
+    if x != source {
+        return None;
+    }
+    let gemm = producer.op.downcast_ref::<Gemm>();
+    let bias = match producer.input(2) {
+        None => vec![0.0; channels],
+        Some(v) => per_channel(graph.constant(Some(v))?, rank, axis, channels)?,
+    };
+    let beta = gemm.map_or(1.0, |g| f64::from(g.beta));
+    let bias: Vec<f32> = (0..channels)
+        .map(|c| (bias[c] * beta * affine.scale[c] + affine.shift[c]) as f32)
+        .collect();
+    let scales = affine.scale.iter().any(|&s| s != 1.0);
+    let scaled: Option<Tensor> = if scales {
+        let values: Vec<f32> = weights
+            .values
+            .iter()
+            .enumerate()
+            .map(|(i, w)| (w * affine.scale[weights.channel(i)]) as f32)
+            .collect();
+        Some(Tensor::from_slice(&weights.shape, &values).ok()?)
+    } else {
+        None
+    };
+    let bias = Tensor::from_slice(&[channels], &bias).ok()?;
+    let with_beta = gemm.map(|g| Gemm {
+        beta: 1.0,
+        ..g.clone()
+    });
+    let mut producer = rw.take(source)?;
+    if let Some(gemm) = with_beta {
+        producer.op = std::sync::Arc::new(gemm);
+    }
+    if let Some(scaled) = scaled {
+        let name = format!("{}/weights", producer.name);
+        producer.inputs[1] = Some(graph.add_constant(name, scaled));
+    }
+    let name = format!("{}/bias", producer.name);
+    producer.inputs.resize(3, None);
+    producer.inputs[2] = Some(graph.add_constant(name, bias));
+    producer.outputs = vec![out];
+    rw.push(producer);
+    Some(())
+}
+
+/// Batch normalisation that nothing took up becomes a product and a sum.
+fn split(graph: &mut Graph, rw: &mut Rewriter, norm: &Node) -> bool {
+    split_in_two(graph, rw, norm).is_some()
+}
+
+fn split_in_two(graph: &mut Graph, rw: &mut Rewriter, norm: &Node) -> Option<()> {
+    let op = norm.op.downcast_ref::<BatchNorm>()?;
+    let [out] = norm.outputs[..] else { return None };
+    let x = norm.input(0)?;
+    let rank = graph.fact(x).rank()?;
+    if !graph.is_f32(x) {
+        return None;
+    }
+    let affine = batch_norm(graph, norm, op)?;
+    let mut shape = vec![affine.scale.len()];
+    if !op.channels_last {
+        shape.resize(rank.checked_sub(1)?, 1);
+    }
+    let tensor = |values: &[f64]| {
+        let values: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+        Tensor::from_slice(&shape, &values).ok()
+    };
+    let (scale, shift) = (tensor(&affine.scale)?, tensor(&affine.shift)?);
+    let scale = graph.add_constant(format!("{}/scale", norm.name), scale);
+    let shift = graph.add_constant(format!("{}/shift", norm.name), shift);
+    let fact = graph.fact(x).clone();
+    let scaled = graph.add_value(format!("{}/scaled", norm.name), fact);
+    let product = Binary::new(BinaryKind::Mul);
+    let name = format!("{}/Mul", norm.name);
+    rw.push(node(&name, product, vec![Some(x), Some(scale)], scaled));
+    let sum = Binary::new(BinaryKind::Add);
+    rw.push(node(&norm.name, sum, vec![Some(scaled), Some(shift)], out));
+    rw.changed = true;
+    Some(())
+}

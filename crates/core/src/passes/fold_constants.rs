@@ -1,0 +1,259 @@
+//! Computes at load time what does not depend on the inputs, and removes what changes nothing.
+
+use super::Evaluator;
+use super::edit::{Renames, is_identity};
+use super::known_dims::KnownDims;
+use crate::backend::{NodeSpec, TensorSpec};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::*;
+use crate::tensor::{Tensor, byte_count};
+
+/// A constant may grow to this many bytes, or to the size of what it is computed from.
+const GROWTH: usize = 1 << 20;
+
+/// Folds nodes whose inputs are constants, shapes that are known, and `If` with a known condition;
+/// removes nodes that only pass on their input. Needs inferred facts. True where a node went.
+pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
+    let mut renames = Renames::default();
+    let mut known = KnownDims::default();
+    let mut kept = Vec::with_capacity(graph.nodes.len());
+    let mut changed = false;
+    for mut node in std::mem::take(&mut graph.nodes) {
+        renames.apply(&mut node);
+        if let Some(body) = chosen_body(graph, &node) {
+            inline(graph, &node, body, &mut renames, &mut kept);
+            changed = true;
+            continue;
+        }
+        if let Some(source) = passes_on(graph, &node) {
+            renames.set(node.outputs[0], source);
+            changed = true;
+            continue;
+        }
+        known.follow(graph, &node);
+        if let Some(tensors) =
+            from_dims(graph, &known, &node).or_else(|| compute(graph, &node, evaluate))
+        {
+            for (&v, tensor) in node.outputs.iter().zip(tensors) {
+                let value = graph.value_mut(v);
+                value.fact = Fact::of(&tensor);
+                value.constant = Some(tensor);
+            }
+            changed = true;
+            continue;
+        }
+        changed |= settle_reshape(graph, &known, &mut node)?;
+        kept.push(node);
+    }
+    graph.nodes = kept;
+    renames.finish(graph);
+    Ok(changed)
+}
+
+/// The outputs of a node all of whose inputs are constants.
+fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Option<Vec<Tensor>> {
+    let foldable = node.op.deterministic() && node.op.subgraphs().is_empty();
+    if !foldable {
+        return None;
+    }
+    let mut specs = Vec::with_capacity(node.inputs.len());
+    let mut read = 0usize;
+    for v in &node.inputs {
+        specs.push(match v {
+            Some(v) => {
+                let tensor = graph.value(*v).constant.as_ref()?;
+                read = read.saturating_add(tensor.bytes().len());
+                Some(TensorSpec::of(tensor))
+            }
+            None => None,
+        });
+    }
+    let mut outputs = Vec::with_capacity(node.outputs.len());
+    for &v in &node.outputs {
+        let fact = graph.fact(v);
+        // An output whose size follows from data (NonZero) is no larger than its input.
+        if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete()) {
+            if byte_count(dtype, &shape).ok()? > read.max(GROWTH) {
+                return None;
+            }
+            outputs.push(TensorSpec::new(dtype, &shape));
+        }
+    }
+    let known = outputs.len() == node.outputs.len();
+    let spec = NodeSpec {
+        name: &node.name,
+        op: &*node.op,
+        inputs: &specs,
+        outputs: if known { &outputs } else { &[] },
+    };
+    // What fails here fails again when the model runs, and is reported then.
+    let tensors = evaluate(&spec)?.ok()?;
+    (tensors.len() == node.outputs.len()).then_some(tensors)
+}
+
+/// The value of shape arithmetic whose dimensions are all known.
+fn from_dims(graph: &Graph, known: &KnownDims, node: &Node) -> Option<Vec<Tensor>> {
+    let [out] = node.outputs[..] else { return None };
+    if node
+        .present_inputs()
+        .all(|v| graph.value(v).constant.is_some())
+    {
+        return None;
+    }
+    let dims = known.get(graph, out)?;
+    let dims: Vec<i64> = dims
+        .iter()
+        .map(|d| d.known().and_then(|n| i64::try_from(n).ok()))
+        .collect::<Option<_>>()?;
+    let shape: &[usize] = match graph.fact(out).rank()? {
+        0 if dims.len() == 1 => &[],
+        1 => &[dims.len()],
+        _ => return None,
+    };
+    let tensor = match graph.fact(out).dtype? {
+        DType::I64 => Tensor::from_slice(shape, &dims),
+        DType::I32 => {
+            let narrow: Vec<i32> = dims
+                .iter()
+                .map(|&d| i32::try_from(d).ok())
+                .collect::<Option<_>>()?;
+            Tensor::from_slice(shape, &narrow)
+        }
+        _ => return None,
+    };
+    tensor.ok().map(|t| vec![t])
+}
+
+/// Gives Reshape a constant shape where at most one dimension of it is open.
+fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Result<bool> {
+    let Some(shape) = node.input(1) else {
+        return Ok(false);
+    };
+    if !node.op.is::<Reshape>() || graph.value(shape).constant.is_some() {
+        return Ok(false);
+    }
+    let Some(dims) = known.get(graph, shape) else {
+        return Ok(false);
+    };
+    let settled: Option<Vec<i64>> = dims
+        .iter()
+        .map(|d| match d {
+            // A zero would be read as "copy", or forbid the open dimension.
+            Dim::Known(0) => None,
+            Dim::Known(n) => i64::try_from(*n).ok(),
+            _ => Some(-1),
+        })
+        .collect();
+    let Some(settled) = settled.filter(|s| s.iter().filter(|&&d| d == -1).count() <= 1) else {
+        return Ok(false);
+    };
+    let name = format!("{}/shape", node.name);
+    node.inputs[1] = Some(graph.add_ints(name, &settled)?);
+    Ok(true)
+}
+
+/// The value that a node with one useful output only passes on.
+fn passes_on(graph: &Graph, node: &Node) -> Option<ValueId> {
+    let source = node.input(0)?;
+    let op = &*node.op;
+    if op.is::<Dropout>() && node.outputs.len() == 1 {
+        return Some(source);
+    }
+    let [out] = node.outputs[..] else { return None };
+    let (from, to) = (graph.fact(source), graph.fact(out));
+    let same_shape = || {
+        let (Some(a), Some(b)) = (&from.shape, &to.shape) else {
+            return false;
+        };
+        a == b && !a.0.contains(&Dim::Unknown)
+    };
+    let zeros = |i: usize| {
+        graph
+            .ints(node.input(i))
+            .is_some_and(|v| v.iter().all(|&n| n == 0))
+    };
+    let passes = if let Some(op) = op.downcast_ref::<Unary>() {
+        op.0 == UnaryKind::Identity
+    } else if let Some(op) = op.downcast_ref::<Cast>() {
+        from.dtype == Some(op.to)
+    } else if let Some(op) = op.downcast_ref::<Transpose>() {
+        is_identity(&op.perm) && !op.perm.is_empty()
+    } else if op.is::<Reshape>() || op.is::<Expand>() || op.is::<Flatten>() || op.is::<Squeeze>() {
+        same_shape()
+    } else if op.is::<Slice>() || op.is::<Tile>() {
+        // Steps of minus one keep the shape as well.
+        let forward = graph
+            .ints(node.input(4))
+            .is_none_or(|s| s.iter().all(|&n| n == 1));
+        let forward =
+            forward && (node.input(4).is_none() || graph.constant(node.input(4)).is_some());
+        same_shape()
+            && forward
+            && !from
+                .shape
+                .as_ref()
+                .is_some_and(|s| s.0.contains(&Dim::Known(0)))
+    } else if op.is::<Concat>() || op.is::<Split>() {
+        node.inputs.len() == 1
+    } else if op.is::<Pad>() {
+        zeros(1)
+    } else if let Some(op) = op.downcast_ref::<Binary>() {
+        let neutral = match op.kind {
+            BinaryKind::Mul | BinaryKind::Div | BinaryKind::Pow => 1.0,
+            BinaryKind::Add | BinaryKind::Sub => 0.0,
+            _ => return None,
+        };
+        op.activation == Activation::None
+            && graph.scalar(node.input(1)) == Some(neutral)
+            && same_shape()
+            && from.dtype == to.dtype
+    } else {
+        false
+    };
+    passes.then_some(source)
+}
+
+/// The body that an `If` with a constant condition runs.
+fn chosen_body(graph: &Graph, node: &Node) -> Option<Graph> {
+    let op = node.op.downcast_ref::<If>()?;
+    let condition = graph.constant(node.input(0))?;
+    let yes = *condition.as_slice::<u8>().ok()?.first()? != 0;
+    let body = if yes { &op.then_body } else { &op.else_body };
+    let fits =
+        body.inputs.len() + 1 >= node.inputs.len() && body.outputs.len() == node.outputs.len();
+    fits.then(|| (**body).clone())
+}
+
+/// Puts the nodes of a body in the place of the node that would run it.
+fn inline(
+    graph: &mut Graph,
+    node: &Node,
+    body: Graph,
+    renames: &mut Renames,
+    kept: &mut Vec<Node>,
+) {
+    let mut place: Vec<Option<ValueId>> = vec![None; body.values.len()];
+    for (i, v) in body.inputs.iter().enumerate() {
+        place[v.0] = node.input(i + 1);
+    }
+    let mut map = |v: ValueId| -> ValueId {
+        *place[v.0].get_or_insert_with(|| {
+            graph.values.push(body.values[v.0].clone());
+            ValueId(graph.values.len() - 1)
+        })
+    };
+    for inner in &body.nodes {
+        kept.push(Node {
+            name: inner.name.clone(),
+            op: inner.op.clone(),
+            inputs: inner.inputs.iter().map(|v| v.map(&mut map)).collect(),
+            outputs: inner.outputs.iter().map(|&v| map(v)).collect(),
+        });
+    }
+    for (&out, &v) in node.outputs.iter().zip(&body.outputs) {
+        renames.set(out, map(v));
+    }
+}

@@ -1,0 +1,273 @@
+//! Lets convolutions, products and sums do what comes right after them: bias, residual, activation.
+
+use std::sync::Arc;
+
+use super::edit::Rewriter;
+use super::fold_batch_norm::per_channel;
+use super::patterns;
+use crate::dim::Dim;
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::*;
+use crate::tensor::Tensor;
+
+/// Fuses in `float32`; half precision would round in between. Needs inferred facts. True where a
+/// node went or became a larger one.
+pub fn run(graph: &mut Graph) -> bool {
+    let (mut rw, nodes) = Rewriter::start(graph);
+    for mut node in nodes {
+        rw.take_up(&node);
+        if let Some((op, inputs)) = patterns::find(graph, &rw, &node) {
+            node.op = op;
+            node.inputs = inputs;
+            rw.changed = true;
+        }
+        pad(graph, &mut rw, &mut node);
+        let mut node = Some(node);
+        for rule in [activation, bias, scale, residual] {
+            if let Some(n) = node.take() {
+                node = rule(graph, &mut rw, n);
+            }
+        }
+        if let Some(node) = node {
+            rw.push(node);
+        }
+    }
+    rw.finish(graph)
+}
+
+/// A rule hands the node back unless it fused it into another, which then stands in its place.
+type Unfused = Option<Node>;
+
+/// The activation that a unary function is.
+pub fn as_activation(kind: UnaryKind) -> Option<Activation> {
+    Some(match kind {
+        UnaryKind::Relu => Activation::Relu,
+        UnaryKind::Clip { min, max } => Activation::Clip {
+            min: min as f32,
+            max: max as f32,
+        },
+        UnaryKind::LeakyRelu { alpha } => Activation::LeakyRelu { alpha },
+        UnaryKind::Sigmoid => Activation::Sigmoid,
+        UnaryKind::Tanh => Activation::Tanh,
+        UnaryKind::HardSwish => Activation::HardSwish,
+        UnaryKind::HardSigmoid { alpha, beta } => Activation::HardSigmoid { alpha, beta },
+        UnaryKind::Swish { alpha: 1.0 } => Activation::Silu,
+        _ => return None,
+    })
+}
+
+/// The operator with `activation` applied to its result, if it can and has none yet.
+fn activated(op: &dyn Operator, activation: Activation) -> Option<Arc<dyn Operator>> {
+    macro_rules! try_as {
+        ($($t:ident),*) => {$(
+            if let Some(op) = op.downcast_ref::<$t>() {
+                let free = op.activation == Activation::None;
+                return free.then(|| Arc::new($t { activation, ..op.clone() }) as Arc<dyn Operator>);
+            }
+        )*};
+    }
+    try_as!(Conv, ConvTranspose, MatMul, Gemm, AveragePool);
+    let op = op.downcast_ref::<Binary>()?;
+    let arithmetic = matches!(
+        op.kind,
+        BinaryKind::Add
+            | BinaryKind::Sub
+            | BinaryKind::Mul
+            | BinaryKind::Div
+            | BinaryKind::Max
+            | BinaryKind::Min
+    );
+    let free = arithmetic && op.activation == Activation::None;
+    free.then(|| {
+        Arc::new(Binary {
+            kind: op.kind,
+            activation,
+        }) as Arc<dyn Operator>
+    })
+}
+
+fn activation(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+    let fused = || {
+        let activation = as_activation(node.op.downcast_ref::<Unary>()?.0)?;
+        let x = node
+            .input(0)
+            .filter(|&x| rw.uses(x) == 0 && graph.is_f32(x))?;
+        Some((x, activated(&*rw.producer(Some(x))?.op, activation)?))
+    };
+    let Some((x, op)) = fused() else {
+        return Some(node);
+    };
+    let Some(mut producer) = rw.take(x) else {
+        return Some(node);
+    };
+    producer.op = op;
+    producer.outputs = node.outputs;
+    rw.push(producer);
+    None
+}
+
+/// A constant vector added to a matrix product.
+fn bias(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+    let fused = || {
+        let op = node.op.downcast_ref::<Binary>()?;
+        let (a, b) = (node.input(0)?, node.input(1)?);
+        let product = |v: ValueId| {
+            let (product, producer) = rw.produced_by::<MatMul>(Some(v))?;
+            let free = producer.input(2).is_none() && product.activation == Activation::None;
+            (free && rw.uses(v) == 0 && graph.is_f32(v)).then(|| product.clone())
+        };
+        let (x, c, product) = match (product(a), product(b)) {
+            (Some(p), _) => (a, b, p),
+            (None, Some(p)) => (b, a, p),
+            _ => return None,
+        };
+        let shape = graph.fact(x).shape.as_ref()?;
+        let width = shape.0.last()?.known()?;
+        let rank = shape.rank();
+        let values = per_channel(graph.constant(Some(c))?, rank, rank - 1, width)?;
+        let values: Vec<f32> = values.iter().map(|&v| v as f32).collect();
+        let product = MatMul {
+            activation: op.activation,
+            ..product
+        };
+        let bias = Tensor::from_slice(&[width], &values).ok()?;
+        (op.kind == BinaryKind::Add).then_some((x, bias, product))
+    };
+    let Some((x, bias, product)) = fused() else {
+        return Some(node);
+    };
+    let Some(mut producer) = rw.take(x) else {
+        return Some(node);
+    };
+    let bias = graph.add_constant(format!("{}/bias", producer.name), bias);
+    producer.inputs.resize(2, None);
+    producer.inputs.push(Some(bias));
+    producer.op = Arc::new(product);
+    producer.outputs = node.outputs;
+    rw.push(producer);
+    None
+}
+
+/// A matrix product times a constant.
+fn scale(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+    let fused = || {
+        let op = node.op.downcast_ref::<Binary>()?;
+        let (a, b) = (node.input(0)?, node.input(1)?);
+        let (x, c) = match (op.kind, graph.scalar(Some(a)), graph.scalar(Some(b))) {
+            (BinaryKind::Mul, None, Some(c)) => (a, c),
+            (BinaryKind::Mul, Some(c), None) => (b, c),
+            (BinaryKind::Div, None, Some(c)) if c != 0.0 => (a, 1.0 / c),
+            _ => return None,
+        };
+        // A constant of more dimensions would add dimensions to the result.
+        let same_rank = graph.fact(x).rank()? == graph.fact(node.outputs[0]).rank()?;
+        let (product, producer) = rw.produced_by::<MatMul>(Some(x))?;
+        let free = producer.input(2).is_none() && product.activation == Activation::None;
+        let ok = free && same_rank && rw.uses(x) == 0 && graph.is_f32(x);
+        let product = MatMul {
+            alpha: Some(product.alpha.unwrap_or(1.0) * c as f32),
+            activation: op.activation,
+            ..product.clone()
+        };
+        ok.then_some((x, product))
+    };
+    let Some((x, product)) = fused() else {
+        return Some(node);
+    };
+    let Some(mut producer) = rw.take(x) else {
+        return Some(node);
+    };
+    producer.op = Arc::new(product);
+    producer.outputs = node.outputs;
+    rw.push(producer);
+    None
+}
+
+/// The sum of a convolution and another value of the same shape.
+fn residual(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+    let fused = || {
+        let op = node.op.downcast_ref::<Binary>()?;
+        let (a, b) = (node.input(0)?, node.input(1)?);
+        let (left, right) = (&graph.fact(a).shape, &graph.fact(b).shape);
+        let shape = left.as_ref().filter(|s| !s.0.contains(&Dim::Unknown))?;
+        if op.kind != BinaryKind::Add || right.as_ref() != Some(shape) || a == b {
+            return None;
+        }
+        let conv = |v: ValueId| {
+            let (conv, producer) = rw.produced_by::<Conv>(Some(v))?;
+            let free = producer.input(3).is_none() && conv.activation == Activation::None;
+            let position = rw.position(v)?;
+            (free && rw.uses(v) == 0 && graph.is_f32(v)).then(|| (position, conv.clone()))
+        };
+        // Of two convolutions the later one: the other's result is there by then.
+        let (x, other, conv) = match (conv(a), conv(b)) {
+            (Some((p, c)), Some((q, _))) if p > q => (a, b, c),
+            (_, Some((_, c))) => (b, a, c),
+            (Some((_, c)), None) => (a, b, c),
+            _ => return None,
+        };
+        let conv = Conv {
+            activation: op.activation,
+            ..conv
+        };
+        Some((x, other, conv))
+    };
+    let Some((x, other, conv)) = fused() else {
+        return Some(node);
+    };
+    let Some(mut producer) = rw.take(x) else {
+        return Some(node);
+    };
+    producer.inputs.resize(3, None);
+    producer.inputs.push(Some(other));
+    producer.op = Arc::new(conv);
+    producer.outputs = node.outputs;
+    rw.push(producer);
+    None
+}
+
+/// Takes a padding with zeros into the convolution that reads it.
+fn pad(graph: &Graph, rw: &mut Rewriter, node: &mut Node) {
+    let fused = || {
+        let conv = node.op.downcast_ref::<Conv>()?;
+        let x = node.input(0)?;
+        let (pad, producer) = rw.produced_by::<Pad>(Some(x))?;
+        let zero = producer
+            .input(2)
+            .is_none_or(|v| graph.scalar(Some(v)) == Some(0.0));
+        let rank = graph.fact(x).rank()?;
+        if pad.mode != PadMode::Constant || !zero || producer.input(3).is_some() {
+            return None;
+        }
+        let pads = graph
+            .ints(producer.input(1))
+            .filter(|p| p.len() == 2 * rank)?;
+        let n = rank.checked_sub(2)?;
+        let mut own = match &conv.padding {
+            Padding::Explicit(own) if own.len() == 2 * n => own.clone(),
+            Padding::Valid => vec![0; 2 * n],
+            _ => return None,
+        };
+        let first = if conv.channels_last { 1 } else { 2 };
+        for (i, &p) in pads.iter().enumerate() {
+            let p = usize::try_from(p).ok()?;
+            let (end, axis) = (i / rank, i % rank);
+            match axis.checked_sub(first) {
+                Some(axis) if axis < n => {
+                    own[end * n + axis] = own[end * n + axis].checked_add(p)?
+                }
+                _ if p == 0 => {}
+                _ => return None,
+            }
+        }
+        let conv = Conv {
+            padding: Padding::Explicit(own),
+            ..conv.clone()
+        };
+        Some((producer.input(0)?, conv))
+    };
+    let Some((x, conv)) = fused() else { return };
+    node.inputs[0] = Some(x);
+    node.op = Arc::new(conv);
+    rw.changed = true;
+}

@@ -1,0 +1,82 @@
+//! Which order the readers of a value would like it in.
+
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::*;
+
+/// Wishes, gathered from the outputs upwards.
+pub struct Demand {
+    /// The transpose that a reader applies, directly or after operators that keep the dimensions.
+    wish: Vec<Option<Vec<usize>>>,
+    /// Values that some reader needs exactly as they are.
+    blocked: Vec<bool>,
+}
+
+impl Demand {
+    pub fn of(graph: &Graph) -> Demand {
+        let mut wish: Vec<Option<Vec<usize>>> = vec![None; graph.values.len()];
+        let mut blocked = vec![false; graph.values.len()];
+        for v in &graph.outputs {
+            blocked[v.0] = true;
+        }
+        for node in graph.nodes.iter().rev() {
+            if let Some(op) = node.op.downcast_ref::<Transpose>() {
+                if let Some(x) = node.input(0) {
+                    wish[x.0] = Some(op.perm.clone());
+                }
+                continue;
+            }
+            let keeps = keeps_dimensions(node);
+            let out = node.outputs.iter().find_map(|v| wish[v.0].clone());
+            for (i, v) in node.inputs.iter().enumerate() {
+                let Some(v) = v else { continue };
+                if !keeps && !(i == 0 && renumbers(node)) {
+                    blocked[v.0] = true;
+                } else if let Some(perm) = &out
+                    && wish[v.0].is_none()
+                    && keeps
+                    && graph.fact(*v).rank() == Some(perm.len())
+                {
+                    wish[v.0] = Some(perm.clone());
+                }
+            }
+        }
+        Demand { wish, blocked }
+    }
+
+    pub fn of_value(&self, v: ValueId) -> Option<&Vec<usize>> {
+        self.wish.get(v.0)?.as_ref()
+    }
+
+    pub fn is_blocked(&self, v: ValueId) -> bool {
+        self.blocked.get(v.0) == Some(&true)
+    }
+}
+
+/// True where the outputs have the dimensions of the inputs, one by one.
+fn keeps_dimensions(node: &Node) -> bool {
+    let op = &*node.op;
+    op.is::<Unary>()
+        || op.is::<Binary>()
+        || op.is::<Where>()
+        || op.is::<Clip>()
+        || op.is::<Cast>()
+        || op.is::<Concat>()
+        || op.is::<Split>()
+        || op.is::<Slice>()
+        || op.is::<Pad>()
+        || op.is::<Softmax>()
+        || op.is::<Resize>()
+        || op.downcast_ref::<Reduce>().is_some_and(|r| r.keep_dims)
+        || op.downcast_ref::<ArgReduce>().is_some_and(|r| r.keep_dims)
+}
+
+/// True where the first input may lie in another order although the dimensions do not correspond.
+fn renumbers(node: &Node) -> bool {
+    let op = &*node.op;
+    op.is::<Reshape>()
+        || op.is::<Flatten>()
+        || op.is::<Squeeze>()
+        || op.is::<Unsqueeze>()
+        || op.is::<Reduce>()
+        || op.is::<ArgReduce>()
+}

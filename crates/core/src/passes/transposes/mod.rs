@@ -1,0 +1,318 @@
+//! Makes transposes meet and cancel. Each transpose is held back as long as what follows can work
+//! on the data as it lies, its axes renumbered; it is carried out where something needs the order
+//! it gives. In the end two that undo each other have met, and what is left is as little data as
+//! could be found: an estimate of the elements moved decides, and the graph is never left with more.
+
+mod demand;
+mod reshape;
+mod sink;
+
+use super::edit::{Renames, inverse, is_identity, node};
+use super::layout::permuted_fact;
+use crate::dim::Dim;
+use crate::error::Result;
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::{Reshape, Transpose};
+
+/// A value that is not there as such: its dimension `i` is dimension `perm[i]` of `source`.
+#[derive(Clone)]
+struct Held {
+    source: ValueId,
+    perm: Vec<usize>,
+    /// The node that asked for it.
+    name: String,
+}
+
+struct Pass<'a> {
+    graph: &'a mut Graph,
+    nodes: Vec<Node>,
+    held: Vec<Option<Held>>,
+    /// Held values that were carried out after all.
+    written: Vec<bool>,
+    renames: Renames,
+    demand: demand::Demand,
+    /// Values that were made constants.
+    folded: Vec<ValueId>,
+}
+
+/// Needs inferred facts. True where less data is moved than before.
+///
+/// # Errors
+/// `Limit` where a constant cannot be transposed for want of memory.
+pub fn run(graph: &mut Graph) -> Result<bool> {
+    let before = moved(graph);
+    if before.1 == 0 {
+        return Ok(false);
+    }
+    let old = (
+        graph.nodes.clone(),
+        graph.outputs.clone(),
+        graph.values.len(),
+    );
+    let mut pass = Pass {
+        held: vec![None; graph.values.len()],
+        written: vec![false; graph.values.len()],
+        nodes: Vec::with_capacity(graph.nodes.len()),
+        renames: Renames::default(),
+        demand: demand::Demand::of(graph),
+        folded: Vec::new(),
+        graph,
+    };
+    let nodes = std::mem::take(&mut pass.graph.nodes);
+    for node in nodes {
+        pass.visit(node)?;
+    }
+    let folded = pass.finish()?;
+    super::dead_code::sweep_nodes(graph);
+    let after = moved(graph);
+    if after < before {
+        return Ok(true);
+    }
+    for v in folded {
+        graph.value_mut(v).constant = None;
+    }
+    (graph.nodes, graph.outputs) = (old.0, old.1);
+    graph.values.truncate(old.2);
+    Ok(false)
+}
+
+/// An estimate of the elements that all transposes move, and the number of transposes.
+fn moved(graph: &Graph) -> (u64, usize) {
+    graph.nodes.iter().fold((0, 0), |(elements, count), node| {
+        let Some(op) = node.op.downcast_ref::<Transpose>() else {
+            return (elements, count);
+        };
+        match node.input(0) {
+            Some(x) if !is_free(graph, x, &op.perm) => {
+                (elements.saturating_add(size(graph, x)), count + 1)
+            }
+            _ => (elements, count + 1),
+        }
+    })
+}
+
+/// An estimate of the elements of `v`.
+fn size(graph: &Graph, v: ValueId) -> u64 {
+    // A dimension that is not known is rarely large: it is a batch or a length.
+    let of = |d: &Dim| d.known().map_or(16, |n| n as u64);
+    match &graph.fact(v).shape {
+        Some(shape) => shape.0.iter().map(of).fold(1, u64::saturating_mul),
+        None => 1 << 20,
+    }
+}
+
+/// True where `perm` moves only dimensions of one element, so that no data moves.
+fn is_free(graph: &Graph, source: ValueId, perm: &[usize]) -> bool {
+    let Some(shape) = &graph.fact(source).shape else {
+        return false;
+    };
+    let mut moving = perm
+        .iter()
+        .filter(|&&p| shape.0.get(p) != Some(&Dim::Known(1)));
+    let mut last = moving.next();
+    moving.all(|p| last.replace(p).is_none_or(|l| l < p)) && !perm.is_empty()
+}
+
+impl Pass<'_> {
+    fn visit(&mut self, mut node: Node) -> Result<()> {
+        self.renames.apply(&mut node);
+        if self.transpose(&node)? || self.sink(&node)? {
+            return Ok(());
+        }
+        for i in 0..node.inputs.len() {
+            if let Some(v) = node.inputs[i] {
+                self.carry_out(v)?;
+            }
+        }
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Vec<ValueId>> {
+        let outputs: Vec<ValueId> = self
+            .graph
+            .outputs
+            .iter()
+            .map(|&v| self.renames.get(v))
+            .collect();
+        for &v in &outputs {
+            self.carry_out(v)?;
+        }
+        self.graph.nodes = self.nodes;
+        self.graph.outputs = outputs;
+        Ok(self.folded)
+    }
+
+    fn held(&self, v: ValueId) -> Option<&Held> {
+        self.held.get(v.0)?.as_ref()
+    }
+
+    fn hold(&mut self, v: ValueId, held: Held) {
+        if self.held.len() <= v.0 {
+            self.held.resize(v.0 + 1, None);
+            self.written.resize(v.0 + 1, false);
+        }
+        self.held[v.0] = Some(held);
+    }
+
+    fn is_written(&self, v: ValueId) -> bool {
+        self.held(v).is_none() || self.written.get(v.0) == Some(&true)
+    }
+
+    /// Makes sure that `v` is there as such.
+    fn carry_out(&mut self, v: ValueId) -> Result<()> {
+        if self.is_written(v) {
+            return Ok(());
+        }
+        let Some(held) = self.held(v).cloned() else {
+            return Ok(());
+        };
+        self.written[v.0] = true;
+        self.move_data(&held.name, held.source, &held.perm, v)
+    }
+
+    /// Writes `to`, the transposed `source`, as a view where nothing moves.
+    fn move_data(
+        &mut self,
+        name: &str,
+        source: ValueId,
+        perm: &[usize],
+        to: ValueId,
+    ) -> Result<()> {
+        let fact = permuted_fact(self.graph.fact(source), perm);
+        if is_free(self.graph, source, perm)
+            && let Some(shape) = fact.shape.as_ref().and_then(|s| reshape::literal(&s.0))
+        {
+            let shape = self.graph.add_ints(format!("{name}/shape"), &shape)?;
+            let reshape = Reshape { allow_zero: false };
+            self.nodes
+                .push(node(name, reshape, vec![Some(source), Some(shape)], to));
+        } else {
+            let perm = perm.to_vec();
+            self.nodes
+                .push(node(name, Transpose { perm }, vec![Some(source)], to));
+        }
+        self.graph.value_mut(to).fact = fact;
+        Ok(())
+    }
+
+    /// Takes a transpose out of the list; false where `node` is none.
+    fn transpose(&mut self, node: &Node) -> Result<bool> {
+        let (Some(op), Some(x), [out]) = (
+            node.op.downcast_ref::<Transpose>(),
+            node.input(0),
+            &node.outputs[..],
+        ) else {
+            return Ok(false);
+        };
+        let Some(rank) = self.graph.fact(x).rank() else {
+            return Ok(false);
+        };
+        let perm = if op.perm.is_empty() {
+            (0..rank).rev().collect()
+        } else {
+            op.perm.clone()
+        };
+        let mut sorted = perm.clone();
+        sorted.sort_unstable();
+        if !sorted.into_iter().eq(0..rank) {
+            return Ok(false);
+        }
+        if let Some(tensor) = &self.graph.value(x).constant {
+            let tensor = tensor.permuted(&perm)?;
+            self.graph.value_mut(*out).constant = Some(tensor);
+            self.graph.value_mut(*out).fact = permuted_fact(self.graph.fact(x), &perm);
+            self.folded.push(*out);
+            return Ok(true);
+        }
+        let held = match self.held(x) {
+            Some(inner) => Held {
+                source: inner.source,
+                perm: perm.iter().map(|&i| inner.perm[i]).collect(),
+                name: node.name.clone(),
+            },
+            None => Held {
+                source: x,
+                perm,
+                name: node.name.clone(),
+            },
+        };
+        if is_identity(&held.perm) {
+            self.renames.set(*out, held.source);
+        } else {
+            self.hold(*out, held);
+        }
+        Ok(true)
+    }
+
+    /// A value `t` of which `v` is the transpose by `perm`, where moving data is worth it.
+    fn untransposed(&mut self, v: ValueId, perm: &[usize], name: &str) -> Result<ValueId> {
+        let back = inverse(perm);
+        let (source, perm) = match self.held(v) {
+            Some(held) => (held.source, back.iter().map(|&i| held.perm[i]).collect()),
+            None => (v, back),
+        };
+        if is_identity(&perm) {
+            return Ok(source);
+        }
+        if let Some(tensor) = &self.graph.value(source).constant {
+            let tensor = tensor.permuted(&perm)?;
+            return Ok(self.graph.add_constant(format!("{name}/turned"), tensor));
+        }
+        let name = format!("{name}/turned");
+        let to = self.graph.add_value(name.clone(), Default::default());
+        self.move_data(&name, source, &perm, to)?;
+        Ok(to)
+    }
+
+    /// Elements that [`Pass::untransposed`] would move.
+    fn price_untransposed(&self, v: ValueId, perm: &[usize]) -> u64 {
+        let back = inverse(perm);
+        let (source, perm) = match self.held(v) {
+            Some(held) => (held.source, back.iter().map(|&i| held.perm[i]).collect()),
+            None => (v, back),
+        };
+        if self.graph.value(source).constant.is_some() || is_free(self.graph, source, &perm) {
+            0
+        } else {
+            size(self.graph, source)
+        }
+    }
+
+    /// Elements that [`Pass::carry_out`] would move, were `v` not needed elsewhere anyway.
+    fn price_of_order(&self, v: ValueId) -> u64 {
+        match self.held(v) {
+            Some(held) if !self.is_written(v) && !self.demand.is_blocked(v) => {
+                if is_free(self.graph, held.source, &held.perm) {
+                    0
+                } else {
+                    size(self.graph, held.source)
+                }
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether it moves less data to hold back `out` in the order `perm` after moving `toll`
+    /// elements, or to compute it from inputs carried out, which costs `block`.
+    fn worth(&self, toll: u64, block: u64, out: ValueId, perm: &[usize]) -> bool {
+        let wanted = self
+            .demand
+            .of_value(out)
+            .is_some_and(|d| *d == inverse(perm));
+        let end = if is_identity(perm) {
+            0
+        } else {
+            size(self.graph, out)
+        };
+        let (hold, carry) = if wanted {
+            (toll, block.saturating_add(end))
+        } else {
+            (toll.saturating_add(end), block)
+        };
+        hold < carry || (hold == carry && toll == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Half precision becomes single precision inside the graph, where a backend does not compute in
+//! it. Inputs and outputs of the model keep their types, and so does the rounding of a Cast that
+//! the model asks for.
+
+use std::sync::Arc;
+
+use super::bodies::for_each_body;
+use super::edit::node;
+use super::infer_graph;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::{Cast, CastLike, ConstantOfShape, EyeLike};
+use crate::tensor::Tensor;
+
+/// Widens every value of a type for which `narrow` is true. Needs inferred facts, and infers them
+/// anew. True where there was one.
+///
+/// # Errors
+/// `Limit` where a constant cannot be widened for want of memory.
+pub fn run(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool) -> Result<bool> {
+    let changed = widen(graph, narrow, true)?;
+    if changed {
+        infer_graph(graph)?;
+    }
+    Ok(changed)
+}
+
+/// `edges`: the inputs and outputs of this graph are the model's and keep their types.
+fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Result<bool> {
+    let dtypes: Vec<Option<DType>> = graph
+        .values
+        .iter()
+        .map(|v| v.fact.dtype.filter(|&d| narrow(d)))
+        .collect();
+    let mut changed = dtypes.iter().any(Option::is_some);
+    let narrowed = |v: ValueId| dtypes.get(v.0).copied().flatten();
+    let mut nodes = Vec::with_capacity(graph.nodes.len());
+    let old = std::mem::take(&mut graph.nodes);
+    let mut inputs: Vec<(ValueId, ValueId)> = Vec::new();
+    for i in 0..dtypes.len() {
+        let v = ValueId(i);
+        if narrowed(v).is_none() {
+            continue;
+        }
+        if edges && graph.inputs.contains(&v) {
+            let wide = wide_like(graph, v);
+            let name = graph.value(wide).name.clone();
+            nodes.push(node(&name, Cast { to: DType::F32 }, vec![Some(v)], wide));
+            inputs.push((v, wide));
+            continue;
+        }
+        let value = graph.value_mut(v);
+        value.fact.dtype = Some(DType::F32);
+        if let Some(tensor) = value.constant.take() {
+            value.constant = Some(widened(&tensor)?);
+        }
+    }
+    for mut n in old {
+        for slot in n.inputs.iter_mut().flatten() {
+            if let Some((_, wide)) = inputs.iter().find(|(v, _)| v == slot) {
+                *slot = *wide;
+            }
+        }
+        changed |= for_each_body(&mut n, |body| widen(body, narrow, false))?;
+        keep_meaning(graph, &mut n, &narrowed, &mut nodes)?;
+        nodes.push(n);
+    }
+    if edges {
+        for i in 0..graph.outputs.len() {
+            let v = graph.outputs[i];
+            let Some(to) = narrowed(v).filter(|_| !graph.inputs.contains(&v)) else {
+                continue;
+            };
+            let mut fact = graph.fact(v).clone();
+            fact.dtype = Some(to);
+            let name = format!("{}/narrow", graph.value(v).name);
+            let out = graph.add_value(name.clone(), fact);
+            nodes.push(node(&name, Cast { to }, vec![Some(v)], out));
+            graph.outputs[i] = out;
+        }
+    }
+    graph.nodes = nodes;
+    Ok(changed)
+}
+
+/// A new value like `v`, in single precision.
+fn wide_like(graph: &mut Graph, v: ValueId) -> ValueId {
+    let mut fact = graph.fact(v).clone();
+    fact.dtype = Some(DType::F32);
+    let name = format!("{}/wide", graph.value(v).name);
+    graph.add_value(name, fact)
+}
+
+/// Operators that name a type give the wide one; a Cast rounds to the narrow type first.
+fn keep_meaning(
+    graph: &mut Graph,
+    n: &mut Node,
+    narrowed: &dyn Fn(ValueId) -> Option<DType>,
+    nodes: &mut Vec<Node>,
+) -> Result<()> {
+    let Some(to) = n.outputs.first().and_then(|&v| narrowed(v)) else {
+        return Ok(());
+    };
+    if n.op.is::<Cast>() || n.op.is::<CastLike>() {
+        n.op = Arc::new(Cast { to: DType::F32 });
+        n.inputs.truncate(1);
+        if n.input(0).and_then(narrowed) != Some(to) {
+            let mut fact = graph.fact(n.outputs[0]).clone();
+            fact.dtype = Some(to);
+            let name = format!("{}/rounded", n.name);
+            let rounded = graph.add_value(name.clone(), fact);
+            nodes.push(node(&name, Cast { to }, n.inputs.clone(), rounded));
+            n.inputs[0] = Some(rounded);
+        }
+    } else if let Some(op) = n.op.downcast_ref::<ConstantOfShape>() {
+        let value = widened(&op.value)?;
+        n.op = Arc::new(ConstantOfShape { value });
+    } else if let Some(op) = n.op.downcast_ref::<EyeLike>() {
+        let dtype = Some(DType::F32);
+        n.op = Arc::new(EyeLike { dtype, k: op.k });
+    }
+    Ok(())
+}
+
+fn widened(tensor: &Tensor) -> Result<Tensor> {
+    let wide: Vec<f32> = match tensor.as_slice::<half::f16>() {
+        Ok(half) => half.iter().map(|v| v.to_f32()).collect(),
+        Err(_) => tensor.to_f64s()?.into_iter().map(|v| v as f32).collect(),
+    };
+    Tensor::from_slice(tensor.shape(), &wide)
+}
