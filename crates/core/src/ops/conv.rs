@@ -480,7 +480,7 @@ impl Operator for DeformConv {
         let shape = conv_shape(&self.as_conv(), x, w)?;
         check_groups(self.offset_groups, &x.0[1], "input channels")?;
         ctx.vector(3, &w.0[0])?;
-        let taps = product(&w.0[2..])?;
+        let taps = volume(&w.0[2..])?;
         let per_tap = times(&taps, &Dim::Known(self.offset_groups))?;
         for (i, channels) in [(2, times(&per_tap, &Dim::Known(2))?), (4, per_tap)] {
             if let Some(s) = ctx.shape_of_rank(i, 4)? {

@@ -1,6 +1,7 @@
 //! Operators that make tensors from shapes and scalars.
 
 use super::*;
+use crate::error::value_error;
 
 /// The shape as `int64[rank]`, of dimensions `start..end`.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,13 +31,32 @@ pub struct EyeLike {
     pub k: i64,
 }
 
+impl ShapeOf {
+    /// The dimensions that are asked for, of a tensor of this rank.
+    pub fn range(&self, rank: usize) -> std::ops::Range<usize> {
+        let rank = i64::try_from(rank).unwrap_or(i64::MAX);
+        let clamp = |v: i64| {
+            let v = if v < 0 { v.saturating_add(rank) } else { v };
+            v.clamp(0, rank) as usize
+        };
+        let start = clamp(self.start);
+        start..self.end.map_or(rank as usize, clamp).max(start)
+    }
+}
+
 impl Operator for ShapeOf {
     fn name(&self) -> &'static str {
         "Shape"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let length = ctx.shape(0)?.map(|x| self.range(x.rank()).len());
+        let dim = length.map_or(Dim::Unknown, Dim::Known);
+        Ok(vec![Fact::new(DType::I64, Shape(vec![dim]))])
+    }
+
+    fn shape_only(&self) -> bool {
+        true
     }
 }
 
@@ -46,7 +66,12 @@ impl Operator for Size {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.input(0)?;
+        Ok(vec![Fact::fixed(DType::I64, &[])])
+    }
+
+    fn shape_only(&self) -> bool {
+        true
     }
 }
 
@@ -56,7 +81,68 @@ impl Operator for ConstantOfShape {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &INDICES)?;
+        if self.value.len() != 1 {
+            return Err(wrong_count("the value to fill with", 1, self.value.len()));
+        }
+        let length = ctx.shape_of_rank(0, 1)?.and_then(|s| s.0[0].known());
+        let shape = match ctx.ints(0)? {
+            Some(dims) => Some(Shape::fixed(&sizes(&dims, "a dimension")?)),
+            None => length.filter(|&n| n <= MAX_RANK).map(Shape::unknown),
+        };
+        Ok(vec![fact(Some(self.value.dtype()), shape)])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[0]
+    }
+}
+
+impl Range {
+    /// The number of elements, `max(ceil((limit - start) / delta), 0)`.
+    ///
+    /// # Errors
+    /// `InvalidValue` where the step is 0, the number is out of range or an input is not known.
+    pub fn length(&self, values: &impl InputValues) -> Result<usize> {
+        let value = |i: usize| values.value(i).ok_or_else(|| missing_value(i));
+        let all = [value(0)?, value(1)?, value(2)?];
+        for (i, t) in all.iter().enumerate() {
+            if t.len() != 1 {
+                return Err(shape_error(format!("input {i} must be a scalar")));
+            }
+        }
+        let zero = || value_error("the step of a range must not be 0");
+        let out_of_range = || value_error("a range is too long");
+        if all[0].dtype().is_float() {
+            let number = |i: usize| -> Result<f64> { Ok(all[i].to_f64s()?[0]) };
+            let (start, limit, delta) = (number(0)?, number(1)?, number(2)?);
+            if delta == 0.0 {
+                return Err(zero());
+            }
+            // The difference is rounded to the element type, the quotient is not.
+            let span = match all[0].dtype() {
+                DType::F64 => limit - start,
+                _ => f64::from(limit as f32 - start as f32),
+            };
+            let length = (span / delta).ceil().max(0.0);
+            return if (span / delta).is_nan() || length > i32::MAX.into() {
+                Err(out_of_range().with_got(span / delta))
+            } else {
+                Ok(length as usize)
+            };
+        }
+        let number = |i: usize| -> Result<i128> { Ok(all[i].to_i64s()?[0].into()) };
+        let (start, limit, delta) = (number(0)?, number(1)?, number(2)?);
+        if delta == 0 {
+            return Err(zero());
+        }
+        let (span, step) = if delta > 0 {
+            (limit - start, delta)
+        } else {
+            (start - limit, -delta)
+        };
+        let length = (span.max(0) + step - 1) / step;
+        usize::try_from(length).map_err(|_| out_of_range().with_got(length))
     }
 }
 
@@ -66,7 +152,21 @@ impl Operator for Range {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        for i in 0..3 {
+            ctx.typed(i, &NUMBERS)?;
+            ctx.scalar(i)?;
+        }
+        let dtype = ctx.common_type(0..3)?;
+        let dim = if ctx.known(self.value_inputs()) {
+            Dim::Known(self.length(ctx)?)
+        } else {
+            Dim::Unknown
+        };
+        Ok(vec![fact(dtype, Some(Shape(vec![dim])))])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[0, 1, 2]
     }
 }
 
@@ -76,6 +176,15 @@ impl Operator for EyeLike {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = self.dtype.or(ctx.dtype(0)?);
+        let shape = match ctx.shape_of_rank(0, 2)? {
+            Some(x) => x.clone(),
+            None => Shape::unknown(2),
+        };
+        Ok(vec![fact(dtype, Some(shape))])
+    }
+
+    fn shape_only(&self) -> bool {
+        true
     }
 }

@@ -260,3 +260,8 @@ pub(crate) fn elementwise_cost(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usi
         bytes: 4.0 * (read + written),
     }
 }
+
+/// Product of dimensions, symbolic where one is.
+pub(crate) fn product(dims: &[Dim]) -> Dim {
+    dims.iter().fold(Dim::Known(1), |n, d| n.times(d))
+}

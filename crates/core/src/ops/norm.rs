@@ -1,6 +1,7 @@
 //! Normalisations.
 
 use super::*;
+use crate::error::value_error;
 
 /// Inference: inputs x, scale, bias, mean, variance (each `[c]`).
 #[derive(Clone, Debug, PartialEq)]
@@ -59,14 +60,52 @@ pub struct MeanVarianceNorm {
     pub axes: Vec<i64>,
 }
 
+/// Checks data of at least `rank` dimensions whose channels have the parameters `from..to`.
+fn per_channel(
+    ctx: &InferContext,
+    rank: usize,
+    channels_last: bool,
+    parameters: std::ops::Range<usize>,
+) -> Result<Fact> {
+    ctx.typed(0, &FLOATS)?;
+    for i in parameters.clone() {
+        ctx.typed(i, &FLOATS)?;
+    }
+    if let Some(x) = ctx.shape_of_min_rank(0, rank)? {
+        let channel = if channels_last { x.rank() - 1 } else { 1 };
+        let channels = x.0.get(channel).cloned().unwrap_or(Dim::Known(1));
+        for i in parameters {
+            ctx.vector(i, &channels)?;
+        }
+    }
+    Ok(ctx.fact(0)?.clone())
+}
+
 impl Operator for BatchNorm {
     fn name(&self) -> &'static str {
         "BatchNormalization"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        Ok(vec![per_channel(ctx, 1, self.channels_last, 1..5)?])
     }
+}
+
+/// The inference of normalisations over the dimensions from `axis` on: the data's shape, and that
+/// of the statistics.
+fn from_axis(ctx: &InferContext, axis: i64) -> Result<(Option<Shape>, Option<Shape>)> {
+    let Some(x) = ctx.shape(0)? else {
+        return Ok((None, None));
+    };
+    let axis = normalize_axis(axis, x.rank())?;
+    for i in 1..ctx.inputs.len() {
+        if let Some(parameter) = ctx.shape_optional(i) {
+            broadcasts_to(parameter, x, "a parameter of the normalisation")?;
+        }
+    }
+    let mut statistics = x.clone();
+    statistics.0[axis..].fill(Dim::Known(1));
+    Ok((Some(x.clone()), Some(statistics)))
 }
 
 impl Operator for LayerNorm {
@@ -75,7 +114,13 @@ impl Operator for LayerNorm {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &FLOATS)?;
+        ctx.input(1)?;
+        let dtype = ctx.common_type(0..3)?;
+        let (shape, statistics) = from_axis(ctx, self.axis)?;
+        let statistics = fact(Some(DType::F32), statistics);
+        let y = fact(dtype, shape);
+        Ok(some_of(ctx, [y, statistics.clone(), statistics]))
     }
 }
 
@@ -85,7 +130,10 @@ impl Operator for RmsNorm {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &FLOATS)?;
+        let dtype = ctx.typed(1, &FLOATS)?;
+        let (shape, _) = from_axis(ctx, self.axis)?;
+        Ok(vec![fact(dtype, shape)])
     }
 }
 
@@ -95,7 +143,8 @@ impl Operator for InstanceNorm {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.common_type(0..3)?;
+        Ok(vec![per_channel(ctx, 3, false, 1..3)?])
     }
 }
 
@@ -105,7 +154,18 @@ impl Operator for GroupNorm {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.common_type(0..3)?;
+        let y = per_channel(ctx, 2, false, 1..3)?;
+        let channels = ctx.shape(0)?.and_then(|x| x.0[1].known());
+        match channels {
+            _ if self.groups == 0 => Err(value_error("the number of groups must not be 0")),
+            Some(c) if !c.is_multiple_of(self.groups) => {
+                Err(shape_error("the channels do not divide into the groups")
+                    .with_expected(format!("a multiple of {}", self.groups))
+                    .with_got(c))
+            }
+            _ => Ok(vec![y]),
+        }
     }
 }
 
@@ -115,6 +175,10 @@ impl Operator for LpNorm {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &FLOATS)?;
+        if let Some(x) = ctx.shape(0)? {
+            normalize_axis(self.axis, x.rank())?;
+        }
         same_as_first(ctx)
     }
 }
@@ -125,6 +189,11 @@ impl Operator for Lrn {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &FLOATS)?;
+        ctx.shape_of_min_rank(0, 2)?;
+        if self.size == 0 {
+            return Err(value_error("the size of LRN must not be 0"));
+        }
         same_as_first(ctx)
     }
 }
@@ -135,6 +204,10 @@ impl Operator for MeanVarianceNorm {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &FLOATS)?;
+        if let Some(x) = ctx.shape(0)? {
+            normalize_axes(&self.axes, x.rank())?;
+        }
         same_as_first(ctx)
     }
 }

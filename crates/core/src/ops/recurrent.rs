@@ -2,6 +2,7 @@
 //! LSTM initial c and peepholes p).
 
 use super::*;
+use crate::error::value_error;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
@@ -69,13 +70,174 @@ pub struct Rnn {
     pub cell: Recurrent,
 }
 
+/// A recurrent layer with everything resolved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecurrentGeometry {
+    pub time: usize,
+    pub batch: usize,
+    pub input: usize,
+    pub hidden: usize,
+    pub directions: usize,
+    /// Rows of a weight matrix are `gates * hidden`.
+    pub gates: usize,
+    /// Batch before time.
+    pub batch_first: bool,
+}
+
+impl RecurrentGeometry {
+    /// From the shapes of data, input weights and recurrent weights. `gates` is 4 for LSTM, 3 for
+    /// GRU, 1 for RNN.
+    ///
+    /// # Errors
+    /// `Shape` and `InvalidValue` where shapes and attributes do not fit each other.
+    pub fn new(
+        cell: &Recurrent,
+        gates: usize,
+        x: &[usize],
+        w: &[usize],
+        r: &[usize],
+    ) -> Result<RecurrentGeometry> {
+        let shapes = [x, w, r].map(Shape::fixed);
+        let [xs, ws, rs] = &shapes;
+        cell.check(gates, Some(xs), Some(ws), Some(rs))?;
+        let (time, batch) = if cell.batch_first {
+            (x[1], x[0])
+        } else {
+            (x[0], x[1])
+        };
+        Ok(RecurrentGeometry {
+            time,
+            batch,
+            input: x[2],
+            hidden: cell.hidden,
+            directions: cell.direction.count(),
+            gates,
+            batch_first: cell.batch_first,
+        })
+    }
+}
+
+impl Recurrent {
+    /// Checks data and weights; gives time, batch and input dimension.
+    fn check(
+        &self,
+        gates: usize,
+        x: Option<&Shape>,
+        w: Option<&Shape>,
+        r: Option<&Shape>,
+    ) -> Result<[Dim; 3]> {
+        if self.hidden == 0 {
+            return Err(value_error("the hidden size must not be 0"));
+        }
+        let unknown = Shape::unknown(3);
+        let rows = self.hidden.checked_mul(gates).ok_or_else(too_large)?;
+        let weights = |input: Dim| {
+            let directions = Dim::Known(self.direction.count());
+            Shape(vec![directions, Dim::Known(rows), input])
+        };
+        let x = unify_shapes(x.unwrap_or(&unknown), &unknown, || "the data".into())?;
+        let w = w.unwrap_or(&unknown);
+        let w = unify_shapes(w, &weights(x.0[2].clone()), || "the weights".into())?;
+        let recurrent = weights(Dim::Known(self.hidden));
+        let r = r.unwrap_or(&unknown);
+        unify_shapes(r, &recurrent, || "the recurrent weights".into())?;
+        let (time, batch) = if self.batch_first { (1, 0) } else { (0, 1) };
+        Ok([x.0[time].clone(), x.0[batch].clone(), w.0[2].clone()])
+    }
+
+    /// What all cells have in common. `states` are the inputs that start a state; the outputs are y
+    /// and one state for each.
+    fn infer(
+        &self,
+        ctx: &InferContext,
+        gates: usize,
+        activations: usize,
+        states: &[usize],
+    ) -> Result<Vec<Fact>> {
+        let directions = self.direction.count();
+        if self.activations.len() != activations * directions {
+            let got = self.activations.len();
+            return Err(wrong_count("activations", activations * directions, got));
+        }
+        ctx.typed(0, &FLOATS)?;
+        ctx.input(1)?;
+        ctx.input(2)?;
+        let floats = (0..ctx.inputs.len()).filter(|&i| i != 4);
+        let dtype = ctx.common_type(floats)?;
+        ctx.typed_optional(4, &INDICES)?;
+        let [time, batch, _] = self.check(
+            gates,
+            ctx.shape_of_rank(0, 3)?,
+            ctx.shape_of_rank(1, 3)?,
+            ctx.shape_of_rank(2, 3)?,
+        )?;
+        let rows = (2 * gates).checked_mul(self.hidden).ok_or_else(too_large)?;
+        let (d, h) = (Dim::Known(directions), Dim::Known(self.hidden));
+        if let Some(bias) = ctx.shape_of_rank(3, 2)? {
+            unify_shapes(bias, &Shape::fixed(&[directions, rows]), || {
+                "the bias".into()
+            })?;
+        }
+        ctx.vector(4, &batch)?;
+        let (y, state) = if self.batch_first {
+            (
+                vec![batch.clone(), time, d.clone(), h.clone()],
+                vec![batch, d, h],
+            )
+        } else {
+            (
+                vec![time, d.clone(), batch.clone(), h.clone()],
+                vec![d, batch, h],
+            )
+        };
+        let state = Shape(state);
+        for &i in states {
+            if let Some(initial) = ctx.shape_optional(i) {
+                unify_shapes(initial, &state, || {
+                    format!("the initial state in input {i}")
+                })?;
+            }
+        }
+        let mut facts = vec![fact(dtype, Some(Shape(y)))];
+        facts.extend(states.iter().map(|_| fact(dtype, Some(state.clone()))));
+        facts.truncate(ctx.outputs.max(1));
+        Ok(facts)
+    }
+
+    fn cost(&self, gates: usize, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        let base = elementwise_cost(inputs, outputs);
+        let shape = |i: usize| inputs.get(i).and_then(Option::as_deref).unwrap_or(&[]);
+        match RecurrentGeometry::new(self, gates, shape(0), shape(1), shape(2)) {
+            Ok(g) => {
+                let steps = (g.time * g.batch * g.directions) as f64;
+                let weights = (g.gates * g.hidden) as f64 * (g.input + g.hidden) as f64;
+                Cost {
+                    flops: 2.0 * steps * weights,
+                    ..base
+                }
+            }
+            Err(_) => base,
+        }
+    }
+}
+
 impl Operator for Lstm {
     fn name(&self) -> &'static str {
         "LSTM"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let facts = self.cell.infer(ctx, 4, 3, &[5, 6])?;
+        if let Some(peepholes) = ctx.shape_of_rank(7, 2)? {
+            let rows = self.cell.hidden.checked_mul(3).ok_or_else(too_large)?;
+            let expected = Shape::fixed(&[self.cell.direction.count(), rows]);
+            unify_shapes(peepholes, &expected, || "the peephole weights".into())?;
+        }
+        Ok(facts)
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        self.cell.cost(4, inputs, outputs)
     }
 }
 
@@ -85,7 +247,11 @@ impl Operator for Gru {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        self.cell.infer(ctx, 3, 2, &[5])
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        self.cell.cost(3, inputs, outputs)
     }
 }
 
@@ -95,6 +261,10 @@ impl Operator for Rnn {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        self.cell.infer(ctx, 1, 1, &[5])
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        self.cell.cost(1, inputs, outputs)
     }
 }

@@ -285,7 +285,7 @@ pub(crate) fn times(a: &Dim, b: &Dim) -> Result<Dim> {
 }
 
 /// The product of dimensions, symbolic where one is; `Shape` where it does not fit.
-pub(crate) fn product(dims: &[Dim]) -> Result<Dim> {
+pub(crate) fn volume(dims: &[Dim]) -> Result<Dim> {
     dims.iter().try_fold(Dim::Known(1), |n, d| times(&n, d))
 }
 

@@ -10,12 +10,51 @@ pub struct TopK {
     pub sorted: bool,
 }
 
+impl TopK {
+    /// How many elements are taken.
+    ///
+    /// # Errors
+    /// `InvalidValue` where it is negative or not known.
+    pub fn k(&self, values: &impl InputValues) -> Result<usize> {
+        let k = values.int(1)?.ok_or_else(|| missing_value(1))?;
+        size(k, "the number of elements to take")
+    }
+}
+
 impl Operator for TopK {
     fn name(&self) -> &'static str {
         "TopK"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.typed(0, &NUMBERS)?;
+        ctx.typed(1, &INDICES)?;
+        ctx.scalar(1)?;
+        let shape = match ctx.shape(0)? {
+            Some(x) => {
+                let axis = normalize_axis(self.axis, x.rank())?;
+                let mut shape = x.clone();
+                shape.0[axis] = match (ctx.value(1), &x.0[axis]) {
+                    (None, _) => Dim::Unknown,
+                    (Some(_), dim) => {
+                        let k = self.k(ctx)?;
+                        if dim.known().is_some_and(|n| k > n) {
+                            return Err(shape_error("more elements are taken than there are")
+                                .with_expected(format!("at most {dim}"))
+                                .with_got(k));
+                        }
+                        Dim::Known(k)
+                    }
+                };
+                Some(shape)
+            }
+            None => None,
+        };
+        let indices = fact(Some(DType::I64), shape.clone());
+        Ok(vec![fact(dtype, shape), indices])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
     }
 }

@@ -268,7 +268,7 @@ impl Operator for Flatten {
                     _ => normalize_axis(self.axis, rank)?,
                 };
                 let (outer, inner) = x.0.split_at(axis);
-                Shape(vec![product(outer)?, product(inner)?])
+                Shape(vec![volume(outer)?, volume(inner)?])
             }
             None => Shape::unknown(2),
         };
