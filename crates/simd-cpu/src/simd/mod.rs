@@ -4,13 +4,16 @@ mod conv;
 mod gemm;
 pub(crate) mod isa;
 mod math;
+mod matmul;
 mod memory;
 #[cfg(test)]
 mod testing;
+mod transpose;
 mod window;
 
 use crate::registry::KernelRegistry;
 
 pub fn register(registry: &mut KernelRegistry) {
     conv::register(registry);
+    matmul::register(registry);
 }

@@ -11,9 +11,13 @@ mod tile;
 pub(crate) use pack::{Panels, pack};
 pub(crate) use tile::multiply;
 
+use std::ops::Range;
+
 use kilim_core::ops::Activation;
 
 use super::isa::Isa;
+use super::memory::share;
+use crate::frame::CpuRun;
 
 /// Where each row of A begins, in elements.
 #[derive(Clone, Copy)]
@@ -140,6 +144,68 @@ pub(crate) struct Product<'a> {
 unsafe impl Send for Product<'_> {}
 // SAFETY: as above.
 unsafe impl Sync for Product<'_> {}
+
+impl Product<'_> {
+    /// The part of the product that gives some rows of C; A's rows must be strided.
+    fn rows(&self, rows: Range<usize>) -> Self {
+        let skip = |p: *const f32, by: usize| {
+            if p.is_null() { p } else { p.wrapping_add(by) }
+        };
+        Product {
+            a: self.a.wrapping_add(self.rows.start(rows.start)),
+            m: rows.len(),
+            c: self.c.wrapping_add(rows.start * self.c_stride),
+            residual: skip(self.residual, rows.start * self.c_stride),
+            ..*self
+        }
+    }
+
+    /// The part that gives the columns from `first` on, which begins a panel.
+    fn columns(&self, columns: Range<usize>) -> Self {
+        let skip = |p: *const f32| {
+            if p.is_null() {
+                p
+            } else {
+                p.wrapping_add(columns.start)
+            }
+        };
+        Product {
+            b: self.b.wrapping_add(columns.start * self.depth.k),
+            n: columns.len(),
+            c: self.c.wrapping_add(columns.start),
+            bias: skip(self.bias),
+            residual: skip(self.residual),
+            ..*self
+        }
+    }
+}
+
+/// [`multiply`] on several threads.
+///
+/// # Safety
+/// As for [`multiply`].
+pub(crate) unsafe fn multiply_split(product: &Product, cpu: CpuRun, threads: usize) {
+    if threads <= 1 {
+        // SAFETY: the caller's promise.
+        return unsafe { multiply(product) };
+    }
+    let panel = 2 * product.isa.lanes();
+    let strided = matches!(product.rows, Rows::Strided(_));
+    let by_rows = strided && product.m >= 16 * threads;
+    cpu.split(threads, 1, &|parts| {
+        for part in parts {
+            let product = if by_rows {
+                product.rows(share(product.m, threads, part))
+            } else {
+                let panels = share(product.n.div_ceil(panel), threads, part);
+                let end = (panels.end * panel).min(product.n);
+                product.columns((panels.start * panel).min(end)..end)
+            };
+            // SAFETY: a part of the product, whose rows or columns no other part writes.
+            unsafe { multiply(&product) }
+        }
+    });
+}
 
 pub(crate) const NO_CLAMP: (f32, f32) = (f32::NEG_INFINITY, f32::INFINITY);
 

@@ -17,7 +17,7 @@ const ROW_BLOCK: usize = 48 * 1024;
 #[inline(never)]
 pub(crate) unsafe fn multiply(product: &Product) {
     if product.m > 0 && product.n > 0 {
-        product.isa.dispatch(Multiply(product));
+        product.isa.dispatch(Multiply(product))
     }
 }
 
