@@ -87,10 +87,7 @@ impl Builder<'_> {
         let slot = &self.stage.tensors[root];
         let bytes = transfer::device_bytes(slot.spec.dtype, slot.spec.elements()) as u64;
         if bytes == 0 {
-            return Ok(Binding {
-                read_only: false,
-                ..Binding::whole(self.empty.clone())
-            });
+            return Ok(Binding::whole(self.empty.clone()));
         }
         match slot.place {
             Place::Arena { offset } => match &self.arena {
@@ -168,7 +165,16 @@ impl Builder<'_> {
                     }
                     Operand::Output(i) => {
                         let tensor = spec.outputs.get(i).copied();
-                        self.tensor(tensor.ok_or_else(missing)?)?
+                        let binding = self.tensor(tensor.ok_or_else(missing)?)?;
+                        if Arc::ptr_eq(&binding.buffer, &self.empty) {
+                            // An output without elements beside others that have some.
+                            Binding {
+                                read_only: false,
+                                ..Binding::whole(self.gpu.buffer("empty", 16, STORAGE)?)
+                            }
+                        } else {
+                            binding
+                        }
                     }
                     Operand::Scratch(i) => self.scratch(scratch_at[i], scratch[i])?,
                     Operand::Pack(i) => self.packed(spec, &packs[i])?,
@@ -373,15 +379,16 @@ type Bind = (Option<Arc<GpuBuffer>>, Vec<Vec<Command>>);
 /// Puts all parameters in one uniform buffer and makes pipelines and bind groups. The commands are
 /// in a list for each node.
 fn bind(gpu: &Gpu, stage: &StageSpec, bound: Vec<Bound>) -> Result<Bind> {
-    let step = (gpu.limits.min_uniform_buffer_offset_alignment as usize).max(16);
+    // Whole blocks are bound: a struct may declare more fields at its end than a variant uses.
+    let step = (gpu.limits.min_uniform_buffer_offset_alignment as usize).max(256);
     let mut words: Vec<u32> = Vec::new();
     let mut ranges = Vec::with_capacity(bound.len());
     for b in &bound {
         let start = words.len() * 4;
         words.extend(&b.dispatch.params.words);
-        let bytes = (words.len() * 4 - start).next_multiple_of(16).max(16);
-        ranges.push((start as u64, bytes as u64));
-        words.resize((start + bytes).next_multiple_of(step) / 4, 0);
+        let end = words.len().max(1).saturating_mul(4).next_multiple_of(step);
+        words.resize(end / 4, 0);
+        ranges.push((start as u64, (end - start) as u64));
     }
     let mut commands: Vec<Vec<Command>> = stage.nodes.iter().map(|_| Vec::new()).collect();
     if bound.is_empty() {

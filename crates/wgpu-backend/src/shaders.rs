@@ -1,7 +1,7 @@
 //! The shader files and their variants. A file is compiled once for every combination of
 //! definitions that is used; shapes are never among them.
 
-use crate::kernels::{binary, unary};
+use crate::kernels::{binary, conv, matmul, unary};
 use crate::preprocess;
 
 /// Threads of a workgroup in kernels that treat elements one by one.
@@ -160,5 +160,78 @@ pub(crate) const ALL: &[Shader] = &[
             ("LOWER", BIT),
             ("UPPER", BIT)
         ],]
+    ),
+    shader!(
+        "matmul",
+        "products/matmul.wgsl",
+        [8, 8, 1],
+        [
+            &[
+                ("A", matmul::A_MODES),
+                ("B", matmul::B_MODES),
+                ("C4", BIT),
+                ("ROWS_FIRST", BIT),
+                ("RM", &["1", "4"]),
+                ("W", &["8"]),
+                ("TK", &["32"]),
+                ("BIAS", BIT),
+                ("RESIDUAL", BIT)
+            ],
+            &[
+                ("A", conv::WINDOW_MODES),
+                ("B", &["n4"]),
+                ("C4", BIT),
+                ("ROWS_FIRST", BIT),
+                ("RM", &["1", "4"]),
+                ("W", &["8"]),
+                ("TK", &["32"]),
+                ("BIAS", BIT),
+                ("RESIDUAL", BIT)
+            ],
+        ]
+    ),
+    shader!(
+        "matmul_large",
+        "products/matmul.wgsl",
+        [16, 16, 1],
+        [
+            &[
+                ("A", matmul::A_MODES),
+                ("B", matmul::B_MODES),
+                ("C4", BIT),
+                ("ROWS_FIRST", BIT),
+                ("RM", &["4"]),
+                ("W", &["16"]),
+                ("TK", &["16"]),
+                ("BIAS", BIT),
+                ("RESIDUAL", BIT)
+            ],
+            &[
+                ("A", conv::WINDOW_MODES),
+                ("B", &["n4"]),
+                ("C4", BIT),
+                ("ROWS_FIRST", BIT),
+                ("RM", &["4"]),
+                ("W", &["16"]),
+                ("TK", &["16"]),
+                ("BIAS", BIT),
+                ("RESIDUAL", BIT)
+            ],
+        ]
+    ),
+    shader!(
+        "matvec",
+        "products/matvec.wgsl",
+        [&[("B", matmul::B_MODES), ("BIAS", BIT)]]
+    ),
+    shader!(
+        "conv_direct",
+        "products/conv_direct.wgsl",
+        [&[("TRANSPOSED", BIT), ("BIAS", BIT), ("RESIDUAL", BIT)],]
+    ),
+    shader!(
+        "depthwise",
+        "products/depthwise.wgsl",
+        [&[("BIAS", BIT), ("RESIDUAL", BIT)]]
     ),
 ];

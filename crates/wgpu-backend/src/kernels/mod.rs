@@ -9,7 +9,9 @@ use kilim_core::backend::Refusal;
 use crate::lower::{Lowering, Lowers, refuse};
 
 pub(crate) mod binary;
+pub(crate) mod conv;
 pub(crate) mod copy;
+pub(crate) mod matmul;
 pub(crate) mod select;
 pub(crate) mod unary;
 
@@ -27,6 +29,8 @@ impl Kernels {
         unary::register(&mut kernels);
         binary::register(&mut kernels);
         select::register(&mut kernels);
+        matmul::register(&mut kernels);
+        conv::register(&mut kernels);
         kernels
     }
 

@@ -3,4 +3,5 @@
 
 mod elementwise;
 mod harness;
+mod products;
 mod shaders;

@@ -1,0 +1,401 @@
+//! Convolutions. A pointwise one is a product; one with constant weights and enough channels an
+//! implicit product; depthwise and transposed ones and what is left have kernels of their own.
+
+use kilim_core::ops::{
+    Activation, Conv, ConvGeometry, ConvTranspose, TransposeGeometry, WindowAxis,
+};
+
+use super::Kernels;
+use super::matmul::{Bias, Product, flag, tile};
+use crate::constants::PackKind;
+use crate::lower::{Lowering, Lowers, Operand, refuse};
+use crate::params::Params;
+
+pub(crate) const WINDOW_MODES: &[&str] = &["conv4", "conv1"];
+
+pub(crate) fn register(kernels: &mut Kernels) {
+    kernels.add::<Conv>(conv);
+    kernels.add::<ConvTranspose>(transpose);
+}
+
+/// A convolution with up to three spatial axes, missing ones in front.
+struct Window {
+    batch: usize,
+    /// Channels of one group.
+    inputs: usize,
+    outputs: usize,
+    groups: usize,
+    channels_last: bool,
+    axes: [WindowAxis; 3],
+    activation: Activation,
+    bias: bool,
+    residual: bool,
+}
+
+impl Window {
+    fn taps(&self) -> usize {
+        self.axes.iter().map(|a| a.kernel).product()
+    }
+
+    fn input_positions(&self) -> usize {
+        self.axes.iter().map(|a| a.input).product()
+    }
+
+    fn positions(&self) -> usize {
+        self.axes.iter().map(|a| a.output).product()
+    }
+
+    fn flat(&self) -> bool {
+        self.axes[0].kernel == 1 && self.axes[0].input == 1 && self.axes[0].output == 1
+    }
+
+    fn pointwise(&self) -> bool {
+        let plain = |a: &WindowAxis| {
+            a.kernel == 1 && a.stride == 1 && a.begin == 0 && a.end == 0 && a.input == a.output
+        };
+        self.groups == 1 && self.axes.iter().all(plain)
+    }
+
+    /// Strides of image, channel and the three axes.
+    fn walk(&self, sizes: [usize; 3], channels: usize) -> [usize; 5] {
+        let [_, h, w] = sizes;
+        let all = sizes.iter().product::<usize>() * channels;
+        if self.channels_last {
+            [all, 1, h * w * channels, w * channels, channels]
+        } else {
+            [all, sizes.iter().product(), h * w, w, 1]
+        }
+    }
+
+    /// Bindings behind data, weights and output.
+    fn operands(&self, weights: Operand) -> Vec<Operand> {
+        let mut operands = vec![Operand::Input(0), weights, Operand::Output(0)];
+        if self.bias {
+            operands.push(Operand::Input(2));
+        }
+        if self.residual {
+            operands.push(Operand::Input(3));
+        }
+        operands
+    }
+}
+
+fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
+    let one = WindowAxis {
+        input: 1,
+        kernel: 1,
+        stride: 1,
+        dilation: 1,
+        begin: 0,
+        end: 0,
+        output: 1,
+    };
+    match axes {
+        [w] => Ok([one.clone(), one, w.clone()]),
+        [h, w] => Ok([one, h.clone(), w.clone()]),
+        [d, h, w] => Ok([d.clone(), h.clone(), w.clone()]),
+        _ => refuse(format!(
+            "the GPU kernel has up to three spatial dimensions, these are {}",
+            axes.len()
+        )),
+    }
+}
+
+fn conv(op: &Conv, l: &mut Lowering) -> Lowers {
+    l.want_f32()?;
+    let (x, w) = (l.input(0)?, l.input(1)?);
+    let g = match ConvGeometry::new(op, &x.shape, &w.shape) {
+        Ok(g) => g,
+        Err(e) => return refuse(e.message()),
+    };
+    let c = Window {
+        batch: g.batch,
+        inputs: g.in_channels / g.groups.max(1),
+        outputs: g.out_channels / g.groups.max(1),
+        groups: g.groups,
+        channels_last: g.channels_last,
+        axes: three(&g.axes)?,
+        activation: op.activation,
+        bias: l.optional(2).is_some(),
+        residual: l.optional(3).is_some(),
+    };
+    if c.pointwise() {
+        return pointwise(&c, l);
+    }
+    let quads = c.groups.is_multiple_of(4);
+    if l.is_known(1) && c.flat() {
+        if c.channels_last && c.inputs == 1 && c.outputs == 1 && quads {
+            return depthwise(&c, l);
+        }
+        if c.outputs >= 4 && c.inputs * c.taps() >= 8 {
+            return implicit(&c, l);
+        }
+    }
+    direct(&c, false, l);
+    Ok(())
+}
+
+fn pointwise(c: &Window, l: &mut Lowering) -> Lowers {
+    let (positions, inputs, outputs) = (c.positions(), c.inputs, c.outputs);
+    let residual = c.residual.then_some(Operand::Input(3));
+    let product = if c.channels_last {
+        let (b, b_strides) = if l.is_known(1) {
+            let wide = outputs.next_multiple_of(4);
+            let kind = PackKind::Permute {
+                shape: vec![outputs, inputs],
+                perm: vec![1, 0],
+                padded: vec![inputs, wide],
+            };
+            (l.pack(1, kind), [wide, 1])
+        } else {
+            (Operand::Input(1), [1, inputs])
+        };
+        Product {
+            m: c.batch.saturating_mul(positions),
+            n: outputs,
+            k: inputs,
+            batch: vec![1],
+            walk_a: vec![0],
+            walk_b: vec![0],
+            a: Operand::Input(0),
+            a_strides: [inputs, 1],
+            b,
+            b_strides,
+            c: Operand::Output(0),
+            bias: c.bias.then_some(Bias {
+                operand: Operand::Input(2),
+                row: 0,
+                column: 1,
+                batch: 0,
+                beta: 1.0,
+            }),
+            residual,
+            alpha: 1.0,
+            activation: c.activation,
+        }
+    } else {
+        Product {
+            m: outputs,
+            n: positions,
+            k: inputs,
+            batch: vec![c.batch],
+            walk_a: vec![0],
+            walk_b: vec![inputs.saturating_mul(positions)],
+            a: Operand::Input(1),
+            a_strides: [inputs, 1],
+            b: Operand::Input(0),
+            b_strides: [positions, 1],
+            c: Operand::Output(0),
+            bias: c.bias.then_some(Bias {
+                operand: Operand::Input(2),
+                row: 1,
+                column: 0,
+                batch: 0,
+                beta: 1.0,
+            }),
+            residual,
+            alpha: 1.0,
+            activation: c.activation,
+        }
+    };
+    product.emit(l)
+}
+
+fn depthwise(c: &Window, l: &mut Lowering) -> Lowers {
+    let channels = c.groups;
+    let kind = PackKind::Permute {
+        shape: vec![channels, c.taps()],
+        perm: vec![1, 0],
+        padded: vec![c.taps(), channels],
+    };
+    let weights = l.pack(1, kind);
+    let [_, h, w] = &c.axes;
+    let units = c.batch * c.positions() * channels / 4;
+    let params = Params::new()
+        .u(units)
+        .u(channels / 4)
+        .u(h.output)
+        .u(w.output)
+        .u(h.input)
+        .u(w.input)
+        .u(h.kernel)
+        .u(w.kernel)
+        .u(h.stride)
+        .u(w.stride)
+        .u(h.dilation)
+        .u(w.dilation)
+        .u(h.begin)
+        .u(w.begin)
+        .activation(&c.activation);
+    l.linear(
+        "depthwise",
+        &[("BIAS", flag(c.bias)), ("RESIDUAL", flag(c.residual))],
+        &c.operands(weights),
+        params,
+        units,
+    );
+    Ok(())
+}
+
+fn implicit(c: &Window, l: &mut Lowering) -> Lowers {
+    let wide = c.outputs.next_multiple_of(4);
+    let (taps, k) = (c.taps(), c.taps() * c.inputs);
+    let kind = PackKind::Permute {
+        shape: vec![c.groups, c.outputs, c.inputs, taps],
+        perm: vec![0, 3, 2, 1],
+        padded: vec![c.groups, taps, c.inputs, wide],
+    };
+    let weights = l.pack(1, kind);
+    let [_, h, w] = &c.axes;
+    let [x_image, x_c, _, x_h, x_w] = c.walk([1, h.input, w.input], c.inputs * c.groups);
+    let positions = c.positions();
+    let all = c.outputs * c.groups;
+    let (c_row, c_col) = if c.channels_last {
+        (all, 1)
+    } else {
+        (1, positions)
+    };
+    let four = c.channels_last && c.inputs.is_multiple_of(4);
+    let stores = c.channels_last && c.outputs.is_multiple_of(4);
+    let m = c.batch.saturating_mul(positions);
+    let params = Params::new()
+        .dims(&[c.groups])
+        .dims(&[c.inputs * x_c])
+        .dims(&[k * wide])
+        .u(1)
+        .u(m)
+        .u(c.outputs)
+        .u(k)
+        .u(0)
+        .u(0)
+        .u(wide)
+        .u(1)
+        .u(c_row)
+        .u(c_col)
+        .u(c.outputs * c_col)
+        .u(0)
+        .u(1)
+        .u(c.outputs)
+        .f(1.0)
+        .f(1.0)
+        .activation(&c.activation)
+        .u(all.saturating_mul(positions))
+        .u(positions)
+        .u(w.output)
+        .u(h.input)
+        .u(w.input)
+        .u(w.kernel)
+        .u(c.inputs)
+        .u(x_image)
+        .u(x_h)
+        .u(x_w)
+        .u(x_c)
+        .u(h.stride)
+        .u(w.stride)
+        .u(h.dilation)
+        .u(w.dilation)
+        .u(h.begin)
+        .u(w.begin);
+    let (shader, side, rows) = tile(m, c.outputs, c.groups);
+    l.dispatch(
+        shader,
+        &[
+            ("A", if four { "conv4" } else { "conv1" }),
+            ("B", "n4"),
+            ("C4", flag(stores)),
+            ("ROWS_FIRST", flag(!c.channels_last)),
+            ("RM", if rows == 1 { "1" } else { "4" }),
+            ("W", if side == 16 { "16" } else { "8" }),
+            ("TK", if side == 16 { "16" } else { "32" }),
+            ("BIAS", flag(c.bias)),
+            ("RESIDUAL", flag(c.residual)),
+        ],
+        &c.operands(weights),
+        params,
+        [
+            m.div_ceil(side * rows),
+            c.outputs.div_ceil(side * 4),
+            c.groups,
+        ],
+    );
+    Ok(())
+}
+
+/// One thread an output element; any layout, weights as they are.
+fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
+    let [d, h, w] = &c.axes;
+    let outs = [d.output, h.output, w.output];
+    let (dims, what): (Vec<usize>, Vec<usize>) = if c.channels_last {
+        (
+            vec![c.batch, outs[0], outs[1], outs[2], c.outputs * c.groups],
+            vec![0, 2, 3, 4, 1],
+        )
+    } else {
+        (
+            vec![c.batch, c.outputs * c.groups, outs[0], outs[1], outs[2]],
+            vec![0, 1, 2, 3, 4],
+        )
+    };
+    let walk = c.walk([d.input, h.input, w.input], c.inputs * c.groups);
+    let count: usize = dims.iter().product();
+    let (w_out, w_in) = if transposed {
+        (c.taps(), c.outputs * c.taps())
+    } else {
+        (c.inputs * c.taps(), c.taps())
+    };
+    let three = |p: Params, f: fn(&WindowAxis) -> usize| c.axes.iter().fold(p, |p, a| p.u(f(a)));
+    let (act, act_a, act_b) = {
+        let words = Params::new().activation(&c.activation).words;
+        (
+            words[0] as usize,
+            f32::from_bits(words[1]),
+            f32::from_bits(words[2]),
+        )
+    };
+    let mut p = Params::new()
+        .dims(&dims)
+        .dims(&what)
+        .dims(&walk)
+        .u(dims.len())
+        .u(count)
+        .u(c.inputs)
+        .u(c.outputs);
+    p = three(p, |a| a.input).u(act);
+    p = three(p, |a| a.kernel).f(act_a);
+    p = three(p, |a| a.stride).f(act_b);
+    p = three(p, |a| a.dilation).u(w_out);
+    p = three(p, |a| a.begin).u(w_in);
+    l.linear(
+        "conv_direct",
+        &[
+            ("TRANSPOSED", flag(transposed)),
+            ("BIAS", flag(c.bias)),
+            ("RESIDUAL", flag(c.residual)),
+        ],
+        &c.operands(Operand::Input(1)),
+        p,
+        count,
+    );
+}
+
+fn transpose(op: &ConvTranspose, l: &mut Lowering) -> Lowers {
+    l.want_f32()?;
+    let (x, w) = (l.input(0)?, l.input(1)?);
+    let g = match TransposeGeometry::new(op, &x.shape, &w.shape) {
+        Ok(g) => g,
+        Err(e) => return refuse(e.message()),
+    };
+    let c = Window {
+        batch: g.batch,
+        inputs: g.in_channels / g.groups.max(1),
+        outputs: g.out_channels / g.groups.max(1),
+        groups: g.groups,
+        channels_last: g.channels_last,
+        axes: three(&g.axes)?,
+        activation: op.activation,
+        bias: l.optional(2).is_some(),
+        residual: false,
+    };
+    direct(&c, true, l);
+    Ok(())
+}

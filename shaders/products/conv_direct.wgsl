@@ -1,0 +1,91 @@
+// Convolution with one thread an output element: any layout by strides, any groups, weights as they
+// are in the model.
+#include "shared/index.wgsl"
+#include "shared/activation.wgsl"
+
+struct Params {
+    // Sizes of the output in the order of memory, and what each dimension is: 0 image, 1 channel,
+    // 2 to 4 space.
+    dims: array<vec4<u32>, 2>,
+    what: array<vec4<u32>, 2>,
+    // Image, channel, space: strides of the input.
+    walk: array<vec4<u32>, 2>,
+    rank: u32,
+    count: u32,
+    in_channels: u32,
+    out_channels: u32,
+    input: vec3<u32>,
+    act: u32,
+    kernel: vec3<u32>,
+    act_a: f32,
+    stride: vec3<u32>,
+    act_b: f32,
+    dilation: vec3<u32>,
+    w_out: u32,
+    pad: vec3<i32>,
+    w_in: u32,
+}
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
+@group(0) @binding(2) var<storage, ACCESS_2> w: array<f32>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<f32>;
+#if BIAS
+@group(0) @binding(4) var<storage, ACCESS_4> bias: array<f32>;
+#endif
+#if RESIDUAL && BIAS
+@group(0) @binding(5) var<storage, ACCESS_5> residual: array<f32>;
+#elif RESIDUAL
+@group(0) @binding(4) var<storage, ACCESS_4> residual: array<f32>;
+#endif
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.count { return; }
+    // in_channels and out_channels are those of one group.
+    var at: array<u32, 5>;
+    var rest = i;
+    for (var d = i32(p.rank) - 1; d >= 0; d--) {
+        let size = p.dims[d >> 2u][d & 3];
+        at[p.what[d >> 2u][d & 3]] = rest % size;
+        rest /= size;
+    }
+    let o = at[1];
+    let group = o / p.out_channels;
+    let image = at[0] * p.walk[0].x + group * p.in_channels * p.walk[0].y;
+    var sum = 0.0;
+#if TRANSPOSED
+    let weights = group * p.in_channels * p.w_in + (o % p.out_channels) * p.w_out;
+#else
+    let weights = o * p.w_out;
+#endif
+    for (var kz = 0u; kz < p.kernel.x; kz++) {
+        for (var ky = 0u; ky < p.kernel.y; ky++) {
+            for (var kx = 0u; kx < p.kernel.z; kx++) {
+                let k = vec3<u32>(kz, ky, kx);
+                let out = vec3<u32>(at[2], at[3], at[4]);
+#if TRANSPOSED
+                let far = vec3<i32>(out) + p.pad - vec3<i32>(k * p.dilation);
+                let s = far / vec3<i32>(p.stride);
+                if any(far < vec3<i32>(0)) || any(s * vec3<i32>(p.stride) != far) || any(s >= vec3<i32>(p.input)) { continue; }
+#else
+                let s = vec3<i32>(out * p.stride + k * p.dilation) - p.pad;
+                if any(s < vec3<i32>(0)) || any(s >= vec3<i32>(p.input)) { continue; }
+#endif
+                let source = image + u32(s.x) * p.walk[0].z + u32(s.y) * p.walk[0].w + u32(s.z) * p.walk[1].x;
+                let tap = weights + (kz * p.kernel.y + ky) * p.kernel.z + kx;
+                for (var c = 0u; c < p.in_channels; c++) {
+                    sum = fma(x[source + c * p.walk[0].y], w[tap + c * p.w_in], sum);
+                }
+            }
+        }
+    }
+#if BIAS
+    sum += bias[o];
+#endif
+#if RESIDUAL
+    sum += residual[i];
+#endif
+    y[i] = activate(sum, p.act, p.act_a, p.act_b);
+}

@@ -1,0 +1,66 @@
+// Depthwise convolution, channels last, four channels a thread; weights are [taps, channels].
+#include "shared/index.wgsl"
+#include "shared/activation.wgsl"
+
+struct Params {
+    units: u32,
+    quads: u32,
+    out_h: u32,
+    out_w: u32,
+    in_h: u32,
+    in_w: u32,
+    kernel_h: u32,
+    kernel_w: u32,
+    stride_h: u32,
+    stride_w: u32,
+    dilation_h: u32,
+    dilation_w: u32,
+    pad_h: i32,
+    pad_w: i32,
+    act: u32,
+    act_a: f32,
+    act_b: f32,
+}
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<vec4<f32>>;
+@group(0) @binding(2) var<storage, ACCESS_2> w: array<vec4<f32>>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<vec4<f32>>;
+#if BIAS
+@group(0) @binding(4) var<storage, ACCESS_4> bias: array<vec4<f32>>;
+#endif
+#if RESIDUAL && BIAS
+@group(0) @binding(5) var<storage, ACCESS_5> residual: array<vec4<f32>>;
+#elif RESIDUAL
+@group(0) @binding(4) var<storage, ACCESS_4> residual: array<vec4<f32>>;
+#endif
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.units { return; }
+    let c = i % p.quads;
+    var rest = i / p.quads;
+    let ox = rest % p.out_w;
+    rest /= p.out_w;
+    let oy = rest % p.out_h;
+    let image = rest / p.out_h;
+    var sum = vec4<f32>(0.0);
+    for (var ky = 0u; ky < p.kernel_h; ky++) {
+        let iy = i32(oy * p.stride_h + ky * p.dilation_h) - p.pad_h;
+        if iy < 0 || iy >= i32(p.in_h) { continue; }
+        let row = (image * p.in_h + u32(iy)) * p.in_w;
+        for (var kx = 0u; kx < p.kernel_w; kx++) {
+            let ix = i32(ox * p.stride_w + kx * p.dilation_w) - p.pad_w;
+            if ix < 0 || ix >= i32(p.in_w) { continue; }
+            sum = fma(x[(row + u32(ix)) * p.quads + c], w[(ky * p.kernel_w + kx) * p.quads + c], sum);
+        }
+    }
+#if BIAS
+    sum += bias[c];
+#endif
+#if RESIDUAL
+    sum += residual[i];
+#endif
+    y[i] = activate4(sum, p.act, p.act_a, p.act_b);
+}
