@@ -175,10 +175,7 @@ async fn variant_lines(
             }
         }
         Err(error) => {
-            let refused = matches!(
-                error.code(),
-                ErrorCode::Unsupported | ErrorCode::UnknownFormat | ErrorCode::NoBackend
-            );
+            let refused = is_refusal(&error);
             for case in &variant.cases {
                 lines.push(Line {
                     model: model.to_string(),
@@ -196,6 +193,14 @@ async fn variant_lines(
         }
     }
     lines
+}
+
+/// Whether an error says that Kilim does not do this, rather than that it failed.
+fn is_refusal(error: &kilim::Error) -> bool {
+    matches!(
+        error.code(),
+        ErrorCode::Unsupported | ErrorCode::UnknownFormat | ErrorCode::NoBackend
+    )
 }
 
 /// The worst output: its name, error and tolerance, and whether all passed.
@@ -282,7 +287,12 @@ fn line_of(
             line.tolerance = Some(tolerance);
             line.output = Some(output);
         }
-        Err(e) => line.message = Some(e.to_string()),
+        Err(e) => {
+            line.message = Some(e.to_string());
+            if is_refusal(&e) {
+                line.status = "refused";
+            }
+        }
     }
     line
 }
