@@ -1,6 +1,7 @@
 //! Operators that read or write by index.
 
 use super::*;
+use crate::error::value_error;
 
 /// Inputs: data, indices (negative counts from the end). Output: indices in place of `axis`.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,29 +57,9 @@ pub struct OneHot {
     pub axis: i64,
 }
 
-/// The indices of elements that are not zero, `int64[rank, n]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NonZero;
-
-/// Inputs: data, condition `bool[n]`. Without an axis the data is flattened.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Compress {
-    pub axis: Option<i64>,
-}
-
-/// Outputs: values, first indices, inverse indices, counts.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Unique {
-    pub axis: Option<i64>,
-    pub sorted: bool,
-}
-
-/// Inputs: boxes `[batch, n, 4]`, scores `[batch, classes, n]`, optional max boxes, IoU threshold,
-/// score threshold. Output `int64[m, 3]`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct NonMaxSuppression {
-    /// Boxes are centre and size instead of two corners.
-    pub center_point_box: bool,
+/// `Shape` where indices have another rank than the data.
+fn same_rank(ctx: &InferContext, i: usize, rank: usize) -> Result<()> {
+    ctx.shape_of_rank(i, rank).map(|_| ())
 }
 
 impl Operator for Gather {
@@ -87,7 +68,17 @@ impl Operator for Gather {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.dtype(0)?;
+        ctx.typed(1, &INDICES)?;
+        let Some(x) = ctx.shape(0)? else {
+            return Ok(vec![fact(dtype, None)]);
+        };
+        let axis = normalize_axis(self.axis, x.rank())?;
+        let shape = ctx.shape(1)?.map(|indices| {
+            let parts = [&x.0[..axis], &indices.0, &x.0[axis + 1..]];
+            Shape(parts.concat())
+        });
+        Ok(vec![fact(dtype, shape)])
     }
 }
 
@@ -97,7 +88,34 @@ impl Operator for GatherElements {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.dtype(0)?;
+        ctx.typed(1, &INDICES)?;
+        if let Some(x) = ctx.shape(0)? {
+            normalize_axis(self.axis, x.rank())?;
+            same_rank(ctx, 1, x.rank())?;
+        }
+        let rank = ctx.shape(0)?.map(Shape::rank);
+        let shape = ctx.shape(1)?.cloned().or(rank.map(Shape::unknown));
+        Ok(vec![fact(dtype, shape)])
+    }
+}
+
+/// How many dimensions of the data the last dimension of the indices picks from; `None` where it is
+/// not known.
+fn picked(x: &Shape, indices: &Shape, batch: usize) -> Result<Option<usize>> {
+    let Some(last) = indices.0.last() else {
+        return Err(shape_error("the indices must not be a scalar"));
+    };
+    if batch >= indices.rank().min(x.rank().max(1)) {
+        return Err(shape_error("too many batch dimensions")
+            .with_expected(format!("fewer than {}", indices.rank().min(x.rank())))
+            .with_got(batch));
+    }
+    match last.known() {
+        Some(n) if n > x.rank() - batch => Err(shape_error("an index has too many coordinates")
+            .with_expected(format!("at most {}", x.rank() - batch))
+            .with_got(n)),
+        other => Ok(other),
     }
 }
 
@@ -107,7 +125,24 @@ impl Operator for GatherNd {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        let dtype = ctx.dtype(0)?;
+        ctx.typed(1, &INDICES)?;
+        let (Some(x), Some(indices)) = (ctx.shape_of_min_rank(0, 1)?, ctx.shape(1)?) else {
+            return Ok(vec![fact(dtype, None)]);
+        };
+        let batch = self.batch_dims;
+        let shape = match picked(x, indices, batch)? {
+            Some(n) => {
+                let mut dims = indices.0[..indices.rank() - 1].to_vec();
+                for (i, dim) in dims.iter_mut().enumerate().take(batch) {
+                    *dim = unify(dim, &x.0[i], || "a batch dimension".into())?;
+                }
+                dims.extend_from_slice(&x.0[batch + n..]);
+                Some(Shape(dims))
+            }
+            None => None,
+        };
+        Ok(vec![fact(dtype, shape)])
     }
 }
 
@@ -117,7 +152,17 @@ impl Operator for ScatterElements {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(1, &INDICES)?;
+        ctx.input(2)?;
+        let dtype = ctx.common_type([0, 2])?;
+        if let Some(x) = ctx.shape(0)? {
+            normalize_axis(self.axis, x.rank())?;
+            same_rank(ctx, 1, x.rank())?;
+        }
+        if let (Some(indices), Some(updates)) = (ctx.shape(1)?, ctx.shape(2)?) {
+            unify_shapes(updates, indices, || "the shape of the updates".into())?;
+        }
+        Ok(vec![fact(dtype, ctx.shape(0)?.cloned())])
     }
 }
 
@@ -127,7 +172,18 @@ impl Operator for ScatterNd {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(1, &INDICES)?;
+        ctx.input(2)?;
+        let dtype = ctx.common_type([0, 2])?;
+        let x = ctx.shape_of_min_rank(0, 1)?;
+        if let (Some(x), Some(indices)) = (x, ctx.shape(1)?)
+            && let Some(n) = picked(x, indices, 0)?
+            && let Some(updates) = ctx.shape(2)?
+        {
+            let dims = [&indices.0[..indices.rank() - 1], &x.0[n..]].concat();
+            unify_shapes(updates, &Shape(dims), || "the shape of the updates".into())?;
+        }
+        Ok(vec![fact(dtype, x.cloned())])
     }
 }
 
@@ -137,7 +193,49 @@ impl Operator for TensorScatter {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.input(1)?;
+        let dtype = ctx.common_type([0, 1])?;
+        ctx.typed_optional(2, &INDICES)?;
+        let Some(cache) = ctx.shape(0)? else {
+            return Ok(vec![fact(dtype, None)]);
+        };
+        let axis = normalize_axis(self.axis, cache.rank())?;
+        if axis == 0 {
+            return Err(shape_error(
+                "the batch cannot be the axis of a TensorScatter",
+            ));
+        }
+        if let Some(update) = ctx.shape(1)? {
+            let mut expected = cache.clone();
+            if let (Some(whole), Some(part)) = (cache.0[axis].known(), update.0.get(axis))
+                && part.known().is_some_and(|p| p > whole)
+            {
+                return Err(shape_error("the update is longer than the cache")
+                    .with_expected(format!("at most {whole}"))
+                    .with_got(part));
+            }
+            expected.0[axis] = update.0.get(axis).cloned().unwrap_or(Dim::Unknown);
+            unify_shapes(update, &expected, || "the shape of the update".into())?;
+        }
+        ctx.vector(2, &cache.0[0])?;
+        Ok(vec![fact(dtype, Some(cache.clone()))])
+    }
+}
+
+impl OneHot {
+    /// The length of the new axis.
+    ///
+    /// # Errors
+    /// `InvalidValue` where it is negative or not known.
+    pub fn depth(&self, values: &impl InputValues) -> Result<usize> {
+        let depth = values.value(1).ok_or_else(|| missing_value(1))?.to_f64s()?;
+        match depth.as_slice() {
+            // The specification allows a depth of any numeric type.
+            [d] if (0.0..=i32::MAX.into()).contains(d) => Ok(*d as usize),
+            other => Err(value_error("a depth must be one number")
+                .with_expected("0 or more")
+                .with_got(format!("{other:?}"))),
+        }
     }
 }
 
@@ -147,46 +245,28 @@ impl Operator for OneHot {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
-    }
-}
-
-impl Operator for NonZero {
-    fn name(&self) -> &'static str {
-        "NonZero"
-    }
-
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
-    }
-}
-
-impl Operator for Compress {
-    fn name(&self) -> &'static str {
-        "Compress"
-    }
-
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
-    }
-}
-
-impl Operator for Unique {
-    fn name(&self) -> &'static str {
-        "Unique"
+        ctx.typed(0, &NUMBERS)?;
+        ctx.typed(1, &NUMBERS)?;
+        ctx.scalar(1)?;
+        let dtype = ctx.dtype(2)?;
+        ctx.vector(2, &Dim::Known(2))?;
+        let depth = match ctx.value(1) {
+            Some(_) => Dim::Known(self.depth(ctx)?),
+            None => Dim::Unknown,
+        };
+        let shape = match ctx.shape(0)? {
+            Some(x) => {
+                let axis = normalize_axis(self.axis, x.rank() + 1)?;
+                let mut shape = x.clone();
+                shape.0.insert(axis, depth);
+                Some(shape)
+            }
+            None => None,
+        };
+        Ok(vec![fact(dtype, shape)])
     }
 
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
-    }
-}
-
-impl Operator for NonMaxSuppression {
-    fn name(&self) -> &'static str {
-        "NonMaxSuppression"
-    }
-
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
     }
 }

@@ -25,6 +25,7 @@ pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 mod rules;
+pub mod select;
 pub mod sort;
 pub mod window;
 
@@ -44,6 +45,7 @@ pub use reduce::*;
 pub use resize::*;
 pub use rules::InputValues;
 pub(crate) use rules::*;
+pub use select::*;
 pub use sort::*;
 pub use window::WindowAxis;
 pub(crate) use window::*;

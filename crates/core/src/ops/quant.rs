@@ -2,6 +2,7 @@
 //! `axis`, or per block of `block` elements along it.
 
 use super::*;
+use crate::error::dtype_error;
 
 /// Inputs: x, scale, optional zero point. The output has the zero point's type, else `output`.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,13 +43,128 @@ pub struct QLinearConv {
     pub conv: Conv,
 }
 
+/// Which element of the scale belongs to an element of the data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Granularity {
+    /// One scale for all.
+    Tensor,
+    /// One scale for each of `channels` along an axis with `inner` elements behind it.
+    Axis { channels: usize, inner: usize },
+    /// One scale for `block` consecutive elements along an axis of `length`.
+    Block {
+        block: usize,
+        length: usize,
+        inner: usize,
+    },
+}
+
+impl Granularity {
+    /// From the shapes of data and scale. A scale of one element counts for all.
+    ///
+    /// # Errors
+    /// `Shape` where they do not fit each other.
+    pub fn new(x: &[usize], scale: &[usize], axis: i64, block: usize) -> Result<Granularity> {
+        check_scale(&Shape::fixed(x), &Shape::fixed(scale), axis, block)?;
+        if scale.is_empty() || (scale == [1] && block == 0) {
+            return Ok(Granularity::Tensor);
+        }
+        let axis = normalize_axis(axis, x.len())?;
+        let inner = x[axis + 1..]
+            .iter()
+            .try_fold(1usize, |n, &d| n.checked_mul(d))
+            .ok_or_else(too_large)?;
+        Ok(if block == 0 {
+            let channels = x[axis];
+            Granularity::Axis { channels, inner }
+        } else {
+            let length = x[axis];
+            Granularity::Block {
+                block,
+                length,
+                inner,
+            }
+        })
+    }
+
+    /// The element of the scale for element `flat` of the data, both row-major.
+    pub fn index(self, flat: usize) -> usize {
+        match self {
+            Granularity::Tensor => 0,
+            Granularity::Axis { channels, inner } => flat / inner % channels,
+            Granularity::Block {
+                block,
+                length,
+                inner,
+            } => {
+                let (outer, rest) = (flat / (length * inner), flat % (length * inner));
+                let blocks = length.div_ceil(block);
+                (outer * blocks + rest / inner / block) * inner + rest % inner
+            }
+        }
+    }
+}
+
+/// `Shape` where a scale (or zero point) does not fit the data.
+fn check_scale(x: &Shape, scale: &Shape, axis: i64, block: usize) -> Result<()> {
+    let one = scale.elements() == Some(1) && scale.rank() <= 1;
+    if block == 0 {
+        if one {
+            return Ok(());
+        }
+        if scale.rank() != 1 {
+            return Err(shape_error("a scale must be a scalar or a vector").with_got(scale));
+        }
+        let axis = normalize_axis(axis, x.rank())?;
+        unify(&scale.0[0], &x.0[axis], || "the length of the scale".into())?;
+        return Ok(());
+    }
+    let axis = normalize_axis(axis, x.rank())?;
+    let mut expected = x.clone();
+    expected.0[axis] = x.0[axis].map(|n| Some(n.div_ceil(block)));
+    unify_shapes(scale, &expected, || "the scale of the blocks".into())?;
+    Ok(())
+}
+
+/// Checks scale and zero point, inputs 1 and 2, of data with the shape of input 0.
+fn check_parameters(ctx: &InferContext, axis: i64, block: usize) -> Result<()> {
+    ctx.typed(1, &FLOATS)?;
+    let Some(x) = ctx.shape(0)? else {
+        return Ok(());
+    };
+    for i in [1, 2] {
+        if let Some(s) = ctx.shape_optional(i) {
+            check_scale(x, s, axis, block).map_err(|e| e.with_input(i))?;
+        }
+    }
+    Ok(())
+}
+
+const TO_QUANTIZE: Types = Types::new("a floating-point type or int32", |d| {
+    d.is_float() || d == DType::I32
+});
+
 impl Operator for QuantizeLinear {
     fn name(&self) -> &'static str {
         "QuantizeLinear"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &TO_QUANTIZE)?;
+        check_parameters(ctx, self.axis, self.block)?;
+        let zero_point = ctx.typed_optional(2, &QUANTIZED)?;
+        let output = match (ctx.has(2), self.output) {
+            (true, Some(asked)) if zero_point.is_some_and(|z| z != asked) => {
+                return Err(
+                    dtype_error("the zero point has another type than the output")
+                        .with_expected(asked)
+                        .with_got(zero_point.unwrap_or(asked)),
+                );
+            }
+            (true, _) => zero_point.or(self.output),
+            (false, asked) => Some(asked.unwrap_or(DType::U8)),
+        };
+        QUANTIZED.check(2, output)?;
+        Ok(vec![fact(output, ctx.shape(0)?.cloned())])
     }
 }
 
@@ -58,7 +174,10 @@ impl Operator for DequantizeLinear {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &QUANTIZED)?;
+        ctx.common_type([0, 2])?;
+        check_parameters(ctx, self.axis, self.block)?;
+        Ok(vec![fact(ctx.dtype(1)?, ctx.shape(0)?.cloned())])
     }
 }
 
@@ -68,7 +187,19 @@ impl Operator for DynamicQuantizeLinear {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        ctx.typed(0, &FLOATS)?;
+        let values = fact(Some(DType::U8), ctx.shape(0)?.cloned());
+        let scale = Fact::fixed(DType::F32, &[]);
+        let zero_point = Fact::fixed(DType::U8, &[]);
+        Ok(some_of(ctx, [values, scale, zero_point]))
+    }
+}
+
+/// The shape of a product of inputs `a` and `b`.
+fn product_shape(ctx: &InferContext, a: usize, b: usize) -> Result<Option<Shape>> {
+    match (ctx.shape(a)?, ctx.shape(b)?) {
+        (Some(a), Some(b)) => Ok(Some(Product::new(a, b, false)?.output)),
+        _ => Ok(None),
     }
 }
 
@@ -78,7 +209,15 @@ impl Operator for MatMulInteger {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        for (data, zero_point) in [(0, 2), (1, 3)] {
+            ctx.typed(data, &BYTES)?;
+            ctx.common_type([data, zero_point])?;
+        }
+        Ok(vec![fact(Some(DType::I32), product_shape(ctx, 0, 1)?)])
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        matmul_cost(inputs, outputs)
     }
 }
 
@@ -88,8 +227,28 @@ impl Operator for ConvInteger {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        for (data, zero_point) in [(0, 2), (1, 3)] {
+            ctx.typed(data, &BYTES)?;
+            ctx.common_type([data, zero_point])?;
+        }
+        let shape = match (ctx.shape(0)?, ctx.shape(1)?) {
+            (Some(x), Some(w)) => Some(conv_shape(&self.conv, x, w)?),
+            _ => None,
+        };
+        Ok(vec![fact(Some(DType::I32), shape)])
     }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        Operator::cost(&self.conv, inputs, outputs)
+    }
+}
+
+/// Checks one quantised operand, whose scale and zero point follow it.
+fn operand(ctx: &InferContext, data: usize) -> Result<()> {
+    ctx.typed(data, &BYTES)?;
+    ctx.typed(data + 1, &FLOATS)?;
+    ctx.common_type([data, data + 2])?;
+    Ok(())
 }
 
 impl Operator for QLinearMatMul {
@@ -98,7 +257,15 @@ impl Operator for QLinearMatMul {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        operand(ctx, 0)?;
+        operand(ctx, 3)?;
+        ctx.typed(6, &FLOATS)?;
+        let dtype = ctx.typed(7, &BYTES)?;
+        Ok(vec![fact(dtype, product_shape(ctx, 0, 3)?)])
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        matmul_cost(inputs, outputs)
     }
 }
 
@@ -108,6 +275,24 @@ impl Operator for QLinearConv {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        same_as_first(ctx)
+        operand(ctx, 0)?;
+        operand(ctx, 3)?;
+        ctx.typed(6, &FLOATS)?;
+        let dtype = ctx.typed(7, &BYTES)?;
+        ctx.typed_optional(8, &INDICES)?;
+        let shape = match (ctx.shape(0)?, ctx.shape(3)?) {
+            (Some(x), Some(w)) => {
+                ctx.vector(8, &w.0[0])?;
+                Some(conv_shape(&self.conv, x, w)?)
+            }
+            _ => None,
+        };
+        Ok(vec![fact(dtype, shape)])
+    }
+
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        let weights = inputs.get(3).cloned().flatten();
+        let data = inputs.first().cloned().flatten();
+        Operator::cost(&self.conv, &[data, weights], outputs)
     }
 }

@@ -128,6 +128,10 @@ pub(crate) const BOOL: Types = Types {
 };
 
 impl Types {
+    pub(crate) const fn new(name: &'static str, contains: fn(DType) -> bool) -> Types {
+        Types { name, contains }
+    }
+
     /// `DType` where `dtype` is known and not in the set.
     pub(crate) fn check(&self, i: usize, dtype: Option<DType>) -> Result<()> {
         match dtype {
