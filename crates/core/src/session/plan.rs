@@ -585,17 +585,18 @@ impl Table<'_> {
             let t = self.tensor(b, of, time, part)?;
             return self.add(b, v, Place::Alias(t), (time, time));
         }
-        if let Some(&(home, _)) = self.home.get(&v) {
-            let t = self.add(b, v, Place::Arena { offset: 0 }, (part, time))?;
-            let source = self.tensor(home, v, part, part)?;
-            self.crossings.push((home, b, (source, t)));
-            return Ok(t);
-        }
+        // The host takes what comes in as it is; a device copies it into its arena.
         let place = if self.device[b] {
             Place::Arena { offset: 0 }
         } else {
             Place::Input
         };
+        if let Some(&(home, _)) = self.home.get(&v) {
+            let t = self.add(b, v, place, (part, time))?;
+            let source = self.tensor(home, v, part, part)?;
+            self.crossings.push((home, b, (source, t)));
+            return Ok(t);
+        }
         let t = self.add(b, v, place, (0, time))?;
         self.feeds.entry(v).or_default().push((b, t));
         Ok(t)
