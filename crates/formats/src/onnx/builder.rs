@@ -6,8 +6,9 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Error, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::{
-    Binary, BinaryKind, Cast, CastLike, Concat, Expand, Fact, Operator, Reduce, ReduceKind,
-    Reshape, ShapeOf, Slice, Squeeze, Transpose, Unary, UnaryKind, Unsqueeze, normalize_axis,
+    Binary, BinaryKind, Cast, CastLike, Concat, Expand, Fact, Operator, Range, Reduce, ReduceKind,
+    Reshape, ShapeOf, Slice, Split, Squeeze, Transpose, Unary, UnaryKind, Unsqueeze, Where,
+    normalize_axis,
 };
 use kilim_core::tensor::Tensor;
 
@@ -17,6 +18,9 @@ use super::scope::Binding;
 
 /// Goes with the refusal of a node whose form depends on a rank that is not known.
 pub const RANK_HINT: &str = "run ONNX shape inference on the model and load the result";
+
+/// Counts up to this are written out when a model is read.
+const MAX_IOTA: i64 = 1 << 16;
 
 /// The newest operator set whose meaning is known. Models of later ones are read as of this.
 pub const NEWEST: i64 = 28;
@@ -188,6 +192,13 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     pub fn body(&mut self, name: &str, inputs: &[Fact]) -> Result<Body> {
         let proto = self.graph_attribute(name)?;
         self.importer.body(self.frame, self.name, proto, inputs)
+    }
+
+    /// Writes the subgraph in attribute `name` out into the graph, and gives its outputs.
+    pub fn inline(&mut self, name: &str, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+        let proto = self.graph_attribute(name)?;
+        self.importer
+            .inline_body(self.frame, self.name, proto, inputs)
     }
 
     // Inputs.
@@ -491,6 +502,44 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         }
         let end = (axis != -1).then_some(axis + 1);
         self.op(ShapeOf { start: axis, end }, &[x])
+    }
+
+    /// Several `int64` vectors, one after the other, a constant where all of them are.
+    pub fn vector(&mut self, parts: &[ValueId]) -> Result<ValueId> {
+        let mut all = Vec::new();
+        for &part in parts {
+            match self.constant(part) {
+                Some(tensor) => all.extend(tensor.to_i64s()?),
+                None => return self.concat(parts, 0),
+            }
+        }
+        self.i64s(&all)
+    }
+
+    /// `0..n` as `int64`, where `n` is a vector of one element.
+    pub fn iota(&mut self, n: ValueId) -> Result<ValueId> {
+        if let Some(n) = self.constant(n) {
+            let n = n.to_i64s()?.first().copied().unwrap_or(0);
+            if n <= MAX_IOTA {
+                let all: Vec<i64> = (0..n).collect();
+                return self.i64s(&all);
+            }
+        }
+        let limit = self.squeeze(n, &[0])?;
+        let start = self.i64(0)?;
+        let delta = self.i64(1)?;
+        self.op(Range, &[start, limit, delta])
+    }
+
+    /// Two equal parts along an axis.
+    pub fn halves(&mut self, x: ValueId, axis: i64) -> Result<[ValueId; 2]> {
+        let parts = self.apply(Split { axis }, &[Some(x)], 2)?;
+        Ok([parts[0], parts[1]])
+    }
+
+    /// `condition ? a : b`.
+    pub fn choose(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> Result<ValueId> {
+        self.op(Where, &[condition, a, b])
     }
 
     // Constants.

@@ -10,7 +10,9 @@ use kilim_core::ops::{Fact, InferContext, InputFact, Operator, Unary, UnaryKind}
 
 use super::builder::{NodeBuilder, RANK_HINT};
 use super::ops::OpTable;
-use super::proto::{FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, invalid};
+use super::proto::{
+    FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, TypeProto, invalid,
+};
 use super::scope::{Attributes, Binding, Frame, Scope, fact, unify};
 use super::tensor::Tensors;
 use crate::{Limits, ModelSource};
@@ -102,20 +104,13 @@ impl<'a> Importer<'a> {
         prefix: String,
     ) -> Result<Body> {
         self.check_depth()?;
-        let mut declared = HashMap::new();
-        let infos = proto.value_info.iter().chain(&proto.outputs);
-        for info in infos.chain(&proto.inputs) {
-            if let Some(kind) = &info.kind {
-                declared.insert(info.name, kind);
-            }
-        }
         self.scope.graphs.push(Graph::new(proto.name));
         let frame = self.scope.frames.len();
         self.scope.frames.push(Frame {
             graph: self.scope.graphs.len() - 1,
             parent,
             bindings: HashMap::new(),
-            declared,
+            declared: declared(proto),
             written: written(&proto.nodes),
             opsets,
             attributes,
@@ -153,6 +148,9 @@ impl<'a> Importer<'a> {
                 Ok(None) => return Err(invalid("an output of the graph has no name")),
                 Err(e) if e.code() == ErrorCode::Unsupported => {
                     self.refuse(format!("an output that is {}", of(&e)), output.name);
+                    let graph = self.scope.graph(frame);
+                    let stand_in = graph.add_value(output.name, Fact::default());
+                    graph.outputs.push(stand_in);
                 }
                 Err(e) => return Err(e),
             }
@@ -181,6 +179,48 @@ impl<'a> Importer<'a> {
         let (opsets, attributes) = (around.opsets.clone(), around.attributes.clone());
         let prefix = format!("{node}/");
         self.graph(proto, Some(frame), opsets, attributes, inputs, prefix)
+    }
+
+    /// Writes a body out into the graph of `frame`, where it runs once whatever happens.
+    pub fn inline_body(
+        &mut self,
+        frame: usize,
+        node: &str,
+        proto: &'a GraphProto<'a>,
+        inputs: &[ValueId],
+    ) -> Result<Vec<ValueId>> {
+        self.check_depth()?;
+        if inputs.len() != proto.inputs.len() {
+            return Err(invalid("a body has a wrong number of inputs"));
+        }
+        let around = &self.scope.frames[frame];
+        let inner = self.scope.frames.len();
+        let formals = proto.inputs.iter().zip(inputs);
+        let mut bindings: HashMap<_, _> = formals
+            .map(|(formal, &v)| (formal.name, Binding::Value(v)))
+            .collect();
+        for t in &proto.initializers {
+            bindings.insert(t.name, Binding::Tensor(t));
+        }
+        self.scope.frames.push(Frame {
+            graph: around.graph,
+            parent: Some(frame),
+            bindings,
+            declared: declared(proto),
+            written: written(&proto.nodes),
+            opsets: around.opsets.clone(),
+            attributes: around.attributes.clone(),
+            prefix: format!("{node}/"),
+            captures: Vec::new(),
+        });
+        self.nodes(inner, &proto.nodes)?;
+        let mut outputs = Vec::new();
+        for output in &proto.outputs {
+            let value = self.scope.optional(inner, output.name)?;
+            outputs.push(value.ok_or_else(|| invalid("an output of a body has no name"))?);
+        }
+        self.scope.frames.pop();
+        Ok(outputs)
     }
 
     fn check_depth(&self) -> Result<()> {
@@ -468,6 +508,15 @@ impl<'a> Importer<'a> {
         graph.push(name, op, inputs, &values);
         Ok(values)
     }
+}
+
+/// The types that a graph declares.
+fn declared<'a>(proto: &'a GraphProto<'a>) -> HashMap<&'a str, &'a TypeProto<'a>> {
+    let infos = proto.value_info.iter().chain(&proto.outputs);
+    infos
+        .chain(&proto.inputs)
+        .filter_map(|info| Some((info.name, info.kind.as_ref()?)))
+        .collect()
 }
 
 fn written<'a>(nodes: &[NodeProto<'a>]) -> HashSet<&'a str> {

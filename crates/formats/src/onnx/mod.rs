@@ -8,8 +8,11 @@ mod proto;
 mod scope;
 mod tensor;
 
+use std::sync::Arc;
+
 use kilim_core::error::Result;
 use kilim_core::graph::Graph;
+use kilim_core::tensor::{AlignedBytes, Tensor};
 
 use crate::{Interpreter, Limits, ModelSource};
 
@@ -30,6 +33,21 @@ impl Interpreter for Onnx {
         let model = proto::ModelProto::decode(bytes.as_slice(), message_depth(limits))?;
         import::model(&model, source, limits)
     }
+}
+
+/// Reads a file with one `TensorProto`, as the `.pb` files of ONNX test cases are: its name and data.
+///
+/// # Errors
+/// `InvalidModel` where it is garbled, `Unsupported` for element types that Kilim does not have.
+pub fn read_tensor(bytes: &[u8]) -> Result<(String, Tensor)> {
+    let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);
+    let source = ModelSource::new(bytes.clone(), "the tensor");
+    let proto = proto::TensorProto::decode(bytes.as_slice())?;
+    let tensors = tensor::Tensors {
+        source: &source,
+        limits: &Limits::default(),
+    };
+    Ok((proto.name.to_string(), tensors.read(&proto)?))
 }
 
 /// A subgraph is four messages deep: node, attribute, graph, and what stands in it.

@@ -118,6 +118,9 @@ impl<'a> Scope<'a> {
         let Some(outer) = self.optional(parent, name)? else {
             return Ok(None);
         };
+        if self.frames[parent].graph == self.frames[frame].graph {
+            return Ok(Some(outer));
+        }
         let value = self.graph(parent).value(outer).clone();
         if let Some(tensor) = value.constant {
             return Ok(Some(self.graph(frame).add_constant(name, tensor)));

@@ -21,10 +21,22 @@ pub fn register(table: &mut OpTable) {
 
 fn branch(b: &mut NodeBuilder) -> Result<()> {
     let condition = b.input(0)?;
+    if let Some(known) = b.constant(condition) {
+        let name = match known.to_i64s()?.as_slice() {
+            [0] => "else_branch",
+            [_] => "then_branch",
+            _ => return Err(invalid("a condition that is not one element")),
+        };
+        let outputs = b.inline(name, &[])?;
+        for (i, value) in outputs.into_iter().enumerate() {
+            b.bind(i, value)?;
+        }
+        return Ok(());
+    }
     let mut then_body = b.body("then_branch", &[])?;
     let mut else_body = b.body("else_branch", &[])?;
-    check_outputs(b, &then_body, b.output_count())?;
-    check_outputs(b, &else_body, b.output_count())?;
+    check_outputs(&then_body, b.output_count())?;
+    check_outputs(&else_body, b.output_count())?;
     let mut inputs = then_body.captures.clone();
     let more = else_body.captures.iter();
     let more: Vec<_> = more.filter(|v| !inputs.contains(v)).copied().collect();
@@ -54,8 +66,7 @@ fn take_all(b: &mut NodeBuilder, body: &mut Body, inputs: &[ValueId]) {
     }
 }
 
-fn check_outputs(_: &NodeBuilder, body: &Body, wanted: usize) -> Result<()> {
-    // A body that was refused may be without some of its outputs.
+fn check_outputs(body: &Body, wanted: usize) -> Result<()> {
     if body.graph.outputs.len() >= wanted {
         return Ok(());
     }
@@ -83,7 +94,7 @@ fn repeat(b: &mut NodeBuilder) -> Result<()> {
     if formals(&body.graph, body.captures.len()) != carried.len() + 2 {
         return Err(invalid("the body of a loop has a wrong number of inputs"));
     }
-    check_outputs(b, &body, b.output_count() + 1)?;
+    check_outputs(&body, b.output_count() + 1)?;
     let op = Loop {
         body: Arc::new(body.graph),
         carried: carried.len(),
@@ -152,7 +163,7 @@ fn plan(
     if formals(&body.graph, body.captures.len()) != values.len() {
         return Err(invalid("the body of a scan has a wrong number of inputs"));
     }
-    check_outputs(b, &body, states + scan_outputs)?;
+    check_outputs(&body, states + scan_outputs)?;
     Ok(Plan {
         scan: Scan {
             body: Arc::new(body.graph),

@@ -1,9 +1,12 @@
 //! The operators of ONNX: which mapping brings each into the graph. A file holds a family.
 
+mod attention;
 mod control;
 mod conv;
 mod generate;
 mod index;
+mod linear_attention;
+mod loss;
 mod matmul;
 mod movement;
 mod norm;
@@ -14,6 +17,7 @@ mod recurrent;
 mod reduce;
 mod resize;
 mod sequence;
+mod signal;
 
 use std::collections::HashMap;
 
@@ -49,6 +53,10 @@ impl OpTable {
         generate::register(&mut table);
         control::register(&mut table);
         sequence::register(&mut table);
+        attention::register(&mut table);
+        linear_attention::register(&mut table);
+        loss::register(&mut table);
+        signal::register(&mut table);
         table
     }
 

@@ -25,8 +25,27 @@ pub fn register(table: &mut OpTable) {
         let tensor = kilim_core::Tensor::scalar(n)?;
         b.bind_constant(tensor)
     });
+    table.add("Optional", |b| pass(b));
+    table.add("OptionalGetElement", |b| pass(b));
+    table.add("OptionalHasElement", |b| {
+        let there = b.sequence(0).is_ok() || b.optional(0)?.is_some();
+        let tensor = kilim_core::Tensor::from_bools(&[], &[there])?;
+        b.bind_constant(tensor)
+    });
     table.add("ConcatFromSequence", concat);
     table.add("SplitToSequence", split);
+}
+
+/// An optional value that is there is followed as the value itself.
+fn pass(b: &mut NodeBuilder) -> Result<()> {
+    if let Ok(values) = b.sequence(0) {
+        b.bind_sequence(0, values.to_vec());
+        return Ok(());
+    }
+    match b.optional(0)? {
+        Some(value) => b.bind(0, value),
+        None => Err(unsupported("an optional value without an element")),
+    }
 }
 
 /// A position in a sequence of `len`, which input `i` gives.

@@ -222,6 +222,13 @@ pub struct TensorProto<'a> {
     pub data_location: i64,
 }
 
+impl<'a> TensorProto<'a> {
+    /// Decodes a file that holds one tensor.
+    pub fn decode(bytes: &'a [u8]) -> Result<TensorProto<'a>> {
+        decode(Field::Bytes(bytes), 2)
+    }
+}
+
 impl<'a> Message<'a> for TensorProto<'a> {
     fn set(&mut self, number: u32, field: Field<'a>, depth: usize) -> Result<()> {
         match number {

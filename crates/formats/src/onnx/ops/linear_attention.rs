@@ -1,0 +1,195 @@
+//! Recurrent forms of attention, written out.
+
+use std::sync::Arc;
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::{
+    Activation, Binary, BinaryKind, Conv, Fact, MatMul, Pad, PadMode, Padding, Scan, Transpose,
+    UnaryKind,
+};
+
+use super::OpTable;
+use crate::onnx::builder::{NodeBuilder, unknown};
+use crate::onnx::proto::invalid;
+
+pub fn register(table: &mut OpTable) {
+    table.add("LinearAttention", linear_attention);
+    table.add("CausalConvWithState", causal_conv);
+    table.add("SwiGLU", swiglu);
+}
+
+fn swiglu(b: &mut NodeBuilder) -> Result<()> {
+    let alpha = b.float_or("alpha", 1.0)?;
+    let (gate, x) = (b.input(0)?, b.input(1)?);
+    let gate = b.unary(UnaryKind::Swish { alpha }, gate)?;
+    let y = b.mul(gate, x)?;
+    b.bind(0, y)
+}
+
+fn causal_conv(b: &mut NodeBuilder) -> Result<()> {
+    let (x, weights, bias) = (b.input(0)?, b.input(1)?, b.optional(2)?);
+    let Some(&[channels, _, kernel]) = b.shape(weights).as_deref() else {
+        return Err(unsupported("weights whose shape is known only at run time"));
+    };
+    let before = (kernel as i64 - 1).max(0);
+    let padded = match b.optional(3)? {
+        Some(past) => b.concat(&[past, x], 2)?,
+        None => {
+            let pads = b.i64s(&[0, 0, before, 0, 0, 0])?;
+            let mode = PadMode::Constant;
+            b.op(Pad { mode }, &[x, pads])?
+        }
+    };
+    let conv = Conv {
+        strides: vec![1],
+        dilations: vec![1],
+        padding: Padding::Valid,
+        groups: channels,
+        channels_last: false,
+        activation: Activation::None,
+    };
+    let y = b.apply(conv, &[Some(padded), Some(weights), bias], 1)?[0];
+    let y = match b.text_or("activation", "none")? {
+        "none" => y,
+        "silu" | "swish" => b.unary(UnaryKind::Swish { alpha: 1.0 }, y)?,
+        other => return Err(unknown("activation", other)),
+    };
+    b.bind(0, y)?;
+    let first = if before == 0 { i64::MAX } else { -before };
+    let state = b.slice(padded, 2, first, i64::MAX)?;
+    b.bind(1, state)
+}
+
+/// Which parts a step of the recurrence has.
+struct Rule {
+    decay: bool,
+    delta: bool,
+}
+
+fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
+    let rule = match b.text_or("update_rule", "gated_delta")? {
+        "linear" => Rule {
+            decay: false,
+            delta: false,
+        },
+        "gated" => Rule {
+            decay: true,
+            delta: false,
+        },
+        "delta" => Rule {
+            decay: false,
+            delta: true,
+        },
+        "gated_delta" => Rule {
+            decay: true,
+            delta: true,
+        },
+        other => return Err(unknown("update_rule", other)),
+    };
+    let query_heads = b.count("q_num_heads", None)?;
+    let heads = b.count("kv_num_heads", None)?;
+    if heads == 0 || query_heads % heads != 0 {
+        return Err(invalid("the numbers of heads do not fit"));
+    }
+    let (h, group) = (heads as i64, (query_heads / heads) as i64);
+    let query = b.input(0)?;
+    // The state of narrow types is kept in float32 from step to step.
+    let wide = match b.dtype(query) {
+        Some(DType::F16 | DType::BF16) => DType::F32,
+        Some(other) => other,
+        None => return Err(unsupported("queries of unknown element type")),
+    };
+    let load = |b: &mut NodeBuilder, i: usize, shape: &[i64]| -> Result<ValueId> {
+        let x = b.input(i)?;
+        let x = b.cast(x, wide)?;
+        b.reshape(x, shape)
+    };
+    // Time is axis 1, which the scan takes away.
+    let q = load(b, 0, &[0, 0, h, group, -1])?;
+    let k = load(b, 1, &[0, 0, h, 1, -1])?;
+    let v = load(b, 2, &[0, 0, h, 1, -1])?;
+    let mut scanned = vec![q, k, v];
+    if rule.decay {
+        let g = load(b, 4, &[0, 0, h, -1, 1])?;
+        scanned.push(b.unary(UnaryKind::Exp, g)?);
+    }
+    if rule.delta {
+        let beta = b.input(5)?;
+        let beta = b.cast(beta, wide)?;
+        scanned.push(b.unsqueeze(beta, &[3, 4])?);
+    }
+    let state = match b.optional(3)? {
+        Some(past) => b.cast(past, wide)?,
+        None => {
+            let parts = [b.dim(q, 0)?, b.i64s(&[h])?, b.dim(k, 4)?, b.dim(v, 4)?];
+            let shape = b.vector(&parts)?;
+            let zero = b.number(0.0, q)?;
+            b.expand(zero, shape)?
+        }
+    };
+    let scale = match b.float("scale")?.filter(|s| *s != 0.0) {
+        Some(scale) => Some(scale),
+        None => (b.fact(q).shape)
+            .and_then(|s| s.0[4].known())
+            .map(|n| 1.0 / (n as f32).sqrt()),
+    };
+    let scale = scale.ok_or_else(|| unsupported("a head size known only at run time"))?;
+    let scan = Scan {
+        body: Arc::new(step(b, &rule, state, &scanned)?),
+        states: 1,
+        scan_inputs: scanned.len(),
+        input_axes: vec![1; scanned.len()],
+        input_reverse: vec![false; scanned.len()],
+        output_axes: vec![1],
+        output_reverse: vec![false],
+    };
+    let inputs: Vec<_> = std::iter::once(state).chain(scanned).map(Some).collect();
+    let outputs = b.apply(scan, &inputs, 2)?;
+    let y = b.reshape(outputs[1], &[0, 0, -1])?;
+    let scale = b.number(scale.into(), y)?;
+    let y = b.mul(y, scale)?;
+    let y = b.cast_like(y, query)?;
+    b.bind(0, y)?;
+    let state = b.cast_like(outputs[0], query)?;
+    b.bind(1, state)
+}
+
+/// One step: the state `[batch, heads, dk, dv]`, then slices of query `[.., group, dk]`, key
+/// `[.., 1, dk]`, value `[.., 1, dv]`, and where the rule has them decay `[.., dk or 1, 1]` and
+/// rate `[.., 1, 1]`. Gives the new state and the output `[.., group, dv]`.
+fn step(b: &mut NodeBuilder, rule: &Rule, state: ValueId, scanned: &[ValueId]) -> Result<Graph> {
+    let mut body = Graph::new("step");
+    let fact = b.fact(state);
+    let mut state = body.add_input("state", fact);
+    let mut slices = Vec::new();
+    for &v in scanned {
+        let mut fact: Fact = b.fact(v);
+        if let Some(shape) = &mut fact.shape {
+            shape.0.remove(1);
+        }
+        slices.push(body.add_input("slice", fact));
+    }
+    let mut slices = slices.into_iter();
+    let mut next = || slices.next().ok_or_else(|| invalid("a slice is missing"));
+    let (q, k, mut v) = (next()?, next()?, next()?);
+    let binary = |body: &mut Graph, kind, x, y| body.apply("step", Binary::new(kind), &[x, y]);
+    if rule.decay {
+        let decay = next()?;
+        state = binary(&mut body, BinaryKind::Mul, state, decay);
+    }
+    if rule.delta {
+        let rate = next()?;
+        let known = body.apply("known", MatMul::default(), &[k, state]);
+        let surprise = binary(&mut body, BinaryKind::Sub, v, known);
+        v = binary(&mut body, BinaryKind::Mul, surprise, rate);
+    }
+    let perm = vec![0, 1, 3, 2];
+    let column = body.apply("column", Transpose { perm }, &[k]);
+    let update = binary(&mut body, BinaryKind::Mul, column, v);
+    let state = binary(&mut body, BinaryKind::Add, state, update);
+    let y = body.apply("read", MatMul::default(), &[q, state]);
+    body.outputs = vec![state, y];
+    Ok(body)
+}

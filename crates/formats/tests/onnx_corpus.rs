@@ -1,0 +1,102 @@
+//! Imports the ONNX conformance suite (`target/conformance`, see `tools/conformance`) and the model
+//! collection beside the repository, where they are there.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::graph::Graph;
+use kilim_core::tensor::AlignedBytes;
+use kilim_formats::{Limits, ModelSource, load_model};
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+fn models(folder: &Path, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = std::fs::read_dir(folder) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            models(&path, found);
+        } else if path.extension().is_some_and(|e| e == "onnx") {
+            found.push(path);
+        }
+    }
+    found.sort();
+}
+
+fn import(path: &Path) -> Result<Graph> {
+    let folder = path.parent().unwrap_or(path);
+    let read = |p: &Path| {
+        let bytes = std::fs::read(p).map_err(|e| Error::new(ErrorCode::Io, e.to_string()))?;
+        AlignedBytes::copy_of(&bytes).map(Arc::new)
+    };
+    let external = |name: &str| read(&folder.join(name));
+    let name = path.to_string_lossy();
+    let source = ModelSource::new(read(path)?, &name).with_external(&external);
+    load_model(&source, &Limits::default())
+}
+
+#[test]
+fn collected_models_import() {
+    let mut found = Vec::new();
+    models(&root().join("../shared/models"), &mut found);
+    if found.is_empty() {
+        println!("skipped: there are no models beside the repository");
+        return;
+    }
+    let mut failed = Vec::new();
+    for path in &found {
+        match import(path) {
+            Ok(graph) => println!("{}: {} nodes", path.display(), graph.nodes.len()),
+            Err(e) => failed.push(format!("{}: {e}", path.display())),
+        }
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
+
+/// Every case of the suite is imported or refused with `Unsupported`.
+#[test]
+fn conformance_suite_imports_or_is_refused() {
+    let mut found = Vec::new();
+    models(&root().join("target/conformance"), &mut found);
+    if found.is_empty() {
+        println!("skipped: the conformance suite is not exported");
+        return;
+    }
+    let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
+    let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut failed = Vec::new();
+    for path in &found {
+        let mut parts = path.components().rev().skip(1);
+        let case = parts
+            .next()
+            .map(|c| c.as_os_str().to_string_lossy().into_owned());
+        let kind = parts
+            .next()
+            .map(|c| c.as_os_str().to_string_lossy().into_owned());
+        let (case, kind) = (case.unwrap_or_default(), kind.unwrap_or_default());
+        let count = counts.entry(kind).or_default();
+        count.1 += 1;
+        match import(path) {
+            Ok(_) => count.0 += 1,
+            Err(e) if e.code() == ErrorCode::Unsupported => {
+                let reason = e.message().split(" at `").next().unwrap_or_default();
+                let reason = reason.rsplit_once("have: ").map_or(reason, |r| r.1);
+                refused.entry(reason.to_string()).or_default().push(case);
+            }
+            Err(e) => failed.push(format!("{case}: {e}")),
+        }
+    }
+    for (reason, cases) in &refused {
+        println!("{:4} {reason} ({})", cases.len(), cases[0]);
+    }
+    for (kind, (imported, all)) in &counts {
+        println!("{kind}: {imported} of {all}");
+    }
+    assert!(failed.is_empty(), "{}", failed.join("\n"));
+}
