@@ -5,10 +5,12 @@
 //! it. A family of operators is a module with a `register` function.
 
 mod common;
+mod conv;
 mod elementwise;
 mod frame;
 mod generate;
 mod index;
+mod matmul;
 mod movement;
 mod norm;
 mod reduce;

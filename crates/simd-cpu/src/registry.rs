@@ -58,6 +58,8 @@ impl KernelRegistry {
         crate::movement::register(&mut registry);
         crate::reduce::register(&mut registry);
         crate::norm::register(&mut registry);
+        crate::conv::register(&mut registry);
+        crate::matmul::register(&mut registry);
         crate::index::register(&mut registry);
         crate::sort::register(&mut registry);
         crate::generate::register(&mut registry);

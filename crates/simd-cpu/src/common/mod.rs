@@ -3,6 +3,7 @@
 pub mod activation;
 pub mod codec;
 pub mod real;
+pub mod ring;
 pub mod rules;
 pub mod walk;
 
@@ -11,4 +12,5 @@ pub mod testing;
 
 pub use codec::{BLOCK, Class, Codec, Wide};
 pub use real::Real;
+pub use ring::Ring;
 pub use walk::{Walk, broadcast_strides, contiguous_strides};

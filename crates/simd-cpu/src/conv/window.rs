@@ -1,0 +1,209 @@
+//! The loops of a convolution and of its transpose, over any number of spatial axes. One side is
+//! walked densely, the other by windows: element `i` of the dense side and kernel position `k` meet
+//! at `i * stride + k * dilation - begin` of the windowed side. A convolution's dense side is its
+//! output; a transposed one's is its input.
+
+use kilim_core::ops::WindowAxis;
+
+use crate::common::{Ring, contiguous_strides};
+
+/// Which side of the loops is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Direction {
+    /// Convolution: the dense side.
+    Gather,
+    /// Transposed convolution: the windowed side.
+    Scatter,
+}
+
+#[derive(Clone, Copy)]
+struct Axis {
+    dense: usize,
+    windowed: usize,
+    kernel: usize,
+    stride: usize,
+    dilation: usize,
+    begin: usize,
+    dense_step: usize,
+    windowed_step: usize,
+    weight_step: usize,
+}
+
+impl Axis {
+    /// The dense elements whose kernel position `k` lies inside of the windowed side.
+    fn meets(&self, k: usize) -> std::ops::Range<usize> {
+        let shift = k * self.dilation;
+        let first = self.begin.saturating_sub(shift).div_ceil(self.stride);
+        let room = (self.windowed + self.begin).saturating_sub(shift);
+        let last = room.div_ceil(self.stride).min(self.dense);
+        first.min(last)..last
+    }
+
+    /// Where dense element `i` meets position `k`.
+    fn at(&self, i: usize, k: usize) -> usize {
+        i * self.stride + k * self.dilation - self.begin
+    }
+}
+
+/// A convolution resolved down to strides.
+pub struct Loops {
+    direction: Direction,
+    batch: usize,
+    groups: usize,
+    /// Of each group.
+    in_channels: usize,
+    out_channels: usize,
+    /// Distance of images and of channels.
+    input: (usize, usize),
+    output: (usize, usize),
+    axes: Vec<Axis>,
+    taps: usize,
+}
+
+pub struct Sizes<'a> {
+    pub batch: usize,
+    pub in_channels: usize,
+    pub out_channels: usize,
+    pub groups: usize,
+    pub channels_last: bool,
+    pub axes: &'a [WindowAxis],
+}
+
+impl Loops {
+    pub fn new(direction: Direction, sizes: &Sizes) -> Loops {
+        let place = |channels: usize, extents: Vec<usize>| {
+            let plane: usize = extents.iter().product();
+            let steps = contiguous_strides(&extents);
+            let (channel, pixel) = match sizes.channels_last {
+                true => (1, channels),
+                false => (plane, 1),
+            };
+            let steps: Vec<usize> = steps.iter().map(|&s| s as usize * pixel).collect();
+            ((plane * channels, channel), steps)
+        };
+        let extent = |f: fn(&WindowAxis) -> usize| sizes.axes.iter().map(f).collect::<Vec<_>>();
+        let (input, input_steps) = place(sizes.in_channels, extent(|a| a.input));
+        let (output, output_steps) = place(sizes.out_channels, extent(|a| a.output));
+        let kernel = extent(|a| a.kernel);
+        let weight_steps = contiguous_strides(&kernel);
+        let axes = sizes
+            .axes
+            .iter()
+            .enumerate()
+            .map(|(d, a)| {
+                let (dense, windowed, dense_step, windowed_step) = match direction {
+                    Direction::Gather => (a.output, a.input, output_steps[d], input_steps[d]),
+                    Direction::Scatter => (a.input, a.output, input_steps[d], output_steps[d]),
+                };
+                Axis {
+                    dense,
+                    windowed,
+                    kernel: a.kernel,
+                    stride: a.stride,
+                    dilation: a.dilation,
+                    begin: a.begin,
+                    dense_step,
+                    windowed_step,
+                    weight_step: weight_steps[d] as usize,
+                }
+            })
+            .collect();
+        Loops {
+            direction,
+            batch: sizes.batch,
+            groups: sizes.groups,
+            in_channels: sizes.in_channels / sizes.groups.max(1),
+            out_channels: sizes.out_channels / sizes.groups.max(1),
+            input,
+            output,
+            axes,
+            taps: kernel.iter().product(),
+        }
+    }
+
+    /// Adds the convolution of `x` with `w` to `y`. Weights are `[m, c / groups, kernel..]`, for the
+    /// transposed `[c, m / groups, kernel..]`.
+    pub fn run<T: Ring>(&self, x: &[T], w: &[T], y: &mut [T]) {
+        let (ci, co) = (self.in_channels, self.out_channels);
+        for n in 0..self.batch {
+            for g in 0..self.groups {
+                for m in 0..co {
+                    let y = &mut y[n * self.output.0 + (g * co + m) * self.output.1..];
+                    for c in 0..ci {
+                        let x = &x[n * self.input.0 + (g * ci + c) * self.input.1..];
+                        let filter = match self.direction {
+                            Direction::Gather => (g * co + m) * ci + c,
+                            Direction::Scatter => (g * ci + c) * co + m,
+                        };
+                        let w = &w[filter * self.taps..][..self.taps];
+                        self.nest(&self.axes, w, x, y, 0, 0);
+                    }
+                }
+            }
+        }
+    }
+
+    fn nest<T: Ring>(
+        &self,
+        axes: &[Axis],
+        w: &[T],
+        x: &[T],
+        y: &mut [T],
+        dense: usize,
+        windowed: usize,
+    ) {
+        let Some((axis, inner)) = axes.split_first() else {
+            let (to, from) = match self.direction {
+                Direction::Gather => (dense, windowed),
+                Direction::Scatter => (windowed, dense),
+            };
+            y[to] = y[to].plus(x[from].times(w[0]));
+            return;
+        };
+        for k in 0..axis.kernel {
+            let range = axis.meets(k);
+            if range.is_empty() {
+                continue;
+            }
+            if inner.is_empty() {
+                let at = windowed + axis.at(range.start, k) * axis.windowed_step;
+                let from = dense + range.start * axis.dense_step;
+                let step = axis.stride * axis.windowed_step;
+                let line = (range.len(), w[k]);
+                match self.direction {
+                    Direction::Gather => {
+                        row(line, (&x[at..], step), (&mut y[from..], axis.dense_step));
+                    }
+                    Direction::Scatter => {
+                        row(line, (&x[from..], axis.dense_step), (&mut y[at..], step));
+                    }
+                }
+                continue;
+            }
+            let w = &w[k * axis.weight_step..];
+            for i in range {
+                self.nest(
+                    inner,
+                    w,
+                    x,
+                    y,
+                    dense + i * axis.dense_step,
+                    windowed + axis.at(i, k) * axis.windowed_step,
+                );
+            }
+        }
+    }
+}
+
+/// `y += w * x` along a line.
+fn row<T: Ring>((n, w): (usize, T), (x, from): (&[T], usize), (y, to): (&mut [T], usize)) {
+    if from == 1 && to == 1 {
+        for (y, &x) in y[..n].iter_mut().zip(x) {
+            *y = y.plus(x.times(w));
+        }
+    } else {
+        for i in 0..n {
+            y[i * to] = y[i * to].plus(x[i * from].times(w));
+        }
+    }
+}

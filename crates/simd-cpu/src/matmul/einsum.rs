@@ -1,0 +1,105 @@
+//! Einstein summation of up to three inputs.
+
+use std::marker::PhantomData;
+
+use kilim_core::Result;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::ops::{Einsum, EinsumPlan};
+
+use crate::by_real;
+use crate::common::{Real, Walk, contiguous_strides, rules};
+use crate::frame::{Build, Io, Kernel};
+
+/// Inputs at most.
+const MOST: usize = 3;
+
+pub fn accepts(op: &Einsum, node: &NodeSpec) -> Result<(), Refusal> {
+    if node.inputs.len() > MOST {
+        return Err(Refusal::new(format!(
+            "Einsum of {} inputs",
+            node.inputs.len()
+        )));
+    }
+    rules::reals(op, node)
+}
+
+pub fn build(op: &Einsum, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let shapes: Vec<&[usize]> = node.inputs.iter().flatten().map(|s| &s.shape[..]).collect();
+    let ranks: Vec<usize> = shapes.iter().map(|s| s.len()).collect();
+    let plan = EinsumPlan::new(&op.equation, &ranks)?;
+    let mut sizes = vec![1; plan.labels];
+    let mut strides = vec![vec![0isize; plan.labels]; MOST + 1];
+    for (t, (labels, shape)) in plan.inputs.iter().zip(&shapes).enumerate() {
+        for ((&label, &n), step) in labels.iter().zip(*shape).zip(contiguous_strides(shape)) {
+            if n != 1 {
+                sizes[label] = n;
+                // A label twice in one input walks its diagonal.
+                strides[t][label] += step;
+            }
+        }
+    }
+    let out = &node.outputs[0];
+    for (&label, step) in plan.output.iter().zip(contiguous_strides(&out.shape)) {
+        strides[MOST][label] = step;
+    }
+    let walk = Walk::new(&sizes, [&strides[0], &strides[1], &strides[2], &strides[3]]);
+    by_real!(out.dtype, T => Ok(Box::new(Sum::<T> {
+        walk,
+        inputs: shapes.len(),
+        element: PhantomData,
+    })))
+}
+
+struct Sum<T> {
+    walk: Walk<4>,
+    inputs: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Real> Kernel for Sum<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let one = [T::of(1.0)];
+        let input = |i: usize| {
+            if i < self.inputs {
+                io.input::<T>(i)
+            } else {
+                &one[..]
+            }
+        };
+        let (a, b, c) = (input(0), input(1), input(2));
+        let y = io.output::<T>(0);
+        y.fill(T::default());
+        let (n, [sa, sb, sc, sy]) = self.walk.row();
+        self.walk.rows(|[mut at_a, mut at_b, mut at_c, mut at_y]| {
+            for _ in 0..n {
+                y[at_y as usize] += a[at_a as usize] * b[at_b as usize] * c[at_c as usize];
+                at_a += sa;
+                at_b += sb;
+                at_c += sc;
+                at_y += sy;
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_f32, tensor};
+
+    #[test]
+    fn sums_and_diagonals() {
+        let x = tensor(&[2, 2], &[1.0f32, 2.0, 3.0, 4.0]);
+        let of = |equation: &str, inputs: &[&kilim_core::Tensor], shape: &[usize]| {
+            let op = Einsum {
+                equation: equation.to_string(),
+            };
+            run_f32(&op, inputs, shape)
+        };
+        assert_eq!(of("ii->", &[&x], &[]), [5.0]);
+        assert_eq!(of("ij->ji", &[&x], &[2, 2]), [1.0, 3.0, 2.0, 4.0]);
+        assert_eq!(of("ij,jk->ik", &[&x, &x], &[2, 2]), [7.0, 10.0, 15.0, 22.0]);
+        assert_eq!(of("ij,jk,kl->il", &[&x, &x, &x], &[2, 2])[0], 37.0);
+    }
+}

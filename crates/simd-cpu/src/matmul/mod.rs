@@ -1,0 +1,17 @@
+//! Matrix products.
+
+mod einsum;
+mod matrices;
+pub mod product;
+
+use kilim_core::ops::{Det, Einsum, Gemm, MatMul};
+
+use crate::common::rules;
+use crate::registry::KernelRegistry;
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add::<MatMul>(matrices::accepts_matmul, matrices::build_matmul);
+    registry.add::<Gemm>(matrices::accepts_gemm, matrices::build_gemm);
+    registry.add::<Einsum>(einsum::accepts, einsum::build);
+    registry.add::<Det>(rules::reals, matrices::build_det);
+}
