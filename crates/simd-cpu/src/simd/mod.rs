@@ -6,6 +6,7 @@ pub(crate) mod isa;
 mod math;
 mod matmul;
 mod memory;
+mod pool;
 #[cfg(test)]
 mod testing;
 mod transpose;
@@ -16,4 +17,5 @@ use crate::registry::KernelRegistry;
 pub fn register(registry: &mut KernelRegistry) {
     conv::register(registry);
     matmul::register(registry);
+    pool::register(registry);
 }

@@ -17,6 +17,7 @@ use crate::simd::gemm::{Depth, Panels, Product, Rows, Segment, multiply, pack, s
 use crate::simd::isa::Isa;
 use crate::simd::math;
 use crate::simd::memory::{Shared, share};
+use crate::simd::window::{inside, reach};
 
 /// Elements that a padded strip of the input may have, to stay in the second-level cache.
 const STRIP: usize = 96 * 1024;
@@ -65,7 +66,7 @@ impl Dense {
         let pointwise = shape.taps() == 1
             && [shape.window.y, shape.window.x]
                 .iter()
-                .all(|a| a.stride == 1 && a.inside());
+                .all(|a| a.stride == 1 && inside(a));
         if pointwise {
             // All images are one.
             let w = &mut shape.window;
@@ -75,15 +76,15 @@ impl Dense {
         }
         let w = shape.window;
         let (y, x) = (w.y, w.x);
-        let copied = !(y.inside() && x.inside()) || (shape.groups > 1 && x.kernel > 1);
+        let copied = !(inside(&y) && inside(&x)) || (shape.groups > 1 && x.kernel > 1);
         let (channels, width) = if copied {
-            (shape.group_channels(), x.reach())
+            (shape.group_channels(), reach(&x))
         } else {
             (w.channels, x.input)
         };
 
         let row = width * channels;
-        let rows_fitting = (STRIP / row.max(1)).saturating_sub(y.span()) / y.stride + 1;
+        let rows_fitting = (STRIP / row.max(1)).saturating_sub(y.extent()) / y.stride + 1;
         let rows_wanted = STRIP_PIXELS.div_ceil(x.output);
         let strip_rows = if copied {
             rows_fitting.max(rows_wanted)
@@ -127,7 +128,7 @@ impl Dense {
             stride: channels,
             strip_rows,
             strips,
-            copied: copied.then_some(((strip_rows - 1) * y.stride + y.span()) * row),
+            copied: copied.then_some(((strip_rows - 1) * y.stride + y.extent()) * row),
             common: Common {
                 isa,
                 shape,
@@ -198,8 +199,8 @@ impl Dense {
     /// Copies what `rows` output rows from `first` on touch, padding included.
     fn copy_strip(&self, input: &[f32], first: usize, rows: usize, from: usize, to: &mut [f32]) {
         let w = &self.common.shape.window;
-        let (c, width) = (self.common.shape.group_channels(), w.x.reach());
-        let used = ((rows - 1) * w.y.stride + w.y.span()) * width * c;
+        let (c, width) = (self.common.shape.group_channels(), reach(&w.x));
+        let used = ((rows - 1) * w.y.stride + w.y.extent()) * width * c;
         let inside = w.x.input.min(width.saturating_sub(w.x.begin));
         for (i, row) in to[..used].chunks_exact_mut(width * c).enumerate() {
             let y = (first * w.y.stride + i).wrapping_sub(w.y.begin);

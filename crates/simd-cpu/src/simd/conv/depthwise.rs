@@ -16,6 +16,7 @@ use crate::simd::gemm::split_activation;
 use crate::simd::isa::{Isa, Simd, Task, read, write};
 use crate::simd::math;
 use crate::simd::memory::{Shared, share};
+use crate::simd::window::interior;
 
 /// Pixels that are computed together.
 const PIXELS: usize = 4;
@@ -147,7 +148,7 @@ impl Row<'_> {
     #[inline(always)]
     unsafe fn pixels<S: Simd, const KX: usize, const SX: usize>(&self, s: S) {
         let w = &self.common.shape.window;
-        let inner = w.x.interior();
+        let inner = interior(&w.x);
         // SAFETY: each call gets the taps of its pixels that are inside of the image.
         unsafe {
             for x in (0..inner.start).chain(inner.end..w.x.output) {

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
-use kilim_core::ops::{Activation, Conv};
+use kilim_core::ops::{Activation, Conv, ConvGeometry};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result};
 
@@ -37,22 +37,12 @@ pub(crate) struct Shape {
 impl Shape {
     fn of(op: &Conv, node: &NodeSpec) -> Option<Shape> {
         let (data, weights) = (node.input(0)?, node.input(1)?);
-        let window = Window::new(
-            &data.shape,
-            &node.outputs.first()?.shape,
-            weights.shape.get(2..)?,
-            &op.strides,
-            &op.dilations,
-            &op.padding,
-        )?;
-        let (m, groups) = (weights.shape[0], op.groups);
-        let fits = groups > 0
-            && m > 0
-            && m % groups == 0
-            && weights.shape[1] * groups == window.channels
-            && node.outputs[0].shape.last() == Some(&m)
-            && u32::try_from(window.image()).is_ok();
-        fits.then_some(Shape { window, groups, m })
+        let g = ConvGeometry::new(op, &data.shape, &weights.shape).ok()?;
+        Some(Shape {
+            window: Window::new(g.batch, g.in_channels, &g.axes)?,
+            groups: g.groups,
+            m: g.out_channels,
+        })
     }
 
     /// Input channels of a group.

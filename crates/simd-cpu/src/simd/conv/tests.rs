@@ -1,5 +1,5 @@
 use kilim_core::Tensor;
-use kilim_core::ops::{Activation, Conv, Padding};
+use kilim_core::ops::{Activation, Conv, Padding, WindowAxis};
 
 use super::{Algorithm, kernel};
 use crate::common::testing::{noise, tensor};
@@ -417,16 +417,17 @@ fn winograd() {
 #[test]
 fn choices() {
     let choice = |groups, channels, outputs| {
-        let window = super::Window::new(
-            &[1, 8, 8, channels],
-            &[1, 8, 8, outputs],
-            &[3, 3],
-            &[1, 1],
-            &[1, 1],
-            &Padding::SameUpper,
-        );
+        let axis = WindowAxis {
+            input: 8,
+            kernel: 3,
+            stride: 1,
+            dilation: 1,
+            begin: 1,
+            end: 1,
+            output: 8,
+        };
         super::choose(&super::Shape {
-            window: window.expect("a window"),
+            window: super::Window::new(1, channels, &[axis; 2]).expect("a window"),
             groups,
             m: outputs,
         })
