@@ -31,7 +31,7 @@ afterEach(async () => {
   assert.deepEqual(problems, []);
 });
 
-const state = (name) => page.waitForFunction((name) => document.body.dataset.state === name, name, { timeout: 5000 });
+const state = (name) => page.waitForFunction((name) => document.body.dataset.state === name, name, { timeout: 30_000 });
 
 /** Strokes on the pad; points are shares of its width and height. */
 async function draw(...strokes) {
@@ -46,7 +46,7 @@ async function draw(...strokes) {
 }
 
 /** Waits until the answer is `digit`. */
-const answers = (digit) => page.waitForFunction((digit) => document.querySelector('[data-testid=answer]')?.dataset.value === digit, String(digit), { timeout: 5000 });
+const answers = (digit) => page.waitForFunction((digit) => document.querySelector('[data-testid=answer]')?.dataset.value === digit, String(digit), { timeout: 30_000 });
 
 const DRAWINGS = {
   0: [Array.from({ length: 25 }, (_, i) => [0.5 + 0.2 * Math.sin((i * Math.PI) / 12), 0.5 - 0.33 * Math.cos((i * Math.PI) / 12)])],
