@@ -15,7 +15,10 @@ fn main() -> io::Result<()> {
         && browser
     {
         let root = Path::new(&root);
-        println!("cargo::rerun-if-changed={}", root.join("index.json").display());
+        println!(
+            "cargo::rerun-if-changed={}",
+            root.join("index.json").display()
+        );
         put(&mut archive, root, &root.join("index.json"))?;
         for kind in ["node", "light"] {
             pack(&mut archive, root, &root.join(kind))?;

@@ -54,10 +54,16 @@ pub async fn run(
     backends: &[BackendId],
     mut done: impl FnMut(&Case, &Outcome),
 ) -> Result<BTreeMap<String, Score>, String> {
-    let text = files.read("index.json").ok_or("the suite has no index.json")?;
+    let text = files
+        .read("index.json")
+        .ok_or("the suite has no index.json")?;
     let index: Index = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
     let mut scores: BTreeMap<String, Score> = BTreeMap::new();
-    for case in index.cases.iter().filter(|c| kinds.contains(&c.kind.as_str())) {
+    for case in index
+        .cases
+        .iter()
+        .filter(|c| kinds.contains(&c.kind.as_str()))
+    {
         let outcome = run_case(files, case, index.bfloat16_rtol, backends).await;
         done(case, &outcome);
         let score = scores.entry(case.kind.clone()).or_default();
@@ -133,7 +139,9 @@ async fn run_set(
         let want = read_tensor(&bytes)?.1;
         if case.nondeterministic {
             if got.shape() != want.shape() || got.dtype() != want.dtype() {
-                return Ok(Some(format!("the output `{name}` has another shape or type")));
+                return Ok(Some(format!(
+                    "the output `{name}` has another shape or type"
+                )));
             }
             continue;
         }

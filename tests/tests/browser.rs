@@ -22,7 +22,9 @@ async fn ids(backends: &[&str]) -> Option<Vec<BackendId>> {
 }
 
 async fn operator_suite(backends: &[&str]) {
-    let Some(ids) = ids(backends).await else { return };
+    let Some(ids) = ids(backends).await else {
+        return;
+    };
     let (mut passed, mut wrong) = (0, Vec::new());
     for case in operators::all() {
         match operators::run(&case, &ids).await {
@@ -33,7 +35,12 @@ async fn operator_suite(backends: &[&str]) {
         }
     }
     console_log!("{}: {passed} operator cases passed", backends.join("+"));
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
@@ -41,7 +48,9 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
         console_log!("skipped: built without KILIM_CONFORMANCE");
         return;
     };
-    let Some(ids) = ids(backends).await else { return };
+    let Some(ids) = ids(backends).await else {
+        return;
+    };
     let floors: serde_json::Value =
         serde_json::from_str(include_str!("../floors.json")).expect("floors.json is JSON");
     let exclusions = conformance::exclusions(include_str!("../exclusions.txt"));
@@ -69,7 +78,11 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
                 .map(|(name, why)| format!("{name}: {why}")),
         );
         let floor = floors[floor_key][kind.as_str()].as_u64().unwrap_or(0);
-        assert!(score.passed.len() as u64 >= floor, "{kind}: {} of {floor}", score.passed.len());
+        assert!(
+            score.passed.len() as u64 >= floor,
+            "{kind}: {} of {floor}",
+            score.passed.len()
+        );
     }
     assert!(wrong.is_empty(), "wrong results:\n{}", wrong.join("\n"));
 }

@@ -9,7 +9,13 @@ use kilim::{BackendId, Runtime};
 use kilim_tests::conformance::{self, Outcome};
 use kilim_tests::files::Folder;
 
-const KINDS: [&str; 5] = ["node", "simple", "pytorch-converted", "pytorch-operator", "light"];
+const KINDS: [&str; 5] = [
+    "node",
+    "simple",
+    "pytorch-converted",
+    "pytorch-operator",
+    "light",
+];
 
 /// Runs the suite, prints the score and holds it against `tests/floors.json` and the exclusions.
 fn score(backends: &[&str], floor_key: &str) {
@@ -68,7 +74,11 @@ fn score(backends: &[&str], floor_key: &str) {
         }
     }
     assert!(wrong.is_empty(), "wrong results:\n{}", wrong.join("\n"));
-    assert!(low.is_empty(), "fewer cases pass than before: {}", low.join(", "));
+    assert!(
+        low.is_empty(),
+        "fewer cases pass than before: {}",
+        low.join(", ")
+    );
 }
 
 #[test]

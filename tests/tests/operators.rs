@@ -27,7 +27,12 @@ fn suite(backends: &[&str]) {
         }
     }
     println!("{}: {first} there, {fallen} elsewhere", backends.join("+"));
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
+    assert!(
+        wrong.is_empty(),
+        "{} wrong:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
 }
 
 #[test]

@@ -70,7 +70,10 @@ fn a_shape_that_is_an_input_is_read_before_planning() {
     for shape in [vec![2, 3], vec![3, -1], vec![1, 6, 1]] {
         let out = run(&mut s, &[("x", x.clone()), ("shape", i64s(&shape))]).unwrap();
         assert_eq!(out[0].1.shape().len(), shape.len());
-        assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [-2., -4., -6., -8., -10., -12.]);
+        assert_eq!(
+            out[0].1.as_slice::<f32>().unwrap(),
+            [-2., -4., -6., -8., -10., -12.]
+        );
     }
     let error = run(&mut s, &[("x", x), ("shape", i64s(&[4, 2]))]).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Shape);
@@ -137,8 +140,18 @@ fn if_takes_the_branch_that_the_data_says() {
     assert_eq!(at(0.0), [-2., -4.]);
     assert_eq!(at(9.0), [0., 0.]);
     let report = s.report();
-    assert!(report.nodes.iter().any(|n| n.op == "If" && n.backend == "builtin"));
-    assert!(report.nodes.iter().any(|n| n.scope == ["if"] && n.backend == "cpu"));
+    assert!(
+        report
+            .nodes
+            .iter()
+            .any(|n| n.op == "If" && n.backend == "builtin")
+    );
+    assert!(
+        report
+            .nodes
+            .iter()
+            .any(|n| n.scope == ["if"] && n.backend == "cpu")
+    );
 }
 
 #[test]
@@ -165,7 +178,12 @@ fn loop_carries_and_stacks() {
         body: Arc::new(body),
         carried: 1,
     };
-    g.push("loop", op, &[Some(trips), None, Some(start), Some(step)], &outs);
+    g.push(
+        "loop",
+        op,
+        &[Some(trips), None, Some(start), Some(step)],
+        &outs,
+    );
     g.outputs.extend(outs);
     let mut s = session(g).unwrap();
     let mut at = |trips: i64| {
@@ -219,7 +237,10 @@ fn scan_runs_backwards_and_stacks_on_any_axis() {
     let out = run(&mut s, &inputs).unwrap();
     assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [6., 160.]);
     assert_eq!(out[1].1.shape(), [2, 3]);
-    assert_eq!(out[1].1.as_slice::<f32>().unwrap(), [3., 5., 6., 130., 150., 160.]);
+    assert_eq!(
+        out[1].1.as_slice::<f32>().unwrap(),
+        [3., 5., 6., 130., 150., 160.]
+    );
 }
 
 #[test]
@@ -233,7 +254,10 @@ fn wrong_inputs_are_typed_errors() {
     let code = |s: &mut Session, inputs: &[(&str, Tensor)]| run(s, inputs).unwrap_err().code();
     assert_eq!(code(&mut s, &[]), ErrorCode::Input);
     assert_eq!(code(&mut s, &[("y", good.clone())]), ErrorCode::Input);
-    assert_eq!(code(&mut s, &[("x", f32s(&[4], &[0.; 4]))]), ErrorCode::Shape);
+    assert_eq!(
+        code(&mut s, &[("x", f32s(&[4], &[0.; 4]))]),
+        ErrorCode::Shape
+    );
     assert_eq!(code(&mut s, &[("x", i64s(&[1, 2]))]), ErrorCode::DType);
     assert!(run(&mut s, &[("x", good)]).is_ok());
 }
@@ -247,7 +271,10 @@ fn a_cycle_is_an_invalid_graph() {
     g.push("a", add(), &[Some(x), Some(back)], &[there]);
     g.push("b", Unary(UnaryKind::Neg), &[Some(there)], &[back]);
     g.outputs.push(back);
-    assert_eq!(session(g).err().map(|e| e.code()), Some(ErrorCode::InvalidGraph));
+    assert_eq!(
+        session(g).err().map(|e| e.code()),
+        Some(ErrorCode::InvalidGraph)
+    );
 }
 
 #[test]

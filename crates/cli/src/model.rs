@@ -62,7 +62,9 @@ impl BackendArgs {
             let (name, n) = dim
                 .split_once('=')
                 .and_then(|(name, n)| Some((name.to_string(), n.parse().ok()?)))
-                .ok_or_else(|| Failure::Usage(format!("`--dim {dim}` is not of the form NAME=N")))?;
+                .ok_or_else(|| {
+                    Failure::Usage(format!("`--dim {dim}` is not of the form NAME=N"))
+                })?;
             dims.insert(name, n);
         }
         options.core.dims = dims;

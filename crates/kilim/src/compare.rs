@@ -40,9 +40,8 @@ impl Comparison {
         if text == "exact" {
             return Ok(Comparison::Exact);
         }
-        let unknown = || {
-            Error::new(ErrorCode::Input, "the tolerance is not understood").with_got(text)
-        };
+        let unknown =
+            || Error::new(ErrorCode::Input, "the tolerance is not understood").with_got(text);
         let number = text
             .split_whitespace()
             .find_map(|w| w.parse::<f64>().ok())
@@ -64,9 +63,11 @@ impl Comparison {
     pub fn verdict(&self, got: &Tensor, want: &Tensor, dtype: Option<&str>) -> Result<Verdict> {
         let expected = dtype.unwrap_or(want.dtype().name());
         if got.shape() != want.shape() || got.dtype().name() != expected {
-            return Err(Error::new(ErrorCode::Shape, "the output is not like its reference")
-                .with_expected(format!("{expected}{:?}", want.shape()))
-                .with_got(format!("{}{:?}", got.dtype(), got.shape())));
+            return Err(
+                Error::new(ErrorCode::Shape, "the output is not like its reference")
+                    .with_expected(format!("{expected}{:?}", want.shape()))
+                    .with_got(format!("{}{:?}", got.dtype(), got.shape())),
+            );
         }
         let (got, want) = (got.to_f64s()?, want.to_f64s()?);
         let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
@@ -139,7 +140,11 @@ mod tests {
         let by = Comparison::Relative(0.001);
         assert!(by.verdict(&want, &want, None).unwrap().passed);
         assert!(!by.verdict(&f32s(&[0.0, 0.0]), &want, None).unwrap().passed);
-        assert!(!by.verdict(&f32s(&[f32::NAN, -2.0]), &want, None).unwrap().passed);
+        assert!(
+            !by.verdict(&f32s(&[f32::NAN, -2.0]), &want, None)
+                .unwrap()
+                .passed
+        );
         assert!(by.verdict(&f32s(&[1.0]), &want, None).is_err());
         let nothing = f32s(&[0.0, 0.0]);
         assert!(!by.verdict(&want, &nothing, None).unwrap().passed);

@@ -1,9 +1,7 @@
 //! Backends that outlive sessions.
 
-use std::cell::RefCell;
 use std::collections::HashMap;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kilim_core::backend::LocalFuture;
 use kilim_core::{Backend, BackendId, BackendRegistry, Graph, Result};
@@ -15,7 +13,7 @@ use crate::{ModelSource, Session, SessionOptions};
 /// sessions of a runtime.
 pub struct Runtime {
     registry: BackendRegistry,
-    opened: RefCell<HashMap<BackendId, Arc<dyn Backend>>>,
+    opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
 }
 
 fn cpu() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
@@ -49,16 +47,26 @@ impl Runtime {
     pub fn new(registry: BackendRegistry) -> Runtime {
         Runtime {
             registry,
-            opened: RefCell::default(),
+            opened: Mutex::default(),
         }
     }
 
-    /// The runtime of this thread with the default backends.
-    pub fn shared() -> Rc<Runtime> {
-        thread_local! {
-            static SHARED: Rc<Runtime> = Rc::default();
+    /// The runtime with the default backends: one for the process, on the web one for each worker.
+    /// It is never dropped, since drivers do not like to be closed while the process ends.
+    pub fn shared() -> Arc<Runtime> {
+        #[cfg(not(target_arch = "wasm32"))]
+        {
+            static SHARED: std::sync::LazyLock<Arc<Runtime>> =
+                std::sync::LazyLock::new(Arc::default);
+            SHARED.clone()
         }
-        SHARED.with(Rc::clone)
+        #[cfg(target_arch = "wasm32")]
+        {
+            thread_local! {
+                static SHARED: Arc<Runtime> = Arc::default();
+            }
+            SHARED.with(Arc::clone)
+        }
     }
 
     /// The ids of the backends that can be opened.
@@ -68,12 +76,13 @@ impl Runtime {
 
     /// The backend `id`, opened if it is not yet.
     pub async fn backend(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
-        if let Some(backend) = self.opened.borrow().get(id) {
-            return Ok(backend.clone());
+        let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = opened().get(id).cloned();
+        if let Some(backend) = known {
+            return Ok(backend);
         }
         let backend = self.registry.create(id).await?;
-        let mut opened = self.opened.borrow_mut();
-        Ok(opened.entry(id.clone()).or_insert(backend).clone())
+        Ok(opened().entry(id.clone()).or_insert(backend).clone())
     }
 
     /// See [`Session::load`].

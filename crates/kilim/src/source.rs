@@ -38,7 +38,10 @@ impl ModelSource {
             }
             #[cfg(not(target_arch = "wasm32"))]
             ModelSource::Path(path) => {
-                let folder = path.parent().map(std::path::Path::to_path_buf).unwrap_or_default();
+                let folder = path
+                    .parent()
+                    .map(std::path::Path::to_path_buf)
+                    .unwrap_or_default();
                 let find = |name: &str| read(&folder.join(name));
                 let name = path.to_string_lossy();
                 let source = kilim_formats::ModelSource::new(read(&path)?, &name);

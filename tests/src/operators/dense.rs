@@ -35,7 +35,8 @@ fn matmul(random: &mut Random, left: &[usize], right: &[usize], op: MatMul, fixe
         data: vec![1.0; shape.iter().product()],
         shape,
     };
-    let (batch, _) = super::pointwise::broadcast(&ones(batch_of(left)), &ones(batch_of(right)), |_, _| 0.0);
+    let (batch, _) =
+        super::pointwise::broadcast(&ones(batch_of(left)), &ones(batch_of(right)), |_, _| 0.0);
     let (m, k) = (left[left.len() - 2], left[left.len() - 1]);
     let n = right[right.len() - if op.transpose_b { 2 } else { 1 }];
     let bias = random.array(&[n]);
@@ -43,7 +44,10 @@ fn matmul(random: &mut Random, left: &[usize], right: &[usize], op: MatMul, fixe
     let own = |s: &[usize], index: &[usize]| -> Vec<usize> {
         let b = batch_of(s);
         let skip = index.len() - b.len();
-        b.iter().zip(&index[skip..]).map(|(&d, &i)| if d == 1 { 0 } else { i }).collect()
+        b.iter()
+            .zip(&index[skip..])
+            .map(|(&d, &i)| if d == 1 { 0 } else { i })
+            .collect()
     };
     each_index(&batch, |index| {
         for i in 0..m {
@@ -64,7 +68,10 @@ fn matmul(random: &mut Random, left: &[usize], right: &[usize], op: MatMul, fixe
     let mut shape = batch;
     shape.extend([m, n]);
     Case {
-        name: format!("MatMul {left:?} {right:?} {op:?}{}", if fixed { " constant" } else { "" }),
+        name: format!(
+            "MatMul {left:?} {right:?} {op:?}{}",
+            if fixed { " constant" } else { "" }
+        ),
         op: Arc::new(op),
         inputs: vec![
             a.fed(),
@@ -94,7 +101,11 @@ struct ConvCase {
 
 fn nhwc(case: &ConvCase, index: [usize; 4]) -> [usize; 4] {
     let [n, c, y, x] = index;
-    if case.channels_last { [n, y, x, c] } else { [n, c, y, x] }
+    if case.channels_last {
+        [n, y, x, c]
+    } else {
+        [n, c, y, x]
+    }
 }
 
 fn conv(random: &mut Random, case: &ConvCase) -> Case {
@@ -108,7 +119,11 @@ fn conv(random: &mut Random, case: &ConvCase) -> Case {
     let y_shape = nhwc(case, [case.n, case.m, oh, ow]);
     let per = case.c / case.groups;
     let w_shape = [case.m, per, case.kernel[0], case.kernel[1]];
-    let (x, weights, bias) = (random.array(&x_shape), random.array(&w_shape), random.array(&[case.m]));
+    let (x, weights, bias) = (
+        random.array(&x_shape),
+        random.array(&w_shape),
+        random.array(&[case.m]),
+    );
     let residual = random.array(&y_shape);
     let mut want = vec![0.0; y_shape.iter().product()];
     each_index(&[case.n, case.m, oh, ow], |i| {
@@ -137,7 +152,13 @@ fn conv(random: &mut Random, case: &ConvCase) -> Case {
     Case {
         name: format!(
             "Conv {x_shape:?} {w_shape:?} stride {:?} dilation {:?} pads {:?} groups {} last {} {:?} residual {}",
-            case.stride, case.dilation, case.pads, case.groups, case.channels_last, case.activation, case.residual
+            case.stride,
+            case.dilation,
+            case.pads,
+            case.groups,
+            case.channels_last,
+            case.activation,
+            case.residual
         ),
         op: Arc::new(Conv {
             strides: case.stride.to_vec(),
@@ -176,7 +197,11 @@ fn pool(random: &mut Random, case: &ConvCase, max: bool, include_pad: bool) -> C
                 count += 1;
             }
         });
-        let divisor = if include_pad { case.kernel.iter().product() } else { count };
+        let divisor = if include_pad {
+            case.kernel.iter().product()
+        } else {
+            count
+        };
         let at = flat(&y_shape, &nhwc(case, [i[0], i[1], i[2], i[3]]));
         want[at] = if max { largest } else { sum / divisor as f64 };
     });
@@ -203,7 +228,11 @@ fn pool(random: &mut Random, case: &ConvCase, max: bool, include_pad: bool) -> C
         })
     };
     Case {
-        name: format!("{} {x_shape:?} {:?} last {channels_last} pad {include_pad}", op.name(), case.kernel),
+        name: format!(
+            "{} {x_shape:?} {:?} last {channels_last} pad {include_pad}",
+            op.name(),
+            case.kernel
+        ),
         op,
         inputs: vec![x.fed()],
         want: (y_shape.to_vec(), want),
@@ -257,28 +286,119 @@ pub(super) fn cases() -> Vec<Case> {
         let clip = Activation::Clip { min: 0.0, max: 6.0 };
         let list = [
             base(),
-            ConvCase { kernel: [1, 1], pads: [0; 4], activation: relu, ..base() },
-            ConvCase { kernel: [1, 1], pads: [0; 4], stride: [2, 2], ..base() },
-            ConvCase { c: 3, m: 16, stride: [2, 2], pads: [0, 0, 1, 1], activation: clip, ..base() },
-            ConvCase { c: 16, m: 24, size: [8, 8], residual: true, activation: relu, ..base() },
-            ConvCase { c: 6, m: 6, groups: 6, ..base() },
-            ConvCase { c: 19, m: 19, groups: 19, stride: [2, 2], activation: clip, ..base() },
-            ConvCase { c: 8, m: 16, groups: 8, ..base() },
-            ConvCase { c: 12, m: 9, groups: 3, activation: Activation::Silu, ..base() },
-            ConvCase { dilation: [2, 3], pads: [2, 3, 2, 3], ..base() },
-            ConvCase { kernel: [1, 7], pads: [0, 3, 0, 3], activation: Activation::Sigmoid, ..base() },
-            ConvCase { c: 1, m: 1, kernel: [5, 5], pads: [2; 4], ..base() },
+            ConvCase {
+                kernel: [1, 1],
+                pads: [0; 4],
+                activation: relu,
+                ..base()
+            },
+            ConvCase {
+                kernel: [1, 1],
+                pads: [0; 4],
+                stride: [2, 2],
+                ..base()
+            },
+            ConvCase {
+                c: 3,
+                m: 16,
+                stride: [2, 2],
+                pads: [0, 0, 1, 1],
+                activation: clip,
+                ..base()
+            },
+            ConvCase {
+                c: 16,
+                m: 24,
+                size: [8, 8],
+                residual: true,
+                activation: relu,
+                ..base()
+            },
+            ConvCase {
+                c: 6,
+                m: 6,
+                groups: 6,
+                ..base()
+            },
+            ConvCase {
+                c: 19,
+                m: 19,
+                groups: 19,
+                stride: [2, 2],
+                activation: clip,
+                ..base()
+            },
+            ConvCase {
+                c: 8,
+                m: 16,
+                groups: 8,
+                ..base()
+            },
+            ConvCase {
+                c: 12,
+                m: 9,
+                groups: 3,
+                activation: Activation::Silu,
+                ..base()
+            },
+            ConvCase {
+                dilation: [2, 3],
+                pads: [2, 3, 2, 3],
+                ..base()
+            },
+            ConvCase {
+                kernel: [1, 7],
+                pads: [0, 3, 0, 3],
+                activation: Activation::Sigmoid,
+                ..base()
+            },
+            ConvCase {
+                c: 1,
+                m: 1,
+                kernel: [5, 5],
+                pads: [2; 4],
+                ..base()
+            },
             ConvCase { n: 0, ..base() },
-            ConvCase { c: 32, m: 33, size: [5, 4], activation: Activation::HardSwish, ..base() },
-            ConvCase { c: 4, m: 4, groups: 4, kernel: [5, 5], pads: [2; 4], activation: Activation::LeakyRelu { alpha: 0.2 }, ..base() },
+            ConvCase {
+                c: 32,
+                m: 33,
+                size: [5, 4],
+                activation: Activation::HardSwish,
+                ..base()
+            },
+            ConvCase {
+                c: 4,
+                m: 4,
+                groups: 4,
+                kernel: [5, 5],
+                pads: [2; 4],
+                activation: Activation::LeakyRelu { alpha: 0.2 },
+                ..base()
+            },
         ];
         for case in &list {
             cases.push(conv(&mut random, case));
         }
         let pools = [
-            ConvCase { kernel: [2, 2], stride: [2, 2], pads: [0; 4], ..base() },
-            ConvCase { kernel: [3, 3], stride: [2, 2], ..base() },
-            ConvCase { c: 17, kernel: [3, 2], stride: [1, 2], pads: [1, 0, 0, 1], ..base() },
+            ConvCase {
+                kernel: [2, 2],
+                stride: [2, 2],
+                pads: [0; 4],
+                ..base()
+            },
+            ConvCase {
+                kernel: [3, 3],
+                stride: [2, 2],
+                ..base()
+            },
+            ConvCase {
+                c: 17,
+                kernel: [3, 2],
+                stride: [1, 2],
+                pads: [1, 0, 0, 1],
+                ..base()
+            },
         ];
         for case in &pools {
             cases.push(pool(&mut random, case, true, false));

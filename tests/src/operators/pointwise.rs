@@ -47,9 +47,24 @@ fn unary() -> Vec<(UnaryKind, Function, f32, f32)> {
         (Relu, |x| x.max(0.0), -9.0, 9.0),
         (Softplus, |x| x.exp().ln_1p(), -20.0, 20.0),
         (Softsign, |x| x / (1.0 + x.abs()), -9.0, 9.0),
-        (LeakyRelu { alpha: 0.1 }, |x| if x < 0.0 { 0.1 * x } else { x }, -9.0, 9.0),
-        (Elu { alpha: 2.0 }, |x| if x < 0.0 { 2.0 * x.exp_m1() } else { x }, -9.0, 9.0),
-        (HardSwish, |x| x * ((x / 6.0 + 0.5).clamp(0.0, 1.0)), -9.0, 9.0),
+        (
+            LeakyRelu { alpha: 0.1 },
+            |x| if x < 0.0 { 0.1 * x } else { x },
+            -9.0,
+            9.0,
+        ),
+        (
+            Elu { alpha: 2.0 },
+            |x| if x < 0.0 { 2.0 * x.exp_m1() } else { x },
+            -9.0,
+            9.0,
+        ),
+        (
+            HardSwish,
+            |x| x * ((x / 6.0 + 0.5).clamp(0.0, 1.0)),
+            -9.0,
+            9.0,
+        ),
         (
             HardSigmoid {
                 alpha: 0.25,

@@ -143,7 +143,11 @@ pub(super) fn cases() -> Vec<Case> {
         let mut want = Vec::new();
         for row in x.data.chunks(n.max(1)) {
             let mean = row.iter().map(|&v| f64::from(v)).sum::<f64>() / n as f64;
-            let square = row.iter().map(|&v| (f64::from(v) - mean).powi(2)).sum::<f64>() / n as f64;
+            let square = row
+                .iter()
+                .map(|&v| (f64::from(v) - mean).powi(2))
+                .sum::<f64>()
+                / n as f64;
             for (i, &v) in row.iter().enumerate() {
                 let normal = (f64::from(v) - mean) / (square + 1e-5).sqrt();
                 want.push(normal * f64::from(scale.data[i]) + f64::from(bias.data[i]));

@@ -70,38 +70,79 @@ fn slices(random: &mut Random, cases: &mut Vec<Case>) {
         vec![ints(&[start]), ints(&[end]), ints(&[axis]), ints(&[step])]
     };
     let name = |what: &str| format!("Slice {what}");
-    cases.push(gathered(name("forward"), Slice, &x, one(2, 8, 1, 3), &[4, 2, 5], |i| {
-        Some(vec![i[0], 2 + 3 * i[1], i[2]])
-    }));
-    cases.push(gathered(name("backward"), Slice, &x, one(-1, i64::MIN, -2, -2), &[4, 5, 5], |i| {
-        Some(vec![i[0], 8 - 2 * i[1], i[2]])
-    }));
-    cases.push(gathered(name("empty"), Slice, &x, one(3, 3, 0, 1), &[0, 9, 5], |_| None));
+    cases.push(gathered(
+        name("forward"),
+        Slice,
+        &x,
+        one(2, 8, 1, 3),
+        &[4, 2, 5],
+        |i| Some(vec![i[0], 2 + 3 * i[1], i[2]]),
+    ));
+    cases.push(gathered(
+        name("backward"),
+        Slice,
+        &x,
+        one(-1, i64::MIN, -2, -2),
+        &[4, 5, 5],
+        |i| Some(vec![i[0], 8 - 2 * i[1], i[2]]),
+    ));
+    cases.push(gathered(
+        name("empty"),
+        Slice,
+        &x,
+        one(3, 3, 0, 1),
+        &[0, 9, 5],
+        |_| None,
+    ));
     let pads = vec![ints(&[1, 0, 2, 0, 3, 1])];
     let op = Pad {
         mode: PadMode::Constant,
     };
-    cases.push(gathered("Pad constant".into(), op, &x, pads, &[5, 12, 8], |i| {
-        let at = [i[0].wrapping_sub(1), i[1], i[2].wrapping_sub(2)];
-        (at[0] < 4 && at[1] < 9 && at[2] < 5).then(|| at.to_vec())
-    }));
+    cases.push(gathered(
+        "Pad constant".into(),
+        op,
+        &x,
+        pads,
+        &[5, 12, 8],
+        |i| {
+            let at = [i[0].wrapping_sub(1), i[1], i[2].wrapping_sub(2)];
+            (at[0] < 4 && at[1] < 9 && at[2] < 5).then(|| at.to_vec())
+        },
+    ));
     let pads = vec![ints(&[0, 2, 0, 0, 3, 0])];
     let op = Pad {
         mode: PadMode::Reflect,
     };
-    cases.push(gathered("Pad reflect".into(), op, &x, pads, &[4, 14, 5], |i| {
-        let y = (i[1] as i64 - 2).abs();
-        let y = if y > 8 { 16 - y } else { y };
-        Some(vec![i[0], y as usize, i[2]])
-    }));
+    cases.push(gathered(
+        "Pad reflect".into(),
+        op,
+        &x,
+        pads,
+        &[4, 14, 5],
+        |i| {
+            let y = (i[1] as i64 - 2).abs();
+            let y = if y > 8 { 16 - y } else { y };
+            Some(vec![i[0], y as usize, i[2]])
+        },
+    ));
     let shape = vec![ints(&[3, 4, 9, 5])];
-    cases.push(gathered("Expand".into(), Expand, &x, shape, &[3, 4, 9, 5], |i| {
-        Some(i[1..].to_vec())
-    }));
+    cases.push(gathered(
+        "Expand".into(),
+        Expand,
+        &x,
+        shape,
+        &[3, 4, 9, 5],
+        |i| Some(i[1..].to_vec()),
+    ));
     let repeats = vec![ints(&[2, 1, 3])];
-    cases.push(gathered("Tile".into(), Tile, &x, repeats, &[8, 9, 15], |i| {
-        Some(vec![i[0] % 4, i[1], i[2] % 5])
-    }));
+    cases.push(gathered(
+        "Tile".into(),
+        Tile,
+        &x,
+        repeats,
+        &[8, 9, 15],
+        |i| Some(vec![i[0] % 4, i[1], i[2] % 5]),
+    ));
 }
 
 fn gathers(random: &mut Random, cases: &mut Vec<Case>) {
@@ -142,10 +183,17 @@ fn gathers(random: &mut Random, cases: &mut Vec<Case>) {
         crd: true,
         channels_last: false,
     };
-    cases.push(gathered("DepthToSpace CRD".into(), op, &d, Vec::new(), &[2, 2, 6, 10], |i| {
-        let c = i[1] * 4 + (i[2] % 2) * 2 + i[3] % 2;
-        Some(vec![i[0], c, i[2] / 2, i[3] / 2])
-    }));
+    cases.push(gathered(
+        "DepthToSpace CRD".into(),
+        op,
+        &d,
+        Vec::new(),
+        &[2, 2, 6, 10],
+        |i| {
+            let c = i[1] * 4 + (i[2] % 2) * 2 + i[3] % 2;
+            Some(vec![i[0], c, i[2] / 2, i[3] / 2])
+        },
+    ));
 }
 
 pub(super) fn cases() -> Vec<Case> {

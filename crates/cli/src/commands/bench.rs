@@ -51,8 +51,10 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let mut session = model::load(&args.model, options).await?;
     let load_ms = ms(start);
     let inputs = data::inputs(session.inputs(), &args.inputs, 1)?;
-    let inputs: Vec<(&str, Tensor)> =
-        inputs.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+    let inputs: Vec<(&str, Tensor)> = inputs
+        .iter()
+        .map(|(n, t)| (n.as_str(), t.clone()))
+        .collect();
     let start = Instant::now();
     session.run(&inputs, &RunOptions::default()).await?;
     let first_ms = ms(start);
@@ -106,9 +108,13 @@ fn print(f: &Figures) {
     let mut nodes: Vec<&NodeTime> = f.nodes.iter().collect();
     nodes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let mut table = Table::new();
-    table
-        .load_preset(presets::NOTHING)
-        .set_header(["\nnode", "\noperator", "\nbackend", "\nms", "\nshare"]);
+    table.load_preset(presets::NOTHING).set_header([
+        "\nnode",
+        "\noperator",
+        "\nbackend",
+        "\nms",
+        "\nshare",
+    ]);
     for n in nodes.iter().take(20) {
         table.add_row([
             n.name.clone(),

@@ -27,7 +27,12 @@ pub struct Args {
     #[arg(long, value_name = "NAME", requires = "manifest")]
     only: Option<String>,
     /// Only these formats.
-    #[arg(long, value_delimiter = ',', value_name = "FORMATS", requires = "manifest")]
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "FORMATS",
+        requires = "manifest"
+    )]
     format: Option<Vec<String>>,
     /// Relative tolerance of cases given by hand.
     #[arg(long, default_value_t = 1e-3)]
@@ -105,7 +110,11 @@ impl Tally {
         } else {
             println!("{passed} passed, {missed} missed, {refused} refused");
         }
-        if missed > 0 { Err(Failure::Missed) } else { Ok(()) }
+        if missed > 0 {
+            Err(Failure::Missed)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -120,7 +129,10 @@ pub async fn run(args: Args) -> Result<(), Failure> {
                 continue;
             }
             for variant in &model.variants {
-                let wanted = args.format.as_ref().is_none_or(|f| f.contains(&variant.format));
+                let wanted = args
+                    .format
+                    .as_ref()
+                    .is_none_or(|f| f.contains(&variant.format));
                 if wanted {
                     let folder = folder.join(&model.name);
                     let lines = variant_lines(&model.name, variant, &folder, &options).await;
@@ -133,7 +145,9 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         return tally.finish(args.json);
     }
     let Some(path) = &args.model else {
-        return Err(Failure::Usage("a model or a manifest is needed".to_string()));
+        return Err(Failure::Usage(
+            "a model or a manifest is needed".to_string(),
+        ));
     };
     if args.cases.is_empty() {
         return Err(Failure::Usage("no case is given".to_string()));
@@ -146,9 +160,19 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     for case in &args.cases {
         let start = Instant::now();
         let case = testset::read(case, session.inputs(), session.outputs())?;
-        let outputs: Vec<_> = case.outputs.into_iter().map(|(n, t)| (n, t, None)).collect();
+        let outputs: Vec<_> = case
+            .outputs
+            .into_iter()
+            .map(|(n, t)| (n, t, None))
+            .collect();
         let verdict = compare(&mut session, &case.inputs, &outputs, &by).await;
-        let line = line_of(verdict, &session, start, path.display().to_string(), case.name);
+        let line = line_of(
+            verdict,
+            &session,
+            start,
+            path.display().to_string(),
+            case.name,
+        );
         tally.add(&line, args.json);
     }
     tally.finish(args.json)
@@ -235,13 +259,18 @@ async fn compare(
     wanted: &[(String, Tensor, Option<String>)],
     by: &Comparison,
 ) -> Result<Worst> {
-    let inputs: Vec<(&str, Tensor)> =
-        inputs.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+    let inputs: Vec<(&str, Tensor)> = inputs
+        .iter()
+        .map(|(n, t)| (n.as_str(), t.clone()))
+        .collect();
     let outputs = session.run(&inputs, &RunOptions::default()).await?;
     let mut worst: Worst = (String::new(), -1.0, 0.0, true);
     for (name, want, dtype) in wanted {
         let got = outputs.iter().find(|(n, _)| n == name).ok_or_else(|| {
-            kilim::Error::new(ErrorCode::Input, format!("the model has no output `{name}`"))
+            kilim::Error::new(
+                ErrorCode::Input,
+                format!("the model has no output `{name}`"),
+            )
         })?;
         let v = by
             .verdict(&got.1, want, dtype.as_deref())

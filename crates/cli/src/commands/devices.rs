@@ -25,7 +25,10 @@ pub async fn run(_: Args) -> Result<(), Failure> {
             Memory::Host => "host",
             Memory::Device => "device",
         };
-        println!("  memory: {memory}, tensors up to {}", bytes(d.max_tensor_bytes as usize));
+        println!(
+            "  memory: {memory}, tensors up to {}",
+            bytes(d.max_tensor_bytes as usize)
+        );
         for (grade, what) in [
             (Grade::Fast, "fast"),
             (Grade::Arithmetic, "arithmetic"),

@@ -100,7 +100,13 @@ fn table(header: &[&str]) -> Table {
 
 fn print_backends(report: &Report) {
     let mut t = table(&[
-        "\nbackend", "\nnodes", "\nlaunches", "\nweights", "\nplanned", "\nunshared", "\ndevice",
+        "\nbackend",
+        "\nnodes",
+        "\nlaunches",
+        "\nweights",
+        "\nplanned",
+        "\nunshared",
+        "\ndevice",
     ]);
     for b in &report.backends {
         let nodes = report.nodes.iter().filter(|n| n.backend == b.id).count();
@@ -118,7 +124,13 @@ fn print_backends(report: &Report) {
 }
 
 fn print_nodes(report: &Report) {
-    let mut t = table(&["\nnode", "\noperator", "\nbackend", "\noutput", "\nwhy not elsewhere"]);
+    let mut t = table(&[
+        "\nnode",
+        "\noperator",
+        "\nbackend",
+        "\noutput",
+        "\nwhy not elsewhere",
+    ]);
     for n in &report.nodes {
         let mut name = n.scope.join("/");
         if !name.is_empty() {
@@ -153,7 +165,12 @@ fn print_crossings(report: &Report) {
     }
     let mut t = table(&["\ncrossing", "\nfrom", "\nto", "\nbytes"]);
     for c in &report.crossings {
-        t.add_row([c.value.clone(), c.from.clone(), c.to.clone(), bytes(c.bytes)]);
+        t.add_row([
+            c.value.clone(),
+            c.from.clone(),
+            c.to.clone(),
+            bytes(c.bytes),
+        ]);
     }
     println!("{t}");
 }

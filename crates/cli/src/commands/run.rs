@@ -5,9 +5,9 @@ use std::time::Instant;
 
 use kilim::{Fact, RunOptions, Tensor};
 
+use crate::Failure;
 use crate::data::{self, npy};
 use crate::model::{self, BackendArgs};
-use crate::Failure;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -36,8 +36,10 @@ pub struct Args {
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut session = model::load(&args.model, args.backends.options()?).await?;
     let inputs = data::inputs(session.inputs(), &args.inputs, args.seed)?;
-    let borrowed: Vec<(&str, Tensor)> =
-        inputs.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
+    let borrowed: Vec<(&str, Tensor)> = inputs
+        .iter()
+        .map(|(n, t)| (n.as_str(), t.clone()))
+        .collect();
     let bar = model::spinner("running".to_string());
     let start = Instant::now();
     let options = RunOptions {

@@ -11,7 +11,11 @@ use kilim::{Fact, Port, Tensor};
 use crate::Failure;
 
 /// Makes the inputs of a model from `NAME=SOURCE` arguments; what is not given is random.
-pub fn inputs(ports: &[Port], given: &[String], seed: u64) -> Result<Vec<(String, Tensor)>, Failure> {
+pub fn inputs(
+    ports: &[Port],
+    given: &[String],
+    seed: u64,
+) -> Result<Vec<(String, Tensor)>, Failure> {
     let mut sources = Vec::with_capacity(given.len());
     for argument in given {
         let (name, source) = match argument.split_once('=') {

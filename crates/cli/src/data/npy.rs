@@ -39,9 +39,7 @@ pub fn names(file: &Path) -> Result<Vec<String>> {
 pub fn read_named(file: &Path, name: &str) -> Result<Tensor> {
     let mut archive = npyz::npz::NpzArchive::open(file).map_err(|e| io_error(file, e))?;
     let array = archive.by_name(name).map_err(|e| io_error(file, e))?;
-    let array = array.ok_or_else(|| {
-        io_error(file, format!("it has no array `{name}`"))
-    })?;
+    let array = array.ok_or_else(|| io_error(file, format!("it has no array `{name}`")))?;
     decode_file(array).map_err(|e| e.with_input(file.display()))
 }
 
@@ -51,7 +49,8 @@ fn decode(reader: impl Read) -> Result<Tensor> {
 }
 
 fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
-    let bad = |e: &dyn std::fmt::Display| Error::new(ErrorCode::Io, format!("not a .npy file: {e}"));
+    let bad =
+        |e: &dyn std::fmt::Display| Error::new(ErrorCode::Io, format!("not a .npy file: {e}"));
     let Descr::Plain(descr) = file.dtype() else {
         return Err(Error::new(ErrorCode::DType, "records are not tensors"));
     };
@@ -69,11 +68,18 @@ fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
         (TypeChar::Uint, 4) => DType::U32,
         (TypeChar::Uint, 8) => DType::U64,
         (TypeChar::Bool, 1) => DType::Bool,
-        _ => return Err(Error::new(ErrorCode::DType, "this numpy type is not supported").with_got(descr)),
+        _ => {
+            return Err(
+                Error::new(ErrorCode::DType, "this numpy type is not supported").with_got(descr),
+            );
+        }
     };
     let wide = !matches!(dtype.size(), 1);
     if wide && descr.endianness() == npyz::Endianness::Big {
-        return Err(Error::new(ErrorCode::DType, "big-endian arrays are not supported"));
+        return Err(Error::new(
+            ErrorCode::DType,
+            "big-endian arrays are not supported",
+        ));
     }
     let shape: Vec<usize> = file
         .shape()
@@ -100,7 +106,10 @@ fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
         DType::F64 => collect!(f64),
         DType::F16 => {
             let data = file.into_vec::<npyz::half::f16>().map_err(|e| bad(&e))?;
-            let bits: Vec<u8> = data.iter().flat_map(|v| v.to_bits().to_le_bytes()).collect();
+            let bits: Vec<u8> = data
+                .iter()
+                .flat_map(|v| v.to_bits().to_le_bytes())
+                .collect();
             Tensor::from_raw(DType::F16, &shape, &bits)
         }
         DType::I8 => collect!(i8),

@@ -24,7 +24,9 @@ pub fn tensor(fact: &Fact, file: &Path) -> Result<Tensor> {
     };
     let c = plan.channels;
     let ordered: Vec<u8> = if plan.channels_first {
-        (0..c).flat_map(|k| pixels.iter().skip(k).step_by(c).copied()).collect()
+        (0..c)
+            .flat_map(|k| pixels.iter().skip(k).step_by(c).copied())
+            .collect()
     } else {
         pixels
     };
@@ -39,7 +41,10 @@ pub fn tensor(fact: &Fact, file: &Path) -> Result<Tensor> {
     match fact.dtype {
         Some(DType::U8) => Tensor::from_slice(&shape, &ordered),
         Some(DType::I8) => {
-            let signed: Vec<i8> = ordered.iter().map(|&p| (i16::from(p) - 128) as i8).collect();
+            let signed: Vec<i8> = ordered
+                .iter()
+                .map(|&p| (i16::from(p) - 128) as i8)
+                .collect();
             Tensor::from_slice(&shape, &signed)
         }
         Some(DType::F32) => {
