@@ -208,7 +208,9 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     let gemm = producer.op.downcast_ref::<Gemm>();
     let bias = match producer.input(2) {
         None => vec![0.0; channels],
-        Some(v) => per_channel(graph.constant(Some(v))?, rank, axis, channels)?,
+        // The bias of a Gemm broadcasts to its output; others are vectors.
+        Some(v) if gemm.is_some() => per_channel(graph.constant(Some(v))?, rank, axis, channels)?,
+        bias => floats(graph, bias).filter(|b| b.len() == channels)?,
     };
     let beta = gemm.map_or(1.0, |g| f64::from(g.beta));
     let bias: Vec<f32> = (0..channels)

@@ -4,23 +4,17 @@ use std::sync::Arc;
 
 use super::edit::Rewriter;
 use super::fold_batch_norm::per_channel;
-use super::patterns;
 use crate::dim::Dim;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 use crate::tensor::Tensor;
 
 /// Fuses in `float32`; half precision would round in between. Needs inferred facts. True where a
-/// node went or became a larger one.
+/// node went.
 pub fn run(graph: &mut Graph) -> bool {
     let (mut rw, nodes) = Rewriter::start(graph);
     for mut node in nodes {
         rw.take_up(&node);
-        if let Some((op, inputs)) = patterns::find(graph, &rw, &node) {
-            node.op = op;
-            node.inputs = inputs;
-            rw.changed = true;
-        }
         pad(graph, &mut rw, &mut node);
         let mut node = Some(node);
         for rule in [activation, bias, scale, residual] {

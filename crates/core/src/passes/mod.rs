@@ -4,7 +4,7 @@
 //! 2. `widen_f16`: single precision instead of half, where the backends want it.
 //! 3. *simplify*, until nothing changes: `bodies` gives constants to the bodies that capture them;
 //!    `fold_constants` computes what is known; `common_subexpressions`; `dead_code`.
-//! 4. `fold_batch_norm` and `fuse`, with 3 between, until nothing changes.
+//! 4. `patterns`, `fold_batch_norm` and `fuse`, with 3 between, until nothing changes.
 //! 5. `layout` brings spatial operators to channels-last, `transposes` removes what that added and
 //!    more; then 3 and 4 again, for what the transposes had kept apart.
 //! 6. All of it for the bodies of control flow that are left.
@@ -104,6 +104,10 @@ fn simplify(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
 
 fn fuse_all(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
     for _ in 0..ROUNDS {
+        if patterns::run(graph) {
+            infer_graph(graph)?;
+            simplify(graph, evaluate)?;
+        }
         let folded = fold_batch_norm::run(graph);
         if folded {
             infer_graph(graph)?;

@@ -5,8 +5,24 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 use crate::tensor::Tensor;
 
+/// Puts larger operators in the place of `float32` nodes that spell them out. Comes before `fuse`,
+/// which would take the pieces apart. Needs inferred facts. True where it found one.
+pub fn run(graph: &mut Graph) -> bool {
+    let (mut rw, nodes) = Rewriter::start(graph);
+    for mut node in nodes {
+        rw.take_up(&node);
+        if let Some((op, inputs)) = find(graph, &rw, &node) {
+            node.op = op;
+            node.inputs = inputs;
+            rw.changed = true;
+        }
+        rw.push(node);
+    }
+    rw.finish(graph)
+}
+
 /// What a node in hand is found to be: an operator and its inputs.
-pub type Found = (std::sync::Arc<dyn Operator>, Vec<Option<ValueId>>);
+type Found = (std::sync::Arc<dyn Operator>, Vec<Option<ValueId>>);
 
 fn found(op: impl Operator, inputs: &[ValueId]) -> Option<Found> {
     let inputs = inputs.iter().copied().map(Some).collect();
@@ -14,7 +30,7 @@ fn found(op: impl Operator, inputs: &[ValueId]) -> Option<Found> {
 }
 
 /// The larger operator that ends at `node`. What it leaves without readers is dead code.
-pub fn find(graph: &mut Graph, rw: &Rewriter, node: &Node) -> Option<Found> {
+fn find(graph: &mut Graph, rw: &Rewriter, node: &Node) -> Option<Found> {
     let [out] = node.outputs[..] else { return None };
     if !graph.is_f32(out) {
         return None;
