@@ -157,22 +157,30 @@ pub fn fingerprint(recipe: &str, inputs: &[PathBuf]) -> Result<String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// Does `work` unless `stamp` holds `fingerprint` already and every output is there.
+/// Does `work` unless `stamp` says that it was done with this `fingerprint`, and every output is as it was left.
 pub fn up_to_date(
     stamp: &Path,
     fingerprint: &str,
     outputs: &[PathBuf],
     work: impl FnOnce() -> Result<()>,
 ) -> Result<bool> {
-    let fresh = fs::read_to_string(stamp).is_ok_and(|text| text == fingerprint);
-    if fresh && outputs.iter().all(|path| path.exists()) {
+    let state = || {
+        let files: Vec<PathBuf> = outputs
+            .iter()
+            .filter(|path| path.is_file())
+            .cloned()
+            .collect();
+        self::fingerprint(fingerprint, &files)
+    };
+    let there = outputs.iter().all(|path| path.exists());
+    if there && fs::read_to_string(stamp).is_ok_and(|text| state().is_ok_and(|now| now == text)) {
         return Ok(true);
     }
     work()?;
     if let Some(dir) = stamp.parent() {
         fs::create_dir_all(dir)?;
     }
-    fs::write(stamp, fingerprint)?;
+    fs::write(stamp, state()?)?;
     Ok(false)
 }
 
