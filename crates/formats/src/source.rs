@@ -78,7 +78,7 @@ impl Default for Limits {
         Limits {
             bytes: usize::MAX,
             nodes: 1 << 20,
-            depth: 64,
+            depth: 24,
         }
     }
 }

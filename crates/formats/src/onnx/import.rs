@@ -64,6 +64,12 @@ pub fn model<'a>(
         .graph
         .as_ref()
         .ok_or_else(|| invalid("the model has no graph"))?;
+    // Files of before version 3 of the format have none.
+    if model.ir_version >= 3 && model.opset_import.is_empty() {
+        return Err(invalid(
+            "the model does not say which operator sets it uses",
+        ));
+    }
     let functions = model
         .functions
         .iter()

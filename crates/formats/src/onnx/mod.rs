@@ -7,6 +7,8 @@ mod ops;
 mod proto;
 mod scope;
 mod tensor;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
 

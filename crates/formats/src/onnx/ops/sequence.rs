@@ -7,6 +7,9 @@ use kilim_core::ops::Split;
 use super::OpTable;
 use crate::onnx::builder::NodeBuilder;
 
+/// The longest sequence that is made by splitting.
+const MAX_LENGTH: usize = 1 << 12;
+
 pub fn register(table: &mut OpTable) {
     table.add("SequenceEmpty", |b| {
         b.bind_sequence(0, Vec::new());
@@ -122,6 +125,11 @@ fn split(b: &mut NodeBuilder) -> Result<()> {
     let at = b.axis_of(x, axis)?;
     let size = b.fact(x).shape.and_then(|s| s.0[at].known());
     let given = b.optional(1)?;
+    if size.is_some_and(|n| n > MAX_LENGTH) {
+        return Err(unsupported(format!(
+            "a sequence of more than {MAX_LENGTH} tensors"
+        )));
+    }
     let sizes: Vec<i64> = match (given, size) {
         (Some(v), size) => {
             let sizes = b.constant_ints(1)?.unwrap_or_default();

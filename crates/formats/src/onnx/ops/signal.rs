@@ -23,7 +23,7 @@ pub fn register(table: &mut OpTable) {
 }
 
 /// The largest transform that is written out as a matrix.
-const MAX_DFT: usize = 4096;
+const MAX_DFT: usize = 2048;
 
 /// `sum(terms[i] * cos(2 π i k / n))`.
 fn window(b: &mut NodeBuilder, terms: &[f64]) -> Result<()> {
@@ -218,31 +218,30 @@ fn stft(b: &mut NodeBuilder) -> Result<()> {
     if rank != 3 {
         return Err(invalid("a signal needs three dimensions"));
     }
-    let scalar = |list: Option<Vec<i64>>| list.and_then(|l| l.first().copied());
-    let step = scalar(b.constant_ints(1)?).ok_or_else(|| invalid("the step is missing"))?;
+    let step = b.input(1)?;
+    let step = b.cast(step, DType::I64)?;
+    let step = b.reshape(step, &[1])?;
     let window = b.optional(2)?;
     let width = window.and_then(|w| b.shape(w)?.first().copied());
-    let length = match (scalar(b.constant_ints(3)?), width) {
-        (Some(n), _) => usize::try_from(n).map_err(|_| invalid("a negative frame length"))?,
-        (None, Some(n)) => n,
-        (None, None) => return Err(unsupported("a length that is known only at run time")),
+    let length = match width {
+        Some(n) => n,
+        None => {
+            let given = b.constant_ints(3)?.and_then(|l| l.first().copied());
+            let given = given.ok_or_else(|| invalid("neither window nor frame length"))?;
+            usize::try_from(given).map_err(|_| invalid("a negative frame length"))?
+        }
     };
-    let total = b.fact(x).shape.and_then(|s| s.0[1].known());
-    let Some(total) = total else {
-        return Err(unsupported(
-            "a signal length that is known only at run time",
-        ));
-    };
-    let step = usize::try_from(step).ok().filter(|&s| s > 0);
-    let step = step.ok_or_else(|| invalid("the step is not positive"))?;
-    if length == 0 || length > total {
-        return Err(invalid("a frame is longer than the signal"));
-    }
-    let frames = (total - length) / step + 1;
-    let places: Vec<i64> = (0..frames)
-        .flat_map(|f| (0..length).map(move |i| (f * step + i) as i64))
-        .collect();
-    let places = b.tensor_value(Tensor::from_slice(&[frames, length], &places)?);
+    let whole = b.i64s(&[length as i64])?;
+    let total = b.dim(x, 1)?;
+    let one = b.i64s(&[1])?;
+    let rest = b.sub(total, whole)?;
+    let frames = b.div(rest, step)?;
+    let frames = b.add(frames, one)?;
+    let starts = b.iota(frames)?;
+    let starts = b.mul(starts, step)?;
+    let starts = b.unsqueeze(starts, &[1])?;
+    let offsets = b.iota(whole)?;
+    let places = b.add(starts, offsets)?;
     let mut x = b.op(Gather { axis: 1 }, &[x, places])?;
     if let Some(window) = window {
         let window = b.unsqueeze(window, &[1])?;

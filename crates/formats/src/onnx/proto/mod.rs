@@ -73,6 +73,7 @@ pub fn looks_like_model(bytes: &[u8]) -> bool {
 
 #[derive(Clone, Debug, Default)]
 pub struct ModelProto<'a> {
+    pub ir_version: i64,
     pub graph: Option<GraphProto<'a>>,
     pub opset_import: Vec<OperatorSetId<'a>>,
     pub functions: Vec<FunctionProto<'a>>,
@@ -88,6 +89,7 @@ impl<'a> ModelProto<'a> {
 impl<'a> Message<'a> for ModelProto<'a> {
     fn set(&mut self, number: u32, field: Field<'a>, depth: usize) -> Result<()> {
         match number {
+            1 => self.ir_version = field.int()?,
             7 => self.graph = Some(decode(field, depth)?),
             8 => self.opset_import.push(decode(field, depth)?),
             25 => self.functions.push(decode(field, depth)?),

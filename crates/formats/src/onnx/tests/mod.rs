@@ -1,0 +1,7 @@
+//! What the interpreter makes of small models.
+
+mod garbage;
+mod structure;
+mod tensors;
+mod upgrades;
+mod writer;

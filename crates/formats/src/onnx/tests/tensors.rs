@@ -1,0 +1,180 @@
+//! Encodings of tensors.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{ErrorCode, Result};
+use kilim_core::graph::Graph;
+use kilim_core::tensor::{AlignedBytes, Tensor};
+
+use super::writer::*;
+use crate::{Limits, ModelSource, load_model};
+
+/// The constant that a model with one initializer `w` holds.
+fn read(tensor: Bytes) -> Result<Tensor> {
+    let graph = load(&model(13, &[initializer(&tensor), output("w")]))?;
+    constant(&graph, "w").ok_or_else(|| kilim_core::error::value_error("no such constant"))
+}
+
+fn constant(graph: &Graph, name: &str) -> Option<Tensor> {
+    let value = graph.values.iter().find(|v| v.name == name)?;
+    value.constant.clone()
+}
+
+fn packed(field: u64, list: &[u64]) -> Bytes {
+    let all: Vec<Bytes> = list.iter().map(|&n| varint(n)).collect();
+    bytes(field, &join(&all))
+}
+
+#[test]
+fn typed_fields() -> Result<()> {
+    let raw: Vec<u8> = [1.5f32, -2.0]
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    let two = [2];
+    let f32s = Tensor::from_slice(&[2], &[1.5f32, -2.0])?;
+    assert_eq!(read(tensor("w", 1, &two, bytes(4, &raw)))?, f32s);
+    let unpacked = join(&[float(4, 1.5), float(4, -2.0)]);
+    assert_eq!(read(tensor("w", 1, &two, unpacked))?, f32s);
+    assert_eq!(read(tensor("w", 1, &two, bytes(9, &raw)))?, f32s);
+
+    let raw: Vec<u8> = [0.5f64, 4.0].iter().flat_map(|v| v.to_le_bytes()).collect();
+    let want = Tensor::from_slice(&[2], &[0.5f64, 4.0])?;
+    assert_eq!(read(tensor("w", 11, &two, bytes(10, &raw)))?, want);
+
+    let minus = -3i64 as u64;
+    let cases: [(i64, u64, Tensor); 9] = [
+        (7, 7, Tensor::from_slice(&[2], &[-3i64, 5])?),
+        (6, 5, Tensor::from_slice(&[2], &[-3i32, 5])?),
+        (5, 5, Tensor::from_slice(&[2], &[-3i16, 5])?),
+        (3, 5, Tensor::from_slice(&[2], &[-3i8, 5])?),
+        (2, 5, Tensor::from_slice(&[2], &[0xfdu8, 5])?),
+        (4, 5, Tensor::from_slice(&[2], &[0xfffdu16, 5])?),
+        (12, 11, Tensor::from_slice(&[2], &[-3i32 as u32, 5])?),
+        (13, 11, Tensor::from_slice(&[2], &[minus, 5])?),
+        (9, 5, Tensor::from_bools(&[2], &[true, true])?),
+    ];
+    for (kind, field, want) in cases {
+        let got = read(tensor("w", kind, &two, packed(field, &[minus, 5])))?;
+        assert_eq!(got, want, "type {kind}");
+    }
+    let halves = packed(5, &[0x3e00, 0xc000]);
+    assert_eq!(
+        read(tensor("w", 10, &two, halves.clone()))?.to_f64s()?,
+        [1.5, -2.0]
+    );
+    assert_eq!(read(tensor("w", 16, &two, halves))?.dtype(), DType::BF16);
+    Ok(())
+}
+
+#[test]
+fn wrong_sizes_and_types_are_refused() {
+    let code = |t| read(t).err().map(|e| e.code());
+    let invalid = Some(ErrorCode::InvalidModel);
+    assert_eq!(code(tensor("w", 1, &[3], bytes(9, &[0; 8]))), invalid);
+    assert_eq!(code(tensor("w", 1, &[-1], bytes(9, &[0; 4]))), invalid);
+    assert_eq!(code(tensor("w", 7, &[2], packed(7, &[1]))), invalid);
+    assert_eq!(code(tensor("w", 99, &[1], bytes(9, &[0; 4]))), invalid);
+    assert_eq!(code(tensor("w", 9, &[1], bytes(9, &[7]))), invalid);
+    let huge = tensor("w", 1, &[i64::MAX, i64::MAX], bytes(9, &[0; 4]));
+    assert_eq!(code(huge), Some(ErrorCode::Limit));
+    let unsupported = Some(ErrorCode::Unsupported);
+    assert_eq!(code(tensor("w", 8, &[1], bytes(6, b"a"))), unsupported);
+    assert_eq!(code(tensor("w", 17, &[1], bytes(9, &[0]))), unsupported);
+}
+
+#[test]
+fn raw_data_shares_the_file() -> Result<()> {
+    // Padding in the documentation string brings the data to an aligned place.
+    for pad in 0..4 {
+        let doc = "x".repeat(pad);
+        let graph = [
+            text(10, &doc),
+            initializer(&floats("w", &[2], &[1.0, 2.0])),
+            output("w"),
+        ];
+        let file = Arc::new(AlignedBytes::copy_of(&model(13, &graph))?);
+        let source = ModelSource::new(file.clone(), "m");
+        let graph = load_model(&source, &Limits::default())?;
+        let w = constant(&graph, "w").expect("the initializer is a constant");
+        assert_eq!(w.as_slice::<f32>()?, [1.0, 2.0]);
+        let inside = file.as_slice().as_ptr_range().contains(&w.bytes().as_ptr());
+        let aligned = file.as_slice().windows(8).position(|s| s == w.bytes());
+        assert_eq!(inside, aligned.is_some_and(|at| at % 4 == 0));
+    }
+    Ok(())
+}
+
+fn external_tensor(location: &str, offset: &str, length: &str) -> Bytes {
+    let entry = |k, v| bytes(13, &join(&[text(1, k), text(2, v)]));
+    let entries = [
+        entry("location", location),
+        entry("offset", offset),
+        entry("length", length),
+        int(14, 1),
+    ];
+    tensor("w", 1, &[2], join(&entries))
+}
+
+#[test]
+fn external_data() -> Result<()> {
+    let asked = RefCell::new(Vec::new());
+    let load = |tensor: Bytes| {
+        let give = |name: &str| {
+            asked.borrow_mut().push(name.to_string());
+            let data: Vec<u8> = [0f32, 7.0, 8.0]
+                .iter()
+                .flat_map(|v| v.to_le_bytes())
+                .collect();
+            AlignedBytes::copy_of(&data).map(Arc::new)
+        };
+        let file = model(13, &[initializer(&tensor), output("w")]);
+        let source = ModelSource::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
+        load_model(&source.with_external(&give), &Limits::default())
+    };
+    let graph = load(external_tensor("w.bin", "4", "8"))?;
+    let w = constant(&graph, "w").expect("the initializer is a constant");
+    assert_eq!(w.as_slice::<f32>()?, [7.0, 8.0]);
+    assert_eq!(*asked.borrow(), ["w.bin"]);
+    let broken = [
+        ("../w.bin", "0", "8"),
+        ("/w.bin", "0", "8"),
+        ("w.bin", "8", "8"),
+        ("w.bin", "-4", "8"),
+        ("w.bin", "0", "4"),
+        ("w.bin", "18446744073709551615", "8"),
+    ];
+    for (location, offset, length) in broken {
+        let error = load(external_tensor(location, offset, length)).err();
+        assert_eq!(
+            error.map(|e| e.code()),
+            Some(ErrorCode::InvalidModel),
+            "{location} {offset}"
+        );
+    }
+    // Names, offsets and sizes are looked at before the file is asked for.
+    assert_eq!(asked.borrow().len(), 3);
+    Ok(())
+}
+
+#[test]
+fn sparse_initializers_are_written_out() -> Result<()> {
+    let sparse = |places: &[u64], dims: &[i64]| {
+        let values = floats("w", &[2], &[3.0, 4.0]);
+        let indices = tensor("i", 7, dims, packed(7, places));
+        let all = join(&[bytes(1, &values), bytes(2, &indices), int(3, 2), int(3, 3)]);
+        load(&model(13, &[bytes(15, &all), output("w")]))
+    };
+    let flat = sparse(&[1, 5], &[2])?;
+    let pairs = sparse(&[0, 1, 1, 2], &[2, 2])?;
+    for graph in [flat, pairs] {
+        let w = constant(&graph, "w").expect("the initializer is a constant");
+        assert_eq!(w.as_slice::<f32>()?, [0.0, 3.0, 0.0, 0.0, 0.0, 4.0]);
+    }
+    for places in [&[0, 6][..], &[0, u64::MAX]] {
+        assert!(sparse(places, &[2]).is_err());
+    }
+    Ok(())
+}
