@@ -13,6 +13,8 @@ mod index;
 mod matmul;
 mod movement;
 mod norm;
+mod pool;
+mod quant;
 mod reduce;
 mod simd;
 mod sort;

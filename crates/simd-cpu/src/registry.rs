@@ -60,6 +60,8 @@ impl KernelRegistry {
         crate::norm::register(&mut registry);
         crate::conv::register(&mut registry);
         crate::matmul::register(&mut registry);
+        crate::pool::register(&mut registry);
+        crate::quant::register(&mut registry);
         crate::index::register(&mut registry);
         crate::sort::register(&mut registry);
         crate::generate::register(&mut registry);

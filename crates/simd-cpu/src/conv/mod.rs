@@ -2,7 +2,7 @@
 
 mod deform;
 mod image;
-mod plain;
+pub mod plain;
 pub mod window;
 
 use kilim_core::ops::{Col2Im, Conv, ConvTranspose, DeformConv};

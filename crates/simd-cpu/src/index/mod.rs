@@ -1,6 +1,7 @@
 //! Reading and writing by index. Indices count from the end where they are negative; one that is
 //! out of range is an error.
 
+mod dynamic;
 mod gather;
 mod one_hot;
 mod scatter;
@@ -8,7 +9,8 @@ mod scatter;
 use kilim_core::Result;
 use kilim_core::error::value_error;
 use kilim_core::ops::{
-    Gather, GatherElements, GatherNd, OneHot, ScatterElements, ScatterNd, TensorScatter,
+    Compress, Gather, GatherElements, GatherNd, NonMaxSuppression, NonZero, OneHot,
+    ScatterElements, ScatterNd, TensorScatter, Unique,
 };
 
 use crate::registry::{KernelRegistry, any};
@@ -20,6 +22,10 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add::<ScatterElements>(any, scatter::build_elements);
     registry.add::<ScatterNd>(any, scatter::build_nd);
     registry.add::<TensorScatter>(any, scatter::build_cache);
+    registry.add::<NonZero>(dynamic::accepts_data, dynamic::build_non_zero);
+    registry.add::<Compress>(dynamic::accepts_compress, dynamic::build_compress);
+    registry.add::<Unique>(dynamic::accepts_data, dynamic::build_unique);
+    registry.add::<NonMaxSuppression>(dynamic::accepts_boxes, dynamic::build_boxes);
     registry.add::<OneHot>(one_hot::accepts, one_hot::build);
 }
 

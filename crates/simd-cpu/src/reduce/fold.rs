@@ -12,11 +12,7 @@ use crate::movement::required;
 pub fn build(op: &Reduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
     let rank = x.shape.len();
-    let axes = match crate::movement::ints(node, 1)? {
-        Some(axes) if !axes.is_empty() => kilim_core::ops::normalize_axes(&axes, rank)?,
-        _ if op.noop_with_empty_axes => Vec::new(),
-        _ => (0..rank).collect(),
-    };
+    let axes = op.axes(rank, node)?;
     let strides = contiguous_strides(&x.shape);
     let walk = |reduced: bool| {
         let dims: Vec<usize> = (0..rank).filter(|d| axes.contains(d) == reduced).collect();

@@ -1,0 +1,206 @@
+//! QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::shape_error;
+use kilim_core::ops::{DequantizeLinear, DynamicQuantizeLinear, Granularity, QuantizeLinear};
+use kilim_core::{DType, Result};
+
+use crate::common::{Codec, Wide};
+use crate::frame::{Build, Io, Kernel};
+use crate::movement::required;
+
+/// The smallest and the largest value of a quantised type.
+pub fn range(dtype: DType) -> Result<(f64, f64)> {
+    Ok(match dtype {
+        DType::I8 => (i8::MIN.into(), i8::MAX.into()),
+        DType::U8 => (u8::MIN.into(), u8::MAX.into()),
+        DType::I16 => (i16::MIN.into(), i16::MAX.into()),
+        DType::U16 => (u16::MIN.into(), u16::MAX.into()),
+        DType::I32 => (i32::MIN.into(), i32::MAX.into()),
+        DType::U32 => (u32::MIN.into(), u32::MAX.into()),
+        _ => return Err(shape_error(format!("{dtype} is not a quantised type"))),
+    })
+}
+
+/// Rounds to the nearest, ties to even, and saturates. NaN becomes the zero point.
+pub fn quantize(v: f64, zero: f64, (low, high): (f64, f64)) -> f64 {
+    let v = if v.is_nan() { 0.0 } else { v };
+    (v.round_ties_even() + zero).clamp(low, high)
+}
+
+/// Scales and zero points of a tensor.
+struct Parameters {
+    granularity: Granularity,
+    scale: Codec<f64>,
+    zero: Option<Codec<f64>>,
+}
+
+impl Parameters {
+    fn new(node: &NodeSpec, axis: i64, block: usize) -> Result<Parameters> {
+        let (x, scale) = (required(node, 0)?, required(node, 1)?);
+        Ok(Parameters {
+            granularity: Granularity::new(&x.shape, &scale.shape, axis, block)?,
+            scale: f64::codec(scale.dtype),
+            zero: node.input(2).map(|s| f64::codec(s.dtype)),
+        })
+    }
+
+    /// Calls `f` with each element, its scale and its zero point.
+    fn each(&self, io: &Io, mut f: impl FnMut(usize, f64, f64)) {
+        let scales = io.input_bytes(1);
+        let zeros = self.zero.as_ref().map(|codec| (codec, io.input_bytes(2)));
+        let (mut last, mut scale, mut zero) = (usize::MAX, 1.0, 0.0);
+        for i in 0..io.input_len(0) {
+            let g = self.granularity.index(i);
+            if g != last {
+                last = g;
+                scale = (self.scale.get)(scales, g);
+                zero = zeros.map_or(0.0, |(codec, bytes)| (codec.get)(bytes, g));
+            }
+            f(i, scale, zero);
+        }
+    }
+}
+
+pub fn build_quantize(
+    op: &QuantizeLinear,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    let x = required(node, 0)?.dtype;
+    let out = node.outputs[0].dtype;
+    Ok(Box::new(Quantize {
+        parameters: Parameters::new(node, op.axis, op.block)?,
+        // The quotient is that of the data's precision: ties are decided by it.
+        single: x != DType::F64,
+        x: f64::codec(x),
+        y: f64::codec(out),
+        range: range(out)?,
+    }))
+}
+
+struct Quantize {
+    parameters: Parameters,
+    single: bool,
+    x: Codec<f64>,
+    y: Codec<f64>,
+    range: (f64, f64),
+}
+
+impl Kernel for Quantize {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        self.parameters.each(io, |i, scale, zero| {
+            let v = (self.x.get)(x, i);
+            let v = match self.single {
+                true => f64::from(v as f32 / scale as f32),
+                false => v / scale,
+            };
+            (self.y.set)(y, i, quantize(v, zero, self.range));
+        });
+        Ok(())
+    }
+}
+
+pub fn build_dequantize(
+    op: &DequantizeLinear,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    Ok(Box::new(Dequantize {
+        parameters: Parameters::new(node, op.axis, op.block)?,
+        x: f64::codec(required(node, 0)?.dtype),
+        y: f64::codec(node.outputs[0].dtype),
+    }))
+}
+
+struct Dequantize {
+    parameters: Parameters,
+    x: Codec<f64>,
+    y: Codec<f64>,
+}
+
+impl Kernel for Dequantize {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        self.parameters.each(io, |i, scale, zero| {
+            (self.y.set)(y, i, ((self.x.get)(x, i) - zero) * scale);
+        });
+        Ok(())
+    }
+}
+
+pub fn build_dynamic(
+    _: &DynamicQuantizeLinear,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    match required(node, 0)?.dtype {
+        DType::F32 => Ok(Box::new(Dynamic)),
+        other => Err(kilim_core::error::dtype_error(format!(
+            "DynamicQuantizeLinear of {other}"
+        ))),
+    }
+}
+
+struct Dynamic;
+
+impl Kernel for Dynamic {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let x = io.input::<f32>(0);
+        // The range holds zero.
+        let low = x.iter().copied().fold(0.0, f32::min);
+        let high = x.iter().copied().fold(0.0, f32::max);
+        let scale = match (high - low) / 255.0 {
+            s if s == 0.0 => 1.0,
+            s => s,
+        };
+        let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();
+        for (y, &x) in io.output::<u8>(0).iter_mut().zip(x) {
+            *y = quantize((x / scale).into(), zero.into(), (0.0, 255.0)) as u8;
+        }
+        io.output::<f32>(1).fill(scale);
+        io.output::<u8>(2).fill(zero as u8);
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_as, run_f32, tensor};
+
+    #[test]
+    fn rounds_to_even_and_saturates() {
+        let x = tensor::<f32>(&[6], &[0.0, 1.0, 3.0, -1.0, 1000.0, -1000.0]);
+        let scale = tensor::<f32>(&[], &[2.0]);
+        let zero = tensor::<u8>(&[], &[128]);
+        let op = QuantizeLinear {
+            axis: 1,
+            block: 0,
+            output: None,
+        };
+        let y = run_as::<u8>(&op, &[&x, &scale, &zero], &[6]);
+        assert_eq!(y, [128, 128, 130, 128, 255, 0]);
+        let op = DequantizeLinear { axis: 1, block: 0 };
+        let back = run_f32(&op, &[&tensor(&[6], &y), &scale, &zero], &[6]);
+        assert_eq!(back, [0.0, 0.0, 4.0, 0.0, 254.0, -256.0]);
+    }
+
+    #[test]
+    fn per_axis_and_per_block() {
+        let x = tensor::<i8>(&[2, 4], &[1, 2, 3, 4, 5, 6, 7, 8]);
+        let op = DequantizeLinear { axis: 0, block: 0 };
+        let s = tensor::<f32>(&[2], &[1.0, 10.0]);
+        assert_eq!(
+            run_f32(&op, &[&x, &s], &[2, 4]),
+            [1.0, 2.0, 3.0, 4.0, 50.0, 60.0, 70.0, 80.0]
+        );
+        let op = DequantizeLinear { axis: 1, block: 2 };
+        let s = tensor::<f32>(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(
+            run_f32(&op, &[&x, &s], &[2, 4]),
+            [1.0, 2.0, 6.0, 8.0, 15.0, 18.0, 28.0, 32.0]
+        );
+    }
+}
