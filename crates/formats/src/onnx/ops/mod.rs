@@ -8,6 +8,7 @@ mod index;
 mod linear_attention;
 mod loss;
 mod matmul;
+mod microsoft;
 mod movement;
 mod norm;
 mod pointwise;
@@ -57,6 +58,7 @@ impl OpTable {
         linear_attention::register(&mut table);
         loss::register(&mut table);
         signal::register(&mut table);
+        microsoft::register(&mut table);
         table
     }
 

@@ -31,7 +31,7 @@ pub fn register(table: &mut OpTable) {
     });
 }
 
-fn quantize(b: &mut NodeBuilder) -> Result<()> {
+pub fn quantize(b: &mut NodeBuilder) -> Result<()> {
     let output = match b.int_or("output_dtype", 0)? {
         0 => None,
         n => Some(dtype(n)?),
@@ -44,7 +44,7 @@ fn quantize(b: &mut NodeBuilder) -> Result<()> {
     b.emit_same(op)
 }
 
-fn dequantize(b: &mut NodeBuilder) -> Result<()> {
+pub fn dequantize(b: &mut NodeBuilder) -> Result<()> {
     let op = DequantizeLinear {
         axis: b.int_or("axis", 1)?,
         block: b.count("block_size", Some(0))?,
