@@ -263,7 +263,5 @@ pub(crate) fn elementwise_cost(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usi
     }
 }
 
-/// Product of dimensions, symbolic where one is.
-pub(crate) fn product(dims: &[Dim]) -> Dim {
-    dims.iter().fold(Dim::Known(1), |n, d| n.times(d))
-}
+#[cfg(test)]
+mod tests;

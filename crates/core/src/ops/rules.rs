@@ -93,17 +93,9 @@ pub(crate) const SIGNED: Types = Types {
     name: "a signed numeric type",
     contains: |d| d.is_float() || d.is_signed_integer(),
 };
-pub(crate) const UNSIGNED: Types = Types {
-    name: "an unsigned integer type",
-    contains: |d| d.is_integer() && !d.is_signed_integer(),
-};
 pub(crate) const WIDE_NUMBERS: Types = Types {
     name: "a floating-point type or an integer of at least 32 bits",
     contains: |d| d.is_float() || (d.is_integer() && d.size() >= 4),
-};
-pub(crate) const FLOATS_AND_BYTES: Types = Types {
-    name: "a floating-point type, int8 or uint8",
-    contains: |d| d.is_float() || matches!(d, DType::I8 | DType::U8),
 };
 pub(crate) const BYTES: Types = Types {
     name: "int8 or uint8",
