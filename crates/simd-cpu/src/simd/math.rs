@@ -77,13 +77,15 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::V) -> S::V {
     s.select(s.less(a, s.splat(0.625)), small, large)
 }
 
-/// Within a few units in the last place.
+/// Where erf turns from one approximation to the other.
+const ERF_MIDDLE: f32 = 0.927_734_4;
+
+/// erf for small arguments.
 #[inline(always)]
-pub(crate) fn erf<S: Simd>(s: S, x: S::V) -> S::V {
-    let (a, z) = (s.abs(x), s.mul(x, x));
+fn erf_small<S: Simd>(s: S, x: S::V) -> S::V {
     let p = polynomial(
         s,
-        z,
+        s.mul(x, x),
         &[
             1.283_791_7e-1,
             -3.761_253_4e-1,
@@ -93,14 +95,17 @@ pub(crate) fn erf<S: Simd>(s: S, x: S::V) -> S::V {
             -5.967_617e-4,
         ],
     );
-    let small = s.fma(p, x, x);
-    // 1 - exp(polynomial), where the logarithm of erfc is smooth; it is 1 from 4 on.
-    let t = s.min(a, s.splat(4.0));
+    s.fma(p, x, x)
+}
+
+/// `1 - erf(a)` for large arguments: its logarithm is smooth. Zero from 10 on.
+#[inline(always)]
+fn erfc_large<S: Simd>(s: S, a: S::V) -> S::V {
+    let t = s.min(a, s.splat(10.0));
     let q = polynomial(
         s,
         t,
         &[
-            -1.0,
             -1.287_175_1e-1,
             -6.348_466_9e-1,
             -1.067_778_8e-1,
@@ -110,10 +115,28 @@ pub(crate) fn erf<S: Simd>(s: S, x: S::V) -> S::V {
             -1.728_534_7e-5,
         ],
     );
-    let q = s.sub(s.mul(s.sub(q, s.splat(-1.0)), t), t);
-    let large = s.sub(s.splat(1.0), exp(s, q));
+    exp(s, s.fma(q, t, s.neg(t)))
+}
+
+/// Within a few units in the last place.
+#[inline(always)]
+pub(crate) fn erf<S: Simd>(s: S, x: S::V) -> S::V {
+    let a = s.abs(x);
+    let large = s.sub(s.splat(1.0), erfc_large(s, a));
     let large = s.select(s.less(x, s.splat(0.0)), s.neg(large), large);
-    s.select(s.less(s.splat(0.927_734_4), a), large, small)
+    s.select(s.less(s.splat(ERF_MIDDLE), a), large, erf_small(s, x))
+}
+
+/// `x / 2 * erfc(-x / sqrt 2)`, without the cancellation of `1 + erf`.
+#[inline(always)]
+pub(crate) fn gelu<S: Simd>(s: S, x: S::V) -> S::V {
+    let z = s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2));
+    let a = s.abs(z);
+    let e = erfc_large(s, a);
+    let large = s.select(s.less(x, s.splat(0.0)), e, s.sub(s.splat(2.0), e));
+    let small = s.add(s.splat(1.0), erf_small(s, z));
+    let erfc = s.select(s.less(s.splat(ERF_MIDDLE), a), large, small);
+    s.mul(s.mul(x, s.splat(0.5)), erfc)
 }
 
 #[inline(always)]
@@ -182,11 +205,12 @@ pub(crate) fn map_in_place<M: Map>(isa: Isa, map: M, data: &mut [f32]) {
     });
 }
 
+/// Maps by the formula for a vector.
 macro_rules! maps {
     ($($name:ident { $($field:ident),* } = |$s:ident, $x:ident| $e:expr;)*) => { $(
         #[derive(Clone, Copy)]
         pub(crate) struct $name { $(pub $field: f32),* }
-        impl Map for $name {
+        impl $crate::simd::math::Map for $name {
             #[inline(always)]
             fn apply<S: Simd>(self, $s: S, $x: S::V) -> S::V {
                 let $name { $($field),* } = self;
@@ -195,6 +219,7 @@ macro_rules! maps {
         }
     )* };
 }
+pub(crate) use maps;
 
 maps! {
     Clamp { low, high } = |s, x| s.min(s.max(x, s.splat(low)), s.splat(high));
@@ -206,10 +231,7 @@ maps! {
     HardSigmoid { alpha, beta } = |s, x| hard_sigmoid(s, x, alpha, beta);
     HardSwish {} = |s, x| s.mul(x, hard_sigmoid(s, x, 1.0 / 6.0, 0.5));
     Swish { alpha } = |s, x| s.mul(x, sigmoid(s, s.mul(x, s.splat(alpha))));
-    Gelu {} = |s, x| {
-        let half = s.mul(x, s.splat(0.5));
-        s.fma(half, erf(s, s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2))), half)
-    };
+    Gelu {} = |s, x| gelu(s, x);
     GeluTanh {} = |s, x| {
         let cube = s.mul(s.mul(x, x), x);
         let inner = s.mul(s.fma(cube, s.splat(0.044715), x), s.splat(0.797_884_6));

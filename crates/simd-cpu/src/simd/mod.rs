@@ -1,5 +1,6 @@
 //! SIMD kernels, preferred to the reference kernels where they accept a node.
 
+mod binary;
 mod conv;
 mod gemm;
 pub(crate) mod isa;
@@ -10,6 +11,7 @@ mod pool;
 #[cfg(test)]
 mod testing;
 mod transpose;
+mod unary;
 mod window;
 
 use crate::registry::KernelRegistry;
@@ -18,4 +20,6 @@ pub fn register(registry: &mut KernelRegistry) {
     conv::register(registry);
     matmul::register(registry);
     pool::register(registry);
+    unary::register(registry);
+    binary::register(registry);
 }
