@@ -5,9 +5,9 @@ import { Pad } from './pad.js';
 import { NORMALISATIONS, guessLayout, guessNormalisation, pictureTensor, readPicture } from './picture.js';
 import type { Layout, Normalisation } from './picture.js';
 
-type Source = 'draw' | 'picture' | 'random' | 'zeros' | 'ones';
+type Source = 'draw' | 'picture' | 'random' | 'zeros' | 'number';
 
-const LABELS: Record<Source, string> = { draw: 'Drawing', picture: 'Picture', random: 'Random', zeros: 'Zeros', ones: 'Ones' };
+const LABELS: Record<Source, string> = { draw: 'Drawing', picture: 'Picture', random: 'Random', zeros: 'Zeros', number: 'A number' };
 
 /** The form for all inputs of a model. */
 export class Inputs {
@@ -70,6 +70,8 @@ class Field {
   #source: Source;
   #pad: Pad | undefined;
   #picture: ImageBitmap | undefined;
+  /** What fills the tensor. */
+  #number = 1;
   #layoutChoice: Layout;
   #normalisation: Normalisation;
   #options = el('div', { class: 'source-options' });
@@ -86,10 +88,10 @@ class Field {
     const channels = port.dims?.at(this.layout === 'NHWC' ? -1 : -3);
     this.#normalisation = guessNormalisation(this.#layoutChoice, port.type, typeof channels === 'number' ? channels : 3);
     const digit = this.layout !== null && channels === 1 && port.dims?.filter((d) => d === 28).length === 2;
-    const choices: Source[] = [...(digit ? (['draw'] as const) : []), ...(this.layout ? (['picture'] as const) : []), 'random', 'zeros', 'ones'];
-    this.#source = choices.includes('draw') ? 'draw' : 'random';
+    const choices: Source[] = [...(digit ? (['draw'] as const) : []), ...(this.layout ? (['picture'] as const) : []), 'random', 'zeros', 'number'];
+    this.#source = choices.includes('draw') ? 'draw' : port.dims?.length === 0 ? 'number' : 'random';
     this.#select = el('select', { 'aria-label': `Data for ${port.name}`, 'data-testid': `source-${port.name}`, change: () => this.#choose(this.#select.value as Source) },
-      ...choices.map((choice) => el('option', { value: choice }, LABELS[choice])));
+      ...choices.map((choice) => el('option', { value: choice, selected: choice === this.#source }, LABELS[choice])));
     this.element = el('fieldset', { class: 'port' },
       el('legend', {}, port.name),
       el('div', { class: 'port-head' }, el('span', { class: 'type' }, this.#type), this.#shape(sizes), this.#select),
@@ -106,7 +108,7 @@ class Field {
     const count = dims.reduce((n, d) => n * d, 1);
     if (count > 2 ** 28) throw new KilimError('LIMIT', `the input \`${this.port.name}\` would have ${count} elements`, { input: this.port.name });
     if (this.#source === 'zeros') return new Tensor(this.#type, dims);
-    if (this.#source === 'ones') return fromNumbers(this.#type, dims, new Float64Array(count).fill(1));
+    if (this.#source === 'number') return fromNumbers(this.#type, dims, new Float64Array(count).fill(this.#number));
     if (this.#source === 'random') return this.#random(dims, count);
     if (this.#source === 'draw' && this.#pad) return this.#drawing(dims, count, this.#pad.pixels());
     if (!this.#picture) throw new KilimError('INPUT', `choose a picture for the input \`${this.port.name}\``, { input: this.port.name });
@@ -158,8 +160,19 @@ class Field {
       this.#options.append(this.#pad.element);
     } else if (source === 'picture') {
       this.#options.append(this.#pictureOptions());
+    } else if (source === 'number') {
+      this.#options.append(this.#numberField());
     }
     if (!first) this.#onChange(!this.waiting);
+  }
+
+  #numberField(): HTMLElement {
+    const field = el('input', { type: 'number', step: 'any', value: this.#number, 'aria-label': `Number for ${this.port.name}`, 'data-testid': `number-${this.port.name}` });
+    field.addEventListener('change', () => {
+      this.#number = Number.isNaN(field.valueAsNumber) ? 0 : field.valueAsNumber;
+      this.#onChange(false);
+    });
+    return field;
   }
 
   #pictureOptions(): HTMLElement {

@@ -1,80 +1,129 @@
 import type { NodeReport } from 'kilim';
 
-/** A node's place in the drawing, in columns and rows. */
-export interface Placed {
-  node: NodeReport;
+/** A point of the drawing that has a place in its row: a node, or a value on its way past the row. */
+export interface Place {
+  node: NodeReport | null;
+  /** The middle, in columns. */
   x: number;
   row: number;
 }
 
-/** A value that one node writes and another reads. */
+/** A value that one node writes and another reads; it passes the rows between in `via`. */
 export interface Edge {
-  from: Placed;
-  to: Placed;
+  from: NodeReport;
+  to: NodeReport;
   value: string;
+  points: Place[];
 }
 
-/** The nodes of one graph or one body of a control-flow node. */
+/** The nodes of one graph, or of one body of a control-flow node. */
 export interface Block {
   scope: string[];
-  nodes: Placed[];
+  places: Place[];
   edges: Edge[];
   rows: number;
-  /** The leftmost and rightmost column. */
+  /** The outermost columns. */
   left: number;
   right: number;
 }
+
+/** Columns that a value takes in a row which it passes. */
+const LANE = 0.14;
 
 /** Lays every graph of a report out in rows, so that values flow downwards. */
 export function layOut(nodes: NodeReport[]): Block[] {
   const scopes = new Map<string, NodeReport[]>();
   for (const node of nodes) {
     const key = node.scope.join('\n');
-    scopes.set(key, [...(scopes.get(key) ?? []), node]);
+    const known = scopes.get(key);
+    if (known) known.push(node);
+    else scopes.set(key, [node]);
   }
   return [...scopes.values()].map(block);
 }
 
 function block(nodes: NodeReport[]): Block {
-  const writers = new Map<string, Placed>();
-  const placed = nodes.map((node) => ({ node, x: 0, row: 0 }));
-  for (const place of placed) for (const { name } of place.node.outputs) writers.set(name, place);
-  const edges = placed.flatMap((to) =>
-    [...new Set(to.node.inputs)].flatMap((value) => {
-      const from = writers.get(value);
-      return from && from !== to ? [{ from, to, value }] : [];
-    }));
-  const before = new Map<Placed, Placed[]>(placed.map((place) => [place, []]));
-  const after = new Map<Placed, Placed[]>(placed.map((place) => [place, []]));
-  for (const { from, to } of edges) {
-    before.get(to)?.push(from);
-    after.get(from)?.push(to);
-  }
+  const writers = new Map<string, Place>();
+  const places: Place[] = [];
+  const links: { from: Place; to: Place; value: string }[] = [];
   // The report lists nodes in an order of execution, so that writers come first.
-  for (const place of placed) place.row = 1 + Math.max(-1, ...(before.get(place) ?? []).map(({ row }) => row));
-  const rows: Placed[][] = [];
-  for (const place of placed) (rows[place.row] ??= []).push(place);
-  rows.forEach((row) => row.forEach((place, i) => { place.x = i - (row.length - 1) / 2; }));
-  for (let pass = 0; pass < 6; pass++) {
-    const down = pass % 2 === 0;
-    for (const row of down ? rows : [...rows].reverse()) settle(row, down ? before : after);
+  for (const node of nodes) {
+    const to: Place = { node, x: 0, row: 0 };
+    for (const value of new Set(node.inputs)) {
+      const from = writers.get(value);
+      if (!from) continue;
+      links.push({ from, to, value });
+      to.row = Math.max(to.row, from.row + 1);
+    }
+    places.push(to);
+    for (const { name } of node.outputs) writers.set(name, to);
   }
-  const xs = placed.map(({ x }) => x);
-  return { scope: nodes[0]?.scope ?? [], nodes: placed, edges, rows: rows.length, left: Math.min(...xs), right: Math.max(...xs) };
+  const graph = new Neighbours();
+  const lanes = new Map<string, Place[]>();
+  const edges = links.map(({ from, to, value }) => {
+    // All readers of a value share one lane, which goes as far down as the last of them.
+    const lane = lanes.get(value) ?? [from];
+    lanes.set(value, lane);
+    while (lane.length < to.row - from.row) {
+      const next: Place = { node: null, x: 0, row: from.row + lane.length };
+      graph.connect(lane.at(-1) as Place, next);
+      lane.push(next);
+      places.push(next);
+    }
+    const points = [...lane.slice(0, to.row - from.row), to];
+    graph.connect(points.at(-2) as Place, to);
+    return { from: from.node as NodeReport, to: to.node as NodeReport, value, points };
+  });
+  const rows: Place[][] = [];
+  for (const place of places) (rows[place.row] ??= []).push(place);
+  rows.forEach(pack);
+  for (let pass = 0; pass < 8; pass++) {
+    const down = pass % 2 === 0;
+    for (const row of down ? rows : [...rows].reverse()) settle(row, down ? graph.before : graph.after);
+  }
+  const xs = places.map(({ x }) => x);
+  const [left, right] = xs.reduce(([low, high], x) => [Math.min(low, x), Math.max(high, x)], [Infinity, -Infinity]);
+  return { scope: nodes[0]?.scope ?? [], places, edges, rows: rows.length, left, right };
 }
 
-/** Moves a row's nodes towards the middle of their neighbours, one column apart at least. */
-function settle(row: Placed[], neighbours: Map<Placed, Placed[]>): void {
+/** Who is connected with whom, upwards and downwards. */
+class Neighbours {
+  before = new Map<Place, Place[]>();
+  after = new Map<Place, Place[]>();
+
+  connect(from: Place, to: Place): void {
+    this.before.set(to, [...(this.before.get(to) ?? []), from]);
+    this.after.set(from, [...(this.after.get(from) ?? []), to]);
+  }
+}
+
+/** Columns that a place takes in its row. */
+function width(place: Place): number {
+  return place.node ? 1 : LANE;
+}
+
+/** Puts a row's places side by side around the middle. */
+function pack(row: Place[]): void {
+  let edge = -row.reduce((sum, place) => sum + width(place), 0) / 2;
+  for (const place of row) {
+    place.x = edge + width(place) / 2;
+    edge += width(place);
+  }
+}
+
+/** Moves a row's places towards the middle of their neighbours, without letting them overlap. */
+function settle(row: Place[], neighbours: Map<Place, Place[]>): void {
   const wish = new Map(row.map((place) => {
     const near = neighbours.get(place) ?? [];
     return [place, near.length ? near.reduce((sum, { x }) => sum + x, 0) / near.length : place.x];
   }));
   row.sort((a, b) => (wish.get(a) as number) - (wish.get(b) as number));
-  let next = -Infinity;
+  let edge = -Infinity;
   let drift = 0;
   for (const place of row) {
-    place.x = Math.max(wish.get(place) as number, next);
-    next = place.x + 1;
+    const half = width(place) / 2;
+    place.x = Math.max(wish.get(place) as number, edge + half);
+    edge = place.x + half;
     drift += place.x - (wish.get(place) as number);
   }
   // Spreading went to the right only; half of it belongs to the left.

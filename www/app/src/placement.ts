@@ -1,7 +1,7 @@
 import type { NodeReport, Report } from 'kilim';
 import { el, formatBytes, svg } from './dom.js';
 import { layOut } from './layers.js';
-import type { Block, Edge, Placed } from './layers.js';
+import type { Block, Edge, Place } from './layers.js';
 
 const NODE = { width: 128, height: 28 };
 const STEP = { x: 144, y: 56 };
@@ -10,13 +10,13 @@ const LIMIT = 3000;
 
 /** Backends, memory and crossings in numbers. */
 export function summary(report: Report): HTMLElement {
-  const count = (id: string) => report.nodes.filter(({ backend }) => backend === id).length;
+  const nodesOn = (id: string) => report.nodes.filter(({ backend }) => backend === id).length;
   const fact = (label: string, value: string, title?: string) => el('div', { title }, el('dt', {}, label), el('dd', {}, value));
   const cards = report.backends.map((backend) =>
     el('article', { class: `backend ${backend.id}`, 'data-testid': `backend-${backend.id}` },
       el('h3', {}, el('span', { class: `tag ${backend.id}` }, backend.id), ` ${backend.device}`),
       el('dl', { class: 'facts' },
-        fact('Nodes', String(count(backend.id))),
+        fact('Nodes', String(nodesOn(backend.id))),
         fact('Launches a run', String(backend.launches)),
         fact('Weights', formatBytes(backend.constantBytes)),
         fact('Intermediates', formatBytes(backend.plannedBytes), 'What the plan takes, all kept plans together'),
@@ -25,8 +25,8 @@ export function summary(report: Report): HTMLElement {
   const crossing = report.crossings.reduce((sum, { bytes }) => sum + bytes, 0);
   const notes = [
     `${report.nodesLoaded} nodes in the file, ${report.nodes.length} after optimisation`,
-    report.crossings.length ? `${report.crossings.length} values cross between backends, ${formatBytes(crossing)} a run` : 'nothing crosses between backends',
-    report.unplannedStages ? `${report.unplannedStages} stages are planned only when data has come` : null,
+    report.crossings.length ? `${count(report.crossings.length, 'value')} to carry between backends, ${formatBytes(crossing)} a run` : 'nothing crosses between backends',
+    report.unplannedStages ? `${count(report.unplannedStages, 'stage')} to plan when data has come` : null,
     report.threads,
     ...report.skipped.map(({ backend, reason }) => `${backend} is not used: ${reason}`),
   ];
@@ -46,8 +46,29 @@ export function placement(report: Report): HTMLElement {
   const show = (node: NodeReport) => detail.replaceChildren(details(node));
   const blocks = layOut(report.nodes).map((block) => el('div', { class: 'block' },
     block.scope.length > 0 && el('h3', {}, `Inside ${block.scope.join(' / ')}`),
-    el('div', { class: 'scroll graph', tabindex: 0, role: 'region', 'aria-label': 'Placement of the graph' }, drawBlock(block, crossings, show))));
+    viewer(drawBlock(block, crossings, show))));
   return el('div', { class: 'placement' }, legend, el('div', { class: 'placement-body' }, el('div', { class: 'blocks' }, ...blocks), detail));
+}
+
+/** A drawing that scrolls and zooms; at first it is as large as fits and can still be read. */
+function viewer(drawing: SVGSVGElement): HTMLElement {
+  const { width, height } = drawing.viewBox.baseVal;
+  const scroll = el('div', { class: 'scroll graph', tabindex: 0, role: 'region', 'aria-label': 'Placement of the graph' }, drawing);
+  const zoom = el('input', { type: 'range', min: 0.15, max: 1.5, step: 'any', 'aria-label': 'Zoom' });
+  const resize = () => {
+    const middle = (scroll.scrollLeft + scroll.clientWidth / 2) / (scroll.scrollWidth || 1);
+    drawing.setAttribute('width', String(width * zoom.valueAsNumber));
+    drawing.setAttribute('height', String(height * zoom.valueAsNumber));
+    scroll.scrollLeft = middle * scroll.scrollWidth - scroll.clientWidth / 2;
+  };
+  zoom.addEventListener('input', resize);
+  requestAnimationFrame(() => {
+    zoom.value = String(Math.min(1, Math.max(0.55, scroll.clientWidth / width)));
+    resize();
+    const first = drawing.querySelector('.node')?.getBoundingClientRect();
+    if (first) scroll.scrollLeft += first.left + first.width / 2 - scroll.getBoundingClientRect().left - scroll.clientWidth / 2;
+  });
+  return el('div', { class: 'viewer' }, scroll, el('label', { class: 'zoom' }, 'Zoom ', zoom));
 }
 
 function details(node: NodeReport): HTMLElement {
@@ -61,37 +82,40 @@ function details(node: NodeReport): HTMLElement {
 }
 
 function drawBlock(block: Block, crossings: Map<string, Report['crossings'][number]>, show: (node: NodeReport) => void): SVGSVGElement {
-  const x = (place: Placed) => MARGIN + (place.x - block.left) * STEP.x;
-  const y = (place: Placed) => MARGIN + place.row * STEP.y;
+  const x = ({ x }: Place) => MARGIN + NODE.width / 2 + (x - block.left) * STEP.x;
+  const y = ({ row }: Place) => MARGIN + row * STEP.y;
   const width = (block.right - block.left) * STEP.x + NODE.width + 2 * MARGIN;
   const height = (block.rows - 1) * STEP.y + NODE.height + 2 * MARGIN;
 
-  const path = ({ from, to }: Edge) => {
-    const [x1, y1, x2, y2] = [x(from) + NODE.width / 2, y(from) + NODE.height, x(to) + NODE.width / 2, y(to)];
-    const straight = to.row - from.row === 1;
-    // A value that skips rows bows out, so that it does not run behind the nodes between.
-    const bow = straight ? 0 : (x2 >= x1 ? 1 : -1) * (NODE.width / 2 + 14);
-    const pull = straight ? (y2 - y1) / 2 : Math.min(60, (y2 - y1) / 3);
-    return straight
-      ? `M${x1} ${y1}C${x1} ${y1 + pull} ${x2} ${y2 - pull} ${x2} ${y2}`
-      : `M${x1} ${y1}C${x1} ${y1 + 20} ${x1 + bow} ${y1 + 10} ${x1 + bow} ${y1 + pull}L${x2 + bow} ${y2 - pull}C${x2 + bow} ${y2 - 10} ${x2} ${y2 - 20} ${x2} ${y2}`;
-  };
+  /** From a node's foot to another's head, straight down past the rows between. */
+  const path = ({ points }: Edge) => points.slice(1).map((to, i) => {
+    const from = points[i] as Place;
+    const [foot, head] = [y(from) + NODE.height, y(to)];
+    const middle = (foot + head) / 2;
+    const start = i === 0 ? `M${x(from)} ${foot}` : `V${foot}`;
+    return `${start}C${x(from)} ${middle} ${x(to)} ${middle} ${x(to)} ${head}`;
+  }).join('');
   const edges = block.edges.map((edge) => {
-    const crossing = edge.from.node.backend === edge.to.node.backend ? undefined : crossings.get(edge.value);
+    const crossing = edge.from.backend === edge.to.backend ? undefined : crossings.get(edge.value);
     const label = crossing ? `${edge.value}: ${crossing.from} to ${crossing.to}, ${formatBytes(crossing.bytes)}` : edge.value;
     return svg('path', { class: crossing ? 'edge crossing' : 'edge', d: path(edge), 'data-crossing': crossing ? true : undefined }, svg('title', {}, label));
   });
-  const nodes = block.nodes.map((place) => {
+  const nodes = block.places.map((place) => {
     const { node } = place;
+    if (!node) return null;
     const reveal = () => show(node);
     const label = `${node.op} ${node.name}, runs on ${node.backend}${node.refusals.map(({ backend, reason }) => `; ${backend} refuses: ${reason}`).join('')}`;
-    return svg('g', { class: `node ${node.backend}`, transform: `translate(${x(place)} ${y(place)})`, tabindex: 0, role: 'img', 'aria-label': label, 'data-backend': node.backend, focus: reveal, mouseenter: reveal, click: reveal },
+    return svg('g', { class: `node ${node.backend}`, transform: `translate(${x(place) - NODE.width / 2} ${y(place)})`, tabindex: 0, role: 'img', 'aria-label': label, 'data-backend': node.backend, focus: reveal, mouseenter: reveal, click: reveal },
       svg('title', {}, label),
       svg('rect', { width: NODE.width, height: NODE.height, rx: 7 }),
       svg('text', { x: NODE.width / 2, y: NODE.height / 2 + 4.5, 'text-anchor': 'middle' }, shorten(node.op)),
       node.refusals.length > 0 && svg('circle', { class: 'refused', cx: NODE.width - 8, cy: 8, r: 3 }));
   });
   return svg('svg', { width, height, viewBox: `0 0 ${width} ${height}` }, ...edges, ...nodes);
+}
+
+function count(number: number, noun: string): string {
+  return `${number} ${noun}${number === 1 ? '' : 's'}`;
 }
 
 function shorten(op: string): string {
