@@ -1,6 +1,9 @@
 //! The ONNX backend suite, as `tools/conformance/export.py` writes it.
 
 use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::task::Poll;
 
 use kilim::compare::Comparison;
 use kilim::formats::onnx::read_tensor;
@@ -64,7 +67,7 @@ pub async fn run(
         .iter()
         .filter(|c| kinds.contains(&c.kind.as_str()))
     {
-        let outcome = run_case(files, case, index.bfloat16_rtol, backends).await;
+        let outcome = caught(Box::pin(run_case(files, case, index.bfloat16_rtol, backends))).await;
         done(case, &outcome);
         let score = scores.entry(case.kind.clone()).or_default();
         match outcome {
@@ -74,6 +77,15 @@ pub async fn run(
         }
     }
     Ok(scores)
+}
+
+/// A panic is a failure of its case, not of the whole suite.
+async fn caught(mut case: Pin<Box<dyn Future<Output = Outcome> + '_>>) -> Outcome {
+    std::future::poll_fn(|cx| {
+        let polled = catch_unwind(AssertUnwindSafe(|| case.as_mut().poll(cx)));
+        polled.unwrap_or_else(|_| Poll::Ready(Outcome::Failed("it panicked".to_string())))
+    })
+    .await
 }
 
 /// The options under which cases run: every node on the first backend that takes it.
