@@ -51,7 +51,10 @@ impl Remainder {
     fn infer(&self, beside: usize) -> Option<Dim> {
         match self.open.as_slice() {
             [] if beside == 0 => None,
-            [] => (self.known % beside == 0).then(|| Dim::Known(self.known / beside)),
+            [] => self
+                .known
+                .is_multiple_of(beside)
+                .then(|| Dim::Known(self.known / beside)),
             [one] if self.known == beside && beside > 0 => Some(one.clone()),
             _ => Some(Dim::Unknown),
         }
@@ -62,7 +65,7 @@ impl Remainder {
         match (self.open.is_empty(), self.known) {
             (true, known) => known == count,
             (false, 0) => count == 0,
-            (false, known) => count % known == 0,
+            (false, known) => count.is_multiple_of(known),
         }
     }
 }
