@@ -8,6 +8,8 @@ mod math;
 mod matmul;
 mod memory;
 mod pool;
+mod reduce;
+mod rows;
 #[cfg(test)]
 mod testing;
 mod transpose;
@@ -22,4 +24,6 @@ pub fn register(registry: &mut KernelRegistry) {
     pool::register(registry);
     unary::register(registry);
     binary::register(registry);
+    rows::register(registry);
+    reduce::register(registry);
 }
