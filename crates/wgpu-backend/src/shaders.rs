@@ -1,7 +1,7 @@
 //! The shader files and their variants. A file is compiled once for every combination of
 //! definitions that is used; shapes are never among them.
 
-use crate::kernels::{binary, conv, matmul, unary};
+use crate::kernels::{binary, conv, matmul, movement, reduce, unary};
 use crate::preprocess;
 
 /// Threads of a workgroup in kernels that treat elements one by one.
@@ -90,6 +90,7 @@ pub(crate) fn find(name: &str) -> Option<&'static Shader> {
 const BIT: &[&str] = &["0", "1"];
 const VEC: Choice = ("VEC", &["1", "4"]);
 
+const MOVED4: Choice = ("T", &["u32", "vec2u", "vec4u"]);
 const MOVED: Choice = ("T", &["u32", "vec2u"]);
 
 macro_rules! shader {
@@ -233,5 +234,80 @@ pub(crate) const ALL: &[Shader] = &[
         "depthwise",
         "products/depthwise.wgsl",
         [&[("BIAS", BIT), ("RESIDUAL", BIT)]]
+    ),
+    shader!("walk", "movement/walk.wgsl", [&[MOVED4]]),
+    shader!(
+        "join",
+        "movement/join.wgsl",
+        [&[MOVED4, ("COUNT", movement::PART_COUNTS), ("SPLIT", BIT)],]
+    ),
+    shader!(
+        "pad",
+        "movement/pad.wgsl",
+        [&[MOVED, ("MODE", movement::PAD_MODES)]]
+    ),
+    shader!("fill", "movement/fill.wgsl", [&[MOVED]]),
+    shader!("trilu", "movement/trilu.wgsl", [&[MOVED]]),
+    shader!("gather", "index/gather.wgsl", [&[MOVED4, ("WIDE", BIT)]]),
+    shader!(
+        "elements",
+        "index/elements.wgsl",
+        [&[MOVED, ("WIDE", BIT), ("SCATTER", BIT)]]
+    ),
+    shader!(
+        "slices",
+        "index/slices.wgsl",
+        [&[MOVED, ("WIDE", BIT), ("SCATTER", BIT)]]
+    ),
+    shader!(
+        "one_hot",
+        "index/one_hot.wgsl",
+        [&[MOVED, ("INDEX", &["i64", "i32", "u32", "f32"])],]
+    ),
+    shader!(
+        "reduce",
+        "reduce/reduce.wgsl",
+        [
+            &[("T", &["f32"]), ("OP", reduce::FLOAT_OPS), ("GROUP", BIT)],
+            &[("T", &["i32"]), ("OP", reduce::INT_OPS), ("GROUP", BIT)],
+        ]
+    ),
+    shader!(
+        "arg",
+        "reduce/arg.wgsl",
+        [&[
+            ("T", &["f32", "i32", "u32"]),
+            ("MAX", BIT),
+            ("WIDE", BIT),
+            ("GROUP", BIT)
+        ],]
+    ),
+    shader!(
+        "softmax",
+        "reduce/softmax.wgsl",
+        [
+            &[("OP", &["Softmax", "LogSoftmax"]), ("GROUP", BIT)],
+            &[("OP", &["Hardmax"]), ("GROUP", &["0"])],
+        ]
+    ),
+    shader!(
+        "cumulative",
+        "reduce/cumulative.wgsl",
+        [&[("T", &["f32", "i32", "u32"]), ("PRODUCT", BIT)],]
+    ),
+    shader!("rows", "norm/rows.wgsl", [&[("RMS", BIT), ("BIAS", BIT)]]),
+    shader!("batch", "norm/batch.wgsl", [&[]]),
+    shader!("lrn", "norm/lrn.wgsl", [&[]]),
+    shader!(
+        "pool",
+        "window/pool.wgsl",
+        [&[("OP", &["Max", "Average", "Lp"])]]
+    ),
+    shader!("resize", "window/resize.wgsl", [&[]]),
+    shader!(
+        "cell",
+        "recurrent/cell.wgsl",
+        [256, 1, 1],
+        [&[("CELL", &["lstm", "gru", "rnn"])]]
     ),
 ];

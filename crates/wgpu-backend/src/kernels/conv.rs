@@ -80,7 +80,7 @@ impl Window {
     }
 }
 
-fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
+pub(crate) fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
     let one = WindowAxis {
         input: 1,
         kernel: 1,

@@ -11,9 +11,15 @@ use crate::lower::{Lowering, Lowers, refuse};
 pub(crate) mod binary;
 pub(crate) mod conv;
 pub(crate) mod copy;
+pub(crate) mod index;
 pub(crate) mod matmul;
+pub(crate) mod movement;
+pub(crate) mod norm;
+pub(crate) mod recurrent;
+pub(crate) mod reduce;
 pub(crate) mod select;
 pub(crate) mod unary;
+pub(crate) mod window;
 
 type Lower = Box<dyn Fn(&dyn Operator, &mut Lowering) -> Lowers + Send + Sync>;
 
@@ -31,6 +37,12 @@ impl Kernels {
         select::register(&mut kernels);
         matmul::register(&mut kernels);
         conv::register(&mut kernels);
+        movement::register(&mut kernels);
+        index::register(&mut kernels);
+        reduce::register(&mut kernels);
+        norm::register(&mut kernels);
+        window::register(&mut kernels);
+        recurrent::register(&mut kernels);
         kernels
     }
 

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use kilim_core::backend::{
     Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
 };
+use kilim_core::ops::{Fact, InferContext, InputFact};
 use kilim_core::{DType, Operator, Result, Tensor};
 
 use crate::WgpuBackend;
@@ -155,6 +156,63 @@ pub fn run_counted(
 
 pub fn run(op: impl Operator, inputs: &[Given], outputs: &[(DType, Vec<usize>)]) -> Vec<Tensor> {
     run_counted(op, inputs, outputs).0
+}
+
+/// Asserts that the GPU gives what the CPU backend gives; returns the launches.
+#[track_caller]
+pub fn agree(op: impl Operator, inputs: &[Given], outputs: usize, tolerance: f64) -> usize {
+    let facts: Vec<Option<InputFact>> = inputs
+        .iter()
+        .map(|given| match given {
+            Given::Absent => None,
+            Given::Fed(t) => Some(InputFact {
+                fact: Fact::of(t),
+                value: None,
+            }),
+            Given::Constant(t) => Some(InputFact {
+                fact: Fact::of(t),
+                value: Some(t.clone()),
+            }),
+        })
+        .collect();
+    let context = InferContext {
+        inputs: &facts,
+        outputs,
+    };
+    let shapes: Vec<(DType, Vec<usize>)> = op
+        .infer(&context)
+        .unwrap()
+        .iter()
+        .take(outputs)
+        .map(|f| (f.dtype.unwrap(), f.concrete().unwrap()))
+        .collect();
+    let specs: Vec<Option<TensorSpec>> = inputs
+        .iter()
+        .map(|given| match given {
+            Given::Absent => None,
+            Given::Fed(t) | Given::Constant(t) => Some(TensorSpec::of(t)),
+        })
+        .collect();
+    let outs: Vec<TensorSpec> = shapes.iter().map(|(d, s)| TensorSpec::new(*d, s)).collect();
+    let want = kilim_simd_cpu::CpuBackend::new()
+        .evaluate(&NodeSpec {
+            name: "node",
+            op: &op,
+            inputs: &specs,
+            outputs: &outs,
+        })
+        .unwrap()
+        .unwrap();
+    let (got, launches) = run_counted(op, inputs, &shapes);
+    for (g, w) in got.iter().zip(&want) {
+        assert_eq!((g.dtype(), g.shape()), (w.dtype(), w.shape()));
+        close(g, &w.to_f64s().unwrap(), tolerance);
+    }
+    launches
+}
+
+pub fn i64s(data: &[i64]) -> Given {
+    Given::Constant(Tensor::from_slice(&[data.len()], data).unwrap())
 }
 
 /// One `float32` output, every input fed.

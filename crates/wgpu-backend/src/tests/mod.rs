@@ -3,5 +3,7 @@
 
 mod elementwise;
 mod harness;
+mod movement;
 mod products;
+mod reductions;
 mod shaders;

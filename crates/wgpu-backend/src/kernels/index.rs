@@ -1,0 +1,195 @@
+//! Operators that read or write by index. Indices of 64 bits are read by their low words: a tensor
+//! never has more elements than 32 bits count.
+
+use kilim_core::DType;
+use kilim_core::ops::*;
+
+use super::Kernels;
+use super::movement::{around, ok};
+use super::select::carrier;
+use crate::lower::{Lowering, Lowers, Operand, refuse, strides};
+use crate::params::{MAX_RANK, Params};
+
+pub(crate) fn register(kernels: &mut Kernels) {
+    kernels.add::<Gather>(gather);
+    kernels.add::<GatherElements>(|op, l| elements(op.axis, false, l));
+    kernels.add::<ScatterElements>(|op, l| match op.reduction {
+        ScatterReduction::None => elements(op.axis, true, l),
+        _ => refuse("scattering with a reduction is not on the GPU"),
+    });
+    kernels.add::<GatherNd>(gather_nd);
+    kernels.add::<ScatterNd>(scatter_nd);
+    kernels.add::<OneHot>(one_hot);
+}
+
+/// Whether indices are two words each.
+fn wide(dtype: DType) -> Lowers<&'static str> {
+    match dtype {
+        DType::I64 | DType::U64 => Ok("1"),
+        DType::I32 | DType::U32 => Ok("0"),
+        d => refuse(format!("indices of type {d} are not on the GPU")),
+    }
+}
+
+/// Refuses indices that are known and out of range: the CPU reports them.
+fn in_range(l: &Lowering, input: usize, size: usize) -> Lowers {
+    let value = l.optional(input).and_then(|s| s.value.as_ref());
+    let Some(value) = value else { return Ok(()) };
+    let size = size as i64;
+    if ok(value.to_i64s())?
+        .iter()
+        .any(|i| !(-size..size).contains(i))
+    {
+        return refuse("an index is out of range");
+    }
+    Ok(())
+}
+
+fn gather(op: &Gather, l: &mut Lowering) -> Lowers {
+    let (x, indices, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
+    let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
+    let [_, size, mut inner] = around(&x.shape, axis);
+    in_range(l, 1, size)?;
+    let mut t = carrier(x.dtype)?;
+    let mut count = y.elements();
+    if t == "u32" && inner.is_multiple_of(4) {
+        t = "vec4u";
+        inner /= 4;
+        count /= 4;
+    }
+    l.linear(
+        "gather",
+        &[("T", t), ("WIDE", wide(indices.dtype)?)],
+        &[Operand::Input(0), Operand::Input(1), Operand::Output(0)],
+        Params::new()
+            .u(count)
+            .u(indices.elements())
+            .u(size)
+            .u(inner),
+        count,
+    );
+    Ok(())
+}
+
+fn elements(axis: i64, scatter: bool, l: &mut Lowering) -> Lowers {
+    let (x, indices) = (l.input(0)?, l.input(1)?);
+    let axis = ok(normalize_axis(axis, x.shape.len()))?;
+    if x.shape.len() > MAX_RANK {
+        return refuse(format!("the GPU kernel has at most {MAX_RANK} dimensions"));
+    }
+    in_range(l, 1, x.shape[axis])?;
+    let mut walk = strides(&x.shape);
+    let stride = std::mem::take(&mut walk[axis]);
+    let count = indices.elements();
+    let params = Params::new()
+        .dims(&indices.shape)
+        .dims(&walk)
+        .u(walk.len())
+        .u(count)
+        .u(x.shape[axis])
+        .u(stride);
+    let source = if scatter {
+        super::copy::whole(l)?;
+        Operand::Input(2)
+    } else {
+        Operand::Input(0)
+    };
+    l.linear(
+        "elements",
+        &[
+            ("T", carrier(x.dtype)?),
+            ("WIDE", wide(indices.dtype)?),
+            ("SCATTER", if scatter { "1" } else { "0" }),
+        ],
+        &[source, Operand::Input(1), Operand::Output(0)],
+        params,
+        count,
+    );
+    Ok(())
+}
+
+/// The common part of GatherND and ScatterND; `count` elements are moved.
+fn slices(l: &mut Lowering, batch_dims: usize, scatter: bool, count: usize) -> Lowers {
+    let (x, indices) = (l.input(0)?, l.input(1)?);
+    let Some((&coordinates, tuples)) = indices.shape.split_last() else {
+        return refuse("the indices have no coordinates");
+    };
+    if coordinates > MAX_RANK
+        || batch_dims + coordinates > x.shape.len()
+        || batch_dims > tuples.len()
+    {
+        return refuse("too many coordinates for the GPU kernel");
+    }
+    let sizes = &x.shape[batch_dims..batch_dims + coordinates];
+    if let Some(value) = &indices.value {
+        let known = ok(value.to_i64s())?;
+        let outside = |(i, &v): (usize, &i64)| {
+            let size = sizes[i % coordinates] as i64;
+            !(-size..size).contains(&v)
+        };
+        if coordinates > 0 && known.iter().enumerate().any(outside) {
+            return refuse("an index is out of range");
+        }
+    }
+    let inner: usize = x.shape[batch_dims + coordinates..].iter().product();
+    let params = Params::new()
+        .dims(sizes)
+        .dims(&strides(&x.shape)[batch_dims..batch_dims + coordinates])
+        .u(coordinates)
+        .u(count)
+        .u(inner)
+        .u(tuples[batch_dims..].iter().product())
+        .u(x.shape[batch_dims..].iter().product());
+    l.linear(
+        "slices",
+        &[
+            ("T", carrier(x.dtype)?),
+            ("WIDE", wide(indices.dtype)?),
+            ("SCATTER", if scatter { "1" } else { "0" }),
+        ],
+        &[
+            Operand::Input(if scatter { 2 } else { 0 }),
+            Operand::Input(1),
+            Operand::Output(0),
+        ],
+        params,
+        count,
+    );
+    Ok(())
+}
+
+fn gather_nd(op: &GatherNd, l: &mut Lowering) -> Lowers {
+    let count = l.output(0)?.elements();
+    slices(l, op.batch_dims, false, count)
+}
+
+fn scatter_nd(op: &ScatterNd, l: &mut Lowering) -> Lowers {
+    if op.reduction != ScatterReduction::None {
+        return refuse("scattering with a reduction is not on the GPU");
+    }
+    let count = l.input(2)?.elements();
+    super::copy::whole(l)?;
+    slices(l, 0, true, count)
+}
+
+fn one_hot(op: &OneHot, l: &mut Lowering) -> Lowers {
+    let (indices, y) = (l.input(0)?, l.output(0)?);
+    let axis = ok(normalize_axis(op.axis, y.shape.len()))?;
+    let [_, depth, inner] = around(&y.shape, axis);
+    let index = match indices.dtype {
+        DType::I64 => "i64",
+        DType::I32 => "i32",
+        DType::U32 => "u32",
+        DType::F32 => "f32",
+        d => return refuse(format!("indices of type {d} are not on the GPU")),
+    };
+    let count = y.elements();
+    l.linear(
+        "one_hot",
+        &[("T", carrier(y.dtype)?), ("INDEX", index)],
+        &[Operand::Input(0), Operand::Input(2), Operand::Output(0)],
+        Params::new().u(count).u(depth).u(inner),
+        count,
+    );
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! Reductions, arg reductions, softmax and running sums.
+
+use kilim_core::DType;
+use kilim_core::ops::*;
+
+use super::Kernels;
+use super::movement::{around, ok};
+use crate::lower::{Lowering, Lowers, Operand, collapse, refuse, strides};
+use crate::params::Params;
+
+pub(crate) const FLOAT_OPS: &[&str] = &[
+    "Sum",
+    "Mean",
+    "Max",
+    "Min",
+    "Prod",
+    "L1",
+    "L2",
+    "LogSum",
+    "LogSumExp",
+    "SumSquare",
+];
+pub(crate) const INT_OPS: &[&str] = &["Sum", "Max", "Min", "Prod", "L1", "SumSquare"];
+
+/// From this length on a workgroup works on one row.
+const LONG: usize = 32;
+/// From this many rows on there are enough threads with one for each.
+const MANY: usize = 1 << 14;
+
+pub(crate) fn register(kernels: &mut Kernels) {
+    kernels.add::<Reduce>(reduce);
+    kernels.add::<ArgReduce>(arg);
+    kernels.add::<Softmax>(softmax);
+    kernels.add::<Cumulative>(cumulative);
+}
+
+/// Whether a workgroup rather than a thread should do a row.
+fn grouped(rows: usize, size: usize, inner: usize) -> bool {
+    size >= LONG && (inner == 1 || rows < MANY / 16) && rows < (1 << 22)
+}
+
+fn launch(
+    l: &mut Lowering,
+    shader: &'static str,
+    defines: &[(&'static str, &'static str)],
+    params: Params,
+    rows: usize,
+    group: bool,
+) {
+    let mut defines = defines.to_vec();
+    defines.push(("GROUP", if group { "1" } else { "0" }));
+    let operands = [Operand::Input(0), Operand::Output(0)];
+    if group {
+        l.grouped(shader, &defines, &operands, params, rows);
+    } else {
+        l.linear(shader, &defines, &operands, params, rows);
+    }
+}
+
+fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
+    let (x, y) = (l.input(0)?, l.output(0)?);
+    let axes = ok(op.axes(x.shape.len(), l.node))?;
+    let name = match op.kind {
+        ReduceKind::Sum => "Sum",
+        ReduceKind::Mean => "Mean",
+        ReduceKind::Max => "Max",
+        ReduceKind::Min => "Min",
+        ReduceKind::Prod => "Prod",
+        ReduceKind::L1 => "L1",
+        ReduceKind::L2 => "L2",
+        ReduceKind::LogSum => "LogSum",
+        ReduceKind::LogSumExp => "LogSumExp",
+        ReduceKind::SumSquare => "SumSquare",
+    };
+    let (t, known) = match x.dtype {
+        DType::F32 => ("f32", FLOAT_OPS),
+        DType::I32 => ("i32", INT_OPS),
+        d => return refuse(format!("reductions of {d} are not on the GPU")),
+    };
+    if !known.contains(&name) {
+        return refuse(format!("Reduce{name} of {} is not on the GPU", x.dtype));
+    }
+    let own = strides(&x.shape);
+    let pick = |reduced: bool| {
+        let picked = (0..x.shape.len()).filter(|d| axes.contains(d) == reduced);
+        let (dims, walk): (Vec<usize>, Vec<i64>) =
+            picked.map(|d| (x.shape[d], own[d] as i64)).unzip();
+        collapse(&dims, &[walk])
+    };
+    let ((kept, kept_walk), (reduced, walk)) = (pick(false)?, pick(true)?);
+    let unsigned = |w: &[i64]| w.iter().map(|&s| s as usize).collect::<Vec<_>>();
+    let steps: usize = reduced.iter().product();
+    let outputs = y.elements();
+    let params = Params::new()
+        .dims(&kept)
+        .dims(&unsigned(&kept_walk[0]))
+        .dims(&reduced)
+        .dims(&unsigned(&walk[0]))
+        .u(kept.len())
+        .u(reduced.len())
+        .u(outputs)
+        .u(steps);
+    let inner = walk[0].last().copied().unwrap_or(1);
+    let group = grouped(outputs, steps, inner as usize);
+    launch(
+        l,
+        "reduce",
+        &[("T", t), ("OP", name)],
+        params,
+        outputs,
+        group,
+    );
+    Ok(())
+}
+
+fn arg(op: &ArgReduce, l: &mut Lowering) -> Lowers {
+    let (x, y) = (l.input(0)?, l.output(0)?);
+    let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
+    let [_, size, inner] = around(&x.shape, axis);
+    let t = match x.dtype {
+        DType::F32 => "f32",
+        DType::I32 => "i32",
+        DType::U32 => "u32",
+        d => return refuse(format!("arg reductions of {d} are not on the GPU")),
+    };
+    let wide = match y.dtype {
+        DType::I64 | DType::U64 => "1",
+        DType::I32 | DType::U32 => "0",
+        d => return refuse(format!("indices of type {d} are not on the GPU")),
+    };
+    let outputs = y.elements();
+    if size == 0 && outputs > 0 {
+        return refuse("there is nothing to choose from");
+    }
+    let params = Params::new()
+        .u(outputs)
+        .u(size)
+        .u(inner)
+        .u(usize::from(op.select_last));
+    let defines = [
+        ("T", t),
+        ("MAX", if op.max { "1" } else { "0" }),
+        ("WIDE", wide),
+    ];
+    let group = grouped(outputs, size, inner);
+    launch(l, "arg", &defines, params, outputs, group);
+    Ok(())
+}
+
+fn softmax(op: &Softmax, l: &mut Lowering) -> Lowers {
+    l.want_f32()?;
+    let x = l.input(0)?;
+    let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
+    let [outer, size, inner] = around(&x.shape, axis);
+    let rows = if size == 0 { 0 } else { outer * inner };
+    let (name, group) = match op.kind {
+        SoftmaxKind::Softmax => ("Softmax", grouped(rows, size, inner)),
+        SoftmaxKind::LogSoftmax => ("LogSoftmax", grouped(rows, size, inner)),
+        SoftmaxKind::Hardmax => ("Hardmax", false),
+    };
+    let params = Params::new().u(rows).u(size).u(inner).f(op.beta);
+    launch(l, "softmax", &[("OP", name)], params, rows, group);
+    Ok(())
+}
+
+fn cumulative(op: &Cumulative, l: &mut Lowering) -> Lowers {
+    let x = l.input(0)?;
+    let axis = ok(op.axis(x.shape.len(), l.node))?;
+    let [outer, size, inner] = around(&x.shape, axis);
+    let t = match x.dtype {
+        DType::F32 => "f32",
+        DType::I32 => "i32",
+        DType::U32 => "u32",
+        d => return refuse(format!("running sums of {d} are not on the GPU")),
+    };
+    let rows = outer * inner;
+    l.linear(
+        "cumulative",
+        &[("T", t), ("PRODUCT", if op.product { "1" } else { "0" })],
+        &[Operand::Input(0), Operand::Output(0)],
+        Params::new()
+            .u(rows)
+            .u(size)
+            .u(inner)
+            .u(usize::from(op.exclusive))
+            .u(usize::from(op.reverse)),
+        rows,
+    );
+    Ok(())
+}

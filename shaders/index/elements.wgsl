@@ -1,0 +1,49 @@
+// GatherElements: y[.., i, ..] = x[.., indices[.., i, ..], ..]; ScatterElements: y[.., indices, ..] = x.
+// Positions are those of the indices; walk is that of the data without the axis.
+#include "shared/index.wgsl"
+
+struct Params {
+    dims: array<vec4<u32>, 2>,
+    walk: array<vec4<u32>, 2>,
+    rank: u32,
+    count: u32,
+    size: u32,
+    stride: u32,
+}
+
+#if WIDE
+alias Index = vec2<u32>;
+#else
+alias Index = u32;
+#endif
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
+@group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.count { return; }
+    var rest = i;
+    var at = 0u;
+    for (var d = i32(p.rank) - 1; d >= 0; d--) {
+        let size = p.dims[d >> 2u][d & 3];
+        at += (rest % size) * p.walk[d >> 2u][d & 3];
+        rest /= size;
+    }
+#if WIDE
+    var k = bitcast<i32>(indices[i].x);
+#else
+    var k = bitcast<i32>(indices[i]);
+#endif
+    if k < 0 { k += i32(p.size); }
+    let inside = k >= 0 && k < i32(p.size);
+    let far = at + u32(k) * p.stride;
+#if SCATTER
+    if inside { y[far] = x[i]; }
+#else
+    if inside { y[i] = x[far]; } else { y[i] = T(0); }
+#endif
+}

@@ -1,0 +1,31 @@
+// y[outer, depth, inner] = indices[outer, inner] == depth ? on : off; values are [off, on].
+#include "shared/index.wgsl"
+
+struct Params { count: u32, depth: u32, inner: u32 }
+
+#if INDEX == i64
+alias Index = vec2<u32>;
+#else
+alias Index = INDEX;
+#endif
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> indices: array<Index>;
+@group(0) @binding(2) var<storage, ACCESS_2> values: array<T>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.count { return; }
+    let inner = i % p.inner;
+    let rest = i / p.inner;
+    let v = indices[(rest / p.depth) * p.inner + inner];
+#if INDEX == i64
+    var k = bitcast<i32>(v.x);
+#else
+    var k = i32(v);
+#endif
+    if k < 0 { k += i32(p.depth); }
+    y[i] = values[select(0u, 1u, k == i32(rest % p.depth))];
+}

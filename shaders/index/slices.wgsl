@@ -1,0 +1,50 @@
+// GatherND and ScatterND: the last dimension of the indices are coordinates of a slice of `inner`
+// elements; `sizes` and `walk` are of the coordinates' dimensions of the data.
+#include "shared/index.wgsl"
+
+struct Params {
+    sizes: array<vec4<u32>, 2>,
+    walk: array<vec4<u32>, 2>,
+    coordinates: u32,
+    count: u32,
+    inner: u32,
+    // Index tuples of one batch, elements of the data of one batch.
+    tuples: u32,
+    batch: u32,
+}
+
+#if WIDE
+alias Index = vec2<u32>;
+#else
+alias Index = u32;
+#endif
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
+@group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.count { return; }
+    let slice = i / p.inner;
+    var far = (slice / p.tuples) * p.batch + i % p.inner;
+    var inside = true;
+    for (var c = 0u; c < p.coordinates; c++) {
+#if WIDE
+        var k = bitcast<i32>(indices[slice * p.coordinates + c].x);
+#else
+        var k = bitcast<i32>(indices[slice * p.coordinates + c]);
+#endif
+        let size = i32(p.sizes[c >> 2u][c & 3u]);
+        if k < 0 { k += size; }
+        inside = inside && k >= 0 && k < size;
+        far += u32(k) * p.walk[c >> 2u][c & 3u];
+    }
+#if SCATTER
+    if inside { y[far] = x[i]; }
+#else
+    if inside { y[i] = x[far]; } else { y[i] = T(0); }
+#endif
+}

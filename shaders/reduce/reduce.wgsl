@@ -1,0 +1,164 @@
+// Reductions. Kept dimensions give the start, reduced ones the steps from there. GROUP: a workgroup
+// makes one output element, else a thread does.
+#include "shared/index.wgsl"
+#include "shared/float.wgsl"
+
+struct Params {
+    kept: array<vec4<u32>, 2>,
+    kept_walk: array<vec4<u32>, 2>,
+    reduced: array<vec4<u32>, 2>,
+    reduced_walk: array<vec4<u32>, 2>,
+    kept_rank: u32,
+    reduced_rank: u32,
+    outputs: u32,
+    steps: u32,
+}
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
+@group(0) @binding(2) var<storage, ACCESS_2> y: array<T>;
+
+fn first() -> T {
+#if OP == Prod
+    return T(1);
+#elif OP == LogSumExp
+    return -infinity();
+#elif OP == Max && T == f32
+    return -infinity();
+#elif OP == Min && T == f32
+    return infinity();
+#elif OP == Max
+    return T(-2147483647 - 1);
+#elif OP == Min
+    return T(2147483647);
+#else
+    return T(0);
+#endif
+}
+
+// A term of the sum; `top` is the largest element where that is asked for.
+fn term(v: T, top: T) -> T {
+#if OP == L1
+    return abs(v);
+#elif OP == L2 || OP == SumSquare
+    return v * v;
+#elif OP == LogSumExp
+    return exp(v - top);
+#else
+    return v;
+#endif
+}
+
+fn join(a: T, b: T) -> T {
+#if OP == Prod
+    return a * b;
+#elif OP == Max && T == f32
+    return max_nan(a, b);
+#elif OP == Min && T == f32
+    return min_nan(a, b);
+#elif OP == Max
+    return max(a, b);
+#elif OP == Min
+    return min(a, b);
+#else
+    return a + b;
+#endif
+}
+
+fn finish(v: T, top: T) -> T {
+#if OP == Mean
+    return v / T(p.steps);
+#elif OP == L2
+    return sqrt(v);
+#elif OP == LogSum
+    return log(v);
+#elif OP == LogSumExp
+    return log(v) + top;
+#else
+    return v;
+#endif
+}
+
+fn source(step: u32, base: u32) -> u32 {
+    var rest = step;
+    var at = base;
+    for (var d = i32(p.reduced_rank) - 1; d > 0; d--) {
+        let size = p.reduced[d >> 2u][d & 3];
+        at += (rest % size) * p.reduced_walk[d >> 2u][d & 3];
+        rest /= size;
+    }
+    return at + rest * p.reduced_walk[0].x;
+}
+
+fn start(output: u32) -> u32 {
+    var rest = output;
+    var at = 0u;
+    for (var d = i32(p.kept_rank) - 1; d >= 0; d--) {
+        let size = p.kept[d >> 2u][d & 3];
+        at += (rest % size) * p.kept_walk[d >> 2u][d & 3];
+        rest /= size;
+    }
+    return at;
+}
+
+#if GROUP
+var<workgroup> partial: array<T, 64>;
+
+fn collect(thread: u32, v: T, largest: bool) -> T {
+    partial[thread] = v;
+    workgroupBarrier();
+    for (var half = 32u; half > 0u; half >>= 1u) {
+        if thread < half {
+#if OP == LogSumExp
+            if largest { partial[thread] = max(partial[thread], partial[thread + half]); }
+            else { partial[thread] += partial[thread + half]; }
+#else
+            partial[thread] = join(partial[thread], partial[thread + half]);
+#endif
+        }
+        workgroupBarrier();
+    }
+    let r = partial[0];
+    workgroupBarrier();
+    return r;
+}
+
+@compute @workgroup_size(64)
+fn main(
+    @builtin(workgroup_id) id: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) thread: u32,
+) {
+    let output = group_id(id, groups);
+    let base = start(min(output, p.outputs - 1u));
+    var top = T(0);
+#if OP == LogSumExp
+    var highest = first();
+    for (var i = thread; i < p.steps; i += 64u) { highest = max(highest, x[source(i, base)]); }
+    top = collect(thread, highest, true);
+    var sum = T(0);
+#else
+    var sum = first();
+#endif
+    for (var i = thread; i < p.steps; i += 64u) { sum = join(sum, term(x[source(i, base)], top)); }
+    sum = collect(thread, sum, false);
+    if thread == 0u && output < p.outputs { y[output] = finish(sum, top); }
+}
+#else
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let output = linear_id(id, groups);
+    if output >= p.outputs { return; }
+    let base = start(output);
+    var top = T(0);
+#if OP == LogSumExp
+    top = first();
+    for (var i = 0u; i < p.steps; i++) { top = max(top, x[source(i, base)]); }
+    var sum = T(0);
+#else
+    var sum = first();
+#endif
+    for (var i = 0u; i < p.steps; i++) { sum = join(sum, term(x[source(i, base)], top)); }
+    y[output] = finish(sum, top);
+}
+#endif

@@ -1,0 +1,79 @@
+// Pooling with one thread an output element, any layout by strides, up to three axes.
+#include "shared/index.wgsl"
+#include "shared/activation.wgsl"
+
+struct Params {
+    // As in conv_direct.wgsl.
+    dims: array<vec4<u32>, 2>,
+    what: array<vec4<u32>, 2>,
+    walk: array<vec4<u32>, 2>,
+    rank: u32,
+    count: u32,
+    // Padding counts in the divisor of an average.
+    padded: u32,
+    power: u32,
+    input: vec3<u32>,
+    act: u32,
+    kernel: vec3<u32>,
+    act_a: f32,
+    stride: vec3<u32>,
+    act_b: f32,
+    dilation: vec3<u32>,
+    unused0: u32,
+    pad: vec3<i32>,
+    unused1: u32,
+    // Input with padding at both ends.
+    room: vec3<u32>,
+}
+
+@group(0) @binding(0) var<uniform> p: Params;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
+@group(0) @binding(2) var<storage, ACCESS_2> y: array<f32>;
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.count { return; }
+    var at: array<u32, 5>;
+    var rest = i;
+    for (var d = i32(p.rank) - 1; d >= 0; d--) {
+        let size = p.dims[d >> 2u][d & 3];
+        at[p.what[d >> 2u][d & 3]] = rest % size;
+        rest /= size;
+    }
+    let image = at[0] * p.walk[0].x + at[1] * p.walk[0].y;
+    let begin = vec3<u32>(at[2], at[3], at[4]) * p.stride;
+#if OP == Max
+    var sum = -infinity();
+#else
+    var sum = 0.0;
+#endif
+    var taps = 0u;
+    for (var kz = 0u; kz < p.kernel.x; kz++) {
+        for (var ky = 0u; ky < p.kernel.y; ky++) {
+            for (var kx = 0u; kx < p.kernel.z; kx++) {
+                let far = begin + vec3<u32>(kz, ky, kx) * p.dilation;
+                let s = vec3<i32>(far) - p.pad;
+                if any(s < vec3<i32>(0)) || any(s >= vec3<i32>(p.input)) {
+                    if p.padded == 1u && all(far < p.room) { taps++; }
+                    continue;
+                }
+                taps++;
+                let v = x[image + u32(s.x) * p.walk[0].z + u32(s.y) * p.walk[0].w + u32(s.z) * p.walk[1].x];
+#if OP == Max
+                sum = max_nan(sum, v);
+#elif OP == Average
+                sum += v;
+#else
+                sum += power(abs(v), f32(p.power));
+#endif
+            }
+        }
+    }
+#if OP == Average
+    sum /= f32(max(taps, 1u));
+#elif OP == Lp
+    sum = power(sum, 1.0 / f32(p.power));
+#endif
+    y[i] = activate(sum, p.act, p.act_a, p.act_b);
+}
