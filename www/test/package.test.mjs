@@ -159,9 +159,12 @@ test('calls of one session wait for each other, and sessions run side by side', 
 test('a timed run names every node that runs', async () => {
   const seen = await page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
-    const { outputs, nodes } = await session.profile({ image: await digit(6) });
+    // Many pictures, since a page's clock may step by 0.1 ms.
+    const image = new kilim.Tensor('float32', [64, 1, 28, 28]);
+    image.data.set(await digit(6));
+    const { outputs, nodes } = await session.profile({ image });
     session.close();
-    return { answer: best(outputs.probabilities), nodes, placed: session.report.nodes.filter(({ backend }) => backend === 'cpu').length };
+    return { answer: best({ data: outputs.probabilities.data.subarray(0, 10) }), nodes, placed: session.report.nodes.filter(({ backend }) => backend === 'cpu').length };
   });
   assert.equal(seen.answer, 6);
   assert.equal(seen.nodes.filter(({ backend }) => backend === 'cpu').length, seen.placed);

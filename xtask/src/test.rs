@@ -222,6 +222,8 @@ fn browser_tests() -> Result<Counts> {
         "test",
         "-p",
         "kilim-tests",
+        "-p",
+        "kilim-web",
         "--target",
         "wasm32-unknown-unknown",
         "--test",

@@ -50,6 +50,7 @@ function chosenOptions(): LoadOptions {
 const PHASES: Record<Progress['phase'], string> = { runtime: 'Starting the runtime', download: 'Reading the model', prepare: 'Placing the graph and preparing kernels' };
 
 function showProgress({ phase, loaded, total }: Progress): void {
+  if (phase === 'runtime' && loaded === total) return; // the model may be coming in already
   const bar = byId<HTMLProgressElement>('progress-bar');
   if (phase === 'download' && total) {
     bar.max = total;

@@ -1,6 +1,6 @@
 import { KilimError, aborted, toPlain } from './errors.js';
 import type { Glue, WasmFile, WasmSession } from './glue.js';
-import type { Engine, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest } from './protocol.js';
+import type { Engine, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, WasmSource } from './protocol.js';
 import type { NodeTime, Report } from './report.js';
 import { pickBackends } from './pick.js';
 import { readSource } from './source.js';
@@ -10,6 +10,7 @@ import type { WireSource } from './source.js';
 export function createEngine(glue: Glue): Engine {
   let session: WasmSession | undefined;
   let skipped: Picked['skipped'] = [];
+  let started: Promise<void> | undefined;
   /** The input shapes that have been run; new ones may have made new plans. */
   const shapes = new Set<string>();
   /** Set once the runtime has trapped: its memory can no longer be trusted. */
@@ -36,22 +37,19 @@ export function createEngine(glue: Glue): Engine {
     return session;
   }
 
+  /** Reading needs no runtime, so that both come over the network together. */
   async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal): Promise<WasmFile> {
     const bytes = await readSource(source, onBytes, signal);
+    await started;
     const file = new glue.WasmFile(bytes.length);
     file.write(0, bytes);
     return file;
   }
 
   return {
-    async start(wasm) {
-      try {
-        await glue.default({ module_or_path: wasm });
-      } catch (error) {
-        throw new KilimError('IO', `cannot start the WASM runtime: ${error instanceof Error ? error.message : error}`, {
-          hint: 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
-        }, error);
-      }
+    start(wasm) {
+      started ??= begin(glue, wasm);
+      return started;
     },
 
     load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded> {
@@ -105,6 +103,16 @@ export function createEngine(glue: Glue): Engine {
       session = undefined;
     },
   };
+}
+
+async function begin(glue: Glue, wasm: WasmSource | undefined): Promise<void> {
+  try {
+    await glue.default({ module_or_path: wasm });
+  } catch (error) {
+    throw new KilimError('IO', `cannot start the WASM runtime: ${error instanceof Error ? error.message : error}`, {
+      hint: 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
+    }, error);
+  }
 }
 
 /** Parses the library's JSON, with its names in JavaScript's spelling. */

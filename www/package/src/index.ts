@@ -58,17 +58,19 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
   if (signal?.aborted) throw aborted(signal);
   const report = (progress: Progress) => onProgress?.(progress);
   report({ phase: 'runtime', loaded: 0, total: 1 });
-  const engine = await takeEngine(options);
+  const { engine, started } = await takeEngine(options);
   const stop = () => engine.close();
   signal?.addEventListener('abort', stop);
   try {
-    report({ phase: 'runtime', loaded: 1, total: 1 });
     const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
-    const read = async (from: ModelSource): Promise<WireSource> => (await toWireSource(from, onBytes, signal)).wire;
+    const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, onBytes, signal);
     const external: Record<string, WireSource> = {};
     for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
     const request = { source: await read(source), external, options: engineOptions(options) };
-    const loaded = await engine.load(request, report, signal ?? new AbortController().signal);
+    const [, loaded] = await Promise.all([
+      started.then(() => report({ phase: 'runtime', loaded: 1, total: 1 })),
+      engine.load(request, report, signal ?? new AbortController().signal),
+    ]);
     return new Session(engine, loaded);
   } catch (error) {
     engine.close();
@@ -79,44 +81,55 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
 }
 
 /** Options of `prepare`: those of `load` that concern the runtime. */
-export type PrepareOptions = Pick<LoadOptions, 'worker' | 'wasm' | 'variant'>;
+export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant'>;
 
-let prepared: { key: string; engine: Promise<Engine> } | undefined;
+/** A runtime, and when it has been made ready. */
+interface Started {
+  engine: Engine;
+  started: Promise<void>;
+}
+
+let prepared: { key: string; running: Promise<Started> } | undefined;
 
 /** Fetches and compiles the runtime ahead of time; the next `load` with the same options takes it. */
 export async function prepare(options: PrepareOptions = {}): Promise<void> {
-  if (options.wasm !== undefined) throw new KilimError('STATE', 'a runtime with its own binary is not kept');
   const key = engineKey(options);
-  if (prepared?.key !== key) prepared = { key, engine: startEngine(options) };
-  await prepared.engine;
+  if (prepared?.key !== key) prepared = { key, running: startEngine(options) };
+  const kept = prepared;
+  const { engine, started } = await kept.running;
+  try {
+    await started;
+  } catch (error) {
+    engine.close();
+    if (prepared === kept) prepared = undefined;
+    throw error;
+  }
 }
 
-async function takeEngine(options: LoadOptions): Promise<Engine> {
+async function takeEngine(options: LoadOptions): Promise<Started> {
   const kept = prepared;
   if (kept === undefined || options.wasm !== undefined || kept.key !== engineKey(options)) return startEngine(options);
   prepared = undefined;
-  return kept.engine;
+  return kept.running;
 }
 
 function engineKey({ worker = true, variant }: PrepareOptions): string {
   return `${worker} ${variant}`;
 }
 
-async function startEngine({ worker = true, wasm, variant }: PrepareOptions): Promise<Engine> {
+async function startEngine({ worker = true, wasm, variant }: Pick<LoadOptions, 'worker' | 'wasm' | 'variant'>): Promise<Started> {
   const build = variant ?? (wasm === undefined ? detectVariant() : 'simd');
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
   }
+  const address = typeof wasm === 'string' || wasm instanceof URL ? new URL(wasm, globalThis.location?.href).href : wasm;
+  // A response cannot be posted to a worker; its bytes can.
+  const binary = worker && address instanceof Response ? await address.arrayBuffer() : address;
   const engine = worker ? createRemoteEngine(build) : await createLocalEngine(build);
-  const binary = typeof wasm === 'string' || wasm instanceof URL ? new URL(wasm, globalThis.location?.href).href : wasm;
-  try {
-    // A response cannot be posted to a worker; its bytes can.
-    await engine.start(worker && binary instanceof Response ? await binary.arrayBuffer() : binary);
-  } catch (error) {
-    engine.close();
-    throw error;
-  }
-  return engine;
+  const started = engine.start(binary);
+  // Whoever waits for it learns of a failure; nobody need wait.
+  started.catch(() => undefined);
+  return { engine, started };
 }
 
 function engineOptions({ backends, strict, dims }: LoadOptions): EngineOptions {

@@ -19,7 +19,7 @@ export async function createLocalEngine(variant: Variant): Promise<Engine> {
     return result;
   };
   return {
-    start: (wasm) => queued(() => engine.start(wasm)),
+    start: (wasm) => engine.start(wasm),
     load: (request, onProgress, signal) => queued(() => engine.load(request, onProgress, signal)),
     run: (request, signal) => queued(() => engine.run(request, signal)),
     close: () => void queued(async () => engine.close()),

@@ -63,6 +63,7 @@ export interface Ran {
 
 /** A session's runtime, in a worker or in this thread. */
 export interface Engine {
+  /** Called once, before `load`, which need not wait for it. */
   start(wasm: WasmSource | undefined): Promise<void>;
   load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded>;
   run(request: RunRequest, signal: AbortSignal): Promise<Ran>;

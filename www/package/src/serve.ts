@@ -9,7 +9,7 @@ interface Scope {
   addEventListener(type: 'message', listener: (event: MessageEvent<Request>) => void): void;
 }
 
-/** Answers the page's requests, one at a time and in order; an abort goes past the queue. */
+/** Answers the page's requests, loads and runs one at a time and in order. */
 export function serve(glue: Glue): void {
   const scope = globalThis as unknown as Scope;
   const engine = createEngine(glue);
@@ -46,6 +46,7 @@ export function serve(glue: Glue): void {
     }
     const controller = new AbortController();
     waiting.set(message.id, controller);
+    if (message.kind === 'start') return void handle(message, controller.signal);
     queue = queue.then(() => handle(message, controller.signal));
   });
 }

@@ -10,15 +10,15 @@ export type WireSource = { url: string } | { blob: Blob } | { bytes: Uint8Array 
 export type OnBytes = (loaded: number, total: number | undefined) => void;
 
 /** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
-export async function toWireSource(source: ModelSource, onBytes: OnBytes, signal?: AbortSignal): Promise<{ wire: WireSource; owned: boolean }> {
+export async function toWireSource(source: ModelSource, onBytes: OnBytes, signal?: AbortSignal): Promise<WireSource> {
   if (typeof source === 'string' || source instanceof URL) {
-    return { wire: { url: new URL(source, globalThis.location?.href).href }, owned: false };
+    return { url: new URL(source, globalThis.location?.href).href };
   }
-  if (source instanceof Blob) return { wire: { blob: source }, owned: false };
-  if (source instanceof ArrayBuffer) return { wire: { bytes: new Uint8Array(source) }, owned: false };
-  if (source instanceof Uint8Array) return { wire: { bytes: source }, owned: false };
-  if (source instanceof Response) return { wire: { bytes: await readResponse(source, onBytes, signal) }, owned: true };
-  if (source instanceof ReadableStream) return { wire: { bytes: await readStream(source, undefined, onBytes, signal) }, owned: true };
+  if (source instanceof Blob) return { blob: source };
+  if (source instanceof ArrayBuffer) return { bytes: new Uint8Array(source) };
+  if (source instanceof Uint8Array) return { bytes: source };
+  if (source instanceof Response) return { bytes: await readResponse(source, onBytes, signal) };
+  if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, onBytes, signal) };
   throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: Object.prototype.toString.call(source).slice(8, -1) });
 }
 

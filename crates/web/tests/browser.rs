@@ -1,0 +1,145 @@
+//! The JavaScript classes in a browser: what crosses, and how errors look there.
+#![cfg(target_arch = "wasm32")]
+
+use js_sys::{Array, Object, Reflect, Uint8Array};
+use kilim_web::{WasmFile, WasmSession};
+use wasm_bindgen::JsValue;
+use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_dedicated_worker);
+
+const DIGITS: &[u8] = include_bytes!("../../../assets/digits.onnx");
+
+fn file(bytes: &[u8]) -> WasmFile {
+    let mut file = WasmFile::new(bytes.len()).expect("memory for a file");
+    let (head, tail) = bytes.split_at(bytes.len() / 2);
+    file.write(0, &Uint8Array::from(head)).expect("the head");
+    file.write(head.len(), &Uint8Array::from(tail))
+        .expect("the tail");
+    file
+}
+
+fn options(backend: &str) -> JsValue {
+    let options = Object::new();
+    let backends = Array::of1(&backend.into());
+    Reflect::set(&options, &"backends".into(), &backends).expect("an object takes fields");
+    options.into()
+}
+
+fn text(object: &JsValue, field: &str) -> String {
+    let value = Reflect::get(object, &field.into()).expect("an object has fields");
+    value.as_string().unwrap_or_default()
+}
+
+fn feed(kind: &str, dims: &[f64], bytes: &[u8]) -> Array {
+    let feed = Object::new();
+    let dims: Array = dims.iter().map(|&dim| JsValue::from_f64(dim)).collect();
+    let fields: [(&str, JsValue); 4] = [
+        ("name", "image".into()),
+        ("type", kind.into()),
+        ("dims", dims.into()),
+        ("bytes", Uint8Array::from(bytes).into()),
+    ];
+    for (name, value) in fields {
+        Reflect::set(&feed, &name.into(), &value).expect("an object takes fields");
+    }
+    Array::of1(&feed)
+}
+
+async fn digits() -> WasmSession {
+    WasmSession::load(vec![file(DIGITS)], vec![String::new()], options("cpu"))
+        .await
+        .expect("the embedded model loads")
+}
+
+async fn load_error(bytes: &[u8], backend: &str) -> JsValue {
+    WasmSession::load(vec![file(bytes)], vec![String::new()], options(backend))
+        .await
+        .err()
+        .expect("this does not load")
+}
+
+#[wasm_bindgen_test]
+async fn a_run_gives_tensors_of_their_own() {
+    let session = digits().await;
+    let zeros = [0; 28 * 28 * 4];
+    let outputs = session
+        .run(feed("float32", &[1.0, 1.0, 28.0, 28.0], &zeros), None)
+        .await
+        .expect("it runs");
+    let output = outputs.get(0);
+    assert_eq!(text(&output, "name"), "probabilities");
+    assert_eq!(text(&output, "type"), "float32");
+    let bytes: Uint8Array = Reflect::get(&output, &"bytes".into())
+        .expect("an output has bytes")
+        .into();
+    let values: Vec<f32> = bytes
+        .to_vec()
+        .chunks_exact(4)
+        .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]))
+        .collect();
+    assert_eq!(values.len(), 10);
+    assert!((values.iter().sum::<f32>() - 1.0).abs() < 1e-5);
+}
+
+#[wasm_bindgen_test]
+async fn errors_are_plain_objects() {
+    assert_eq!(
+        text(&load_error(b"no model at all", "cpu").await, "code"),
+        "UNKNOWN_FORMAT"
+    );
+    let half = load_error(&DIGITS[..DIGITS.len() / 2], "cpu").await;
+    assert_eq!(text(&half, "code"), "INVALID_MODEL");
+    let unknown = load_error(DIGITS, "abacus").await;
+    assert_eq!(text(&unknown, "code"), "NO_BACKEND");
+    assert!(text(&unknown, "hint").contains("cpu"));
+
+    let session = digits().await;
+    let wrong = session.run(feed("int64", &[1.0], &[0; 8]), None).await;
+    let wrong = wrong.expect_err("the input is of another type");
+    assert_eq!(text(&wrong, "code"), "DTYPE");
+    assert_eq!(text(&wrong, "input"), "image");
+    let short = session.run(feed("float32", &[2.0], &[0; 4]), None).await;
+    assert_eq!(
+        text(&short.expect_err("bytes are missing"), "code"),
+        "SHAPE"
+    );
+    let missing = session.run(Array::new(), None).await;
+    assert_eq!(
+        text(&missing.expect_err("an input is missing"), "code"),
+        "INPUT"
+    );
+    let negative = session.run(feed("float32", &[-1.0], &[]), None).await;
+    assert_eq!(
+        text(&negative.expect_err("a size is negative"), "code"),
+        "INVALID_VALUE"
+    );
+}
+
+#[wasm_bindgen_test]
+fn a_file_takes_no_bytes_outside_of_it() {
+    let mut file = WasmFile::new(4).expect("memory for a file");
+    for offset in [2, 5, usize::MAX] {
+        let outside = file.write(offset, &Uint8Array::from(&[1, 2, 3][..]));
+        assert_eq!(
+            text(&outside.expect_err("it does not fit"), "code"),
+            "INVALID_VALUE"
+        );
+    }
+}
+
+#[wasm_bindgen_test]
+async fn a_timeout_stops_a_run() {
+    let session = digits().await;
+    let zeros = vec![0; 256 * 28 * 28 * 4];
+    let late = session
+        .run(
+            feed("float32", &[256.0, 1.0, 28.0, 28.0], &zeros),
+            Some(0.0),
+        )
+        .await;
+    assert_eq!(
+        text(&late.expect_err("there is no time"), "code"),
+        "ABORTED"
+    );
+}
