@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { launch, open, repository, www } from './support/browser.mjs';
+import { model, tensor } from './support/onnx.mjs';
 import { serve } from './support/server.mjs';
 
 let browser;
@@ -238,6 +239,52 @@ test('models that cannot be read are typed errors', async () => {
   const codes = Object.fromEntries(Object.entries(failures).map(([name, failure]) => [name, failure?.typed && failure.code]));
   for (const name of ['missing', 'torn', 'nothing']) assert.equal(codes[name], 'IO', JSON.stringify(failures[name]));
   for (const name of ['empty', 'garbage', 'half', 'short', 'cut', 'page']) assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL', 'INVALID_GRAPH'].includes(codes[name]), `${name}: ${JSON.stringify(failures[name])}`);
+});
+
+/** What loading a model of these bytes is rejected with, `null` where it loads. */
+const loadFailure = (bytes, options = {}) => page.evaluate(([bytes, options]) => failureOf(kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], ...options })), [bytes, options]);
+
+const x = [['x', [2]]];
+const y = [['y', [2]]];
+
+test('graphs that cannot be are typed errors', async () => {
+  const cyclic = await loadFailure(model({ nodes: [['Add', ['x', 'b'], ['a']], ['Relu', ['a'], ['b']], ['Relu', ['b'], ['y']]], inputs: x, outputs: y }));
+  assert.equal(cyclic?.code, 'INVALID_GRAPH', JSON.stringify(cyclic));
+  const dangling = await loadFailure(model({ nodes: [['Add', ['x', 'nowhere'], ['y']]], inputs: x, outputs: y }));
+  assert.ok(['INVALID_GRAPH', 'INVALID_MODEL'].includes(dangling?.code), JSON.stringify(dangling));
+  const shapes = await loadFailure(model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', [3], { floats: [1, 2, 3] })] }));
+  assert.equal(shapes?.code, 'SHAPE', JSON.stringify(shapes));
+  assert.equal(shapes.node, 'node0');
+});
+
+test('tensors that are too large for anything are typed errors', async () => {
+  for (const dims of [[2 ** 40], [2 ** 32, 2 ** 32], [2 ** 62, 4]]) {
+    const failure = await loadFailure(model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', dims)] }));
+    assert.ok(['INVALID_MODEL', 'LIMIT'].includes(failure?.code), `${dims}: ${JSON.stringify(failure)}`);
+  }
+  const wide = await loadFailure(model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', [2 ** 20, 2 ** 20]]], outputs: [['y', [2 ** 20, 2 ** 20]]] }));
+  assert.equal(wide?.code, 'LIMIT', JSON.stringify(wide));
+});
+
+test('one error lists all unknown operators with their nodes', async () => {
+  const failure = await loadFailure(model({ nodes: [['Frobnicate', ['x'], ['a']], ['Relu', ['a'], ['b']], ['Defenestrate', ['b'], ['y']]], inputs: x, outputs: y }));
+  assert.equal(failure?.code, 'UNSUPPORTED');
+  for (const word of ['Frobnicate', 'node0', 'Defenestrate', 'node2']) assert.ok(failure.message.includes(word), failure.message);
+});
+
+test('data files beside the model are read by name', async () => {
+  const bytes = model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', [2], { location: 'weights.bin' })] });
+  const sum = await page.evaluate(async (bytes) => {
+    const weights = new Blob([Float32Array.from([10, 20])]);
+    const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], externalData: { 'weights.bin': weights } });
+    const { y } = await session.run({ x: [1, 2] });
+    session.close();
+    return [...y.data];
+  }, bytes);
+  assert.deepEqual(sum, [11, 22]);
+  const missing = await loadFailure(bytes);
+  assert.equal(missing?.code, 'IO', JSON.stringify(missing));
+  assert.ok(missing.message.includes('weights.bin'));
 });
 
 test('options that name nothing are typed errors', async () => {
