@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::error::{ErrorCode, dtype_error};
-use crate::graph::ValueId;
+use crate::graph::{Value, ValueId};
 
 /// Inputs: condition, then the inputs of both bodies (each body takes all of them).
 #[derive(Clone, Debug)]
@@ -36,14 +36,49 @@ pub struct Scan {
     pub output_reverse: Vec<bool>,
 }
 
-/// The fact of input or output `i` of a body.
-fn fact_of(body: &Graph, list: &[ValueId], i: usize) -> Result<Fact> {
-    let id = list.get(i).ok_or_else(|| wrong_arity(body))?;
-    let value = body.values.get(id.0).ok_or_else(|| wrong_arity(body))?;
-    Ok(match &value.constant {
-        Some(t) => Fact::of(t),
-        None => value.fact.clone(),
-    })
+/// The facts of a body's outputs when it is given these inputs. A node that does not fit them keeps
+/// what was known of its outputs: a branch that is never taken need not fit.
+fn outputs_of(body: &Graph, given: &[Option<InputFact>]) -> Result<Vec<Fact>> {
+    let of = |v: &Value| InputFact {
+        fact: v.constant.as_ref().map_or_else(|| v.fact.clone(), Fact::of),
+        value: v.constant.clone(),
+    };
+    let mut known: Vec<InputFact> = body.values.iter().map(of).collect();
+    if body.inputs.len() != given.len() {
+        return Err(wrong_arity(body));
+    }
+    for (&v, given) in body.inputs.iter().zip(given) {
+        if let (Some(declared), Some(given)) = (known.get_mut(v.0), given) {
+            declared.fact.dtype = given.fact.dtype.or(declared.fact.dtype);
+            if given.fact.shape.is_some() {
+                declared.fact.shape.clone_from(&given.fact.shape);
+            }
+            declared.value.clone_from(&given.value);
+        }
+    }
+    for node in &body.nodes {
+        let input = |v: &Option<ValueId>| v.and_then(|v| known.get(v.0).cloned());
+        let inputs: Vec<Option<InputFact>> = node.inputs.iter().map(input).collect();
+        let ctx = InferContext {
+            inputs: &inputs,
+            outputs: node.outputs.len(),
+        };
+        for (v, fact) in node
+            .outputs
+            .iter()
+            .zip(node.op.infer(&ctx).unwrap_or_default())
+        {
+            if let Some(value) = known.get_mut(v.0) {
+                value.fact = Fact {
+                    dtype: fact.dtype.or(value.fact.dtype),
+                    shape: fact.shape,
+                };
+            }
+        }
+    }
+    let output = |v: &ValueId| known.get(v.0).map(|k| k.fact.clone());
+    let outputs: Option<Vec<Fact>> = body.outputs.iter().map(output).collect();
+    outputs.ok_or_else(|| wrong_arity(body))
 }
 
 fn wrong_arity(body: &Graph) -> Error {
@@ -74,42 +109,50 @@ fn either(a: &Fact, b: &Fact) -> Result<Fact> {
     Ok(fact(dtype, shape))
 }
 
-/// What holds of values that go round: the initial one, or what the body makes of it.
+/// What holds of values that go round, the initial ones or what the body makes of them. `first`
+/// and `out` are the first such input of the node and output of the body.
 fn carried(
     ctx: &InferContext,
     first: usize,
     body: &Graph,
     out: usize,
-    n: usize,
+    count: usize,
 ) -> Result<Vec<Fact>> {
-    (0..n)
+    (0..count)
         .map(|k| {
-            either(
-                ctx.fact(first + k)?,
-                &fact_of(body, &body.outputs, out + k)?,
-            )
+            let made = body.outputs.get(out + k).and_then(|v| body.values.get(v.0));
+            let made = made.ok_or_else(|| wrong_arity(body))?;
+            either(ctx.fact(first + k)?, &made.fact)
         })
         .collect()
 }
 
-/// The outputs of the body that are collected along a new axis of this length.
+/// Outputs of the body that are collected along a new axis, `place` says which and how long.
 fn stacked(
-    body: &Graph,
-    first: usize,
+    outputs: &[Fact],
     count: usize,
     place: impl Fn(usize) -> (i64, Dim),
 ) -> Result<Vec<Fact>> {
-    (0..count)
-        .map(|k| {
-            let mut one = fact_of(body, &body.outputs, first + k)?;
-            if let Some(shape) = &mut one.shape {
+    outputs
+        .iter()
+        .take(count)
+        .enumerate()
+        .map(|(k, one)| {
+            let mut all = one.clone();
+            if let Some(shape) = &mut all.shape {
                 let (axis, length) = place(k);
                 let axis = normalize_axis(axis, shape.rank() + 1)?;
                 shape.0.insert(axis, length);
             }
-            Ok(one)
+            Ok(all)
         })
         .collect()
+}
+
+/// Facts without values, as a body is given them.
+fn given(facts: impl IntoIterator<Item = Fact>) -> impl Iterator<Item = Option<InputFact>> {
+    let given = |fact| InputFact { fact, value: None };
+    facts.into_iter().map(move |fact| Some(given(fact)))
 }
 
 impl Operator for If {
@@ -120,15 +163,22 @@ impl Operator for If {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &BOOL)?;
         ctx.scalar(0)?;
-        let bodies = [&self.then_body, &self.else_body];
-        let give = |body: &Graph, i: usize| fact_of(body, &body.outputs, i);
-        let condition = ctx.int(0)?;
-        (0..ctx.outputs)
-            .map(|i| match condition {
-                Some(c) => give(bodies[usize::from(c == 0)], i),
-                None => either(&give(bodies[0], i)?, &give(bodies[1], i)?),
-            })
-            .collect()
+        let captures = ctx.inputs.get(1..).unwrap_or_default();
+        let outputs = |body: &Graph| -> Result<Vec<Fact>> {
+            let facts = outputs_of(body, captures)?;
+            if facts.len() < ctx.outputs {
+                return Err(wrong_arity(body));
+            }
+            Ok(facts)
+        };
+        match ctx.int(0)? {
+            Some(0) => outputs(&self.else_body),
+            Some(_) => outputs(&self.then_body),
+            None => {
+                let (a, b) = (outputs(&self.then_body)?, outputs(&self.else_body)?);
+                a.iter().zip(&b).map(|(a, b)| either(a, b)).collect()
+            }
+        }
     }
 
     fn subgraphs(&self) -> Vec<&Graph> {
@@ -176,10 +226,15 @@ impl Operator for Loop {
         ctx.scalar(0)?;
         ctx.scalar(1)?;
         let mut facts = carried(ctx, 2, &self.body, 1, self.carried)?;
+        let turn = [Fact::fixed(DType::I64, &[]), Fact::fixed(DType::Bool, &[])];
+        let mut inputs: Vec<_> = given(turn.into_iter().chain(facts.clone())).collect();
+        let captures = self.carried.saturating_add(2);
+        inputs.extend_from_slice(ctx.inputs.get(captures..).unwrap_or_default());
+        let outputs = outputs_of(&self.body, &inputs)?;
         let trips = self.trips(ctx)?.map_or(Dim::Unknown, Dim::Known);
         let count = ctx.outputs.saturating_sub(self.carried);
-        let first = self.carried.saturating_add(1);
-        facts.extend(stacked(&self.body, first, count, |_| (0, trips.clone()))?);
+        let scanned = outputs.get(self.carried + 1..).unwrap_or_default();
+        facts.extend(stacked(scanned, count, |_| (0, trips.clone()))?);
         Ok(facts)
     }
 
@@ -194,17 +249,25 @@ impl Operator for Scan {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let mut facts = carried(ctx, 0, &self.body, 0, self.states)?;
         let mut length = Dim::Unknown;
+        let mut inputs: Vec<_> = given(facts.clone()).collect();
         for k in 0..self.scan_inputs {
-            if let Some(x) = ctx.shape(self.states + k)? {
+            let mut slice = ctx.fact(self.states + k)?.clone();
+            if let Some(x) = &mut slice.shape {
                 let axis = self.input_axes.get(k).copied().unwrap_or(0);
                 let axis = normalize_axis(axis, x.rank())?;
-                length = unify(&x.0[axis], &length, || format!("the length of input {k}"))?;
+                let dim = x.0.remove(axis);
+                length = unify(&dim, &length, || format!("the length of input {k}"))?;
             }
+            inputs.extend(given([slice]));
         }
-        let mut facts = carried(ctx, 0, &self.body, 0, self.states)?;
+        let captures = self.states.saturating_add(self.scan_inputs);
+        inputs.extend_from_slice(ctx.inputs.get(captures..).unwrap_or_default());
+        let outputs = outputs_of(&self.body, &inputs)?;
         let count = ctx.outputs.saturating_sub(self.states);
-        facts.extend(stacked(&self.body, self.states, count, |k| {
+        let scanned = outputs.get(self.states..).unwrap_or_default();
+        facts.extend(stacked(scanned, count, |k| {
             let axis = self.output_axes.get(k).copied().unwrap_or(0);
             (axis, length.clone())
         })?);

@@ -70,6 +70,36 @@ fn loops() {
 }
 
 #[test]
+fn bodies_are_looked_into() {
+    let mut graph = Graph::new("transposing");
+    let x = graph.add_input("x", Fact::default());
+    let y = graph.apply("turn", Transpose { perm: vec![1, 0] }, &[x]);
+    graph.outputs.push(y);
+    let turn = Arc::new(graph);
+    let op = If {
+        then_body: turn.clone(),
+        else_body: turn.clone(),
+    };
+    let inputs = [unknown("bool"), unknown("float32 2,n")];
+    assert_eq!(infer(op.clone(), &inputs), "float32[n,2]");
+    // What does not fit is an error when it runs, not before.
+    let inputs = [unknown("bool"), unknown("float32 2")];
+    assert_eq!(infer(op.clone(), &inputs), "?[…]");
+    assert_eq!(refuse(op, &[unknown("bool")]), ErrorCode::InvalidGraph);
+    let scan = Scan {
+        body: turn,
+        states: 0,
+        scan_inputs: 1,
+        input_axes: vec![0],
+        input_reverse: vec![false],
+        output_axes: vec![0],
+        output_reverse: vec![false],
+    };
+    let inputs = [unknown("float32 t,2,3")];
+    assert_eq!(infer(scan, &inputs), "float32[t,3,2]");
+}
+
+#[test]
 fn scans() {
     let op = Scan {
         body: body(
