@@ -176,8 +176,7 @@ pub trait Backend: MaybeSend + MaybeSync {
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>>;
 
     /// Runs one node at once on host tensors: for constant folding and shape arithmetic. All
-    /// inputs of the node carry values, and its outputs may be empty: they follow from
-    /// [`crate::Operator::infer`]. `None` where the backend does not offer this.
+    /// inputs of the node carry values. `None` where the backend does not offer this.
     fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
         let _ = node;
         None

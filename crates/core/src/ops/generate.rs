@@ -93,6 +93,18 @@ impl Operator for ConstantOfShape {
         Ok(vec![fact(Some(self.value.dtype()), shape)])
     }
 
+    fn infer_with_elements(
+        &self,
+        ctx: &InferContext,
+        elements: &[Option<Vec<Dim>>],
+    ) -> Result<Vec<Fact>> {
+        let facts = self.infer(ctx)?;
+        Ok(match partly_known(ctx, elements, 0) {
+            Some(dims) => vec![Fact::new(self.value.dtype(), Shape(dims.to_vec()))],
+            None => facts,
+        })
+    }
+
     fn value_inputs(&self) -> &'static [usize] {
         &[0]
     }
@@ -163,6 +175,24 @@ impl Operator for Range {
             Dim::Unknown
         };
         Ok(vec![fact(dtype, Some(Shape(vec![dim])))])
+    }
+
+    fn infer_with_elements(
+        &self,
+        ctx: &InferContext,
+        elements: &[Option<Vec<Dim>>],
+    ) -> Result<Vec<Fact>> {
+        let mut facts = self.infer(ctx)?;
+        let element = |i: usize| match elements.get(i) {
+            Some(Some(dims)) if dims.len() == 1 => dims[0].clone(),
+            _ => Dim::Unknown,
+        };
+        // From 0 in steps of 1: as many as the limit says.
+        let counts = element(0) == Dim::Known(0) && element(2) == Dim::Known(1);
+        if counts && let Dim::Symbol(_) = element(1) {
+            facts[0].shape = Some(Shape(vec![element(1)]));
+        }
+        Ok(facts)
     }
 
     fn value_inputs(&self) -> &'static [usize] {

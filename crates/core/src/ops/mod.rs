@@ -168,6 +168,21 @@ pub trait Operator: Any + fmt::Debug + Send + Sync {
     /// Inputs that contradict the operator's rules, whatever the unknown dimensions turn out to be.
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>>;
 
+    /// [`Operator::infer`] where single elements of integer inputs are known, as they are in shape
+    /// arithmetic on symbolic dimensions. `elements[i]` lists those of input `i` if it is a scalar or
+    /// vector; an element that is no dimension (-1, for instance) is `Unknown`.
+    ///
+    /// # Errors
+    /// As of [`Operator::infer`].
+    fn infer_with_elements(
+        &self,
+        ctx: &InferContext,
+        elements: &[Option<Vec<Dim>>],
+    ) -> Result<Vec<Fact>> {
+        let _ = elements;
+        self.infer(ctx)
+    }
+
     /// Inputs whose values, not only their shapes, must be known before the shapes of the outputs
     /// are (the new shape of Reshape, the data of NonZero). A kernel is built when they are known,
     /// so it never has to read them while it runs.

@@ -226,6 +226,18 @@ impl InferContext<'_> {
     }
 }
 
+/// The elements of input `i` where they are not known as a value already.
+pub(crate) fn partly_known<'a>(
+    ctx: &InferContext,
+    elements: &'a [Option<Vec<Dim>>],
+    i: usize,
+) -> Option<&'a [Dim]> {
+    match ctx.value(i) {
+        Some(_) => None,
+        None => elements.get(i)?.as_deref(),
+    }
+}
+
 /// A fact of parts that may be unknown.
 pub(crate) fn fact(dtype: Option<DType>, shape: Option<Shape>) -> Fact {
     Fact { dtype, shape }

@@ -71,23 +71,35 @@ fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Option<Vec<Tenso
             None => None,
         });
     }
+    let known: Vec<Option<InputFact>> = specs
+        .iter()
+        .map(|s: &Option<TensorSpec>| {
+            s.as_ref().map(|s| InputFact {
+                fact: Fact::fixed(s.dtype, &s.shape),
+                value: s.value.clone(),
+            })
+        })
+        .collect();
+    let facts = node
+        .op
+        .infer(&InferContext {
+            inputs: &known,
+            outputs: node.outputs.len(),
+        })
+        .ok()?;
     let mut outputs = Vec::with_capacity(node.outputs.len());
-    for &v in &node.outputs {
-        let fact = graph.fact(v);
-        // An output whose size follows from data (NonZero) is no larger than its input.
-        if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete()) {
-            if byte_count(dtype, &shape).ok()? > read.max(GROWTH) {
-                return None;
-            }
-            outputs.push(TensorSpec::new(dtype, &shape));
+    for fact in facts.iter().take(node.outputs.len()) {
+        let (dtype, shape) = (fact.dtype?, fact.concrete()?);
+        if byte_count(dtype, &shape).ok()? > read.max(GROWTH) {
+            return None;
         }
+        outputs.push(TensorSpec::new(dtype, &shape));
     }
-    let known = outputs.len() == node.outputs.len();
     let spec = NodeSpec {
         name: &node.name,
         op: &*node.op,
         inputs: &specs,
-        outputs: if known { &outputs } else { &[] },
+        outputs: &outputs,
     };
     // What fails here fails again when the model runs, and is reported then.
     let tensors = evaluate(&spec)?.ok()?;

@@ -1,5 +1,6 @@
 //! Shape inference over a whole graph.
 
+use super::known_dims::KnownDims;
 use crate::error::Result;
 use crate::graph::Graph;
 use crate::ops::{InferContext, InputFact};
@@ -10,8 +11,15 @@ use crate::ops::{InferContext, InputFact};
 /// # Errors
 /// What [`crate::ops::Operator::infer`] says of a node, with the node's name.
 pub fn infer_graph(graph: &mut Graph) -> Result<()> {
+    let mut known = KnownDims::default();
     for i in 0..graph.nodes.len() {
         let node = &graph.nodes[i];
+        let mut elements = vec![None; node.inputs.len()];
+        for &k in node.op.value_inputs() {
+            if let Some(v) = node.input(k) {
+                elements[k] = known.get(graph, v);
+            }
+        }
         let inputs: Vec<Option<InputFact>> = node
             .inputs
             .iter()
@@ -22,12 +30,13 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
                 })
             })
             .collect();
+        let ctx = InferContext {
+            inputs: &inputs,
+            outputs: node.outputs.len(),
+        };
         let facts = node
             .op
-            .infer(&InferContext {
-                inputs: &inputs,
-                outputs: node.outputs.len(),
-            })
+            .infer_with_elements(&ctx, &elements)
             .map_err(|e| e.at(&node.name, node.op.name()))?;
         let outputs = node.outputs.clone();
         for (v, mut fact) in outputs.into_iter().zip(facts) {
@@ -35,6 +44,7 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
             fact.dtype = fact.dtype.or(value.fact.dtype);
             value.fact = fact;
         }
+        known.follow(graph, &graph.nodes[i]);
     }
     Ok(())
 }

@@ -351,6 +351,21 @@ impl Operator for Expand {
         Ok(vec![fact(dtype, shape)])
     }
 
+    fn infer_with_elements(
+        &self,
+        ctx: &InferContext,
+        elements: &[Option<Vec<Dim>>],
+    ) -> Result<Vec<Fact>> {
+        let facts = self.infer(ctx)?;
+        match (ctx.shape(0)?, partly_known(ctx, elements, 1)) {
+            (Some(x), Some(target)) => {
+                let shape = broadcast(x, &Shape(target.to_vec()))?;
+                Ok(vec![fact(ctx.dtype(0)?, Some(shape))])
+            }
+            _ => Ok(facts),
+        }
+    }
+
     fn value_inputs(&self) -> &'static [usize] {
         &[1]
     }

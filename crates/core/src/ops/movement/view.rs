@@ -119,6 +119,35 @@ impl Reshape {
         });
         Ok(Shape(dims.collect()))
     }
+
+    /// The new shape where only some of its elements are known. One that is not may be found by
+    /// counting: what both shapes share is left out.
+    fn symbolic_target(&self, x: &Shape, target: &[Dim]) -> Result<Shape> {
+        let copies = |d: &Dim| *d == Dim::Known(0) && !self.allow_zero;
+        let copied: Vec<usize> = (0..target.len()).filter(|&i| copies(&target[i])).collect();
+        let mut rest = Remainder::new(x, &copied)?;
+        let (mut beside, mut unknown) = (1usize, 0);
+        for d in target.iter().filter(|d| !copies(d)) {
+            match d {
+                Dim::Known(n) => beside = beside.checked_mul(*n).ok_or_else(too_large)?,
+                Dim::Symbol(_) => match rest.open.iter().position(|o| o == d) {
+                    Some(shared) => drop(rest.open.remove(shared)),
+                    None => unknown += 1,
+                },
+                Dim::Unknown => unknown += 1,
+            }
+        }
+        let computed = match unknown {
+            1 => rest.infer(beside).unwrap_or(Dim::Unknown),
+            _ => Dim::Unknown,
+        };
+        let dims = target.iter().enumerate().map(|(i, d)| match d {
+            d if copies(d) => x.0.get(i).cloned().unwrap_or(Dim::Unknown),
+            Dim::Unknown => computed.clone(),
+            d => d.clone(),
+        });
+        Ok(Shape(dims.collect()))
+    }
 }
 
 impl Operator for Reshape {
@@ -142,6 +171,21 @@ impl Operator for Reshape {
             _ => length.filter(|&n| n <= MAX_RANK).map(Shape::unknown),
         };
         Ok(vec![fact(dtype, shape)])
+    }
+
+    fn infer_with_elements(
+        &self,
+        ctx: &InferContext,
+        elements: &[Option<Vec<Dim>>],
+    ) -> Result<Vec<Fact>> {
+        let facts = self.infer(ctx)?;
+        match (ctx.shape(0)?, partly_known(ctx, elements, 1)) {
+            (Some(x), Some(target)) => {
+                let shape = self.symbolic_target(x, target)?;
+                Ok(vec![fact(ctx.dtype(0)?, Some(shape))])
+            }
+            _ => Ok(facts),
+        }
     }
 
     fn value_inputs(&self) -> &'static [usize] {

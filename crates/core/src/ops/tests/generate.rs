@@ -26,6 +26,18 @@ fn ranges() {
     );
     let later = [unknown("int64"), unknown("int64"), unknown("int64")];
     assert_eq!(infer(Range, &later), "int64[?]");
+    let counting = [int(0), unknown("int64"), int(1)];
+    let elements = [
+        Some(vec![Dim::Known(0)]),
+        Some(vec![Dim::Symbol("s".into())]),
+        Some(vec![Dim::Known(1)]),
+    ];
+    let ctx = InferContext {
+        inputs: &counting,
+        outputs: 1,
+    };
+    let facts = Range.infer_with_elements(&ctx, &elements).unwrap();
+    assert_eq!(facts[0].to_string(), "int64[s]");
     let vector = [ints(&[0, 1]), int(3), int(1)];
     assert_eq!(refuse(Range, &vector), ErrorCode::Shape);
 }

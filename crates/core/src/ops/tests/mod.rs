@@ -80,6 +80,16 @@ fn infer(op: impl Operator, inputs: &[Option<InputFact>]) -> String {
     infer_all(op, 1, inputs)
 }
 
+/// The fact of the only output where elements of input `i` are known: `n,?,4`.
+fn infer_from(op: impl Operator, inputs: &[Option<InputFact>], i: usize, list: &str) -> String {
+    let mut elements = vec![None; inputs.len()];
+    let shape = unknown(&format!("int64 {list}")).unwrap().fact.shape;
+    elements[i] = shape.map(|s| s.0);
+    let ctx = InferContext { inputs, outputs: 1 };
+    let facts = op.infer_with_elements(&ctx, &elements).unwrap();
+    facts[0].to_string().replace(", ", ",")
+}
+
 /// The code of the error that these inputs are answered with.
 fn refuse(op: impl Operator, inputs: &[Option<InputFact>]) -> ErrorCode {
     match try_infer(&op, 1, inputs) {

@@ -33,6 +33,29 @@ fn reshapes() {
 }
 
 #[test]
+fn reshapes_by_shape_arithmetic() {
+    let reshape = |x: &str, list: &str| {
+        let inputs = [unknown(x), unknown("int64 4")];
+        infer_from(Reshape { allow_zero: false }, &inputs, 1, list)
+    };
+    let heads = reshape("float32 n,s,384", "n,?,12,32");
+    assert_eq!(heads, "float32[n,s,12,32]");
+    assert_eq!(
+        reshape("float32 n,?,384", "n,?,12,32"),
+        "float32[n,?,12,32]"
+    );
+    assert_eq!(reshape("float32 n,s,4,8", "0,?,2,8"), "float32[n,?,2,8]");
+    assert_eq!(reshape("float32 n,5,4,8", "m,?,2,8"), "float32[m,?,2,8]");
+    assert_eq!(reshape("float32 n,5,4,8", "n,?,1,8"), "float32[n,20,1,8]");
+    let expand = |x: &str, list: &str| {
+        let inputs = [unknown(x), unknown("int64 3")];
+        infer_from(Expand, &inputs, 1, list)
+    };
+    assert_eq!(expand("float32 1,1,4", "n,?,1"), "float32[n,?,4]");
+    assert_eq!(expand("float32 n,3,1", "n,1,s"), "float32[n,3,s]");
+}
+
+#[test]
 fn reshapes_that_do_not_fit() {
     let refused =
         |x: &str, shape: &[i64]| refuse(Reshape { allow_zero: false }, &[unknown(x), ints(shape)]);
