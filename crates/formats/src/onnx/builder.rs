@@ -191,7 +191,13 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     /// The subgraph in attribute `name`; `inputs` is what is known of its inputs.
     pub fn body(&mut self, name: &str, inputs: &[Fact]) -> Result<Body> {
         let proto = self.graph_attribute(name)?;
-        self.importer.body(self.frame, self.name, proto, inputs)
+        (self.importer).body(self.frame, self.name, proto, inputs, false)
+    }
+
+    /// A subgraph without inputs that may never run.
+    pub fn branch(&mut self, name: &str) -> Result<Body> {
+        let proto = self.graph_attribute(name)?;
+        self.importer.body(self.frame, self.name, proto, &[], true)
     }
 
     /// Writes the subgraph in attribute `name` out into the graph, and gives its outputs.
@@ -214,6 +220,12 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     pub fn optional(&mut self, i: usize) -> Result<Option<ValueId>> {
         let name = self.node.inputs.get(i).copied().unwrap_or("");
         self.importer.scope.optional(self.frame, name)
+    }
+
+    /// Input `i`; an initializer of two or four bits as bytes.
+    pub fn widened(&mut self, i: usize) -> Result<Option<ValueId>> {
+        let name = self.node.inputs.get(i).copied().unwrap_or("");
+        self.importer.scope.widened(self.frame, name)
     }
 
     pub fn input(&mut self, i: usize) -> Result<ValueId> {

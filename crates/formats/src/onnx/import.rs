@@ -13,7 +13,7 @@ use super::ops::OpTable;
 use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, TypeProto, invalid,
 };
-use super::scope::{Attributes, Binding, Frame, Scope, fact, unify};
+use super::scope::{Binding, Frame, Scope, fact, unify};
 use super::tensor::Tensors;
 use crate::{Limits, ModelSource};
 
@@ -86,14 +86,11 @@ pub fn model<'a>(
         refused: Vec::new(),
         nodes: 0,
     };
-    let built = importer.graph(
-        graph,
-        None,
-        opsets(&model.opset_import),
-        Attributes::default(),
-        &[],
-        String::new(),
-    )?;
+    let setting = Frame {
+        opsets: opsets(&model.opset_import),
+        ..Frame::default()
+    };
+    let built = importer.graph(graph, setting, &[])?;
     importer.refusals()?;
     Ok(built.graph)
 }
@@ -103,25 +100,17 @@ impl<'a> Importer<'a> {
     fn graph(
         &mut self,
         proto: &'a GraphProto<'a>,
-        parent: Option<usize>,
-        opsets: Rc<HashMap<&'a str, i64>>,
-        attributes: Attributes<'a>,
+        setting: Frame<'a>,
         inputs: &[Fact],
-        prefix: String,
     ) -> Result<Body> {
         self.check_depth()?;
         self.scope.graphs.push(Graph::new(proto.name));
         let frame = self.scope.frames.len();
         self.scope.frames.push(Frame {
             graph: self.scope.graphs.len() - 1,
-            parent,
-            bindings: HashMap::new(),
             declared: declared(proto),
             written: written(&proto.nodes),
-            opsets,
-            attributes,
-            prefix,
-            captures: Vec::new(),
+            ..setting
         });
         for t in &proto.initializers {
             self.scope.bind(frame, t.name, Binding::Tensor(t));
@@ -180,11 +169,10 @@ impl<'a> Importer<'a> {
         node: &str,
         proto: &'a GraphProto<'a>,
         inputs: &[Fact],
+        conditional: bool,
     ) -> Result<Body> {
-        let around = &self.scope.frames[frame];
-        let (opsets, attributes) = (around.opsets.clone(), around.attributes.clone());
-        let prefix = format!("{node}/");
-        self.graph(proto, Some(frame), opsets, attributes, inputs, prefix)
+        let setting = self.scope.inside(frame, node, conditional);
+        self.graph(proto, setting, inputs)
     }
 
     /// Writes a body out into the graph of `frame`, where it runs once whatever happens.
@@ -199,7 +187,6 @@ impl<'a> Importer<'a> {
         if inputs.len() != proto.inputs.len() {
             return Err(invalid("a body has a wrong number of inputs"));
         }
-        let around = &self.scope.frames[frame];
         let inner = self.scope.frames.len();
         let formals = proto.inputs.iter().zip(inputs);
         let mut bindings: HashMap<_, _> = formals
@@ -208,16 +195,12 @@ impl<'a> Importer<'a> {
         for t in &proto.initializers {
             bindings.insert(t.name, Binding::Tensor(t));
         }
+        let setting = self.scope.inside(frame, node, false);
         self.scope.frames.push(Frame {
-            graph: around.graph,
-            parent: Some(frame),
             bindings,
             declared: declared(proto),
             written: written(&proto.nodes),
-            opsets: around.opsets.clone(),
-            attributes: around.attributes.clone(),
-            prefix: format!("{node}/"),
-            captures: Vec::new(),
+            ..setting
         });
         self.nodes(inner, &proto.nodes)?;
         let mut outputs = Vec::new();
@@ -380,10 +363,13 @@ impl<'a> Importer<'a> {
         }
         let infos = function.value_info.iter();
         let inner = self.scope.frames.len();
-        let graph = self.scope.frames[frame].graph;
+        let Frame {
+            graph, conditional, ..
+        } = self.scope.frames[frame];
         self.scope.frames.push(Frame {
             graph,
             parent: None,
+            conditional,
             bindings,
             declared: infos
                 .filter_map(|i| Some((i.name, i.kind.as_ref()?)))
@@ -488,6 +474,7 @@ impl<'a> Importer<'a> {
         inputs: &[Option<ValueId>],
         outputs: usize,
     ) -> Result<Vec<ValueId>> {
+        let conditional = self.scope.frames[frame].conditional;
         let graph = self.scope.graph(frame);
         let present = inputs
             .iter()
@@ -503,11 +490,15 @@ impl<'a> Importer<'a> {
                 })
             })
             .collect();
-        let facts = op.infer(&InferContext {
+        let inferred = op.infer(&InferContext {
             inputs: &known,
             outputs,
-        })?;
-        let mut facts = facts.into_iter();
+        });
+        let mut facts = match inferred {
+            Err(_) if conditional => Vec::new(),
+            inferred => inferred?,
+        }
+        .into_iter();
         let values: Vec<_> = (0..outputs)
             .map(|i| graph.add_value(format!("{name}:{i}"), facts.next().unwrap_or_default()))
             .collect();

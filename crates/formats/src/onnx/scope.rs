@@ -30,6 +30,7 @@ pub enum Binding<'a> {
 pub type Attributes<'a> = Rc<Vec<(&'a str, &'a AttributeProto<'a>)>>;
 
 /// The names of one graph or function.
+#[derive(Default)]
 pub struct Frame<'a> {
     /// The graph that nodes are added to, see [`Scope::graphs`].
     pub graph: usize,
@@ -43,6 +44,8 @@ pub struct Frame<'a> {
     pub opsets: Rc<HashMap<&'a str, i64>>,
     /// What attribute references of a function stand for.
     pub attributes: Attributes<'a>,
+    /// Whether the nodes may never run: what does not fit there is no error of the model.
+    pub conditional: bool,
     /// Begins the names of nodes.
     pub prefix: String,
     /// Values of the graph around, and the inputs that stand for them here.
@@ -67,6 +70,20 @@ impl<'a> Scope<'a> {
 
     pub fn bind(&mut self, frame: usize, name: &'a str, binding: Binding<'a>) {
         self.frames[frame].bindings.insert(name, binding);
+    }
+
+    /// A frame for a body that stands in `frame`, without the body's own names.
+    pub fn inside(&self, frame: usize, node: &str, conditional: bool) -> Frame<'a> {
+        let around = &self.frames[frame];
+        Frame {
+            graph: around.graph,
+            parent: Some(frame),
+            opsets: around.opsets.clone(),
+            attributes: around.attributes.clone(),
+            conditional: around.conditional || conditional,
+            prefix: format!("{node}/"),
+            ..Frame::default()
+        }
     }
 
     /// The value `name` stands for, or `None` where it is left out.
@@ -111,6 +128,16 @@ impl<'a> Scope<'a> {
         };
         self.bind(frame, name, Binding::Value(value));
         Ok(Some(value))
+    }
+
+    /// The value `name` stands for; of an initializer of two or four bits, its numbers as bytes.
+    pub fn widened(&mut self, frame: usize, name: &'a str) -> Result<Option<ValueId>> {
+        if let Some(Binding::Tensor(t)) = self.binding(frame, name).cloned()
+            && let Some(tensor) = self.tensors.read_packed(t)?
+        {
+            return Ok(Some(self.graph(frame).add_constant(name, tensor)));
+        }
+        self.optional(frame, name)
     }
 
     /// Brings a value of the graph around into the graph of `frame`.

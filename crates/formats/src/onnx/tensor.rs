@@ -69,6 +69,41 @@ impl Tensors<'_> {
         self.read_any(proto).map_err(|e| e.with_input(proto.name))
     }
 
+    /// A tensor whose elements have two or four bits, as bytes; `None` for one of other types.
+    pub fn read_packed(&self, proto: &TensorProto) -> Result<Option<Tensor>> {
+        let (bits, signed) = match proto.data_type {
+            21 => (4, false),
+            22 => (4, true),
+            25 => (2, false),
+            26 => (2, true),
+            _ => return Ok(None),
+        };
+        if proto.data_location == 1 {
+            return Err(unsupported("external data of less than a byte an element"));
+        }
+        let shape = dims(&proto.dims)?;
+        let count = element_count(&shape)?;
+        let given;
+        let packed = match proto.raw_data {
+            Some(raw) => raw,
+            None => {
+                let list = proto.int32_data.ints()?.into_iter();
+                given = list.map(|v| v as u8).collect::<Vec<_>>();
+                &given
+            }
+        };
+        let bytes = unpack(packed, bits, count)?;
+        if !signed {
+            return Tensor::from_slice(&shape, &bytes).map(Some);
+        }
+        let shift = 8 - bits;
+        let signed: Vec<i8> = bytes
+            .iter()
+            .map(|&v| ((v << shift) as i8) >> shift)
+            .collect();
+        Tensor::from_slice(&shape, &signed).map(Some)
+    }
+
     fn read_any(&self, proto: &TensorProto) -> Result<Tensor> {
         let dtype = dtype(proto.data_type)?;
         let shape = dims(&proto.dims)?;
@@ -208,6 +243,19 @@ impl Tensors<'_> {
         }
         Tensor::from_bytes(values.dtype(), &shape, Arc::new(out))
     }
+}
+
+/// Numbers of `bits` that stand one after the other in bytes, the lowest bits first.
+pub fn unpack(packed: &[u8], bits: u32, count: usize) -> Result<Vec<u8>> {
+    let per_byte = 8 / bits as usize;
+    if packed.len() != count.div_ceil(per_byte) {
+        return Err(wrong_size(packed.len(), count.div_ceil(per_byte)));
+    }
+    let mask = (1u8 << bits) - 1;
+    let numbers = packed
+        .iter()
+        .flat_map(|&byte| (0..per_byte as u32).map(move |i| (byte >> (i * bits)) & mask));
+    Ok(numbers.take(count).collect())
 }
 
 fn dims(dims: &Numbers) -> Result<Vec<usize>> {

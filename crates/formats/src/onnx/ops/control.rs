@@ -33,8 +33,8 @@ fn branch(b: &mut NodeBuilder) -> Result<()> {
         }
         return Ok(());
     }
-    let mut then_body = b.body("then_branch", &[])?;
-    let mut else_body = b.body("else_branch", &[])?;
+    let mut then_body = b.branch("then_branch")?;
+    let mut else_body = b.branch("else_branch")?;
     check_outputs(&then_body, b.output_count())?;
     check_outputs(&else_body, b.output_count())?;
     let mut inputs = then_body.captures.clone();

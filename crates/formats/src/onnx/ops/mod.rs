@@ -19,6 +19,7 @@ mod reduce;
 mod resize;
 mod sequence;
 mod signal;
+mod training;
 
 use std::collections::HashMap;
 
@@ -58,6 +59,7 @@ impl OpTable {
         linear_attention::register(&mut table);
         loss::register(&mut table);
         signal::register(&mut table);
+        training::register(&mut table);
         microsoft::register(&mut table);
         table
     }

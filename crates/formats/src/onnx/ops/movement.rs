@@ -44,14 +44,7 @@ pub fn register(table: &mut OpTable) {
     table.add("Tile", tile);
     table.add("Expand", |b| b.emit_same(Expand));
     table.add("DepthToSpace", depth_to_space);
-    table.add("SpaceToDepth", |b| {
-        let block = b.count("blocksize", None)?;
-        let channels_last = false;
-        b.emit_same(SpaceToDepth {
-            block,
-            channels_last,
-        })
-    });
+    table.add("SpaceToDepth", space_to_depth);
     table.add("Trilu", |b| {
         let upper = b.int_or("upper", 1)? != 0;
         b.emit_same(Trilu { upper })
@@ -168,4 +161,40 @@ fn depth_to_space(b: &mut NodeBuilder) -> Result<()> {
         crd,
         channels_last: false,
     })
+}
+
+fn space_to_depth(b: &mut NodeBuilder) -> Result<()> {
+    let block = b.count("blocksize", None)?;
+    let crd = match b.text_or("mode", "DCR")? {
+        "DCR" => false,
+        "CRD" => true,
+        other => return Err(unknown("mode", other)),
+    };
+    let op = SpaceToDepth {
+        block,
+        channels_last: false,
+    };
+    if !crd {
+        return b.emit_same(op);
+    }
+    let x = b.input(0)?;
+    let channels = b.fact(x).shape.and_then(|s| s.0.get(1)?.known());
+    let (Some(c), Some(places)) = (channels, block.checked_mul(block)) else {
+        return Err(unsupported(
+            "channels whose number is known only at run time",
+        ));
+    };
+    // The places of a block stand before the channels; they belong behind.
+    let y = b.op(op, &[x])?;
+    let (c, places) = (c as i64, places as i64);
+    let all = c
+        .checked_mul(places)
+        .ok_or_else(|| invalid("the attribute `blocksize` is too large"))?;
+    let split = b.reshape(y, &[0, places, c, -1])?;
+    let turned = b.transpose(split, &[0, 2, 1, 3])?;
+    let begin = b.i64s(&[0, all])?;
+    let (height, width) = (b.dim(y, 2)?, b.dim(y, 3)?);
+    let shape = b.vector(&[begin, height, width])?;
+    let y = b.reshape_to(turned, shape)?;
+    b.bind(0, y)
 }

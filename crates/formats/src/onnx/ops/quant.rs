@@ -49,7 +49,7 @@ pub fn dequantize(b: &mut NodeBuilder) -> Result<()> {
         axis: b.int_or("axis", 1)?,
         block: b.count("block_size", Some(0))?,
     };
-    let inputs = b.inputs_from(0)?;
+    let inputs = [b.widened(0)?, b.optional(1)?, b.widened(2)?];
     let y = b.apply(op, &inputs, 1)?[0];
     let y = match b.int_or("output_dtype", 0)? {
         0 => y,

@@ -135,10 +135,6 @@ impl<'a> Numbers<'a> {
         self.0.push(field);
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// The bytes of numbers of fixed size, where they stand in one piece.
     pub fn whole(&self) -> Option<&'a [u8]> {
         match self.0.as_slice() {

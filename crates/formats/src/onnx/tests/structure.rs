@@ -395,3 +395,32 @@ fn limits() {
     );
     assert_eq!(code(Limits { depth: 0, ..base }), limit);
 }
+
+/// A branch for inputs of another rank is no error.
+#[test]
+fn branches_need_not_fit() -> Result<()> {
+    let branch = |axis| {
+        [
+            node("Softmax", &["x"], &["t"], &[attr_int("axis", axis)]),
+            output("t"),
+        ]
+    };
+    let branches = [
+        attr_graph("then_branch", &branch(0)),
+        attr_graph("else_branch", &branch(3)),
+    ];
+    let graph = [
+        input("x", &[2]),
+        value(11, "c", 9, &[]),
+        node("If", &["c"], &["y"], &branches),
+        output("y"),
+    ];
+    assert_eq!(ops(&load(&model(16, &graph))?), ["If"]);
+    let outside = [
+        &graph[..1],
+        &[node("Softmax", &["x"], &["y"], &[attr_int("axis", 3)])],
+    ]
+    .concat();
+    assert!(load(&model(16, &outside)).is_err());
+    Ok(())
+}

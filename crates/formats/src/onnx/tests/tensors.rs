@@ -178,3 +178,32 @@ fn sparse_initializers_are_written_out() -> Result<()> {
     }
     Ok(())
 }
+
+/// Weights of less than a byte are read where they are turned into real numbers, and only there.
+#[test]
+fn packed_weights() -> Result<()> {
+    let weights = |kind, packed: &[u8]| tensor("q", kind, &[3], bytes(9, packed));
+    let read = |kind, packed: &[u8], op: &str, attributes: &[Bytes]| {
+        load(&model(
+            21,
+            &[
+                initializer(&weights(kind, packed)),
+                initializer(&floats("s", &[], &[0.5])),
+                node(op, &["q", "s"][..2 - attributes.len()], &["w"], attributes),
+                output("w"),
+            ],
+        ))
+    };
+    let numbers = |kind, packed: &[u8]| -> Result<Vec<i64>> {
+        let graph = read(kind, packed, "DequantizeLinear", &[])?;
+        constant(&graph, "q").map_or(Ok(Vec::new()), |q| q.to_i64s())
+    };
+    assert_eq!(numbers(21, &[0xf1, 0x07])?, [1, 15, 7]);
+    assert_eq!(numbers(22, &[0xf1, 0x08])?, [1, -1, -8]);
+    assert_eq!(numbers(25, &[0b10_01_11])?, [3, 1, 2]);
+    assert_eq!(numbers(26, &[0b10_01_11])?, [-1, 1, -2]);
+    assert!(numbers(22, &[0xf1]).is_err());
+    let cast = read(22, &[0xf1, 0x08], "Cast", &[attr_int("to", 1)]);
+    assert_eq!(cast.err().map(|e| e.code()), Some(ErrorCode::Unsupported));
+    Ok(())
+}
