@@ -1,5 +1,7 @@
 //! Computes at load time what does not depend on the inputs, and removes what changes nothing.
 
+use std::sync::Arc;
+
 use super::Evaluator;
 use super::edit::{Renames, is_identity};
 use super::known_dims::KnownDims;
@@ -11,8 +13,9 @@ use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 use crate::tensor::{Tensor, byte_count};
 
-/// A constant may grow to this many bytes, or to the size of what it is computed from.
-const GROWTH: usize = 1 << 20;
+/// A constant may grow to this many bytes, or to the size of what it is computed from: enough for
+/// the weights of a layer, which backends pack only where they are constant.
+const GROWTH: usize = 16 << 20;
 
 /// Folds nodes whose inputs are constants, shapes that are known, and `If` with a known condition;
 /// removes nodes that only pass on their input. Needs inferred facts. True where a node went.
@@ -150,12 +153,15 @@ fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Resu
     let Some(dims) = known.get(graph, shape) else {
         return Ok(false);
     };
+    let from = node.input(0).and_then(|x| graph.fact(x).shape.as_ref());
+    let copies = node.op.downcast_ref::<Reshape>().is_some_and(|r| !r.allow_zero);
     let settled: Option<Vec<i64>> = dims
         .iter()
-        .map(|d| match d {
-            // A zero would be read as "copy", or forbid the open dimension.
-            Dim::Known(0) => None,
+        .enumerate()
+        .map(|(i, d)| match d {
+            Dim::Known(0) => copies.then_some(0),
             Dim::Known(n) => i64::try_from(*n).ok(),
+            Dim::Symbol(_) if from.is_some_and(|s| s.0.get(i) == Some(d)) => Some(0),
             _ => Some(-1),
         })
         .collect();
@@ -164,6 +170,7 @@ fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Resu
     };
     let name = format!("{}/shape", node.name);
     node.inputs[1] = Some(graph.add_ints(name, &settled)?);
+    node.op = Arc::new(Reshape { allow_zero: false });
     Ok(true)
 }
 
