@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use crate::dim::Dim;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::{
-    Binary, BinaryKind, Cast, Concat, Gather, ShapeOf, Size, Slice, Squeeze, Unary, UnaryKind,
-    Unsqueeze,
+    Binary, BinaryKind, Cast, Concat, Gather, Reshape, ShapeOf, Size, Slice, Squeeze, Unary,
+    UnaryKind, Unsqueeze,
 };
 
 /// Longest vector that is followed.
@@ -62,7 +62,8 @@ impl KnownDims {
             let one = Dim::Known(1);
             return Some(vec![shape(0)?.0.iter().fold(one, |n, d| n.times(d))]);
         }
-        if op.is::<Cast>() || op.is::<Squeeze>() || op.is::<Unsqueeze>() || is_identity(node) {
+        let moves = op.is::<Reshape>() || op.is::<Squeeze>() || op.is::<Unsqueeze>();
+        if moves || op.is::<Cast>() || is_identity(node) {
             let integer = graph.fact(node.outputs[0]).dtype?.is_integer();
             // A vector of several elements may become a matrix; a list cannot say so.
             let flat = graph.fact(node.outputs[0]).rank()? <= 1;
