@@ -100,3 +100,37 @@ fn conformance_suite_imports_or_is_refused() {
     }
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
+
+/// Bytes of the suite's models replaced at random: whatever comes of it, no panic.
+#[test]
+fn garbled_models_never_panic() {
+    let mut found = Vec::new();
+    models(&root().join("target/conformance/node"), &mut found);
+    if found.is_empty() {
+        println!("skipped: the conformance suite is not exported");
+        return;
+    }
+    let mut seed = 1u64;
+    let mut next = |n: usize| {
+        seed = seed
+            .wrapping_mul(6364136223846793005)
+            .wrapping_add(1442695040888963407);
+        (seed >> 33) as usize % n.max(1)
+    };
+    for path in &found {
+        let whole = std::fs::read(path).unwrap_or_default();
+        for _ in 0..8 {
+            let mut bytes = whole.clone();
+            for _ in 0..1 + next(3) {
+                let at = next(bytes.len());
+                bytes[at] = [0, 1, 0x7f, 0x80, 0xff, next(256) as u8][next(6)];
+            }
+            let file = AlignedBytes::copy_of(&bytes).map(Arc::new);
+            let file = file.expect("there is memory for a small model");
+            let source = ModelSource::new(file, "garbled");
+            let load = || load_model(&source, &Limits::default()).is_ok();
+            let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(load));
+            assert!(result.is_ok(), "{} panics", path.display());
+        }
+    }
+}

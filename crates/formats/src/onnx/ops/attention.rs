@@ -1,10 +1,10 @@
-//! Attention and rotary embedding, written out.
+//! Attention, written out.
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    BinaryKind, Gather, MatMul, Pad, PadMode, ReduceKind, Slice, Softmax, SoftmaxKind, UnaryKind,
+    BinaryKind, MatMul, Pad, PadMode, ReduceKind, Softmax, SoftmaxKind, UnaryKind,
 };
 
 use super::OpTable;
@@ -15,7 +15,6 @@ use crate::onnx::tensor::dtype;
 pub fn register(table: &mut OpTable) {
     table.add("Attention", attention);
     table.add_in("ai.onnx.preview", "FlexAttention", flex_attention);
-    table.add("RotaryEmbedding", rotary_embedding);
 }
 
 /// Number of heads from `[batch, heads, sequence, size]`.
@@ -25,18 +24,18 @@ fn heads(b: &mut NodeBuilder, x: ValueId) -> Result<usize> {
 }
 
 /// `[batch, sequence, heads * size]` as `[batch, heads, sequence, size]`.
-fn split_heads(b: &mut NodeBuilder, x: ValueId, heads: usize) -> Result<ValueId> {
+pub fn split_heads(b: &mut NodeBuilder, x: ValueId, heads: usize) -> Result<ValueId> {
     let x = b.reshape(x, &[0, 0, heads as i64, -1])?;
     b.transpose(x, &[0, 2, 1, 3])
 }
 
-/// Query, key and value as `[batch, heads, sequence, size]`. Groups of query heads share a key head;
-/// their products are computed with the group's queries as one longer sequence, which moves nothing.
-struct Heads {
-    key: ValueId,
-    value: ValueId,
-    query_heads: usize,
-    key_heads: usize,
+/// Key and value as `[batch, heads, sequence, size]`. Groups of query heads share a key head; their
+/// products are computed with the group's queries as one longer sequence, which moves nothing.
+pub struct Heads {
+    pub key: ValueId,
+    pub value: ValueId,
+    pub query_heads: usize,
+    pub key_heads: usize,
 }
 
 impl Heads {
@@ -44,8 +43,7 @@ impl Heads {
         self.query_heads != self.key_heads
     }
 
-    /// `[batch, query heads, ..]` as `[batch, key heads, group * ..]`; the last dimension is that of
-    /// axis `axis` of `like`.
+    /// `[batch, query heads, n, ..]` as `[batch, key heads, group * n, ..]`.
     fn group(&self, b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
         self.regroup(b, x, self.key_heads)
     }
@@ -65,7 +63,12 @@ impl Heads {
     }
 
     /// `query · keyᵀ · scale`, `[batch, query heads, queries, keys]`.
-    fn scores(&self, b: &mut NodeBuilder, query: ValueId, scale: Option<f32>) -> Result<ValueId> {
+    pub fn scores(
+        &self,
+        b: &mut NodeBuilder,
+        query: ValueId,
+        scale: Option<f32>,
+    ) -> Result<ValueId> {
         let mut query = self.group(b, query)?;
         let mut key = self.key;
         let mut alpha = None;
@@ -97,14 +100,14 @@ impl Heads {
     }
 
     /// `probabilities · value`, `[batch, query heads, queries, size]`.
-    fn weighted(&self, b: &mut NodeBuilder, probabilities: ValueId) -> Result<ValueId> {
+    pub fn weighted(&self, b: &mut NodeBuilder, probabilities: ValueId) -> Result<ValueId> {
         let probabilities = self.group(b, probabilities)?;
         let y = b.op(MatMul::default(), &[probabilities, self.value])?;
         self.ungroup(b, y)
     }
 }
 
-fn softmax(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
+pub fn softmax(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
     let op = Softmax {
         kind: SoftmaxKind::Softmax,
         axis: -1,
@@ -113,7 +116,7 @@ fn softmax(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
     b.op(op, &[x])
 }
 
-fn check_groups(query_heads: usize, key_heads: usize) -> Result<()> {
+pub fn check_groups(query_heads: usize, key_heads: usize) -> Result<()> {
     if key_heads == 0 || query_heads % key_heads != 0 {
         return Err(invalid(format!(
             "{query_heads} query heads for {key_heads} key heads"
@@ -168,7 +171,15 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
     if mode == 1 {
         b.bind(3, scores)?;
     }
-    let bias = bias(b, query, key, past)?;
+    let rules = Rules {
+        mask: b.optional(3)?,
+        offset: offset(b, query, past)?,
+        lengths: b.optional(6)?,
+        left: b.int_or("left_window_size", -1)?,
+        right: b.int_or("right_window_size", -1)?,
+        causal: b.flag("is_causal")?,
+    };
+    let bias = rules.bias(b, query, key)?;
     if let Some(bias) = &bias {
         scores = b.add(scores, bias.value)?;
     }
@@ -212,96 +223,121 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
+/// How many keys stand before the first query: those of the cache, or with a cache outside as many
+/// as the lengths (input 6) leave.
+fn offset(b: &mut NodeBuilder, query: ValueId, past: Option<ValueId>) -> Result<Option<ValueId>> {
+    if let Some(past) = past {
+        return b.dim(past, 2).map(Some);
+    }
+    let Some(lengths) = b.optional(6)? else {
+        return Ok(None);
+    };
+    let lengths = b.cast(lengths, DType::I64)?;
+    let queries = b.dim(query, 2)?;
+    b.sub(lengths, queries).map(Some)
+}
+
 /// What is added to the scores.
-struct Bias {
-    value: ValueId,
+pub struct Bias {
+    pub value: ValueId,
     /// Whether a row may be minus infinity all along.
     may_mask_rows: bool,
 }
 
-/// From the mask (input 3), the cache (4), lengths without padding (6) and the attributes
-/// `is_causal`, `left_window_size`, `right_window_size`.
-fn bias(
-    b: &mut NodeBuilder,
-    query: ValueId,
-    key: ValueId,
-    past: Option<ValueId>,
-) -> Result<Option<Bias>> {
-    let lengths = b.optional(6)?;
-    let left = b.int_or("left_window_size", -1)?;
-    let right = b.int_or("right_window_size", -1)?;
-    let causal = b.flag("is_causal")?;
-    let mask = match b.optional(3)? {
-        Some(mask) => Some(padded_mask(b, mask, key)?),
-        None => None,
-    };
-    let mut allowed: Option<ValueId> = None;
-    let mut float_mask = None;
-    if let Some(mask) = mask {
-        match b.dtype(mask) {
-            Some(DType::Bool) => allowed = Some(mask),
-            Some(_) => float_mask = Some(mask),
-            None => return Err(unsupported("a mask of unknown element type")),
+/// Which query attends to which keys.
+pub struct Rules {
+    /// Boolean, or what is added to the scores; broadcasts to them.
+    pub mask: Option<ValueId>,
+    /// Keys before the first query, `[1]` or `[batch]`.
+    pub offset: Option<ValueId>,
+    /// Keys of each batch, `[batch]`; those behind are padding.
+    pub lengths: Option<ValueId>,
+    /// How far back a query sees; -1 is without bound.
+    pub left: i64,
+    /// How far ahead.
+    pub right: i64,
+    /// No query sees what comes after it.
+    pub causal: bool,
+}
+
+impl Rules {
+    /// Query and key are `[batch, heads, sequence, size]`.
+    pub fn bias(&self, b: &mut NodeBuilder, query: ValueId, key: ValueId) -> Result<Option<Bias>> {
+        let mut allowed = Vec::new();
+        let mut float_mask = None;
+        if let Some(mask) = self.mask {
+            let mask = padded_mask(b, mask, key)?;
+            match b.dtype(mask) {
+                Some(DType::Bool) => allowed.push(mask),
+                Some(_) => float_mask = Some(mask),
+                None => return Err(unsupported("a mask of unknown element type")),
+            }
         }
+        let windowed = self.left >= 0 || self.right >= 0;
+        if self.causal || windowed || self.lengths.is_some() {
+            let keys = b.dim(key, 2)?;
+            let keys = b.iota(keys)?;
+            if self.causal || windowed {
+                self.near(b, query, keys, &mut allowed)?;
+            }
+            if let Some(lengths) = self.lengths {
+                let lengths = b.cast(lengths, DType::I64)?;
+                let lengths = b.unsqueeze(lengths, &[1, 2, 3])?;
+                allowed.push(b.binary(BinaryKind::Less, keys, lengths)?);
+            }
+        }
+        let chosen = match allowed.split_first() {
+            Some((&first, rest)) => {
+                let mut all = first;
+                for &condition in rest {
+                    all = b.binary(BinaryKind::And, all, condition)?;
+                }
+                let zero = b.number(0.0, query)?;
+                let never = b.number(f64::NEG_INFINITY, query)?;
+                Some(b.choose(all, zero, never)?)
+            }
+            None => None,
+        };
+        let value = match (float_mask, chosen) {
+            (Some(mask), Some(chosen)) => Some(b.add(mask, chosen)?),
+            (mask, chosen) => mask.or(chosen),
+        };
+        Ok(value.map(|value| Bias {
+            value,
+            may_mask_rows: self.mask.is_some() || self.lengths.is_some() || windowed,
+        }))
     }
-    let mut conditions = Vec::new();
-    let keys = b.dim(key, 2)?;
-    let keys = b.iota(keys)?;
-    if causal || left >= 0 || right >= 0 {
+
+    /// Conditions on the distance between query and key.
+    fn near(
+        &self,
+        b: &mut NodeBuilder,
+        query: ValueId,
+        keys: ValueId,
+        allowed: &mut Vec<ValueId>,
+    ) -> Result<()> {
         let queries = b.dim(query, 2)?;
         let mut position = b.iota(queries)?;
         position = b.unsqueeze(position, &[1])?;
-        if let Some(past) = past {
-            let offset = b.dim(past, 2)?;
-            position = b.add(position, offset)?;
-        } else if let Some(lengths) = lengths {
-            let lengths = b.cast(lengths, DType::I64)?;
-            let offset = b.sub(lengths, queries)?;
+        if let Some(offset) = self.offset {
             let offset = b.unsqueeze(offset, &[1, 2, 3])?;
             position = b.add(position, offset)?;
         }
-        if causal {
-            conditions.push(b.binary(BinaryKind::LessOrEqual, keys, position)?);
+        if self.causal {
+            allowed.push(b.binary(BinaryKind::LessOrEqual, keys, position)?);
         }
-        if left >= 0 {
-            let size = b.i64(left)?;
+        if self.left >= 0 {
+            let size = b.i64(self.left)?;
             let first = b.sub(position, size)?;
-            conditions.push(b.binary(BinaryKind::GreaterOrEqual, keys, first)?);
+            allowed.push(b.binary(BinaryKind::GreaterOrEqual, keys, first)?);
         }
-        if right >= 0 {
-            let size = b.i64(right)?;
+        if self.right >= 0 {
+            let size = b.i64(self.right)?;
             let last = b.add(position, size)?;
-            conditions.push(b.binary(BinaryKind::LessOrEqual, keys, last)?);
+            allowed.push(b.binary(BinaryKind::LessOrEqual, keys, last)?);
         }
+        Ok(())
     }
-    if let Some(lengths) = lengths {
-        let lengths = b.cast(lengths, DType::I64)?;
-        let lengths = b.unsqueeze(lengths, &[1, 2, 3])?;
-        conditions.push(b.binary(BinaryKind::Less, keys, lengths)?);
-    }
-    let may_mask_rows = mask.is_some() || lengths.is_some() || left >= 0 || right >= 0;
-    for condition in conditions {
-        allowed = Some(match allowed {
-            Some(before) => b.binary(BinaryKind::And, before, condition)?,
-            None => condition,
-        });
-    }
-    let chosen = match allowed {
-        Some(allowed) => {
-            let zero = b.number(0.0, query)?;
-            let never = b.number(f64::NEG_INFINITY, query)?;
-            Some(b.choose(allowed, zero, never)?)
-        }
-        None => None,
-    };
-    let value = match (float_mask, chosen) {
-        (Some(mask), Some(chosen)) => Some(b.add(mask, chosen)?),
-        (mask, chosen) => mask.or(chosen),
-    };
-    Ok(value.map(|value| Bias {
-        value,
-        may_mask_rows,
-    }))
 }
 
 /// The mask, continued with positions that take no part up to the number of keys.
@@ -372,78 +408,5 @@ fn single(values: Vec<ValueId>) -> Result<ValueId> {
     match values.as_slice() {
         [one] => Ok(*one),
         _ => Err(invalid("a body needs one output")),
-    }
-}
-
-fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
-    let x = b.input(0)?;
-    let (mut cos, mut sin) = (b.input(1)?, b.input(2)?);
-    if let Some(positions) = b.optional(3)? {
-        cos = b.op(Gather { axis: 0 }, &[cos, positions])?;
-        sin = b.op(Gather { axis: 0 }, &[sin, positions])?;
-    }
-    let interleaved = b.flag("interleaved")?;
-    let part = b.count("rotary_embedding_dim", Some(0))?;
-    let packed = b.rank(x)? == 3;
-    let y = if packed {
-        let heads = b.count("num_heads", None)?;
-        let split = b.reshape(x, &[0, 0, heads as i64, -1])?;
-        let y = rotated(b, split, [cos, sin], 2, part, interleaved)?;
-        b.reshape(y, &[0, 0, -1])?
-    } else {
-        rotated(b, x, [cos, sin], 1, part, interleaved)?
-    };
-    b.bind(0, y)
-}
-
-/// Turns pairs of the last dimension of `x` by angles `[batch, sequence, pairs]`. `heads_axis` is
-/// where `x` has its heads; of the last dimension the first `part` turn, all where that is 0.
-pub fn rotated(
-    b: &mut NodeBuilder,
-    x: ValueId,
-    angles: [ValueId; 2],
-    heads_axis: i64,
-    part: usize,
-    interleaved: bool,
-) -> Result<ValueId> {
-    let [cos, sin] = angles;
-    let cos = b.unsqueeze(cos, &[heads_axis])?;
-    let sin = b.unsqueeze(sin, &[heads_axis])?;
-    let (turned, kept) = if part == 0 {
-        (x, None)
-    } else {
-        let turned = b.slice(x, -1, 0, part as i64)?;
-        (turned, Some(b.slice(x, -1, part as i64, i64::MAX)?))
-    };
-    let [first, second] = if interleaved {
-        let every_second = |b: &mut NodeBuilder, start: i64| {
-            let inputs = [
-                turned,
-                b.i64s(&[start])?,
-                b.i64s(&[i64::MAX])?,
-                b.i64s(&[-1])?,
-                b.i64s(&[2])?,
-            ];
-            b.op(Slice, &inputs)
-        };
-        [every_second(b, 0)?, every_second(b, 1)?]
-    } else {
-        b.halves(turned, -1)?
-    };
-    let (a, c) = (b.mul(cos, first)?, b.mul(sin, second)?);
-    let real = b.sub(a, c)?;
-    let (a, c) = (b.mul(sin, first)?, b.mul(cos, second)?);
-    let imaginary = b.add(a, c)?;
-    let joined = if interleaved {
-        let real = b.unsqueeze(real, &[-1])?;
-        let imaginary = b.unsqueeze(imaginary, &[-1])?;
-        let pairs = b.concat(&[real, imaginary], -1)?;
-        b.reshape(pairs, &[0, 0, 0, -1])?
-    } else {
-        b.concat(&[real, imaginary], -1)?
-    };
-    match kept {
-        Some(kept) => b.concat(&[joined, kept], -1),
-        None => Ok(joined),
     }
 }

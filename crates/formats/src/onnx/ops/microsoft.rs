@@ -10,12 +10,12 @@ use kilim_core::ops::{
 };
 
 use super::OpTable;
-use super::attention::rotated;
 use super::conv::attributes;
+use super::rotary::rotated;
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-const DOMAIN: &str = "com.microsoft";
+pub const DOMAIN: &str = "com.microsoft";
 
 pub fn register(table: &mut OpTable) {
     let mut add = |op, map| table.add_in(DOMAIN, op, map);

@@ -9,6 +9,7 @@ mod linear_attention;
 mod loss;
 mod matmul;
 mod microsoft;
+mod microsoft_attention;
 mod movement;
 mod norm;
 mod pointwise;
@@ -17,6 +18,7 @@ mod quant;
 mod recurrent;
 mod reduce;
 mod resize;
+mod rotary;
 mod sequence;
 mod signal;
 mod training;
@@ -60,7 +62,9 @@ impl OpTable {
         loss::register(&mut table);
         signal::register(&mut table);
         training::register(&mut table);
+        rotary::register(&mut table);
         microsoft::register(&mut table);
+        microsoft_attention::register(&mut table);
         table
     }
 

@@ -28,6 +28,7 @@ pub fn register(table: &mut OpTable) {
         let tensor = kilim_core::Tensor::scalar(n)?;
         b.bind_constant(tensor)
     });
+    table.add("SequenceMap", map);
     table.add("Optional", |b| pass(b));
     table.add("OptionalGetElement", |b| pass(b));
     table.add("OptionalHasElement", |b| {
@@ -97,6 +98,29 @@ fn at(b: &mut NodeBuilder) -> Result<()> {
     let at = position(b, 1, values.len(), 0)?;
     let value = values.get(at).copied().ok_or_else(out_of_range)?;
     b.bind(0, value)
+}
+
+/// The body once for each tensor of the first sequence.
+fn map(b: &mut NodeBuilder) -> Result<()> {
+    let first = b.sequence(0)?;
+    let mut outputs = vec![Vec::new(); b.output_count()];
+    for i in 0..first.len() {
+        let mut inputs = vec![first[i]];
+        for k in 1..b.input_count() {
+            inputs.push(match b.sequence(k) {
+                Ok(values) => values.get(i).copied().ok_or_else(out_of_range)?,
+                Err(_) => b.input(k)?,
+            });
+        }
+        let made = b.inline("body", &inputs)?;
+        for (list, value) in outputs.iter_mut().zip(made) {
+            list.push(value);
+        }
+    }
+    for (i, values) in outputs.into_iter().enumerate() {
+        b.bind_sequence(i, values);
+    }
+    Ok(())
 }
 
 fn concat(b: &mut NodeBuilder) -> Result<()> {

@@ -171,7 +171,7 @@ fn dft(b: &mut NodeBuilder) -> Result<()> {
     let given = b.fact(x).shape.and_then(|s| s.0[axis].known());
     let length = match (b.constant_ints(1)?.as_deref(), given) {
         (Some(&[n]), _) => usize::try_from(n).map_err(|_| invalid("a negative length"))?,
-        (_, Some(n)) if inverse && onesided => 2 * n.saturating_sub(1),
+        (_, Some(n)) if inverse && onesided => n.saturating_sub(1).saturating_mul(2),
         (_, Some(n)) => n,
         _ => return Err(unsupported("a length that is known only at run time")),
     };

@@ -1,0 +1,357 @@
+//! The attention of `com.microsoft` and the products with packed weights that go with it in language
+//! models, written out.
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{
+    BinaryKind, DequantizeLinear, Gather, MatMul, Pad, PadMode, Split, TensorScatter, UnaryKind,
+};
+use kilim_core::tensor::Tensor;
+
+use super::OpTable;
+use super::attention::{Heads, Rules, check_groups, softmax, split_heads};
+use super::microsoft::DOMAIN;
+use super::rotary::rotated;
+use crate::onnx::builder::NodeBuilder;
+use crate::onnx::proto::invalid;
+use crate::onnx::tensor::unpack;
+
+pub fn register(table: &mut OpTable) {
+    table.add_in(DOMAIN, "MultiHeadAttention", multi_head_attention);
+    table.add_in(DOMAIN, "GroupQueryAttention", group_query_attention);
+    table.add_in(DOMAIN, "MatMulNBits", matmul_n_bits);
+}
+
+/// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`.
+fn attend(
+    b: &mut NodeBuilder,
+    heads: &Heads,
+    query: ValueId,
+    rules: &Rules,
+    bias: Option<ValueId>,
+) -> Result<ValueId> {
+    let scale = b.float("scale")?.filter(|s| *s != 0.0);
+    let mut scores = heads.scores(b, query, scale)?;
+    let cap = b.float_or("softcap", 0.0)?;
+    if cap > 0.0 {
+        let cap = b.number(cap.into(), scores)?;
+        let x = b.div(scores, cap)?;
+        let x = b.unary(UnaryKind::Tanh, x)?;
+        scores = b.mul(x, cap)?;
+    }
+    if let Some(bias) = bias {
+        scores = b.add(scores, bias)?;
+    }
+    if let Some(bias) = rules.bias(b, query, heads.key)? {
+        scores = b.add(scores, bias.value)?;
+    }
+    let probabilities = softmax(b, scores)?;
+    let y = heads.weighted(b, probabilities)?;
+    let y = b.transpose(y, &[0, 2, 1, 3])?;
+    b.reshape(y, &[0, 0, -1])
+}
+
+/// Inputs: query, key, value, bias of all three, mask of keys `[batch, keys]`, bias of the scores,
+/// cached key and value.
+fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
+    let n = b.count("num_heads", None)?;
+    let query = b.input(0)?;
+    if b.rank(query)? != 3 || !b.has_input(1) || !b.has_input(2) {
+        return Err(unsupported("packed queries, keys and values"));
+    }
+    let mut parts = [query, b.input(1)?, b.input(2)?];
+    if let Some(bias) = b.optional(3)? {
+        let mut start = 0i64;
+        for part in &mut parts {
+            let size = b.fact(*part).shape.and_then(|s| s.0.last()?.known());
+            let size = size.ok_or_else(|| unsupported("a hidden size known only at run time"))?;
+            let end = start.saturating_add(size as i64);
+            let own = b.slice(bias, 0, start, end)?;
+            *part = b.add(*part, own)?;
+            start = end;
+        }
+    }
+    let query = split_heads(b, parts[0], n)?;
+    let mut present = [parts[1], parts[2]];
+    for (i, part) in present.iter_mut().enumerate() {
+        match b.rank(*part)? {
+            3 => *part = split_heads(b, *part, n)?,
+            4 => {}
+            _ => return Err(unsupported("packed keys and values")),
+        }
+        if let Some(past) = b.optional(6 + i)? {
+            *part = b.concat(&[past, *part], 2)?;
+        }
+        b.bind(1 + i, *part)?;
+    }
+    let causal = b.flag("unidirectional")?;
+    let offset = match b.optional(6)? {
+        Some(past) if causal => Some(b.dim(past, 2)?),
+        _ => None,
+    };
+    let rules = Rules {
+        mask: None,
+        offset,
+        lengths: None,
+        left: -1,
+        right: -1,
+        causal,
+    };
+    let mut bias = b.optional(5)?;
+    if let Some(mask) = b.optional(4)? {
+        if b.rank(mask)? != 2 {
+            return Err(unsupported("a mask that is not one number for each key"));
+        }
+        let filter = b.float_or("mask_filter_value", -10000.0)?;
+        let kept = b.cast(mask, DType::Bool)?;
+        let kept = b.unsqueeze(kept, &[1, 2])?;
+        let zero = b.number(0.0, query)?;
+        let filter = b.number(filter.into(), query)?;
+        let filter = b.choose(kept, zero, filter)?;
+        bias = Some(match bias {
+            Some(bias) => b.add(bias, filter)?,
+            None => filter,
+        });
+    }
+    let heads = Heads {
+        key: present[0],
+        value: present[1],
+        query_heads: n,
+        key_heads: n,
+    };
+    let y = attend(b, &heads, query, &rules, bias)?;
+    b.bind(0, y)
+}
+
+/// Inputs: query (or all three packed), key, value, cached key and value, lengths less one, total
+/// length, cosines, sines, positions, bias of the scores.
+fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
+    let query_heads = b.count("num_heads", None)?;
+    let key_heads = b.count("kv_num_heads", None)?;
+    check_groups(query_heads, key_heads)?;
+    if b.int_or("local_window_size", -1)? >= 0 {
+        return Err(unsupported("local attention"));
+    }
+    if b.flag("smooth_softmax")? || b.has_input(11) {
+        return Err(unsupported("smooth softmax"));
+    }
+    let query = b.input(0)?;
+    let parts = match (b.optional(1)?, b.optional(2)?) {
+        (Some(key), Some(value)) => [query, key, value],
+        _ => unpacked(b, query, query_heads, key_heads)?,
+    };
+    let past = b.optional(3)?;
+    let before = match past {
+        Some(past) => Some(cached(b, past, query)?),
+        None => None,
+    };
+    // The layout `[batch, sequence, heads, size]`.
+    let mut split = Vec::with_capacity(3);
+    for (part, heads) in parts.into_iter().zip([query_heads, key_heads, key_heads]) {
+        split.push(b.reshape(part, &[0, 0, heads as i64, -1])?);
+    }
+    if b.flag("do_rotary")? {
+        let angles = angles(b, query, before)?;
+        let interleaved = b.flag("rotary_interleaved")?;
+        let half = b.fact(angles[0]).shape.and_then(|s| s.0.last()?.known());
+        let size = b.fact(split[0]).shape.and_then(|s| s.0.last()?.known());
+        let part = match (half, size) {
+            (Some(half), Some(size)) if 2 * half < size => 2 * half,
+            _ => 0,
+        };
+        for x in &mut split[..2] {
+            *x = rotated(b, *x, angles, 2, part, interleaved)?;
+        }
+    }
+    for x in &mut split {
+        *x = b.transpose(*x, &[0, 2, 1, 3])?;
+    }
+    for i in [0, 1] {
+        if let (Some(past), Some(before)) = (b.optional(3 + i)?, before) {
+            split[1 + i] = appended(b, past, split[1 + i], before)?;
+        }
+        b.bind(1 + i, split[1 + i])?;
+    }
+    let heads = Heads {
+        key: split[1],
+        value: split[2],
+        query_heads,
+        key_heads,
+    };
+    let rules = Rules {
+        mask: None,
+        offset: before,
+        lengths: None,
+        left: -1,
+        right: -1,
+        causal: true,
+    };
+    let bias = b.optional(10)?;
+    let y = attend(b, &heads, split[0], &rules, bias)?;
+    b.bind(0, y)
+}
+
+/// Query, key and value that stand in one tensor, one after the other.
+fn unpacked(
+    b: &mut NodeBuilder,
+    packed: ValueId,
+    query_heads: usize,
+    key_heads: usize,
+) -> Result<[ValueId; 3]> {
+    let width = b.fact(packed).shape.and_then(|s| s.0.last()?.known());
+    let all = key_heads
+        .checked_mul(2)
+        .and_then(|n| n.checked_add(query_heads));
+    let size = match (width, all) {
+        (Some(width), Some(all)) if width % all == 0 => (width / all) as i64,
+        _ => return Err(unsupported("a head size known only at run time")),
+    };
+    let (q, k) = (query_heads as i64 * size, key_heads as i64 * size);
+    let sizes = b.i64s(&[q, k, k])?;
+    let parts = b.apply(Split { axis: -1 }, &[Some(packed), Some(sizes)], 3)?;
+    Ok([parts[0], parts[1], parts[2]])
+}
+
+/// Whether there is but one sequence.
+fn single(b: &mut NodeBuilder, x: ValueId) -> bool {
+    let batch = b.fact(x).shape.and_then(|s| s.0.first()?.known());
+    batch == Some(1)
+}
+
+/// How many cached keys each sequence has, `[batch]`: its length (input 5, less one) without the new
+/// ones. A first prompt may be longer than its sequence, being padded.
+fn cached(b: &mut NodeBuilder, past: ValueId, query: ValueId) -> Result<ValueId> {
+    if single(b, past) {
+        return b.dim(past, 2);
+    }
+    let lengths = b.input(5)?;
+    let lengths = b.cast(lengths, DType::I64)?;
+    let lengths = b.reshape(lengths, &[-1])?;
+    let one = b.i64(1)?;
+    let lengths = b.add(lengths, one)?;
+    let new = b.dim(query, 1)?;
+    let before = b.sub(lengths, new)?;
+    let zero = b.i64(0)?;
+    b.binary(BinaryKind::Max, before, zero)
+}
+
+/// The cache `[batch, heads, keys, size]` with the new keys behind the ones of each sequence.
+fn appended(b: &mut NodeBuilder, past: ValueId, new: ValueId, before: ValueId) -> Result<ValueId> {
+    if single(b, past) {
+        return b.concat(&[past, new], 2);
+    }
+    let count = b.dim(new, 2)?;
+    let none = b.i64s(&[0, 0, 0, 0, 0, 0])?;
+    let last = b.i64s(&[0])?;
+    let pads = b.vector(&[none, count, last])?;
+    let mode = PadMode::Constant;
+    let longer = b.op(Pad { mode }, &[past, pads])?;
+    let op = TensorScatter {
+        axis: 2,
+        circular: false,
+    };
+    b.op(op, &[longer, new, before])
+}
+
+/// Cosines and sines of the positions of the queries, `[batch or 1, sequence, half]`.
+fn angles(b: &mut NodeBuilder, query: ValueId, before: Option<ValueId>) -> Result<[ValueId; 2]> {
+    let tables = [b.input(7)?, b.input(8)?];
+    let positions = match b.optional(9)? {
+        Some(positions) => positions,
+        None => {
+            let length = b.dim(query, 1)?;
+            let steps = b.iota(length)?;
+            let steps = b.unsqueeze(steps, &[0])?;
+            match before {
+                Some(before) => {
+                    let before = b.unsqueeze(before, &[1])?;
+                    b.add(steps, before)?
+                }
+                None => steps,
+            }
+        }
+    };
+    let gather = Gather { axis: 0 };
+    let cos = b.op(gather.clone(), &[tables[0], positions])?;
+    let sin = b.op(gather, &[tables[1], positions])?;
+    Ok([cos, sin])
+}
+
+/// The longest block of weights with one scale.
+const MAX_BLOCK: usize = 1 << 16;
+
+/// `a · bᵀ` where the weights `[n, blocks, block * bits / 8]` are packed, with a scale for each block
+/// of a row and an optional zero point.
+fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
+    let (k, n) = (b.count("K", None)?, b.count("N", None)?);
+    let block = b.count("block_size", None)?;
+    let bits = b.count("bits", Some(4))?;
+    let whole = (1..=MAX_BLOCK).contains(&block) && block * bits % 8 == 0;
+    if !matches!(bits, 2 | 4 | 8) || k == 0 || !whole {
+        return Err(unsupported(format!("{bits} bits in blocks of {block}")));
+    }
+    if b.has_input(4) {
+        return Err(unsupported("weights whose columns are reordered (g_idx)"));
+    }
+    let bits = bits as u32;
+    let blocks = k.div_ceil(block);
+    let constant = |b: &mut NodeBuilder, i: usize| -> Result<Tensor> {
+        let v = b.input(i)?;
+        b.constant(v)
+            .ok_or_else(|| unsupported("packed weights that are computed at run time"))
+    };
+    let size = |a: usize, b: usize| {
+        a.checked_mul(b)
+            .ok_or_else(|| invalid("the packed weights are too large"))
+    };
+    let packed = constant(b, 1)?;
+    let padded = size(blocks, block)?;
+    let numbers = numbers_of(&packed, bits, size(n, padded)?)?;
+    let weights = if padded == k {
+        numbers
+    } else {
+        numbers
+            .chunks(padded)
+            .flat_map(|row| row.iter().take(k).copied())
+            .collect()
+    };
+    let weights = b.tensor_value(Tensor::from_slice(&[n, k], &weights)?);
+    let scales = b.input(2)?;
+    let scales = b.reshape(scales, &[n as i64, blocks as i64])?;
+    let middle = 1u8 << (bits - 1);
+    let zeros = match b.optional(3)? {
+        None => vec![middle; size(n, blocks)?],
+        Some(v) if b.dtype(v) == Some(DType::U8) => {
+            let packed = constant(b, 3)?;
+            let per_row = blocks.next_multiple_of(8 / bits as usize);
+            let all = numbers_of(&packed, bits, size(n, per_row)?)?;
+            let rows = all.chunks(per_row.max(1));
+            rows.flat_map(|row| row.iter().take(blocks).copied())
+                .collect()
+        }
+        Some(_) => return Err(unsupported("zero points that are no integers")),
+    };
+    let zeros = b.tensor_value(Tensor::from_slice(&[n, blocks], &zeros)?);
+    let op = DequantizeLinear { axis: 1, block };
+    let weights = b.op(op, &[weights, scales, zeros])?;
+    let a = b.input(0)?;
+    let weights = b.cast_like(weights, a)?;
+    let product = MatMul {
+        transpose_b: true,
+        ..MatMul::default()
+    };
+    let mut y = b.op(product, &[a, weights])?;
+    if let Some(bias) = b.optional(5)? {
+        y = b.add(y, bias)?;
+    }
+    b.bind(0, y)
+}
+
+fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
+    match bits {
+        8 if packed.bytes().len() == count => Ok(packed.bytes().to_vec()),
+        8 => Err(invalid("the packed weights do not fit their shape")),
+        _ => unpack(packed.bytes(), bits, count),
+    }
+}

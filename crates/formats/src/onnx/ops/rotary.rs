@@ -1,0 +1,85 @@
+//! Rotary embedding, written out.
+
+use kilim_core::error::Result;
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{Gather, Slice};
+
+use super::OpTable;
+use crate::onnx::builder::NodeBuilder;
+
+pub fn register(table: &mut OpTable) {
+    table.add("RotaryEmbedding", rotary_embedding);
+}
+
+fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
+    let x = b.input(0)?;
+    let (mut cos, mut sin) = (b.input(1)?, b.input(2)?);
+    if let Some(positions) = b.optional(3)? {
+        cos = b.op(Gather { axis: 0 }, &[cos, positions])?;
+        sin = b.op(Gather { axis: 0 }, &[sin, positions])?;
+    }
+    let interleaved = b.flag("interleaved")?;
+    let part = b.count("rotary_embedding_dim", Some(0))?;
+    let packed = b.rank(x)? == 3;
+    let y = if packed {
+        let heads = b.count("num_heads", None)?;
+        let split = b.reshape(x, &[0, 0, heads as i64, -1])?;
+        let y = rotated(b, split, [cos, sin], 2, part, interleaved)?;
+        b.reshape(y, &[0, 0, -1])?
+    } else {
+        rotated(b, x, [cos, sin], 1, part, interleaved)?
+    };
+    b.bind(0, y)
+}
+
+/// Turns pairs of the last dimension of `x` by angles `[batch, sequence, pairs]`. `heads_axis` is
+/// where `x` has its heads; of the last dimension the first `part` turn, all where that is 0.
+pub fn rotated(
+    b: &mut NodeBuilder,
+    x: ValueId,
+    angles: [ValueId; 2],
+    heads_axis: i64,
+    part: usize,
+    interleaved: bool,
+) -> Result<ValueId> {
+    let [cos, sin] = angles;
+    let cos = b.unsqueeze(cos, &[heads_axis])?;
+    let sin = b.unsqueeze(sin, &[heads_axis])?;
+    let (turned, kept) = if part == 0 {
+        (x, None)
+    } else {
+        let turned = b.slice(x, -1, 0, part as i64)?;
+        (turned, Some(b.slice(x, -1, part as i64, i64::MAX)?))
+    };
+    let [first, second] = if interleaved {
+        let every_second = |b: &mut NodeBuilder, start: i64| {
+            let inputs = [
+                turned,
+                b.i64s(&[start])?,
+                b.i64s(&[i64::MAX])?,
+                b.i64s(&[-1])?,
+                b.i64s(&[2])?,
+            ];
+            b.op(Slice, &inputs)
+        };
+        [every_second(b, 0)?, every_second(b, 1)?]
+    } else {
+        b.halves(turned, -1)?
+    };
+    let (a, c) = (b.mul(cos, first)?, b.mul(sin, second)?);
+    let real = b.sub(a, c)?;
+    let (a, c) = (b.mul(sin, first)?, b.mul(cos, second)?);
+    let imaginary = b.add(a, c)?;
+    let joined = if interleaved {
+        let real = b.unsqueeze(real, &[-1])?;
+        let imaginary = b.unsqueeze(imaginary, &[-1])?;
+        let pairs = b.concat(&[real, imaginary], -1)?;
+        b.reshape(pairs, &[0, 0, 0, -1])?
+    } else {
+        b.concat(&[real, imaginary], -1)?
+    };
+    match kept {
+        Some(kept) => b.concat(&[joined, kept], -1),
+        None => Ok(joined),
+    }
+}
