@@ -385,6 +385,151 @@ fn constants_move_into_bodies() {
     }
 }
 
+#[test]
+fn a_dilated_convolution_in_three_parts() {
+    let mut b = Builder::new(8);
+    let x = b.input("x", &[1, 9, 7, 2]);
+    let block = b.ints(&[2, 2]);
+    let pads = b.constant(Tensor::from_slice(&[2, 2], &[2i64, 3, 2, 3]).unwrap());
+    let y = b.op(SpaceToBatch, &[x, block, pads]);
+    let w = b.floats(&[3, 2, 3, 3]);
+    let bias = b.floats(&[3]);
+    let conv = Conv {
+        strides: vec![1, 1],
+        dilations: vec![1, 1],
+        padding: Padding::Valid,
+        groups: 1,
+        channels_last: true,
+        activation: Activation::Relu,
+    };
+    let y = b.op(conv, &[y, w, bias]);
+    let crops = b.constant(Tensor::from_slice(&[2, 2], &[0i64, 1, 0, 1]).unwrap());
+    let y = b.op(BatchToSpace, &[y, block, crops]);
+    let g = b.check(&[y], 8);
+    assert_eq!(names(&g), ["Conv"]);
+}
+
+#[test]
+fn a_padded_convolution_on_a_sequence() {
+    let mut b = Builder::new(9);
+    let x = b.input("x", &[1, 12, 2]);
+    let pads = b.ints(&[0, 2, 0, 0, 1, 0]);
+    let mode = PadMode::Constant;
+    let y = b.op(Pad { mode }, &[x, pads]);
+    let axes = b.ints(&[1]);
+    let y = b.op(Unsqueeze, &[y, axes]);
+    let y = b.transpose(y, &[0, 3, 1, 2]);
+    let w = b.floats(&[3, 2, 1, 4]);
+    let bias = b.floats(&[3]);
+    let conv = Conv {
+        strides: vec![1, 2],
+        dilations: vec![1, 1],
+        padding: Padding::Valid,
+        groups: 1,
+        channels_last: false,
+        activation: Activation::None,
+    };
+    let y = b.op(conv, &[y, w, bias]);
+    let axes = b.ints(&[2]);
+    let y = b.op(Squeeze, &[y, axes]);
+    let y = b.transpose(y, &[0, 2, 1]);
+    let g = b.check(&[y], 9);
+    assert_eq!(names(&g), ["Reshape", "Conv", "Reshape"]);
+}
+
+#[test]
+fn scales_go_into_any_weights() {
+    let mut b = Builder::new(10);
+    // A transposed convolution with groups
+    let x = b.input("x", &[1, 4, 3, 3]);
+    let w = b.floats(&[4, 3, 2, 2]);
+    let conv = ConvTranspose {
+        strides: vec![2, 2],
+        dilations: vec![1, 1],
+        padding: Padding::Explicit(vec![0; 4]),
+        output_padding: vec![0, 0],
+        output_shape: None,
+        groups: 2,
+        channels_last: false,
+        activation: Activation::None,
+    };
+    let y = b.op(conv, &[x, w]);
+    let c = b.floats(&[1, 6, 1, 1]);
+    let y = b.binary(BinaryKind::Mul, c, y);
+    let c = b.floats(&[6, 1, 1]);
+    let y = b.binary(BinaryKind::Sub, c, y);
+    // A product with alpha, beta and a bias that broadcasts
+    let a = b.input("a", &[2, 5]);
+    let w = b.floats(&[4, 5]);
+    let bias = b.floats(&[1, 4]);
+    let gemm = Gemm {
+        alpha: 0.5,
+        beta: 2.0,
+        transpose_a: false,
+        transpose_b: true,
+        activation: Activation::None,
+    };
+    let z = b.op(gemm, &[a, w, bias]);
+    let c = b.floats(&[4]);
+    let z = b.binary(BinaryKind::Div, z, c);
+    let c = b.floats(&[4]);
+    let z = b.binary(BinaryKind::Add, z, c);
+    let z = b.unary(UnaryKind::Tanh, z);
+    let g = b.check(&[y, z], 10);
+    let mut left = names(&g);
+    left.sort_unstable();
+    assert_eq!(left, ["ConvTranspose", "Gemm", "Transpose", "Transpose"]);
+}
+
+#[test]
+fn half_precision_becomes_single_inside() {
+    let mut b = Builder::new(11);
+    let x = b.input("x", &[2, 3]);
+    let half = b.op(Cast { to: DType::F16 }, &[x]);
+    let c: Vec<u8> = [0x3c00u16, 0x4000, 0x4200]
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    let c = b.constant(Tensor::from_raw(DType::F16, &[3], &c).unwrap());
+    let y = b.binary(BinaryKind::Mul, half, c);
+    let y = b.unary(UnaryKind::Relu, y);
+    b.g.outputs = vec![y];
+    let g = optimised(&b.g);
+    assert_eq!(names(&g), ["Cast", "Cast", "Mul", "Cast"]);
+    let out = g.value(g.outputs[0]);
+    assert_eq!(out.fact.dtype, Some(DType::F16));
+    let x = Tensor::from_slice(&[2, 3], &[1.0f32, 0.1, -1.0, 3.0, 5.0, 0.3]).unwrap();
+    let plain = run(&b.g, false, &[("x", x.clone())]);
+    let fast = run(&b.g, true, &[("x", x)]);
+    assert_eq!(plain[0].1.dtype(), DType::F16);
+    let (a, b) = (plain[0].1.to_f64s().unwrap(), fast[0].1.to_f64s().unwrap());
+    for (a, b) in a.iter().zip(&b) {
+        assert!((a - b).abs() <= 1e-3 * a.abs(), "{a} and {b}");
+    }
+}
+
+#[test]
+fn a_thousand_nodes_take_little_time() {
+    let mut b = Builder::new(12);
+    let mut y = b.input("x", &[1, 4, 8, 8]);
+    for _ in 0..250 {
+        let before = y;
+        y = b.conv(y, 4, 4, 1);
+        let c = b.floats(&[4, 1, 1]);
+        y = b.binary(BinaryKind::Mul, y, c);
+        y = b.binary(BinaryKind::Add, y, before);
+        y = b.unary(UnaryKind::Relu, y);
+    }
+    b.g.outputs = vec![y];
+    let start = std::time::Instant::now();
+    let g = optimised(&b.g);
+    let seconds = start.elapsed().as_secs_f64();
+    println!("{} nodes of 1000 left after {seconds:.3} s", g.nodes.len());
+    assert_eq!(g.nodes.len(), 252);
+    // Far above what it takes, unoptimised, on a machine that does other things as well.
+    assert!(seconds < 10.0);
+}
+
 /// One value of a random graph with its shape.
 #[derive(Clone)]
 struct Known {

@@ -4,7 +4,8 @@
 //! 2. `widen_f16`: single precision instead of half, where the backends want it.
 //! 3. *simplify*, until nothing changes: `bodies` gives constants to the bodies that capture them;
 //!    `fold_constants` computes what is known; `common_subexpressions`; `dead_code`.
-//! 4. `patterns`, `fold_batch_norm` and `fuse`, with 3 between, until nothing changes.
+//! 4. `patterns`, `views`, `dilation`, `fold_batch_norm` and `fuse`, with 3 between, until nothing
+//!    changes.
 //! 5. `layout` brings spatial operators to channels-last, `transposes` removes what that added and
 //!    more; then 3 and 4 again, for what the transposes had kept apart.
 //! 6. All of it for the bodies of control flow that are left.
@@ -12,6 +13,7 @@
 mod bodies;
 mod common_subexpressions;
 mod dead_code;
+mod dilation;
 mod edit;
 mod fold_batch_norm;
 mod fold_constants;
@@ -22,6 +24,7 @@ mod layout;
 mod patterns;
 mod tensors;
 mod transposes;
+mod views;
 mod widen_f16;
 
 use crate::backend::NodeSpec;
@@ -108,15 +111,16 @@ fn fuse_all(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
             infer_graph(graph)?;
             simplify(graph, evaluate)?;
         }
-        let folded = fold_batch_norm::run(graph);
-        if folded {
-            infer_graph(graph)?;
+        let mut changed = false;
+        for pass in [views::run, dilation::run, fold_batch_norm::run, fuse::run] {
+            if pass(graph) {
+                changed = true;
+                infer_graph(graph)?;
+            }
         }
-        let fused = fuse::run(graph);
-        if !folded && !fused {
+        if !changed {
             break;
         }
-        infer_graph(graph)?;
         simplify(graph, evaluate)?;
     }
     Ok(())

@@ -4,7 +4,7 @@
 //! could be found: an estimate of the elements moved decides, and the graph is never left with more.
 
 mod demand;
-mod reshape;
+pub mod reshape;
 mod sink;
 
 use super::edit::{Renames, inverse, is_identity, node};
@@ -181,7 +181,8 @@ impl Pass<'_> {
     ) -> Result<()> {
         let fact = permuted_fact(self.graph.fact(source), perm);
         if is_free(self.graph, source, perm)
-            && let Some(shape) = fact.shape.as_ref().and_then(|s| reshape::literal(&s.0))
+            && let (Some(lies), Some(turned)) = (&self.graph.fact(source).shape, &fact.shape)
+            && let Some(shape) = reshape::literal(&lies.0, &turned.0)
         {
             let shape = self.graph.add_ints(format!("{name}/shape"), &shape)?;
             let reshape = Reshape { allow_zero: false };

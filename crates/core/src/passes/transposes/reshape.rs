@@ -17,13 +17,15 @@ pub struct Group {
     pub to: Range<usize>,
 }
 
-/// A shape as Reshape takes it, with one dimension left open at most. Zeros would mean a copy.
-pub fn literal(dims: &[Dim]) -> Option<Vec<i64>> {
+/// The shape `to` as Reshape takes it for data of shape `from`: zero copies a dimension that stays
+/// in its place, one that is not known may be left open.
+pub fn literal(from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
     let mut open = 0;
-    let shape = dims.iter().map(|d| match d.known() {
-        Some(0) => None,
-        Some(n) => i64::try_from(n).ok(),
-        None => {
+    let shape = to.iter().enumerate().map(|(i, d)| match d {
+        Dim::Known(0) => None,
+        Dim::Known(n) => i64::try_from(*n).ok(),
+        Dim::Symbol(_) if from.get(i) == Some(d) => Some(0),
+        _ => {
             open += 1;
             Some(-1)
         }
@@ -144,14 +146,21 @@ impl Pass<'_> {
                 dims.push(to[d].clone());
             }
         }
-        let Some(literal) = literal(&dims) else {
-            return Ok(false);
-        };
         let moves = !is_identity(&order) && !is_free(self.graph, held.source, &order);
         let toll = if moves {
             size(self.graph, held.source)
         } else {
             0
+        };
+        let lies = &self.graph.fact(held.source).shape;
+        let lies = lies.as_ref().map_or(&[][..], |s| &s.0);
+        let gathered: Vec<Dim> = if moves {
+            order.iter().filter_map(|&d| lies.get(d).cloned()).collect()
+        } else {
+            lies.to_vec()
+        };
+        let Some(literal) = literal(&gathered, &dims) else {
+            return Ok(false);
         };
         if !self.worth(toll, self.price_of_order(x), out, &perm) {
             return Ok(false);
