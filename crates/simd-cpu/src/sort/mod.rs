@@ -62,7 +62,8 @@ impl<W: Wide> Kernel for Best<W> {
                 *index = i as u64;
             }
             let at = |i: u64| (self.codec.get)(x, first + i as usize * inner);
-            let before = |a: &u64, b: &u64| {
+            // Behind a pointer: sorting is compiled once, not for every type of element.
+            let before: &mut dyn FnMut(&u64, &u64) -> Ordering = &mut |a, b| {
                 let by_value = order(&at(*a), &at(*b));
                 let by_value = if self.largest {
                     by_value.reverse()
@@ -73,7 +74,7 @@ impl<W: Wide> Kernel for Best<W> {
             };
             let k = self.k.min(n);
             if k > 0 && k < n {
-                indices.select_nth_unstable_by(k - 1, before);
+                indices.select_nth_unstable_by(k - 1, &mut *before);
             }
             indices[..k].sort_unstable_by(before);
             let base = line / inner * self.k * inner + line % inner;
