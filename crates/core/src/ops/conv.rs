@@ -472,6 +472,7 @@ impl Operator for DeformConv {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.require(3)?;
         ctx.typed(0, &FLOATS)?;
         let dtype = ctx.common_type(0..5)?;
         let (Some(x), Some(w)) = (ctx.shape_of_rank(0, 4)?, ctx.shape_of_rank(1, 4)?) else {

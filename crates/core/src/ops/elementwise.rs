@@ -177,9 +177,8 @@ impl Operator for Where {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.require(3)?;
         ctx.typed(0, &BOOL)?;
-        ctx.input(1)?;
-        ctx.input(2)?;
         let dtype = ctx.common_type([1, 2])?;
         Ok(vec![fact(dtype, broadcast_inputs(ctx, 3)?)])
     }

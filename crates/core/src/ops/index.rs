@@ -152,8 +152,8 @@ impl Operator for ScatterElements {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.require(3)?;
         ctx.typed(1, &INDICES)?;
-        ctx.input(2)?;
         let dtype = ctx.common_type([0, 2])?;
         if let Some(x) = ctx.shape(0)? {
             normalize_axis(self.axis, x.rank())?;
@@ -172,8 +172,8 @@ impl Operator for ScatterNd {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.require(3)?;
         ctx.typed(1, &INDICES)?;
-        ctx.input(2)?;
         let dtype = ctx.common_type([0, 2])?;
         let x = ctx.shape_of_min_rank(0, 1)?;
         if let (Some(x), Some(indices)) = (x, ctx.shape(1)?)
@@ -193,7 +193,7 @@ impl Operator for TensorScatter {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        ctx.input(1)?;
+        ctx.require(2)?;
         let dtype = ctx.common_type([0, 1])?;
         ctx.typed_optional(2, &INDICES)?;
         let Some(cache) = ctx.shape(0)? else {

@@ -160,7 +160,7 @@ impl Operator for Gemm {
         ctx.typed(0, &WIDE_NUMBERS)?;
         let dtype = ctx.common_type(0..3)?;
         let (a, b) = (ctx.shape_of_rank(0, 2)?, ctx.shape_of_rank(1, 2)?);
-        ctx.input(1)?;
+        ctx.require(2)?;
         let pair = |s: Option<&Shape>, transposed: bool| match s.map(|s| s.0.as_slice()) {
             Some([r, c]) if transposed => (c.clone(), r.clone()),
             Some([r, c]) => (r.clone(), c.clone()),

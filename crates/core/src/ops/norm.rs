@@ -115,7 +115,7 @@ impl Operator for LayerNorm {
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &FLOATS)?;
-        ctx.input(1)?;
+        ctx.require(2)?;
         let dtype = ctx.common_type(0..3)?;
         let (shape, statistics) = from_axis(ctx, self.axis)?;
         let statistics = fact(Some(DType::F32), statistics);

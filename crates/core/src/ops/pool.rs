@@ -262,8 +262,9 @@ impl Operator for MaxUnpool {
 
 /// Pools regions of NCHW data: `[regions, c, height, width]`.
 fn pool_regions(ctx: &InferContext, columns: usize, out: [usize; 2]) -> Result<Vec<Fact>> {
-    let dtype = ctx.typed(0, &FLOATS)?;
-    ctx.common_type([0, 1])?;
+    ctx.require(2)?;
+    ctx.typed(0, &FLOATS)?;
+    let dtype = ctx.common_type([0, 1])?;
     let x = ctx.shape_of_rank(0, 4)?;
     let regions = ctx.shape_of_rank(1, 2)?;
     if let Some(r) = regions {

@@ -160,8 +160,7 @@ impl Recurrent {
             return Err(wrong_count("activations", activations * directions, got));
         }
         ctx.typed(0, &FLOATS)?;
-        ctx.input(1)?;
-        ctx.input(2)?;
+        ctx.require(3)?;
         let floats = (0..ctx.inputs.len()).filter(|&i| i != 4);
         let dtype = ctx.common_type(floats)?;
         ctx.typed_optional(4, &INDICES)?;

@@ -138,6 +138,11 @@ impl Types {
 }
 
 impl InferContext<'_> {
+    /// `Shape` where one of the first `count` inputs is left out.
+    pub(crate) fn require(&self, count: usize) -> Result<()> {
+        (0..count).try_for_each(|i| self.input(i).map(|_| ()))
+    }
+
     /// The element type of input `i`, which must be one of `types`.
     pub(crate) fn typed(&self, i: usize, types: &Types) -> Result<Option<DType>> {
         let dtype = self.dtype(i)?;

@@ -164,8 +164,7 @@ impl Operator for Slice {
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
-        ctx.input(1)?;
-        ctx.input(2)?;
+        ctx.require(3)?;
         for i in 1..5 {
             ctx.typed_optional(i, &INDICES)?;
         }

@@ -8,6 +8,7 @@ mod movement;
 mod pointwise;
 mod products;
 mod quant;
+mod robust;
 mod windows;
 
 use super::*;
