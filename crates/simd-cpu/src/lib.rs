@@ -15,7 +15,9 @@ mod movement;
 mod norm;
 mod pool;
 mod quant;
+mod recurrent;
 mod reduce;
+mod resize;
 mod simd;
 mod sort;
 

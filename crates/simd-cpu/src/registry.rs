@@ -62,6 +62,8 @@ impl KernelRegistry {
         crate::matmul::register(&mut registry);
         crate::pool::register(&mut registry);
         crate::quant::register(&mut registry);
+        crate::recurrent::register(&mut registry);
+        crate::resize::register(&mut registry);
         crate::index::register(&mut registry);
         crate::sort::register(&mut registry);
         crate::generate::register(&mut registry);

@@ -230,7 +230,7 @@ mod tests {
 
     #[test]
     fn one_and_three_dimensions() {
-        let op = |axes: usize| Conv {
+        let op = || Conv {
             strides: vec![],
             dilations: vec![],
             padding: Padding::SameUpper,
@@ -240,10 +240,10 @@ mod tests {
         };
         let x = tensor(&[1, 1, 4], &[1.0f32, 2.0, -3.0, 4.0]);
         let w = tensor(&[1, 1, 2], &[1.0f32, 1.0]);
-        assert_eq!(run_f32(&op(1), &[&x, &w], &[1, 1, 4]), [3.0, 0.0, 1.0, 4.0]);
+        assert_eq!(run_f32(&op(), &[&x, &w], &[1, 1, 4]), [3.0, 0.0, 1.0, 4.0]);
         let x = tensor(&[1, 1, 2, 2, 2], &[1.0f32; 8]);
         let w = tensor(&[1, 1, 2, 2, 2], &[1.0f32; 8]);
-        let y = run_f32(&op(3), &[&x, &w], &[1, 1, 2, 2, 2]);
+        let y = run_f32(&op(), &[&x, &w], &[1, 1, 2, 2, 2]);
         assert_eq!(y, [8.0, 4.0, 4.0, 2.0, 4.0, 2.0, 2.0, 1.0]);
     }
 

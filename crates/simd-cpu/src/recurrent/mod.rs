@@ -1,0 +1,15 @@
+//! LSTM, GRU and RNN.
+
+mod cells;
+mod layer;
+
+use kilim_core::ops::{Gru, Lstm, Rnn};
+
+use crate::common::rules;
+use crate::registry::KernelRegistry;
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add::<Lstm>(rules::reals, layer::build_lstm);
+    registry.add::<Gru>(rules::reals, layer::build_gru);
+    registry.add::<Rnn>(rules::reals, layer::build_rnn);
+}

@@ -1,0 +1,50 @@
+//! Resize, GridSample, AffineGrid.
+
+mod grid;
+mod nearest;
+mod separable;
+mod taps;
+
+use kilim_core::Result;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::ops::{AffineGrid, GridSample, Resize, ResizeMode};
+
+use crate::common::rules;
+use crate::frame::{Build, Kernel};
+use crate::registry::KernelRegistry;
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add::<Resize>(accepts, build);
+    registry.add::<GridSample>(rules::reals, grid::build_sample);
+    registry.add::<AffineGrid>(accepts_affine, grid::build_affine);
+}
+
+fn accepts(op: &Resize, node: &NodeSpec) -> Result<(), Refusal> {
+    (1..4).try_for_each(|i| rules::known(node, i))?;
+    let fits = node.input(0).is_some_and(|x| x.dtype.is_float());
+    match op.mode {
+        ResizeMode::Nearest(_) => Ok(()),
+        _ if fits => rules::reals(op, &data_only(node)),
+        _ => Err(Refusal::new("Resize between elements that are no floats")),
+    }
+}
+
+/// The node without the inputs that say how to resize, whose types do not matter.
+fn data_only<'a>(node: &NodeSpec<'a>) -> NodeSpec<'a> {
+    NodeSpec {
+        inputs: &node.inputs[..node.inputs.len().min(1)],
+        ..node.clone()
+    }
+}
+
+fn build(op: &Resize, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+    match op.mode {
+        ResizeMode::Nearest(mode) => nearest::build(op, mode, node),
+        _ => separable::build(op, node, build),
+    }
+}
+
+fn accepts_affine(op: &AffineGrid, node: &NodeSpec) -> Result<(), Refusal> {
+    rules::known(node, 1)?;
+    rules::reals(op, node)
+}
