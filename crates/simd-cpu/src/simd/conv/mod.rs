@@ -4,6 +4,7 @@ mod dense;
 mod depthwise;
 #[cfg(test)]
 mod tests;
+mod transposed;
 mod winograd;
 
 use std::sync::Arc;
@@ -23,6 +24,7 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Conv>(accepts, |op, node, build| {
         kernel(op, node, build, Isa::best(), None)
     });
+    transposed::register(registry);
 }
 
 /// A convolution, its sizes spelled out.
@@ -82,12 +84,17 @@ pub(crate) fn choose(shape: &Shape) -> Algorithm {
     let small_window = [w.y, w.x]
         .iter()
         .all(|a| (a.kernel, a.stride, a.dilation) == (3, 1, 1));
-    // Transforming tiles has to pay, and transformed weights are four times as large.
-    let channels = c >= 16 && m >= 16 && c * m <= 256 * 256;
-    if shape.groups == 1 && small_window && channels && w.y.output >= 4 && w.x.output >= 4 {
-        return Algorithm::Winograd4;
+    // Transforming costs as much as some more channels would.
+    let pays = c > 4 && m > 6 && (c - 4) * (m - 6) > 24;
+    if shape.groups != 1 || !small_window || !pays || w.y.output < 4 || w.x.output < 4 {
+        return Algorithm::Dense;
     }
-    Algorithm::Dense
+    // Transformed weights are 4 or 1.8 times as large.
+    match c * m {
+        0..=0x1_0000 => Algorithm::Winograd4,
+        0x1_0001..=0x10_0000 => Algorithm::Winograd2,
+        _ => Algorithm::Dense,
+    }
 }
 
 /// The tensors of a run.
@@ -109,17 +116,19 @@ impl Operands<'_> {
     }
 }
 
+/// All inputs are `float32`, and the weights are known.
+fn known_float(node: &NodeSpec) -> bool {
+    let float = |i: usize| node.input(i).is_none_or(|s| s.dtype == DType::F32);
+    (0..4).all(float) && node.input(1).is_some_and(|w| w.value.is_some())
+}
+
 fn accepts(op: &Conv, node: &NodeSpec) -> Result<(), Refusal> {
     let refuse = |why: &str| Err(Refusal::new(format!("the SIMD convolution: {why}")));
-    let known = |i: usize| node.input(i).is_none_or(|s| s.dtype == DType::F32);
     if !op.channels_last {
         return refuse("data is not channels-last");
     }
-    if !(0..4).all(known) {
-        return refuse("not float32");
-    }
-    if node.input(1).is_none_or(|w| w.value.is_none()) {
-        return refuse("weights are not constant");
+    if !known_float(node) {
+        return refuse("not float32, or weights that are not constant");
     }
     let Some(shape) = Shape::of(op, node) else {
         return refuse("three spatial axes, or an empty tensor");

@@ -436,6 +436,9 @@ fn choices() {
     assert_eq!(choice(8, 8, 16), Algorithm::Dense);
     assert_eq!(choice(1, 1, 1), Algorithm::Dense);
     assert_eq!(choice(1, 64, 64), Algorithm::Winograd4);
-    assert_eq!(choice(1, 512, 512), Algorithm::Dense);
+    assert_eq!(choice(1, 32, 9), Algorithm::Winograd4);
+    assert_eq!(choice(1, 8, 8), Algorithm::Dense);
+    assert_eq!(choice(1, 512, 512), Algorithm::Winograd2);
+    assert_eq!(choice(1, 2048, 2048), Algorithm::Dense);
     assert_eq!(choice(4, 8, 8), Algorithm::Dense);
 }
