@@ -67,7 +67,13 @@ pub async fn run(
         .iter()
         .filter(|c| kinds.contains(&c.kind.as_str()))
     {
-        let outcome = caught(Box::pin(run_case(files, case, index.bfloat16_rtol, backends))).await;
+        let outcome = caught(Box::pin(run_case(
+            files,
+            case,
+            index.bfloat16_rtol,
+            backends,
+        )))
+        .await;
         done(case, &outcome);
         let score = scores.entry(case.kind.clone()).or_default();
         match outcome {

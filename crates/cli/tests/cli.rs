@@ -1,0 +1,265 @@
+//! The binary as a user calls it.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn asset(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../assets")
+        .join(name)
+}
+
+fn kilim(args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_kilim"))
+        .args(args)
+        .output()
+        .expect("the binary can be started")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Runs with success and gives what it printed.
+fn ok(args: &[&str]) -> String {
+    let out = kilim(args);
+    assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
+    text(&out.stdout)
+}
+
+/// Runs, expects this exit code, and gives the error.
+fn fails(code: i32, args: &[&str]) -> String {
+    let out = kilim(args);
+    assert_eq!(
+        out.status.code(),
+        Some(code),
+        "{args:?}: {}",
+        text(&out.stderr)
+    );
+    text(&out.stderr)
+}
+
+/// A folder of this test's own.
+fn folder(name: &str) -> PathBuf {
+    let dir = std::env::temp_dir().join(format!("kilim-cli-{}-{name}", std::process::id()));
+    std::fs::create_dir_all(&dir).expect("the folder can be made");
+    dir
+}
+
+fn digits() -> String {
+    asset("digits.onnx").display().to_string()
+}
+
+#[test]
+fn run_reads_a_picture_and_names_the_digit() {
+    let input = format!("image={}", asset("digit-3.png").display());
+    let out = ok(&[
+        "run",
+        &digits(),
+        "--backends",
+        "cpu",
+        "--input",
+        &input,
+        "--top",
+        "1",
+    ]);
+    let best = out.lines().nth(1).and_then(|l| l.split_whitespace().next());
+    assert_eq!(best, Some("3"), "{out}");
+}
+
+#[test]
+fn run_saves_what_check_then_accepts() {
+    let dir = folder("save");
+    let first = dir.join("out.npz").display().to_string();
+    let input = format!("image={}", asset("digit-3.png").display());
+    ok(&[
+        "run",
+        &digits(),
+        "--backends",
+        "cpu",
+        "--input",
+        &input,
+        "--save",
+        &first,
+    ]);
+    let image = asset("digit-3.png");
+    let array = dir.join("in.npy");
+    let picture = image_as_npy(&image);
+    std::fs::write(&array, picture).expect("the array can be written");
+    let case = format!("{}:{first}", array.display());
+    let out = ok(&["check", &digits(), &case, "--backends", "cpu"]);
+    assert!(out.contains("1 passed, 0 missed"), "{out}");
+    let wrong = format!("{}:{first}", dir.join("zeros.npy").display());
+    std::fs::write(dir.join("zeros.npy"), npy(&[0.0; 784])).expect("the array can be written");
+    let out = kilim(&["check", &digits(), &wrong, "--backends", "cpu"]);
+    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stdout));
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+/// A `.npy` file of a [1, 1, 28, 28] float32 array.
+fn npy(values: &[f32]) -> Vec<u8> {
+    let mut header =
+        "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 28, 28), }".to_string();
+    while (10 + header.len() + 1) % 64 != 0 {
+        header.push(' ');
+    }
+    header.push('\n');
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((header.len() as u16).to_le_bytes());
+    file.extend(header.as_bytes());
+    file.extend(values.iter().flat_map(|v| v.to_le_bytes()));
+    file
+}
+
+fn image_as_npy(file: &Path) -> Vec<u8> {
+    let gray = image::open(file)
+        .expect("the picture can be read")
+        .to_luma8();
+    let values: Vec<f32> = gray.pixels().map(|p| f32::from(p.0[0]) / 255.0).collect();
+    npy(&values)
+}
+
+#[test]
+fn inspect_shows_inputs_placement_and_memory() {
+    let out = ok(&["inspect", &digits(), "--backends", "cpu"]);
+    assert!(
+        out.contains("image: float32[") && out.contains("cpu"),
+        "{out}"
+    );
+    let json = ok(&["inspect", &digits(), "--backends", "cpu", "--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(view["inputs"][0]["name"], "image");
+    let nodes = view["report"]["nodes"].as_array().expect("a list");
+    assert!(
+        nodes
+            .iter()
+            .any(|n| n["op"] == "Conv" && n["backend"] == "cpu"),
+        "{json}"
+    );
+    assert!(view["report"]["backends"][0]["planned_bytes"].as_u64() > Some(0));
+}
+
+#[test]
+fn bench_gives_every_figure() {
+    let json = ok(&[
+        "bench",
+        &digits(),
+        "--backends",
+        "cpu",
+        "--runs",
+        "3",
+        "--json",
+    ]);
+    let figures: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    for key in ["load_ms", "first_ms", "median_ms"] {
+        assert!(figures[key].as_f64() > Some(0.0), "{key}: {json}");
+    }
+    let nodes = figures["nodes"].as_array().expect("a list");
+    assert!(
+        nodes
+            .iter()
+            .any(|n| n["op"] == "Conv" && n["seconds"].as_f64() > Some(0.0))
+    );
+}
+
+#[test]
+fn devices_lists_the_cpu() {
+    let out = ok(&["devices"]);
+    assert!(out.contains("cpu: ") && out.contains("builtin: "), "{out}");
+}
+
+#[test]
+fn bad_files_are_typed_errors_with_their_exit_code() {
+    let dir = folder("bad");
+    let model = std::fs::read(asset("digits.onnx")).expect("the embedded model");
+    let write = |name: &str, bytes: &[u8]| {
+        let file = dir.join(name);
+        std::fs::write(&file, bytes).expect("the file can be written");
+        file.display().to_string()
+    };
+    let cpu = |file: &str| fails(3, &["run", file, "--backends", "cpu"]);
+    assert!(cpu(&write("garbage.onnx", &[0x5a; 300])).contains("UNKNOWN_FORMAT"));
+    assert!(cpu(&write("empty.onnx", &[])).contains("UNKNOWN_FORMAT"));
+    assert!(cpu(&write("cut.onnx", &model[..model.len() / 2])).contains("INVALID_MODEL"));
+    let picture = format!("image={}", write("not-a-picture.png", b"hello"));
+    let run = ["run", &digits(), "--backends", "cpu", "--input", &picture];
+    assert!(fails(4, &run).contains("IO: "));
+    assert!(fails(4, &["run", "there-is-none.onnx", "--backends", "cpu"]).contains("IO: "));
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn wrong_use_exits_with_2() {
+    fails(2, &["run"]);
+    let none = [
+        "run",
+        &digits(),
+        "--backends",
+        "cpu",
+        "--input",
+        "nothing=random",
+    ];
+    assert!(fails(2, &none).contains("has no input `nothing`"));
+    let unknown = fails(3, &["run", &digits(), "--backends", "abacus"]);
+    assert!(
+        unknown.contains("NO_BACKEND") && unknown.contains("abacus"),
+        "{unknown}"
+    );
+}
+
+/// The models beside the repository, if they are there, against their references.
+fn manifest(backends: &str) {
+    let shared = std::env::var_os("KILIM_SHARED").map(PathBuf::from);
+    let file = shared
+        .map(|s| s.join("models/manifest.json"))
+        .filter(|f| f.exists());
+    let Some(file) = file else {
+        println!("skipped: KILIM_SHARED has no models/manifest.json");
+        return;
+    };
+    let file = file.display().to_string();
+    let args = [
+        "check",
+        "--manifest",
+        &file,
+        "--format",
+        "onnx,tflite",
+        "--backends",
+        backends,
+    ];
+    let out = kilim(&args);
+    let printed = text(&out.stdout);
+    print!("{printed}");
+    assert!(out.status.success(), "{printed}");
+    let refused: Vec<&str> = printed
+        .lines()
+        .filter(|l| l.starts_with("refused"))
+        .collect();
+    for line in refused {
+        let quantised = [
+            "quant",
+            "int8",
+            "model_quantized",
+            "micro_speech",
+            "kws_ref_model.tflite",
+        ];
+        assert!(
+            quantised.iter().any(|q| line.contains(q)),
+            "a float model is refused: {line}"
+        );
+    }
+}
+
+#[test]
+fn models_match_their_references_on_cpu() {
+    manifest("cpu");
+}
+
+#[test]
+fn models_match_their_references_on_wgpu() {
+    if text(&kilim(&["devices"]).stdout).contains("wgpu: not available") {
+        println!("skipped: there is no GPU device");
+        return;
+    }
+    manifest("wgpu,cpu");
+}
