@@ -76,19 +76,27 @@ pub fn run(graph: &mut Graph) -> Result<bool> {
     Ok(false)
 }
 
-/// An estimate of the elements that all transposes move, and the number of transposes.
+/// What starting one more kernel costs, in elements moved.
+const START: u64 = 1024;
+
+/// What all transposes cost, and how many there are.
 fn moved(graph: &Graph) -> (u64, usize) {
-    graph.nodes.iter().fold((0, 0), |(elements, count), node| {
+    graph.nodes.iter().fold((0, 0), |(all, count), node| {
         let Some(op) = node.op.downcast_ref::<Transpose>() else {
-            return (elements, count);
+            return (all, count);
         };
-        match node.input(0) {
-            Some(x) if !is_free(graph, x, &op.perm) => {
-                (elements.saturating_add(size(graph, x)), count + 1)
-            }
-            _ => (elements, count + 1),
-        }
+        let cost = node.input(0).map_or(0, |x| price(graph, x, &op.perm));
+        (all.saturating_add(cost), count + 1)
     })
+}
+
+/// What it costs to transpose `source`: nothing where only dimensions of one element move.
+fn price(graph: &Graph, source: ValueId, perm: &[usize]) -> u64 {
+    if is_free(graph, source, perm) {
+        0
+    } else {
+        size(graph, source).saturating_add(START)
+    }
 }
 
 /// An estimate of the elements of `v`.
@@ -266,51 +274,46 @@ impl Pass<'_> {
         Ok(to)
     }
 
-    /// Elements that [`Pass::untransposed`] would move.
+    /// The price of [`Pass::untransposed`].
     fn price_untransposed(&self, v: ValueId, perm: &[usize]) -> u64 {
         let back = inverse(perm);
         let (source, perm) = match self.held(v) {
-            Some(held) => (held.source, back.iter().map(|&i| held.perm[i]).collect()),
+            Some(held) => (
+                held.source,
+                back.iter().map(|&i| held.perm[i]).collect::<Vec<_>>(),
+            ),
             None => (v, back),
         };
-        if self.graph.value(source).constant.is_some() || is_free(self.graph, source, &perm) {
+        if self.graph.value(source).constant.is_some() {
             0
         } else {
-            size(self.graph, source)
+            price(self.graph, source, &perm)
         }
     }
 
-    /// Elements that [`Pass::carry_out`] would move, were `v` not needed elsewhere anyway.
+    /// The price of [`Pass::carry_out`], nothing where it is paid anyway.
     fn price_of_order(&self, v: ValueId) -> u64 {
         match self.held(v) {
             Some(held) if !self.is_written(v) && !self.demand.is_blocked(v) => {
-                if is_free(self.graph, held.source, &held.perm) {
-                    0
-                } else {
-                    size(self.graph, held.source)
-                }
+                price(self.graph, held.source, &held.perm)
             }
             _ => 0,
         }
     }
 
-    /// Whether it moves less data to hold back `out` in the order `perm` after moving `toll`
-    /// elements, or to compute it from inputs carried out, which costs `block`.
-    fn worth(&self, toll: u64, block: u64, out: ValueId, perm: &[usize]) -> bool {
-        let wanted = self
-            .demand
-            .of_value(out)
-            .is_some_and(|d| *d == inverse(perm));
-        let end = if is_identity(perm) {
-            0
-        } else {
-            size(self.graph, out)
-        };
-        let (hold, carry) = if wanted {
-            (toll, block.saturating_add(end))
-        } else {
-            (toll.saturating_add(end), block)
-        };
+    /// Whether it costs less to hold back `outputs` in the order `perm` after paying `toll`, or to
+    /// compute them from inputs carried out, for `block`.
+    fn worth(&self, toll: u64, block: u64, outputs: &[ValueId], perm: &[usize]) -> bool {
+        let back = inverse(perm);
+        let (mut hold, mut carry) = (toll, block);
+        for &out in outputs {
+            let cost = price(self.graph, out, &back);
+            if self.demand.of_value(out) == Some(&back) {
+                carry = carry.saturating_add(cost);
+            } else {
+                hold = hold.saturating_add(cost);
+            }
+        }
         hold < carry || (hold == carry && toll == 0)
     }
 }

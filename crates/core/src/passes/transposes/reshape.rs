@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::super::edit::is_identity;
 use super::super::layout::permuted_fact;
-use super::{Held, Pass, is_free, size};
+use super::{Held, Pass, price};
 use crate::dim::Dim;
 use crate::error::Result;
 use crate::graph::Node;
@@ -146,15 +146,11 @@ impl Pass<'_> {
                 dims.push(to[d].clone());
             }
         }
-        let moves = !is_identity(&order) && !is_free(self.graph, held.source, &order);
-        let toll = if moves {
-            size(self.graph, held.source)
-        } else {
-            0
-        };
+
+        let toll = price(self.graph, held.source, &order);
         let lies = &self.graph.fact(held.source).shape;
         let lies = lies.as_ref().map_or(&[][..], |s| &s.0);
-        let gathered: Vec<Dim> = if moves {
+        let gathered: Vec<Dim> = if toll > 0 {
             order.iter().filter_map(|&d| lies.get(d).cloned()).collect()
         } else {
             lies.to_vec()
@@ -162,11 +158,11 @@ impl Pass<'_> {
         let Some(literal) = literal(&gathered, &dims) else {
             return Ok(false);
         };
-        if !self.worth(toll, self.price_of_order(x), out, &perm) {
+        if !self.worth(toll, self.price_of_order(x), &[out], &perm) {
             return Ok(false);
         }
         let mut source = held.source;
-        if moves {
+        if toll > 0 {
             let name = format!("{}/gathered", node.name);
             let fact = permuted_fact(self.graph.fact(source), &order);
             let gathered = self.graph.add_value(name.clone(), fact);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::edit::{inverse, is_identity};
 use super::super::layout::permuted_fact;
-use super::{Held, Pass, is_free, size};
+use super::{Held, Pass, START, is_free, size};
 use crate::dim::Dim;
 use crate::error::Result;
 use crate::graph::{Node, ValueId};
@@ -38,15 +38,14 @@ impl Pass<'_> {
             return Ok(false);
         };
         let rank = held.perm.len();
-        // Every output has the input's rank; the first one decides.
-        let (Some(x), Some(&out)) = (node.input(0), node.outputs.first()) else {
+        let Some(x) = node.input(0) else {
             return Ok(false);
         };
         if node
             .outputs
             .iter()
             .any(|&v| self.graph.fact(v).rank() != Some(rank))
-            || !self.worth(0, self.price_of_order(x), out, &held.perm)
+            || !self.worth(0, self.price_of_order(x), &node.outputs, &held.perm)
         {
             return Ok(false);
         }
@@ -283,10 +282,10 @@ impl Pass<'_> {
             if r == rank {
                 toll = toll.saturating_add(self.price_untransposed(v, &perm));
             } else if !self.fits_any_order(v) {
-                toll = toll.saturating_add(size(self.graph, v));
+                toll = toll.saturating_add(size(self.graph, v) + START);
             }
         }
-        if !self.worth(toll, block, out, &perm) {
+        if !self.worth(toll, block, &[out], &perm) {
             return Ok(false);
         }
         let op: Arc<dyn Operator> = match concat {
@@ -400,7 +399,7 @@ impl Pass<'_> {
             let gone = |p: usize| lying.iter().filter(|&&l| l < p).count();
             kept.map(|d| held.perm[d] - gone(held.perm[d])).collect()
         };
-        if !self.worth(0, self.price_of_order(x), out, &perm) {
+        if !self.worth(0, self.price_of_order(x), &[out], &perm) {
             return Ok(false);
         }
         let mut inputs = vec![Some(held.source)];
