@@ -165,20 +165,38 @@ fn join_results(kind: Kind, a: f32, b: f32) -> f32 {
     }
 }
 
+/// Joins two vectors of results.
+#[inline(always)]
+fn merge<S: Simd>(s: S, kind: Kind, a: S::V, b: S::V) -> S::V {
+    match kind {
+        Kind::Max | Kind::Min => join(s, kind, a, b),
+        _ => s.add(a, b),
+    }
+}
+
+/// Steps after which a sum begins anew, so that rounding does not grow with its length.
+const STRETCH: usize = 256;
+
 /// Everything that lies in one piece, in four sums.
 #[inline(always)]
 fn line<S: Simd>(s: S, kind: Kind, x: &[f32]) -> f32 {
-    let mut acc = [s.splat(start(kind)); 4];
-    let mut blocks = x.chunks_exact(4 * S::LANES);
-    for block in &mut blocks {
-        for (i, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: a block has four vectors.
-            let v = unsafe { s.load(block.as_ptr().add(i * S::LANES)) };
-            *acc = join(s, kind, *acc, v);
+    let mut all = [s.splat(start(kind)); 4];
+    let rest = x.chunks_exact(4 * S::LANES).remainder();
+    for stretch in x[..x.len() - rest.len()].chunks(STRETCH * 4 * S::LANES) {
+        let mut acc = [s.splat(start(kind)); 4];
+        for block in stretch.chunks_exact(4 * S::LANES) {
+            for (i, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: a block has four vectors.
+                let v = unsafe { s.load(block.as_ptr().add(i * S::LANES)) };
+                *acc = join(s, kind, *acc, v);
+            }
+        }
+        for (all, acc) in all.iter_mut().zip(acc) {
+            *all = merge(s, kind, *all, acc);
         }
     }
     let mut total = start(kind);
-    for acc in acc {
+    for acc in all {
         let mut lanes = [0.0f32; 16];
         // SAFETY: no vector has more than 16 elements.
         unsafe { s.store(lanes.as_mut_ptr(), acc) };
@@ -186,7 +204,7 @@ fn line<S: Simd>(s: S, kind: Kind, x: &[f32]) -> f32 {
             total = join_results(kind, total, v);
         }
     }
-    for &v in blocks.remainder() {
+    for &v in rest {
         let v = match kind {
             Kind::Squares => v * v,
             Kind::Magnitudes => v.abs(),
@@ -235,15 +253,21 @@ unsafe fn vectors<S: Simd, const N: usize, const FULL: bool>(
     stride: usize,
     count: usize,
 ) {
-    let mut acc = [s.splat(start(kind)); N];
-    for row in 0..rows {
-        for (i, acc) in acc.iter_mut().enumerate() {
-            // SAFETY: the caller's promise.
-            let v = unsafe { read::<S, FULL>(s, from.add(row * stride + i * S::LANES), count) };
-            *acc = join(s, kind, *acc, v);
+    let mut all = [s.splat(start(kind)); N];
+    for first in (0..rows).step_by(STRETCH) {
+        let mut acc = [s.splat(start(kind)); N];
+        for row in first..rows.min(first + STRETCH) {
+            for (i, acc) in acc.iter_mut().enumerate() {
+                // SAFETY: the caller's promise.
+                let v = unsafe { read::<S, FULL>(s, from.add(row * stride + i * S::LANES), count) };
+                *acc = join(s, kind, *acc, v);
+            }
+        }
+        for (all, acc) in all.iter_mut().zip(acc) {
+            *all = merge(s, kind, *all, acc);
         }
     }
-    for (i, acc) in acc.into_iter().enumerate() {
+    for (i, acc) in all.into_iter().enumerate() {
         // SAFETY: the caller's promise.
         unsafe { write::<S, FULL>(s, to.add(i * S::LANES), acc, count) }
     }

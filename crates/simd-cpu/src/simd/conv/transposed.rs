@@ -32,6 +32,8 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
 fn shape(op: &ConvTranspose, node: &NodeSpec) -> Option<Shape> {
     let (data, weights) = (node.input(0)?, node.input(1)?);
     let g = TransposeGeometry::new(op, &data.shape, &weights.shape).ok()?;
+    let usual = |a: &WindowAxis| a.stride.max(a.dilation) < 1024 && a.stride <= a.output;
+    g.axes.iter().all(usual).then_some(())?;
     Some(Shape {
         window: Window::new(g.batch, g.in_channels, &g.axes)?,
         groups: g.groups,
@@ -48,7 +50,7 @@ fn accepts(op: &ConvTranspose, node: &NodeSpec) -> Result<(), Refusal> {
         return refuse("not float32, or weights that are not constant");
     }
     let Some(shape) = shape(op, node) else {
-        return refuse("three spatial axes, or an empty tensor");
+        return refuse("three spatial axes, unusual strides, or an empty tensor");
     };
     if node.input(2).is_some_and(|b| b.elements() != shape.m) {
         return refuse("the bias is broadcast");
@@ -68,8 +70,8 @@ pub(crate) fn kernel(
     let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
     let phases = Phases::new(&shape.window);
     let (y, x) = (&shape.window.y, &shape.window.x);
-    // What decides on the order of the taps.
-    let order = [y, x].map(|a| (a.stride << 32) | (a.dilation << 16) | a.begin % a.stride);
+    // What decides on the order of the taps; `shape` keeps the numbers below 1024.
+    let order = [y, x].map(|a| (a.stride << 20) | (a.dilation << 10) | (a.begin % a.stride));
     let key = PackKey {
         kind: "transposed convolution",
         parameters: [isa.lanes(), shape.groups, order[0], order[1]],
@@ -119,7 +121,7 @@ impl Phases {
 
 fn taps(axis: &WindowAxis) -> Vec<Vec<Tap>> {
     let stride = axis.stride as isize;
-    (0..axis.stride.min(axis.output))
+    (0..axis.stride)
         .map(|phase| {
             let position = (phase + axis.begin) as isize;
             let mut taps: Vec<Tap> = (0..axis.kernel)

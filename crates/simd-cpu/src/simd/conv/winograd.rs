@@ -36,8 +36,6 @@ pub(crate) struct Winograd<const IN: usize> {
 /// Sizes of a block's scratch memory, in elements.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// Tiles of the largest block.
-    tiles: usize,
     /// From a tile to the next: channels and outputs in whole vectors.
     c: usize,
     m: usize,
@@ -159,7 +157,6 @@ impl<const IN: usize> Winograd<IN> {
             grid,
             blocks,
             sizes: Sizes {
-                tiles: most,
                 c,
                 m,
                 c_point: most * c + 16,
@@ -347,9 +344,8 @@ impl<const IN: usize> ToPoints<'_, IN> {
                 // SAFETY: the caller's promise.
                 *v = unsafe { read::<S, FULL>(s, data.add(at), count) };
             }
-            let line = input_line(s, line);
-            for y in 0..IN {
-                t[y][x] = line[y];
+            for (t, v) in t.iter_mut().zip(input_line(s, line)) {
+                t[x] = v;
             }
         }
         for (y, line) in t.into_iter().enumerate() {
@@ -409,8 +405,8 @@ impl<const IN: usize> FromPoints<'_, IN> {
     #[inline(always)]
     unsafe fn vector<S: Simd, const FULL: bool>(&self, s: S, channel: usize, count: usize) {
         let from = self.from[channel..].as_ptr();
-        // SAFETY: every point has whole vectors, bias has `count` channels from `channel` on.
         let bias = match self.bias {
+            // SAFETY: bias has `count` channels from `channel` on.
             Some(bias) => unsafe { read::<S, FULL>(s, bias[channel..].as_ptr(), count) },
             None => s.splat(0.0),
         };
@@ -419,12 +415,11 @@ impl<const IN: usize> FromPoints<'_, IN> {
         for x in 0..IN {
             let mut line = [s.splat(0.0); IN];
             for (y, v) in line.iter_mut().enumerate() {
-                // SAFETY: as above.
+                // SAFETY: every point has whole vectors.
                 *v = unsafe { s.load(from.add((y * IN + x) * self.point)) };
             }
-            let line = output_line(s, line);
-            for y in 0..IN - 2 {
-                t[y][x] = line[y];
+            for (t, v) in t.iter_mut().zip(output_line(s, line)) {
+                t[x] = v;
             }
         }
         for (y, line) in t.into_iter().enumerate().take(self.rows) {

@@ -202,6 +202,7 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
 /// # Safety
 /// Each of `a` has more than `u` elements, `b` more than `u` rows.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)]
 unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
     s: S,
     a: &[*const f32; MR],
@@ -229,6 +230,7 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
 /// # Safety
 /// The tile at `row` and the panel's column is inside C.
 #[inline(always)]
+#[allow(clippy::needless_range_loop)]
 unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
     s: S,
     p: &Product,
