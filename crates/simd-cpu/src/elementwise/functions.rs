@@ -238,7 +238,12 @@ macro_rules! integer_number {
                 BinaryKind::Or | BinaryKind::BitwiseOr => |a, b| a | b,
                 BinaryKind::Xor | BinaryKind::BitwiseXor => |a, b| a ^ b,
                 BinaryKind::ShiftLeft => |a, b| if (0..64).contains(&b) { a << b } else { 0 },
-                BinaryKind::ShiftRight => |a, b| if (0..64).contains(&b) { a >> b } else { 0 },
+                // A shift by the width or more, or by less than nothing, leaves the sign.
+                BinaryKind::ShiftRight => |a, b| match (0..64).contains(&b) {
+                    true => a >> b,
+                    false if a < $t::MIN.max(0) => !0,
+                    false => 0,
+                },
                 BinaryKind::PRelu => |a, b| if a < $t::MIN.max(0) { a.wrapping_mul(b) } else { a },
                 _ => return None,
             })

@@ -14,8 +14,14 @@ fn coordinate(mode: CoordinateMode, a: &ResizeAxis, o: usize) -> f64 {
         }
         CoordinateMode::PytorchHalfPixel if a.output > 1 => (o + 0.5) / a.scale - 0.5,
         CoordinateMode::PytorchHalfPixel => 0.0,
-        CoordinateMode::AlignCorners if a.output > 1 => o * (input - 1.0) / (output - 1.0),
-        CoordinateMode::AlignCorners => 0.0,
+        CoordinateMode::AlignCorners => {
+            // The conformance suite takes the resized length as it is before rounding.
+            let length = a.scale * input;
+            match (length - 1.0).abs() < 1e-9 {
+                true => 0.0,
+                false => o * (input - 1.0) / (length - 1.0),
+            }
+        }
         CoordinateMode::Asymmetric => o / a.scale,
         CoordinateMode::TfCropAndResize => {
             let (start, end) = a.roi;
