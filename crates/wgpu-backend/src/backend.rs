@@ -64,6 +64,7 @@ impl WgpuBackend {
                 (DType::Bool, Grade::Arithmetic),
                 (DType::I64, Grade::Storage),
                 (DType::U64, Grade::Storage),
+                (DType::F16, Grade::Storage),
             ],
             alignment: (gpu.limits.min_storage_buffer_offset_alignment as usize).max(16),
             max_tensor_bytes: gpu.max_binding(),

@@ -237,7 +237,7 @@ impl<'a> Lowering<'a> {
                     }
                     Operand::Pack(_) | Operand::Table(_) => continue,
                 };
-                if transfer::words(spec.dtype).is_none() {
+                if !transfer::holds(spec.dtype) {
                     return refuse(format!("the GPU does not hold {} tensors", spec.dtype));
                 }
                 self.fits(transfer::device_bytes(spec.dtype, spec.elements()))?;

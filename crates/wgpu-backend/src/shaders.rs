@@ -77,6 +77,7 @@ fn include(path: &str) -> Option<String> {
         "shared/activation.wgsl" => file!("shared/activation.wgsl"),
         "shared/index.wgsl" => file!("shared/index.wgsl"),
         "shared/float.wgsl" => file!("shared/float.wgsl"),
+        "shared/half.wgsl" => file!("shared/half.wgsl"),
         "shared/int64.wgsl" => file!("shared/int64.wgsl"),
         _ => return None,
     };
@@ -152,6 +153,7 @@ pub(crate) const ALL: &[Shader] = &[
             &[("FROM", &["i64"]), ("TO", &["f32", "i32", "u32", "bool"])],
         ]
     ),
+    shader!("half", "elementwise/half.wgsl", [&[("NARROW", BIT)]]),
     shader!("where", "elementwise/where.wgsl", [&[MOVED]]),
     shader!(
         "clip",

@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Waker};
 
-use kilim_core::tensor::{AlignedBytes, element_count};
+use kilim_core::tensor::{AlignedBytes, byte_count, element_count};
 use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
 
 use crate::gpu::{Gpu, GpuBuffer, lock};
@@ -19,6 +19,12 @@ pub(crate) fn words(dtype: DType) -> Option<usize> {
         DType::I64 | DType::U64 => Some(2),
         _ => None,
     }
+}
+
+/// Whether tensors of this type can be on the device; those of half precision, two elements a
+/// word, are only moved whole and converted.
+pub(crate) fn holds(dtype: DType) -> bool {
+    words(dtype).is_some() || dtype == DType::F16
 }
 
 /// Bytes of a tensor on the device.
@@ -44,7 +50,9 @@ pub(crate) fn to_device(tensor: &Tensor) -> Cow<'_, [u8]> {
 /// The inverse of [`to_device`].
 pub(crate) fn from_device(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Tensor> {
     if dtype != DType::Bool {
-        return Tensor::from_raw(dtype, shape, bytes);
+        // Half precision ends with a word that may be half full.
+        let own = byte_count(dtype, shape)?.min(bytes.len());
+        return Tensor::from_raw(dtype, shape, &bytes[..own]);
     }
     let mut out = AlignedBytes::zeroed(element_count(shape)?)?;
     for (o, word) in out.as_mut_slice().iter_mut().zip(bytes.chunks_exact(4)) {

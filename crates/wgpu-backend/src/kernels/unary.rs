@@ -139,6 +139,22 @@ fn cast(l: &mut Lowering) -> Lowers {
     if x.dtype == y.dtype {
         return super::copy::whole(l);
     }
+    let narrow = match (x.dtype, y.dtype) {
+        (DType::F32, DType::F16) => Some("1"),
+        (DType::F16, DType::F32) => Some("0"),
+        _ => None,
+    };
+    if let Some(narrow) = narrow {
+        let count = y.elements();
+        l.linear(
+            "half",
+            &[("NARROW", narrow)],
+            &[Operand::Input(0), Operand::Output(0)],
+            Params::new().u(count),
+            count.div_ceil(2),
+        );
+        return Ok(());
+    }
     let (from, to) = (element(x.dtype)?, element(y.dtype)?);
     let count = y.elements();
     l.linear(

@@ -405,3 +405,47 @@ fn casts() {
     let want: Vec<i64> = ints.iter().map(|&v| v.into()).collect();
     assert_eq!(y[0].as_slice::<i64>().unwrap(), want);
 }
+
+#[test]
+fn half_precision() {
+    if gpu().is_none() {
+        return;
+    }
+    let values = [
+        0.0f32,
+        -0.0,
+        1.0,
+        -2.5,
+        65504.0,
+        65519.9,
+        65520.0,
+        1e9,
+        f32::NEG_INFINITY,
+        6.1e-5,
+        5.96e-8,
+        2.9e-8,
+        1e-7,
+        -3.3e-6,
+        0.333_333_34,
+        1.000_488_3,
+        1.001_464_8,
+    ];
+    for count in [values.len(), values.len() - 1, 1] {
+        let x = f32s(&[count], &values[..count]);
+        let half = run(
+            Cast { to: DType::F16 },
+            &[Given::Fed(x)],
+            &[(DType::F16, vec![count])],
+        );
+        let got = half[0].as_slice::<half::f16>().unwrap();
+        for (g, v) in got.iter().zip(values) {
+            assert_eq!(g.to_bits(), half::f16::from_f32(v).to_bits(), "{v}");
+        }
+        let back = run(
+            Cast { to: DType::F32 },
+            &[Given::Fed(half[0].clone())],
+            &[(DType::F32, vec![count])],
+        );
+        close(&back[0], &half[0].to_f64s().unwrap(), 0.0);
+    }
+}

@@ -1,6 +1,6 @@
 //! Runs one node on the GPU.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use kilim_core::backend::{
     Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
@@ -11,9 +11,34 @@ use kilim_core::{DType, Operator, Result, Tensor};
 use crate::WgpuBackend;
 
 /// The GPU, opened once for all tests; `None` (and a note) where there is none.
+#[cfg(not(target_arch = "wasm32"))]
 pub fn gpu() -> Option<&'static WgpuBackend> {
-    static GPU: OnceLock<Option<WgpuBackend>> = OnceLock::new();
-    GPU.get_or_init(|| match pollster::block_on(WgpuBackend::new()) {
+    static GPU: std::sync::OnceLock<Option<WgpuBackend>> = std::sync::OnceLock::new();
+    GPU.get_or_init(|| pollster::block_on(open())).as_ref()
+}
+
+#[cfg(target_arch = "wasm32")]
+thread_local! {
+    static GPU: std::cell::Cell<Option<&'static WgpuBackend>> = const { std::cell::Cell::new(None) };
+}
+
+/// What [`open_here`] opened.
+#[cfg(target_arch = "wasm32")]
+pub fn gpu() -> Option<&'static WgpuBackend> {
+    GPU.get()
+}
+
+/// Opens the GPU for this thread; false where there is none.
+#[cfg(target_arch = "wasm32")]
+pub async fn open_here() -> bool {
+    if GPU.get().is_none() {
+        GPU.set(open().await.map(|gpu| &*Box::leak(Box::new(gpu))));
+    }
+    GPU.get().is_some()
+}
+
+async fn open() -> Option<WgpuBackend> {
+    match WgpuBackend::new().await {
         Ok(gpu) => {
             eprintln!("GPU: {}", gpu.describe().device);
             Some(gpu)
@@ -22,8 +47,7 @@ pub fn gpu() -> Option<&'static WgpuBackend> {
             eprintln!("skipped: {e}");
             None
         }
-    })
-    .as_ref()
+    }
 }
 
 /// An input of a node under test.
@@ -124,7 +148,7 @@ pub fn supports(stage: &StageSpec) -> Result<(), String> {
 }
 
 /// The outputs of a node, and its launches.
-pub fn run_counted(
+pub async fn run_later(
     op: impl Operator,
     inputs: &[Given],
     outputs: &[(DType, Vec<usize>)],
@@ -143,24 +167,36 @@ pub fn run_counted(
     let wanted = spec.nodes[0].outputs.clone();
     let mut context = gpu().unwrap().create_context(&Default::default()).unwrap();
     let mut executable = context.prepare(spec).unwrap();
-    pollster::block_on(context.warm_up()).unwrap();
+    context.warm_up().await.unwrap();
     executable.begin().unwrap();
     for (slot, tensor) in &feeds {
         executable.write(*slot, tensor).unwrap();
     }
     executable.run(0).unwrap();
-    let out = pollster::block_on(executable.read(&wanted)).unwrap();
+    let out = executable.read(&wanted).await.unwrap();
     executable.end().unwrap();
     (out, executable.launches())
 }
 
+#[cfg(not(target_arch = "wasm32"))]
 pub fn run(op: impl Operator, inputs: &[Given], outputs: &[(DType, Vec<usize>)]) -> Vec<Tensor> {
-    run_counted(op, inputs, outputs).0
+    pollster::block_on(run_later(op, inputs, outputs)).0
+}
+
+/// See [`agree_later`].
+#[cfg(not(target_arch = "wasm32"))]
+#[track_caller]
+pub fn agree(op: impl Operator, inputs: &[Given], outputs: usize, tolerance: f64) -> usize {
+    pollster::block_on(agree_later(op, inputs, outputs, tolerance))
 }
 
 /// Asserts that the GPU gives what the CPU backend gives; returns the launches.
-#[track_caller]
-pub fn agree(op: impl Operator, inputs: &[Given], outputs: usize, tolerance: f64) -> usize {
+pub async fn agree_later(
+    op: impl Operator,
+    inputs: &[Given],
+    outputs: usize,
+    tolerance: f64,
+) -> usize {
     let facts: Vec<Option<InputFact>> = inputs
         .iter()
         .map(|given| match given {
@@ -203,7 +239,7 @@ pub fn agree(op: impl Operator, inputs: &[Given], outputs: usize, tolerance: f64
         })
         .unwrap()
         .unwrap();
-    let (got, launches) = run_counted(op, inputs, &shapes);
+    let (got, launches) = run_later(op, inputs, &shapes).await;
     for (g, w) in got.iter().zip(&want) {
         assert_eq!((g.dtype(), g.shape()), (w.dtype(), w.shape()));
         close(g, &w.to_f64s().unwrap(), tolerance);
@@ -216,6 +252,7 @@ pub fn i64s(data: &[i64]) -> Given {
 }
 
 /// One `float32` output, every input fed.
+#[cfg(not(target_arch = "wasm32"))]
 pub fn fed(op: impl Operator, inputs: &[Tensor], shape: &[usize]) -> Tensor {
     let inputs: Vec<_> = inputs.iter().cloned().map(Given::Fed).collect();
     run(op, &inputs, &[(DType::F32, shape.to_vec())]).remove(0)

@@ -1,9 +1,18 @@
-//! Every kernel on the machine's GPU against plain expectations. Without a GPU these tests say so
-//! and pass; the shaders are validated in any case.
+//! Every kernel on the machine's GPU against plain expectations or the CPU backend. Without a GPU
+//! these tests say so and pass; the shaders are validated in any case.
 
-mod elementwise;
 mod harness;
-mod movement;
-mod products;
-mod reductions;
 mod shaders;
+#[cfg(target_arch = "wasm32")]
+mod web;
+
+#[cfg(not(target_arch = "wasm32"))]
+mod elementwise;
+#[cfg(not(target_arch = "wasm32"))]
+mod executables;
+#[cfg(not(target_arch = "wasm32"))]
+mod movement;
+#[cfg(not(target_arch = "wasm32"))]
+mod products;
+#[cfg(not(target_arch = "wasm32"))]
+mod reductions;

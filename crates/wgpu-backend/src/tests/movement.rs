@@ -282,3 +282,53 @@ fn what_the_gpu_cannot_is_refused_with_a_reason() {
     );
     assert!(supports(&spec).unwrap_err().contains("out of range"));
 }
+
+#[test]
+fn resizes() {
+    if gpu().is_none() {
+        return;
+    }
+    use CoordinateMode::*;
+    let modes = [
+        ResizeMode::Linear,
+        ResizeMode::Cubic { a: -0.75 },
+        ResizeMode::Nearest(NearestMode::RoundPreferFloor),
+        ResizeMode::Nearest(NearestMode::RoundPreferCeil),
+        ResizeMode::Nearest(NearestMode::Floor),
+        ResizeMode::Nearest(NearestMode::Ceil),
+    ];
+    for mode in modes {
+        for coordinates in [
+            HalfPixel,
+            HalfPixelSymmetric,
+            PytorchHalfPixel,
+            AlignCorners,
+            Asymmetric,
+        ] {
+            for (antialias, exclude_outside) in [(false, false), (true, false), (false, true)] {
+                let nearest = matches!(mode, ResizeMode::Nearest(_));
+                if nearest && (antialias || exclude_outside) {
+                    continue;
+                }
+                for sizes in [[1i64, 2, 9, 7], [1, 2, 3, 4], [1, 2, 5, 3], [1, 2, 1, 12]] {
+                    let op = Resize {
+                        mode,
+                        coordinates,
+                        antialias,
+                        exclude_outside,
+                        extrapolation: 0.0,
+                        axes: None,
+                        policy: AspectPolicy::Stretch,
+                    };
+                    let given = [
+                        fed_random(&[1, 2, 5, 6]),
+                        Given::Absent,
+                        Given::Absent,
+                        i64s(&sizes),
+                    ];
+                    agree(op, &given, 1, 1e-5);
+                }
+            }
+        }
+    }
+}

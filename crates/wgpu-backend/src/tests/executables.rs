@@ -1,0 +1,164 @@
+//! What executables do beside running kernels.
+
+use std::sync::Arc;
+
+use kilim_core::backend::{
+    Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
+};
+use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
+use kilim_core::{DType, ErrorCode, Tensor};
+
+use super::harness::*;
+
+/// `c = relu(a); d = c + k` in two parts.
+fn two_parts(n: usize) -> StageSpec {
+    let arena = |name: &str, offset| TensorSlot {
+        name: name.into(),
+        spec: TensorSpec::new(DType::F32, &[n]),
+        place: Place::Arena { offset },
+    };
+    let constant = f32s(&[n], &vec![10.0; n]);
+    let size = (n * 4).next_multiple_of(256);
+    let node = |op: Arc<dyn kilim_core::Operator>, inputs: &[usize], output| KernelSpec {
+        name: op.name().into(),
+        op,
+        inputs: inputs.iter().copied().map(Some).collect(),
+        outputs: vec![output],
+    };
+    StageSpec {
+        tensors: vec![
+            arena("a", 0),
+            arena("c", size),
+            // In the place of `a`, which is no longer needed.
+            arena("d", 0),
+            TensorSlot {
+                name: "k".into(),
+                spec: TensorSpec::of(&constant),
+                place: Place::Constant(ConstantKey(7)),
+            },
+        ],
+        nodes: vec![
+            node(Arc::new(Unary(UnaryKind::Relu)), &[0], 1),
+            node(Arc::new(Binary::new(BinaryKind::Add)), &[1, 3], 2),
+        ],
+        parts: vec![0..1, 1..2],
+        arena_bytes: 2 * size,
+    }
+}
+
+#[test]
+fn parts_run_one_after_the_other_and_again() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut e = context.prepare(two_parts(6)).unwrap();
+    for round in 0..3 {
+        let x = random(&[6], round);
+        e.begin().unwrap();
+        e.write(0, &x).unwrap();
+        e.run(0).unwrap();
+        let c = pollster::block_on(e.read(&[1])).unwrap();
+        e.run(1).unwrap();
+        let d = pollster::block_on(e.read(&[2, 3, 1])).unwrap();
+        e.end().unwrap();
+        let relu: Vec<f64> = x.to_f64s().unwrap().iter().map(|v| v.max(0.0)).collect();
+        close(&c[0], &relu, 0.0);
+        close(&d[2], &relu, 0.0);
+        let sum: Vec<f64> = relu.iter().map(|v| v + 10.0).collect();
+        close(&d[0], &sum, 1e-6);
+        close(&d[1], &[10.0; 6], 0.0);
+    }
+    assert_eq!(e.launches(), 2);
+    assert_eq!(context.constant_bytes(), 24);
+    // The same constant again is the same buffer.
+    context.prepare(two_parts(6)).unwrap();
+    assert_eq!(context.constant_bytes(), 24);
+}
+
+/// A write into the arena does not overtake what was recorded before it.
+#[test]
+fn writes_keep_their_place() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut e = context.prepare(two_parts(4)).unwrap();
+    e.begin().unwrap();
+    e.write(0, &f32s(&[4], &[1.0; 4])).unwrap();
+    e.run(0).unwrap();
+    e.write(0, &f32s(&[4], &[5.0; 4])).unwrap();
+    let out = pollster::block_on(e.read(&[1, 0])).unwrap();
+    close(&out[0], &[1.0; 4], 0.0);
+    close(&out[1], &[5.0; 4], 0.0);
+}
+
+#[test]
+fn device_tensors_outlive_the_run() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut e = context.prepare(two_parts(5)).unwrap();
+    e.begin().unwrap();
+    e.write(0, &f32s(&[5], &[2.0; 5])).unwrap();
+    e.run(0).unwrap();
+    let kept = e.export(1).unwrap();
+    e.write(0, &f32s(&[5], &[-2.0; 5])).unwrap();
+    e.run(0).unwrap();
+    e.end().unwrap();
+    let read = pollster::block_on(context.read(std::slice::from_ref(&kept))).unwrap();
+    close(&read[0], &[2.0; 5], 0.0);
+    let mut other = context.prepare(two_parts(5)).unwrap();
+    other.begin().unwrap();
+    other.import(0, &kept).unwrap();
+    drop(kept);
+    other.run(0).unwrap();
+    other.run(1).unwrap();
+    let out = pollster::block_on(other.read(&[2])).unwrap();
+    close(&out[0], &[12.0; 5], 0.0);
+}
+
+#[test]
+fn nodes_are_timed() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut e = context.prepare(two_parts(1 << 16)).unwrap();
+    e.set_profiling(true);
+    e.begin().unwrap();
+    e.write(0, &random(&[1 << 16], 1)).unwrap();
+    e.run(0).unwrap();
+    e.run(1).unwrap();
+    e.end().unwrap();
+    let seconds = pollster::block_on(e.profile()).unwrap();
+    assert_eq!(seconds.len(), 2);
+    assert!(seconds.iter().all(|&s| s > 0.0 && s < 10.0), "{seconds:?}");
+}
+
+#[test]
+fn wrong_use_is_a_typed_error() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut e = context.prepare(two_parts(4)).unwrap();
+    let wrong = e.write(0, &random(&[5], 1)).unwrap_err();
+    assert_eq!(wrong.code(), ErrorCode::Shape);
+    assert_eq!(
+        e.write(9, &random(&[5], 1)).unwrap_err().code(),
+        ErrorCode::State
+    );
+    assert_eq!(e.run(5).unwrap_err().code(), ErrorCode::State);
+    let huge = StageSpec {
+        arena_bytes: usize::MAX / 2,
+        ..two_parts(4)
+    };
+    let Err(error) = context.prepare(huge) else {
+        panic!("an arena of {} bytes was accepted", usize::MAX / 2)
+    };
+    assert_eq!(error.code(), ErrorCode::Limit);
+    let odd = Tensor::zeros(DType::F64, &[2]).unwrap();
+    let inputs = [Some(TensorSpec::of(&odd))];
+    let outputs = [TensorSpec::of(&odd)];
+    let refusal = gpu
+        .supports(&NodeSpec {
+            name: "n",
+            op: &Unary(UnaryKind::Exp),
+            inputs: &inputs,
+            outputs: &outputs,
+        })
+        .unwrap_err();
+    assert!(refusal.reason.contains("float64"), "{}", refusal.reason);
+}

@@ -1,0 +1,88 @@
+//! A kernel of each family in a browser, where reading back is asynchronous and WebGPU validates.
+
+use kilim_core::ops::*;
+use wasm_bindgen_test::*;
+
+use super::harness::*;
+
+wasm_bindgen_test_configure!(run_in_dedicated_worker);
+
+fn constant(shape: &[usize], seed: u32) -> Given {
+    Given::Constant(random(shape, seed))
+}
+
+fn fed_random(shape: &[usize], seed: u32) -> Given {
+    Given::Fed(random(shape, seed))
+}
+
+#[wasm_bindgen_test]
+async fn kernels_agree_with_the_cpu() {
+    if !open_here().await {
+        return;
+    }
+    let x = fed_random(&[2, 6, 8, 8], 1);
+    agree_later(Unary(UnaryKind::Erf), &[x.clone()], 1, 1e-5).await;
+    agree_later(
+        Binary::new(BinaryKind::Mul),
+        &[x.clone(), constant(&[6, 1, 1], 2)],
+        1,
+        1e-6,
+    )
+    .await;
+    let conv = |groups, channels_last| Conv {
+        strides: vec![1, 1],
+        dilations: vec![1, 1],
+        padding: Padding::SameUpper,
+        groups,
+        channels_last,
+        activation: Activation::Relu,
+    };
+    let weights = constant(&[8, 6, 3, 3], 3);
+    agree_later(
+        conv(1, false),
+        &[x.clone(), weights, constant(&[8], 4)],
+        1,
+        1e-5,
+    )
+    .await;
+    let last = fed_random(&[2, 8, 8, 8], 1);
+    agree_later(
+        conv(8, true),
+        &[last, constant(&[8, 1, 3, 3], 3), constant(&[8], 4)],
+        1,
+        1e-5,
+    )
+    .await;
+    agree_later(
+        MatMul::default(),
+        &[fed_random(&[2, 5, 12], 1), constant(&[12, 20], 2)],
+        1,
+        1e-5,
+    )
+    .await;
+    agree_later(
+        MatMul::default(),
+        &[fed_random(&[1, 12], 1), fed_random(&[12, 9], 2)],
+        1,
+        1e-5,
+    )
+    .await;
+    let softmax = Softmax {
+        kind: SoftmaxKind::Softmax,
+        axis: -1,
+        beta: 1.0,
+    };
+    agree_later(softmax, &[fed_random(&[3, 70], 1)], 1, 1e-5).await;
+    agree_later(
+        Transpose {
+            perm: vec![0, 2, 3, 1],
+        },
+        &[x.clone()],
+        1,
+        0.0,
+    )
+    .await;
+    let joined: Vec<Given> = (0..8).map(|i| fed_random(&[2, 3], i)).collect();
+    agree_later(Concat { axis: 1 }, &joined, 1, 0.0).await;
+    agree_later(Gather { axis: 1 }, &[x, i64s(&[5, -1, 0])], 1, 0.0).await;
+}
