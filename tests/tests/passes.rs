@@ -211,10 +211,12 @@ fn normalisation_on_its_own() {
         epsilon: 1e-3,
         channels_last: false,
     };
-    let y = b.op(norm, &[x, p[0], p[1], p[2], variance]);
-    let y = b.unary(UnaryKind::Relu, y);
-    let g = b.check(&[y], 2);
-    assert_eq!(names(&g), ["Mul", "Add"]);
+    let y = b.op(norm.clone(), &[x, p[0], p[1], p[2], variance]);
+    let z = b.unary(UnaryKind::Relu, y);
+    let y = b.op(norm, &[x, p[1], p[0], p[2], variance]);
+    let y = b.transpose(y, &[0, 2, 3, 1]);
+    let g = b.check(&[y, z], 2);
+    assert_eq!(names(&g), ["Mul", "Add", "BatchNormalization", "Transpose"]);
 }
 
 #[test]
@@ -551,7 +553,7 @@ fn grow(b: &mut Builder, pool: &mut Vec<Known>) {
     let rank = x.shape.len();
     let axis = b.random.below(rank.max(1));
     let mut shape = x.shape.clone();
-    let v = match b.random.below(18) {
+    let v = match b.random.below(20) {
         0 | 1 | 2 => {
             let perm = if b.random.below(2) == 0 && rank == 4 {
                 [[0, 2, 3, 1], [0, 3, 1, 2]][b.random.below(2)].to_vec()
@@ -681,6 +683,17 @@ fn grow(b: &mut Builder, pool: &mut Vec<Known>) {
             shape[1] = m;
             b.conv(x.v, c, m, 1)
         }
+        18 if rank > 1 => {
+            let p: Vec<V> = (0..3).map(|_| b.floats(&[x.shape[1]])).collect();
+            let ones = Tensor::from_slice(&[x.shape[1]], &vec![1.0f32; x.shape[1]]).unwrap();
+            let variance = b.constant(ones);
+            let norm = BatchNorm {
+                epsilon: 1e-3,
+                channels_last: false,
+            };
+            b.op(norm, &[x.v, p[0], p[1], p[2], variance])
+        }
+        19 => b.unary(UnaryKind::Neg, x.v),
         _ => b.unary(UnaryKind::Abs, x.v),
     };
     if shape.iter().product::<usize>() <= 4000 && !shape.is_empty() {

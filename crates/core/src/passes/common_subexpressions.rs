@@ -34,32 +34,26 @@ pub fn run(graph: &mut Graph) -> bool {
             }
         }
     }
-    let mut seen: HashMap<(String, Vec<Option<ValueId>>), usize> = HashMap::new();
-    let mut keep = vec![true; graph.nodes.len()];
-    for i in 0..graph.nodes.len() {
-        let node = &mut graph.nodes[i];
+    let mut seen: HashMap<(String, Vec<Option<ValueId>>), Vec<ValueId>> = HashMap::new();
+    let mut keep = Vec::with_capacity(graph.nodes.len());
+    for node in &mut graph.nodes {
         renames.apply(node);
-        if !node.op.deterministic() || !node.op.subgraphs().is_empty() {
-            continue;
-        }
-        match seen.entry((format!("{:?}", node.op), node.inputs.clone())) {
-            Entry::Occupied(first) => {
-                let first = *first.get();
-                if graph.nodes[first].outputs.len() == graph.nodes[i].outputs.len() {
-                    for (&a, &b) in graph.nodes[first]
-                        .outputs
-                        .iter()
-                        .zip(&graph.nodes[i].outputs)
-                    {
-                        renames.set(b, a);
+        let mut first = true;
+        if node.op.deterministic() && node.op.subgraphs().is_empty() {
+            match seen.entry((format!("{:?}", node.op), node.inputs.clone())) {
+                Entry::Occupied(other) if other.get().len() == node.outputs.len() => {
+                    for (&old, &new) in node.outputs.iter().zip(other.get()) {
+                        renames.set(old, new);
                     }
-                    keep[i] = false;
+                    first = false;
+                }
+                Entry::Occupied(_) => {}
+                Entry::Vacant(slot) => {
+                    slot.insert(node.outputs.clone());
                 }
             }
-            Entry::Vacant(slot) => {
-                slot.insert(i);
-            }
         }
+        keep.push(first);
     }
     let changed = keep.contains(&false);
     let mut keep = keep.into_iter();

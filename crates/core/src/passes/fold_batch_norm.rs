@@ -1,7 +1,11 @@
 //! Folds what scales and shifts every channel by constants into the weights of the convolution or
-//! matrix product before it. Batch normalisation on its own becomes a product and a sum.
+//! matrix product before it. Batch normalisation on its own becomes a product and a sum where an
+//! activation waits that the sum can take along.
+
+use std::collections::HashSet;
 
 use super::edit::{Rewriter, node};
+use super::fuse::as_activation;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
@@ -16,14 +20,31 @@ struct Affine {
 /// Runs on `float32` only: half precision would round the weights differently. Needs inferred
 /// facts. True where a node went.
 pub fn run(graph: &mut Graph) -> bool {
+    let activated = activated(graph);
     let (mut rw, nodes) = Rewriter::start(graph);
     for node in nodes {
         rw.take_up(&node);
-        if !fold(graph, &mut rw, &node) && !split(graph, &mut rw, &node) {
+        let done = folded(graph, &mut rw, &node).is_some()
+            || node.outputs.iter().any(|v| activated.contains(v))
+                && split(graph, &mut rw, &node).is_some();
+        if !done {
             rw.push(node);
         }
     }
     rw.finish(graph)
+}
+
+/// Values that an activation alone reads.
+fn activated(graph: &Graph) -> HashSet<ValueId> {
+    let uses = graph.use_counts();
+    let activation = |n: &&Node| {
+        let unary = n.op.downcast_ref::<Unary>();
+        unary.is_some_and(|u| as_activation(u.0).is_some())
+    };
+    let read = graph.nodes.iter().filter(activation);
+    read.filter_map(|n| n.input(0))
+        .filter(|v| uses[v.0] == 1)
+        .collect()
 }
 
 fn floats(graph: &Graph, v: Option<ValueId>) -> Option<Vec<f64>> {
@@ -52,16 +73,10 @@ pub fn per_channel(tensor: &Tensor, rank: usize, axis: usize, channels: usize) -
         return Some(vec![value; channels]);
     }
     let missing = rank - tensor.rank();
-    let shape = tensor.shape().iter().enumerate();
-    let fits = shape
-        .map(|(i, &d)| {
-            if i + missing == axis {
-                d == channels
-            } else {
-                d == 1
-            }
-        })
-        .all(|ok| ok);
+    let fits = tensor.shape().iter().enumerate().all(|(i, &d)| {
+        let expected = if i + missing == axis { channels } else { 1 };
+        d == expected
+    });
     (fits && axis >= missing).then_some(values)
 }
 
@@ -90,6 +105,13 @@ fn affine(graph: &Graph, node: &Node, axis: usize, channels: usize) -> Option<(V
         let affine = batch_norm(graph, node, op)?;
         let fits = own == axis && affine.scale.len() == channels;
         return fits.then_some((node.input(0)?, affine));
+    }
+    if node.op.downcast_ref::<Unary>() == Some(&Unary(UnaryKind::Neg)) {
+        let affine = Affine {
+            scale: vec![-1.0; channels],
+            shift: vec![0.0; channels],
+        };
+        return Some((node.input(0)?, affine));
     }
     let op = node.op.downcast_ref::<Binary>()?;
     if op.activation != Activation::None {
@@ -181,11 +203,7 @@ fn plain(op: &dyn Operator) -> bool {
     activation == Activation::None
 }
 
-/// Folds `node` into its producer; true where that worked, and the producer took its place.
-fn fold(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> bool {
-    folded(graph, rw, node).is_some()
-}
-
+/// Folds `node` into its producer, which takes its place.
 fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     let [out] = node.outputs[..] else { return None };
     let candidates = [node.input(0), node.input(1)];
@@ -250,11 +268,7 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
 }
 
 /// Batch normalisation that nothing took up becomes a product and a sum.
-fn split(graph: &mut Graph, rw: &mut Rewriter, norm: &Node) -> bool {
-    split_in_two(graph, rw, norm).is_some()
-}
-
-fn split_in_two(graph: &mut Graph, rw: &mut Rewriter, norm: &Node) -> Option<()> {
+fn split(graph: &mut Graph, rw: &mut Rewriter, norm: &Node) -> Option<()> {
     let op = norm.op.downcast_ref::<BatchNorm>()?;
     let [out] = norm.outputs[..] else { return None };
     let x = norm.input(0)?;

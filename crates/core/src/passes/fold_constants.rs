@@ -154,7 +154,10 @@ fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Resu
         return Ok(false);
     };
     let from = node.input(0).and_then(|x| graph.fact(x).shape.as_ref());
-    let copies = node.op.downcast_ref::<Reshape>().is_some_and(|r| !r.allow_zero);
+    let copies = node
+        .op
+        .downcast_ref::<Reshape>()
+        .is_some_and(|r| !r.allow_zero);
     let settled: Option<Vec<i64>> = dims
         .iter()
         .enumerate()

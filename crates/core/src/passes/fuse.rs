@@ -154,7 +154,7 @@ fn scale(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
             _ => return None,
         };
         // A constant of more dimensions would add dimensions to the result.
-        let same_rank = graph.fact(x).rank()? == graph.fact(node.outputs[0]).rank()?;
+        let same_rank = graph.fact(x).rank()? == graph.fact(*node.outputs.first()?).rank()?;
         let (product, producer) = rw.produced_by::<MatMul>(Some(x))?;
         let free = producer.input(2).is_none() && product.activation == Activation::None;
         let ok = free && same_rank && rw.uses(x) == 0 && graph.is_f32(x);

@@ -8,8 +8,13 @@ use crate::dim::Shape;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 
-/// Rewrites nodes of rank 3 and 4. Needs inferred facts. True where there was one.
+/// Rewrites nodes of rank 3 and 4 in a graph that convolves; others gain nothing by it. Needs
+/// inferred facts. True where there was one.
 pub fn run(graph: &mut Graph) -> bool {
+    let convolves = |n: &Node| n.op.is::<Conv>() || n.op.is::<ConvTranspose>();
+    if !graph.nodes.iter().any(convolves) {
+        return false;
+    }
     let mut changed = false;
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     for node in std::mem::take(&mut graph.nodes) {
@@ -41,7 +46,6 @@ fn channels_last(node: &Node) -> Option<(Arc<dyn Operator>, &'static [usize])> {
         AveragePool: [0],
         LpPool: [0],
         Lrn: [0],
-        BatchNorm: [0],
         DepthToSpace: [0],
         SpaceToDepth: [0]
     );

@@ -29,7 +29,8 @@ impl Demand {
             let out = node.outputs.iter().find_map(|v| wish[v.0].clone());
             for (i, v) in node.inputs.iter().enumerate() {
                 let Some(v) = v else { continue };
-                if !keeps && !(i == 0 && renumbers(node)) {
+                let renumbered = i == 0 && renumbers(node);
+                if !keeps && !renumbered {
                     blocked[v.0] = true;
                 } else if let Some(perm) = &out
                     && wish[v.0].is_none()
@@ -66,6 +67,7 @@ fn keeps_dimensions(node: &Node) -> bool {
         || op.is::<Pad>()
         || op.is::<Softmax>()
         || op.is::<Resize>()
+        || op.is::<BatchNorm>()
         || op.downcast_ref::<Reduce>().is_some_and(|r| r.keep_dims)
         || op.downcast_ref::<ArgReduce>().is_some_and(|r| r.keep_dims)
 }

@@ -123,6 +123,20 @@ impl Pass<'_> {
             let axis = axis_of(op.axis)?;
             return with!(Softmax { axis, ..op.clone() });
         }
+        if let Some(op) = op.downcast_ref::<BatchNorm>() {
+            let channels = match op.channels_last {
+                true => perm[rank - 1],
+                false if rank > 1 => perm[1],
+                false => return Ok(None),
+            };
+            if channels != 1 && channels + 1 != rank {
+                return Ok(None);
+            }
+            return with!(BatchNorm {
+                channels_last: channels != 1,
+                ..op.clone()
+            });
+        }
         if let Some(op) = op.downcast_ref::<LpNorm>() {
             let axis = axis_of(op.axis)?;
             return with!(LpNorm { axis, ..op.clone() });
