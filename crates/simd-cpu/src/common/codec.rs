@@ -42,7 +42,6 @@ pub struct Codec<W> {
 
 /// A type to compute in.
 pub trait Wide: Pod + PartialOrd + Send + Sync {
-    const CLASS: Class;
     fn codec(dtype: DType) -> Codec<Self>;
 }
 
@@ -147,8 +146,7 @@ fn codec<T: Narrow<W>, W: Pod>() -> Codec<W> {
 }
 
 macro_rules! wide {
-    ($($w:ident: $class:ident),*) => { $(impl Wide for $w {
-        const CLASS: Class = Class::$class;
+    ($($w:ident),*) => { $(impl Wide for $w {
         fn codec(dtype: DType) -> Codec<$w> {
             match dtype {
                 DType::F32 => codec::<f32, $w>(),
@@ -168,7 +166,7 @@ macro_rules! wide {
         }
     })* };
 }
-wide!(f32: F32, f64: F64, i64: I64, u64: U64);
+wide!(f32, f64, i64, u64);
 
 /// Calls a generic function with the type that `dtype` is computed in.
 #[macro_export]

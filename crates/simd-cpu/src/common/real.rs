@@ -2,7 +2,6 @@
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
-use kilim_core::DType;
 use kilim_core::ops::Activation;
 
 use super::{Wide, activation};
@@ -18,7 +17,6 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
 {
-    const DTYPE: DType;
     fn of(v: f64) -> Self;
     fn wide(self) -> f64;
     /// Applies an activation, which only operators on `float32` have.
@@ -26,8 +24,6 @@ pub trait Real:
 }
 
 impl Real for f32 {
-    const DTYPE: DType = DType::F32;
-
     fn of(v: f64) -> f32 {
         v as f32
     }
@@ -42,8 +38,6 @@ impl Real for f32 {
 }
 
 impl Real for f64 {
-    const DTYPE: DType = DType::F64;
-
     fn of(v: f64) -> f64 {
         v
     }

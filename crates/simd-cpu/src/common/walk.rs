@@ -79,17 +79,6 @@ impl<const N: usize> Walk<N> {
         }
     }
 
-    /// Like [`Walk::rows`], until an error.
-    pub fn try_rows<E>(&self, mut f: impl FnMut([isize; N]) -> Result<(), E>) -> Result<(), E> {
-        let mut result = Ok(());
-        self.rows(|at| {
-            if result.is_ok() {
-                result = f(at);
-            }
-        });
-        result
-    }
-
     /// Calls `f` with the offset of every element in each tensor, in order.
     pub fn elements(&self, mut f: impl FnMut([isize; N])) {
         let (n, step) = self.row();

@@ -46,11 +46,6 @@ impl Channels {
         }
     }
 
-    /// The channel of element `i`.
-    pub fn of(&self, i: usize) -> usize {
-        i / self.run.max(1) % self.count.max(1)
-    }
-
     /// Fills `y` with a value for each channel.
     pub fn fill<T: Copy>(&self, y: &mut [T], values: &[T]) {
         for (i, y) in y.chunks_mut(self.run.max(1)).enumerate() {

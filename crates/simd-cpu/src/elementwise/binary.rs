@@ -7,7 +7,7 @@ use kilim_core::{DType, Result};
 
 use super::functions::{Number, comparison};
 use crate::by_class;
-use crate::common::{BLOCK, Class, Codec, Walk, Wide, activation, broadcast_strides};
+use crate::common::{BLOCK, Codec, Walk, Wide, activation, broadcast_strides};
 use crate::frame::{Build, Io, Kernel};
 
 pub fn accepts(op: &Binary, node: &NodeSpec) -> Result<(), Refusal> {

@@ -265,7 +265,7 @@ integer_number!(
 fn power(a: i64, b: u64, negative: bool, unit: bool) -> i64 {
     if negative {
         return match unit {
-            true if b % 2 == 0 => 1,
+            true if b.is_multiple_of(2) => 1,
             true => a,
             false => 0,
         };

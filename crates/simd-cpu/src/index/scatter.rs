@@ -9,7 +9,7 @@ use kilim_core::{DType, Result};
 
 use super::gather::{ElementLines, Slices, element_lines};
 use crate::by_class;
-use crate::common::{Class, Codec, Wide};
+use crate::common::{Codec, Wide};
 use crate::elementwise::Number;
 use crate::frame::{Build, Io, Kernel};
 use crate::movement::required;

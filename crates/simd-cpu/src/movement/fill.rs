@@ -3,11 +3,10 @@
 
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::shape_error;
-use kilim_core::ops::{BatchToSpace, CenterCropPad, Pad, PadMode, SpaceToBatch, normalize_axes};
+use kilim_core::ops::{BatchBlocks, BatchToSpace, CenterCropPad, Pad, PadMode, SpaceToBatch};
 use kilim_core::{DType, Result};
 
 use super::data;
-use super::parts::ints;
 use super::strided::StridedCopy;
 use crate::by_size;
 use crate::common::{contiguous_strides, rules};
@@ -102,16 +101,12 @@ pub fn accepts_pad(_: &Pad, node: &NodeSpec) -> Result<(), Refusal> {
 pub fn build_pad(op: &Pad, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = data(node)?;
     let out = &node.outputs[0];
-    let pads = ints(node, 1)?.ok_or_else(|| shape_error("the pads are not known"))?;
     let rank = x.shape.len();
-    let axes = match ints(node, 3)? {
-        Some(axes) => normalize_axes(&axes, rank)?,
-        None => (0..rank).collect(),
-    };
-    let mut begin = vec![0isize; rank];
-    for (&axis, &pad) in axes.iter().zip(&pads) {
-        begin[axis] = pad as isize;
-    }
+    let begin: Vec<isize> = op
+        .resolve(&x.shape, node)?
+        .iter()
+        .map(|&(begin, _)| begin as isize)
+        .collect();
     if op.mode == PadMode::Constant {
         let axes: Vec<_> = (0..rank)
             .map(|d| Axis {
@@ -188,14 +183,13 @@ fn visit(axes: &[Vec<isize>], at: isize, f: &mut impl FnMut(isize)) {
 
 pub fn build_center(op: &CenterCropPad, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = data(node)?;
-    debug_assert!(op.axes.as_ref().is_none_or(|a| a.len() <= x.shape.len()));
     let axes: Vec<_> = x
         .shape
         .iter()
-        .zip(&node.outputs[0].shape)
-        .map(|(&from, &to)| Axis {
-            from: Side::shifted(from, (from.saturating_sub(to) / 2) as isize),
-            to: Side::shifted(to, (to.saturating_sub(from) / 2) as isize),
+        .zip(op.resolve(&x.shape, node)?)
+        .map(|(&input, axis)| Axis {
+            from: Side::shifted(input, axis.input_start as isize),
+            to: Side::shifted(axis.output, axis.output_start as isize),
         })
         .collect();
     Ok(Box::new(FillAndCopy {
@@ -217,13 +211,9 @@ fn blocks(
     batched: &TensorSpec,
     to_batch: bool,
 ) -> Result<Box<dyn Kernel>> {
-    let block = ints(node, 1)?.ok_or_else(|| shape_error("the block is not known"))?;
-    let margins = ints(node, 2)?.ok_or_else(|| shape_error("the paddings are not known"))?;
-    let (rank, spatial) = (wide.shape.len(), block.len());
-    if rank < spatial + 1 || margins.len() != 2 * spatial || block.iter().any(|&b| b < 1) {
-        return Err(shape_error("block and paddings do not fit the data"));
-    }
-    let count: i64 = block.iter().product();
+    let rank = wide.shape.len();
+    let blocks = BatchBlocks::new(node, rank)?;
+    let (count, spatial) = (blocks.area()?, blocks.block.len());
     let batch = wide.shape[0];
     let mut copies = Vec::new();
     for k in 0..count {
@@ -243,16 +233,15 @@ fn blocks(
         };
         push(
             Side::shifted(batch, 0),
-            Side::shifted(batched.shape[0], (k as usize * batch) as isize),
+            Side::shifted(batched.shape[0], (k * batch) as isize),
         );
         let mut inner = count;
         for d in 1..rank {
             let mut side = Side::shifted(wide.shape[d], 0);
             if d <= spatial {
-                let b = block[d - 1];
-                inner /= b;
-                side.step = b as usize;
-                side.offset = (k / inner % b - margins[2 * (d - 1)]) as isize;
+                side.step = blocks.block[d - 1];
+                inner /= side.step;
+                side.offset = (k / inner % side.step) as isize - blocks.pads[d - 1].0 as isize;
             }
             push(side, Side::shifted(batched.shape[d], 0));
         }

@@ -1,13 +1,13 @@
 //! Reordering and repeating dimensions.
 
 use kilim_core::Result;
-use kilim_core::backend::NodeSpec;
+use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{DepthToSpace, Expand, SpaceToDepth, Tile, Transpose};
 
 use super::data;
 use super::strided::{Copies, StridedCopy};
-use crate::common::{broadcast_strides, contiguous_strides};
+use crate::common::{broadcast_strides, contiguous_strides, rules};
 use crate::frame::{Build, Kernel};
 
 /// The input seen as `shape`, permuted.
@@ -21,11 +21,7 @@ fn permuted(node: &NodeSpec, shape: &[usize], perm: &[usize]) -> Result<Box<dyn 
 
 pub fn build_transpose(op: &Transpose, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let shape = &data(node)?.shape;
-    if op.perm.is_empty() {
-        let reversed: Vec<usize> = (0..shape.len()).rev().collect();
-        return permuted(node, shape, &reversed);
-    }
-    permuted(node, shape, &op.perm)
+    permuted(node, shape, &op.resolve(shape.len())?)
 }
 
 pub fn build_expand(_: &Expand, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -36,13 +32,22 @@ pub fn build_expand(_: &Expand, node: &NodeSpec, _: &mut Build) -> Result<Box<dy
     Ok(Box::new(Copies::one(x.dtype, copy)))
 }
 
-pub fn build_tile(_: &Tile, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn accepts_tile(_: &Tile, node: &NodeSpec) -> Result<(), Refusal> {
+    rules::known(node, 1)
+}
+
+pub fn build_tile(op: &Tile, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = data(node)?;
     let strides = contiguous_strides(&x.shape);
     let (mut shape, mut read) = (Vec::new(), Vec::new());
-    for (d, (&n, &out)) in x.shape.iter().zip(&node.outputs[0].shape).enumerate() {
-        shape.extend([if n == 0 { 0 } else { out / n }, n]);
-        read.extend([0, strides[d]]);
+    for ((&n, repeats), &stride) in x
+        .shape
+        .iter()
+        .zip(op.repeats(x.shape.len(), node)?)
+        .zip(&strides)
+    {
+        shape.extend([repeats, n]);
+        read.extend([0, stride]);
     }
     let copy = StridedCopy::new(&shape, (0, &read), (0, &contiguous_strides(&shape)));
     Ok(Box::new(Copies::one(x.dtype, copy)))

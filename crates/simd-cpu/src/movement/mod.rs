@@ -26,7 +26,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Flatten>(any, build_view);
     registry.add::<Transpose>(any, layout::build_transpose);
     registry.add::<Expand>(any, layout::build_expand);
-    registry.add::<Tile>(any, layout::build_tile);
+    registry.add::<Tile>(layout::accepts_tile, layout::build_tile);
     registry.add::<DepthToSpace>(any, layout::build_depth_to_space);
     registry.add::<SpaceToDepth>(any, layout::build_space_to_depth);
     registry.add::<Concat>(any, parts::build_concat);
@@ -44,8 +44,6 @@ pub fn register(registry: &mut KernelRegistry) {
 fn build_view<T>(_: &T, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Copy))
 }
-
-pub use parts::ints;
 
 fn data<'a>(node: &'a NodeSpec) -> Result<&'a TensorSpec> {
     required(node, 0)

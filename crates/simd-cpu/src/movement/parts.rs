@@ -3,7 +3,7 @@
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::shape_error;
-use kilim_core::ops::{Concat, Slice, Split, normalize_axes, normalize_axis};
+use kilim_core::ops::{Concat, Slice, Split, normalize_axis};
 
 use super::data;
 use super::strided::{Copies, StridedCopy};
@@ -63,38 +63,15 @@ pub fn accepts_slice(_: &Slice, node: &NodeSpec) -> Result<(), Refusal> {
     (1..5).try_for_each(|i| rules::known(node, i))
 }
 
-/// The value of an integer input that must be known.
-pub fn ints(node: &NodeSpec, i: usize) -> Result<Option<Vec<i64>>> {
-    match node.input(i).and_then(|s| s.value.as_ref()) {
-        Some(value) => value.to_i64s().map(Some),
-        None => Ok(None),
-    }
-}
-
-pub fn build_slice(_: &Slice, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn build_slice(op: &Slice, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = data(node)?;
-    let starts = ints(node, 1)?.ok_or_else(|| shape_error("the starts are not known"))?;
-    let axes = match ints(node, 3)? {
-        Some(axes) => normalize_axes(&axes, x.shape.len())?,
-        None => (0..starts.len()).collect(),
-    };
-    let steps = ints(node, 4)?.unwrap_or_else(|| vec![1; starts.len()]);
     let mut strides = contiguous_strides(&x.shape);
     let mut from = 0;
-    for ((&axis, &start), &step) in axes.iter().zip(&starts).zip(&steps) {
-        let n = x.shape[axis] as i64;
-        let start = if start < 0 {
-            start.saturating_add(n)
-        } else {
-            start
-        };
-        let start = match step > 0 {
-            true => start.clamp(0, n),
-            false => start.clamp(0, (n - 1).max(0)),
-        };
-        from += start as isize * strides[axis];
-        // A step beyond the tensor takes one element, so that its size does not matter.
-        strides[axis] *= step.clamp(-n.max(1), n.max(1)) as isize;
+    for (axis, stride) in op.resolve(&x.shape, node)?.iter().zip(&mut strides) {
+        from += axis.start as isize * *stride;
+        if axis.length > 1 {
+            *stride *= axis.step as isize;
+        }
     }
     let shape = &node.outputs[0].shape;
     let copy = StridedCopy::new(shape, (from, &strides), (0, &contiguous_strides(shape)));

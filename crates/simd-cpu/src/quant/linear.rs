@@ -152,7 +152,7 @@ impl Kernel for Dynamic {
         let low = x.iter().copied().fold(0.0, f32::min);
         let high = x.iter().copied().fold(0.0, f32::max);
         let scale = match (high - low) / 255.0 {
-            s if s == 0.0 => 1.0,
+            0.0 => 1.0,
             s => s,
         };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();

@@ -225,8 +225,8 @@ impl<T: Real> Layer<T> {
                     step.c[j] = T::of(step.gru_reset(j) * step.h[j].wide());
                 }
                 multiply_add(candidate, step.c, recurrent);
-                for j in 0..n {
-                    let sum = step.gates[2 * n + j] + recurrent[j];
+                for (j, &r) in recurrent.iter().enumerate() {
+                    let sum = step.gates[2 * n + j] + r;
                     step.gru_output(j, sum.wide());
                 }
             }

@@ -212,9 +212,8 @@ impl<T: Real> Kernel for Affine<T> {
             for p in 0..points {
                 let mut rest = p;
                 // The innermost axis comes first.
-                for k in 0..rank {
-                    let n = self.spatial[rank - 1 - k];
-                    point[k] = coordinate(rest % n, n);
+                for (value, &n) in point.iter_mut().zip(self.spatial.iter().rev()) {
+                    *value = coordinate(rest % n, n);
                     rest /= n;
                 }
                 for (r, row) in theta.chunks_exact(rank + 1).enumerate() {
