@@ -40,7 +40,7 @@ impl Shared {
 
 /// The backend `wgpu`.
 pub struct WgpuBackend {
-    shared: Arc<Shared>,
+    pub(crate) shared: Arc<Shared>,
     description: Description,
 }
 

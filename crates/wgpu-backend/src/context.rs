@@ -14,12 +14,15 @@ use crate::executable::{Command, ExportedTensor, Slot, WgpuExecutable};
 use crate::gpu::{Gpu, GpuBuffer};
 use crate::lower::{Dispatch, Lowered, Operand};
 use crate::params::Params;
+use crate::pipelines::{self, Pipeline};
 use crate::shaders::Variant;
 use crate::transfer;
 
 pub(crate) struct WgpuContext {
     shared: Arc<Shared>,
     constants: Constants,
+    /// Pipelines of prepared stages that nobody has waited for yet.
+    cold: Vec<Arc<Pipeline>>,
 }
 
 impl WgpuContext {
@@ -27,6 +30,7 @@ impl WgpuContext {
         WgpuContext {
             shared,
             constants: Constants::default(),
+            cold: Vec::new(),
         }
     }
 }
@@ -327,6 +331,12 @@ impl BackendContext for WgpuContext {
             ..
         } = builder;
         let (uniforms, commands) = bind(gpu, &stage, bound)?;
+        for command in commands.iter().flatten() {
+            let is = |p: &Arc<Pipeline>| Arc::ptr_eq(p, &command.pipeline);
+            if !self.cold.iter().any(is) {
+                self.cold.push(command.pipeline.clone());
+            }
+        }
         gpu.check()?;
         let slots = stage
             .tensors
@@ -348,6 +358,11 @@ impl BackendContext for WgpuContext {
             arena,
             bytes,
         )))
+    }
+
+    fn warm_up(&mut self) -> LocalFuture<'_, Result<()>> {
+        let cold = std::mem::take(&mut self.cold);
+        Box::pin(async move { pipelines::warm(&self.shared.gpu, &cold).await })
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {

@@ -171,6 +171,7 @@ fn encoder<'a>(
 }
 
 fn record(
+    gpu: &Gpu,
     pass: &mut wgpu::ComputePass,
     commands: &[Command],
     current: &mut Option<*const Pipeline>,
@@ -178,7 +179,7 @@ fn record(
     for c in commands {
         let pipeline = Arc::as_ptr(&c.pipeline);
         if *current != Some(pipeline) {
-            pass.set_pipeline(&c.pipeline.raw);
+            pass.set_pipeline(c.pipeline.raw(gpu));
             *current = Some(pipeline);
         }
         pass.set_bind_group(0, &c.group, &[]);
@@ -242,7 +243,7 @@ impl Executable for WgpuExecutable {
         let mut pass = encoder.begin_compute_pass(&Default::default());
         let mut current = None;
         for commands in &self.nodes[range] {
-            record(&mut pass, commands, &mut current);
+            record(gpu, &mut pass, commands, &mut current);
         }
         Ok(())
     }

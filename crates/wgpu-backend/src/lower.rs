@@ -111,14 +111,6 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// The same for an input that must be there.
-    pub fn ints(&self, i: usize) -> Lowers<Vec<i64>> {
-        match self.known_ints(i)? {
-            Some(v) => Ok(v),
-            None => refuse(format!("input {i} is missing")),
-        }
-    }
-
     /// Refuses unless input `i`, if it is there, has element type `dtype`.
     pub fn want(&self, i: usize, dtype: DType) -> Lowers {
         match self.optional(i) {

@@ -53,14 +53,6 @@ impl Params {
         self
     }
 
-    /// `vec4<u32>`.
-    pub fn vec4(mut self, values: [usize; 4]) -> Params {
-        for v in values {
-            self = self.u(v);
-        }
-        self
-    }
-
     /// `act: u32, act_a: f32, act_b: f32`, as `shared/activation.wgsl` reads them.
     pub fn activation(self, activation: &Activation) -> Params {
         let (kind, a, b) = match *activation {

@@ -1,7 +1,9 @@
-//! Compiled pipelines, shared by all sessions on a device.
+//! Pipelines, shared by all sessions on a device. Natively one is compiled when it is first asked
+//! for; in a browser when [`warm`] is awaited, all together and off the main thread of the GPU
+//! process, so that the first run compiles nothing.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 use kilim_core::{Error, ErrorCode, Result};
 
@@ -10,48 +12,38 @@ use crate::shaders::Variant;
 
 /// A compute pipeline and the layout of its bind group.
 pub(crate) struct Pipeline {
-    pub raw: wgpu::ComputePipeline,
     pub layout: Arc<wgpu::BindGroupLayout>,
+    label: String,
+    source: String,
+    #[cfg(target_arch = "wasm32")]
+    read_only: Vec<bool>,
+    compiled: OnceLock<wgpu::ComputePipeline>,
 }
 
-#[derive(Default)]
-pub(crate) struct Pipelines {
-    layouts: Mutex<HashMap<Vec<bool>, Arc<wgpu::BindGroupLayout>>>,
-    compiled: Mutex<HashMap<Variant, Arc<Pipeline>>>,
-}
+impl Pipeline {
+    /// The pipeline itself, compiled now if it was not yet.
+    pub fn raw(&self, gpu: &Gpu) -> &wgpu::ComputePipeline {
+        self.compiled.get_or_init(|| self.compile(gpu))
+    }
 
-impl Pipelines {
-    /// The pipeline of a variant, compiled at its first use.
-    pub fn get(&self, gpu: &Gpu, variant: &Variant) -> Result<Arc<Pipeline>> {
-        if let Some(pipeline) = lock(&self.compiled).get(variant) {
-            return Ok(pipeline.clone());
-        }
-        let source = variant.source().map_err(|e| {
-            Error::new(
-                ErrorCode::Device,
-                format!("the shader {} is wrong: {e}", variant.label()),
-            )
-        })?;
-        let label = variant.label();
-        let layout = self.layout(gpu, &variant.read_only);
+    fn compile(&self, gpu: &Gpu) -> wgpu::ComputePipeline {
         let module = gpu
             .device
             .create_shader_module(wgpu::ShaderModuleDescriptor {
-                label: Some(&label),
-                source: wgpu::ShaderSource::Wgsl(source.into()),
+                label: Some(&self.label),
+                source: wgpu::ShaderSource::Wgsl(self.source.as_str().into()),
             });
-        let pipeline_layout = gpu
+        let layout = gpu
             .device
             .create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
                 label: None,
-                bind_group_layouts: &[Some(&layout)],
+                bind_group_layouts: &[Some(&self.layout)],
                 immediate_size: 0,
             });
-        let raw = gpu
-            .device
+        gpu.device
             .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-                label: Some(&label),
-                layout: Some(&pipeline_layout),
+                label: Some(&self.label),
+                layout: Some(&layout),
                 module: &module,
                 entry_point: Some("main"),
                 compilation_options: wgpu::PipelineCompilationOptions {
@@ -60,11 +52,44 @@ impl Pipelines {
                     ..Default::default()
                 },
                 cache: None,
-            });
-        gpu.check()
-            .map_err(|e| e.with_hint(format!("while compiling the shader {label}")))?;
-        let pipeline = Arc::new(Pipeline { raw, layout });
-        lock(&self.compiled).insert(variant.clone(), pipeline.clone());
+            })
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Pipelines {
+    layouts: Mutex<HashMap<Vec<bool>, Arc<wgpu::BindGroupLayout>>>,
+    known: Mutex<HashMap<Variant, Arc<Pipeline>>>,
+}
+
+impl Pipelines {
+    /// The pipeline of a variant.
+    pub fn get(&self, gpu: &Gpu, variant: &Variant) -> Result<Arc<Pipeline>> {
+        if let Some(pipeline) = lock(&self.known).get(variant) {
+            return Ok(pipeline.clone());
+        }
+        let label = variant.label();
+        let wrong = |e: String| {
+            Error::new(
+                ErrorCode::Device,
+                format!("the shader {label} is wrong: {e}"),
+            )
+        };
+        let pipeline = Arc::new(Pipeline {
+            layout: self.layout(gpu, &variant.read_only),
+            source: variant.source().map_err(wrong)?,
+            #[cfg(target_arch = "wasm32")]
+            read_only: variant.read_only.clone(),
+            compiled: OnceLock::new(),
+            label,
+        });
+        if cfg!(not(target_arch = "wasm32")) {
+            pipeline.raw(gpu);
+            gpu.check().map_err(|e| {
+                e.with_hint(format!("while compiling the shader {}", pipeline.label))
+            })?;
+        }
+        lock(&self.known).insert(variant.clone(), pipeline.clone());
         Ok(pipeline)
     }
 
@@ -98,5 +123,116 @@ impl Pipelines {
         ));
         layouts.insert(read_only.to_vec(), layout.clone());
         layout
+    }
+}
+
+/// Resolves when all of these pipelines are compiled and what the device had to say of them, and of
+/// everything before, is known.
+pub(crate) async fn warm(gpu: &Gpu, pipelines: &[Arc<Pipeline>]) -> Result<()> {
+    let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
+    #[cfg(target_arch = "wasm32")]
+    let held = web::compile(gpu, pipelines).await?;
+    for pipeline in pipelines {
+        pipeline.raw(gpu);
+    }
+    let refused = scope.pop().await;
+    #[cfg(target_arch = "wasm32")]
+    drop(held);
+    match refused {
+        Some(e) => Err(Error::new(
+            ErrorCode::Device,
+            format!("the GPU refused a shader: {e}"),
+        )),
+        None => gpu.check(),
+    }
+}
+
+/// `createComputePipelineAsync`, which wgpu does not offer. The browser recognises an equal pipeline
+/// that is still held, so that wgpu's own creation afterwards finds the compiled one.
+#[cfg(target_arch = "wasm32")]
+mod web {
+    use std::sync::Arc;
+
+    use js_sys::{Array, Function, Object, Promise, Reflect};
+    use kilim_core::{Error, ErrorCode, Result};
+    use wasm_bindgen::{JsCast, JsValue};
+    use wasm_bindgen_futures::JsFuture;
+
+    use super::Pipeline;
+    use crate::gpu::Gpu;
+
+    fn failed(e: JsValue) -> Error {
+        let text = Reflect::get(&e, &"message".into())
+            .ok()
+            .and_then(|m| m.as_string())
+            .unwrap_or_else(|| format!("{e:?}"));
+        Error::new(
+            ErrorCode::Device,
+            format!("compiling a shader failed: {text}"),
+        )
+    }
+
+    fn object(fields: &[(&str, &JsValue)]) -> std::result::Result<JsValue, JsValue> {
+        let o = Object::new();
+        for (name, value) in fields {
+            Reflect::set(&o, &(*name).into(), value)?;
+        }
+        Ok(o.into())
+    }
+
+    fn call(on: &JsValue, name: &str, with: &JsValue) -> std::result::Result<JsValue, JsValue> {
+        let method: Function = Reflect::get(on, &name.into())?.dyn_into()?;
+        method.call1(on, with)
+    }
+
+    fn start(device: &JsValue, p: &Pipeline) -> std::result::Result<JsValue, JsValue> {
+        let entries = Array::new();
+        // GPUShaderStage.COMPUTE
+        let compute = JsValue::from(4);
+        let kinds = p
+            .read_only
+            .iter()
+            .map(|&r| if r { "read-only-storage" } else { "storage" });
+        for (i, kind) in std::iter::once("uniform").chain(kinds).enumerate() {
+            entries.push(&object(&[
+                ("binding", &JsValue::from(i as u32)),
+                ("visibility", &compute),
+                ("buffer", &object(&[("type", &kind.into())])?),
+            ])?);
+        }
+        let group = call(
+            device,
+            "createBindGroupLayout",
+            &object(&[("entries", &entries.into())])?,
+        )?;
+        let layout = call(
+            device,
+            "createPipelineLayout",
+            &object(&[("bindGroupLayouts", &Array::of1(&group).into())])?,
+        )?;
+        let module = call(
+            device,
+            "createShaderModule",
+            &object(&[("code", &p.source.as_str().into())])?,
+        )?;
+        let stage = object(&[("module", &module), ("entryPoint", &"main".into())])?;
+        call(
+            device,
+            "createComputePipelineAsync",
+            &object(&[("layout", &layout), ("compute", &stage)])?,
+        )
+    }
+
+    /// The compiled pipelines; whoever holds them keeps them in the browser's cache.
+    pub async fn compile(gpu: &Gpu, pipelines: &[Arc<Pipeline>]) -> Result<JsValue> {
+        let Some(device) = gpu.device.as_webgpu() else {
+            return Ok(JsValue::NULL);
+        };
+        let device: &JsValue = device.as_ref();
+        let waiting = Array::new();
+        for p in pipelines.iter().filter(|p| p.compiled.get().is_none()) {
+            waiting.push(&start(device, p).map_err(failed)?);
+        }
+        JsFuture::from(Promise::all(&waiting)).await.map_err(failed)
     }
 }

@@ -28,7 +28,7 @@ pub(crate) struct Profiler {
 }
 
 /// Records the launches of one node.
-pub(crate) type Record = fn(&mut wgpu::ComputePass, &[Command], &mut Option<*const Pipeline>);
+pub(crate) type Record = fn(&Gpu, &mut wgpu::ComputePass, &[Command], &mut Option<*const Pipeline>);
 
 impl Profiler {
     pub fn new(gpu: &Gpu, nodes: &[Vec<Command>]) -> Profiler {
@@ -89,7 +89,7 @@ impl Profiler {
                             end_of_pass_write_index: Some(first + 1),
                         }),
                     });
-                    record(&mut pass, &nodes[i], &mut None);
+                    record(gpu, &mut pass, &nodes[i], &mut None);
                 }
                 Means::Clock(seconds) => {
                     if let Some(before) = encoder.take() {
@@ -98,6 +98,7 @@ impl Profiler {
                     transfer::drive(gpu)?;
                     let mut own = gpu.device.create_command_encoder(&Default::default());
                     record(
+                        gpu,
                         &mut own.begin_compute_pass(&Default::default()),
                         &nodes[i],
                         &mut None,

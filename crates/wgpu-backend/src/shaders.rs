@@ -14,6 +14,10 @@ pub(crate) type Choice = (&'static str, &'static [&'static str]);
 pub(crate) struct Shader {
     pub name: &'static str,
     pub source: &'static str,
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "what the tests hold shaders to")
+    )]
     pub workgroup: [u32; 3],
     /// The sets of definitions that make valid variants: any value of each choice of one set.
     pub variants: &'static [&'static [Choice]],

@@ -37,10 +37,6 @@ impl Window {
         self.axes.iter().map(|a| a.kernel).product()
     }
 
-    fn input_positions(&self) -> usize {
-        self.axes.iter().map(|a| a.input).product()
-    }
-
     fn positions(&self) -> usize {
         self.axes.iter().map(|a| a.output).product()
     }

@@ -4,6 +4,8 @@ use kilim_core::ops::*;
 use wasm_bindgen_test::*;
 
 use super::harness::*;
+use crate::pipelines;
+use crate::shaders::{ALL, Variant};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
@@ -85,4 +87,45 @@ async fn kernels_agree_with_the_cpu() {
     let joined: Vec<Given> = (0..8).map(|i| fed_random(&[2, 3], i)).collect();
     agree_later(Concat { axis: 1 }, &joined, 1, 0.0).await;
     agree_later(Gather { axis: 1 }, &[x, i64s(&[5, -1, 0])], 1, 0.0).await;
+}
+
+/// Every shader with every value of every choice, not in every combination: those are validated
+/// natively.
+#[wasm_bindgen_test]
+async fn the_browser_compiles_every_shader() {
+    if !open_here().await {
+        return;
+    }
+    let Some(backend) = gpu() else { return };
+    let gpu = &backend.shared.gpu;
+    for shader in ALL {
+        let mut cold = Vec::new();
+        for set in shader.variants {
+            let first: Vec<_> = set
+                .iter()
+                .map(|(name, values)| (*name, values[0]))
+                .collect();
+            let mut all = vec![first.clone()];
+            for (i, (name, values)) in set.iter().enumerate() {
+                for value in &values[1..] {
+                    let mut next = first.clone();
+                    next[i] = (*name, *value);
+                    all.push(next);
+                }
+            }
+            for defines in all {
+                let mut variant = Variant {
+                    shader: shader.name,
+                    defines,
+                    read_only: vec![false; 16],
+                };
+                let bindings = variant.source().unwrap().matches("@binding").count();
+                variant.read_only.truncate(bindings - 1);
+                cold.push(gpu.pipelines.get(gpu, &variant).unwrap());
+            }
+        }
+        pipelines::warm(gpu, &cold)
+            .await
+            .unwrap_or_else(|e| panic!("{}: {e}", shader.name));
+    }
 }
