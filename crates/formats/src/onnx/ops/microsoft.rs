@@ -19,7 +19,7 @@ pub const DOMAIN: &str = "com.microsoft";
 
 pub fn register(table: &mut OpTable) {
     let mut add = |op, map| table.add_in(DOMAIN, op, map);
-    add("QLinearAdd", |b| qlinear_binary(b, BinaryKind::Add));
+    add("QLinearAdd", qlinear_add);
     add("QLinearMul", |b| qlinear_binary(b, BinaryKind::Mul));
     add("QLinearSigmoid", |b| qlinear_unary(b, UnaryKind::Sigmoid));
     add("QLinearLeakyRelu", |b| {
@@ -87,6 +87,51 @@ fn qlinear_binary(b: &mut NodeBuilder, kind: BinaryKind) -> Result<()> {
     let (left, right) = (real(b, 0)?, real(b, 3)?);
     let y = b.binary(kind, left, right)?;
     quantized(b, y, 6)
+}
+
+/// A constant scale or zero point.
+fn constant_number(b: &mut NodeBuilder, i: usize) -> Result<Option<f32>> {
+    let Some(v) = b.optional(i)? else {
+        return Ok(Some(0.0));
+    };
+    let tensor = b.constant(v).filter(|t| t.len() == 1);
+    let number = tensor.map(|t| t.to_f64s()).transpose()?;
+    Ok(number.and_then(|n| n.first().map(|&n| n as f32)))
+}
+
+/// `round(a * ratio + b * ratio + offset)`, where the offset holds all zero points. onnxruntime, whose
+/// operator this is, rounds so, and later layers tell one step in a single element.
+fn qlinear_add(b: &mut NodeBuilder) -> Result<()> {
+    let mut numbers = [0f32; 6];
+    for (number, i) in numbers.iter_mut().zip([1, 2, 4, 5, 6, 7]) {
+        match constant_number(b, i)? {
+            Some(n) => *number = n,
+            None => return qlinear_binary(b, BinaryKind::Add),
+        }
+    }
+    let [a_scale, a_zero, b_scale, b_zero, scale, zero] = numbers;
+    let ratios = [a_scale / scale, b_scale / scale];
+    let offset = zero - ratios[0].mul_add(a_zero, ratios[1] * b_zero);
+    let mut terms = Vec::with_capacity(2);
+    for (i, ratio) in [0, 3].into_iter().zip(ratios) {
+        let x = b.input(i)?;
+        let x = b.cast(x, DType::F32)?;
+        let ratio = b.number(ratio.into(), x)?;
+        terms.push(b.mul(x, ratio)?);
+    }
+    let offset = b.number(offset.into(), terms[1])?;
+    let second = b.add(terms[1], offset)?;
+    let sum = b.add(terms[0], second)?;
+    let one = b.number(1.0, sum)?;
+    let like = b.input(0)?;
+    let none = b.number(0.0, like)?;
+    let op = QuantizeLinear {
+        axis: 1,
+        block: 0,
+        output: None,
+    };
+    let y = b.op(op, &[sum, one, none])?;
+    b.bind(0, y)
 }
 
 fn qlinear_unary(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {

@@ -63,16 +63,18 @@ pub fn register(table: &mut OpTable) {
     });
 }
 
-/// Data and axes, which are an attribute before operator set `since`.
+/// Data and axes, which are an attribute before operator set `since`. Some files have the attribute
+/// later too.
 pub fn with_axes(b: &mut NodeBuilder, since: i64) -> Result<Vec<Option<ValueId>>> {
     let data = b.input(0)?;
-    let axes = if b.version() < since {
-        match b.ints("axes")? {
-            Some(axes) => Some(b.i64s(&axes)?),
-            None => None,
-        }
+    let given = if b.version() < since {
+        None
     } else {
         b.optional(1)?
+    };
+    let axes = match (given, b.ints("axes")?) {
+        (None, Some(axes)) => Some(b.i64s(&axes)?),
+        (given, _) => given,
     };
     Ok(vec![Some(data), axes])
 }
@@ -92,9 +94,9 @@ fn reshape(b: &mut NodeBuilder) -> Result<()> {
 fn split(b: &mut NodeBuilder) -> Result<()> {
     let axis = b.int_or("axis", 0)?;
     let data = b.input(0)?;
-    let sizes = match b.ints("split")? {
-        Some(sizes) if b.version() < 13 => Some(b.i64s(&sizes)?),
-        _ => b.optional(1)?,
+    let sizes = match (b.optional(1)?, b.ints("split")?) {
+        (None, Some(sizes)) => Some(b.i64s(&sizes)?),
+        (given, _) => given,
     };
     if let Some(parts) = b.int("num_outputs")?
         && parts != b.output_count() as i64

@@ -242,7 +242,9 @@ fn mean(b: &mut NodeBuilder) -> Result<()> {
 
 fn clip(b: &mut NodeBuilder) -> Result<()> {
     let x = b.input(0)?;
-    if b.version() >= 11 {
+    // Some files of later operator sets have the attributes still.
+    let old = b.attribute("min").is_some() || b.attribute("max").is_some();
+    if b.version() >= 11 && (b.input_count() > 1 || !old) {
         return b.emit_same(Clip);
     }
     let bounds = ["min", "max"].map(|name| b.float(name));
