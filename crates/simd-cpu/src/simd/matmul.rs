@@ -11,7 +11,9 @@ use kilim_core::ops::{Activation, Gemm, MatMul};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result};
 
-use super::gemm::{Depth, Panels, Product, Rows, multiply, multiply_split, pack, split_activation};
+use super::gemm::{
+    Depth, Panels, Product, Rows, multiply, multiply_split, pack, split_activation, weight,
+};
 use super::isa::Isa;
 use super::math;
 use super::memory::{Shared, share};
@@ -136,14 +138,14 @@ impl Plan {
         self.k * self.n
     }
 
-    fn pack(&self, panels: Panels, from: &[f32], to: &mut [f32]) {
+    fn pack(&self, panels: Panels, from: &[f32], value: impl Fn(f32) -> f32, to: &mut [f32]) {
         let (row, column) = if self.transpose_b {
             (1, self.k)
         } else {
             (self.n, 1)
         };
         let rows = (0..self.k).map(|k| k * row);
-        pack(panels, from, rows, column, self.scale, to);
+        pack(panels, from, rows, column, |x| value(x) * self.scale, to);
     }
 }
 
@@ -236,7 +238,7 @@ pub(crate) fn kernel(
                     .chunks_exact(plan.b_elements())
                     .zip(to.chunks_exact_mut(size))
                 {
-                    plan.pack(panels, from, to);
+                    plan.pack(panels, from, weight, to);
                 }
                 Ok(bytes)
             })?)
@@ -321,7 +323,7 @@ impl Multiplication {
             }
             None => {
                 let from = &operands.b[b_index * p.b_elements()..][..p.b_elements()];
-                p.pack(self.panels, from, packed);
+                p.pack(self.panels, from, |x| x, packed);
                 &*packed
             }
         };

@@ -13,7 +13,9 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Operands, Shape, operands};
 use crate::frame::{Io, Kernel};
-use crate::simd::gemm::{Depth, Panels, Product, Rows, Segment, multiply, pack, split_activation};
+use crate::simd::gemm::{
+    Depth, Panels, Product, Rows, Segment, multiply, pack, split_activation, weight,
+};
 use crate::simd::isa::Isa;
 use crate::simd::math;
 use crate::simd::memory::{Shared, share};
@@ -49,7 +51,7 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<A
     for (group, packed) in packed.chunks_exact_mut(size).enumerate() {
         let from = &weights[group * m * c * taps..][..m * c * taps];
         let rows = (0..taps).flat_map(|tap| (0..c).map(move |c| c * taps + tap));
-        pack(panels, from, rows, c * taps, 1.0, packed);
+        pack(panels, from, rows, c * taps, weight, packed);
     }
     Ok(bytes)
 }

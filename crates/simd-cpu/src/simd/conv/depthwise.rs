@@ -12,7 +12,7 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Operands, Shape, operands};
 use crate::frame::{Io, Kernel};
-use crate::simd::gemm::split_activation;
+use crate::simd::gemm::{split_activation, weight};
 use crate::simd::isa::{Isa, Simd, Task, read, write};
 use crate::simd::math;
 use crate::simd::memory::{Shared, share};
@@ -32,7 +32,7 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<A
     let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<f32>())?;
     let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
     for (i, &w) in weights[..c * taps].iter().enumerate() {
-        packed[i % taps * width + i / taps] = w;
+        packed[i % taps * width + i / taps] = weight(w);
     }
     Ok(bytes)
 }

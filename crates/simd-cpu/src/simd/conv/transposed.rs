@@ -17,7 +17,9 @@ use kilim_core::tensor::AlignedBytes;
 use super::{Common, Operands, Shape, known_float};
 use crate::frame::{Build, Io, Kernel, PackKey};
 use crate::registry::KernelRegistry;
-use crate::simd::gemm::{Depth, Panels, Product, Rows, Segment, multiply, pack, split_activation};
+use crate::simd::gemm::{
+    Depth, Panels, Product, Rows, Segment, multiply, pack, split_activation, weight,
+};
 use crate::simd::isa::Isa;
 use crate::simd::math;
 use crate::simd::memory::{Shared, share};
@@ -174,7 +176,7 @@ fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Re
             });
             let size = panels.elements(c * ty.len() * tx.len());
             let (packed, rest) = to.split_at_mut(size);
-            pack(panels, from, rows, all, 1.0, packed);
+            pack(panels, from, rows, all, weight, packed);
             to = rest;
         }
     }

@@ -13,7 +13,9 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Operands, Shape, operands};
 use crate::frame::{Io, Kernel};
-use crate::simd::gemm::{Depth, NO_CLAMP, Panels, Product, Rows, multiply, pack, split_activation};
+use crate::simd::gemm::{
+    Depth, NO_CLAMP, Panels, Product, Rows, multiply, pack, split_activation, weight,
+};
 use crate::simd::isa::{Isa, Simd, Task, read, write};
 use crate::simd::math;
 use crate::simd::memory::{Shared, share};
@@ -70,7 +72,7 @@ pub(crate) fn pack_weights<const IN: usize>(
         }
     }
     for (from, to) in plane.chunks_exact(c * m).zip(packed.chunks_exact_mut(size)) {
-        pack(panels, from, 0..c, c, 1.0, to);
+        pack(panels, from, 0..c, c, weight, to);
     }
     Ok(bytes)
 }

@@ -8,7 +8,7 @@
 mod pack;
 mod tile;
 
-pub(crate) use pack::{Panels, pack};
+pub(crate) use pack::{Panels, pack, weight};
 pub(crate) use tile::multiply;
 
 use std::ops::Range;
