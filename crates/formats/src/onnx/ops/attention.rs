@@ -117,7 +117,7 @@ pub fn softmax(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
 }
 
 pub fn check_groups(query_heads: usize, key_heads: usize) -> Result<()> {
-    if key_heads == 0 || query_heads % key_heads != 0 {
+    if key_heads == 0 || !query_heads.is_multiple_of(key_heads) {
         return Err(invalid(format!(
             "{query_heads} query heads for {key_heads} key heads"
         )));

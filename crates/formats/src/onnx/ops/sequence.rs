@@ -29,8 +29,8 @@ pub fn register(table: &mut OpTable) {
         b.bind_constant(tensor)
     });
     table.add("SequenceMap", map);
-    table.add("Optional", |b| pass(b));
-    table.add("OptionalGetElement", |b| pass(b));
+    table.add("Optional", pass);
+    table.add("OptionalGetElement", pass);
     table.add("OptionalHasElement", |b| {
         let there = b.sequence(0).is_ok() || b.optional(0)?.is_some();
         let tensor = kilim_core::Tensor::from_bools(&[], &[there])?;

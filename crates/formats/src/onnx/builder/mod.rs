@@ -1,15 +1,13 @@
 //! What a mapping of one node reads and writes.
 
+mod steps;
+
 use std::rc::Rc;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::{
-    Binary, BinaryKind, Cast, CastLike, Concat, Expand, Fact, Operator, Range, Reduce, ReduceKind,
-    Reshape, ShapeOf, Slice, Split, Squeeze, Transpose, Unary, UnaryKind, Unsqueeze, Where,
-    normalize_axis,
-};
+use kilim_core::ops::{Fact, Operator, normalize_axis};
 use kilim_core::tensor::Tensor;
 
 use super::import::{Body, Importer};
@@ -18,9 +16,6 @@ use super::scope::Binding;
 
 /// Goes with the refusal of a node whose form depends on a rank that is not known.
 pub const RANK_HINT: &str = "run ONNX shape inference on the model and load the result";
-
-/// Counts up to this are written out when a model is read.
-const MAX_IOTA: i64 = 1 << 16;
 
 /// The newest operator set whose meaning is known. Models of later ones are read as of this.
 pub const NEWEST: i64 = 28;
@@ -365,225 +360,6 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     pub fn emit_same(&mut self, op: impl Operator) -> Result<()> {
         let inputs = self.inputs_from(0)?;
         self.emit(op, &inputs)
-    }
-
-    // Nodes on the way to the outputs.
-
-    /// A node with several outputs.
-    pub fn apply(
-        &mut self,
-        op: impl Operator,
-        inputs: &[Option<ValueId>],
-        outputs: usize,
-    ) -> Result<Vec<ValueId>> {
-        let name = format!("{}/{}", self.name, op.name());
-        self.importer.push(self.frame, &name, op, inputs, outputs)
-    }
-
-    /// A node with one output.
-    pub fn op(&mut self, op: impl Operator, inputs: &[ValueId]) -> Result<ValueId> {
-        let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
-        let values = self.apply(op, &inputs, 1)?;
-        Ok(values[0])
-    }
-
-    pub fn unary(&mut self, kind: UnaryKind, x: ValueId) -> Result<ValueId> {
-        self.op(Unary(kind), &[x])
-    }
-
-    pub fn binary(&mut self, kind: BinaryKind, a: ValueId, b: ValueId) -> Result<ValueId> {
-        self.op(Binary::new(kind), &[a, b])
-    }
-
-    pub fn add(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
-        self.binary(BinaryKind::Add, a, b)
-    }
-
-    pub fn sub(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
-        self.binary(BinaryKind::Sub, a, b)
-    }
-
-    pub fn mul(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
-        self.binary(BinaryKind::Mul, a, b)
-    }
-
-    pub fn div(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
-        self.binary(BinaryKind::Div, a, b)
-    }
-
-    pub fn reduce(
-        &mut self,
-        kind: ReduceKind,
-        x: ValueId,
-        axes: &[i64],
-        keep_dims: bool,
-    ) -> Result<ValueId> {
-        let axes = self.i64s(axes)?;
-        let op = Reduce {
-            kind,
-            keep_dims,
-            noop_with_empty_axes: true,
-        };
-        self.op(op, &[x, axes])
-    }
-
-    pub fn cast(&mut self, x: ValueId, to: DType) -> Result<ValueId> {
-        if self.dtype(x) == Some(to) {
-            return Ok(x);
-        }
-        self.op(Cast { to }, &[x])
-    }
-
-    pub fn cast_like(&mut self, x: ValueId, like: ValueId) -> Result<ValueId> {
-        match self.dtype(like) {
-            Some(to) => self.cast(x, to),
-            None => self.op(CastLike, &[x, like]),
-        }
-    }
-
-    pub fn transpose(&mut self, x: ValueId, perm: &[usize]) -> Result<ValueId> {
-        let perm = perm.to_vec();
-        self.op(Transpose { perm }, &[x])
-    }
-
-    pub fn reshape(&mut self, x: ValueId, shape: &[i64]) -> Result<ValueId> {
-        let shape = self.i64s(shape)?;
-        self.reshape_to(x, shape)
-    }
-
-    pub fn reshape_to(&mut self, x: ValueId, shape: ValueId) -> Result<ValueId> {
-        self.op(Reshape { allow_zero: false }, &[x, shape])
-    }
-
-    pub fn unsqueeze(&mut self, x: ValueId, axes: &[i64]) -> Result<ValueId> {
-        if axes.is_empty() {
-            return Ok(x);
-        }
-        let axes = self.i64s(axes)?;
-        self.op(Unsqueeze, &[x, axes])
-    }
-
-    pub fn squeeze(&mut self, x: ValueId, axes: &[i64]) -> Result<ValueId> {
-        let axes = self.i64s(axes)?;
-        self.op(Squeeze, &[x, axes])
-    }
-
-    /// `x[start..end]` along one axis.
-    pub fn slice(&mut self, x: ValueId, axis: i64, start: i64, end: i64) -> Result<ValueId> {
-        let starts = self.i64s(&[start])?;
-        let ends = self.i64s(&[end])?;
-        let axes = self.i64s(&[axis])?;
-        self.op(Slice, &[x, starts, ends, axes])
-    }
-
-    pub fn concat(&mut self, parts: &[ValueId], axis: i64) -> Result<ValueId> {
-        match parts {
-            [one] => Ok(*one),
-            _ => self.op(Concat { axis }, parts),
-        }
-    }
-
-    pub fn expand(&mut self, x: ValueId, shape: ValueId) -> Result<ValueId> {
-        self.op(Expand, &[x, shape])
-    }
-
-    /// The shape of `x` as an `int64` vector, a constant where it is known.
-    pub fn shape_of(&mut self, x: ValueId) -> Result<ValueId> {
-        if let Some(dims) = self.shape(x) {
-            let dims: Vec<i64> = dims.into_iter().map(|d| d as i64).collect();
-            return self.i64s(&dims);
-        }
-        self.op(
-            ShapeOf {
-                start: 0,
-                end: None,
-            },
-            &[x],
-        )
-    }
-
-    /// Dimension `axis` of `x` as an `int64` vector of one element.
-    pub fn dim(&mut self, x: ValueId, axis: i64) -> Result<ValueId> {
-        if let Some(dims) = self.graph().value(x).fact.shape.clone() {
-            let at = normalize_axis(axis, dims.rank())?;
-            if let Some(n) = dims.0[at].known() {
-                return self.i64s(&[n as i64]);
-            }
-            let (start, end) = (at as i64, Some(at as i64 + 1));
-            return self.op(ShapeOf { start, end }, &[x]);
-        }
-        let end = (axis != -1).then_some(axis + 1);
-        self.op(ShapeOf { start: axis, end }, &[x])
-    }
-
-    /// Several `int64` vectors, one after the other, a constant where all of them are.
-    pub fn vector(&mut self, parts: &[ValueId]) -> Result<ValueId> {
-        let mut all = Vec::new();
-        for &part in parts {
-            match self.constant(part) {
-                Some(tensor) => all.extend(tensor.to_i64s()?),
-                None => return self.concat(parts, 0),
-            }
-        }
-        self.i64s(&all)
-    }
-
-    /// `0..n` as `int64`, where `n` is a vector of one element.
-    pub fn iota(&mut self, n: ValueId) -> Result<ValueId> {
-        if let Some(n) = self.constant(n) {
-            let n = n.to_i64s()?.first().copied().unwrap_or(0);
-            if n <= MAX_IOTA {
-                let all: Vec<i64> = (0..n).collect();
-                return self.i64s(&all);
-            }
-        }
-        let limit = self.squeeze(n, &[0])?;
-        let start = self.i64(0)?;
-        let delta = self.i64(1)?;
-        self.op(Range, &[start, limit, delta])
-    }
-
-    /// Two equal parts along an axis.
-    pub fn halves(&mut self, x: ValueId, axis: i64) -> Result<[ValueId; 2]> {
-        let parts = self.apply(Split { axis }, &[Some(x)], 2)?;
-        Ok([parts[0], parts[1]])
-    }
-
-    /// `condition ? a : b`.
-    pub fn choose(&mut self, condition: ValueId, a: ValueId, b: ValueId) -> Result<ValueId> {
-        self.op(Where, &[condition, a, b])
-    }
-
-    // Constants.
-
-    pub fn tensor_value(&mut self, tensor: Tensor) -> ValueId {
-        let name = format!("{}/constant", self.name);
-        self.graph().add_constant(name, tensor)
-    }
-
-    pub fn i64s(&mut self, ints: &[i64]) -> Result<ValueId> {
-        let tensor = Tensor::from_slice(&[ints.len()], ints)?;
-        Ok(self.tensor_value(tensor))
-    }
-
-    pub fn i64(&mut self, n: i64) -> Result<ValueId> {
-        let tensor = Tensor::scalar(n)?;
-        Ok(self.tensor_value(tensor))
-    }
-
-    /// The scalar `n` in the element type of `like`.
-    pub fn number(&mut self, n: f64, like: ValueId) -> Result<ValueId> {
-        match self.dtype(like) {
-            Some(dtype) => {
-                let tensor = number(n, dtype)?;
-                Ok(self.tensor_value(tensor))
-            }
-            None => {
-                let tensor = number(n, DType::F32)?;
-                let value = self.tensor_value(tensor);
-                self.op(CastLike, &[value, like])
-            }
-        }
     }
 }
 
