@@ -11,7 +11,10 @@ const FLOOR: f64 = 0.97;
 fn array(name: &str) -> Vec<u8> {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits-heldout.npz");
     let mut archive = npyz::npz::NpzArchive::open(file).expect("the held-out samples");
-    let array = archive.by_name(name).expect("it can be read").expect("it is there");
+    let array = archive
+        .by_name(name)
+        .expect("it can be read")
+        .expect("it is there");
     array.into_vec().expect("bytes")
 }
 
@@ -22,12 +25,16 @@ fn the_embedded_model_knows_digits_it_has_not_seen() {
         backends: vec![BackendId::from("cpu")],
         ..SessionOptions::default()
     };
-    let mut session = pollster::block_on(Session::load(model.as_path(), options)).expect("it loads");
+    let mut session =
+        pollster::block_on(Session::load(model.as_path(), options)).expect("it loads");
     let labels = array("labels");
-    let pixels: Vec<f32> = array("images").iter().map(|&p| f32::from(p) / 255.0).collect();
+    let pixels: Vec<f32> = array("images")
+        .iter()
+        .map(|&p| f32::from(p) / 255.0)
+        .collect();
     let images = Tensor::from_slice(&[labels.len(), 1, 28, 28], &pixels).expect("28 by 28 pixels");
-    let run = session.run(&[("image", images)], &RunOptions::default());
-    let outputs = pollster::block_on(run).expect("it runs");
+    let (inputs, options) = ([("image", images)], RunOptions::default());
+    let outputs = pollster::block_on(session.run(&inputs, &options)).expect("it runs");
     let scores = outputs[0].1.as_slice::<f32>().expect("float32");
     let right = scores
         .chunks(10)

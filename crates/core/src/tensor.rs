@@ -136,7 +136,7 @@ impl Tensor {
             .with_expected(format!("{want} bytes"))
             .with_got(format!("{len} bytes")));
         }
-        if offset % dtype.size() != 0 {
+        if !offset.is_multiple_of(dtype.size()) {
             let copy = AlignedBytes::copy_of(&bytes.as_slice()[offset..offset + len])?;
             return Tensor::from_bytes(dtype, shape, Arc::new(copy));
         }

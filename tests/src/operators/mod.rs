@@ -188,7 +188,7 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
         }
     }
     let report = session.report();
-    let ran = report.nodes.iter().map(|n| n.backend.clone());
-    let last = ran.filter(|b| b != "plan").last();
+    let mut ran = report.nodes.iter().map(|n| n.backend.clone());
+    let last = ran.rfind(|b| b != "plan");
     Ok(Outcome::Passed(last.unwrap_or_else(|| "plan".to_string())))
 }

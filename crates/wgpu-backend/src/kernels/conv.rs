@@ -87,9 +87,9 @@ pub(crate) fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
         output: 1,
     };
     match axes {
-        [w] => Ok([one.clone(), one, w.clone()]),
-        [h, w] => Ok([one, h.clone(), w.clone()]),
-        [d, h, w] => Ok([d.clone(), h.clone(), w.clone()]),
+        [w] => Ok([one, one, *w]),
+        [h, w] => Ok([one, *h, *w]),
+        [d, h, w] => Ok([*d, *h, *w]),
         _ => refuse(format!(
             "the GPU kernel has up to three spatial dimensions, these are {}",
             axes.len()
@@ -292,14 +292,14 @@ fn implicit(c: &Window, l: &mut Lowering) -> Lowers {
         .u(w.dilation)
         .u(h.begin)
         .u(w.begin);
-    let (shader, side, rows) = tile(m, c.outputs, c.groups);
+    let (shader, side, rows) = tile(&l.caps, m, c.outputs, c.groups);
     l.dispatch(
         shader,
         &[
             ("A", if four { "conv4" } else { "conv1" }),
             ("B", "n4"),
             ("C4", flag(stores)),
-            ("ROWS_FIRST", flag(!c.channels_last)),
+            ("TILED", flag(!l.caps.software)),
             ("RM", if rows == 1 { "1" } else { "4" }),
             ("W", if side == 16 { "16" } else { "8" }),
             ("TK", if side == 16 { "16" } else { "32" }),
