@@ -554,7 +554,7 @@ fn grow(b: &mut Builder, pool: &mut Vec<Known>) {
     let axis = b.random.below(rank.max(1));
     let mut shape = x.shape.clone();
     let v = match b.random.below(20) {
-        0 | 1 | 2 => {
+        0..=2 => {
             let perm = if b.random.below(2) == 0 && rank == 4 {
                 [[0, 2, 3, 1], [0, 3, 1, 2]][b.random.below(2)].to_vec()
             } else {

@@ -1,7 +1,7 @@
 //! The options that all commands on a model share, and loading it with a sign of life.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -98,9 +98,9 @@ pub fn spinner(message: String) -> ProgressBar {
 }
 
 /// Loads a model.
-pub async fn load(path: &PathBuf, options: SessionOptions) -> Result<Session, Failure> {
+pub async fn load(path: &Path, options: SessionOptions) -> Result<Session, Failure> {
     let bar = spinner(format!("loading {}", path.display()));
-    let session = Session::load(path.as_path(), options).await;
+    let session = Session::load(path, options).await;
     bar.finish_and_clear();
     Ok(session?)
 }

@@ -100,7 +100,7 @@ fn run_saves_what_check_then_accepts() {
 fn npy(values: &[f32]) -> Vec<u8> {
     let mut header =
         "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 1, 28, 28), }".to_string();
-    while (10 + header.len() + 1) % 64 != 0 {
+    while !(10 + header.len() + 1).is_multiple_of(64) {
         header.push(' ');
     }
     header.push('\n');

@@ -120,7 +120,7 @@ impl Bench {
                 outputs: vec![constants.len() + 1],
             }],
             tensors,
-            parts: vec![0..1],
+            parts: std::iter::once(0..1).collect(),
             arena_bytes,
         };
         let backend = CpuBackend::new();

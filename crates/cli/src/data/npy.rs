@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
 
-use kilim::core::tensor::{AlignedBytes, Element, element_count};
+use kilim::core::tensor::{Element, element_count};
 use kilim::{DType, Error, ErrorCode, Result, Tensor};
 use npyz::{DType as Descr, NpyFile, Order, TypeChar, WriterBuilder};
 
@@ -172,10 +172,4 @@ pub fn write_all(file: &Path, tensors: &[(String, Tensor)]) -> Result<()> {
 
 fn slice<T: Element>(tensor: &Tensor) -> Result<impl Iterator<Item = T> + '_> {
     Ok(tensor.as_slice::<T>()?.iter().copied())
-}
-
-/// The bytes of a whole file.
-pub fn bytes(file: &Path) -> Result<AlignedBytes> {
-    let bytes = std::fs::read(file).map_err(|e| io_error(file, e))?;
-    AlignedBytes::copy_of(&bytes)
 }

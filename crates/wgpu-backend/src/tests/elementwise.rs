@@ -381,7 +381,7 @@ fn casts() {
     let given = Given::Fed(f32s(&[8], &floats));
     let y = run(
         Cast { to: DType::I64 },
-        &[given.clone()],
+        std::slice::from_ref(&given),
         &[(DType::I64, vec![8])],
     );
     let want: Vec<i64> = floats.iter().map(|&v| v as i64).collect();
@@ -396,7 +396,7 @@ fn casts() {
     let given = Given::Fed(Tensor::from_slice(&[5], &ints).unwrap());
     let y = run(
         Cast { to: DType::F32 },
-        &[given.clone()],
+        std::slice::from_ref(&given),
         &[(DType::F32, vec![5])],
     );
     let want: Vec<f32> = ints.iter().map(|&v| v as f32).collect();

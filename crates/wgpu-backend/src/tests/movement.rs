@@ -60,7 +60,8 @@ fn slices_expansions_and_tiles() {
     if gpu().is_none() {
         return;
     }
-    let cases: [(&[i64], &[i64], &[i64], &[i64]); 4] = [
+    type Case<'a> = (&'a [i64], &'a [i64], &'a [i64], &'a [i64]);
+    let cases: [Case; 4] = [
         (&[1], &[-1], &[1], &[1]),
         (&[4, -1], &[0, -9], &[0, 2], &[-2, -1]),
         (&[0], &[4], &[2], &[1]),
