@@ -3,9 +3,10 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
-use kilim_core::graph::{Graph, ValueId};
+use kilim_core::graph::{Graph, Node, ValueId};
 use kilim_core::ops::{Fact, InferContext, InputFact, Operator, Unary, UnaryKind};
 
 use super::builder::{NodeBuilder, RANK_HINT};
@@ -470,7 +471,7 @@ impl<'a> Importer<'a> {
         &mut self,
         frame: usize,
         name: &str,
-        op: impl Operator,
+        op: Arc<dyn Operator>,
         inputs: &[Option<ValueId>],
         outputs: usize,
     ) -> Result<Vec<ValueId>> {
@@ -502,7 +503,12 @@ impl<'a> Importer<'a> {
         let values: Vec<_> = (0..outputs)
             .map(|i| graph.add_value(format!("{name}:{i}"), facts.next().unwrap_or_default()))
             .collect();
-        graph.push(name, op, inputs, &values);
+        graph.nodes.push(Node {
+            name: name.to_string(),
+            op,
+            inputs: inputs.to_vec(),
+            outputs: values.clone(),
+        });
         Ok(values)
     }
 }

@@ -3,6 +3,7 @@
 mod steps;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, Result, unsupported};
@@ -347,6 +348,22 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
 
     /// A node that gives all outputs.
     pub fn emit(&mut self, op: impl Operator, inputs: &[Option<ValueId>]) -> Result<()> {
+        self.emit_shared(Arc::new(op), inputs)
+    }
+
+    /// As [`NodeBuilder::emit`], of the node's own inputs.
+    pub fn emit_same(&mut self, op: impl Operator) -> Result<()> {
+        self.emit_own(Arc::new(op))
+    }
+
+    // The same for any operator: there is code for one, not for each type.
+
+    fn emit_own(&mut self, op: Arc<dyn Operator>) -> Result<()> {
+        let inputs = self.inputs_from(0)?;
+        self.emit_shared(op, &inputs)
+    }
+
+    fn emit_shared(&mut self, op: Arc<dyn Operator>, inputs: &[Option<ValueId>]) -> Result<()> {
         let count = self.output_count();
         let name = self.name;
         let values = self.importer.push(self.frame, name, op, inputs, count)?;
@@ -354,12 +371,6 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
             self.bind(i, value)?;
         }
         Ok(())
-    }
-
-    /// As [`NodeBuilder::emit`], of the node's own inputs.
-    pub fn emit_same(&mut self, op: impl Operator) -> Result<()> {
-        let inputs = self.inputs_from(0)?;
-        self.emit(op, &inputs)
     }
 }
 

@@ -1,5 +1,7 @@
 //! Nodes and constants on the way to a node's outputs.
 
+use std::sync::Arc;
+
 use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
@@ -23,15 +25,28 @@ impl NodeBuilder<'_, '_> {
         inputs: &[Option<ValueId>],
         outputs: usize,
     ) -> Result<Vec<ValueId>> {
-        let name = format!("{}/{}", self.name, op.name());
-        self.importer.push(self.frame, &name, op, inputs, outputs)
+        self.apply_shared(Arc::new(op), inputs, outputs)
     }
 
     /// A node with one output.
     pub fn op(&mut self, op: impl Operator, inputs: &[ValueId]) -> Result<ValueId> {
+        self.op_shared(Arc::new(op), inputs)
+    }
+
+    fn op_shared(&mut self, op: Arc<dyn Operator>, inputs: &[ValueId]) -> Result<ValueId> {
         let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
-        let values = self.apply(op, &inputs, 1)?;
+        let values = self.apply_shared(op, &inputs, 1)?;
         Ok(values[0])
+    }
+
+    fn apply_shared(
+        &mut self,
+        op: Arc<dyn Operator>,
+        inputs: &[Option<ValueId>],
+        outputs: usize,
+    ) -> Result<Vec<ValueId>> {
+        let name = format!("{}/{}", self.name, op.name());
+        (self.importer).push(self.frame, &name, op, inputs, outputs)
     }
 
     pub fn unary(&mut self, kind: UnaryKind, x: ValueId) -> Result<ValueId> {
