@@ -8,6 +8,7 @@ mod math;
 mod matmul;
 mod memory;
 mod pool;
+mod quantized;
 mod reduce;
 mod rows;
 #[cfg(test)]
@@ -22,6 +23,7 @@ pub fn register(registry: &mut KernelRegistry) {
     conv::register(registry);
     matmul::register(registry);
     pool::register(registry);
+    quantized::register(registry);
     unary::register(registry);
     binary::register(registry);
     rows::register(registry);

@@ -7,7 +7,7 @@ use crate::frame::{Build, Kernel, run_candidate};
 use crate::registry::Candidate;
 
 /// A kernel made by a closure.
-struct Made<F>(F);
+pub(crate) struct Made<F>(pub F);
 
 impl<F> Candidate for Made<F>
 where

@@ -11,8 +11,8 @@ use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
-use super::{Common, Operands, Shape, operands};
-use crate::frame::{Io, Kernel};
+use super::{Common, Convolve, Operands, Shape};
+use crate::frame::CpuRun;
 use crate::simd::gemm::{
     Depth, Panels, Product, Rows, Segment, multiply, pack, split_activation, weight,
 };
@@ -229,26 +229,23 @@ impl Dense {
     }
 }
 
-impl Kernel for Dense {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let operands = operands(io);
-        let output = Shared::new(io.output(0));
+impl Convolve for Dense {
+    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]) {
+        let (output, scratch) = (Shared::new(out), Shared::new(scratch));
         let (threads, size) = (self.common.threads, self.copied.unwrap_or(0));
-        let scratch = Shared::new(io.scratch(threads * size));
         let strips = self.strips * self.common.shape.window.batch;
-        io.cpu().split(threads, 1, &|parts| {
+        cpu.split(threads, 1, &|parts| {
             for part in parts {
                 // SAFETY: each part has its own piece of scratch memory.
                 let scratch = unsafe { scratch.part(part * size, size) };
                 for strip in share(strips, threads, part) {
-                    self.strip(strip, &operands, &output, scratch);
+                    self.strip(strip, operands, &output, scratch);
                 }
             }
         });
-        Ok(())
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.common.threads * self.copied.unwrap_or(0) * size_of::<f32>()
+    fn scratch(&self) -> usize {
+        self.common.threads * self.copied.unwrap_or(0)
     }
 }

@@ -10,8 +10,8 @@ use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
-use super::{Common, Operands, Shape, operands};
-use crate::frame::{Io, Kernel};
+use super::{Common, Convolve, Operands, Shape};
+use crate::frame::CpuRun;
 use crate::simd::gemm::{split_activation, weight};
 use crate::simd::isa::{Isa, Simd, Task, read, write};
 use crate::simd::math;
@@ -60,24 +60,26 @@ impl Depthwise {
     }
 }
 
-impl Kernel for Depthwise {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let operands = operands(io);
-        let output = Shared::new(io.output(0));
+impl Convolve for Depthwise {
+    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], _: &mut [f32]) {
+        let output = Shared::new(out);
         let (w, threads) = (&self.common.shape.window, self.common.threads);
-        io.cpu().split(threads, 1, &|parts| {
+        cpu.split(threads, 1, &|parts| {
             for part in parts {
                 for row in share(w.batch * w.y.output, threads, part) {
                     let size = w.x.output * self.common.shape.m;
                     // SAFETY: each row of the output is computed once.
                     let out = unsafe { output.part(row * size, size) };
-                    let task = Row::new(&self.common, &operands, row, out);
+                    let task = Row::new(&self.common, operands, row, out);
                     self.common.isa.dispatch(task);
                     math::activate(self.common.isa, self.common.rest, out);
                 }
             }
         });
-        Ok(())
+    }
+
+    fn scratch(&self) -> usize {
+        0
     }
 }
 

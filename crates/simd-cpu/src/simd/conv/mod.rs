@@ -17,7 +17,7 @@ use kilim_core::{DType, Result};
 
 use super::isa::Isa;
 use super::window::Window;
-use crate::frame::{Build, Io, Kernel, PackKey};
+use crate::frame::{Build, CpuRun, Io, Kernel, PackKey};
 use crate::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -38,8 +38,12 @@ pub(crate) struct Shape {
 
 impl Shape {
     fn of(op: &Conv, node: &NodeSpec) -> Option<Shape> {
-        let (data, weights) = (node.input(0)?, node.input(1)?);
-        let g = ConvGeometry::new(op, &data.shape, &weights.shape).ok()?;
+        Shape::new(op, &node.input(0)?.shape, &node.input(1)?.shape)
+    }
+
+    /// From the shapes of data and weights; `None` for what the kernels do not compute.
+    pub(crate) fn new(op: &Conv, data: &[usize], weights: &[usize]) -> Option<Shape> {
+        let g = ConvGeometry::new(op, data, weights).ok()?;
         Some(Shape {
             window: Window::new(g.batch, g.in_channels, &g.axes)?,
             groups: g.groups,
@@ -156,28 +160,79 @@ pub(crate) fn kernel(
         kind: "convolution",
         parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],
     };
-    let (activation, threads) = (op.activation, build.threads());
-    macro_rules! made {
-        ($kernel:ty, $pack:path) => {{
-            let packed = build.pack(node, 1, key, || $pack(isa, &shape, weights.as_slice()?))?;
-            Ok(Box::new(<$kernel>::new(
-                isa, shape, activation, packed, threads,
-            )))
-        }};
+    let packed = build.pack(node, 1, key, || {
+        algorithm.pack(isa, &shape, weights.as_slice()?)
+    })?;
+    let threads = build.threads();
+    Ok(Box::new(Convolution(algorithm.prepare(
+        isa,
+        shape,
+        op.activation,
+        packed,
+        threads,
+    ))))
+}
+
+impl Algorithm {
+    /// The weights in the form that the algorithm wants.
+    pub(crate) fn pack(self, isa: Isa, shape: &Shape, weights: &[f32]) -> Result<AlignedBytes> {
+        match self {
+            Algorithm::Dense => dense::pack_weights(isa, shape, weights),
+            Algorithm::Depthwise => depthwise::pack_weights(isa, shape, weights),
+            Algorithm::Winograd2 => winograd::pack_weights::<4>(isa, shape, weights),
+            Algorithm::Winograd4 => winograd::pack_weights::<6>(isa, shape, weights),
+        }
     }
-    match algorithm {
-        Algorithm::Dense => made!(dense::Dense, dense::pack_weights),
-        Algorithm::Depthwise => made!(depthwise::Depthwise, depthwise::pack_weights),
-        Algorithm::Winograd2 => made!(winograd::Winograd<4>, winograd::pack_weights::<4>),
-        Algorithm::Winograd4 => made!(winograd::Winograd<6>, winograd::pack_weights::<6>),
+
+    /// Prepares the computation, `packed` being what [`Algorithm::pack`] made.
+    pub(crate) fn prepare(
+        self,
+        isa: Isa,
+        shape: Shape,
+        activation: Activation,
+        packed: Arc<AlignedBytes>,
+        threads: usize,
+    ) -> Box<dyn Convolve> {
+        macro_rules! new {
+            ($t:ty) => {
+                Box::new(<$t>::new(isa, shape, activation, packed, threads))
+            };
+        }
+        match self {
+            Algorithm::Dense => new!(dense::Dense),
+            Algorithm::Depthwise => new!(depthwise::Depthwise),
+            Algorithm::Winograd2 => new!(winograd::Winograd<4>),
+            Algorithm::Winograd4 => new!(winograd::Winograd<6>),
+        }
     }
 }
 
-fn operands<'a>(io: &Io<'a>) -> Operands<'a> {
-    Operands {
-        input: io.input(0),
-        bias: io.optional(2),
-        residual: io.optional(3),
+/// A prepared convolution.
+pub(crate) trait Convolve: Send + Sync {
+    /// Computes the output; all tensors have the sizes of the shape, `scratch` what
+    /// [`Convolve::scratch`] says.
+    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]);
+
+    /// Elements of scratch memory.
+    fn scratch(&self) -> usize;
+}
+
+struct Convolution(Box<dyn Convolve>);
+
+impl Kernel for Convolution {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let operands = Operands {
+            input: io.input(0),
+            bias: io.optional(2),
+            residual: io.optional(3),
+        };
+        let scratch = io.scratch(self.0.scratch());
+        self.0.convolve(io.cpu(), &operands, io.output(0), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.0.scratch() * size_of::<f32>()
     }
 }
 

@@ -11,8 +11,8 @@ use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
-use super::{Common, Operands, Shape, operands};
-use crate::frame::{Io, Kernel};
+use super::{Common, Convolve, Operands, Shape};
+use crate::frame::CpuRun;
 use crate::simd::gemm::{
     Depth, NO_CLAMP, Panels, Product, Rows, multiply, pack, split_activation, weight,
 };
@@ -176,7 +176,7 @@ impl<const IN: usize> Winograd<IN> {
     }
 
     /// Elements of scratch memory for one thread: a patch, transformed input, and products.
-    fn scratch(&self) -> usize {
+    fn thread_scratch(&self) -> usize {
         let s = &self.sizes;
         IN * IN * (s.c + s.c_point + s.m_point)
     }
@@ -445,27 +445,23 @@ impl<const IN: usize> FromPoints<'_, IN> {
     }
 }
 
-impl<const IN: usize> Kernel for Winograd<IN> {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let operands = operands(io);
-        let out = io.output(0);
-        let output = Shared::new(out);
-        let (threads, size) = (self.common.threads, self.scratch());
-        let scratch = Shared::new(io.scratch(threads * size));
-        io.cpu().split(threads, 1, &|parts| {
+impl<const IN: usize> Convolve for Winograd<IN> {
+    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]) {
+        let (output, scratch) = (Shared::new(out), Shared::new(scratch));
+        let (threads, size) = (self.common.threads, self.thread_scratch());
+        cpu.split(threads, 1, &|parts| {
             for part in parts {
                 // SAFETY: each part has its own piece of scratch memory.
                 let scratch = unsafe { scratch.part(part * size, size) };
                 for block in share(self.blocks, threads, part) {
-                    self.block(block, &operands, &output, scratch);
+                    self.block(block, operands, &output, scratch);
                 }
             }
         });
         math::activate(self.common.isa, self.common.rest, out);
-        Ok(())
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.common.threads * self.scratch() * size_of::<f32>()
+    fn scratch(&self) -> usize {
+        self.common.threads * self.thread_scratch()
     }
 }
