@@ -86,6 +86,24 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// Begins a body that no file has, and that may never run.
+    pub fn open(&mut self, frame: usize, node: &str, graph: Graph) -> usize {
+        self.graphs.push(graph);
+        let setting = self.inside(frame, node, true);
+        self.frames.push(Frame {
+            graph: self.graphs.len() - 1,
+            ..setting
+        });
+        self.frames.len() - 1
+    }
+
+    /// Ends the innermost graph.
+    pub fn close(&mut self) -> Result<Graph> {
+        self.frames.pop();
+        let lost = || Error::new(ErrorCode::State, "the importer lost its graph");
+        self.graphs.pop().ok_or_else(lost)
+    }
+
     /// The value `name` stands for, or `None` where it is left out.
     pub fn optional(&mut self, frame: usize, name: &'a str) -> Result<Option<ValueId>> {
         if name.is_empty() {

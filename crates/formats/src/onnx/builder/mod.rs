@@ -196,6 +196,29 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         self.importer.body(self.frame, self.name, proto, &[], true)
     }
 
+    /// A body that takes `inputs`, made by `build` of what stands for them inside.
+    pub fn new_body(
+        &mut self,
+        inputs: &[ValueId],
+        build: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Arc<Graph>> {
+        let around = self.frame;
+        let mut graph = Graph::new(self.name);
+        let inner: Vec<ValueId> = inputs
+            .iter()
+            .map(|&v| {
+                let value = self.graph().value(v);
+                graph.add_input(value.name.clone(), value.fact.clone())
+            })
+            .collect();
+        self.frame = self.importer.scope.open(around, self.name, graph);
+        let outputs = build(self, &inner);
+        self.frame = around;
+        let mut graph = self.importer.scope.close()?;
+        graph.outputs = outputs?;
+        Ok(Arc::new(graph))
+    }
+
     /// Writes the subgraph in attribute `name` out into the graph, and gives its outputs.
     pub fn inline(&mut self, name: &str, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
         let proto = self.graph_attribute(name)?;

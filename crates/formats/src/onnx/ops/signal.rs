@@ -6,7 +6,7 @@ use std::f64::consts::TAU;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Gather, MatMul, Pad, PadMode, UnaryKind, normalize_axis};
+use kilim_core::ops::{BinaryKind, Gather, If, MatMul, Pad, PadMode, UnaryKind, normalize_axis};
 use kilim_core::tensor::Tensor;
 
 use super::OpTable;
@@ -153,58 +153,132 @@ impl Transform {
     }
 }
 
+/// The attributes of DFT, and its length where it is given.
+#[derive(Clone, Copy)]
+struct Dft {
+    length: Option<usize>,
+    inverse: bool,
+    onesided: bool,
+}
+
 fn dft(b: &mut NodeBuilder) -> Result<()> {
-    let mut x = b.input(0)?;
+    let x = b.input(0)?;
     let rank = b.rank(x)?;
-    let axis = if b.version() < 20 {
-        b.int_or("axis", 1)?
-    } else {
-        let axis = b.constant_ints(2)?;
-        axis.and_then(|a| a.first().copied()).unwrap_or(-2)
+    let length = match b.constant_ints(1)?.as_deref() {
+        Some(&[n]) => Some(usize::try_from(n).map_err(|_| invalid("a negative length"))?),
+        _ => None,
     };
-    let axis = normalize_axis(axis, rank)?;
-    if axis + 1 == rank {
-        return Err(invalid("a transform of the real and imaginary parts"));
-    }
-    let inverse = b.flag("inverse")?;
-    let onesided = b.flag("onesided")?;
-    let given = b.fact(x).shape.and_then(|s| s.0[axis].known());
-    let length = match (b.constant_ints(1)?.as_deref(), given) {
-        (Some(&[n]), _) => usize::try_from(n).map_err(|_| invalid("a negative length"))?,
-        (_, Some(n)) if inverse && onesided => n.saturating_sub(1).saturating_mul(2),
-        (_, Some(n)) => n,
-        _ => return Err(unsupported("a length that is known only at run time")),
-    };
-    let transform = Transform {
+    let dft = Dft {
         length,
-        inverse,
-        onesided,
+        inverse: b.flag("inverse")?,
+        onesided: b.flag("onesided")?,
     };
-    let taken = transform.taken();
-    match given {
-        Some(n) if n == taken => {}
-        Some(n) if n > taken => x = b.slice(x, axis as i64, 0, taken as i64)?,
-        Some(n) => {
+    let given = match b.version() {
+        ..20 => None,
+        _ => b.optional(2)?,
+    };
+    let known = match given {
+        None if b.version() < 20 => Some(b.int_or("axis", 1)?),
+        None => Some(-2),
+        Some(v) => match b.constant(v) {
+            Some(axis) => axis.to_i64s()?.first().copied(),
+            None => None,
+        },
+    };
+    let y = match (known, given) {
+        (Some(axis), _) => {
+            let axis = normalize_axis(axis, rank)?;
+            dft.along(b, x, axis)?
+        }
+        (None, Some(axis)) if rank >= 2 => {
+            let axis = b.cast(axis, DType::I64)?;
+            let axis = b.reshape(axis, &[])?;
+            // Nothing can be transformed along an axis that is too short.
+            let mut axes = Vec::new();
+            for a in 0..rank - 1 {
+                if dft.length_along(b, x, a)? > 0 {
+                    axes.push(a);
+                }
+            }
+            dft.along_any(b, x, axis, &axes)?
+        }
+        _ => return Err(invalid("the axis has no elements")),
+    };
+    b.bind(0, y)
+}
+
+impl Dft {
+    /// Along the axis that the scalar `axis` names, one of `axes`: a branch for each, since the shape
+    /// of the result depends on it.
+    fn along_any(
+        self,
+        b: &mut NodeBuilder,
+        x: ValueId,
+        axis: ValueId,
+        axes: &[usize],
+    ) -> Result<ValueId> {
+        let (&first, rest) = match axes {
+            [] => return Err(unsupported("a transform of no values")),
+            [only] => return self.along(b, x, *only),
+            [first, rest @ ..] => (first, rest),
+        };
+        let rank = b.rank(x)? as i64;
+        let (front, back) = (b.i64(first as i64)?, b.i64(first as i64 - rank)?);
+        let front = b.binary(BinaryKind::Equal, axis, front)?;
+        let back = b.binary(BinaryKind::Equal, axis, back)?;
+        let here = b.binary(BinaryKind::Or, front, back)?;
+        let op = If {
+            then_body: b.new_body(&[x, axis], |b, v| Ok(vec![self.along(b, v[0], first)?]))?,
+            else_body: b.new_body(&[x, axis], |b, v| {
+                Ok(vec![self.along_any(b, v[0], v[1], rest)?])
+            })?,
+        };
+        b.op(op, &[here, x, axis])
+    }
+
+    /// How long a transform along `axis` is.
+    fn length_along(self, b: &mut NodeBuilder, x: ValueId, axis: usize) -> Result<usize> {
+        let given = b.fact(x).shape.and_then(|s| s.0.get(axis)?.known());
+        let given = given.ok_or_else(|| unsupported("a length that is known only at run time"))?;
+        let natural = match (self.inverse, self.onesided) {
+            (true, true) => given.saturating_sub(1).saturating_mul(2),
+            _ => given,
+        };
+        Ok(self.length.unwrap_or(natural))
+    }
+
+    fn along(self, b: &mut NodeBuilder, mut x: ValueId, axis: usize) -> Result<ValueId> {
+        let rank = b.rank(x)?;
+        if axis + 1 >= rank {
+            return Err(invalid("a transform of the real and imaginary parts"));
+        }
+        let transform = Transform {
+            length: self.length_along(b, x, axis)?,
+            inverse: self.inverse,
+            onesided: self.onesided,
+        };
+        let given = b.fact(x).shape.and_then(|s| s.0[axis].known());
+        let given = given.unwrap_or_default();
+        let taken = transform.taken();
+        if given > taken {
+            x = b.slice(x, axis as i64, 0, taken as i64)?;
+        } else if given < taken {
             let mut pads = vec![0; 2 * rank];
-            pads[rank + axis] = (taken - n) as i64;
+            pads[rank + axis] = (taken - given) as i64;
             let pads = b.i64s(&pads)?;
             let mode = PadMode::Constant;
             x = b.op(Pad { mode }, &[x, pads])?;
         }
-        None => return Err(unsupported("a length that is known only at run time")),
-    }
-    // The transformed axis goes next to the last one.
-    let mut perm: Vec<usize> = (0..rank).collect();
-    perm.swap(axis, rank - 2);
-    let moved = axis != rank - 2;
-    if moved {
+        // The transformed axis goes next to the last one.
+        let mut perm: Vec<usize> = (0..rank).collect();
+        perm.swap(axis, rank - 2);
+        if axis == rank - 2 {
+            return transform.apply(b, x);
+        }
         x = b.transpose(x, &perm)?;
+        let y = transform.apply(b, x)?;
+        b.transpose(y, &perm)
     }
-    let mut y = transform.apply(b, x)?;
-    if moved {
-        y = b.transpose(y, &perm)?;
-    }
-    b.bind(0, y)
 }
 
 fn stft(b: &mut NodeBuilder) -> Result<()> {
