@@ -23,15 +23,13 @@ pub struct AlignedBytes {
 impl AlignedBytes {
     /// `len` zero bytes; `Limit` where the machine has no such memory.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let count = len.div_ceil(64);
-        let mut lines = Vec::new();
-        lines.try_reserve_exact(count).map_err(|_| {
+        // Fresh pages are zero already; the allocator knows which ones are.
+        let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(64)).map_err(|()| {
             Error::new(
                 ErrorCode::Limit,
                 format!("cannot allocate {len} bytes of memory"),
             )
         })?;
-        lines.resize(count, Line([0; 64]));
         Ok(AlignedBytes { lines, len })
     }
 

@@ -5,6 +5,7 @@
 mod convert;
 mod file;
 mod session;
+mod warm;
 
 pub use file::WasmFile;
 pub use session::WasmSession;

@@ -15,6 +15,7 @@ use wasm_bindgen::{JsCast, JsValue};
 
 use crate::convert;
 use crate::file::WasmFile;
+use crate::warm;
 
 #[wasm_bindgen]
 extern "C" {
@@ -122,11 +123,15 @@ async fn load(
         .next()
         .ok_or_else(|| Error::new(ErrorCode::Io, "no model was given"))?;
     let external = names.into_iter().skip(1).zip(files).collect();
-    Session::load(
-        ModelSource::Bytes { model, external },
-        self::options(options)?,
-    )
-    .await
+    let options = self::options(options)?;
+    if options
+        .backends
+        .first()
+        .is_some_and(|b| b.as_str() == "cpu")
+    {
+        warm::once().await;
+    }
+    Session::load(ModelSource::Bytes { model, external }, options).await
 }
 
 fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {

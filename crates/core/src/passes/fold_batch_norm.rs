@@ -3,13 +3,14 @@
 //! activation waits that the sum can take along.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use super::edit::{Rewriter, node};
 use super::fuse::as_activation;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
-use crate::tensor::Tensor;
+use crate::tensor::{AlignedBytes, Tensor};
 
 /// `x * scale + shift`, for each channel.
 struct Affine {
@@ -140,8 +141,7 @@ fn affine(graph: &Graph, node: &Node, axis: usize, channels: usize) -> Option<(V
 /// Which weight belongs to which output channel: `[outer, channels, inner]`, or for a transposed
 /// convolution with groups, the groups outermost.
 struct Weights {
-    values: Vec<f64>,
-    shape: Vec<usize>,
+    tensor: Tensor,
     channels: usize,
     inner: usize,
     /// Weights of one group; the channel counts up from group to group.
@@ -149,10 +149,13 @@ struct Weights {
 }
 
 fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
-    let values = floats(graph, node.input(1))?;
-    let shape = graph.constant(node.input(1))?.shape().to_vec();
+    let tensor = graph.constant(node.input(1))?.clone();
+    if tensor.dtype() != DType::F32 {
+        return None;
+    }
+    let shape = tensor.shape();
     let op = &*node.op;
-    let all = values.len();
+    let all = tensor.len();
     let tail = |from: usize| shape.get(from..).map(|s| s.iter().product::<usize>());
     let (channels, inner, group) = if op.is::<Conv>() {
         (*shape.first()?, tail(1)?, all)
@@ -172,8 +175,7 @@ fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
         return None;
     };
     (all > 0 && channels > 0 && inner > 0 && group > 0).then_some(Weights {
-        values,
-        shape,
+        tensor,
         channels,
         inner,
         group,
@@ -181,10 +183,24 @@ fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
 }
 
 impl Weights {
-    /// The channel of weight `i`.
+    /// The channel of weight `i`, and of the `inner` weights from it on where `i` is a multiple.
     fn channel(&self, i: usize) -> usize {
-        let each = self.channels * self.group / self.values.len();
+        let each = self.channels * self.group / self.tensor.len();
         i / self.group * each + i / self.inner % each.max(1)
+    }
+
+    /// The weights, those of each channel multiplied by its scale.
+    fn scaled(&self, scale: &[f64]) -> Option<Tensor> {
+        let mut bytes = AlignedBytes::zeroed(self.tensor.bytes().len()).ok()?;
+        let from = self.tensor.as_slice::<f32>().ok()?.chunks(self.inner);
+        let to: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+        for (run, (to, from)) in to.chunks_mut(self.inner).zip(from).enumerate() {
+            let scale = scale[self.channel(run * self.inner)];
+            for (to, &from) in to.iter_mut().zip(from) {
+                *to = (f64::from(from) * scale) as f32;
+            }
+        }
+        Tensor::from_bytes(DType::F32, self.tensor.shape(), Arc::new(bytes)).ok()
     }
 }
 
@@ -235,16 +251,9 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
         .map(|c| (bias[c] * beta * affine.scale[c] + affine.shift[c]) as f32)
         .collect();
     let scales = affine.scale.iter().any(|&s| s != 1.0);
-    let scaled: Option<Tensor> = if scales {
-        let values: Vec<f32> = weights
-            .values
-            .iter()
-            .enumerate()
-            .map(|(i, w)| (w * affine.scale[weights.channel(i)]) as f32)
-            .collect();
-        Some(Tensor::from_slice(&weights.shape, &values).ok()?)
-    } else {
-        None
+    let scaled = match scales {
+        true => Some(weights.scaled(&affine.scale)?),
+        false => None,
     };
     let bias = Tensor::from_slice(&[channels], &bias).ok()?;
     let with_beta = gemm.map(|g| Gemm {
@@ -253,7 +262,7 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     });
     let mut producer = rw.take(source)?;
     if let Some(gemm) = with_beta {
-        producer.op = std::sync::Arc::new(gemm);
+        producer.op = Arc::new(gemm);
     }
     if let Some(scaled) = scaled {
         let name = format!("{}/weights", producer.name);

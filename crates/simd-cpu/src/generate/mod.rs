@@ -51,12 +51,16 @@ impl Kernel for Repeat {
     fn run(&self, io: &mut Io) -> Result<()> {
         let value = self.0.bytes();
         let y = io.output_bytes(0);
-        if value.iter().all(|&b| b == value[0]) {
-            y.fill(value.first().copied().unwrap_or(0));
-        } else {
-            for y in y.chunks_exact_mut(value.len()) {
-                y.copy_from_slice(value);
-            }
+        if y.is_empty() {
+            return Ok(());
+        }
+        // Copies of ever longer runs: one element at a time is slow in large tensors.
+        let mut done = value.len().min(y.len());
+        y[..done].copy_from_slice(&value[..done]);
+        while done < y.len() {
+            let next = done.min(y.len() - done).min(1 << 16);
+            y.copy_within(..next, done);
+            done += next;
         }
         Ok(())
     }
