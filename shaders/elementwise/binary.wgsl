@@ -16,13 +16,17 @@ struct Params {
 
 #if OP == Equal || OP == Less || OP == LessOrEqual || OP == Greater || OP == GreaterOrEqual
 alias R = u32;
-fn finish(v: R) -> R { return v; }
+fn finish(v: Result) -> Result { return v; }
 #elif T == f32
 alias R = T;
-fn finish(v: R) -> R { return activate(v, p.act, p.act_a, p.act_b); }
+#if VEC == 4
+fn finish(v: Result) -> Result { return activate4(v, p.act, p.act_a, p.act_b); }
+#else
+fn finish(v: Result) -> Result { return activate(v, p.act, p.act_a, p.act_b); }
+#endif
 #else
 alias R = T;
-fn finish(v: R) -> R { return v; }
+fn finish(v: Result) -> Result { return v; }
 #endif
 #if VEC == 4
 alias Unit = vec4<T>;
@@ -133,7 +137,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 #if VEC == 4
     let s = Unit(u);
     let t = Unit(w);
-    y[i] = Result(finish(f(s.x, t.x)), finish(f(s.y, t.y)), finish(f(s.z, t.z)), finish(f(s.w, t.w)));
+    y[i] = finish(Result(f(s.x, t.x), f(s.y, t.y), f(s.z, t.z), f(s.w, t.w)));
 #else
     y[i] = finish(f(u, w));
 #endif

@@ -1,5 +1,7 @@
-// c = activation(alpha * a b + bias + residual) by tiles in workgroup memory. A workgroup of W x W
-// threads makes a tile of W*RM rows and W*4 columns; each thread RM rows of four columns.
+// c = activation(alpha * a b + bias + residual). A workgroup of W x W threads makes a tile of W*RM rows
+// and W*4 columns; each thread RM rows of four columns.
+//   TILED: a and b go through workgroup memory; else every thread reads them itself, which suits
+//      devices that are a CPU: there a barrier costs more than reading twice.
 //   A: how a is read: k4 four at once along k, 1 by strides, conv4 and conv1 the same from the windows of
 //      an image (implicit im2col: row = output position, k = tap and channel).
 //   B: how b is read: n4 four columns at once, k4 four at once along k, 1 by strides.
@@ -81,55 +83,147 @@ alias UnitC = f32;
 const TM = W * RM;
 const TN = W * 4u;
 const THREADS = W * W;
-// One more than a row, so that threads that store a column hit different banks.
-const STEP = TM + 1u;
+// Quads along k.
+const QUADS = TK / 4u;
+// One more than a row, so that threads that read different rows hit different banks.
+const STEP = QUADS + 1u;
+// Quads of a that each thread brings into the tile.
+const LOADS = TM * QUADS / THREADS;
 
-var<workgroup> tile_a: array<f32, TK * STEP>;
+#if TILED
+var<workgroup> tile_a: array<vec4<f32>, TM * STEP>;
 var<workgroup> tile_b: array<vec4<f32>, TK * W>;
+#endif
+
+// Loads are not branched around but from a place that is always there: drivers inline them often, and
+// branches make that slow, to compile most of all.
+
+// What is known of a row of a before k is.
+struct Row {
+    valid: bool,
+    base: u32,
+    y: i32,
+    x: i32,
+}
+
+// What is known of an element along k.
+struct Tap {
+    valid: bool,
+    offset: u32,
+    y: i32,
+    x: i32,
+}
 
 #if A == conv4 || A == conv1
-fn load_a(m: u32, k: u32, base: u32) -> UnitA {
-    if m >= p.m || k >= p.k { return UnitA(0.0); }
-    let image = m / p.positions;
+fn row_of(m: u32, base: u32) -> Row {
     let at = m % p.positions;
+    return Row(
+        m < p.m,
+        base + (m / p.positions) * p.x_image,
+        i32((at / p.out_w) * p.stride_h) - p.pad_h,
+        i32((at % p.out_w) * p.stride_w) - p.pad_w,
+    );
+}
+
+fn tap_of(k: u32) -> Tap {
     let tap = k / p.channels;
-    let y = i32((at / p.out_w) * p.stride_h + (tap / p.kernel_w) * p.dilation_h) - p.pad_h;
-    let x = i32((at % p.out_w) * p.stride_w + (tap % p.kernel_w) * p.dilation_w) - p.pad_w;
-    if y < 0 || x < 0 || y >= i32(p.in_h) || x >= i32(p.in_w) { return UnitA(0.0); }
-    let i = base + image * p.x_image + u32(y) * p.x_h + u32(x) * p.x_w + (k % p.channels) * p.x_c;
+    return Tap(
+        k < p.k,
+        (k % p.channels) * p.x_c,
+        i32((tap / p.kernel_w) * p.dilation_h),
+        i32((tap % p.kernel_w) * p.dilation_w),
+    );
+}
+
+fn read_a(r: Row, t: Tap) -> UnitA {
+    let y = r.y + t.y;
+    let x = r.x + t.x;
+    let valid = r.valid && t.valid && y >= 0 && x >= 0 && y < i32(p.in_h) && x < i32(p.in_w);
+    let i = r.base + u32(y) * p.x_h + u32(x) * p.x_w + t.offset;
 #if A == conv4
-    return a[i / 4u];
+    return select(UnitA(0.0), a[select(0u, i / 4u, valid)], valid);
 #else
-    return a[i];
+    return select(UnitA(0.0), a[select(0u, i, valid)], valid);
 #endif
 }
 #else
-fn load_a(m: u32, k: u32, base: u32) -> UnitA {
-    if m >= p.m || k >= p.k { return UnitA(0.0); }
+fn row_of(m: u32, base: u32) -> Row {
+    return Row(m < p.m, base + m * p.a_row, 0, 0);
+}
+
+fn tap_of(k: u32) -> Tap {
+    return Tap(k < p.k, k * p.a_col, 0, 0);
+}
+
+fn read_a(r: Row, t: Tap) -> UnitA {
+    let valid = r.valid && t.valid;
+    let i = r.base + t.offset;
 #if A == k4
-    return a[(base + m * p.a_row + k) / 4u];
+    return select(UnitA(0.0), a[select(0u, i / 4u, valid)], valid);
 #else
-    return a[base + m * p.a_row + k * p.a_col];
+    return select(UnitA(0.0), a[select(0u, i, valid)], valid);
 #endif
 }
 #endif
 
-#if B == 1
-fn load_b(k: u32, n: u32, base: u32) -> f32 {
-    if k >= p.k || n >= p.n { return 0.0; }
-    return b[base + k * p.b_row + n * p.b_col];
+// Four elements of a row along k; the taps of a quad are known before the rows.
+#if A == k4 || A == conv4
+struct Taps { t: Tap }
+
+fn taps_of(k: u32) -> Taps {
+    return Taps(tap_of(k));
 }
-#elif B == n4
-fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
-    if k >= p.k || n >= p.n { return vec4<f32>(0.0); }
-    return b[(base + k * p.b_row + n) / 4u];
+
+fn load_a(r: Row, t: Taps) -> vec4<f32> {
+    return read_a(r, t.t);
 }
 #else
-fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
-    if k >= p.k || n >= p.n { return vec4<f32>(0.0); }
-    return b[(base + n * p.b_col + k) / 4u];
+struct Taps { t0: Tap, t1: Tap, t2: Tap, t3: Tap }
+
+fn taps_of(k: u32) -> Taps {
+    return Taps(tap_of(k), tap_of(k + 1u), tap_of(k + 2u), tap_of(k + 3u));
+}
+
+fn load_a(r: Row, t: Taps) -> vec4<f32> {
+    return vec4<f32>(read_a(r, t.t0), read_a(r, t.t1), read_a(r, t.t2), read_a(r, t.t3));
 }
 #endif
+
+#if B == n4
+fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
+    let valid = k < p.k && n < p.n;
+    return select(vec4<f32>(0.0), b[select(0u, (base + k * p.b_row + n) / 4u, valid)], valid);
+}
+#elif B == 1
+fn element_b(k: u32, n: u32, base: u32) -> f32 {
+    let valid = k < p.k && n < p.n;
+    return select(0.0, b[select(0u, base + k * p.b_row + n * p.b_col, valid)], valid);
+}
+
+fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
+    return vec4<f32>(element_b(k, n, base), element_b(k, n + 1u, base), element_b(k, n + 2u, base), element_b(k, n + 3u, base));
+}
+#endif
+
+// Four rows of b at four columns.
+#if B == k4
+fn column_b(k: u32, n: u32, base: u32) -> vec4<f32> {
+    let valid = k < p.k && n < p.n;
+    return select(vec4<f32>(0.0), b[select(0u, (base + n * p.b_col + k) / 4u, valid)], valid);
+}
+
+fn block_b(k: u32, n: u32, base: u32) -> mat4x4<f32> {
+    return transpose(mat4x4<f32>(column_b(k, n, base), column_b(k, n + 1u, base), column_b(k, n + 2u, base), column_b(k, n + 3u, base)));
+}
+#else
+fn block_b(k: u32, n: u32, base: u32) -> mat4x4<f32> {
+    return mat4x4<f32>(load_b(k, n, base), load_b(k + 1u, n, base), load_b(k + 2u, n, base), load_b(k + 3u, n, base));
+}
+#endif
+
+fn add(sum: vec4<f32>, a: vec4<f32>, b: mat4x4<f32>) -> vec4<f32> {
+    return fma(vec4<f32>(a.w), b[3], fma(vec4<f32>(a.z), b[2], fma(vec4<f32>(a.y), b[1], fma(vec4<f32>(a.x), b[0], sum))));
+}
 
 fn store(m: u32, n: u32, batch: u32, v: vec4<f32>) {
     if m >= p.m || n >= p.n { return; }
@@ -150,12 +244,12 @@ fn store(m: u32, n: u32, batch: u32, v: vec4<f32>) {
 #endif
     c[at / 4u] = activate4(r, p.act, p.act_a, p.act_b);
 #else
-    for (var j = 0u; j < min(4u, p.n - n); j++) {
-        let i = at + j * p.c_col;
 #if RESIDUAL
-        r[j] += residual[i];
+    r += vec4<f32>(residual[at], residual[at + p.c_col], residual[at + 2u * p.c_col], residual[at + 3u * p.c_col]);
 #endif
-        c[i] = activate(r[j], p.act, p.act_a, p.act_b);
+    r = activate4(r, p.act, p.act_a, p.act_b);
+    for (var j = 0u; j < min(4u, p.n - n); j++) {
+        c[at + j * p.c_col] = r[j];
     }
 #endif
 }
@@ -178,66 +272,95 @@ fn main(
         base_a += at * p.walk_a[d >> 2u][d & 3];
         base_b += at * p.walk_b[d >> 2u][d & 3];
     }
-    var sums: array<vec4<f32>, RM>;
+    let n = n0 + local.x * 4u;
+    let m = m0 + local.y * RM;
+    var sum0 = vec4<f32>(0.0);
+#if RM == 4
+    var sum1 = vec4<f32>(0.0);
+    var sum2 = vec4<f32>(0.0);
+    var sum3 = vec4<f32>(0.0);
+#endif
+#if TILED
+    // A thread always brings the same rows and the same quad of every tile.
+    let quad = thread % QUADS;
+    let line = thread / QUADS;
+    let step = THREADS / QUADS;
+    var rows: array<Row, LOADS>;
+    for (var i = 0u; i < LOADS; i++) {
+        rows[i] = row_of(m0 + line + i * step, base_a);
+    }
     for (var k0 = 0u; k0 < p.k; k0 += TK) {
-#if A == k4 || A == conv4
-        for (var i = thread; i < TM * TK / 4u; i += THREADS) {
-            let row = i / (TK / 4u);
-            let k = (i % (TK / 4u)) * 4u;
-            let v = load_a(m0 + row, k0 + k, base_a);
-            tile_a[k * STEP + row] = v.x;
-            tile_a[(k + 1u) * STEP + row] = v.y;
-            tile_a[(k + 2u) * STEP + row] = v.z;
-            tile_a[(k + 3u) * STEP + row] = v.w;
+        let taps = taps_of(k0 + quad * 4u);
+        for (var i = 0u; i < LOADS; i++) {
+            tile_a[(line + i * step) * STEP + quad] = load_a(rows[i], taps);
         }
-#else
-        for (var i = thread; i < TM * TK; i += THREADS) {
-#if ROWS_FIRST
-            let row = i % TM;
-            let k = i / TM;
-#else
-            let row = i / TK;
-            let k = i % TK;
-#endif
-            tile_a[k * STEP + row] = load_a(m0 + row, k0 + k, base_a);
-        }
-#endif
 #if B == k4
-        for (var i = thread; i < TK / 4u * W; i += THREADS) {
-            let k = (i % (TK / 4u)) * 4u;
-            let n = i / (TK / 4u);
-            let at = n0 + n * 4u;
-            let v0 = load_b(k0 + k, at, base_b);
-            let v1 = load_b(k0 + k, at + 1u, base_b);
-            let v2 = load_b(k0 + k, at + 2u, base_b);
-            let v3 = load_b(k0 + k, at + 3u, base_b);
-            tile_b[k * W + n] = vec4<f32>(v0.x, v1.x, v2.x, v3.x);
-            tile_b[(k + 1u) * W + n] = vec4<f32>(v0.y, v1.y, v2.y, v3.y);
-            tile_b[(k + 2u) * W + n] = vec4<f32>(v0.z, v1.z, v2.z, v3.z);
-            tile_b[(k + 3u) * W + n] = vec4<f32>(v0.w, v1.w, v2.w, v3.w);
+        for (var i = thread; i < QUADS * W; i += THREADS) {
+            let k = (i % QUADS) * 4u;
+            let column = i / QUADS;
+            let block = block_b(k0 + k, n0 + column * 4u, base_b);
+            tile_b[k * W + column] = block[0];
+            tile_b[(k + 1u) * W + column] = block[1];
+            tile_b[(k + 2u) * W + column] = block[2];
+            tile_b[(k + 3u) * W + column] = block[3];
         }
 #else
         for (var i = thread; i < TK * W; i += THREADS) {
-            let k = k0 + i / W;
-            let n = n0 + (i % W) * 4u;
-#if B == n4
-            tile_b[i] = load_b(k, n, base_b);
-#else
-            tile_b[i] = vec4<f32>(load_b(k, n, base_b), load_b(k, n + 1u, base_b), load_b(k, n + 2u, base_b), load_b(k, n + 3u, base_b));
-#endif
+            tile_b[i] = load_b(k0 + i / W, n0 + (i % W) * 4u, base_b);
         }
 #endif
         workgroupBarrier();
-        for (var k = 0u; k < TK; k++) {
-            let v = tile_b[k * W + local.x];
-            let at = k * STEP + local.y * RM;
-            for (var i = 0u; i < RM; i++) {
-                sums[i] = fma(vec4<f32>(tile_a[at + i]), v, sums[i]);
-            }
+        for (var q = 0u; q < QUADS; q++) {
+            let at = q * 4u * W + local.x;
+            let block = mat4x4<f32>(tile_b[at], tile_b[at + W], tile_b[at + 2u * W], tile_b[at + 3u * W]);
+            let row = local.y * RM * STEP + q;
+            sum0 = add(sum0, tile_a[row], block);
+#if RM == 4
+            sum1 = add(sum1, tile_a[row + STEP], block);
+            sum2 = add(sum2, tile_a[row + 2u * STEP], block);
+            sum3 = add(sum3, tile_a[row + 3u * STEP], block);
+#endif
         }
         workgroupBarrier();
     }
+#elif A == k4 || A == conv4
+    let row0 = row_of(m, base_a);
+#if RM == 4
+    let row1 = row_of(m + 1u, base_a);
+    let row2 = row_of(m + 2u, base_a);
+    let row3 = row_of(m + 3u, base_a);
+#endif
+    for (var k = 0u; k < p.k; k += 4u) {
+        let block = block_b(k, n, base_b);
+        let taps = taps_of(k);
+        sum0 = add(sum0, load_a(row0, taps), block);
+#if RM == 4
+        sum1 = add(sum1, load_a(row1, taps), block);
+        sum2 = add(sum2, load_a(row2, taps), block);
+        sum3 = add(sum3, load_a(row3, taps), block);
+#endif
+    }
+#endif
+#if !TILED && A != k4 && A != conv4
+    // A loop over the rows: sixteen loads written out compile too slowly where this is used.
+    var rows: array<Row, RM>;
+    var sums: array<vec4<f32>, RM>;
     for (var i = 0u; i < RM; i++) {
-        store(m0 + local.y * RM + i, n0 + local.x * 4u, group.z, sums[i]);
+        rows[i] = row_of(m + i, base_a);
+    }
+    for (var k = 0u; k < p.k; k += 4u) {
+        let block = block_b(k, n, base_b);
+        let taps = taps_of(k);
+        for (var i = 0u; i < RM; i++) {
+            sums[i] = add(sums[i], load_a(rows[i], taps), block);
+        }
+    }
+#elif RM == 4
+    var sums = array<vec4<f32>, 4>(sum0, sum1, sum2, sum3);
+#else
+    var sums = array<vec4<f32>, 1>(sum0);
+#endif
+    for (var i = 0u; i < RM; i++) {
+        store(m + i, n, group.z, sums[i]);
     }
 }

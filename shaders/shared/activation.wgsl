@@ -15,9 +15,20 @@ fn activate(x: f32, kind: u32, a: f32, b: f32) -> f32 {
     }
 }
 
+fn sigmoid4(x: vec4<f32>) -> vec4<f32> {
+    return 1.0 / (1.0 + exp(-clamp(x, vec4<f32>(-88.0), vec4<f32>(88.0))));
+}
+
 fn activate4(x: vec4<f32>, kind: u32, a: f32, b: f32) -> vec4<f32> {
-    if kind == 0u { return x; }
-    if kind == 1u { return max(x, vec4<f32>(0.0)); }
-    if kind == 2u { return min(max(x, vec4<f32>(a)), vec4<f32>(b)); }
-    return vec4<f32>(activate(x.x, kind, a, b), activate(x.y, kind, a, b), activate(x.z, kind, a, b), activate(x.w, kind, a, b));
+    switch kind {
+        case 1u: { return max(x, vec4<f32>(0.0)); }
+        case 2u: { return min(max(x, vec4<f32>(a)), vec4<f32>(b)); }
+        case 3u: { return select(x, x * a, x < vec4<f32>(0.0)); }
+        case 4u: { return sigmoid4(x); }
+        case 5u: { return tanh(clamp(x, vec4<f32>(-10.0), vec4<f32>(10.0))); }
+        case 6u: { return x * clamp(x + 3.0, vec4<f32>(0.0), vec4<f32>(6.0)) / 6.0; }
+        case 7u: { return clamp(a * x + b, vec4<f32>(0.0), vec4<f32>(1.0)); }
+        case 8u: { return x * sigmoid4(x); }
+        default: { return x; }
+    }
 }

@@ -19,6 +19,7 @@ use crate::transfer;
 pub(crate) struct Shared {
     pub gpu: Gpu,
     pub kernels: Kernels,
+    pub software: bool,
 }
 
 impl Shared {
@@ -26,6 +27,7 @@ impl Shared {
         Caps {
             max_binding: self.gpu.max_binding(),
             max_bindings: self.gpu.limits.max_storage_buffers_per_shader_stage as usize,
+            software: self.software,
         }
     }
 
@@ -53,6 +55,12 @@ impl WgpuBackend {
     /// `Device` where there is no GPU or it cannot be opened.
     pub async fn new() -> Result<WgpuBackend> {
         let gpu = Gpu::open().await?;
+        let software = gpu.info.device_type == wgpu::DeviceType::Cpu;
+        Ok(WgpuBackend::on(gpu, software))
+    }
+
+    /// With the kernels for devices that are a CPU, or those for real ones.
+    pub(crate) fn on(gpu: Gpu, software: bool) -> WgpuBackend {
         let description = Description {
             id: WgpuBackend::ID,
             device: gpu.describe_device(),
@@ -71,13 +79,14 @@ impl WgpuBackend {
             max_arena_bytes: gpu.limits.max_buffer_size,
             speed: gpu.speed(),
         };
-        Ok(WgpuBackend {
+        WgpuBackend {
             shared: Arc::new(Shared {
-                gpu,
+                software,
                 kernels: Kernels::all(),
+                gpu,
             }),
             description,
-        })
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub(crate) struct Dispatch {
 pub(crate) struct Caps {
     pub max_binding: u64,
     pub max_bindings: usize,
+    /// The device is a CPU.
+    pub software: bool,
 }
 
 /// The work of one node.

@@ -4,7 +4,7 @@ use kilim_core::ops::{Activation, Gemm, MatMul, MatMulGeometry};
 
 use super::Kernels;
 use crate::constants::PackKind;
-use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, refuse, strides};
+use crate::lower::{Caps, Lowering, Lowers, Operand, broadcast_strides, refuse, strides};
 use crate::params::Params;
 
 /// Below this many rows a product is computed column by column.
@@ -52,10 +52,10 @@ pub(crate) fn flag(on: bool) -> &'static str {
     if on { "1" } else { "0" }
 }
 
-/// The tile: side of the workgroup, rows of a thread, depth.
-pub(crate) fn tile(m: usize, n: usize, batch: usize) -> (&'static str, usize, usize) {
+/// The shader, the side of its workgroup and the rows of a thread.
+pub(crate) fn tile(caps: &Caps, m: usize, n: usize, batch: usize) -> (&'static str, usize, usize) {
     let large = m.div_ceil(64) * n.div_ceil(64) * batch >= 128;
-    if large && n >= 48 {
+    if large && n >= 48 && !caps.software {
         ("matmul_large", 16, 4)
     } else if m <= 8 {
         ("matmul", 8, 1)
@@ -139,14 +139,14 @@ impl Product {
             .f(p.alpha)
             .f(beta)
             .activation(&p.activation);
-        let (shader, side, rows) = tile(p.m, p.n, batch);
+        let (shader, side, rows) = tile(&l.caps, p.m, p.n, batch);
         l.dispatch(
             shader,
             &[
                 ("A", if a4 { "k4" } else { "1" }),
                 ("B", b_mode),
                 ("C4", flag(p.n.is_multiple_of(4))),
-                ("ROWS_FIRST", flag(!a4 && p.a_strides[0] == 1)),
+                ("TILED", flag(!l.caps.software)),
                 ("RM", if rows == 1 { "1" } else { "4" }),
                 ("W", if side == 16 { "16" } else { "8" }),
                 ("TK", if side == 16 { "16" } else { "32" }),

@@ -1,6 +1,8 @@
 //! Runs one node on the GPU.
 
 use std::sync::Arc;
+#[cfg(not(target_arch = "wasm32"))]
+use std::sync::OnceLock;
 
 use kilim_core::backend::{
     Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
@@ -9,12 +11,36 @@ use kilim_core::ops::{Fact, InferContext, InputFact};
 use kilim_core::{DType, Operator, Result, Tensor};
 
 use crate::WgpuBackend;
+use crate::gpu::Gpu;
 
 /// The GPU, opened once for all tests; `None` (and a note) where there is none.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn gpu() -> Option<&'static WgpuBackend> {
-    static GPU: std::sync::OnceLock<Option<WgpuBackend>> = std::sync::OnceLock::new();
-    GPU.get_or_init(|| pollster::block_on(open())).as_ref()
+    static HARD: OnceLock<Option<WgpuBackend>> = OnceLock::new();
+    static SOFT: OnceLock<Option<WgpuBackend>> = OnceLock::new();
+    let (gpu, software) = if SOFTWARE.get() {
+        (&SOFT, true)
+    } else {
+        (&HARD, false)
+    };
+    gpu.get_or_init(|| pollster::block_on(open(software)))
+        .as_ref()
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+thread_local! {
+    static SOFTWARE: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
+}
+
+/// Runs a test with the kernels for real devices, then with those for devices that are a CPU.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn on_both(test: fn()) {
+    if gpu().is_some() {
+        test();
+        SOFTWARE.set(true);
+        test();
+        SOFTWARE.set(false);
+    }
 }
 
 #[cfg(target_arch = "wasm32")]
@@ -32,16 +58,16 @@ pub fn gpu() -> Option<&'static WgpuBackend> {
 #[cfg(target_arch = "wasm32")]
 pub async fn open_here() -> bool {
     if GPU.get().is_none() {
-        GPU.set(open().await.map(|gpu| &*Box::leak(Box::new(gpu))));
+        GPU.set(open(true).await.map(|gpu| &*Box::leak(Box::new(gpu))));
     }
     GPU.get().is_some()
 }
 
-async fn open() -> Option<WgpuBackend> {
-    match WgpuBackend::new().await {
+async fn open(software: bool) -> Option<WgpuBackend> {
+    match Gpu::open().await {
         Ok(gpu) => {
-            eprintln!("GPU: {}", gpu.describe().device);
-            Some(gpu)
+            eprintln!("GPU: {}", gpu.describe_device());
+            Some(WgpuBackend::on(gpu, software))
         }
         Err(e) => {
             eprintln!("skipped: {e}");

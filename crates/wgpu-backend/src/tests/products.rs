@@ -24,9 +24,10 @@ fn product(a: &[f64], b: &[f64], m: usize, k: usize, n: usize, ta: bool, tb: boo
 
 #[test]
 fn gemm_of_all_forms() {
-    if gpu().is_none() {
-        return;
-    }
+    on_both(check_gemm_of_all_forms);
+}
+
+fn check_gemm_of_all_forms() {
     for (m, k, n) in [
         (1, 5, 3),
         (1, 64, 70),
@@ -74,9 +75,10 @@ fn gemm_of_all_forms() {
 
 #[test]
 fn matmul_broadcasts_batches() {
-    if gpu().is_none() {
-        return;
-    }
+    on_both(check_matmul_broadcasts_batches);
+}
+
+fn check_matmul_broadcasts_batches() {
     type Case<'a> = (&'a [usize], &'a [usize], &'a [usize], bool);
     let cases: &[Case] = &[
         (&[2, 3, 5, 8], &[2, 3, 8, 12], &[2, 3, 5, 12], false),
@@ -281,9 +283,10 @@ fn reference(c: &Case, x: &Tensor, w: &Tensor, transposed: bool) -> Tensor {
 
 #[test]
 fn convolutions() {
-    if gpu().is_none() {
-        return;
-    }
+    on_both(check_convolutions);
+}
+
+fn check_convolutions() {
     let cases = [
         case(
             &[2, 8, 7, 9],
