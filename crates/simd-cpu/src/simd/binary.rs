@@ -186,27 +186,46 @@ impl<J: Join> Task for Apply<'_, J> {
         assert!(loops.rows() * loops.row == out.len());
         let (a, b, mut to) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
         let [outer, middle, inner] = loops.sizes;
+        let [p, q, _] = loops.steps;
         for i in 0..outer {
             for j in 0..middle {
-                for k in 0..inner {
-                    let start = |x: usize| {
-                        let [p, q, r] = loops.steps;
-                        i * p[x] + j * q[x] + k * r[x]
-                    };
-                    // SAFETY: by the assertions, `reach` being the end of the last row.
-                    unsafe {
-                        let (a, b) = (a.add(start(0)), b.add(start(1)));
-                        match loops.along {
-                            [1, 1] => row::<S, J, 1, 1>(s, join, a, b, to, loops.row),
-                            [1, _] => row::<S, J, 1, 0>(s, join, a, b, to, loops.row),
-                            [_, 1] => row::<S, J, 0, 1>(s, join, a, b, to, loops.row),
-                            _ => row::<S, J, 0, 0>(s, join, a, b, to, loops.row),
-                        }
-                        to = to.add(loops.row);
+                // SAFETY: by the assertions, `reach` being the end of the last row.
+                unsafe {
+                    let a = a.add(i * p[0] + j * q[0]);
+                    let b = b.add(i * p[1] + j * q[1]);
+                    match loops.along {
+                        [1, 1] => rows::<S, J, 1, 1>(s, join, a, b, to, loops),
+                        [1, _] => rows::<S, J, 1, 0>(s, join, a, b, to, loops),
+                        [_, 1] => rows::<S, J, 0, 1>(s, join, a, b, to, loops),
+                        _ => rows::<S, J, 0, 0>(s, join, a, b, to, loops),
                     }
+                    to = to.add(inner * loops.row);
                 }
             }
         }
+    }
+}
+
+/// All rows of the innermost loop.
+///
+/// # Safety
+/// The first rows are at `a` and `b`, and all rows are good for what `row` says.
+#[inline(always)]
+unsafe fn rows<S: Simd, J: Join, const A: usize, const B: usize>(
+    s: S,
+    join: J,
+    mut a: *const f32,
+    mut b: *const f32,
+    mut to: *mut f32,
+    loops: &Loops,
+) {
+    let [step_a, step_b] = loops.steps[OUTER - 1];
+    for _ in 0..loops.sizes[OUTER - 1] {
+        // SAFETY: the caller's promise; past the last row the pointers are not followed.
+        unsafe { row::<S, J, A, B>(s, join, a, b, to, loops.row) }
+        a = a.wrapping_add(step_a);
+        b = b.wrapping_add(step_b);
+        to = to.wrapping_add(loops.row);
     }
 }
 

@@ -22,6 +22,8 @@ pub(crate) trait Simd: Copy + 'static {
     const LANES: usize;
     /// Rows of the matrix-product tile that fills the register file; at most 12.
     const TILE_ROWS: usize;
+    /// Vectors of a row of that tile; at most 4.
+    const TILE_VECTORS: usize;
     type V: Copy;
     /// One condition for each element.
     type Mask: Copy;
@@ -120,6 +122,18 @@ pub(crate) trait Task {
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
+/// The constants of an instruction set.
+struct Sizes;
+
+impl Task for Sizes {
+    type Output = (usize, usize);
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) -> (usize, usize) {
+        (S::LANES, S::TILE_VECTORS)
+    }
+}
+
 /// An instruction set that this machine has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Isa(Kind);
@@ -188,18 +202,13 @@ impl Isa {
     }
 
     /// Elements of a vector.
-    pub const fn lanes(self) -> usize {
-        match self.0 {
-            Kind::Portable => portable::Portable::LANES,
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx2 => x86::Avx2::LANES,
-            #[cfg(target_arch = "x86_64")]
-            Kind::Avx512 => x86::Avx512::LANES,
-            #[cfg(target_arch = "aarch64")]
-            Kind::Neon => neon::Neon::LANES,
-            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-            Kind::Wasm => wasm::Wasm::LANES,
-        }
+    pub(crate) fn lanes(self) -> usize {
+        self.dispatch(Sizes).0
+    }
+
+    /// Vectors of a row of a matrix-product tile.
+    pub(crate) fn tile_vectors(self) -> usize {
+        self.dispatch(Sizes).1
     }
 
     /// Runs a task, compiled for this instruction set.

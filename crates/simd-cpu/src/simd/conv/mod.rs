@@ -93,10 +93,12 @@ pub(crate) fn choose(shape: &Shape) -> Algorithm {
     if shape.groups != 1 || !small_window || !pays || w.y.output < 4 || w.x.output < 4 {
         return Algorithm::Dense;
     }
-    // Transformed weights are 4 or 1.8 times as large.
+    // Transformed weights are 4 or 1.8 times as large: large ones cost more to read than products
+    // cost, unless there are many pixels for them.
+    let pixels = w.batch * w.y.output * w.x.output;
     match c * m {
         0..=0x1_0000 => Algorithm::Winograd4,
-        0x1_0001..=0x10_0000 => Algorithm::Winograd2,
+        0x1_0001..=0x10_0000 if pixels >= 128 => Algorithm::Winograd2,
         _ => Algorithm::Dense,
     }
 }

@@ -416,15 +416,15 @@ fn winograd() {
 
 #[test]
 fn choices() {
-    let choice = |groups, channels, outputs| {
+    let sized = |size, groups, channels, outputs| {
         let axis = WindowAxis {
-            input: 8,
+            input: size,
             kernel: 3,
             stride: 1,
             dilation: 1,
             begin: 1,
             end: 1,
-            output: 8,
+            output: size,
         };
         super::choose(&super::Shape {
             window: super::Window::new(1, channels, &[axis; 2]).expect("a window"),
@@ -432,13 +432,15 @@ fn choices() {
             m: outputs,
         })
     };
+    let choice = |groups, channels, outputs| sized(8, groups, channels, outputs);
     assert_eq!(choice(8, 8, 8), Algorithm::Depthwise);
     assert_eq!(choice(8, 8, 16), Algorithm::Dense);
     assert_eq!(choice(1, 1, 1), Algorithm::Dense);
     assert_eq!(choice(1, 64, 64), Algorithm::Winograd4);
     assert_eq!(choice(1, 32, 9), Algorithm::Winograd4);
     assert_eq!(choice(1, 8, 8), Algorithm::Dense);
-    assert_eq!(choice(1, 512, 512), Algorithm::Winograd2);
-    assert_eq!(choice(1, 2048, 2048), Algorithm::Dense);
+    assert_eq!(choice(1, 512, 512), Algorithm::Dense);
+    assert_eq!(sized(14, 1, 512, 512), Algorithm::Winograd2);
+    assert_eq!(sized(14, 1, 2048, 2048), Algorithm::Dense);
     assert_eq!(choice(4, 8, 8), Algorithm::Dense);
 }

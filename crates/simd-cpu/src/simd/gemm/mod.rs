@@ -1,6 +1,6 @@
 //! Matrix products: panels of packed B, register tiles over rows of A.
 //!
-//! C's tile is `TILE_ROWS` rows by two vectors. B is packed in panels as wide as a tile, so that
+//! C's tile is `TILE_ROWS` rows by `TILE_VECTORS` vectors. B is packed in panels as wide as a tile, so that
 //! the inner loop reads it in order; A is read where it is. What a row of A is, is said by a
 //! [`Rows`] (where it begins) and a list of [`Segment`]s (which runs of elements from there on
 //! make up the row): so a convolution is a product, too, without copying windows.
@@ -116,7 +116,11 @@ impl Depth {
 
 /// Columns of A in a block: a panel of B of that depth takes 16 or 32 KiB.
 fn depth_limit(isa: Isa) -> usize {
-    if isa.lanes() > 8 { 256 } else { 512 }
+    if isa.tile_vectors() * isa.lanes() > 16 {
+        256
+    } else {
+        512
+    }
 }
 
 /// `C = clamp(A B + bias + residual)`, pointers and sizes.
@@ -189,7 +193,7 @@ pub(crate) unsafe fn multiply_split(product: &Product, cpu: CpuRun, threads: usi
         // SAFETY: the caller's promise.
         return unsafe { multiply(product) };
     }
-    let panel = 2 * product.isa.lanes();
+    let panel = product.isa.tile_vectors() * product.isa.lanes();
     let strided = matches!(product.rows, Rows::Strided(_));
     let by_rows = strided && product.m >= 16 * threads;
     cpu.split(threads, 1, &|parts| {

@@ -2,10 +2,11 @@
 
 use crate::simd::isa::Isa;
 
-/// The shape of packed B: panels of two vectors; the last has one if that is enough.
+/// The shape of packed B: panels as wide as a tile; the last has as many vectors as it needs.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panels {
     lanes: usize,
+    vectors: usize,
     n: usize,
 }
 
@@ -13,6 +14,7 @@ impl Panels {
     pub(crate) fn new(isa: Isa, n: usize) -> Panels {
         Panels {
             lanes: isa.lanes(),
+            vectors: isa.tile_vectors(),
             n,
         }
     }
@@ -29,7 +31,7 @@ impl Panels {
 
     /// First column and columns with padding of each panel.
     fn each(self) -> impl Iterator<Item = (usize, usize)> {
-        let (wide, width) = (2 * self.lanes, self.width());
+        let (wide, width) = (self.vectors * self.lanes, self.width());
         (0..width)
             .step_by(wide)
             .map(move |first| (first, wide.min(width - first)))

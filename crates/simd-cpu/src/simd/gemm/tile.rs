@@ -6,6 +6,8 @@ use crate::simd::isa::{Simd, Task, read, write};
 /// Elements of A that a block of rows may have: it shall stay in the second-level cache while the
 /// panels of B go by.
 const ROW_BLOCK: usize = 48 * 1024;
+/// Where all of B is smaller, rows of A and C stay in the first-level cache instead.
+const SMALL: usize = 6 * 1024;
 
 /// Computes all rows of a product.
 ///
@@ -30,7 +32,12 @@ impl Task for Multiply<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let p = self.0;
-        let block = (ROW_BLOCK / p.depth.k.clamp(1, 512)).max(S::TILE_ROWS * 4);
+        let block = if p.depth.k * p.n <= SMALL {
+            SMALL / (p.depth.k + p.n)
+        } else {
+            ROW_BLOCK / p.depth.k.clamp(1, 512)
+        };
+        let block = block.max(S::TILE_ROWS * 4);
         let blocks = p.m.div_ceil(block);
         for i in 0..blocks {
             let (first, end) = (i * p.m / blocks, (i + 1) * p.m / blocks);
@@ -54,24 +61,29 @@ unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
             first: begin == 0,
             last: until == p.depth.segments.len(),
         };
-        for column in (0..width).step_by(2 * S::LANES) {
-            let vectors = if width - column > S::LANES { 2 } else { 1 };
+        let panel_width = S::TILE_VECTORS * S::LANES;
+        for column in (0..width).step_by(panel_width) {
+            let vectors = (width - column).min(panel_width) / S::LANES;
             let panel = Panel {
                 segments,
                 b: p.b
                     .wrapping_add(column * p.depth.k + depth_before * vectors * S::LANES),
                 column,
-                columns: (p.n - column).min(2 * S::LANES),
+                columns: (p.n - column).min(panel_width),
                 step,
             };
-            // SAFETY: the panel is as wide as the tile says.
-            unsafe {
-                if vectors == 2 {
-                    panel_rows::<S, 2>(s, p, &panel, first, end);
-                } else {
-                    panel_rows::<S, 1>(s, p, &panel, first, end);
-                }
+            macro_rules! of_width {
+                ($($nv:literal),*) => {
+                    match vectors {
+                        // SAFETY: the panel is as wide as the tile says.
+                        $($nv if $nv <= S::TILE_VECTORS => unsafe {
+                            panel_rows::<S, $nv>(s, p, &panel, first, end)
+                        },)*
+                        _ => {}
+                    }
+                };
             }
+            of_width!(1, 2, 3, 4);
         }
         begin = until;
         depth_before += segments.iter().map(|s| s.len as usize).sum::<usize>();
@@ -190,9 +202,9 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
     // SAFETY: the tile is inside C.
     unsafe {
         if panel.columns >= NV * S::LANES {
-            finish::<S, MR, NV, true>(s, p, panel, row, &total[0]);
+            finish::<S, MR, NV, true>(s, p, panel, row, total[0]);
         } else {
-            finish::<S, MR, NV, false>(s, p, panel, row, &total[0]);
+            finish::<S, MR, NV, false>(s, p, panel, row, total[0]);
         }
     }
 }
@@ -236,41 +248,68 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
     p: &Product,
     panel: &Panel,
     row: usize,
-    acc: &[[S::V; NV]; MR],
+    mut acc: [[S::V; NV]; MR],
 ) {
-    let (low, high) = (s.splat(p.clamp.0), s.splat(p.clamp.1));
-    for j in 0..NV {
-        let column = panel.column + j * S::LANES;
-        let count = if FULL {
+    let count = |j: usize| {
+        if FULL {
             S::LANES
         } else {
             panel.columns.saturating_sub(j * S::LANES).min(S::LANES)
-        };
-        if !FULL && count == 0 {
-            break;
         }
-        // SAFETY: `count` columns from `column` on are inside of bias, C and residual.
-        unsafe {
-            let bias = if panel.step.first && !p.bias.is_null() {
-                read::<S, FULL>(s, p.bias.add(column), count)
-            } else {
-                s.splat(0.0)
-            };
-            for i in 0..MR {
-                let at = (row + i) * p.c_stride + column;
-                let mut x = if panel.step.first {
-                    s.add(acc[i][j], bias)
-                } else {
-                    s.add(acc[i][j], read::<S, FULL>(s, p.c.add(at), count))
-                };
-                if panel.step.last {
-                    if !p.residual.is_null() {
-                        x = s.add(x, read::<S, FULL>(s, p.residual.add(at), count));
+    };
+    let mut counts = [0; NV];
+    for j in 0..NV {
+        counts[j] = count(j);
+    }
+    let corner = row * p.c_stride + panel.column;
+    /// For each vector of the tile that has elements: its place in C, and how many.
+    macro_rules! each {
+        (|$i:ident, $j:ident, $at:ident| $body:expr) => {
+            for $i in 0..MR {
+                for $j in 0..NV {
+                    if FULL || counts[$j] > 0 {
+                        let $at = corner + $i * p.c_stride + $j * S::LANES;
+                        $body
                     }
-                    x = s.min(s.max(x, low), high);
                 }
-                write::<S, FULL>(s, p.c.add(at), x, count);
+            }
+        };
+    }
+    // SAFETY: each vector's elements are inside of C, of the residual, and of the bias.
+    unsafe {
+        if !panel.step.first {
+            each!(|i, j, at| {
+                let c = read::<S, FULL>(s, p.c.add(at), counts[j]);
+                acc[i][j] = s.add(acc[i][j], c);
+            });
+        } else if !p.bias.is_null() {
+            let mut bias = [s.splat(0.0); NV];
+            for j in 0..NV {
+                if FULL || counts[j] > 0 {
+                    let from = p.bias.add(panel.column + j * S::LANES);
+                    bias[j] = read::<S, FULL>(s, from, counts[j]);
+                }
+            }
+            for i in 0..MR {
+                for j in 0..NV {
+                    acc[i][j] = s.add(acc[i][j], bias[j]);
+                }
             }
         }
+        if panel.step.last {
+            if !p.residual.is_null() {
+                each!(|i, j, at| {
+                    let r = read::<S, FULL>(s, p.residual.add(at), counts[j]);
+                    acc[i][j] = s.add(acc[i][j], r);
+                });
+            }
+            let (low, high) = (s.splat(p.clamp.0), s.splat(p.clamp.1));
+            for i in 0..MR {
+                for j in 0..NV {
+                    acc[i][j] = s.min(s.max(acc[i][j], low), high);
+                }
+            }
+        }
+        each!(|i, j, at| write::<S, FULL>(s, p.c.add(at), acc[i][j], counts[j]));
     }
 }

@@ -16,6 +16,7 @@ impl Neon {
 impl Simd for Neon {
     const LANES: usize = 4;
     const TILE_ROWS: usize = 8;
+    const TILE_VECTORS: usize = 2;
     type V = float32x4_t;
     type Mask = uint32x4_t;
 

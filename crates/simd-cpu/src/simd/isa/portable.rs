@@ -12,6 +12,7 @@ type V = [f32; 4];
 impl Simd for Portable {
     const LANES: usize = 4;
     const TILE_ROWS: usize = 4;
+    const TILE_VECTORS: usize = 2;
     type V = V;
     type Mask = [bool; 4];
 

@@ -34,6 +34,7 @@ impl Avx2 {
 impl Simd for Avx2 {
     const LANES: usize = 8;
     const TILE_ROWS: usize = 6;
+    const TILE_VECTORS: usize = 2;
     type V = __m256;
     type Mask = __m256;
 
@@ -95,6 +96,7 @@ impl Simd for Avx2 {
 impl Simd for Avx512 {
     const LANES: usize = 16;
     const TILE_ROWS: usize = 12;
+    const TILE_VECTORS: usize = 2;
     type V = __m512;
     type Mask = __mmask16;
 
