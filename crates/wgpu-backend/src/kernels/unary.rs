@@ -139,30 +139,42 @@ fn cast(l: &mut Lowering) -> Lowers {
     if x.dtype == y.dtype {
         return super::copy::whole(l);
     }
-    let narrow = match (x.dtype, y.dtype) {
-        (DType::F32, DType::F16) => Some("1"),
-        (DType::F16, DType::F32) => Some("0"),
-        _ => None,
-    };
-    if let Some(narrow) = narrow {
-        let count = y.elements();
-        l.linear(
-            "half",
-            &[("NARROW", narrow)],
-            &[Operand::Input(0), Operand::Output(0)],
-            Params::new().u(count),
-            count.div_ceil(2),
-        );
-        return Ok(());
-    }
-    let (from, to) = (element(x.dtype)?, element(y.dtype)?);
     let count = y.elements();
-    l.linear(
-        "cast",
-        &[("FROM", from), ("TO", to)],
-        &[Operand::Input(0), Operand::Output(0)],
-        Params::new().u(count),
-        count,
-    );
+    let (input, output) = (Operand::Input(0), Operand::Output(0));
+    match (x.dtype, y.dtype) {
+        (DType::F32, DType::F16) => half("1", count, input, output, l),
+        (DType::F16, DType::F32) => half("0", count, input, output, l),
+        // Over float32, which holds every half exactly; what it rounds overflows a half.
+        (DType::F16, to) => {
+            let wide = l.scratch(count * 4);
+            half("0", count, input, wide, l);
+            convert("f32", element(to)?, count, wide, output, l);
+        }
+        (from, DType::F16) => {
+            let wide = l.scratch(count * 4);
+            convert(element(from)?, "f32", count, input, wide, l);
+            half("1", count, wide, output, l);
+        }
+        (from, to) => convert(element(from)?, element(to)?, count, input, output, l),
+    }
     Ok(())
+}
+
+/// Between float32 and half precision.
+fn half(narrow: &'static str, count: usize, from: Operand, to: Operand, l: &mut Lowering) {
+    let params = Params::new().u(count);
+    let pairs = count.div_ceil(2);
+    l.linear("half", &[("NARROW", narrow)], &[from, to], params, pairs);
+}
+
+fn convert(
+    from: &'static str,
+    to: &'static str,
+    count: usize,
+    x: Operand,
+    y: Operand,
+    l: &mut Lowering,
+) {
+    let defines = [("FROM", from), ("TO", to)];
+    l.linear("cast", &defines, &[x, y], Params::new().u(count), count);
 }

@@ -448,4 +448,9 @@ fn half_precision() {
         );
         close(&back[0], &half[0].to_f64s().unwrap(), 0.0);
     }
+    let ints = Tensor::from_slice(&[5], &[0i64, -3, 2049, 70_000, 1 << 40]).unwrap();
+    agree(Cast { to: DType::F16 }, &[Given::Fed(ints)], 1, 0.0);
+    let halves: Vec<half::f16> = [0.5f32, -2.9, 1000.0].map(half::f16::from_f32).to_vec();
+    let halves = Tensor::from_slice(&[3], &halves).unwrap();
+    agree(Cast { to: DType::I32 }, &[Given::Fed(halves)], 1, 0.0);
 }
