@@ -107,6 +107,9 @@ fn f(a: T, b: T) -> R {
     return a ^ b;
 #elif OP == ShiftLeft
     return select(T(0), a << (u32(b) & 31u), u32(b) < 32u);
+#elif OP == ShiftRight && T == i32
+    // By the width or more (a negative count is a large one): what is left is the sign.
+    return a >> min(u32(b), 31u);
 #elif OP == ShiftRight
     return select(T(0), a >> (u32(b) & 31u), u32(b) < 32u);
 #endif

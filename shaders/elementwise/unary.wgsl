@@ -100,7 +100,10 @@ fn f(x: T) -> R {
 #elif OP == HardSwish
     return x * clamp(x / 6.0 + 0.5, 0.0, 1.0);
 #elif OP == Mish
-    return x * tanh_safe(softplus(x));
+    // tanh(log(1 + e)) written out.
+    let e = exp(min(x, 20.0));
+    let q = e * (e + 2.0);
+    return x * (q / (q + 2.0));
 #elif OP == Gelu
     return 0.5 * x * (1.0 + erf(x * 0.70710678));
 #elif OP == GeluTanh

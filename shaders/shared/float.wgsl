@@ -42,7 +42,7 @@ fn sigmoid(x: f32) -> f32 {
 }
 
 fn softplus(x: f32) -> f32 {
-    return max(x, 0.0) + log(1.0 + exp(-abs(x)));
+    return max(x, 0.0) + log1p(exp(-abs(x)));
 }
 
 // Rational approximation on -4..4, where f32 erf reaches 1 (as in Eigen).
@@ -76,10 +76,12 @@ fn sine(x: f32, quarter: i32) -> f32 {
     return select(v, -v, q >= 2);
 }
 
-// log(1 + x) without loss for small x.
+// log(1 + x) without loss for small x: the series of 2 artanh(x / (2 + x)).
 fn log1p(x: f32) -> f32 {
-    if abs(x) < 1e-2 {
-        return x * (1.0 - x * (0.5 - x * (0.33333333 - x * 0.25)));
+    if abs(x) < 0.3 {
+        let s = x / (2.0 + x);
+        let q = s * s;
+        return 2.0 * s * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * 0.11111111))));
     }
     return log(1.0 + x);
 }

@@ -117,8 +117,16 @@ fn coordinate(mode: CoordinateMode, a: &ResizeAxis, o: usize) -> f64 {
             n / 2.0 * (1.0 - adjustment) + (o + 0.5) / a.scale - 0.5
         }
         CoordinateMode::PytorchHalfPixel if a.output > 1 => (o + 0.5) / a.scale - 0.5,
-        CoordinateMode::AlignCorners if a.output > 1 => o * (n - 1.0) / (m - 1.0),
-        CoordinateMode::PytorchHalfPixel | CoordinateMode::AlignCorners => 0.0,
+        CoordinateMode::PytorchHalfPixel => 0.0,
+        CoordinateMode::AlignCorners => {
+            // The resized length as it is before rounding, as the specification's reference has it.
+            let length = a.scale * n;
+            if (length - 1.0).abs() < 1e-9 {
+                0.0
+            } else {
+                o * (n - 1.0) / (length - 1.0)
+            }
+        }
         CoordinateMode::Asymmetric => o / a.scale,
         CoordinateMode::TfHalfPixelForNearest => (o + 0.5) / a.scale,
         CoordinateMode::TfCropAndResize => {
