@@ -84,11 +84,50 @@ macro_rules! unsigned_from_float {
 }
 unsigned_from_float!(f32, f64);
 
+/// `float16` to `float32`, without a branch or a call, so that loops over it vectorise.
+fn from_half(h: f16) -> f32 {
+    let bits = u32::from(h.to_bits());
+    let sign = (bits & 0x8000) << 16;
+    let magnitude = (bits & 0x7fff) << 13;
+    // Moves the exponent from one bias to the other, subnormal numbers included.
+    let moved = (f32::from_bits(magnitude) * f32::from_bits(0x7780_0000)).to_bits();
+    let special = magnitude >= 0x0f80_0000;
+    f32::from_bits(
+        sign | if special {
+            magnitude | 0x7f80_0000
+        } else {
+            moved
+        },
+    )
+}
+
+/// `float32` to the nearest `float16`, ties to even.
+fn to_half(v: f32) -> f16 {
+    let bits = v.to_bits();
+    let sign = (bits >> 16) & 0x8000;
+    let magnitude = bits & 0x7fff_ffff;
+    let half = if magnitude >= 0x4780_0000 {
+        if magnitude > 0x7f80_0000 {
+            0x7e00
+        } else {
+            0x7c00
+        }
+    } else if magnitude < 0x3880_0000 {
+        // Adding half a unit of the largest subnormal's exponent rounds and aligns the mantissa.
+        let magic = 0x3f00_0000;
+        (f32::from_bits(magnitude) + f32::from_bits(magic)).to_bits() - magic
+    } else {
+        let odd = (magnitude >> 13) & 1;
+        (magnitude - 0x3800_0000 + 0xfff + odd) >> 13
+    };
+    f16::from_bits((sign | half) as u16)
+}
+
 macro_rules! halves {
-    ($($t:ty),*) => { $(
+    ($($t:ty: $from:expr, $to:expr);*) => { $(
         impl Narrow<f32> for $t {
-            fn widen(self) -> f32 { self.to_f32() }
-            fn narrow(wide: f32) -> $t { <$t>::from_f32(wide) }
+            fn widen(self) -> f32 { $from(self) }
+            fn narrow(wide: f32) -> $t { $to(wide) }
         }
         impl Narrow<f64> for $t {
             fn widen(self) -> f64 { self.to_f64() }
@@ -104,7 +143,7 @@ macro_rules! halves {
         }
     )* };
 }
-halves!(f16, bf16);
+halves!(f16: from_half, to_half; bf16: bf16::to_f32, bf16::from_f32);
 
 macro_rules! truths {
     ($($w:ty => $zero:literal),*) => { $(impl Narrow<$w> for Truth {
@@ -224,6 +263,28 @@ macro_rules! by_size {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn every_half_and_its_neighbourhood() {
+        for bits in 0..=u16::MAX {
+            let half = f16::from_bits(bits);
+            let wide = from_half(half);
+            if half.is_nan() {
+                assert!(wide.is_nan() && to_half(wide).is_nan());
+                continue;
+            }
+            assert_eq!(wide.to_bits(), half.to_f32_const().to_bits());
+            assert_eq!(to_half(wide).to_bits(), bits);
+            // The tie to the next one, and both sides of it.
+            let next = f16::from_bits(bits.wrapping_add(1)).to_f32_const();
+            if next.is_finite() && wide.is_finite() {
+                let tie = (wide + next) / 2.0;
+                for v in [tie, tie.next_up(), tie.next_down()] {
+                    assert_eq!(to_half(v), f16::from_f32_const(v), "{v}");
+                }
+            }
+        }
+    }
 
     #[test]
     fn narrowing_wraps_and_rounds() {

@@ -17,6 +17,8 @@ pub struct StridedCopy {
     to: isize,
 }
 
+/// Rows up to this length are not worth a call.
+const SHORT: usize = 8;
 /// Side of the squares that a transposing copy works in: both sides stay in the first-level cache.
 const TILE: usize = 16;
 
@@ -53,10 +55,19 @@ impl StridedCopy {
             });
             return;
         }
+        if (read, write) == (1, 1) && n <= SHORT {
+            match n {
+                2 => return self.short_rows::<T, 2>(src, dst),
+                3 => return self.short_rows::<T, 3>(src, dst),
+                4 => return self.short_rows::<T, 4>(src, dst),
+                8 => return self.short_rows::<T, 8>(src, dst),
+                _ => {}
+            }
+        }
         self.walk.rows(|[r, w]| {
             let (from, to) = (self.from + r, self.to + w);
             match (read, write) {
-                (1, 1) => {
+                (1, 1) if n > SHORT => {
                     let (from, to) = (from as usize, to as usize);
                     dst[to..to + n].copy_from_slice(&src[from..from + n]);
                 }
@@ -69,6 +80,17 @@ impl StridedCopy {
                         to += write;
                     }
                 }
+            }
+        });
+    }
+
+    /// Rows of a length that is known to the compiler: moves instead of calls.
+    fn short_rows<T: Pod, const N: usize>(&self, src: &[T], dst: &mut [T]) {
+        self.walk.rows(|[r, w]| {
+            let (from, to) = ((self.from + r) as usize, (self.to + w) as usize);
+            let row: Option<&[T; N]> = src[from..].first_chunk();
+            if let (Some(row), Some(to)) = (row, dst[to..].first_chunk_mut()) {
+                *to = *row;
             }
         });
     }

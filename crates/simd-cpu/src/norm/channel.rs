@@ -45,23 +45,32 @@ struct Batch<T> {
     element: PhantomData<T>,
 }
 
+impl<T> Batch<T> {
+    /// How many slopes are laid out: a few channels side by side are repeated, so that the loop
+    /// over them is long.
+    fn period(&self) -> usize {
+        match self.plane {
+            1 if self.channels > 0 => self.channels * 64usize.div_ceil(self.channels),
+            _ => self.channels,
+        }
+    }
+}
+
 impl<T: Real> Kernel for Batch<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<T>(0);
         let [scale, bias, mean, variance] = [1, 2, 3, 4].map(|i| io.input::<T>(i));
-        let (a, b) = io
-            .scratch::<T>(2 * self.channels)
-            .split_at_mut(self.channels);
-        for c in 0..self.channels {
+        let period = self.period();
+        let (a, b) = io.scratch::<T>(2 * period).split_at_mut(period);
+        for i in 0..period {
+            let c = i % self.channels;
             let slope = scale[c].wide() / (variance[c].wide() + self.epsilon).sqrt();
-            a[c] = T::of(slope);
-            b[c] = T::of(bias[c].wide() - mean[c].wide() * slope);
+            a[i] = T::of(slope);
+            b[i] = T::of(bias[c].wide() - mean[c].wide() * slope);
         }
         let y = io.output::<T>(0);
         if self.plane == 1 {
-            let rows = x
-                .chunks_exact(self.channels.max(1))
-                .zip(y.chunks_exact_mut(self.channels.max(1)));
+            let rows = x.chunks(period.max(1)).zip(y.chunks_mut(period.max(1)));
             for (x, y) in rows {
                 for (((y, &x), &a), &b) in y.iter_mut().zip(x).zip(&*a).zip(&*b) {
                     *y = x * a + b;
@@ -82,7 +91,7 @@ impl<T: Real> Kernel for Batch<T> {
     }
 
     fn scratch_bytes(&self) -> usize {
-        2 * self.channels * size_of::<T>()
+        2 * self.period() * size_of::<T>()
     }
 }
 

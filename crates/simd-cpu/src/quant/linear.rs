@@ -1,11 +1,13 @@
 //! QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
 
+use std::ops::Range;
+
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{DequantizeLinear, DynamicQuantizeLinear, Granularity, QuantizeLinear};
 use kilim_core::{DType, Result};
 
-use crate::common::{Codec, Wide};
+use crate::common::{BLOCK, Codec, Wide};
 use crate::frame::{Build, Io, Kernel};
 use crate::movement::required;
 
@@ -45,19 +47,21 @@ impl Parameters {
         })
     }
 
-    /// Calls `f` with each element, its scale and its zero point.
-    fn each(&self, io: &Io, mut f: impl FnMut(usize, f64, f64)) {
+    /// Calls `f` with each range of elements of one scale and zero point, and these.
+    fn each(&self, io: &Io, mut f: impl FnMut(Range<usize>, f64, f64)) {
         let scales = io.input_bytes(1);
         let zeros = self.zero.as_ref().map(|codec| (codec, io.input_bytes(2)));
-        let (mut last, mut scale, mut zero) = (usize::MAX, 1.0, 0.0);
-        for i in 0..io.input_len(0) {
-            let g = self.granularity.index(i);
-            if g != last {
-                last = g;
-                scale = (self.scale.get)(scales, g);
-                zero = zeros.map_or(0.0, |(codec, bytes)| (codec.get)(bytes, g));
-            }
-            f(i, scale, zero);
+        let n = io.input_len(0);
+        let run = match self.granularity {
+            Granularity::Tensor => n,
+            Granularity::Axis { inner, .. } => inner,
+            Granularity::Block { .. } => 1,
+        };
+        for start in (0..n).step_by(run.max(1)) {
+            let g = self.granularity.index(start);
+            let scale = (self.scale.get)(scales, g);
+            let zero = zeros.map_or(0.0, |(codec, bytes)| (codec.get)(bytes, g));
+            f(start..start + run, scale, zero);
         }
     }
 }
@@ -73,6 +77,7 @@ pub fn build_quantize(
         parameters: Parameters::new(node, op.axis, op.block)?,
         // The quotient is that of the data's precision: ties are decided by it.
         single: x != DType::F64,
+        fast: x == DType::F32,
         x: f64::codec(x),
         y: f64::codec(out),
         range: range(out)?,
@@ -82,6 +87,8 @@ pub fn build_quantize(
 struct Quantize {
     parameters: Parameters,
     single: bool,
+    /// `float32` data.
+    fast: bool,
     x: Codec<f64>,
     y: Codec<f64>,
     range: (f64, f64),
@@ -90,15 +97,38 @@ struct Quantize {
 impl Kernel for Quantize {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        self.parameters.each(io, |i, scale, zero| {
-            let v = (self.x.get)(x, i);
-            let v = match self.single {
-                true => f64::from(v as f32 / scale as f32),
-                false => v / scale,
-            };
-            (self.y.set)(y, i, quantize(v, zero, self.range));
+        let bytes = (self.range == (0.0, 255.0)) || (self.range == (-128.0, 127.0));
+        self.parameters.each(io, |range, scale, zero| {
+            if self.fast && bytes {
+                let x = &bytemuck::cast_slice::<u8, f32>(x)[range.clone()];
+                let low = (self.range.0 - zero) as f32;
+                to_bytes(x, scale as f32, zero as f32, low, &mut y[range]);
+                return;
+            }
+            for i in range {
+                let v = (self.x.get)(x, i);
+                let v = match self.single {
+                    true => f64::from(v as f32 / scale as f32),
+                    false => v / scale,
+                };
+                (self.y.set)(y, i, quantize(v, zero, self.range));
+            }
         });
         Ok(())
+    }
+}
+
+/// [`quantize`] of `float32` to a type of one byte whose lowest value is `low` above `zero`.
+fn to_bytes(x: &[f32], scale: f32, zero: f32, low: f32, y: &mut [u8]) {
+    // Adding and taking off 1.5 * 2^23 rounds small numbers to the nearest, ties to even.
+    const ROUND: f32 = 12_582_912.0;
+    let high = low + 255.0;
+    for (y, &x) in y.iter_mut().zip(x) {
+        let v = x / scale;
+        let v = if v.is_nan() { 0.0 } else { v };
+        let v = if v < low { low } else { v };
+        let v = if v > high { high } else { v };
+        *y = ((v + ROUND - ROUND) + zero) as i32 as u8;
     }
 }
 
@@ -107,15 +137,23 @@ pub fn build_dequantize(
     node: &NodeSpec,
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
+    let (x, y) = (required(node, 0)?.dtype, node.outputs[0].dtype);
     Ok(Box::new(Dequantize {
         parameters: Parameters::new(node, op.axis, op.block)?,
-        x: f64::codec(required(node, 0)?.dtype),
-        y: f64::codec(node.outputs[0].dtype),
+        single: x.size() <= 2 && y != DType::F64,
+        narrow: f32::codec(x),
+        y32: f32::codec(y),
+        x: f64::codec(x),
+        y: f64::codec(y),
     }))
 }
 
 struct Dequantize {
     parameters: Parameters,
+    /// The difference to the zero point is exact in `float32`.
+    single: bool,
+    narrow: Codec<f32>,
+    y32: Codec<f32>,
     x: Codec<f64>,
     y: Codec<f64>,
 }
@@ -123,8 +161,21 @@ struct Dequantize {
 impl Kernel for Dequantize {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        self.parameters.each(io, |i, scale, zero| {
-            (self.y.set)(y, i, ((self.x.get)(x, i) - zero) * scale);
+        let mut block = [0.0f32; BLOCK];
+        self.parameters.each(io, |range, scale, zero| {
+            if self.single && range.len() > 1 {
+                let (scale, zero) = (scale as f32, zero as f32);
+                for start in range.clone().step_by(BLOCK) {
+                    let block = &mut block[..BLOCK.min(range.end - start)];
+                    (self.narrow.load)(x, start, block);
+                    block.iter_mut().for_each(|v| *v = (*v - zero) * scale);
+                    (self.y32.store)(y, start, block);
+                }
+                return;
+            }
+            for i in range {
+                (self.y.set)(y, i, ((self.x.get)(x, i) - zero) * scale);
+            }
         });
         Ok(())
     }
@@ -185,6 +236,24 @@ mod tests {
         let op = DequantizeLinear { axis: 1, block: 0 };
         let back = run_f32(&op, &[&tensor(&[6], &y), &scale, &zero], &[6]);
         assert_eq!(back, [0.0, 0.0, 4.0, 0.0, 254.0, -256.0]);
+    }
+
+    #[test]
+    fn bytes_agree_with_the_slow_way() {
+        let mut x: Vec<f32> = (-2000..2000).map(|i| i as f32 * 0.125).collect();
+        x.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e30]);
+        for (scale, zero, range) in [
+            (0.5, 3.0, (0.0, 255.0)),
+            (0.7, -5.0, (-128.0, 127.0)),
+            (0.25, 255.0, (0.0, 255.0)),
+        ] {
+            let mut y = vec![0; x.len()];
+            to_bytes(&x, scale, zero, range.0 as f32 - zero, &mut y);
+            for (&x, y) in x.iter().zip(y) {
+                let want = quantize((x / scale).into(), zero.into(), range);
+                assert_eq!(y, want as i32 as u8, "{x} / {scale} + {zero}");
+            }
+        }
     }
 
     #[test]
