@@ -146,6 +146,27 @@ fn read_a(r: Row, t: Tap) -> UnitA {
     return select(UnitA(0.0), a[select(0u, i, valid)], valid);
 #endif
 }
+
+#if !TILED
+#if A == conv4
+const CHANNELS = 4u;
+#else
+const CHANNELS = 1u;
+#endif
+
+// Where the channels of a tap of a row begin; negative in the padding.
+fn place(r: Row, tap: vec2<i32>) -> i32 {
+    let y = r.y + tap.x;
+    let x = r.x + tap.y;
+    let valid = r.valid && y >= 0 && x >= 0 && y < i32(p.in_h) && x < i32(p.in_w);
+    return select(-1, i32(r.base) + y * i32(p.x_h) + x * i32(p.x_w), valid);
+}
+
+fn read_at(at: i32, offset: u32) -> UnitA {
+    let i = select(0u, (u32(at) + offset) / CHANNELS, at >= 0);
+    return select(UnitA(0.0), a[i], at >= 0);
+}
+#endif
 #else
 fn row_of(m: u32, base: u32) -> Row {
     return Row(m < p.m, base + m * p.a_row, 0, 0);
@@ -323,25 +344,7 @@ fn main(
         }
         workgroupBarrier();
     }
-#elif A == k4 || A == conv4
-    let row0 = row_of(m, base_a);
-#if RM == 4
-    let row1 = row_of(m + 1u, base_a);
-    let row2 = row_of(m + 2u, base_a);
-    let row3 = row_of(m + 3u, base_a);
-#endif
-    for (var k = 0u; k < p.k; k += 4u) {
-        let block = block_b(k, n, base_b);
-        let taps = taps_of(k);
-        sum0 = add(sum0, load_a(row0, taps), block);
-#if RM == 4
-        sum1 = add(sum1, load_a(row1, taps), block);
-        sum2 = add(sum2, load_a(row2, taps), block);
-        sum3 = add(sum3, load_a(row3, taps), block);
-#endif
-    }
-#endif
-#if !TILED && A != k4 && A != conv4
+#elif A == 1
     // A loop over the rows: sixteen loads written out compile too slowly where this is used.
     var rows: array<Row, RM>;
     var sums: array<vec4<f32>, RM>;
@@ -355,6 +358,62 @@ fn main(
             sums[i] = add(sums[i], load_a(rows[i], taps), block);
         }
     }
+#else
+    let row0 = row_of(m, base_a);
+#if RM == 4
+    let row1 = row_of(m + 1u, base_a);
+    let row2 = row_of(m + 2u, base_a);
+    let row3 = row_of(m + 3u, base_a);
+#endif
+#if A == k4
+    for (var k = 0u; k < p.k; k += 4u) {
+        let block = block_b(k, n, base_b);
+        let taps = taps_of(k);
+        sum0 = add(sum0, load_a(row0, taps), block);
+#if RM == 4
+        sum1 = add(sum1, load_a(row1, taps), block);
+        sum2 = add(sum2, load_a(row2, taps), block);
+        sum3 = add(sum3, load_a(row3, taps), block);
+#endif
+    }
+#else
+    // Tap by tap, so that nothing is divided in the inner loop.
+    let kernel_h = p.k / (p.channels * p.kernel_w);
+    var k = 0u;
+    for (var ky = 0u; ky < kernel_h; ky++) {
+        for (var kx = 0u; kx < p.kernel_w; kx++) {
+            let tap = vec2<i32>(i32(ky * p.dilation_h), i32(kx * p.dilation_w));
+            let at0 = place(row0, tap);
+#if RM == 4
+            let at1 = place(row1, tap);
+            let at2 = place(row2, tap);
+            let at3 = place(row3, tap);
+#endif
+            for (var offset = 0u; offset < p.channels * p.x_c; offset += p.x_c * CHANNELS) {
+#if A == conv4
+                let block = block_b(k, n, base_b);
+                sum0 = add(sum0, read_at(at0, offset), block);
+#if RM == 4
+                sum1 = add(sum1, read_at(at1, offset), block);
+                sum2 = add(sum2, read_at(at2, offset), block);
+                sum3 = add(sum3, read_at(at3, offset), block);
+#endif
+#else
+                let line = load_b(k, n, base_b);
+                sum0 = fma(vec4<f32>(read_at(at0, offset)), line, sum0);
+#if RM == 4
+                sum1 = fma(vec4<f32>(read_at(at1, offset)), line, sum1);
+                sum2 = fma(vec4<f32>(read_at(at2, offset)), line, sum2);
+                sum3 = fma(vec4<f32>(read_at(at3, offset)), line, sum3);
+#endif
+#endif
+                k += CHANNELS;
+            }
+        }
+    }
+#endif
+#endif
+#if !TILED && A == 1
 #elif RM == 4
     var sums = array<vec4<f32>, 4>(sum0, sum1, sum2, sum3);
 #else
