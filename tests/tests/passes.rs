@@ -308,6 +308,39 @@ fn activations_spelled_out() {
 }
 
 #[test]
+fn what_is_computed_twice_is_computed_once() {
+    let mut b = Builder::new(13);
+    let x = b.input("x", &[2, 3]);
+    let sums: Vec<V> = (0..2)
+        .map(|_| {
+            let two = b.scalar(2.0);
+            let product = b.binary(BinaryKind::Mul, x, two);
+            b.unary(UnaryKind::Exp, product)
+        })
+        .collect();
+    let y = b.binary(BinaryKind::Add, sums[0], sums[1]);
+    let _unread = b.unary(UnaryKind::Neg, y);
+    let g = b.check(&[y, sums[0], sums[1]], 13);
+    assert_eq!(names(&g), ["Mul", "Exp", "Add"]);
+}
+
+#[test]
+fn constants_are_computed_but_not_blown_up() {
+    let mut b = Builder::new(14);
+    let x = b.input("x", &[3, 4]);
+    let w = b.floats(&[4, 3]);
+    let w = b.transpose(w, &[1, 0]);
+    let w = b.unary(UnaryKind::Neg, w);
+    let y = b.binary(BinaryKind::Sub, x, w);
+    // 32 MiB that one number makes.
+    let one = b.scalar(1.0);
+    let large = b.ints(&[2048, 4096]);
+    let large = b.op(Expand, &[one, large]);
+    let g = b.check(&[y, large], 14);
+    assert_eq!(names(&g), ["Sub", "Expand"]);
+}
+
+#[test]
 fn shape_arithmetic_goes() {
     let mut b = Builder::new(5);
     let x = b.input("x", &[2, 3, 4]);
