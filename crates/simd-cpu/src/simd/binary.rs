@@ -273,6 +273,8 @@ unsafe fn row<S: Simd, J: Join, const A: usize, const B: usize>(
 mod tests {
     use super::*;
     use crate::common::testing::{noise, tensor};
+    #[cfg(target_arch = "wasm32")]
+    use crate::simd::testing::test;
     use crate::simd::testing::{assert_within, run_kernel};
 
     fn reference(kind: BinaryKind, a: f64, b: f64) -> f64 {

@@ -277,6 +277,8 @@ unsafe fn vectors<S: Simd, const N: usize, const FULL: bool>(
 mod tests {
     use super::*;
     use crate::common::testing::{noise, tensor};
+    #[cfg(target_arch = "wasm32")]
+    use crate::simd::testing::test;
     use crate::simd::testing::{assert_within, run_kernel};
 
     const KINDS: [(Kind, bool); 7] = [

@@ -273,6 +273,8 @@ fn norm<S: Simd>(
 mod tests {
     use super::*;
     use crate::common::testing::{noise, tensor};
+    #[cfg(target_arch = "wasm32")]
+    use crate::simd::testing::test;
     use crate::simd::testing::{assert_within, run_kernel};
 
     const LENGTHS: [usize; 9] = [1, 2, 4, 7, 8, 16, 31, 33, 100];

@@ -6,6 +6,10 @@ use kilim_core::{DType, Operator, Result, Tensor};
 use crate::frame::{Build, Kernel, run_candidate};
 use crate::registry::Candidate;
 
+/// In wasm, tests are what its test runner finds.
+#[cfg(target_arch = "wasm32")]
+pub(crate) use wasm_bindgen_test::wasm_bindgen_test as test;
+
 /// A kernel made by a closure.
 pub(crate) struct Made<F>(pub F);
 

@@ -138,6 +138,8 @@ mod tests {
     use super::*;
     use crate::common::testing::tensor;
     use crate::simd::testing::run_kernel;
+    #[cfg(target_arch = "wasm32")]
+    use crate::simd::testing::test;
 
     /// Everything that the functions are asked to get right: many magnitudes, both signs, halves.
     fn inputs() -> Vec<f32> {

@@ -4,6 +4,8 @@ use kilim_core::ops::{Activation, Conv, Padding, WindowAxis};
 use super::{Algorithm, kernel};
 use crate::common::testing::{noise, tensor};
 use crate::simd::isa::Isa;
+#[cfg(target_arch = "wasm32")]
+use crate::simd::testing::test;
 use crate::simd::testing::{assert_within, run_kernel};
 
 /// A convolution to test: sizes are (y, x).

@@ -407,6 +407,8 @@ impl Bias {
 mod tests {
     use super::*;
     use crate::common::testing::{noise, tensor};
+    #[cfg(target_arch = "wasm32")]
+    use crate::simd::testing::test;
     use crate::simd::testing::{assert_within, run_kernel};
     use kilim_core::Tensor;
     use kilim_core::ops::Padding;
