@@ -134,13 +134,16 @@ impl Pipelines {
 /// Resolves when all of these pipelines are compiled and what the device had to say of them, and of
 /// everything before, is known.
 pub(crate) async fn warm(gpu: &Gpu, pipelines: &[Arc<Pipeline>]) -> Result<()> {
-    let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     #[cfg(target_arch = "wasm32")]
     let held = web::compile(gpu, pipelines).await?;
+    // The scope is closed before anything is awaited: scopes of two sessions that load at the same
+    // time would not be closed in the reverse order, which wgpu answers with a panic.
+    let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     for pipeline in pipelines {
         pipeline.raw(gpu);
     }
-    let refused = scope.pop().await;
+    let closing = scope.pop();
+    let refused = closing.await;
     #[cfg(target_arch = "wasm32")]
     drop(held);
     match refused {

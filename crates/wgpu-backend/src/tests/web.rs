@@ -89,6 +89,34 @@ async fn kernels_agree_with_the_cpu() {
     agree_later(Gather { axis: 1 }, &[x, i64s(&[5, -1, 0])], 1, 0.0).await;
 }
 
+/// Sessions may load and read at the same time.
+#[wasm_bindgen_test]
+async fn two_at_once() {
+    if !open_here().await {
+        return;
+    }
+    let one = async {
+        let op = Unary(UnaryKind::Softplus);
+        agree_later(op, &[fed_random(&[40], 1)], 1, 1e-5).await
+    };
+    let other = async {
+        let op = Unary(UnaryKind::Mish);
+        agree_later(op, &[fed_random(&[41], 1)], 1, 1e-5).await
+    };
+    let (mut one, mut other) = (Box::pin(one), Box::pin(other));
+    let (mut done, mut gone) = (false, false);
+    std::future::poll_fn(|cx| {
+        use std::future::Future;
+        done = done || one.as_mut().poll(cx).is_ready();
+        gone = gone || other.as_mut().poll(cx).is_ready();
+        match done && gone {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+}
+
 /// Every shader with every value of every choice, not in every combination: those are validated
 /// natively.
 #[wasm_bindgen_test]
