@@ -80,6 +80,14 @@ pub fn element_lines(data: &[usize], indices: &[usize], axis: usize) -> Result<E
     if data.len() != indices.len() {
         return Err(shape_error("data and indices have different ranks"));
     }
+    let beyond = (0..data.len()).find(|&d| d != axis && indices[d] > data[d]);
+    if let Some(d) = beyond
+        && !indices.contains(&0)
+    {
+        return Err(shape_error(format!("the indices reach past axis {d}"))
+            .with_expected(format!("at most {}", data[d]))
+            .with_got(indices[d]));
+    }
     let mut strides = contiguous_strides(data);
     let stride = strides[axis] as usize;
     strides[axis] = 0;
@@ -253,6 +261,19 @@ mod tests {
         .unwrap_err();
         assert_eq!(e.code(), ErrorCode::InvalidValue);
         assert_eq!(e.node(), Some("test"));
+    }
+
+    #[test]
+    fn indices_beyond_another_axis_are_an_error() {
+        let x = tensor::<f32>(&[2, 2], &[0.0; 4]);
+        let i = tensor::<i64>(&[3, 1], &[0; 3]);
+        let e = run(
+            &GatherElements { axis: 1 },
+            &[Some(&x), Some(&i)],
+            &[(DType::F32, &[3, 1])],
+        )
+        .unwrap_err();
+        assert_eq!(e.code(), ErrorCode::Shape);
     }
 
     #[test]

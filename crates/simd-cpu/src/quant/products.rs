@@ -33,6 +33,9 @@ impl Factor {
     /// `run` neighbours share one of several zero points.
     fn new(node: &NodeSpec, input: usize, zero: usize, run: usize) -> Result<Factor> {
         let spec = required(node, input)?;
+        if node.input(zero).is_some_and(|z| z.elements() == 0) {
+            return Err(shape_error("a zero point without elements"));
+        }
         Ok(Factor {
             input,
             elements: spec.elements(),
