@@ -8,6 +8,7 @@
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm;
@@ -141,6 +142,7 @@ pub struct Isa(Kind);
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[allow(dead_code)]
 enum Kind {
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
     Portable,
     #[cfg(target_arch = "x86_64")]
     Avx2,
@@ -153,10 +155,17 @@ enum Kind {
 }
 
 impl Isa {
+    /// What every machine that runs this build has.
+    #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+    const ALWAYS: Isa = Isa(Kind::Portable);
+    /// What every machine that runs this build has.
+    #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+    const ALWAYS: Isa = Isa(Kind::Wasm);
+
     /// The instruction sets of this machine, the best last.
     pub fn available() -> Vec<Isa> {
         #[allow(unused_mut)]
-        let mut list = vec![Isa(Kind::Portable)];
+        let mut list = vec![Isa::ALWAYS];
         #[cfg(target_arch = "x86_64")]
         {
             if is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma") {
@@ -168,21 +177,17 @@ impl Isa {
         }
         #[cfg(target_arch = "aarch64")]
         list.push(Isa(Kind::Neon));
-        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        list.push(Isa(Kind::Wasm));
         list
     }
 
     /// The fastest of them.
     pub fn best() -> Isa {
-        Isa::available()
-            .last()
-            .copied()
-            .unwrap_or(Isa(Kind::Portable))
+        Isa::available().last().copied().unwrap_or(Isa::ALWAYS)
     }
 
     pub const fn name(self) -> &'static str {
         match self.0 {
+            #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
             Kind::Portable => "portable",
             #[cfg(target_arch = "x86_64")]
             Kind::Avx2 => "avx2+fma",
@@ -215,6 +220,7 @@ impl Isa {
     #[inline]
     pub(crate) fn dispatch<T: Task>(self, task: T) -> T::Output {
         match self.0 {
+            #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
             Kind::Portable => task.run(portable::Portable),
             #[cfg(target_arch = "x86_64")]
             // SAFETY: `available` makes this kind only where the machine has the instructions.

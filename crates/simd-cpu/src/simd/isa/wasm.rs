@@ -18,6 +18,27 @@ fn multiply_add(a: v128, b: v128, c: v128) -> v128 {
     f32x4_add(c, f32x4_mul(a, b))
 }
 
+/// `a < b ? b : a`. With relaxed SIMD, LLVM turns `pmin`, `pmax` and a plain selection into
+/// instructions that may lose a NaN; it does not look through `bitselect`.
+#[inline(always)]
+fn larger(a: v128, b: v128) -> v128 {
+    if cfg!(target_feature = "relaxed-simd") {
+        v128_bitselect(b, a, f32x4_lt(a, b))
+    } else {
+        f32x4_pmax(a, b)
+    }
+}
+
+/// `b < a ? b : a`.
+#[inline(always)]
+fn smaller(a: v128, b: v128) -> v128 {
+    if cfg!(target_feature = "relaxed-simd") {
+        v128_bitselect(b, a, f32x4_lt(b, a))
+    } else {
+        f32x4_pmin(a, b)
+    }
+}
+
 impl Simd for Wasm {
     const LANES: usize = 4;
     // With two vectors, V8 keeps the tile in x86-64's sixteen registers. A fused multiplication
@@ -42,8 +63,8 @@ impl Simd for Wasm {
         fn mul(a: v128, b: v128) -> v128 { f32x4_mul(a, b) }
         fn div(a: v128, b: v128) -> v128 { f32x4_div(a, b) }
         fn fma(a: v128, b: v128, c: v128) -> v128 { multiply_add(a, b, c) }
-        fn min(a: v128, b: v128) -> v128 { f32x4_pmin(a, b) }
-        fn max(a: v128, b: v128) -> v128 { f32x4_pmax(a, b) }
+        fn min(a: v128, b: v128) -> v128 { smaller(a, b) }
+        fn max(a: v128, b: v128) -> v128 { larger(a, b) }
         fn abs(a: v128) -> v128 { f32x4_abs(a) }
         fn neg(a: v128) -> v128 { f32x4_neg(a) }
         fn sqrt(a: v128) -> v128 { f32x4_sqrt(a) }
