@@ -33,7 +33,6 @@ pub enum Input {
     Fed(Tensor),
     /// A constant of the graph.
     Constant(Tensor),
-    Missing,
 }
 
 /// Numbers that are the same everywhere.
@@ -155,7 +154,6 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
                 Some(graph.add_input(name, Fact::of(t)))
             }
             Input::Constant(t) => Some(graph.add_constant(format!("constant{i}"), t.clone())),
-            Input::Missing => None,
         });
     }
     let out = graph.add_value("out", Fact::default());

@@ -23,9 +23,8 @@ pub(crate) fn host_inputs(node: &Node) -> Vec<ValueId> {
     which.into_iter().filter_map(|i| node.input(i)).collect()
 }
 
-/// What body `which` of a node is given, as far as it is known from the node's inputs.
-pub(crate) fn body_facts(node: &Node, which: usize, inputs: &[Fact]) -> Vec<Fact> {
-    let _ = which;
+/// What the bodies of a node are given, as far as it is known from the node's inputs.
+pub(crate) fn body_facts(node: &Node, inputs: &[Fact]) -> Vec<Fact> {
     let op = node.op.as_ref();
     if op.is::<If>() {
         return inputs.get(1..).unwrap_or_default().to_vec();

@@ -90,8 +90,8 @@ impl Runner {
                 .iter()
                 .map(|v| v.map_or_else(Fact::default, |v| self.fact_after(0, v, &specs)))
                 .collect();
-            for (k, body) in self.bodies.entry(id).or_default().iter_mut().enumerate() {
-                let facts = control::body_facts(&node, k, &facts);
+            let facts = control::body_facts(&node, &facts);
+            for body in self.bodies.entry(id).or_default() {
                 // A branch that is never taken may not fit the shapes; a run that takes it says so.
                 let _ = body.prepare(shared, &facts);
             }
