@@ -66,6 +66,11 @@ fn layer(
     if !usual(cell, gates) {
         return refuse("other activations than the usual ones are not on the GPU");
     }
+    // Browsers' shader compilers (seen with Tint on SwiftShader) get the third and later steps of the
+    // loop through time wrong; native ones do not.
+    if cfg!(target_arch = "wasm32") && g.time > 1 {
+        return refuse("in a browser the GPU runs recurrent layers of one step only");
+    }
     if g.hidden > MOST_HIDDEN {
         return refuse(format!(
             "the GPU kernel has up to {MOST_HIDDEN} hidden units"

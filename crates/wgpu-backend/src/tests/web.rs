@@ -89,6 +89,51 @@ async fn kernels_agree_with_the_cpu() {
     agree_later(Gather { axis: 1 }, &[x, i64s(&[5, -1, 0])], 1, 0.0).await;
 }
 
+#[wasm_bindgen_test]
+async fn recurrent_layers_run_in_both_directions() {
+    if !open_here().await {
+        return;
+    }
+    for direction in [
+        Direction::Forward,
+        Direction::Reverse,
+        Direction::Bidirectional,
+    ] {
+        let d = direction.count();
+        use CellActivation::{Sigmoid, Tanh};
+        let cell = |each: &[CellActivation]| Recurrent {
+            hidden: 6,
+            direction,
+            activations: each.repeat(d),
+            clip: None,
+            batch_first: false,
+        };
+        let given = |gates: usize| {
+            [
+                fed_random(&[1, 3, 5], 1),
+                constant(&[d, gates * 6, 5], 2),
+                constant(&[d, gates * 6, 6], 3),
+                constant(&[d, 2 * gates * 6], 4),
+            ]
+        };
+        let rnn = Rnn {
+            cell: cell(&[Tanh]),
+        };
+        agree_later(rnn, &given(1), 2, 1e-5).await;
+        let gru = Gru {
+            cell: cell(&[Sigmoid, Tanh]),
+            linear_before_reset: false,
+        };
+        agree_later(gru, &given(3), 2, 1e-5).await;
+        let lstm = Lstm {
+            cell: cell(&[Sigmoid, Tanh, Tanh]),
+            input_forget: false,
+            cell_clip: None,
+        };
+        agree_later(lstm, &given(4), 3, 1e-5).await;
+    }
+}
+
 /// Sessions may load and read at the same time.
 #[wasm_bindgen_test]
 async fn two_at_once() {
