@@ -66,8 +66,8 @@ fn layer(
     if !usual(cell, gates) {
         return refuse("other activations than the usual ones are not on the GPU");
     }
-    // Browsers' shader compilers (seen with Tint on SwiftShader) get the third and later steps of the
-    // loop through time wrong; native ones do not.
+    // In Chromium on SwiftShader the third and later steps of the loop through time come out wrong,
+    // always alike; natively, on SwiftShader too, they are right. The cause is not known.
     if cfg!(target_arch = "wasm32") && g.time > 1 {
         return refuse("in a browser the GPU runs recurrent layers of one step only");
     }
