@@ -185,7 +185,7 @@ fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
 impl Weights {
     /// The channel of weight `i`, and of the `inner` weights from it on where `i` is a multiple.
     fn channel(&self, i: usize) -> usize {
-        let each = self.channels * self.group / self.tensor.len();
+        let each = self.channels / (self.tensor.len() / self.group).max(1);
         i / self.group * each + i / self.inner % each.max(1)
     }
 
