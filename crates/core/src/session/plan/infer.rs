@@ -1,0 +1,162 @@
+//! Concrete shape inference, and computing what is known before anything runs.
+
+use std::collections::BTreeSet;
+
+use super::Planner;
+use crate::backend::{NodeSpec, TensorSpec};
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{NodeId, ValueId};
+use crate::ops::{InferContext, InputFact, ShapeOf, Size};
+use crate::session::Shared;
+use crate::tensor::{Tensor, byte_count};
+
+/// Known values up to this size are computed while planning even if no shape depends on them: it
+/// is cheaper than a kernel.
+const SMALL: usize = 1024;
+
+impl Planner<'_> {
+    /// Gives every output of the stage's nodes a spec, and a value where it can be computed now.
+    pub(super) fn infer(&mut self, shared: &Shared) -> Result<()> {
+        let graph = self.input.graph;
+        for &id in &self.input.stages.stages[self.input.index].nodes {
+            let node = &graph.nodes[id.0];
+            let at = |e: Error| e.at(&node.name, node.op.name());
+            let inputs = self.inputs(id)?;
+            let mut outputs = infer_concrete(node, &inputs, shared).map_err(at)?;
+            let known = self
+                .known_outputs(id, &inputs, &outputs, shared)
+                .map_err(at)?;
+            if let Some(values) = known {
+                for (spec, value) in outputs.iter_mut().zip(values) {
+                    *spec = TensorSpec::of(&value);
+                }
+            } else {
+                if node.op.is_view()
+                    && let Some(of) = node.input(0)
+                {
+                    self.view_of.insert(node.outputs[0], of);
+                }
+                self.live.push(id);
+            }
+            for (v, spec) in node.outputs.iter().zip(outputs) {
+                self.specs.insert(*v, spec);
+            }
+        }
+        Ok(())
+    }
+
+    fn known_outputs(
+        &self,
+        id: NodeId,
+        inputs: &[Option<TensorSpec>],
+        outputs: &[TensorSpec],
+        shared: &Shared,
+    ) -> Result<Option<Vec<Tensor>>> {
+        let node = &self.input.graph.nodes[id.0];
+        let op = node.op.as_ref();
+        if let Some(first) = inputs.first().and_then(Option::as_ref)
+            && let Some(t) = from_shape(op, &first.shape)?
+        {
+            return Ok(Some(vec![t]));
+        }
+        let all_known = inputs.iter().flatten().all(|s| s.value.is_some());
+        if !all_known || !op.deterministic() {
+            return Ok(None);
+        }
+        if op.is_view() {
+            let value = inputs.first().and_then(|s| s.as_ref()?.value.clone());
+            return value
+                .map(|v| Ok(vec![v.reshaped(&outputs[0].shape)?]))
+                .transpose();
+        }
+        let wanted = node.outputs.iter().any(|o| self.input.stages.wanted[o.0]);
+        let small = outputs.iter().map(TensorSpec::bytes).sum::<usize>() <= SMALL;
+        if !wanted && !small {
+            return Ok(None);
+        }
+        let spec = NodeSpec {
+            name: &node.name,
+            op,
+            inputs,
+            outputs,
+        };
+        shared.evaluate(&spec).transpose()
+    }
+
+    /// Forgets nodes whose results nothing needs any more.
+    pub(super) fn drop_dead(&mut self) {
+        let mut needed: BTreeSet<ValueId> = self.input.live_out.iter().copied().collect();
+        let mut live = Vec::with_capacity(self.live.len());
+        for &id in self.live.iter().rev() {
+            let node = &self.input.graph.nodes[id.0];
+            if node.outputs.iter().any(|o| needed.contains(o)) {
+                needed.extend(node.present_inputs());
+                live.push(id);
+            }
+        }
+        live.reverse();
+        self.live = live;
+    }
+}
+
+/// What Shape and Size say of a shape; `None` for other operators.
+fn from_shape(op: &dyn crate::Operator, shape: &[usize]) -> Result<Option<Tensor>> {
+    let as_i64 = |d: usize| d as i64;
+    if let Some(s) = op.downcast_ref::<ShapeOf>() {
+        let r = shape.len() as i64;
+        let clamp = |i: i64| (if i < 0 { i + r } else { i }).clamp(0, r) as usize;
+        let (a, b) = (clamp(s.start), clamp(s.end.unwrap_or(r)));
+        let dims: Vec<i64> = shape[a..b.max(a)].iter().copied().map(as_i64).collect();
+        return Tensor::from_slice(&[dims.len()], &dims).map(Some);
+    }
+    if op.is::<Size>() {
+        return Tensor::scalar(shape.iter().copied().map(as_i64).product::<i64>()).map(Some);
+    }
+    Ok(None)
+}
+
+fn infer_concrete(
+    node: &crate::Node,
+    inputs: &[Option<TensorSpec>],
+    shared: &Shared,
+) -> Result<Vec<TensorSpec>> {
+    let facts: Vec<Option<InputFact>> = inputs
+        .iter()
+        .map(|s| {
+            s.as_ref().map(|s| InputFact {
+                fact: crate::Fact::fixed(s.dtype, &s.shape),
+                value: s.value.clone(),
+            })
+        })
+        .collect();
+    let outputs = node.op.infer(&InferContext {
+        inputs: &facts,
+        outputs: node.outputs.len(),
+    })?;
+    if outputs.len() < node.outputs.len() {
+        return Err(Error::new(
+            ErrorCode::InvalidGraph,
+            "the node has more outputs than its operator",
+        ));
+    }
+    outputs
+        .iter()
+        .take(node.outputs.len())
+        .map(|f| match (f.dtype, f.concrete()) {
+            (Some(dtype), Some(shape)) => {
+                if byte_count(dtype, &shape)? > shared.options.max_tensor_bytes {
+                    return Err(Error::new(
+                        ErrorCode::Limit,
+                        format!("a {dtype} tensor of shape {shape:?} is too large"),
+                    )
+                    .with_expected(format!("at most {} bytes", shared.options.max_tensor_bytes)));
+                }
+                Ok(TensorSpec::new(dtype, &shape))
+            }
+            _ => Err(Error::new(
+                ErrorCode::Shape,
+                format!("the shape of an output cannot be found: {f}"),
+            )),
+        })
+        .collect()
+}

@@ -1,0 +1,136 @@
+//! Plans one stage for concrete input shapes: [`infer`] finds shapes and computes what is known
+//! already, [`place`] puts nodes on backends, [`order`] makes parts of them, [`tensors`] gives every
+//! backend its tensors and finds crossings, and every backend makes its kernels.
+
+mod infer;
+mod order;
+mod place;
+mod report;
+mod run;
+mod tensors;
+
+use std::collections::HashMap;
+
+use super::Shared;
+use crate::backend::{Executable, Refusal, TensorSpec};
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{Graph, NodeId, ValueId};
+use crate::ops::Cost;
+use crate::report::{CrossingReport, NodeReport};
+use crate::schedule::Step;
+use crate::stages::Stages;
+use crate::tensor::Tensor;
+
+/// One stage of a graph, with what it reads from and gives to the others.
+pub(super) struct StageInput<'a> {
+    pub graph: &'a Graph,
+    pub stages: &'a Stages,
+    pub index: usize,
+    pub live_out: &'a [ValueId],
+    pub runner: u64,
+    /// What is there when the stage starts, with contents where planning may use them.
+    pub feeds: Vec<(ValueId, TensorSpec)>,
+}
+
+/// Where a value that leaves a stage comes from.
+pub(super) enum Source {
+    /// An input of the stage, perhaps under another shape.
+    Feed(ValueId, Vec<usize>),
+    /// Computed while planning.
+    Known(Tensor),
+    /// A tensor of a backend.
+    Tensor { backend: usize, tensor: usize },
+}
+
+/// A node with a kernel.
+pub(super) struct PlacedNode {
+    pub id: NodeId,
+    pub backend: usize,
+    /// The index in the backend's [`StageSpec::nodes`].
+    pub kernel: usize,
+}
+
+/// A stage that can run.
+pub(super) struct PlannedStage {
+    pub executables: Vec<Option<Box<dyn Executable>>>,
+    pub steps: Vec<Step>,
+    /// For each input of the stage, the tensors that take it: backend and tensor.
+    pub feeds: Vec<(ValueId, Vec<(usize, usize)>)>,
+    pub results: Vec<(ValueId, Source)>,
+    pub nodes: Vec<PlacedNode>,
+    pub report: Vec<NodeReport>,
+    pub crossings: Vec<CrossingReport>,
+    /// Per backend: the sum of all intermediates, and the largest sum alive at one step.
+    pub unshared: Vec<(usize, usize)>,
+    pub times: Vec<Vec<f64>>,
+}
+
+/// A placed node's answers from the backends, in the order of preference.
+type Answers = Vec<Result<Cost, Refusal>>;
+
+struct Planner<'a> {
+    input: StageInput<'a>,
+    specs: HashMap<ValueId, TensorSpec>,
+    /// Nodes that need a kernel or are views of something that does, in order.
+    live: Vec<NodeId>,
+    /// The value whose bytes a view shows.
+    view_of: HashMap<ValueId, ValueId>,
+}
+
+pub(super) fn build(input: StageInput, shared: &mut Shared) -> Result<PlannedStage> {
+    let mut planner = Planner {
+        specs: input.feeds.iter().cloned().collect(),
+        input,
+        live: Vec::new(),
+        view_of: HashMap::new(),
+    };
+    planner.infer(shared)?;
+    planner.drop_dead();
+    let (kernels, answers, at) = planner.place(shared)?;
+    planner.lay_out(shared, &kernels, &answers, &at)
+}
+
+impl Planner<'_> {
+    fn spec(&self, v: ValueId) -> Result<TensorSpec> {
+        if let Some(s) = self.specs.get(&v) {
+            return Ok(s.clone());
+        }
+        match &self.input.graph.value(v).constant {
+            Some(t) => Ok(TensorSpec::of(t)),
+            None => Err(Error::new(
+                ErrorCode::InvalidGraph,
+                format!(
+                    "the value `{}` is used before it is there",
+                    self.input.graph.value(v).name
+                ),
+            )),
+        }
+    }
+
+    fn inputs(&self, node: NodeId) -> Result<Vec<Option<TensorSpec>>> {
+        self.input.graph.nodes[node.0]
+            .inputs
+            .iter()
+            .map(|v| v.map(|v| self.spec(v)).transpose())
+            .collect()
+    }
+
+    /// The value that holds the bytes of `v`.
+    fn root(&self, v: ValueId) -> ValueId {
+        let mut v = v;
+        while let Some(&of) = self.view_of.get(&v) {
+            v = of;
+        }
+        v
+    }
+}
+
+/// What a plan was made for: shapes, and contents where planning looked at them.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Key(Vec<TensorSpec>);
+
+impl Key {
+    pub fn of(feeds: &[(ValueId, TensorSpec)]) -> Key {
+        Key(feeds.iter().map(|(_, s)| s.clone()).collect())
+    }
+}

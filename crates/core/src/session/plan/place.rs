@@ -1,0 +1,88 @@
+//! Asking the backends about every node.
+
+use std::collections::HashMap;
+
+use super::{Answers, Planner};
+use crate::backend::{BackendId, NodeSpec, TensorSpec};
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{NodeId, ValueId};
+use crate::partition::{self, Candidate};
+use crate::session::Shared;
+
+impl Planner<'_> {
+    /// Asks every backend about every node that needs a kernel, and places them.
+    pub(super) fn place(&self, shared: &Shared) -> Result<(Vec<NodeId>, Vec<Answers>, Vec<usize>)> {
+        let graph = self.input.graph;
+        let is_view = |id: NodeId| {
+            let outs = &graph.nodes[id.0].outputs;
+            outs.first().is_some_and(|o| self.view_of.contains_key(o))
+        };
+        let kernels: Vec<NodeId> = self.live.iter().copied().filter(|&n| !is_view(n)).collect();
+        let descriptions: Vec<_> = shared.backends.iter().map(|b| b.describe()).collect();
+        let mut index: HashMap<ValueId, usize> = HashMap::new();
+        let mut bytes = Vec::new();
+        let mut candidates = Vec::with_capacity(kernels.len());
+        for &id in &kernels {
+            let node = &graph.nodes[id.0];
+            let inputs = self.inputs(id)?;
+            let outputs: Vec<TensorSpec> = node
+                .outputs
+                .iter()
+                .map(|&v| self.spec(v))
+                .collect::<Result<_>>()?;
+            let spec = NodeSpec {
+                name: &node.name,
+                op: node.op.as_ref(),
+                inputs: &inputs,
+                outputs: &outputs,
+            };
+            let answers = shared.backends.iter().map(|b| b.supports(&spec)).collect();
+            let mut number = |v: ValueId, spec: &TensorSpec| {
+                *index.entry(self.root(v)).or_insert_with(|| {
+                    bytes.push(spec.bytes());
+                    bytes.len() - 1
+                })
+            };
+            let mut candidate = Candidate {
+                answers,
+                ..Candidate::default()
+            };
+            for (v, s) in node.inputs.iter().zip(&inputs) {
+                if let (Some(v), Some(s)) = (v, s)
+                    && s.value.is_none()
+                {
+                    candidate.reads.push(number(*v, s));
+                }
+            }
+            for (v, s) in node.outputs.iter().zip(&outputs) {
+                candidate.writes.push(number(*v, s));
+            }
+            candidates.push(candidate);
+        }
+        let placement = shared.options.placement;
+        let ids: Vec<BackendId> = descriptions.iter().map(|d| d.id.clone()).collect();
+        let refused = |which: Vec<usize>, why: &str| {
+            let lines: Vec<String> = which
+                .iter()
+                .map(|&i| {
+                    let node = &graph.nodes[kernels[i].0];
+                    let reasons = partition::reasons(&candidates[i], &ids);
+                    format!("{} `{}` ({reasons})", node.op.name(), node.name)
+                })
+                .collect();
+            Error::new(ErrorCode::NoBackend, format!("{why}: {}", lines.join(", ")))
+        };
+        let at = partition::place(&candidates, &bytes, &descriptions, placement)
+            .map_err(|homeless| refused(homeless, "no backend of the session runs"))?;
+        if shared.options.strict {
+            let fallen: Vec<usize> = (0..kernels.len())
+                .filter(|&i| candidates[i].answers[0].is_err())
+                .collect();
+            if !fallen.is_empty() {
+                return Err(refused(fallen, "the preferred backend does not run"));
+            }
+        }
+        let answers = candidates.into_iter().map(|c| c.answers).collect();
+        Ok((kernels, answers, at))
+    }
+}

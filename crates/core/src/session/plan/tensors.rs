@@ -1,0 +1,300 @@
+//! The tensors of every backend: places, crossings, and what leaves the stage.
+
+use std::collections::HashMap;
+
+use super::{Answers, PlacedNode, PlannedStage, Planner, Source};
+use crate::backend::{ConstantKey, KernelSpec, Memory, Place, StageSpec, TensorSlot};
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{NodeId, ValueId};
+use crate::memory::{self, Request};
+use crate::schedule::Step;
+use crate::session::Shared;
+
+impl Planner<'_> {
+    pub(super) fn lay_out(
+        self,
+        shared: &mut Shared,
+        kernels: &[NodeId],
+        answers: &[Answers],
+        at: &[usize],
+    ) -> Result<PlannedStage> {
+        let count = shared.backends.len();
+        let order = self.order(kernels, at, count);
+        let mut table = Table {
+            planner: &self,
+            device: shared
+                .backends
+                .iter()
+                .map(|b| b.describe().memory == Memory::Device)
+                .collect(),
+            stages: vec![StageSpec::default(); count],
+            of: vec![HashMap::new(); count],
+            lives: vec![Vec::new(); count],
+            home: HashMap::new(),
+            feeds: HashMap::new(),
+            crossings: Vec::new(),
+        };
+        for (k, &i) in order.iter().enumerate() {
+            for &v in &self.input.graph.nodes[kernels[i].0].outputs {
+                table.home.insert(v, (at[i], k));
+            }
+        }
+        let mut steps = Vec::new();
+        let mut nodes = Vec::new();
+        let mut k = 0;
+        while k < order.len() {
+            let backend = at[order[k]];
+            let end = (k..order.len())
+                .find(|&j| at[order[j]] != backend)
+                .unwrap_or(order.len());
+            let start = table.stages[backend].nodes.len();
+            for (time, &i) in order.iter().enumerate().take(end).skip(k) {
+                let kernel = table.kernel(backend, kernels[i], time, k)?;
+                nodes.push(PlacedNode {
+                    id: kernels[i],
+                    backend,
+                    kernel,
+                });
+            }
+            steps.append(&mut table.take_crossings());
+            let stage = &mut table.stages[backend];
+            stage.parts.push(start..stage.nodes.len());
+            steps.push(Step::Part {
+                backend,
+                part: stage.parts.len() - 1,
+            });
+            k = end;
+        }
+        let mut results = Vec::new();
+        for &v in self.input.live_out {
+            results.push((v, table.result(v, order.len())?));
+        }
+        let Table {
+            mut stages,
+            lives,
+            feeds,
+            ..
+        } = table;
+        let mut unshared = vec![(0, 0); count];
+        for b in 0..count {
+            unshared[b] = place_tensors(&mut stages[b], &lives[b], shared, b)?;
+        }
+        let crossings = self.crossing_report(&steps, &stages, shared);
+        let report = self.node_report(shared, kernels, answers, at);
+        let mut executables = Vec::with_capacity(count);
+        for (b, stage) in stages.into_iter().enumerate() {
+            let used = !stage.tensors.is_empty();
+            executables.push(match used {
+                true => Some(shared.contexts[b].prepare(stage)?),
+                false => None,
+            });
+        }
+        let feeds = self
+            .input
+            .feeds
+            .iter()
+            .map(|(v, _)| (*v, feeds.get(v).cloned().unwrap_or_default()))
+            .collect();
+        Ok(PlannedStage {
+            executables,
+            steps,
+            feeds,
+            results,
+            nodes,
+            report,
+            crossings,
+            unshared,
+            times: Vec::new(),
+        })
+    }
+}
+
+/// The tensors of every backend while a stage is laid out.
+struct Table<'a> {
+    planner: &'a Planner<'a>,
+    device: Vec<bool>,
+    stages: Vec<StageSpec>,
+    /// Per backend, the tensor of each value.
+    of: Vec<HashMap<ValueId, usize>>,
+    /// Per backend and tensor, the first and last time it is needed.
+    lives: Vec<Vec<(usize, usize)>>,
+    /// The backend that computes a value, and when.
+    home: HashMap<ValueId, (usize, usize)>,
+    feeds: HashMap<ValueId, Vec<(usize, usize)>>,
+    /// Of the part being built: source backend, target backend, tensors.
+    crossings: Vec<(usize, usize, (usize, usize))>,
+}
+
+impl Table<'_> {
+    fn kernel(&mut self, b: usize, id: NodeId, time: usize, part: usize) -> Result<usize> {
+        let node = &self.planner.input.graph.nodes[id.0];
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for v in &node.inputs {
+            inputs.push(match v {
+                Some(v) => Some(self.tensor(b, *v, time, part)?),
+                None => None,
+            });
+        }
+        let mut outputs = Vec::with_capacity(node.outputs.len());
+        for &v in &node.outputs {
+            outputs.push(self.add(b, v, Place::Arena { offset: 0 }, (time, time))?);
+        }
+        self.stages[b].nodes.push(KernelSpec {
+            name: node.name.clone(),
+            op: node.op.clone(),
+            inputs,
+            outputs,
+        });
+        Ok(self.stages[b].nodes.len() - 1)
+    }
+
+    fn add(&mut self, b: usize, v: ValueId, place: Place, life: (usize, usize)) -> Result<usize> {
+        let spec = self.planner.spec(v)?;
+        let stage = &mut self.stages[b];
+        stage.tensors.push(TensorSlot {
+            name: self.planner.input.graph.value(v).name.clone(),
+            spec,
+            place,
+        });
+        self.lives[b].push(life);
+        self.of[b].insert(v, stage.tensors.len() - 1);
+        Ok(stage.tensors.len() - 1)
+    }
+
+    /// The tensor of `v` on backend `b`, made or brought there if it is not; used at `time` by the
+    /// part that starts at `part`.
+    fn tensor(&mut self, b: usize, v: ValueId, time: usize, part: usize) -> Result<usize> {
+        if let Some(&t) = self.of[b].get(&v) {
+            let root = self.stages[b].root(t);
+            let life = &mut self.lives[b][root];
+            life.1 = life.1.max(time);
+            return Ok(t);
+        }
+        let spec = self.planner.spec(v)?;
+        if spec.value.is_some() {
+            let constant = self.planner.input.graph.value(v).constant.is_some();
+            let key = ConstantKey((self.planner.input.runner << 32) | v.0 as u64);
+            let place = if constant {
+                Place::Constant(key)
+            } else {
+                Place::Planned
+            };
+            return self.add(b, v, place, (time, time));
+        }
+        if let Some(&of) = self.planner.view_of.get(&v) {
+            let t = self.tensor(b, of, time, part)?;
+            return self.add(b, v, Place::Alias(t), (time, time));
+        }
+        // The host takes what comes in as it is; a device copies it into its arena.
+        let place = if self.device[b] {
+            Place::Arena { offset: 0 }
+        } else {
+            Place::Input
+        };
+        if let Some(&(home, _)) = self.home.get(&v) {
+            let t = self.add(b, v, place, (part, time))?;
+            let source = self.tensor(home, v, part, part)?;
+            self.crossings.push((home, b, (source, t)));
+            return Ok(t);
+        }
+        let t = self.add(b, v, place, (0, time))?;
+        self.feeds.entry(v).or_default().push((b, t));
+        Ok(t)
+    }
+
+    fn take_crossings(&mut self) -> Vec<Step> {
+        let mut steps: Vec<Step> = Vec::new();
+        for (source, target, pair) in self.crossings.drain(..) {
+            let same = steps.iter_mut().find_map(|s| match s {
+                Step::Permute { from, to, pairs } if (*from, *to) == (source, target) => {
+                    Some(pairs)
+                }
+                _ => None,
+            });
+            match same {
+                Some(pairs) => pairs.push(pair),
+                None => steps.push(Step::Permute {
+                    from: source,
+                    to: target,
+                    pairs: vec![pair],
+                }),
+            }
+        }
+        steps
+    }
+
+    /// Where the value `v`, which leaves the stage at time `end`, comes from.
+    fn result(&mut self, v: ValueId, end: usize) -> Result<Source> {
+        let spec = self.planner.spec(v)?;
+        if let Some(value) = spec.value {
+            return Ok(Source::Known(value));
+        }
+        let root = self.planner.root(v);
+        let Some(&(home, _)) = self.home.get(&root) else {
+            let value = self.planner.spec(root)?.value;
+            return match value {
+                Some(t) => Ok(Source::Known(t.reshaped(&spec.shape)?)),
+                None => Ok(Source::Feed(root, spec.shape)),
+            };
+        };
+        let tensor = self.tensor(home, v, end, end)?;
+        let at = self.stages[home].root(tensor);
+        if !self.device[home] {
+            self.stages[home].tensors[at].place = Place::Output;
+        }
+        Ok(Source::Tensor {
+            backend: home,
+            tensor,
+        })
+    }
+}
+
+/// Gives arena tensors their offsets. Returns the sum of their bytes and the lower bound.
+fn place_tensors(
+    stage: &mut StageSpec,
+    lives: &[(usize, usize)],
+    shared: &Shared,
+    b: usize,
+) -> Result<(usize, usize)> {
+    let backend = &shared.backends[b];
+    let limits = backend.describe();
+    let mut which = Vec::new();
+    let mut requests = Vec::new();
+    for (i, slot) in stage.tensors.iter().enumerate() {
+        if let Place::Arena { .. } = slot.place {
+            let bytes = backend.tensor_bytes(&slot.spec);
+            if bytes as u64 > limits.max_tensor_bytes {
+                return Err(Error::new(
+                    ErrorCode::Limit,
+                    format!(
+                        "the tensor `{}` is too large for `{}`",
+                        slot.name, limits.id
+                    ),
+                )
+                .with_expected(format!("at most {} bytes", limits.max_tensor_bytes))
+                .with_got(format!("{bytes} bytes")));
+            }
+            which.push(i);
+            requests.push(Request {
+                bytes,
+                first: lives[i].0,
+                last: lives[i].1,
+            });
+        }
+    }
+    let layout = memory::plan(&requests, limits.alignment.max(1));
+    if layout.bytes as u64 > limits.max_arena_bytes {
+        return Err(Error::new(
+            ErrorCode::Limit,
+            format!("the intermediates do not fit on `{}`", limits.id),
+        )
+        .with_expected(format!("at most {} bytes", limits.max_arena_bytes))
+        .with_got(format!("{} bytes", layout.bytes)));
+    }
+    for (&i, &offset) in which.iter().zip(&layout.offsets) {
+        stage.tensors[i].place = Place::Arena { offset };
+    }
+    stage.arena_bytes = layout.bytes;
+    let sum = requests.iter().map(|r| r.bytes).sum();
+    Ok((sum, memory::lower_bound(&requests)))
+}
