@@ -2,4 +2,5 @@
 
 pub mod conformance;
 pub mod files;
+pub mod onnx;
 pub mod operators;

@@ -66,6 +66,7 @@ const STEPS: &[Step] = &[
             &["--workspace", "--all-targets", "--", "-D", "warnings"],
         )
     }),
+    ("features", features),
     ("conformance export", || check(conformance().map(drop))),
     ("unit tests", || native_tests(&["--lib", "--bins"])),
     ("integration tests", || native_tests(&["--test", "*"])),
@@ -148,6 +149,27 @@ fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> {
         });
     }
     counted(sh::cargo().arg(subcommand).args(args))
+}
+
+/// Checks the facade and the command line with every combination of the features that choose backends.
+fn features() -> Result<Counts> {
+    const FEATURES: [&str; 3] = ["cpu", "wgpu", "plugins"];
+    let mut counts = Counts::default();
+    for choice in 0..1usize << FEATURES.len() {
+        let chosen = FEATURES.iter().enumerate();
+        let chosen: Vec<&str> = chosen
+            .filter_map(|(i, f)| (choice >> i & 1 == 1).then_some(*f))
+            .collect();
+        let names = chosen.iter().map(|f| format!("kilim/{f},kilim-cli/{f}"));
+        let names = names.collect::<Vec<_>>().join(",");
+        println!("features: {}", chosen.join(" "));
+        let packages = ["-p", "kilim", "-p", "kilim-cli"];
+        let features = ["--no-default-features", "--features", &names];
+        let strict = ["--", "-D", "warnings"];
+        let args = [&packages[..], &features, &strict].concat();
+        counts.add(component("clippy", "clippy", &args)?);
+    }
+    Ok(counts)
 }
 
 /// Runs a command and counts the tests in its output; one that counts none is itself the check.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
-use kilim::{BackendId, Placement, Runtime, Session, SessionOptions};
+use kilim::{BackendId, Pin, Placement, Runtime, Session, SessionOptions};
 
 use crate::Failure;
 
@@ -34,6 +34,14 @@ pub struct BackendArgs {
     /// How freely nodes are placed.
     #[arg(long, value_enum, default_value_t)]
     place: Place,
+    /// Put an operator or a node on a backend: `op:Conv=cpu` or `node:NAME=cpu`; may be given several
+    /// times.
+    #[arg(long = "pin", value_name = "WHAT=ID")]
+    pins: Vec<Pin>,
+    /// A folder with libraries of other backends, `libbackend_ID.so`; may be given several times.
+    #[cfg(feature = "plugins")]
+    #[arg(long, value_name = "FOLDER")]
+    plugin_path: Vec<std::path::PathBuf>,
     /// The size of a symbolic dimension, for instance `batch=1`; may be given several times.
     #[arg(long = "dim", value_name = "NAME=N")]
     dims: Vec<String>,
@@ -51,6 +59,9 @@ impl BackendArgs {
             options.backends = available(&options.backends);
         }
         options.core.strict = self.strict;
+        options.core.pins = self.pins.clone();
+        #[cfg(feature = "plugins")]
+        options.plugin_path.clone_from(&self.plugin_path);
         options.core.optimise = !self.no_optimise;
         options.core.placement = match self.place {
             Place::Prefer => Placement::Prefer,

@@ -59,6 +59,11 @@ pub struct StageRun<'a> {
 /// tensor must keep their order.
 pub trait Scheduler: MaybeSend + MaybeSync {
     fn run<'a>(&'a self, stage: StageRun<'a>) -> LocalFuture<'a, Result<()>>;
+
+    /// Whether a scheduler that a backend brings goes before this one.
+    fn gives_way(&self) -> bool {
+        false
+    }
 }
 
 /// One step after the other.
@@ -66,6 +71,10 @@ pub trait Scheduler: MaybeSend + MaybeSync {
 pub struct SyncScheduler;
 
 impl Scheduler for SyncScheduler {
+    fn gives_way(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, stage: StageRun<'a>) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
             for step in stage.steps {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
 
 /// Gives the bytes of a file that lies beside the model.
@@ -15,6 +16,9 @@ pub struct ModelSource<'a> {
     pub name: &'a str,
     /// Files that the model refers to, by their path relative to the model's folder.
     external: &'a ExternalFiles<'a>,
+    /// Operators that the session brings. They take precedence over Kilim's own and over functions
+    /// of the model.
+    pub operators: CustomOperators,
 }
 
 impl<'a> ModelSource<'a> {
@@ -24,7 +28,14 @@ impl<'a> ModelSource<'a> {
             bytes,
             name,
             external: &no_files,
+            operators: CustomOperators::default(),
         }
+    }
+
+    /// A model that may have nodes of these operators.
+    pub fn with_operators(mut self, operators: &CustomOperators) -> ModelSource<'a> {
+        self.operators = operators.clone();
+        self
     }
 
     /// A model whose weights may lie in other files of its folder.

@@ -16,8 +16,8 @@ mod source;
 
 pub use kilim_core as core;
 pub use kilim_core::{
-    BackendId, BackendRegistry, DType, Dim, Error, ErrorCode, Fact, Graph, Placement, Port, Report,
-    Result, RunOptions, Shape, Tensor,
+    BackendId, BackendRegistry, DType, Dim, Error, ErrorCode, Fact, Graph, Pin, Placement, Port,
+    Report, Result, RunOptions, Shape, Tensor,
 };
 pub use kilim_formats as formats;
 
@@ -31,6 +31,12 @@ pub struct SessionOptions {
     pub backends: Vec<BackendId>,
     /// Limits for files that are not trusted.
     pub limits: formats::Limits,
+    /// Operators that the model may have beside Kilim's own.
+    pub operators: core::ops::CustomOperators,
+    /// Folders to look in for the libraries of backends that this build does not hold, before
+    /// those of `KILIM_BACKEND_PATH`.
+    #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+    pub plugin_path: Vec<std::path::PathBuf>,
     pub core: core::SessionOptions,
 }
 
@@ -40,6 +46,9 @@ impl Default for SessionOptions {
         SessionOptions {
             backends: runtime::default_registry().ids().cloned().collect(),
             limits: formats::Limits::default(),
+            operators: core::ops::CustomOperators::default(),
+            #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+            plugin_path: Vec::new(),
             core: core::SessionOptions::default(),
         }
     }

@@ -1,11 +1,13 @@
 //! Backends that outlive sessions.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+#[cfg(any(feature = "cpu", feature = "wgpu"))]
 use kilim_core::backend::LocalFuture;
+use kilim_core::ops::CustomOperators;
 use kilim_core::{Backend, BackendId, BackendRegistry, Graph, Result};
-use kilim_simd_cpu::CpuBackend;
+use kilim_formats::{Interpreter, InterpreterRegistry};
 
 use crate::{ModelSource, Session, SessionOptions};
 
@@ -13,11 +15,13 @@ use crate::{ModelSource, Session, SessionOptions};
 /// sessions of a runtime.
 pub struct Runtime {
     registry: BackendRegistry,
+    interpreters: InterpreterRegistry,
     opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
 }
 
+#[cfg(feature = "cpu")]
 fn cpu() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
-    Box::pin(async { Ok(Arc::new(CpuBackend::new()) as Arc<dyn Backend>) })
+    Box::pin(async { Ok(Arc::new(kilim_simd_cpu::CpuBackend::new()) as Arc<dyn Backend>) })
 }
 
 #[cfg(feature = "wgpu")]
@@ -29,11 +33,16 @@ fn wgpu() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
 }
 
 /// The backends that this build holds, in the order of preference.
+#[cfg_attr(
+    not(any(feature = "cpu", feature = "wgpu")),
+    expect(unused_mut, reason = "a build without backends")
+)]
 pub(crate) fn default_registry() -> BackendRegistry {
     let mut registry = BackendRegistry::new();
     #[cfg(feature = "wgpu")]
     registry.register(kilim_wgpu::WgpuBackend::ID, wgpu);
-    registry.register(CpuBackend::ID, cpu);
+    #[cfg(feature = "cpu")]
+    registry.register(kilim_simd_cpu::CpuBackend::ID, cpu);
     registry
 }
 
@@ -47,8 +56,22 @@ impl Runtime {
     pub fn new(registry: BackendRegistry) -> Runtime {
         Runtime {
             registry,
+            interpreters: InterpreterRegistry::default(),
             opened: Mutex::default(),
         }
+    }
+
+    /// Reads another format, too; one of the same id is replaced.
+    pub fn with_interpreter(mut self, interpreter: impl Interpreter + 'static) -> Runtime {
+        self.interpreters.register(interpreter);
+        self
+    }
+
+    /// Adds a backend that is open already; one of the same id is replaced.
+    pub fn with_backend(self, backend: Arc<dyn Backend>) -> Runtime {
+        let id = backend.describe().id.clone();
+        self.opened().insert(id, backend);
+        self
     }
 
     /// The runtime with the default backends: one for the process, on the web one for each worker.
@@ -74,15 +97,53 @@ impl Runtime {
         self.registry.ids().cloned().collect()
     }
 
+    fn opened(&self) -> MutexGuard<'_, HashMap<BackendId, Arc<dyn Backend>>> {
+        self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// The backend `id`, opened if it is not yet.
+    ///
+    /// # Errors
+    /// `NoBackend` where there is none of that id; `Device` where its device cannot be opened.
     pub async fn backend(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
-        let opened = || self.opened.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = opened().get(id).cloned();
+        self.open(id, &SessionOptions::default()).await
+    }
+
+    async fn open(&self, id: &BackendId, options: &SessionOptions) -> Result<Arc<dyn Backend>> {
+        let known = self.opened().get(id).cloned();
         if let Some(backend) = known {
             return Ok(backend);
         }
-        let backend = self.registry.create(id).await?;
-        Ok(opened().entry(id.clone()).or_insert(backend).clone())
+        #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+        let plugin = match self.ids().contains(id) {
+            false => kilim_plugin::find(id, &options.plugin_path)?,
+            true => None,
+        };
+        #[cfg(not(all(feature = "plugins", not(target_arch = "wasm32"))))]
+        let (plugin, _) = (None::<Arc<dyn Backend>>, options);
+        let backend = match plugin {
+            Some(backend) => backend,
+            None => self.registry.create(id).await?,
+        };
+        Ok(self.opened().entry(id.clone()).or_insert(backend).clone())
+    }
+
+    async fn open_all(&self, options: &SessionOptions) -> Result<Vec<Arc<dyn Backend>>> {
+        let mut backends = Vec::with_capacity(options.backends.len());
+        for id in &options.backends {
+            backends.push(self.open(id, options).await?);
+        }
+        Ok(backends)
+    }
+
+    /// What computes constants and shapes: the CPU if this build has it, else the first backend of
+    /// the session.
+    async fn evaluator(&self, backends: &[Arc<dyn Backend>]) -> Result<Arc<dyn Backend>> {
+        let cpu = BackendId::new("cpu");
+        match backends.first() {
+            Some(first) if !self.ids().contains(&cpu) => Ok(first.clone()),
+            _ => self.backend(&cpu).await,
+        }
     }
 
     /// See [`Session::load`].
@@ -91,17 +152,23 @@ impl Runtime {
         source: impl Into<ModelSource>,
         options: SessionOptions,
     ) -> Result<Session> {
-        let graph = source.into().parse(&options.limits)?;
+        let mut operators = CustomOperators::default();
+        for backend in self.open_all(&options).await? {
+            backend
+                .operators()
+                .iter()
+                .for_each(|o| operators.add(o.clone()));
+        }
+        operators.extend(&options.operators);
+        let source = source.into();
+        let graph = source.parse(&self.interpreters, &operators, &options.limits)?;
         self.session(graph, options).await
     }
 
     /// A session of a graph that was built or parsed before.
     pub async fn session(&self, graph: Graph, options: SessionOptions) -> Result<Session> {
-        let mut backends = Vec::with_capacity(options.backends.len());
-        for id in &options.backends {
-            backends.push(self.backend(id).await?);
-        }
-        let evaluator = self.backend(&CpuBackend::ID).await?;
+        let backends = self.open_all(&options).await?;
+        let evaluator = self.evaluator(&backends).await?;
         kilim_core::Session::new(graph, backends, evaluator, options.core)
             .await
             .map(Session)

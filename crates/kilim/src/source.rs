@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Error, ErrorCode, Graph, Result};
 use kilim_formats::{InterpreterRegistry, Limits};
@@ -21,8 +22,12 @@ pub enum ModelSource {
 }
 
 impl ModelSource {
-    pub(crate) fn parse(self, limits: &Limits) -> Result<Graph> {
-        let registry = InterpreterRegistry::default();
+    pub(crate) fn parse(
+        self,
+        registry: &InterpreterRegistry,
+        operators: &CustomOperators,
+        limits: &Limits,
+    ) -> Result<Graph> {
         match self {
             ModelSource::Bytes { model, external } => {
                 let find = |name: &str| {
@@ -34,7 +39,10 @@ impl ModelSource {
                     })
                 };
                 let source = kilim_formats::ModelSource::new(model, "the model");
-                registry.load(&source.with_external(&find), limits)
+                registry.load(
+                    &source.with_external(&find).with_operators(operators),
+                    limits,
+                )
             }
             #[cfg(not(target_arch = "wasm32"))]
             ModelSource::Path(path) => {
@@ -45,7 +53,10 @@ impl ModelSource {
                 let find = |name: &str| read(&folder.join(name));
                 let name = path.to_string_lossy();
                 let source = kilim_formats::ModelSource::new(read(&path)?, &name);
-                registry.load(&source.with_external(&find), limits)
+                registry.load(
+                    &source.with_external(&find).with_operators(operators),
+                    limits,
+                )
             }
         }
     }

@@ -6,6 +6,7 @@
 
 mod common;
 mod conv;
+mod custom;
 mod elementwise;
 mod frame;
 mod generate;

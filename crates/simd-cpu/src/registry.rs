@@ -67,6 +67,7 @@ impl KernelRegistry {
         crate::index::register(&mut registry);
         crate::sort::register(&mut registry);
         crate::generate::register(&mut registry);
+        crate::custom::register(&mut registry);
         registry
     }
 

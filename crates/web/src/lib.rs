@@ -4,6 +4,7 @@
 
 mod convert;
 mod file;
+mod operators;
 mod session;
 mod warm;
 

@@ -37,7 +37,7 @@ pub struct WasmSession {
 #[wasm_bindgen]
 impl WasmSession {
     /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
-    /// are `{backends?, strict?, dims?}`.
+    /// are `{backends?, strict?, pins?, operators?, dims?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
@@ -145,6 +145,13 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
     }
     if let Some(strict) = convert::field(given, "strict") {
         options.core.strict = strict.is_truthy();
+    }
+    if let Some(pins) = convert::field(given, "pins") {
+        let pins = convert::strings(&pins)?;
+        options.core.pins = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
+    }
+    if let Some(operators) = convert::field(given, "operators") {
+        options.operators = crate::operators::operators(&operators)?;
     }
     if let Some(dims) = convert::field(given, "dims") {
         options.core.dims = dimensions(&dims)?;

@@ -222,6 +222,7 @@ impl Builder<'_> {
             node,
             dispatch: Dispatch {
                 shader: "copy",
+                text: None,
                 defines: vec![("T", "u32")],
                 operands: Vec::new(),
                 params: Params::new().u(words),
@@ -416,6 +417,7 @@ fn bind(gpu: &Gpu, stage: &StageSpec, bound: Vec<Bound>) -> Result<Bind> {
         let node = &stage.nodes[b.node];
         let variant = Variant {
             shader: b.dispatch.shader,
+            text: b.dispatch.text,
             defines: b.dispatch.defines,
             read_only: b.bindings.iter().map(|b| b.read_only).collect(),
         };

@@ -1,9 +1,12 @@
 //! Lowering: from a concrete node to the dispatches that compute it, without a device.
 
+use std::sync::Arc;
+
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 
 use crate::constants::{Pack, PackKind};
+use crate::kernels::custom::UserShader;
 use crate::params::{MAX_RANK, Params};
 use crate::shaders::{self, LINEAR};
 use crate::transfer;
@@ -32,6 +35,8 @@ pub(crate) enum Operand {
 /// One launch of a kernel.
 pub(crate) struct Dispatch {
     pub shader: &'static str,
+    /// The WGSL of a custom operator, where it is not one of the shader files.
+    pub text: Option<Arc<UserShader>>,
     pub defines: Vec<(&'static str, &'static str)>,
     pub operands: Vec<Operand>,
     pub params: Params,
@@ -172,6 +177,7 @@ impl<'a> Lowering<'a> {
         }
         self.lowered.dispatches.push(Dispatch {
             shader,
+            text: None,
             defines: defines.to_vec(),
             operands: operands.to_vec(),
             params,
@@ -207,10 +213,13 @@ impl<'a> Lowering<'a> {
     /// The result, if everything in it is within the limits of the device.
     pub fn finish(self) -> Lowers<Lowered> {
         for d in &self.lowered.dispatches {
-            let Some(shader) = shaders::find(d.shader) else {
-                return refuse(format!("there is no shader `{}`", d.shader));
-            };
-            debug_assert!(shader.allows(&d.defines), "{} {:?}", d.shader, d.defines);
+            match shaders::find(d.shader) {
+                _ if d.text.is_some() => {}
+                Some(shader) => {
+                    debug_assert!(shader.allows(&d.defines), "{} {:?}", d.shader, d.defines);
+                }
+                None => return refuse(format!("there is no shader `{}`", d.shader)),
+            }
             if d.operands.len() > self.caps.max_bindings {
                 return refuse(format!(
                     "the kernel needs {} buffers; the device binds {}",

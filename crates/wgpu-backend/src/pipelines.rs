@@ -15,6 +15,8 @@ pub(crate) struct Pipeline {
     pub layout: Arc<wgpu::BindGroupLayout>,
     label: String,
     source: String,
+    /// The source is a file of Kilim's, not text of a user's.
+    trusted: bool,
     #[cfg(target_arch = "wasm32")]
     read_only: Vec<bool>,
     compiled: OnceLock<wgpu::ComputePipeline>,
@@ -35,9 +37,13 @@ impl Pipeline {
             force_loop_bounding: false,
             ..wgpu::ShaderRuntimeChecks::checked()
         };
-        // SAFETY: every access is still checked; only the counters that end endless loops are left
-        // out, which keep drivers from unrolling. All loops of the shaders count towards a bound.
-        let module = unsafe { gpu.device.create_shader_module_trusted(descriptor, checks) };
+        let module = if self.trusted {
+            // SAFETY: every access is still checked; only the counters that end endless loops are left
+            // out, which keep drivers from unrolling. All loops of the shaders count towards a bound.
+            unsafe { gpu.device.create_shader_module_trusted(descriptor, checks) }
+        } else {
+            gpu.device.create_shader_module(descriptor)
+        };
         let layout = gpu
             .device
             .create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
@@ -83,6 +89,7 @@ impl Pipelines {
         let pipeline = Arc::new(Pipeline {
             layout: self.layout(gpu, &variant.read_only),
             source: variant.source().map_err(wrong)?,
+            trusted: variant.text.is_none(),
             #[cfg(target_arch = "wasm32")]
             read_only: variant.read_only.clone(),
             compiled: OnceLock::new(),

@@ -1,6 +1,9 @@
 //! The shader files and their variants. A file is compiled once for every combination of
 //! definitions that is used; shapes are never among them.
 
+use std::sync::Arc;
+
+use crate::kernels::custom::UserShader;
 use crate::kernels::{binary, conv, matmul, movement, reduce, unary};
 use crate::preprocess;
 
@@ -39,6 +42,8 @@ impl Shader {
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub shader: &'static str,
+    /// WGSL that is not one of the files: a custom operator's.
+    pub text: Option<Arc<UserShader>>,
     pub defines: Vec<(&'static str, &'static str)>,
     /// For each storage binding, whether it is read only.
     pub read_only: Vec<bool>,
@@ -56,6 +61,9 @@ impl Variant {
 
     /// The WGSL. Binding 0 is the uniform `Params`, storage buffers follow.
     pub fn source(&self) -> preprocess::Result<String> {
+        if let Some(text) = &self.text {
+            return Ok(text.source(&self.read_only));
+        }
         let shader = find(self.shader).ok_or_else(|| format!("no shader `{}`", self.shader))?;
         preprocess::expand(shader.source, &include, &|n| self.definition(n))
     }

@@ -2,6 +2,7 @@ import { KilimError, aborted, toPlain } from './errors.js';
 import type { Glue, WasmFile, WasmSession } from './glue.js';
 import type { Engine, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, WasmSource } from './protocol.js';
 import type { NodeTime, Report } from './report.js';
+import { importOperators } from './operators.js';
 import { pickBackends } from './pick.js';
 import { readSource } from './source.js';
 import type { WireSource } from './source.js';
@@ -65,7 +66,8 @@ export function createEngine(glue: Glue): Engine {
         onProgress({ phase: 'prepare', loaded: 0, total: 1 });
         const picked = request.options.backends ? { backends: request.options.backends, skipped: [] } : await pickBackends();
         skipped = picked.skipped;
-        session = await glue.WasmSession.load(files, names, { ...request.options, backends: picked.backends });
+        const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
+        session = await glue.WasmSession.load(files, names, { ...request.options, ...operators, backends: picked.backends });
         onProgress({ phase: 'prepare', loaded: 1, total: 1 });
         return { inputs: session.inputs(), outputs: session.outputs(), report: report(session) };
       });

@@ -1,4 +1,5 @@
 import type { Port } from './feeds.js';
+import type { WireOperator } from './operators.js';
 import type { EngineOptions } from './protocol.js';
 import type { WireTensor } from './tensor.js';
 
@@ -6,7 +7,7 @@ import type { WireTensor } from './tensor.js';
 export interface Glue {
   default(options: { module_or_path?: unknown }): Promise<unknown>;
   WasmFile: { new (length: number): WasmFile };
-  WasmSession: { load(files: WasmFile[], names: string[], options: EngineOptions): Promise<WasmSession> };
+  WasmSession: { load(files: WasmFile[], names: string[], options: EngineOptions & { operators?: WireOperator[] }): Promise<WasmSession> };
 }
 
 /** A file in the runtime's memory; `load` takes it over. */

@@ -17,6 +17,7 @@ import type { ModelSource, WireSource } from './source.js';
 export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';
 export type { Feed, Port } from './feeds.js';
+export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, WasmSource } from './protocol.js';
 export type { BackendReport, CrossingReport, NodeReport, NodeTime, Report } from './report.js';
@@ -33,10 +34,17 @@ export interface LoadOptions {
   backends?: Backend[];
   /** A node that the first backend does not run is an error. */
   strict?: boolean;
+  /** Puts operators (`op:Conv=cpu`) and nodes (`node:NAME=cpu`) on a backend, by the names that `report` shows. */
+  pins?: string[];
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
   dims?: Record<string, number>;
   /** Files that the model refers to, by the names it uses. */
   externalData?: Record<string, ModelSource>;
+  /**
+   * The address of a module whose default export is an array of `Operator`s, which the model may use beside Kilim's own.
+   * It is imported where the runtime is, in the worker: functions cannot be posted. A `Blob` of its text is taken, too.
+   */
+  operators?: string | URL | Blob;
   onProgress?: (progress: Progress) => void;
   /** Stops loading and gives everything back. */
   signal?: AbortSignal;
@@ -61,12 +69,13 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
   const { engine, started } = await takeEngine(options);
   const stop = () => engine.close();
   signal?.addEventListener('abort', stop);
+  const module = addressOf(options.operators);
   try {
     const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
     const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, onBytes, signal);
     const external: Record<string, WireSource> = {};
     for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
-    const request = { source: await read(source), external, options: engineOptions(options) };
+    const request = { source: await read(source), external, ...(module === undefined ? {} : { operators: module }), options: engineOptions(options) };
     const [, loaded] = await Promise.all([
       started.then(() => report({ phase: 'runtime', loaded: 1, total: 1 })),
       engine.load(request, report, signal ?? new AbortController().signal),
@@ -77,6 +86,7 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
     throw signal?.aborted ? aborted(signal) : error;
   } finally {
     signal?.removeEventListener('abort', stop);
+    if (module !== undefined && options.operators instanceof Blob) URL.revokeObjectURL(module);
   }
 }
 
@@ -132,6 +142,12 @@ async function startEngine({ worker = true, wasm, variant }: Pick<LoadOptions, '
   return { engine, started };
 }
 
-function engineOptions({ backends, strict, dims }: LoadOptions): EngineOptions {
-  return { ...(backends ? { backends } : {}), ...(strict === undefined ? {} : { strict }), ...(dims ? { dims } : {}) };
+/** A blob's address is of this page's origin, so that the worker may import it. */
+function addressOf(module: LoadOptions['operators']): string | undefined {
+  if (module instanceof Blob) return URL.createObjectURL(new Blob([module], { type: 'text/javascript' }));
+  return module === undefined ? undefined : new URL(module, globalThis.location?.href).href;
+}
+
+function engineOptions({ backends, strict, pins, dims }: LoadOptions): EngineOptions {
+  return { ...(backends ? { backends } : {}), ...(strict === undefined ? {} : { strict }), ...(pins ? { pins } : {}), ...(dims ? { dims } : {}) };
 }

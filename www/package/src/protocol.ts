@@ -30,12 +30,15 @@ export type WasmSource = string | URL | Response | ArrayBuffer | Uint8Array | We
 export interface EngineOptions {
   backends?: Backend[];
   strict?: boolean;
+  pins?: string[];
   dims?: Record<string, number>;
 }
 
 export interface LoadRequest {
   source: WireSource;
   external: Record<string, WireSource>;
+  /** The address of a module with operators. */
+  operators?: string;
   options: EngineOptions;
 }
 

@@ -26,14 +26,25 @@ export function tensor(name, dims, { floats = [], location } = {}) {
   return message(...dims.map((d) => [1, d]), [2, FLOAT], [8, name], ...data);
 }
 
-/** `nodes` are `[operator, inputs, outputs]`, ports `[name, dims]`. */
+/** A float attribute, after its four bytes' tag. */
+const float = (name, x) => {
+  const fields = message([1, name], [20, FLOAT]);
+  return [...fields, (2 << 3) | 5, ...new Uint8Array(Float32Array.of(x).buffer)];
+};
+
+/** `nodes` are `[operator, inputs, outputs, {domain, floats}]`, ports `[name, dims]`. */
 export function model({ nodes, inputs, outputs, initializers = [] }) {
   const graph = message(
-    ...nodes.map(([op, from, to], i) => [1, message(...from.map((name) => [1, name]), ...to.map((name) => [2, name]), [3, `node${i}`], [4, op])]),
+    ...nodes.map(([op, from, to, { domain = '', floats = {} } = {}], i) => [1, message(
+      ...from.map((name) => [1, name]), ...to.map((name) => [2, name]), [3, `node${i}`], [4, op],
+      ...Object.entries(floats).map(([name, x]) => [5, float(name, x)]), [7, domain],
+    )]),
     [2, 'graph'],
     ...initializers.map((initializer) => [5, initializer]),
     ...inputs.map(([name, dims]) => [11, value(name, dims)]),
     ...outputs.map(([name, dims]) => [12, value(name, dims)]),
   );
-  return message([1, 8], [7, graph], [8, message([1, ''], [2, 17])]);
+  const domains = new Set(nodes.map(([, , , { domain = '' } = {}]) => domain).filter(Boolean));
+  const opsets = [...domains].map((domain) => [8, message([1, domain], [2, 1])]);
+  return message([1, 8], [7, graph], [8, message([1, ''], [2, 17])], ...opsets);
 }

@@ -4,6 +4,7 @@
 //! [`BackendContext`], which holds that session's constants; a context turns each planned stage of
 //! the graph into an [`Executable`]: tensors in one arena and a kernel for every node.
 
+mod optimizer;
 mod registry;
 mod spec;
 
@@ -16,9 +17,11 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::ops::Cost;
+use crate::ops::{Cost, CustomOperator};
+use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
 
+pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry};
 pub use spec::{ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec};
 
@@ -174,6 +177,23 @@ pub trait Backend: MaybeSend + MaybeSync {
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>>;
+
+    /// Operators beside Kilim's own that this backend runs.
+    fn operators(&self) -> &[Arc<CustomOperator>] {
+        &[]
+    }
+
+    /// The part that looks at connected nodes instead of single ones. Without it, nodes run as they
+    /// were placed.
+    fn optimizer(&self) -> Option<&dyn Optimizer> {
+        None
+    }
+
+    /// A scheduler for sessions whose options do not choose another than the default one; that of
+    /// the first backend which has one is taken.
+    fn scheduler(&self) -> Option<Arc<dyn Scheduler>> {
+        None
+    }
 
     /// Runs one node at once on host tensors: for constant folding and shape arithmetic. All
     /// inputs of the node carry values. `None` where the backend does not offer this.

@@ -13,6 +13,7 @@ use crate::tensor::Tensor;
 pub mod activation;
 pub mod control;
 pub mod conv;
+pub mod custom;
 pub mod elementwise;
 pub mod generate;
 pub mod index;
@@ -32,6 +33,7 @@ pub mod window;
 pub use activation::Activation;
 pub use control::*;
 pub use conv::*;
+pub use custom::*;
 pub use elementwise::*;
 pub use generate::*;
 pub use index::*;
@@ -158,7 +160,7 @@ pub struct Cost {
 /// An operator with its attributes. Backends find the concrete type by `downcast_ref`.
 pub trait Operator: Any + fmt::Debug + Send + Sync {
     /// The operator's name as ONNX spells it.
-    fn name(&self) -> &'static str;
+    fn name(&self) -> &str;
 
     /// Element types and shapes of the outputs. Works on symbolic shapes; whatever is not known
     /// stays unknown. With all input shapes and the values of [`Operator::value_inputs`] known,

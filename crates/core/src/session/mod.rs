@@ -15,6 +15,7 @@ use crate::graph::Graph;
 use crate::ops::Fact;
 use crate::partition::Placement;
 use crate::passes;
+use crate::pin::{self, Pin};
 use crate::report::{NodeTime, Report};
 use crate::schedule::{Interrupt, Scheduler, SyncScheduler};
 use crate::tensor::Tensor;
@@ -26,9 +27,11 @@ pub(crate) use runner::Runner;
 #[derive(Clone)]
 pub struct SessionOptions {
     pub placement: Placement,
-    /// A node that the first backend does not run is an error (control flow, views and what is
-    /// computed while planning aside).
+    /// A node that the first backend does not run is an error (control flow, views, what is
+    /// computed while planning and pinned nodes aside).
     pub strict: bool,
+    /// Nodes that must run on a certain backend.
+    pub pins: Vec<Pin>,
     /// Off: the graph runs as it was loaded.
     pub optimise: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
@@ -52,6 +55,7 @@ impl Default for SessionOptions {
         SessionOptions {
             placement: Placement::default(),
             strict: false,
+            pins: Vec::new(),
             optimise: true,
             dims: HashMap::new(),
             plan_unknown_as: None,
@@ -137,13 +141,20 @@ impl Session {
         mut graph: Graph,
         backends: Vec<Arc<dyn Backend>>,
         evaluator: Arc<dyn Backend>,
-        options: SessionOptions,
+        mut options: SessionOptions,
     ) -> Result<Session> {
         if backends.is_empty() {
             return Err(Error::new(
                 ErrorCode::NoBackend,
                 "a session needs at least one backend",
             ));
+        }
+        let ids: Vec<_> = backends.iter().map(|b| b.describe().id.clone()).collect();
+        pin::check(&options.pins, &ids)?;
+        if options.scheduler.gives_way()
+            && let Some(scheduler) = backends.iter().find_map(|b| b.scheduler())
+        {
+            options.scheduler = scheduler;
         }
         graph.sort()?;
         let nodes_loaded = count_nodes(&graph);

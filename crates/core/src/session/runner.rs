@@ -313,10 +313,9 @@ impl Runner {
                     let Some(&seconds) = measured.and_then(|t| t.get(placed.kernel)) else {
                         continue;
                     };
-                    let node = &self.graph.nodes[placed.id.0];
                     times.push(NodeTime {
-                        name: node.name.clone(),
-                        op: node.op.name().to_string(),
+                        name: placed.name.clone(),
+                        op: placed.op.clone(),
                         backend: shared.backends[placed.backend].describe().id.to_string(),
                         scope: scope.clone(),
                         seconds,

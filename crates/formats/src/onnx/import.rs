@@ -10,7 +10,7 @@ use kilim_core::graph::{Graph, Node, ValueId};
 use kilim_core::ops::{Fact, InferContext, InputFact, Operator, Unary, UnaryKind};
 
 use super::builder::{NodeBuilder, RANK_HINT};
-use super::ops::OpTable;
+use super::ops::{OpTable, custom};
 use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, TypeProto, invalid,
 };
@@ -257,7 +257,11 @@ impl<'a> Importer<'a> {
             }
         }
         let function = self.functions.get(&(space, node.op_type, node.overload));
-        let result = if let Some(function) = function.copied() {
+        let source = self.scope.tensors.source;
+        let result = if let Some(operator) = source.operators.get(space, node.op_type) {
+            let mut builder = NodeBuilder::new(self, frame, node, attributes, version, &name);
+            custom::map(operator, &mut builder).and_then(|()| builder.finish())
+        } else if let Some(function) = function.copied() {
             self.inline(frame, node, function, attributes, &name)
         } else if let Some(map) = self.table.get(space, node.op_type) {
             let mut builder = NodeBuilder::new(self, frame, node, attributes, version, &name);

@@ -11,6 +11,7 @@ use crate::lower::{Lowering, Lowers, refuse};
 pub(crate) mod binary;
 pub(crate) mod conv;
 pub(crate) mod copy;
+pub(crate) mod custom;
 pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod movement;
@@ -43,6 +44,7 @@ impl Kernels {
         norm::register(&mut kernels);
         window::register(&mut kernels);
         recurrent::register(&mut kernels);
+        custom::register(&mut kernels);
         kernels
     }
 

@@ -19,6 +19,7 @@ fn combinations(set: &[Choice]) -> Vec<Vec<(&'static str, &'static str)>> {
 fn validate(shader: &Shader, defines: Vec<(&'static str, &'static str)>) {
     let variant = Variant {
         shader: shader.name,
+        text: None,
         defines,
         read_only: vec![false; 16],
     };

@@ -189,6 +189,7 @@ async fn the_browser_compiles_every_shader() {
             for defines in all {
                 let mut variant = Variant {
                     shader: shader.name,
+                    text: None,
                     defines,
                     read_only: vec![false; 16],
                 };

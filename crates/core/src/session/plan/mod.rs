@@ -6,10 +6,13 @@ mod infer;
 mod order;
 mod place;
 mod report;
+mod rewrite;
 mod run;
 mod tensors;
 
 use std::collections::HashMap;
+
+use rewrite::{GivenBack, Rewritten};
 
 use super::Shared;
 use crate::backend::{Executable, Refusal, TensorSpec};
@@ -44,7 +47,8 @@ pub(super) enum Source {
 
 /// A node with a kernel.
 pub(super) struct PlacedNode {
-    pub id: NodeId,
+    pub name: String,
+    pub op: String,
     pub backend: usize,
     /// The index in the backend's [`StageSpec::nodes`].
     pub kernel: usize,
@@ -70,6 +74,8 @@ type Answers = Vec<Result<Cost, Refusal>>;
 
 struct Planner<'a> {
     input: StageInput<'a>,
+    /// What backends gave back when they saw it among its neighbours.
+    given_back: &'a GivenBack,
     specs: HashMap<ValueId, TensorSpec>,
     /// Nodes that need a kernel or are views of something that does, in order.
     live: Vec<NodeId>,
@@ -77,17 +83,44 @@ struct Planner<'a> {
     view_of: HashMap<ValueId, ValueId>,
 }
 
+/// How often backends are offered what was placed on them.
+const OFFERS: usize = 4;
+
 pub(super) fn build(input: StageInput, shared: &mut Shared) -> Result<PlannedStage> {
-    let mut planner = Planner {
-        specs: input.feeds.iter().cloned().collect(),
-        input,
-        live: Vec::new(),
-        view_of: HashMap::new(),
-    };
-    planner.infer(shared)?;
-    planner.drop_dead();
-    let (kernels, answers, at) = planner.place(shared)?;
-    planner.lay_out(shared, &kernels, &answers, &at)
+    let mut given_back = GivenBack::default();
+    let mut own: Option<(Graph, Stages)> = None;
+    let mut offers = 0;
+    loop {
+        let (graph, stages) = match &own {
+            Some((graph, stages)) => (graph, stages),
+            None => (input.graph, input.stages),
+        };
+        let mut planner = Planner {
+            specs: input.feeds.iter().cloned().collect(),
+            input: StageInput {
+                graph,
+                stages,
+                feeds: input.feeds.clone(),
+                ..input
+            },
+            given_back: &given_back,
+            live: Vec::new(),
+            view_of: HashMap::new(),
+        };
+        planner.infer(shared)?;
+        planner.drop_dead();
+        let (kernels, answers, at) = planner.place(shared)?;
+        let rewritten = match offers < OFFERS {
+            true => planner.offer(shared, &kernels, &at)?,
+            false => Rewritten::default(),
+        };
+        if rewritten.is_empty() {
+            return planner.lay_out(shared, &kernels, &answers, &at);
+        }
+        offers += 1;
+        given_back.extend(rewritten.given_back);
+        own = rewritten.graph.or(own);
+    }
 }
 
 impl Planner<'_> {

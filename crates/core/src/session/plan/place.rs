@@ -7,6 +7,7 @@ use crate::backend::{BackendId, NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{NodeId, ValueId};
 use crate::partition::{self, Candidate};
+use crate::pin;
 use crate::session::Shared;
 
 impl Planner<'_> {
@@ -19,6 +20,11 @@ impl Planner<'_> {
         };
         let kernels: Vec<NodeId> = self.live.iter().copied().filter(|&n| !is_view(n)).collect();
         let descriptions: Vec<_> = shared.backends.iter().map(|b| b.describe()).collect();
+        let ids: Vec<BackendId> = descriptions.iter().map(|d| d.id.clone()).collect();
+        let pinned = |id: NodeId| {
+            let node = &graph.nodes[id.0];
+            pin::backend_of(&shared.options.pins, &node.name, node.op.name())
+        };
         let mut index: HashMap<ValueId, usize> = HashMap::new();
         let mut bytes = Vec::new();
         let mut candidates = Vec::with_capacity(kernels.len());
@@ -36,7 +42,15 @@ impl Planner<'_> {
                 inputs: &inputs,
                 outputs: &outputs,
             };
-            let answers = shared.backends.iter().map(|b| b.supports(&spec)).collect();
+            let mut answers: Answers = shared.backends.iter().map(|b| b.supports(&spec)).collect();
+            for (b, answer) in answers.iter_mut().enumerate() {
+                if let Some(refusal) = self.given_back.get(&(id, b)) {
+                    *answer = Err(refusal.clone());
+                }
+            }
+            if let Some(to) = pinned(id) {
+                pin::hold(&mut answers, &ids, to);
+            }
             let mut number = |v: ValueId, spec: &TensorSpec| {
                 *index.entry(self.root(v)).or_insert_with(|| {
                     bytes.push(spec.bytes());
@@ -60,7 +74,6 @@ impl Planner<'_> {
             candidates.push(candidate);
         }
         let placement = shared.options.placement;
-        let ids: Vec<BackendId> = descriptions.iter().map(|d| d.id.clone()).collect();
         let refused = |which: Vec<usize>, why: &str| {
             let lines: Vec<String> = which
                 .iter()
@@ -76,7 +89,7 @@ impl Planner<'_> {
             .map_err(|homeless| refused(homeless, "no backend of the session runs"))?;
         if shared.options.strict {
             let fallen: Vec<usize> = (0..kernels.len())
-                .filter(|&i| candidates[i].answers[0].is_err())
+                .filter(|&i| candidates[i].answers[0].is_err() && pinned(kernels[i]).is_none())
                 .collect();
             if !fallen.is_empty() {
                 return Err(refused(fallen, "the preferred backend does not run"));

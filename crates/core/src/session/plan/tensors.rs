@@ -50,8 +50,10 @@ impl Planner<'_> {
             let start = table.stages[backend].nodes.len();
             for (time, &i) in order.iter().enumerate().take(end).skip(k) {
                 let kernel = table.kernel(backend, kernels[i], time, k)?;
+                let node = &self.input.graph.nodes[kernels[i].0];
                 nodes.push(PlacedNode {
-                    id: kernels[i],
+                    name: node.name.clone(),
+                    op: node.op.name().to_string(),
                     backend,
                     kernel,
                 });

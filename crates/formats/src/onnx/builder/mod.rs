@@ -12,7 +12,7 @@ use kilim_core::ops::{Fact, Operator, normalize_axis};
 use kilim_core::tensor::Tensor;
 
 use super::import::{Body, Importer};
-use super::proto::{AttributeProto, GraphProto, NodeProto, invalid};
+use super::proto::{AttributeProto, GraphProto, NodeProto, TensorProto, invalid};
 use super::scope::Binding;
 
 /// Goes with the refusal of a node whose form depends on a rank that is not known.
@@ -75,6 +75,15 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeProto<'a>> {
         let found = self.attributes.iter().find(|(n, _)| *n == name);
         found.map(|(_, a)| *a)
+    }
+
+    /// All attributes, as the file has them.
+    pub fn stored_attributes(&self) -> Vec<(&'a str, &'a AttributeProto<'a>)> {
+        self.attributes.clone()
+    }
+
+    pub fn read_tensor(&self, proto: &TensorProto) -> Result<Tensor> {
+        self.importer.scope.tensors.read(proto)
     }
 
     pub fn int(&self, name: &str) -> Result<Option<i64>> {

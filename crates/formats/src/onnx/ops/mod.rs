@@ -3,6 +3,7 @@
 mod attention;
 mod control;
 mod conv;
+pub mod custom;
 mod generate;
 mod index;
 mod linear_attention;

@@ -153,6 +153,6 @@ pub fn load_limited(file: &[u8], limits: &Limits) -> Result<Graph> {
 }
 
 /// The operators of a graph, in order.
-pub fn ops(graph: &Graph) -> Vec<&'static str> {
+pub fn ops(graph: &Graph) -> Vec<&str> {
     graph.nodes.iter().map(|n| n.op.name()).collect()
 }

@@ -1,0 +1,227 @@
+//! Offering backends what was placed on them, and taking over what they make of it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::Planner;
+use crate::backend::{Backend, KernelSpec, Refusal, Replacement, Subgraph, SubgraphTensor};
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::ops::Fact;
+use crate::session::Shared;
+use crate::stages::Stages;
+
+/// Nodes that a backend gave back although it supports them one by one.
+pub(super) type GivenBack = HashMap<(NodeId, usize), Refusal>;
+
+/// What the backends made of a stage.
+#[derive(Default)]
+pub(super) struct Rewritten {
+    pub given_back: GivenBack,
+    /// The graph with nodes replaced in this stage; the stage lists those that are left.
+    pub graph: Option<(Graph, Stages)>,
+}
+
+impl Rewritten {
+    pub fn is_empty(&self) -> bool {
+        self.given_back.is_empty() && self.graph.is_none()
+    }
+}
+
+/// A subgraph in the words of the graph.
+struct Offer {
+    nodes: Vec<NodeId>,
+    values: Vec<ValueId>,
+    subgraph: Subgraph,
+}
+
+impl Planner<'_> {
+    /// Offers every backend with an optimizer the connected nodes that were placed on it.
+    pub(super) fn offer(
+        &self,
+        shared: &Shared,
+        kernels: &[NodeId],
+        at: &[usize],
+    ) -> Result<Rewritten> {
+        let mut rewritten = Rewritten::default();
+        for (b, backend) in shared.backends.iter().enumerate() {
+            let Some(optimizer) = backend.optimizer() else {
+                continue;
+            };
+            let own: Vec<NodeId> = (kernels.iter().zip(at))
+                .filter_map(|(&n, &on)| (on == b).then_some(n))
+                .collect();
+            for nodes in self.connected(&own) {
+                let offer = self.subgraph(nodes)?;
+                let made = optimizer.optimise(&offer.subgraph)?;
+                for (i, refusal) in made.refused {
+                    let node = *offer.nodes.get(i).ok_or_else(|| wrong(&**backend))?;
+                    rewritten.given_back.insert((node, b), refusal);
+                }
+                for replacement in made.replaced {
+                    self.replace(&mut rewritten, &offer, replacement)
+                        .ok_or_else(|| wrong(&**backend))?;
+                }
+            }
+            if let Some((graph, stages)) = &mut rewritten.graph {
+                let stage = &mut stages.stages[self.input.index].nodes;
+                *stage = sorted(graph, stage).ok_or_else(|| wrong(&**backend))?;
+            }
+        }
+        Ok(rewritten)
+    }
+
+    /// Groups of nodes that are connected by values, each in order.
+    fn connected(&self, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
+        let graph = self.input.graph;
+        let mut group: Vec<usize> = (0..nodes.len()).collect();
+        let mut of: HashMap<ValueId, usize> = HashMap::new();
+        for (i, n) in nodes.iter().enumerate() {
+            let node = &graph.nodes[n.0];
+            let made = node.present_inputs().filter(|v| of.contains_key(v));
+            for v in made.collect::<Vec<_>>() {
+                let (old, new) = (group[of[&v]], group[i]);
+                group
+                    .iter_mut()
+                    .filter(|g| **g == old)
+                    .for_each(|g| *g = new);
+            }
+            of.extend(node.outputs.iter().map(|&v| (v, i)));
+        }
+        let mut groups: HashMap<usize, Vec<NodeId>> = HashMap::new();
+        let mut order = Vec::new();
+        for (i, &n) in nodes.iter().enumerate() {
+            let members = groups.entry(group[i]).or_default();
+            if members.is_empty() {
+                order.push(group[i]);
+            }
+            members.push(n);
+        }
+        order.iter().filter_map(|g| groups.remove(g)).collect()
+    }
+
+    fn subgraph(&self, nodes: Vec<NodeId>) -> Result<Offer> {
+        let graph = self.input.graph;
+        let inside: HashSet<NodeId> = nodes.iter().copied().collect();
+        let outside = self.live.iter().filter(|n| !inside.contains(n));
+        let mut escaping: BTreeSet<ValueId> = self.input.live_out.iter().copied().collect();
+        escaping.extend(outside.flat_map(|n| graph.nodes[n.0].present_inputs()));
+        let mut offer = Offer {
+            values: Vec::new(),
+            subgraph: Subgraph::default(),
+            nodes,
+        };
+        let mut index: HashMap<ValueId, usize> = HashMap::new();
+        for n in &offer.nodes {
+            let node = &graph.nodes[n.0];
+            for v in node.present_inputs().chain(node.outputs.iter().copied()) {
+                if index.contains_key(&v) {
+                    continue;
+                }
+                index.insert(v, offer.values.len());
+                offer.values.push(v);
+                offer.subgraph.tensors.push(SubgraphTensor {
+                    name: graph.value(v).name.clone(),
+                    spec: self.spec(v)?,
+                    escapes: escaping.contains(&v),
+                });
+            }
+            offer.subgraph.nodes.push(KernelSpec {
+                name: node.name.clone(),
+                op: node.op.clone(),
+                inputs: node.inputs.iter().map(|v| v.map(|v| index[&v])).collect(),
+                outputs: node.outputs.iter().map(|v| index[v]).collect(),
+            });
+        }
+        Ok(offer)
+    }
+
+    /// Puts the new nodes at the end of the graph and into the stage. `None` where an index leads
+    /// nowhere.
+    fn replace(
+        &self,
+        rewritten: &mut Rewritten,
+        offer: &Offer,
+        replacement: Replacement,
+    ) -> Option<()> {
+        let (graph, stages) = rewritten
+            .graph
+            .get_or_insert_with(|| (self.input.graph.clone(), self.input.stages.clone()));
+        let gone = replacement
+            .nodes
+            .iter()
+            .map(|&i| offer.nodes.get(i).copied());
+        let gone: HashSet<NodeId> = gone.collect::<Option<_>>()?;
+        let known = offer.values.len();
+        let mut values = offer.values.clone();
+        for spec in replacement.with {
+            let tensors = spec.inputs.iter().copied().flatten();
+            let last = tensors.chain(spec.outputs.iter().copied()).max();
+            // More new intermediates than nodes could write come of a wrong index.
+            if last.is_some_and(|t| t >= known + 4096) {
+                return None;
+            }
+            while last.is_some_and(|t| t >= values.len()) {
+                let name = format!("{}:{}", spec.name, values.len());
+                values.push(graph.add_value(name, Fact::default()));
+                stages.known.push(None);
+                stages.wanted.push(false);
+            }
+            graph.nodes.push(Node {
+                name: spec.name,
+                op: spec.op,
+                inputs: spec.inputs.iter().map(|t| t.map(|t| values[t])).collect(),
+                outputs: spec.outputs.iter().map(|&t| values[t]).collect(),
+            });
+            let new = NodeId(graph.nodes.len() - 1);
+            stages.stages[self.input.index].nodes.push(new);
+        }
+        let stage = &mut stages.stages[self.input.index].nodes;
+        stage.retain(|n| !gone.contains(n));
+        Some(())
+    }
+}
+
+fn wrong(backend: &dyn Backend) -> Error {
+    Error::new(
+        ErrorCode::State,
+        format!(
+            "the backend `{}` rewrote its part of the graph into something that cannot run",
+            backend.describe().id
+        ),
+    )
+}
+
+/// The nodes in an order in which every value is written once and before it is read, the given one
+/// where it can be. `None` where there is none.
+fn sorted(graph: &Graph, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
+    let mut writer: HashMap<ValueId, usize> = HashMap::new();
+    for (i, n) in nodes.iter().enumerate() {
+        for &v in &graph.nodes[n.0].outputs {
+            if writer.insert(v, i).is_some() {
+                return None;
+            }
+        }
+    }
+    let mut waiting = vec![0; nodes.len()];
+    let mut readers = vec![Vec::new(); nodes.len()];
+    for (i, n) in nodes.iter().enumerate() {
+        for v in graph.nodes[n.0].present_inputs() {
+            if let Some(&w) = writer.get(&v) {
+                waiting[i] += 1;
+                readers[w].push(i);
+            }
+        }
+    }
+    let mut ready: BTreeSet<usize> = (0..nodes.len()).filter(|&i| waiting[i] == 0).collect();
+    let mut order = Vec::with_capacity(nodes.len());
+    while let Some(i) = ready.pop_first() {
+        order.push(nodes[i]);
+        for &r in &readers[i] {
+            waiting[r] -= 1;
+            if waiting[r] == 0 {
+                ready.insert(r);
+            }
+        }
+    }
+    (order.len() == nodes.len()).then_some(order)
+}

@@ -1,0 +1,402 @@
+//! The functions of the C interface for a [`Guest`].
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::guest::{Data, Failure, Guest, Kernel, Node, OperatorDef, TensorInfo, Values};
+use crate::{self as abi, Status};
+
+/// What `Backend.this` points to.
+struct Opened<G> {
+    guest: G,
+    table: abi::Backend,
+    operators: Vec<abi::Operator>,
+}
+
+/// A stage made ready: a kernel for each step and a buffer for each tensor.
+struct Program {
+    steps: Vec<Prepared>,
+    parts: Vec<usize>,
+    /// The tensor that holds the bytes of each tensor.
+    roots: Vec<usize>,
+    data: Vec<Data>,
+}
+
+struct Prepared {
+    kernel: Box<dyn Kernel>,
+    inputs: Vec<Option<usize>>,
+    outputs: Vec<usize>,
+}
+
+fn say(message: *mut abi::Message, text: &str, node: i64) {
+    // SAFETY: Kilim gives a message with room for `capacity` bytes, or none.
+    unsafe {
+        let Some(message) = message.as_mut() else {
+            return;
+        };
+        message.node = node;
+        let room = message.capacity.saturating_sub(1);
+        let text = CString::new(text.replace('\0', " ")).unwrap_or_default();
+        let bytes = text.as_bytes();
+        let bytes = &bytes[..bytes.len().min(room)];
+        if message.capacity > 0 {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), message.text.cast(), bytes.len());
+            message.text.add(bytes.len()).write(0);
+        }
+    }
+}
+
+/// Runs `work`; what goes wrong, panics included, becomes a status and words.
+fn guarded(
+    message: *mut abi::Message,
+    work: impl FnOnce() -> std::result::Result<(), (Failure, i64)>,
+) -> Status {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(Ok(())) => abi::OK,
+        Ok(Err((failure, node))) => {
+            say(message, &failure.text, node);
+            failure.status
+        }
+        Err(panic) => {
+            let text = panic.downcast_ref::<&str>().map(|s| (*s).to_string());
+            let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
+            let text = format!("the backend panicked: {}", text.unwrap_or_default());
+            say(message, &text, -1);
+            abi::DEVICE
+        }
+    }
+}
+
+unsafe fn text<'a>(pointer: *const c_char) -> &'a str {
+    if pointer.is_null() {
+        return "";
+    }
+    // SAFETY: strings of the interface end with a zero and live as long as the call.
+    unsafe { CStr::from_ptr(pointer) }.to_str().unwrap_or("")
+}
+
+unsafe fn list<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
+    if pointer.is_null() || count == 0 {
+        return &[];
+    }
+    // SAFETY: lists of the interface have as many items as they say and live as long as the call.
+    unsafe { std::slice::from_raw_parts(pointer, count) }
+}
+
+unsafe fn tensor<'a>(t: &abi::Tensor) -> TensorInfo<'a> {
+    // SAFETY: as of `text` and `list`.
+    unsafe {
+        TensorInfo {
+            name: text(t.name),
+            dtype: t.dtype,
+            shape: usize::try_from(t.rank).ok().map(|rank| list(t.shape, rank)),
+            data: (!t.data.is_null()).then(|| list(t.data.cast(), t.bytes)),
+        }
+    }
+}
+
+unsafe fn node<'a>(n: *const abi::Node) -> Node<'a> {
+    // SAFETY: as of `text` and `list`; outputs are never NULL.
+    unsafe {
+        let n = &*n;
+        let tensors = |list: &[*const abi::Tensor]| -> Vec<Option<TensorInfo<'a>>> {
+            list.iter().map(|t| t.as_ref().map(|t| tensor(t))).collect()
+        };
+        let attributes = list(n.attributes, n.attribute_count).iter().map(|a| {
+            let values = match a.kind {
+                abi::INTS => Values::Ints(list(a.values.cast(), a.count)),
+                abi::FLOATS => Values::Floats(list(a.values.cast(), a.count)),
+                abi::BYTES => Values::Bytes(list(a.values.cast(), a.count)),
+                abi::TEXTS => {
+                    let texts: &[*const c_char] = list(a.values.cast(), a.count);
+                    Values::Texts(texts.iter().map(|&t| text(t)).collect())
+                }
+                _ => Values::Other,
+            };
+            (text(a.name), values)
+        });
+        Node {
+            name: text(n.name),
+            domain: text(n.domain),
+            op: text(n.op),
+            inputs: tensors(list(n.inputs, n.input_count)),
+            outputs: tensors(list(n.outputs, n.output_count))
+                .into_iter()
+                .flatten()
+                .collect(),
+            attributes: attributes.collect(),
+        }
+    }
+}
+
+/// # Safety
+/// As of `kilim_backend_create`.
+pub unsafe fn create<G: Guest>(
+    host: *const abi::Host,
+    backend: *mut *const abi::Backend,
+    error: *mut abi::Message,
+) -> Status {
+    guarded(error, || {
+        // SAFETY: `host` is Kilim's.
+        let version = unsafe { (*host).version };
+        if version != abi::VERSION {
+            let text = format!(
+                "the library is for version {} of the interface, Kilim has {version}",
+                abi::VERSION
+            );
+            return Err((Failure::unsupported(text), -1));
+        }
+        let guest = G::open().map_err(|f| (f, -1))?;
+        let operators = G::operators().iter().map(|o| abi::Operator {
+            domain: o.domain.as_ptr(),
+            name: o.name.as_ptr(),
+            this: std::ptr::from_ref(o).cast_mut().cast(),
+            infer: Some(infer),
+        });
+        let mut opened = Box::new(Opened {
+            guest,
+            operators: operators.collect(),
+            table: abi::Backend {
+                describe: Some(describe::<G>),
+                supports: Some(supports::<G>),
+                prepare: Some(prepare::<G>),
+                release_executable: Some(release),
+                write: Some(write),
+                run: Some(run),
+                read: Some(read),
+                ..abi::Backend::EMPTY
+            },
+        });
+        opened.table.operator_count = opened.operators.len();
+        opened.table.operators = opened.operators.as_ptr();
+        let opened = Box::into_raw(opened);
+        // SAFETY: fresh from the box; Kilim gave `backend` to be written.
+        unsafe {
+            (*opened).table.this = opened.cast();
+            *backend = &raw const (*opened).table;
+        }
+        Ok(())
+    })
+}
+
+/// # Safety
+/// As of `kilim_backend_destroy`.
+pub unsafe fn destroy<G: Guest>(backend: *const abi::Backend) {
+    // SAFETY: `this` is the box of `create`, ended once.
+    let opened = unsafe { Box::from_raw((*backend).this.cast::<Opened<G>>()) };
+    // A panic while the device closes has nobody to hear it.
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(opened)));
+}
+
+unsafe extern "C" fn describe<G: Guest>(this: *mut c_void, out: *mut abi::Description) {
+    // SAFETY: `this` is of `create`, `out` is Kilim's.
+    unsafe {
+        let guest = &(*this.cast::<Opened<G>>()).guest;
+        if let Ok(device) = catch_unwind(AssertUnwindSafe(|| guest.device().as_ptr())) {
+            (*out).device = device;
+        }
+    }
+}
+
+unsafe extern "C" fn supports<G: Guest>(
+    this: *mut c_void,
+    n: *const abi::Node,
+    _cost: *mut abi::Cost,
+    reason: *mut abi::Message,
+) -> Status {
+    guarded(reason, || {
+        // SAFETY: `this` is of `create`, `n` is Kilim's.
+        let (opened, node) = unsafe { (&*this.cast::<Opened<G>>(), node(n)) };
+        opened.guest.kernel(&node).map(drop).map_err(|f| (f, -1))
+    })
+}
+
+unsafe extern "C" fn prepare<G: Guest>(
+    this: *mut c_void,
+    _context: *mut c_void,
+    stage: *const abi::Stage,
+    executable: *mut *mut c_void,
+    error: *mut abi::Message,
+) -> Status {
+    guarded(error, || {
+        // SAFETY: `this` is of `create`, the rest is Kilim's.
+        let (opened, stage) = unsafe { (&*this.cast::<Opened<G>>(), &*stage) };
+        // SAFETY: as of `list`.
+        let slots = unsafe { list(stage.tensors, stage.tensor_count) };
+        let mut roots: Vec<usize> = (0..slots.len()).collect();
+        let mut data = Vec::with_capacity(slots.len());
+        for (i, slot) in slots.iter().enumerate() {
+            let mut root = i;
+            while slots[root].place == abi::ALIAS {
+                root = slots[root].of;
+            }
+            roots[i] = root;
+            let mut own = Data::zeroed(if root == i { slot.tensor.bytes } else { 0 });
+            // SAFETY: as of `tensor`.
+            if let Some(known) = unsafe { tensor(&slot.tensor) }.data.filter(|_| root == i) {
+                own.bytes_mut().copy_from_slice(known);
+            }
+            data.push(own);
+        }
+        let mut steps = Vec::with_capacity(stage.step_count);
+        // SAFETY: as of `list`.
+        for (i, step) in unsafe { list(stage.steps, stage.step_count) }
+            .iter()
+            .enumerate()
+        {
+            // SAFETY: the lists of a step are as long as those of its node.
+            let (n, inputs, outputs) = unsafe {
+                let n = node(step.node);
+                let inputs = list(step.inputs, n.inputs.len());
+                let outputs = list(step.outputs, n.outputs.len());
+                (n, inputs, outputs)
+            };
+            steps.push(Prepared {
+                kernel: opened.guest.kernel(&n).map_err(|f| (f, i as i64))?,
+                inputs: inputs
+                    .iter()
+                    .map(|&t| (t != abi::ABSENT).then(|| roots[t]))
+                    .collect(),
+                outputs: outputs.iter().map(|&t| roots[t]).collect(),
+            });
+        }
+        // SAFETY: as of `list`.
+        let parts = unsafe { list(stage.parts, stage.part_count + 1) }.to_vec();
+        let program = Box::new(Program {
+            steps,
+            parts,
+            roots,
+            data,
+        });
+        // SAFETY: Kilim gave `executable` to be written.
+        unsafe { *executable = Box::into_raw(program).cast() };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn release(_this: *mut c_void, executable: *mut c_void) {
+    // SAFETY: the box of `prepare`, released once.
+    let program = unsafe { Box::from_raw(executable.cast::<Program>()) };
+    // A kernel that panics while it is dropped has nobody to hear it.
+    let _ = catch_unwind(AssertUnwindSafe(move || drop(program)));
+}
+
+impl Program {
+    fn bytes_of(
+        &mut self,
+        tensor: usize,
+        bytes: usize,
+    ) -> std::result::Result<&mut [u8], (Failure, i64)> {
+        let root = self.roots.get(tensor).copied().unwrap_or(usize::MAX);
+        match self.data.get_mut(root) {
+            Some(data) if data.bytes == bytes => Ok(data.bytes_mut()),
+            _ => Err((
+                Failure::device("a tensor has another size than was planned"),
+                -1,
+            )),
+        }
+    }
+
+    fn run(&mut self, part: usize) -> std::result::Result<(), (Failure, i64)> {
+        let (Some(&from), Some(&to)) = (self.parts.get(part), self.parts.get(part + 1)) else {
+            return Err((Failure::device("there is no such part"), -1));
+        };
+        for (i, step) in self.steps[from..to].iter_mut().enumerate() {
+            let mut outputs: Vec<Data> = step
+                .outputs
+                .iter()
+                .map(|&t| std::mem::take(&mut self.data[t]))
+                .collect();
+            let inputs: Vec<_> = step
+                .inputs
+                .iter()
+                .map(|t| t.map(|t| &self.data[t]))
+                .collect();
+            let done = step.kernel.run(&inputs, &mut outputs);
+            for (&t, data) in step.outputs.iter().zip(outputs) {
+                self.data[t] = data;
+            }
+            done.map_err(|f| (f, (from + i) as i64))?;
+        }
+        Ok(())
+    }
+}
+
+unsafe extern "C" fn write(
+    _this: *mut c_void,
+    executable: *mut c_void,
+    tensor: usize,
+    data: *const c_void,
+    bytes: usize,
+    error: *mut abi::Message,
+) -> Status {
+    guarded(error, || {
+        // SAFETY: the program is of `prepare`, the data Kilim's.
+        let (program, data) =
+            unsafe { (&mut *executable.cast::<Program>(), list(data.cast(), bytes)) };
+        program.bytes_of(tensor, bytes)?.copy_from_slice(data);
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn run(
+    _this: *mut c_void,
+    executable: *mut c_void,
+    part: usize,
+    error: *mut abi::Message,
+) -> Status {
+    guarded(error, || {
+        // SAFETY: the program is of `prepare`.
+        unsafe { &mut *executable.cast::<Program>() }.run(part)
+    })
+}
+
+unsafe extern "C" fn read(
+    _this: *mut c_void,
+    executable: *mut c_void,
+    tensor: usize,
+    data: *mut c_void,
+    bytes: usize,
+    error: *mut abi::Message,
+) -> Status {
+    guarded(error, || {
+        // SAFETY: the program is of `prepare`; Kilim gave `data` to be written.
+        let program = unsafe { &mut *executable.cast::<Program>() };
+        let from = program.bytes_of(tensor, bytes)?;
+        // SAFETY: as above, with room for `bytes` bytes.
+        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), data.cast(), bytes) };
+        Ok(())
+    })
+}
+
+unsafe extern "C" fn infer(
+    this: *mut c_void,
+    n: *const abi::Node,
+    outputs: *mut abi::Output,
+    error: *mut abi::Message,
+) -> Status {
+    guarded(error, || {
+        // SAFETY: `this` is of `Guest::operators`, the node Kilim's.
+        let (def, node) = unsafe { (&*this.cast::<OperatorDef>(), node(n)) };
+        let infos = (def.infer)(&node).map_err(|f| (f, -1))?;
+        let fits = infos.iter().all(|o| o.shape.len() <= abi::MAX_RANK);
+        if infos.len() < node.outputs.len() || !fits {
+            return Err((
+                Failure::unsupported("outputs of another number or rank"),
+                -1,
+            ));
+        }
+        for (i, info) in infos.iter().take(node.outputs.len()).enumerate() {
+            let mut shape = [0; abi::MAX_RANK];
+            shape[..info.shape.len()].copy_from_slice(&info.shape);
+            let output = abi::Output {
+                dtype: info.dtype,
+                rank: info.shape.len() as i32,
+                shape,
+            };
+            // SAFETY: Kilim gave room for an output for each of the node.
+            unsafe { outputs.add(i).write(output) };
+        }
+        Ok(())
+    })
+}

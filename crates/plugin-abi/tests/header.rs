@@ -1,0 +1,87 @@
+//! The C header and the Rust types are of one layout: a C compiler checks it.
+
+use std::mem::offset_of;
+use std::path::Path;
+use std::process::Command;
+
+use kilim_plugin_abi as abi;
+
+/// Assertions about a type: its size, and where its fields are.
+macro_rules! layout {
+    ($text:ident, $rust:ident, $c:literal, { $($field:ident = $name:literal),* $(,)? }) => {
+        $text += &format!("_Static_assert(sizeof({}) == {}, \"size\");\n", $c, size_of::<abi::$rust>());
+        $(
+            $text += &format!(
+                "_Static_assert(offsetof({}, {}) == {}, \"{}\");\n",
+                $c, $name, offset_of!(abi::$rust, $field), $name
+            );
+        )*
+    };
+}
+
+#[test]
+fn the_header_says_what_the_types_say() {
+    let mut text = String::from("#include \"kilim_backend.h\"\n");
+    layout!(text, Message, "KilimMessage", { text = "text", capacity = "capacity", node = "node" });
+    layout!(text, Tensor, "KilimTensor", {
+        name = "name", dtype = "dtype", rank = "rank", shape = "shape", data = "data", bytes = "bytes",
+    });
+    layout!(text, Attribute, "KilimAttribute", {
+        name = "name", kind = "kind", count = "count", values = "values",
+    });
+    layout!(text, Node, "KilimNode", {
+        name = "name", domain = "domain", op = "op", attribute_count = "attribute_count",
+        attributes = "attributes", input_count = "input_count", inputs = "inputs",
+        output_count = "output_count", outputs = "outputs",
+    });
+    layout!(text, Cost, "KilimCost", { flops = "flops", bytes = "bytes" });
+    layout!(text, DtypeGrade, "KilimDtypeGrade", { dtype = "dtype", grade = "grade" });
+    layout!(text, Description, "KilimDescription", {
+        device = "device", dtype_count = "dtype_count", dtypes = "dtypes", alignment = "alignment",
+        max_tensor_bytes = "max_tensor_bytes", max_arena_bytes = "max_arena_bytes",
+        flops_per_second = "flops_per_second", bytes_per_second = "bytes_per_second",
+        kernel_start = "kernel_start", transfer_start = "transfer_start",
+        transfer_bytes_per_second = "transfer_bytes_per_second",
+    });
+    layout!(text, Slot, "KilimSlot", {
+        tensor = "tensor", place = "place", offset = "offset", of = "of", key = "key",
+    });
+    layout!(text, Step, "KilimStep", { node = "node", inputs = "inputs", outputs = "outputs" });
+    layout!(text, Stage, "KilimStage", {
+        tensor_count = "tensor_count", tensors = "tensors", step_count = "step_count", steps = "steps",
+        part_count = "part_count", parts = "parts", arena_bytes = "arena_bytes",
+    });
+    layout!(text, ContextOptions, "KilimContextOptions", {
+        threads = "threads"
+    });
+    layout!(text, Output, "KilimOutput", { dtype = "dtype", rank = "rank", shape = "shape" });
+    layout!(text, Operator, "KilimOperator", {
+        domain = "domain", name = "name", this = "self", infer = "infer",
+    });
+    layout!(text, Backend, "KilimBackend", {
+        version = "version", size = "size", this = "self", describe = "describe", supports = "supports",
+        create_context = "create_context", release_context = "release_context", prepare = "prepare",
+        release_executable = "release_executable", write = "write", run = "run", read = "read",
+        begin = "begin", end = "end", bytes = "bytes", operator_count = "operator_count",
+        operators = "operators",
+    });
+    layout!(text, Host, "KilimHost", { version = "version", size = "size", release = "release" });
+    text += &format!(
+        "_Static_assert(KILIM_BACKEND_VERSION == {}, \"version\");\n",
+        abi::VERSION
+    );
+    text += &format!(
+        "_Static_assert(KILIM_MAX_RANK == {}, \"rank\");\n",
+        abi::MAX_RANK
+    );
+    let source = Path::new(env!("CARGO_TARGET_TMPDIR")).join("layout.c");
+    std::fs::write(&source, text).unwrap();
+    let include = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../include");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_string());
+    let mut command = Command::new(compiler);
+    command
+        .args(["-std=c11", "-fsyntax-only", "-I"])
+        .arg(include)
+        .arg(source);
+    assert!(command.status().unwrap().success());
+}

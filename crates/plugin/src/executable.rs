@@ -1,0 +1,204 @@
+//! Running a stage in a library.
+
+use std::ffi::c_void;
+use std::sync::Arc;
+
+use kilim_core::backend::{BackendId, DeviceTensor, Executable, LocalFuture, StageSpec};
+use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_plugin_abi as abi;
+
+use crate::backend::ContextHandle;
+use crate::library::{Message, check};
+
+/// A stage that a backend has prepared.
+pub struct PluginExecutable {
+    id: BackendId,
+    raw: *mut c_void,
+    /// Keeps the data of known tensors, to which the backend may point.
+    stage: Names,
+    context: Arc<ContextHandle>,
+}
+
+// SAFETY: an executable may be used by any thread, one at a time; it is used under `&mut`.
+unsafe impl Send for PluginExecutable {}
+
+impl Drop for PluginExecutable {
+    fn drop(&mut self) {
+        let table = &self.context.library.table;
+        if let Some(release) = table.release_executable.filter(|_| !self.raw.is_null()) {
+            // SAFETY: made by `prepare`, released once and before its context.
+            unsafe { release(table.this, self.raw) };
+        }
+    }
+}
+
+/// The stage, for what it is called in errors.
+pub struct Names(StageSpec);
+
+impl Names {
+    /// The error with the node that the backend blames.
+    pub fn at(&self, error: Error, node: Option<usize>) -> Error {
+        match node.and_then(|i| self.0.nodes.get(i)) {
+            Some(node) => error.at(&node.name, node.op.name()),
+            None => error,
+        }
+    }
+}
+
+/// The host's copy of a tensor that left a stage.
+pub fn device_value(tensor: &DeviceTensor) -> Result<Tensor> {
+    let handle: &dyn std::any::Any = &*tensor.handle;
+    match handle.downcast_ref::<Tensor>() {
+        Some(value) => value.reshaped(&tensor.shape),
+        None => Err(Error::new(
+            ErrorCode::State,
+            "the tensor is of another backend",
+        )),
+    }
+}
+
+type Step = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut abi::Message) -> abi::Status;
+
+impl PluginExecutable {
+    /// Takes over what `prepare` gave. `succeeded` says whether it did.
+    pub fn new(
+        id: BackendId,
+        stage: StageSpec,
+        context: Arc<ContextHandle>,
+        raw: *mut c_void,
+        succeeded: impl FnOnce(&Names) -> Result<()>,
+    ) -> Result<PluginExecutable> {
+        let stage = Names(stage);
+        succeeded(&stage)?;
+        Ok(PluginExecutable {
+            id,
+            raw,
+            stage,
+            context,
+        })
+    }
+
+    fn check(&self, status: abi::Status, message: &Message, what: &str) -> Result<()> {
+        check(status, message, &format!("`{}` {what}", self.id))
+            .map_err(|e| self.stage.at(e, message.node()))
+    }
+
+    fn optional(&mut self, step: Option<Step>, what: &str) -> Result<()> {
+        let Some(step) = step else { return Ok(()) };
+        let mut message = Message::new();
+        // SAFETY: a function of the table, with what `prepare` gave.
+        let status = unsafe { step(self.context.library.table.this, self.raw, message.raw()) };
+        self.check(status, &message, what)
+    }
+
+    fn take(&mut self, tensor: usize) -> Result<Tensor> {
+        let Some(slot) = self.stage.0.tensors.get(tensor) else {
+            return Err(Error::new(ErrorCode::State, "the stage has no such tensor"));
+        };
+        let (dtype, shape) = (slot.spec.dtype, slot.spec.shape.clone());
+        let mut bytes = AlignedBytes::zeroed(byte_count(dtype, &shape)?)?;
+        let table = &self.context.library.table;
+        let Some(read) = table.read else {
+            return Err(Error::new(ErrorCode::State, "the backend reads nothing"));
+        };
+        let mut message = Message::new();
+        let room = bytes.as_mut_slice();
+        // SAFETY: a function of the table; `room` has as many bytes as it is told.
+        let status = unsafe {
+            let to = room.as_mut_ptr().cast();
+            read(table.this, self.raw, tensor, to, room.len(), message.raw())
+        };
+        self.check(status, &message, "did not give a tensor")
+            .map_err(|e| e.with_input(&slot.name))?;
+        Tensor::from_bytes(dtype, &shape, Arc::new(bytes))
+    }
+}
+
+impl Executable for PluginExecutable {
+    fn begin(&mut self) -> Result<()> {
+        self.optional(self.context.library.table.begin, "did not begin a run")
+    }
+
+    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+        let slot = self.stage.0.tensors.get(tensor);
+        let fits = |s: &&kilim_core::backend::TensorSlot| {
+            s.spec.dtype == data.dtype() && s.spec.shape == data.shape()
+        };
+        let Some(slot) = slot.filter(fits) else {
+            return Err(Error::new(
+                ErrorCode::Shape,
+                "a tensor is not what the stage was planned for",
+            ));
+        };
+        let table = &self.context.library.table;
+        let Some(write) = table.write else {
+            return Err(Error::new(ErrorCode::State, "the backend takes nothing"));
+        };
+        let mut message = Message::new();
+        let bytes = data.bytes();
+        // SAFETY: a function of the table; the data has as many bytes as it is told.
+        let status = unsafe {
+            let from = bytes.as_ptr().cast();
+            write(
+                table.this,
+                self.raw,
+                tensor,
+                from,
+                bytes.len(),
+                message.raw(),
+            )
+        };
+        self.check(status, &message, "did not take a tensor")
+            .map_err(|e| e.with_input(&slot.name))
+    }
+
+    fn import(&mut self, tensor: usize, data: &DeviceTensor) -> Result<()> {
+        let value = device_value(data)?;
+        self.write(tensor, &value)
+    }
+
+    fn run(&mut self, part: usize) -> Result<()> {
+        let table = &self.context.library.table;
+        let Some(run) = table.run.filter(|_| part < self.stage.0.parts.len()) else {
+            return Err(Error::new(ErrorCode::State, "the stage has no such part"));
+        };
+        let mut message = Message::new();
+        // SAFETY: a function of the table, with what `prepare` gave.
+        let status = unsafe { run(table.this, self.raw, part, message.raw()) };
+        self.check(status, &message, "failed")
+    }
+
+    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+        let read = tensors.iter().map(|&t| self.take(t)).collect();
+        Box::pin(std::future::ready(read))
+    }
+
+    /// The interface has no tensors between stages: they pass over the host.
+    fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {
+        let value = self.take(tensor)?;
+        Ok(DeviceTensor {
+            backend: self.id.clone(),
+            dtype: value.dtype(),
+            shape: value.shape().to_vec(),
+            handle: Arc::new(value),
+        })
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.optional(self.context.library.table.end, "did not end a run")
+    }
+
+    fn launches(&self) -> usize {
+        self.stage.0.nodes.len()
+    }
+
+    fn bytes(&self) -> usize {
+        let table = &self.context.library.table;
+        match table.bytes {
+            // SAFETY: a function of the table, with what `prepare` gave.
+            Some(bytes) => unsafe { bytes(table.this, self.raw) },
+            None => self.stage.0.arena_bytes,
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Operators whose functions are JavaScript's.
+//!
+//! An operator must be `Send`, which functions of JavaScript are not: they stay in a list of their
+//! thread, and the operator holds their place in it.
+
+use std::cell::RefCell;
+
+use js_sys::{Array, Function, Object, Reflect, Uint8Array};
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_core::error::value_error;
+use kilim_core::ops::{
+    Attribute, Attributes, CustomOperator, CustomOperators, Fact, InferContext, ShaderKernel,
+    ShaderNumber, ShaderTensor,
+};
+use kilim_core::{DType, Dim, Error, Result, Shape, Tensor};
+use wasm_bindgen::{JsCast, JsValue};
+
+use crate::convert;
+
+thread_local! {
+    static FUNCTIONS: RefCell<Vec<Function>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A function of the thread that the session was loaded in.
+#[derive(Clone, Copy)]
+struct Callback(usize);
+
+impl Callback {
+    fn new(function: Function) -> Callback {
+        FUNCTIONS.with_borrow_mut(|list| {
+            list.push(function);
+            Callback(list.len() - 1)
+        })
+    }
+
+    /// # Errors
+    /// `InvalidValue` where the function throws.
+    fn call(self, arguments: &[JsValue; 3]) -> Result<JsValue> {
+        let function = FUNCTIONS.with_borrow(|list| list.get(self.0).cloned());
+        let function = function.ok_or_else(|| {
+            value_error("an operator's function was called by another thread than its own")
+        })?;
+        let [a, b, c] = arguments;
+        function.call3(&JsValue::NULL, a, b, c).map_err(|thrown| {
+            let message = convert::field(&thrown, "message").unwrap_or(thrown);
+            let text = message
+                .as_string()
+                .unwrap_or_else(|| format!("{message:?}"));
+            value_error(format!("the operator threw: {text}"))
+        })
+    }
+}
+
+/// The operators of `[{domain, name, random, infer, run?, shader?}]`.
+///
+/// # Errors
+/// `InvalidValue` where they are not of that form.
+pub fn operators(given: &JsValue) -> Result<CustomOperators> {
+    let list = given
+        .dyn_ref::<Array>()
+        .ok_or_else(|| malformed("operators"))?;
+    let mut operators = CustomOperators::default();
+    for item in list.iter() {
+        operators.add(operator(&item)?);
+    }
+    Ok(operators)
+}
+
+fn malformed(what: &str) -> Error {
+    value_error(format!("{what} of a custom operator are malformed"))
+}
+
+fn operator(given: &JsValue) -> Result<CustomOperator> {
+    let text = |name| convert::field(given, name).and_then(|v| v.as_string());
+    let function = |name| {
+        let value = convert::field(given, name)?;
+        value.dyn_into::<Function>().ok().map(Callback::new)
+    };
+    let (domain, name) = (text("domain"), text("name"));
+    let (Some(domain), Some(name), Some(infer)) = (domain, name, function("infer")) else {
+        return Err(malformed("domain, name or `infer`"));
+    };
+    let mut operator = CustomOperator::new(domain, name, move |attributes, ctx| {
+        self::infer(infer, attributes, ctx)
+    });
+    if let Some(run) = function("run") {
+        operator = operator.host(move |attributes, inputs, outputs| {
+            let object = |spec: &TensorSpec, bytes: &[u8]| {
+                Tensor::from_raw(spec.dtype, &spec.shape, bytes)
+                    .map(|t| convert::tensor_object("", &t))
+            };
+            let tensors = Array::new();
+            for input in inputs {
+                tensors.push(&match input {
+                    Some(input) => object(input.spec, input.bytes)?,
+                    None => JsValue::NULL,
+                });
+            }
+            let results = Array::new();
+            for output in outputs.iter() {
+                results.push(&object(output.spec, output.bytes)?);
+            }
+            run.call(&[
+                attributes_object(attributes),
+                tensors.into(),
+                results.clone().into(),
+            ])?;
+            for (output, result) in outputs.iter_mut().zip(results.iter()) {
+                let bytes = convert::field(&result, "bytes");
+                let bytes = bytes.and_then(|b| b.dyn_into::<Uint8Array>().ok());
+                match bytes.filter(|b| b.length() as usize == output.bytes.len()) {
+                    Some(bytes) => bytes.copy_to(output.bytes),
+                    None => return Err(malformed("the outputs")),
+                }
+            }
+            Ok(())
+        });
+    }
+    if let Some(shader) = function("shader") {
+        operator = operator.shader(move |attributes, node| {
+            self::shader(shader, attributes, node).map_err(|e| Refusal::new(e.message()))
+        });
+    }
+    let random = convert::field(given, "random").is_some_and(|r| r.is_truthy());
+    Ok(if random { operator.random() } else { operator })
+}
+
+fn set(object: &Object, name: &str, value: &JsValue) {
+    // Setting a field of a fresh plain object cannot fail.
+    let _ = Reflect::set(object, &name.into(), value);
+}
+
+fn attributes_object(attributes: &Attributes) -> JsValue {
+    let object = Object::new();
+    for (name, value) in &attributes.0 {
+        let value: JsValue = match value {
+            Attribute::Int(n) => JsValue::from_f64(*n as f64),
+            Attribute::Float(x) => JsValue::from_f64(*x),
+            Attribute::Text(text) => text.as_str().into(),
+            Attribute::Bytes(bytes) => Uint8Array::from(bytes.as_slice()).into(),
+            Attribute::Ints(list) => {
+                let numbers = list.iter().map(|n| JsValue::from_f64(*n as f64));
+                numbers.collect::<Array>().into()
+            }
+            Attribute::Floats(list) => {
+                let numbers = list.iter().map(|x| JsValue::from_f64(*x));
+                numbers.collect::<Array>().into()
+            }
+            Attribute::Texts(list) => {
+                let texts = list.iter().map(|t| JsValue::from_str(t));
+                texts.collect::<Array>().into()
+            }
+            Attribute::Tensor(tensor) => convert::tensor_object(name, tensor),
+        };
+        set(&object, name, &value);
+    }
+    object.into()
+}
+
+/// `{type, dims}`.
+fn info(dtype: Option<DType>, dims: JsValue) -> JsValue {
+    let object = Object::new();
+    set(
+        &object,
+        "type",
+        &dtype.map_or(JsValue::NULL, |d| d.name().into()),
+    );
+    set(&object, "dims", &dims);
+    object.into()
+}
+
+fn infer(infer: Callback, attributes: &Attributes, ctx: &InferContext) -> Result<Vec<Fact>> {
+    let dim = |d: &Dim| {
+        d.known()
+            .map_or(JsValue::NULL, |n| JsValue::from_f64(n as f64))
+    };
+    let input = |fact: &Fact| {
+        let dims = fact.shape.as_ref();
+        let dims = dims.map(|s| s.0.iter().map(dim).collect::<Array>().into());
+        info(fact.dtype, dims.unwrap_or(JsValue::NULL))
+    };
+    let inputs = ctx.inputs.iter();
+    let inputs: Array = inputs
+        .map(|i| i.as_ref().map_or(JsValue::NULL, |i| input(&i.fact)))
+        .collect();
+    let told = infer.call(&[attributes_object(attributes), inputs.into(), JsValue::NULL])?;
+    let told = told
+        .dyn_into::<Array>()
+        .map_err(|_| malformed("the results of `infer`"))?;
+    told.iter().map(|output| fact(&output)).collect()
+}
+
+fn fact(output: &JsValue) -> Result<Fact> {
+    let dtype = match convert::field(output, "type").and_then(|t| t.as_string()) {
+        Some(name) => Some(DType::from_name(&name).ok_or_else(|| malformed("the types"))?),
+        None => None,
+    };
+    let Some(dims) = convert::field(output, "dims") else {
+        return Ok(Fact { dtype, shape: None });
+    };
+    let dims = dims
+        .dyn_into::<Array>()
+        .map_err(|_| malformed("the dims"))?;
+    let dim = |d: JsValue| match d.is_null() || d.is_undefined() {
+        true => Ok(Dim::Unknown),
+        false => convert::size(&d).map(Dim::Known),
+    };
+    let shape = Shape(dims.iter().map(dim).collect::<Result<_>>()?);
+    Ok(Fact {
+        dtype,
+        shape: Some(shape),
+    })
+}
+
+fn shader(shader: Callback, attributes: &Attributes, node: &NodeSpec) -> Result<ShaderKernel> {
+    let spec = |s: &TensorSpec| {
+        let dims = s.shape.iter().map(|&d| JsValue::from_f64(d as f64));
+        info(Some(s.dtype), dims.collect::<Array>().into())
+    };
+    let inputs = node.inputs.iter();
+    let inputs: Array = inputs
+        .map(|i| i.as_ref().map_or(JsValue::NULL, spec))
+        .collect();
+    let outputs: Array = node.outputs.iter().map(spec).collect();
+    let told = shader.call(&[attributes_object(attributes), inputs.into(), outputs.into()])?;
+    let source = convert::field(&told, "source").and_then(|s| s.as_string());
+    let source = source.ok_or_else(|| malformed("the source"))?;
+    let bindings = pairs(&told, "bindings")?
+        .into_iter()
+        .map(|(name, kind, value)| {
+            let index = convert::size(&value)?;
+            let tensor = match kind.as_str() {
+                "input" => ShaderTensor::Input(index),
+                "output" => ShaderTensor::Output(index),
+                _ => return Err(malformed("the bindings")),
+            };
+            Ok((name, tensor))
+        });
+    let parameters = pairs(&told, "parameters")?
+        .into_iter()
+        .map(|(name, kind, value)| {
+            let x = value.as_f64().ok_or_else(|| malformed("the parameters"))?;
+            let number = match kind.as_str() {
+                "u32" => ShaderNumber::U32(x as u32),
+                "i32" => ShaderNumber::I32(x as i32),
+                "f32" => ShaderNumber::F32(x as f32),
+                _ => return Err(malformed("the parameters")),
+            };
+            Ok((name, number))
+        });
+    let groups = convert::field(&told, "workgroups").and_then(|g| g.dyn_into::<Array>().ok());
+    let groups = groups.ok_or_else(|| malformed("the workgroups"))?;
+    let mut workgroups = [1; 3];
+    for (group, given) in workgroups.iter_mut().zip(groups.iter()) {
+        *group = convert::size(&given)? as u32;
+    }
+    Ok(ShaderKernel {
+        source: source.into(),
+        bindings: bindings.collect::<Result<_>>()?,
+        parameters: parameters.collect::<Result<_>>()?,
+        workgroups,
+    })
+}
+
+/// The entries of an object whose values are `[kind, value]`.
+fn pairs(object: &JsValue, name: &str) -> Result<Vec<(String, String, JsValue)>> {
+    let Some(field) = convert::field(object, name) else {
+        return Ok(Vec::new());
+    };
+    let entries = field.dyn_ref::<Object>().map(Object::entries);
+    let entries = entries.ok_or_else(|| malformed(name))?;
+    let pair = |entry: JsValue| {
+        let entry: Array = entry.dyn_into().ok()?;
+        let value: Array = entry.get(1).dyn_into().ok()?;
+        Some((
+            entry.get(0).as_string()?,
+            value.get(0).as_string()?,
+            value.get(1),
+        ))
+    };
+    entries
+        .iter()
+        .map(|entry| pair(entry).ok_or_else(|| malformed(name)))
+        .collect()
+}

@@ -1,0 +1,85 @@
+//! Writes small ONNX models. Field numbers are those of `onnx.proto`.
+
+/// The value of an attribute.
+pub enum Value<'a> {
+    Int(i64),
+    Float(f32),
+    Text(&'a str),
+}
+
+/// A node; its name is that of its first output.
+pub struct Node<'a> {
+    pub domain: &'a str,
+    pub op: &'a str,
+    pub inputs: &'a [&'a str],
+    pub outputs: &'a [&'a str],
+    pub attributes: &'a [(&'a str, Value<'a>)],
+}
+
+fn varint(mut n: u64) -> Vec<u8> {
+    let mut out = Vec::new();
+    while n >= 0x80 {
+        out.push(n as u8 | 0x80);
+        n >>= 7;
+    }
+    out.push(n as u8);
+    out
+}
+
+fn int(field: u64, n: i64) -> Vec<u8> {
+    [varint(field << 3), varint(n as u64)].concat()
+}
+
+fn bytes(field: u64, b: &[u8]) -> Vec<u8> {
+    [varint(field << 3 | 2), varint(b.len() as u64), b.to_vec()].concat()
+}
+
+fn text(field: u64, s: &str) -> Vec<u8> {
+    bytes(field, s.as_bytes())
+}
+
+fn attribute((name, value): &(&str, Value)) -> Vec<u8> {
+    let value = match value {
+        Value::Int(n) => [int(3, *n), int(20, 2)].concat(),
+        Value::Float(x) => [varint(2 << 3 | 5), x.to_le_bytes().to_vec(), int(20, 1)].concat(),
+        Value::Text(s) => [text(4, s), int(20, 3)].concat(),
+    };
+    bytes(5, &[text(1, name), value].concat())
+}
+
+fn node(n: &Node) -> Vec<u8> {
+    let mut out: Vec<u8> = n.inputs.iter().flat_map(|i| text(1, i)).collect();
+    out.extend(n.outputs.iter().flat_map(|o| text(2, o)));
+    out.extend(text(3, n.outputs.first().unwrap_or(&"")));
+    out.extend(text(4, n.op));
+    out.extend(n.attributes.iter().flat_map(attribute));
+    out.extend(text(7, n.domain));
+    bytes(1, &out)
+}
+
+/// A tensor of floats; a dimension is a number or a name.
+fn port(field: u64, name: &str, dims: &[&str]) -> Vec<u8> {
+    let dims = dims.iter().flat_map(|d| {
+        let dim = d.parse().map_or_else(|_| text(2, d), |n| int(1, n));
+        bytes(1, &dim)
+    });
+    let shape: Vec<u8> = dims.collect();
+    let tensor = bytes(1, &[int(1, 1), bytes(2, &shape)].concat());
+    bytes(field, &[text(1, name), bytes(2, &tensor)].concat())
+}
+
+/// A model with inputs and outputs of float32. `ports` are names with their dimensions.
+pub fn model(nodes: &[Node], inputs: &[(&str, &[&str])], outputs: &[(&str, &[&str])]) -> Vec<u8> {
+    let mut graph: Vec<u8> = nodes.iter().flat_map(node).collect();
+    graph.extend(text(2, "graph"));
+    graph.extend(inputs.iter().flat_map(|(n, d)| port(11, n, d)));
+    graph.extend(outputs.iter().flat_map(|(n, d)| port(12, n, d)));
+    let mut opsets: Vec<&str> = nodes.iter().map(|n| n.domain).chain([""]).collect();
+    opsets.sort_unstable();
+    opsets.dedup();
+    let opsets = opsets.iter().flat_map(|domain| {
+        let version = if domain.is_empty() { 17 } else { 1 };
+        bytes(8, &[text(1, domain), int(2, version)].concat())
+    });
+    [int(1, 8), bytes(7, &graph), opsets.collect()].concat()
+}

@@ -1,0 +1,310 @@
+//! Backends in libraries of their own: the samples, built here, and libraries that go wrong.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use kilim::{
+    BackendId, Error, ErrorCode, Pin, Result, RunOptions, Runtime, Session, SessionOptions, Tensor,
+};
+use kilim_tests::onnx::{Node, Value, model};
+
+fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// A folder of this test's own below the target folder.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("plugins")
+        .join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+fn library(id: &str) -> String {
+    format!(
+        "{}backend_{id}{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    )
+}
+
+/// Compiles a library of one C file. `KILIM_HEADER` is the header that is shipped.
+fn compile(source: &Path, out: &Path, defines: &[String]) {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_string());
+    let mut command = Command::new(compiler);
+    command.args([
+        "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC",
+    ]);
+    command.args(defines.iter().map(|d| format!("-D{d}")));
+    command.arg("-I").arg(root().join("include"));
+    let status = command.arg(source).arg("-o").arg(out).status().unwrap();
+    assert!(status.success(), "{} does not compile", source.display());
+}
+
+/// The folder with the sample in C.
+fn sample_in_c(name: &str) -> PathBuf {
+    let folder = folder(name);
+    let source = root().join("examples/plugin-c/scale.c");
+    compile(&source, &folder.join(library("scale")), &[]);
+    folder
+}
+
+/// The folder with the sample in Rust.
+fn sample_in_rust() -> PathBuf {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugin-rust");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .current_dir(root())
+        .args(["build", "-p", "backend_cube", "--target-dir"]);
+    assert!(cargo.arg(&target).status().unwrap().success());
+    target.join("debug")
+}
+
+fn options(backends: &[&str], folder: &Path) -> SessionOptions {
+    SessionOptions {
+        backends: backends.iter().map(|b| BackendId::from(*b)).collect(),
+        plugin_path: vec![folder.to_path_buf()],
+        ..SessionOptions::default()
+    }
+}
+
+/// A runtime of its own: a library that was found is kept.
+fn load(model: &[u8], options: SessionOptions) -> Result<Session> {
+    pollster::block_on(Runtime::default().load(model, options))
+}
+
+fn run(session: &mut Session, x: &[f32]) -> Result<Vec<f32>> {
+    let x = Tensor::from_slice(&[x.len()], x)?;
+    let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default()))?;
+    Ok(out[0].1.as_slice::<f32>()?.to_vec())
+}
+
+fn node<'a>(
+    domain: &'a str,
+    op: &'a str,
+    inputs: &'a [&'a str],
+    outputs: &'a [&'a str],
+) -> Node<'a> {
+    Node {
+        domain,
+        op,
+        inputs,
+        outputs,
+        attributes: &[],
+    }
+}
+
+fn at(session: &Session, op: &str) -> Option<String> {
+    let nodes = session.report().nodes;
+    nodes.into_iter().find(|n| n.op == op).map(|n| n.backend)
+}
+
+/// `y = exp(relu(3 x) + x)`; Scale is the sample's own.
+fn scaled() -> Vec<u8> {
+    let scale = Node {
+        attributes: &[("factor", Value::Float(3.0))],
+        ..node("com.example", "Scale", &["x"], &["s"])
+    };
+    let nodes = [
+        scale,
+        node("", "Relu", &["s"], &["r"]),
+        node("", "Add", &["r", "x"], &["a"]),
+        node("", "Exp", &["a"], &["y"]),
+    ];
+    model(&nodes, &[("x", &["n"])], &[("y", &["n"])])
+}
+
+fn check_scaled(session: &mut Session) {
+    for x in [vec![1.0f32, -1.0, 0.5, 0.0], vec![0.25f32]] {
+        let want: Vec<f32> = x.iter().map(|&x| ((3.0 * x).max(0.0) + x).exp()).collect();
+        for (y, want) in run(session, &x).unwrap().iter().zip(&want) {
+            assert!((y - want).abs() <= 1e-5 * want.abs(), "{y} is not {want}");
+        }
+    }
+    assert_eq!(at(session, "Scale").as_deref(), Some("scale"));
+    assert_eq!(at(session, "Exp").as_deref(), Some("cpu"));
+}
+
+#[test]
+fn a_library_in_c_runs_its_share_of_a_model() {
+    let folder = sample_in_c("c");
+    let mut session = load(&scaled(), options(&["scale", "cpu"], &folder)).unwrap();
+    check_scaled(&mut session);
+    let report = session.report();
+    assert_eq!(report.backends[0].device, "a sample in C");
+    assert!(!report.crossings.is_empty());
+}
+
+#[test]
+fn nodes_are_pinned_to_a_library_or_away_from_it() {
+    let folder = sample_in_c("pins");
+    let pinned = |pin: &str| {
+        let mut options = options(&["scale", "cpu"], &folder);
+        options.core.pins = vec![pin.parse::<Pin>().unwrap()];
+        let mut session = load(&scaled(), options).unwrap();
+        run(&mut session, &[1.0, 2.0]).map(|_| at(&session, "Relu"))
+    };
+    assert_eq!(pinned("op:Relu=cpu").unwrap().as_deref(), Some("cpu"));
+    assert_eq!(pinned("node:r=scale").unwrap().as_deref(), Some("scale"));
+    let error = pinned("op:Exp=scale").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert!(error.message().contains("only Relu, Add"), "{error}");
+}
+
+#[test]
+fn a_library_in_rust_runs_its_share_of_a_model() {
+    let nodes = [
+        node("com.example", "Cube", &["x"], &["c"]),
+        node("", "Neg", &["c"], &["y"]),
+    ];
+    let bytes = model(&nodes, &[("x", &["n"])], &[("y", &["n"])]);
+    let folder = sample_in_rust();
+    let mut session = load(&bytes, options(&["cube"], &folder)).unwrap();
+    assert_eq!(
+        run(&mut session, &[1.0, -2.0, 3.0]).unwrap(),
+        [-1.0, 8.0, -27.0]
+    );
+    assert_eq!(at(&session, "Cube").as_deref(), Some("cube"));
+    let unknown = load(&bytes, options(&["cpu"], &folder)).err().unwrap();
+    assert_eq!(unknown.code(), ErrorCode::Unsupported);
+}
+
+/// Numbers of `tests/plugins/broken.c`.
+const CREATION_FAILS: u32 = 1;
+const CREATION_GIVES_NOTHING: u32 = 2;
+const OTHER_VERSION: u32 = 3;
+const SMALL_TABLE: u32 = 4;
+const NO_RUN: u32 = 5;
+const REFUSES_ALL: u32 = 6;
+const RUN_FAILS: u32 = 7;
+const PREPARE_FAILS: u32 = 8;
+const READ_FAILS: u32 = 9;
+const BAD_SPEED: u32 = 10;
+const LONGER_TABLE: u32 = 11;
+
+fn relu() -> Vec<u8> {
+    let nodes = [node("", "Relu", &["x"], &["y"])];
+    model(&nodes, &[("x", &["2"])], &[("y", &["2"])])
+}
+
+fn broken(how: u32, others: &[&str]) -> Result<Session> {
+    let folder = folder(&format!("broken{how}"));
+    let source = root().join("tests/plugins/broken.c");
+    compile(
+        &source,
+        &folder.join(library("broken")),
+        &[format!("BROKEN={how}")],
+    );
+    let backends = [&["broken"], others].concat();
+    load(&relu(), options(&backends, &folder))
+}
+
+fn refused(how: u32) -> Error {
+    let error = broken(how, &["cpu"]).err().unwrap();
+    // The runtime goes on, whatever the library did.
+    let mut other = load(&relu(), options(&["cpu"], Path::new("."))).unwrap();
+    assert_eq!(run(&mut other, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+    error
+}
+
+#[test]
+fn a_library_that_cannot_be_used_is_a_typed_error() {
+    let error = refused(CREATION_FAILS);
+    assert_eq!(error.code(), ErrorCode::Device);
+    assert!(
+        error.message().contains("there is no such device"),
+        "{error}"
+    );
+    assert_eq!(refused(CREATION_GIVES_NOTHING).code(), ErrorCode::Device);
+    let error = refused(OTHER_VERSION);
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert_eq!((error.expected(), error.got()), (Some("1"), Some("2")));
+    let error = refused(SMALL_TABLE);
+    assert_eq!(
+        (error.code(), error.got()),
+        (ErrorCode::NoBackend, Some("24 bytes"))
+    );
+    assert!(refused(NO_RUN).message().contains("without `run`"));
+    assert_eq!(refused(BAD_SPEED).code(), ErrorCode::NoBackend);
+    let error = refused(PREPARE_FAILS);
+    assert_eq!(error.code(), ErrorCode::Limit);
+    assert_eq!((error.node(), error.op()), (Some("y"), Some("Relu")));
+}
+
+#[test]
+fn a_library_that_refuses_everything_leaves_its_share_to_others() {
+    let mut session = broken(REFUSES_ALL, &["cpu"]).unwrap();
+    assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+    let report = session.report();
+    assert_eq!(report.nodes[0].backend, "cpu");
+    assert_eq!(report.nodes[0].refusals[0].reason, "I refuse everything");
+    let error = broken(REFUSES_ALL, &[]).err().unwrap();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+}
+
+#[test]
+fn a_run_that_fails_names_its_node_and_the_next_one_may_succeed() {
+    let mut session = broken(RUN_FAILS, &["cpu"]).unwrap();
+    let error = run(&mut session, &[-1.0, 1.0]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Device);
+    assert!(error.message().contains("caught fire"), "{error}");
+    assert_eq!((error.node(), error.op()), (Some("y"), Some("Relu")));
+    assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+    let mut session = broken(READ_FAILS, &["cpu"]).unwrap();
+    let error = run(&mut session, &[-1.0, 1.0]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Device);
+    assert!(error.message().contains("status 99"), "{error}");
+}
+
+#[test]
+fn a_table_of_a_later_addition_is_read_as_far_as_it_is_known() {
+    let mut session = broken(LONGER_TABLE, &[]).unwrap();
+    assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+}
+
+#[test]
+fn a_backend_that_is_nowhere_says_where_it_was_looked_for() {
+    let folder = folder("empty");
+    let error = load(&relu(), options(&["nowhere"], &folder)).err().unwrap();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert!(
+        error.expected().unwrap().contains(&library("nowhere")),
+        "{error}"
+    );
+    // An id is not a path.
+    let error = load(&relu(), options(&["../plugins/c/scale"], &folder))
+        .err()
+        .unwrap();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    std::fs::write(folder.join(library("text")), "no library").unwrap();
+    let error = load(&relu(), options(&["text"], &folder)).err().unwrap();
+    assert!(error.message().contains("cannot be loaded"), "{error}");
+}
+
+#[test]
+fn the_walk_through_shows_the_sample() {
+    let text = std::fs::read_to_string(root().join("docs/backends.md")).unwrap();
+    let mut quotes = text.split("<!-- examples/").skip(1);
+    let mut shown = 0;
+    assert!(quotes.all(|quote| {
+        let (path, rest) = quote.split_once(" -->\n```rust\n").unwrap();
+        let (code, _) = rest.split_once("\n```").unwrap();
+        let file = std::fs::read_to_string(root().join("examples").join(path)).unwrap();
+        shown += code.lines().count();
+        assert!(file.contains(code), "{path} has no\n{code}");
+        true
+    }));
+    // All of it but the imports and empty lines.
+    let sample = root().join("examples/plugin-rust/src/lib.rs");
+    let sample = std::fs::read_to_string(sample).unwrap();
+    let code = sample.split_once("struct Cube;").unwrap().1;
+    let lines = code.lines().filter(|l| !l.is_empty()).count();
+    assert!(shown >= lines, "{shown} lines of {lines}");
+}

@@ -1,0 +1,105 @@
+// Operators that a page brings: in JavaScript on the CPU, as WGSL on the GPU, and what goes wrong with them.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { launch, open, www } from './support/browser.mjs';
+import { model } from './support/onnx.mjs';
+import { serve } from './support/server.mjs';
+
+// y = relu(scale(x) + x)
+const bytes = model({
+  nodes: [
+    ['Scale', ['x'], ['s'], { domain: 'com.example', floats: { factor: 3 } }],
+    ['Add', ['s', 'x'], ['a']],
+    ['Relu', ['a'], ['y']],
+  ],
+  inputs: [['x', [2, 3]]],
+  outputs: [['y', [2, 3]]],
+});
+const feed = [1, -2, 0.5, 4, -0.25, 8];
+const want = [4, 0, 2, 16, 0, 32];
+
+const definition = (functions) => `
+const count = ({ dims }) => dims.reduce((a, b) => a * b, 1);
+export default [{ domain: 'com.example', name: 'Scale', infer: (attributes, [x]) => [x], ${functions} }];`;
+const run = 'run: ({ factor }, [x], [y]) => y.data.set(x.data.map((v) => v * factor)),';
+const shader = (source) => `shader: ({ factor }, [x], [y]) => ({
+  source: \`${source}\`,
+  bindings: { x: ['input', 0], y: ['output', 0] },
+  parameters: { count: ['u32', count(y)], factor: ['f32', factor] },
+  workgroups: [Math.ceil(count(y) / 64), 1, 1],
+}),`;
+const WGSL = `@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+  if (id.x < params.count) { y[id.x] = x[id.x] * params.factor; }
+}`;
+
+let browser;
+let server;
+let page;
+
+before(async () => {
+  browser = await launch();
+  server = await serve([['/kilim/', join(www, 'dist', 'kilim')]]);
+  ({ page } = await open(browser, `${server.url}/empty`));
+  await page.evaluate(async () => {
+    globalThis.kilim = await import('/kilim/index.js');
+  });
+});
+
+after(async () => {
+  await browser?.close();
+  await server?.close();
+});
+
+/** The output and where the operator ran, or the error's code, message and node. */
+function scaled(module, options) {
+  return page.evaluate(async ({ bytes, module, options, feed }) => {
+    let session;
+    try {
+      const operators = module === null ? {} : { operators: new Blob([module]) };
+      session = await kilim.load(new Uint8Array(bytes), { ...options, ...operators });
+      const { y } = await session.run({ x: Float32Array.from(feed) });
+      return { y: [...y.data], at: session.report.nodes.find(({ op }) => op === 'Scale')?.backend };
+    } catch ({ code, message, node }) {
+      return { code, message, node };
+    } finally {
+      session?.close();
+    }
+  }, { bytes: [...bytes], module, options, feed });
+}
+
+for (const worker of [true, false]) {
+  test(`an operator in JavaScript runs on the CPU, ${worker ? 'in the worker' : 'in the page'}`, async () => {
+    assert.deepEqual(await scaled(definition(run), { backends: ['cpu'], worker }), { y: want, at: 'cpu' });
+  });
+}
+
+test('an operator as WGSL runs on the GPU', async () => {
+  assert.deepEqual(await scaled(definition(shader(WGSL)), { backends: ['wgpu'] }), { y: want, at: 'wgpu' });
+});
+
+test('a node is pinned to a backend', async () => {
+  const both = definition(run + shader(WGSL));
+  assert.equal((await scaled(both, { backends: ['wgpu', 'cpu'], pins: ['op:Scale=cpu'] })).at, 'cpu');
+  assert.equal((await scaled(both, { backends: ['cpu', 'wgpu'], pins: ['node:node0=wgpu'] })).at, 'wgpu');
+  assert.equal((await scaled(both, { backends: ['cpu'], pins: ['Scale'] })).code, 'INVALID_VALUE');
+});
+
+test('without its definition the operator is listed', async () => {
+  const failed = await scaled(null, { backends: ['cpu'] });
+  assert.equal(failed.code, 'UNSUPPORTED');
+  assert.match(failed.message, /com\.example::Scale/);
+});
+
+test('what goes wrong is a typed error', async () => {
+  const thrown = await scaled(definition("run: () => { throw new Error('no such luck'); },"), { backends: ['cpu'] });
+  assert.equal(thrown.code, 'INVALID_VALUE');
+  assert.match(thrown.message, /no such luck/);
+  assert.equal(thrown.node, 'node0');
+  const late = await scaled(definition('run: async () => {},'), { backends: ['cpu'] });
+  assert.match(late.message, /must not be asynchronous/);
+  const garbled = await scaled(definition(shader('this is no WGSL')), { backends: ['wgpu'] });
+  assert.equal(garbled.code, 'DEVICE');
+  assert.equal((await scaled('this is no JavaScript', { backends: ['cpu'] })).code, 'IO');
+  assert.equal((await scaled('export default 1;', { backends: ['cpu'] })).code, 'INVALID_VALUE');
+});
