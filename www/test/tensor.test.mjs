@@ -55,3 +55,36 @@ test('a view of a larger buffer gives its own bytes', () => {
   const [feed] = prepareFeeds(port([2]), { x: all.subarray(1, 3) });
   assert.deepEqual(new Float32Array(feed.bytes.slice().buffer), Float32Array.from([2, 3]));
 });
+
+test('types of less than a byte are packed', () => {
+  const packed = fromNumbers('int4', [3], [-1, 7, -8]);
+  assert.deepEqual([...packed.data], [0x7f, 0x08]);
+  assert.deepEqual([...packed.toNumbers()], [-1, 7, -8]);
+  assert.deepEqual([...toNumbers({ type: 'uint2', dims: [3], data: new Uint8Array([0b111001]) })], [1, 2, 3]);
+  assert.deepEqual([...toNumbers({ type: 'float4e2m1', dims: [2], data: new Uint8Array([0xf1]) })], [0.5, -6]);
+  assert.throws(() => new Tensor('int4', [3], new Uint8Array(3)), { code: 'SHAPE', expected: '2 elements' });
+  assert.throws(() => prepareFeeds(port([3], 'int4'), { x: new Uint8Array(2) }), { code: 'DTYPE' });
+  assert.deepEqual([...prepareFeeds(port([3], 'int4'), { x: [1, 2, 3] })[0].bytes], [0x21, 0x03]);
+});
+
+test('every float8 goes there and back, and ties are to even', () => {
+  for (const type of ['float8e4m3fn', 'float8e4m3fnuz', 'float8e5m2', 'float8e5m2fnuz', 'float8e8m0']) {
+    for (let bits = 0; bits < 256; bits++) {
+      const [value] = toNumbers({ type, dims: [1], data: new Uint8Array([bits]) });
+      if (Number.isFinite(value)) assert.equal(fromNumbers(type, [1], [value]).data[0], bits, `${type} ${value}`);
+    }
+  }
+  const cases = [['float8e4m3fn', 17, 0x58], ['float8e4m3fn', 19, 0x5a], ['float8e4m3fn', 1e9, 0x7e], ['float8e4m3fn', -Infinity, 0xfe], ['float8e4m3fnuz', 1, 0x40], ['float8e5m2', 1, 0x3c], ['float8e8m0', 4, 129], ['float4e2m1', 2.5, 0x04], ['float4e2m1', -5, 0x0e]];
+  for (const [type, value, bits] of cases) assert.equal(fromNumbers(type, [1], [value]).data[0], bits, `${type} ${value}`);
+  assert.ok(Number.isNaN(toNumbers({ type: 'float8e5m2', dims: [1], data: new Uint8Array([0x7f]) })[0]));
+});
+
+test('strings are an array', () => {
+  const texts = new Tensor('string', [2], ['a', 'ü']);
+  assert.deepEqual(prepareFeeds(port([2], 'string'), { x: texts })[0], { name: 'x', type: 'string', dims: [2], texts: ['a', 'ü'] });
+  assert.deepEqual(prepareFeeds(port(['N'], 'string'), { x: ['a', 'b', 'c'] })[0].dims, [3]);
+  assert.deepEqual(new Tensor('string', [2]).data, ['', '']);
+  assert.throws(() => texts.toNumbers(), { code: 'DTYPE' });
+  assert.throws(() => new Tensor('string', [1], [1]), { code: 'DTYPE' });
+  assert.throws(() => prepareFeeds(port([2]), { x: ['a', 'b'] }), { code: 'DTYPE' });
+});

@@ -7,6 +7,7 @@ pub mod dtype;
 pub mod error;
 pub mod graph;
 pub mod memory;
+pub mod narrow;
 pub mod ops;
 pub mod partition;
 pub mod passes;

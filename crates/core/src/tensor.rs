@@ -1,12 +1,15 @@
 //! Tensors in host memory.
 
+use std::borrow::Cow;
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 
 use bytemuck::{Pod, Zeroable};
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::narrow;
 
 /// One cache line; the unit of [`AlignedBytes`], so that SIMD kernels may count on alignment.
 #[derive(Clone, Copy, Zeroable, Pod)]
@@ -67,14 +70,23 @@ macro_rules! elements {
 elements!(f32 => F32, f64 => F64, half::f16 => F16, half::bf16 => BF16, i8 => I8, i16 => I16, i32 => I32,
     i64 => I64, u8 => U8, u16 => U16, u32 => U32, u64 => U64);
 
-/// A dense row-major tensor in host memory. Cloning shares the bytes.
+/// A dense row-major tensor in host memory. Cloning shares the elements.
 #[derive(Clone)]
 pub struct Tensor {
     dtype: DType,
     shape: Vec<usize>,
-    bytes: Arc<AlignedBytes>,
-    offset: usize,
-    len: usize,
+    data: Data,
+}
+
+#[derive(Clone)]
+enum Data {
+    Bytes {
+        bytes: Arc<AlignedBytes>,
+        offset: usize,
+        len: usize,
+    },
+    /// Of a [`DType::String`].
+    Texts(Arc<[Arc<str>]>),
 }
 
 /// The number of elements of a shape; `Limit` where it does not fit.
@@ -103,8 +115,12 @@ pub fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
 }
 
 impl Tensor {
-    /// All zeros.
+    /// All zeros; of strings, all empty.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        if dtype == DType::String {
+            let empty: Arc<str> = Arc::from("");
+            return Tensor::from_texts(shape, vec![empty; element_count(shape)?]);
+        }
         let len = byte_count(dtype, shape)?;
         Tensor::from_bytes(dtype, shape, Arc::new(AlignedBytes::zeroed(len)?))
     }
@@ -116,7 +132,7 @@ impl Tensor {
     }
 
     /// A part of shared bytes, `len` from `offset` on. Copies only where the element type's
-    /// alignment asks for it.
+    /// alignment asks for it. `DType` for strings, which are no bytes.
     pub fn view(
         dtype: DType,
         shape: &[usize],
@@ -124,6 +140,12 @@ impl Tensor {
         offset: usize,
         len: usize,
     ) -> Result<Tensor> {
+        if dtype == DType::String {
+            return Err(Error::new(
+                ErrorCode::DType,
+                "a string tensor is made of texts, not of bytes",
+            ));
+        }
         let want = byte_count(dtype, shape)?;
         let end = offset.checked_add(len);
         if want != len || end.is_none_or(|e| e > bytes.len()) {
@@ -141,10 +163,45 @@ impl Tensor {
         Ok(Tensor {
             dtype,
             shape: shape.to_vec(),
-            bytes,
-            offset,
-            len,
+            data: Data::Bytes { bytes, offset, len },
         })
+    }
+
+    /// A tensor of strings; `Shape` where their number does not fit.
+    pub fn from_texts(shape: &[usize], texts: impl Into<Arc<[Arc<str>]>>) -> Result<Tensor> {
+        let texts = texts.into();
+        let want = element_count(shape)?;
+        if texts.len() != want {
+            return Err(Error::new(
+                ErrorCode::Shape,
+                format!("the data of a string tensor of shape {shape:?} has the wrong size"),
+            )
+            .with_expected(format!("{want} strings"))
+            .with_got(format!("{} strings", texts.len())));
+        }
+        Ok(Tensor {
+            dtype: DType::String,
+            shape: shape.to_vec(),
+            data: Data::Texts(texts),
+        })
+    }
+
+    /// From the form that files have: types of less than a byte are packed, the first element in
+    /// the lowest bits; all others are as in memory.
+    ///
+    /// # Errors
+    /// `Shape` where the bytes do not fill the shape.
+    pub fn from_packed(dtype: DType, shape: &[usize], packed: &[u8]) -> Result<Tensor> {
+        if dtype.bits() == 8 * dtype.size() {
+            return Tensor::from_raw(dtype, shape, packed);
+        }
+        let mut bytes = narrow::unpack(packed, dtype.bits(), element_count(shape)?)?;
+        if matches!(dtype, DType::I4 | DType::I2) {
+            for b in &mut bytes {
+                *b = narrow::sign_extended(*b, dtype.bits()) as u8;
+            }
+        }
+        Tensor::from_raw(dtype, shape, &bytes)
     }
 
     /// Copies `data`, whose length must be that of the shape.
@@ -182,16 +239,40 @@ impl Tensor {
 
     /// The number of elements.
     pub fn len(&self) -> usize {
-        self.len / self.dtype.size()
+        match &self.data {
+            Data::Bytes { len, .. } => len / self.dtype.size(),
+            Data::Texts(texts) => texts.len(),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.len == 0
+        self.len() == 0
     }
 
-    /// The bytes, row-major, little-endian.
+    /// The bytes, row-major, little-endian; none of strings.
     pub fn bytes(&self) -> &[u8] {
-        &self.bytes.as_slice()[self.offset..self.offset + self.len]
+        match &self.data {
+            Data::Bytes { bytes, offset, len } => &bytes.as_slice()[*offset..offset + len],
+            Data::Texts(_) => &[],
+        }
+    }
+
+    /// The inverse of [`Tensor::from_packed`].
+    pub fn to_packed(&self) -> Cow<'_, [u8]> {
+        match self.dtype.bits() {
+            bits @ ..8 => Cow::Owned(narrow::pack(self.bytes(), bits)),
+            _ => Cow::Borrowed(self.bytes()),
+        }
+    }
+
+    /// The elements of a string tensor; `DType` for one of another type.
+    pub fn texts(&self) -> Result<&[Arc<str>]> {
+        match &self.data {
+            Data::Texts(texts) => Ok(texts),
+            Data::Bytes { .. } => {
+                Err(Error::new(ErrorCode::DType, "a string tensor is needed").with_got(self.dtype))
+            }
+        }
     }
 
     /// The elements; `DType` where they are of another type (`Bool` is read as `u8`).
@@ -208,13 +289,17 @@ impl Tensor {
             .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
     }
 
-    /// The elements as `i64`, for any integer or boolean type (shapes, axes, indices).
+    /// The elements as `i64`, for any integer or boolean type (shapes, axes, indices, weights).
     pub fn to_i64s(&self) -> Result<Vec<i64>> {
         Ok(match self.dtype {
             DType::I64 => self.as_slice::<i64>()?.to_vec(),
             DType::I32 => self.as_slice::<i32>()?.iter().map(|&v| v.into()).collect(),
             DType::I16 => self.as_slice::<i16>()?.iter().map(|&v| v.into()).collect(),
             DType::I8 => self.as_slice::<i8>()?.iter().map(|&v| v.into()).collect(),
+            dtype if dtype.is_narrow_integer() => {
+                let bytes = self.bytes().iter();
+                bytes.map(|&b| narrow::decode(dtype, b) as i64).collect()
+            }
             DType::U8 | DType::Bool => self.as_slice::<u8>()?.iter().map(|&v| v.into()).collect(),
             DType::U16 => self.as_slice::<u16>()?.iter().map(|&v| v.into()).collect(),
             DType::U32 => self.as_slice::<u32>()?.iter().map(|&v| v.into()).collect(),
@@ -233,7 +318,7 @@ impl Tensor {
         })
     }
 
-    /// The elements as `f64`, for any element type.
+    /// The elements as `f64`, for any element type but strings.
     pub fn to_f64s(&self) -> Result<Vec<f64>> {
         Ok(match self.dtype {
             DType::F32 => self.as_slice::<f32>()?.iter().map(|&v| v.into()).collect(),
@@ -249,28 +334,159 @@ impl Tensor {
                 .map(|v| v.to_f64())
                 .collect(),
             DType::U64 => self.as_slice::<u64>()?.iter().map(|&v| v as f64).collect(),
+            dtype if dtype.is_narrow_float() => {
+                let bytes = self.bytes().iter();
+                bytes.map(|&b| narrow::decode(dtype, b).into()).collect()
+            }
             _ => self.to_i64s()?.into_iter().map(|v| v as f64).collect(),
         })
     }
 
-    /// The same bytes under another shape of as many elements.
+    /// The same elements under another shape of as many.
     pub fn reshaped(&self, shape: &[usize]) -> Result<Tensor> {
-        Tensor::view(self.dtype, shape, self.bytes.clone(), self.offset, self.len)
+        match &self.data {
+            Data::Bytes { bytes, offset, len } => {
+                Tensor::view(self.dtype, shape, bytes.clone(), *offset, *len)
+            }
+            Data::Texts(texts) => Tensor::from_texts(shape, texts.clone()),
+        }
+    }
+
+    /// The same bytes as elements of another type, of as many bits.
+    ///
+    /// # Errors
+    /// `DType` where an element of `dtype` has another number of bits, and for strings.
+    pub fn reinterpreted(&self, dtype: DType) -> Result<Tensor> {
+        match &self.data {
+            Data::Bytes { bytes, offset, len } if self.dtype.bits() == dtype.bits() => {
+                if dtype.bits() < 8 {
+                    return Tensor::from_packed(dtype, &self.shape, &self.to_packed());
+                }
+                Tensor::view(dtype, &self.shape, bytes.clone(), *offset, *len)
+            }
+            _ => Err(Error::new(
+                ErrorCode::DType,
+                format!("a {} tensor has no bits of {dtype}", self.dtype),
+            )),
+        }
+    }
+
+    /// Puts runs of elements one after another: ranges of tensors that all are of type `dtype`.
+    ///
+    /// # Errors
+    /// `DType` where one is of another type, `Shape` where the runs do not fill the shape or reach
+    /// beyond a tensor's end.
+    pub fn from_runs<'a>(
+        dtype: DType,
+        shape: &[usize],
+        runs: impl Iterator<Item = (&'a Tensor, Range<usize>)>,
+    ) -> Result<Tensor> {
+        let count = element_count(shape)?;
+        let beyond = || Error::new(ErrorCode::Shape, "a run reaches beyond a tensor's end");
+        let (mut bytes, mut texts) = (Vec::new(), Vec::new());
+        match dtype {
+            DType::String => texts.reserve_exact(count),
+            _ => bytes.reserve_exact(byte_count(dtype, shape)?),
+        }
+        for (tensor, run) in runs {
+            if tensor.dtype != dtype {
+                return Err(
+                    Error::new(ErrorCode::DType, "a tensor has another element type")
+                        .with_expected(dtype)
+                        .with_got(tensor.dtype),
+                );
+            }
+            match &tensor.data {
+                Data::Texts(all) => texts.extend_from_slice(all.get(run).ok_or_else(beyond)?),
+                Data::Bytes { .. } => {
+                    let run = run.start * dtype.size()..run.end * dtype.size();
+                    bytes.extend_from_slice(tensor.bytes().get(run).ok_or_else(beyond)?);
+                }
+            }
+        }
+        match dtype {
+            DType::String => Tensor::from_texts(shape, texts),
+            _ => Tensor::from_raw(dtype, shape, &bytes),
+        }
     }
 }
 
 impl PartialEq for Tensor {
     fn eq(&self, other: &Self) -> bool {
-        self.dtype == other.dtype && self.shape == other.shape && self.bytes() == other.bytes()
+        let same = match (&self.data, &other.data) {
+            (Data::Texts(a), Data::Texts(b)) => a == b,
+            _ => self.bytes() == other.bytes(),
+        };
+        self.dtype == other.dtype && self.shape == other.shape && same
     }
 }
 
 impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{:?}", self.dtype, self.shape)?;
-        match self.to_f64s() {
-            Ok(v) if v.len() <= 8 => write!(f, " {v:?}"),
+        match (&self.data, self.to_f64s()) {
+            (Data::Texts(texts), _) if texts.len() <= 8 => write!(f, " {texts:?}"),
+            (_, Ok(v)) if v.len() <= 8 => write!(f, " {v:?}"),
             _ => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn texts(all: &[&str]) -> Tensor {
+        let all: Vec<Arc<str>> = all.iter().map(|&t| t.into()).collect();
+        Tensor::from_texts(&[all.len()], all).unwrap()
+    }
+
+    #[test]
+    fn strings_are_no_bytes() {
+        let t = texts(&["a", "", "ü"]);
+        assert_eq!((t.dtype(), t.len(), t.bytes()), (DType::String, 3, &[][..]));
+        assert_eq!(
+            t.reshaped(&[3, 1]).unwrap().texts().unwrap()[2].as_ref(),
+            "ü"
+        );
+        assert!(t.to_f64s().is_err() && t.to_i64s().is_err());
+        assert!(t.as_slice::<u32>().is_err());
+        assert!(Tensor::from_raw(DType::String, &[1], &[0; 4]).is_err());
+        assert!(Tensor::from_texts(&[2], vec![Arc::from("one")]).is_err());
+        assert_eq!(
+            Tensor::zeros(DType::String, &[2]).unwrap(),
+            texts(&["", ""])
+        );
+        assert_ne!(t, texts(&["a", "", "u"]));
+    }
+
+    #[test]
+    fn runs_of_any_type() {
+        let t = texts(&["a", "b", "c"]);
+        let runs = [(&t, 1..3), (&t, 0..1)];
+        let joined = Tensor::from_runs(DType::String, &[3], runs.into_iter()).unwrap();
+        assert_eq!(joined, texts(&["b", "c", "a"]));
+        let t = Tensor::from_slice(&[2], &[7i16, 8]).unwrap();
+        let runs = || [(&t, 1..2), (&t, 0..2)].into_iter();
+        let joined = Tensor::from_runs(DType::I16, &[3], runs()).unwrap();
+        assert_eq!(joined.as_slice::<i16>().unwrap(), [8, 7, 8]);
+        assert!(Tensor::from_runs(DType::U16, &[3], runs()).is_err());
+        assert!(Tensor::from_runs(DType::I16, &[4], runs()).is_err());
+        let beyond = [(&t, 1..3)].into_iter();
+        assert!(Tensor::from_runs(DType::I16, &[2], beyond).is_err());
+    }
+
+    #[test]
+    fn packed_and_back() {
+        let t = Tensor::from_packed(DType::I4, &[3], &[0x8f, 0x07]).unwrap();
+        assert_eq!(t.to_i64s().unwrap(), [-1, -8, 7]);
+        assert_eq!(t.to_packed().as_ref(), [0x8f, 0x07]);
+        let bits = t.reinterpreted(DType::U4).unwrap();
+        assert_eq!(bits.to_i64s().unwrap(), [15, 8, 7]);
+        assert_eq!(bits.reinterpreted(DType::I4).unwrap(), t);
+        assert!(t.reinterpreted(DType::I8).is_err());
+        assert!(Tensor::from_packed(DType::U2, &[5], &[0]).is_err());
+        let t = Tensor::from_raw(DType::F8E5M2, &[2], &[0x3c, 0xc0]).unwrap();
+        assert_eq!(t.to_f64s().unwrap(), [1.0, -2.0]);
     }
 }

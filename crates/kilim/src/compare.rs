@@ -58,7 +58,7 @@ impl Comparison {
         }
     }
 
-    /// Compares `got` with `want`. Shapes and element types must be the same; `dtype` is the
+    /// Compares `got` with `want`; strings must be equal. Shapes and element types must be the same; `dtype` is the
     /// output's own where the reference was stored in a narrower one.
     pub fn verdict(&self, got: &Tensor, want: &Tensor, dtype: Option<&str>) -> Result<Verdict> {
         let expected = dtype.unwrap_or(want.dtype().name());
@@ -69,7 +69,17 @@ impl Comparison {
                     .with_got(format!("{}{:?}", got.dtype(), got.shape())),
             );
         }
-        let (got, want) = (got.to_f64s()?, want.to_f64s()?);
+        let (got, want) = match (got.texts(), want.texts()) {
+            (Ok(got), Ok(want)) => {
+                let unequal = got.iter().zip(want).filter(|(a, b)| a != b).count();
+                return Ok(Verdict {
+                    error: unequal as f64,
+                    tolerance: 0.0,
+                    passed: unequal == 0,
+                });
+            }
+            _ => (got.to_f64s()?, want.to_f64s()?),
+        };
         let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
         let difference = |a: f64, b: f64| {
             if same(a, b) {
@@ -132,6 +142,15 @@ mod tests {
         let share = parse("class map equal on at least 99 % of the pixels");
         assert_eq!(share, Comparison::EqualShare(0.99));
         assert!(Comparison::parse("roughly").is_err());
+    }
+
+    #[test]
+    fn strings_are_equal_or_not() {
+        let texts = |a: &str| Tensor::from_texts(&[2], vec!["x".into(), a.into()]).unwrap();
+        let by = Comparison::Relative(0.5);
+        assert!(by.verdict(&texts("y"), &texts("y"), None).unwrap().passed);
+        let wrong = by.verdict(&texts("y"), &texts("z"), None).unwrap();
+        assert!(!wrong.passed && wrong.error == 1.0);
     }
 
     #[test]

@@ -21,7 +21,8 @@ mod reduce;
 mod resize;
 mod simd;
 mod sort;
+mod text;
 
 pub mod registry;
 
-pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey};
+pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey, Texts};

@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::{Operator, Result};
+use kilim_core::{DType, Operator, Result};
 
 use crate::frame::{Build, Kernel, widen};
 
@@ -43,10 +43,16 @@ impl<T: Operator> Candidate for Typed<T> {
     }
 }
 
+/// A kernel, and whether it was told of the element types that cannot be computed with.
+struct Entry {
+    candidate: Box<dyn Candidate>,
+    every_type: bool,
+}
+
 /// Candidates for each operator, in order of preference.
 #[derive(Default)]
 pub struct KernelRegistry {
-    candidates: HashMap<TypeId, Vec<Box<dyn Candidate>>>,
+    candidates: HashMap<TypeId, Vec<Entry>>,
 }
 
 impl KernelRegistry {
@@ -67,16 +73,33 @@ impl KernelRegistry {
         crate::index::register(&mut registry);
         crate::sort::register(&mut registry);
         crate::generate::register(&mut registry);
+        crate::text::register(&mut registry);
         crate::custom::register(&mut registry);
         registry
     }
 
-    /// Adds a kernel for operator `T` behind those that are there.
+    /// Adds a kernel for operator `T` behind those that are there. It is never asked about strings
+    /// and narrow types ([`DType::is_narrow`]).
     pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
+        self.push(accepts, build, false);
+    }
+
+    /// Like [`KernelRegistry::add`] for a kernel that moves elements without looking at them, or
+    /// itself says which types it takes.
+    pub fn add_for_every_type<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
+        self.push(accepts, build, true);
+    }
+
+    fn push<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>, every_type: bool) {
+        let candidate = Box::new(Typed { accepts, build });
+        let entry = Entry {
+            candidate,
+            every_type,
+        };
         self.candidates
             .entry(TypeId::of::<T>())
             .or_default()
-            .push(Box::new(Typed { accepts, build }));
+            .push(entry);
     }
 
     /// Whether there is a kernel for `node`; else the reason of the last one that refuses it.
@@ -112,14 +135,21 @@ impl KernelRegistry {
 
     fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {
         let mut refusal = None;
-        for candidate in self
+        let mut tensors = node.inputs.iter().flatten().chain(node.outputs);
+        let stored = tensors.find(|s| s.dtype.is_narrow() || s.dtype == DType::String);
+        for entry in self
             .candidates
             .get(&(node.op as &dyn Any).type_id())
             .into_iter()
             .flatten()
         {
-            match candidate.accepts(node) {
-                Ok(()) => return Ok(candidate.as_ref()),
+            if let Some(spec) = stored.filter(|_| !entry.every_type) {
+                let why = format!("{} of {}", node.op.name(), spec.dtype);
+                refusal = Some(Refusal::new(why));
+                continue;
+            }
+            match entry.candidate.accepts(node) {
+                Ok(()) => return Ok(entry.candidate.as_ref()),
                 Err(r) => refusal = Some(r),
             }
         }

@@ -1,5 +1,7 @@
 //! Tensors, ports and errors as plain JavaScript objects.
 
+use std::sync::Arc;
+
 use js_sys::{Array, Object, Reflect, Uint8Array};
 use kilim_core::session::Port;
 use kilim_core::{DType, Dim, Error, ErrorCode, Result, Shape, Tensor};
@@ -61,7 +63,8 @@ pub fn strings(value: &JsValue) -> Result<Vec<String>> {
         .ok_or_else(|| malformed("a list of names"))
 }
 
-/// A tensor with its name, from `{name, type, dims, bytes}`.
+/// A tensor with its name, from `{name, type, dims, bytes}`: bytes as files hold them, where types of
+/// less than a byte are packed. Strings have a list of them, `texts`, instead.
 ///
 /// # Errors
 /// `DType` for an unknown type, `Shape` where the bytes do not fill the dimensions.
@@ -82,26 +85,44 @@ pub fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
         .iter()
         .map(|dim| size(&dim))
         .collect::<Result<Vec<_>>>()?;
-    let bytes = get("bytes")?
-        .dyn_into::<Uint8Array>()
-        .map_err(|_| malformed("a tensor's bytes"))?;
-    let tensor =
-        Tensor::from_raw(dtype, &dims, &bytes.to_vec()).map_err(|error| error.with_input(&name))?;
-    Ok((name, tensor))
+    let tensor = if dtype == DType::String {
+        let texts = strings(&get("texts")?)?;
+        let texts: Vec<Arc<str>> = texts.into_iter().map(Arc::from).collect();
+        Tensor::from_texts(&dims, texts)
+    } else {
+        let bytes = get("bytes")?
+            .dyn_into::<Uint8Array>()
+            .map_err(|_| malformed("a tensor's bytes"))?;
+        Tensor::from_packed(dtype, &dims, &bytes.to_vec())
+    };
+    Ok((
+        name.clone(),
+        tensor.map_err(|error| error.with_input(name))?,
+    ))
 }
 
-/// `{name, type, dims, bytes}`, with bytes of its own.
+/// `{name, type, dims, bytes}` or `{name, type, dims, texts}`, as [`tensor`] takes them, with bytes of
+/// its own.
 pub fn tensor_object(name: &str, tensor: &Tensor) -> JsValue {
     let dims: Array = tensor
         .shape()
         .iter()
         .map(|&dim| JsValue::from_f64(dim as f64))
         .collect();
+    let texts = tensor.texts().ok().map(|texts| {
+        let texts = texts.iter().map(|text| JsValue::from_str(text));
+        texts.collect::<Array>().into()
+    });
+    let bytes = match texts {
+        Some(_) => None,
+        None => Some(Uint8Array::from(&*tensor.to_packed()).into()),
+    };
     object([
         ("name", Some(name.into())),
         ("type", Some(tensor.dtype().name().into())),
         ("dims", Some(dims.into())),
-        ("bytes", Some(Uint8Array::from(tensor.bytes()).into())),
+        ("bytes", bytes),
+        ("texts", texts),
     ])
 }
 

@@ -67,6 +67,7 @@ export class Outputs {
 
 /** The ways to see a tensor, the fitting one first. */
 function views(tensor: Tensor): View[] {
+  if (tensor.type === 'string') return ['raw'];
   const long = tensor.dims.filter((d) => d > 1).length;
   const all: View[] = ['raw'];
   if (long === 1) all.unshift('top');
@@ -118,11 +119,11 @@ function picture(tensor: Tensor): HTMLElement {
 }
 
 function raw(tensor: Tensor): HTMLElement {
-  const values = tensor.toNumbers();
+  const texts = tensor.type === 'string' ? Array.from(tensor.data as readonly string[], (text) => JSON.stringify(text)) : null;
   const width = tensor.dims.at(-1) ?? 1;
   const lines = [];
-  const shown = values.subarray(0, RAW_LIMIT);
-  for (let i = 0; i < shown.length; i += width) lines.push(Array.from(shown.subarray(i, i + width), formatNumber).join('  '));
-  const rest = values.length - shown.length;
+  const shown = texts?.slice(0, RAW_LIMIT) ?? Array.from(tensor.toNumbers().subarray(0, RAW_LIMIT), formatNumber);
+  for (let i = 0; i < shown.length; i += width) lines.push(shown.slice(i, i + width).join('  '));
+  const rest = tensor.dims.reduce((n, d) => n * d, 1) - shown.length;
   return el('div', {}, el('pre', { class: 'raw', tabindex: 0, 'data-testid': 'raw' }, lines.join('\n')), rest > 0 && el('p', { class: 'note' }, `and ${rest} more`));
 }

@@ -1,5 +1,6 @@
 import { KilimError } from './errors.js';
-import { canHold, check, elementCount, fromNumbers, isTypedArray, toWire, typeOfArray } from './tensor.js';
+import { isNarrow } from './narrow.js';
+import { canHold, check, elementCount, fromNumbers, isStrings, isTypedArray, toWire, typeOfArray } from './tensor.js';
 import type { DType, TensorLike, TypedArray, WireTensor } from './tensor.js';
 
 /** An input or output of a model. */
@@ -12,7 +13,7 @@ export interface Port {
 }
 
 /** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest. */
-export type Feed = TensorLike | TypedArray | readonly number[];
+export type Feed = TensorLike | TypedArray | readonly number[] | readonly string[];
 
 /** Brings what the caller gave into the form that the runtime takes, checked against the model's inputs. */
 export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireTensor[] {
@@ -27,8 +28,14 @@ export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed
 
 function asTensor(port: Port, feed: Feed): TensorLike {
   try {
+    if (isStrings(feed) && (feed.length > 0 || port.type === 'string')) {
+      return checked(port, { type: 'string', dims: inferDims(port, feed.length), data: feed });
+    }
     if (Array.isArray(feed)) return fromNumbers(port.type ?? 'float32', inferDims(port, feed.length), feed);
     if (isTypedArray(feed)) {
+      if (port.type !== null && isNarrow(port.type)) {
+        throw new KilimError('DTYPE', `packed ${port.type} does not say how many elements there are`, { hint: 'give a tensor with dims, or numbers' });
+      }
       const type = port.type !== null && canHold(port.type, feed) ? port.type : typeOfArray(feed);
       return checked(port, { type, dims: inferDims(port, feed.length), data: feed });
     }

@@ -25,7 +25,7 @@ export { Session } from './session.js';
 export type { Profile, RunOptions } from './session.js';
 export type { ModelSource } from './source.js';
 export { Tensor, fromNumbers, toNumbers } from './tensor.js';
-export type { DType, TensorLike, TypedArray } from './tensor.js';
+export type { DType, Elements, TensorLike, TypedArray } from './tensor.js';
 export { detectVariant } from './detect.js';
 export type { Variant } from './detect.js';
 

@@ -31,7 +31,7 @@ export function serve(glue: Glue): void {
     const { id } = message;
     try {
       const value = await answer(message, signal);
-      const buffers = message.kind === 'run' ? (value as Ran).outputs.map(({ bytes }) => bytes.buffer as ArrayBuffer) : [];
+      const buffers = message.kind === 'run' ? (value as Ran).outputs.flatMap(({ bytes }) => (bytes ? [bytes.buffer as ArrayBuffer] : [])) : [];
       scope.postMessage({ kind: 'done', id, value }, buffers);
     } catch (error) {
       scope.postMessage({ kind: 'failed', id, error: toPlain(error) }, []);

@@ -1,4 +1,6 @@
 import { KilimError } from './errors.js';
+import { NARROW_TYPES, isNarrow, pack, packedLength, unpack } from './narrow.js';
+import type { NarrowType } from './narrow.js';
 
 /** The arrays that hold elements. */
 export type TypedArray =
@@ -17,6 +19,7 @@ export type TypedArray =
 interface ArrayType {
   readonly BYTES_PER_ELEMENT: number;
   new (buffer: ArrayBufferLike, byteOffset?: number, length?: number): TypedArray;
+  readonly name: string;
   new (length: number): TypedArray;
 }
 
@@ -40,38 +43,45 @@ const ARRAYS = {
 } satisfies Record<string, ArrayType>;
 
 /** An element type, named as in numpy. */
-export type DType = keyof typeof ARRAYS;
+export type DType = keyof typeof ARRAYS | NarrowType | 'string';
+
+/** Elements as they are given and come: strings in an array of strings, all others in a typed array. */
+export type Elements = TypedArray | readonly string[];
 
 /** What a tensor looks like; any object of this form is taken. */
 export interface TensorLike {
   type: DType;
   /** Row-major: the last dimension is the densest. `[]` is a scalar. */
   dims: readonly number[];
-  data: TypedArray;
+  data: Elements;
 }
 
 /**
  * A dense row-major tensor. `int64` lies in a `BigInt64Array`, `bool` in a `Uint8Array` of 0 and 1, `float16` in a
- * `Float16Array` where the browser has one and otherwise as bits in a `Uint16Array`, `bfloat16` as bits.
+ * `Float16Array` where the browser has one and otherwise as bits in a `Uint16Array`, `bfloat16` as bits. Types of at
+ * most 8 bits lie in a `Uint8Array` as in files: packed, the first element in the lowest bits. Strings are an array.
  */
 export class Tensor implements TensorLike {
   readonly type: DType;
   readonly dims: readonly number[];
-  readonly data: TypedArray;
+  readonly data: Elements;
 
   /**
-   * Without `data` the tensor is all zeros.
+   * Without `data` the tensor is all zeros, of strings all empty.
    * @throws KilimError `SHAPE` where the data does not fill the dimensions, `DTYPE` where it is of another type.
    */
-  constructor(type: DType, dims: readonly number[], data?: TypedArray) {
+  constructor(type: DType, dims: readonly number[], data?: Elements) {
     const count = elementCount(dims);
     this.type = type;
     this.dims = [...dims];
-    this.data = data ?? new (arrayOf(type))(count);
+    this.data = data ?? (type === 'string' ? new Array<string>(count).fill('') : new (arrayOf(type))(dataLength(type, count)));
     check(this, count);
   }
 
-  /** The elements as numbers: `int64` loses what a double cannot hold, `float16` and `bfloat16` are widened. */
+  /**
+   * The elements as numbers: `int64` loses what a double cannot hold, narrow types are widened.
+   * @throws KilimError `DTYPE` for strings.
+   */
   toNumbers(): Float64Array {
     return toNumbers(this);
   }
@@ -80,6 +90,8 @@ export class Tensor implements TensorLike {
 /** The elements of any tensor as numbers. */
 export function toNumbers(tensor: TensorLike): Float64Array {
   const { type, data } = tensor;
+  if (type === 'string') throw new KilimError('DTYPE', 'strings are no numbers', { got: type });
+  if (isNarrow(type)) return unpack(type, elementCount(tensor.dims), data as Uint8Array);
   if (type === 'bfloat16') {
     const wide = Uint32Array.from(data as Uint16Array, (bits) => bits << 16);
     return Float64Array.from(new Float32Array(wide.buffer));
@@ -88,13 +100,16 @@ export function toNumbers(tensor: TensorLike): Float64Array {
   return Float64Array.from(data as ArrayLike<number | bigint>, Number);
 }
 
-/** Numbers as a tensor of any type: integers are cut off, `bool` is whatever is not zero. */
+/** Numbers as a tensor of any type: integers are cut off, `bool` is whatever is not zero, strings are decimal. */
 export function fromNumbers(type: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
-  const tensor = new Tensor(type, dims);
-  if (values.length !== tensor.data.length) wrongCount(type, dims, tensor.data.length, values.length);
-  const convert = converter(type, tensor.data);
-  for (let i = 0; i < values.length; i++) tensor.data[i] = convert(values[i] as number) as never;
-  return tensor;
+  const count = elementCount(dims);
+  if (values.length !== count) wrongCount(type, dims, count, values.length);
+  if (type === 'string') return new Tensor(type, dims, Array.from(values, String));
+  if (isNarrow(type)) return new Tensor(type, dims, pack(type, values));
+  const data = new (arrayOf(type))(count);
+  const convert = converter(type, data);
+  for (let i = 0; i < values.length; i++) data[i] = convert(values[i] as number) as never;
+  return new Tensor(type, dims, data);
 }
 
 function converter(type: DType, data: TypedArray): (value: number) => number | bigint {
@@ -146,7 +161,7 @@ function roundEven(value: number): number {
 /** The type that an array is taken for when nothing else says so; `Uint16Array` is `uint16`. */
 export function typeOfArray(data: TypedArray): DType {
   if (data instanceof Uint16Array) return 'uint16';
-  const types = Object.keys(ARRAYS) as DType[];
+  const types = Object.keys(ARRAYS) as (keyof typeof ARRAYS)[];
   return types.find((type) => type !== 'bfloat16' && data instanceof ARRAYS[type]) ?? 'uint8';
 }
 
@@ -154,7 +169,7 @@ export function typeOfArray(data: TypedArray): DType {
 export function canHold(type: DType, data: TypedArray): boolean {
   if (type === 'float16') return data instanceof half || data instanceof Uint16Array;
   if (type === 'uint8' && data instanceof Uint8ClampedArray) return true;
-  return data instanceof ARRAYS[type];
+  return type !== 'string' && data instanceof arrayOf(type);
 }
 
 /** True for any value that may be given as elements. */
@@ -162,12 +177,23 @@ export function isTypedArray(value: unknown): value is TypedArray {
   return ArrayBuffer.isView(value) && !(value instanceof DataView);
 }
 
-function arrayOf(type: DType): ArrayType {
-  const array: ArrayType | undefined = ARRAYS[type];
+/** True for an array of strings. */
+export function isStrings(value: unknown): value is readonly string[] {
+  return Array.isArray(value) && value.every((item) => typeof item === 'string');
+}
+
+function arrayOf(type: Exclude<DType, 'string'>): ArrayType {
+  const array: ArrayType | undefined = isNarrow(type) ? Uint8Array : ARRAYS[type];
   if (!array) {
-    throw new KilimError('DTYPE', `there is no element type \`${type}\``, { expected: Object.keys(ARRAYS).join(', '), got: type });
+    const known = [...Object.keys(ARRAYS), ...NARROW_TYPES, 'string'];
+    throw new KilimError('DTYPE', `there is no element type \`${type}\``, { expected: known.join(', '), got: type });
   }
   return array;
+}
+
+/** The length of the array that holds so many elements. */
+function dataLength(type: DType, count: number): number {
+  return isNarrow(type) ? packedLength(type, count) : count;
 }
 
 /** The product of the dimensions. */
@@ -187,28 +213,31 @@ function wrongCount(type: DType, dims: readonly number[], expected: number, got:
 /** Throws where a tensor's data does not agree with its type and dimensions. */
 export function check(tensor: TensorLike, count = elementCount(tensor.dims)): void {
   const { type, dims, data } = tensor;
-  arrayOf(type);
-  if (!isTypedArray(data) || !canHold(type, data)) {
+  const expected = type === 'string' ? 'an array of strings' : arrayOf(type).name;
+  if (type === 'string' ? !isStrings(data) : !isTypedArray(data) || !canHold(type, data)) {
     const got = Object.prototype.toString.call(data).slice(8, -1);
-    throw new KilimError('DTYPE', `the data of a ${type} tensor is in the wrong kind of array`, { expected: ARRAYS[type].name, got });
+    throw new KilimError('DTYPE', `the data of a ${type} tensor is in the wrong kind of array`, { expected, got });
   }
-  if (data.length !== count) wrongCount(type, dims, count, data.length);
+  if (data.length !== dataLength(type, count)) wrongCount(type, dims, dataLength(type, count), data.length);
 }
 
-/** A tensor as bytes: the form that crosses into the runtime. */
+/** A tensor in the form that crosses into the runtime: bytes, or strings. */
 export interface WireTensor {
   name: string;
   type: DType;
   dims: readonly number[];
-  bytes: Uint8Array;
+  bytes?: Uint8Array;
+  texts?: readonly string[];
 }
 
 export function toWire(name: string, { type, dims, data }: TensorLike): WireTensor {
+  if (!isTypedArray(data)) return { name, type, dims, texts: data };
   return { name, type, dims, bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) };
 }
 
 /** Takes the bytes as they are; they are a buffer of their own. */
-export function fromWire({ type, dims, bytes }: WireTensor): Tensor {
+export function fromWire({ type, dims, bytes, texts }: WireTensor): Tensor {
+  if (type === 'string' || !bytes) return new Tensor(type, dims, texts);
   const array = arrayOf(type);
   return new Tensor(type, dims, new array(bytes.buffer, bytes.byteOffset, bytes.byteLength / array.BYTES_PER_ELEMENT));
 }

@@ -75,11 +75,19 @@ fn print_top(tensor: &Tensor, k: usize) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The first elements, in brackets.
+fn beginning<T>(elements: &[T], show: impl Fn(&T) -> String) -> String {
+    let shown: Vec<String> = elements.iter().take(8).map(show).collect();
+    let dots = if elements.len() > 8 { ", …" } else { "" };
+    format!("[{}{dots}]", shown.join(", "))
+}
+
 fn summary(tensor: &Tensor) -> Result<String, Failure> {
+    if let Ok(texts) = tensor.texts() {
+        return Ok(beginning(texts, |t| format!("{t:?}")));
+    }
     let values = tensor.to_f64s()?;
-    let shown: Vec<String> = values.iter().take(8).map(|v| format!("{v:.6}")).collect();
-    let dots = if values.len() > 8 { ", …" } else { "" };
-    let mut text = format!("[{}{dots}]", shown.join(", "));
+    let mut text = beginning(&values, |v| format!("{v:.6}"));
     if !values.is_empty() {
         let (mut low, mut high, mut sum) = (f64::INFINITY, f64::NEG_INFINITY, 0.0);
         for &v in &values {

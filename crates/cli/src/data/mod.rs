@@ -6,7 +6,8 @@ pub mod random;
 
 use std::path::Path;
 
-use kilim::{Fact, Port, Tensor};
+use kilim::core::narrow::{self, Narrowing};
+use kilim::{DType, Error, ErrorCode, Fact, Port, Tensor};
 
 use crate::Failure;
 
@@ -50,17 +51,43 @@ pub fn inputs(
 
 fn read(fact: &Fact, file: &Path) -> Result<Tensor, Failure> {
     let extension = file.extension().and_then(|e| e.to_str()).unwrap_or("");
-    match extension.to_ascii_lowercase().as_str() {
-        "npy" => Ok(npy::read(file)?),
-        "npz" => Ok(npy::read_only(file)?),
-        _ => Ok(picture::tensor(fact, file)?),
+    let tensor = match extension.to_ascii_lowercase().as_str() {
+        "npy" => npy::read(file)?,
+        "npz" => npy::read_only(file)?,
+        _ => return Ok(picture::tensor(fact, file)?),
+    };
+    match fact.dtype {
+        Some(dtype) if dtype.is_narrow() => {
+            Ok(narrowed(&tensor, dtype).map_err(|e| e.with_input(file.display()))?)
+        }
+        _ => Ok(tensor),
     }
 }
 
+/// Numbers as a type of at most 8 bits, which numpy does not have.
+///
+/// # Errors
+/// `InvalidValue` for integers that do not fit; floating-point numbers are rounded and saturate.
+fn narrowed(tensor: &Tensor, dtype: DType) -> kilim::Result<Tensor> {
+    let mut bytes = Vec::with_capacity(tensor.len());
+    for value in tensor.to_f64s()? {
+        let element = match dtype.is_narrow_float() {
+            true => narrow::encode(dtype, value, Narrowing::default()),
+            false => value as i64 as u8,
+        };
+        if dtype.is_narrow_integer() && f64::from(narrow::decode(dtype, element)) != value {
+            let message = format!("a number does not fit in {dtype}");
+            return Err(Error::new(ErrorCode::InvalidValue, message).with_got(value));
+        }
+        bytes.push(element);
+    }
+    Tensor::from_raw(dtype, tensor.shape(), &bytes)
+}
+
 /// An error about a file.
-pub fn io_error(file: &Path, error: impl std::fmt::Display) -> kilim::Error {
-    kilim::Error::new(
-        kilim::ErrorCode::Io,
+pub fn io_error(file: &Path, error: impl std::fmt::Display) -> Error {
+    Error::new(
+        ErrorCode::Io,
         format!("`{}` cannot be read or written: {error}", file.display()),
     )
 }

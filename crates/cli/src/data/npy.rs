@@ -124,11 +124,15 @@ fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
             let data = file.into_vec::<bool>().map_err(|e| bad(&e))?;
             Tensor::from_bools(&shape, &data)
         }
-        DType::BF16 => Err(Error::new(ErrorCode::DType, "numpy has no bfloat16")),
+        _ => Err(Error::new(
+            ErrorCode::DType,
+            format!("numpy has no {dtype}"),
+        )),
     }
 }
 
-/// Writes tensors as a `.npz` file.
+/// Writes tensors as a `.npz` file: what numpy has no type for as `float32`, integers of less than a
+/// byte as `int8`.
 pub fn write_all(file: &Path, tensors: &[(String, Tensor)]) -> Result<()> {
     let out = File::create(file).map_err(|e| io_error(file, e))?;
     let mut archive = npyz::npz::NpzWriter::new(BufWriter::new(out));
@@ -162,9 +166,14 @@ pub fn write_all(file: &Path, tensors: &[(String, Tensor)]) -> Result<()> {
             DType::U32 => put!(slice::<u32>(tensor)?),
             DType::U64 => put!(slice::<u64>(tensor)?),
             DType::Bool => put!(tensor.bytes().iter().map(|&b| b != 0)),
-            DType::F16 | DType::BF16 => {
-                put!(tensor.to_f64s()?.into_iter().map(|v| v as f32))
+            DType::String => {
+                let message = "strings are not written to .npz files";
+                return Err(Error::new(ErrorCode::DType, message).with_input(name));
             }
+            dtype if dtype.is_narrow_integer() => {
+                put!(tensor.to_i64s()?.into_iter().map(|v| v as i8))
+            }
+            _ => put!(tensor.to_f64s()?.into_iter().map(|v| v as f32)),
         }
     }
     Ok(())

@@ -3,7 +3,8 @@
 use kilim::core::tensor::element_count;
 use kilim::{DType, Error, ErrorCode, Fact, Result, Tensor};
 
-/// Uniform in -1..1 for floating-point types, 0 or 1 for the others; free dimensions become 1.
+/// Uniform in -1..1 for floating-point types, 0 or 1 for the others, `a` or `b` for strings; free
+/// dimensions become 1.
 pub fn tensor(fact: &Fact, seed: u64) -> Result<Tensor> {
     let unknown = || {
         Error::new(
@@ -28,6 +29,12 @@ pub fn tensor(fact: &Fact, seed: u64) -> Result<Tensor> {
         state ^= state << 17;
         (state >> 40) as f32 / (1u64 << 24) as f32
     };
+    if dtype == DType::String {
+        let texts: Vec<std::sync::Arc<str>> = (0..count)
+            .map(|_| if unit() < 0.5 { "a" } else { "b" }.into())
+            .collect();
+        return Tensor::from_texts(&shape, texts);
+    }
     if dtype.is_float() {
         let values: Vec<f32> = (0..count).map(|_| unit() * 2.0 - 1.0).collect();
         return match dtype {

@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
 use crate::graph::{Node, ValueId};
 use crate::ops::{Fact, If, Loop, Scan, normalize_axis};
 use crate::session::{Handle, Runner, Shared};
-use crate::tensor::{Tensor, byte_count};
+use crate::tensor::Tensor;
 
 /// The inputs of a control-flow node whose contents steer it, or that it cuts up on the host.
 pub(crate) fn host_inputs(node: &Node) -> Vec<ValueId> {
@@ -256,16 +256,16 @@ async fn run_scan(
 /// Element `at` of `axis`, without the axis.
 fn select(tensor: &Tensor, axis: usize, at: usize) -> Result<Tensor> {
     let shape = tensor.shape();
-    let inner = byte_count(tensor.dtype(), &shape[axis + 1..])?;
+    let inner: usize = shape[axis + 1..].iter().product();
     let outer: usize = shape[..axis].iter().product();
-    let mut bytes = Vec::with_capacity(outer * inner);
-    for o in 0..outer {
-        let start = (o * shape[axis] + at) * inner;
-        bytes.extend_from_slice(&tensor.bytes()[start..start + inner]);
-    }
     let mut rest = shape.to_vec();
     rest.remove(axis);
-    Tensor::from_raw(tensor.dtype(), &rest, &bytes)
+    let runs = (0..outer).map(|o| (o * shape[axis] + at) * inner);
+    Tensor::from_runs(
+        tensor.dtype(),
+        &rest,
+        runs.map(|start| (tensor, start..start + inner)),
+    )
 }
 
 /// Puts tensors of one shape beside each other along a new `axis`. Without any, `fact` says what
@@ -304,15 +304,11 @@ async fn stack(
         return Err(shape_error("the slices of a scan output differ in shape"));
     }
     let axis = normalize_axis(axis, one.len() + 1)?;
-    let inner = byte_count(dtype, &one[axis..])?;
+    let inner: usize = one[axis..].iter().product();
     let outer: usize = one[..axis].iter().product();
-    let mut bytes = Vec::with_capacity(outer * inner * tensors.len());
-    for o in 0..outer {
-        for t in &tensors {
-            bytes.extend_from_slice(&t.bytes()[o * inner..(o + 1) * inner]);
-        }
-    }
     let mut shape = one;
     shape.insert(axis, tensors.len());
-    Tensor::from_raw(dtype, &shape, &bytes)
+    let runs =
+        (0..outer).flat_map(|o| tensors.iter().map(move |t| (t, o * inner..(o + 1) * inner)));
+    Tensor::from_runs(dtype, &shape, runs)
 }

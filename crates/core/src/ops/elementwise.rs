@@ -1,6 +1,8 @@
 //! Pointwise operators, with numpy broadcasting where there are several inputs.
 
 use super::*;
+use crate::error::dtype_error;
+use crate::narrow::Narrowing;
 
 /// The function of [`Unary`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -157,15 +159,35 @@ pub struct Where;
 #[derive(Clone, Debug, PartialEq)]
 pub struct Clip;
 
-/// Converts the element type.
+/// Converts the element type. Numbers become text in decimal form, as short as tells them apart;
+/// text that is no number is an error.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cast {
     pub to: DType,
+    pub narrowing: Narrowing,
 }
 
-/// Converts the first input to the element type of the second.
+impl Cast {
+    /// A conversion as ONNX does it by default.
+    pub fn new(to: DType) -> Cast {
+        Cast {
+            to,
+            narrowing: Narrowing::default(),
+        }
+    }
+}
+
+/// Converts the first input to the element type of the second, as [`Cast`] does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CastLike {
+    pub narrowing: Narrowing,
+}
+
+/// Gives the elements another type of as many bits, whatever these bits mean there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct CastLike;
+pub struct BitCast {
+    pub to: DType,
+}
 
 /// Dropout at inference: the data, and a mask of ones if asked for.
 #[derive(Clone, Debug, PartialEq)]
@@ -215,6 +237,24 @@ impl Operator for CastLike {
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         Ok(vec![fact(ctx.dtype(1)?, ctx.shape(0)?.cloned())])
+    }
+}
+
+impl Operator for BitCast {
+    fn name(&self) -> &'static str {
+        "BitCast"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let bits = |d: DType| (d != DType::String).then_some(d.bits());
+        if let Some(from) = ctx.dtype(0)?
+            && (bits(from) != bits(self.to) || bits(from).is_none())
+        {
+            return Err(dtype_error("the bits of one element type are no other's")
+                .with_expected(format!("elements of as many bits as {}", self.to))
+                .with_got(from));
+        }
+        Ok(vec![fact(Some(self.to), ctx.shape(0)?.cloned())])
     }
 }
 

@@ -28,6 +28,7 @@ pub mod resize;
 mod rules;
 pub mod select;
 pub mod sort;
+pub mod text;
 pub mod window;
 
 pub use activation::Activation;
@@ -49,6 +50,7 @@ pub use rules::InputValues;
 pub(crate) use rules::*;
 pub use select::*;
 pub use sort::*;
+pub use text::*;
 pub use window::WindowAxis;
 pub(crate) use window::*;
 

@@ -81,7 +81,7 @@ impl Operator for Reduce {
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let orders = matches!(self.kind, ReduceKind::Max | ReduceKind::Min);
-        let dtype = ctx.typed(0, if orders { &ANY } else { &NUMBERS })?;
+        let dtype = ctx.typed(0, if orders { &VALUES } else { &NUMBERS })?;
         ctx.typed_optional(1, &INDICES)?;
         let Some(x) = ctx.shape(0)? else {
             return Ok(vec![fact(dtype, None)]);

@@ -87,7 +87,15 @@ pub(crate) const INTEGERS: Types = Types {
 };
 pub(crate) const NUMBERS: Types = Types {
     name: "a numeric type",
-    contains: |d| d != DType::Bool,
+    contains: |d| d.is_float() || d.is_integer(),
+};
+pub(crate) const VALUES: Types = Types {
+    name: "a numeric type or bool",
+    contains: |d| d.is_float() || d.is_integer() || d == DType::Bool,
+};
+pub(crate) const STRINGS: Types = Types {
+    name: "string",
+    contains: |d| d == DType::String,
 };
 pub(crate) const SIGNED: Types = Types {
     name: "a signed numeric type",
@@ -102,12 +110,13 @@ pub(crate) const BYTES: Types = Types {
     contains: |d| matches!(d, DType::I8 | DType::U8),
 };
 pub(crate) const QUANTIZED: Types = Types {
-    name: "int8, uint8, int16, uint16 or int32",
+    name: "int8, uint8, int16, uint16, int32 or a narrower type",
     contains: |d| {
-        matches!(
-            d,
-            DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::I32
-        )
+        d.is_narrow()
+            || matches!(
+                d,
+                DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::I32
+            )
     },
 };
 pub(crate) const INDICES: Types = Types {

@@ -1,5 +1,7 @@
 //! Operators whose output shape depends on the data itself.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::error::{dtype_error, value_error};
 
@@ -75,6 +77,7 @@ impl Operator for NonZero {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &VALUES)?;
         let rank = ctx.shape(0)?.map_or(Dim::Unknown, |x| Dim::Known(x.rank()));
         let count = ctx
             .value(0)
@@ -157,7 +160,14 @@ fn ordered(data: &Tensor) -> Result<Vec<i128>> {
         let elements = data.as_slice::<u64>()?;
         return Ok(elements.iter().map(|&v| v.into()).collect());
     }
-    if !data.dtype().is_float() {
+    if let Ok(texts) = data.texts() {
+        let mut sorted: Vec<&Arc<str>> = texts.iter().collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        let place = |t| sorted.binary_search(&t).unwrap_or_else(|i| i) as i128;
+        return Ok(texts.iter().map(place).collect());
+    }
+    if !data.dtype().is_float() && !data.dtype().is_narrow_float() {
         return Ok(data.to_i64s()?.into_iter().map(i128::from).collect());
     }
     let order = |v: f64| {

@@ -30,6 +30,13 @@ impl Tensor {
         if moving.is_sorted() || self.is_empty() {
             return self.reshaped(&shape);
         }
+        if let Ok(texts) = self.texts() {
+            let positions: Vec<u64> = (0..texts.len() as u64).collect();
+            let moved = Tensor::from_slice(dims, &positions)?.permuted(perm)?;
+            let moved = moved.as_slice::<u64>()?.iter();
+            let texts: Vec<_> = moved.map(|&i| texts[i as usize].clone()).collect();
+            return Tensor::from_texts(&shape, texts);
+        }
         let mut strides = vec![1usize; dims.len()];
         for i in (1..dims.len()).rev() {
             strides[i - 1] = strides[i] * dims[i];
@@ -92,6 +99,20 @@ mod tests {
         assert!(t.permuted(&[0, 1, 1]).is_err());
         assert!(t.permuted(&[0, 1]).is_err());
         assert!(t.permuted(&[0, 1, 3]).is_err());
+    }
+
+    #[test]
+    fn permutes_strings() {
+        let texts: Vec<Arc<str>> = ["a", "b", "c", "d", "e", "f"].map(Arc::from).to_vec();
+        let t = Tensor::from_texts(&[2, 3], texts).unwrap();
+        let p = t.permuted(&[1, 0]).unwrap();
+        let got = p.texts().unwrap();
+        assert!(
+            got.iter()
+                .map(|t| t.as_ref())
+                .eq(["a", "d", "b", "e", "c", "f"])
+        );
+        assert_eq!(p.permuted(&[1, 0]).unwrap(), t);
     }
 
     #[test]

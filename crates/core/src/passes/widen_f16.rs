@@ -46,7 +46,7 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
         if edges && graph.inputs.contains(&v) {
             let wide = wide_like(graph, v);
             let name = graph.value(wide).name.clone();
-            nodes.push(node(&name, Cast { to: DType::F32 }, vec![Some(v)], wide));
+            nodes.push(node(&name, Cast::new(DType::F32), vec![Some(v)], wide));
             inputs.push((v, wide));
             continue;
         }
@@ -76,7 +76,7 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
             fact.dtype = Some(to);
             let name = format!("{}/narrow", graph.value(v).name);
             let out = graph.add_value(name.clone(), fact);
-            nodes.push(node(&name, Cast { to }, vec![Some(v)], out));
+            nodes.push(node(&name, Cast::new(to), vec![Some(v)], out));
             graph.outputs[i] = out;
         }
     }
@@ -103,14 +103,14 @@ fn keep_meaning(
         return Ok(());
     };
     if n.op.is::<Cast>() || n.op.is::<CastLike>() {
-        n.op = Arc::new(Cast { to: DType::F32 });
+        n.op = Arc::new(Cast::new(DType::F32));
         n.inputs.truncate(1);
         if n.input(0).and_then(narrowed) != Some(to) {
             let mut fact = graph.fact(n.outputs[0]).clone();
             fact.dtype = Some(to);
             let name = format!("{}/rounded", n.name);
             let rounded = graph.add_value(name.clone(), fact);
-            nodes.push(node(&name, Cast { to }, n.inputs.clone(), rounded));
+            nodes.push(node(&name, Cast::new(to), n.inputs.clone(), rounded));
             n.inputs[0] = Some(rounded);
         }
     } else if let Some(op) = n.op.downcast_ref::<ConstantOfShape>() {

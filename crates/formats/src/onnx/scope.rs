@@ -148,16 +148,6 @@ impl<'a> Scope<'a> {
         Ok(Some(value))
     }
 
-    /// The value `name` stands for; of an initializer of two or four bits, its numbers as bytes.
-    pub fn widened(&mut self, frame: usize, name: &'a str) -> Result<Option<ValueId>> {
-        if let Some(Binding::Tensor(t)) = self.binding(frame, name).cloned()
-            && let Some(tensor) = self.tensors.read_packed(t)?
-        {
-            return Ok(Some(self.graph(frame).add_constant(name, tensor)));
-        }
-        self.optional(frame, name)
-    }
-
     /// Brings a value of the graph around into the graph of `frame`.
     fn captured(&mut self, frame: usize, parent: usize, name: &'a str) -> Result<Option<ValueId>> {
         let Some(outer) = self.optional(parent, name)? else {

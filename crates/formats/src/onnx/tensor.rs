@@ -69,47 +69,14 @@ impl Tensors<'_> {
         self.read_any(proto).map_err(|e| e.with_input(proto.name))
     }
 
-    /// A tensor whose elements have two or four bits, as bytes; `None` for one of other types.
-    pub fn read_packed(&self, proto: &TensorProto) -> Result<Option<Tensor>> {
-        let (bits, signed) = match proto.data_type {
-            21 => (4, false),
-            22 => (4, true),
-            25 => (2, false),
-            26 => (2, true),
-            _ => return Ok(None),
-        };
-        if proto.data_location == 1 {
-            return Err(unsupported("external data of less than a byte an element"));
-        }
-        let shape = dims(&proto.dims)?;
-        let count = element_count(&shape)?;
-        let given;
-        let packed = match proto.raw_data {
-            Some(raw) => raw,
-            None => {
-                let list = proto.int32_data.ints()?.into_iter();
-                given = list.map(|v| v as u8).collect::<Vec<_>>();
-                &given
-            }
-        };
-        let bytes = unpack(packed, bits, count)?;
-        if !signed {
-            return Tensor::from_slice(&shape, &bytes).map(Some);
-        }
-        let shift = 8 - bits;
-        let signed: Vec<i8> = bytes
-            .iter()
-            .map(|&v| ((v << shift) as i8) >> shift)
-            .collect();
-        Tensor::from_slice(&shape, &signed).map(Some)
-    }
-
     fn read_any(&self, proto: &TensorProto) -> Result<Tensor> {
         let dtype = dtype(proto.data_type)?;
         let shape = dims(&proto.dims)?;
-        let wanted = byte_count(dtype, &shape)?;
+        if dtype == DType::String {
+            return texts(proto, &shape);
+        }
         if proto.data_location == 1 {
-            return self.external(proto, dtype, &shape, wanted);
+            return self.external(proto, dtype, &shape);
         }
         if let Some(raw) = proto.raw_data {
             return self.shared(dtype, &shape, raw);
@@ -143,14 +110,23 @@ impl Tensors<'_> {
                 fits(bools.len(), count)?;
                 Tensor::from_bools(&shape, &bools)
             }
+            _ => {
+                let bytes = proto.int32_data.ints()?.into_iter();
+                let packed: Vec<u8> = bytes.map(|v| v as u8).collect();
+                fits(packed.len(), file_bytes(dtype, &shape)?)?;
+                Tensor::from_packed(dtype, &shape, &packed)
+            }
         }
     }
 
     /// `raw` is a part of the file, which the tensor shares.
     fn shared(&self, dtype: DType, shape: &[usize], raw: &[u8]) -> Result<Tensor> {
-        let wanted = byte_count(dtype, shape)?;
+        let wanted = file_bytes(dtype, shape)?;
         if raw.len() != wanted {
             return Err(wrong_size(raw.len(), wanted));
+        }
+        if dtype.bits() < 8 {
+            return Tensor::from_packed(dtype, shape, raw);
         }
         if dtype == DType::Bool && raw.iter().any(|&b| b > 1) {
             return Err(invalid(
@@ -167,13 +143,8 @@ impl Tensors<'_> {
         }
     }
 
-    fn external(
-        &self,
-        proto: &TensorProto,
-        dtype: DType,
-        shape: &[usize],
-        wanted: usize,
-    ) -> Result<Tensor> {
+    fn external(&self, proto: &TensorProto, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        let wanted = file_bytes(dtype, shape)?;
         let entry = |key: &str| {
             let found = proto.external_data.iter().find(|e| e.key == key);
             found.map(|e| e.value)
@@ -198,6 +169,9 @@ impl Tensors<'_> {
             return Err(invalid(format!(
                 "the external file `{location}` ends before the data of a tensor"
             )));
+        }
+        if dtype.bits() < 8 {
+            return Tensor::from_packed(dtype, shape, &bytes.as_slice()[offset..offset + len]);
         }
         Tensor::view(dtype, shape, bytes, offset, len)
     }
@@ -245,17 +219,24 @@ impl Tensors<'_> {
     }
 }
 
-/// Numbers of `bits` that stand one after the other in bytes, the lowest bits first.
-pub fn unpack(packed: &[u8], bits: u32, count: usize) -> Result<Vec<u8>> {
-    let per_byte = 8 / bits as usize;
-    if packed.len() != count.div_ceil(per_byte) {
-        return Err(wrong_size(packed.len(), count.div_ceil(per_byte)));
+/// The strings of a `TensorProto`.
+fn texts(proto: &TensorProto, shape: &[usize]) -> Result<Tensor> {
+    if proto.data_location == 1 || proto.raw_data.is_some() {
+        return Err(invalid("a string tensor holds something else than strings"));
     }
-    let mask = (1u8 << bits) - 1;
-    let numbers = packed
-        .iter()
-        .flat_map(|&byte| (0..per_byte as u32).map(move |i| (byte >> (i * bits)) & mask));
-    Ok(numbers.take(count).collect())
+    fits(proto.string_data.len(), element_count(shape)?)?;
+    let texts = proto.string_data.iter().map(|bytes| {
+        let text = std::str::from_utf8(bytes);
+        text.map(Arc::from)
+            .map_err(|_| invalid("a string is not valid UTF-8"))
+    });
+    Tensor::from_texts(shape, texts.collect::<Result<Vec<Arc<str>>>>()?)
+}
+
+/// The bytes that a tensor takes in a file, where elements of less than a byte are packed.
+fn file_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
+    let per_byte = 8 / dtype.bits().min(8);
+    Ok(byte_count(dtype, shape)?.div_ceil(per_byte))
 }
 
 fn dims(dims: &Numbers) -> Result<Vec<usize>> {

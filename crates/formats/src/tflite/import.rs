@@ -399,7 +399,7 @@ impl<'a> Importer<'a> {
             Reshape { allow_zero: false },
             &[Some(value), Some(shape)],
         );
-        Ok(self.step(op, Cast { to: DType::I64 }, &[Some(value)]))
+        Ok(self.step(op, Cast::new(DType::I64), &[Some(value)]))
     }
 }
 

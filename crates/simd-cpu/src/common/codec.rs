@@ -4,6 +4,7 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 use kilim_core::DType;
+use kilim_core::narrow::{self, Minifloat, Narrowing, Overflow};
 
 /// Elements that are widened at a time.
 pub const BLOCK: usize = 256;
@@ -13,7 +14,7 @@ pub const BLOCK: usize = 256;
 pub enum Class {
     F32,
     F64,
-    /// Signed integers, narrow unsigned ones, booleans.
+    /// Signed integers, narrow unsigned ones, booleans, the numbers of texts.
     I64,
     U64,
 }
@@ -22,6 +23,7 @@ impl Class {
     pub const fn of(dtype: DType) -> Class {
         match dtype {
             DType::F32 | DType::F16 | DType::BF16 => Class::F32,
+            _ if dtype.is_narrow_float() => Class::F32,
             DType::F64 => Class::F64,
             DType::U64 => Class::U64,
             _ => Class::I64,
@@ -34,7 +36,8 @@ impl Class {
 pub struct Codec<W> {
     /// Reads as many elements as the buffer holds, from the given one on.
     pub load: fn(&[u8], usize, &mut [W]),
-    /// Writes them; numbers that do not fit wrap as C's conversions do.
+    /// Writes them; numbers that do not fit wrap as C's conversions do, those too large for a type
+    /// of float8 or float4 saturate.
     pub store: fn(&mut [u8], usize, &[W]),
     pub get: fn(&[u8], usize) -> W,
     pub set: fn(&mut [u8], usize, W),
@@ -153,6 +156,85 @@ macro_rules! truths {
 }
 truths!(f32 => 0.0, f64 => 0.0, i64 => 0, u64 => 0);
 
+/// The types that narrow ones become by way of.
+trait Scalar: Pod {
+    fn of_f32(v: f32) -> Self;
+    fn of_i8(v: i8) -> Self;
+    fn to_f64(self) -> f64;
+    fn to_i64(self) -> i64;
+}
+
+macro_rules! scalars {
+    ($($w:ty),*) => { $(impl Scalar for $w {
+        fn of_f32(v: f32) -> $w { v as $w }
+        fn of_i8(v: i8) -> $w { v as $w }
+        fn to_f64(self) -> f64 { self as f64 }
+        fn to_i64(self) -> i64 { self as i64 }
+    })* };
+}
+scalars!(f32, f64, i64, u64);
+
+/// One of [`MINIFLOATS`].
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+struct Mini<const WHICH: usize>(u8);
+
+const MINIFLOATS: [Minifloat; 5] = [
+    Minifloat::F8E4M3FN,
+    Minifloat::F8E4M3FNUZ,
+    Minifloat::F8E5M2,
+    Minifloat::F8E5M2FNUZ,
+    Minifloat::F4E2M1,
+];
+
+impl<W: Scalar, const WHICH: usize> Narrow<W> for Mini<WHICH> {
+    fn widen(self) -> W {
+        W::of_f32(MINIFLOATS[WHICH].decode(self.0))
+    }
+
+    fn narrow(wide: W) -> Self {
+        Mini(MINIFLOATS[WHICH].encode(wide.to_f64(), Overflow::Saturate))
+    }
+}
+
+/// A [`DType::F8E8M0`].
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+struct Power(u8);
+
+impl<W: Scalar> Narrow<W> for Power {
+    fn widen(self) -> W {
+        W::of_f32(narrow::decode_power(self.0))
+    }
+
+    fn narrow(wide: W) -> Self {
+        Power(narrow::encode(
+            DType::F8E8M0,
+            wide.to_f64(),
+            Narrowing::default(),
+        ))
+    }
+}
+
+/// An integer of two or four bits in a byte.
+#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
+#[repr(transparent)]
+struct Bits<const COUNT: usize, const SIGNED: bool>(u8);
+
+impl<W: Scalar, const COUNT: usize, const SIGNED: bool> Narrow<W> for Bits<COUNT, SIGNED> {
+    fn widen(self) -> W {
+        W::of_i8(self.0 as i8)
+    }
+
+    fn narrow(wide: W) -> Self {
+        let low = wide.to_i64() as u8;
+        Bits(match SIGNED {
+            true => narrow::sign_extended(low, COUNT) as u8,
+            false => low & (u8::MAX >> (8 - COUNT)),
+        })
+    }
+}
+
 fn load<T: Narrow<W>, W: Pod>(bytes: &[u8], start: usize, out: &mut [W]) {
     let from: &[T] = bytemuck::cast_slice(bytes);
     for (o, v) in out.iter_mut().zip(&from[start..]) {
@@ -201,6 +283,17 @@ macro_rules! wide {
                 DType::U32 => codec::<u32, $w>(),
                 DType::U64 => codec::<u64, $w>(),
                 DType::Bool => codec::<Truth, $w>(),
+                DType::F8E4M3FN => codec::<Mini<0>, $w>(),
+                DType::F8E4M3FNUZ => codec::<Mini<1>, $w>(),
+                DType::F8E5M2 => codec::<Mini<2>, $w>(),
+                DType::F8E5M2FNUZ => codec::<Mini<3>, $w>(),
+                DType::F4E2M1 => codec::<Mini<4>, $w>(),
+                DType::F8E8M0 => codec::<Power, $w>(),
+                DType::I4 => codec::<Bits<4, true>, $w>(),
+                DType::U4 => codec::<Bits<4, false>, $w>(),
+                DType::I2 => codec::<Bits<2, true>, $w>(),
+                DType::U2 => codec::<Bits<2, false>, $w>(),
+                DType::String => codec::<u32, $w>(),
             }
         }
     })* };

@@ -17,6 +17,16 @@ pub fn input_is(node: &NodeSpec, i: usize, allowed: &[DType]) -> Result<(), Refu
     }
 }
 
+/// Input `i` is of a type that can be computed with: no string, nothing narrow.
+pub fn computed(node: &NodeSpec, i: usize) -> Result<(), Refusal> {
+    match node.input(i) {
+        Some(spec) if spec.dtype.is_narrow() || spec.dtype == DType::String => Err(Refusal::new(
+            format!("{} of {}", node.op.name(), spec.dtype),
+        )),
+        _ => Ok(()),
+    }
+}
+
 /// The floating-point inputs are all `float32` or all `float64`. Narrower types come back widened
 /// (see [`crate::registry`]).
 pub fn reals<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {

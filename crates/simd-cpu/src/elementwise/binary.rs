@@ -7,10 +7,14 @@ use kilim_core::{DType, Result};
 
 use super::functions::{Number, comparison};
 use crate::by_class;
-use crate::common::{BLOCK, Codec, Walk, Wide, activation, broadcast_strides};
+use crate::common::{BLOCK, Codec, Walk, Wide, activation, broadcast_strides, rules};
 use crate::frame::{Build, Io, Kernel};
 
 pub fn accepts(op: &Binary, node: &NodeSpec) -> Result<(), Refusal> {
+    // Equal texts have equal numbers, which say nothing of their order.
+    if op.kind != BinaryKind::Equal {
+        rules::computed(node, 0)?;
+    }
     let (Some(a), Some(b)) = (node.input(0), node.input(1)) else {
         return Err(Refusal::new("an input is missing"));
     };

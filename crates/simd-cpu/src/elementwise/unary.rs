@@ -5,11 +5,14 @@ use kilim_core::ops::{Unary, UnaryKind};
 use kilim_core::{DType, Result};
 
 use super::functions::{map_f32, of_f64, of_i64, test};
-use crate::common::{BLOCK, Class, Codec, Wide};
+use crate::common::{BLOCK, Class, Codec, Wide, rules};
 use crate::frame::{Build, Io, Kernel};
 
 pub fn accepts(op: &Unary, node: &NodeSpec) -> Result<(), Refusal> {
     use UnaryKind::*;
+    if op.0 != Identity {
+        rules::computed(node, 0)?;
+    }
     let Some(x) = node.input(0) else {
         return Err(Refusal::new("there is no input"));
     };

@@ -14,6 +14,7 @@ use super::context::CpuContext;
 use super::io::{ABSENT, Io, View};
 use super::kernel::{Build, CpuRun, Kernel};
 use super::packs::Packs;
+use super::texts::Texts;
 #[cfg(test)]
 use crate::registry::Candidate;
 use crate::registry::KernelRegistry;
@@ -38,6 +39,7 @@ impl CpuBackend {
             DType::F32 | DType::I32 | DType::I64 | DType::I8 | DType::U8 | DType::Bool => {
                 Grade::Fast
             }
+            d if d.is_narrow() || d == DType::String => Grade::Storage,
             _ => Grade::Arithmetic,
         };
         CpuBackend {
@@ -84,6 +86,8 @@ fn run_with(
     })?;
     let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
     let mut inputs = Vec::with_capacity(node.inputs.len());
+    let mut texts = Texts::default();
+    let mut admitted = Vec::new();
     for (i, input) in node.inputs.iter().enumerate() {
         inputs.push(match input {
             None => ABSENT,
@@ -91,7 +95,14 @@ fn run_with(
                 let value = spec.value.as_ref().ok_or_else(|| {
                     kilim_core::error::value_error(format!("input {i} has no value"))
                 })?;
-                views.push(View::of(value));
+                views.push(if value.dtype() == DType::String {
+                    let bytes = texts.admit(value)?;
+                    let view = View::of_bytes(bytes.as_slice(), DType::String);
+                    admitted.push(bytes);
+                    view
+                } else {
+                    View::of(value)
+                });
                 views.len() as u32 - 1
             }
         });
@@ -105,14 +116,15 @@ fn run_with(
         buffers.push(buffer);
     }
     let mut scratch = AlignedBytes::zeroed(kernel.scratch_bytes())?;
-    // SAFETY: the inputs are borrowed from `node`, the outputs and the scratch memory are
-    // buffers of their own that nobody else touches until `io` is gone.
+    // SAFETY: the inputs are borrowed from `node` or held by `admitted`, the outputs and the scratch
+    // memory are buffers of their own that nobody else touches until `io` is gone.
     let mut io = unsafe {
         Io::new(
             &views,
             &inputs,
             &outputs,
             scratch.as_mut_slice(),
+            &mut texts,
             CpuRun::SINGLE,
         )
     };
@@ -120,7 +132,10 @@ fn run_with(
     buffers
         .into_iter()
         .zip(node.outputs)
-        .map(|(b, s)| Tensor::from_bytes(s.dtype, &s.shape, Arc::new(b)))
+        .map(|(b, s)| match s.dtype {
+            DType::String => texts.tensor(&s.shape, b.as_slice()),
+            dtype => Tensor::from_bytes(dtype, &s.shape, Arc::new(b)),
+        })
         .collect()
 }
 

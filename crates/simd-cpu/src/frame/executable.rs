@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use kilim_core::backend::{Executable, LocalFuture, Place, StageSpec};
 use kilim_core::tensor::{AlignedBytes, byte_count};
-use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
 use web_time::Instant;
 
 use super::context::Scratch;
 use super::io::{Io, View};
 use super::kernel::{CpuRun, Kernel};
+use super::texts::Texts;
 
 /// A node of the stage with its kernel; inputs and outputs are indices of tensors.
 pub struct Step {
@@ -23,6 +24,11 @@ enum Holder {
     Arena,
     /// Constants, planned values, and inputs once they are written.
     Tensor(Tensor),
+    /// The same of strings; behind the view stand the numbers of their texts.
+    Texts {
+        value: Tensor,
+        _numbers: AlignedBytes,
+    },
     /// An input that was not written yet.
     Missing,
     /// An output's own buffer, replaced when the user still has the one of the run before.
@@ -38,6 +44,8 @@ pub struct CpuExecutable {
     holders: Vec<Holder>,
     /// Behind the views of [`Holder::Arena`]; never touched but through them.
     _arena: AlignedBytes,
+    /// Those of the constants stay; the others go when the next run begins.
+    texts: Texts,
     /// For each part, the inputs that it reads.
     needed: Vec<Vec<usize>>,
     /// Between `begin` and `end`, when the outputs have buffers of their own.
@@ -63,7 +71,8 @@ impl CpuExecutable {
         let roots: Vec<usize> = (0..count).map(|t| stage.root(t)).collect();
         let mut views = Vec::with_capacity(count);
         let mut holders = Vec::with_capacity(count);
-        let base = View::of_mut(arena.as_mut_slice(), kilim_core::DType::U8);
+        let mut texts = Texts::default();
+        let base = View::of_mut(arena.as_mut_slice(), DType::U8);
         for slot in &stage.tensors {
             let dtype = slot.spec.dtype;
             let bytes = byte_count(dtype, &slot.spec.shape)?;
@@ -72,7 +81,7 @@ impl CpuExecutable {
                     let value = slot.spec.value.clone().ok_or_else(|| {
                         state_error(format!("the constant `{}` has no value", slot.name))
                     })?;
-                    (View::of(&value), Holder::Tensor(value))
+                    held(value, &mut texts)?
                 }
                 Place::Arena { offset } => {
                     let view = base.part(offset, bytes, dtype).ok_or_else(|| {
@@ -102,7 +111,9 @@ impl CpuExecutable {
                 roots
             })
             .collect();
+        texts.keep();
         let mut executable = CpuExecutable {
+            texts,
             needed,
             begun: false,
             stage,
@@ -143,22 +154,39 @@ impl CpuExecutable {
         let slot = &self.stage.tensors[tensor];
         let (dtype, shape) = (slot.spec.dtype, &slot.spec.shape[..]);
         match &self.holders[self.roots[tensor]] {
-            Holder::Tensor(value) => value.reshaped(shape),
+            Holder::Tensor(value) | Holder::Texts { value, .. } => value.reshaped(shape),
+            Holder::Output(buffer) if dtype == DType::String => {
+                self.texts.tensor(shape, buffer.as_slice())
+            }
             Holder::Output(buffer) => Tensor::from_bytes(dtype, shape, buffer.clone()),
-            // SAFETY: the arena lives as long as `self`, and no kernel runs now.
-            Holder::Arena => Tensor::from_raw(dtype, shape, unsafe { self.views[tensor].read() }),
+            Holder::Arena => {
+                // SAFETY: the arena lives as long as `self`, and no kernel runs now.
+                let bytes = unsafe { self.views[tensor].read() };
+                match dtype {
+                    DType::String => self.texts.tensor(shape, bytes),
+                    _ => Tensor::from_raw(dtype, shape, bytes),
+                }
+            }
             Holder::Missing => Err(missing(&slot.name)),
         }
     }
 
-    fn run_step(&self, i: usize, scratch: &mut [u8]) -> Result<()> {
+    fn run_step(&mut self, i: usize, scratch: &mut [u8]) -> Result<()> {
         let step = &self.steps[i];
         // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
         // outputs got their buffers in `begin`), aligned to their element type by the planner and
         // by `Tensor`; the planner gives outputs places that overlap nothing still in use; the
         // scratch memory is locked.
-        let mut io =
-            unsafe { Io::new(&self.views, &step.inputs, &step.outputs, scratch, self.run) };
+        let mut io = unsafe {
+            Io::new(
+                &self.views,
+                &step.inputs,
+                &step.outputs,
+                scratch,
+                &mut self.texts,
+                self.run,
+            )
+        };
         step.kernel.run(&mut io).map_err(|e| {
             let node = &self.stage.nodes[i];
             e.at(&node.name, node.op.name())
@@ -168,7 +196,12 @@ impl CpuExecutable {
 
 impl Executable for CpuExecutable {
     fn begin(&mut self) -> Result<()> {
+        self.texts.forget();
         for tensor in 0..self.holders.len() {
+            let written = self.stage.tensors[tensor].place == Place::Input;
+            if written && matches!(self.holders[tensor], Holder::Texts { .. }) {
+                self.holders[tensor] = Holder::Missing;
+            }
             let Holder::Output(buffer) = &mut self.holders[tensor] else {
                 continue;
             };
@@ -206,8 +239,9 @@ impl Executable for CpuExecutable {
         if self.roots[tensor] != tensor || slot.place != Place::Input {
             return Err(state_error(format!("`{}` is not an input", slot.name)));
         }
-        self.set_view(tensor, View::of(data));
-        self.holders[tensor] = Holder::Tensor(data.clone());
+        let (view, holder) = held(data.clone(), &mut self.texts)?;
+        self.set_view(tensor, view);
+        self.holders[tensor] = holder;
         Ok(())
     }
 
@@ -264,6 +298,20 @@ impl Executable for CpuExecutable {
         let scratch = self.scratch.lock().len();
         self.stage.arena_bytes + scratch
     }
+}
+
+/// Where the elements of a host tensor are, and what holds them.
+fn held(value: Tensor, texts: &mut Texts) -> Result<(View, Holder)> {
+    if value.dtype() != DType::String {
+        return Ok((View::of(&value), Holder::Tensor(value)));
+    }
+    let numbers = texts.admit(&value)?;
+    let view = View::of_bytes(numbers.as_slice(), DType::String);
+    let holder = Holder::Texts {
+        value,
+        _numbers: numbers,
+    };
+    Ok((view, holder))
 }
 
 fn state_error(message: String) -> Error {

@@ -7,6 +7,7 @@ use bytemuck::Pod;
 use kilim_core::{DType, Tensor};
 
 use super::kernel::CpuRun;
+use super::texts::Texts;
 
 /// Where the bytes of one tensor are.
 #[derive(Clone, Copy)]
@@ -17,13 +18,17 @@ pub struct View {
 }
 
 impl View {
-    /// Of a tensor that is only read.
+    /// Of a tensor that is only read; not of strings, whose bytes are in a [`Texts`].
     pub fn of(tensor: &Tensor) -> View {
-        let bytes = tensor.bytes();
+        View::of_bytes(tensor.bytes(), tensor.dtype())
+    }
+
+    /// Of bytes that are only read.
+    pub fn of_bytes(bytes: &[u8], dtype: DType) -> View {
         View {
             ptr: bytes.as_ptr().cast_mut(),
             bytes: bytes.len(),
-            dtype: tensor.dtype(),
+            dtype,
         }
     }
 
@@ -87,6 +92,7 @@ pub struct Io<'a> {
     outputs: &'a [u32],
     taken: u64,
     scratch: (*mut u8, usize),
+    texts: &'a mut Texts,
     cpu: CpuRun,
     memory: PhantomData<&'a mut [u8]>,
 }
@@ -108,6 +114,7 @@ impl<'a> Io<'a> {
         inputs: &'a [u32],
         outputs: &'a [u32],
         scratch: &'a mut [u8],
+        texts: &'a mut Texts,
         cpu: CpuRun,
     ) -> Io<'a> {
         debug_assert!(outputs.len() < 63);
@@ -117,6 +124,7 @@ impl<'a> Io<'a> {
             outputs,
             taken: 0,
             scratch: (scratch.as_mut_ptr(), scratch.len()),
+            texts,
             cpu,
             memory: PhantomData,
         }
@@ -124,6 +132,11 @@ impl<'a> Io<'a> {
 
     pub fn cpu(&self) -> CpuRun {
         self.cpu
+    }
+
+    /// What the elements of string tensors stand for; they are read and written as `u32`.
+    pub fn texts(&mut self) -> &mut Texts {
+        self.texts
     }
 
     pub fn inputs(&self) -> usize {

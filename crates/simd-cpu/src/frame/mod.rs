@@ -7,6 +7,7 @@ mod executable;
 mod io;
 mod kernel;
 mod packs;
+mod texts;
 pub(crate) mod widen;
 
 pub use backend::CpuBackend;
@@ -15,3 +16,4 @@ pub(crate) use backend::run_candidate;
 pub use io::Io;
 pub use kernel::{Build, CpuRun, Kernel};
 pub use packs::PackKey;
+pub use texts::Texts;

@@ -234,6 +234,7 @@ impl Kernel for WideningKernel {
                 &inputs[..self.inputs.len()],
                 outputs,
                 &mut own[..self.own_scratch],
+                io.texts(),
                 cpu,
             )
         };

@@ -11,8 +11,8 @@ use crate::movement::required;
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
-    registry.add::<ShapeOf>(any, build_shape);
-    registry.add::<Size>(any, build_size);
+    registry.add_for_every_type::<ShapeOf>(any, build_shape);
+    registry.add_for_every_type::<Size>(any, build_size);
     registry.add::<ConstantOfShape>(any, build_constant);
     registry.add::<Range>(any, build_range);
     registry.add::<EyeLike>(any, build_eye);

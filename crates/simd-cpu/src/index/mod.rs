@@ -16,15 +16,16 @@ use kilim_core::ops::{
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
-    registry.add::<Gather>(any, gather::build);
-    registry.add::<GatherElements>(any, gather::build_elements);
-    registry.add::<GatherNd>(any, gather::build_nd);
-    registry.add::<ScatterElements>(any, scatter::build_elements);
-    registry.add::<ScatterNd>(any, scatter::build_nd);
-    registry.add::<TensorScatter>(any, scatter::build_cache);
+    registry.add_for_every_type::<Gather>(any, gather::build);
+    registry.add_for_every_type::<GatherElements>(any, gather::build_elements);
+    registry.add_for_every_type::<GatherNd>(any, gather::build_nd);
+    registry
+        .add_for_every_type::<ScatterElements>(scatter::accepts_elements, scatter::build_elements);
+    registry.add_for_every_type::<ScatterNd>(scatter::accepts_nd, scatter::build_nd);
+    registry.add_for_every_type::<TensorScatter>(any, scatter::build_cache);
     registry.add::<NonZero>(dynamic::accepts_data, dynamic::build_non_zero);
-    registry.add::<Compress>(dynamic::accepts_compress, dynamic::build_compress);
-    registry.add::<Unique>(dynamic::accepts_data, dynamic::build_unique);
+    registry.add_for_every_type::<Compress>(dynamic::accepts_compress, dynamic::build_compress);
+    registry.add_for_every_type::<Unique>(dynamic::accepts_data, dynamic::build_unique);
     registry.add::<NonMaxSuppression>(dynamic::accepts_boxes, dynamic::build_boxes);
     registry.add::<OneHot>(one_hot::accepts, one_hot::build);
 }

@@ -1,6 +1,6 @@
 //! ScatterElements, ScatterND, TensorScatter: the data is copied, then written on.
 
-use kilim_core::backend::NodeSpec;
+use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{
     BinaryKind, ScatterElements, ScatterNd, ScatterReduction, TensorScatter, normalize_axis,
@@ -9,7 +9,7 @@ use kilim_core::{DType, Result};
 
 use super::gather::{ElementLines, Slices, element_lines};
 use crate::by_class;
-use crate::common::{Codec, Wide};
+use crate::common::{Codec, Wide, rules};
 use crate::elementwise::Number;
 use crate::frame::{Build, Io, Kernel};
 use crate::movement::required;
@@ -60,6 +60,21 @@ fn writer(reduction: ScatterReduction, dtype: DType) -> Result<Box<dyn Writer>> 
         }))
     }
     by_class!(dtype, W => combine::<W>(kind, dtype))
+}
+
+pub fn accepts_elements(op: &ScatterElements, node: &NodeSpec) -> Result<(), Refusal> {
+    accepts_reduction(op.reduction, node)
+}
+
+pub fn accepts_nd(op: &ScatterNd, node: &NodeSpec) -> Result<(), Refusal> {
+    accepts_reduction(op.reduction, node)
+}
+
+fn accepts_reduction(reduction: ScatterReduction, node: &NodeSpec) -> Result<(), Refusal> {
+    match reduction {
+        ScatterReduction::None => Ok(()),
+        _ => rules::computed(node, 0),
+    }
 }
 
 pub fn build_elements(

@@ -20,24 +20,24 @@ use crate::frame::{Build, Kernel};
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
-    registry.add::<Reshape>(any, build_view);
-    registry.add::<Squeeze>(any, build_view);
-    registry.add::<Unsqueeze>(any, build_view);
-    registry.add::<Flatten>(any, build_view);
-    registry.add::<Transpose>(any, layout::build_transpose);
-    registry.add::<Expand>(any, layout::build_expand);
-    registry.add::<Tile>(layout::accepts_tile, layout::build_tile);
-    registry.add::<DepthToSpace>(any, layout::build_depth_to_space);
-    registry.add::<SpaceToDepth>(any, layout::build_space_to_depth);
-    registry.add::<Concat>(any, parts::build_concat);
-    registry.add::<Split>(any, parts::build_split);
-    registry.add::<Slice>(parts::accepts_slice, parts::build_slice);
-    registry.add::<Pad>(fill::accepts_pad, fill::build_pad);
-    registry.add::<CenterCropPad>(any, fill::build_center);
-    registry.add::<SpaceToBatch>(fill::accepts_blocks, fill::build_space_to_batch);
-    registry.add::<BatchToSpace>(fill::accepts_blocks, fill::build_batch_to_space);
-    registry.add::<Trilu>(sequence::accepts_trilu, sequence::build_trilu);
-    registry.add::<ReverseSequence>(any, sequence::build_reverse);
+    registry.add_for_every_type::<Reshape>(any, build_view);
+    registry.add_for_every_type::<Squeeze>(any, build_view);
+    registry.add_for_every_type::<Unsqueeze>(any, build_view);
+    registry.add_for_every_type::<Flatten>(any, build_view);
+    registry.add_for_every_type::<Transpose>(any, layout::build_transpose);
+    registry.add_for_every_type::<Expand>(any, layout::build_expand);
+    registry.add_for_every_type::<Tile>(layout::accepts_tile, layout::build_tile);
+    registry.add_for_every_type::<DepthToSpace>(any, layout::build_depth_to_space);
+    registry.add_for_every_type::<SpaceToDepth>(any, layout::build_space_to_depth);
+    registry.add_for_every_type::<Concat>(any, parts::build_concat);
+    registry.add_for_every_type::<Split>(any, parts::build_split);
+    registry.add_for_every_type::<Slice>(parts::accepts_slice, parts::build_slice);
+    registry.add_for_every_type::<Pad>(fill::accepts_pad, fill::build_pad);
+    registry.add_for_every_type::<CenterCropPad>(any, fill::build_center);
+    registry.add_for_every_type::<SpaceToBatch>(fill::accepts_blocks, fill::build_space_to_batch);
+    registry.add_for_every_type::<BatchToSpace>(fill::accepts_blocks, fill::build_batch_to_space);
+    registry.add_for_every_type::<Trilu>(sequence::accepts_trilu, sequence::build_trilu);
+    registry.add_for_every_type::<ReverseSequence>(any, sequence::build_reverse);
 }
 
 /// Views where the planner could not share the bytes.

@@ -20,6 +20,10 @@ pub fn range(dtype: DType) -> Result<(f64, f64)> {
         DType::U16 => (u16::MIN.into(), u16::MAX.into()),
         DType::I32 => (i32::MIN.into(), i32::MAX.into()),
         DType::U32 => (u32::MIN.into(), u32::MAX.into()),
+        DType::I4 => (-8.0, 7.0),
+        DType::U4 => (0.0, 15.0),
+        DType::I2 => (-2.0, 1.0),
+        DType::U2 => (0.0, 3.0),
         _ => return Err(shape_error(format!("{dtype} is not a quantised type"))),
     })
 }
@@ -80,7 +84,10 @@ pub fn build_quantize(
         fast: x == DType::F32,
         x: f64::codec(x),
         y: f64::codec(out),
-        range: range(out)?,
+        range: match out.is_narrow_float() {
+            true => None,
+            false => Some(range(out)?),
+        },
     }))
 }
 
@@ -91,17 +98,20 @@ struct Quantize {
     fast: bool,
     x: Codec<f64>,
     y: Codec<f64>,
-    range: (f64, f64),
+    /// `None` where the codec rounds and saturates.
+    range: Option<(f64, f64)>,
 }
 
 impl Kernel for Quantize {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let bytes = (self.range == (0.0, 255.0)) || (self.range == (-128.0, 127.0));
+        let bytes = self
+            .range
+            .filter(|&r| r == (0.0, 255.0) || r == (-128.0, 127.0));
         self.parameters.each(io, |range, scale, zero| {
-            if self.fast && bytes {
+            if let Some((low, _)) = bytes.filter(|_| self.fast) {
                 let x = &bytemuck::cast_slice::<u8, f32>(x)[range.clone()];
-                let low = (self.range.0 - zero) as f32;
+                let low = (low - zero) as f32;
                 to_bytes(x, scale as f32, zero as f32, low, &mut y[range]);
                 return;
             }
@@ -111,7 +121,11 @@ impl Kernel for Quantize {
                     true => f64::from(v as f32 / scale as f32),
                     false => v / scale,
                 };
-                (self.y.set)(y, i, quantize(v, zero, self.range));
+                let v = match self.range {
+                    Some(range) => quantize(v, zero, range),
+                    None => v + zero,
+                };
+                (self.y.set)(y, i, v);
             }
         });
         Ok(())

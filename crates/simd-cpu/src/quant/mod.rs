@@ -11,8 +11,8 @@ use kilim_core::ops::{
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
-    registry.add::<QuantizeLinear>(any, linear::build_quantize);
-    registry.add::<DequantizeLinear>(any, linear::build_dequantize);
+    registry.add_for_every_type::<QuantizeLinear>(any, linear::build_quantize);
+    registry.add_for_every_type::<DequantizeLinear>(any, linear::build_dequantize);
     registry.add::<DynamicQuantizeLinear>(any, linear::build_dynamic);
     registry.add::<MatMulInteger>(any, products::build_matmul_integer);
     registry.add::<ConvInteger>(any, products::build_conv_integer);

@@ -374,34 +374,30 @@ fn casts() {
     ];
     let n = longs.len();
     let given = Given::Fed(Tensor::from_slice(&[n], &longs).unwrap());
-    let y = run(Cast { to: DType::F32 }, &[given], &[(DType::F32, vec![n])]);
+    let y = run(Cast::new(DType::F32), &[given], &[(DType::F32, vec![n])]);
     let want: Vec<f32> = longs.iter().map(|&v| v as f32).collect();
     assert_eq!(y[0].as_slice::<f32>().unwrap(), want);
     let floats = [0.0f32, -0.9, 1.9, -7.5, 3e9, -1e12, 1e18, 0.49];
     let given = Given::Fed(f32s(&[8], &floats));
     let y = run(
-        Cast { to: DType::I64 },
+        Cast::new(DType::I64),
         std::slice::from_ref(&given),
         &[(DType::I64, vec![8])],
     );
     let want: Vec<i64> = floats.iter().map(|&v| v as i64).collect();
     assert_eq!(y[0].as_slice::<i64>().unwrap(), want);
-    let y = run(
-        Cast { to: DType::Bool },
-        &[given],
-        &[(DType::Bool, vec![8])],
-    );
+    let y = run(Cast::new(DType::Bool), &[given], &[(DType::Bool, vec![8])]);
     close(&y[0], &[0.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0], 0.0);
     let ints = [i32::MIN, -5, 0, 16_777_217, i32::MAX];
     let given = Given::Fed(Tensor::from_slice(&[5], &ints).unwrap());
     let y = run(
-        Cast { to: DType::F32 },
+        Cast::new(DType::F32),
         std::slice::from_ref(&given),
         &[(DType::F32, vec![5])],
     );
     let want: Vec<f32> = ints.iter().map(|&v| v as f32).collect();
     assert_eq!(y[0].as_slice::<f32>().unwrap(), want);
-    let y = run(Cast { to: DType::I64 }, &[given], &[(DType::I64, vec![5])]);
+    let y = run(Cast::new(DType::I64), &[given], &[(DType::I64, vec![5])]);
     let want: Vec<i64> = ints.iter().map(|&v| v.into()).collect();
     assert_eq!(y[0].as_slice::<i64>().unwrap(), want);
 }
@@ -433,7 +429,7 @@ fn half_precision() {
     for count in [values.len(), values.len() - 1, 1] {
         let x = f32s(&[count], &values[..count]);
         let half = run(
-            Cast { to: DType::F16 },
+            Cast::new(DType::F16),
             &[Given::Fed(x)],
             &[(DType::F16, vec![count])],
         );
@@ -442,15 +438,15 @@ fn half_precision() {
             assert_eq!(g.to_bits(), half::f16::from_f32(v).to_bits(), "{v}");
         }
         let back = run(
-            Cast { to: DType::F32 },
+            Cast::new(DType::F32),
             &[Given::Fed(half[0].clone())],
             &[(DType::F32, vec![count])],
         );
         close(&back[0], &half[0].to_f64s().unwrap(), 0.0);
     }
     let ints = Tensor::from_slice(&[5], &[0i64, -3, 2049, 70_000, 1 << 40]).unwrap();
-    agree(Cast { to: DType::F16 }, &[Given::Fed(ints)], 1, 0.0);
+    agree(Cast::new(DType::F16), &[Given::Fed(ints)], 1, 0.0);
     let halves: Vec<half::f16> = [0.5f32, -2.9, 1000.0].map(half::f16::from_f32).to_vec();
     let halves = Tensor::from_slice(&[3], &halves).unwrap();
-    agree(Cast { to: DType::I32 }, &[Given::Fed(halves)], 1, 0.0);
+    agree(Cast::new(DType::I32), &[Given::Fed(halves)], 1, 0.0);
 }

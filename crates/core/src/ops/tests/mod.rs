@@ -9,6 +9,7 @@ mod pointwise;
 mod products;
 mod quant;
 mod robust;
+mod text;
 mod windows;
 
 use super::*;

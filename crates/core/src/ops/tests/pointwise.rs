@@ -52,10 +52,10 @@ fn others() {
     assert_eq!(infer(Clip, &inputs), "float32[n,2]");
     let inputs = [unknown("float32 n,2"), unknown("float32 2")];
     assert_eq!(refuse(Clip, &inputs), ErrorCode::Shape);
-    let cast = Cast { to: DType::F16 };
+    let cast = Cast::new(DType::F16);
     assert_eq!(infer(cast, &[unknown("int32 n")]), "float16[n]");
     let inputs = [unknown("int32 n"), unknown("uint8 4")];
-    assert_eq!(infer(CastLike, &inputs), "uint8[n]");
+    assert_eq!(infer(CastLike::default(), &inputs), "uint8[n]");
     let both = infer_all(Dropout, 2, &[unknown("float32 n")]);
     assert_eq!(both, "float32[n] bool[n]");
     let missing = [unknown("bool 2,1"), unknown("int32 3")];

@@ -41,7 +41,12 @@ fn tensor(random: &mut Random) -> Tensor {
     let shape: &[usize] = random.of(&[&[], &[1], &[2], &[3], &[4], &[2, 2], &[0], &[1, 2, 4]]);
     let count = shape.iter().product();
     let ints: Vec<i64> = (0..count).map(|_| integer(random)).collect();
-    match random.next(4) {
+    match random.next(5) {
+        4 if random.next(3) == 0 => {
+            let texts: Vec<std::sync::Arc<str>> =
+                ints.iter().map(|v| format!("a {v} ").into()).collect();
+            Tensor::from_texts(shape, texts).unwrap()
+        }
         0 => {
             let odd = [f32::NAN, f32::INFINITY, -1e38, 1e38, 0.0];
             let floats: Vec<f32> = ints
@@ -75,6 +80,8 @@ fn input(random: &mut Random) -> Option<InputFact> {
                     DType::I64,
                     DType::U8,
                     DType::Bool,
+                    DType::I4,
+                    DType::String,
                 ])),
                 shape: Some(Shape((0..rank).map(|_| dim(random)).collect())),
             },
@@ -338,6 +345,19 @@ fn operator(random: &mut Random, which: usize) -> Option<Box<dyn Operator>> {
             channels_last: flag,
         }),
         61 => Box::new(Det),
+        62 => Box::new(StringConcat),
+        63 => Box::new(StringSplit {
+            delimiter: random.of(&["", " ", "a"]).to_string(),
+            most: random.of(&[None, Some(0), Some(1), Some(usize::MAX)]),
+        }),
+        64 => Box::new(StringNormalizer {
+            case: CaseChange::Upper,
+            case_sensitive: flag,
+            stopwords: vec!["a 1 ".to_string()],
+        }),
+        65 => Box::new(BitCast {
+            to: random.of(&[DType::I32, DType::U4, DType::String]),
+        }),
         _ => return None,
     };
     Some(op)

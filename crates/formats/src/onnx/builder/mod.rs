@@ -250,12 +250,6 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         self.importer.scope.optional(self.frame, name)
     }
 
-    /// Input `i`; an initializer of two or four bits as bytes.
-    pub fn widened(&mut self, i: usize) -> Result<Option<ValueId>> {
-        let name = self.node.inputs.get(i).copied().unwrap_or("");
-        self.importer.scope.widened(self.frame, name)
-    }
-
     pub fn input(&mut self, i: usize) -> Result<ValueId> {
         self.optional(i)?
             .ok_or_else(|| invalid(format!("input {i} is missing")))
@@ -422,6 +416,7 @@ pub fn number(n: f64, dtype: DType) -> Result<Tensor> {
         DType::U32 => Tensor::scalar(n as u32),
         DType::U64 => Tensor::scalar(n as u64),
         DType::Bool => Tensor::from_bools(&[], &[n != 0.0]),
+        _ => Err(unsupported(format!("a number as {dtype}"))),
     }
 }
 

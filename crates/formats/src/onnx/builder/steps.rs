@@ -93,13 +93,13 @@ impl NodeBuilder<'_, '_> {
         if self.dtype(x) == Some(to) {
             return Ok(x);
         }
-        self.op(Cast { to }, &[x])
+        self.op(Cast::new(to), &[x])
     }
 
     pub fn cast_like(&mut self, x: ValueId, like: ValueId) -> Result<ValueId> {
         match self.dtype(like) {
             Some(to) => self.cast(x, to),
-            None => self.op(CastLike, &[x, like]),
+            None => self.op(CastLike::default(), &[x, like]),
         }
     }
 
@@ -243,7 +243,7 @@ impl NodeBuilder<'_, '_> {
             None => {
                 let tensor = number(n, DType::F32)?;
                 let value = self.tensor_value(tensor);
-                self.op(CastLike, &[value, like])
+                self.op(CastLike::default(), &[value, like])
             }
         }
     }

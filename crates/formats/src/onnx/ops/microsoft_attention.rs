@@ -4,6 +4,7 @@
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
+use kilim_core::narrow::unpack;
 use kilim_core::ops::{
     BinaryKind, DequantizeLinear, Gather, MatMul, Pad, PadMode, Split, TensorScatter, UnaryKind,
 };
@@ -15,7 +16,6 @@ use super::microsoft::DOMAIN;
 use super::rotary::rotated;
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
-use crate::onnx::tensor::unpack;
 
 pub fn register(table: &mut OpTable) {
     table.add_in(DOMAIN, "MultiHeadAttention", multi_head_attention);
@@ -352,6 +352,6 @@ fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
     match bits {
         8 if packed.bytes().len() == count => Ok(packed.bytes().to_vec()),
         8 => Err(invalid("the packed weights do not fit their shape")),
-        _ => unpack(packed.bytes(), bits, count),
+        _ => unpack(packed.bytes(), bits as usize, count),
     }
 }

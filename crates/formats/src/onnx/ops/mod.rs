@@ -22,6 +22,7 @@ mod resize;
 mod rotary;
 mod sequence;
 mod signal;
+mod text;
 mod training;
 
 use std::collections::HashMap;
@@ -62,6 +63,7 @@ impl OpTable {
         linear_attention::register(&mut table);
         loss::register(&mut table);
         signal::register(&mut table);
+        text::register(&mut table);
         training::register(&mut table);
         rotary::register(&mut table);
         microsoft::register(&mut table);

@@ -2,7 +2,10 @@
 
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Binary, BinaryKind, Cast, CastLike, Clip, Dropout, Unary, UnaryKind, Where};
+use kilim_core::narrow::{Narrowing, Overflow, PowerRounding};
+use kilim_core::ops::{
+    Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Dropout, Unary, UnaryKind, Where,
+};
 
 use super::OpTable;
 use crate::onnx::builder::{NodeBuilder, unknown};
@@ -81,7 +84,11 @@ pub fn register(table: &mut OpTable) {
     table.add("Where", |b| b.emit_same(Where));
     table.add("Clip", clip);
     table.add("Cast", cast);
-    table.add("CastLike", |b| b.emit_same(CastLike));
+    table.add("CastLike", cast_like);
+    table.add("BitCast", |b| {
+        let to = dtype(b.int_or("to", 0)?)?;
+        b.emit_same(BitCast { to })
+    });
     table.add("Dropout", dropout);
 }
 
@@ -285,8 +292,30 @@ fn cast(b: &mut NodeBuilder) -> Result<()> {
     } else {
         dtype(b.int_or("to", 0)?)?
     };
-    let x = b.input(0)?;
-    b.emit(Cast { to }, &[Some(x)])
+    let (x, narrowing) = (b.input(0)?, narrowing(b)?);
+    b.emit(Cast { to, narrowing }, &[Some(x)])
+}
+
+fn cast_like(b: &mut NodeBuilder) -> Result<()> {
+    let (x, like, narrowing) = (b.input(0)?, b.input(1)?, narrowing(b)?);
+    match b.dtype(like) {
+        Some(to) => b.emit(Cast { to, narrowing }, &[Some(x)]),
+        None => b.emit(CastLike { narrowing }, &[Some(x), Some(like)]),
+    }
+}
+
+fn narrowing(b: &mut NodeBuilder) -> Result<Narrowing> {
+    let overflow = match b.int_or("saturate", 1)? {
+        0 => Overflow::Special,
+        _ => Overflow::Saturate,
+    };
+    let rounding = match b.text_or("round_mode", "up")? {
+        "up" => PowerRounding::Up,
+        "down" => PowerRounding::Down,
+        "nearest" => PowerRounding::Nearest,
+        other => return Err(unknown("round_mode", other)),
+    };
+    Ok(Narrowing { overflow, rounding })
 }
 
 fn dropout(b: &mut NodeBuilder) -> Result<()> {

@@ -1,8 +1,11 @@
 //! Quantisation.
 
-use kilim_core::error::Result;
+use kilim_core::dtype::DType;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::narrow::{Narrowing, Overflow};
 use kilim_core::ops::{
-    ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
+    Cast, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
     QLinearMatMul, QuantizeLinear,
 };
 
@@ -41,7 +44,39 @@ pub fn quantize(b: &mut NodeBuilder) -> Result<()> {
         block: b.count("block_size", Some(0))?,
         output,
     };
-    b.emit_same(op)
+    let (x, scale, zero) = (b.input(0)?, real_scale(b, None)?, b.optional(2)?);
+    if b.int_or("saturate", 1)? == 0 {
+        let to = zero.and_then(|z| b.dtype(z)).or(output);
+        if to.is_none_or(DType::is_narrow_float) {
+            return unsaturated(b, x, scale, to);
+        }
+    }
+    b.emit(op, &[Some(x), Some(scale), zero])
+}
+
+/// The scale, input 1. Powers of two become numbers of type `to`.
+fn real_scale(b: &mut NodeBuilder, to: Option<DType>) -> Result<ValueId> {
+    let scale = b.input(1)?;
+    match b.dtype(scale) {
+        Some(DType::F8E8M0) => b.cast(scale, to.unwrap_or(DType::F32)),
+        _ => Ok(scale),
+    }
+}
+
+/// Quantisation to float8 that gives infinities and NaN, with one scale.
+fn unsaturated(b: &mut NodeBuilder, x: ValueId, scale: ValueId, to: Option<DType>) -> Result<()> {
+    let to = to.filter(|_| {
+        b.shape(scale)
+            .is_some_and(|s| s.iter().product::<usize>() == 1)
+    });
+    let to = to.ok_or_else(|| unsupported("quantisation without saturation, of several scales"))?;
+    let scale = b.cast_like(scale, x)?;
+    let y = b.div(x, scale)?;
+    let narrowing = Narrowing {
+        overflow: Overflow::Special,
+        ..Narrowing::default()
+    };
+    b.emit(Cast { to, narrowing }, &[Some(y)])
 }
 
 pub fn dequantize(b: &mut NodeBuilder) -> Result<()> {
@@ -49,11 +84,16 @@ pub fn dequantize(b: &mut NodeBuilder) -> Result<()> {
         axis: b.int_or("axis", 1)?,
         block: b.count("block_size", Some(0))?,
     };
-    let inputs = [b.widened(0)?, b.optional(1)?, b.widened(2)?];
+    let output = match b.int_or("output_dtype", 0)? {
+        0 => None,
+        n => Some(dtype(n)?),
+    };
+    let scale = real_scale(b, output)?;
+    let inputs = [b.optional(0)?, Some(scale), b.optional(2)?];
     let y = b.apply(op, &inputs, 1)?[0];
-    let y = match b.int_or("output_dtype", 0)? {
-        0 => y,
-        n => b.cast(y, dtype(n)?)?,
+    let y = match output {
+        None => y,
+        Some(to) => b.cast(y, to)?,
     };
     b.bind(0, y)
 }

@@ -185,7 +185,7 @@ fn pads(imp: &mut Importer, op: &Op) -> Result<ValueId> {
     let flat = imp.ints(op, &[-1])?;
     let reshape = Reshape { allow_zero: false };
     let pads = imp.step(op, reshape, &[Some(pairs), Some(flat)]);
-    Ok(imp.step(op, Cast { to: DType::I64 }, &[Some(pads)]))
+    Ok(imp.step(op, Cast::new(DType::I64), &[Some(pads)]))
 }
 
 pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
@@ -249,7 +249,7 @@ pub fn shape(imp: &mut Importer, op: &Op) -> Result<()> {
         return imp.emit(op, operator, &[Some(x)]);
     }
     let wide = imp.step(op, operator, &[Some(x)]);
-    imp.emit(op, Cast { to }, &[Some(wide)])
+    imp.emit(op, Cast::new(to), &[Some(wide)])
 }
 
 pub fn rank(imp: &mut Importer, op: &Op) -> Result<()> {

@@ -160,7 +160,7 @@ pub fn select(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn cast(imp: &mut Importer, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let to = imp.output_info(op, 0)?.dtype()?;
-    imp.emit(op, Cast { to }, &[Some(x)])
+    imp.emit(op, Cast::new(to), &[Some(x)])
 }
 
 /// Of half-precision weights, the weights in single precision; of quantised tensors, their numbers.
@@ -185,7 +185,7 @@ pub fn dequantize(imp: &mut Importer, op: &Op) -> Result<()> {
         return Ok(());
     }
     let x = imp.input(op, 0)?;
-    imp.emit(op, Cast { to: DType::F32 }, &[Some(x)])
+    imp.emit(op, Cast::new(DType::F32), &[Some(x)])
 }
 
 pub fn quantize(imp: &mut Importer, op: &Op) -> Result<()> {

@@ -48,14 +48,14 @@ pub fn min(imp: &mut Importer, op: &Op) -> Result<()> {
 fn logical(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axes = axes(imp, op)?;
-    let numbers = imp.step(op, Cast { to: DType::I32 }, &[Some(x)]);
+    let numbers = imp.step(op, Cast::new(DType::I32), &[Some(x)]);
     let reduce = Reduce {
         kind,
         keep_dims: op.flag(0)?,
         noop_with_empty_axes: true,
     };
     let reduced = imp.step(op, reduce, &[Some(numbers), Some(axes)]);
-    imp.emit(op, Cast { to: DType::Bool }, &[Some(reduced)])
+    imp.emit(op, Cast::new(DType::Bool), &[Some(reduced)])
 }
 
 pub fn any(imp: &mut Importer, op: &Op) -> Result<()> {
@@ -148,7 +148,7 @@ pub fn top_k(imp: &mut Importer, op: &Op) -> Result<()> {
         .push(op.node.clone(), top, &inputs, &[values, wide]);
     let to = imp.output_info(op, 1)?.dtype()?;
     imp.graph
-        .push(name, Cast { to }, &[Some(wide)], &[positions]);
+        .push(name, Cast::new(to), &[Some(wide)], &[positions]);
     Ok(())
 }
 

@@ -1,0 +1,19 @@
+//! Strings. Their elements are numbers of texts ([`crate::frame::Texts`]).
+
+mod convert;
+mod dynamic;
+mod pairs;
+mod pattern;
+
+use kilim_core::ops::{RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
+
+pub(crate) use convert::{parser, writer};
+
+use crate::registry::{KernelRegistry, any};
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add_for_every_type::<StringConcat>(any, pairs::build);
+    registry.add_for_every_type::<StringSplit>(dynamic::accepts, dynamic::build_split);
+    registry.add_for_every_type::<StringNormalizer>(dynamic::accepts, dynamic::build_normalizer);
+    registry.add_for_every_type::<RegexFullMatch>(pattern::accepts, pattern::build);
+}
