@@ -83,7 +83,10 @@ fn strings_move_join_and_compare() {
             assert!(held[run].iter().map(|(_, t)| t).eq(&first));
         }
         assert_eq!(held[1][0].1, texts(&[2], &["zwölf!", "the last!"]));
-        assert_eq!(held[1][2].1, texts(&[2, 2], &["zwölf!", "", "the", "last!"]));
+        assert_eq!(
+            held[1][2].1,
+            texts(&[2, 2], &["zwölf!", "", "the", "last!"])
+        );
     }
 }
 
@@ -106,7 +109,9 @@ fn chain() -> Graph {
         output_axes: vec![0],
         output_reverse: vec![false],
     };
-    let outputs: Vec<_> = ["end", "all"].map(|n| g.add_value(n, Fact::default())).to_vec();
+    let outputs: Vec<_> = ["end", "all"]
+        .map(|n| g.add_value(n, Fact::default()))
+        .to_vec();
     g.push("scan", op, &[Some(start), Some(x)], &outputs);
     g.outputs = outputs;
     g
@@ -137,9 +142,15 @@ fn text_that_is_no_number_is_an_error() {
         let numbers = out[0].1.as_slice::<f32>().unwrap();
         assert_eq!(numbers[..3], [1.5, -2000.0, f32::INFINITY]);
         assert!(numbers[3].is_nan());
-        assert_eq!(out[1].1, texts(&[5], &["1.5", "-2000", "INF", "NaN", "0.1"]));
+        assert_eq!(
+            out[1].1,
+            texts(&[5], &["1.5", "-2000", "INF", "NaN", "0.1"])
+        );
         let e = run(&mut s, &[("x", texts(&[2], &["1", "one"]))]).unwrap_err();
-        assert_eq!((e.code(), e.node()), (ErrorCode::InvalidValue, Some("numbers")));
+        assert_eq!(
+            (e.code(), e.node()),
+            (ErrorCode::InvalidValue, Some("numbers"))
+        );
         let e = run(&mut s, &[("x", Tensor::zeros(DType::U32, &[2]).unwrap())]).unwrap_err();
         assert_eq!(e.code(), ErrorCode::DType);
     }
@@ -174,10 +185,14 @@ fn less_than_a_byte_an_element() {
         assert_eq!(out[0].1.to_i64s().unwrap(), whole);
         assert_eq!(out[0].1.dtype(), DType::I4);
         let scales = [1.0, 10.0, 100.0, 0.5];
-        let doubled: Vec<f64> = (0..12).map(|i| 2.0 * whole[i] as f64 * scales[i / 3]).collect();
+        let doubled: Vec<f64> = (0..12)
+            .map(|i| 2.0 * whole[i] as f64 * scales[i / 3])
+            .collect();
         assert_eq!(out[1].1.to_f64s().unwrap(), doubled);
         // Three significant bits.
-        let narrow = [0., 6., -2., 20., 80., -160., 384., 1280., 1280., 1., 2., -1.];
+        let narrow = [
+            0., 6., -2., 20., 80., -160., 384., 1280., 1280., 1., 2., -1.,
+        ];
         assert_eq!(out[2].1.to_f64s().unwrap(), narrow);
     }
 }

@@ -108,7 +108,6 @@ impl Minifloat {
     }
 
     /// The number that `bits` stand for; every one of them is a `float32`.
-    #[inline]
     pub fn decode(self, bits: u8) -> f32 {
         let (sign, magnitude) = (bits & self.sign(), bits & (self.sign() - 1));
         let special = match self.special {
@@ -174,7 +173,6 @@ impl Minifloat {
 }
 
 /// The power of two that the bits of a [`DType::F8E8M0`] stand for; 255 is NaN.
-#[inline]
 pub fn decode_power(bits: u8) -> f32 {
     match bits {
         255 => f32::NAN,

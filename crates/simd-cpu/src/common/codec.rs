@@ -189,12 +189,24 @@ const MINIFLOATS: [Minifloat; 5] = [
 
 impl<W: Scalar, const WHICH: usize> Narrow<W> for Mini<WHICH> {
     fn widen(self) -> W {
-        W::of_f32(MINIFLOATS[WHICH].decode(self.0))
+        W::of_f32(decode(MINIFLOATS[WHICH], self.0))
     }
 
     fn narrow(wide: W) -> Self {
-        Mini(MINIFLOATS[WHICH].encode(wide.to_f64(), Overflow::Saturate))
+        Mini(encode(MINIFLOATS[WHICH], wide.to_f64()))
     }
+}
+
+// Copies of these in every codec would make the wasm binary larger by more than they are worth.
+
+#[inline(never)]
+fn decode(format: Minifloat, bits: u8) -> f32 {
+    format.decode(bits)
+}
+
+#[inline(never)]
+fn encode(format: Minifloat, value: f64) -> u8 {
+    format.encode(value, Overflow::Saturate)
 }
 
 /// A [`DType::F8E8M0`].

@@ -1,7 +1,9 @@
-//! RegexFullMatch. The patterns are those of RE2 that `regex-lite` knows: all but classes of Unicode.
+//! RegexFullMatch. The patterns are those of RE2 that `regex-lite` knows: all but classes of Unicode,
+//! and letters beyond ASCII where case is ignored.
 
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
 use kilim_core::ops::RegexFullMatch;
 use regex_lite::Regex;
 
@@ -14,17 +16,41 @@ fn anchored(pattern: &str) -> std::result::Result<Regex, regex_lite::Error> {
     Regex::new(&format!(r"\A(?:{pattern})\z"))
 }
 
+/// Whether some of the pattern ignores case, as `(?i)` has it.
+fn ignores_case(pattern: &str) -> bool {
+    pattern.split("(?").skip(1).any(|rest| {
+        let flags = rest.split(|c: char| !c.is_ascii_alphabetic()).next();
+        flags.is_some_and(|f| f.contains('i'))
+    })
+}
+
 pub fn accepts(op: &RegexFullMatch, _: &NodeSpec) -> Result<(), Refusal> {
+    if ignores_case(&op.pattern) && !op.pattern.is_ascii() {
+        let why = format!(
+            "case of letters beyond ASCII is ignored in `{}`",
+            op.pattern
+        );
+        return Err(Refusal::new(why));
+    }
     let refused = |e| Refusal::new(format!("the pattern `{}`: {e}", op.pattern));
     anchored(&op.pattern).map(|_| ()).map_err(refused)
 }
 
 pub fn build(op: &RegexFullMatch, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    let refused = |e| kilim_core::error::unsupported(format!("the pattern `{}`: {e}", op.pattern));
-    Ok(Box::new(Matches(anchored(&op.pattern).map_err(refused)?)))
+    let refused = |e| unsupported(format!("the pattern `{}`: {e}", op.pattern));
+    Ok(Box::new(Matches {
+        regex: anchored(&op.pattern).map_err(refused)?,
+        ignores_case: ignores_case(&op.pattern),
+    }))
 }
 
-struct Matches(Regex);
+struct Matches {
+    regex: Regex,
+    ignores_case: bool,
+}
+
+/// The letters beyond ASCII that in another case are in it: long s and the sign of Kelvin.
+const FOLDED: [char; 2] = ['\u{17f}', '\u{212a}'];
 
 impl Kernel for Matches {
     fn run(&self, io: &mut Io) -> Result<()> {
@@ -32,8 +58,54 @@ impl Kernel for Matches {
         let y = io.output::<u8>(0);
         let texts = io.texts();
         for (y, &x) in y.iter_mut().zip(x) {
-            *y = u8::from(self.0.is_match(texts.text(x)));
+            let text = texts.text(x);
+            if self.ignores_case && text.contains(FOLDED) {
+                return Err(unsupported("a pattern that ignores case, on this text").with_got(text));
+            }
+            *y = u8::from(self.regex.is_match(text));
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kilim_core::{DType, Tensor};
+
+    use super::*;
+    use crate::common::testing::run;
+
+    fn matches(pattern: &str, text: &str) -> Option<bool> {
+        let op = RegexFullMatch {
+            pattern: pattern.to_string(),
+        };
+        let text = Tensor::from_texts(&[1], vec![text.into()]).unwrap();
+        let out = run(&op, &[Some(&text)], &[(DType::Bool, &[1])]).ok()?;
+        Some(out[0].bytes() == [1])
+    }
+
+    #[test]
+    fn the_whole_text_has_to_match() {
+        for (pattern, text, want) in [
+            ("a|ab", "ab", true),
+            ("a", "ab", false),
+            ("^a$", "a", true),
+            ("a", "a\n", false),
+            ("", "", true),
+            (r"\w+@\w+\.com", "x@y.com", true),
+            ("(?i)ab?", "AB", true),
+            ("a(?i)b", "Ab", false),
+            ("ü.", "üß", true),
+        ] {
+            assert_eq!(
+                matches(pattern, text),
+                Some(want),
+                "`{pattern}` of {text:?}"
+            );
+        }
+        for pattern in ["a)(b", "[", r"\p{Greek}", "(?i)ä"] {
+            assert_eq!(matches(pattern, "a"), None, "`{pattern}`");
+        }
+        assert_eq!(matches("(?i)s", "\u{17f}"), None);
     }
 }
