@@ -520,7 +520,7 @@ fn scales_go_into_any_weights() {
 fn half_precision_becomes_single_inside() {
     let mut b = Builder::new(11);
     let x = b.input("x", &[2, 3]);
-    let half = b.op(Cast { to: DType::F16 }, &[x]);
+    let half = b.op(Cast::new(DType::F16), &[x]);
     let c: Vec<u8> = [0x3c00u16, 0x4000, 0x4200]
         .iter()
         .flat_map(|v| v.to_le_bytes())

@@ -164,7 +164,7 @@ fn loop_carries_and_stacks() {
     let limit = body.add_constant("limit", Tensor::scalar(3i64).unwrap());
     let grown = body.apply("grow", Concat { axis: 0 }, &[acc, step]);
     let go = body.apply("go", Binary::new(BinaryKind::Less), &[i, limit]);
-    let as_float = body.apply("float", Cast { to: DType::F32 }, &[i]);
+    let as_float = body.apply("float", Cast::new(DType::F32), &[i]);
     body.outputs.extend([go, grown, as_float]);
     let mut g = Graph::new("loop");
     let trips = g.add_input("trips", Fact::fixed(DType::I64, &[]));
