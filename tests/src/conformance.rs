@@ -6,9 +6,10 @@ use std::pin::Pin;
 use std::task::Poll;
 
 use kilim::compare::Comparison;
-use kilim::formats::onnx::read_tensor;
+use kilim::formats::onnx::read_datum;
 use kilim::{
-    BackendId, DType, ErrorCode, ModelSource, Placement, RunOptions, Session, SessionOptions,
+    BackendId, DType, Datum, ErrorCode, Form, Kind, ModelSource, Placement, RunOptions, Session,
+    SessionOptions,
 };
 use serde::Deserialize;
 
@@ -30,6 +31,29 @@ pub struct Case {
     rtol: f64,
     atol: f64,
     nondeterministic: bool,
+    outputs: Vec<Declared>,
+}
+
+/// An output as the case's model declares it.
+#[derive(Clone, Debug, Deserialize)]
+struct Declared {
+    /// `float32`, `seq(float32)`, `optional(seq(float32))`.
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+impl Declared {
+    /// The kind of the reference's file.
+    fn kind(&self) -> Kind {
+        let form = match self.kind.contains("seq(") {
+            true => Form::Sequence,
+            false => Form::Tensor,
+        };
+        Kind {
+            form,
+            optional: self.kind.starts_with("optional("),
+        }
+    }
 }
 
 /// How a case ended.
@@ -143,19 +167,23 @@ async fn run_set(
     session: &mut Session,
 ) -> kilim::Result<Option<String>> {
     let mut inputs = Vec::new();
-    let names: Vec<String> = session.inputs().iter().map(|p| p.name.clone()).collect();
-    for (i, name) in names.iter().enumerate() {
+    let ports = session.inputs().to_vec();
+    for (i, port) in ports.iter().enumerate() {
         if let Some(bytes) = files.read(&format!("{folder}/input_{i}.pb")) {
-            inputs.push((name.as_str(), read_tensor(&bytes)?.1));
+            inputs.push((port.name.as_str(), read_datum(&bytes, port.fact.kind)?.1));
         }
     }
-    let outputs = session.run(&inputs, &RunOptions::default()).await?;
+    let outputs = session.run_data(&inputs, &RunOptions::default()).await?;
     for (i, (name, got)) in outputs.iter().enumerate() {
         let Some(bytes) = files.read(&format!("{folder}/output_{i}.pb")) else {
             return Ok(Some(format!("the output `{name}` has no reference")));
         };
-        let want = read_tensor(&bytes)?.1;
+        let kind = case.outputs.get(i).map(Declared::kind).unwrap_or_default();
+        let want = read_datum(&bytes, kind)?.1;
         if case.nondeterministic {
+            let (Datum::Tensor(got), Datum::Tensor(want)) = (got, &want) else {
+                return Ok(Some(format!("the output `{name}` is not a tensor")));
+            };
             if got.shape() != want.shape() || got.dtype() != want.dtype() {
                 return Ok(Some(format!(
                     "the output `{name}` has another shape or type"
@@ -163,15 +191,15 @@ async fn run_set(
             }
             continue;
         }
-        let rtol = match want.dtype() {
-            DType::BF16 => bfloat16_rtol.max(case.rtol),
+        let rtol = match &want {
+            Datum::Tensor(want) if want.dtype() == DType::BF16 => bfloat16_rtol.max(case.rtol),
             _ => case.rtol,
         };
         let by = Comparison::Close {
             rtol,
             atol: case.atol,
         };
-        let verdict = by.verdict(got, &want, None)?;
+        let verdict = by.data_verdict(got, &want, None)?;
         if !verdict.passed {
             return Ok(Some(format!(
                 "the output `{name}` is {:.1} tolerances off",

@@ -263,37 +263,3 @@ fn models_match_their_references_on_wgpu() {
     }
     manifest("wgpu,cpu");
 }
-
-#[test]
-fn pins_and_plugin_folders_are_options() {
-    let digits = digits();
-    let inspect = ["inspect", &digits, "--backends", "cpu"];
-    let inspect = |more: &[&'static str]| [&inspect[..], more].concat();
-    ok(&inspect(&[
-        "--pin",
-        "op:Conv=cpu",
-        "--pin",
-        "node:none=cpu",
-    ]));
-    let error = fails(3, &inspect(&["--pin", "op:Conv=wgpu"]));
-    assert!(
-        error.contains("NO_BACKEND") && error.contains("pinned"),
-        "{error}"
-    );
-    fails(2, &inspect(&["--pin", "Conv=cpu"]));
-    let empty = folder("no-plugins");
-    let empty = empty.to_str().expect("a folder of ASCII");
-    let run = [
-        "run",
-        &digits,
-        "--backends",
-        "other",
-        "--plugin-path",
-        empty,
-    ];
-    let error = fails(3, &run);
-    assert!(
-        error.contains("backend_other") && error.contains(empty),
-        "{error}"
-    );
-}

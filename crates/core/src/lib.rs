@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod builtin;
+pub mod datum;
 pub mod dim;
 pub mod dtype;
 pub mod error;
@@ -19,6 +20,7 @@ pub mod stages;
 pub mod tensor;
 
 pub use backend::{Backend, BackendContext, BackendId, BackendRegistry};
+pub use datum::{Datum, Form, Kind, Map};
 pub use dim::{Dim, Shape};
 pub use dtype::DType;
 pub use error::{Error, ErrorCode, Result};

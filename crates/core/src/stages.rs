@@ -1,6 +1,7 @@
 //! Splits a graph into stages. Inside a stage all shapes are known before it runs, so that it can
-//! be planned whole; a stage ends where a shape depends on data, and at control flow.
+//! be planned whole; a stage ends where a shape depends on data, and at what `builtin` runs.
 
+use crate::builtin;
 use crate::error::Result;
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::ops::{ShapeOf, Size};
@@ -10,7 +11,7 @@ use crate::ops::{ShapeOf, Size};
 pub struct Stage {
     /// Ordinary nodes, in order.
     pub nodes: Vec<NodeId>,
-    /// Control-flow nodes, run after the ordinary ones.
+    /// Nodes that `builtin` runs after the ordinary ones, in order.
     pub control: Vec<NodeId>,
     /// Values that must be on the host, with their contents, before the stage is planned.
     pub materialise: Vec<ValueId>,
@@ -30,6 +31,8 @@ pub struct Stages {
 /// Assigns every node to the first stage in which everything that planning it needs is known.
 pub fn split(graph: &Graph) -> Result<Stages> {
     let mut level = vec![0usize; graph.values.len()];
+    // The stage after whose ordinary nodes control flow may read a value.
+    let mut early = level.clone();
     let mut known: Vec<Option<usize>> = graph
         .values
         .iter()
@@ -43,15 +46,18 @@ pub fn split(graph: &Graph) -> Result<Stages> {
     };
     for (i, node) in graph.nodes.iter().enumerate() {
         let id = NodeId(i);
-        let mut base = node.present_inputs().map(|v| level[v.0]).max().unwrap_or(0);
-        if !node.op.subgraphs().is_empty() {
-            grow(&mut stages, base + 1);
+        let latest = |of: &[usize]| node.present_inputs().map(|v| of[v.0]).max().unwrap_or(0);
+        if builtin::runs(graph, node) {
+            let base = latest(&early);
+            grow(&mut stages, base);
             stages[base].control.push(id);
             for out in &node.outputs {
                 level[out.0] = base + 1;
+                early[out.0] = base;
             }
             continue;
         }
+        let mut base = latest(&level);
         for &v in node.op.value_inputs() {
             let Some(v) = node.input(v) else { continue };
             let from = match known[v.0] {
@@ -79,6 +85,7 @@ pub fn split(graph: &Graph) -> Result<Stages> {
         };
         for out in &node.outputs {
             level[out.0] = base;
+            early[out.0] = base;
             known[out.0] = from;
         }
     }

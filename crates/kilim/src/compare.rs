@@ -1,6 +1,6 @@
 //! When two tensors count as equal.
 
-use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_core::{Datum, Error, ErrorCode, Map, Result, Tensor};
 
 /// How an output is compared with its reference.
 #[derive(Clone, Debug, PartialEq)]
@@ -56,6 +56,46 @@ impl Comparison {
             }
             _ => Err(unknown()),
         }
+    }
+
+    /// Compares `got` with `want`, which must be made alike; the verdict is that of the worst tensor.
+    pub fn data_verdict(&self, got: &Datum, want: &Datum, dtype: Option<&str>) -> Result<Verdict> {
+        let unlike = |what: &str, got: String, want: String| {
+            Error::new(
+                ErrorCode::Shape,
+                format!("the output is not like its reference: {what}"),
+            )
+            .with_expected(want)
+            .with_got(got)
+        };
+        let pairs: Vec<(&Tensor, &Tensor)> = match (got, want) {
+            (Datum::Tensor(got), Datum::Tensor(want)) => return self.verdict(got, want, dtype),
+            (Datum::Sequence(got), Datum::Sequence(want)) if got.len() == want.len() => {
+                got.iter().zip(want).collect()
+            }
+            (Datum::Map(got), Datum::Map(want)) => pairs_of(got, want).to_vec(),
+            (Datum::MapSequence(got), Datum::MapSequence(want)) if got.len() == want.len() => got
+                .iter()
+                .zip(want)
+                .flat_map(|(g, w)| pairs_of(g, w))
+                .collect(),
+            (Datum::Absent, Datum::Absent) => Vec::new(),
+            _ => return Err(unlike("form or length", shown(got), shown(want))),
+        };
+        let mut worst = Verdict {
+            error: 0.0,
+            tolerance: 0.0,
+            passed: true,
+        };
+        for (got, want) in pairs {
+            let verdict = self.verdict(got, want, dtype)?;
+            let passed = worst.passed && verdict.passed;
+            if verdict.error >= worst.error {
+                worst = verdict;
+            }
+            worst.passed = passed;
+        }
+        Ok(worst)
     }
 
     /// Compares `got` with `want`; strings must be equal. Shapes and element types must be the same; `dtype` is the
@@ -121,6 +161,21 @@ impl Comparison {
             tolerance,
             passed: error <= tolerance,
         })
+    }
+}
+
+fn pairs_of<'a>(got: &'a Map, want: &'a Map) -> [(&'a Tensor, &'a Tensor); 2] {
+    [(&got.keys, &want.keys), (&got.values, &want.values)]
+}
+
+fn shown(datum: &Datum) -> String {
+    match datum {
+        Datum::Sequence(list) => format!("a sequence of {}", list.len()),
+        Datum::MapSequence(list) => format!("a sequence of {} maps", list.len()),
+        other => other
+            .form()
+            .map_or("nothing", |_| "another form")
+            .to_string(),
     }
 }
 

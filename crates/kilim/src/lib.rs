@@ -16,8 +16,8 @@ mod source;
 
 pub use kilim_core as core;
 pub use kilim_core::{
-    BackendId, BackendRegistry, DType, Dim, Error, ErrorCode, Fact, Graph, Pin, Placement, Port,
-    Report, Result, RunOptions, Shape, Tensor,
+    BackendId, BackendRegistry, DType, Datum, Dim, Error, ErrorCode, Fact, Form, Graph, Kind, Map,
+    Pin, Placement, Port, Report, Result, RunOptions, Shape, Tensor,
 };
 pub use kilim_formats as formats;
 

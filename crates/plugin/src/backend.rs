@@ -195,6 +195,7 @@ fn infer(
         Fact {
             dtype: dtype(o.dtype),
             shape: rank.map(|r| Shape(o.shape[..r].iter().map(dim).collect())),
+            ..Fact::default()
         }
     };
     Ok(told.iter().map(fact).collect())

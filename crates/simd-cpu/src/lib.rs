@@ -11,6 +11,7 @@ mod elementwise;
 mod frame;
 mod generate;
 mod index;
+mod learn;
 mod matmul;
 mod movement;
 mod norm;
@@ -26,3 +27,4 @@ mod text;
 pub mod registry;
 
 pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey, Texts};
+pub use generate::stir;

@@ -75,6 +75,7 @@ impl KernelRegistry {
         crate::generate::register(&mut registry);
         crate::text::register(&mut registry);
         crate::custom::register(&mut registry);
+        crate::learn::register(&mut registry);
         registry
     }
 

@@ -196,7 +196,10 @@ fn fact(output: &JsValue) -> Result<Fact> {
         None => None,
     };
     let Some(dims) = convert::field(output, "dims") else {
-        return Ok(Fact { dtype, shape: None });
+        return Ok(Fact {
+            dtype,
+            ..Fact::default()
+        });
     };
     let dims = dims
         .dyn_into::<Array>()
@@ -209,6 +212,7 @@ fn fact(output: &JsValue) -> Result<Fact> {
     Ok(Fact {
         dtype,
         shape: Some(shape),
+        ..Fact::default()
     })
 }
 

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use kilim::{Error, ErrorCode, Port, Result, Tensor};
+use kilim::{Datum, Error, ErrorCode, Port, Result};
 
 use crate::data::{io_error, npy};
 
 /// Inputs and references of one case, by name.
 pub struct Case {
     pub name: String,
-    pub inputs: Vec<(String, Tensor)>,
-    pub outputs: Vec<(String, Tensor)>,
+    pub inputs: Vec<(String, Datum)>,
+    pub outputs: Vec<(String, Datum)>,
 }
 
 /// Reads a case: a folder of `input_N.pb` and `output_N.pb`; or `INPUTS:REFERENCES`, two `.npz`
@@ -37,7 +37,7 @@ pub fn read(case: &str, inputs: &[Port], outputs: &[Port]) -> Result<Case> {
     })
 }
 
-fn protobufs(folder: &Path, kind: &str, ports: &[Port]) -> Result<Vec<(String, Tensor)>> {
+fn protobufs(folder: &Path, kind: &str, ports: &[Port]) -> Result<Vec<(String, Datum)>> {
     let mut out = Vec::new();
     for (i, port) in ports.iter().enumerate() {
         let file: PathBuf = folder.join(format!("{kind}_{i}.pb"));
@@ -45,14 +45,14 @@ fn protobufs(folder: &Path, kind: &str, ports: &[Port]) -> Result<Vec<(String, T
             break;
         }
         let bytes = std::fs::read(&file).map_err(|e| io_error(&file, e))?;
-        let (name, tensor) = kilim::formats::onnx::read_tensor(&bytes)?;
+        let (name, datum) = kilim::formats::onnx::read_datum(&bytes, port.fact.kind)?;
         let known = ports.iter().any(|p| p.name == name);
-        out.push((if known { name } else { port.name.clone() }, tensor));
+        out.push((if known { name } else { port.name.clone() }, datum));
     }
     Ok(out)
 }
 
-fn arrays(file: &Path, ports: &[Port]) -> Result<Vec<(String, Tensor)>> {
+fn arrays(file: &Path, ports: &[Port]) -> Result<Vec<(String, Datum)>> {
     if file.extension().is_some_and(|e| e == "npz") {
         let names = npy::names(file)?;
         return names
@@ -62,12 +62,12 @@ fn arrays(file: &Path, ports: &[Port]) -> Result<Vec<(String, Tensor)>> {
                 let tensor = npy::read_named(file, &name)?;
                 let known = ports.iter().any(|p| p.name == name);
                 let by_order = ports.get(i).map_or(name.clone(), |p| p.name.clone());
-                Ok((if known { name } else { by_order }, tensor))
+                Ok((if known { name } else { by_order }, tensor.into()))
             })
             .collect();
     }
     match ports {
-        [port] => Ok(vec![(port.name.clone(), npy::read(file)?)]),
+        [port] => Ok(vec![(port.name.clone(), npy::read(file)?.into())]),
         _ => Err(Error::new(
             ErrorCode::Input,
             "a .npy file can only stand for a single input or output; use .npz",

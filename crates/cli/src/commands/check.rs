@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use kilim::compare::Comparison;
-use kilim::{ErrorCode, Result, RunOptions, Session, SessionOptions, Tensor};
+use kilim::{Datum, ErrorCode, Result, RunOptions, Session, SessionOptions};
 use serde::Serialize;
 
 use crate::Failure;
@@ -243,27 +243,31 @@ async fn run_case(
     let mut inputs = Vec::with_capacity(case.inputs.len());
     for input in &case.inputs {
         let tensor = npy::read_named(&folder.join(&input.file), &input.key)?;
-        inputs.push((input.name.clone(), tensor));
+        inputs.push((input.name.clone(), tensor.into()));
     }
     let mut outputs = Vec::with_capacity(case.outputs.len());
     for output in &case.outputs {
         let tensor = npy::read_named(&folder.join(&output.file), &output.key)?;
-        outputs.push((output.name.clone(), tensor, Some(output.dtype.clone())));
+        outputs.push((
+            output.name.clone(),
+            tensor.into(),
+            Some(output.dtype.clone()),
+        ));
     }
     compare(session, &inputs, &outputs, &by).await
 }
 
 async fn compare(
     session: &mut Session,
-    inputs: &[(String, Tensor)],
-    wanted: &[(String, Tensor, Option<String>)],
+    inputs: &[(String, Datum)],
+    wanted: &[(String, Datum, Option<String>)],
     by: &Comparison,
 ) -> Result<Worst> {
-    let inputs: Vec<(&str, Tensor)> = inputs
+    let inputs: Vec<(&str, Datum)> = inputs
         .iter()
         .map(|(n, t)| (n.as_str(), t.clone()))
         .collect();
-    let outputs = session.run(&inputs, &RunOptions::default()).await?;
+    let outputs = session.run_data(&inputs, &RunOptions::default()).await?;
     let mut worst: Worst = (String::new(), -1.0, 0.0, true);
     for (name, want, dtype) in wanted {
         let got = outputs.iter().find(|(n, _)| n == name).ok_or_else(|| {
@@ -273,7 +277,7 @@ async fn compare(
             )
         })?;
         let v = by
-            .verdict(&got.1, want, dtype.as_deref())
+            .data_verdict(&got.1, want, dtype.as_deref())
             .map_err(|e| e.with_input(name))?;
         if v.error > worst.1 {
             worst = (name.clone(), v.error, v.tolerance, worst.3);

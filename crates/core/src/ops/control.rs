@@ -49,6 +49,7 @@ fn outputs_of(body: &Graph, given: &[Option<InputFact>]) -> Result<Vec<Fact>> {
     }
     for (&v, given) in body.inputs.iter().zip(given) {
         if let (Some(declared), Some(given)) = (known.get_mut(v.0), given) {
+            declared.fact.kind = given.fact.kind;
             declared.fact.dtype = given.fact.dtype.or(declared.fact.dtype);
             if given.fact.shape.is_some() {
                 declared.fact.shape.clone_from(&given.fact.shape);
@@ -71,7 +72,7 @@ fn outputs_of(body: &Graph, given: &[Option<InputFact>]) -> Result<Vec<Fact>> {
             if let Some(value) = known.get_mut(v.0) {
                 value.fact = Fact {
                     dtype: fact.dtype.or(value.fact.dtype),
-                    shape: fact.shape,
+                    ..fact
                 };
             }
         }
@@ -98,15 +99,15 @@ fn either(a: &Fact, b: &Fact) -> Result<Fact> {
         }
         (a, b) => a.or(b),
     };
-    let shape = match (&a.shape, &b.shape) {
-        (Some(a), Some(b)) if a.rank() == b.rank() => {
-            let dims = a.0.iter().zip(&b.0);
-            let dim = |(a, b): (&Dim, &Dim)| if a == b { a.clone() } else { Dim::Unknown };
-            Some(Shape(dims.map(dim).collect()))
-        }
-        _ => None,
-    };
-    Ok(fact(dtype, shape))
+    if a.kind.form != b.kind.form {
+        return Err(dtype_error("the bodies give values of different forms")
+            .with_expected(a.kind)
+            .with_got(b.kind));
+    }
+    let mut both = join(a, b);
+    both.dtype = dtype;
+    both.kind.optional |= b.kind.optional;
+    Ok(both)
 }
 
 /// What holds of values that go round, the initial ones or what the body makes of them. `first`

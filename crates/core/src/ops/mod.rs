@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::fmt;
 
+use crate::datum::{Form, Kind};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shape_error};
@@ -13,44 +14,56 @@ use crate::tensor::Tensor;
 pub mod activation;
 pub mod control;
 pub mod conv;
+pub mod coupling;
 pub mod custom;
 pub mod elementwise;
 pub mod generate;
 pub mod index;
+pub mod lookup;
+pub mod map;
 pub mod matmul;
 pub mod movement;
 pub mod norm;
 pub mod pool;
 pub mod quant;
+pub mod random;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 mod rules;
 pub mod select;
+pub mod sequence;
 pub mod sort;
 pub mod text;
+pub mod trees;
 pub mod window;
 
 pub use activation::Activation;
 pub use control::*;
 pub use conv::*;
+pub use coupling::*;
 pub use custom::*;
 pub use elementwise::*;
 pub use generate::*;
 pub use index::*;
+pub use lookup::*;
+pub use map::*;
 pub use matmul::*;
 pub use movement::*;
 pub use norm::*;
 pub use pool::*;
 pub use quant::*;
+pub use random::*;
 pub use recurrent::*;
 pub use reduce::*;
 pub use resize::*;
 pub use rules::InputValues;
 pub(crate) use rules::*;
 pub use select::*;
+pub use sequence::*;
 pub use sort::*;
 pub use text::*;
+pub use trees::*;
 pub use window::WindowAxis;
 pub(crate) use window::*;
 
@@ -60,6 +73,9 @@ pub struct Fact {
     pub dtype: Option<DType>,
     /// `None` where not even the rank is known.
     pub shape: Option<Shape>,
+    /// Of what is not one tensor, element type and shape are those of each tensor in it; of maps,
+    /// the element type is that of the values.
+    pub kind: Kind,
 }
 
 impl Fact {
@@ -67,6 +83,7 @@ impl Fact {
         Fact {
             dtype: Some(dtype),
             shape: Some(shape),
+            kind: Kind::default(),
         }
     }
 
@@ -92,6 +109,9 @@ impl Fact {
 
 impl fmt::Display for Fact {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.kind.is_tensor() {
+            write!(f, "{} of ", self.kind)?;
+        }
         match self.dtype {
             Some(d) => write!(f, "{d}")?,
             None => f.write_str("?")?,

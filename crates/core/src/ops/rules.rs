@@ -254,7 +254,11 @@ pub(crate) fn partly_known<'a>(
 
 /// A fact of parts that may be unknown.
 pub(crate) fn fact(dtype: Option<DType>, shape: Option<Shape>) -> Fact {
-    Fact { dtype, shape }
+    Fact {
+        dtype,
+        shape,
+        kind: Kind::default(),
+    }
 }
 
 /// Both facts about one dimension; `Shape` where they contradict.

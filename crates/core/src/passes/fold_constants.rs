@@ -6,6 +6,7 @@ use super::Evaluator;
 use super::edit::{Renames, is_identity};
 use super::known_dims::KnownDims;
 use crate::backend::{NodeSpec, TensorSpec};
+use crate::builtin;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
@@ -58,7 +59,7 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
 
 /// The outputs of a node all of whose inputs are constants.
 fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Option<Vec<Tensor>> {
-    let foldable = node.op.deterministic() && node.op.subgraphs().is_empty();
+    let foldable = node.op.deterministic() && !builtin::runs(graph, node);
     if !foldable {
         return None;
     }

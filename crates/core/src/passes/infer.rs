@@ -1,8 +1,9 @@
 //! Shape inference over a whole graph.
 
 use super::known_dims::KnownDims;
-use crate::error::Result;
-use crate::graph::Graph;
+use crate::builtin;
+use crate::error::{Result, dtype_error};
+use crate::graph::{Graph, Node};
 use crate::ops::{InferContext, InputFact};
 
 /// Writes what shape inference finds into the values of the graph, in the order of its nodes.
@@ -34,6 +35,7 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
             inputs: &inputs,
             outputs: node.outputs.len(),
         };
+        check_forms(node, &inputs)?;
         let facts = node
             .op
             .infer_with_elements(&ctx, &elements)
@@ -47,4 +49,17 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
         known.follow(graph, &graph.nodes[i]);
     }
     Ok(())
+}
+
+/// `DType` where an operator on tensors is given something else.
+fn check_forms(node: &Node, inputs: &[Option<InputFact>]) -> Result<()> {
+    let mut others = inputs.iter().flatten().map(|i| i.fact.kind);
+    match others.find(|kind| !kind.is_tensor()) {
+        Some(kind) if !builtin::takes_values(node.op.as_ref()) => {
+            Err(dtype_error("the operator takes tensors only")
+                .with_got(kind)
+                .at(&node.name, node.op.name()))
+        }
+        _ => Ok(()),
+    }
 }

@@ -105,5 +105,6 @@ pub fn permuted_fact(fact: &Fact, perm: &[usize]) -> Fact {
     Fact {
         dtype: fact.dtype,
         shape,
+        ..Fact::default()
     }
 }

@@ -112,6 +112,7 @@ fn pull_pad(graph: &mut Graph, rw: &mut Rewriter, view: &mut Node) {
     let fact = Fact {
         dtype: graph.fact(out).dtype,
         shape: Some(Shape(shape)),
+        ..Fact::default()
     };
     let unpadded = graph.add_value(format!("{}/unpadded", view.name), fact);
     let mut first = view.clone();

@@ -9,8 +9,8 @@ use super::edit::node;
 use super::infer_graph;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::{Cast, CastLike, ConstantOfShape, EyeLike};
+use crate::graph::{Graph, Node, Value, ValueId};
+use crate::ops::{Cast, CastLike, ConstantOfShape, EyeLike, Random};
 use crate::tensor::Tensor;
 
 /// Widens every value of a type for which `narrow` is true. Needs inferred facts, and infers them
@@ -19,11 +19,21 @@ use crate::tensor::Tensor;
 /// # Errors
 /// `Limit` where a constant cannot be widened for want of memory.
 pub fn run(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool) -> Result<bool> {
+    if kept_in_values(graph, narrow) {
+        return Ok(false);
+    }
     let changed = widen(graph, narrow, true)?;
     if changed {
         infer_graph(graph)?;
     }
     Ok(changed)
+}
+
+/// True where tensors that would be widened may stand in sequences: these keep their types.
+fn kept_in_values(graph: &Graph, narrow: &dyn Fn(DType) -> bool) -> bool {
+    let held = |v: &Value| !v.fact.kind.is_tensor() && v.fact.dtype.is_none_or(narrow);
+    let bodies = graph.nodes.iter().flat_map(|n| n.op.subgraphs());
+    graph.values.iter().any(held) || bodies.into_iter().any(|body| kept_in_values(body, narrow))
 }
 
 /// `edges`: the inputs and outputs of this graph are the model's and keep their types.
@@ -119,6 +129,11 @@ fn keep_meaning(
     } else if let Some(op) = n.op.downcast_ref::<EyeLike>() {
         let dtype = Some(DType::F32);
         n.op = Arc::new(EyeLike { dtype, k: op.k });
+    } else if let Some(op) = n.op.downcast_ref::<Random>() {
+        n.op = Arc::new(Random {
+            dtype: Some(DType::F32),
+            ..op.clone()
+        });
     }
     Ok(())
 }

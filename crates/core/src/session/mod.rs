@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::backend::{Backend, BackendContext, ContextConfig, Grade, NodeSpec};
+use crate::datum::{Datum, Kind};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
@@ -18,7 +19,7 @@ use crate::passes;
 use crate::pin::{self, Pin};
 use crate::report::{NodeTime, Report};
 use crate::schedule::{Interrupt, Scheduler, SyncScheduler};
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, byte_count};
 
 pub(crate) use handle::Handle;
 pub(crate) use runner::Runner;
@@ -110,6 +111,16 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
+    /// `Limit` where a tensor is larger than the session allows.
+    pub fn check_bytes(&self, dtype: DType, shape: &[usize]) -> Result<()> {
+        let most = self.options.max_tensor_bytes;
+        if byte_count(dtype, shape)? <= most {
+            return Ok(());
+        }
+        let message = format!("a {dtype} tensor of shape {shape:?} is too large");
+        Err(Error::new(ErrorCode::Limit, message).with_expected(format!("at most {most} bytes")))
+    }
+
     /// Runs a node on host tensors now.
     pub fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
         self.evaluator.evaluate(node)
@@ -191,8 +202,9 @@ impl Session {
             passes::infer_graph(&mut graph)?;
         }
         let mut outputs = ports(&graph, &graph.outputs);
-        for (port, name) in outputs.iter_mut().zip(names) {
-            port.name = name.name;
+        for (port, declared) in outputs.iter_mut().zip(names) {
+            port.name = declared.name;
+            port.fact.kind.optional |= declared.fact.kind.optional;
         }
         let contexts = backends
             .iter()
@@ -236,16 +248,37 @@ impl Session {
         &self.outputs
     }
 
-    /// Runs the model. Inputs may come in any order; outputs come in the model's.
+    /// Runs a model of tensors, see [`Session::run_data`].
     ///
     /// # Errors
-    /// `Input` for a missing or unknown input, `DType` and `Shape` where one does not fit what the
-    /// model declares; whatever kernels and devices say, with the node's name.
+    /// Those of [`Session::run_data`], and `DType` where an output is no tensor.
     pub async fn run(
         &mut self,
         inputs: &[(&str, Tensor)],
         options: &RunOptions,
     ) -> Result<Vec<(String, Tensor)>> {
+        let inputs: Vec<(&str, Datum)> = inputs
+            .iter()
+            .map(|(name, tensor)| (*name, tensor.clone().into()))
+            .collect();
+        let outputs = self.run_data(&inputs, options).await?;
+        outputs
+            .into_iter()
+            .map(|(name, datum)| Ok((name, datum.into_tensor()?)))
+            .collect()
+    }
+
+    /// Runs the model. Inputs may come in any order; outputs come in the model's. An optional input
+    /// that is left out is absent.
+    ///
+    /// # Errors
+    /// `Input` for a missing or unknown input, `DType` and `Shape` where one does not fit what the
+    /// model declares; whatever kernels and devices say, with the node's name.
+    pub async fn run_data(
+        &mut self,
+        inputs: &[(&str, Datum)],
+        options: &RunOptions,
+    ) -> Result<Vec<(String, Datum)>> {
         let feeds = self.feeds(inputs)?;
         let clock = self.shared.options.clock;
         self.shared.interrupt = Interrupt {
@@ -256,7 +289,8 @@ impl Session {
         let results = self.runner.run(&mut self.shared, feeds, &host).await?;
         let mut out = Vec::with_capacity(results.len());
         for (port, handle) in self.outputs.iter().zip(results) {
-            out.push((port.name.clone(), handle.into_host(&mut self.shared).await?));
+            let datum = handle.into_datum(&mut self.shared).await?;
+            out.push((port.name.clone(), datum));
         }
         Ok(out)
     }
@@ -283,7 +317,7 @@ impl Session {
         report
     }
 
-    fn feeds(&self, given: &[(&str, Tensor)]) -> Result<Vec<Handle>> {
+    fn feeds(&self, given: &[(&str, Datum)]) -> Result<Vec<Handle>> {
         for (i, (name, _)) in given.iter().enumerate() {
             let known = self.inputs.iter().any(|p| p.name == *name);
             if !known || given[..i].iter().any(|(n, _)| n == name) {
@@ -302,7 +336,12 @@ impl Session {
         }
         let mut feeds = Vec::with_capacity(self.inputs.len());
         for port in &self.inputs {
-            let Some((_, tensor)) = given.iter().find(|(n, _)| *n == port.name) else {
+            let found = given.iter().find(|(n, _)| *n == port.name);
+            let Some((_, datum)) = found else {
+                if port.fact.kind.optional {
+                    feeds.push(Handle::Absent);
+                    continue;
+                }
                 return Err(Error::new(
                     ErrorCode::Input,
                     format!("the input `{}` is missing", port.name),
@@ -310,11 +349,41 @@ impl Session {
                 .with_input(&port.name)
                 .with_expected(&port.fact));
             };
-            check_input(port, tensor)?;
-            feeds.push(Handle::Host(tensor.clone()));
+            check_form(port, datum)?;
+            let tensors = match datum {
+                Datum::Tensor(tensor) => std::slice::from_ref(tensor),
+                Datum::Sequence(tensors) => tensors,
+                _ => &[],
+            };
+            for tensor in tensors {
+                check_input(port, tensor)?;
+            }
+            feeds.push(datum.clone().into());
         }
         Ok(feeds)
     }
+}
+
+/// `DType` where an input is not of the form that the model declares.
+fn check_form(port: &Port, datum: &Datum) -> Result<()> {
+    let kind = port.fact.kind;
+    let fits = match datum.form() {
+        Some(form) => form == kind.form,
+        None => kind.optional,
+    };
+    if fits {
+        return Ok(());
+    }
+    let got = datum
+        .form()
+        .map_or("nothing".to_string(), |form| Kind::from(form).to_string());
+    Err(Error::new(
+        ErrorCode::DType,
+        format!("the input `{}` has the wrong form", port.name),
+    )
+    .with_input(&port.name)
+    .with_expected(kind)
+    .with_got(got))
 }
 
 /// Exporters give one name to dimensions that differ, so a symbol does not bind: where two of them

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use super::plan::{self, Key, PlannedStage, StageInput};
 use super::{Handle, Shared};
 use crate::backend::{LocalFuture, TensorSpec};
+use crate::builtin::values::{self, Inputs};
 use crate::builtin::{BUILTIN, control};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
@@ -69,7 +70,9 @@ impl Runner {
     pub fn prepare(&mut self, shared: &mut Shared, inputs: &[Fact]) -> Result<()> {
         let mut specs: HashMap<ValueId, TensorSpec> = HashMap::new();
         for (&v, fact) in self.graph.inputs.iter().zip(inputs) {
-            if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete()) {
+            if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete())
+                && fact.kind.is_tensor()
+            {
                 specs.insert(v, TensorSpec::new(dtype, &shape));
             }
         }
@@ -218,7 +221,7 @@ impl Runner {
                 env[v.0] = Some(Handle::Host(tensor.clone()));
                 TensorSpec::of(&tensor)
             } else {
-                handle.spec()
+                handle.spec()?
             };
             feeds.push((v, spec));
         }
@@ -241,13 +244,14 @@ impl Runner {
             });
         }
         let host: Vec<bool> = node.outputs.iter().map(|v| on_host[v.0]).collect();
-        let bodies = self
-            .bodies
-            .get_mut(&id)
-            .ok_or_else(|| Error::new(ErrorCode::State, "a control-flow node has no body"))?;
-        let outputs = control::run(&node, bodies, inputs, &host, shared)
-            .await
-            .map_err(|e| e.at(&node.name, node.op.name()))?;
+        let outputs = match values::of(node.op.as_ref()) {
+            Some(op) => op.run(Inputs(inputs), shared).await.map(|y| vec![y]),
+            None => {
+                let bodies = self.bodies.entry(id).or_default();
+                control::run(&node, bodies, inputs, &host, shared).await
+            }
+        };
+        let outputs = outputs.map_err(|e| e.at(&node.name, node.op.name()))?;
         for (v, handle) in node.outputs.iter().zip(outputs) {
             env[v.0] = Some(handle);
         }

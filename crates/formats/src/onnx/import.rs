@@ -151,15 +151,10 @@ impl<'a> Importer<'a> {
                 Err(e) => return Err(e),
             }
         }
-        let frame = self.scope.frames.pop();
-        let graph = self.scope.graphs.pop();
-        let (Some(frame), Some(mut graph)) = (frame, graph) else {
-            return Err(Error::new(ErrorCode::State, "the importer lost its graph"));
-        };
+        let (mut graph, captures) = self.scope.close()?;
         if self.refused.is_empty() {
             graph.sort()?;
         }
-        let captures = frame.captures.iter().map(|&(outer, _)| outer).collect();
         Ok(Body { graph, captures })
     }
 

@@ -2,6 +2,7 @@
 //! of the model and those of the standard that Kilim has no operator for, are written out.
 
 mod builder;
+mod datum;
 mod import;
 mod ops;
 mod proto;
@@ -15,6 +16,7 @@ use std::sync::Arc;
 use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 use kilim_core::tensor::{AlignedBytes, Tensor};
+use kilim_core::{Datum, Kind};
 
 use crate::{Interpreter, Limits, ModelSource};
 
@@ -42,14 +44,23 @@ impl Interpreter for Onnx {
 /// # Errors
 /// `InvalidModel` where it is garbled, `Unsupported` for element types that Kilim does not have.
 pub fn read_tensor(bytes: &[u8]) -> Result<(String, Tensor)> {
+    let (name, datum) = read_datum(bytes, Kind::default())?;
+    Ok((name, datum.into_tensor()?))
+}
+
+/// Reads a file with one `TensorProto`, `SequenceProto`, `MapProto` or `OptionalProto`; `kind` says
+/// with which, since the file does not.
+///
+/// # Errors
+/// `InvalidModel` where it is garbled, `Unsupported` for element types that Kilim does not have.
+pub fn read_datum(bytes: &[u8], kind: Kind) -> Result<(String, Datum)> {
     let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);
     let source = ModelSource::new(bytes.clone(), "the tensor");
-    let proto = proto::TensorProto::decode(bytes.as_slice())?;
     let tensors = tensor::Tensors {
         source: &source,
         limits: &Limits::default(),
     };
-    Ok((proto.name.to_string(), tensors.read(&proto)?))
+    datum::read(bytes.as_slice(), kind, &tensors)
 }
 
 /// A subgraph is four messages deep: node, attribute, graph, and what stands in it.

@@ -4,12 +4,13 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use kilim_core::datum::{Form, Kind};
 use kilim_core::dim::{Dim, Shape};
-use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::Fact;
+use kilim_core::ops::{Fact, InferContext, InputFact, Operator, SequenceConstruct};
 
-use super::proto::{AttributeProto, SparseTensorProto, TensorProto, TypeProto};
+use super::proto::{AttributeProto, Holder, SparseTensorProto, TensorProto, TypeProto};
 use super::tensor::{Tensors, dtype};
 
 /// What a name stands for.
@@ -97,11 +98,13 @@ impl<'a> Scope<'a> {
         self.frames.len() - 1
     }
 
-    /// Ends the innermost graph.
-    pub fn close(&mut self) -> Result<Graph> {
-        self.frames.pop();
-        let lost = || Error::new(ErrorCode::State, "the importer lost its graph");
-        self.graphs.pop().ok_or_else(lost)
+    /// Ends the innermost graph: with it, the values around it that it captures.
+    pub fn close(&mut self) -> Result<(Graph, Vec<ValueId>)> {
+        let (Some(frame), Some(graph)) = (self.frames.pop(), self.graphs.pop()) else {
+            return Err(Error::new(ErrorCode::State, "the importer lost its graph"));
+        };
+        let captures = frame.captures.iter().map(|&(outer, _)| outer).collect();
+        Ok((graph, captures))
     }
 
     /// The value `name` stands for, or `None` where it is left out.
@@ -112,10 +115,8 @@ impl<'a> Scope<'a> {
         let value = match self.binding(frame, name).cloned() {
             Some(Binding::Absent) => return Ok(None),
             Some(Binding::Value(v) | Binding::Forward(v)) => return Ok(Some(v)),
-            Some(Binding::Sequence(_)) => {
-                return Err(kilim_core::error::unsupported(format!(
-                    "the sequence `{name}` in place of a tensor"
-                )));
+            Some(Binding::Sequence(values)) => {
+                return self.construct(frame, name, &values).map(Some);
             }
             Some(Binding::Tensor(t)) => {
                 let tensor = self.tensors.read(t)?;
@@ -132,10 +133,15 @@ impl<'a> Scope<'a> {
                 return Ok(Some(value));
             }
             None => match self.frames[frame].parent {
-                Some(parent) => match self.captured(frame, parent, name)? {
-                    Some(value) => value,
-                    None => return Ok(None),
-                },
+                Some(parent) => {
+                    if let Some(values) = self.sequence(frame, name) {
+                        return self.construct(frame, name, &values).map(Some);
+                    }
+                    match self.optional(parent, name)? {
+                        Some(outer) => self.capture(frame, parent, outer),
+                        None => return Ok(None),
+                    }
+                }
                 None => {
                     return Err(Error::new(
                         ErrorCode::InvalidGraph,
@@ -149,28 +155,60 @@ impl<'a> Scope<'a> {
     }
 
     /// Brings a value of the graph around into the graph of `frame`.
-    fn captured(&mut self, frame: usize, parent: usize, name: &'a str) -> Result<Option<ValueId>> {
-        let Some(outer) = self.optional(parent, name)? else {
-            return Ok(None);
-        };
+    fn capture(&mut self, frame: usize, parent: usize, outer: ValueId) -> ValueId {
         if self.frames[parent].graph == self.frames[frame].graph {
-            return Ok(Some(outer));
+            return outer;
+        }
+        let captures = &self.frames[frame].captures;
+        if let Some((_, inner)) = captures.iter().find(|(o, _)| *o == outer) {
+            return *inner;
         }
         let value = self.graph(parent).value(outer).clone();
         if let Some(tensor) = value.constant {
-            return Ok(Some(self.graph(frame).add_constant(name, tensor)));
+            return self.graph(frame).add_constant(value.name, tensor);
         }
-        let inner = self.graph(frame).add_input(name, value.fact);
+        let inner = self.graph(frame).add_input(value.name, value.fact);
         self.frames[frame].captures.push((outer, inner));
-        Ok(Some(inner))
+        inner
     }
 
-    /// The sequence that `name` stands for, in this frame or, where nothing is captured, around it.
-    pub fn sequence(&self, frame: usize, name: &str) -> Option<Rc<Vec<ValueId>>> {
+    /// The tensors of the sequence that `name` stands for, in this frame or around it; `None` where
+    /// they are not followed.
+    pub fn sequence(&mut self, frame: usize, name: &'a str) -> Option<Rc<Vec<ValueId>>> {
         match self.binding(frame, name) {
-            Some(Binding::Sequence(values)) => Some(values.clone()),
-            _ => None,
+            Some(Binding::Sequence(values)) => return Some(values.clone()),
+            Some(_) => return None,
+            None if self.frames[frame].written.contains(name) => return None,
+            None => {}
         }
+        let parent = self.frames[frame].parent?;
+        let outer = self.sequence(parent, name)?;
+        let inner = outer.iter().map(|&v| self.capture(frame, parent, v));
+        let values: Rc<Vec<ValueId>> = Rc::new(inner.collect());
+        self.bind(frame, name, Binding::Sequence(values.clone()));
+        Some(values)
+    }
+
+    /// A sequence that was followed, as a value of the graph.
+    fn construct(&mut self, frame: usize, name: &str, values: &[ValueId]) -> Result<ValueId> {
+        let graph = self.graph(frame);
+        let inputs: Vec<_> = values.iter().copied().map(Some).collect();
+        let given: Vec<_> = values
+            .iter()
+            .map(|&v| {
+                Some(InputFact {
+                    fact: graph.value(v).fact.clone(),
+                    value: None,
+                })
+            })
+            .collect();
+        let mut facts = SequenceConstruct.infer(&InferContext {
+            inputs: &given,
+            outputs: 1,
+        })?;
+        let value = graph.add_value(name, facts.pop().unwrap_or_default());
+        graph.push(name, SequenceConstruct, &inputs, &[value]);
+        Ok(value)
     }
 
     /// What the file says of a value; nothing where it says something Kilim has no type for.
@@ -189,9 +227,10 @@ impl<'a> Scope<'a> {
 /// `Unsupported` where the value is no tensor or of an element type that Kilim does not have.
 pub fn fact(kind: &TypeProto) -> Result<Fact> {
     let Some(tensor) = &kind.tensor else {
-        return match kind.other {
-            Some(other) => Err(kilim_core::error::unsupported(format!("a {other}"))),
-            None => Ok(Fact::default()),
+        return match (&kind.holder, kind.other) {
+            (Some((holder, element)), _) => held(*holder, fact(element)?),
+            (None, Some(other)) => Err(unsupported(format!("a {other}"))),
+            (None, None) => Ok(Fact::default()),
         };
     };
     let shape = tensor.shape.as_ref().map(|shape| {
@@ -206,7 +245,38 @@ pub fn fact(kind: &TypeProto) -> Result<Fact> {
         0 => None,
         n => Some(dtype(n)?),
     };
-    Ok(Fact { dtype, shape })
+    Ok(Fact {
+        dtype,
+        shape,
+        kind: Kind::default(),
+    })
+}
+
+/// The fact of what holds elements of this fact.
+fn held(holder: Holder, element: Fact) -> Result<Fact> {
+    let form = match (holder, element.kind.form) {
+        (Holder::Optional, form) => {
+            let kind = Kind {
+                form,
+                optional: true,
+            };
+            return Ok(Fact { kind, ..element });
+        }
+        (Holder::Sequence, Form::Tensor) => Form::Sequence,
+        (Holder::Sequence, Form::Map) => Form::MapSequence,
+        (Holder::Map, Form::Tensor) => Form::Map,
+        (_, form) => {
+            let form = Kind::from(form);
+            return Err(unsupported(format!("a sequence or map of a {form}")));
+        }
+    };
+    if element.kind.optional {
+        return Err(unsupported("a sequence or map of optional values"));
+    }
+    Ok(Fact {
+        kind: form.into(),
+        ..element
+    })
 }
 
 /// What inference found, completed by what the file declares. Where they contradict, inference
@@ -220,8 +290,16 @@ pub fn unify(found: Fact, declared: Fact) -> Fact {
         }
         (found, declared) => found.or(declared),
     };
+    let form = match found.kind.form {
+        Form::Tensor => declared.kind.form,
+        form => form,
+    };
     Fact {
         dtype: found.dtype.or(declared.dtype),
         shape,
+        kind: Kind {
+            form,
+            optional: found.kind.optional || declared.kind.optional,
+        },
     }
 }

@@ -288,7 +288,7 @@ impl<'a> Importer<'a> {
             None => {
                 let fact = Fact {
                     dtype: Some(info.dtype()?),
-                    shape: None,
+                    ..Fact::default()
                 };
                 self.graph.add_value(info.name.clone(), fact)
             }

@@ -1,8 +1,10 @@
 //! Tensors made from shapes and scalars.
 
+mod random;
+
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
-use kilim_core::ops::{ConstantOfShape, EyeLike, Range, ShapeOf, Size};
+use kilim_core::ops::{ConstantOfShape, EyeLike, Random, Range, ShapeOf, Size};
 use kilim_core::{Result, Tensor};
 
 use crate::common::{Codec, Wide};
@@ -10,12 +12,15 @@ use crate::frame::{Build, Io, Kernel};
 use crate::movement::required;
 use crate::registry::{KernelRegistry, any};
 
+pub use random::stir;
+
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<ShapeOf>(any, build_shape);
     registry.add_for_every_type::<Size>(any, build_size);
     registry.add::<ConstantOfShape>(any, build_constant);
     registry.add::<Range>(any, build_range);
     registry.add::<EyeLike>(any, build_eye);
+    registry.add::<Random>(any, random::build);
 }
 
 /// A value that was known when the kernel was built.

@@ -35,6 +35,7 @@ fn unknown(text: &str) -> Option<InputFact> {
         fact: Fact {
             dtype: DType::from_name(dtype),
             shape,
+            ..Fact::default()
         },
         value: None,
     })

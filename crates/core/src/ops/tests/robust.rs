@@ -84,6 +84,7 @@ fn input(random: &mut Random) -> Option<InputFact> {
                     DType::String,
                 ])),
                 shape: Some(Shape((0..rank).map(|_| dim(random)).collect())),
+                ..Fact::default()
             },
             value: None,
         }),

@@ -8,7 +8,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{NodeId, ValueId};
 use crate::ops::{InferContext, InputFact, ShapeOf, Size};
 use crate::session::Shared;
-use crate::tensor::{Tensor, byte_count};
+use crate::tensor::Tensor;
 
 /// Known values up to this size are computed while planning even if no shape depends on them: it
 /// is cheaper than a kernel.
@@ -144,13 +144,7 @@ fn infer_concrete(
         .take(node.outputs.len())
         .map(|f| match (f.dtype, f.concrete()) {
             (Some(dtype), Some(shape)) => {
-                if byte_count(dtype, &shape)? > shared.options.max_tensor_bytes {
-                    return Err(Error::new(
-                        ErrorCode::Limit,
-                        format!("a {dtype} tensor of shape {shape:?} is too large"),
-                    )
-                    .with_expected(format!("at most {} bytes", shared.options.max_tensor_bytes)));
-                }
+                shared.check_bytes(dtype, &shape)?;
                 Ok(TensorSpec::new(dtype, &shape))
             }
             _ => Err(Error::new(

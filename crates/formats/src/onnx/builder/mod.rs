@@ -13,7 +13,7 @@ use kilim_core::tensor::Tensor;
 
 use super::import::{Body, Importer};
 use super::proto::{AttributeProto, GraphProto, NodeProto, TensorProto, invalid};
-use super::scope::Binding;
+use super::scope::{Binding, fact};
 
 /// Goes with the refusal of a node whose form depends on a rank that is not known.
 pub const RANK_HINT: &str = "run ONNX shape inference on the model and load the result";
@@ -171,6 +171,14 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         texts.collect::<Result<_>>().map(Some)
     }
 
+    /// The strings of attribute `name` as a vector.
+    pub fn text_list(&self, name: &str) -> Result<Tensor> {
+        let texts = self.texts(name)?.filter(|list| !list.is_empty());
+        let texts = texts.ok_or_else(|| invalid(format!("the attribute `{name}` is missing")))?;
+        let texts: Vec<Arc<str>> = texts.into_iter().map(Arc::from).collect();
+        Tensor::from_texts(&[texts.len()], texts)
+    }
+
     pub fn tensor(&self, name: &str) -> Result<Option<Tensor>> {
         let Some(attribute) = self.attribute(name) else {
             return Ok(None);
@@ -210,7 +218,7 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         &mut self,
         inputs: &[ValueId],
         build: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
-    ) -> Result<Arc<Graph>> {
+    ) -> Result<Body> {
         let around = self.frame;
         let mut graph = Graph::new(self.name);
         let inner: Vec<ValueId> = inputs
@@ -223,9 +231,9 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         self.frame = self.importer.scope.open(around, self.name, graph);
         let outputs = build(self, &inner);
         self.frame = around;
-        let mut graph = self.importer.scope.close()?;
+        let (mut graph, captures) = self.importer.scope.close()?;
         graph.outputs = outputs?;
-        Ok(Arc::new(graph))
+        Ok(Body { graph, captures })
     }
 
     /// Writes the subgraph in attribute `name` out into the graph, and gives its outputs.
@@ -267,11 +275,16 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         (first..self.input_count()).map(|i| self.input(i)).collect()
     }
 
-    /// The tensors of input `i` where it is a sequence that is followed.
-    pub fn sequence(&self, i: usize) -> Result<Rc<Vec<ValueId>>> {
+    /// The tensors of input `i` where it is a sequence that is followed while the graph is built.
+    pub fn sequence(&mut self, i: usize) -> Option<Rc<Vec<ValueId>>> {
         let name = self.node.inputs.get(i).copied().unwrap_or("");
-        let found = self.importer.scope.sequence(self.frame, name);
-        found.ok_or_else(|| unsupported("a sequence that is known only at run time"))
+        self.importer.scope.sequence(self.frame, name)
+    }
+
+    /// The type in attribute `name`.
+    pub fn kind(&self, name: &str) -> Result<Option<Fact>> {
+        let kind = self.attribute(name).and_then(|a| a.kind.as_ref());
+        kind.map(fact).transpose()
     }
 
     pub fn graph(&mut self) -> &mut Graph {
@@ -306,20 +319,6 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
 
     pub fn constant(&mut self, v: ValueId) -> Option<Tensor> {
         self.graph().value(v).constant.clone()
-    }
-
-    /// The integers of input `i`; `None` where it is left out.
-    ///
-    /// # Errors
-    /// `Unsupported` where they are computed at run time.
-    pub fn constant_ints(&mut self, i: usize) -> Result<Option<Vec<i64>>> {
-        let Some(v) = self.optional(i)? else {
-            return Ok(None);
-        };
-        match self.constant(v) {
-            Some(tensor) => tensor.to_i64s().map(Some),
-            None => Err(unsupported(format!("input {i} computed at run time"))),
-        }
     }
 
     // Outputs.

@@ -87,8 +87,8 @@ fn repeat(b: &mut NodeBuilder) -> Result<()> {
     let mut facts = vec![Fact::fixed(DType::I64, &[]), Fact::fixed(DType::Bool, &[])];
     // The shape of a carried value may change from one iteration to the next.
     facts.extend(carried.iter().map(|&v| Fact {
-        dtype: b.dtype(v),
         shape: None,
+        ..b.fact(v)
     }));
     let body = b.body("body", &facts)?;
     if formals(&body.graph, body.captures.len()) != carried.len() + 2 {

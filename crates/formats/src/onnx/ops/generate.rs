@@ -1,6 +1,6 @@
 //! Constants, and tensors made from shapes and scalars.
 
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::Result;
 use kilim_core::ops::{ConstantOfShape, EyeLike, Range, ShapeOf, Size};
 use kilim_core::tensor::Tensor;
 
@@ -54,10 +54,11 @@ fn constant(b: &NodeBuilder) -> Result<Tensor> {
     if let Some(list) = b.ints("value_ints")? {
         return Tensor::from_slice(&[list.len()], &list);
     }
-    for name in ["value_string", "value_strings"] {
-        if b.attribute(name).is_some() {
-            return Err(unsupported("element type string"));
-        }
+    if let Some(text) = b.text("value_string")? {
+        return Tensor::from_texts(&[], vec![text.into()]);
+    }
+    if b.attribute("value_strings").is_some() {
+        return b.text_list("value_strings");
     }
     Err(invalid("a constant without a value"))
 }

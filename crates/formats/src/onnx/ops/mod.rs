@@ -11,11 +11,14 @@ mod loss;
 mod matmul;
 mod microsoft;
 mod microsoft_attention;
+mod ml;
 mod movement;
+mod ngrams;
 mod norm;
 mod pointwise;
 mod pool;
 mod quant;
+mod random;
 mod recurrent;
 mod reduce;
 mod resize;
@@ -54,6 +57,7 @@ impl OpTable {
         matmul::register(&mut table);
         norm::register(&mut table);
         quant::register(&mut table);
+        random::register(&mut table);
         resize::register(&mut table);
         recurrent::register(&mut table);
         generate::register(&mut table);
@@ -66,6 +70,8 @@ impl OpTable {
         text::register(&mut table);
         training::register(&mut table);
         rotary::register(&mut table);
+        ml::register(&mut table);
+        ngrams::register(&mut table);
         microsoft::register(&mut table);
         microsoft_attention::register(&mut table);
         table

@@ -1,11 +1,9 @@
 //! Pointwise operators.
 
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::narrow::{Narrowing, Overflow, PowerRounding};
-use kilim_core::ops::{
-    Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Dropout, Unary, UnaryKind, Where,
-};
+use kilim_core::ops::{Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Unary, UnaryKind, Where};
 
 use super::OpTable;
 use crate::onnx::builder::{NodeBuilder, unknown};
@@ -89,7 +87,6 @@ pub fn register(table: &mut OpTable) {
         let to = dtype(b.int_or("to", 0)?)?;
         b.emit_same(BitCast { to })
     });
-    table.add("Dropout", dropout);
 }
 
 fn unary(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {
@@ -98,7 +95,7 @@ fn unary(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {
 }
 
 fn identity(b: &mut NodeBuilder) -> Result<()> {
-    if let Ok(values) = b.sequence(0) {
+    if let Some(values) = b.sequence(0) {
         b.bind_sequence(0, values.to_vec());
         return Ok(());
     }
@@ -316,36 +313,4 @@ fn narrowing(b: &mut NodeBuilder) -> Result<Narrowing> {
         other => return Err(unknown("round_mode", other)),
     };
     Ok(Narrowing { overflow, rounding })
-}
-
-fn dropout(b: &mut NodeBuilder) -> Result<()> {
-    let x = b.input(0)?;
-    let training = match (b.version(), b.optional(2)?) {
-        (12.., Some(mode)) => match b.constant(mode) {
-            Some(mode) => mode.to_i64s()? != [0],
-            None => return Err(unsupported("a training mode that is computed at run time")),
-        },
-        _ => false,
-    };
-    if training {
-        let ratio = match b.optional(1)? {
-            Some(ratio) => b.constant(ratio).map(|r| r.to_f64s()).transpose()?,
-            None => Some(vec![0.5]),
-        };
-        if ratio != Some(vec![0.0]) {
-            return Err(unsupported("training mode"));
-        }
-    }
-    if !b.has_output(1) {
-        let y = b.unary(UnaryKind::Identity, x)?;
-        return b.bind(0, y);
-    }
-    let outputs = b.apply(Dropout, &[Some(x)], 2)?;
-    b.bind(0, outputs[0])?;
-    // Before operator set 10 the mask has the element type of the data.
-    let mask = match b.version() {
-        ..10 => b.cast_like(outputs[1], x)?,
-        _ => outputs[1],
-    };
-    b.bind(1, mask)
 }

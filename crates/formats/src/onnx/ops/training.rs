@@ -1,4 +1,4 @@
-//! Steps of optimisers, and a threshold of `ai.onnx.ml`, written out.
+//! Steps of optimisers, written out.
 
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
@@ -14,7 +14,6 @@ pub fn register(table: &mut OpTable) {
     table.add_in(DOMAIN, "Adagrad", |b| each(b, 1, adagrad));
     table.add_in(DOMAIN, "Adam", |b| each(b, 2, adam));
     table.add_in(DOMAIN, "Momentum", |b| each(b, 1, momentum));
-    table.add_in("ai.onnx.ml", "Binarizer", binarizer);
 }
 
 /// What one tensor is optimised with.
@@ -152,13 +151,4 @@ fn momentum(b: &mut NodeBuilder, step: Step) -> Result<Vec<ValueId>> {
         other => return Err(unknown("mode", other)),
     };
     Ok(vec![descend(b, x, step.rate, direction)?, speed])
-}
-
-fn binarizer(b: &mut NodeBuilder) -> Result<()> {
-    let x = b.input(0)?;
-    let threshold = b.float_or("threshold", 0.0)?;
-    let threshold = b.number(threshold.into(), x)?;
-    let above = b.binary(BinaryKind::Greater, x, threshold)?;
-    let y = b.cast_like(above, x)?;
-    b.bind(0, y)
 }

@@ -184,6 +184,7 @@ pub struct AttributeProto<'a> {
     pub floats: Numbers<'a>,
     pub ints: Numbers<'a>,
     pub strings: Vec<&'a [u8]>,
+    pub kind: Option<TypeProto<'a>>,
 }
 
 impl<'a> Message<'a> for AttributeProto<'a> {
@@ -198,6 +199,7 @@ impl<'a> Message<'a> for AttributeProto<'a> {
             7 => self.floats.push(field),
             8 => self.ints.push(field),
             9 => self.strings.push(field.bytes()?),
+            14 => self.kind = Some(decode(field, depth)?),
             21 => self.ref_attr_name = field.string()?,
             22 => self.sparse_tensor = Some(decode(field, depth)?),
             _ => {}
@@ -312,23 +314,51 @@ impl<'a> Message<'a> for ValueInfo<'a> {
 #[derive(Clone, Debug, Default)]
 pub struct TypeProto<'a> {
     pub tensor: Option<TensorType<'a>>,
-    /// What the value is if not a tensor.
+    /// What holds the elements, and their type.
+    pub holder: Option<(Holder, Box<TypeProto<'a>>)>,
+    /// What the value is if nothing of these.
     pub other: Option<&'static str>,
+}
+
+/// What a value of several elements is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    Sequence,
+    Optional,
+    /// The elements are the values; what the keys are is not kept.
+    Map,
 }
 
 impl<'a> Message<'a> for TypeProto<'a> {
     fn set(&mut self, number: u32, field: Field<'a>, depth: usize) -> Result<()> {
         match number {
             1 => self.tensor = Some(decode(field, depth)?),
-            4 => self.other = Some("sequence"),
-            5 => self.other = Some("map"),
+            4 => self.holder = held(Holder::Sequence, 1, field, depth)?,
+            5 => self.holder = held(Holder::Map, 2, field, depth)?,
             7 => self.other = Some("opaque value"),
             8 => self.other = Some("sparse tensor"),
-            9 => self.other = Some("optional value"),
+            9 => self.holder = held(Holder::Optional, 1, field, depth)?,
             _ => {}
         }
         Ok(())
     }
+}
+
+/// The type in field `element` of a message about a holder.
+fn held<'a>(
+    holder: Holder,
+    element: u32,
+    field: Field<'a>,
+    depth: usize,
+) -> Result<Option<(Holder, Box<TypeProto<'a>>)>> {
+    let mut reader = Reader::new(field.bytes()?);
+    let mut kind = TypeProto::default();
+    while let Some((number, field)) = reader.field()? {
+        if number == element {
+            kind = decode(field, depth)?;
+        }
+    }
+    Ok(Some((holder, Box::new(kind))))
 }
 
 #[derive(Clone, Debug, Default)]

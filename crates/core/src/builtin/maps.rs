@@ -1,0 +1,84 @@
+//! Operators on maps.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use super::values::{Inputs, OnValues};
+use crate::backend::LocalFuture;
+use crate::datum::Map;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorCode, Result, shape_error};
+use crate::ops::{DictVectorizer, ZipMap};
+use crate::session::{Handle, Shared};
+use crate::tensor::Tensor;
+
+impl OnValues for ZipMap {
+    fn run<'a>(
+        &'a self,
+        mut inputs: Inputs,
+        shared: &'a mut Shared,
+    ) -> LocalFuture<'a, Result<Handle>> {
+        Box::pin(async move {
+            let scores = inputs.tensor(0, shared).await?;
+            let columns = self.keys.len();
+            let rows = match *scores.shape() {
+                [n] if n == columns => 1,
+                [rows, n] if n == columns => rows,
+                _ => {
+                    return Err(shape_error("a map needs as many values as keys")
+                        .with_expected(format!("[rows, {columns}]"))
+                        .with_got(format!("{:?}", scores.shape())));
+                }
+            };
+            let mut maps = Vec::with_capacity(rows);
+            for row in 0..rows {
+                maps.push(Map {
+                    keys: self.keys.clone(),
+                    values: part(&scores, row * columns, columns)?,
+                });
+            }
+            Ok(Handle::MapSequence(Arc::new(maps)))
+        })
+    }
+}
+
+/// `count` elements from `first` on, as a vector.
+fn part(tensor: &Tensor, first: usize, count: usize) -> Result<Tensor> {
+    let run = std::iter::once((tensor, first..first + count));
+    Tensor::from_runs(tensor.dtype(), &[count], run)
+}
+
+impl OnValues for DictVectorizer {
+    fn run<'a>(&'a self, mut inputs: Inputs, _: &'a mut Shared) -> LocalFuture<'a, Result<Handle>> {
+        Box::pin(async move {
+            let Handle::Map(map) = inputs.take(0)? else {
+                return Err(Error::new(ErrorCode::DType, "the input is not a map"));
+            };
+            let dtype = map.values.dtype();
+            let zero = match dtype {
+                DType::String => Tensor::from_texts(&[1], vec!["".into()])?,
+                _ => Tensor::zeros(dtype, &[1])?,
+            };
+            let places = places(&map.keys, &self.keys)?;
+            let runs = places.iter().map(|place| match place {
+                Some(at) => (&map.values, *at..at + 1),
+                None => (&zero, 0..1),
+            });
+            let all = Tensor::from_runs(dtype, &[places.len()], runs)?;
+            Ok(Handle::Host(all))
+        })
+    }
+}
+
+/// Where each of `wanted` stands among `keys`.
+fn places(keys: &Tensor, wanted: &Tensor) -> Result<Vec<Option<usize>>> {
+    fn find<T: Hash + Eq>(keys: &[T], wanted: &[T]) -> Vec<Option<usize>> {
+        let places: HashMap<&T, usize> = keys.iter().zip(0..).collect();
+        wanted.iter().map(|k| places.get(k).copied()).collect()
+    }
+    match wanted.dtype() {
+        DType::String => Ok(find(keys.texts()?, wanted.texts()?)),
+        _ => Ok(find(keys.as_slice::<i64>()?, wanted.as_slice::<i64>()?)),
+    }
+}

@@ -1,0 +1,53 @@
+//! Maps (`ai.onnx.ml`), run by `builtin`.
+
+use super::*;
+use crate::error::dtype_error;
+
+/// A map for each row of a matrix `[rows, keys]`, or one for a vector `[keys]`: a sequence of maps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ZipMap {
+    /// A vector: `int64` or strings.
+    pub keys: Tensor,
+}
+
+/// What a map has for each of `keys`, a vector; zero for keys that the map does not have.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DictVectorizer {
+    /// A vector: `int64` or strings.
+    pub keys: Tensor,
+}
+
+impl Operator for ZipMap {
+    fn name(&self) -> &'static str {
+        "ZipMap"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        if let Some(x) = ctx.shape(0)?
+            && let Some(columns) = x.0.last().and_then(Dim::known)
+            && columns != self.keys.len()
+        {
+            return Err(wrong_count("a row", self.keys.len(), columns));
+        }
+        Ok(vec![Fact {
+            dtype: ctx.dtype(0)?,
+            shape: None,
+            kind: Form::MapSequence.into(),
+        }])
+    }
+}
+
+impl Operator for DictVectorizer {
+    fn name(&self) -> &'static str {
+        "DictVectorizer"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let given = ctx.fact(0)?;
+        if given.kind != Kind::from(Form::Map) {
+            return Err(dtype_error("the input is not a map").with_got(given.kind));
+        }
+        let shape = Shape::fixed(&[self.keys.len()]);
+        Ok(vec![fact(given.dtype, Some(shape))])
+    }
+}

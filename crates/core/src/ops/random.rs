@@ -1,0 +1,58 @@
+//! Random numbers.
+
+use super::*;
+
+/// What random numbers follow.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Distribution {
+    /// From `low` on, below `high`.
+    Uniform {
+        low: f32,
+        high: f32,
+    },
+    Normal {
+        mean: f32,
+        deviation: f32,
+    },
+}
+
+/// A tensor of random numbers of `shape`, or of the shape of the input where that is `None`. With a
+/// seed every run gives the same numbers, and nodes of one seed give the same as each other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Random {
+    pub distribution: Distribution,
+    /// A floating-point type; `None` for that of the input.
+    pub dtype: Option<DType>,
+    pub shape: Option<Vec<usize>>,
+    pub seed: Option<u64>,
+}
+
+impl Operator for Random {
+    fn name(&self) -> &'static str {
+        match (self.distribution, &self.shape) {
+            (Distribution::Uniform { .. }, Some(_)) => "RandomUniform",
+            (Distribution::Uniform { .. }, None) => "RandomUniformLike",
+            (Distribution::Normal { .. }, Some(_)) => "RandomNormal",
+            (Distribution::Normal { .. }, None) => "RandomNormalLike",
+        }
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        if let Some(shape) = &self.shape {
+            FLOATS.check(0, self.dtype)?;
+            return Ok(vec![fact(self.dtype, Some(Shape::fixed(shape)))]);
+        }
+        let like = ctx.fact(0)?;
+        let dtype = self.dtype.or(like.dtype);
+        FLOATS.check(0, dtype)?;
+        Ok(vec![fact(dtype, like.shape.clone())])
+    }
+
+    fn shape_only(&self) -> bool {
+        true
+    }
+
+    fn deterministic(&self) -> bool {
+        self.seed.is_some()
+    }
+}

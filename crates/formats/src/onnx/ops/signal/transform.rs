@@ -1,0 +1,184 @@
+//! The transform that DFT and STFT are made of: a product with a matrix of cosines and sines.
+
+use std::f64::consts::TAU;
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{BinaryKind, MatMul, UnaryKind};
+use kilim_core::tensor::Tensor;
+
+use crate::onnx::builder::{NodeBuilder, number};
+
+/// The largest transform whose matrix is a constant.
+const MAX_DFT: usize = 2048;
+
+/// How many values a transform is of.
+#[derive(Clone, Copy)]
+pub enum Length {
+    Known(usize),
+    /// A vector of one element.
+    Computed(ValueId),
+}
+
+impl Length {
+    pub fn value(self, b: &mut NodeBuilder) -> Result<ValueId> {
+        match self {
+            Length::Known(n) => b.i64s(&[n as i64]),
+            Length::Computed(n) => Ok(n),
+        }
+    }
+
+    /// Half of it, and one.
+    fn bins(self, b: &mut NodeBuilder) -> Result<Length> {
+        Ok(match self {
+            Length::Known(n) => Length::Known(n / 2 + 1),
+            Length::Computed(n) => {
+                let (one, two) = (b.i64s(&[1])?, b.i64s(&[2])?);
+                let half = b.div(n, two)?;
+                Length::Computed(b.add(half, one)?)
+            }
+        })
+    }
+}
+
+/// What a transform of the last axis but one does.
+pub struct Transform {
+    pub length: Length,
+    pub inverse: bool,
+    /// Half of the spectrum: the output's, or when inverse the input's.
+    pub onesided: bool,
+}
+
+impl Transform {
+    /// How many values of the axis are read.
+    pub fn taken(&self, b: &mut NodeBuilder) -> Result<Length> {
+        match self.inverse && self.onesided {
+            true => self.length.bins(b),
+            false => Ok(self.length),
+        }
+    }
+
+    /// The matrices `[taken, given]` that take real (or imaginary) parts to the cosine and sine
+    /// sums, scale included.
+    fn matrices(&self, b: &mut NodeBuilder) -> Result<[ValueId; 2]> {
+        match self.length {
+            Length::Known(n) if n == 0 || n > MAX_DFT => {
+                Err(unsupported(format!("a transform of {n} values")))
+            }
+            Length::Known(n) => {
+                let [cos, sin] = self.known_matrices(n)?;
+                Ok([b.tensor_value(cos), b.tensor_value(sin)])
+            }
+            Length::Computed(n) => self.computed_matrices(b, n),
+        }
+    }
+
+    fn known_matrices(&self, n: usize) -> Result<[Tensor; 2]> {
+        let bins = n / 2 + 1;
+        let (rows, columns) = match (self.inverse, self.onesided) {
+            (false, true) => (n, bins),
+            (true, true) => (bins, n),
+            _ => (n, n),
+        };
+        let sign = if self.inverse { 1.0 } else { -1.0 };
+        let scale = if self.inverse { 1.0 / n as f64 } else { 1.0 };
+        let mut cos = Vec::with_capacity(rows * columns);
+        let mut sin = Vec::with_capacity(rows * columns);
+        for r in 0..rows {
+            // Of a half spectrum each bin but the first and the middle one stands for two.
+            let twice = self.inverse && self.onesided && r != 0 && 2 * r != n;
+            let scale = if twice { 2.0 * scale } else { scale };
+            for c in 0..columns {
+                let angle = TAU * ((r * c) % n) as f64 / n as f64;
+                cos.push(scale * angle.cos());
+                sin.push(scale * sign * angle.sin());
+            }
+        }
+        let shape = [rows, columns];
+        Ok([
+            Tensor::from_slice(&shape, &cos)?,
+            Tensor::from_slice(&shape, &sin)?,
+        ])
+    }
+
+    /// The same at run time, of length `n`.
+    fn computed_matrices(&self, b: &mut NodeBuilder, n: ValueId) -> Result<[ValueId; 2]> {
+        let bins = self.length.bins(b)?.value(b)?;
+        let (rows, columns) = match (self.inverse, self.onesided) {
+            (false, true) => (n, bins),
+            (true, true) => (bins, n),
+            _ => (n, n),
+        };
+        let rows = b.iota(rows)?;
+        let rows = b.unsqueeze(rows, &[1])?;
+        let columns = b.iota(columns)?;
+        let turns = b.mul(rows, columns)?;
+        let turns = b.binary(BinaryKind::Mod, turns, n)?;
+        let turns = b.cast(turns, DType::F64)?;
+        let full = b.tensor_value(number(TAU, DType::F64)?);
+        let angle = b.mul(turns, full)?;
+        let whole = b.cast(n, DType::F64)?;
+        let angle = b.div(angle, whole)?;
+        let mut cos = b.unary(UnaryKind::Cos, angle)?;
+        let mut sin = b.unary(UnaryKind::Sin, angle)?;
+        if !self.inverse {
+            return Ok([cos, b.unary(UnaryKind::Neg, sin)?]);
+        }
+        if self.onesided {
+            let weight = bin_weights(b, rows, n)?;
+            cos = b.mul(cos, weight)?;
+            sin = b.mul(sin, weight)?;
+        }
+        Ok([b.div(cos, whole)?, b.div(sin, whole)?])
+    }
+
+    /// `x` is `[.., length, 1 or 2]`.
+    pub fn apply(&self, b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
+        let like = x;
+        let parts = b.fact(x).shape.and_then(|s| s.0.last()?.known());
+        let wide = b.cast(x, DType::F64)?;
+        let [cos, sin] = self.matrices(b)?;
+        // Real parts, and imaginary ones if there are, as rows.
+        let part = |b: &mut NodeBuilder, i: i64| -> Result<ValueId> {
+            let part = b.slice(wide, -1, i, i + 1)?;
+            b.squeeze(part, &[-1])
+        };
+        let product = |b: &mut NodeBuilder, x, m| b.op(MatMul::default(), &[x, m]);
+        let re = part(b, 0)?;
+        let mut real = product(b, re, cos)?;
+        let mut imaginary = product(b, re, sin)?;
+        match parts {
+            Some(1) => {}
+            Some(2) => {
+                let im = part(b, 1)?;
+                let x = product(b, im, sin)?;
+                real = b.sub(real, x)?;
+                let x = product(b, im, cos)?;
+                imaginary = b.add(imaginary, x)?;
+            }
+            _ => return Err(unsupported("a signal that may be real or complex")),
+        }
+        let real = b.unsqueeze(real, &[-1])?;
+        let y = if self.inverse && self.onesided {
+            real
+        } else {
+            let imaginary = b.unsqueeze(imaginary, &[-1])?;
+            b.concat(&[real, imaginary], -1)?
+        };
+        b.cast_like(y, like)
+    }
+}
+
+/// For the bins of half a spectrum how many each stands for: two, but one for the first and, of an
+/// even length, the middle one.
+fn bin_weights(b: &mut NodeBuilder, bins: ValueId, length: ValueId) -> Result<ValueId> {
+    let (zero, two) = (b.i64s(&[0])?, b.i64s(&[2])?);
+    let first = b.binary(BinaryKind::Equal, bins, zero)?;
+    let twice = b.mul(bins, two)?;
+    let middle = b.binary(BinaryKind::Equal, twice, length)?;
+    let single = b.binary(BinaryKind::Or, first, middle)?;
+    let (one, two) = (number(1.0, DType::F64)?, number(2.0, DType::F64)?);
+    let (one, two) = (b.tensor_value(one), b.tensor_value(two));
+    b.choose(single, one, two)
+}
