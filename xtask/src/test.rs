@@ -70,6 +70,7 @@ const STEPS: &[Step] = &[
     ("conformance export", || check(conformance().map(drop))),
     ("unit tests", || native_tests(&["--lib", "--bins"])),
     ("integration tests", || native_tests(&["--test", "*"])),
+    ("documentation tests", || native_tests(&["--doc"])),
     ("web build", || {
         check(build::wasm().and_then(|()| build::www()))
     }),
