@@ -4,3 +4,4 @@ pub mod conformance;
 pub mod files;
 pub mod onnx;
 pub mod operators;
+pub mod stand_in;

@@ -4,6 +4,7 @@ mod check;
 mod commands;
 mod data;
 mod model;
+mod timeline;
 
 use std::process::ExitCode;
 
@@ -31,7 +32,9 @@ enum Command {
     Bench(commands::bench::Args),
     /// Compare a model's outputs with stored references.
     Check(commands::check::Args),
-    /// List the backends of this build and their devices.
+    /// Run a model on two backends, node by node, and name the first node that differs.
+    Verify(commands::verify::Args),
+    /// List the backends of this build and their devices, and measure their speed.
     Devices(commands::devices::Args),
 }
 
@@ -56,6 +59,7 @@ fn main() -> ExitCode {
         Command::Inspect(args) => pollster::block_on(commands::inspect::run(args)),
         Command::Bench(args) => pollster::block_on(commands::bench::run(args)),
         Command::Check(args) => pollster::block_on(commands::check::run(args)),
+        Command::Verify(args) => pollster::block_on(commands::verify::run(args)),
         Command::Devices(args) => pollster::block_on(commands::devices::run(args)),
     };
     match result {

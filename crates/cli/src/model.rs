@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim::{BackendId, Pin, Placement, Runtime, Session, SessionOptions};
 
 use crate::Failure;
@@ -20,6 +22,16 @@ enum Place {
     Priced,
     /// The first backend that takes a node, whatever crosses.
     Fixed,
+}
+
+/// What runs beside what.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Schedule {
+    /// One step after the other.
+    #[default]
+    Sync,
+    /// Backends at the same time, and two runs.
+    Overlapped,
 }
 
 /// Options about backends.
@@ -42,6 +54,9 @@ pub struct BackendArgs {
     #[cfg(feature = "plugins")]
     #[arg(long, value_name = "FOLDER")]
     plugin_path: Vec<std::path::PathBuf>,
+    /// What runs beside what.
+    #[arg(long, value_enum, default_value_t)]
+    schedule: Schedule,
     /// The size of a symbolic dimension, for instance `batch=1`; may be given several times.
     #[arg(long = "dim", value_name = "NAME=N")]
     dims: Vec<String>,
@@ -67,6 +82,10 @@ impl BackendArgs {
             Place::Prefer => Placement::Prefer,
             Place::Priced => Placement::Priced,
             Place::Fixed => Placement::Fixed,
+        };
+        options.core.scheduler = match self.schedule {
+            Schedule::Sync => Arc::new(SyncScheduler),
+            Schedule::Overlapped => Arc::new(OverlappedScheduler::default()),
         };
         let mut dims = HashMap::new();
         for dim in &self.dims {

@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod builtin;
+pub mod calibrate;
 pub mod datum;
 pub mod dim;
 pub mod dtype;
@@ -20,6 +21,7 @@ pub mod stages;
 pub mod tensor;
 
 pub use backend::{Backend, BackendContext, BackendId, BackendRegistry};
+pub use calibrate::Calibration;
 pub use datum::{Datum, Form, Kind, Map};
 pub use dim::{Dim, Shape};
 pub use dtype::DType;

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::schedule::TraceEvent;
+
 /// The placement, memory and launches of a session's current plans.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Report {
@@ -14,6 +16,8 @@ pub struct Report {
     pub unplanned_stages: usize,
     /// Why fewer threads run than the machine has, if so.
     pub threads: Option<String>,
+    /// What happened when in the last run that was traced.
+    pub timeline: Vec<TraceEvent>,
 }
 
 /// One backend of the session.
@@ -21,6 +25,8 @@ pub struct Report {
 pub struct BackendReport {
     pub id: String,
     pub device: String,
+    /// Whether prices rest on measurements of this device.
+    pub calibrated: bool,
     /// Bytes of weights, packed forms included.
     pub constant_bytes: usize,
     /// Bytes of arenas and scratch of all plans that are kept.
@@ -47,6 +53,20 @@ pub struct NodeReport {
     pub outputs: Vec<PortReport>,
     /// Why backends preferred to this one do not run it.
     pub refusals: Vec<RefusalReport>,
+    /// Why it is not on the first backend that takes it.
+    pub moved: Option<MoveReport>,
+}
+
+/// A node that went, with others, where they are priced cheaper.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct MoveReport {
+    pub from: String,
+    /// How many went together, this one included.
+    pub nodes: usize,
+    /// Seconds for all of them, crossings included, by the cost model.
+    pub seconds: f64,
+    /// What they would have been without the move.
+    pub instead_of: f64,
 }
 
 /// A value that a node writes.

@@ -10,19 +10,23 @@
 //! # }
 //! ```
 
+#[cfg(not(target_arch = "wasm32"))]
+pub mod calibration;
 pub mod compare;
 mod runtime;
 mod source;
+pub mod verify;
 
 pub use kilim_core as core;
 pub use kilim_core::{
-    BackendId, BackendRegistry, DType, Datum, Dim, Error, ErrorCode, Fact, Form, Graph, Kind, Map,
-    Pin, Placement, Port, Report, Result, RunOptions, Shape, Tensor,
+    BackendId, BackendRegistry, Calibration, DType, Datum, Dim, Error, ErrorCode, Fact, Form,
+    Graph, Kind, Map, Pin, Placement, Port, Report, Result, RunOptions, Shape, Tensor,
 };
 pub use kilim_formats as formats;
 
 pub use runtime::Runtime;
 pub use source::ModelSource;
+pub use verify::{Verification, VerifyOptions};
 
 /// How a model is loaded.
 #[derive(Clone)]
@@ -66,6 +70,12 @@ impl Session {
     pub async fn load(source: impl Into<ModelSource>, options: SessionOptions) -> Result<Session> {
         let runtime = Runtime::shared();
         runtime.load(source, options).await
+    }
+}
+
+impl From<core::Session> for Session {
+    fn from(session: core::Session) -> Self {
+        Session(session)
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(any(feature = "cpu", feature = "wgpu"))]
 use kilim_core::backend::LocalFuture;
 use kilim_core::ops::CustomOperators;
-use kilim_core::{Backend, BackendId, BackendRegistry, Graph, Result};
+use kilim_core::{Backend, BackendId, BackendRegistry, Calibration, Graph, Result};
 use kilim_formats::{Interpreter, InterpreterRegistry};
 
 use crate::{ModelSource, Session, SessionOptions};
@@ -169,8 +169,28 @@ impl Runtime {
     pub async fn session(&self, graph: Graph, options: SessionOptions) -> Result<Session> {
         let backends = self.open_all(&options).await?;
         let evaluator = self.evaluator(&backends).await?;
-        kilim_core::Session::new(graph, backends, evaluator, options.core)
+        let mut core = options.core;
+        if core.calibration.is_empty() {
+            core.calibration = kept_calibration();
+        }
+        kilim_core::Session::new(graph, backends, evaluator, core)
             .await
             .map(Session)
     }
+}
+
+/// What this machine's file holds, read once. A file that cannot be read is as good as none: the
+/// report says that nothing is calibrated.
+fn kept_calibration() -> Calibration {
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        static KEPT: std::sync::OnceLock<Calibration> = std::sync::OnceLock::new();
+        let read = || {
+            let file = crate::calibration::file()?;
+            crate::calibration::load(&file).ok()
+        };
+        KEPT.get_or_init(|| read().unwrap_or_default()).clone()
+    }
+    #[cfg(target_arch = "wasm32")]
+    Calibration::default()
 }

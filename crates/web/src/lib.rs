@@ -2,11 +2,13 @@
 //! TypeScript gives them their public form; here nothing is done twice that it can do.
 #![cfg(target_arch = "wasm32")]
 
+mod calibrate;
 mod convert;
 mod file;
 mod operators;
 mod session;
 mod warm;
 
+pub use calibrate::calibrate;
 pub use file::WasmFile;
 pub use session::WasmSession;

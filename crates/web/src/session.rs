@@ -6,13 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use js_sys::{Array, Object};
-use kilim::{ModelSource, Session, SessionOptions};
+use kilim::{BackendId, ModelSource, Session, SessionOptions, VerifyOptions};
 use kilim_core::report::NodeTime;
+use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim_core::session::RunOptions;
 use kilim_core::{Error, ErrorCode, Tensor};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 
+use crate::calibrate;
 use crate::convert;
 use crate::file::WasmFile;
 use crate::warm;
@@ -23,7 +25,7 @@ extern "C" {
     fn milliseconds() -> f64;
 }
 
-fn seconds() -> f64 {
+pub(crate) fn seconds() -> f64 {
     milliseconds() / 1000.0
 }
 
@@ -73,6 +75,7 @@ impl WasmSession {
         let options = RunOptions {
             abort: Some(self.abort.clone()),
             timeout: timeout.map(|ms| ms / 1000.0),
+            ..RunOptions::default()
         };
         let mut session = self.take()?;
         let result = session.run(&borrowed(&feeds), &options).await;
@@ -89,6 +92,16 @@ impl WasmSession {
         let (outputs, times) = result.map_err(|e| convert::error(&e))?;
         let times: Vec<NodeTime> = times;
         Ok(Array::of2(&objects(&outputs), &json(&times)?.into()))
+    }
+
+    /// Compares two backends node by node: `{reference?, candidate?, tolerance?}` in, JSON out.
+    pub async fn verify(&self, feeds: Array, options: JsValue) -> Result<String, JsValue> {
+        let feeds = tensors(&feeds)?;
+        let options = verify_options(&options).map_err(|e| convert::error(&e))?;
+        let mut session = self.take()?;
+        let result = session.verify(&borrowed(&feeds), &options).await;
+        self.session.set(Some(session));
+        json(&result.map_err(|e| convert::error(&e))?)
     }
 
     /// Stops the run that is under way at its next step.
@@ -153,8 +166,39 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
     if let Some(operators) = convert::field(given, "operators") {
         options.operators = crate::operators::operators(&operators)?;
     }
+    if let Some(schedule) = convert::field(given, "schedule") {
+        options.core.scheduler = match schedule.as_string().as_deref() {
+            Some("sync") => Arc::new(SyncScheduler),
+            Some("overlapped") => Arc::new(OverlappedScheduler::default()),
+            _ => {
+                let message = "`schedule` is neither `sync` nor `overlapped`";
+                return Err(Error::new(ErrorCode::InvalidValue, message));
+            }
+        };
+    }
+    if let Some(text) = convert::field(given, "calibration").and_then(|c| c.as_string()) {
+        options.core.calibration = calibrate::parse(&text)?;
+    }
     if let Some(dims) = convert::field(given, "dims") {
         options.core.dims = dimensions(&dims)?;
+    }
+    Ok(options)
+}
+
+fn verify_options(given: &JsValue) -> kilim_core::Result<VerifyOptions> {
+    let mut options = VerifyOptions::default();
+    let id = |name| {
+        let field = convert::field(given, name)?;
+        Some(BackendId::from(field.as_string()?.as_str()))
+    };
+    options.reference = id("reference").unwrap_or(options.reference);
+    options.candidate = id("candidate");
+    if let Some(tolerance) = convert::field(given, "tolerance") {
+        options.tolerance = tolerance.as_f64().unwrap_or(f64::NAN);
+    }
+    if !(options.tolerance >= 0.0) {
+        let message = "the tolerance is not a number of at least 0";
+        return Err(Error::new(ErrorCode::InvalidValue, message));
     }
     Ok(options)
 }
@@ -192,7 +236,7 @@ fn objects(tensors: &[(String, Tensor)]) -> Array {
         .collect()
 }
 
-fn json<T: serde::Serialize>(value: &T) -> Result<String, JsValue> {
+pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String, JsValue> {
     serde_json::to_string(value).map_err(|error| {
         let error = Error::new(ErrorCode::State, format!("cannot write JSON: {error}"));
         convert::error(&error)

@@ -1,16 +1,16 @@
 //! The backend: what it says of itself and which nodes it takes.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use kilim_core::backend::{
-    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, Memory, NodeSpec,
-    Refusal, TensorSpec,
+    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, LocalFuture, Memory,
+    NodeSpec, Refusal, TensorSpec,
 };
 use kilim_core::ops::Cost;
-use kilim_core::{DType, Result};
+use kilim_core::{DType, Error, ErrorCode, Result};
 
 use crate::context::WgpuContext;
-use crate::gpu::Gpu;
+use crate::gpu::{Gpu, lock};
 use crate::kernels::Kernels;
 use crate::lower::{Caps, Lowered, Lowering};
 use crate::transfer;
@@ -18,7 +18,7 @@ use crate::transfer;
 /// A GPU and its compiled pipelines.
 pub(crate) struct Shared {
     pub gpu: Gpu,
-    pub kernels: Kernels,
+    pub kernels: Arc<Kernels>,
     pub software: bool,
 }
 
@@ -42,7 +42,8 @@ impl Shared {
 
 /// The backend `wgpu`.
 pub struct WgpuBackend {
-    pub(crate) shared: Arc<Shared>,
+    /// Replaced when the device was lost and opened again.
+    shared: Mutex<Arc<Shared>>,
     description: Description,
 }
 
@@ -80,13 +81,18 @@ impl WgpuBackend {
             speed: gpu.speed(),
         };
         WgpuBackend {
-            shared: Arc::new(Shared {
+            shared: Mutex::new(Arc::new(Shared {
                 software,
-                kernels: Kernels::all(),
+                kernels: Arc::new(Kernels::all()),
                 gpu,
-            }),
+            })),
             description,
         }
+    }
+
+    /// The device that is open now.
+    pub(crate) fn shared(&self) -> Arc<Shared> {
+        lock(&self.shared).clone()
     }
 }
 
@@ -96,7 +102,7 @@ impl Backend for WgpuBackend {
     }
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
-        self.shared.lower(node, &[])?;
+        self.shared().lower(node, &[])?;
         let inputs: Vec<_> = node
             .inputs
             .iter()
@@ -111,7 +117,35 @@ impl Backend for WgpuBackend {
     }
 
     fn create_context(&self, _config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
-        self.shared.gpu.check()?;
-        Ok(Box::new(WgpuContext::new(self.shared.clone())))
+        let shared = self.shared();
+        shared.gpu.check()?;
+        Ok(Box::new(WgpuContext::new(shared)))
+    }
+
+    fn reopen(&self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(async move {
+            let old = self.shared();
+            if !old.gpu.is_lost() {
+                return Ok(());
+            }
+            let gpu = Gpu::open().await?;
+            if gpu.describe_device() != self.description.device || gpu.limits != old.gpu.limits {
+                return Err(
+                    Error::new(ErrorCode::Device, "another GPU came back than was lost")
+                        .with_expected(&self.description.device)
+                        .with_got(gpu.describe_device()),
+                );
+            }
+            let mut shared = lock(&self.shared);
+            // Another session may have been faster.
+            if shared.gpu.is_lost() {
+                *shared = Arc::new(Shared {
+                    gpu,
+                    kernels: old.kernels.clone(),
+                    software: old.software,
+                });
+            }
+            Ok(())
+        })
     }
 }

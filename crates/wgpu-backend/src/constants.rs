@@ -69,7 +69,7 @@ impl PackKind {
 }
 
 /// The constants of a session.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Constants {
     buffers: HashMap<(ConstantKey, Option<PackKind>), Arc<GpuBuffer>>,
 }

@@ -377,6 +377,18 @@ impl BackendContext for WgpuContext {
         })
     }
 
+    fn replica(&self) -> Option<Box<dyn BackendContext>> {
+        Some(Box::new(WgpuContext {
+            shared: self.shared.clone(),
+            constants: self.constants.clone(),
+            cold: Vec::new(),
+        }))
+    }
+
+    fn is_lost(&self) -> bool {
+        self.shared.gpu.is_lost()
+    }
+
     fn constant_bytes(&self) -> usize {
         self.constants.bytes()
     }

@@ -156,7 +156,7 @@ impl WgpuExecutable {
             .ok_or_else(|| Error::new(ErrorCode::State, "the stage has no arena"))
     }
 
-    fn submit(&mut self) {
+    fn flush(&mut self) {
         if let Some(encoder) = self.encoder.take() {
             self.shared.gpu.queue.submit([encoder.finish()]);
         }
@@ -195,7 +195,7 @@ impl Executable for WgpuExecutable {
 
     fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
         // What is recorded has to see the arena as it was.
-        self.submit();
+        self.flush();
         let slot = self.slot(tensor)?;
         slot.accepts(data.dtype(), data.shape())?;
         if slot.bytes > 0 {
@@ -222,7 +222,7 @@ impl Executable for WgpuExecutable {
                 bytes,
             );
             // The source may be destroyed as soon as the caller drops it.
-            self.submit();
+            self.flush();
         }
         Ok(())
     }
@@ -246,6 +246,16 @@ impl Executable for WgpuExecutable {
             record(gpu, &mut pass, commands, &mut current);
         }
         Ok(())
+    }
+
+    fn submit(&mut self) -> Result<()> {
+        self.flush();
+        Ok(())
+    }
+
+    fn finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        self.flush();
+        Box::pin(async move { transfer::idle(&self.shared.gpu).await })
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
@@ -286,11 +296,11 @@ impl Executable for WgpuExecutable {
                         );
                     }
                 }
-                self.submit();
+                self.flush();
                 data = transfer::map(gpu, &staging, total).await?;
                 self.staging = Some(staging);
             } else {
-                self.submit();
+                self.flush();
                 gpu.check()?;
             }
             tensors
@@ -330,7 +340,7 @@ impl Executable for WgpuExecutable {
                         0,
                         bytes,
                     );
-                    self.submit();
+                    self.flush();
                 }
                 buffer
             }
@@ -344,7 +354,7 @@ impl Executable for WgpuExecutable {
     }
 
     fn end(&mut self) -> Result<()> {
-        self.submit();
+        self.flush();
         self.shared.gpu.check()
     }
 
@@ -354,7 +364,7 @@ impl Executable for WgpuExecutable {
 
     fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
         Box::pin(async move {
-            self.submit();
+            self.flush();
             let gpu = &self.shared.gpu;
             match &mut self.profiler {
                 Some(profiler) => profiler.seconds(gpu).await,

@@ -39,7 +39,8 @@ impl Faults {
             return Err(Error::new(
                 ErrorCode::Device,
                 format!("the GPU device was lost: {reason}"),
-            ));
+            )
+            .with_hint("the session's next run opens it again"));
         }
         match lock(&self.error).take() {
             Some(error) => Err(error),
@@ -103,6 +104,15 @@ impl Gpu {
     /// An error if the device was lost or reported one since the last check.
     pub fn check(&self) -> Result<()> {
         self.faults.check()
+    }
+
+    /// Whether the device was lost: nothing can be done with it any more.
+    pub fn is_lost(&self) -> bool {
+        if cfg!(not(target_arch = "wasm32")) {
+            // Natively a device says so only when it is asked; an error means that it is gone.
+            let _ = self.device.poll(wgpu::PollType::Poll);
+        }
+        lock(&self.faults.lost).is_some()
     }
 
     /// Bytes that one binding may have.

@@ -119,6 +119,15 @@ pub(crate) fn drive(gpu: &Gpu) -> Result<()> {
         })
 }
 
+/// Resolves when everything submitted so far is done.
+pub(crate) async fn idle(gpu: &Gpu) -> Result<()> {
+    let (done, complete) = Completion::new();
+    gpu.queue.on_submitted_work_done(move || complete(()));
+    drive(gpu)?;
+    done.await;
+    gpu.check()
+}
+
 /// The first `bytes` of a mappable buffer, once the copies into it are done.
 pub(crate) async fn map(gpu: &Gpu, staging: &GpuBuffer, bytes: u64) -> Result<Vec<u8>> {
     let bytes = bytes.max(4);

@@ -1,11 +1,12 @@
 import { KilimError, aborted, toPlain } from './errors.js';
 import type { Glue, WasmFile, WasmSession } from './glue.js';
-import type { Engine, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, WasmSource } from './protocol.js';
+import type { Backend, Engine, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest, WasmSource } from './protocol.js';
 import type { NodeTime, Report } from './report.js';
 import { importOperators } from './operators.js';
 import { pickBackends } from './pick.js';
 import { readSource } from './source.js';
 import type { WireSource } from './source.js';
+import type { Verification } from './verify.js';
 
 /** One runtime with at most one session in it. Calls are made one after another. */
 export function createEngine(glue: Glue): Engine {
@@ -97,6 +98,21 @@ export function createEngine(glue: Glue): Engine {
         } finally {
           signal.removeEventListener('abort', stop);
         }
+      });
+    },
+
+    verify(request: VerifyRequest, signal: AbortSignal): Promise<Verification> {
+      return guarded(async () => {
+        const current = open();
+        if (signal.aborted) throw aborted(signal);
+        return readJson<Verification>(await current.verify(request.feeds, request.options));
+      });
+    },
+
+    calibrate(backends: Backend[]): Promise<string> {
+      return guarded(async () => {
+        await started;
+        return glue.calibrate(backends);
       });
     },
 

@@ -1,13 +1,16 @@
 import type { Port } from './feeds.js';
 import type { WireOperator } from './operators.js';
-import type { EngineOptions } from './protocol.js';
+import type { Backend, EngineOptions } from './protocol.js';
 import type { WireTensor } from './tensor.js';
+import type { VerifyOptions } from './verify.js';
 
 /** What wasm-bindgen makes of `crates/web`, in either build. */
 export interface Glue {
   default(options: { module_or_path?: unknown }): Promise<unknown>;
   WasmFile: { new (length: number): WasmFile };
   WasmSession: { load(files: WasmFile[], names: string[], options: EngineOptions & { operators?: WireOperator[] }): Promise<WasmSession> };
+  /** Gives JSON to be handed to `load`. */
+  calibrate(backends: Backend[]): Promise<string>;
 }
 
 /** A file in the runtime's memory; `load` takes it over. */
@@ -24,6 +27,8 @@ export interface WasmSession {
   run(feeds: WireTensor[], timeout: number | undefined): Promise<WireTensor[]>;
   /** Gives `[outputs, times as JSON]`. */
   profile(feeds: WireTensor[]): Promise<[WireTensor[], string]>;
+  /** Gives JSON in the library's own names. */
+  verify(feeds: WireTensor[], options: VerifyOptions): Promise<string>;
   abort(): void;
   free(): void;
 }

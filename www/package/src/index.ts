@@ -8,7 +8,8 @@ import { detectVariant } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
 import { createLocalEngine } from './local.js';
-import type { Backend, Engine, EngineOptions, Progress, WasmSource } from './protocol.js';
+import { pickBackends } from './pick.js';
+import type { Backend, Engine, EngineOptions, Progress, Schedule, WasmSource } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
 import { Session } from './session.js';
 import { toWireSource } from './source.js';
@@ -19,11 +20,12 @@ export type { ErrorCode, ErrorContext } from './errors.js';
 export type { Feed, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export { pickBackends } from './pick.js';
-export type { Backend, Picked, Progress, WasmSource } from './protocol.js';
+export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
 export type { BackendReport, CrossingReport, NodeReport, NodeTime, Report } from './report.js';
 export { Session } from './session.js';
 export type { Profile, RunOptions } from './session.js';
 export type { ModelSource } from './source.js';
+export type { Agreement, NodeCheck, OutputCheck, Verification, VerifyOptions } from './verify.js';
 export { Tensor, fromNumbers, toNumbers } from './tensor.js';
 export type { DType, Elements, TensorLike, TypedArray } from './tensor.js';
 export { detectVariant } from './detect.js';
@@ -38,6 +40,10 @@ export interface LoadOptions {
   pins?: string[];
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
   dims?: Record<string, number>;
+  /** What runs beside what; `sync` by default. */
+  schedule?: Schedule;
+  /** What `calibrate` measured on this machine: placement is priced by it. */
+  calibration?: string;
   /** Files that the model refers to, by the names it uses. */
   externalData?: Record<string, ModelSource>;
   /**
@@ -148,6 +154,21 @@ function addressOf(module: LoadOptions['operators']): string | undefined {
   return module === undefined ? undefined : new URL(module, globalThis.location?.href).href;
 }
 
-function engineOptions({ backends, strict, pins, dims }: LoadOptions): EngineOptions {
-  return { ...(backends ? { backends } : {}), ...(strict === undefined ? {} : { strict }), ...(pins ? { pins } : {}), ...(dims ? { dims } : {}) };
+function engineOptions({ backends, strict, pins, dims, schedule, calibration }: LoadOptions): EngineOptions {
+  const given = Object.entries({ backends, strict, pins, dims, schedule, calibration }).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(given);
+}
+
+/**
+ * Measures the devices of this machine, about a second each. Keep the text, in `localStorage` for instance, and give it to `load`;
+ * what was measured of a device or driver that is no longer there is ignored.
+ */
+export async function calibrate(options: PrepareOptions & { backends?: Backend[] } = {}): Promise<string> {
+  const { engine, started } = await takeEngine(options);
+  try {
+    await started;
+    return await engine.calibrate(options.backends ?? (await pickBackends()).backends);
+  } finally {
+    engine.close();
+  }
 }

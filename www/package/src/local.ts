@@ -22,6 +22,8 @@ export async function createLocalEngine(variant: Variant): Promise<Engine> {
     start: (wasm) => engine.start(wasm),
     load: (request, onProgress, signal) => queued(() => engine.load(request, onProgress, signal)),
     run: (request, signal) => queued(() => engine.run(request, signal)),
+    verify: (request, signal) => queued(() => engine.verify(request, signal)),
+    calibrate: (backends) => queued(() => engine.calibrate(backends)),
     close: () => void queued(async () => engine.close()),
   };
 }

@@ -3,6 +3,7 @@ import type { Port } from './feeds.js';
 import type { NodeTime, Report } from './report.js';
 import type { WireSource } from './source.js';
 import type { WireTensor } from './tensor.js';
+import type { Verification, VerifyOptions } from './verify.js';
 
 /** The backends that the package holds. */
 export type Backend = 'wgpu' | 'cpu';
@@ -26,12 +27,17 @@ export interface Progress {
 /** The runtime's WASM binary, where it is not to be taken from beside this module. */
 export type WasmSource = string | URL | Response | ArrayBuffer | Uint8Array | WebAssembly.Module;
 
+/** What runs beside what: one step after the other, or the host's work while a device is at its own. */
+export type Schedule = 'sync' | 'overlapped';
+
 /** The part of the load options that the runtime itself reads. */
 export interface EngineOptions {
   backends?: Backend[];
   strict?: boolean;
   pins?: string[];
   dims?: Record<string, number>;
+  schedule?: Schedule;
+  calibration?: string;
 }
 
 export interface LoadRequest {
@@ -47,6 +53,11 @@ export interface RunRequest {
   /** Milliseconds. */
   timeout?: number;
   profile: boolean;
+}
+
+export interface VerifyRequest {
+  feeds: WireTensor[];
+  options: VerifyOptions;
 }
 
 /** What is known of a session once it is loaded. */
@@ -70,6 +81,9 @@ export interface Engine {
   start(wasm: WasmSource | undefined): Promise<void>;
   load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded>;
   run(request: RunRequest, signal: AbortSignal): Promise<Ran>;
+  verify(request: VerifyRequest, signal: AbortSignal): Promise<Verification>;
+  /** Without a session. */
+  calibrate(backends: Backend[]): Promise<string>;
   close(): void;
 }
 
@@ -78,6 +92,8 @@ export type Request =
   | { kind: 'start'; id: number; wasm: WasmSource | undefined }
   | { kind: 'load'; id: number; request: LoadRequest }
   | { kind: 'run'; id: number; request: RunRequest }
+  | { kind: 'verify'; id: number; request: VerifyRequest }
+  | { kind: 'calibrate'; id: number; backends: Backend[] }
   | { kind: 'abort'; id: number };
 
 /** From the worker to the page. */

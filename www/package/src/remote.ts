@@ -1,6 +1,7 @@
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
 import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest, WasmSource } from './protocol.js';
+import type { Verification } from './verify.js';
 
 interface Pending {
   resolve(value: unknown): void;
@@ -74,6 +75,8 @@ export function createRemoteEngine(variant: Variant): Engine {
     start: (wasm: WasmSource | undefined) => call({ kind: 'start', wasm } as Omit<Request, 'id'>),
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),
     run: (request: RunRequest, signal) => call<Ran>({ kind: 'run', request } as Omit<Request, 'id'>, signal),
+    verify: (request, signal) => call<Verification>({ kind: 'verify', request } as Omit<Request, 'id'>, signal),
+    calibrate: (backends) => call<string>({ kind: 'calibrate', backends } as Omit<Request, 'id'>),
     close: () => end(new KilimError('STATE', 'the session is closed')),
   };
 }

@@ -19,6 +19,8 @@ export interface BackendReport {
   id: string;
   /** Adapter and driver, or instruction set and threads. */
   device: string;
+  /** Whether prices rest on measurements of this device; see `calibrate`. */
+  calibrated: boolean;
   /** Bytes of weights, packed forms included. */
   constantBytes: number;
   /** Bytes of arenas and scratch of all plans that are kept. */
@@ -43,6 +45,8 @@ export interface NodeReport {
   outputs: { name: string; dtype: DType; shape: number[] }[];
   /** Why backends preferred to this one do not run the node. */
   refusals: { backend: string; reason: string }[];
+  /** Why it is not on the first backend that takes it: `nodes` went together, for `seconds` instead of `insteadOf` by the cost model. */
+  moved: { from: string; nodes: number; seconds: number; insteadOf: number } | null;
 }
 
 /** A value that goes from one backend to another in every run. */

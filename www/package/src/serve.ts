@@ -24,6 +24,10 @@ export function serve(glue: Glue): void {
         return engine.load(message.request, (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []), signal);
       case 'run':
         return engine.run(message.request, signal);
+      case 'verify':
+        return engine.verify(message.request, signal);
+      case 'calibrate':
+        return engine.calibrate(message.backends);
     }
   }
 

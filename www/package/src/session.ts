@@ -5,6 +5,7 @@ import type { Engine, Loaded } from './protocol.js';
 import type { NodeTime, Report } from './report.js';
 import { fromWire } from './tensor.js';
 import type { Tensor } from './tensor.js';
+import type { Verification, VerifyOptions } from './verify.js';
 
 export interface RunOptions {
   /** Rejects the call at once; work already begun is stopped at the next step. */
@@ -52,6 +53,16 @@ export class Session {
   /** Runs the model once and times every node. */
   profile(feeds: Record<string, Feed>, options: { signal?: AbortSignal } = {}): Promise<Profile> {
     return this.#run(feeds, options, true);
+  }
+
+  /**
+   * Runs every node on two backends with the same inputs, and the whole model, and names the first node that differs.
+   * Everything that the reference computes is held in memory meanwhile.
+   */
+  async verify(feeds: Record<string, Feed>, options: VerifyOptions & { signal?: AbortSignal } = {}): Promise<Verification> {
+    if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
+    const { signal, ...rest } = options;
+    return this.#engine.verify({ feeds: prepareFeeds(this.inputs, feeds), options: rest }, signal ?? never);
   }
 
   /** Gives everything back, the worker and its memory included. Calls under way are rejected with `STATE`. */

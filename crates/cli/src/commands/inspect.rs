@@ -142,11 +142,20 @@ fn print_nodes(report: &Report) {
             .iter()
             .map(|o| format!("{}{:?}", o.dtype, o.shape))
             .collect();
-        let reasons: Vec<String> = n
+        let mut reasons: Vec<String> = n
             .refusals
             .iter()
             .map(|r| format!("{}: {}", r.backend, r.reason))
             .collect();
+        if let Some(m) = &n.moved {
+            reasons.push(format!(
+                "{}: priced dearer, {:.3} ms instead of {:.3} ms for {} nodes with crossings",
+                m.from,
+                m.instead_of * 1e3,
+                m.seconds * 1e3,
+                m.nodes
+            ));
+        }
         t.add_row([
             name,
             n.op.clone(),

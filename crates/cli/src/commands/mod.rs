@@ -5,3 +5,4 @@ pub mod check;
 pub mod devices;
 pub mod inspect;
 pub mod run;
+pub mod verify;

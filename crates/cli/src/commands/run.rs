@@ -1,13 +1,15 @@
 //! `kilim run`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
-use kilim::{Fact, RunOptions, Tensor};
+use kilim::core::schedule::Trace;
+use kilim::{Fact, RunOptions, Session, Tensor};
 
-use crate::Failure;
 use crate::data::{self, npy};
 use crate::model::{self, BackendArgs};
+use crate::{Failure, timeline};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -29,6 +31,13 @@ pub struct Args {
     /// Give up after this many seconds.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
+    /// Run it so many times on the same inputs, as many at once as the schedule allows, and print
+    /// the last outputs.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    runs: usize,
+    /// Write what ran when to a file for chrome://tracing or Perfetto.
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
     #[command(flatten)]
     backends: BackendArgs,
 }
@@ -42,13 +51,21 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         .collect();
     let bar = model::spinner("running".to_string());
     let start = Instant::now();
+    let trace = args.trace.as_ref().map(|_| Arc::new(Trace::new()));
     let options = RunOptions {
         timeout: args.timeout,
+        trace: trace.clone(),
         ..RunOptions::default()
     };
-    let result = session.run(&borrowed, &options).await;
+    let result = match args.runs {
+        0 | 1 => session.run(&borrowed, &options).await,
+        n => run_many(&mut session, &borrowed, &options, n),
+    };
     let elapsed = start.elapsed();
     bar.finish_and_clear();
+    if let (Some(file), Some(trace)) = (&args.trace, &trace) {
+        timeline::write(file, &trace.events())?;
+    }
     let outputs = result?;
     for (name, tensor) in &outputs {
         println!("{name}: {}", Fact::of(tensor));
@@ -63,6 +80,23 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         println!("saved to {}", file.display());
     }
     Ok(())
+}
+
+/// Starts all runs, waits for all, and gives the outputs of the last.
+fn run_many(
+    session: &mut Session,
+    inputs: &[(&str, Tensor)],
+    options: &RunOptions,
+    count: usize,
+) -> kilim::Result<Vec<(String, Tensor)>> {
+    let handles = (0..count)
+        .map(|_| session.run_async(inputs, options))
+        .collect::<kilim::Result<Vec<_>>>()?;
+    let mut last = Vec::new();
+    for handle in handles {
+        last = handle.wait()?;
+    }
+    Ok(last)
 }
 
 fn print_top(tensor: &Tensor, k: usize) -> Result<(), Failure> {

@@ -15,6 +15,8 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::ops::{Cost, CustomOperator};
@@ -100,7 +102,7 @@ pub enum Memory {
 }
 
 /// What the cost model knows of a device.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Speed {
     pub flops_per_second: f64,
     pub bytes_per_second: f64,
@@ -109,6 +111,20 @@ pub struct Speed {
     /// Seconds that one transfer between host and device costs, whatever its size.
     pub transfer_start: f64,
     pub transfer_bytes_per_second: f64,
+}
+
+impl Speed {
+    /// Whether every figure is one that a device can have.
+    pub fn is_possible(&self) -> bool {
+        let rates = [
+            self.flops_per_second,
+            self.bytes_per_second,
+            self.transfer_bytes_per_second,
+        ];
+        let starts = [self.kernel_start, self.transfer_start];
+        rates.iter().all(|r| r.is_finite() && *r > 0.0)
+            && starts.iter().all(|s| s.is_finite() && *s >= 0.0)
+    }
 }
 
 /// What a backend says of itself.
@@ -195,6 +211,14 @@ pub trait Backend: MaybeSend + MaybeSync {
         None
     }
 
+    /// Opens the device again if it was lost; contexts made before stay useless.
+    ///
+    /// # Errors
+    /// `Device` where it does not come back, or comes back as another one.
+    fn reopen(&self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// Runs one node at once on host tensors: for constant folding and shape arithmetic. All
     /// inputs of the node carry values. `None` where the backend does not offer this.
     fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
@@ -227,6 +251,17 @@ pub trait BackendContext: MaybeSend {
         ))))
     }
 
+    /// A context with tensors and kernels of its own for another run at the same time, which
+    /// shares the constants of this one. `None` where they have to be made anew.
+    fn replica(&self) -> Option<Box<dyn BackendContext>> {
+        None
+    }
+
+    /// Whether the device was lost: the session then makes everything anew before its next run.
+    fn is_lost(&self) -> bool {
+        false
+    }
+
     /// Bytes of constants and packed weights that the context holds now.
     fn constant_bytes(&self) -> usize;
 }
@@ -253,6 +288,17 @@ pub trait Executable: MaybeSend {
 
     /// Runs the kernels of one part (see [`StageSpec::parts`]). On a device this may only record.
     fn run(&mut self, part: usize) -> Result<()>;
+
+    /// Starts whatever is only recorded, without waiting for it.
+    fn submit(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Resolves when everything submitted is done. A future that is polled once and dropped is a
+    /// try.
+    fn finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Brings tensors to the host; on a device everything recorded so far is submitted first.
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>>;

@@ -1,33 +1,43 @@
 //! A model made ready to run: optimised, placed on backends, planned for the shapes that come.
 
+#[cfg(not(target_arch = "wasm32"))]
+mod background;
 mod handle;
 mod plan;
+mod record;
 mod runner;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::backend::{Backend, BackendContext, ContextConfig, Grade, NodeSpec};
+use crate::calibrate::Calibration;
 use crate::datum::{Datum, Kind};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Graph;
 use crate::ops::Fact;
-use crate::partition::Placement;
+use crate::partition::{Placement, Site};
 use crate::passes;
 use crate::pin::{self, Pin};
 use crate::report::{NodeTime, Report};
-use crate::schedule::{Interrupt, Scheduler, SyncScheduler};
+use crate::schedule::{Interrupt, Scheduler, SyncScheduler, Trace, TraceEvent};
 use crate::tensor::{Tensor, byte_count};
 
+#[cfg(not(target_arch = "wasm32"))]
+pub use background::RunHandle;
 pub(crate) use handle::Handle;
+use record::Recorder;
+pub use record::{NodeRecord, RecordedInput};
 pub(crate) use runner::Runner;
 
 /// How a session is made.
 #[derive(Clone)]
 pub struct SessionOptions {
     pub placement: Placement,
+    /// What was measured of the devices; the others are priced by what they say of themselves.
+    pub calibration: Calibration,
     /// A node that the first backend does not run is an error (control flow, views, what is
     /// computed while planning and pinned nodes aside).
     pub strict: bool,
@@ -35,6 +45,8 @@ pub struct SessionOptions {
     pub pins: Vec<Pin>,
     /// Off: the graph runs as it was loaded.
     pub optimise: bool,
+    /// Every value leaves its stage, as [`Session::record`] needs it. Costs memory and time.
+    pub keep_all: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
     pub dims: HashMap<String, usize>,
     /// Also plan before the first run where sizes are unknown, taking this for each of them.
@@ -55,9 +67,11 @@ impl Default for SessionOptions {
     fn default() -> Self {
         SessionOptions {
             placement: Placement::default(),
+            calibration: Calibration::default(),
             strict: false,
             pins: Vec::new(),
             optimise: true,
+            keep_all: false,
             dims: HashMap::new(),
             plan_unknown_as: None,
             plans_kept: 4,
@@ -83,13 +97,15 @@ fn default_clock() -> f64 {
     }
 }
 
-/// What may stop a run, and whether it is timed.
+/// What may stop a run, and where it is recorded.
 #[derive(Clone, Default)]
 pub struct RunOptions {
     /// Set to true from elsewhere to abort between two steps.
     pub abort: Option<Arc<std::sync::atomic::AtomicBool>>,
     /// Seconds after which the run is aborted.
     pub timeout: Option<f64>,
+    /// Records when each step ran. The device is waited for after every part.
+    pub trace: Option<Arc<Trace>>,
 }
 
 /// An input or output of a model.
@@ -102,11 +118,17 @@ pub struct Port {
 /// What all runners of a session share.
 pub(crate) struct Shared {
     pub backends: Vec<Arc<dyn Backend>>,
+    /// The backends as the partitioner prices them.
+    pub sites: Vec<Site>,
     pub contexts: Vec<Box<dyn BackendContext>>,
     pub evaluator: Arc<dyn Backend>,
     pub options: SessionOptions,
     pub interrupt: Interrupt,
+    /// Of the run under way, and the run's number in it.
+    pub trace: Option<(Arc<Trace>, usize)>,
     pub profiling: bool,
+    /// Takes what every node reads and writes, if somebody wants to know.
+    pub recorder: Option<Recorder>,
     next_runner: u64,
 }
 
@@ -130,6 +152,28 @@ impl Shared {
         self.next_runner += 1;
         self.next_runner
     }
+
+    /// For another run at the same time. Constants are shared where a backend can do that.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn replica(&self) -> Result<Shared> {
+        let backends = self.backends.iter().zip(&self.contexts);
+        let contexts = backends.map(|(b, c)| match c.replica() {
+            Some(context) => Ok(context),
+            None => b.create_context(&self.options.context),
+        });
+        Ok(Shared {
+            contexts: contexts.collect::<Result<_>>()?,
+            backends: self.backends.clone(),
+            sites: self.sites.clone(),
+            evaluator: self.evaluator.clone(),
+            options: self.options.clone(),
+            interrupt: Interrupt::default(),
+            trace: None,
+            profiling: false,
+            recorder: None,
+            next_runner: 0,
+        })
+    }
 }
 
 /// A model ready to run.
@@ -139,6 +183,10 @@ pub struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     nodes_loaded: usize,
+    /// Of the last run that was traced.
+    timeline: Vec<TraceEvent>,
+    #[cfg(not(target_arch = "wasm32"))]
+    workers: Option<background::Workers>,
 }
 
 impl Session {
@@ -210,13 +258,24 @@ impl Session {
             .iter()
             .map(|b| b.create_context(&options.context))
             .collect::<Result<Vec<_>>>()?;
+        let sites = backends.iter().map(|b| {
+            let site = Site::of(b.describe());
+            let speed = options.calibration.speed(b.describe());
+            Site {
+                speed: speed.unwrap_or(site.speed),
+                ..site
+            }
+        });
         let mut shared = Shared {
+            sites: sites.collect(),
             backends,
             contexts,
             evaluator,
             options,
             interrupt: Interrupt::default(),
+            trace: None,
             profiling: false,
+            recorder: None,
             next_runner: 0,
         };
         let mut runner = Runner::new(graph, &mut shared)?;
@@ -237,6 +296,9 @@ impl Session {
             inputs,
             outputs,
             nodes_loaded,
+            timeline: Vec::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            workers: None,
         })
     }
 
@@ -280,19 +342,89 @@ impl Session {
         options: &RunOptions,
     ) -> Result<Vec<(String, Datum)>> {
         let feeds = self.feeds(inputs)?;
+        self.recover().await?;
         let clock = self.shared.options.clock;
         self.shared.interrupt = Interrupt {
             abort: options.abort.clone(),
             deadline: options.timeout.map(|t| (clock, clock() + t)),
         };
+        self.shared.trace = options.trace.clone().map(|t| {
+            let run = t.begin();
+            (t, run)
+        });
         let host = vec![true; self.outputs.len()];
-        let results = self.runner.run(&mut self.shared, feeds, &host).await?;
+        let results = self.runner.run(&mut self.shared, feeds, &host).await;
+        if let Some((trace, run)) = self.shared.trace.take() {
+            self.timeline = trace.events();
+            self.timeline.retain(|e| e.run == run);
+        }
+        let results = results?;
         let mut out = Vec::with_capacity(results.len());
         for (port, handle) in self.outputs.iter().zip(results) {
             let datum = handle.into_datum(&mut self.shared).await?;
             out.push((port.name.clone(), datum));
         }
         Ok(out)
+    }
+
+    /// Starts a run and does not wait for it. As many runs as the scheduler allows
+    /// ([`Scheduler::runs_at_once`]) are under way at once, each with arenas of its own beside
+    /// those of [`Session::run`]; more wait in a queue. Weights are shared.
+    ///
+    /// # Errors
+    /// As [`Session::run`] for inputs that do not fit; everything else comes out of the handle.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn run_async(
+        &mut self,
+        inputs: &[(&str, Tensor)],
+        options: &RunOptions,
+    ) -> Result<RunHandle> {
+        let data: Vec<(&str, Datum)> = inputs
+            .iter()
+            .map(|(name, tensor)| (*name, tensor.clone().into()))
+            .collect();
+        self.feeds(&data)?;
+        let workers = match &self.workers {
+            Some(workers) => workers,
+            None => {
+                let count = self.shared.options.scheduler.runs_at_once().max(1);
+                let replicas = (0..count).map(|_| self.replica()).collect::<Result<_>>()?;
+                self.workers.insert(background::Workers::start(replicas)?)
+            }
+        };
+        Ok(workers.enqueue(inputs, options))
+    }
+
+    /// The same session for another run at the same time.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn replica(&self) -> Result<Session> {
+        let mut shared = self.shared.replica()?;
+        Ok(Session {
+            runner: self.runner.replica(&mut shared)?,
+            shared,
+            inputs: self.inputs.clone(),
+            outputs: self.outputs.clone(),
+            nodes_loaded: self.nodes_loaded,
+            timeline: Vec::new(),
+            workers: None,
+        })
+    }
+
+    /// Makes contexts anew whose device was lost, and forgets the plans that were made with them.
+    async fn recover(&mut self) -> Result<()> {
+        let mut lost = false;
+        for b in 0..self.shared.contexts.len() {
+            if self.shared.contexts[b].is_lost() {
+                let backend = &self.shared.backends[b];
+                backend.reopen().await?;
+                self.shared.contexts[b] = backend.create_context(&self.shared.options.context)?;
+                lost = true;
+            }
+        }
+        if lost {
+            self.runner.forget_plans();
+        }
+        Ok(())
     }
 
     /// Runs the model once and times every node.
@@ -310,10 +442,52 @@ impl Session {
         Ok((result?, times))
     }
 
+    /// Runs the model once and keeps what every node read and wrote, in the order of the runs; of
+    /// nodes that run more than once, in a Loop, the first time.
+    ///
+    /// # Errors
+    /// `State` where the session was not made with [`SessionOptions::keep_all`]; else as
+    /// [`Session::run`].
+    pub async fn record(
+        &mut self,
+        inputs: &[(&str, Tensor)],
+    ) -> Result<(Vec<(String, Tensor)>, Vec<NodeRecord>)> {
+        if !self.shared.options.keep_all {
+            return Err(Error::new(
+                ErrorCode::State,
+                "the session was not made to keep all values",
+            ));
+        }
+        self.shared.recorder = Some(Recorder::default());
+        let result = self.run(inputs, &RunOptions::default()).await;
+        let recorder = self.shared.recorder.take().unwrap_or_default();
+        Ok((result?, recorder.records))
+    }
+
+    /// The graph as it runs, after the passes.
+    pub fn graph(&self) -> &Graph {
+        self.runner.graph()
+    }
+
+    /// In the order of preference.
+    pub fn backends(&self) -> &[Arc<dyn Backend>] {
+        &self.shared.backends
+    }
+
+    /// What computes constants and shapes.
+    pub fn evaluator(&self) -> &Arc<dyn Backend> {
+        &self.shared.evaluator
+    }
+
+    pub fn options(&self) -> &SessionOptions {
+        &self.shared.options
+    }
+
     /// Where everything runs and why, and what it holds.
     pub fn report(&self) -> Report {
         let mut report = self.runner.report(&self.shared);
         report.nodes_loaded = self.nodes_loaded;
+        report.timeline = self.timeline.clone();
         report
     }
 

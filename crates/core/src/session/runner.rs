@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::plan::{self, Key, PlannedStage, StageInput};
+use super::record::{RecordedInput, Recorder};
 use super::{Handle, Shared};
 use crate::backend::{LocalFuture, TensorSpec};
 use crate::builtin::values::{self, Inputs};
@@ -52,7 +53,13 @@ impl Runner {
                 bodies.insert(id, inner);
             }
         }
-        let (live_in, live_out) = live(&graph, &stages);
+        let (live_in, mut live_out) = live(&graph, &stages);
+        if shared.options.keep_all {
+            for (stage, out) in stages.stages.iter().zip(&mut live_out) {
+                let nodes = stage.nodes.iter().map(|id| &graph.nodes[id.0]);
+                *out = nodes.flat_map(|n| n.outputs.iter().copied()).collect();
+            }
+        }
         Ok(Runner {
             id: shared.runner_id(),
             plans: stages.stages.iter().map(|_| Vec::new()).collect(),
@@ -168,6 +175,9 @@ impl Runner {
         Box::pin(async move {
             let mut env: Vec<Option<Handle>> = vec![None; self.graph.values.len()];
             let mut on_host = self.host.clone();
+            if shared.recorder.is_some() {
+                on_host.fill(true);
+            }
             for (&v, &h) in self.graph.outputs.iter().zip(host) {
                 on_host[v.0] |= h;
             }
@@ -179,6 +189,9 @@ impl Runner {
                 self.plan(index, feeds, shared)?
                     .run(&mut env, &on_host, shared)
                     .await?;
+                if shared.recorder.is_some() {
+                    self.record(index, &env, shared).await?;
+                }
                 for k in 0..self.stages.stages[index].control.len() {
                     let id = self.stages.stages[index].control[k];
                     self.control(id, &mut env, &on_host, shared).await?;
@@ -190,6 +203,40 @@ impl Runner {
             }
             Ok(outputs)
         })
+    }
+
+    /// Shows the nodes of a stage that has run to the recorder.
+    async fn record(
+        &self,
+        index: usize,
+        env: &[Option<Handle>],
+        shared: &mut Shared,
+    ) -> Result<()> {
+        for &id in &self.stages.stages[index].nodes {
+            let new = |r: &mut Recorder| r.is_new(self.id, id);
+            if !shared.recorder.as_mut().is_some_and(new) {
+                continue;
+            }
+            let node = &self.graph.nodes[id.0];
+            let mut inputs = Vec::with_capacity(node.inputs.len());
+            for v in &node.inputs {
+                inputs.push(match v {
+                    Some(v) => Some(RecordedInput {
+                        tensor: self.value(*v, env)?.into_host(shared).await?,
+                        constant: self.graph.value(*v).constant.is_some(),
+                    }),
+                    None => None,
+                });
+            }
+            let mut outputs = Vec::with_capacity(node.outputs.len());
+            for &v in &node.outputs {
+                outputs.push(self.value(v, env)?.into_host(shared).await?);
+            }
+            if let Some(recorder) = &mut shared.recorder {
+                recorder.push(&node.name, &node.op, inputs, outputs);
+            }
+        }
+        Ok(())
     }
 
     fn value(&self, v: ValueId, env: &[Option<Handle>]) -> Result<Handle> {
@@ -244,6 +291,9 @@ impl Runner {
             });
         }
         let host: Vec<bool> = node.outputs.iter().map(|v| on_host[v.0]).collect();
+        if let Some(recorder) = &mut shared.recorder {
+            recorder.scope.push(node.name.clone());
+        }
         let outputs = match values::of(node.op.as_ref()) {
             Some(op) => op.run(Inputs(inputs), shared).await.map(|y| vec![y]),
             None => {
@@ -251,6 +301,9 @@ impl Runner {
                 control::run(&node, bodies, inputs, &host, shared).await
             }
         };
+        if let Some(recorder) = &mut shared.recorder {
+            recorder.scope.pop();
+        }
         let outputs = outputs.map_err(|e| e.at(&node.name, node.op.name()))?;
         for (v, handle) in node.outputs.iter().zip(outputs) {
             env[v.0] = Some(handle);
@@ -291,6 +344,22 @@ impl Runner {
         }
         let fact = |v: &ValueId| facts.get(v).unwrap_or(&self.graph.value(*v).fact).clone();
         self.graph.outputs.iter().map(fact).collect()
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Another runner of the same graph, without plans.
+    pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
+        Runner::new(self.graph.clone(), shared)
+    }
+
+    /// Drops all plans: they are made anew when they are needed.
+    pub fn forget_plans(&mut self) {
+        self.plans.iter_mut().for_each(Vec::clear);
+        let bodies = self.bodies.values_mut().flatten();
+        bodies.for_each(Runner::forget_plans);
     }
 
     /// Forgets the times of earlier runs.
@@ -337,6 +406,7 @@ impl Runner {
     }
 
     pub fn report(&self, shared: &Shared) -> Report {
+        let calibration = &shared.options.calibration;
         let mut report = Report {
             backends: shared
                 .backends
@@ -345,6 +415,7 @@ impl Runner {
                 .map(|(b, c)| BackendReport {
                     id: b.describe().id.to_string(),
                     device: b.describe().device.clone(),
+                    calibrated: calibration.speed(b.describe()).is_some(),
                     constant_bytes: c.constant_bytes(),
                     ..BackendReport::default()
                 })
@@ -406,6 +477,7 @@ impl Runner {
                         })
                         .collect(),
                     refusals: Vec::new(),
+                    moved: None,
                 });
                 let mut inner = scope.to_vec();
                 inner.push(node.name.clone());

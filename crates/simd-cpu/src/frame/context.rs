@@ -110,6 +110,16 @@ impl BackendContext for CpuContext {
         Ok(Box::new(executable))
     }
 
+    fn replica(&self) -> Option<Box<dyn BackendContext>> {
+        Some(Box::new(CpuContext {
+            registry: self.registry.clone(),
+            run: self.run,
+            constants: self.constants.clone(),
+            packs: self.packs.clone(),
+            scratch: Scratch::default(),
+        }))
+    }
+
     fn constant_bytes(&self) -> usize {
         let constants: usize = self.constants.values().map(|t| t.bytes().len()).sum();
         constants + self.packs.bytes()

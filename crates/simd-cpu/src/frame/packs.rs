@@ -16,7 +16,7 @@ pub struct PackKey {
 }
 
 /// The packed constants of a session.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Packs {
     packed: HashMap<(ConstantKey, PackKey), Arc<AlignedBytes>>,
 }

@@ -15,4 +15,6 @@ mod movement;
 #[cfg(not(target_arch = "wasm32"))]
 mod products;
 #[cfg(not(target_arch = "wasm32"))]
+mod recovery;
+#[cfg(not(target_arch = "wasm32"))]
 mod reductions;

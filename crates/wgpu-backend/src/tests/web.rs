@@ -170,7 +170,8 @@ async fn the_browser_compiles_every_shader() {
         return;
     }
     let Some(backend) = gpu() else { return };
-    let gpu = &backend.shared.gpu;
+    let shared = backend.shared();
+    let gpu = &shared.gpu;
     for shader in ALL {
         let mut cold = Vec::new();
         for set in shader.variants {

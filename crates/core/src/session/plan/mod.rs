@@ -20,7 +20,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::ops::Cost;
 use crate::report::{CrossingReport, NodeReport};
-use crate::schedule::Step;
+use crate::schedule::{Step, StepLabel};
 use crate::stages::Stages;
 use crate::tensor::Tensor;
 
@@ -58,6 +58,8 @@ pub(super) struct PlacedNode {
 pub(super) struct PlannedStage {
     pub executables: Vec<Option<Box<dyn Executable>>>,
     pub steps: Vec<Step>,
+    /// How each step is called in a trace.
+    pub labels: Vec<StepLabel>,
     /// For each input of the stage, the tensors that take it: backend and tensor.
     pub feeds: Vec<(ValueId, Vec<(usize, usize)>)>,
     pub results: Vec<(ValueId, Source)>,
@@ -109,13 +111,13 @@ pub(super) fn build(input: StageInput, shared: &mut Shared) -> Result<PlannedSta
         };
         planner.infer(shared)?;
         planner.drop_dead();
-        let (kernels, answers, at) = planner.place(shared)?;
+        let (kernels, answers, placed) = planner.place(shared)?;
         let rewritten = match offers < OFFERS {
-            true => planner.offer(shared, &kernels, &at)?,
+            true => planner.offer(shared, &kernels, &placed.at)?,
             false => Rewritten::default(),
         };
         if rewritten.is_empty() {
-            return planner.lay_out(shared, &kernels, &answers, &at);
+            return planner.lay_out(shared, &kernels, &answers, &placed);
         }
         offers += 1;
         given_back.extend(rewritten.given_back);

@@ -7,7 +7,14 @@ use crate::graph::{NodeId, ValueId};
 
 impl Planner<'_> {
     /// Orders kernels into parts, each as long as it can be before another backend has to work.
-    pub(super) fn order(&self, kernels: &[NodeId], at: &[usize], backends: usize) -> Vec<usize> {
+    /// `early`: a part ends as soon as another backend can go on.
+    pub(super) fn order(
+        &self,
+        kernels: &[NodeId],
+        at: &[usize],
+        backends: usize,
+        early: bool,
+    ) -> Vec<usize> {
         let graph = self.input.graph;
         let mut writer: HashMap<ValueId, usize> = HashMap::new();
         for (i, id) in kernels.iter().enumerate() {
@@ -47,6 +54,9 @@ impl Planner<'_> {
                 waiting[r] -= 1;
                 if waiting[r] == 0 {
                     ready[at[r]].insert(r);
+                    if early && at[r] != at[i] {
+                        current = at[r];
+                    }
                 }
             }
         }

@@ -6,13 +6,13 @@ use super::{Answers, Planner};
 use crate::backend::{BackendId, NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{NodeId, ValueId};
-use crate::partition::{self, Candidate};
+use crate::partition::{self, Candidate, Placed, Placement};
 use crate::pin;
 use crate::session::Shared;
 
 impl Planner<'_> {
     /// Asks every backend about every node that needs a kernel, and places them.
-    pub(super) fn place(&self, shared: &Shared) -> Result<(Vec<NodeId>, Vec<Answers>, Vec<usize>)> {
+    pub(super) fn place(&self, shared: &Shared) -> Result<(Vec<NodeId>, Vec<Answers>, Placed)> {
         let graph = self.input.graph;
         let is_view = |id: NodeId| {
             let outs = &graph.nodes[id.0].outputs;
@@ -73,7 +73,11 @@ impl Planner<'_> {
             }
             candidates.push(candidate);
         }
-        let placement = shared.options.placement;
+        // A node that is moved for its price would be a fallback, too.
+        let placement = match shared.options.strict {
+            true => Placement::Fixed,
+            false => shared.options.placement,
+        };
         let refused = |which: Vec<usize>, why: &str| {
             let lines: Vec<String> = which
                 .iter()
@@ -85,7 +89,7 @@ impl Planner<'_> {
                 .collect();
             Error::new(ErrorCode::NoBackend, format!("{why}: {}", lines.join(", ")))
         };
-        let at = partition::place(&candidates, &bytes, &descriptions, placement)
+        let placed = partition::place(&candidates, &bytes, &shared.sites, placement)
             .map_err(|homeless| refused(homeless, "no backend of the session runs"))?;
         if shared.options.strict {
             let fallen: Vec<usize> = (0..kernels.len())
@@ -96,6 +100,6 @@ impl Planner<'_> {
             }
         }
         let answers = candidates.into_iter().map(|c| c.answers).collect();
-        Ok((kernels, answers, at))
+        Ok((kernels, answers, placed))
     }
 }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use super::{Answers, Planner};
 use crate::backend::StageSpec;
 use crate::graph::NodeId;
-use crate::report::{CrossingReport, NodeReport, PortReport, RefusalReport};
-use crate::schedule::Step;
+use crate::partition::Placed;
+use crate::report::{CrossingReport, MoveReport, NodeReport, PortReport, RefusalReport};
+use crate::schedule::{Step, StepLabel};
 use crate::session::Shared;
 
 impl Planner<'_> {
@@ -39,7 +40,7 @@ impl Planner<'_> {
         shared: &Shared,
         kernels: &[NodeId],
         answers: &[Answers],
-        at: &[usize],
+        placed: &Placed,
     ) -> Vec<NodeReport> {
         let graph = self.input.graph;
         let position: HashMap<NodeId, usize> =
@@ -51,8 +52,14 @@ impl Planner<'_> {
             .iter()
             .map(|n| {
                 let node = &graph.nodes[n.0];
-                let placed = position.get(n);
-                let refusals = placed.map_or_else(Vec::new, |&i| {
+                let kernel = position.get(n);
+                let moved = kernel.and_then(|&i| placed.moves[i]).map(|m| MoveReport {
+                    from: id(m.from),
+                    nodes: m.nodes,
+                    seconds: m.seconds,
+                    instead_of: m.instead_of,
+                });
+                let refusals = kernel.map_or_else(Vec::new, |&i| {
                     let refused = answers[i].iter().enumerate();
                     refused
                         .filter_map(|(b, a)| {
@@ -66,7 +73,7 @@ impl Planner<'_> {
                 NodeReport {
                     name: node.name.clone(),
                     op: node.op.name().to_string(),
-                    backend: placed.map_or_else(|| "plan".to_string(), |&i| id(at[i])),
+                    backend: kernel.map_or_else(|| "plan".to_string(), |&i| id(placed.at[i])),
                     scope: Vec::new(),
                     stage: self.input.index,
                     inputs: node
@@ -85,8 +92,37 @@ impl Planner<'_> {
                         })
                         .collect(),
                     refusals,
+                    moved,
                 }
             })
             .collect()
     }
+}
+
+/// What the steps of a stage are called in a trace: their nodes, or the values that cross.
+pub(super) fn labels(steps: &[Step], stages: &[StageSpec], shared: &Shared) -> Vec<StepLabel> {
+    let id = |b: usize| shared.backends[b].describe().id.to_string();
+    let label = |step: &Step| match step {
+        Step::Part { backend, part } => {
+            let nodes = &stages[*backend].nodes[stages[*backend].parts[*part].clone()];
+            let name = match nodes {
+                [] => String::new(),
+                [one] => one.name.clone(),
+                [first, .., last] => {
+                    format!("{} … {} ({} nodes)", first.name, last.name, nodes.len())
+                }
+            };
+            let backend = id(*backend);
+            StepLabel { name, backend }
+        }
+        Step::Permute { from, to, pairs } => {
+            let values = pairs.iter().map(|p| &stages[*from].tensors[p.0].name[..]);
+            let values: Vec<&str> = values.collect();
+            StepLabel {
+                name: format!("{} → {}", values.join(", "), id(*to)),
+                backend: id(*from),
+            }
+        }
+    };
+    steps.iter().map(label).collect()
 }

@@ -4,6 +4,7 @@ use super::{PlannedStage, Source};
 use crate::backend::Memory;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::ValueId;
+use crate::schedule::{StageRun, StageTrace};
 use crate::session::{Handle, Shared};
 
 impl PlannedStage {
@@ -37,11 +38,18 @@ impl PlannedStage {
             }
         }
         let scheduler = shared.options.scheduler.clone();
+        let trace = shared.trace.as_ref().map(|(trace, run)| StageTrace {
+            trace,
+            run: *run,
+            clock: shared.options.clock,
+            labels: &self.labels,
+        });
         scheduler
-            .run(crate::schedule::StageRun {
+            .run(StageRun {
                 executables: &mut self.executables,
                 steps: &self.steps,
                 interrupt: &shared.interrupt,
+                trace,
             })
             .await?;
         let mut reads: Vec<(Vec<ValueId>, Vec<usize>)> =

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use super::{Answers, PlacedNode, PlannedStage, Planner, Source};
+use super::{Answers, PlacedNode, PlannedStage, Planner, Source, report};
 use crate::backend::{ConstantKey, KernelSpec, Memory, Place, StageSpec, TensorSlot};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{NodeId, ValueId};
 use crate::memory::{self, Request};
+use crate::partition::Placed;
 use crate::schedule::Step;
 use crate::session::Shared;
 
@@ -16,10 +17,12 @@ impl Planner<'_> {
         shared: &mut Shared,
         kernels: &[NodeId],
         answers: &[Answers],
-        at: &[usize],
+        placed: &Placed,
     ) -> Result<PlannedStage> {
+        let at = &placed.at;
         let count = shared.backends.len();
-        let order = self.order(kernels, at, count);
+        let early = shared.options.scheduler.overlaps();
+        let order = self.order(kernels, at, count, early);
         let mut table = Table {
             planner: &self,
             device: shared
@@ -82,7 +85,8 @@ impl Planner<'_> {
             unshared[b] = place_tensors(&mut stages[b], &lives[b], shared, b)?;
         }
         let crossings = self.crossing_report(&steps, &stages, shared);
-        let report = self.node_report(shared, kernels, answers, at);
+        let report = self.node_report(shared, kernels, answers, placed);
+        let labels = report::labels(&steps, &stages, shared);
         let mut executables = Vec::with_capacity(count);
         for (b, stage) in stages.into_iter().enumerate() {
             let used = !stage.tensors.is_empty();
@@ -100,6 +104,7 @@ impl Planner<'_> {
         Ok(PlannedStage {
             executables,
             steps,
+            labels,
             feeds,
             results,
             nodes,

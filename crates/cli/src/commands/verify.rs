@@ -1,0 +1,130 @@
+//! `kilim verify`.
+
+use std::path::PathBuf;
+
+use comfy_table::{Table, presets};
+use kilim::verify::{Agreement, NodeCheck, Verification};
+use kilim::{BackendId, Tensor, VerifyOptions};
+
+use crate::model::{self, BackendArgs};
+use crate::{Failure, data};
+
+#[derive(clap::Args)]
+pub struct Args {
+    /// The model file.
+    model: PathBuf,
+    /// As for `kilim run`.
+    #[arg(long = "input", short, value_name = "NAME=SOURCE")]
+    inputs: Vec<String>,
+    /// The seed of random inputs.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// The backend whose results count.
+    #[arg(long, default_value = "cpu", value_name = "ID")]
+    reference: String,
+    /// The backend that is compared with it; the first of `--backends` where none is named.
+    #[arg(long, value_name = "ID")]
+    candidate: Option<String>,
+    /// The largest difference, relative to the largest magnitude of the reference's tensor.
+    #[arg(long, default_value_t = VerifyOptions::default().tolerance)]
+    tolerance: f64,
+    /// Show every node.
+    #[arg(long)]
+    all: bool,
+    /// Print everything as JSON.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    backends: BackendArgs,
+}
+
+pub async fn run(args: Args) -> Result<(), Failure> {
+    let mut session = model::load(&args.model, args.backends.options()?).await?;
+    let inputs = data::inputs(session.inputs(), &args.inputs, args.seed)?;
+    let borrowed: Vec<(&str, Tensor)> = inputs
+        .iter()
+        .map(|(n, t)| (n.as_str(), t.clone()))
+        .collect();
+    let options = VerifyOptions {
+        reference: BackendId::from(args.reference.as_str()),
+        candidate: args.candidate.as_deref().map(BackendId::from),
+        tolerance: args.tolerance,
+    };
+    let bar = model::spinner("comparing".to_string());
+    let found = session.verify(&borrowed, &options).await;
+    bar.finish_and_clear();
+    let found = found?;
+    if args.json {
+        let text = serde_json::to_string_pretty(&found)
+            .map_err(|e| Failure::Usage(format!("the result cannot be written: {e}")))?;
+        println!("{text}");
+    } else {
+        print(&found, args.all);
+    }
+    match found.passed() {
+        true => Ok(()),
+        false => Err(Failure::Missed),
+    }
+}
+
+fn print(found: &Verification, all: bool) {
+    let count = |a| found.nodes.iter().filter(|n| n.agreement == a).count();
+    println!(
+        "{} against {}, tolerance {:e}: {} nodes agree, {} differ, {} were skipped",
+        found.candidate,
+        found.reference,
+        found.tolerance,
+        count(Agreement::Same),
+        count(Agreement::Differs),
+        count(Agreement::Skipped),
+    );
+    for output in &found.outputs {
+        let error = output
+            .error
+            .map_or_else(String::new, |e| format!("{e:.2e}"));
+        let why = output.message.as_deref().unwrap_or_default();
+        println!(
+            "output {}: {} {error} {why}",
+            output.name,
+            word(output.agreement)
+        );
+    }
+    if let Some(first) = &found.first {
+        println!("the first node that differs: {}", place(first));
+    }
+    let shown = |n: &&NodeCheck| all || n.agreement != Agreement::Same;
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_header([
+        "\nnode",
+        "\noperator",
+        "\nresult",
+        "\nerror",
+        "\nreason",
+    ]);
+    for n in found.nodes.iter().filter(shown) {
+        table.add_row([
+            place(n),
+            n.op.clone(),
+            word(n.agreement).to_string(),
+            n.error.map_or_else(String::new, |e| format!("{e:.2e}")),
+            n.message.clone().unwrap_or_default(),
+        ]);
+    }
+    if table.row_iter().next().is_some() {
+        println!("{table}");
+    }
+}
+
+fn word(agreement: Agreement) -> &'static str {
+    match agreement {
+        Agreement::Same => "same",
+        Agreement::Differs => "differs",
+        Agreement::Skipped => "skipped",
+    }
+}
+
+fn place(n: &NodeCheck) -> String {
+    let mut path = n.scope.clone();
+    path.push(n.name.clone());
+    path.join("/")
+}

@@ -1,0 +1,157 @@
+//! The constants of the cost model, measured once per device.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{Backend, Description, Memory, Speed};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::graph::Graph;
+use crate::ops::{Fact, MatMul, Unary, UnaryKind};
+use crate::partition::Placement;
+use crate::session::{RunOptions, Session, SessionOptions};
+use crate::tensor::Tensor;
+
+/// Elements of the large tensors: 8 MiB of `f32`, more than caches hold.
+const LARGE: usize = 1 << 21;
+/// Rows and columns of the matrices.
+const SIDE: usize = 384;
+/// Nodes of the long chains; the short ones have one.
+const CHAIN: usize = 9;
+/// Seconds that one figure is measured for, at least.
+const ENOUGH: f64 = 0.05;
+
+/// Measured speeds of devices, to be kept between processes. Without an entry a device is priced
+/// by what its backend says of itself.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Calibration {
+    /// By backend and device, driver included: a new driver is a new device.
+    devices: BTreeMap<String, Speed>,
+}
+
+impl Calibration {
+    fn key(device: &Description) -> String {
+        format!("{}: {}", device.id, device.device)
+    }
+
+    /// What was measured of a device. Entries that cannot be are ignored.
+    pub fn speed(&self, device: &Description) -> Option<Speed> {
+        let speed = self.devices.get(&Calibration::key(device)).copied();
+        speed.filter(Speed::is_possible)
+    }
+
+    pub fn insert(&mut self, device: &Description, speed: Speed) {
+        self.devices.insert(Calibration::key(device), speed);
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.devices.is_empty()
+    }
+}
+
+/// Measures a device with small graphs that a session runs on it. Takes about a second. `clock`
+/// gives seconds since some moment.
+///
+/// # Errors
+/// `NoBackend` where the device runs neither a product nor a negation in `f32`; whatever it says
+/// of itself when it fails.
+pub async fn measure(backend: &Arc<dyn Backend>, clock: fn() -> f64) -> Result<Speed> {
+    let described = backend.describe().speed;
+    let small = negations(16, 1)?.time(backend, clock).await?;
+    let many = negations(16, 1 + 8 * CHAIN)?.time(backend, clock).await?;
+    let large = negations(LARGE, 1)?.time(backend, clock).await?;
+    let larger = negations(LARGE, CHAIN)?.time(backend, clock).await?;
+    let product = products(1)?.time(backend, clock).await?;
+    let chain = products(CHAIN)?.time(backend, clock).await?;
+
+    // A difference that drowned in noise says nothing; what the backend says then stands.
+    let or = |measured: f64, said: f64| {
+        let possible = measured.is_finite() && measured > 0.0;
+        if possible { measured } else { said }
+    };
+    let steps = (CHAIN - 1) as f64;
+    let kernel_start = or((many - small) / (8 * CHAIN) as f64, described.kernel_start);
+    let per_pass = or((larger - large) / steps - kernel_start, f64::NAN);
+    let bytes = (LARGE * size_of::<f32>()) as f64;
+    let per_product = or((chain - product) / steps - kernel_start, f64::NAN);
+    let flops = 2.0 * (SIDE as f64).powi(3);
+    let speed = Speed {
+        flops_per_second: or(flops / per_product, described.flops_per_second),
+        bytes_per_second: or(2.0 * bytes / per_pass, described.bytes_per_second),
+        kernel_start,
+        ..described
+    };
+    if backend.describe().memory == Memory::Host {
+        return Ok(speed);
+    }
+    // One way there and one back in every run.
+    Ok(Speed {
+        transfer_start: or((small - kernel_start) / 2.0, described.transfer_start),
+        transfer_bytes_per_second: or(
+            2.0 * bytes / (large - small - per_pass),
+            described.transfer_bytes_per_second,
+        ),
+        ..speed
+    })
+}
+
+/// A graph to be timed, and its input.
+struct Probe {
+    graph: Graph,
+    input: Tensor,
+}
+
+fn negations(elements: usize, count: usize) -> Result<Probe> {
+    let mut graph = Graph::new("negations");
+    let mut x = graph.add_input("x", Fact::fixed(DType::F32, &[elements]));
+    for i in 0..count {
+        x = graph.apply(format!("neg {i}"), Unary(UnaryKind::Neg), &[x]);
+    }
+    graph.outputs.push(x);
+    let input = Tensor::zeros(DType::F32, &[elements])?;
+    Ok(Probe { graph, input })
+}
+
+fn products(count: usize) -> Result<Probe> {
+    let shape = [SIDE, SIDE];
+    let mut graph = Graph::new("products");
+    let mut x = graph.add_input("x", Fact::fixed(DType::F32, &shape));
+    let weights = graph.add_constant("weights", Tensor::zeros(DType::F32, &shape)?);
+    for i in 0..count {
+        x = graph.apply(format!("product {i}"), MatMul::default(), &[x, weights]);
+    }
+    graph.outputs.push(x);
+    let input = Tensor::zeros(DType::F32, &shape)?;
+    Ok(Probe { graph, input })
+}
+
+impl Probe {
+    /// Seconds of a run: the best mean of three batches.
+    async fn time(self, backend: &Arc<dyn Backend>, clock: fn() -> f64) -> Result<f64> {
+        let options = SessionOptions {
+            placement: Placement::Fixed,
+            optimise: false,
+            ..SessionOptions::default()
+        };
+        let backends = vec![backend.clone()];
+        let mut session = Session::new(self.graph, backends, backend.clone(), options).await?;
+        let feeds = [("x", self.input)];
+        let options = RunOptions::default();
+        session.run(&feeds, &options).await?;
+        let mut best = f64::INFINITY;
+        for _ in 0..3 {
+            let start = clock();
+            let mut runs = 0;
+            let mut passed = 0.0;
+            while passed < ENOUGH && runs < 10_000 {
+                session.run(&feeds, &options).await?;
+                runs += 1;
+                passed = clock() - start;
+            }
+            best = best.min(passed / f64::from(runs));
+        }
+        Ok(best)
+    }
+}

@@ -1,0 +1,262 @@
+//! Two backends side by side, node by node.
+
+use std::sync::Arc;
+
+use kilim_core::session::{NodeRecord, RunOptions};
+use kilim_core::{Backend, BackendId, ErrorCode, Fact, Graph, Placement, Result, Tensor};
+use serde::Serialize;
+
+use crate::compare::Comparison;
+use crate::{Runtime, Session};
+
+/// How [`Session::verify`] compares.
+#[derive(Clone, Debug)]
+pub struct VerifyOptions {
+    /// Whose results count.
+    pub reference: BackendId,
+    /// Who is compared with it; the session's first backend where nobody is named.
+    pub candidate: Option<BackendId>,
+    /// The largest difference, relative to the largest magnitude of the reference's tensor.
+    pub tolerance: f64,
+}
+
+impl Default for VerifyOptions {
+    fn default() -> Self {
+        VerifyOptions {
+            reference: BackendId::new("cpu"),
+            candidate: None,
+            tolerance: 1e-3,
+        }
+    }
+}
+
+/// How tensors compare.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Agreement {
+    Same,
+    Differs,
+    /// The candidate does not run the node, or its results are random.
+    Skipped,
+}
+
+/// One node, run by both backends on the same inputs.
+#[derive(Clone, Debug, Serialize)]
+pub struct NodeCheck {
+    pub name: String,
+    pub op: String,
+    /// The control-flow nodes whose bodies hold it, outermost first.
+    pub scope: Vec<String>,
+    pub agreement: Agreement,
+    /// The largest difference, in the unit of the tolerance.
+    pub error: Option<f64>,
+    /// Why it was skipped, or what went wrong.
+    pub message: Option<String>,
+}
+
+/// One output of the whole model, run as the session runs it.
+#[derive(Clone, Debug, Serialize)]
+pub struct OutputCheck {
+    pub name: String,
+    pub agreement: Agreement,
+    pub error: Option<f64>,
+    pub message: Option<String>,
+}
+
+/// What [`Session::verify`] found.
+#[derive(Clone, Debug, Serialize)]
+pub struct Verification {
+    pub reference: String,
+    pub candidate: String,
+    pub tolerance: f64,
+    /// The first node that differs.
+    pub first: Option<NodeCheck>,
+    /// In the order of execution.
+    pub nodes: Vec<NodeCheck>,
+    pub outputs: Vec<OutputCheck>,
+}
+
+impl Verification {
+    /// Whether nothing differs.
+    pub fn passed(&self) -> bool {
+        let same = |a: Agreement| a != Agreement::Differs;
+        self.nodes.iter().all(|n| same(n.agreement))
+            && self.outputs.iter().all(|o| same(o.agreement))
+    }
+}
+
+impl Session {
+    /// Runs the model on a reference backend, then every node alone on the candidate with the
+    /// inputs that the reference's node had, so that a node that differs is the one at fault; and
+    /// the whole model as this session runs it. Nodes are those after the passes, the bodies of
+    /// control flow included. Everything that the reference computes is held in memory meanwhile.
+    ///
+    /// # Errors
+    /// Whatever the runs of the whole model say; what a single node says is in its check.
+    pub async fn verify(
+        &mut self,
+        inputs: &[(&str, Tensor)],
+        options: &VerifyOptions,
+    ) -> Result<Verification> {
+        let reference = self.find(&options.reference).await?;
+        let candidate = match &options.candidate {
+            Some(id) => self.find(id).await?,
+            None => self.backends()[0].clone(),
+        };
+        let by = Comparison::Relative(options.tolerance);
+        let core_options = kilim_core::SessionOptions {
+            optimise: false,
+            keep_all: true,
+            ..alone(self.options())
+        };
+        let mut recording = kilim_core::Session::new(
+            self.graph().clone(),
+            vec![reference.clone()],
+            self.evaluator().clone(),
+            core_options,
+        )
+        .await?;
+        let (wanted, records) = recording.record(inputs).await?;
+        drop(recording);
+        let mut nodes = Vec::with_capacity(records.len());
+        for record in &records {
+            nodes.push(self.check_node(record, &candidate, &by).await);
+        }
+        let got = self.run(inputs, &RunOptions::default()).await?;
+        let outputs = got.iter().zip(&wanted).map(|((name, got), (_, want))| {
+            let (agreement, error, message) = judge(&by, got, want);
+            OutputCheck {
+                name: name.clone(),
+                agreement,
+                error,
+                message,
+            }
+        });
+        let outputs = outputs.collect();
+        let differs = |n: &&NodeCheck| n.agreement == Agreement::Differs;
+        Ok(Verification {
+            reference: reference.describe().id.to_string(),
+            candidate: candidate.describe().id.to_string(),
+            tolerance: options.tolerance,
+            first: nodes.iter().find(differs).cloned(),
+            nodes,
+            outputs,
+        })
+    }
+
+    /// A backend of the session, or one that the shared runtime can open.
+    async fn find(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
+        let own = self.backends().iter().chain([self.evaluator()]);
+        let mut own = own.filter(|b| b.describe().id == *id);
+        match own.next() {
+            Some(backend) => Ok(backend.clone()),
+            None => Runtime::shared().backend(id).await,
+        }
+    }
+
+    async fn check_node(
+        &self,
+        record: &NodeRecord,
+        candidate: &Arc<dyn Backend>,
+        by: &Comparison,
+    ) -> NodeCheck {
+        let mut check = NodeCheck {
+            name: record.name.clone(),
+            op: record.op.name().to_string(),
+            scope: record.scope.clone(),
+            agreement: Agreement::Skipped,
+            error: None,
+            message: None,
+        };
+        if !record.op.deterministic() {
+            check.message = Some("its results are random".to_string());
+            return check;
+        }
+        match self.rerun(record, candidate).await {
+            Ok(outputs) => {
+                check.agreement = Agreement::Same;
+                for (got, want) in outputs.iter().zip(&record.outputs) {
+                    let (agreement, error, message) = judge(by, got, want);
+                    check.error = check.error.into_iter().chain(error).reduce(f64::max);
+                    if agreement == Agreement::Differs {
+                        check.agreement = agreement;
+                        check.message = check.message.or(message);
+                    }
+                }
+            }
+            Err(e) => {
+                if e.code() != ErrorCode::NoBackend {
+                    check.agreement = Agreement::Differs;
+                }
+                check.message = Some(e.to_string());
+            }
+        }
+        check
+    }
+
+    /// The node alone on another backend.
+    async fn rerun(
+        &self,
+        record: &NodeRecord,
+        candidate: &Arc<dyn Backend>,
+    ) -> Result<Vec<Tensor>> {
+        let mut graph = Graph::new(&record.name);
+        let mut inputs = Vec::with_capacity(record.inputs.len());
+        let mut feeds = Vec::new();
+        for (i, input) in record.inputs.iter().enumerate() {
+            let Some(input) = input else {
+                inputs.push(None);
+                continue;
+            };
+            let name = format!("input {i}");
+            let known = input.constant || record.op.value_inputs().contains(&i);
+            inputs.push(Some(if known {
+                graph.add_constant(name, input.tensor.clone())
+            } else {
+                feeds.push((name.clone(), input.tensor.clone()));
+                graph.add_input(name, Fact::of(&input.tensor))
+            }));
+        }
+        for i in 0..record.outputs.len() {
+            let out = graph.add_value(format!("output {i}"), Fact::default());
+            graph.outputs.push(out);
+        }
+        let outputs = graph.outputs.clone();
+        graph.nodes.push(kilim_core::Node {
+            name: record.name.clone(),
+            op: record.op.clone(),
+            inputs,
+            outputs,
+        });
+        let options = kilim_core::SessionOptions {
+            optimise: false,
+            placement: Placement::Fixed,
+            ..alone(self.options())
+        };
+        let backends = vec![candidate.clone()];
+        let evaluator = self.evaluator().clone();
+        let mut session = kilim_core::Session::new(graph, backends, evaluator, options).await?;
+        let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (&n[..], t.clone())).collect();
+        let outputs = session.run(&feeds, &RunOptions::default()).await?;
+        Ok(outputs.into_iter().map(|(_, t)| t).collect())
+    }
+}
+
+/// A session's options, without what concerns its set of backends.
+fn alone(options: &kilim_core::SessionOptions) -> kilim_core::SessionOptions {
+    kilim_core::SessionOptions {
+        strict: false,
+        pins: Vec::new(),
+        scheduler: Arc::new(kilim_core::schedule::SyncScheduler),
+        ..options.clone()
+    }
+}
+
+/// The agreement of two tensors, how far they are apart, and why they cannot be compared.
+fn judge(by: &Comparison, got: &Tensor, want: &Tensor) -> (Agreement, Option<f64>, Option<String>) {
+    match by.verdict(got, want, None) {
+        Ok(v) if v.passed => (Agreement::Same, Some(v.error), None),
+        Ok(v) => (Agreement::Differs, Some(v.error), None),
+        Err(e) => (Agreement::Differs, None, Some(e.to_string())),
+    }
+}

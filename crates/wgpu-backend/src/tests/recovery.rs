@@ -1,0 +1,103 @@
+//! Devices that are lost and opened again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use kilim_core::backend::{Backend, LocalFuture};
+use kilim_core::ops::{Fact, MatMul, Unary, UnaryKind};
+use kilim_core::schedule::{Scheduler, StageRun};
+use kilim_core::{DType, ErrorCode, Graph, Result, RunOptions, Session, SessionOptions, Tensor};
+use kilim_simd_cpu::CpuBackend;
+
+use super::harness::{f32s, random};
+use crate::WgpuBackend;
+use crate::gpu::Gpu;
+
+/// A device of this test's own.
+fn open() -> Option<Arc<WgpuBackend>> {
+    match pollster::block_on(Gpu::open()) {
+        Ok(gpu) => Some(Arc::new(WgpuBackend::on(gpu, true))),
+        Err(e) => {
+            eprintln!("skipped: {e}");
+            None
+        }
+    }
+}
+
+fn session(backend: &Arc<WgpuBackend>, scheduler: Option<Arc<dyn Scheduler>>) -> Session {
+    let mut g = Graph::new("product");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[2, 8]));
+    let w = g.add_constant("w", random(&[8, 4], 3));
+    let y = g.apply("product", MatMul::default(), &[x, w]);
+    let out = g.apply("neg", Unary(UnaryKind::Neg), &[y]);
+    g.outputs.push(out);
+    let mut options = SessionOptions {
+        strict: true,
+        ..SessionOptions::default()
+    };
+    if let Some(scheduler) = scheduler {
+        options.scheduler = scheduler;
+    }
+    let backends: Vec<Arc<dyn Backend>> = vec![backend.clone()];
+    let evaluator = Arc::new(CpuBackend::new());
+    pollster::block_on(Session::new(g, backends, evaluator, options)).unwrap()
+}
+
+fn run(session: &mut Session) -> Result<Tensor> {
+    let inputs = [("x", f32s(&[2, 8], &[0.5; 16]))];
+    let out = pollster::block_on(session.run(&inputs, &RunOptions::default()))?;
+    Ok(out[0].1.clone())
+}
+
+#[test]
+fn the_next_run_opens_a_lost_device_again() {
+    let Some(backend) = open() else { return };
+    let (mut a, mut b) = (session(&backend, None), session(&backend, None));
+    let want = run(&mut a).unwrap();
+    for _ in 0..2 {
+        let lost = backend.shared();
+        lost.gpu.device.destroy();
+        assert_eq!(run(&mut a).unwrap(), want);
+        let again = backend.shared();
+        assert!(!Arc::ptr_eq(&lost, &again));
+        // The other session of the backend finds the device that is open already.
+        assert_eq!(run(&mut b).unwrap(), want);
+        assert!(Arc::ptr_eq(&again, &backend.shared()));
+    }
+    assert_eq!(a.report().backends[0].constant_bytes, 8 * 4 * 4);
+}
+
+/// Destroys the device once, when everything is recorded.
+struct Saboteur {
+    backend: Arc<WgpuBackend>,
+    armed: AtomicBool,
+}
+
+impl Scheduler for Saboteur {
+    fn run<'a>(&'a self, mut stage: StageRun<'a>) -> LocalFuture<'a, Result<()>> {
+        Box::pin(async move {
+            for i in 0..stage.steps.len() {
+                stage.execute(i).await?;
+            }
+            if self.armed.swap(false, Ordering::Relaxed) {
+                self.backend.shared().gpu.device.destroy();
+            }
+            Ok(())
+        })
+    }
+}
+
+#[test]
+fn a_run_that_loses_its_device_is_an_error() {
+    let Some(backend) = open() else { return };
+    let saboteur = Arc::new(Saboteur {
+        backend: backend.clone(),
+        armed: AtomicBool::new(false),
+    });
+    let mut s = session(&backend, Some(saboteur.clone()));
+    let want = run(&mut s).unwrap();
+    saboteur.armed.store(true, Ordering::Relaxed);
+    let error = run(&mut s).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Device, "{error}");
+    assert_eq!(run(&mut s).unwrap(), want);
+}

@@ -1,0 +1,136 @@
+//! The backend `cpu` under another name, with something about it changed.
+
+use std::sync::Arc;
+
+use kilim::Result;
+use kilim::core::Backend;
+use kilim::core::Tensor;
+use kilim::core::backend::{
+    BackendContext, BackendId, ContextConfig, Description, Executable, LocalFuture, NodeSpec,
+    Refusal, StageSpec,
+};
+use kilim::core::ops::Cost;
+
+type Takes = dyn Fn(&NodeSpec) -> bool + Send + Sync;
+type Rewrite = dyn Fn(&mut StageSpec) + Send + Sync;
+type OnRun = dyn Fn(usize) -> Result<()> + Send + Sync;
+
+/// See the methods for what can be changed.
+#[derive(Clone)]
+pub struct StandIn {
+    inner: Arc<dyn Backend>,
+    description: Description,
+    takes: Arc<Takes>,
+    rewrite: Arc<Rewrite>,
+    on_run: Arc<OnRun>,
+}
+
+impl StandIn {
+    pub fn new(inner: Arc<dyn Backend>, id: &'static str) -> StandIn {
+        StandIn {
+            description: Description {
+                id: BackendId::new(id),
+                ..inner.describe().clone()
+            },
+            inner,
+            takes: Arc::new(|_| true),
+            rewrite: Arc::new(|_| ()),
+            on_run: Arc::new(|_| Ok(())),
+        }
+    }
+
+    /// Refuses all other nodes.
+    pub fn taking(mut self, takes: impl Fn(&NodeSpec) -> bool + Send + Sync + 'static) -> Self {
+        self.takes = Arc::new(takes);
+        self
+    }
+
+    /// Prepares another stage than the one asked for.
+    pub fn rewriting(mut self, rewrite: impl Fn(&mut StageSpec) + Send + Sync + 'static) -> Self {
+        self.rewrite = Arc::new(rewrite);
+        self
+    }
+
+    /// Called with the number of a part before it runs.
+    pub fn on_run(mut self, f: impl Fn(usize) -> Result<()> + Send + Sync + 'static) -> Self {
+        self.on_run = Arc::new(f);
+        self
+    }
+}
+
+impl Backend for StandIn {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
+        if !(self.takes)(node) {
+            return Err(Refusal::new("not for this stand-in"));
+        }
+        self.inner.supports(node)
+    }
+
+    fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        Ok(Box::new(Context {
+            inner: self.inner.create_context(config)?,
+            rewrite: self.rewrite.clone(),
+            on_run: self.on_run.clone(),
+        }))
+    }
+}
+
+struct Context {
+    inner: Box<dyn BackendContext>,
+    rewrite: Arc<Rewrite>,
+    on_run: Arc<OnRun>,
+}
+
+impl BackendContext for Context {
+    fn prepare(&mut self, mut stage: StageSpec) -> Result<Box<dyn Executable>> {
+        (self.rewrite)(&mut stage);
+        Ok(Box::new(Stage {
+            inner: self.inner.prepare(stage)?,
+            on_run: self.on_run.clone(),
+        }))
+    }
+
+    fn constant_bytes(&self) -> usize {
+        self.inner.constant_bytes()
+    }
+}
+
+struct Stage {
+    inner: Box<dyn Executable>,
+    on_run: Arc<OnRun>,
+}
+
+impl Executable for Stage {
+    fn begin(&mut self) -> Result<()> {
+        self.inner.begin()
+    }
+
+    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+        self.inner.write(tensor, data)
+    }
+
+    fn run(&mut self, part: usize) -> Result<()> {
+        (self.on_run)(part)?;
+        self.inner.run(part)
+    }
+
+    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+        self.inner.read(tensors)
+    }
+
+    fn end(&mut self) -> Result<()> {
+        self.inner.end()
+    }
+
+    fn launches(&self) -> usize {
+        self.inner.launches()
+    }
+
+    fn bytes(&self) -> usize {
+        self.inner.bytes()
+    }
+}

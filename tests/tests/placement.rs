@@ -1,0 +1,278 @@
+//! Where nodes go and what the report says of it: control flow on the GPU, prices, comparisons.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use kilim::core::backend::{Memory, Speed};
+use kilim::core::ops::*;
+use kilim::core::{Backend, Session, calibrate};
+use kilim::verify::Agreement;
+use kilim::{
+    BackendId, DType, Fact, Graph, Placement, Report, RunOptions, Runtime, SessionOptions, Tensor,
+    VerifyOptions,
+};
+use kilim_tests::stand_in::StandIn;
+
+fn backend(id: &str) -> kilim::Result<Arc<dyn Backend>> {
+    pollster::block_on(Runtime::shared().backend(&BackendId::from(id)))
+}
+
+/// Prints past the test runner, which keeps what passing tests print to itself.
+fn say(line: std::fmt::Arguments) {
+    let _ = writeln!(std::io::stdout(), "{line}");
+}
+
+fn gpu_is_there() -> bool {
+    let found = backend("wgpu");
+    if let Err(e) = &found {
+        say(format_args!("skipped: {e}"));
+    }
+    found.is_ok()
+}
+
+fn on(backends: &[&str]) -> SessionOptions {
+    let mut options = SessionOptions {
+        backends: backends.iter().map(|&b| BackendId::from(b)).collect(),
+        ..SessionOptions::default()
+    };
+    options.core.placement = Placement::Fixed;
+    options
+}
+
+fn f32s(values: &[f32]) -> Tensor {
+    Tensor::from_slice(&[values.len()], values).unwrap()
+}
+
+/// Control is on `builtin`, and of the bodies' nodes so many are on the GPU.
+fn assert_control(report: &Report, at_least: usize) {
+    for node in &report.nodes {
+        let control = ["If", "Loop", "Scan"].contains(&node.op.as_str());
+        assert_eq!(
+            control,
+            node.backend == "builtin",
+            "{} {}",
+            node.op,
+            node.name
+        );
+    }
+    let inside = report.nodes.iter().filter(|n| !n.scope.is_empty());
+    let on_gpu = inside.filter(|n| n.backend == "wgpu").count();
+    assert!(
+        on_gpu >= at_least,
+        "{on_gpu} nodes of bodies are on the GPU"
+    );
+}
+
+/// `while |x| < limit: x = x + x`, then `if x > 0: -x else: |x|`.
+fn controlled() -> Graph {
+    let mut body = Graph::new("double");
+    let _ = body.add_input("i", Fact::fixed(DType::I64, &[]));
+    let _ = body.add_input("going", Fact::fixed(DType::Bool, &[]));
+    let x = body.add_input("x", Fact::fixed(DType::F32, &[1]));
+    let limit = body.add_input("limit", Fact::fixed(DType::F32, &[1]));
+    let twice = body.apply("twice", Binary::new(BinaryKind::Add), &[x, x]);
+    let size = body.apply("size", Unary(UnaryKind::Abs), &[twice]);
+    let less = body.apply("less", Binary::new(BinaryKind::Less), &[size, limit]);
+    let axes = body.add_constant("axes", Tensor::from_slice(&[1], &[0i64]).unwrap());
+    let go = body.apply("go", Squeeze, &[less, axes]);
+    body.outputs.extend([go, twice]);
+    let branch = |name: &str, kind| {
+        let mut g = Graph::new(name);
+        let x = g.add_input("x", Fact::fixed(DType::F32, &[1]));
+        let out = g.apply(name, Unary(kind), &[x]);
+        g.outputs.push(out);
+        Arc::new(g)
+    };
+    let mut g = Graph::new("controlled");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[1]));
+    let limit = g.add_input("limit", Fact::fixed(DType::F32, &[1]));
+    let last = g.add_value("last", Fact::default());
+    let op = Loop {
+        body: Arc::new(body),
+        carried: 1,
+    };
+    g.push("loop", op, &[None, None, Some(x), Some(limit)], &[last]);
+    let zero = g.add_constant("zero", f32s(&[0.0]));
+    let positive = g.apply("positive", Binary::new(BinaryKind::Greater), &[last, zero]);
+    let op = If {
+        then_body: branch("negate", UnaryKind::Neg),
+        else_body: branch("absolute", UnaryKind::Abs),
+    };
+    let out = g.apply("if", op, &[positive, last]);
+    g.outputs.push(out);
+    g
+}
+
+#[test]
+fn bodies_run_on_the_gpu_and_control_on_builtin() {
+    if !gpu_is_there() {
+        return;
+    }
+    let options = on(&["wgpu", "cpu"]);
+    let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
+    for (x, want) in [(3.0, -12.0), (-3.0, 12.0)] {
+        let inputs = [("x", f32s(&[x])), ("limit", f32s(&[10.0]))];
+        let out = pollster::block_on(s.run(&inputs, &RunOptions::default())).unwrap();
+        assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [want]);
+    }
+    assert_control(&s.report(), 5);
+}
+
+/// A voice detector whose whole network is in the branches of an If.
+#[test]
+fn silero_runs_its_branches_on_the_gpu() {
+    let Some(shared) = std::env::var_os("KILIM_SHARED").map(PathBuf::from) else {
+        say(format_args!("skipped: KILIM_SHARED is not set"));
+        return;
+    };
+    if !gpu_is_there() {
+        return;
+    }
+    let file = shared.join("models/silero-vad/silero_vad.onnx");
+    let wave: Vec<f32> = (0..512).map(|i| (i as f32 * 0.05).sin() * 0.3).collect();
+    let inputs = [
+        ("input", Tensor::from_slice(&[1, 512], &wave).unwrap()),
+        ("state", Tensor::zeros(DType::F32, &[2, 1, 128]).unwrap()),
+        ("sr", Tensor::scalar(16000i64).unwrap()),
+    ];
+    let run = |backends: &[&str]| {
+        let mut s = pollster::block_on(kilim::Session::load(file.as_path(), on(backends))).unwrap();
+        let out = pollster::block_on(s.run(&inputs, &RunOptions::default())).unwrap();
+        (out, s.report())
+    };
+    let (want, _) = run(&["cpu"]);
+    let (got, report) = run(&["wgpu", "cpu"]);
+    assert_control(&report, 20);
+    let by = kilim::compare::Comparison::Relative(1e-3);
+    for ((name, got), (_, want)) in got.iter().zip(&want) {
+        let v = by.verdict(got, want, None).unwrap();
+        assert!(v.passed, "{name}: {v:?}");
+    }
+}
+
+#[test]
+fn measured_prices_decide_and_the_report_says_so() {
+    let cpu = backend("cpu").unwrap();
+    let odd = |i: &str| i.rsplit(' ').next().unwrap().parse::<usize>().unwrap() % 2 == 1;
+    let device = Arc::new(StandIn::new(cpu.clone(), "device").taking(move |n| !odd(n.name)));
+    let mut g = Graph::new("alternating");
+    let mut x = g.add_input("x", Fact::fixed(DType::F32, &[1000]));
+    for i in 0..6 {
+        x = g.apply(format!("neg {i}"), Unary(UnaryKind::Sin), &[x]);
+    }
+    g.outputs.push(x);
+    let place = |measured: Option<f64>| {
+        let mut options = kilim::core::SessionOptions::default();
+        if let Some(flops) = measured {
+            let speed = Speed {
+                flops_per_second: flops,
+                bytes_per_second: flops,
+                ..device.describe().speed
+            };
+            options.calibration.insert(device.describe(), speed);
+        }
+        let backends: Vec<Arc<dyn Backend>> = vec![device.clone(), cpu.clone()];
+        let session = Session::new(g.clone(), backends, cpu.clone(), options);
+        pollster::block_on(session).unwrap().report()
+    };
+    let as_said = place(None);
+    assert!(!as_said.backends[0].calibrated);
+    assert_eq!(as_said.nodes[0].backend, "device");
+    let slow = place(Some(1e3));
+    assert!(slow.backends[0].calibrated && !slow.backends[1].calibrated);
+    for node in &slow.nodes {
+        assert_eq!(node.backend, "cpu", "{}", node.name);
+        assert_eq!(node.moved.is_some(), !odd(&node.name), "{}", node.name);
+        assert_eq!(node.refusals.is_empty(), !odd(&node.name), "{}", node.name);
+    }
+    let moved = slow.nodes[0].moved.as_ref().unwrap();
+    assert_eq!(moved.from, "device");
+    assert!(moved.seconds < moved.instead_of);
+}
+
+#[test]
+fn devices_are_measured() {
+    let clock = SessionOptions::default().core.clock;
+    for id in ["cpu", "wgpu"] {
+        let Ok(backend) = backend(id) else {
+            say(format_args!("skipped: there is no {id}"));
+            continue;
+        };
+        let speed = pollster::block_on(calibrate::measure(&backend, clock)).unwrap();
+        assert!(speed.is_possible(), "{id}: {speed:?}");
+        // A thousandth and a thousandfold of a desktop processor.
+        assert!(
+            (1e7..1e14).contains(&speed.flops_per_second),
+            "{id}: {speed:?}"
+        );
+        assert!(
+            (1e7..1e13).contains(&speed.bytes_per_second),
+            "{id}: {speed:?}"
+        );
+        if backend.describe().memory == Memory::Device {
+            assert!(speed.transfer_start > 1e-7, "{id}: {speed:?}");
+        }
+    }
+}
+
+#[test]
+fn verify_names_the_first_node_that_differs() {
+    let cpu = backend("cpu").unwrap();
+    let wrong = StandIn::new(cpu.clone(), "wrong").rewriting(|stage| {
+        for node in &mut stage.nodes {
+            if node.name == "size" {
+                node.op = Arc::new(Unary(UnaryKind::Exp));
+            }
+        }
+    });
+    let options = SessionOptions {
+        backends: vec![BackendId::from("cpu")],
+        ..SessionOptions::default()
+    };
+    let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
+    let inputs = [("x", f32s(&[3.0])), ("limit", f32s(&[10.0]))];
+    let verified = |s: &mut kilim::Session| {
+        pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap()
+    };
+    let same = verified(&mut s);
+    assert!(same.passed() && same.first.is_none(), "{same:?}");
+    assert!(same.nodes.iter().any(|n| n.scope == ["loop"]), "{same:?}");
+
+    let session = pollster::block_on(Session::new(
+        controlled(),
+        vec![Arc::new(wrong)],
+        cpu,
+        kilim::core::SessionOptions::default(),
+    ));
+    let mut s = kilim::Session::from(session.unwrap());
+    let found = verified(&mut s);
+    let first = found.first.clone().unwrap();
+    assert_eq!(
+        (first.name.as_str(), first.scope.as_slice()),
+        ("size", &["loop".to_string()][..])
+    );
+    assert!(!found.passed());
+    let differing = found
+        .nodes
+        .iter()
+        .filter(|n| n.agreement == Agreement::Differs);
+    assert_eq!(differing.count(), 1, "{found:?}");
+}
+
+#[test]
+fn verify_compares_the_gpu() {
+    if !gpu_is_there() {
+        return;
+    }
+    let options = on(&["wgpu", "cpu"]);
+    let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
+    let inputs = [("x", f32s(&[3.0])), ("limit", f32s(&[10.0]))];
+    let found = pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap();
+    assert!(found.passed(), "{found:?}");
+    assert_eq!(found.candidate, "wgpu");
+    let same = |n: &&kilim::verify::NodeCheck| n.agreement == Agreement::Same;
+    assert!(found.nodes.iter().filter(same).count() >= 4, "{found:?}");
+}
