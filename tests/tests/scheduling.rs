@@ -153,7 +153,7 @@ fn the_default_scheduler_does_one_thing_at_a_time() {
     };
     pollster::block_on(s.run(&[("x", x())], &options)).unwrap();
     let events = trace.events();
-    assert_eq!(events.len(), 4, "{events:?}");
+    assert_eq!(events.len(), 3, "{events:?}");
     assert!(
         events.windows(2).all(|w| w[0].end <= w[1].start),
         "{events:?}"

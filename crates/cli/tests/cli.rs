@@ -263,3 +263,98 @@ fn models_match_their_references_on_wgpu() {
     }
     manifest("wgpu,cpu");
 }
+
+#[test]
+fn pins_and_plugin_folders_are_options() {
+    let digits = digits();
+    let inspect = ["inspect", &digits, "--backends", "cpu"];
+    let inspect = |more: &[&'static str]| [&inspect[..], more].concat();
+    ok(&inspect(&[
+        "--pin",
+        "op:Conv=cpu",
+        "--pin",
+        "node:none=cpu",
+    ]));
+    let error = fails(3, &inspect(&["--pin", "op:Conv=wgpu"]));
+    assert!(
+        error.contains("NO_BACKEND") && error.contains("pinned"),
+        "{error}"
+    );
+    fails(2, &inspect(&["--pin", "Conv=cpu"]));
+    let empty = folder("no-plugins");
+    let empty = empty.to_str().expect("a folder of ASCII");
+    let run = [
+        "run",
+        &digits,
+        "--backends",
+        "other",
+        "--plugin-path",
+        empty,
+    ];
+    let error = fails(3, &run);
+    assert!(
+        error.contains("backend_other") && error.contains(empty),
+        "{error}"
+    );
+}
+
+fn runs_are_traced() {
+    let dir = folder("trace");
+    let file = dir.join("trace.json");
+    let path = file.display().to_string();
+    let more = ["--runs", "3", "--schedule", "overlapped", "--trace", &path];
+    ok(&[&["run", &digits(), "--backends", "cpu"][..], &more].concat());
+    let text = std::fs::read_to_string(&file).expect("the trace was written");
+    let trace: serde_json::Value = serde_json::from_str(&text).expect("the trace is JSON");
+    let events = trace["traceEvents"].as_array().expect("there are events");
+    let runs: std::collections::BTreeSet<_> = events
+        .iter()
+        .filter(|e| e["ph"] == "X" && e["cat"] == "cpu")
+        .filter_map(|e| e["pid"].as_u64())
+        .collect();
+    assert_eq!(runs.len(), 3, "{text}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn verify_compares_node_by_node() {
+    let out = ok(&["verify", &digits(), "--backends", "cpu", "--all"]);
+    assert!(out.contains("0 differ, 0 were skipped"), "{out}");
+    assert!(out.contains("Conv"), "{out}");
+    fails(
+        3,
+        &[
+            "verify",
+            &digits(),
+            "--backends",
+            "cpu",
+            "--candidate",
+            "abacus",
+        ],
+    );
+}
+
+#[test]
+fn measured_speeds_are_kept() {
+    let dir = folder("calibration");
+    let file = dir.join("new").join("calibration.json");
+    let with_file = |args: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_kilim"))
+            .args(args)
+            .env("KILIM_CALIBRATION", &file)
+            .output()
+            .expect("the binary can be started");
+        assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let inspect = ["inspect", &digits(), "--backends", "cpu", "--json"];
+    let calibrated = |text: &str| {
+        let report: serde_json::Value = serde_json::from_str(text).expect("the report is JSON");
+        report["report"]["backends"][0]["calibrated"].clone()
+    };
+    assert_eq!(calibrated(&with_file(&inspect)), false);
+    let out = with_file(&["devices", "--calibrate"]);
+    assert!(out.contains("speed (measured)"), "{out}");
+    assert_eq!(calibrated(&with_file(&inspect)), true);
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}

@@ -47,8 +47,9 @@ impl Planner<'_> {
         let mut k = 0;
         while k < order.len() {
             let backend = at[order[k]];
+            let waits = |j: usize| early && j > k && table.waits(backend, kernels[order[j]]);
             let end = (k..order.len())
-                .find(|&j| at[order[j]] != backend)
+                .find(|&j| at[order[j]] != backend || waits(j))
                 .unwrap_or(order.len());
             let start = table.stages[backend].nodes.len();
             for (time, &i) in order.iter().enumerate().take(end).skip(k) {
@@ -133,6 +134,16 @@ struct Table<'a> {
 }
 
 impl Table<'_> {
+    /// Whether a node reads something that another backend computes and that is not here yet.
+    fn waits(&self, b: usize, id: NodeId) -> bool {
+        let node = &self.planner.input.graph.nodes[id.0];
+        node.present_inputs().any(|v| {
+            let root = self.planner.root(v);
+            let elsewhere = self.home.get(&root).is_some_and(|&(home, _)| home != b);
+            elsewhere && !self.of[b].contains_key(&root)
+        })
+    }
+
     fn kernel(&mut self, b: usize, id: NodeId, time: usize, part: usize) -> Result<usize> {
         let node = &self.planner.input.graph.nodes[id.0];
         let mut inputs = Vec::with_capacity(node.inputs.len());
