@@ -256,6 +256,10 @@ struct RightFirst {
 }
 
 impl Scheduler for RightFirst {
+    fn overlaps(&self) -> bool {
+        true
+    }
+
     fn run<'a>(&'a self, mut stage: StageRun<'a>) -> LocalFuture<'a, Result<()>> {
         Box::pin(async move {
             let crossing = |s: &Step| matches!(s, Step::Permute { .. });
