@@ -298,6 +298,7 @@ fn pins_and_plugin_folders_are_options() {
     );
 }
 
+#[test]
 fn runs_are_traced() {
     let dir = folder("trace");
     let file = dir.join("trace.json");
