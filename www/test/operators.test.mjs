@@ -1,5 +1,7 @@
 // Operators that a page brings: in JavaScript on the CPU, as WGSL on the GPU, and what goes wrong with them.
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { launch, open, www } from './support/browser.mjs';
@@ -36,10 +38,13 @@ const WGSL = `@compute @workgroup_size(64) fn main(@builtin(global_invocation_id
 let browser;
 let server;
 let page;
+let modules;
+let written = 0;
 
 before(async () => {
   browser = await launch();
-  server = await serve([['/kilim/', join(www, 'dist', 'kilim')]]);
+  modules = mkdtempSync(join(tmpdir(), 'kilim-operators-'));
+  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/modules/', modules]]);
   ({ page } = await open(browser, `${server.url}/empty`));
   await page.evaluate(async () => {
     globalThis.kilim = await import('/kilim/index.js');
@@ -49,15 +54,17 @@ before(async () => {
 after(async () => {
   await browser?.close();
   await server?.close();
+  if (modules) rmSync(modules, { recursive: true });
 });
 
-/** The output and where the operator ran, or the error's code, message and node. */
+/** The output and where the operator ran, or the error's code, message and node. `module` is the text of one that is served. */
 function scaled(module, options) {
-  return page.evaluate(async ({ bytes, module, options, feed }) => {
+  const operators = module === null ? {} : { operators: `/modules/${written++}.js` };
+  if (module !== null) writeFileSync(join(modules, `${written - 1}.js`), module);
+  return page.evaluate(async ({ bytes, options, feed }) => {
     let session;
     try {
-      const operators = module === null ? {} : { operators: new Blob([module]) };
-      session = await kilim.load(new Uint8Array(bytes), { ...options, ...operators });
+      session = await kilim.load(new Uint8Array(bytes), options);
       const { y } = await session.run({ x: Float32Array.from(feed) });
       return { y: [...y.data], at: session.report.nodes.find(({ op }) => op === 'Scale')?.backend };
     } catch ({ code, message, node }) {
@@ -65,7 +72,7 @@ function scaled(module, options) {
     } finally {
       session?.close();
     }
-  }, { bytes: [...bytes], module, options, feed });
+  }, { bytes: [...bytes], options: { ...options, ...operators }, feed });
 }
 
 for (const worker of [true, false]) {
@@ -101,5 +108,6 @@ test('what goes wrong is a typed error', async () => {
   const garbled = await scaled(definition(shader('this is no WGSL')), { backends: ['wgpu'] });
   assert.equal(garbled.code, 'DEVICE');
   assert.equal((await scaled('this is no JavaScript', { backends: ['cpu'] })).code, 'IO');
+  assert.equal((await scaled(null, { backends: ['cpu'], operators: '/modules/none.js' })).code, 'IO');
   assert.equal((await scaled('export default 1;', { backends: ['cpu'] })).code, 'INVALID_VALUE');
 });
