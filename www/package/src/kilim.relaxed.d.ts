@@ -4,3 +4,4 @@ declare const init: Glue['default'];
 export default init;
 export declare const WasmFile: Glue['WasmFile'];
 export declare const WasmSession: Glue['WasmSession'];
+export declare const calibrate: Glue['calibrate'];
