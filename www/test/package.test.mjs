@@ -75,6 +75,24 @@ for (const [name, backends] of [['WebGPU', ['wgpu', 'cpu']], ['WASM', ['cpu']]])
   });
 }
 
+test('two backends are compared node by node', async () => {
+  const seen = await page.evaluate(async () => {
+    const calibration = await kilim.calibrate({ backends: ['cpu'] });
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['wgpu', 'cpu'], schedule: 'overlapped', calibration });
+    const image = await digit(5);
+    const answer = best((await session.run({ image })).probabilities);
+    const found = await session.verify({ image });
+    const calibrated = session.report.backends.map((backend) => [backend.id, backend.calibrated]);
+    session.close();
+    return { answer, calibrated, ...found };
+  });
+  assert.equal(seen.answer, 5);
+  assert.deepEqual(seen.calibrated, [['wgpu', false], ['cpu', true]]);
+  assert.deepEqual([seen.candidate, seen.reference, seen.first], ['wgpu', 'cpu', null]);
+  assert.ok(seen.nodes.some((node) => node.op === 'Conv' && node.agreement === 'same'), JSON.stringify(seen.nodes));
+  assert.deepEqual(seen.outputs.map((output) => output.agreement), ['same']);
+});
+
 for (const kind of ['string', 'URL', 'Uint8Array', 'ArrayBuffer', 'File', 'Blob', 'ReadableStream', 'Response']) {
   test(`a model is loaded from a ${kind}`, async () => {
     const seen = await page.evaluate(async (kind) => {
