@@ -37,7 +37,7 @@ pub struct Case {
 /// An output as the case's model declares it.
 #[derive(Clone, Debug, Deserialize)]
 struct Declared {
-    /// `float32`, `seq(float32)`, `optional(seq(float32))`.
+    /// `float32`, `seq(float32)`, `optional(seq(float32))`, `seq(map)`.
     #[serde(rename = "type")]
     kind: String,
 }
@@ -45,9 +45,12 @@ struct Declared {
 impl Declared {
     /// The kind of the reference's file.
     fn kind(&self) -> Kind {
-        let form = match self.kind.contains("seq(") {
-            true => Form::Sequence,
-            false => Form::Tensor,
+        let form = if self.kind.contains("seq(map") {
+            Form::MapSequence
+        } else if self.kind.contains("seq(") {
+            Form::Sequence
+        } else {
+            Form::Tensor
         };
         Kind {
             form,

@@ -99,15 +99,25 @@ fn either(a: &Fact, b: &Fact) -> Result<Fact> {
         }
         (a, b) => a.or(b),
     };
-    if a.kind.form != b.kind.form {
-        return Err(dtype_error("the bodies give values of different forms")
-            .with_expected(a.kind)
-            .with_got(b.kind));
-    }
-    let mut both = join(a, b);
-    both.dtype = dtype;
-    both.kind.optional |= b.kind.optional;
-    Ok(both)
+    // Of a value that nothing is known of, not even the form is.
+    let form = match (a, b) {
+        (a, b) if *a == Fact::default() => b.kind.form,
+        (a, b) if *b == Fact::default() || a.kind.form == b.kind.form => a.kind.form,
+        (a, b) => {
+            return Err(dtype_error("the bodies give values of different forms")
+                .with_expected(a.kind)
+                .with_got(b.kind));
+        }
+    };
+    let kind = Kind {
+        form,
+        optional: a.kind.optional || b.kind.optional,
+    };
+    Ok(Fact {
+        dtype,
+        kind,
+        ..join(a, b)
+    })
 }
 
 /// What holds of values that go round, the initial ones or what the body makes of them. `first`

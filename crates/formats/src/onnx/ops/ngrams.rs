@@ -1,7 +1,7 @@
 //! TfIdfVectorizer: counts of n-grams, weighted.
 
 use kilim_core::dtype::DType;
-use kilim_core::error::Result;
+use kilim_core::error::{Result, unsupported};
 use kilim_core::ops::{BinaryKind, CountNgrams};
 use kilim_core::tensor::Tensor;
 
@@ -31,11 +31,10 @@ fn vectorizer(b: &mut NodeBuilder) -> Result<()> {
         lengths: (shortest, b.count("max_gram_length", None)?),
         skips: b.count("max_skip_count", None)?,
     };
-    let weights = b.floats("weights")?.filter(|w| !w.is_empty());
-    let width = op.width();
-    if weights.as_ref().is_some_and(|w| w.len() != width) {
-        return Err(invalid("not as many weights as columns"));
-    }
+    let weights = match b.floats("weights")?.filter(|w| !w.is_empty()) {
+        Some(weights) => Some(of_columns(&op, &weights)?),
+        None => None,
+    };
     let pool = b.tensor_value(pool);
     let mut y = b.op(op, &[x, pool])?;
     let weighted = match b.text_or("mode", "")? {
@@ -50,9 +49,24 @@ fn vectorizer(b: &mut NodeBuilder) -> Result<()> {
         other => return Err(unknown("mode", other)),
     };
     if let Some(weights) = weights.filter(|_| weighted) {
-        let weights = Tensor::from_slice(&[width], &weights)?;
+        let weights = Tensor::from_slice(&[weights.len()], &weights)?;
         let weights = b.tensor_value(weights);
         y = b.mul(y, weights)?;
     }
     b.bind(0, y)
+}
+
+/// The weights of columns, of those of n-grams.
+fn of_columns(op: &CountNgrams, weights: &[f32]) -> Result<Vec<f32>> {
+    if weights.len() != op.columns.len() {
+        return Err(invalid("not as many weights as n-grams"));
+    }
+    let mut all = vec![None; op.width()];
+    for (&column, &weight) in op.columns.iter().zip(weights) {
+        if all[column].is_some_and(|other| other != weight) {
+            return Err(unsupported("n-grams of one column with different weights"));
+        }
+        all[column] = Some(weight);
+    }
+    Ok(all.into_iter().map(|w| w.unwrap_or(0.0)).collect())
 }

@@ -1,0 +1,1 @@
+2birch2green2ash2blue

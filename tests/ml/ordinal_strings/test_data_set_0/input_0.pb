@@ -1,0 +1,1 @@
+2birch2red2ash2red
