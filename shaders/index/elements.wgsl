@@ -9,6 +9,7 @@ struct Params {
     count: u32,
     size: u32,
     stride: u32,
+    node: u32,
 }
 
 #if WIDE
@@ -21,6 +22,7 @@ alias Index = u32;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
 @group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
 @group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+@group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -34,16 +36,19 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         rest /= size;
     }
 #if WIDE
-    var k = bitcast<i32>(indices[i].x);
+    var k = narrow(indices[i]);
 #else
     var k = bitcast<i32>(indices[i]);
 #endif
     if k < 0 { k += i32(p.size); }
-    let inside = k >= 0 && k < i32(p.size);
+    if k < 0 || k >= i32(p.size) {
+        fault[0] = p.node;
+        return;
+    }
     let far = at + u32(k) * p.stride;
 #if SCATTER
-    if inside { y[far] = x[i]; }
+    y[far] = x[i];
 #else
-    if inside { y[i] = x[far]; } else { y[i] = T(0); }
+    y[i] = x[far];
 #endif
 }

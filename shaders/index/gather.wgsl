@@ -1,18 +1,13 @@
-// y[outer, i, inner] = x[outer, indices[i], inner]. An index outside gives zero.
+// y[outer, i, inner] = x[outer, indices[i], inner].
 #include "shared/index.wgsl"
 
-struct Params { count: u32, picked: u32, size: u32, inner: u32 }
-
-#if WIDE
-alias Index = vec2<u32>;
-#else
-alias Index = u32;
-#endif
+struct Params { count: u32, picked: u32, size: u32, inner: u32, node: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
+@group(0) @binding(2) var<storage, ACCESS_2> indices: array<INDEX>;
 @group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+@group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -20,8 +15,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if i >= p.count { return; }
     let inner = i % p.inner;
     let rest = i / p.inner;
-#if WIDE
-    var k = bitcast<i32>(indices[rest % p.picked].x);
+#if INDEX == vec2u
+    var k = narrow(indices[rest % p.picked]);
+#elif INDEX == f32
+    var k = i32(indices[rest % p.picked]);
 #else
     var k = bitcast<i32>(indices[rest % p.picked]);
 #endif
@@ -29,6 +26,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if k >= 0 && k < i32(p.size) {
         y[i] = x[((rest / p.picked) * p.size + u32(k)) * p.inner + inner];
     } else {
-        y[i] = T(0);
+        fault[0] = p.node;
     }
 }

@@ -11,6 +11,7 @@ struct Params {
     // Index tuples of one batch, elements of the data of one batch.
     tuples: u32,
     batch: u32,
+    node: u32,
 }
 
 #if WIDE
@@ -23,6 +24,7 @@ alias Index = u32;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
 @group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
 @group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+@group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -30,21 +32,23 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if i >= p.count { return; }
     let slice = i / p.inner;
     var far = (slice / p.tuples) * p.batch + i % p.inner;
-    var inside = true;
     for (var c = 0u; c < p.coordinates; c++) {
 #if WIDE
-        var k = bitcast<i32>(indices[slice * p.coordinates + c].x);
+        var k = narrow(indices[slice * p.coordinates + c]);
 #else
         var k = bitcast<i32>(indices[slice * p.coordinates + c]);
 #endif
         let size = i32(p.sizes[c >> 2u][c & 3u]);
         if k < 0 { k += size; }
-        inside = inside && k >= 0 && k < size;
+        if k < 0 || k >= size {
+            fault[0] = p.node;
+            return;
+        }
         far += u32(k) * p.walk[c >> 2u][c & 3u];
     }
 #if SCATTER
-    if inside { y[far] = x[i]; }
+    y[far] = x[i];
 #else
-    if inside { y[i] = x[far]; } else { y[i] = T(0); }
+    y[i] = x[far];
 #endif
 }

@@ -81,7 +81,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
         let new_h = MOST - old;
         let row = ((t * p.xw_time + b * p.xw_batch) * p.directions + d) * GATES * n;
         for (var j = thread; j < n; j += 256u) {
+            // Cleared one by one: SwiftShader as Chromium uses it clears a variable once, not in
+            // every turn of the loop around it.
             var sums: array<f32, GATES>;
+            for (var g = 0u; g < GATES; g++) { sums[g] = 0.0; }
             let weights = d * n * GATES * n + j;
             for (var k = 0u; k < n; k++) {
                 let v = h[old + k];

@@ -361,6 +361,19 @@ fn shape_arithmetic_goes() {
 }
 
 #[test]
+fn a_gather_takes_in_the_cast_of_its_indices() {
+    let mut b = Builder::new(9);
+    let table = b.input("table", &[3, 5]);
+    let x = b.input("x", &[4]);
+    let most = b.constant(Tensor::scalar(2.9f32).unwrap());
+    let tokens = b.op(Binary::new(BinaryKind::Mul), &[x, most]);
+    let tokens = b.op(Cast::new(DType::I32), &[tokens]);
+    let y = b.op(Gather { axis: 0 }, &[table, tokens]);
+    let g = b.check(&[y], 9);
+    assert_eq!(names(&g), ["Mul", "GatherCast"]);
+}
+
+#[test]
 fn a_known_condition_chooses_its_body() {
     let mut b = Builder::new(6);
     let x = b.input("x", &[3]);

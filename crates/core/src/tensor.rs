@@ -26,20 +26,28 @@ pub struct AlignedBytes {
 impl AlignedBytes {
     /// `len` zero bytes; `Limit` where the machine has no such memory.
     pub fn zeroed(len: usize) -> Result<Self> {
-        // Fresh pages are zero already; the allocator knows which ones are.
-        let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(64)).map_err(|()| {
-            Error::new(
-                ErrorCode::Limit,
-                format!("cannot allocate {len} bytes of memory"),
-            )
-        })?;
+        let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(64))
+            .map_err(|()| out_of_memory(len))?;
         Ok(AlignedBytes { lines, len })
     }
 
+    /// `Limit` where the machine has no such memory.
     pub fn copy_of(bytes: &[u8]) -> Result<Self> {
-        let mut copy = Self::zeroed(bytes.len())?;
-        copy.as_mut_slice().copy_from_slice(bytes);
-        Ok(copy)
+        let mut lines: Vec<Line> = Vec::new();
+        lines
+            .try_reserve_exact(bytes.len().div_ceil(64))
+            .map_err(|_| out_of_memory(bytes.len()))?;
+        let (whole, rest) = bytes.as_chunks::<64>();
+        lines.extend(whole.iter().map(|line| Line(*line)));
+        if !rest.is_empty() {
+            let mut line = [0; 64];
+            line[..rest.len()].copy_from_slice(rest);
+            lines.push(Line(line));
+        }
+        Ok(AlignedBytes {
+            lines,
+            len: bytes.len(),
+        })
     }
 
     pub fn len(&self) -> usize {
@@ -57,6 +65,11 @@ impl AlignedBytes {
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
     }
+}
+
+fn out_of_memory(len: usize) -> Error {
+    let message = format!("cannot allocate {len} bytes of memory");
+    Error::new(ErrorCode::Limit, message)
 }
 
 /// An element type of Rust that a tensor can hold. `bool` tensors are read as `u8`.
@@ -286,6 +299,26 @@ impl Tensor {
             );
         }
         bytemuck::try_cast_slice(self.bytes())
+            .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
+    }
+
+    /// The elements, to be changed in place; copied first where others share the bytes. `DType`
+    /// where they are of another type, `Limit` where memory for a copy is short.
+    pub fn make_mut<T: Element>(&mut self) -> Result<&mut [T]> {
+        self.as_slice::<T>()?;
+        let unshared = |data: &mut Data| match data {
+            Data::Bytes { bytes, .. } => Arc::get_mut(bytes).is_some(),
+            Data::Texts(_) => false,
+        };
+        if !unshared(&mut self.data) {
+            *self = Tensor::from_raw(self.dtype, &self.shape, self.bytes())?;
+        }
+        let Data::Bytes { bytes, offset, len } = &mut self.data else {
+            return Err(Error::new(ErrorCode::DType, "strings are no bytes"));
+        };
+        let bytes = Arc::get_mut(bytes)
+            .ok_or_else(|| Error::new(ErrorCode::State, "a tensor's own copy is shared"))?;
+        bytemuck::try_cast_slice_mut(&mut bytes.as_mut_slice()[*offset..*offset + *len])
             .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
     }
 

@@ -119,7 +119,7 @@ impl Backend for WgpuBackend {
     fn create_context(&self, _config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         let shared = self.shared();
         shared.gpu.check()?;
-        Ok(Box::new(WgpuContext::new(shared)))
+        Ok(Box::new(WgpuContext::new(shared)?))
     }
 
     fn reopen(&self) -> LocalFuture<'_, Result<()>> {

@@ -11,6 +11,7 @@ use kilim_core::{Error, ErrorCode, Result, Tensor};
 use crate::backend::Shared;
 use crate::constants::{Constants, Pack};
 use crate::executable::{Command, ExportedTensor, Slot, WgpuExecutable};
+use crate::faults::Faults;
 use crate::gpu::{Gpu, GpuBuffer};
 use crate::lower::{Dispatch, Lowered, Operand};
 use crate::params::Params;
@@ -21,17 +22,19 @@ use crate::transfer;
 pub(crate) struct WgpuContext {
     shared: Arc<Shared>,
     constants: Constants,
+    faults: Arc<Faults>,
     /// Pipelines of prepared stages that nobody has waited for yet.
     cold: Vec<Arc<Pipeline>>,
 }
 
 impl WgpuContext {
-    pub fn new(shared: Arc<Shared>) -> WgpuContext {
-        WgpuContext {
+    pub fn new(shared: Arc<Shared>) -> Result<WgpuContext> {
+        Ok(WgpuContext {
+            faults: Faults::new(&shared.gpu)?,
             shared,
             constants: Constants::default(),
             cold: Vec::new(),
-        }
+        })
     }
 }
 
@@ -73,6 +76,7 @@ struct Bound {
 struct Builder<'a> {
     gpu: &'a Gpu,
     constants: &'a mut Constants,
+    faults: &'a Faults,
     stage: &'a StageSpec,
     arena: Option<Arc<GpuBuffer>>,
     scratch: Option<Arc<GpuBuffer>>,
@@ -159,8 +163,12 @@ impl Builder<'_> {
             .iter()
             .map(|t| self.gpu.upload("table", bytemuck::cast_slice(t)))
             .collect::<Result<Vec<_>>>()?;
-        for dispatch in dispatches {
+        for mut dispatch in dispatches {
             let mut bindings: Vec<Binding> = Vec::with_capacity(dispatch.operands.len());
+            if dispatch.operands.contains(&Operand::Fault) {
+                let number = self.faults.number(&spec.name, spec.op.name());
+                dispatch.params.words.push(number);
+            }
             for operand in &dispatch.operands {
                 let mut binding = match *operand {
                     Operand::Input(i) => {
@@ -183,6 +191,10 @@ impl Builder<'_> {
                     Operand::Scratch(i) => self.scratch(scratch_at[i], scratch[i])?,
                     Operand::Pack(i) => self.packed(spec, &packs[i])?,
                     Operand::Table(i) => Binding::whole(tables[i].clone()),
+                    Operand::Fault => Binding {
+                        read_only: false,
+                        ..Binding::whole(self.faults.buffer.clone())
+                    },
                 };
                 if matches!(operand, Operand::Input(_))
                     && bindings.iter().any(|b| b.clashes(&binding))
@@ -313,6 +325,7 @@ impl BackendContext for WgpuContext {
         let mut builder = Builder {
             gpu,
             constants: &mut self.constants,
+            faults: &self.faults,
             stage: &stage,
             arena: buffer("arena", stage.arena_bytes as u64)?,
             scratch: buffer("scratch", scratch)?,
@@ -353,6 +366,7 @@ impl BackendContext for WgpuContext {
             .sum();
         Ok(Box::new(WgpuExecutable::new(
             shared,
+            self.faults.clone(),
             slots,
             stage.parts,
             commands,
@@ -371,7 +385,8 @@ impl BackendContext for WgpuContext {
         Box::pin(async move {
             let mut out = Vec::with_capacity(tensors.len());
             for t in tensors {
-                out.push(ExportedTensor::of(t)?.read(&shared.gpu, t).await?);
+                let tensor = ExportedTensor::of(t)?;
+                out.push(tensor.read(&shared.gpu, &self.faults, t).await?);
             }
             Ok(out)
         })

@@ -8,6 +8,7 @@ use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
 
 use crate::WgpuBackend;
 use crate::backend::Shared;
+use crate::faults::{self, Faults};
 use crate::gpu::{Gpu, GpuBuffer};
 use crate::pipelines::Pipeline;
 use crate::profile::Profiler;
@@ -91,16 +92,19 @@ impl ExportedTensor {
         })
     }
 
-    pub async fn read(&self, gpu: &Gpu, tensor: &DeviceTensor) -> Result<Tensor> {
+    pub async fn read(&self, gpu: &Gpu, faults: &Faults, tensor: &DeviceTensor) -> Result<Tensor> {
         let bytes = transfer::device_bytes(tensor.dtype, tensor.shape.iter().product()) as u64;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let staging = gpu.buffer("staging", bytes, usage)?;
+        let staging = gpu.buffer("staging", bytes + faults::BYTES, usage)?;
         let mut encoder = gpu.device.create_command_encoder(&Default::default());
         if bytes > 0 {
             encoder.copy_buffer_to_buffer(&self.buffer.raw, 0, &staging.raw, 0, bytes);
         }
+        let fault = &faults.buffer.raw;
+        encoder.copy_buffer_to_buffer(fault, 0, &staging.raw, bytes, faults::BYTES);
         gpu.queue.submit([encoder.finish()]);
-        let data = transfer::map(gpu, &staging, bytes).await?;
+        let data = transfer::map(gpu, &staging, bytes + faults::BYTES).await?;
+        faults.check(gpu, &data[bytes as usize..])?;
         transfer::from_device(tensor.dtype, &tensor.shape, &data[..bytes as usize])
     }
 }
@@ -108,6 +112,7 @@ impl ExportedTensor {
 /// See [`Executable`].
 pub(crate) struct WgpuExecutable {
     shared: Arc<Shared>,
+    faults: Arc<Faults>,
     slots: Vec<Slot>,
     parts: Vec<Range<usize>>,
     nodes: Vec<Vec<Command>>,
@@ -122,6 +127,7 @@ pub(crate) struct WgpuExecutable {
 impl WgpuExecutable {
     pub fn new(
         shared: Arc<Shared>,
+        faults: Arc<Faults>,
         slots: Vec<Slot>,
         parts: Vec<Range<usize>>,
         nodes: Vec<Vec<Command>>,
@@ -130,6 +136,7 @@ impl WgpuExecutable {
     ) -> WgpuExecutable {
         WgpuExecutable {
             shared,
+            faults,
             slots,
             parts,
             nodes,
@@ -269,6 +276,10 @@ impl Executable for WgpuExecutable {
                     total += slot.bytes;
                 }
             }
+            let results = total;
+            if self.faults.possible() {
+                total += faults::BYTES;
+            }
             let shared = self.shared.clone();
             let gpu = &shared.gpu;
             let mut data = Vec::new();
@@ -281,12 +292,11 @@ impl Executable for WgpuExecutable {
                         wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
                     )?,
                 };
-                let arena = self.arena()?.clone();
                 for (&t, &start) in tensors.iter().zip(&starts) {
                     let slot = self.slot(t)?;
                     let bytes = slot.bytes;
                     if bytes > 0 && slot.value.is_none() {
-                        let from = slot.offset()?;
+                        let (from, arena) = (slot.offset()?, self.arena()?.clone());
                         encoder(gpu, &mut self.encoder).copy_buffer_to_buffer(
                             &arena.raw,
                             from,
@@ -296,9 +306,19 @@ impl Executable for WgpuExecutable {
                         );
                     }
                 }
+                if total > results {
+                    encoder(gpu, &mut self.encoder).copy_buffer_to_buffer(
+                        &self.faults.buffer.raw,
+                        0,
+                        &staging.raw,
+                        results,
+                        faults::BYTES,
+                    );
+                }
                 self.flush();
                 data = transfer::map(gpu, &staging, total).await?;
                 self.staging = Some(staging);
+                self.faults.check(gpu, &data[results as usize..])?;
             } else {
                 self.flush();
                 gpu.check()?;

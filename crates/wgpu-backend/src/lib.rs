@@ -8,6 +8,7 @@ mod backend;
 mod constants;
 mod context;
 mod executable;
+mod faults;
 mod gpu;
 mod kernels;
 mod lower;

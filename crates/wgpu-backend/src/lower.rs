@@ -30,6 +30,9 @@ pub(crate) enum Operand {
     Pack(usize),
     /// Numbers computed while lowering.
     Table(usize),
+    /// The word for what only the device can find wrong. The parameters of the dispatch end with the
+    /// node's number, which is added when the dispatch is bound.
+    Fault,
 }
 
 /// One launch of a kernel.
@@ -238,7 +241,7 @@ impl<'a> Lowering<'a> {
                         self.fits(self.lowered.scratch[i])?;
                         continue;
                     }
-                    Operand::Pack(_) | Operand::Table(_) => continue,
+                    Operand::Pack(_) | Operand::Table(_) | Operand::Fault => continue,
                 };
                 if !transfer::holds(spec.dtype) {
                     return refuse(format!("the GPU does not hold {} tensors", spec.dtype));

@@ -262,7 +262,11 @@ pub(crate) const ALL: &[Shader] = &[
     ),
     shader!("fill", "movement/fill.wgsl", [&[MOVED]]),
     shader!("trilu", "movement/trilu.wgsl", [&[MOVED]]),
-    shader!("gather", "index/gather.wgsl", [&[MOVED4, ("WIDE", BIT)]]),
+    shader!(
+        "gather",
+        "index/gather.wgsl",
+        [&[MOVED4, ("INDEX", &["u32", "vec2u", "f32"])]]
+    ),
     shader!(
         "elements",
         "index/elements.wgsl",

@@ -9,6 +9,10 @@ pub struct Gather {
     pub axis: i64,
 }
 
+/// [`Gather`] with `float32` indices, each truncated towards zero: the Cast before it taken in.
+#[derive(Clone, Debug, PartialEq)]
+pub struct GatherCast(pub Gather);
+
 /// Inputs: data, indices of the same rank.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GatherElements {
@@ -68,8 +72,14 @@ impl Operator for Gather {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        let dtype = ctx.dtype(0)?;
         ctx.typed(1, &INDICES)?;
+        self.picked(ctx)
+    }
+}
+
+impl Gather {
+    fn picked(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let dtype = ctx.dtype(0)?;
         let Some(x) = ctx.shape(0)? else {
             return Ok(vec![fact(dtype, None)]);
         };
@@ -79,6 +89,17 @@ impl Operator for Gather {
             Shape(parts.concat())
         });
         Ok(vec![fact(dtype, shape)])
+    }
+}
+
+impl Operator for GatherCast {
+    fn name(&self) -> &'static str {
+        "GatherCast"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(1, &Types::new("float32", |d| d == DType::F32))?;
+        self.0.picked(ctx)
     }
 }
 

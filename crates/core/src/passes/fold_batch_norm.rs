@@ -10,7 +10,7 @@ use super::fuse::as_activation;
 use crate::dtype::DType;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
-use crate::tensor::{AlignedBytes, Tensor};
+use crate::tensor::Tensor;
 
 /// `x * scale + shift`, for each channel.
 struct Affine {
@@ -69,16 +69,19 @@ pub fn per_channel(tensor: &Tensor, rank: usize, axis: usize, channels: usize) -
     if tensor.dtype() != DType::F32 || tensor.rank() > rank {
         return None;
     }
-    let values = tensor.to_f64s().ok()?;
-    if let [value] = values[..] {
-        return Some(vec![value; channels]);
-    }
     let missing = rank - tensor.rank();
-    let fits = tensor.shape().iter().enumerate().all(|(i, &d)| {
+    let along_axis = tensor.shape().iter().enumerate().all(|(i, &d)| {
         let expected = if i + missing == axis { channels } else { 1 };
         d == expected
     });
-    (fits && axis >= missing).then_some(values)
+    if tensor.len() != 1 && !(along_axis && axis >= missing) {
+        return None;
+    }
+    let values = tensor.to_f64s().ok()?;
+    match values[..] {
+        [value] => Some(vec![value; channels]),
+        _ => Some(values),
+    }
 }
 
 fn batch_norm(graph: &Graph, node: &Node, op: &BatchNorm) -> Option<Affine> {
@@ -141,15 +144,17 @@ fn affine(graph: &Graph, node: &Node, axis: usize, channels: usize) -> Option<(V
 /// Which weight belongs to which output channel: `[outer, channels, inner]`, or for a transposed
 /// convolution with groups, the groups outermost.
 struct Weights {
-    tensor: Tensor,
+    value: ValueId,
     channels: usize,
     inner: usize,
     /// Weights of one group; the channel counts up from group to group.
     group: usize,
+    groups: usize,
 }
 
 fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
-    let tensor = graph.constant(node.input(1))?.clone();
+    let value = node.input(1)?;
+    let tensor = graph.constant(Some(value))?;
     if tensor.dtype() != DType::F32 {
         return None;
     }
@@ -175,32 +180,31 @@ fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
         return None;
     };
     (all > 0 && channels > 0 && inner > 0 && group > 0).then_some(Weights {
-        tensor,
+        value,
         channels,
         inner,
         group,
+        groups: all / group,
     })
 }
 
 impl Weights {
     /// The channel of weight `i`, and of the `inner` weights from it on where `i` is a multiple.
     fn channel(&self, i: usize) -> usize {
-        let each = self.channels / (self.tensor.len() / self.group).max(1);
+        let each = self.channels / self.groups.max(1);
         i / self.group * each + i / self.inner % each.max(1)
     }
 
-    /// The weights, those of each channel multiplied by its scale.
-    fn scaled(&self, scale: &[f64]) -> Option<Tensor> {
-        let mut bytes = AlignedBytes::zeroed(self.tensor.bytes().len()).ok()?;
-        let from = self.tensor.as_slice::<f32>().ok()?.chunks(self.inner);
-        let to: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        for (run, (to, from)) in to.chunks_mut(self.inner).zip(from).enumerate() {
+    /// Multiplies the weights of each channel by its scale, in place where nothing else reads them.
+    fn scale(&self, tensor: &mut Tensor, scale: &[f64]) -> Option<()> {
+        let weights = tensor.make_mut::<f32>().ok()?;
+        for (run, weights) in weights.chunks_mut(self.inner).enumerate() {
             let scale = scale[self.channel(run * self.inner)];
-            for (to, &from) in to.iter_mut().zip(from) {
-                *to = (f64::from(from) * scale) as f32;
+            for w in weights {
+                *w = (f64::from(*w) * scale) as f32;
             }
         }
-        Tensor::from_bytes(DType::F32, self.tensor.shape(), Arc::new(bytes)).ok()
+        Some(())
     }
 }
 
@@ -250,16 +254,22 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     let bias: Vec<f32> = (0..channels)
         .map(|c| (bias[c] * beta * affine.scale[c] + affine.shift[c]) as f32)
         .collect();
-    let scales = affine.scale.iter().any(|&s| s != 1.0);
-    let scaled = match scales {
-        true => Some(weights.scaled(&affine.scale)?),
-        false => None,
-    };
     let bias = Tensor::from_slice(&[channels], &bias).ok()?;
     let with_beta = gemm.map(|g| Gemm {
         beta: 1.0,
         ..g.clone()
     });
+    let mut scaled = None;
+    if affine.scale.iter().any(|&s| s != 1.0) {
+        let constant = graph.value_mut(weights.value).constant.as_mut()?;
+        if rw.uses(weights.value) == 1 {
+            weights.scale(constant, &affine.scale)?;
+        } else {
+            let mut copy = constant.clone();
+            weights.scale(&mut copy, &affine.scale)?;
+            scaled = Some(copy);
+        }
+    }
     let mut producer = rw.take(source)?;
     if let Some(gemm) = with_beta {
         producer.op = Arc::new(gemm);

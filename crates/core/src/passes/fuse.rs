@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::edit::Rewriter;
 use super::fold_batch_norm::per_channel;
 use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 use crate::tensor::Tensor;
@@ -16,6 +17,7 @@ pub fn run(graph: &mut Graph) -> bool {
     for mut node in nodes {
         rw.take_up(&node);
         pad(graph, &mut rw, &mut node);
+        index_cast(graph, &mut rw, &mut node);
         let mut node = Some(node);
         for rule in [activation, bias, scale, residual] {
             if let Some(n) = node.take() {
@@ -218,6 +220,23 @@ fn residual(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
     producer.outputs = node.outputs;
     rw.push(producer);
     None
+}
+
+/// Takes the cast of `float32` indices into the gather that reads them: networks trained with
+/// Keras take tokens as numbers.
+fn index_cast(graph: &Graph, rw: &mut Rewriter, node: &mut Node) {
+    let fused = || {
+        let gather = node.op.downcast_ref::<Gather>()?;
+        let (cast, producer) = rw.produced_by::<Cast>(node.input(1))?;
+        let source = producer.input(0).filter(|&v| graph.is_f32(v))?;
+        matches!(cast.to, DType::I32 | DType::I64).then(|| (source, GatherCast(gather.clone())))
+    };
+    let Some((source, gather)) = fused() else {
+        return;
+    };
+    node.inputs[1] = Some(source);
+    node.op = Arc::new(gather);
+    rw.changed = true;
 }
 
 /// Takes a padding with zeros into the convolution that reads it.

@@ -9,7 +9,7 @@ mod scatter;
 use kilim_core::Result;
 use kilim_core::error::value_error;
 use kilim_core::ops::{
-    Compress, Gather, GatherElements, GatherNd, NonMaxSuppression, NonZero, OneHot,
+    Compress, Gather, GatherCast, GatherElements, GatherNd, NonMaxSuppression, NonZero, OneHot,
     ScatterElements, ScatterNd, TensorScatter, Unique,
 };
 
@@ -17,6 +17,8 @@ use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Gather>(any, gather::build);
+    registry
+        .add_for_every_type::<GatherCast>(any, |op, node, build| gather::build(&op.0, node, build));
     registry.add_for_every_type::<GatherElements>(any, gather::build_elements);
     registry.add_for_every_type::<GatherNd>(any, gather::build_nd);
     registry

@@ -12,7 +12,8 @@ use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result};
 
 use super::gemm::{
-    Depth, Panels, Product, Rows, multiply, multiply_split, pack, split_activation, weight,
+    Depth, Panels, Product, RowStarts, Rows, multiply, multiply_split, pack, split_activation,
+    weight,
 };
 use super::isa::Isa;
 use super::math;
@@ -144,7 +145,7 @@ impl Plan {
         } else {
             (self.n, 1)
         };
-        let rows = (0..self.k).map(|k| k * row);
+        let rows = RowStarts::even(self.k, row);
         pack(panels, from, rows, column, |x| value(x) * self.scale, to);
     }
 }

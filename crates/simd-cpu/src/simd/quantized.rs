@@ -14,7 +14,7 @@ use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result};
 
 use super::conv::{Algorithm, Convolve, Operands, Shape};
-use super::gemm::{Depth, NO_CLAMP, Panels, Product, Rows, multiply_split, pack};
+use super::gemm::{Depth, NO_CLAMP, Panels, Product, RowStarts, Rows, multiply_split, pack};
 use super::isa::{Isa, Simd, Task, read, write};
 use crate::frame::{Build, CpuRun, Io, Kernel, PackKey};
 use crate::registry::KernelRegistry;
@@ -522,8 +522,8 @@ fn matrix_kernel(node: &NodeSpec, build: &mut Build, isa: Isa) -> Result<Box<dyn
         let to: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
         for piece in &plan.pieces {
             let to = &mut to[panels.elements(piece.start)..panels.elements(piece.end)];
-            let rows = piece.clone().map(|k| k * plan.n);
-            pack(panels, &plan.b, rows, 1, |x| x, to);
+            let rows = RowStarts::even(piece.len(), plan.n);
+            pack(panels, &plan.b[piece.start * plan.n..], rows, 1, |x| x, to);
         }
         Ok(bytes)
     })?;

@@ -12,6 +12,7 @@ use crate::params::{MAX_RANK, Params};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Gather>(gather);
+    kernels.add::<GatherCast>(|op, l| gather(&op.0, l));
     kernels.add::<GatherElements>(|op, l| elements(op.axis, false, l));
     kernels.add::<ScatterElements>(|op, l| match op.reduction {
         ScatterReduction::None => elements(op.axis, true, l),
@@ -50,6 +51,11 @@ fn gather(op: &Gather, l: &mut Lowering) -> Lowers {
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
     let [_, size, mut inner] = around(&x.shape, axis);
     in_range(l, 1, size)?;
+    let index = match indices.dtype {
+        DType::F32 => "f32",
+        other if wide(other)? == "1" => "vec2u",
+        _ => "u32",
+    };
     let mut t = carrier(x.dtype)?;
     let mut count = y.elements();
     if t == "u32" && inner.is_multiple_of(4) {
@@ -59,8 +65,13 @@ fn gather(op: &Gather, l: &mut Lowering) -> Lowers {
     }
     l.linear(
         "gather",
-        &[("T", t), ("WIDE", wide(indices.dtype)?)],
-        &[Operand::Input(0), Operand::Input(1), Operand::Output(0)],
+        &[("T", t), ("INDEX", index)],
+        &[
+            Operand::Input(0),
+            Operand::Input(1),
+            Operand::Output(0),
+            Operand::Fault,
+        ],
         Params::new()
             .u(count)
             .u(indices.elements())
@@ -101,7 +112,12 @@ fn elements(axis: i64, scatter: bool, l: &mut Lowering) -> Lowers {
             ("WIDE", wide(indices.dtype)?),
             ("SCATTER", if scatter { "1" } else { "0" }),
         ],
-        &[source, Operand::Input(1), Operand::Output(0)],
+        &[
+            source,
+            Operand::Input(1),
+            Operand::Output(0),
+            Operand::Fault,
+        ],
         params,
         count,
     );
@@ -151,6 +167,7 @@ fn slices(l: &mut Lowering, batch_dims: usize, scatter: bool, count: usize) -> L
             Operand::Input(if scatter { 2 } else { 0 }),
             Operand::Input(1),
             Operand::Output(0),
+            Operand::Fault,
         ],
         params,
         count,

@@ -66,11 +66,6 @@ fn layer(
     if !usual(cell, gates) {
         return refuse("other activations than the usual ones are not on the GPU");
     }
-    // In Chromium on SwiftShader the third and later steps of the loop through time come out wrong,
-    // always alike; natively, on SwiftShader too, they are right. The cause is not known.
-    if cfg!(target_arch = "wasm32") && g.time > 1 {
-        return refuse("in a browser the GPU runs recurrent layers of one step only");
-    }
     if g.hidden > MOST_HIDDEN {
         return refuse(format!(
             "the GPU kernel has up to {MOST_HIDDEN} hidden units"

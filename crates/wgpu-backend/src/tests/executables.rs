@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kilim_core::backend::{
     Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
 };
-use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
+use kilim_core::ops::{Binary, BinaryKind, Gather, Unary, UnaryKind};
 use kilim_core::{DType, ErrorCode, Tensor};
 
 use super::harness::*;
@@ -111,6 +111,54 @@ fn device_tensors_outlive_the_run() {
     other.run(1).unwrap();
     let out = pollster::block_on(other.read(&[2])).unwrap();
     close(&out[0], &[12.0; 5], 0.0);
+}
+
+/// `y = x[i]` with indices that only the run knows.
+fn picking() -> StageSpec {
+    let arena = |dtype, shape: &[usize], offset| TensorSlot {
+        name: format!("at {offset}"),
+        spec: TensorSpec::new(dtype, shape),
+        place: Place::Arena { offset },
+    };
+    StageSpec {
+        tensors: vec![
+            arena(DType::F32, &[3, 2], 0),
+            arena(DType::I64, &[2], 256),
+            arena(DType::F32, &[2, 2], 512),
+        ],
+        nodes: vec![KernelSpec {
+            name: "pick".into(),
+            op: Arc::new(Gather { axis: 0 }),
+            inputs: vec![Some(0), Some(1)],
+            outputs: vec![2],
+        }],
+        parts: Vec::from([0..1]),
+        arena_bytes: 768,
+    }
+}
+
+#[test]
+fn an_index_out_of_range_is_an_error_of_its_node() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut e = context.prepare(picking()).unwrap();
+    let x = f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let mut picked = |indices: [i64; 2]| {
+        e.begin().unwrap();
+        e.write(0, &x).unwrap();
+        e.write(1, &Tensor::from_slice(&[2], &indices).unwrap())
+            .unwrap();
+        e.run(0).unwrap();
+        let read = pollster::block_on(e.read(&[2]));
+        e.end().unwrap();
+        read
+    };
+    for outside in [3, -4, 1 << 32, i64::MIN] {
+        let error = picked([0, outside]).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidValue);
+        assert!(error.to_string().contains("pick"), "{error}");
+        close(&picked([0, -1]).unwrap()[0], &[1.0, 2.0, 5.0, 6.0], 0.0);
+    }
 }
 
 #[test]

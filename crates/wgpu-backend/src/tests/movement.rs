@@ -218,7 +218,10 @@ fn gathers_and_scatters() {
                 1,
                 0.0,
             );
-            agree(Gather { axis }, &[x, narrow(&[], &[-2])], 1, 0.0);
+            agree(Gather { axis }, &[x.clone(), narrow(&[], &[-2])], 1, 0.0);
+            let floats = Tensor::from_slice(&[4], &[0.0f32, 1.9, -1.9, 2.0]).unwrap();
+            let cast = GatherCast(Gather { axis });
+            agree(cast, &[x, Given::Fed(floats)], 1, 0.0);
         }
     }
     let x = fed_random(&[3, 4]);

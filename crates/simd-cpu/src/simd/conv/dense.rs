@@ -14,7 +14,7 @@ use kilim_core::tensor::AlignedBytes;
 use super::{Common, Convolve, Operands, Shape};
 use crate::frame::CpuRun;
 use crate::simd::gemm::{
-    Depth, Panels, Product, Rows, Segment, multiply, pack, split_activation, weight,
+    Depth, Panels, Product, RowStarts, Rows, Segment, multiply, pack, split_activation, weight,
 };
 use crate::simd::isa::Isa;
 use crate::simd::math;
@@ -48,9 +48,14 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<A
     let size = panels.elements(c * taps);
     let mut bytes = AlignedBytes::zeroed(size * shape.groups * size_of::<f32>())?;
     let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+    let starts: Vec<usize> = (0..taps).collect();
+    let rows = RowStarts {
+        starts: &starts,
+        inner: c,
+        step: taps,
+    };
     for (group, packed) in packed.chunks_exact_mut(size).enumerate() {
         let from = &weights[group * m * c * taps..][..m * c * taps];
-        let rows = (0..taps).flat_map(|tap| (0..c).map(move |c| c * taps + tap));
         pack(panels, from, rows, c * taps, weight, packed);
     }
     Ok(bytes)

@@ -95,13 +95,20 @@ pub(crate) fn choose(shape: &Shape) -> Algorithm {
     }
     // Transformed weights are 4 or 1.8 times as large: large ones cost more to read than products
     // cost, unless there are many pixels for them.
-    let pixels = w.batch * w.y.output * w.x.output;
+    let tiles = |size: usize| w.y.output.div_ceil(size) * w.x.output.div_ceil(size) * w.batch;
+    let pixels = tiles(1);
     match c * m {
-        0..=0x1_0000 => Algorithm::Winograd4,
-        0x1_0001..=0x10_0000 if pixels >= 128 => Algorithm::Winograd2,
+        0..=0x7fff => Algorithm::Winograd4,
+        0x8000..=0x1_0000 if 36 * (tiles(4) + READ) < 16 * (tiles(2) + READ) => {
+            Algorithm::Winograd4
+        }
+        0x8000..=0x10_0000 if pixels >= 128 => Algorithm::Winograd2,
         _ => Algorithm::Dense,
     }
 }
+
+/// Products that take as long as reading a weight that is not in the second-level cache.
+const READ: usize = 16;
 
 /// The tensors of a run.
 pub(crate) struct Operands<'a> {

@@ -18,7 +18,7 @@ use super::{Common, Operands, Shape, known_float};
 use crate::frame::{Build, Io, Kernel, PackKey};
 use crate::registry::KernelRegistry;
 use crate::simd::gemm::{
-    Depth, Panels, Product, Rows, Segment, multiply, pack, split_activation, weight,
+    Depth, Panels, Product, RowStarts, Rows, Segment, multiply, pack, split_activation, weight,
 };
 use crate::simd::isa::Isa;
 use crate::simd::math;
@@ -168,12 +168,13 @@ fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Re
     for group in 0..shape.groups {
         let from = &weights[group * c * m * all..][..c * m * all];
         for (_, _, ty, tx) in phases.each() {
-            let rows = ty.iter().flat_map(|ty| {
-                tx.iter().flat_map(move |tx| {
-                    let tap = ty.kernel * width + tx.kernel;
-                    (0..c).map(move |c| c * m * all + tap)
-                })
-            });
+            let taps = ty.iter().flat_map(|ty| tx.iter().map(move |tx| (ty, tx)));
+            let starts: Vec<usize> = taps.map(|(ty, tx)| ty.kernel * width + tx.kernel).collect();
+            let rows = RowStarts {
+                starts: &starts,
+                inner: c,
+                step: m * all,
+            };
             let size = panels.elements(c * ty.len() * tx.len());
             let (packed, rest) = to.split_at_mut(size);
             pack(panels, from, rows, all, weight, packed);

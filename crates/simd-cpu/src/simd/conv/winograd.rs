@@ -14,7 +14,7 @@ use kilim_core::tensor::AlignedBytes;
 use super::{Common, Convolve, Operands, Shape};
 use crate::frame::CpuRun;
 use crate::simd::gemm::{
-    Depth, NO_CLAMP, Panels, Product, Rows, multiply, pack, split_activation, weight,
+    Depth, NO_CLAMP, Panels, Product, ROW_BLOCK, Rows, multiply, split_activation, weight,
 };
 use crate::simd::isa::{Isa, Simd, Task, read, write};
 use crate::simd::math;
@@ -58,23 +58,42 @@ pub(crate) fn pack_weights<const IN: usize>(
     let size = panels.elements(c);
     let mut bytes = AlignedBytes::zeroed(IN * IN * size * size_of::<f32>())?;
     let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-    let mut plane = AlignedBytes::zeroed(IN * IN * c * m * size_of::<f32>())?;
-    let plane: &mut [f32] = bytemuck::cast_slice_mut(plane.as_mut_slice());
-    for (i, filter) in weights[..m * c * 9].chunks_exact(9).enumerate() {
-        let rows: [[f64; IN]; 3] = std::array::from_fn(|y| {
-            filter_line(std::array::from_fn(|x| f64::from(filter[y * 3 + x])))
-        });
-        for x in 0..IN {
-            let column: [f64; IN] = filter_line([rows[0][x], rows[1][x], rows[2][x]]);
-            for (y, v) in column.into_iter().enumerate() {
-                plane[(y * IN + x) * c * m + i] = v as f32;
+    let mut block = Vec::new();
+    for (first, width) in panels.each() {
+        let used = width.min(m - first);
+        for i in (0..c).step_by(ROW_BLOCK) {
+            let rows = ROW_BLOCK.min(c - i);
+            block.clear();
+            block.resize(rows * IN * IN * width, 0.0);
+            for n in 0..used {
+                let filters = &weights[((first + n) * c + i) * 9..][..rows * 9];
+                for (row, filter) in filters.chunks_exact(9).enumerate() {
+                    let points: [[f64; IN]; IN] = filter_points(filter);
+                    let to = block[row * IN * IN * width + n..].iter_mut();
+                    for (to, &v) in to.step_by(width).zip(points.as_flattened()) {
+                        *to = weight(v as f32);
+                    }
+                }
+            }
+            for (point, packed) in packed.chunks_exact_mut(size).enumerate() {
+                let to = packed[first * c + i * width..].chunks_exact_mut(width);
+                let from = block[point * width..].chunks(IN * IN * width);
+                for (to, from) in to.zip(from) {
+                    to.copy_from_slice(&from[..width]);
+                }
             }
         }
     }
-    for (from, to) in plane.chunks_exact(c * m).zip(packed.chunks_exact_mut(size)) {
-        pack(panels, from, 0..c, c, weight, to);
-    }
     Ok(bytes)
+}
+
+/// A filter at all points, row by row.
+fn filter_points<const IN: usize>(filter: &[f32]) -> [[f64; IN]; IN] {
+    let rows: [[f64; IN]; 3] =
+        std::array::from_fn(|y| filter_line(std::array::from_fn(|x| f64::from(filter[y * 3 + x]))));
+    let columns: [[f64; IN]; IN] =
+        std::array::from_fn(|x| filter_line([rows[0][x], rows[1][x], rows[2][x]]));
+    std::array::from_fn(|y| std::array::from_fn(|x| columns[x][y]))
 }
 
 /// A line of the filter at the points 0, 1, -1, (2, -2,) and infinity.
