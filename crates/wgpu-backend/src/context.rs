@@ -394,6 +394,7 @@ impl BackendContext for WgpuContext {
 
     fn replica(&self) -> Option<Box<dyn BackendContext>> {
         Some(Box::new(WgpuContext {
+            faults: Faults::new(&self.shared.gpu).ok()?,
             shared: self.shared.clone(),
             constants: self.constants.clone(),
             cold: Vec::new(),

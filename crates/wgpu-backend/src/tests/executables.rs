@@ -132,7 +132,7 @@ fn picking() -> StageSpec {
             inputs: vec![Some(0), Some(1)],
             outputs: vec![2],
         }],
-        parts: Vec::from([0..1]),
+        parts: std::iter::once(0..1).collect(),
         arena_bytes: 768,
     }
 }
