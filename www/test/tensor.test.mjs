@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Tensor, fromNumbers, toNumbers } from '../dist/kilim/index.js';
 import { prepareFeeds } from '../dist/kilim/feeds.js';
+import { fromWireValue, tensorsOf } from '../dist/kilim/values.js';
 
 test('float16 goes there and back', () => {
   for (let bits = 0; bits < 0x7c00; bits++) {
@@ -87,4 +88,27 @@ test('strings are an array', () => {
   assert.throws(() => texts.toNumbers(), { code: 'DTYPE' });
   assert.throws(() => new Tensor('string', [1], [1]), { code: 'DTYPE' });
   assert.throws(() => prepareFeeds(port([2]), { x: ['a', 'b'] }), { code: 'DTYPE' });
+});
+
+test('sequences and what is absent cross into the runtime and back', () => {
+  const ports = [
+    { name: 'list', type: 'float32', dims: null, kind: 'sequence', optional: false },
+    { name: 'maybe', type: 'int64', dims: [], kind: 'tensor', optional: true },
+  ];
+  const list = [new Tensor('float32', [2], new Float32Array([1, 2])), new Tensor('float32', [], new Float32Array([3]))];
+  const [sequence, absent] = prepareFeeds(ports, { list, maybe: null });
+  assert.deepEqual(tensorsOf(sequence).map(({ dims }) => dims), [[2], []]);
+  assert.deepEqual(fromWireValue(sequence).map((tensor) => [...tensor.data]), [[1, 2], [3]]);
+  assert.equal(fromWireValue(absent), null);
+  assert.throws(() => prepareFeeds(ports, { list: list[0] }), { code: 'DTYPE' });
+  assert.throws(() => prepareFeeds(ports, { list: null }), { code: 'DTYPE' });
+  assert.throws(() => prepareFeeds(ports, { list: [new Tensor('int8', [1])] }), { code: 'DTYPE' });
+});
+
+test('maps have the keys of the model', () => {
+  const keys = { name: 'y', type: 'string', dims: [2], texts: ['a', 'b'] };
+  const values = { name: 'y', type: 'float32', dims: [2], bytes: new Uint8Array(new Float32Array([0.25, 0.75]).buffer) };
+  const maps = [new Map([['a', 0.25], ['b', 0.75]])];
+  assert.deepEqual(fromWireValue({ name: 'y', maps: [[keys, values]], single: false }), maps);
+  assert.deepEqual(fromWireValue({ name: 'y', maps: [[keys, values]], single: true }), maps[0]);
 });

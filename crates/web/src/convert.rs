@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use js_sys::{Array, Object, Reflect, Uint8Array};
 use kilim_core::session::Port;
-use kilim_core::{DType, Dim, Error, ErrorCode, Result, Shape, Tensor};
+use kilim_core::{DType, Datum, Dim, Error, ErrorCode, Kind, Map, Result, Shape, Tensor};
 use wasm_bindgen::{JsCast, JsValue};
 
 /// An object of the given fields; those that are `None` are left out.
@@ -126,9 +126,58 @@ pub fn tensor_object(name: &str, tensor: &Tensor) -> JsValue {
     ])
 }
 
-/// `{name, type, dims}`: a dimension is a number, a name or null; no dims where the rank is unknown.
+/// A value with its name: `{name, sequence}` of tensors, `{name, absent}`, or a tensor, see
+/// [`tensor`].
+pub fn datum(value: &JsValue) -> Result<(String, Datum)> {
+    let name = field(value, "name").and_then(|n| n.as_string());
+    let name = name.ok_or_else(|| malformed("a value's name"))?;
+    if field(value, "absent").is_some() {
+        return Ok((name, Datum::Absent));
+    }
+    let Some(list) = field(value, "sequence") else {
+        return Ok((name, tensor(value)?.1.into()));
+    };
+    let list = list
+        .dyn_into::<Array>()
+        .map_err(|_| malformed("a sequence"))?;
+    let tensors = list.iter().map(|item| Ok(tensor(&item)?.1));
+    Ok((name, Datum::Sequence(tensors.collect::<Result<_>>()?)))
+}
+
+/// The same for outputs; a map is `{name, maps: [[keys, values]], single: true}`, and several are
+/// `{name, maps}`.
+pub fn datum_object(name: &str, datum: &Datum) -> JsValue {
+    let all = |tensors: &[Tensor]| -> JsValue {
+        let objects = tensors.iter().map(|tensor| tensor_object(name, tensor));
+        objects.collect::<Array>().into()
+    };
+    let maps = |maps: &[Map], single: bool| {
+        let pairs = maps
+            .iter()
+            .map(|map| all(&[map.keys.clone(), map.values.clone()]));
+        object([
+            ("name", Some(name.into())),
+            ("maps", Some(pairs.collect::<Array>().into())),
+            ("single", Some(single.into())),
+        ])
+    };
+    match datum {
+        Datum::Tensor(tensor) => tensor_object(name, tensor),
+        Datum::Sequence(tensors) => object([
+            ("name", Some(name.into())),
+            ("sequence", Some(all(tensors))),
+        ]),
+        Datum::Map(map) => maps(std::slice::from_ref(map), true),
+        Datum::MapSequence(list) => maps(list, false),
+        Datum::Absent => object([("name", Some(name.into())), ("absent", Some(true.into()))]),
+    }
+}
+
+/// `{name, type, dims, kind, optional}`: a dimension is a number, a name or null; no dims where the
+/// rank is unknown.
 pub fn port(port: &Port) -> JsValue {
     let dtype = port.fact.dtype.map(|dtype| dtype.name().into());
+    let form = Kind::from(port.fact.kind.form);
     object([
         ("name", Some(port.name.as_str().into())),
         ("type", Some(dtype.unwrap_or(JsValue::NULL))),
@@ -136,6 +185,8 @@ pub fn port(port: &Port) -> JsValue {
             "dims",
             Some(port.fact.shape.as_ref().map_or(JsValue::NULL, dims)),
         ),
+        ("kind", Some(form.to_string().into())),
+        ("optional", Some(port.fact.kind.optional.into())),
     ])
 }
 

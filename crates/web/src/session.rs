@@ -52,12 +52,12 @@ impl WasmSession {
         })
     }
 
-    /// `[{name, type, dims}]`.
+    /// `[{name, type, dims, kind, optional}]`.
     pub fn inputs(&self) -> Result<Array, JsValue> {
         self.look(|session| session.inputs().iter().map(convert::port).collect())
     }
 
-    /// `[{name, type, dims}]`.
+    /// `[{name, type, dims, kind, optional}]`.
     pub fn outputs(&self) -> Result<Array, JsValue> {
         self.look(|session| session.outputs().iter().map(convert::port).collect())
     }
@@ -67,10 +67,10 @@ impl WasmSession {
         json(&self.look(|session| session.report())?)
     }
 
-    /// Runs the model on `[{name, type, dims, bytes}]` and gives the outputs in the same form.
+    /// Runs the model on values (see [`convert::datum`]) and gives the outputs in the same form.
     /// `timeout` is in milliseconds.
     pub async fn run(&self, feeds: Array, timeout: Option<f64>) -> Result<Array, JsValue> {
-        let feeds = tensors(&feeds)?;
+        let feeds = given(&feeds, convert::datum)?;
         self.abort.store(false, Ordering::Relaxed);
         let options = RunOptions {
             abort: Some(self.abort.clone()),
@@ -78,14 +78,18 @@ impl WasmSession {
             ..RunOptions::default()
         };
         let mut session = self.take()?;
-        let result = session.run(&borrowed(&feeds), &options).await;
+        let result = session.run_data(&borrowed(&feeds), &options).await;
         self.session.set(Some(session));
-        Ok(objects(&result.map_err(|e| convert::error(&e))?))
+        let outputs = result.map_err(|e| convert::error(&e))?;
+        let objects = outputs
+            .iter()
+            .map(|(name, datum)| convert::datum_object(name, datum));
+        Ok(objects.collect())
     }
 
     /// Runs the model once and times every node: `[outputs, times as JSON]`.
     pub async fn profile(&self, feeds: Array) -> Result<Array, JsValue> {
-        let feeds = tensors(&feeds)?;
+        let feeds = given(&feeds, convert::tensor)?;
         let mut session = self.take()?;
         let result = session.profile(&borrowed(&feeds)).await;
         self.session.set(Some(session));
@@ -96,7 +100,7 @@ impl WasmSession {
 
     /// Compares two backends node by node: `{reference?, candidate?, tolerance?}` in, JSON out.
     pub async fn verify(&self, feeds: Array, options: JsValue) -> Result<String, JsValue> {
-        let feeds = tensors(&feeds)?;
+        let feeds = given(&feeds, convert::tensor)?;
         let options = verify_options(&options).map_err(|e| convert::error(&e))?;
         let mut session = self.take()?;
         let result = session.verify(&borrowed(&feeds), &options).await;
@@ -214,18 +218,19 @@ fn dimensions(given: &JsValue) -> kilim_core::Result<HashMap<String, usize>> {
     Ok(dims)
 }
 
-fn tensors(feeds: &Array) -> Result<Vec<(String, Tensor)>, JsValue> {
-    feeds
-        .iter()
-        .map(|feed| convert::tensor(&feed))
-        .collect::<kilim_core::Result<_>>()
-        .map_err(|error| convert::error(&error))
+fn given<T>(
+    feeds: &Array,
+    read: impl Fn(&JsValue) -> kilim_core::Result<(String, T)>,
+) -> Result<Vec<(String, T)>, JsValue> {
+    let values = feeds.iter().map(|feed| read(&feed));
+    let values = values.collect::<kilim_core::Result<_>>();
+    values.map_err(|error| convert::error(&error))
 }
 
-fn borrowed(tensors: &[(String, Tensor)]) -> Vec<(&str, Tensor)> {
-    tensors
+fn borrowed<T: Clone>(values: &[(String, T)]) -> Vec<(&str, T)> {
+    values
         .iter()
-        .map(|(name, tensor)| (name.as_str(), tensor.clone()))
+        .map(|(name, value)| (name.as_str(), value.clone()))
         .collect()
 }
 

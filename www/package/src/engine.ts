@@ -5,6 +5,7 @@ import type { NodeTime, Report } from './report.js';
 import { importOperators } from './operators.js';
 import { pickBackends } from './pick.js';
 import { readSource } from './source.js';
+import { tensorsOf } from './values.js';
 import type { WireSource } from './source.js';
 import type { Verification } from './verify.js';
 
@@ -89,7 +90,7 @@ export function createEngine(glue: Glue): Engine {
           } else {
             ran.outputs = await current.run(request.feeds, request.timeout);
           }
-          const key = request.feeds.map(({ name, dims }) => `${name}:${dims.join()}`).join(';');
+          const key = request.feeds.map((feed) => `${feed.name}:${tensorsOf(feed).map(({ dims }) => dims.join()).join('|')}`).join(';');
           if (!shapes.has(key)) {
             shapes.add(key);
             ran.report = report(current);

@@ -1,7 +1,9 @@
 import { KilimError } from './errors.js';
 import { isNarrow } from './narrow.js';
-import { canHold, check, elementCount, fromNumbers, isStrings, isTypedArray, toWire, typeOfArray } from './tensor.js';
-import type { DType, TensorLike, TypedArray, WireTensor } from './tensor.js';
+import { canHold, check, elementCount, fromNumbers, isStrings, isTypedArray, typeOfArray } from './tensor.js';
+import type { DType, TensorLike, TypedArray } from './tensor.js';
+import { toWireValue } from './values.js';
+import type { WireValue } from './values.js';
 
 /** An input or output of a model. */
 export interface Port {
@@ -10,28 +12,33 @@ export interface Port {
   type: DType | null;
   /** A number, the model's own name for a free dimension, or `null` where nothing is known; `null` for an unknown rank. */
   dims: (number | string | null)[] | null;
+  /** Of what is not one tensor, type and dims are those of each tensor in it. */
+  kind: 'tensor' | 'sequence' | 'map' | 'sequence of maps';
+  /** True where `null` may be given, or may come. */
+  optional: boolean;
 }
 
-/** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest. */
-export type Feed = TensorLike | TypedArray | readonly number[] | readonly string[];
+/** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest; an array of tensors for a sequence; `null` for an optional value that is not there. */
+export type Feed = TensorLike | TypedArray | readonly number[] | readonly string[] | readonly TensorLike[] | null;
 
 /** Brings what the caller gave into the form that the runtime takes, checked against the model's inputs. */
-export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireTensor[] {
+export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireValue[] {
   const known = new Map(inputs.map((port) => [port.name, port]));
   for (const name of Object.keys(feeds)) {
     if (!known.has(name)) {
       throw new KilimError('INPUT', `the model has no input \`${name}\``, { input: name, expected: [...known.keys()].join(', '), got: name });
     }
   }
-  return Object.entries(feeds).map(([name, feed]) => toWire(name, asTensor(known.get(name) as Port, feed)));
+  return Object.entries(feeds).map(([name, feed]) => toWireValue(known.get(name) as Port, feed));
 }
 
-function asTensor(port: Port, feed: Feed): TensorLike {
+/** One tensor of an input. */
+export function asTensor(port: Port, feed: Feed): TensorLike {
   try {
     if (isStrings(feed) && (feed.length > 0 || port.type === 'string')) {
       return checked(port, { type: 'string', dims: inferDims(port, feed.length), data: feed });
     }
-    if (Array.isArray(feed)) return fromNumbers(port.type ?? 'float32', inferDims(port, feed.length), feed);
+    if (Array.isArray(feed)) return fromNumbers(port.type ?? 'float32', inferDims(port, feed.length), feed as number[]);
     if (isTypedArray(feed)) {
       if (port.type !== null && isNarrow(port.type)) {
         throw new KilimError('DTYPE', `packed ${port.type} does not say how many elements there are`, { hint: 'give a tensor with dims, or numbers' });

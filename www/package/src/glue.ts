@@ -1,7 +1,7 @@
 import type { Port } from './feeds.js';
 import type { WireOperator } from './operators.js';
 import type { Backend, EngineOptions } from './protocol.js';
-import type { WireTensor } from './tensor.js';
+import type { WireValue } from './values.js';
 import type { VerifyOptions } from './verify.js';
 
 /** What wasm-bindgen makes of `crates/web`, in either build. */
@@ -24,11 +24,11 @@ export interface WasmSession {
   outputs(): Port[];
   /** JSON in the library's own names. */
   report(): string;
-  run(feeds: WireTensor[], timeout: number | undefined): Promise<WireTensor[]>;
+  run(feeds: WireValue[], timeout: number | undefined): Promise<WireValue[]>;
   /** Gives `[outputs, times as JSON]`. */
-  profile(feeds: WireTensor[]): Promise<[WireTensor[], string]>;
+  profile(feeds: WireValue[]): Promise<[WireValue[], string]>;
   /** Gives JSON in the library's own names. */
-  verify(feeds: WireTensor[], options: VerifyOptions): Promise<string>;
+  verify(feeds: WireValue[], options: VerifyOptions): Promise<string>;
   abort(): void;
   free(): void;
 }

@@ -23,6 +23,7 @@ export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
 export type { BackendReport, CrossingReport, NodeReport, NodeTime, Report } from './report.js';
 export { Session } from './session.js';
+export type { ModelMap, Value } from './values.js';
 export type { Profile, RunOptions } from './session.js';
 export type { ModelSource } from './source.js';
 export type { Agreement, NodeCheck, OutputCheck, Verification, VerifyOptions } from './verify.js';

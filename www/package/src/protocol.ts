@@ -2,7 +2,7 @@ import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
 import type { NodeTime, Report } from './report.js';
 import type { WireSource } from './source.js';
-import type { WireTensor } from './tensor.js';
+import type { WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
 /** The backends that the package holds. */
@@ -49,14 +49,14 @@ export interface LoadRequest {
 }
 
 export interface RunRequest {
-  feeds: WireTensor[];
+  feeds: WireValue[];
   /** Milliseconds. */
   timeout?: number;
   profile: boolean;
 }
 
 export interface VerifyRequest {
-  feeds: WireTensor[];
+  feeds: WireValue[];
   options: VerifyOptions;
 }
 
@@ -68,7 +68,7 @@ export interface Loaded {
 }
 
 export interface Ran {
-  outputs: WireTensor[];
+  outputs: WireValue[];
   /** Given when the run may have made new plans. */
   report?: Report;
   /** Given when the run was timed. */

@@ -2,6 +2,7 @@ import { createEngine } from './engine.js';
 import { toPlain } from './errors.js';
 import type { Glue } from './glue.js';
 import type { Progress, Ran, Reply, Request } from './protocol.js';
+import { tensorsOf } from './values.js';
 
 /** The worker's global scope, as far as it is used here. */
 interface Scope {
@@ -35,7 +36,7 @@ export function serve(glue: Glue): void {
     const { id } = message;
     try {
       const value = await answer(message, signal);
-      const buffers = message.kind === 'run' ? (value as Ran).outputs.flatMap(({ bytes }) => (bytes ? [bytes.buffer as ArrayBuffer] : [])) : [];
+      const buffers = message.kind === 'run' ? (value as Ran).outputs.flatMap(tensorsOf).flatMap(({ bytes }) => (bytes ? [bytes.buffer as ArrayBuffer] : [])) : [];
       scope.postMessage({ kind: 'done', id, value }, buffers);
     } catch (error) {
       scope.postMessage({ kind: 'failed', id, error: toPlain(error) }, []);

@@ -3,8 +3,9 @@ import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
 import type { Engine, Loaded } from './protocol.js';
 import type { NodeTime, Report } from './report.js';
-import { fromWire } from './tensor.js';
 import type { Tensor } from './tensor.js';
+import { fromWireValue } from './values.js';
+import type { Value } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
 export interface RunOptions {
@@ -43,16 +44,18 @@ export class Session {
   }
 
   /**
-   * Runs the model. An input is a tensor, or the elements alone where the model's dimensions say the rest.
+   * Runs the model. An input is a tensor, or the elements alone where the model's dimensions say the rest; an array of
+   * tensors where it is a sequence, and `null` where it may be absent. What outputs are, `outputs` says; of a model that
+   * gives other values than tensors, `T` is what they are.
    * @throws KilimError `INPUT` for a missing or unknown input, `DTYPE` and `SHAPE` where one does not fit, `STATE` on a closed session.
    */
-  async run(feeds: Record<string, Feed>, options: RunOptions = {}): Promise<Record<string, Tensor>> {
-    return (await this.#run(feeds, options, false)).outputs;
+  async run<T extends Value = Tensor>(feeds: Record<string, Feed>, options: RunOptions = {}): Promise<Record<string, T>> {
+    return (await this.#run(feeds, options, false)).outputs as Record<string, T>;
   }
 
-  /** Runs the model once and times every node. */
-  profile(feeds: Record<string, Feed>, options: { signal?: AbortSignal } = {}): Promise<Profile> {
-    return this.#run(feeds, options, true);
+  /** Runs a model of tensors once and times every node. */
+  async profile(feeds: Record<string, Feed>, options: { signal?: AbortSignal } = {}): Promise<Profile> {
+    return (await this.#run(feeds, options, true)) as Profile;
   }
 
   /**
@@ -71,11 +74,11 @@ export class Session {
     this.#engine = undefined;
   }
 
-  async #run(feeds: Record<string, Feed>, { signal, timeout }: RunOptions, profile: boolean): Promise<Profile> {
+  async #run(feeds: Record<string, Feed>, { signal, timeout }: RunOptions, profile: boolean): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
     if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
     const request = { feeds: prepareFeeds(this.inputs, feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
     const ran = await this.#engine.run(request, signal ?? never);
     if (ran.report) this.#report = ran.report;
-    return { outputs: Object.fromEntries(ran.outputs.map((tensor) => [tensor.name, fromWire(tensor)])), nodes: ran.nodes ?? [] };
+    return { outputs: Object.fromEntries(ran.outputs.map((value) => [value.name, fromWireValue(value)])), nodes: ran.nodes ?? [] };
   }
 }
