@@ -1,5 +1,6 @@
 //! Every job of the repository has one name: `cargo xtask setup | build | demo | test | bench`.
 
+mod arm;
 mod bench;
 mod build;
 mod demo;

@@ -2,6 +2,7 @@
 //! a Vulkan driver, npm and Python packages. Each part is its own function, called by the job that needs it.
 
 mod apt;
+pub mod arm;
 mod browser;
 mod wasm;
 

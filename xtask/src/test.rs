@@ -1,6 +1,6 @@
 //! Every check of the repository, in order, with its time, and a count at the end.
 
-use crate::{build, demo, setup, sh};
+use crate::{arm, build, demo, setup, sh};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::Command;
@@ -14,10 +14,10 @@ pub struct Args {
 
 /// What a step's output says of its own tests.
 #[derive(Default, Clone, Copy)]
-struct Counts {
-    passed: usize,
-    failed: usize,
-    skipped: usize,
+pub struct Counts {
+    pub passed: usize,
+    pub failed: usize,
+    pub skipped: usize,
 }
 
 impl Counts {
@@ -45,7 +45,7 @@ impl Counts {
         self.add(read);
     }
 
-    fn add(&mut self, other: Counts) {
+    pub fn add(&mut self, other: Counts) {
         self.passed += other.passed;
         self.failed += other.failed;
         self.skipped += other.skipped;
@@ -71,6 +71,7 @@ const STEPS: &[Step] = &[
     ("unit tests", || native_tests(&["--lib", "--bins"])),
     ("integration tests", || native_tests(&["--test", "*"])),
     ("documentation tests", || native_tests(&["--doc"])),
+    ("arm", arm::tests),
     ("web build", || {
         check(build::wasm().and_then(|()| build::www()))
     }),
@@ -174,7 +175,7 @@ fn features() -> Result<Counts> {
 }
 
 /// Runs a command and counts the tests in its output; one that counts none is itself the check.
-fn counted(command: &mut Command) -> Result<Counts> {
+pub fn counted(command: &mut Command) -> Result<Counts> {
     let mut counts = Counts::default();
     let succeeded = sh::tee(command, |line| counts.read(line))?;
     if !succeeded && counts.failed == 0 {

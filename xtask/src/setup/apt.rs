@@ -10,7 +10,7 @@ pub fn install(packages: &[&str], elsewhere: &str) -> Result<()> {
     if sh::find(&["apt-get"]).is_none() {
         bail!("{elsewhere}");
     }
-    if sh::capture(sh::cmd("id").arg("-u")).as_deref() != Some("0") {
+    if !is_root() {
         bail!("missing packages; run: sudo apt-get update && sudo apt-get install {list}");
     }
     static UPDATED: OnceLock<()> = OnceLock::new();
@@ -22,6 +22,12 @@ pub fn install(packages: &[&str], elsewhere: &str) -> Result<()> {
         &format!("apt-get install {list}"),
         apt().args(["-qq", "-y", "install"]).args(packages),
     )
+}
+
+/// Whether packages can be installed: a system with apt, and the right to.
+pub fn is_root() -> bool {
+    let id = || sh::capture(sh::cmd("id").arg("-u"));
+    sh::find(&["apt-get"]).is_some() && id().as_deref() == Some("0")
 }
 
 fn apt() -> std::process::Command {

@@ -1,0 +1,150 @@
+//! AArch64 under emulation: the NEON kernels of the `cpu` backend, the backends of the ARM Compute
+//! Library against its oldest and newest release, and whole models on them.
+
+use crate::setup::arm::{self, ACL, ArmToolchain, Emulation};
+use crate::sh;
+use crate::test::{Counts, counted};
+use anyhow::{Context, Result, bail};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Models of the shared material that an emulator runs in seconds.
+const MODELS: [&str; 4] = [
+    "resnet8-cifar",
+    "kws-dscnn",
+    "angle-net",
+    "mobilenet-v1-025",
+];
+/// Their formats.
+const FORMATS: &str = "onnx,tflite";
+
+pub fn tests() -> Result<Counts> {
+    let toolchain = match arm::toolchain()? {
+        Ok(toolchain) => toolchain,
+        Err(reason) => return Ok(skipped(&reason)),
+    };
+    let mut counts = Counts::default();
+    let mut newest = None;
+    for release in &ACL {
+        match release.unpack() {
+            Err(e) => counts.add(skipped(&format!("ACL {}: {e:#}", release.version))),
+            Ok(acl) => {
+                let emulation = acl.emulation(&acl.shim()?);
+                println!("on ACL {}", release.version);
+                let mut cargo = test(&toolchain, &emulation);
+                cargo.args(["--test", "neon", "--test", "operators", "--", "acl"]);
+                counts.add(counted(&mut cargo)?);
+                newest = Some(emulation);
+            }
+        }
+    }
+    let emulation = newest.unwrap_or_else(Emulation::plain);
+    let mut cargo = test(&toolchain, &emulation);
+    cargo.args(["-p", "kilim-simd-cpu", "--lib", "--test", "embedded"]);
+    counts.add(counted(&mut cargo)?);
+    counts.add(check(without_library(&toolchain)));
+    counts.add(models(&toolchain, &emulation)?);
+    Ok(counts)
+}
+
+fn skipped(reason: &str) -> Counts {
+    println!("skipped: {reason}");
+    Counts {
+        skipped: 1,
+        ..Counts::default()
+    }
+}
+
+fn check(result: Result<()>) -> Counts {
+    match result {
+        Ok(()) => Counts {
+            passed: 1,
+            ..Counts::default()
+        },
+        Err(e) => {
+            println!("{e:#}");
+            Counts {
+                failed: 1,
+                ..Counts::default()
+            }
+        }
+    }
+}
+
+/// `cargo test` for the packages that run on AArch64, without wgpu. The kernels are lightly
+/// optimised: they are built quickly, and the emulator is slow anyway.
+fn test(toolchain: &ArmToolchain, emulation: &Emulation) -> Command {
+    let mut cargo = toolchain.cargo(emulation);
+    cargo.args(["test", "--no-fail-fast", "--target", arm::TARGET]);
+    cargo.args(["--config", "profile.dev.package.kilim-simd-cpu.opt-level=1"]);
+    for package in ["kilim-native-arm", "kilim-tests", "kilim-cli"] {
+        cargo.args(["-p", package]);
+    }
+    let features = "kilim-cli/cpu,kilim-cli/arm";
+    cargo.args(["--no-default-features", "--features", features]);
+    cargo
+}
+
+/// The binary that `cargo test` has built beside the tests of its package.
+fn kilim() -> PathBuf {
+    sh::target().join(arm::TARGET).join("debug/kilim")
+}
+
+/// Where `libkilim_acl.so` is absent, the backends say so and everything else works.
+fn without_library(toolchain: &ArmToolchain) -> Result<()> {
+    let plain = Emulation::plain();
+    let devices = sh::capture_or_error(plain.command(toolchain, &kilim()).arg("devices"))?;
+    println!("{devices}");
+    for backend in ["acl_neon", "acl_cl"] {
+        let line = devices
+            .lines()
+            .find(|l| l.starts_with(&format!("{backend}: ")));
+        let line = line.with_context(|| format!("`kilim devices` does not list {backend}"))?;
+        if !(line.contains("not available") && line.contains("libkilim_acl.so")) {
+            bail!("the reason is not said: {line}");
+        }
+    }
+    let mut run = plain.command(toolchain, &kilim());
+    run.args([
+        "run",
+        "assets/digits.onnx",
+        "--input",
+        "image=assets/digit-3.png",
+    ]);
+    sh::capture_or_error(&mut run).map(drop)
+}
+
+/// Whole models on `acl_neon` against their references.
+fn models(toolchain: &ArmToolchain, emulation: &Emulation) -> Result<Counts> {
+    let Some(shared) = sh::shared() else {
+        return Ok(skipped("the models of ../shared are not there"));
+    };
+    let mut counts = Counts::default();
+    for model in MODELS {
+        let result = references(emulation.command(toolchain, &kilim()), model, &shared);
+        counts.add(check(result.with_context(|| model.to_string())));
+    }
+    Ok(counts)
+}
+
+fn references(mut kilim: Command, model: &str, shared: &Path) -> Result<()> {
+    kilim
+        .args(["check", "--manifest"])
+        .arg(shared.join("models/manifest.json"));
+    kilim.args([
+        "--only",
+        model,
+        "--format",
+        FORMATS,
+        "--backends",
+        "acl_neon,cpu",
+    ]);
+    let text = sh::capture_or_error(&mut kilim)?;
+    let passed = text.lines().filter(|line| line.starts_with("pass "));
+    let there: Vec<&str> = passed.filter(|l| l.contains("on acl_neon")).collect();
+    println!("{}", there.join("\n"));
+    if there.is_empty() {
+        bail!("no case ran on acl_neon");
+    }
+    Ok(())
+}
