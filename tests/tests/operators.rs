@@ -1,4 +1,4 @@
-//! The operator suite natively, on the CPU and on wgpu.
+//! The operator suite natively: on the CPU, on wgpu, on AArch64 on the ARM Compute Library.
 
 #![cfg(not(target_arch = "wasm32"))]
 
@@ -11,6 +11,9 @@ fn suite(backends: &[&str]) {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
     for id in &ids {
         if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
+            // The library that is named must be there; OpenCL need not.
+            let named = backends[0] == "acl_neon" && std::env::var_os("KILIM_ACL").is_some();
+            assert!(!named, "{e}");
             println!("skipped: {e}");
             return;
         }
@@ -47,7 +50,20 @@ fn operators_on_cpu() {
     suite(&["cpu"]);
 }
 
+#[cfg(feature = "wgpu")]
 #[test]
 fn operators_on_wgpu() {
     suite(&["wgpu", "cpu"]);
+}
+
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn operators_on_acl_neon() {
+    suite(&["acl_neon", "cpu"]);
+}
+
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn operators_on_acl_cl() {
+    suite(&["acl_cl", "cpu"]);
 }

@@ -18,11 +18,11 @@ fn array(name: &str) -> Vec<u8> {
     array.into_vec().expect("bytes")
 }
 
-#[test]
-fn the_embedded_model_knows_digits_it_has_not_seen() {
+/// The share of the samples that the model gets right on the first of these backends that takes each node.
+fn accuracy(backends: &[&str]) -> f64 {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits.onnx");
     let options = SessionOptions {
-        backends: vec![BackendId::from("cpu")],
+        backends: backends.iter().map(|&id| BackendId::from(id)).collect(),
         ..SessionOptions::default()
     };
     let mut session =
@@ -44,7 +44,26 @@ fn the_embedded_model_knows_digits_it_has_not_seen() {
             best == Some(usize::from(**l))
         })
         .count();
-    let accuracy = right as f64 / labels.len() as f64;
     println!("{right} of {} right", labels.len());
+    right as f64 / labels.len() as f64
+}
+
+#[test]
+fn the_embedded_model_knows_digits_it_has_not_seen() {
+    let accuracy = accuracy(&["cpu"]);
+    assert!(accuracy >= FLOOR, "{accuracy}");
+}
+
+/// Where the ARM Compute Library is installed, or named.
+#[cfg(target_arch = "aarch64")]
+#[test]
+fn the_embedded_model_knows_digits_on_acl_neon() {
+    let id = BackendId::from("acl_neon");
+    let opened = pollster::block_on(kilim::Runtime::shared().backend(&id));
+    match opened {
+        Err(e) if std::env::var_os("KILIM_ACL").is_none() => return println!("skipped: {e}"),
+        opened => drop(opened.expect("the library that is named can be used")),
+    }
+    let accuracy = accuracy(&["acl_neon", "cpu"]);
     assert!(accuracy >= FLOOR, "{accuracy}");
 }

@@ -10,6 +10,7 @@
 //! # }
 //! ```
 
+mod arm;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod calibration;
 pub mod compare;
@@ -45,10 +46,11 @@ pub struct SessionOptions {
 }
 
 impl Default for SessionOptions {
-    /// The GPU first where this build has one, then the CPU.
+    /// The GPU first where this build has one, then the ARM Compute Library where it is installed,
+    /// then the CPU.
     fn default() -> Self {
         SessionOptions {
-            backends: runtime::default_registry().ids().cloned().collect(),
+            backends: runtime::default_backends(),
             limits: formats::Limits::default(),
             operators: core::ops::CustomOperators::default(),
             #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]

@@ -32,15 +32,19 @@ fn wgpu() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
     })
 }
 
+/// The backends of a session that names none, in the order of preference.
+pub(crate) fn default_backends() -> Vec<BackendId> {
+    let registry = default_registry();
+    let ids = registry.ids().filter(|id| crate::arm::by_default(id));
+    ids.cloned().collect()
+}
+
 /// The backends that this build holds, in the order of preference.
-#[cfg_attr(
-    not(any(feature = "cpu", feature = "wgpu")),
-    expect(unused_mut, reason = "a build without backends")
-)]
 pub(crate) fn default_registry() -> BackendRegistry {
     let mut registry = BackendRegistry::new();
     #[cfg(feature = "wgpu")]
     registry.register(kilim_wgpu::WgpuBackend::ID, wgpu);
+    crate::arm::register(&mut registry);
     #[cfg(feature = "cpu")]
     registry.register(kilim_simd_cpu::CpuBackend::ID, cpu);
     registry

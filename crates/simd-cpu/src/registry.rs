@@ -154,9 +154,8 @@ impl KernelRegistry {
                 Err(r) => refusal = Some(r),
             }
         }
-        Err(refusal.unwrap_or_else(|| {
-            Refusal::new(format!("there is no CPU kernel for {}", node.op.name()))
-        }))
+        Err(refusal
+            .unwrap_or_else(|| Refusal::new(format!("there is no kernel for {}", node.op.name()))))
     }
 }
 

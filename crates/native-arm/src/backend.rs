@@ -1,0 +1,102 @@
+//! The backends `acl_neon` and `acl_cl`.
+
+use kilim_core::backend::{
+    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, Memory, NodeSpec,
+    Refusal, Speed,
+};
+use kilim_core::ops::Cost;
+use kilim_core::{DType, Result};
+use kilim_simd_cpu::CpuBackend;
+
+use crate::ffi;
+use crate::kernel::{Cl, Neon};
+use crate::library::Library;
+use crate::operators;
+
+/// The host's frame of memory and executables, with kernels of the ARM Compute Library.
+pub struct AclBackend {
+    description: Description,
+    library: &'static Library,
+    host: CpuBackend,
+}
+
+impl AclBackend {
+    pub const NEON: BackendId = BackendId::new("acl_neon");
+    pub const CL: BackendId = BackendId::new("acl_cl");
+
+    /// Whether `libkilim_acl.so` and the library behind it are there.
+    pub fn is_there() -> bool {
+        Library::get().is_ok()
+    }
+
+    /// On the CPU, with NEON and whatever else the library was built for.
+    ///
+    /// # Errors
+    /// `NoBackend` where the library is not there.
+    pub fn neon() -> Result<AclBackend> {
+        let library = Library::get()?;
+        library.start(ffi::NEON)?;
+        let host = CpuBackend::with_registry(operators::all::<Neon>());
+        Ok(AclBackend::new(AclBackend::NEON, "CPU", library, host))
+    }
+
+    /// On an OpenCL device. Every kernel copies its tensors from and to host memory.
+    ///
+    /// # Errors
+    /// `NoBackend` where the library or OpenCL is not there.
+    pub fn cl() -> Result<AclBackend> {
+        let library = Library::get()?;
+        library.start(ffi::CL)?;
+        let host = CpuBackend::with_registry(operators::all::<Cl>());
+        Ok(AclBackend::new(AclBackend::CL, "OpenCL", library, host))
+    }
+
+    fn new(id: BackendId, device: &str, library: &'static Library, host: CpuBackend) -> AclBackend {
+        let quantised = [DType::I8, DType::U8].map(|d| (d, Grade::Fast));
+        let mut dtypes = vec![(DType::F32, Grade::Fast), (DType::F16, Grade::Arithmetic)];
+        dtypes.extend(quantised);
+        AclBackend {
+            description: Description {
+                id,
+                device: format!("{device}, ARM Compute Library {}", version(library)),
+                memory: Memory::Host,
+                dtypes,
+                max_tensor_bytes: i32::MAX as u64,
+                speed: Speed {
+                    kernel_start: 2e-6,
+                    ..host.describe().speed
+                },
+                ..host.describe().clone()
+            },
+            library,
+            host,
+        }
+    }
+}
+
+/// The release in ACL's description of its build, `arm_compute_version=v24.11 Build options: ...`.
+fn version(library: &Library) -> String {
+    let text = library.build_info();
+    let word = text.split_whitespace().next().unwrap_or_default();
+    match word.split_once('=') {
+        Some((_, version)) => version.to_string(),
+        None => word.to_string(),
+    }
+}
+
+impl Backend for AclBackend {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
+        self.host.supports(node)
+    }
+
+    fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        if let Some(threads) = config.threads {
+            self.library.set_threads(threads);
+        }
+        self.host.create_context(config)
+    }
+}

@@ -1,0 +1,136 @@
+//! Functions of one tensor, by themselves and behind another operator.
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::ops::{Activation, Unary, UnaryKind};
+use kilim_simd_cpu::registry::KernelRegistry;
+
+use super::{Lower, collapse, input, output, refuse};
+use crate::call::{Call, Form, Operand, Source};
+use crate::ffi::{ActivationInfo, BinaryFunction, BinaryInfo, Function, UnaryFunction, UnaryInfo};
+use crate::kernel::{Target, add};
+
+pub fn register<A: Target>(registry: &mut KernelRegistry) {
+    add::<A, Unary>(registry);
+}
+
+/// In the structures of other families: no activation.
+pub const NO_ACTIVATION: ActivationInfo = ActivationInfo {
+    enabled: 0,
+    function: Function::Relu,
+    a: 0.0,
+    b: 0.0,
+};
+
+fn function(function: Function, a: f32, b: f32) -> ActivationInfo {
+    ActivationInfo {
+        enabled: 1,
+        function,
+        a,
+        b,
+    }
+}
+
+fn clip(min: f32, max: f32) -> ActivationInfo {
+    function(Function::LuBoundedRelu, max, min)
+}
+
+fn hard_sigmoid(alpha: f32, beta: f32) -> Vec<ActivationInfo> {
+    vec![
+        function(Function::Linear, alpha, beta),
+        function(Function::BoundedRelu, 1.0, 0.0),
+    ]
+}
+
+/// The functions of ACL that are `activation`, one after another.
+fn functions(activation: Activation) -> Vec<ActivationInfo> {
+    match activation {
+        Activation::None => Vec::new(),
+        Activation::Relu => vec![function(Function::Relu, 0.0, 0.0)],
+        Activation::Clip { min, max } => vec![clip(min, max)],
+        Activation::LeakyRelu { alpha } => vec![function(Function::LeakyRelu, alpha, 0.0)],
+        Activation::Sigmoid => vec![function(Function::Logistic, 0.0, 0.0)],
+        Activation::Tanh => vec![function(Function::Tanh, 1.0, 1.0)],
+        Activation::HardSwish => vec![function(Function::HardSwish, 0.0, 0.0)],
+        Activation::HardSigmoid { alpha, beta } => hard_sigmoid(alpha, beta),
+        Activation::Silu => vec![function(Function::Swish, 1.0, 0.0)],
+    }
+}
+
+/// Calls that apply an activation to what is in the output.
+pub fn calls(activation: Activation, form: &Form) -> Vec<Call> {
+    functions(activation)
+        .into_iter()
+        .map(|f| Call::pointwise(f, Source::Output, form))
+        .collect()
+}
+
+/// The function that another call can apply itself; `None` where it takes more than one.
+pub fn within(activation: Activation) -> Option<ActivationInfo> {
+    match functions(activation)[..] {
+        [] => Some(NO_ACTIVATION),
+        [one] => Some(one),
+        _ => None,
+    }
+}
+
+impl Lower for Unary {
+    fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        let x = input(node, 0)?;
+        let form = Form::new(output(node)?, &collapse(&x.shape, 3))?;
+        let unary = |kind| {
+            let info = UnaryInfo { kind };
+            Ok(vec![Call::pointwise(info, Source::Input(0), &form)])
+        };
+        let one = |f, a, b| Ok(vec![function(f, a, b)]);
+        let functions = match self.0 {
+            UnaryKind::Abs => return unary(UnaryFunction::Abs),
+            UnaryKind::Exp => return unary(UnaryFunction::Exp),
+            UnaryKind::Floor => return unary(UnaryFunction::Floor),
+            UnaryKind::Log => return unary(UnaryFunction::Log),
+            UnaryKind::Neg => return unary(UnaryFunction::Neg),
+            UnaryKind::Round => return unary(UnaryFunction::Round),
+            UnaryKind::Sin => return refuse("ACL's sine is a polynomial of too few terms"),
+            UnaryKind::Clip { min, max } => Ok(vec![clip(min as f32, max as f32)]),
+            UnaryKind::Elu { alpha } => one(Function::Elu, alpha, 0.0),
+            UnaryKind::HardSigmoid { alpha, beta } => Ok(hard_sigmoid(alpha, beta)),
+            UnaryKind::HardSwish => one(Function::HardSwish, 0.0, 0.0),
+            UnaryKind::LeakyRelu { alpha } => one(Function::LeakyRelu, alpha, 0.0),
+            UnaryKind::Relu => one(Function::Relu, 0.0, 0.0),
+            UnaryKind::Sigmoid => one(Function::Logistic, 0.0, 0.0),
+            UnaryKind::Softplus => one(Function::SoftRelu, 0.0, 0.0),
+            UnaryKind::Sqrt => one(Function::Sqrt, 0.0, 0.0),
+            UnaryKind::Tanh => one(Function::Tanh, 1.0, 1.0),
+            UnaryKind::Swish { alpha: 1.0 } => return Ok(silu(&form)),
+            UnaryKind::Swish { alpha } => one(Function::Swish, alpha, 0.0),
+            _ => refuse("ACL has no such function"),
+        }?;
+        let sources = std::iter::once(Source::Input(0)).chain(std::iter::repeat(Source::Output));
+        Ok(functions
+            .into_iter()
+            .zip(sources)
+            .map(|(f, source)| Call::pointwise(f, source, &form))
+            .collect())
+    }
+}
+
+/// `x * sigmoid(x)`, which releases without SWISH have, too.
+fn silu(form: &Form) -> Vec<Call> {
+    let operand = |source| {
+        Some(Operand {
+            source,
+            form: form.clone(),
+        })
+    };
+    let sigmoid = function(Function::Logistic, 0.0, 0.0);
+    let product = BinaryInfo {
+        kind: BinaryFunction::Mul,
+    };
+    vec![
+        Call::pointwise(sigmoid, Source::Input(0), form),
+        Call::new(
+            product,
+            vec![operand(Source::Input(0)), operand(Source::Output)],
+            form.clone(),
+        ),
+    ]
+}

@@ -1,0 +1,75 @@
+//! Functions of two tensors that broadcast against each other.
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::ops::{Binary, BinaryKind};
+use kilim_simd_cpu::registry::KernelRegistry;
+
+use super::{Lower, activation, as_is, input, output, refuse};
+use crate::call::{Call, Form, Operand, Source};
+use crate::ffi::{BinaryFunction, BinaryInfo};
+use crate::kernel::{Target, add};
+
+pub fn register<A: Target>(registry: &mut KernelRegistry) {
+    add::<A, Binary>(registry);
+}
+
+impl Lower for Binary {
+    fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        let kind = match self.kind {
+            BinaryKind::Add => BinaryFunction::Add,
+            BinaryKind::Sub => BinaryFunction::Sub,
+            BinaryKind::Mul => BinaryFunction::Mul,
+            BinaryKind::Div => BinaryFunction::Div,
+            BinaryKind::Max => BinaryFunction::Max,
+            BinaryKind::Min => BinaryFunction::Min,
+            BinaryKind::PRelu => BinaryFunction::PRelu,
+            _ => return refuse("ACL has no such function"),
+        };
+        let y = output(node)?;
+        let form = Form::new(y, &y.shape)?;
+        let operand = |i: usize| -> Result<Option<Operand>, Refusal> {
+            let spec = input(node, i)?;
+            let source = match spec.value {
+                Some(_) => Source::Constant {
+                    input: i,
+                    order: as_is(spec),
+                },
+                None => Source::Input(i),
+            };
+            Ok(Some(Operand {
+                source,
+                form: Form::new(spec, &spec.shape)?,
+            }))
+        };
+        let mut calls = vec![Call::new(
+            BinaryInfo { kind },
+            vec![operand(0)?, operand(1)?],
+            form.clone(),
+        )];
+        calls.extend(activation::calls(self.activation, &form));
+        Ok(calls)
+    }
+}
+
+/// Adds input `i`, of the shape of `form`, to what the calls before it left in the output.
+pub fn add_input(i: usize, form: &Form) -> Call {
+    add_to_output(
+        Operand {
+            source: Source::Input(i),
+            form: form.clone(),
+        },
+        form,
+    )
+}
+
+/// Adds a tensor that broadcasts to `form` to what the calls before it left in the output.
+pub fn add_to_output(operand: Operand, form: &Form) -> Call {
+    let so_far = Operand {
+        source: Source::Output,
+        form: form.clone(),
+    };
+    let info = BinaryInfo {
+        kind: BinaryFunction::Add,
+    };
+    Call::new(info, vec![Some(so_far), Some(operand)], form.clone())
+}

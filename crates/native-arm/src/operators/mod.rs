@@ -1,0 +1,91 @@
+//! From a node to calls of ACL functions, a file for each family.
+
+mod activation;
+mod convolution;
+mod elementwise;
+mod matmul;
+mod movement;
+mod normalization;
+mod pooling;
+mod quantization;
+mod resize;
+mod softmax;
+
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_simd_cpu::registry::KernelRegistry;
+
+use crate::call::Call;
+use crate::kernel::Target;
+
+/// An operator that ACL has functions for.
+pub trait Lower {
+    /// The calls that compute the node's first output, at least one, each on what the calls before
+    /// it left there. ACL itself is asked afterwards whether it runs them.
+    ///
+    /// # Errors
+    /// Where no function of ACL means the same.
+    fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal>;
+}
+
+/// Every operator that can be lowered.
+pub fn all<A: Target>() -> KernelRegistry {
+    let mut registry = KernelRegistry::default();
+    activation::register::<A>(&mut registry);
+    convolution::register::<A>(&mut registry);
+    elementwise::register::<A>(&mut registry);
+    matmul::register::<A>(&mut registry);
+    movement::register::<A>(&mut registry);
+    normalization::register::<A>(&mut registry);
+    pooling::register::<A>(&mut registry);
+    quantization::register::<A>(&mut registry);
+    resize::register::<A>(&mut registry);
+    softmax::register::<A>(&mut registry);
+    registry
+}
+
+fn refuse<T>(reason: impl Into<String>) -> Result<T, Refusal> {
+    Err(Refusal::new(reason))
+}
+
+/// Input `i`, which the operator cannot do without.
+fn input<'a>(node: &'a NodeSpec, i: usize) -> Result<&'a TensorSpec, Refusal> {
+    node.input(i)
+        .ok_or_else(|| Refusal::new(format!("input {i} is missing")))
+}
+
+/// Input `i`, which ACL packs once.
+fn constant<'a>(node: &'a NodeSpec, i: usize, what: &str) -> Result<&'a TensorSpec, Refusal> {
+    let spec = input(node, i)?;
+    match spec.value {
+        Some(_) => Ok(spec),
+        None => refuse(format!("ACL packs {what} once, and they are computed")),
+    }
+}
+
+fn output<'a>(node: &'a NodeSpec) -> Result<&'a TensorSpec, Refusal> {
+    match node.outputs {
+        [output] => Ok(output),
+        _ => refuse("more than one output"),
+    }
+}
+
+/// What core's geometry says of shapes that do not fit, as a reason.
+fn resolved<T>(result: kilim_core::Result<T>) -> Result<T, Refusal> {
+    result.map_err(|e| Refusal::new(e.to_string()))
+}
+
+/// The shape with its leading dimensions made one, so that `rank` are left.
+fn collapse(shape: &[usize], rank: usize) -> Vec<usize> {
+    if shape.len() <= rank {
+        return shape.to_vec();
+    }
+    let (leading, rest) = shape.split_at(shape.len() - rank + 1);
+    let mut collapsed = vec![leading.iter().product()];
+    collapsed.extend(rest);
+    collapsed
+}
+
+/// The order of dimensions that changes nothing.
+fn as_is(spec: &TensorSpec) -> Vec<usize> {
+    (0..spec.shape.len()).collect()
+}
