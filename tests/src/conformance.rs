@@ -1,4 +1,5 @@
-//! The ONNX backend suite, as `tools/conformance/export.py` writes it.
+//! The ONNX backend suite, as `tools/conformance/export.py` writes it, and the cases of
+//! `references/`, which have its layout.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,6 +28,9 @@ pub struct Case {
     pub name: String,
     pub kind: String,
     path: String,
+    /// The model's file.
+    #[serde(default = "model_file")]
+    model: String,
     data_sets: usize,
     rtol: f64,
     atol: f64,
@@ -57,6 +61,10 @@ impl Declared {
             optional: self.kind.starts_with("optional("),
         }
     }
+}
+
+fn model_file() -> String {
+    "model.onnx".to_string()
 }
 
 /// How a case ended.
@@ -137,7 +145,7 @@ async fn run_case(
     bfloat16_rtol: f64,
     backends: &[BackendId],
 ) -> Outcome {
-    let Some(model) = files.read(&format!("{}/model.onnx", case.path)) else {
+    let Some(model) = files.read(&format!("{}/{}", case.path, case.model)) else {
         return Outcome::Failed("the model file is missing".to_string());
     };
     let mut session = match Session::load(ModelSource::from(model), options(backends)).await {

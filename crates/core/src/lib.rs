@@ -7,6 +7,7 @@ pub mod datum;
 pub mod dim;
 pub mod dtype;
 pub mod error;
+pub mod fixed;
 pub mod graph;
 pub mod memory;
 pub mod narrow;

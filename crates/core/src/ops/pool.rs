@@ -21,6 +21,7 @@ pub struct MaxPool {
     pub channels_last: bool,
 }
 
+/// Means; those of `int8` and `uint8` are rounded to the nearest, ties away from zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AveragePool {
     pub window: Window,
@@ -175,13 +176,21 @@ impl Operator for MaxPool {
     }
 }
 
+const AVERAGED: Types = Types::new("a floating-point type, int8 or uint8", |d| {
+    d.is_float() || matches!(d, DType::I8 | DType::U8)
+});
+
 impl Operator for AveragePool {
     fn name(&self) -> &'static str {
         "AveragePool"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        Ok(vec![self.window.infer(ctx, &FLOATS, self.channels_last)?])
+        Ok(vec![self.window.infer(
+            ctx,
+            &AVERAGED,
+            self.channels_last,
+        )?])
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {

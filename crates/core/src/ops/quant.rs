@@ -23,14 +23,19 @@ pub struct DequantizeLinear {
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicQuantizeLinear;
 
-/// Inputs: a, b, optional zero points; `int32` output.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MatMulInteger;
+/// Inputs: a, b, optional zero points, optional `int32` bias `[n]`; `int32` output unless it is
+/// quantised again.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct MatMulInteger {
+    pub requantize: Option<Requantize>,
+}
 
-/// Inputs: x, w, optional zero points; `int32` output.
+/// Inputs: x, w, optional zero points, optional `int32` bias `[m]`; `int32` output unless it is
+/// quantised again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ConvInteger {
     pub conv: Conv,
+    pub requantize: Option<Requantize>,
 }
 
 /// Inputs: a, its scale and zero point, b, its scale and zero point, the output's scale and zero point.
@@ -203,6 +208,31 @@ fn product_shape(ctx: &InferContext, a: usize, b: usize) -> Result<Option<Shape>
     }
 }
 
+/// The output of an integer product: `int32`, or what the sums are quantised to; several factors
+/// must find their channels last.
+fn sums(
+    ctx: &InferContext,
+    shape: Option<Shape>,
+    channels_last: bool,
+    requantize: Option<&Requantize>,
+) -> Result<Vec<Fact>> {
+    ctx.typed_optional(4, &WHOLE_BIAS)?;
+    if let (Some(channels), true) = (shape.as_ref().and_then(|s| s.0.last()), channels_last) {
+        ctx.vector(4, channels)?;
+    }
+    Ok(vec![match requantize {
+        None => fact(Some(DType::I32), shape),
+        Some(r) if r.factors.len() > 1 && !channels_last => {
+            return Err(shape_error(
+                "a factor for each of channels that are not last",
+            ));
+        }
+        Some(r) => r.check(shape)?,
+    }])
+}
+
+const WHOLE_BIAS: Types = Types::new("int32", |d| d == DType::I32);
+
 impl Operator for MatMulInteger {
     fn name(&self) -> &'static str {
         "MatMulInteger"
@@ -213,7 +243,8 @@ impl Operator for MatMulInteger {
             ctx.typed(data, &BYTES)?;
             ctx.common_type([data, zero_point])?;
         }
-        Ok(vec![fact(Some(DType::I32), product_shape(ctx, 0, 1)?)])
+        let shape = product_shape(ctx, 0, 1)?;
+        sums(ctx, shape, true, self.requantize.as_ref())
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
@@ -232,10 +263,18 @@ impl Operator for ConvInteger {
             ctx.common_type([data, zero_point])?;
         }
         let shape = match (ctx.shape(0)?, ctx.shape(1)?) {
-            (Some(x), Some(w)) => Some(conv_shape(&self.conv, x, w)?),
+            (Some(x), Some(w)) => {
+                ctx.vector(4, &w.0[0])?;
+                Some(conv_shape(&self.conv, x, w)?)
+            }
             _ => None,
         };
-        Ok(vec![fact(Some(DType::I32), shape)])
+        sums(
+            ctx,
+            shape,
+            self.conv.channels_last,
+            self.requantize.as_ref(),
+        )
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {

@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::error::value_error;
+use crate::fixed::Factor;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
@@ -267,3 +268,64 @@ impl Operator for Rnn {
         self.cell.cost(1, inputs, outputs)
     }
 }
+
+/// A long short-term memory over `int8` sequences with a cell state of `int16`, with the arithmetic of
+/// TFLite's reference kernels. Gates are in the order input, forget, cell, output.
+///
+/// Inputs: x `int8` `[batch, time, n]`, weights `int8` `[4, hidden, n]`, recurrent weights `int8`
+/// `[4, hidden, hidden]`, biases `int32` `[2, 4, hidden]` that take the zero points of x and of the
+/// state into account. Output: `int8` `[batch, time, hidden]`. States start as zeros.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizedLstm {
+    pub hidden: usize,
+    /// Data is `[time, batch, ..]` instead.
+    pub time_major: bool,
+    /// From sums over x, and from sums over the state, to 12 bits behind the point.
+    pub input: [Factor; 4],
+    pub recurrent: [Factor; 4],
+    /// Bits of the cell state before the point.
+    pub cell_bits: u32,
+    pub cell_clip: Option<i16>,
+    /// From the product of output gate and cell, 30 bits behind the point, to the state.
+    pub output: Factor,
+    pub zero_point: i8,
+}
+
+impl Operator for QuantizedLstm {
+    fn name(&self) -> &'static str {
+        "QuantizedLstm"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        for i in 0..3 {
+            ctx.typed(i, &SIGNED_BYTES)?;
+        }
+        ctx.typed(3, &SIGNED_WORDS)?;
+        let hidden = || Dim::Known(self.hidden);
+        let x = ctx.shape_of_rank(0, 3)?;
+        let n = x.map_or(Dim::Unknown, |x| x.0[2].clone());
+        let wanted = [
+            vec![Dim::Known(4), hidden(), n],
+            vec![Dim::Known(4), hidden(), hidden()],
+            vec![Dim::Known(2), Dim::Known(4), hidden()],
+        ];
+        for (i, wanted) in wanted.into_iter().enumerate() {
+            if let Some(shape) = ctx.shape(1 + i)? {
+                unify_shapes(shape, &Shape(wanted), || {
+                    format!("the shape of input {}", 1 + i)
+                })?;
+            }
+        }
+        if self.hidden == 0 || self.cell_bits > 6 {
+            return Err(shape_error(
+                "no cells, or cells of more than six bits before the point",
+            ));
+        }
+        let mut shape = x.cloned().unwrap_or_else(|| Shape::unknown(3));
+        shape.0[2] = hidden();
+        Ok(vec![fact(Some(DType::I8), Some(shape))])
+    }
+}
+
+const SIGNED_BYTES: Types = Types::new("int8", |d| d == DType::I8);
+const SIGNED_WORDS: Types = Types::new("int32", |d| d == DType::I32);

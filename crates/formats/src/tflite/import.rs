@@ -11,7 +11,7 @@ use kilim_core::ops::{Activation, Cast, Fact, Operator, Reshape, Transpose, Unar
 use kilim_core::tensor::Tensor;
 
 use super::flatbuffer::Table;
-use super::ops::{self, Mapping};
+use super::ops::{self, Mapping, OnQuantized};
 use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
 
 /// What a mapping writes to.
@@ -172,44 +172,48 @@ impl<'a> Importer<'a> {
     }
 
     fn map(&mut self, op: &Op<'a>, mapping: &Mapping) -> Result<()> {
-        if !mapping.stores_only {
-            self.accept_types(op)?;
-        }
-        (mapping.map)(self, op)
+        let map = match self.quantized(op)? {
+            None => mapping.map,
+            Some(tensor) => match mapping.quantized {
+                OnQuantized::Same => mapping.map,
+                OnQuantized::Integers(map) => map,
+                OnQuantized::Nothing => return Err(quantized(tensor)),
+            },
+        };
+        map(self, op)
     }
 
-    /// Refuses arithmetic on quantised tensors. Quantised weights of an operator that computes in
-    /// floating point are widened here.
-    fn accept_types(&mut self, op: &Op<'a>) -> Result<()> {
-        let float = |t: &TensorInfo| matches!(t.kind, 0 | 1 | 10 | 18);
+    /// A tensor that makes `op` one of quantised data. Quantised weights of an operator that
+    /// computes in floating point are widened here.
+    fn quantized(&mut self, op: &Op<'a>) -> Result<Option<&'a TensorInfo>> {
         let tensors = &self.subgraph.tensors;
-        let computes_float = op.info.outputs.iter().all(|&t| float(&tensors[t]))
-            && op.tensor(0).is_none_or(|t| !tensors[t].is_quantized());
+        let (mut quantized, mut constants) = (None, Vec::new());
         for t in op.info.inputs.iter().copied().flatten() {
-            let info = &tensors[t];
-            if info.sparse {
+            if tensors[t].sparse {
                 return Err(unsupported("sparse tensors"));
             }
-            if !info.is_quantized() {
-                continue;
-            }
-            let constant = if computes_float {
-                self.constant(t)?
-            } else {
-                None
-            };
-            match (constant, &info.quantization) {
-                (Some(tensor), Some(q)) => {
-                    if tensor.dtype() != DType::F32 {
-                        self.computed.insert(t, dequantized(&tensor, q)?);
-                        self.values[t] = None;
-                    }
+            if tensors[t].is_quantized() {
+                match self.constant(t)? {
+                    Some(tensor) => constants.push((t, tensor)),
+                    None => quantized = Some(&tensors[t]),
                 }
-                _ => return Err(quantized(info)),
             }
         }
-        let quantised = op.info.outputs.iter().find(|&&t| tensors[t].is_quantized());
-        quantised.map_or(Ok(()), |&t| Err(quantized(&tensors[t])))
+        let output = op.info.outputs.iter().find(|&&t| tensors[t].is_quantized());
+        let computes_float = |&t: &usize| matches!(tensors[t].kind, 0 | 1 | 10 | 18);
+        if let Some(tensor) = quantized.or(output.map(|&t| &tensors[t])) {
+            return Ok(Some(tensor));
+        }
+        if op.name == "DEQUANTIZE" || !op.info.outputs.iter().all(computes_float) {
+            return Ok(constants.first().map(|&(t, _)| &tensors[t]));
+        }
+        for (t, tensor) in constants {
+            if let (Some(q), true) = (&tensors[t].quantization, tensor.dtype() != DType::F32) {
+                self.computed.insert(t, dequantized(&tensor, q)?);
+                self.values[t] = None;
+            }
+        }
+        Ok(None)
     }
 
     pub fn info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
@@ -223,6 +227,17 @@ impl<'a> Importer<'a> {
             op.info.outputs.get(i).ok_or_else(|| {
                 Error::new(ErrorCode::InvalidModel, format!("output {i} is missing"))
             })?;
+        Ok(&self.subgraph.tensors[*t])
+    }
+
+    /// The tensor that says how intermediate result `i` is quantised.
+    pub fn intermediate(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
+        let t = op.info.intermediates.get(i).ok_or_else(|| {
+            Error::new(
+                ErrorCode::InvalidModel,
+                format!("intermediate tensor {i} is missing"),
+            )
+        })?;
         Ok(&self.subgraph.tensors[*t])
     }
 
@@ -409,7 +424,7 @@ fn missing(i: usize) -> Error {
 
 fn quantized(info: &TensorInfo) -> Error {
     let dtype = info.dtype().map_or("int4", DType::name);
-    unsupported(format!("arithmetic on quantised {dtype} tensors"))
+    unsupported(format!("quantised {dtype} tensors"))
 }
 
 /// The real numbers that a quantised constant stands for.

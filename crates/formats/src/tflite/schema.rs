@@ -64,6 +64,8 @@ pub struct OperatorInfo<'a> {
     /// `None` where an optional input is left out.
     pub inputs: Vec<Option<usize>>,
     pub outputs: Vec<usize>,
+    /// Tensors that only say how intermediate results are quantised.
+    pub intermediates: Vec<usize>,
     pub options: Option<Table<'a>>,
 }
 
@@ -275,6 +277,7 @@ impl<'a> OperatorInfo<'a> {
             code: table.u32(0)? as usize,
             inputs,
             outputs: indices(&table.i32s(2)?, tensors, "an operator")?,
+            intermediates: indices(&table.i32s(8)?, tensors, "an operator")?,
             options: table.table(4)?,
         })
     }

@@ -1,11 +1,13 @@
 //! Quantisation, and products of quantised tensors: right, not fast.
 
+mod fixed;
 mod linear;
 mod products;
+mod softmax;
 
 use kilim_core::ops::{
-    ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
-    QLinearMatMul, QuantizeLinear,
+    ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Lookup, MatMulInteger, QLinearConv,
+    QLinearMatMul, QuantizeLinear, QuantizedBinary, QuantizedSoftmax, Requantize,
 };
 
 use crate::registry::{KernelRegistry, any};
@@ -14,6 +16,10 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<QuantizeLinear>(any, linear::build_quantize);
     registry.add_for_every_type::<DequantizeLinear>(any, linear::build_dequantize);
     registry.add::<DynamicQuantizeLinear>(any, linear::build_dynamic);
+    registry.add::<Requantize>(fixed::accepts, fixed::build_requantize);
+    registry.add::<Lookup>(any, fixed::build_lookup);
+    registry.add::<QuantizedBinary>(fixed::accepts, fixed::build_binary);
+    registry.add::<QuantizedSoftmax>(any, softmax::build);
     registry.add::<MatMulInteger>(any, products::build_matmul_integer);
     registry.add::<ConvInteger>(any, products::build_conv_integer);
     registry.add::<QLinearMatMul>(any, products::build_qlinear_matmul);

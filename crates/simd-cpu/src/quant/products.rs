@@ -2,7 +2,7 @@
 
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
-use kilim_core::ops::{Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul};
+use kilim_core::ops::{Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, Requantize};
 use kilim_core::{DType, Result};
 
 use super::linear::{quantize, range};
@@ -68,15 +68,36 @@ impl Factor {
 /// What is done with the two factors.
 enum Combination {
     Matrices(Batched),
-    Convolution {
-        loops: Loops,
-        channels: Channels,
-        bias: Option<usize>,
+    Convolution { loops: Loops, channels: Channels },
+}
+
+/// What becomes of the sums.
+enum Finish {
+    Sums,
+    Real(Scales),
+    Fixed {
+        requantize: Requantize,
+        /// Neighbours in the output that share a channel.
+        run: usize,
+        y: Codec<i64>,
     },
 }
 
+impl Finish {
+    fn fixed(requantize: Option<&Requantize>, run: usize) -> Finish {
+        match requantize {
+            None => Finish::Sums,
+            Some(r) => Finish::Fixed {
+                requantize: r.clone(),
+                run: run.max(1),
+                y: i64::codec(r.output),
+            },
+        }
+    }
+}
+
 /// Scales of an output that is quantised again.
-struct Requantize {
+struct Scales {
     /// Inputs of the scales of both factors and of the output, and of its zero point.
     scales: [usize; 3],
     codecs: [Codec<f64>; 3],
@@ -93,7 +114,8 @@ struct Product {
     b: Factor,
     outputs: usize,
     combination: Combination,
-    requantize: Option<Requantize>,
+    bias: Option<usize>,
+    finish: Finish,
 }
 
 impl Kernel for Product {
@@ -104,23 +126,40 @@ impl Kernel for Product {
         let (b, sums) = rest.split_at_mut(self.b.elements);
         self.a.load(io, a);
         self.b.load(io, b);
+        let bias = self.bias.and_then(|i| io.optional::<i32>(i));
         match &self.combination {
-            Combination::Matrices(shapes) => shapes.run(a, b, sums),
-            Combination::Convolution {
-                loops,
-                channels,
-                bias,
-            } => {
-                match bias.and_then(|i| io.optional::<i32>(i)) {
+            Combination::Matrices(shapes) => {
+                shapes.run(a, b, sums);
+                if let Some(bias) = bias {
+                    for row in sums.chunks_exact_mut(bias.len().max(1)) {
+                        for (sum, b) in row.iter_mut().zip(bias) {
+                            *sum = sum.wrapping_add(*b);
+                        }
+                    }
+                }
+            }
+            Combination::Convolution { loops, channels } => {
+                match bias {
                     Some(bias) => channels.fill(sums, bias),
                     None => sums.fill(0),
                 }
                 loops.run(a, b, sums);
             }
         }
-        let Some(r) = &self.requantize else {
-            io.output::<i32>(0).copy_from_slice(sums);
-            return Ok(());
+        let r = match &self.finish {
+            Finish::Sums => {
+                io.output::<i32>(0).copy_from_slice(sums);
+                return Ok(());
+            }
+            Finish::Fixed { requantize, run, y } => {
+                let (to, channels) = (io.output_bytes(0), requantize.factors.len());
+                for (i, &sum) in sums.iter().enumerate() {
+                    let value = requantize.apply(i / run % channels, sum);
+                    (y.set)(to, i, value.into());
+                }
+                return Ok(());
+            }
+            Finish::Real(scales) => scales,
         };
         let bytes = r.scales.map(|i| io.input_bytes(i));
         let scale = |which: usize, i: usize| (r.codecs[which].get)(bytes[which], i);
@@ -166,7 +205,7 @@ fn matrices(
 }
 
 pub fn build_matmul_integer(
-    _: &MatMulInteger,
+    op: &MatMulInteger,
     node: &NodeSpec,
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
@@ -176,13 +215,14 @@ pub fn build_matmul_integer(
         b,
         outputs: node.outputs[0].elements(),
         combination: Combination::Matrices(shapes),
-        requantize: None,
+        bias: Some(4),
+        finish: Finish::fixed(op.requantize.as_ref(), 1),
     }))
 }
 
 /// The scales at inputs `scales` and the zero point at `zero`; `run` neighbours in the output share
 /// one of the second factor's scales.
-fn requantize(node: &NodeSpec, scales: [usize; 3], zero: usize, run: usize) -> Result<Requantize> {
+fn scales(node: &NodeSpec, scales: [usize; 3], zero: usize, run: usize) -> Result<Finish> {
     let out = node.outputs[0].dtype;
     let mut codecs = [f64::codec(DType::F32); 3];
     for (codec, &i) in codecs.iter_mut().zip(&scales) {
@@ -193,7 +233,7 @@ fn requantize(node: &NodeSpec, scales: [usize; 3], zero: usize, run: usize) -> R
             "the scales of the first factor and of the output are scalars",
         ));
     }
-    Ok(Requantize {
+    Ok(Finish::Real(Scales {
         scales,
         codecs,
         count: required(node, scales[1])?.elements().max(1),
@@ -201,7 +241,7 @@ fn requantize(node: &NodeSpec, scales: [usize; 3], zero: usize, run: usize) -> R
         zero: node.input(zero).map(|s| (zero, f64::codec(s.dtype))),
         y: f64::codec(out),
         range: range(out)?,
-    })
+    }))
 }
 
 pub fn build_qlinear_matmul(
@@ -215,7 +255,8 @@ pub fn build_qlinear_matmul(
         b,
         outputs: node.outputs[0].elements(),
         combination: Combination::Matrices(shapes),
-        requantize: Some(requantize(node, [1, 4, 6], 7, 1)?),
+        bias: None,
+        finish: scales(node, [1, 4, 6], 7, 1)?,
     }))
 }
 
@@ -225,7 +266,6 @@ fn convolution(
     node: &NodeSpec,
     [x, x_zero]: [usize; 2],
     [w, w_zero]: [usize; 2],
-    bias: Option<usize>,
 ) -> Result<(Factor, Factor, Combination, usize)> {
     let (sx, sw) = (required(node, x)?, required(node, w)?);
     let (loops, channels) = conv_loops(op, &sx.shape, &sw.shape)?;
@@ -233,11 +273,7 @@ fn convolution(
     Ok((
         Factor::new(node, x, x_zero, 1)?,
         Factor::new(node, w, w_zero, filter)?,
-        Combination::Convolution {
-            loops,
-            channels,
-            bias,
-        },
+        Combination::Convolution { loops, channels },
         channels.run,
     ))
 }
@@ -247,13 +283,14 @@ pub fn build_conv_integer(
     node: &NodeSpec,
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
-    let (a, b, combination, _) = convolution(&op.conv, node, [0, 2], [1, 3], None)?;
+    let (a, b, combination, run) = convolution(&op.conv, node, [0, 2], [1, 3])?;
     Ok(Box::new(Product {
         a,
         b,
         outputs: node.outputs[0].elements(),
         combination,
-        requantize: None,
+        bias: Some(4),
+        finish: Finish::fixed(op.requantize.as_ref(), run),
     }))
 }
 
@@ -262,13 +299,14 @@ pub fn build_qlinear_conv(
     node: &NodeSpec,
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
-    let (a, b, combination, run) = convolution(&op.conv, node, [0, 2], [3, 5], Some(8))?;
+    let (a, b, combination, run) = convolution(&op.conv, node, [0, 2], [3, 5])?;
     Ok(Box::new(Product {
         a,
         b,
         outputs: node.outputs[0].elements(),
         combination,
-        requantize: Some(requantize(node, [1, 4, 6], 7, run)?),
+        bias: Some(8),
+        finish: scales(node, [1, 4, 6], 7, run)?,
     }))
 }
 
@@ -283,7 +321,7 @@ mod tests {
         let b = tensor::<i8>(&[2, 2], &[1, -4, 2, 5]);
         let za = tensor::<u8>(&[], &[12]);
         let zb = tensor::<i8>(&[2], &[0, 1]);
-        let y = run_as::<i32>(&MatMulInteger, &[&a, &b, &za, &zb], &[2, 2]);
+        let y = run_as::<i32>(&MatMulInteger::default(), &[&a, &b, &za, &zb], &[2, 2]);
         assert_eq!(y, [-11, -15, 477, 1017]);
     }
 }

@@ -2,19 +2,21 @@
 
 mod grid;
 mod nearest;
+mod quantized;
 mod separable;
 mod taps;
 
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::ops::{AffineGrid, GridSample, Resize, ResizeMode};
+use kilim_core::ops::{AffineGrid, GridSample, QuantizedResize, Resize, ResizeMode};
 
 use crate::common::rules;
 use crate::frame::{Build, Kernel};
-use crate::registry::KernelRegistry;
+use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Resize>(accepts, build);
+    registry.add::<QuantizedResize>(any, quantized::build);
     registry.add::<GridSample>(rules::reals, grid::build_sample);
     registry.add::<AffineGrid>(accepts_affine, grid::build_affine);
 }

@@ -8,6 +8,7 @@
 
 #[cfg(target_arch = "aarch64")]
 mod neon;
+pub(crate) mod pairs;
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 mod portable;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
@@ -16,6 +17,8 @@ mod wasm;
 mod x86;
 
 use std::fmt;
+
+pub(crate) use pairs::{PairTask, Pairs};
 
 /// Vectors of `f32` and what can be done with them.
 pub(crate) trait Simd: Copy + 'static {

@@ -2,18 +2,18 @@
 
 /// A mutable slice whose parts are handed out by hand.
 #[derive(Clone, Copy)]
-pub(crate) struct Shared {
-    ptr: *mut f32,
+pub(crate) struct Shared<T = f32> {
+    ptr: *mut T,
     len: usize,
 }
 
 // SAFETY: parts are only handed out by `part`, whose contract keeps them apart.
-unsafe impl Send for Shared {}
+unsafe impl<T: Send> Send for Shared<T> {}
 // SAFETY: as above.
-unsafe impl Sync for Shared {}
+unsafe impl<T: Send> Sync for Shared<T> {}
 
-impl Shared {
-    pub(crate) fn new(slice: &mut [f32]) -> Shared {
+impl<T> Shared<T> {
+    pub(crate) fn new(slice: &mut [T]) -> Shared<T> {
         Shared {
             ptr: slice.as_mut_ptr(),
             len: slice.len(),
@@ -24,7 +24,7 @@ impl Shared {
     /// The slice that this was made of is still borrowed for it, and no two parts that are alive
     /// at the same time overlap.
     #[allow(clippy::mut_from_ref)]
-    pub(crate) unsafe fn part<'a>(&self, first: usize, len: usize) -> &'a mut [f32] {
+    pub(crate) unsafe fn part<'a>(&self, first: usize, len: usize) -> &'a mut [T] {
         assert!(first <= self.len && len <= self.len - first);
         // SAFETY: inside of the slice, and exclusive by the contract.
         unsafe { std::slice::from_raw_parts_mut(self.ptr.add(first), len) }

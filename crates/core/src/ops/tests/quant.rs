@@ -48,9 +48,9 @@ fn granularity() {
 #[test]
 fn integer_products() {
     let inputs = [unknown("uint8 n,3"), unknown("int8 3,5")];
-    assert_eq!(infer(MatMulInteger, &inputs), "int32[n,5]");
+    assert_eq!(infer(MatMulInteger::default(), &inputs), "int32[n,5]");
     let float = [unknown("float32 n,3"), unknown("int8 3,5")];
-    assert_eq!(refuse(MatMulInteger, &float), ErrorCode::DType);
+    assert_eq!(refuse(MatMulInteger::default(), &float), ErrorCode::DType);
     let q = |data: &str, zero: &str| [unknown(data), unknown("float32"), unknown(zero)];
     let output = [unknown("float32"), unknown("int8")];
     let inputs = [
@@ -78,7 +78,13 @@ fn integer_products() {
     assert_eq!(refuse(op, &bias), ErrorCode::Shape);
     let inputs = [unknown("uint8 1,1,7,7"), unknown("uint8 4,1,3,3")];
     assert_eq!(
-        infer(ConvInteger { conv: conv() }, &inputs),
+        infer(
+            ConvInteger {
+                conv: conv(),
+                requantize: None
+            },
+            &inputs
+        ),
         "int32[1,4,4,4]"
     );
 }

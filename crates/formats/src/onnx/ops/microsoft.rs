@@ -5,12 +5,14 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    BinaryKind, Concat, DequantizeLinear, DynamicQuantizeLinear, Gemm, LayerNorm, MatMul,
-    MatMulInteger, QuantizeLinear, ReduceKind, RmsNorm, Softmax, SoftmaxKind, UnaryKind,
+    Activation, AveragePool, BinaryKind, Concat, DequantizeLinear, DynamicQuantizeLinear, Gemm,
+    LayerNorm, MatMul, MatMulInteger, QuantizeLinear, ReduceKind, RmsNorm, Softmax, SoftmaxKind,
+    UnaryKind,
 };
 
 use super::OpTable;
 use super::conv::attributes;
+use super::pool::window;
 use super::rotary::rotated;
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
@@ -26,7 +28,10 @@ pub fn register(table: &mut OpTable) {
         let alpha = b.float_or("alpha", 0.01)?;
         qlinear_unary(b, UnaryKind::LeakyRelu { alpha })
     });
+    add("QLinearAveragePool", qlinear_average_pool);
     add("QLinearGlobalAveragePool", qlinear_global_average_pool);
+    add("QLinearReduceMean", qlinear_reduce_mean);
+    add("QLinearWhere", qlinear_where);
     add("QLinearConcat", qlinear_concat);
     add("QLinearSoftmax", qlinear_softmax);
     add("QuantizeLinear", super::quant::quantize);
@@ -38,6 +43,8 @@ pub fn register(table: &mut OpTable) {
     });
 
     add("FusedConv", fused_conv);
+    add("NhwcConv", nhwc_conv);
+    add("NhwcFusedConv", nhwc_conv);
     add("FusedGemm", fused_gemm);
     add("FusedMatMul", fused_matmul);
     add("TransposeMatMul", fused_matmul);
@@ -140,6 +147,35 @@ fn qlinear_unary(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {
     quantized(b, y, 3)
 }
 
+fn qlinear_average_pool(b: &mut NodeBuilder) -> Result<()> {
+    let x = real(b, 0)?;
+    let op = AveragePool {
+        window: window(b)?,
+        count_include_pad: b.flag("count_include_pad")?,
+        channels_last: b.flag("channels_last")?,
+        activation: Activation::None,
+    };
+    let y = b.op(op, &[x])?;
+    quantized(b, y, 3)
+}
+
+fn qlinear_reduce_mean(b: &mut NodeBuilder) -> Result<()> {
+    let x = real(b, 0)?;
+    let axes = match b.ints("axes")? {
+        Some(axes) => axes,
+        None => (0..b.rank(x)? as i64).collect(),
+    };
+    let y = b.reduce(ReduceKind::Mean, x, &axes, b.int_or("keepdims", 1)? != 0)?;
+    quantized(b, y, 3)
+}
+
+/// Inputs: condition, then three for each side, and two for the output.
+fn qlinear_where(b: &mut NodeBuilder) -> Result<()> {
+    let (condition, yes, no) = (b.input(0)?, real(b, 1)?, real(b, 4)?);
+    let y = b.choose(condition, yes, no)?;
+    quantized(b, y, 7)
+}
+
 fn qlinear_global_average_pool(b: &mut NodeBuilder) -> Result<()> {
     let x = real(b, 0)?;
     let rank = b.rank(x)? as i64;
@@ -199,7 +235,11 @@ fn matmul_integer(
 ) -> Result<()> {
     let weights = b.input(1)?;
     let zero = b.optional(zero)?;
-    let sums = b.apply(MatMulInteger, &[a[0], Some(weights), a[1], zero], 1)?[0];
+    let sums = b.apply(
+        MatMulInteger::default(),
+        &[a[0], Some(weights), a[1], zero],
+        1,
+    )?[0];
     let sums = b.cast_like(sums, a_scale)?;
     let scale = b.input(scale)?;
     let scale = b.mul(a_scale, scale)?;
@@ -253,13 +293,35 @@ fn fused_conv(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
+/// Data is `[n, h, w, c]`, weights `[m, h, w, c / groups]`.
+fn nhwc_conv(b: &mut NodeBuilder) -> Result<()> {
+    let weights = b.input(1)?;
+    let conv = kilim_core::ops::Conv {
+        channels_last: true,
+        ..attributes(b, weights)?
+    };
+    let axes = b.rank(weights)?;
+    let mut perm = vec![0, axes - 1];
+    perm.extend(1..axes - 1);
+    let weights = b.transpose(weights, &perm)?;
+    let inputs = [
+        Some(b.input(0)?),
+        Some(weights),
+        b.optional(2)?,
+        b.optional(3)?,
+    ];
+    let y = b.apply(conv, &inputs, 1)?[0];
+    let y = activated(b, y)?;
+    b.bind(0, y)
+}
+
 fn fused_gemm(b: &mut NodeBuilder) -> Result<()> {
     let op = Gemm {
         alpha: b.float_or("alpha", 1.0)?,
         beta: b.float_or("beta", 1.0)?,
         transpose_a: b.flag("transA")?,
         transpose_b: b.flag("transB")?,
-        activation: kilim_core::ops::Activation::None,
+        activation: Activation::None,
     };
     let inputs = b.inputs_from(0)?;
     let y = b.apply(op, &inputs, 1)?[0];

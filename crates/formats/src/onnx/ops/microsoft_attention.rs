@@ -24,7 +24,7 @@ pub fn register(table: &mut OpTable) {
 }
 
 /// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`.
-fn attend(
+pub fn attend(
     b: &mut NodeBuilder,
     heads: &Heads,
     query: ValueId,
@@ -52,15 +52,30 @@ fn attend(
     b.reshape(y, &[0, 0, -1])
 }
 
+/// `N` tensors `[batch, sequence, heads * size]` from `[batch, sequence, heads, N, size]`.
+fn side_by_side<const N: usize>(b: &mut NodeBuilder, packed: ValueId) -> Result<[ValueId; N]> {
+    let parts = b.apply(Split { axis: 3 }, &[Some(packed)], N)?;
+    let mut apart = [packed; N];
+    for (apart, part) in apart.iter_mut().zip(parts) {
+        *apart = b.reshape(part, &[0, 0, -1])?;
+    }
+    Ok(apart)
+}
+
 /// Inputs: query, key, value, bias of all three, mask of keys `[batch, keys]`, bias of the scores,
-/// cached key and value.
+/// cached key and value. All three, or key and value, may stand side by side in one tensor.
 fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
     let n = b.count("num_heads", None)?;
     let query = b.input(0)?;
-    if b.rank(query)? != 3 || !b.has_input(1) || !b.has_input(2) {
-        return Err(unsupported("packed queries, keys and values"));
-    }
-    let mut parts = [query, b.input(1)?, b.input(2)?];
+    let mut parts = match (b.rank(query)?, b.optional(1)?, b.optional(2)?) {
+        (3, Some(key), Some(value)) => [query, key, value],
+        (3, Some(packed), None) => {
+            let [key, value] = side_by_side(b, packed)?;
+            [query, key, value]
+        }
+        (5, None, None) => side_by_side(b, query)?,
+        _ => return Err(unsupported("queries, keys and values of these shapes")),
+    };
     if let Some(bias) = b.optional(3)? {
         let mut start = 0i64;
         for part in &mut parts {
@@ -130,9 +145,11 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     let query_heads = b.count("num_heads", None)?;
     let key_heads = b.count("kv_num_heads", None)?;
     check_groups(query_heads, key_heads)?;
-    if b.int_or("local_window_size", -1)? >= 0 {
-        return Err(unsupported("local attention"));
-    }
+    // The window counts the query itself.
+    let left = match b.int_or("local_window_size", -1)? {
+        0 => return Err(unsupported("a window of no keys")),
+        window => (window - 1).max(-1),
+    };
     if b.flag("smooth_softmax")? || b.has_input(11) {
         return Err(unsupported("smooth softmax"));
     }
@@ -183,7 +200,7 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         mask: None,
         offset: before,
         lengths: None,
-        left: -1,
+        left,
         right: -1,
         causal: true,
     };

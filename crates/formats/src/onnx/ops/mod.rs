@@ -11,6 +11,7 @@ mod loss;
 mod matmul;
 mod microsoft;
 mod microsoft_attention;
+mod microsoft_encoder;
 mod ml;
 mod movement;
 mod ngrams;
@@ -74,6 +75,7 @@ impl OpTable {
         ngrams::register(&mut table);
         microsoft::register(&mut table);
         microsoft_attention::register(&mut table);
+        microsoft_encoder::register(&mut table);
         table
     }
 

@@ -26,7 +26,7 @@ pub fn register(table: &mut OpTable) {
     table.add("RoiAlign", roi_align);
 }
 
-fn window(b: &NodeBuilder) -> Result<Window> {
+pub fn window(b: &NodeBuilder) -> Result<Window> {
     let kernel = b
         .counts("kernel_shape")?
         .ok_or_else(|| invalid("the attribute `kernel_shape` is missing"))?;

@@ -20,11 +20,14 @@ pub fn register(table: &mut OpTable) {
     table.add("DynamicQuantizeLinear", |b| {
         b.emit_same(DynamicQuantizeLinear)
     });
-    table.add("MatMulInteger", |b| b.emit_same(MatMulInteger));
+    table.add("MatMulInteger", |b| b.emit_same(MatMulInteger::default()));
     table.add("ConvInteger", |b| {
         let weights = b.input(1)?;
         let conv = attributes(b, weights)?;
-        b.emit_same(ConvInteger { conv })
+        b.emit_same(ConvInteger {
+            conv,
+            requantize: None,
+        })
     });
     table.add("QLinearMatMul", |b| b.emit_same(QLinearMatMul));
     table.add("QLinearConv", |b| {

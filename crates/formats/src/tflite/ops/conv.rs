@@ -31,7 +31,7 @@ fn divide(whole: usize, part: usize, what: &str) -> Result<usize> {
 }
 
 /// Dimension `axis` of input `i`.
-fn dim(imp: &Importer, op: &Op, i: usize, axis: usize) -> Result<usize> {
+pub fn dim(imp: &Importer, op: &Op, i: usize, axis: usize) -> Result<usize> {
     let shape = &imp.info(op, i)?.shape;
     shape.get(axis).copied().ok_or_else(|| {
         Error::new(
@@ -41,10 +41,9 @@ fn dim(imp: &Importer, op: &Op, i: usize, axis: usize) -> Result<usize> {
     })
 }
 
-/// Weights `[m, kernel.., c / groups]`.
-pub fn conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+/// Weights `[m, kernel.., c / groups]`: the convolution, and the weights in the graph's order.
+pub fn spatial(imp: &mut Importer, op: &Op) -> Result<(Conv, ValueId)> {
     let groups = divide(dim(imp, op, 0, 3)?, dim(imp, op, 1, 3)?, "groups")?;
-    let weights = imp.permuted(op, 1, &[0, 3, 1, 2])?;
     let conv = Conv {
         padding: padding(op, 0)?,
         strides: vec![op.positive(2, 1)?, op.positive(1, 1)?],
@@ -53,15 +52,13 @@ pub fn conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
         channels_last: true,
         activation: op.activation(3)?,
     };
-    let inputs = [imp.optional(op, 0)?, Some(weights), imp.optional(op, 2)?];
-    imp.emit(op, conv, &inputs)
+    Ok((conv, imp.permuted(op, 1, &[0, 3, 1, 2])?))
 }
 
-/// Weights `[1, kernel.., c * multiplier]`.
-pub fn depthwise_conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+/// Weights `[1, kernel.., c * multiplier]`, as above.
+pub fn depthwise(imp: &mut Importer, op: &Op) -> Result<(Conv, ValueId)> {
     let groups = dim(imp, op, 0, 3)?;
     divide(dim(imp, op, 1, 3)?, groups, "multiplier")?;
-    let weights = imp.permuted(op, 1, &[3, 0, 1, 2])?;
     let conv = Conv {
         padding: padding(op, 0)?,
         strides: vec![op.positive(2, 1)?, op.positive(1, 1)?],
@@ -70,6 +67,17 @@ pub fn depthwise_conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
         channels_last: true,
         activation: op.activation(4)?,
     };
+    Ok((conv, imp.permuted(op, 1, &[3, 0, 1, 2])?))
+}
+
+pub fn conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+    let (conv, weights) = spatial(imp, op)?;
+    let inputs = [imp.optional(op, 0)?, Some(weights), imp.optional(op, 2)?];
+    imp.emit(op, conv, &inputs)
+}
+
+pub fn depthwise_conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+    let (conv, weights) = depthwise(imp, op)?;
     let inputs = [imp.optional(op, 0)?, Some(weights), imp.optional(op, 2)?];
     imp.emit(op, conv, &inputs)
 }
@@ -149,25 +157,37 @@ fn window(op: &Op) -> Result<Window> {
     })
 }
 
-pub fn average_pool(imp: &mut Importer, op: &Op) -> Result<()> {
-    let x = imp.input(op, 0)?;
+/// The pooling, and the activation fused into it.
+pub fn average(op: &Op) -> Result<(AveragePool, Activation)> {
     let pool = AveragePool {
         window: window(op)?,
         count_include_pad: false,
         channels_last: true,
-        activation: op.activation(5)?,
+        activation: Activation::None,
     };
-    imp.emit(op, pool, &[Some(x)])
+    Ok((pool, op.activation(5)?))
 }
 
-pub fn max_pool(imp: &mut Importer, op: &Op) -> Result<()> {
-    let x = imp.input(op, 0)?;
+/// As above.
+pub fn maximum(op: &Op) -> Result<(MaxPool, Activation)> {
     let pool = MaxPool {
         window: window(op)?,
         column_major: false,
         channels_last: true,
     };
-    imp.emit_activated(op, pool, &[Some(x)], op.activation(5)?)
+    Ok((pool, op.activation(5)?))
+}
+
+pub fn average_pool(imp: &mut Importer, op: &Op) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let (pool, activation) = average(op)?;
+    imp.emit(op, AveragePool { activation, ..pool }, &[Some(x)])
+}
+
+pub fn max_pool(imp: &mut Importer, op: &Op) -> Result<()> {
+    let x = imp.input(op, 0)?;
+    let (pool, activation) = maximum(op)?;
+    imp.emit_activated(op, pool, &[Some(x)], activation)
 }
 
 /// The root of the mean of the squares.
@@ -187,6 +207,18 @@ pub fn l2_pool(imp: &mut Importer, op: &Op) -> Result<()> {
 
 /// Weights `[m, k]`; unless `keep_num_dims`, the data becomes `[-1, k]` first.
 pub fn fully_connected(imp: &mut Importer, op: &Op) -> Result<()> {
+    let (x, activation) = flattened(imp, op)?;
+    let product = MatMul {
+        transpose_b: true,
+        alpha: None,
+        activation,
+    };
+    let inputs = [Some(x), imp.optional(op, 1)?, imp.optional(op, 2)?];
+    imp.emit(op, product, &inputs)
+}
+
+/// The data as a matrix, and the fused activation.
+pub fn flattened(imp: &mut Importer, op: &Op) -> Result<(ValueId, Activation)> {
     if op.enumeration(1)? != 0 {
         return Err(unsupported("shuffled weights"));
     }
@@ -198,13 +230,7 @@ pub fn fully_connected(imp: &mut Importer, op: &Op) -> Result<()> {
         let reshape = Reshape { allow_zero: false };
         x = imp.step(op, reshape, &[Some(x), Some(shape)]);
     }
-    let product = MatMul {
-        transpose_b: true,
-        alpha: None,
-        activation: op.activation(0)?,
-    };
-    let inputs = [Some(x), imp.optional(op, 1)?, imp.optional(op, 2)?];
-    imp.emit(op, product, &inputs)
+    Ok((x, op.activation(0)?))
 }
 
 pub fn batch_matmul(imp: &mut Importer, op: &Op) -> Result<()> {

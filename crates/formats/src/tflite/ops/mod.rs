@@ -5,6 +5,7 @@ mod conv;
 mod index;
 mod movement;
 mod pointwise;
+mod quantized;
 mod recurrent;
 mod reduce;
 
@@ -16,9 +17,19 @@ use super::import::{Importer, Op};
 pub struct Mapping {
     pub code: i32,
     pub name: &'static str,
-    /// Moves elements without computing with them, so that quantised tensors may pass.
-    pub stores_only: bool,
     pub map: MapFn,
+    pub quantized: OnQuantized,
+}
+
+/// What becomes of an operator whose data is quantised.
+#[derive(Clone, Copy)]
+pub enum OnQuantized {
+    /// It is refused.
+    Nothing,
+    /// It only moves elements or looks at their order, so that [`Mapping::map`] serves.
+    Same,
+    /// It computes in integers.
+    Integers(MapFn),
 }
 
 type MapFn = for<'a> fn(&mut Importer<'a>, &Op<'a>) -> Result<()>;
@@ -30,8 +41,8 @@ const fn computes(code: i32, name: &'static str, map: MapFn) -> Mapping {
     Mapping {
         code,
         name,
-        stores_only: false,
         map,
+        quantized: OnQuantized::Nothing,
     }
 }
 
@@ -39,103 +50,119 @@ const fn moves(code: i32, name: &'static str, map: MapFn) -> Mapping {
     Mapping {
         code,
         name,
-        stores_only: true,
         map,
+        quantized: OnQuantized::Same,
+    }
+}
+
+impl Mapping {
+    const fn or_integers(self, map: MapFn) -> Mapping {
+        Mapping {
+            quantized: OnQuantized::Integers(map),
+            ..self
+        }
     }
 }
 
 /// Sorted by code.
 static MAPPINGS: &[Mapping] = &[
-    computes(0, "ADD", pointwise::add),
-    computes(1, "AVERAGE_POOL_2D", conv::average_pool),
-    moves(2, "CONCATENATION", movement::concatenation),
-    computes(3, "CONV_2D", conv::conv_2d),
-    computes(4, "DEPTHWISE_CONV_2D", conv::depthwise_conv_2d),
+    computes(0, "ADD", pointwise::add).or_integers(quantized::binary::add),
+    computes(1, "AVERAGE_POOL_2D", conv::average_pool).or_integers(quantized::pool::average_pool),
+    moves(2, "CONCATENATION", movement::concatenation).or_integers(quantized::table::concatenation),
+    computes(3, "CONV_2D", conv::conv_2d).or_integers(quantized::product::conv_2d),
+    computes(4, "DEPTHWISE_CONV_2D", conv::depthwise_conv_2d)
+        .or_integers(quantized::product::depthwise_conv_2d),
     moves(5, "DEPTH_TO_SPACE", movement::depth_to_space),
     moves(6, "DEQUANTIZE", pointwise::dequantize),
     computes(7, "EMBEDDING_LOOKUP", index::embedding_lookup),
     computes(8, "FLOOR", pointwise::floor),
-    computes(9, "FULLY_CONNECTED", conv::fully_connected),
+    computes(9, "FULLY_CONNECTED", conv::fully_connected)
+        .or_integers(quantized::product::fully_connected),
     computes(11, "L2_NORMALIZATION", reduce::l2_normalization),
     computes(12, "L2_POOL_2D", conv::l2_pool),
     computes(13, "LOCAL_RESPONSE_NORMALIZATION", reduce::lrn),
-    computes(14, "LOGISTIC", pointwise::logistic),
-    computes(17, "MAX_POOL_2D", conv::max_pool),
-    computes(18, "MUL", pointwise::mul),
-    computes(19, "RELU", pointwise::relu),
-    computes(20, "RELU_N1_TO_1", pointwise::relu_n1_to_1),
-    computes(21, "RELU6", pointwise::relu6),
+    computes(14, "LOGISTIC", pointwise::logistic).or_integers(quantized::table::logistic),
+    computes(17, "MAX_POOL_2D", conv::max_pool).or_integers(quantized::pool::max_pool),
+    computes(18, "MUL", pointwise::mul).or_integers(quantized::binary::mul),
+    computes(19, "RELU", pointwise::relu).or_integers(quantized::table::relu),
+    computes(20, "RELU_N1_TO_1", pointwise::relu_n1_to_1)
+        .or_integers(quantized::table::relu_n1_to_1),
+    computes(21, "RELU6", pointwise::relu6).or_integers(quantized::table::relu6),
     moves(22, "RESHAPE", movement::reshape),
-    computes(23, "RESIZE_BILINEAR", movement::resize_bilinear),
-    computes(25, "SOFTMAX", reduce::softmax),
+    computes(23, "RESIZE_BILINEAR", movement::resize_bilinear)
+        .or_integers(quantized::pool::resize_bilinear),
+    computes(25, "SOFTMAX", reduce::softmax).or_integers(quantized::reduce::softmax),
     moves(26, "SPACE_TO_DEPTH", movement::space_to_depth),
-    computes(28, "TANH", pointwise::tanh),
-    computes(34, "PAD", movement::pad),
+    computes(28, "TANH", pointwise::tanh).or_integers(quantized::table::tanh),
+    computes(34, "PAD", movement::pad).or_integers(quantized::pool::pad),
     moves(36, "GATHER", index::gather),
     moves(37, "BATCH_TO_SPACE_ND", movement::batch_to_space),
-    computes(38, "SPACE_TO_BATCH_ND", movement::space_to_batch),
+    computes(38, "SPACE_TO_BATCH_ND", movement::space_to_batch)
+        .or_integers(quantized::pool::space_to_batch),
     moves(39, "TRANSPOSE", movement::transpose),
-    computes(40, "MEAN", reduce::mean),
-    computes(41, "SUB", pointwise::sub),
+    computes(40, "MEAN", reduce::mean).or_integers(quantized::reduce::mean),
+    computes(41, "SUB", pointwise::sub).or_integers(quantized::binary::sub),
     computes(42, "DIV", pointwise::div),
     moves(43, "SQUEEZE", movement::squeeze),
     computes(
         44,
         "UNIDIRECTIONAL_SEQUENCE_LSTM",
         recurrent::unidirectional_lstm,
-    ),
+    )
+    .or_integers(quantized::lstm::unidirectional),
     moves(45, "STRIDED_SLICE", index::strided_slice),
-    computes(47, "EXP", pointwise::exp),
-    computes(48, "TOPK_V2", reduce::top_k),
+    computes(47, "EXP", pointwise::exp).or_integers(quantized::table::exp),
+    moves(48, "TOPK_V2", reduce::top_k),
     moves(49, "SPLIT", movement::split),
     computes(50, "LOG_SOFTMAX", reduce::log_softmax),
-    computes(53, "CAST", pointwise::cast),
+    moves(53, "CAST", pointwise::cast),
     computes(54, "PRELU", pointwise::prelu),
-    computes(55, "MAXIMUM", pointwise::maximum),
-    computes(56, "ARG_MAX", reduce::arg_max),
-    computes(57, "MINIMUM", pointwise::minimum),
-    computes(58, "LESS", pointwise::less),
-    computes(59, "NEG", pointwise::neg),
-    computes(60, "PADV2", movement::pad),
-    computes(61, "GREATER", pointwise::greater),
-    computes(62, "GREATER_EQUAL", pointwise::greater_equal),
-    computes(63, "LESS_EQUAL", pointwise::less_equal),
-    computes(64, "SELECT", pointwise::select),
+    computes(55, "MAXIMUM", pointwise::maximum).or_integers(quantized::binary::maximum),
+    moves(56, "ARG_MAX", reduce::arg_max),
+    computes(57, "MINIMUM", pointwise::minimum).or_integers(quantized::binary::minimum),
+    computes(58, "LESS", pointwise::less).or_integers(quantized::binary::less),
+    computes(59, "NEG", pointwise::neg).or_integers(quantized::table::neg),
+    moves(60, "PADV2", movement::pad),
+    computes(61, "GREATER", pointwise::greater).or_integers(quantized::binary::greater),
+    computes(62, "GREATER_EQUAL", pointwise::greater_equal)
+        .or_integers(quantized::binary::greater_equal),
+    computes(63, "LESS_EQUAL", pointwise::less_equal).or_integers(quantized::binary::less_equal),
+    moves(64, "SELECT", pointwise::select),
     moves(65, "SLICE", index::slice),
     computes(66, "SIN", pointwise::sin),
     computes(67, "TRANSPOSE_CONV", conv::transpose_conv),
     moves(69, "TILE", movement::tile),
     moves(70, "EXPAND_DIMS", movement::expand_dims),
-    computes(71, "EQUAL", pointwise::equal),
-    computes(72, "NOT_EQUAL", pointwise::not_equal),
-    computes(73, "LOG", pointwise::log),
-    computes(74, "SUM", reduce::sum),
+    computes(71, "EQUAL", pointwise::equal).or_integers(quantized::binary::equal),
+    computes(72, "NOT_EQUAL", pointwise::not_equal).or_integers(quantized::binary::not_equal),
+    computes(73, "LOG", pointwise::log).or_integers(quantized::table::log),
+    computes(74, "SUM", reduce::sum).or_integers(quantized::reduce::sum),
     computes(75, "SQRT", pointwise::sqrt),
-    computes(76, "RSQRT", pointwise::rsqrt),
+    computes(76, "RSQRT", pointwise::rsqrt).or_integers(quantized::table::rsqrt),
     moves(77, "SHAPE", movement::shape),
     computes(78, "POW", pointwise::pow),
-    computes(79, "ARG_MIN", reduce::arg_min),
+    moves(79, "ARG_MIN", reduce::arg_min),
     computes(81, "REDUCE_PROD", reduce::product),
-    computes(82, "REDUCE_MAX", reduce::max),
+    moves(82, "REDUCE_MAX", reduce::max),
     moves(83, "PACK", movement::pack),
     computes(84, "LOGICAL_OR", pointwise::logical_or),
     computes(85, "ONE_HOT", index::one_hot),
     computes(86, "LOGICAL_AND", pointwise::logical_and),
     computes(87, "LOGICAL_NOT", pointwise::logical_not),
     moves(88, "UNPACK", movement::unpack),
-    computes(89, "REDUCE_MIN", reduce::min),
+    moves(89, "REDUCE_MIN", reduce::min),
     computes(90, "FLOOR_DIV", pointwise::floor_div),
     computes(91, "REDUCE_ANY", reduce::any),
     computes(92, "SQUARE", pointwise::square),
-    computes(93, "ZEROS_LIKE", movement::zeros_like),
-    computes(94, "FILL", movement::fill),
+    moves(93, "ZEROS_LIKE", movement::zeros_like),
+    moves(94, "FILL", movement::fill),
     computes(95, "FLOOR_MOD", pointwise::floor_mod),
     computes(96, "RANGE", movement::range),
     moves(97, "RESIZE_NEAREST_NEIGHBOR", movement::resize_nearest),
-    computes(98, "LEAKY_RELU", pointwise::leaky_relu),
+    computes(98, "LEAKY_RELU", pointwise::leaky_relu).or_integers(quantized::table::leaky_relu),
     computes(99, "SQUARED_DIFFERENCE", pointwise::squared_difference),
     moves(100, "MIRROR_PAD", movement::mirror_pad),
-    computes(101, "ABS", pointwise::abs),
+    computes(101, "ABS", pointwise::abs).or_integers(quantized::table::abs),
     moves(102, "SPLIT_V", movement::split_v),
     computes(104, "CEIL", pointwise::ceil),
     moves(105, "REVERSE_V2", index::reverse),
@@ -144,20 +171,20 @@ static MAPPINGS: &[Mapping] = &[
     computes(108, "COS", pointwise::cos),
     computes(109, "WHERE", index::where_true),
     moves(110, "RANK", movement::rank),
-    computes(111, "ELU", pointwise::elu),
+    computes(111, "ELU", pointwise::elu).or_integers(quantized::table::elu),
     moves(112, "REVERSE_SEQUENCE", index::reverse_sequence),
-    moves(114, "QUANTIZE", pointwise::quantize),
+    moves(114, "QUANTIZE", pointwise::quantize).or_integers(quantized::table::requantize),
     computes(116, "ROUND", pointwise::round),
-    computes(117, "HARD_SWISH", pointwise::hard_swish),
+    computes(117, "HARD_SWISH", pointwise::hard_swish).or_integers(quantized::table::hard_swish),
     computes(122, "SCATTER_ND", index::scatter_nd),
-    computes(123, "SELECT_V2", pointwise::select),
-    computes(126, "BATCH_MATMUL", conv::batch_matmul),
+    moves(123, "SELECT_V2", pointwise::select),
+    computes(126, "BATCH_MATMUL", conv::batch_matmul).or_integers(quantized::product::batch_matmul),
     computes(128, "CUMSUM", reduce::cumsum),
     moves(130, "BROADCAST_TO", movement::broadcast_to),
     computes(132, "CONV_3D", conv::conv_3d),
     computes(140, "REDUCE_ALL", reduce::all),
-    computes(150, "GELU", pointwise::gelu),
-    computes(152, "RELU_0_TO_1", pointwise::relu_0_to_1),
+    computes(150, "GELU", pointwise::gelu).or_integers(quantized::table::gelu),
+    computes(152, "RELU_0_TO_1", pointwise::relu_0_to_1).or_integers(quantized::table::relu_0_to_1),
     computes(158, "SIGN", pointwise::sign),
     computes(160, "BITWISE_XOR", pointwise::bitwise_xor),
 ];

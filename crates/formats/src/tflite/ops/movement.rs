@@ -4,9 +4,9 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    Activation, AspectPolicy, BatchToSpace, Cast, Concat, ConstantOfShape, CoordinateMode,
-    DepthToSpace, Expand, NearestMode, Pad, PadMode, Range, Reshape, Resize, ResizeMode, ShapeOf,
-    SpaceToBatch, SpaceToDepth, Split, Squeeze, Tile, Transpose, Unary, UnaryKind, Unsqueeze,
+    AspectPolicy, BatchToSpace, Cast, Concat, ConstantOfShape, CoordinateMode, DepthToSpace,
+    Expand, NearestMode, Pad, PadMode, Range, Reshape, Resize, ResizeMode, ShapeOf, SpaceToBatch,
+    SpaceToDepth, Split, Squeeze, Tile, Transpose, Unary, UnaryKind, Unsqueeze,
 };
 use kilim_core::tensor::Tensor;
 
@@ -74,11 +74,7 @@ pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
         .map(|i| imp.input(op, i).map(Some))
         .collect::<Result<Vec<_>>>()?;
     let axis = op.int(0)?.into();
-    let activation = op.activation(1)?;
-    if activation != Activation::None && imp.output_info(op, 0)?.is_quantized() {
-        return Err(unsupported("an activation of quantised tensors"));
-    }
-    imp.emit_activated(op, Concat { axis }, &inputs, activation)
+    imp.emit_activated(op, Concat { axis }, &inputs, op.activation(1)?)
 }
 
 /// Concatenation along a new dimension.
@@ -173,7 +169,7 @@ pub fn split_v(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// TFLite's paddings are pairs, one for each axis.
-fn pads(imp: &mut Importer, op: &Op) -> Result<ValueId> {
+pub fn pads(imp: &mut Importer, op: &Op) -> Result<ValueId> {
     if imp.constant_input(op, 1)?.is_some() {
         let pairs = imp.constant_ints(op, 1)?;
         let begins = pairs.iter().step_by(2);

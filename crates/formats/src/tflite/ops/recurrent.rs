@@ -52,10 +52,8 @@ fn state(imp: &mut Importer, op: &Op, i: usize, axis: i64) -> Result<Option<Valu
     with_direction(imp, op, x, axis).map(Some)
 }
 
-/// Inputs: data, weights of the input 1..=4, recurrent weights 5..=8, peepholes 9..=11, biases
-/// 12..=15, projection 16 and 17, states 18 and 19, layer normalisation 20..=23. States start as
-/// zeros at each run.
-pub fn unidirectional_lstm(imp: &mut Importer, op: &Op) -> Result<()> {
+/// Refuses variants of the layer.
+pub fn check_plain(op: &Op) -> Result<()> {
     if op.tensor(1).is_none() {
         return Err(unsupported("coupled input and forget gates"));
     }
@@ -68,6 +66,14 @@ pub fn unidirectional_lstm(imp: &mut Importer, op: &Op) -> Result<()> {
     if op.enumeration(0)? != 4 {
         return Err(unsupported("a cell activation other than tanh"));
     }
+    Ok(())
+}
+
+/// Inputs: data, weights of the input 1..=4, recurrent weights 5..=8, peepholes 9..=11, biases
+/// 12..=15, projection 16 and 17, states 18 and 19, layer normalisation 20..=23. States start as
+/// zeros at each run.
+pub fn unidirectional_lstm(imp: &mut Importer, op: &Op) -> Result<()> {
+    check_plain(op)?;
     let clip = op.float(1)?;
     let time_major = op.flag(3)?;
     let hidden = imp.info(op, 5)?.shape.first().copied().unwrap_or(0);

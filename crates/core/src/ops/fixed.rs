@@ -1,0 +1,185 @@
+//! Arithmetic on quantised tensors whose scales are known when a model is read, in integers from end
+//! to end ([`crate::fixed`]): what TFLite's quantised operators become.
+
+use super::*;
+use crate::error::dtype_error;
+use crate::fixed::Factor;
+
+/// 32-bit sums as a quantised type: scaled, moved to the zero point and clamped. Input: `int32`
+/// `[.., c]`, or any integer type of at most 32 bits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Requantize {
+    /// One for all, or one for each channel of the last axis.
+    pub factors: Vec<Factor>,
+    pub zero_point: i32,
+    /// The smallest and the largest result.
+    pub range: [i32; 2],
+    pub output: DType,
+}
+
+/// Replaces each element by one of a table. Inputs: `int8` or `uint8` data, table `[256]`. The table
+/// is indexed by the byte, so that negative numbers find theirs in its second half.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lookup;
+
+/// How [`QuantizedBinary`] combines two numbers without their zero points.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Combination {
+    /// `(a << left_shift) * factors[0] + (b << left_shift) * factors[1]`.
+    Sum {
+        left_shift: u32,
+        factors: [Factor; 2],
+    },
+    /// As above, with a minus.
+    Difference {
+        left_shift: u32,
+        factors: [Factor; 2],
+    },
+    Product,
+}
+
+/// Combines two quantised tensors, broadcast. Inputs: two of `int8`, `uint8` or `int16`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizedBinary {
+    pub zero_points: [i32; 2],
+    pub combination: Combination,
+    /// With a single factor.
+    pub result: Requantize,
+}
+
+/// The softmax of `int8` or `uint8` over the last axis; the result has 256 steps from the type's
+/// smallest number, which is zero, to one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizedSoftmax {
+    /// Brings a difference to 26 bits behind the point.
+    pub factor: Factor,
+    /// Smaller differences from the largest count as nothing.
+    pub smallest: i32,
+}
+
+/// Bilinear resizing of `int8` or `uint8` images `[n, h, w, c]`, with the arithmetic of TFLite's
+/// reference kernels: positions with ten bits behind the point for `int8`, `float32` for `uint8`.
+/// Inputs: images, sizes `[2]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct QuantizedResize {
+    pub align_corners: bool,
+    pub half_pixel: bool,
+}
+
+impl Requantize {
+    /// What becomes of a sum of channel `c`.
+    #[inline(always)]
+    pub fn apply(&self, c: usize, sum: i32) -> i32 {
+        let factor = self.factors[if self.factors.len() == 1 { 0 } else { c }];
+        let moved = factor.apply(sum).saturating_add(self.zero_point);
+        moved.clamp(self.range[0], self.range[1])
+    }
+
+    /// The fact of a result of `shape`; `channels` is its last dimension.
+    pub(crate) fn check(&self, shape: Option<Shape>) -> Result<Fact> {
+        QUANTIZED.check(0, Some(self.output))?;
+        if self.range[0] > self.range[1] || self.factors.is_empty() {
+            return Err(shape_error("a range or a list of factors is empty"));
+        }
+        if let (Some(channels), false) = (
+            shape.as_ref().and_then(|s| s.0.last()),
+            self.factors.len() == 1,
+        ) {
+            let factors = Dim::Known(self.factors.len());
+            unify(&factors, channels, || "the number of factors".into())?;
+        }
+        Ok(fact(Some(self.output), shape))
+    }
+}
+
+const NARROW: Types = Types::new("int8, uint8 or int16", |d| {
+    matches!(d, DType::I8 | DType::U8 | DType::I16)
+});
+
+impl Operator for Requantize {
+    fn name(&self) -> &'static str {
+        "Requantize"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &QUANTIZED)?;
+        Ok(vec![self.check(ctx.shape(0)?.cloned())?])
+    }
+}
+
+impl Operator for Lookup {
+    fn name(&self) -> &'static str {
+        "Lookup"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &BYTES)?;
+        ctx.vector(1, &Dim::Known(256))?;
+        Ok(vec![fact(ctx.dtype(1)?, ctx.shape(0)?.cloned())])
+    }
+}
+
+impl Operator for QuantizedBinary {
+    fn name(&self) -> &'static str {
+        "QuantizedBinary"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        for i in [0, 1] {
+            ctx.typed(i, &NARROW)?;
+        }
+        if self.result.factors.len() != 1 {
+            return Err(shape_error("two tensors are combined with one factor"));
+        }
+        let shape = match (ctx.shape(0)?, ctx.shape(1)?) {
+            (Some(a), Some(b)) => Some(broadcast(a, b)?),
+            _ => None,
+        };
+        Ok(vec![self.result.check(shape)?])
+    }
+}
+
+impl Operator for QuantizedSoftmax {
+    fn name(&self) -> &'static str {
+        "QuantizedSoftmax"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &BYTES)?;
+        if ctx.shape(0)?.is_some_and(|s| s.rank() == 0) {
+            return Err(dtype_error("the softmax of a scalar"));
+        }
+        same_as_first(ctx)
+    }
+}
+
+impl Operator for QuantizedResize {
+    fn name(&self) -> &'static str {
+        "QuantizedResize"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let dtype = ctx.typed(0, &BYTES)?;
+        ctx.vector(1, &Dim::Known(2))?;
+        let mut shape = match ctx.shape_of_rank(0, 4)? {
+            Some(x) => x.clone(),
+            None => Shape::unknown(4),
+        };
+        let asked = match ctx.ints(1)? {
+            Some(sizes) => sizes
+                .iter()
+                .map(|&s| usize::try_from(s).ok().filter(|&s| s > 0).map(Dim::Known))
+                .collect::<Option<Vec<_>>>()
+                .ok_or_else(|| shape_error("a size is not positive"))?,
+            None => vec![Dim::Unknown; 2],
+        };
+        for (dim, asked) in shape.0[1..3].iter_mut().zip(asked) {
+            *dim = asked;
+        }
+        Ok(vec![fact(dtype, Some(shape))])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
+    }
+}

@@ -1,0 +1,251 @@
+//! The layers of encoders that onnxruntime's optimiser makes of many nodes, written out again:
+//! Attention and its quantised twin, EmbedLayerNormalization.
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{BinaryKind, Gather, LayerNorm, MatMul, MatMulInteger, ReduceKind, Split};
+
+use super::OpTable;
+use super::attention::{Heads, Rules, split_heads};
+use super::microsoft::DOMAIN;
+use super::microsoft_attention::attend;
+use super::rotary::rotated;
+use crate::onnx::builder::NodeBuilder;
+
+pub fn register(table: &mut OpTable) {
+    table.add_in(DOMAIN, "Attention", attention);
+    table.add_in(DOMAIN, "QAttention", quantized_attention);
+    table.add_in(DOMAIN, "EmbedLayerNormalization", embed_layer_norm);
+}
+
+/// Where the optional inputs of the two operators are.
+struct Places {
+    mask: usize,
+    past: usize,
+    bias: Option<usize>,
+}
+
+/// Inputs: x, weights of query, key and value side by side, their bias, mask, cached keys and values
+/// `[2, batch, heads, keys, size]`, bias of the scores.
+fn attention(b: &mut NodeBuilder) -> Result<()> {
+    if b.has_input(6) || b.flag("past_present_share_buffer")? {
+        return Err(unsupported("a cache of a fixed size"));
+    }
+    let (x, weights) = (b.input(0)?, b.input(1)?);
+    let mut all = b.op(MatMul::default(), &[x, weights])?;
+    if let Some(bias) = b.optional(2)? {
+        all = b.add(all, bias)?;
+    }
+    let places = Places {
+        mask: 3,
+        past: 4,
+        bias: Some(5),
+    };
+    finished(b, all, &places)
+}
+
+/// Inputs: x, weights, bias, scales of x and weights, mask, zero points of x and weights, cache.
+fn quantized_attention(b: &mut NodeBuilder) -> Result<()> {
+    let inputs = [
+        Some(b.input(0)?),
+        Some(b.input(1)?),
+        b.optional(6)?,
+        b.optional(7)?,
+    ];
+    let sums = b.apply(MatMulInteger::default(), &inputs, 1)?[0];
+    let (x_scale, scale, bias) = (b.input(3)?, b.input(4)?, b.input(2)?);
+    let sums = b.cast_like(sums, x_scale)?;
+    let scale = b.mul(x_scale, scale)?;
+    let all = b.mul(sums, scale)?;
+    let all = b.add(all, bias)?;
+    let places = Places {
+        mask: 5,
+        past: 8,
+        bias: None,
+    };
+    finished(b, all, &places)
+}
+
+/// The attention, `all` being queries, keys and values side by side.
+fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
+    let heads = b.count("num_heads", None)?;
+    let parts = match b.ints("qkv_hidden_sizes")? {
+        Some(sizes) => {
+            let sizes = b.i64s(&sizes)?;
+            b.apply(Split { axis: -1 }, &[Some(all), Some(sizes)], 3)?
+        }
+        None => b.apply(Split { axis: -1 }, &[Some(all)], 3)?,
+    };
+    let mut split = Vec::with_capacity(3);
+    for part in parts {
+        split.push(split_heads(b, part, heads)?);
+    }
+    let past = b.optional(places.past)?;
+    let offset = past.map(|past| b.dim(past, 3)).transpose()?;
+    if b.flag("do_rotary")? {
+        turn(b, &mut split[..2], offset)?;
+    }
+    if let Some(past) = past {
+        for (i, x) in split[1..].iter_mut().enumerate() {
+            let (first, end) = (i as i64, i as i64 + 1);
+            let own = b.slice(past, 0, first, end)?;
+            let own = b.squeeze(own, &[0])?;
+            *x = b.concat(&[own, *x], 2)?;
+        }
+    }
+    if b.has_output(1) {
+        let key = b.unsqueeze(split[1], &[0])?;
+        let value = b.unsqueeze(split[2], &[0])?;
+        let present = b.concat(&[key, value], 0)?;
+        b.bind(1, present)?;
+    }
+    let rules = Rules {
+        mask: None,
+        offset,
+        lengths: None,
+        left: -1,
+        right: -1,
+        causal: b.flag("unidirectional")?,
+    };
+    let mut bias = match places.bias {
+        Some(i) => b.optional(i)?,
+        None => None,
+    };
+    if let Some(mask) = b.optional(places.mask)? {
+        let mask = masked(b, mask, split[0], split[1])?;
+        bias = Some(match bias {
+            Some(bias) => b.add(bias, mask)?,
+            None => mask,
+        });
+    }
+    let heads = Heads {
+        key: split[1],
+        value: split[2],
+        query_heads: heads,
+        key_heads: heads,
+    };
+    let y = attend(b, &heads, split[0], &rules, bias)?;
+    b.bind(0, y)
+}
+
+/// Queries and keys turned by their positions, whose angles follow from the head's size alone.
+fn turn(b: &mut NodeBuilder, parts: &mut [ValueId], offset: Option<ValueId>) -> Result<()> {
+    let part = b.count("rotary_embedding_dim", Some(0))?;
+    let size = b.fact(parts[0]).shape.and_then(|s| s.0.last()?.known());
+    let size = size.ok_or_else(|| unsupported("a head size known only at run time"))?;
+    let rotated_size = if part == 0 { size } else { part };
+    let frequencies: Vec<f32> = (0..rotated_size / 2)
+        .map(|i| 10000f64.powf(-2.0 * i as f64 / rotated_size as f64) as f32)
+        .collect();
+    let frequencies =
+        kilim_core::tensor::Tensor::from_slice(&[1, 1, frequencies.len()], &frequencies)?;
+    let frequencies = b.tensor_value(frequencies);
+    let length = b.dim(parts[0], 2)?;
+    let mut positions = b.iota(length)?;
+    if let Some(offset) = offset {
+        positions = b.add(positions, offset)?;
+    }
+    let positions = b.cast(positions, DType::F32)?;
+    let positions = b.unsqueeze(positions, &[0, 2])?;
+    let angles = b.mul(positions, frequencies)?;
+    let mut tables = [angles; 2];
+    for (table, kind) in tables.iter_mut().zip([
+        kilim_core::ops::UnaryKind::Cos,
+        kilim_core::ops::UnaryKind::Sin,
+    ]) {
+        *table = b.unary(kind, angles)?;
+        *table = b.cast_like(*table, parts[0])?;
+    }
+    for x in parts {
+        *x = rotated(b, *x, tables, 1, part, false)?;
+    }
+    Ok(())
+}
+
+/// What a mask adds to the scores: nothing, or `mask_filter_value` where it hides a key. A mask has a
+/// number for each key, for each query and key, or counts the keys of each sequence, `[batch]`; twice
+/// as many are their ends, then their beginnings.
+fn masked(b: &mut NodeBuilder, mask: ValueId, query: ValueId, key: ValueId) -> Result<ValueId> {
+    let seen = match b.rank(mask)? {
+        1 => counted(b, mask, query, key)?,
+        rank => {
+            let seen = b.cast(mask, DType::Bool)?;
+            match rank {
+                2 => b.unsqueeze(seen, &[1, 2])?,
+                3 => b.unsqueeze(seen, &[1])?,
+                _ => return Err(unsupported("a square mask of the longest sequence")),
+            }
+        }
+    };
+    let zero = b.number(0.0, query)?;
+    let filter = b.float_or("mask_filter_value", -10000.0)?;
+    let filter = b.number(filter.into(), query)?;
+    b.choose(seen, zero, filter)
+}
+
+/// Which keys are below the count of their sequence.
+fn counted(b: &mut NodeBuilder, mask: ValueId, query: ValueId, key: ValueId) -> Result<ValueId> {
+    let count =
+        |b: &mut NodeBuilder, v: ValueId| b.fact(v).shape.and_then(|s| s.0.first()?.known());
+    let (Some(batch), Some(numbers)) = (count(b, query), count(b, mask)) else {
+        return Err(unsupported(
+            "a mask of counts for a batch known only at run time",
+        ));
+    };
+    let keys = b.dim(key, 2)?;
+    let keys = b.iota(keys)?;
+    let bound = |b: &mut NodeBuilder, first: usize, kind: BinaryKind| -> Result<ValueId> {
+        let bound = b.slice(mask, 0, first as i64, (first + batch) as i64)?;
+        let bound = b.cast(bound, DType::I64)?;
+        let bound = b.unsqueeze(bound, &[1, 2, 3])?;
+        b.binary(kind, keys, bound)
+    };
+    let below = bound(b, 0, BinaryKind::Less)?;
+    match numbers {
+        n if n == batch => Ok(below),
+        n if n == 2 * batch => {
+            let behind = bound(b, batch, BinaryKind::GreaterOrEqual)?;
+            b.binary(BinaryKind::And, below, behind)
+        }
+        _ => Err(unsupported("a mask of counts and positions")),
+    }
+}
+
+/// Inputs: words, optional segments, tables of words, positions and optionally segments, scale and
+/// bias of the normalisation, optional mask and positions.
+fn embed_layer_norm(b: &mut NodeBuilder) -> Result<()> {
+    let gather = Gather { axis: 0 };
+    let (ids, words, positions) = (b.input(0)?, b.input(2)?, b.input(3)?);
+    let words = b.op(gather.clone(), &[words, ids])?;
+    let positions = match b.optional(8)? {
+        Some(which) => b.op(gather.clone(), &[positions, which])?,
+        None => {
+            let length = b.dim(ids, 1)?;
+            let first = b.iota(length)?;
+            b.op(gather.clone(), &[positions, first])?
+        }
+    };
+    let mut sum = b.add(words, positions)?;
+    if let (Some(segments), Some(table)) = (b.optional(1)?, b.optional(4)?) {
+        let segments = b.op(gather, &[table, segments])?;
+        sum = b.add(sum, segments)?;
+    }
+    b.bind(2, sum)?;
+    let epsilon = b.float_or("epsilon", 1e-12)?;
+    let inputs = [Some(sum), Some(b.input(5)?), b.optional(6)?];
+    let y = b.apply(LayerNorm { axis: -1, epsilon }, &inputs, 1)?;
+    b.bind(0, y[0])?;
+    if b.has_output(1) {
+        let counted = match b.optional(7)? {
+            Some(mask) => mask,
+            None => {
+                let zero = b.number(0.0, ids)?;
+                b.mul(ids, zero)?
+            }
+        };
+        let counts = b.reduce(ReduceKind::Sum, counted, &[1], false)?;
+        b.bind(1, counts)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,1 @@
+J'TVx†u„wµ€€~fhvBqs–‹q|p‹e{‰qvšj˜‹pI‹

@@ -1,0 +1,1 @@
+J€DDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDCCBBBAAAA@@@@?????>>>>>>>>>>>>>>>>>>>>>?????@@@@AAAABBBCCDDDEEFFGGHHIIJKKLLMNNOPQQRSTTUVWXXYZ[\]^_`abcdefghijklnopqrtuvwxxyz{|}}~€‚‚ƒ„…†‡‡ˆ‰Š‹ŒŒŽ‘‘’“”•––—˜™š››œžŸ  ¡¢£¤¥¥¦§¨©ªª«

@@ -1,0 +1,1 @@
+J€bbbbbbccccccddddddeeeeeeeffffffgggggghhhhhhiiiiiijjjjjjkkkkkklllllllmmmmmmnnnnnnooooooppppppqqqqqqrrrrrrrssssssttttttuuuuuuvvvvvvwwwxz{|}€‚„…†‡‰‹‘“”•–™› Ά£¤¥§¨©ª¬­®―±²³΄¶·ΈΉ»Ό½ΎΐΑΒΓΕΖΗΘΚΛΜΝΟΠΡÒΤΥΦΧΩΪΫάήίΰαγδεζθικλνξοπςστυχψωϊόύώÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿ

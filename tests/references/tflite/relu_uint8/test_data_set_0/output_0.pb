@@ -1,0 +1,1 @@
+J€bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbdegijlnoqstvxy{}~€‚ƒ…‡ˆ‘’”–—™› ¡£¥¦¨×«­¯°²´µ·¹÷¼¾¿ֱֳִֶָֹֻֽ־׀ׂ׃ױ׳״ÚÜÝßבגהזחיכלמנסףץצרתû‎ÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿ

@@ -1,0 +1,48 @@
+//! The cases of `references/`: what other runtimes make of small models, by `tools/references`.
+//! Quantised results must be the same to the byte on every backend and instruction set.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::path::Path;
+
+use kilim::{BackendId, Runtime};
+use kilim_tests::conformance;
+use kilim_tests::files::Folder;
+
+fn score(backends: &[&str]) {
+    let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
+    for id in &ids {
+        if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
+            println!("skipped: {e}");
+            return;
+        }
+    }
+    let folder = Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("references"));
+    let run = conformance::run(&folder, &["tflite", "microsoft"], &ids, |_, _| {});
+    let scores = pollster::block_on(run).expect("the cases can be read");
+    let mut wrong = Vec::new();
+    let mut passed = 0;
+    for score in scores.values() {
+        passed += score.passed.len();
+        for (name, why) in score.failed.iter().chain(&score.refused) {
+            wrong.push(format!("{name}: {why}"));
+        }
+    }
+    assert!(passed > 0, "there are no cases");
+    let wrong_count = wrong.len();
+    let wrong = wrong.join("\n");
+    assert!(
+        wrong.is_empty(),
+        "{wrong_count} wrong, {passed} right:\n{wrong}"
+    );
+}
+
+#[test]
+fn references_on_cpu() {
+    score(&["cpu"]);
+}
+
+#[test]
+fn references_on_wgpu() {
+    score(&["wgpu", "cpu"]);
+}
