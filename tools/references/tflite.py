@@ -102,6 +102,8 @@ def numbers(shape, dtype):
 
 def case(name, model, *inputs):
     try:
+        if "SUM" in name.upper():
+            raise ValueError("the reference kernel of SUM leaves its factor out")
         kernels = OpResolverType.BUILTIN_REF
         interpreter = Interpreter(model_content=model, experimental_op_resolver_type=kernels)
     except ValueError:
@@ -268,7 +270,7 @@ unary("RSQRT", "int8", (0.02, -128), (0.05, -120))
 unary("ABS", "int8", (0.03, 9), (0.02, -100), "AbsOptions")
 unary("QUANTIZE", "int8", (0.03, 9), (0.041, 130), "QuantizeOptions", output="uint8")
 unary("QUANTIZE", "uint8", (0.03, 100), (0.017, -2), "QuantizeOptions", output="int8")
-unary("QUANTIZE", "uint8", (0.03, 100), (0.03, -28), "QuantizeOptions")
+unary("QUANTIZE", "uint8", (0.03, 100), (0.03, 72), "QuantizeOptions")
 
 
 def pool(op, dtype, padding, activation=0):

@@ -4,7 +4,7 @@
 
 use crate::error::{Result, value_error};
 
-/// A factor of at least zero: `multiplier / 2^31 * 2^shift`, the multiplier in `2^30..2^31` or zero.
+/// A factor of at least zero: `multiplier / 2^31 * 2^shift`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
     pub multiplier: i32,
@@ -43,6 +43,16 @@ impl Factor {
             multiplier: whole as i32,
             shift,
         })
+    }
+
+    /// The factor over `count` for a mean; as in TFLite's, what is left of the division is cut off.
+    pub fn over(self, count: u32) -> Factor {
+        let count = count.max(1);
+        let bits = count.ilog2().min((31 + self.shift).max(0).unsigned_abs());
+        Factor {
+            multiplier: ((i64::from(self.multiplier) << bits) / i64::from(count)) as i32,
+            shift: self.shift - bits as i32,
+        }
     }
 
     /// `x` times the factor, rounded twice (`MultiplyByQuantizedMultiplier`).

@@ -17,6 +17,15 @@ pub struct Requantize {
     pub output: DType,
 }
 
+/// `float32` data as a quantised type, rounded with ties away from zero, which
+/// [`QuantizeLinear`] takes to even.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AffineQuantize {
+    pub scale: f32,
+    pub zero_point: i32,
+    pub output: DType,
+}
+
 /// Replaces each element by one of a table. Inputs: `int8` or `uint8` data, table `[256]`. The table
 /// is indexed by the byte, so that negative numbers find theirs in its second half.
 #[derive(Clone, Debug, PartialEq)]
@@ -106,6 +115,20 @@ impl Operator for Requantize {
         Ok(vec![self.check(ctx.shape(0)?.cloned())?])
     }
 }
+
+impl Operator for AffineQuantize {
+    fn name(&self) -> &'static str {
+        "AffineQuantize"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &SINGLE)?;
+        QUANTIZED.check(0, Some(self.output))?;
+        Ok(vec![fact(Some(self.output), ctx.shape(0)?.cloned())])
+    }
+}
+
+const SINGLE: Types = Types::new("float32", |d| d == DType::F32);
 
 impl Operator for Lookup {
     fn name(&self) -> &'static str {

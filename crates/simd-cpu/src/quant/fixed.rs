@@ -2,9 +2,10 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::fixed::Factor;
-use kilim_core::ops::{Combination, Lookup, QuantizedBinary, Requantize};
+use kilim_core::ops::{AffineQuantize, Combination, Lookup, QuantizedBinary, Requantize};
 use kilim_core::{DType, Result};
 
+use super::linear::range;
 use crate::common::{BLOCK, Walk, broadcast_strides};
 use crate::frame::{Build, Io, Kernel};
 use crate::movement::required;
@@ -94,6 +95,37 @@ impl Kernel for Requantized {
                 *v = self.requantize.apply((at + i) % channels, *v);
             }
             store(self.requantize.output, y, at, block);
+        }
+        Ok(())
+    }
+}
+
+pub fn build_affine(op: &AffineQuantize, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (low, high) = range(op.output)?;
+    Ok(Box::new(Affine {
+        op: op.clone(),
+        range: [low as i64, high as i64],
+    }))
+}
+
+struct Affine {
+    op: AffineQuantize,
+    range: [i64; 2],
+}
+
+impl Kernel for Affine {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y) = (io.input::<f32>(0), io.output_bytes(0));
+        let [low, high] = self.range;
+        let mut block = [0; BLOCK];
+        for (i, x) in x.chunks(BLOCK).enumerate() {
+            for (v, x) in block.iter_mut().zip(x) {
+                // What is no number becomes the zero point.
+                let whole = (x / self.op.scale).round() as i64;
+                let moved = whole.saturating_add(self.op.zero_point.into());
+                *v = moved.clamp(low, high) as i32;
+            }
+            store(self.op.output, y, i * BLOCK, &block[..x.len()]);
         }
         Ok(())
     }

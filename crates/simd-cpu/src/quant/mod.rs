@@ -6,10 +6,11 @@ mod products;
 mod softmax;
 
 use kilim_core::ops::{
-    ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Lookup, MatMulInteger, QLinearConv,
-    QLinearMatMul, QuantizeLinear, QuantizedBinary, QuantizedSoftmax, Requantize,
+    AffineQuantize, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Lookup, MatMulInteger,
+    QLinearConv, QLinearMatMul, QuantizeLinear, QuantizedBinary, QuantizedSoftmax, Requantize,
 };
 
+use crate::common::rules;
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
@@ -17,6 +18,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<DequantizeLinear>(any, linear::build_dequantize);
     registry.add::<DynamicQuantizeLinear>(any, linear::build_dynamic);
     registry.add::<Requantize>(fixed::accepts, fixed::build_requantize);
+    registry.add::<AffineQuantize>(rules::reals, fixed::build_affine);
     registry.add::<Lookup>(any, fixed::build_lookup);
     registry.add::<QuantizedBinary>(fixed::accepts, fixed::build_binary);
     registry.add::<QuantizedSoftmax>(any, softmax::build);

@@ -365,7 +365,7 @@ fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
-fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
+pub fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
     match bits {
         8 if packed.bytes().len() == count => Ok(packed.bytes().to_vec()),
         8 => Err(invalid("the packed weights do not fit their shape")),

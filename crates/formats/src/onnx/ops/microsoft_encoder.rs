@@ -10,7 +10,6 @@ use super::OpTable;
 use super::attention::{Heads, Rules, split_heads};
 use super::microsoft::DOMAIN;
 use super::microsoft_attention::attend;
-use super::rotary::rotated;
 use crate::onnx::builder::NodeBuilder;
 
 pub fn register(table: &mut OpTable) {
@@ -70,6 +69,9 @@ fn quantized_attention(b: &mut NodeBuilder) -> Result<()> {
 /// The attention, `all` being queries, keys and values side by side.
 fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
     let heads = b.count("num_heads", None)?;
+    if b.flag("do_rotary")? {
+        return Err(unsupported("rotary positions without their angles"));
+    }
     let parts = match b.ints("qkv_hidden_sizes")? {
         Some(sizes) => {
             let sizes = b.i64s(&sizes)?;
@@ -83,9 +85,6 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
     }
     let past = b.optional(places.past)?;
     let offset = past.map(|past| b.dim(past, 3)).transpose()?;
-    if b.flag("do_rotary")? {
-        turn(b, &mut split[..2], offset)?;
-    }
     if let Some(past) = past {
         for (i, x) in split[1..].iter_mut().enumerate() {
             let (first, end) = (i as i64, i as i64 + 1);
@@ -127,40 +126,6 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
     };
     let y = attend(b, &heads, split[0], &rules, bias)?;
     b.bind(0, y)
-}
-
-/// Queries and keys turned by their positions, whose angles follow from the head's size alone.
-fn turn(b: &mut NodeBuilder, parts: &mut [ValueId], offset: Option<ValueId>) -> Result<()> {
-    let part = b.count("rotary_embedding_dim", Some(0))?;
-    let size = b.fact(parts[0]).shape.and_then(|s| s.0.last()?.known());
-    let size = size.ok_or_else(|| unsupported("a head size known only at run time"))?;
-    let rotated_size = if part == 0 { size } else { part };
-    let frequencies: Vec<f32> = (0..rotated_size / 2)
-        .map(|i| 10000f64.powf(-2.0 * i as f64 / rotated_size as f64) as f32)
-        .collect();
-    let frequencies =
-        kilim_core::tensor::Tensor::from_slice(&[1, 1, frequencies.len()], &frequencies)?;
-    let frequencies = b.tensor_value(frequencies);
-    let length = b.dim(parts[0], 2)?;
-    let mut positions = b.iota(length)?;
-    if let Some(offset) = offset {
-        positions = b.add(positions, offset)?;
-    }
-    let positions = b.cast(positions, DType::F32)?;
-    let positions = b.unsqueeze(positions, &[0, 2])?;
-    let angles = b.mul(positions, frequencies)?;
-    let mut tables = [angles; 2];
-    for (table, kind) in tables.iter_mut().zip([
-        kilim_core::ops::UnaryKind::Cos,
-        kilim_core::ops::UnaryKind::Sin,
-    ]) {
-        *table = b.unary(kind, angles)?;
-        *table = b.cast_like(*table, parts[0])?;
-    }
-    for x in parts {
-        *x = rotated(b, *x, tables, 1, part, false)?;
-    }
-    Ok(())
 }
 
 /// What a mask adds to the scores: nothing, or `mask_filter_value` where it hides a key. A mask has a

@@ -12,6 +12,7 @@ mod matmul;
 mod microsoft;
 mod microsoft_attention;
 mod microsoft_encoder;
+mod microsoft_packed;
 mod ml;
 mod movement;
 mod ngrams;
@@ -76,6 +77,7 @@ impl OpTable {
         microsoft::register(&mut table);
         microsoft_attention::register(&mut table);
         microsoft_encoder::register(&mut table);
+        microsoft_packed::register(&mut table);
         table
     }
 

@@ -173,7 +173,8 @@ static MAPPINGS: &[Mapping] = &[
     moves(110, "RANK", movement::rank),
     computes(111, "ELU", pointwise::elu).or_integers(quantized::table::elu),
     moves(112, "REVERSE_SEQUENCE", index::reverse_sequence),
-    moves(114, "QUANTIZE", pointwise::quantize).or_integers(quantized::table::requantize),
+    computes(114, "QUANTIZE", quantized::table::requantize)
+        .or_integers(quantized::table::requantize),
     computes(116, "ROUND", pointwise::round),
     computes(117, "HARD_SWISH", pointwise::hard_swish).or_integers(quantized::table::hard_swish),
     computes(122, "SCATTER_ND", index::scatter_nd),

@@ -4,7 +4,7 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    Binary, BinaryKind, Cast, DequantizeLinear, QuantizeLinear, Reshape, Unary, UnaryKind, Where,
+    Binary, BinaryKind, Cast, DequantizeLinear, Reshape, Unary, UnaryKind, Where,
 };
 use kilim_core::tensor::Tensor;
 
@@ -186,22 +186,6 @@ pub fn dequantize(imp: &mut Importer, op: &Op) -> Result<()> {
     }
     let x = imp.input(op, 0)?;
     imp.emit(op, Cast::new(DType::F32), &[Some(x)])
-}
-
-pub fn quantize(imp: &mut Importer, op: &Op) -> Result<()> {
-    if imp.info(op, 0)?.dtype()? != DType::F32 {
-        return Err(unsupported("requantisation"));
-    }
-    let info = imp.output_info(op, 0)?;
-    let output = Some(info.dtype()?);
-    let (scale, zero, axis) = parameters(imp, op, info)?;
-    let x = imp.input(op, 0)?;
-    let operator = QuantizeLinear {
-        axis,
-        block: 0,
-        output,
-    };
-    imp.emit(op, operator, &[Some(x), Some(scale), Some(zero)])
 }
 
 /// Scale and zero point of a quantised tensor as constants, and their axis.

@@ -1,12 +1,17 @@
 //! Softmax, sums and means.
 
+use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::fixed::Factor;
-use kilim_core::ops::{QuantizedSoftmax, Reduce, ReduceKind};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{
+    Activation, AffineQuantize, Binary, BinaryKind, Cast, QuantizedSoftmax, Reduce, ReduceKind,
+    normalize_axes,
+};
+use kilim_core::tensor::Tensor;
 
 use super::table::{looked_up, radius};
 use super::{Importer, Op, Quanta};
-use kilim_core::ops::Activation;
 
 /// Bits before the point of a scaled difference.
 const INTEGER: u32 = 5;
@@ -27,35 +32,57 @@ pub fn softmax(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, operator, &[Some(data)])
 }
 
-fn sums(imp: &mut Importer, op: &Op, count: f64) -> Result<()> {
-    let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
-    let factor = Factor::new(f64::from(x.scale) / f64::from(y.scale) / count)?;
+/// The sums of an `int32` function of the data.
+fn sums(imp: &mut Importer, op: &Op, x: &Quanta, number: impl Fn(i32) -> i32) -> Result<ValueId> {
     let data = imp.input(op, 0)?;
-    let numbers = looked_up(imp, op, data, &x, |v| v - x.zero_point)?;
+    let numbers = looked_up(imp, op, data, x, number)?;
     let axes = imp.as_vector(op, 1)?;
     let reduce = Reduce {
         kind: ReduceKind::Sum,
         keep_dims: op.flag(0)?,
         noop_with_empty_axes: true,
     };
-    let sums = imp.step(op, reduce, &[Some(numbers), Some(axes)]);
-    let requantize = y.requantize(vec![factor], Activation::None)?;
-    imp.emit(op, requantize, &[Some(sums)])
+    Ok(imp.step(op, reduce, &[Some(numbers), Some(axes)]))
 }
 
+/// How many numbers each result is made of.
+fn count(imp: &Importer, op: &Op) -> Result<u32> {
+    let info = imp.info(op, 0)?;
+    let axes = imp.constant_ints(op, 1)?;
+    let axes = normalize_axes(&axes, info.shape.len())?;
+    if axes.iter().any(|&a| info.dynamic[a]) {
+        return Err(unsupported("a dimension known only at run time"));
+    }
+    let count: usize = axes.iter().map(|&a| info.shape[a]).product();
+    u32::try_from(count).map_err(|_| unsupported("a result of so many numbers"))
+}
+
+/// In `float32`, as TFLite's kernel that is not the reference: that one leaves the factor out.
 pub fn sum(imp: &mut Importer, op: &Op) -> Result<()> {
-    sums(imp, op, 1.0)
+    let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
+    let scale = x.scale / y.scale;
+    let bias = -(x.zero_point as f32) * scale * count(imp, op)? as f32;
+    let sums = sums(imp, op, &x, |v| v)?;
+    let mut value = imp.step(op, Cast { to: DType::F32 }, &[Some(sums)]);
+    for (kind, number) in [(BinaryKind::Mul, scale), (BinaryKind::Add, bias)] {
+        let number = Tensor::scalar(number)?;
+        let number = imp
+            .graph
+            .add_constant(format!("{}/{}", op.node, kind.name()), number);
+        value = imp.step(op, Binary::new(kind), &[Some(value), Some(number)]);
+    }
+    let quantize = AffineQuantize {
+        scale: 1.0,
+        zero_point: y.zero_point,
+        output: y.dtype,
+    };
+    imp.emit(op, quantize, &[Some(value)])
 }
 
 pub fn mean(imp: &mut Importer, op: &Op) -> Result<()> {
-    let info = imp.info(op, 0)?;
-    let axes = imp.constant_ints(op, 1)?;
-    let axes = kilim_core::ops::normalize_axes(&axes, info.shape.len())?;
-    if axes.iter().any(|&a| info.dynamic[a]) {
-        return Err(unsupported(
-            "a mean over a dimension known only at run time",
-        ));
-    }
-    let count: usize = axes.iter().map(|&a| info.shape[a]).product();
-    sums(imp, op, count.max(1) as f64)
+    let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
+    let factor = Factor::new(f64::from(x.scale) / f64::from(y.scale))?.over(count(imp, op)?);
+    let sums = sums(imp, op, &x, |v| v - x.zero_point)?;
+    let requantize = y.requantize(vec![factor], Activation::None)?;
+    imp.emit(op, requantize, &[Some(sums)])
 }

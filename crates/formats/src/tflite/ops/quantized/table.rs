@@ -4,10 +4,9 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::fixed::{self, Factor, divide_by_power, high_product};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Activation, Concat, Lookup, Requantize};
+use kilim_core::ops::{Activation, AffineQuantize, Concat, Lookup, Requantize};
 use kilim_core::tensor::Tensor;
 
-use super::super::pointwise;
 use super::{Importer, Op, Quanta, limits};
 
 /// `f` of all bytes of type `x`, in the order of their bits.
@@ -252,8 +251,15 @@ pub fn neg(imp: &mut Importer, op: &Op) -> Result<()> {
 /// QUANTIZE of numbers that are quantised already, or of real ones.
 pub fn requantize(imp: &mut Importer, op: &Op) -> Result<()> {
     let info = imp.info(op, 0)?;
-    if info.dtype()?.is_float() {
-        return pointwise::quantize(imp, op);
+    if info.dtype()? == DType::F32 {
+        let y = Quanta::of_any(imp.output_info(op, 0)?)?;
+        let operator = AffineQuantize {
+            scale: y.scale,
+            zero_point: y.zero_point,
+            output: y.dtype,
+        };
+        let data = imp.input(op, 0)?;
+        return imp.emit(op, operator, &[Some(data)]);
     }
     let (x, y) = (
         Quanta::of_any(info)?,

@@ -1,0 +1,1 @@
+Jgqú:dLpn≈r^õncURGxH}ûJÇnZt

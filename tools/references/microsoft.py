@@ -1,0 +1,211 @@
+"""Small models of com.microsoft operators, and what onnxruntime makes of them.
+
+    python tools/references/microsoft.py
+
+Needs numpy, onnx and onnxruntime.
+"""
+
+import numpy as np
+import onnxruntime as ort
+from onnx import TensorProto, helper, numpy_helper
+
+from common import Cases
+
+cases = Cases("microsoft")
+random = np.random.default_rng(7)
+DOMAIN = "com.microsoft"
+
+
+def floats(*shape):
+    return random.normal(size=shape).astype(np.float32)
+
+
+def numbers(dtype, *shape):
+    info = np.iinfo(dtype)
+    return random.integers(info.min, info.max, shape, dtype, endpoint=True)
+
+
+def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMAIN, like=None, **attributes):
+    """`inputs` are arrays, or None where one is left out; those numbered in `constants` stand in the
+    file. `outputs` counts them, or says with "" which are left out. `like` computes the results of
+    what onnxruntime has no CPU kernel for."""
+    if isinstance(outputs, int):
+        outputs = [f"y{i}" for i in range(outputs)]
+    names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
+    fed = {f"x{i}": x for i, x in enumerate(inputs) if x is not None and i not in constants}
+    kept = [numpy_helper.from_array(inputs[i], f"x{i}") for i in constants]
+    node = helper.make_node(op, names, outputs, name=name, domain=domain, **attributes)
+    info = lambda n, x: helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+    graph = helper.make_graph(
+        [node],
+        name,
+        [info(n, x) for n, x in fed.items()],
+        [helper.make_empty_tensor_value_info(y) for y in outputs if y],
+        kept,
+    )
+    opsets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 1)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    try:
+        if like:
+            results = like()
+        else:
+            session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
+            results = session.run(None, fed)
+    except Exception as error:  # noqa: BLE001: what onnxruntime cannot run has no reference
+        print(f"{name}: {str(error)[:200]}")
+        return
+    for value, result in zip(graph.output, results):
+        value.CopyFrom(info(value.name, result))
+    # Rounding in another order may turn one step of a quantised result.
+    tolerance = {"atol": 1.0} if quantised else {"rtol": 1e-4, "atol": 1e-5}
+    if name:
+        cases.add(name, "onnx", model.SerializeToString(), list(fed.values()), results, **tolerance)
+    return results
+
+
+# Activations and sums.
+x, bias = floats(2, 5, 12), floats(12)
+case("gelu", "Gelu", [x])
+case("bias_gelu", "BiasGelu", [x, bias])
+case("fast_gelu", "FastGelu", [x, bias])
+case("quick_gelu", "QuickGelu", [x], alpha=1.5)
+
+# Normalisations.
+skip, scale, shift = floats(2, 5, 12), floats(12), floats(12)
+case("skip_layer_norm", "SkipLayerNormalization", [x, skip, scale, shift, bias], ["y", "", "", "sum"], epsilon=1e-5)
+case("skip_layer_norm_plain", "SkipLayerNormalization", [x, skip, scale])
+case("skip_simplified_layer_norm", "SkipSimplifiedLayerNormalization", [x, skip, scale, bias], ["y", "", "", "sum"])
+case("simplified_layer_norm", "SimplifiedLayerNormalization", [x, scale], domain="", epsilon=1e-5, axis=-1)
+ids = random.integers(0, 9, (2, 5), np.int32)
+segments = random.integers(0, 2, (2, 5), np.int32)
+mask = np.array([[1, 1, 1, 1, 0], [1, 1, 0, 0, 0]], np.int32)
+tables = [floats(9, 12), floats(7, 12), floats(2, 12)]
+case("embed_layer_norm", "EmbedLayerNormalization",
+     [ids, segments, *tables, scale, shift, mask], ["y", "counts", "sum"], epsilon=1e-5)
+case("embed_layer_norm_positions", "EmbedLayerNormalization",
+     [ids, None, *tables[:2], None, scale, shift, None, segments], ["y", "counts"])
+
+# Products.
+case("fused_matmul", "FusedMatMul", [floats(2, 7, 3), floats(2, 5, 7)], transA=1, transB=1, alpha=0.37)
+case("fused_gemm", "FusedGemm", [floats(3, 7), floats(5, 7), floats(5)],
+     transB=1, alpha=0.5, beta=2.0, activation="Relu")
+case("fused_conv", "FusedConv", [floats(1, 4, 7, 6), floats(5, 4, 3, 3), floats(5), floats(1, 5, 7, 6)],
+     pads=[1, 1, 1, 1], activation="HardSigmoid", activation_params=[0.3, 0.4])
+image, kernel, bias5 = floats(1, 7, 6, 4), floats(5, 3, 3, 4), floats(5)
+
+
+def channels_first():
+    turned = [image.transpose(0, 3, 1, 2), kernel.transpose(0, 3, 1, 2), bias5]
+    return [case("", "Conv", turned, domain="", pads=[1, 1, 1, 1])[0].transpose(0, 2, 3, 1)]
+
+
+case("nhwc_conv", "NhwcConv", [image, kernel, bias5], pads=[1, 1, 1, 1], like=channels_first)
+packed = numbers(np.uint8, 6, 3, 8)
+for name, zeros in (("", None), ("_zero_points", numbers(np.uint8, 12))):
+    case(f"matmul_4_bits{name}", "MatMulNBits", [floats(2, 3, 40), packed, floats(18), zeros],
+         constants=[i for i, c in enumerate([0, 1, 1, zeros is not None]) if c],
+         K=40, N=6, bits=4, block_size=16)
+case("matmul_8_bits", "MatMulNBits", [floats(2, 32), numbers(np.uint8, 5, 2, 16), floats(10), None, None, floats(5)],
+     constants=[1, 2, 5], K=32, N=5, bits=8, block_size=16)
+case("gather_block_quantized", "GatherBlockQuantized",
+     [numbers(np.uint8, 7, 16), np.array([[3, 0], [6, 1]], np.int64), floats(7, 2), numbers(np.uint8, 7, 1)],
+     constants=[0, 2, 3], gather_axis=0, quantize_axis=1, block_size=16, bits=4)
+case("gather_block_quantized_8_bits", "GatherBlockQuantized",
+     [numbers(np.uint8, 7, 32), np.array([3, 0, 5], np.int64), floats(7, 2)],
+     constants=[0, 2], gather_axis=0, quantize_axis=1, block_size=16, bits=8)
+
+# Attention.
+wide, weights, bias3 = floats(2, 6, 16), floats(16, 48) / 4, floats(48)
+past = floats(2, 2, 4, 3, 4)
+lengths = np.array([4, 6], np.int32)
+ranges = np.array([5, 6, 1, 2], np.int32)
+seen = np.array([[1, 1, 1, 1, 0, 0], [1, 1, 1, 1, 1, 1]], np.int32)
+square = (random.random((2, 6, 6)) < 0.7).astype(np.int32)
+case("attention", "Attention", [wide, weights, bias3], num_heads=4)
+case("attention_causal_cached", "Attention", [wide, weights, bias3, None, past],
+     ["y", "present"], num_heads=4, unidirectional=1)
+case("attention_counts", "Attention", [wide, weights, bias3, lengths], num_heads=4)
+case("attention_ranges", "Attention", [wide, weights, bias3, ranges], num_heads=4)
+case("attention_key_mask", "Attention", [wide, weights, bias3, seen, None, floats(1, 4, 6, 6)], num_heads=4)
+case("attention_square_mask", "Attention", [wide, weights, bias3, square], num_heads=4, scale=0.3)
+case("attention_sizes", "Attention", [wide, floats(16, 32) / 4, floats(32)], num_heads=4, qkv_hidden_sizes=[12, 12, 8])
+byte, byte_weights = numbers(np.uint8, 2, 6, 16), numbers(np.int8, 16, 48)
+case("q_attention", "QAttention",
+     [byte, byte_weights, bias3, np.float32(0.02), np.float32(0.005), lengths, np.uint8(120), np.int8(0)],
+     constants=[1, 2, 3, 4, 6, 7], num_heads=4)
+
+key, value = floats(2, 7, 16), floats(2, 7, 16)
+case("multi_head_attention", "MultiHeadAttention", [wide, key, value, bias3], num_heads=4)
+case("multi_head_attention_masked", "MultiHeadAttention",
+     [wide, key, value, None, (random.random((2, 7)) < 0.7).astype(np.int32), floats(2, 4, 6, 7)], num_heads=4)
+case("multi_head_attention_cached", "MultiHeadAttention",
+     [wide, floats(2, 6, 16), floats(2, 6, 16), None, None, None, floats(2, 4, 3, 4), floats(2, 4, 3, 4)],
+     ["y", "key", "value"], num_heads=4, unidirectional=1)
+side_by_side = floats(2, 6, 4, 3, 4)
+apart = [side_by_side[:, :, :, i].reshape(2, 6, 16) for i in range(3)]
+case("multi_head_attention_packed", "MultiHeadAttention", [side_by_side], num_heads=4,
+     like=lambda: case("", "MultiHeadAttention", apart, num_heads=4))
+case("multi_head_attention_packed_keys", "MultiHeadAttention", [wide, side_by_side[:, :, :, 1:].copy()], num_heads=4,
+     like=lambda: case("", "MultiHeadAttention", [wide, *apart[1:]], num_heads=4))
+
+angles = np.outer(np.arange(20), 100.0 ** -np.linspace(0, 1, 4))
+cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+positions = np.array([[0, 1, 2, 3, 4, 5], [3, 4, 5, 6, 7, 8]], np.int64)
+case("rotary_embedding", "RotaryEmbedding", [floats(2, 6, 16), positions, cos, sin])
+case("rotary_embedding_interleaved", "RotaryEmbedding", [floats(2, 3, 6, 8), np.array([4], np.int64), cos, sin], interleaved=1)
+case("rotary_embedding_part", "RotaryEmbedding", [floats(2, 6, 32), positions, cos, sin],
+     num_heads=2, rotary_embedding_dim=8)
+
+
+def grouped(name, queries, before, batch, **attributes):
+    total = queries + before
+    last = np.full((batch,), total - 1, np.int32)
+    query, key, value = floats(batch, queries, 64), floats(batch, queries, 32), floats(batch, queries, 32)
+    inputs = [query, key, value, floats(batch, 2, before, 16), floats(batch, 2, before, 16), last, np.array(total, np.int32)]
+    if attributes.get("do_rotary"):
+        inputs += [np.hstack([cos, cos]), np.hstack([sin, sin])]
+    case(name, "GroupQueryAttention", inputs, ["y", "key", "value"], constants=[6],
+         num_heads=4, kv_num_heads=2, **attributes)
+
+
+grouped("group_query_attention", 1, 5, 1)
+grouped("group_query_attention_rotary", 1, 5, 2, do_rotary=1)
+grouped("group_query_attention_prompt", 6, 0, 1, do_rotary=1, rotary_interleaved=1)
+grouped("group_query_attention_window", 6, 0, 1, local_window_size=3)
+grouped("group_query_attention_softcap", 1, 5, 1, softcap=2.0, scale=0.4)
+
+# Quantised operators.
+for dtype in (np.uint8, np.int8):
+    middle = 128 if dtype == np.uint8 else 0
+    kind = np.dtype(dtype).name
+    q = lambda scale, zero: [np.float32(scale), dtype(middle + zero)]
+    a, b = numbers(dtype, 2, 3, 4, 5), numbers(dtype, 4, 5)
+    image = numbers(dtype, 1, 3, 6, 6)
+    both = [a, *q(0.02, 5), b, *q(0.03, -7), *q(0.04, 2)]
+    kept = [1, 2, 4, 5, 6, 7]
+    case(f"qlinear_add_{kind}", "QLinearAdd", both, constants=kept, quantised=True)
+    case(f"qlinear_mul_{kind}", "QLinearMul", both, constants=kept, quantised=True)
+    one = [a, *q(0.05, 9)]
+    case(f"qlinear_sigmoid_{kind}", "QLinearSigmoid", [*one, np.float32(1 / 256), dtype(middle - 128)], constants=[1, 2, 3, 4], quantised=True)
+    case(f"qlinear_leaky_relu_{kind}", "QLinearLeakyRelu", [*one, *q(0.04, 3)], constants=[1, 2, 3, 4], quantised=True, alpha=0.2)
+    case(f"qlinear_softmax_{kind}", "QLinearSoftmax", [*one, np.float32(1 / 256), dtype(middle - 128)], constants=[1, 2, 3, 4], quantised=True, opset=13, axis=-1)
+    case(f"qlinear_average_pool_{kind}", "QLinearAveragePool", [image, *q(0.05, 9), *q(0.04, 3)],
+         constants=[1, 2, 3, 4], quantised=True, kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    case(f"qlinear_global_average_pool_{kind}", "QLinearGlobalAveragePool", [image, *q(0.05, 9), *q(0.02, 3)],
+         constants=[1, 2, 3, 4], quantised=True, channels_last=0)
+    case(f"qlinear_concat_{kind}", "QLinearConcat",
+         [*q(0.05, 1), a, *q(0.05, 1), numbers(dtype, 2, 3, 4, 2), *q(0.02, 30)],
+         constants=[0, 1, 3, 4, 6, 7], quantised=True, axis=-1)
+    case(f"qlinear_where_{kind}", "QLinearWhere",
+         [random.random((2, 3, 4, 5)) < 0.5, a, *q(0.02, 5), b, *q(0.03, -7), *q(0.04, 2)],
+         constants=[2, 3, 5, 6, 7, 8], quantised=True)
+case("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
+     [floats(3, 20), numbers(np.int8, 20, 7), random.random(7, np.float32), np.zeros(7, np.int8), floats(7)],
+     constants=[1, 2, 3, 4])
+case("matmul_integer_to_float", "MatMulIntegerToFloat",
+     [numbers(np.uint8, 3, 20), numbers(np.int8, 20, 7), np.array(0.03, np.float32), random.random(7, np.float32), np.array(100, np.uint8), numbers(np.int8, 7), floats(7)],
+     constants=[1, 3, 5, 6])
+
+cases.write()
