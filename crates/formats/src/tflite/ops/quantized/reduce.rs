@@ -63,7 +63,7 @@ pub fn sum(imp: &mut Importer, op: &Op) -> Result<()> {
     let scale = x.scale / y.scale;
     let bias = -(x.zero_point as f32) * scale * count(imp, op)? as f32;
     let sums = sums(imp, op, &x, |v| v)?;
-    let mut value = imp.step(op, Cast { to: DType::F32 }, &[Some(sums)]);
+    let mut value = imp.step(op, Cast::new(DType::F32), &[Some(sums)]);
     for (kind, number) in [(BinaryKind::Mul, scale), (BinaryKind::Add, bias)] {
         let number = Tensor::scalar(number)?;
         let number = imp
