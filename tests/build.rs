@@ -1,5 +1,6 @@
-//! Packs the node and light cases of the exported ONNX suite into one file, so that the tests in
-//! the browser carry them along. Without `KILIM_CONFORMANCE` the file is empty.
+//! Packs the node and light cases of the exported ONNX suite into one file, and the cases of
+//! `references` into another, so that the tests in the browser carry them along. Without
+//! `KILIM_CONFORMANCE` the first is empty.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,9 +9,16 @@ use std::{env, fs, io};
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-env-changed=KILIM_CONFORMANCE");
     println!("cargo::rerun-if-changed=build.rs");
-    let out = Path::new(&env::var_os("OUT_DIR").unwrap_or_default()).join("suite.bin");
-    let mut archive = io::BufWriter::new(fs::File::create(out)?);
+    let out = env::var_os("OUT_DIR").unwrap_or_default();
+    let archive = |name: &str| fs::File::create(Path::new(&out).join(name)).map(io::BufWriter::new);
     let browser = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|a| a == "wasm32");
+    let mut references = archive("references.bin")?;
+    if browser {
+        println!("cargo::rerun-if-changed=references");
+        let root = Path::new("references");
+        pack(&mut references, root, root)?;
+    }
+    let mut suite = archive("suite.bin")?;
     if let Some(root) = env::var_os("KILIM_CONFORMANCE")
         && browser
     {
@@ -19,12 +27,13 @@ fn main() -> io::Result<()> {
             "cargo::rerun-if-changed={}",
             root.join("index.json").display()
         );
-        put(&mut archive, root, &root.join("index.json"))?;
+        put(&mut suite, root, &root.join("index.json"))?;
         for kind in ["node", "light"] {
-            pack(&mut archive, root, &root.join(kind))?;
+            pack(&mut suite, root, &root.join(kind))?;
         }
     }
-    archive.flush()
+    references.flush()?;
+    suite.flush()
 }
 
 fn pack(archive: &mut impl Write, root: &Path, folder: &Path) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-/// Files by their path relative to the suite.
+/// Files by their path relative to their folder.
 pub trait Files {
     fn read(&self, path: &str) -> Option<Vec<u8>>;
 }
@@ -22,9 +22,17 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// `None` where the build had no suite.
-    pub fn embedded() -> Option<Archive> {
-        let mut rest: &'static [u8] = include_bytes!(concat!(env!("OUT_DIR"), "/suite.bin"));
+    /// The ONNX suite; `None` where the build had none.
+    pub fn suite() -> Option<Archive> {
+        Archive::read(include_bytes!(concat!(env!("OUT_DIR"), "/suite.bin")))
+    }
+
+    /// The cases of `references`, which builds for the browser have.
+    pub fn references() -> Option<Archive> {
+        Archive::read(include_bytes!(concat!(env!("OUT_DIR"), "/references.bin")))
+    }
+
+    fn read(mut rest: &'static [u8]) -> Option<Archive> {
         let mut part = || -> Option<&'static [u8]> {
             let (length, tail) = rest.split_at_checked(4)?;
             let length = u32::from_le_bytes(length.try_into().ok()?) as usize;

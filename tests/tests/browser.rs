@@ -44,7 +44,7 @@ async fn operator_suite(backends: &[&str]) {
 }
 
 async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
-    let Some(archive) = Archive::embedded() else {
+    let Some(archive) = Archive::suite() else {
         console_log!("skipped: built without KILIM_CONFORMANCE");
         return;
     };
@@ -85,6 +85,42 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
         );
     }
     assert!(wrong.is_empty(), "wrong results:\n{}", wrong.join("\n"));
+}
+
+/// What other runtimes make of small models: quantised results to the byte.
+async fn references(backends: &[&str]) {
+    let archive = Archive::references().expect("the cases are packed into the build");
+    let Some(ids) = ids(backends).await else {
+        return;
+    };
+    let scores = conformance::run(&archive, &["tflite", "microsoft"], &ids, |_, _| {})
+        .await
+        .expect("the cases can be read");
+    let (mut passed, mut wrong) = (0, Vec::new());
+    for score in scores.values() {
+        passed += score.passed.len();
+        let others = score.failed.iter().chain(&score.refused);
+        wrong.extend(others.map(|(name, why)| format!("{name}: {why}")));
+    }
+    console_log!(
+        "{} in the browser: {passed} references passed",
+        backends.join("+")
+    );
+    assert!(
+        passed > 0 && wrong.is_empty(),
+        "{passed} right, wrong:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[wasm_bindgen_test]
+async fn references_on_wasm() {
+    references(&["cpu"]).await;
+}
+
+#[wasm_bindgen_test]
+async fn references_on_webgpu() {
+    references(&["wgpu", "cpu"]).await;
 }
 
 #[wasm_bindgen_test]

@@ -32,10 +32,15 @@ class Model:
         self.model.version = 3
         self.model.buffers = [schema.BufferT()]
         self.model.operatorCodes = []
+        self.model.subgraphs = []
+        self.subgraph()
+
+    def subgraph(self):
+        """Begins another subgraph; what comes next is in it."""
         self.graph = schema.SubGraphT()
         self.graph.tensors, self.graph.operators = [], []
         self.graph.inputs, self.graph.outputs = [], []
-        self.model.subgraphs = [self.graph]
+        self.model.subgraphs.append(self.graph)
 
     def tensor(self, shape, dtype, scale=None, zero=0, axis=0, data=None, variable=False):
         t = schema.TensorT()
@@ -82,8 +87,12 @@ class Model:
                 setattr(o.builtinOptions, field, value)
         self.graph.operators.append(o)
 
-    def finish(self, *outputs):
+    def output(self, *outputs):
         self.graph.outputs = list(outputs)
+
+    def finish(self, *outputs):
+        if outputs:
+            self.output(*outputs)
         builder = flatbuffers.Builder(1024)
         builder.Finish(self.model.Pack(builder), b"TFL3")
         return bytes(builder.Output())
@@ -398,4 +407,42 @@ def lstm(batch, time, n, cells, clip):
 lstm(1, 7, 10, 12, 0.0)
 lstm(2, 4, 5, 9, 3.0)
 
+def control():
+    m = Model()
+    condition, x = m.input((1,), "bool"), m.input((4,), "float32")
+    y = m.tensor((4,), "float32")
+    m.op("IF", [condition, x], [y], "IfOptions", thenSubgraphIndex=1, elseSubgraphIndex=2)
+    m.output(y)
+    for op in ("EXP", "NEG"):
+        m.subgraph()
+        x = m.input((4,), "float32")
+        y = m.tensor((4,), "float32")
+        m.op(op, [x], [y])
+        m.output(y)
+    model = m.finish()
+    for condition in (False, True):
+        case(f"if_{condition}".lower(), model, np.array([condition]), numbers((4,), "float32"))
+
+    # x doubles until it is more than the limit, which stays as it is.
+    m = Model()
+    x, limit = m.input((1,), "float32"), m.input((1,), "float32")
+    outputs = [m.tensor((1,), "float32"), m.tensor((1,), "float32")]
+    m.op("WHILE", [x, limit], outputs, "WhileOptions", condSubgraphIndex=1, bodySubgraphIndex=2)
+    m.output(*outputs)
+    m.subgraph()
+    x, limit = m.input((1,), "float32"), m.input((1,), "float32")
+    y = m.tensor((1,), "bool")
+    m.op("LESS", [x, limit], [y], "LessOptions")
+    m.output(y)
+    m.subgraph()
+    x, limit = m.input((1,), "float32"), m.input((1,), "float32")
+    y = m.tensor((1,), "float32")
+    m.op("ADD", [x, x], [y], "AddOptions")
+    m.output(y, limit)
+    model = m.finish()
+    case("while", model, np.array([0.75], np.float32), np.array([50], np.float32))
+    case("while_never", model, np.array([0.75], np.float32), np.array([0.5], np.float32))
+
+
+control()
 cases.write()

@@ -236,7 +236,7 @@ mod tests {
             let raw = (real * f64::from(1 << 27)) as i32;
             let close = |got: i32, want: f64| {
                 assert!(
-                    (f64::from(got) / one - want).abs() < 2e-7,
+                    (f64::from(got) / one - want).abs() < 1e-6,
                     "{real}: {got} {want}"
                 );
             };

@@ -29,7 +29,7 @@ pub struct AffineQuantize {
 /// Replaces each element by one of a table. Inputs: `int8` or `uint8` data, table `[256]`. The table
 /// is indexed by the byte, so that negative numbers find theirs in its second half.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Lookup;
+pub struct TableLookup;
 
 /// How [`QuantizedBinary`] combines two numbers without their zero points.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -130,9 +130,9 @@ impl Operator for AffineQuantize {
 
 const SINGLE: Types = Types::new("float32", |d| d == DType::F32);
 
-impl Operator for Lookup {
+impl Operator for TableLookup {
     fn name(&self) -> &'static str {
-        "Lookup"
+        "TableLookup"
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -104,48 +104,87 @@ impl<'a> Op<'a> {
 
 /// Maps a subgraph; one error lists everything in it that Kilim cannot run.
 pub fn graph<'a>(model: &'a Model<'a>, subgraph: &'a Subgraph<'a>) -> Result<Graph> {
-    let mut importer = Importer {
-        model,
-        subgraph,
-        graph: Graph::new(subgraph.name.clone()),
-        values: vec![None; subgraph.tensors.len()],
-        computed: HashMap::new(),
-    };
-    for &t in &subgraph.inputs {
-        importer.graph_input(t)?;
-    }
-    // Reasons in order of appearance, each with the nodes it holds for.
-    let mut refused: Vec<(String, Vec<String>)> = Vec::new();
-    for info in &subgraph.operators {
-        let (op, result) = importer.operator(info)?;
-        let Err(error) = result else { continue };
-        if error.code() != ErrorCode::Unsupported {
-            return Err(error.at(&op.node, op.name));
-        }
-        let reason = format!("{}: {}", op.name, error.message());
-        match refused.iter_mut().find(|(r, _)| *r == reason) {
-            Some((_, nodes)) => nodes.push(op.node),
-            None => refused.push((reason, vec![op.node])),
-        }
-    }
-    if !refused.is_empty() {
-        let mut message = String::from("the model needs what Kilim does not have");
-        for (i, (reason, nodes)) in refused.iter().enumerate() {
-            let lead = if i == 0 { ':' } else { ';' };
-            // Writing to a string cannot fail.
-            let _ = write!(message, "{lead} {reason} (at {})", nodes.join(", "));
-        }
-        return Err(unsupported(message));
-    }
-    for &t in &subgraph.outputs {
-        let value = importer.value(t)?;
-        importer.graph.outputs.push(value);
-    }
-    importer.graph.sort()?;
-    Ok(importer.graph)
+    Importer::new(model, subgraph, Graph::new(subgraph.name.clone())).whole()
 }
 
 impl<'a> Importer<'a> {
+    fn new(model: &'a Model<'a>, subgraph: &'a Subgraph<'a>, graph: Graph) -> Importer<'a> {
+        Importer {
+            model,
+            subgraph,
+            graph,
+            values: vec![None; subgraph.tensors.len()],
+            computed: HashMap::new(),
+        }
+    }
+
+    /// An importer of subgraph `index`, for a body.
+    pub fn nested(&self, index: i32, graph: Graph) -> Result<Importer<'a>> {
+        let subgraph = self.model.body(index)?;
+        Ok(Importer::new(self.model, subgraph, graph))
+    }
+
+    /// The whole subgraph, its inputs those of the graph.
+    pub fn whole(mut self) -> Result<Graph> {
+        self.graph_inputs()?;
+        self.graph.outputs = self.operators()?;
+        self.graph.sort()?;
+        Ok(self.graph)
+    }
+
+    /// The subgraph's inputs as further ones of the graph.
+    pub fn graph_inputs(&mut self) -> Result<()> {
+        let inputs = &self.subgraph.inputs;
+        inputs.iter().try_for_each(|&t| self.graph_input(t))
+    }
+
+    /// The outputs of subgraph `index`, its nodes put in here.
+    pub fn inlined(&mut self, index: i32, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+        let mut inner = self.nested(index, Graph::default())?;
+        if inner.subgraph.inputs.len() != inputs.len() {
+            return Err(Error::new(
+                ErrorCode::InvalidModel,
+                format!("subgraph {index} has another number of inputs"),
+            ));
+        }
+        for (&t, &value) in inner.subgraph.inputs.iter().zip(inputs) {
+            inner.values[t] = Some(value);
+        }
+        std::mem::swap(&mut self.graph, &mut inner.graph);
+        let outputs = inner.operators();
+        std::mem::swap(&mut self.graph, &mut inner.graph);
+        outputs
+    }
+
+    /// Maps the operators; the values of the subgraph's outputs.
+    pub fn operators(&mut self) -> Result<Vec<ValueId>> {
+        // Reasons in order of appearance, each with the nodes it holds for.
+        let mut refused: Vec<(String, Vec<String>)> = Vec::new();
+        for info in &self.subgraph.operators {
+            let (op, result) = self.operator(info)?;
+            let Err(error) = result else { continue };
+            if error.code() != ErrorCode::Unsupported {
+                return Err(error.at(&op.node, op.name));
+            }
+            let reason = format!("{}: {}", op.name, error.message());
+            match refused.iter_mut().find(|(r, _)| *r == reason) {
+                Some((_, nodes)) => nodes.push(op.node),
+                None => refused.push((reason, vec![op.node])),
+            }
+        }
+        if !refused.is_empty() {
+            let mut message = String::from("the model needs what Kilim does not have");
+            for (i, (reason, nodes)) in refused.iter().enumerate() {
+                let lead = if i == 0 { ':' } else { ';' };
+                // Writing to a string cannot fail.
+                let _ = write!(message, "{lead} {reason} (at {})", nodes.join(", "));
+            }
+            return Err(unsupported(message));
+        }
+        let outputs = &self.subgraph.outputs;
+        outputs.iter().map(|&t| self.value(t)).collect()
+    }
+
     fn operator(&mut self, info: &'a OperatorInfo<'a>) -> Result<(Op<'a>, Result<()>)> {
         let code = self.model.code(info.code)?;
         let mapping = ops::find(code.builtin);

@@ -1,6 +1,7 @@
 //! The tables of the TFLite schema that an importer needs, by slot number
 //! (`schema.fbs` of TensorFlow, version 3c).
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use kilim_core::dtype::DType;
@@ -15,7 +16,12 @@ pub struct Model<'a> {
     codes: Vec<OperatorCode>,
     buffers: Vec<Buffer>,
     pub subgraphs: Vec<Subgraph<'a>>,
+    /// How many more bodies may be imported.
+    bodies: Cell<usize>,
 }
+
+/// Bodies at most, counted each time they are used: subgraphs may name each other in circles.
+const MOST_BODIES: usize = 256;
 
 pub struct OperatorCode {
     pub builtin: i32,
@@ -128,7 +134,22 @@ impl<'a> Model<'a> {
             codes,
             buffers,
             subgraphs,
+            bodies: Cell::new(MOST_BODIES),
         })
+    }
+
+    /// Subgraph `index`, for a body of control flow.
+    pub fn body(&self, index: i32) -> Result<&Subgraph<'a>> {
+        let left = self.bodies.get().checked_sub(1);
+        self.bodies.set(left.ok_or_else(|| {
+            Error::new(ErrorCode::Limit, "too many bodies of control flow")
+                .with_expected(MOST_BODIES)
+        })?);
+        usize::try_from(index)
+            .ok()
+            .filter(|&i| i > 0)
+            .and_then(|i| self.subgraphs.get(i))
+            .ok_or_else(|| invalid(format!("subgraph {index} is no body")))
     }
 
     pub fn code(&self, index: usize) -> Result<&OperatorCode> {

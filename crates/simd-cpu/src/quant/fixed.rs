@@ -1,8 +1,8 @@
-//! Requantize, Lookup, QuantizedBinary: integers from end to end.
+//! Requantize, TableLookup, QuantizedBinary: integers from end to end.
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::fixed::Factor;
-use kilim_core::ops::{AffineQuantize, Combination, Lookup, QuantizedBinary, Requantize};
+use kilim_core::ops::{AffineQuantize, Combination, QuantizedBinary, Requantize, TableLookup};
 use kilim_core::{DType, Result};
 
 use super::linear::range;
@@ -131,7 +131,7 @@ impl Kernel for Affine {
     }
 }
 
-pub fn build_lookup(_: &Lookup, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn build_lookup(_: &TableLookup, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Table {
         size: node.outputs[0].dtype.size(),
     }))

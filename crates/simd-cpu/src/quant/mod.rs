@@ -6,8 +6,9 @@ mod products;
 mod softmax;
 
 use kilim_core::ops::{
-    AffineQuantize, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Lookup, MatMulInteger,
+    AffineQuantize, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger,
     QLinearConv, QLinearMatMul, QuantizeLinear, QuantizedBinary, QuantizedSoftmax, Requantize,
+    TableLookup,
 };
 
 use crate::common::rules;
@@ -19,7 +20,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add::<DynamicQuantizeLinear>(any, linear::build_dynamic);
     registry.add::<Requantize>(fixed::accepts, fixed::build_requantize);
     registry.add::<AffineQuantize>(rules::reals, fixed::build_affine);
-    registry.add::<Lookup>(any, fixed::build_lookup);
+    registry.add::<TableLookup>(any, fixed::build_lookup);
     registry.add::<QuantizedBinary>(fixed::accepts, fixed::build_binary);
     registry.add::<QuantizedSoftmax>(any, softmax::build);
     registry.add::<MatMulInteger>(any, products::build_matmul_integer);

@@ -1,6 +1,7 @@
 //! The builtin operators of TFLite, one row each. Numbers are those of `BuiltinOperator` in the
 //! schema, option slots those of the operator's options table.
 
+mod control;
 mod conv;
 mod index;
 mod movement;
@@ -177,6 +178,8 @@ static MAPPINGS: &[Mapping] = &[
         .or_integers(quantized::table::requantize),
     computes(116, "ROUND", pointwise::round),
     computes(117, "HARD_SWISH", pointwise::hard_swish).or_integers(quantized::table::hard_swish),
+    moves(118, "IF", control::branch),
+    moves(119, "WHILE", control::repeat),
     computes(122, "SCATTER_ND", index::scatter_nd),
     moves(123, "SELECT_V2", pointwise::select),
     computes(126, "BATCH_MATMUL", conv::batch_matmul).or_integers(quantized::product::batch_matmul),

@@ -4,7 +4,7 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::fixed::{self, Factor, divide_by_power, high_product};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Activation, AffineQuantize, Concat, Lookup, Requantize};
+use kilim_core::ops::{Activation, AffineQuantize, Concat, Requantize, TableLookup};
 use kilim_core::tensor::Tensor;
 
 use super::{Importer, Op, Quanta, limits};
@@ -28,7 +28,7 @@ pub(super) fn looked_up(
 ) -> Result<ValueId> {
     let table = Tensor::from_slice(&[256], &entries(quanta, f))?;
     let table = imp.graph.add_constant(format!("{}/table", op.node), table);
-    Ok(imp.step(op, Lookup, &[Some(x), Some(table)]))
+    Ok(imp.step(op, TableLookup, &[Some(x), Some(table)]))
 }
 
 /// A table of bytes of type `y`, to which its entries are clamped.
@@ -52,7 +52,7 @@ fn table(
 fn emit(imp: &mut Importer, op: &Op, x: &Quanta, y: &Quanta, f: impl Fn(i32) -> i32) -> Result<()> {
     let data = imp.input(op, 0)?;
     let table = table(imp, op, x, y, f)?;
-    imp.emit(op, Lookup, &[Some(data), Some(table)])
+    imp.emit(op, TableLookup, &[Some(data), Some(table)])
 }
 
 /// As [`Importer::emit`] with an activation that `operator` cannot take itself.
@@ -70,7 +70,7 @@ pub fn emit_activated(
     let [low, high] = y.range(activation)?;
     let value = imp.step(op, operator, inputs);
     let table = table(imp, op, &y, &y, |v| v.max(low).min(high))?;
-    imp.emit(op, Lookup, &[Some(value), Some(table)])
+    imp.emit(op, TableLookup, &[Some(value), Some(table)])
 }
 
 /// The factor from the scale of `x` to that of `y`.
@@ -298,7 +298,7 @@ pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
             let table = table(imp, op, &x, &y, |v| {
                 ((v as f32 * scale + bias).round() as i32).saturating_add(y.zero_point)
             })?;
-            imp.step(op, Lookup, &[Some(part), Some(table)])
+            imp.step(op, TableLookup, &[Some(part), Some(table)])
         }));
     }
     let axis = op.int(0)?.into();
