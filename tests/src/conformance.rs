@@ -14,6 +14,7 @@ use kilim::{
 };
 use serde::Deserialize;
 
+use crate::coverage::Coverage;
 use crate::files::Files;
 
 #[derive(Deserialize)]
@@ -83,6 +84,8 @@ pub struct Score {
     pub passed: Vec<String>,
     pub failed: Vec<(String, String)>,
     pub refused: Vec<(String, String)>,
+    /// Where the nodes of the cases that passed ran.
+    pub coverage: Coverage,
 }
 
 /// Runs all cases of `kinds` on `backends`.
@@ -102,15 +105,16 @@ pub async fn run(
         .iter()
         .filter(|c| kinds.contains(&c.kind.as_str()))
     {
+        let score = scores.entry(case.kind.clone()).or_default();
         let outcome = caught(Box::pin(run_case(
             files,
             case,
             index.bfloat16_rtol,
             backends,
+            &mut score.coverage,
         )))
         .await;
         done(case, &outcome);
-        let score = scores.entry(case.kind.clone()).or_default();
         match outcome {
             Outcome::Passed => score.passed.push(case.name.clone()),
             Outcome::Failed(why) => score.failed.push((case.name.clone(), why)),
@@ -144,6 +148,7 @@ async fn run_case(
     case: &Case,
     bfloat16_rtol: f64,
     backends: &[BackendId],
+    coverage: &mut Coverage,
 ) -> Outcome {
     let Some(model) = files.read(&format!("{}/{}", case.path, case.model)) else {
         return Outcome::Failed("the model file is missing".to_string());
@@ -166,6 +171,7 @@ async fn run_case(
             Err(e) => return Outcome::Failed(e.to_string()),
         }
     }
+    coverage.add(&session);
     Outcome::Passed
 }
 

@@ -1,6 +1,7 @@
 //! One suite of cases for every backend, natively and in the browser.
 
 pub mod conformance;
+pub mod coverage;
 pub mod files;
 pub mod onnx;
 pub mod operators;

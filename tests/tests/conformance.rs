@@ -4,10 +4,11 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use kilim::{BackendId, Runtime};
 use kilim_tests::conformance::{self, Outcome};
+use kilim_tests::coverage::Coverage;
 use kilim_tests::files::Folder;
 
 const KINDS: [&str; 5] = [
@@ -55,6 +56,9 @@ fn score(backends: &[&str], floor_key: &str) {
         },
     ))
     .expect("the suite can be read");
+    if let Some(node) = scores.get("node").filter(|_| backends[0] == "wgpu") {
+        check_document(&here.join("../docs/operators.md"), &node.coverage);
+    }
     let mut wrong = Vec::new();
     let mut low = Vec::new();
     for (kind, score) in &scores {
@@ -84,6 +88,23 @@ fn score(backends: &[&str], floor_key: &str) {
         low.is_empty(),
         "fewer cases pass than before: {}",
         low.join(", ")
+    );
+}
+
+/// Holds what ran on the GPU against the document that promises it; `KILIM_WRITE_DOCS` writes the
+/// document anew.
+fn check_document(file: &Path, coverage: &Coverage) {
+    let text = std::fs::read_to_string(file).expect("docs/operators.md");
+    let head = text.split("| operator |").next().unwrap_or_default();
+    if std::env::var_os("KILIM_WRITE_DOCS").is_some() {
+        let text = format!("{head}{}", coverage.table());
+        return std::fs::write(file, text).expect("docs/operators.md can be written");
+    }
+    let broken = coverage.broken_promises(&text);
+    assert!(
+        broken.is_empty(),
+        "docs/operators.md promises what does not run: {}",
+        broken.join(", ")
     );
 }
 
