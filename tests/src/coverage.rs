@@ -25,24 +25,32 @@ impl Coverage {
     /// Takes up where the nodes of a session ran.
     pub fn add(&mut self, session: &Session) {
         let report = session.report();
-        let given = session.inputs().iter();
-        let mut types: HashMap<String, String> = given
-            .filter_map(|p| Some((p.name.clone(), p.fact.dtype?.name().to_string())))
-            .collect();
-        for node in &report.nodes {
-            let outputs = node.outputs.iter();
-            types.extend(outputs.map(|o| (o.name.clone(), o.dtype.clone())));
+        // Values in bodies, and those of one node of the file, may have the same names: what a name
+        // stands for is only known where it is the only one.
+        let nodes = || report.nodes.iter().filter(|n| n.scope.is_empty());
+        let mut types: HashMap<&str, Option<&str>> = HashMap::new();
+        let mut name = |name, dtype| {
+            let first = !types.contains_key(name);
+            types.insert(name, Some(dtype).filter(|_| first));
+        };
+        for port in session.inputs() {
+            name(&port.name, port.fact.dtype.map_or("", |d| d.name()));
+        }
+        for output in nodes().flat_map(|n| &n.outputs) {
+            name(&output.name, &output.dtype);
         }
         let first = report.backends.first().map(|b| b.id.as_str());
-        for node in &report.nodes {
-            let data = node.inputs.first().and_then(|name| types.get(name));
-            let result = node.outputs.first().map(|o| &o.dtype);
-            let Some(dtype) = data.or(result).filter(|d| !d.is_empty()) else {
+        for node in nodes() {
+            let data = match node.inputs.first() {
+                Some(name) => types.get(name.as_str()).copied().flatten(),
+                None => node.outputs.first().map(|o| o.dtype.as_str()),
+            };
+            let Some(dtype) = data.filter(|d| !d.is_empty()) else {
                 continue;
             };
             let operator = self.operators.entry(node.op.clone()).or_default();
             if Some(node.backend.as_str()) == first {
-                operator.runs.insert(dtype.clone());
+                operator.runs.insert(dtype.to_string());
             }
             for refusal in node
                 .refusals
@@ -50,7 +58,7 @@ impl Coverage {
                 .filter(|r| Some(r.backend.as_str()) == first)
             {
                 let types = operator.refusals.entry(refusal.reason.clone()).or_default();
-                types.insert(dtype.clone());
+                types.insert(dtype.to_string());
             }
         }
     }

@@ -82,25 +82,24 @@ impl KernelRegistry {
     /// Adds a kernel for operator `T` behind those that are there. It is never asked about strings
     /// and narrow types ([`DType::is_narrow`]).
     pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
-        self.push(accepts, build, false);
+        let candidate = Box::new(Typed { accepts, build });
+        self.push(TypeId::of::<T>(), candidate, false);
     }
 
     /// Like [`KernelRegistry::add`] for a kernel that moves elements without looking at them, or
     /// itself says which types it takes.
     pub fn add_for_every_type<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
-        self.push(accepts, build, true);
+        let candidate = Box::new(Typed { accepts, build });
+        self.push(TypeId::of::<T>(), candidate, true);
     }
 
-    fn push<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>, every_type: bool) {
-        let candidate = Box::new(Typed { accepts, build });
-        let entry = Entry {
+    #[inline(never)]
+    fn push(&mut self, operator: TypeId, candidate: Box<dyn Candidate>, every_type: bool) {
+        let candidates = self.candidates.entry(operator).or_default();
+        candidates.push(Entry {
             candidate,
             every_type,
-        };
-        self.candidates
-            .entry(TypeId::of::<T>())
-            .or_default()
-            .push(entry);
+        });
     }
 
     /// Whether there is a kernel for `node`; else the reason of the last one that refuses it.
