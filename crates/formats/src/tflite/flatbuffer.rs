@@ -219,6 +219,11 @@ impl<'a> Table<'a> {
 }
 
 impl<'a> Vector<'a> {
+    /// The elements of a vector of bytes.
+    pub fn bytes(&self) -> Result<&'a [u8]> {
+        self.raw(1)
+    }
+
     fn raw(&self, size: usize) -> Result<&'a [u8]> {
         let len = self.len * size;
         self.file.spend(len)?;

@@ -7,7 +7,10 @@ use kilim_core::dim::{Dim, Shape};
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::{Activation, Cast, Fact, Operator, Reshape, Transpose, Unary, UnaryKind};
+use kilim_core::ops::{
+    Activation, Attribute, Attributes, Cast, Custom, CustomOperators, Fact, Operator, Reshape,
+    Transpose, Unary, UnaryKind,
+};
 use kilim_core::tensor::Tensor;
 
 use super::flatbuffer::Table;
@@ -18,6 +21,7 @@ use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
 pub struct Importer<'a> {
     model: &'a Model<'a>,
     subgraph: &'a Subgraph<'a>,
+    custom_operators: &'a CustomOperators,
     pub graph: Graph,
     /// The value of each tensor that was used so far.
     values: Vec<Option<ValueId>>,
@@ -103,15 +107,26 @@ impl<'a> Op<'a> {
 }
 
 /// Maps a subgraph; one error lists everything in it that Kilim cannot run.
-pub fn graph<'a>(model: &'a Model<'a>, subgraph: &'a Subgraph<'a>) -> Result<Graph> {
-    Importer::new(model, subgraph, Graph::new(subgraph.name.clone())).whole()
+pub fn graph<'a>(
+    model: &'a Model<'a>,
+    subgraph: &'a Subgraph<'a>,
+    operators: &'a CustomOperators,
+) -> Result<Graph> {
+    let graph = Graph::new(subgraph.name.clone());
+    Importer::new(model, subgraph, operators, graph).whole()
 }
 
 impl<'a> Importer<'a> {
-    fn new(model: &'a Model<'a>, subgraph: &'a Subgraph<'a>, graph: Graph) -> Importer<'a> {
+    fn new(
+        model: &'a Model<'a>,
+        subgraph: &'a Subgraph<'a>,
+        custom_operators: &'a CustomOperators,
+        graph: Graph,
+    ) -> Importer<'a> {
         Importer {
             model,
             subgraph,
+            custom_operators,
             graph,
             values: vec![None; subgraph.tensors.len()],
             computed: HashMap::new(),
@@ -121,7 +136,12 @@ impl<'a> Importer<'a> {
     /// An importer of subgraph `index`, for a body.
     pub fn nested(&self, index: i32, graph: Graph) -> Result<Importer<'a>> {
         let subgraph = self.model.body(index)?;
-        Ok(Importer::new(self.model, subgraph, graph))
+        Ok(Importer::new(
+            self.model,
+            subgraph,
+            self.custom_operators,
+            graph,
+        ))
     }
 
     /// The whole subgraph, its inputs those of the graph.
@@ -200,7 +220,7 @@ impl<'a> Importer<'a> {
             Some(mapping) => self.map(&op, mapping),
             None if code.builtin == ops::CUSTOM => {
                 op.name = "CUSTOM";
-                Err(unsupported(format!("custom operator `{}`", code.custom)))
+                self.custom(&op, &code.custom)
             }
             None => Err(unsupported(format!(
                 "builtin operator number {}",
@@ -208,6 +228,31 @@ impl<'a> Importer<'a> {
             ))),
         };
         Ok((op, result))
+    }
+
+    /// A node of an operator that the session brings.
+    fn custom(&mut self, op: &Op<'a>, name: &str) -> Result<()> {
+        let Some(operator) = self.custom_operators.get("tflite", name) else {
+            return Err(unsupported(format!("custom operator `{name}`")));
+        };
+        let tensors = &self.subgraph.tensors;
+        let mut used = op.info.inputs.iter().flatten().chain(&op.info.outputs);
+        if used.any(|&t| tensors[t].is_quantized() || tensors[t].sparse) {
+            return Err(unsupported(format!(
+                "quantised or sparse tensors of the custom operator `{name}`"
+            )));
+        }
+        let mut attributes = Attributes::default();
+        let options = op.info.custom_options.to_vec();
+        attributes.set("custom_options", Attribute::Bytes(options));
+        let operator = Custom::new(operator.clone(), attributes);
+        let inputs = (0..op.input_count()).map(|i| self.optional(op, i));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        let outputs = (0..op.output_count()).map(|i| self.output(op, i));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        self.graph
+            .push(op.node.clone(), operator, &inputs, &outputs);
+        Ok(())
     }
 
     fn map(&mut self, op: &Op<'a>, mapping: &Mapping) -> Result<()> {

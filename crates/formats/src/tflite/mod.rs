@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
+use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
 
 use flatbuffer::FlatBuffer;
@@ -32,7 +33,7 @@ impl Interpreter for TfLite {
     }
 
     fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
-        let graph = load(source.bytes.clone())?;
+        let graph = load(source.bytes.clone(), &source.operators)?;
         if graph.nodes.len() > limits.nodes {
             return Err(Error::new(ErrorCode::Limit, "the model has too many nodes")
                 .with_expected(format!("at most {}", limits.nodes))
@@ -48,12 +49,13 @@ pub fn probe(bytes: &[u8]) -> bool {
 }
 
 /// Reads a TFLite model: the first subgraph, with inputs and outputs under the names of their
-/// tensors. Constants share `source` where their order allows it.
+/// tensors. Constants share `source` where their order allows it. Custom operators are found among
+/// `operators` in the domain `tflite`; what they are given is the attribute `custom_options`.
 ///
 /// # Errors
 /// `UnknownFormat` where the identifier is missing, `InvalidModel` and `InvalidGraph` where the
 /// file is garbled, `Unsupported` with the list of all operators that Kilim cannot run.
-pub fn load(source: Arc<AlignedBytes>) -> Result<Graph> {
+pub fn load(source: Arc<AlignedBytes>, operators: &CustomOperators) -> Result<Graph> {
     let whole = source.clone();
     if !probe(whole.as_slice()) {
         return Err(Error::new(
@@ -69,5 +71,5 @@ pub fn load(source: Arc<AlignedBytes>) -> Result<Graph> {
             "the file has no subgraph",
         ));
     };
-    import::graph(&model, main)
+    import::graph(&model, main, operators)
 }

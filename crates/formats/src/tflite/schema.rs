@@ -73,6 +73,8 @@ pub struct OperatorInfo<'a> {
     /// Tensors that only say how intermediate results are quantised.
     pub intermediates: Vec<usize>,
     pub options: Option<Table<'a>>,
+    /// What a custom operator is given, in a form of its own.
+    pub custom_options: &'a [u8],
 }
 
 fn invalid(message: impl Into<String>) -> Error {
@@ -300,6 +302,7 @@ impl<'a> OperatorInfo<'a> {
             outputs: indices(&table.i32s(2)?, tensors, "an operator")?,
             intermediates: indices(&table.i32s(8)?, tensors, "an operator")?,
             options: table.table(4)?,
+            custom_options: table.vector(5, 1)?.bytes()?,
         })
     }
 }

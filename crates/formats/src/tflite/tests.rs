@@ -7,9 +7,12 @@ use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{ErrorCode, Result};
 use kilim_core::graph::Graph;
-use kilim_core::ops::{Activation, Binary, Conv, MatMul, Padding};
+use kilim_core::ops::{
+    Activation, Attribute, Binary, Conv, Custom, CustomOperator, CustomOperators, MatMul, Padding,
+};
 use kilim_core::tensor::AlignedBytes;
 
+use super::ops::CUSTOM;
 use super::{load, probe};
 
 /// A field of a table, or an element.
@@ -172,7 +175,14 @@ fn file(tensors: &[TestTensor], inputs: &[i32], outputs: &[i32], ops: &[TestOp])
         .collect();
     let codes = ops
         .iter()
-        .map(|o| Table(vec![I8(o.code.min(127) as i8), None, I32(1), I32(o.code)]))
+        .map(|o| {
+            let custom = if o.code == CUSTOM {
+                text("Scale")
+            } else {
+                None
+            };
+            Table(vec![I8(o.code.min(127) as i8), custom, I32(1), I32(o.code)])
+        })
         .collect();
     let operators = ops
         .iter()
@@ -183,7 +193,14 @@ fn file(tensors: &[TestTensor], inputs: &[i32], outputs: &[i32], ops: &[TestOp])
                 I32s(o.inputs.clone()),
                 I32s(o.outputs.clone()),
                 I8(1),
-                Table(o.options.clone()),
+                match o.code {
+                    CUSTOM => None,
+                    _ => Table(o.options.clone()),
+                },
+                match o.code {
+                    CUSTOM => o.options[0].clone(),
+                    _ => None,
+                },
             ])
         })
         .collect();
@@ -208,7 +225,10 @@ fn file(tensors: &[TestTensor], inputs: &[i32], outputs: &[i32], ops: &[TestOp])
 }
 
 fn import(bytes: &[u8]) -> Result<Graph> {
-    load(Arc::new(AlignedBytes::copy_of(bytes)?))
+    load(
+        Arc::new(AlignedBytes::copy_of(bytes)?),
+        &CustomOperators::default(),
+    )
 }
 
 /// A convolution, a depthwise convolution, an addition, a reshape and a dense layer.
@@ -321,6 +341,27 @@ fn lists_everything_it_cannot_run() {
         "{message}"
     );
     assert!(!message.contains("DEQUANTIZE"), "{message}");
+}
+
+#[test]
+fn custom_operators_are_those_of_the_session() {
+    let options = Field::Bytes(vec![7, 0, 255]);
+    let tensors = [tensor("x", &[1, 4]), tensor("y", &[1, 4])];
+    let bytes = file(&tensors, &[0], &[1], &[op(CUSTOM, &[0], &[1], &[options])]);
+    let error = import(&bytes).unwrap_err();
+    assert!(
+        error.message().contains("custom operator `Scale`"),
+        "{error}"
+    );
+    let mut operators = CustomOperators::default();
+    operators.add(CustomOperator::new("tflite", "Scale", |_, ctx| {
+        Ok(vec![ctx.fact(0)?.clone()])
+    }));
+    let bytes = Arc::new(AlignedBytes::copy_of(&bytes).unwrap());
+    let graph = load(bytes, &operators).unwrap();
+    let custom = graph.nodes[0].op.downcast_ref::<Custom>().unwrap();
+    let given = custom.attributes().get("custom_options");
+    assert_eq!(given, Some(&Attribute::Bytes(vec![7, 0, 255])));
 }
 
 #[test]
