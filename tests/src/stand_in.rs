@@ -7,8 +7,9 @@ use kilim::core::Backend;
 use kilim::core::Tensor;
 use kilim::core::backend::{
     BackendContext, BackendId, ContextConfig, Description, Executable, LocalFuture, NodeSpec,
-    Refusal, StageSpec,
+    RawConstants, Refusal, StageSpec, StageTensors, TensorRegistry,
 };
+use kilim::core::memory::{Arena, Ledger};
 use kilim::core::ops::Cost;
 
 type Takes = dyn Fn(&NodeSpec) -> bool + Send + Sync;
@@ -86,16 +87,42 @@ struct Context {
 }
 
 impl BackendContext for Context {
-    fn prepare(&mut self, mut stage: StageSpec) -> Result<Box<dyn Executable>> {
+    fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
+        self.inner.resize_begin(raw)
+    }
+
+    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
+        let mut stage = stage.clone();
+        (self.rewrite)(&mut stage);
+        self.inner.gen_tensors(&stage)
+    }
+
+    fn gen_kernels(
+        &mut self,
+        mut stage: StageSpec,
+        tensors: Arc<StageTensors>,
+    ) -> Result<Box<dyn Executable>> {
         (self.rewrite)(&mut stage);
         Ok(Box::new(Stage {
-            inner: self.inner.prepare(stage)?,
+            inner: self.inner.gen_kernels(stage, tensors)?,
             on_run: self.on_run.clone(),
         }))
     }
 
-    fn constant_bytes(&self) -> usize {
-        self.inner.constant_bytes()
+    fn resize_end(&mut self) -> Result<()> {
+        self.inner.resize_end()
+    }
+
+    fn tensors(&self) -> &TensorRegistry {
+        self.inner.tensors()
+    }
+
+    fn ledger(&self) -> &Ledger {
+        self.inner.ledger()
+    }
+
+    fn arena(&self) -> &Arena {
+        self.inner.arena()
     }
 }
 
@@ -105,12 +132,23 @@ struct Stage {
 }
 
 impl Executable for Stage {
-    fn begin(&mut self) -> Result<()> {
-        self.inner.begin()
+    fn execute_begin(&mut self) -> Result<()> {
+        self.inner.execute_begin()
     }
 
     fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
         self.inner.write(tensor, data)
+    }
+
+    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+        self.inner.copy(from, to)
+    }
+
+    fn replica(&self, arena: &Arena, ledger: &Ledger) -> Option<Box<dyn Executable>> {
+        Some(Box::new(Stage {
+            inner: self.inner.replica(arena, ledger)?,
+            on_run: self.on_run.clone(),
+        }))
     }
 
     fn run(&mut self, part: usize) -> Result<()> {
@@ -122,15 +160,11 @@ impl Executable for Stage {
         self.inner.read(tensors)
     }
 
-    fn end(&mut self) -> Result<()> {
-        self.inner.end()
+    fn execute_end(&mut self) -> Result<()> {
+        self.inner.execute_end()
     }
 
     fn launches(&self) -> usize {
         self.inner.launches()
-    }
-
-    fn bytes(&self) -> usize {
-        self.inner.bytes()
     }
 }

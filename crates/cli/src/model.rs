@@ -8,7 +8,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
-use kilim::{BackendId, Pin, Placement, Runtime, Session, SessionOptions};
+use kilim::{BackendId, MemoryMode, Pin, Placement, Runtime, Session, SessionOptions};
 
 use crate::Failure;
 
@@ -32,6 +32,16 @@ enum Schedule {
     Sync,
     /// Backends at the same time, and two runs.
     Overlapped,
+}
+
+/// How thrifty a session is.
+#[derive(Clone, Copy, Default, ValueEnum)]
+enum Thrift {
+    /// Speed first.
+    #[default]
+    Normal,
+    /// Memory first: weights in their own size only, one plan, nothing kept between runs.
+    Limit,
 }
 
 /// Options about backends.
@@ -60,6 +70,9 @@ pub struct BackendArgs {
     /// The size of a symbolic dimension, for instance `batch=1`; may be given several times.
     #[arg(long = "dim", value_name = "NAME=N")]
     dims: Vec<String>,
+    /// Whether to spare memory rather than time.
+    #[arg(long, value_enum, default_value_t)]
+    memory_mode: Thrift,
     /// Run the graph as the file has it, without optimisation.
     #[arg(long)]
     no_optimise: bool,
@@ -78,6 +91,10 @@ impl BackendArgs {
         #[cfg(feature = "plugins")]
         options.plugin_path.clone_from(&self.plugin_path);
         options.core.optimise = !self.no_optimise;
+        options.core.context.memory = match self.memory_mode {
+            Thrift::Normal => MemoryMode::Normal,
+            Thrift::Limit => MemoryMode::Limit,
+        };
         options.core.placement = match self.place {
             Place::Prefer => Placement::Prefer,
             Place::Priced => Placement::Priced,

@@ -10,6 +10,11 @@ pub struct Report {
     pub backends: Vec<BackendReport>,
     pub nodes: Vec<NodeReport>,
     pub crossings: Vec<CrossingReport>,
+    /// Where every intermediate is, for each backend of each planned stage.
+    pub memory: Vec<MemoryPlan>,
+    /// Bytes on the host of the buffers that the graph's constants are in, kept so that inputs of
+    /// other shapes can be planned; kernels that read constants as they are share them.
+    pub graph_bytes: usize,
     /// Nodes of the graph that was loaded, before any pass.
     pub nodes_loaded: usize,
     /// Stages that have no plan yet, because their shapes depend on data.
@@ -29,14 +34,59 @@ pub struct BackendReport {
     pub calibrated: bool,
     /// Bytes of weights, packed forms included.
     pub constant_bytes: usize,
-    /// Bytes of arenas and scratch of all plans that are kept.
+    /// Bytes of the arena, which all plans share, and of what each plan has for itself.
     pub planned_bytes: usize,
+    /// Bytes of the arena: intermediates and scratch.
+    pub arena_bytes: usize,
+    /// Whose arena it is: `own`, `thread` (shared by sessions of one thread) or `external`.
+    pub arena_owner: String,
     /// The sum of all intermediates, had each its own buffer.
     pub unshared_bytes: usize,
     /// The largest sum of bytes alive at one step of one stage.
     pub lower_bound_bytes: usize,
     /// Kernel launches of one run (dispatches on a GPU).
     pub launches: usize,
+}
+
+/// The intermediates of one stage in the arena of one backend.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct MemoryPlan {
+    pub backend: String,
+    /// The body of a control-flow node that holds the stage, outermost first.
+    pub scope: Vec<String>,
+    pub stage: usize,
+    /// The bytes that the tensors take together.
+    pub bytes: usize,
+    /// The largest sum of bytes alive at one step: no plan can be smaller.
+    pub lower_bound_bytes: usize,
+    /// The sum of all tensors, had each its own buffer.
+    pub unshared_bytes: usize,
+    /// Steps of the stage; each runs one kernel, on this backend or another.
+    pub steps: usize,
+    pub tensors: Vec<PlannedTensor>,
+}
+
+/// A tensor in an arena, from step `first` to step `last`, both included.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PlannedTensor {
+    pub name: String,
+    pub offset: usize,
+    pub bytes: usize,
+    pub first: usize,
+    pub last: usize,
+    pub role: TensorRole,
+}
+
+/// What a tensor is to its stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TensorRole {
+    /// Comes from the user, another stage or another backend.
+    Input,
+    /// Goes there.
+    Output,
+    #[default]
+    Intermediate,
 }
 
 /// Where one node runs.

@@ -288,6 +288,31 @@ impl Tensor {
         }
     }
 
+    /// The address and the size of the buffer that the elements are in, which other tensors may
+    /// share.
+    pub fn buffer(&self) -> (usize, usize) {
+        match &self.data {
+            Data::Bytes { bytes, .. } => (Arc::as_ptr(bytes) as usize, bytes.len()),
+            Data::Texts(texts) => {
+                let bytes = texts.iter().map(|t| t.len()).sum();
+                (texts.as_ptr() as usize, bytes)
+            }
+        }
+    }
+
+    /// The same tensor, in a buffer of its own if the one it is in is more than twice as large.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short.
+    pub fn detached(self) -> Result<Tensor> {
+        match &self.data {
+            Data::Bytes { bytes, len, .. } if bytes.len() / 2 > *len => {
+                Tensor::from_raw(self.dtype, &self.shape, self.bytes())
+            }
+            _ => Ok(self),
+        }
+    }
+
     /// The elements; `DType` where they are of another type (`Bool` is read as `u8`).
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         let same = self.dtype == T::DTYPE || (self.dtype == DType::Bool && T::DTYPE == DType::U8);

@@ -11,6 +11,7 @@
 //! ```
 
 mod arm;
+mod cache;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod calibration;
 pub mod compare;
@@ -19,6 +20,7 @@ mod source;
 pub mod verify;
 
 pub use kilim_core as core;
+pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
     BackendId, BackendRegistry, Calibration, DType, Datum, Dim, Error, ErrorCode, Fact, Form,
     Graph, Kind, Map, Pin, Placement, Port, Report, Result, RunOptions, Shape, Tensor,

@@ -101,7 +101,7 @@ impl Runtime {
         self.registry.ids().cloned().collect()
     }
 
-    fn opened(&self) -> MutexGuard<'_, HashMap<BackendId, Arc<dyn Backend>>> {
+    pub(crate) fn opened(&self) -> MutexGuard<'_, HashMap<BackendId, Arc<dyn Backend>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

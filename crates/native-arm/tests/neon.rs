@@ -121,7 +121,7 @@ fn run(
     let mut results = Vec::new();
     // The second time with other data: nothing of the first may be left.
     for sign in [1.0, -1.0] {
-        stage.begin().map_err(error)?;
+        stage.execute_begin().map_err(error)?;
         for (i, t) in &feeds {
             let fed = match t.dtype() {
                 DType::F32 => {
@@ -133,7 +133,7 @@ fn run(
             stage.write(*i, &fed).map_err(error)?;
         }
         stage.run(0).map_err(error)?;
-        stage.end().map_err(error)?;
+        stage.execute_end().map_err(error)?;
         results.push(poll(stage.read(&[y])).map_err(error)?.remove(0));
     }
     Ok(results)

@@ -5,10 +5,12 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, BackendContext, BackendId, ConstantKey, ContextConfig, Description, DeviceTensor,
-    Executable, Grade, LocalFuture, Memory, NodeSpec, Place, Refusal, Speed, StageSpec,
+    Backend, BackendConfig, BackendContext, BackendId, ConstantKey, ContextConfig, Description,
+    DeviceTensor, Executable, Grade, LocalFuture, Memory, NodeSpec, Place, Refusal, Speed,
+    StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::error::unsupported;
+use kilim_core::memory::{self, Claim, Ledger, Storage};
 use kilim_core::ops::{Attributes, Cost, CustomOperator, Fact, InferContext};
 use kilim_core::{DType, Dim, Error, ErrorCode, Result, Shape, Tensor};
 use kilim_plugin_abi as abi;
@@ -104,6 +106,7 @@ fn describe(id: BackendId, library: &Library) -> Result<Description> {
             transfer_start: told.transfer_start,
             transfer_bytes_per_second: told.transfer_bytes_per_second,
         },
+        config: BackendConfig::default(),
     })
 }
 
@@ -281,6 +284,9 @@ impl Backend for PluginBackend {
                 raw: handle,
                 library: self.library.clone(),
             }),
+            tensors: TensorRegistry::default(),
+            ledger: Ledger::default(),
+            arena: memory::Arena::default(),
         }))
     }
 }
@@ -310,15 +316,31 @@ impl Drop for ContextHandle {
 struct PluginContext {
     id: BackendId,
     /// Their data stays valid until the context is released.
-    constants: HashMap<ConstantKey, Tensor>,
+    constants: HashMap<ConstantKey, (Tensor, Claim)>,
     handle: Arc<ContextHandle>,
+    tensors: TensorRegistry,
+    ledger: Ledger,
+    /// Empty: the library allocates.
+    arena: memory::Arena,
 }
 
 impl BackendContext for PluginContext {
-    fn prepare(&mut self, stage: StageSpec) -> Result<Box<dyn Executable>> {
+    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
+        Ok(self.tensors.register(stage))
+    }
+
+    fn gen_kernels(
+        &mut self,
+        stage: StageSpec,
+        tensors: Arc<StageTensors>,
+    ) -> Result<Box<dyn Executable>> {
         for slot in &stage.tensors {
             if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value) {
-                self.constants.entry(key).or_insert_with(|| value.clone());
+                let bytes = value.bytes().len();
+                let claim = || self.ledger.acquire(Storage::Static, bytes);
+                self.constants
+                    .entry(key)
+                    .or_insert_with(|| (value.clone(), claim()));
             }
         }
         let view = StageView::new(&stage).map_err(|r| unsupported(r.reason))?;
@@ -340,7 +362,8 @@ impl BackendContext for PluginContext {
             )
         };
         let what = format!("`{}` did not prepare its part of the model", self.id);
-        PluginExecutable::new(self.id.clone(), stage, self.handle.clone(), raw, |names| {
+        let context = (self.handle.clone(), &self.ledger);
+        PluginExecutable::new(self.id.clone(), (stage, tensors), context, raw, |names| {
             check(status, &message, &what).map_err(|e| names.at(e, message.node()))
         })
         .map(|e| Box::new(e) as Box<dyn Executable>)
@@ -351,7 +374,19 @@ impl BackendContext for PluginContext {
         Box::pin(std::future::ready(read))
     }
 
-    fn constant_bytes(&self) -> usize {
-        self.constants.values().map(|t| t.bytes().len()).sum()
+    fn resize_end(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    fn tensors(&self) -> &TensorRegistry {
+        &self.tensors
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn arena(&self) -> &memory::Arena {
+        &self.arena
     }
 }

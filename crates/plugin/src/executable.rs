@@ -3,7 +3,10 @@
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use kilim_core::backend::{BackendId, DeviceTensor, Executable, LocalFuture, StageSpec};
+use kilim_core::backend::{
+    BackendId, DeviceTensor, Executable, LocalFuture, StageSpec, StageTensors,
+};
+use kilim_core::memory::{Claim, Ledger, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 use kilim_plugin_abi as abi;
@@ -17,6 +20,9 @@ pub struct PluginExecutable {
     raw: *mut c_void,
     /// Keeps the data of known tensors, to which the backend may point.
     stage: Names,
+    /// In the context's registry for as long as the stage is kept.
+    _tensors: Arc<StageTensors>,
+    _memory: Claim,
     context: Arc<ContextHandle>,
 }
 
@@ -64,17 +70,25 @@ impl PluginExecutable {
     /// Takes over what `prepare` gave. `succeeded` says whether it did.
     pub fn new(
         id: BackendId,
-        stage: StageSpec,
-        context: Arc<ContextHandle>,
+        (stage, tensors): (StageSpec, Arc<StageTensors>),
+        (context, ledger): (Arc<ContextHandle>, &Ledger),
         raw: *mut c_void,
         succeeded: impl FnOnce(&Names) -> Result<()>,
     ) -> Result<PluginExecutable> {
         let stage = Names(stage);
         succeeded(&stage)?;
+        let table = &context.library.table;
+        let bytes = match table.bytes {
+            // SAFETY: a function of the table, with what `prepare` gave.
+            Some(bytes) => unsafe { bytes(table.this, raw) },
+            None => stage.0.arena_bytes,
+        };
         Ok(PluginExecutable {
             id,
             raw,
             stage,
+            _tensors: tensors,
+            _memory: ledger.acquire(Storage::DynamicSeparate, bytes),
             context,
         })
     }
@@ -116,7 +130,7 @@ impl PluginExecutable {
 }
 
 impl Executable for PluginExecutable {
-    fn begin(&mut self) -> Result<()> {
+    fn execute_begin(&mut self) -> Result<()> {
         self.optional(self.context.library.table.begin, "did not begin a run")
     }
 
@@ -158,6 +172,14 @@ impl Executable for PluginExecutable {
         self.write(tensor, &value)
     }
 
+    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+        let value = self.take(from)?;
+        let slot = self.stage.0.tensors.get(to);
+        let shape = slot.map_or(&[][..], |s| &s.spec.shape);
+        let value = value.reshaped(shape)?;
+        self.write(to, &value)
+    }
+
     fn run(&mut self, part: usize) -> Result<()> {
         let table = &self.context.library.table;
         let Some(run) = table.run.filter(|_| part < self.stage.0.parts.len()) else {
@@ -185,20 +207,11 @@ impl Executable for PluginExecutable {
         })
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn execute_end(&mut self) -> Result<()> {
         self.optional(self.context.library.table.end, "did not end a run")
     }
 
     fn launches(&self) -> usize {
         self.stage.0.nodes.len()
-    }
-
-    fn bytes(&self) -> usize {
-        let table = &self.context.library.table;
-        match table.bytes {
-            // SAFETY: a function of the table, with what `prepare` gave.
-            Some(bytes) => unsafe { bytes(table.this, self.raw) },
-            None => self.stage.0.arena_bytes,
-        }
     }
 }

@@ -122,6 +122,7 @@ impl Bench {
             tensors,
             parts: std::iter::once(0..1).collect(),
             arena_bytes,
+            ..StageSpec::default()
         };
         let backend = CpuBackend::new();
         let mut executable = backend
@@ -133,9 +134,9 @@ impl Bench {
 
     fn run(&mut self, times: usize) -> Result<()> {
         for _ in 0..times {
-            self.executable.begin()?;
+            self.executable.execute_begin()?;
             self.executable.run(0)?;
-            self.executable.end()?;
+            self.executable.execute_end()?;
         }
         Ok(())
     }

@@ -126,8 +126,11 @@ impl KernelRegistry {
             Some(wide) => {
                 let wide = wide?;
                 let spec = wide.node(node);
+                let widened = std::mem::take(&mut build.packed);
                 let kernel = self.choose(&spec).map_err(refused)?.build(&spec, build)?;
-                Ok(Box::new(wide.around(kernel, node)))
+                let kernel = wide.around(kernel, node, build.packed);
+                build.packed |= widened;
+                Ok(Box::new(kernel))
             }
             None => Err(refused(refusal)),
         }

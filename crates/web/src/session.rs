@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use js_sys::{Array, Object};
-use kilim::{BackendId, ModelSource, Session, SessionOptions, VerifyOptions};
+use kilim::{BackendId, MemoryMode, ModelSource, Session, SessionOptions, VerifyOptions};
 use kilim_core::report::NodeTime;
 use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim_core::session::RunOptions;
@@ -39,7 +39,7 @@ pub struct WasmSession {
 #[wasm_bindgen]
 impl WasmSession {
     /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
-    /// are `{backends?, strict?, pins?, operators?, dims?}`.
+    /// are `{backends?, strict?, pins?, operators?, dims?, memory?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
@@ -182,6 +182,19 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
     }
     if let Some(text) = convert::field(given, "calibration").and_then(|c| c.as_string()) {
         options.core.calibration = calibrate::parse(&text)?;
+    }
+    if let Some(memory) = convert::field(given, "memory") {
+        options.core.context.memory = match memory.as_string().as_deref() {
+            Some("normal") => MemoryMode::Normal,
+            Some("limit") => MemoryMode::Limit,
+            _ => {
+                return Err(Error::new(
+                    ErrorCode::InvalidValue,
+                    "the option `memory` is not understood",
+                )
+                .with_expected("`normal` or `limit`"));
+            }
+        };
     }
     if let Some(dims) = convert::field(given, "dims") {
         options.core.dims = dimensions(&dims)?;

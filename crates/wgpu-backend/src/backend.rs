@@ -3,9 +3,10 @@
 use std::sync::{Arc, Mutex};
 
 use kilim_core::backend::{
-    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, LocalFuture, Memory,
-    NodeSpec, Refusal, TensorSpec,
+    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
+    Grade, LocalFuture, Memory, NodeSpec, Refusal, TensorSpec,
 };
+use kilim_core::memory::Arena;
 use kilim_core::ops::Cost;
 use kilim_core::{DType, Error, ErrorCode, Result};
 
@@ -79,6 +80,11 @@ impl WgpuBackend {
             max_tensor_bytes: gpu.max_binding(),
             max_arena_bytes: gpu.limits.max_buffer_size,
             speed: gpu.speed(),
+            config: BackendConfig {
+                layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
+                dynamic_tensors: true,
+                timers: gpu.timestamps,
+            },
         };
         WgpuBackend {
             shared: Mutex::new(Arc::new(Shared {
@@ -116,10 +122,10 @@ impl Backend for WgpuBackend {
         transfer::device_bytes(tensor.dtype, tensor.elements())
     }
 
-    fn create_context(&self, _config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+    fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         let shared = self.shared();
         shared.gpu.check()?;
-        Ok(Box::new(WgpuContext::new(shared)?))
+        Ok(Box::new(WgpuContext::new(shared, config)?))
     }
 
     fn reopen(&self) -> LocalFuture<'_, Result<()>> {
@@ -147,5 +153,23 @@ impl Backend for WgpuBackend {
             }
             Ok(())
         })
+    }
+
+    fn save_cache(&self) -> Option<Vec<u8>> {
+        self.shared().gpu.pipelines.save()
+    }
+
+    unsafe fn load_cache(&self, cache: &[u8]) -> Result<()> {
+        let shared = self.shared();
+        let gpu = &shared.gpu;
+        // SAFETY: by the contract of the trait.
+        unsafe { gpu.pipelines.load(gpu, cache) }
+    }
+
+    fn create_arena(&self, bytes: usize) -> Result<Arena> {
+        let shared = self.shared();
+        let memory = shared.gpu.arena(bytes)?;
+        shared.gpu.check()?;
+        Ok(Arena::external(WgpuBackend::ID, Box::new(memory), bytes))
     }
 }

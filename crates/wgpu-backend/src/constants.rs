@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kilim_core::backend::ConstantKey;
+use kilim_core::memory::{Claim, Ledger, Storage};
 use kilim_core::{Result, Tensor};
 
 use crate::gpu::{Gpu, GpuBuffer};
@@ -68,13 +69,33 @@ impl PackKind {
     }
 }
 
+/// A buffer, on the ledger of the context that made it.
+type Owned = (Arc<GpuBuffer>, Arc<Claim>);
+
 /// The constants of a session.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Constants {
-    buffers: HashMap<(ConstantKey, Option<PackKind>), Arc<GpuBuffer>>,
+    ledger: Ledger,
+    buffers: HashMap<(ConstantKey, Option<PackKind>), Owned>,
 }
 
 impl Constants {
+    /// With their bytes on a ledger.
+    pub fn on(ledger: Ledger) -> Constants {
+        Constants {
+            ledger,
+            buffers: HashMap::new(),
+        }
+    }
+
+    /// The same constants for another context; their bytes stay on the ledger of this one.
+    pub fn share(&self, ledger: Ledger) -> Constants {
+        Constants {
+            ledger,
+            buffers: self.buffers.clone(),
+        }
+    }
+
     /// The buffer of a constant; without a key it is made anew and belongs to the stage.
     pub fn get(
         &mut self,
@@ -89,15 +110,12 @@ impl Constants {
         };
         let Some(key) = key else { return make() };
         let id = (key, kind.cloned());
-        if let Some(buffer) = self.buffers.get(&id) {
+        if let Some((buffer, _)) = self.buffers.get(&id) {
             return Ok(buffer.clone());
         }
         let buffer = make()?;
-        self.buffers.insert(id, buffer.clone());
+        let claim = self.ledger.acquire(Storage::Static, buffer.bytes as usize);
+        self.buffers.insert(id, (buffer.clone(), Arc::new(claim)));
         Ok(buffer)
-    }
-
-    pub fn bytes(&self) -> usize {
-        self.buffers.values().map(|b| b.bytes as usize).sum()
     }
 }

@@ -3,77 +3,73 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use kilim_core::backend::{DeviceTensor, Executable, LocalFuture, Place, TensorSlot};
-use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
+use kilim_core::backend::{DeviceTensor, Executable, LocalFuture, Place, StageTensors, TensorSpec};
+use kilim_core::memory::{Arena, Claim, MemoryMode};
+use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::WgpuBackend;
 use crate::backend::Shared;
+use crate::binding::Binding;
 use crate::faults::{self, Faults};
 use crate::gpu::{Gpu, GpuBuffer};
 use crate::pipelines::Pipeline;
 use crate::profile::Profiler;
 use crate::transfer;
 
-/// One recorded launch.
+/// One launch.
 pub(crate) struct Command {
     pub pipeline: Arc<Pipeline>,
-    pub group: wgpu::BindGroup,
-    pub groups: [u32; 3],
-    /// Destroying a buffer that a bind group still names would fail the submission.
-    pub _keep: Vec<Arc<GpuBuffer>>,
+    groups: [u32; 3],
+    /// The parameters, then the operands.
+    bindings: Vec<Binding>,
+    /// Made for the arena as it is.
+    group: Option<wgpu::BindGroup>,
 }
 
-/// What a run has to know of a tensor.
-pub(crate) struct Slot {
-    name: String,
-    dtype: DType,
-    shape: Vec<usize>,
-    bytes: u64,
-    /// Where it is in the arena.
-    offset: Option<u64>,
-    /// Its data, if it is not computed.
-    value: Option<Tensor>,
-}
-
-impl Slot {
-    pub fn new(tensor: &TensorSlot, root: &TensorSlot) -> Slot {
-        let spec = &tensor.spec;
-        Slot {
-            name: tensor.name.clone(),
-            dtype: spec.dtype,
-            shape: spec.shape.clone(),
-            bytes: transfer::device_bytes(spec.dtype, spec.elements()) as u64,
-            offset: match root.place {
-                Place::Arena { offset } => Some(offset as u64),
-                _ => None,
-            },
-            value: match root.place {
-                Place::Arena { .. } => None,
-                _ => root.spec.value.clone(),
-            },
+impl Command {
+    pub fn new(
+        pipeline: Arc<Pipeline>,
+        groups: [u32; 3],
+        parameters: Binding,
+        operands: Vec<Binding>,
+    ) -> Command {
+        Command {
+            pipeline,
+            groups,
+            bindings: std::iter::once(parameters).chain(operands).collect(),
+            group: None,
         }
     }
 
-    fn offset(&self) -> Result<u64> {
-        self.offset.ok_or_else(|| {
-            Error::new(
-                ErrorCode::State,
-                format!("the tensor `{}` is not in the arena", self.name),
-            )
-        })
-    }
-
-    fn accepts(&self, dtype: DType, shape: &[usize]) -> Result<()> {
-        if dtype == self.dtype && shape == self.shape {
-            return Ok(());
+    fn bind(&mut self, gpu: &Gpu, arena: Option<&GpuBuffer>) -> Result<()> {
+        let mut entries = Vec::with_capacity(self.bindings.len());
+        for (i, binding) in self.bindings.iter().enumerate() {
+            entries.push(wgpu::BindGroupEntry {
+                binding: i as u32,
+                resource: binding.resource(arena)?,
+            });
         }
-        Err(Error::new(
-            ErrorCode::Shape,
-            format!("the tensor `{}` was planned otherwise", self.name),
-        )
-        .with_expected(format!("{}{:?}", self.dtype, self.shape))
-        .with_got(format!("{dtype}{shape:?}")))
+        self.group = Some(gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
+            label: None,
+            layout: &self.pipeline.layout,
+            entries: &entries,
+        }));
+        Ok(())
     }
+}
+
+/// What a context has made of a stage.
+pub(crate) struct Prepared {
+    pub faults: Arc<Faults>,
+    pub tensors: Arc<StageTensors>,
+    /// The data of tensors that are known, where it is kept.
+    pub values: Vec<Option<Tensor>>,
+    pub parts: Vec<Range<usize>>,
+    pub nodes: Vec<Vec<Command>>,
+    pub arena: Arena,
+    /// Bytes of the arena, and of buffers of the stage's own.
+    pub claims: [Claim; 2],
+    pub memory: MemoryMode,
 }
 
 /// A copy of a tensor that outlives the arena.
@@ -113,11 +109,15 @@ impl ExportedTensor {
 pub(crate) struct WgpuExecutable {
     shared: Arc<Shared>,
     faults: Arc<Faults>,
-    slots: Vec<Slot>,
+    tensors: Arc<StageTensors>,
+    values: Vec<Option<Tensor>>,
     parts: Vec<Range<usize>>,
     nodes: Vec<Vec<Command>>,
-    arena: Option<Arc<GpuBuffer>>,
-    bytes: usize,
+    arena: Arena,
+    claims: [Claim; 2],
+    memory: MemoryMode,
+    /// Of the arena's memory that the bind groups name.
+    generation: Option<u64>,
     /// Recorded, not yet submitted.
     encoder: Option<wgpu::CommandEncoder>,
     staging: Option<Arc<GpuBuffer>>,
@@ -125,42 +125,75 @@ pub(crate) struct WgpuExecutable {
 }
 
 impl WgpuExecutable {
-    pub fn new(
-        shared: Arc<Shared>,
-        faults: Arc<Faults>,
-        slots: Vec<Slot>,
-        parts: Vec<Range<usize>>,
-        nodes: Vec<Vec<Command>>,
-        arena: Option<Arc<GpuBuffer>>,
-        bytes: usize,
-    ) -> WgpuExecutable {
+    pub fn new(shared: Arc<Shared>, prepared: Prepared) -> WgpuExecutable {
         WgpuExecutable {
             shared,
-            faults,
-            slots,
-            parts,
-            nodes,
-            arena,
-            bytes,
+            faults: prepared.faults,
+            tensors: prepared.tensors,
+            values: prepared.values,
+            parts: prepared.parts,
+            nodes: prepared.nodes,
+            arena: prepared.arena,
+            claims: prepared.claims,
+            memory: prepared.memory,
+            generation: None,
             encoder: None,
             staging: None,
             profiler: None,
         }
     }
 
-    fn slot(&self, tensor: usize) -> Result<&Slot> {
-        self.slots.get(tensor).ok_or_else(|| {
-            Error::new(
-                ErrorCode::State,
-                format!("the stage has no tensor {tensor}"),
-            )
-        })
+    /// The arena's buffer. Where it is another one than before, bind groups are made anew.
+    fn bind(&mut self) -> Result<Option<Arc<GpuBuffer>>> {
+        let gpu = &self.shared.gpu;
+        let bytes = self.claims[0].bytes();
+        let mut guard = self.arena.lock(bytes, |bytes| gpu.arena(bytes))?;
+        let generation = guard.generation();
+        let buffer = guard.memory::<Arc<GpuBuffer>>()?.cloned();
+        drop(guard);
+        if self.generation != Some(generation) {
+            for command in self.nodes.iter_mut().flatten() {
+                command.bind(gpu, buffer.as_deref())?;
+            }
+            self.generation = Some(generation);
+        }
+        Ok(buffer)
     }
 
-    fn arena(&self) -> Result<&Arc<GpuBuffer>> {
-        self.arena
-            .as_ref()
-            .ok_or_else(|| Error::new(ErrorCode::State, "the stage has no arena"))
+    fn buffer(&mut self) -> Result<Arc<GpuBuffer>> {
+        self.bind()?
+            .ok_or_else(|| state_error("the stage has no arena".into()))
+    }
+
+    /// Bytes of a tensor on the device.
+    fn bytes(&self, tensor: usize) -> Result<u64> {
+        let spec = &self.tensors.slot(tensor)?.spec;
+        Ok(transfer::device_bytes(spec.dtype, spec.elements()) as u64)
+    }
+
+    /// Where a tensor is in the arena.
+    fn offset(&self, tensor: usize) -> Result<u64> {
+        let slot = self.tensors.slot(tensor)?;
+        match self.tensors.place(tensor) {
+            Place::Arena { offset } => Ok(offset as u64),
+            _ => Err(state_error(format!(
+                "the tensor `{}` is not in the arena",
+                slot.name
+            ))),
+        }
+    }
+
+    /// Records a copy between the arena and another buffer.
+    fn transfer(&mut self, from: (&GpuBuffer, u64), to: (&GpuBuffer, u64), bytes: u64) {
+        if bytes > 0 {
+            encoder(&self.shared.gpu, &mut self.encoder).copy_buffer_to_buffer(
+                &from.0.raw,
+                from.1,
+                &to.0.raw,
+                to.1,
+                bytes,
+            );
+        }
     }
 
     fn flush(&mut self) {
@@ -189,46 +222,64 @@ fn record(
             pass.set_pipeline(c.pipeline.raw(gpu));
             *current = Some(pipeline);
         }
-        pass.set_bind_group(0, &c.group, &[]);
+        pass.set_bind_group(0, c.group.as_ref(), &[]);
         pass.dispatch_workgroups(c.groups[0], c.groups[1], c.groups[2]);
     }
 }
 
 impl Executable for WgpuExecutable {
-    fn begin(&mut self) -> Result<()> {
+    fn execute_begin(&mut self) -> Result<()> {
         self.encoder = None;
-        self.shared.gpu.check()
+        self.shared.gpu.check()?;
+        self.bind().map(drop)
     }
 
     fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
         // What is recorded has to see the arena as it was.
         self.flush();
-        let slot = self.slot(tensor)?;
-        slot.accepts(data.dtype(), data.shape())?;
-        if slot.bytes > 0 {
+        let spec = TensorSpec::new(data.dtype(), data.shape());
+        self.tensors.check(tensor, &spec)?;
+        if self.bytes(tensor)? > 0 {
+            let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
             let bytes = transfer::to_device(data);
-            self.shared
-                .gpu
-                .write(&self.arena()?.raw, slot.offset()?, &bytes);
+            self.shared.gpu.write(&buffer.raw, offset, &bytes);
         }
         Ok(())
     }
 
     fn import(&mut self, tensor: usize, data: &DeviceTensor) -> Result<()> {
         let from = ExportedTensor::of(data)?;
-        let slot = self.slot(tensor)?;
-        slot.accepts(data.dtype, &data.shape)?;
-        let (bytes, offset) = (slot.bytes, slot.offset()?);
+        let spec = TensorSpec::new(data.dtype, &data.shape);
+        self.tensors.check(tensor, &spec)?;
+        let bytes = self.bytes(tensor)?;
         if bytes > 0 {
-            let arena = self.arena()?.clone();
-            encoder(&self.shared.gpu, &mut self.encoder).copy_buffer_to_buffer(
-                &from.buffer.raw,
-                0,
-                &arena.raw,
-                offset,
-                bytes,
-            );
+            let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
+            self.transfer((&from.buffer, 0), (&buffer, offset), bytes);
             // The source may be destroyed as soon as the caller drops it.
+            self.flush();
+        }
+        Ok(())
+    }
+
+    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+        let (source, target) = (self.tensors.slot(from)?, self.tensors.slot(to)?);
+        if source.spec.dtype != target.spec.dtype
+            || source.spec.elements() != target.spec.elements()
+        {
+            return Err(state_error(format!(
+                "`{}` cannot be copied into `{}`",
+                source.name, target.name
+            )));
+        }
+        let bytes = self.bytes(from)?;
+        let (start, end) = (self.offset(from)?, self.offset(to)?);
+        if bytes > 0 && start != end {
+            // WebGPU copies between two buffers only.
+            let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
+            let between = self.shared.gpu.buffer("copy", bytes, usage)?;
+            let buffer = self.buffer()?;
+            self.transfer((&buffer, start), (&between, 0), bytes);
+            self.transfer((&between, 0), (&buffer, end), bytes);
             self.flush();
         }
         Ok(())
@@ -241,6 +292,9 @@ impl Executable for WgpuExecutable {
             })?;
         if self.nodes[range.clone()].iter().all(Vec::is_empty) {
             return Ok(());
+        }
+        if self.generation.is_none() {
+            return Err(state_error("a stage runs that was not begun".into()));
         }
         let gpu = &self.shared.gpu;
         if let Some(profiler) = &mut self.profiler {
@@ -267,14 +321,15 @@ impl Executable for WgpuExecutable {
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         Box::pin(async move {
-            let mut starts = Vec::with_capacity(tensors.len());
+            let mut ranges = Vec::with_capacity(tensors.len());
             let mut total = 0u64;
             for &t in tensors {
-                starts.push(total);
-                let slot = self.slot(t)?;
-                if slot.value.is_none() {
-                    total += slot.bytes;
+                let bytes = self.bytes(t)?;
+                let start = total;
+                if self.values[t].is_none() {
+                    total += bytes;
                 }
+                ranges.push(start as usize..(start + bytes) as usize);
             }
             let results = total;
             if self.faults.possible() {
@@ -292,18 +347,14 @@ impl Executable for WgpuExecutable {
                         wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
                     )?,
                 };
-                for (&t, &start) in tensors.iter().zip(&starts) {
-                    let slot = self.slot(t)?;
-                    let bytes = slot.bytes;
-                    if bytes > 0 && slot.value.is_none() {
-                        let (from, arena) = (slot.offset()?, self.arena()?.clone());
-                        encoder(gpu, &mut self.encoder).copy_buffer_to_buffer(
-                            &arena.raw,
-                            from,
-                            &staging.raw,
-                            start,
-                            bytes,
-                        );
+                if results > 0 {
+                    let buffer = self.buffer()?;
+                    for (&t, range) in tensors.iter().zip(&ranges) {
+                        if self.values[t].is_none() && !range.is_empty() {
+                            let from = (&*buffer, self.offset(t)?);
+                            let bytes = range.len() as u64;
+                            self.transfer(from, (&staging, range.start as u64), bytes);
+                        }
                     }
                 }
                 if total > results {
@@ -317,7 +368,9 @@ impl Executable for WgpuExecutable {
                 }
                 self.flush();
                 data = transfer::map(gpu, &staging, total).await?;
-                self.staging = Some(staging);
+                if self.memory == MemoryMode::Normal {
+                    self.staging = Some(staging);
+                }
                 self.faults.check(gpu, &data[results as usize..])?;
             } else {
                 self.flush();
@@ -325,15 +378,12 @@ impl Executable for WgpuExecutable {
             }
             tensors
                 .iter()
-                .zip(starts)
-                .map(|(&t, start)| {
-                    let slot = self.slot(t)?;
-                    match &slot.value {
-                        Some(value) => value.reshaped(&slot.shape),
-                        None => {
-                            let range = start as usize..(start + slot.bytes) as usize;
-                            transfer::from_device(slot.dtype, &slot.shape, &data[range])
-                        }
+                .zip(ranges)
+                .map(|(&t, range)| {
+                    let spec = &self.tensors.slot(t)?.spec;
+                    match &self.values[t] {
+                        Some(value) => value.reshaped(&spec.shape),
+                        None => transfer::from_device(spec.dtype, &spec.shape, &data[range]),
                     }
                 })
                 .collect()
@@ -341,25 +391,17 @@ impl Executable for WgpuExecutable {
     }
 
     fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {
-        let slot = self.slot(tensor)?;
-        let (dtype, shape, bytes) = (slot.dtype, slot.shape.clone(), slot.bytes);
-        let buffer = match &slot.value {
-            Some(value) => self
-                .shared
-                .gpu
-                .upload("exported", &transfer::to_device(value))?,
+        let spec = self.tensors.slot(tensor)?.spec.clone();
+        let gpu = &self.shared.gpu;
+        let buffer = match &self.values[tensor] {
+            Some(value) => gpu.upload("exported", &transfer::to_device(value))?,
             None => {
+                let bytes = self.bytes(tensor)?;
                 let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-                let buffer = self.shared.gpu.buffer("exported", bytes, usage)?;
+                let buffer = gpu.buffer("exported", bytes, usage)?;
                 if bytes > 0 {
-                    let (from, arena) = (slot.offset()?, self.arena()?.clone());
-                    encoder(&self.shared.gpu, &mut self.encoder).copy_buffer_to_buffer(
-                        &arena.raw,
-                        from,
-                        &buffer.raw,
-                        0,
-                        bytes,
-                    );
+                    let (arena, offset) = (self.buffer()?, self.offset(tensor)?);
+                    self.transfer((&arena, offset), (&buffer, 0), bytes);
                     self.flush();
                 }
                 buffer
@@ -367,13 +409,13 @@ impl Executable for WgpuExecutable {
         };
         Ok(DeviceTensor {
             backend: WgpuBackend::ID,
-            dtype,
-            shape,
+            dtype: spec.dtype,
+            shape: spec.shape,
             handle: Arc::new(ExportedTensor { buffer }),
         })
     }
 
-    fn end(&mut self) -> Result<()> {
+    fn execute_end(&mut self) -> Result<()> {
         self.flush();
         self.shared.gpu.check()
     }
@@ -396,8 +438,8 @@ impl Executable for WgpuExecutable {
     fn launches(&self) -> usize {
         self.nodes.iter().map(Vec::len).sum()
     }
+}
 
-    fn bytes(&self) -> usize {
-        self.bytes
-    }
+fn state_error(message: String) -> Error {
+    Error::new(ErrorCode::State, message)
 }

@@ -72,7 +72,9 @@ impl Gpu {
             .await
             .map_err(|e| Error::new(ErrorCode::Device, format!("there is no GPU: {e}")))?;
         let limits = adapter.limits();
-        let wanted = wgpu::Features::TIMESTAMP_QUERY | wgpu::Features::SUBGROUP;
+        let wanted = wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::SUBGROUP
+            | wgpu::Features::PIPELINE_CACHE;
         let features = adapter.features() & wanted;
         let (device, queue) = adapter
             .request_device(&wgpu::DeviceDescriptor {
@@ -93,7 +95,7 @@ impl Gpu {
         Ok(Gpu {
             info: adapter.get_info(),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
-            pipelines: Pipelines::default(),
+            pipelines: Pipelines::new(&device),
             limits,
             device,
             queue,
@@ -185,6 +187,14 @@ impl Gpu {
             }),
             bytes,
         }))
+    }
+
+    /// The memory of an arena.
+    pub fn arena(&self, bytes: usize) -> Result<Arc<GpuBuffer>> {
+        let usage = wgpu::BufferUsages::STORAGE
+            | wgpu::BufferUsages::COPY_SRC
+            | wgpu::BufferUsages::COPY_DST;
+        self.buffer("arena", bytes as u64, usage)
     }
 
     /// A storage buffer with this content.

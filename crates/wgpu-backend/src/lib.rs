@@ -5,6 +5,7 @@
 //! answers whether a node is supported and builds its kernels, so the two cannot disagree.
 
 mod backend;
+mod binding;
 mod constants;
 mod context;
 mod executable;

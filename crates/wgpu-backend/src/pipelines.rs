@@ -62,7 +62,7 @@ impl Pipeline {
                     zero_initialize_workgroup_memory: false,
                     ..Default::default()
                 },
-                cache: None,
+                cache: lock(&gpu.pipelines.compiled).as_ref(),
             })
     }
 }
@@ -71,9 +71,58 @@ impl Pipeline {
 pub(crate) struct Pipelines {
     layouts: Mutex<HashMap<Vec<bool>, Arc<wgpu::BindGroupLayout>>>,
     known: Mutex<HashMap<Variant, Arc<Pipeline>>>,
+    /// What the driver has compiled, where it gives that out.
+    compiled: Mutex<Option<wgpu::PipelineCache>>,
+}
+
+/// A cache for what the driver compiles, holding `known` already.
+///
+/// # Safety
+/// As for [`wgpu::Device::create_pipeline_cache`].
+unsafe fn driver_cache(device: &wgpu::Device, known: Option<&[u8]>) -> Option<wgpu::PipelineCache> {
+    let offered = device.features().contains(wgpu::Features::PIPELINE_CACHE);
+    let descriptor = wgpu::PipelineCacheDescriptor {
+        label: Some("kilim"),
+        data: known,
+        fallback: false,
+    };
+    // SAFETY: by the contract of this function.
+    offered.then(|| unsafe { device.create_pipeline_cache(&descriptor) })
 }
 
 impl Pipelines {
+    pub fn new(device: &wgpu::Device) -> Pipelines {
+        // SAFETY: there is no data.
+        let compiled = unsafe { driver_cache(device, None) };
+        Pipelines {
+            compiled: Mutex::new(compiled),
+            ..Pipelines::default()
+        }
+    }
+
+    /// What the driver has compiled so far.
+    pub fn save(&self) -> Option<Vec<u8>> {
+        lock(&self.compiled).as_ref()?.get_data()
+    }
+
+    /// Compiles with what [`Pipelines::save`] gave.
+    ///
+    /// # Safety
+    /// `known` must be those bytes, unchanged.
+    pub unsafe fn load(&self, gpu: &Gpu, known: &[u8]) -> Result<()> {
+        gpu.check()?;
+        // SAFETY: by the contract of this function.
+        let compiled = unsafe { driver_cache(&gpu.device, Some(known)) };
+        gpu.check()?;
+        if compiled.is_none() {
+            return Err(kilim_core::error::unsupported(
+                "the GPU's driver takes no compiled pipelines",
+            ));
+        }
+        *lock(&self.compiled) = compiled;
+        Ok(())
+    }
+
     /// The pipeline of a variant.
     pub fn get(&self, gpu: &Gpu, variant: &Variant) -> Result<Arc<Pipeline>> {
         if let Some(pipeline) = lock(&self.known).get(variant) {

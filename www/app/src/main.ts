@@ -5,6 +5,7 @@ import { byId, formatBytes, formatTime } from './dom.js';
 import { failure } from './failure.js';
 import { Inputs } from './inputs.js';
 import { Outputs } from './outputs.js';
+import { memory } from './memory.js';
 import { placement, summary } from './placement.js';
 import { Times } from './times.js';
 
@@ -81,7 +82,7 @@ async function open(next: Model): Promise<void> {
   } catch (error) {
     if (loading !== controller) return;
     document.body.dataset['state'] = 'failed';
-    for (const id of ['inputs', 'summary', 'graph']) byId(id).replaceChildren();
+    for (const id of ['inputs', 'summary', 'graph', 'memory']) byId(id).replaceChildren();
     outputs.clear('No model is loaded.');
     times.element.replaceChildren();
     showError(error);
@@ -114,6 +115,7 @@ function showReport(): void {
   if (!session) return;
   byId('summary').replaceChildren(summary(session.report));
   byId('graph').replaceChildren(placement(session.report));
+  byId('memory').replaceChildren(memory(session.report));
 }
 
 /** Runs the model on what the form says; while a run is under way, the newest request waits. */

@@ -21,7 +21,7 @@ export type { Feed, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
-export type { BackendReport, CrossingReport, NodeReport, NodeTime, Report } from './report.js';
+export type { BackendReport, CrossingReport, MemoryPlan, NodeReport, NodeTime, PlannedTensor, Report } from './report.js';
 export { Session } from './session.js';
 export type { ModelMap, Value } from './values.js';
 export type { Profile, RunOptions } from './session.js';
@@ -45,6 +45,8 @@ export interface LoadOptions {
   schedule?: Schedule;
   /** What `calibrate` measured on this machine: placement is priced by it. */
   calibration?: string;
+  /** `limit` spares memory rather than time: weights in their own size only, one plan for each stage, nothing kept between runs. */
+  memory?: 'normal' | 'limit';
   /** Files that the model refers to, by the names it uses. */
   externalData?: Record<string, ModelSource>;
   /**
@@ -155,8 +157,8 @@ function addressOf(module: LoadOptions['operators']): string | undefined {
   return module === undefined ? undefined : new URL(module, globalThis.location?.href).href;
 }
 
-function engineOptions({ backends, strict, pins, dims, schedule, calibration }: LoadOptions): EngineOptions {
-  const given = Object.entries({ backends, strict, pins, dims, schedule, calibration }).filter(([, value]) => value !== undefined);
+function engineOptions({ backends, strict, pins, dims, schedule, calibration, memory }: LoadOptions): EngineOptions {
+  const given = Object.entries({ backends, strict, pins, dims, schedule, calibration, memory }).filter(([, value]) => value !== undefined);
   return Object.fromEntries(given);
 }
 

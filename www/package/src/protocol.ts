@@ -38,6 +38,7 @@ export interface EngineOptions {
   dims?: Record<string, number>;
   schedule?: Schedule;
   calibration?: string;
+  memory?: 'normal' | 'limit';
 }
 
 export interface LoadRequest {

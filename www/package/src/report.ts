@@ -5,6 +5,10 @@ export interface Report {
   backends: BackendReport[];
   nodes: NodeReport[];
   crossings: CrossingReport[];
+  /** Where every intermediate is, for each backend of each planned stage. */
+  memory: MemoryPlan[];
+  /** Bytes on the host of the constants that stay so that inputs of other shapes can be planned. */
+  graphBytes: number;
   /** Nodes of the graph that was loaded, before any pass. */
   nodesLoaded: number;
   /** Stages that have no plan yet, because their shapes depend on data. */
@@ -23,8 +27,12 @@ export interface BackendReport {
   calibrated: boolean;
   /** Bytes of weights, packed forms included. */
   constantBytes: number;
-  /** Bytes of arenas and scratch of all plans that are kept. */
+  /** Bytes of the arena, which all plans share, and of what each plan has for itself. */
   plannedBytes: number;
+  /** Bytes of the arena: intermediates and scratch. */
+  arenaBytes: number;
+  /** Whose arena it is; `thread` where sessions of one thread share it. */
+  arenaOwner: 'own' | 'thread' | 'external';
   /** The sum of all intermediates, had each its own buffer. */
   unsharedBytes: number;
   /** The largest sum of bytes alive at one step of one stage. */
@@ -47,6 +55,33 @@ export interface NodeReport {
   refusals: { backend: string; reason: string }[];
   /** Why it is not on the first backend that takes it: `nodes` went together, for `seconds` instead of `insteadOf` by the cost model. */
   moved: { from: string; nodes: number; seconds: number; insteadOf: number } | null;
+}
+
+/** The intermediates of one stage in the arena of one backend. */
+export interface MemoryPlan {
+  backend: string;
+  /** The bodies of control-flow nodes that hold the stage, outermost first. */
+  scope: string[];
+  stage: number;
+  /** The bytes that the tensors take together. */
+  bytes: number;
+  /** The largest sum of bytes alive at one step: no plan can be smaller. */
+  lowerBoundBytes: number;
+  /** The sum of all tensors, had each its own buffer. */
+  unsharedBytes: number;
+  /** Steps of the stage; each runs one kernel. */
+  steps: number;
+  tensors: PlannedTensor[];
+}
+
+/** A tensor in an arena, from step `first` to step `last`, both included. */
+export interface PlannedTensor {
+  name: string;
+  offset: number;
+  bytes: number;
+  first: number;
+  last: number;
+  role: 'input' | 'output' | 'intermediate';
 }
 
 /** A value that goes from one backend to another in every run. */

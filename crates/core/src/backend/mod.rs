@@ -3,10 +3,17 @@
 //! A [`Backend`] lives as long as the process: device, caches, tuning. For each session it makes a
 //! [`BackendContext`], which holds that session's constants; a context turns each planned stage of
 //! the graph into an [`Executable`]: tensors in one arena and a kernel for every node.
+//!
+//! The calls of a session, in order: `resize_begin`, then `gen_tensors` and `gen_kernels` for every
+//! stage that is planned, `resize_end` (all memory is allocated there), `warm_up`; for each run of a
+//! stage `execute_begin`, `write`, `run`, `read`, `execute_end`; and from `resize_begin` on again when
+//! inputs of other shapes come.
 
+mod data_layout;
 mod optimizer;
 mod registry;
 mod spec;
+mod tensors;
 
 use std::any::Any;
 use std::borrow::Cow;
@@ -19,16 +26,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::memory::{Arena, Ledger, MemoryMode, Storage};
 use crate::ops::{Cost, CustomOperator};
 use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
 
+pub use data_layout::DataLayout;
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry};
 pub use spec::{ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec};
+pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 1;
+pub const API_VERSION: u32 = 2;
 
 /// A future of the current thread: on the web nothing that touches a GPU may move between threads.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -127,6 +137,27 @@ impl Speed {
     }
 }
 
+/// What holds for everything a backend does, whatever the session.
+#[derive(Clone, Debug)]
+pub struct BackendConfig {
+    /// Layouts of spatial tensors that its kernels read, the one that it is fastest with first.
+    pub layouts: Vec<DataLayout>,
+    /// Whether a session can be planned again for inputs of other shapes.
+    pub dynamic_tensors: bool,
+    /// Whether nodes are timed by the device itself, not by the host that starts them.
+    pub timers: bool,
+}
+
+impl Default for BackendConfig {
+    fn default() -> Self {
+        BackendConfig {
+            layouts: vec![DataLayout::ChannelsFirst],
+            dynamic_tensors: true,
+            timers: false,
+        }
+    }
+}
+
 /// What a backend says of itself.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -142,6 +173,7 @@ pub struct Description {
     /// The largest arena.
     pub max_arena_bytes: u64,
     pub speed: Speed,
+    pub config: BackendConfig,
 }
 
 impl Description {
@@ -150,6 +182,11 @@ impl Description {
             .iter()
             .find(|(d, _)| *d == dtype)
             .map(|(_, g)| *g)
+    }
+
+    /// Whether half precision is computed at the device's best speed.
+    pub fn f16(&self) -> bool {
+        self.grade(DType::F16) >= Some(Grade::Fast)
     }
 }
 
@@ -172,6 +209,19 @@ impl Refusal {
 pub struct ContextConfig {
     /// Threads that a CPU backend may use; `None` lets it choose.
     pub threads: Option<usize>,
+    pub memory: MemoryMode,
+    /// Where intermediates go.
+    pub arena: Arena,
+}
+
+/// Whether constants stay that were packed and that no kernel reads as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RawConstants {
+    /// They may be packed otherwise when other shapes are planned.
+    #[default]
+    Keep,
+    /// Nothing is planned afterwards.
+    Drop,
 }
 
 /// A device and what outlives sessions on it.
@@ -219,6 +269,40 @@ pub trait Backend: MaybeSend + MaybeSync {
         Box::pin(std::future::ready(Ok(())))
     }
 
+    /// Memory of `bytes` bytes for the sessions that the caller gives it to (see
+    /// [`crate::memory::Sharing::External`]).
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend has no such memory, `Limit` where it is too much.
+    fn create_arena(&self, bytes: usize) -> Result<Arena> {
+        let _ = bytes;
+        Err(crate::error::unsupported(format!(
+            "the backend `{}` has no arenas that a caller can own",
+            self.describe().id
+        )))
+    }
+
+    /// What the backend has learnt and would have to find out again in another process: compiled
+    /// pipelines, tuning. `None` where there is nothing.
+    fn save_cache(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Takes what [`Backend::save_cache`] of the same backend, device and driver gave.
+    ///
+    /// # Safety
+    /// `cache` must be those bytes, unchanged: drivers do not check them.
+    ///
+    /// # Errors
+    /// `Unsupported` where the backend keeps no cache; `Device` where the device refuses it.
+    unsafe fn load_cache(&self, cache: &[u8]) -> Result<()> {
+        let _ = cache;
+        Err(crate::error::unsupported(format!(
+            "the backend `{}` keeps no cache",
+            self.describe().id
+        )))
+    }
+
     /// Runs one node at once on host tensors: for constant folding and shape arithmetic. All
     /// inputs of the node carry values. `None` where the backend does not offer this.
     fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
@@ -229,12 +313,70 @@ pub trait Backend: MaybeSend + MaybeSync {
 
 /// A backend's part of one session: its constants, and everything derived from them.
 pub trait BackendContext: MaybeSend {
-    /// Generates the tensors and kernels of one stage. Constants that another stage of the session
-    /// has brought in already (by [`ConstantKey`]) are not copied or packed again.
+    /// Stages are about to be planned.
+    fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
+        let _ = raw;
+        Ok(())
+    }
+
+    /// Makes the tensors of a stage and notes the memory they need.
     ///
     /// # Errors
-    /// `Limit` where the device cannot hold the stage; `Device` where it fails.
-    fn prepare(&mut self, stage: StageSpec) -> Result<Box<dyn Executable>>;
+    /// `Limit` where the device cannot hold them.
+    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>>;
+
+    /// Makes the kernels of a stage on its tensors. Constants that another stage of the session has
+    /// brought in already (by [`ConstantKey`]) are not copied or packed again.
+    ///
+    /// # Errors
+    /// `Limit` where the device cannot hold the constants; `Device` where it fails.
+    fn gen_kernels(
+        &mut self,
+        stage: StageSpec,
+        tensors: Arc<StageTensors>,
+    ) -> Result<Box<dyn Executable>>;
+
+    /// Everything is known that the stages need: the arena is allocated, in one go.
+    ///
+    /// # Errors
+    /// `Limit` where there is no such memory, or the caller's arena is too small.
+    fn resize_end(&mut self) -> Result<()>;
+
+    /// Plans one stage by itself.
+    ///
+    /// # Errors
+    /// As for the four calls above.
+    fn prepare(&mut self, stage: StageSpec) -> Result<Box<dyn Executable>> {
+        self.resize_begin(RawConstants::Keep)?;
+        let tensors = self.gen_tensors(&stage)?;
+        let executable = self.gen_kernels(stage, tensors)?;
+        self.resize_end()?;
+        Ok(executable)
+    }
+
+    /// The tensors of all stages that are kept.
+    fn tensors(&self) -> &TensorRegistry;
+
+    /// The accounts of what the context holds.
+    fn ledger(&self) -> &Ledger;
+
+    /// Where the context's intermediates are.
+    fn arena(&self) -> &Arena;
+
+    /// Bytes of constants and packed weights that the context holds now.
+    fn constant_bytes(&self) -> usize {
+        self.ledger().bytes(Storage::Static)
+    }
+
+    /// Gives the memory of intermediates back until the next run; constants stay.
+    fn clear(&mut self) {
+        self.arena().clear();
+    }
+
+    /// Resolves when the device has done everything that was submitted to it.
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
 
     /// Resolves when every kernel prepared so far is ready to run at full speed (pipelines are
     /// compiled); the first run then compiles nothing.
@@ -261,16 +403,13 @@ pub trait BackendContext: MaybeSend {
     fn is_lost(&self) -> bool {
         false
     }
-
-    /// Bytes of constants and packed weights that the context holds now.
-    fn constant_bytes(&self) -> usize;
 }
 
 /// The tensors and kernels of one planned stage. Tensors are named by their index in
 /// [`StageSpec::tensors`].
 pub trait Executable: MaybeSend {
     /// Called before a run of the stage.
-    fn begin(&mut self) -> Result<()> {
+    fn execute_begin(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -285,6 +424,10 @@ pub trait Executable: MaybeSend {
             "this backend has no device tensors",
         ))
     }
+
+    /// Copies tensor `from` into tensor `to`, of the same element type and number of elements,
+    /// without a way over the host.
+    fn copy(&mut self, from: usize, to: usize) -> Result<()>;
 
     /// Runs the kernels of one part (see [`StageSpec::parts`]). On a device this may only record.
     fn run(&mut self, part: usize) -> Result<()>;
@@ -314,7 +457,7 @@ pub trait Executable: MaybeSend {
     }
 
     /// Called after a run of the stage: whatever is still only recorded is submitted.
-    fn end(&mut self) -> Result<()> {
+    fn execute_end(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -328,11 +471,15 @@ pub trait Executable: MaybeSend {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
 
+    /// The same kernels on the same constants in other memory, for another run at the same time.
+    /// `None` where they have to be made anew.
+    fn replica(&self, arena: &Arena, ledger: &Ledger) -> Option<Box<dyn Executable>> {
+        let _ = (arena, ledger);
+        None
+    }
+
     /// Kernel launches of one run of the stage (dispatches on a GPU).
     fn launches(&self) -> usize;
-
-    /// Bytes that the stage holds on the device: arena and scratch, without constants.
-    fn bytes(&self) -> usize;
 }
 
 /// A tensor that stays on a device between stages.

@@ -104,7 +104,12 @@ pub struct StageSpec {
     pub nodes: Vec<KernelSpec>,
     /// Runs of `nodes` between which other backends work; together they are all nodes.
     pub parts: Vec<Range<usize>>,
+    /// Bytes of arena that the tensors take; kernels' scratch comes on top.
     pub arena_bytes: usize,
+    /// Tensors that the user, another stage or another backend writes.
+    pub inputs: Vec<usize>,
+    /// Tensors that the user, another stage or another backend reads.
+    pub outputs: Vec<usize>,
 }
 
 impl StageSpec {

@@ -10,6 +10,8 @@ use crate::backend::BackendId;
 use crate::graph::{Graph, Node};
 use crate::ops::Operator;
 
+pub use permute::{StoredTensor, copy};
+
 /// The id under which reports list what `builtin` does.
 pub const BUILTIN: BackendId = BackendId::new("builtin");
 

@@ -3,6 +3,7 @@
 #[cfg(not(target_arch = "wasm32"))]
 mod background;
 mod handle;
+mod layouts;
 mod plan;
 mod record;
 mod runner;
@@ -10,13 +11,16 @@ mod runner;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::backend::{Backend, BackendContext, ContextConfig, Grade, NodeSpec};
+use crate::backend::{
+    Backend, BackendContext, ContextConfig, Grade, Memory, NodeSpec, RawConstants,
+};
 use crate::calibrate::Calibration;
 use crate::datum::{Datum, Kind};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Graph;
+use crate::memory::{Arena, Lease, MemoryMode, Sharing};
 use crate::ops::Fact;
 use crate::partition::{Placement, Site};
 use crate::passes;
@@ -28,6 +32,7 @@ use crate::tensor::{Tensor, byte_count};
 #[cfg(not(target_arch = "wasm32"))]
 pub use background::RunHandle;
 pub(crate) use handle::Handle;
+pub use layouts::PortLayout;
 use record::Recorder;
 pub use record::{NodeRecord, RecordedInput};
 pub(crate) use runner::Runner;
@@ -51,16 +56,31 @@ pub struct SessionOptions {
     pub dims: HashMap<String, usize>,
     /// Also plan before the first run where sizes are unknown, taking this for each of them.
     pub plan_unknown_as: Option<usize>,
-    /// Plans kept for each stage, one for each set of input shapes.
+    /// Plans kept for each stage, one for each set of input shapes: the latest. One is kept in
+    /// [`MemoryMode::Limit`].
     pub plans_kept: usize,
     /// Iterations after which a Loop is an error.
     pub max_iterations: u64,
     /// The largest tensor, in bytes.
     pub max_tensor_bytes: usize,
+    /// The `arena` is chosen by `sharing`.
     pub context: ContextConfig,
+    /// Who owns the memory of intermediates.
+    pub sharing: Sharing,
+    /// Inputs and outputs, by name, that the user has in another layout than the model.
+    pub layouts: HashMap<String, PortLayout>,
     pub scheduler: Arc<dyn Scheduler>,
     /// Seconds since some moment, for timeouts.
     pub clock: fn() -> f64,
+}
+
+impl SessionOptions {
+    fn create_context(&self, backend: &Arc<dyn Backend>) -> Result<Box<dyn BackendContext>> {
+        backend.create_context(&ContextConfig {
+            arena: Arena::of_session(&self.sharing, backend)?,
+            ..self.context.clone()
+        })
+    }
 }
 
 impl Default for SessionOptions {
@@ -78,6 +98,8 @@ impl Default for SessionOptions {
             max_iterations: 1 << 32,
             max_tensor_bytes: usize::MAX / 4,
             context: ContextConfig::default(),
+            sharing: Sharing::default(),
+            layouts: HashMap::new(),
             scheduler: Arc::new(SyncScheduler),
             clock: default_clock,
         }
@@ -130,6 +152,8 @@ pub(crate) struct Shared {
     /// Takes what every node reads and writes, if somebody wants to know.
     pub recorder: Option<Recorder>,
     next_runner: u64,
+    /// Calls of `resize` under way, one within the other.
+    resizing: usize,
 }
 
 impl Shared {
@@ -148,6 +172,59 @@ impl Shared {
         self.evaluator.evaluate(node)
     }
 
+    /// Plans, and has every backend allocate what the plans need when the outermost call is done.
+    pub fn resize<T>(
+        &mut self,
+        raw: RawConstants,
+        plan: impl FnOnce(&mut Shared) -> Result<T>,
+    ) -> Result<T> {
+        if self.resizing == 0 {
+            for context in &mut self.contexts {
+                context.resize_begin(raw)?;
+            }
+        }
+        self.resizing += 1;
+        let planned = plan(self);
+        self.resizing -= 1;
+        if self.resizing == 0 {
+            for context in &mut self.contexts {
+                context.resize_end()?;
+            }
+        }
+        planned
+    }
+
+    /// Raw constants go once they are packed where nothing can be planned later. A device may be
+    /// lost and come back, for which they stay, unless memory is short.
+    fn raw_constants(&self, inputs: &[Port], runner: &Runner) -> RawConstants {
+        let is_fixed = |p: &Port| p.fact.kind.is_tensor() && p.fact.concrete().is_some();
+        let fixed = inputs.iter().all(is_fixed);
+        let on_host = |b: &Arc<dyn Backend>| b.describe().memory == Memory::Host;
+        let thrifty = self.options.context.memory == MemoryMode::Limit;
+        let recorded = self.options.keep_all;
+        match !recorded
+            && fixed
+            && runner.plans_once()
+            && (thrifty || self.backends.iter().all(on_host))
+        {
+            true => RawConstants::Drop,
+            false => RawConstants::Keep,
+        }
+    }
+
+    /// Plans kept for each stage.
+    pub fn plans_kept(&self) -> usize {
+        match self.options.context.memory {
+            MemoryMode::Normal => self.options.plans_kept.max(1),
+            MemoryMode::Limit => 1,
+        }
+    }
+
+    /// Holds the arenas for a run.
+    fn lease(&self) -> Result<Vec<Lease>> {
+        self.contexts.iter().map(|c| c.arena().lease()).collect()
+    }
+
     pub fn runner_id(&mut self) -> u64 {
         self.next_runner += 1;
         self.next_runner
@@ -159,7 +236,10 @@ impl Shared {
         let backends = self.backends.iter().zip(&self.contexts);
         let contexts = backends.map(|(b, c)| match c.replica() {
             Some(context) => Ok(context),
-            None => b.create_context(&self.options.context),
+            None => b.create_context(&ContextConfig {
+                arena: Arena::default(),
+                ..self.options.context.clone()
+            }),
         });
         Ok(Shared {
             contexts: contexts.collect::<Result<_>>()?,
@@ -172,6 +252,7 @@ impl Shared {
             profiling: false,
             recorder: None,
             next_runner: 0,
+            resizing: 0,
         })
     }
 }
@@ -256,7 +337,7 @@ impl Session {
         }
         let contexts = backends
             .iter()
-            .map(|b| b.create_context(&options.context))
+            .map(|b| options.create_context(b))
             .collect::<Result<Vec<_>>>()?;
         let sites = backends.iter().map(|b| {
             let site = Site::of(b.describe());
@@ -277,6 +358,7 @@ impl Session {
             profiling: false,
             recorder: None,
             next_runner: 0,
+            resizing: 0,
         };
         let mut runner = Runner::new(graph, &mut shared)?;
         let mut facts: Vec<Fact> = inputs.iter().map(|p| p.fact.clone()).collect();
@@ -286,7 +368,8 @@ impl Session {
                 *d = Dim::Known(d.known().unwrap_or(n));
             }
         }
-        runner.prepare(&mut shared, &facts)?;
+        let raw = shared.raw_constants(&inputs, &runner);
+        shared.resize(raw, |shared| runner.prepare(shared, &facts, raw))?;
         for context in &mut shared.contexts {
             context.warm_up().await?;
         }
@@ -352,6 +435,7 @@ impl Session {
             let run = t.begin();
             (t, run)
         });
+        let _held = self.shared.lease()?;
         let host = vec![true; self.outputs.len()];
         let results = self.runner.run(&mut self.shared, feeds, &host).await;
         if let Some((trace, run)) = self.shared.trace.take() {
@@ -362,6 +446,7 @@ impl Session {
         let mut out = Vec::with_capacity(results.len());
         for (port, handle) in self.outputs.iter().zip(results) {
             let datum = handle.into_datum(&mut self.shared).await?;
+            let datum = self.shared.options.output_layout(port, datum)?;
             out.push((port.name.clone(), datum));
         }
         Ok(out)
@@ -417,7 +502,7 @@ impl Session {
             if self.shared.contexts[b].is_lost() {
                 let backend = &self.shared.backends[b];
                 backend.reopen().await?;
-                self.shared.contexts[b] = backend.create_context(&self.shared.options.context)?;
+                self.shared.contexts[b] = self.shared.options.create_context(backend)?;
                 lost = true;
             }
         }
@@ -464,7 +549,8 @@ impl Session {
         Ok((result?, recorder.records))
     }
 
-    /// The graph as it runs, after the passes.
+    /// The graph as it runs, after the passes; without the constants that were dropped once they were
+    /// packed.
     pub fn graph(&self) -> &Graph {
         self.runner.graph()
     }
@@ -481,6 +567,24 @@ impl Session {
 
     pub fn options(&self) -> &SessionOptions {
         &self.shared.options
+    }
+
+    /// Gives the memory of intermediates back until the next run, which allocates it again.
+    pub fn clear(&mut self) {
+        for context in &mut self.shared.contexts {
+            context.clear();
+        }
+    }
+
+    /// Resolves when the devices have done everything that was submitted to them.
+    ///
+    /// # Errors
+    /// `Device` where one was lost.
+    pub async fn wait_finish(&mut self) -> Result<()> {
+        for context in &mut self.shared.contexts {
+            context.wait_finish().await?;
+        }
+        Ok(())
     }
 
     /// Where everything runs and why, and what it holds.
@@ -523,6 +627,7 @@ impl Session {
                 .with_input(&port.name)
                 .with_expected(&port.fact));
             };
+            let datum = &self.shared.options.input_layout(port, datum)?;
             check_form(port, datum)?;
             let tensors = match datum {
                 Datum::Tensor(tensor) => std::slice::from_ref(tensor),

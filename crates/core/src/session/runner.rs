@@ -1,17 +1,19 @@
 //! Runs a graph stage by stage: the model itself, and the bodies of control flow.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use super::plan::{self, Key, PlannedStage, StageInput};
 use super::record::{RecordedInput, Recorder};
 use super::{Handle, Shared};
-use crate::backend::{LocalFuture, TensorSpec};
+use crate::backend::{Backend, LocalFuture, RawConstants, TensorSpec};
 use crate::builtin::values::{self, Inputs};
 use crate::builtin::{BUILTIN, control};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
+use crate::memory::Storage;
 use crate::ops::{Fact, InferContext, InputFact};
-use crate::report::{BackendReport, NodeReport, NodeTime, PortReport, Report};
+use crate::report::{BackendReport, MemoryPlan, NodeReport, NodeTime, PortReport, Report};
 use crate::stages::{self, Stages};
 
 /// A graph with its stages, the plans made so far, and runners for the bodies it contains.
@@ -74,7 +76,14 @@ impl Runner {
 
     /// Plans what can be planned before the first run: the first stage if its input shapes are
     /// known, and the bodies of control flow that follows it.
-    pub fn prepare(&mut self, shared: &mut Shared, inputs: &[Fact]) -> Result<()> {
+    ///
+    /// Where raw constants are dropped, only one that is an output of the graph outlives this.
+    pub fn prepare(
+        &mut self,
+        shared: &mut Shared,
+        inputs: &[Fact],
+        raw: RawConstants,
+    ) -> Result<()> {
         let mut specs: HashMap<ValueId, TensorSpec> = HashMap::new();
         for (&v, fact) in self.graph.inputs.iter().zip(inputs) {
             if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete())
@@ -91,7 +100,7 @@ impl Runner {
         if !self.stages.stages[0].materialise.is_empty() {
             return Ok(());
         }
-        self.plan(0, feeds, shared)?;
+        self.plan(0, feeds, shared, raw)?;
         let control = self.stages.stages[0].control.clone();
         for id in control {
             let node = self.graph.nodes[id.0].clone();
@@ -103,10 +112,21 @@ impl Runner {
             let facts = control::body_facts(&node, &facts);
             for body in self.bodies.entry(id).or_default() {
                 // A branch that is never taken may not fit the shapes; a run that takes it says so.
-                let _ = body.prepare(shared, &facts);
+                let _ = body.prepare(shared, &facts, RawConstants::Keep);
             }
         }
         Ok(())
+    }
+
+    /// Whether there is nothing to plan but the first stage, once, if the inputs have fixed shapes.
+    pub fn plans_once(&self) -> bool {
+        let [stage] = &self.stages.stages[..] else {
+            return false;
+        };
+        let looked_at = |v: &ValueId| self.stages.known[v.0].is_some();
+        stage.control.is_empty()
+            && stage.materialise.is_empty()
+            && !self.live_in[0].iter().any(looked_at)
     }
 
     /// The fact of a value after the first stage was planned.
@@ -134,6 +154,7 @@ impl Runner {
         index: usize,
         feeds: Vec<(ValueId, TensorSpec)>,
         shared: &mut Shared,
+        raw: RawConstants,
     ) -> Result<&mut PlannedStage> {
         let key = Key::of(&feeds);
         let plans = &mut self.plans[index];
@@ -152,10 +173,21 @@ impl Runner {
                     runner: self.id,
                     feeds,
                 };
-                let planned = plan::build(input, shared)?;
-                if plans.len() >= shared.options.plans_kept.max(1) {
+                if !plans.is_empty() {
+                    may_plan_again(shared)?;
+                }
+                let draft = plan::draft(input, shared)?;
+                if raw == RawConstants::Drop {
+                    for (i, value) in self.graph.values.iter_mut().enumerate() {
+                        if !self.graph.outputs.contains(&ValueId(i)) {
+                            value.constant = None;
+                        }
+                    }
+                }
+                while plans.len() >= shared.plans_kept() {
                     plans.remove(0);
                 }
+                let planned = shared.resize(raw, |shared| draft.generate(shared))?;
                 plans.push((key, planned));
             }
         }
@@ -186,7 +218,7 @@ impl Runner {
             }
             for index in 0..self.stages.stages.len() {
                 let feeds = self.feeds(index, &mut env, shared).await?;
-                self.plan(index, feeds, shared)?
+                self.plan(index, feeds, shared, RawConstants::Keep)?
                     .run(&mut env, &on_host, shared)
                     .await?;
                 if shared.recorder.is_some() {
@@ -350,9 +382,18 @@ impl Runner {
         &self.graph
     }
 
-    /// Another runner of the same graph, without plans.
+    /// Another runner of the same graph, with those plans that can be shared.
     pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
-        Runner::new(self.graph.clone(), shared)
+        let mut replica = Runner::new(self.graph.clone(), shared)?;
+        shared.resize(RawConstants::Keep, |shared| {
+            for (own, plans) in replica.plans.iter_mut().zip(&self.plans) {
+                let share =
+                    |(key, plan): &(Key, PlannedStage)| Some((key.clone(), plan.replica(shared)?));
+                own.extend(plans.iter().filter_map(share));
+            }
+            Ok(())
+        })?;
+        Ok(replica)
     }
 
     /// Drops all plans: they are made anew when they are needed.
@@ -417,24 +458,32 @@ impl Runner {
                     device: b.describe().device.clone(),
                     calibrated: calibration.speed(b.describe()).is_some(),
                     constant_bytes: c.constant_bytes(),
+                    planned_bytes: c.arena().bytes() + c.ledger().bytes(Storage::DynamicSeparate),
+                    arena_bytes: c.arena().bytes(),
+                    arena_owner: c.arena().owner().to_string(),
                     ..BackendReport::default()
                 })
                 .collect(),
             ..Report::default()
         };
         self.add_to_report(&[], &mut report);
+        let mut buffers = HashMap::new();
+        self.buffers(&mut buffers);
+        report.graph_bytes = buffers.values().sum();
         report
+    }
+
+    /// The buffers on the host that constants are in, by address, with their sizes.
+    fn buffers(&self, buffers: &mut HashMap<usize, usize>) {
+        let constants = self.graph.values.iter().filter_map(|v| v.constant.as_ref());
+        buffers.extend(constants.map(|t| t.buffer()));
+        for body in self.bodies.values().flatten() {
+            body.buffers(buffers);
+        }
     }
 
     fn add_to_report(&self, scope: &[String], report: &mut Report) {
         for (index, plans) in self.plans.iter().enumerate() {
-            for (_, planned) in plans {
-                for (b, e) in planned.executables.iter().enumerate() {
-                    if let Some(e) = e {
-                        report.backends[b].planned_bytes += e.bytes();
-                    }
-                }
-            }
             match plans.last() {
                 Some((_, planned)) => {
                     for (b, e) in planned.executables.iter().enumerate() {
@@ -442,9 +491,17 @@ impl Runner {
                         if let Some(e) = e {
                             entry.launches += e.launches();
                         }
-                        entry.unshared_bytes += planned.unshared[b].0;
+                    }
+                    for (b, plan) in &planned.memory {
+                        let entry = &mut report.backends[*b];
+                        entry.unshared_bytes += plan.unshared_bytes;
                         entry.lower_bound_bytes =
-                            entry.lower_bound_bytes.max(planned.unshared[b].1);
+                            entry.lower_bound_bytes.max(plan.lower_bound_bytes);
+                        report.memory.push(MemoryPlan {
+                            scope: scope.to_vec(),
+                            stage: index,
+                            ..plan.clone()
+                        });
                     }
                     report.crossings.extend(planned.crossings.iter().cloned());
                     report
@@ -486,6 +543,22 @@ impl Runner {
                 }
             }
         }
+    }
+}
+
+/// `State` where a backend plans a session only once.
+fn may_plan_again(shared: &Shared) -> Result<()> {
+    let fixed = |b: &Arc<dyn Backend>| !b.describe().config.dynamic_tensors;
+    match shared.backends.iter().find(|b| fixed(b)) {
+        Some(backend) => Err(Error::new(
+            ErrorCode::State,
+            format!(
+                "the backend `{}` does not take inputs of other shapes",
+                backend.describe().id
+            ),
+        )
+        .with_hint("load the model once for each shape")),
+        None => Ok(()),
     }
 }
 

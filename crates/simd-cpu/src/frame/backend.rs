@@ -3,13 +3,15 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, Memory, NodeSpec,
-    Refusal, Speed,
+    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
+    Grade, Memory, NodeSpec, Refusal, Speed,
 };
+use kilim_core::memory::{Arena, MemoryMode};
 use kilim_core::ops::Cost;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Result, Tensor};
 
+use super::arena::CpuMemory;
 use super::context::CpuContext;
 use super::io::{ABSENT, Io, View};
 use super::kernel::{Build, CpuRun, Kernel};
@@ -58,9 +60,20 @@ impl CpuBackend {
                     transfer_start: 0.0,
                     transfer_bytes_per_second: 8e9,
                 },
+                config: BackendConfig {
+                    layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
+                    dynamic_tensors: true,
+                    timers: true,
+                },
             },
             registry: Arc::new(registry),
         }
+    }
+
+    /// An arena of the caller's own memory, for [`kilim_core::memory::Sharing::External`].
+    pub fn arena(memory: AlignedBytes) -> Arena {
+        let bytes = memory.len();
+        Arena::external(CpuBackend::ID, Box::new(CpuMemory::new(memory)), bytes)
     }
 
     fn run_once(&self, node: &NodeSpec) -> Result<Vec<Tensor>> {
@@ -83,6 +96,8 @@ fn run_with(
         packs: &mut packs,
         constants: &[],
         run: CpuRun::SINGLE,
+        memory: MemoryMode::Normal,
+        packed: 0,
     })?;
     let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
     let mut inputs = Vec::with_capacity(node.inputs.len());
@@ -161,11 +176,16 @@ impl Backend for CpuBackend {
         Ok(node.op.cost(&inputs, &outputs))
     }
 
-    fn create_context(&self, _config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+    fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         Ok(Box::new(CpuContext::new(
             self.registry.clone(),
             CpuRun::SINGLE,
+            config,
         )))
+    }
+
+    fn create_arena(&self, bytes: usize) -> Result<Arena> {
+        Ok(CpuBackend::arena(AlignedBytes::zeroed(bytes)?))
     }
 
     fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {

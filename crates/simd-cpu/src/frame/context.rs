@@ -1,59 +1,73 @@
-//! A session's constants and packed weights, and the memory that its stages share.
+//! A session's constants and packed weights, and making the executables of its stages.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use kilim_core::backend::{BackendContext, ConstantKey, Executable, NodeSpec, Place, StageSpec};
-use kilim_core::tensor::AlignedBytes;
+use kilim_core::backend::{
+    BackendContext, ConstantKey, ContextConfig, Executable, NodeSpec, Place, RawConstants,
+    StageSpec, StageTensors, TensorRegistry,
+};
+use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::{Result, Tensor};
 
-use super::executable::{CpuExecutable, Step};
+use super::arena::CpuMemory;
+use super::executable::{CpuExecutable, Prepared, Step};
 use super::io::ABSENT;
 use super::kernel::{Build, CpuRun};
 use super::packs::Packs;
 use crate::registry::KernelRegistry;
 
-/// Scratch memory of all kernels of a session: they run one after another.
-#[derive(Clone, Default)]
-pub struct Scratch(Arc<Mutex<AlignedBytes>>);
-
-impl Scratch {
-    pub fn lock(&self) -> MutexGuard<'_, AlignedBytes> {
-        // A kernel that panicked leaves rubbish behind, which is what scratch memory holds anyway.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn grow(&self, bytes: usize) -> Result<()> {
-        let mut memory = self.lock();
-        if memory.len() < bytes {
-            *memory = AlignedBytes::zeroed(bytes)?;
-        }
-        Ok(())
-    }
-}
-
 pub struct CpuContext {
     registry: Arc<KernelRegistry>,
     run: CpuRun,
-    constants: HashMap<ConstantKey, Tensor>,
+    memory: MemoryMode,
+    raw: RawConstants,
+    /// Constants that kernels read as they are.
+    constants: HashMap<ConstantKey, (Tensor, Arc<Claim>)>,
     packs: Packs,
-    scratch: Scratch,
+    tensors: TensorRegistry,
+    ledger: Ledger,
+    arena: Arena,
+}
+
+/// The kernels of a stage, and what they need.
+struct Kernels {
+    steps: Vec<Step>,
+    scratch: usize,
+    /// Tensors that a kernel reads as they are.
+    read: Vec<bool>,
 }
 
 impl CpuContext {
-    pub fn new(registry: Arc<KernelRegistry>, run: CpuRun) -> CpuContext {
+    pub fn new(registry: Arc<KernelRegistry>, run: CpuRun, config: &ContextConfig) -> CpuContext {
+        let ledger = Ledger::default();
         CpuContext {
             registry,
             run,
+            memory: config.memory,
+            raw: RawConstants::default(),
             constants: HashMap::new(),
-            packs: Packs::default(),
-            scratch: Scratch::default(),
+            packs: Packs::on(ledger.clone()),
+            tensors: TensorRegistry::default(),
+            ledger,
+            arena: config.arena.clone(),
         }
     }
 
-    fn steps(&mut self, stage: &StageSpec) -> Result<Vec<Step>> {
-        let mut steps = Vec::with_capacity(stage.nodes.len());
-        for node in &stage.nodes {
+    /// Makes the kernels. Where raw constants are dropped, each goes as soon as its last reader has
+    /// packed it.
+    fn kernels(&mut self, stage: &mut StageSpec) -> Result<Kernels> {
+        let mut readers = vec![0usize; stage.tensors.len()];
+        for &input in stage.nodes.iter().flat_map(|n| n.inputs.iter().flatten()) {
+            readers[stage.root(input)] += 1;
+        }
+        let mut kernels = Kernels {
+            steps: Vec::with_capacity(stage.nodes.len()),
+            scratch: 0,
+            read: vec![false; stage.tensors.len()],
+        };
+        for n in 0..stage.nodes.len() {
+            let node = &stage.nodes[n];
             let (inputs, outputs) = stage.specs(node);
             let spec = NodeSpec {
                 name: &node.name,
@@ -61,67 +75,149 @@ impl CpuContext {
                 inputs: &inputs,
                 outputs: &outputs,
             };
-            let keys: Vec<_> = node
+            let roots: Vec<_> = node
                 .inputs
                 .iter()
-                .map(|input| {
-                    let root = stage.root((*input)?);
-                    match stage.tensors[root].place {
-                        Place::Constant(key) => Some(key),
-                        _ => None,
-                    }
+                .map(|i| Some(stage.root((*i)?)))
+                .collect();
+            let keys: Vec<_> = roots
+                .iter()
+                .map(|root| match stage.tensors[(*root)?].place {
+                    Place::Constant(key) => Some(key),
+                    _ => None,
                 })
                 .collect();
+            let mut build = Build {
+                packs: &mut self.packs,
+                constants: &keys,
+                run: self.run,
+                memory: self.memory,
+                packed: 0,
+            };
             let kernel = self
                 .registry
-                .build(
-                    &spec,
-                    &mut Build {
-                        packs: &mut self.packs,
-                        constants: &keys,
-                        run: self.run,
-                    },
-                )
+                .build(&spec, &mut build)
                 .map_err(|e| e.at(&node.name, node.op.name()))?;
-            self.scratch.grow(kernel.scratch_bytes())?;
-            steps.push(Step {
+            let packed = build.packed;
+            kernels.scratch = kernels.scratch.max(kernel.scratch_bytes());
+            let index = |i: &Option<usize>| i.map_or(ABSENT, |i| i as u32);
+            kernels.steps.push(Step {
                 kernel,
-                inputs: node
-                    .inputs
-                    .iter()
-                    .map(|i| i.map_or(ABSENT, |i| i as u32))
-                    .collect(),
+                inputs: node.inputs.iter().map(index).collect(),
                 outputs: node.outputs.iter().map(|&o| o as u32).collect(),
             });
+            drop(inputs);
+            for (i, root) in roots.into_iter().enumerate() {
+                let Some(root) = root else { continue };
+                let is_packed = packed.checked_shr(i as u32).unwrap_or(0) & 1 == 1;
+                kernels.read[root] |= !is_packed;
+                readers[root] -= 1;
+                if readers[root] == 0
+                    && !kernels.read[root]
+                    && self.raw == RawConstants::Drop
+                    && let Place::Constant(_) = stage.tensors[root].place
+                {
+                    stage.tensors[root].spec.value = None;
+                }
+            }
         }
-        Ok(steps)
+        Ok(kernels)
+    }
+
+    /// The data of a tensor that is known, if a kernel reads it as it is.
+    fn known(&mut self, stage: &StageSpec, t: usize) -> Result<Option<Tensor>> {
+        let slot = &stage.tensors[t];
+        let Some(value) = &slot.spec.value else {
+            return Ok(None);
+        };
+        let Place::Constant(key) = slot.place else {
+            return Ok(Some(value.clone()));
+        };
+        if let Some((known, _)) = self.constants.get(&key) {
+            return Ok(Some(known.clone()));
+        }
+        let own = match self.raw {
+            RawConstants::Keep => value.clone(),
+            // Nobody else is to keep the buffer of a whole file.
+            RawConstants::Drop => value.clone().detached()?,
+        };
+        let claim = self.ledger.acquire(Storage::Static, own.bytes().len());
+        self.constants.insert(key, (own.clone(), Arc::new(claim)));
+        Ok(Some(own))
     }
 }
 
 impl BackendContext for CpuContext {
-    fn prepare(&mut self, stage: StageSpec) -> Result<Box<dyn Executable>> {
-        for slot in &stage.tensors {
-            if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value) {
-                self.constants.entry(key).or_insert_with(|| value.clone());
-            }
+    fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
+        self.raw = raw;
+        Ok(())
+    }
+
+    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
+        Ok(self.tensors.register(stage))
+    }
+
+    fn gen_kernels(
+        &mut self,
+        mut stage: StageSpec,
+        tensors: Arc<StageTensors>,
+    ) -> Result<Box<dyn Executable>> {
+        let kernels = self.kernels(&mut stage)?;
+        let mut values = Vec::with_capacity(stage.tensors.len());
+        for t in 0..stage.tensors.len() {
+            values.push(match kernels.read[t] {
+                true => self.known(&stage, t)?,
+                false => None,
+            });
+            stage.tensors[t].spec.value = None;
         }
-        let steps = self.steps(&stage)?;
-        let executable = CpuExecutable::new(stage, steps, self.scratch.clone(), self.run)?;
+        let prepared = Prepared {
+            nodes: stage.nodes.into(),
+            parts: stage.parts,
+            steps: kernels.steps.into(),
+            tensors,
+            values,
+            arena_bytes: stage.arena_bytes,
+            scratch: kernels.scratch,
+            run: self.run,
+            memory: self.memory,
+        };
+        let executable = CpuExecutable::new(prepared, &self.arena, &self.ledger)?;
         Ok(Box::new(executable))
     }
 
+    fn resize_end(&mut self) -> Result<()> {
+        if self.raw == RawConstants::Drop || self.memory == MemoryMode::Limit {
+            self.packs.drop_unused();
+        }
+        let bytes = self.ledger.bytes(Storage::Dynamic);
+        self.arena.reserve(bytes, CpuMemory::zeroed)
+    }
+
+    fn tensors(&self) -> &TensorRegistry {
+        &self.tensors
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.ledger
+    }
+
+    fn arena(&self) -> &Arena {
+        &self.arena
+    }
+
     fn replica(&self) -> Option<Box<dyn BackendContext>> {
+        let ledger = Ledger::default();
         Some(Box::new(CpuContext {
             registry: self.registry.clone(),
             run: self.run,
+            memory: self.memory,
+            raw: self.raw,
             constants: self.constants.clone(),
-            packs: self.packs.clone(),
-            scratch: Scratch::default(),
+            packs: self.packs.share(ledger.clone()),
+            tensors: TensorRegistry::default(),
+            ledger,
+            arena: Arena::default(),
         }))
-    }
-
-    fn constant_bytes(&self) -> usize {
-        let constants: usize = self.constants.values().map(|t| t.bytes().len()).sum();
-        constants + self.packs.bytes()
     }
 }

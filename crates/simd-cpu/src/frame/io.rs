@@ -71,6 +71,13 @@ impl View {
         unsafe { std::slice::from_raw_parts(self.ptr, self.bytes) }
     }
 
+    /// # Safety
+    /// The memory must live, came from [`View::of_mut`], and nobody else may touch it during `'a`.
+    pub unsafe fn write<'a>(&self) -> &'a mut [u8] {
+        // SAFETY: as for `read`.
+        unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }
+    }
+
     fn typed<T: Pod>(&self) -> (*mut T, usize) {
         assert!(
             size_of::<T>() == self.dtype.size(),

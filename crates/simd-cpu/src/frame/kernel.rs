@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kilim_core::Result;
 use kilim_core::backend::{ConstantKey, NodeSpec};
+use kilim_core::memory::MemoryMode;
 use kilim_core::tensor::AlignedBytes;
 
 use super::io::Io;
@@ -53,6 +54,9 @@ pub struct Build<'a> {
     pub(crate) packs: &'a mut Packs,
     pub(crate) constants: &'a [Option<ConstantKey>],
     pub(crate) run: CpuRun,
+    pub(crate) memory: MemoryMode,
+    /// Inputs that were packed, as bits.
+    pub(crate) packed: u64,
 }
 
 impl Build<'_> {
@@ -60,8 +64,14 @@ impl Build<'_> {
         self.run.threads
     }
 
+    /// Whether to spare memory rather than time.
+    pub fn memory(&self) -> MemoryMode {
+        self.memory
+    }
+
     /// A constant input in the form that a kernel wants, made at most once in a session for each
-    /// `key`. Inputs that are not constants of the session are packed anew.
+    /// `key`. Inputs that are not constants of the session are packed anew. The kernel finds no
+    /// elements in the input itself when it runs.
     pub fn pack(
         &mut self,
         node: &NodeSpec,
@@ -70,6 +80,7 @@ impl Build<'_> {
         make: impl FnOnce() -> Result<AlignedBytes>,
     ) -> Result<Arc<AlignedBytes>> {
         debug_assert!(node.input(input).is_some_and(|s| s.value.is_some()));
+        self.packed |= 1 << input;
         match self.constants.get(input).copied().flatten() {
             Some(constant) => self.packs.get_or_insert(constant, key, make),
             None => Ok(Arc::new(make()?)),

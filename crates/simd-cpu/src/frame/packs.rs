@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use kilim_core::Result;
 use kilim_core::backend::ConstantKey;
+use kilim_core::memory::{Claim, Ledger, Storage};
 use kilim_core::tensor::AlignedBytes;
 
 /// Names a way of packing: what it is and the parameters that change the bytes.
@@ -16,12 +17,29 @@ pub struct PackKey {
 }
 
 /// The packed constants of a session.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub struct Packs {
-    packed: HashMap<(ConstantKey, PackKey), Arc<AlignedBytes>>,
+    ledger: Ledger,
+    packed: HashMap<(ConstantKey, PackKey), (Arc<AlignedBytes>, Arc<Claim>)>,
 }
 
 impl Packs {
+    /// With their bytes on a ledger.
+    pub fn on(ledger: Ledger) -> Packs {
+        Packs {
+            ledger,
+            packed: HashMap::new(),
+        }
+    }
+
+    /// The same for another context; their bytes stay on the ledger of this one.
+    pub fn share(&self, ledger: Ledger) -> Packs {
+        Packs {
+            ledger,
+            packed: self.packed.clone(),
+        }
+    }
+
     pub fn get_or_insert(
         &mut self,
         constant: ConstantKey,
@@ -29,12 +47,18 @@ impl Packs {
         make: impl FnOnce() -> Result<AlignedBytes>,
     ) -> Result<Arc<AlignedBytes>> {
         Ok(match self.packed.entry((constant, key)) {
-            Entry::Occupied(e) => e.get().clone(),
-            Entry::Vacant(e) => e.insert(Arc::new(make()?)).clone(),
+            Entry::Occupied(e) => e.get().0.clone(),
+            Entry::Vacant(e) => {
+                let packed = Arc::new(make()?);
+                let claim = self.ledger.acquire(Storage::Static, packed.len());
+                e.insert((packed, Arc::new(claim))).0.clone()
+            }
         })
     }
 
-    pub fn bytes(&self) -> usize {
-        self.packed.values().map(|b| b.len()).sum()
+    /// Forgets what no kernel uses.
+    pub fn drop_unused(&mut self) {
+        self.packed
+            .retain(|_, (packed, _)| Arc::strong_count(packed) > 1);
     }
 }

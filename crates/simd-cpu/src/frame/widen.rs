@@ -84,8 +84,9 @@ impl Widened {
         }
     }
 
-    /// The kernel for the narrow node, made of one for the wide node.
-    pub fn around(self, kernel: Box<dyn Kernel>, node: &NodeSpec) -> WideningKernel {
+    /// The kernel for the narrow node, made of one for the wide node, which has `packed` these
+    /// inputs.
+    pub fn around(self, kernel: Box<dyn Kernel>, node: &NodeSpec, packed: u64) -> WideningKernel {
         let mut offset = kernel.scratch_bytes().next_multiple_of(64);
         let mut room = |spec: &TensorSpec| {
             let at = offset;
@@ -96,8 +97,10 @@ impl Widened {
             .inputs
             .iter()
             .zip(self.inputs)
-            .map(|pair| match pair {
+            .enumerate()
+            .map(|(i, pair)| match pair {
                 (Some(narrow), Some(wide)) if is_half(narrow.dtype) => match wide.value {
+                    Some(_) if packed & (1 << i) != 0 => Side::Packed,
                     Some(value) => Side::Constant(value),
                     None => Side::Converted {
                         offset: room(narrow),
@@ -164,6 +167,8 @@ enum Side {
     Same,
     /// Widened when the kernel was built.
     Constant(Tensor),
+    /// Read by the kernel in a form of its own.
+    Packed,
     /// In scratch memory from `offset` on.
     Converted {
         offset: usize,
@@ -202,6 +207,7 @@ impl Kernel for WideningKernel {
                 Side::Absent => continue,
                 Side::Same => io.input_view_of(i),
                 Side::Constant(value) => View::of(value),
+                Side::Packed => View::empty(DType::F32),
                 Side::Converted {
                     offset,
                     elements,

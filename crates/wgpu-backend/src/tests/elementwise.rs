@@ -316,7 +316,7 @@ fn one_tensor_may_be_both_operands() {
         spec.tensors[1].place = Place::Alias(0);
         let mut context = gpu.create_context(&Default::default()).unwrap();
         let mut e = context.prepare(spec).unwrap();
-        e.begin().unwrap();
+        e.execute_begin().unwrap();
         e.write(0, &x).unwrap();
         e.run(0).unwrap();
         let got = pollster::block_on(e.read(&[2])).unwrap();

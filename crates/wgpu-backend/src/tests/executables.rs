@@ -43,6 +43,7 @@ fn two_parts(n: usize) -> StageSpec {
         ],
         parts: vec![0..1, 1..2],
         arena_bytes: 2 * size,
+        ..StageSpec::default()
     }
 }
 
@@ -53,13 +54,13 @@ fn parts_run_one_after_the_other_and_again() {
     let mut e = context.prepare(two_parts(6)).unwrap();
     for round in 0..3 {
         let x = random(&[6], round);
-        e.begin().unwrap();
+        e.execute_begin().unwrap();
         e.write(0, &x).unwrap();
         e.run(0).unwrap();
         let c = pollster::block_on(e.read(&[1])).unwrap();
         e.run(1).unwrap();
         let d = pollster::block_on(e.read(&[2, 3, 1])).unwrap();
-        e.end().unwrap();
+        e.execute_end().unwrap();
         let relu: Vec<f64> = x.to_f64s().unwrap().iter().map(|v| v.max(0.0)).collect();
         close(&c[0], &relu, 0.0);
         close(&d[2], &relu, 0.0);
@@ -80,7 +81,7 @@ fn writes_keep_their_place() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
     let mut e = context.prepare(two_parts(4)).unwrap();
-    e.begin().unwrap();
+    e.execute_begin().unwrap();
     e.write(0, &f32s(&[4], &[1.0; 4])).unwrap();
     e.run(0).unwrap();
     e.write(0, &f32s(&[4], &[5.0; 4])).unwrap();
@@ -94,17 +95,17 @@ fn device_tensors_outlive_the_run() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
     let mut e = context.prepare(two_parts(5)).unwrap();
-    e.begin().unwrap();
+    e.execute_begin().unwrap();
     e.write(0, &f32s(&[5], &[2.0; 5])).unwrap();
     e.run(0).unwrap();
     let kept = e.export(1).unwrap();
     e.write(0, &f32s(&[5], &[-2.0; 5])).unwrap();
     e.run(0).unwrap();
-    e.end().unwrap();
+    e.execute_end().unwrap();
     let read = pollster::block_on(context.read(std::slice::from_ref(&kept))).unwrap();
     close(&read[0], &[2.0; 5], 0.0);
     let mut other = context.prepare(two_parts(5)).unwrap();
-    other.begin().unwrap();
+    other.execute_begin().unwrap();
     other.import(0, &kept).unwrap();
     drop(kept);
     other.run(0).unwrap();
@@ -134,6 +135,7 @@ fn picking() -> StageSpec {
         }],
         parts: std::iter::once(0..1).collect(),
         arena_bytes: 768,
+        ..StageSpec::default()
     }
 }
 
@@ -144,13 +146,13 @@ fn an_index_out_of_range_is_an_error_of_its_node() {
     let mut e = context.prepare(picking()).unwrap();
     let x = f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let mut picked = |indices: [i64; 2]| {
-        e.begin().unwrap();
+        e.execute_begin().unwrap();
         e.write(0, &x).unwrap();
         e.write(1, &Tensor::from_slice(&[2], &indices).unwrap())
             .unwrap();
         e.run(0).unwrap();
         let read = pollster::block_on(e.read(&[2]));
-        e.end().unwrap();
+        e.execute_end().unwrap();
         read
     };
     for outside in [3, -4, 1 << 32, i64::MIN] {
@@ -167,11 +169,11 @@ fn nodes_are_timed() {
     let mut context = gpu.create_context(&Default::default()).unwrap();
     let mut e = context.prepare(two_parts(1 << 16)).unwrap();
     e.set_profiling(true);
-    e.begin().unwrap();
+    e.execute_begin().unwrap();
     e.write(0, &random(&[1 << 16], 1)).unwrap();
     e.run(0).unwrap();
     e.run(1).unwrap();
-    e.end().unwrap();
+    e.execute_end().unwrap();
     let seconds = pollster::block_on(e.profile()).unwrap();
     assert_eq!(seconds.len(), 2);
     assert!(seconds.iter().all(|&s| s > 0.0 && s < 10.0), "{seconds:?}");

@@ -194,13 +194,13 @@ pub async fn run_later(
     let mut context = gpu().unwrap().create_context(&Default::default()).unwrap();
     let mut executable = context.prepare(spec).unwrap();
     context.warm_up().await.unwrap();
-    executable.begin().unwrap();
+    executable.execute_begin().unwrap();
     for (slot, tensor) in &feeds {
         executable.write(*slot, tensor).unwrap();
     }
     executable.run(0).unwrap();
     let out = executable.read(&wanted).await.unwrap();
-    executable.end().unwrap();
+    executable.execute_end().unwrap();
     (out, executable.launches())
 }
 

@@ -1,7 +1,9 @@
 //! Plans one stage for concrete input shapes: [`infer`] finds shapes and computes what is known
 //! already, [`place`] puts nodes on backends, [`order`] makes parts of them, [`tensors`] gives every
-//! backend its tensors and finds crossings, and every backend makes its kernels.
+//! backend its tensors and finds crossings, [`arena`] gives intermediates their offsets, and every
+//! backend makes its kernels.
 
+mod arena;
 mod infer;
 mod order;
 mod place;
@@ -15,11 +17,11 @@ use std::collections::HashMap;
 use rewrite::{GivenBack, Rewritten};
 
 use super::Shared;
-use crate::backend::{Executable, Refusal, TensorSpec};
+use crate::backend::{Executable, Refusal, StageSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
 use crate::ops::Cost;
-use crate::report::{CrossingReport, NodeReport};
+use crate::report::{CrossingReport, MemoryPlan, NodeReport};
 use crate::schedule::{Step, StepLabel};
 use crate::stages::Stages;
 use crate::tensor::Tensor;
@@ -36,6 +38,7 @@ pub(super) struct StageInput<'a> {
 }
 
 /// Where a value that leaves a stage comes from.
+#[derive(Clone)]
 pub(super) enum Source {
     /// An input of the stage, perhaps under another shape.
     Feed(ValueId, Vec<usize>),
@@ -46,6 +49,7 @@ pub(super) enum Source {
 }
 
 /// A node with a kernel.
+#[derive(Clone)]
 pub(super) struct PlacedNode {
     pub name: String,
     pub op: String,
@@ -66,9 +70,75 @@ pub(super) struct PlannedStage {
     pub nodes: Vec<PlacedNode>,
     pub report: Vec<NodeReport>,
     pub crossings: Vec<CrossingReport>,
-    /// Per backend: the sum of all intermediates, and the largest sum alive at one step.
-    pub unshared: Vec<(usize, usize)>,
+    /// The arenas, by backend.
+    pub memory: Vec<(usize, MemoryPlan)>,
     pub times: Vec<Vec<f64>>,
+}
+
+impl PlannedStage {
+    /// The same plan in the contexts of `shared`, if all backends can share their kernels.
+    pub fn replica(&self, shared: &Shared) -> Option<PlannedStage> {
+        let mut executables = Vec::with_capacity(self.executables.len());
+        for (executable, context) in self.executables.iter().zip(&shared.contexts) {
+            executables.push(match executable {
+                Some(e) => Some(e.replica(context.arena(), context.ledger())?),
+                None => None,
+            });
+        }
+        Some(PlannedStage {
+            executables,
+            steps: self.steps.clone(),
+            labels: self.labels.clone(),
+            feeds: self.feeds.clone(),
+            results: self.results.clone(),
+            nodes: self.nodes.clone(),
+            report: self.report.clone(),
+            crossings: self.crossings.clone(),
+            memory: self.memory.clone(),
+            times: Vec::new(),
+        })
+    }
+}
+
+/// A stage that is planned, but has no kernels yet.
+pub(super) struct Draft {
+    stages: Vec<StageSpec>,
+    steps: Vec<Step>,
+    feeds: Vec<(ValueId, Vec<(usize, usize)>)>,
+    results: Vec<(ValueId, Source)>,
+    nodes: Vec<PlacedNode>,
+    report: Vec<NodeReport>,
+    crossings: Vec<CrossingReport>,
+    memory: Vec<(usize, MemoryPlan)>,
+    labels: Vec<StepLabel>,
+}
+
+impl Draft {
+    /// Has every backend make its tensors and kernels.
+    pub fn generate(self, shared: &mut Shared) -> Result<PlannedStage> {
+        let mut executables = Vec::with_capacity(self.stages.len());
+        for (b, stage) in self.stages.into_iter().enumerate() {
+            if stage.tensors.is_empty() {
+                executables.push(None);
+                continue;
+            }
+            let context = &mut shared.contexts[b];
+            let tensors = context.gen_tensors(&stage)?;
+            executables.push(Some(context.gen_kernels(stage, tensors)?));
+        }
+        Ok(PlannedStage {
+            executables,
+            steps: self.steps,
+            labels: self.labels,
+            feeds: self.feeds,
+            results: self.results,
+            nodes: self.nodes,
+            report: self.report,
+            crossings: self.crossings,
+            memory: self.memory,
+            times: Vec::new(),
+        })
+    }
 }
 
 /// A placed node's answers from the backends, in the order of preference.
@@ -88,7 +158,7 @@ struct Planner<'a> {
 /// How often backends are offered what was placed on them.
 const OFFERS: usize = 4;
 
-pub(super) fn build(input: StageInput, shared: &mut Shared) -> Result<PlannedStage> {
+pub(super) fn draft(input: StageInput, shared: &Shared) -> Result<Draft> {
     let mut given_back = GivenBack::default();
     let mut own: Option<(Graph, Stages)> = None;
     let mut offers = 0;
@@ -138,6 +208,9 @@ impl Planner<'_> {
                     "the value `{}` is used before it is there",
                     self.input.graph.value(v).name
                 ),
+            )
+            .with_hint(
+                "a session that spares memory drops weights once they are packed: load it again",
             )),
         }
     }

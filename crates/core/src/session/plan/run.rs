@@ -19,7 +19,7 @@ impl PlannedStage {
         let missing = || Error::new(ErrorCode::State, "a stage ran before its inputs were there");
         for e in self.executables.iter_mut().flatten() {
             e.set_profiling(shared.profiling);
-            e.begin()?;
+            e.execute_begin()?;
         }
         for (v, targets) in &self.feeds {
             for &(b, t) in targets {
@@ -86,7 +86,7 @@ impl PlannedStage {
         for e in &mut self.executables {
             self.times.push(match e {
                 Some(e) => {
-                    e.end()?;
+                    e.execute_end()?;
                     if shared.profiling {
                         e.profile().await?
                     } else {

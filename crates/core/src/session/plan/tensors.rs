@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 
-use super::{Answers, PlacedNode, PlannedStage, Planner, Source, report};
+use super::{Answers, Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Memory, Place, StageSpec, TensorSlot};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::graph::{NodeId, ValueId};
-use crate::memory::{self, Request};
 use crate::partition::Placed;
 use crate::schedule::Step;
 use crate::session::Shared;
@@ -14,11 +13,11 @@ use crate::session::Shared;
 impl Planner<'_> {
     pub(super) fn lay_out(
         self,
-        shared: &mut Shared,
+        shared: &Shared,
         kernels: &[NodeId],
         answers: &[Answers],
         placed: &Placed,
-    ) -> Result<PlannedStage> {
+    ) -> Result<Draft> {
         let at = &placed.at;
         let count = shared.backends.len();
         let early = shared.options.scheduler.overlaps();
@@ -81,29 +80,23 @@ impl Planner<'_> {
             feeds,
             ..
         } = table;
-        let mut unshared = vec![(0, 0); count];
-        for b in 0..count {
-            unshared[b] = place_tensors(&mut stages[b], &lives[b], shared, b)?;
+        mark_external(&mut stages, &steps, &feeds, &results);
+        let mut memory = Vec::new();
+        for (b, stage) in stages.iter_mut().enumerate() {
+            let plan = arena::place(stage, &lives[b], shared.backends[b].as_ref())?;
+            memory.extend(plan.map(|plan| (b, plan)));
         }
         let crossings = self.crossing_report(&steps, &stages, shared);
         let report = self.node_report(shared, kernels, answers, placed);
         let labels = report::labels(&steps, &stages, shared);
-        let mut executables = Vec::with_capacity(count);
-        for (b, stage) in stages.into_iter().enumerate() {
-            let used = !stage.tensors.is_empty();
-            executables.push(match used {
-                true => Some(shared.contexts[b].prepare(stage)?),
-                false => None,
-            });
-        }
         let feeds = self
             .input
             .feeds
             .iter()
             .map(|(v, _)| (*v, feeds.get(v).cloned().unwrap_or_default()))
             .collect();
-        Ok(PlannedStage {
-            executables,
+        Ok(Draft {
+            stages,
             steps,
             labels,
             feeds,
@@ -111,9 +104,47 @@ impl Planner<'_> {
             nodes,
             report,
             crossings,
-            unshared,
-            times: Vec::new(),
+            memory,
         })
+    }
+}
+
+/// Tells every backend which of its tensors others write and read.
+fn mark_external(
+    stages: &mut [StageSpec],
+    steps: &[Step],
+    feeds: &HashMap<ValueId, Vec<(usize, usize)>>,
+    results: &[(ValueId, Source)],
+) {
+    let mut written: Vec<(usize, usize)> = feeds.values().flatten().copied().collect();
+    let mut read = Vec::new();
+    for step in steps {
+        if let Step::Permute { from, to, pairs } = step {
+            read.extend(pairs.iter().map(|(s, _)| (*from, *s)));
+            written.extend(pairs.iter().map(|(_, t)| (*to, *t)));
+        }
+    }
+    for (_, source) in results {
+        if let Source::Tensor { backend, tensor } = source {
+            read.push((*backend, *tensor));
+        }
+    }
+    for (list, into) in [(written, true), (read, false)] {
+        for (b, t) in list {
+            let stage = &mut stages[b];
+            let external = if into {
+                &mut stage.inputs
+            } else {
+                &mut stage.outputs
+            };
+            external.push(t);
+        }
+    }
+    for stage in stages {
+        for external in [&mut stage.inputs, &mut stage.outputs] {
+            external.sort_unstable();
+            external.dedup();
+        }
     }
 }
 
@@ -265,54 +296,4 @@ impl Table<'_> {
             tensor,
         })
     }
-}
-
-/// Gives arena tensors their offsets. Returns the sum of their bytes and the lower bound.
-fn place_tensors(
-    stage: &mut StageSpec,
-    lives: &[(usize, usize)],
-    shared: &Shared,
-    b: usize,
-) -> Result<(usize, usize)> {
-    let backend = &shared.backends[b];
-    let limits = backend.describe();
-    let mut which = Vec::new();
-    let mut requests = Vec::new();
-    for (i, slot) in stage.tensors.iter().enumerate() {
-        if let Place::Arena { .. } = slot.place {
-            let bytes = backend.tensor_bytes(&slot.spec);
-            if bytes as u64 > limits.max_tensor_bytes {
-                return Err(Error::new(
-                    ErrorCode::Limit,
-                    format!(
-                        "the tensor `{}` is too large for `{}`",
-                        slot.name, limits.id
-                    ),
-                )
-                .with_expected(format!("at most {} bytes", limits.max_tensor_bytes))
-                .with_got(format!("{bytes} bytes")));
-            }
-            which.push(i);
-            requests.push(Request {
-                bytes,
-                first: lives[i].0,
-                last: lives[i].1,
-            });
-        }
-    }
-    let layout = memory::plan(&requests, limits.alignment.max(1));
-    if layout.bytes as u64 > limits.max_arena_bytes {
-        return Err(Error::new(
-            ErrorCode::Limit,
-            format!("the intermediates do not fit on `{}`", limits.id),
-        )
-        .with_expected(format!("at most {} bytes", limits.max_arena_bytes))
-        .with_got(format!("{} bytes", layout.bytes)));
-    }
-    for (&i, &offset) in which.iter().zip(&layout.offsets) {
-        stage.tensors[i].place = Place::Arena { offset };
-    }
-    stage.arena_bytes = layout.bytes;
-    let sum = requests.iter().map(|r| r.bytes).sum();
-    Ok((sum, memory::lower_bound(&requests)))
 }

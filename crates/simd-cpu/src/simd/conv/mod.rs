@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
+use kilim_core::memory::MemoryMode;
 use kilim_core::ops::{Activation, Conv, ConvGeometry};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result};
@@ -79,8 +80,8 @@ pub(crate) enum Algorithm {
     Winograd4,
 }
 
-/// The algorithm for a shape.
-pub(crate) fn choose(shape: &Shape) -> Algorithm {
+/// The algorithm for a shape. In [`MemoryMode::Limit`] weights are packed in their own size only.
+pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
     let (c, m, w) = (shape.window.channels, shape.m, &shape.window);
     if shape.groups == m && shape.groups == c && m > 1 {
         return Algorithm::Depthwise;
@@ -90,7 +91,8 @@ pub(crate) fn choose(shape: &Shape) -> Algorithm {
         .all(|a| (a.kernel, a.stride, a.dilation) == (3, 1, 1));
     // Transforming costs as much as some more channels would.
     let pays = c > 4 && m > 6 && (c - 4) * (m - 6) > 24;
-    if shape.groups != 1 || !small_window || !pays || w.y.output < 4 || w.x.output < 4 {
+    let possible = shape.groups == 1 && small_window && w.y.output >= 4 && w.x.output >= 4;
+    if !possible || !pays || memory == MemoryMode::Limit {
         return Algorithm::Dense;
     }
     // Transformed weights are 4 or 1.8 times as large: large ones cost more to read than products
@@ -164,7 +166,7 @@ pub(crate) fn kernel(
     let shape = Shape::of(op, node).ok_or_else(|| unsupported("a convolution of these shapes"))?;
     let weights = node.input(1).and_then(|w| w.value.as_ref());
     let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
-    let algorithm = forced.unwrap_or_else(|| choose(&shape));
+    let algorithm = forced.unwrap_or_else(|| choose(&shape, build.memory()));
     let key = PackKey {
         kind: "convolution",
         parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],

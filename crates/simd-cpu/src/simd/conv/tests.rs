@@ -1,4 +1,5 @@
 use kilim_core::Tensor;
+use kilim_core::memory::MemoryMode;
 use kilim_core::ops::{Activation, Conv, Padding, WindowAxis};
 
 use super::{Algorithm, kernel};
@@ -428,11 +429,14 @@ fn choices() {
             end: 1,
             output: size,
         };
-        super::choose(&super::Shape {
+        let shape = super::Shape {
             window: super::Window::new(1, channels, &[axis; 2]).expect("a window"),
             groups,
             m: outputs,
-        })
+        };
+        let thrifty = super::choose(&shape, MemoryMode::Limit);
+        assert!(matches!(thrifty, Algorithm::Dense | Algorithm::Depthwise));
+        super::choose(&shape, MemoryMode::Normal)
     };
     let choice = |groups, channels, outputs| sized(8, groups, channels, outputs);
     assert_eq!(choice(8, 8, 8), Algorithm::Depthwise);

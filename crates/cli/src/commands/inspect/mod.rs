@@ -1,5 +1,7 @@
 //! `kilim inspect`.
 
+mod memory;
+
 use std::path::PathBuf;
 
 use comfy_table::{ContentArrangement, Table, presets};
@@ -16,6 +18,9 @@ pub struct Args {
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
+    /// Draw where every intermediate is in memory, and when, into an SVG file.
+    #[arg(long, value_name = "FILE")]
+    memory: Option<PathBuf>,
     #[command(flatten)]
     backends: BackendArgs,
 }
@@ -55,6 +60,10 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     options.core.plan_unknown_as = Some(1);
     let session = model::load(&args.model, options).await?;
     let report = session.report();
+    if let Some(path) = &args.memory {
+        std::fs::write(path, memory::draw(&report.memory))
+            .map_err(|e| Failure::Usage(format!("`{}` cannot be written: {e}", path.display())))?;
+    }
     if args.json {
         let view = View {
             inputs: view(session.inputs()),
@@ -84,6 +93,13 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         );
     }
     print_backends(&report);
+    if report.graph_bytes > 0 {
+        println!(
+            "\n{} of constants stay on the host for inputs of other shapes",
+            bytes(report.graph_bytes)
+        );
+    }
+    memory::print(&report);
     print_nodes(&report);
     print_crossings(&report);
     Ok(())

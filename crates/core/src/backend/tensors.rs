@@ -1,0 +1,127 @@
+//! The tensors that a context has made.
+
+use std::sync::{Arc, Weak};
+
+use super::{Place, StageSpec, TensorSlot, TensorSpec};
+use crate::error::{Error, ErrorCode, Result};
+
+/// The tensors of one stage on one backend: names, element types, shapes and places. Contents are
+/// elsewhere, so that constants can go while their tensors are kept.
+#[derive(Clone, Debug, Default)]
+pub struct StageTensors {
+    slots: Vec<TensorSlot>,
+    roots: Vec<usize>,
+    inputs: Vec<usize>,
+    outputs: Vec<usize>,
+}
+
+impl StageTensors {
+    pub fn of(stage: &StageSpec) -> StageTensors {
+        let slots = stage.tensors.iter().map(|slot| TensorSlot {
+            name: slot.name.clone(),
+            spec: TensorSpec::new(slot.spec.dtype, &slot.spec.shape),
+            place: slot.place,
+        });
+        StageTensors {
+            slots: slots.collect(),
+            roots: (0..stage.tensors.len()).map(|t| stage.root(t)).collect(),
+            inputs: stage.inputs.clone(),
+            outputs: stage.outputs.clone(),
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// Tensor `i`; its spec carries no value.
+    ///
+    /// # Errors
+    /// `State` where the stage has no such tensor.
+    pub fn slot(&self, i: usize) -> Result<&TensorSlot> {
+        self.slots
+            .get(i)
+            .ok_or_else(|| Error::new(ErrorCode::State, format!("the stage has no tensor {i}")))
+    }
+
+    pub fn slots(&self) -> &[TensorSlot] {
+        &self.slots
+    }
+
+    /// The tensor that holds the bytes of tensor `i`, which is one of the stage: itself, or what it
+    /// is an alias of.
+    pub fn root(&self, i: usize) -> usize {
+        self.roots[i]
+    }
+
+    pub fn roots(&self) -> &[usize] {
+        &self.roots
+    }
+
+    /// Where the bytes of tensor `i` are.
+    pub fn place(&self, i: usize) -> Place {
+        self.slots[self.root(i)].place
+    }
+
+    /// Tensors that are written from outside of the stage.
+    pub fn inputs(&self) -> &[usize] {
+        &self.inputs
+    }
+
+    /// Tensors that are read from outside of the stage.
+    pub fn outputs(&self) -> &[usize] {
+        &self.outputs
+    }
+
+    /// Whether tensor `i` was planned like this.
+    ///
+    /// # Errors
+    /// `Shape` where it was not.
+    pub fn check(&self, i: usize, spec: &TensorSpec) -> Result<()> {
+        let slot = self.slot(i)?;
+        if slot.spec.dtype == spec.dtype && slot.spec.shape == spec.shape {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::Shape,
+            "a tensor is not what the stage was planned for",
+        )
+        .with_input(&slot.name)
+        .with_expected(format!("{}{:?}", slot.spec.dtype, slot.spec.shape))
+        .with_got(format!("{}{:?}", spec.dtype, spec.shape)))
+    }
+}
+
+/// The tensors of all stages that a context keeps. A stage that is dropped takes its tensors along.
+#[derive(Debug, Default)]
+pub struct TensorRegistry {
+    stages: Vec<Weak<StageTensors>>,
+}
+
+impl TensorRegistry {
+    /// Makes the tensors of a stage.
+    pub fn register(&mut self, stage: &StageSpec) -> Arc<StageTensors> {
+        let tensors = Arc::new(StageTensors::of(stage));
+        self.stages.retain(|s| s.strong_count() > 0);
+        self.stages.push(Arc::downgrade(&tensors));
+        tensors
+    }
+
+    /// The stages that are kept, oldest first.
+    pub fn stages(&self) -> impl Iterator<Item = Arc<StageTensors>> + '_ {
+        self.stages.iter().filter_map(Weak::upgrade)
+    }
+
+    /// The newest tensor of this name, as a stage and an index in it.
+    pub fn find(&self, name: &str) -> Option<(Arc<StageTensors>, usize)> {
+        let stages = self.stages.iter().rev().filter_map(Weak::upgrade);
+        stages.into_iter().find_map(|stage| {
+            let at = stage.slots.iter().position(|s| s.name == name)?;
+            Some((stage, at))
+        })
+    }
+}

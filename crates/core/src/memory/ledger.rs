@@ -1,0 +1,127 @@
+//! The accounts of a context: what it has acquired, and for how long.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How long memory is needed, and whether it is reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Storage {
+    /// Never reused; stays when a context is cleared: constants and packed weights.
+    Static,
+    /// Reused by every stage of the context, since stages run one after another: intermediates and
+    /// scratch. All of it is one arena, as large as the largest claim.
+    Dynamic,
+    /// Of one planned stage alone, reused by nothing while that stage is kept: parameters of
+    /// kernels, values known when the stage was planned, buffers of outputs.
+    DynamicSeparate,
+}
+
+#[derive(Debug, Default)]
+struct Accounts {
+    constant: usize,
+    separate: usize,
+    /// How many claims there are of each size.
+    dynamic: BTreeMap<usize, usize>,
+}
+
+/// What a context has acquired. Clones keep the same accounts.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger(Arc<Mutex<Accounts>>);
+
+impl Ledger {
+    fn accounts(&self) -> MutexGuard<'_, Accounts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes `bytes` of `storage`, until the claim is dropped. Nothing is allocated: for
+    /// [`Storage::Dynamic`] that happens in one go, when all claims are known.
+    pub fn acquire(&self, storage: Storage, bytes: usize) -> Claim {
+        let mut accounts = self.accounts();
+        match storage {
+            Storage::Static => accounts.constant += bytes,
+            Storage::DynamicSeparate => accounts.separate += bytes,
+            Storage::Dynamic => *accounts.dynamic.entry(bytes).or_default() += 1,
+        }
+        drop(accounts);
+        Claim {
+            ledger: self.clone(),
+            storage,
+            bytes,
+        }
+    }
+
+    /// Bytes of `storage` that are claimed: for [`Storage::Dynamic`] the largest claim, for the
+    /// others their sum.
+    pub fn bytes(&self, storage: Storage) -> usize {
+        let accounts = self.accounts();
+        match storage {
+            Storage::Static => accounts.constant,
+            Storage::DynamicSeparate => accounts.separate,
+            Storage::Dynamic => accounts.dynamic.keys().next_back().copied().unwrap_or(0),
+        }
+    }
+
+    fn release(&self, storage: Storage, bytes: usize) {
+        let mut accounts = self.accounts();
+        match storage {
+            Storage::Static => accounts.constant -= bytes,
+            Storage::DynamicSeparate => accounts.separate -= bytes,
+            Storage::Dynamic => {
+                if let Some(count) = accounts.dynamic.get_mut(&bytes) {
+                    *count -= 1;
+                    if *count == 0 {
+                        accounts.dynamic.remove(&bytes);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Memory on a [`Ledger`]; dropping it releases it.
+#[derive(Debug)]
+pub struct Claim {
+    ledger: Ledger,
+    storage: Storage,
+    bytes: usize,
+}
+
+impl Claim {
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.ledger.release(self.storage, self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dynamic_claims_share_what_the_largest_needs() {
+        let ledger = Ledger::default();
+        let weights = ledger.acquire(Storage::Static, 100);
+        let small = ledger.acquire(Storage::Dynamic, 10);
+        let large = ledger.acquire(Storage::Dynamic, 40);
+        let twin = ledger.acquire(Storage::Dynamic, 40);
+        let parameters = ledger.acquire(Storage::DynamicSeparate, 5);
+        let more = ledger.acquire(Storage::DynamicSeparate, 6);
+        assert_eq!(ledger.bytes(Storage::Static), 100);
+        assert_eq!(ledger.bytes(Storage::Dynamic), 40);
+        assert_eq!(ledger.bytes(Storage::DynamicSeparate), 11);
+        drop((large, parameters));
+        assert_eq!(ledger.bytes(Storage::Dynamic), 40);
+        drop(twin);
+        assert_eq!(ledger.bytes(Storage::Dynamic), 10);
+        assert_eq!(ledger.bytes(Storage::DynamicSeparate), 6);
+        drop((small, weights, more));
+        for storage in [Storage::Static, Storage::Dynamic, Storage::DynamicSeparate] {
+            assert_eq!(ledger.bytes(storage), 0);
+        }
+    }
+}

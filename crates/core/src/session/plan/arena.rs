@@ -1,0 +1,81 @@
+//! Offsets in the arena.
+
+use crate::backend::{Backend, Place, StageSpec};
+use crate::error::{Error, ErrorCode, Result};
+use crate::memory::{self, Request};
+use crate::report::{MemoryPlan, PlannedTensor, TensorRole};
+
+/// Gives the tensors of a backend's share of a stage their offsets; `lives` holds the first and
+/// last time that each is needed. `None` where nothing is in the arena.
+pub(super) fn place(
+    stage: &mut StageSpec,
+    lives: &[(usize, usize)],
+    backend: &dyn Backend,
+) -> Result<Option<MemoryPlan>> {
+    let limits = backend.describe();
+    let too_large = |what: String, most: u64, bytes: usize| {
+        Error::new(ErrorCode::Limit, what)
+            .with_expected(format!("at most {most} bytes"))
+            .with_got(format!("{bytes} bytes"))
+    };
+    let mut which = Vec::new();
+    let mut requests = Vec::new();
+    for (i, slot) in stage.tensors.iter().enumerate() {
+        if let Place::Arena { .. } = slot.place {
+            let bytes = backend.tensor_bytes(&slot.spec);
+            if bytes as u64 > limits.max_tensor_bytes {
+                let what = format!(
+                    "the tensor `{}` is too large for `{}`",
+                    slot.name, limits.id
+                );
+                return Err(too_large(what, limits.max_tensor_bytes, bytes));
+            }
+            which.push(i);
+            requests.push(Request {
+                bytes,
+                first: lives[i].0,
+                last: lives[i].1,
+            });
+        }
+    }
+    let planned = memory::plan(&requests, limits.alignment.max(1));
+    if planned.bytes as u64 > limits.max_arena_bytes {
+        let what = format!("the intermediates do not fit on `{}`", limits.id);
+        return Err(too_large(what, limits.max_arena_bytes, planned.bytes));
+    }
+    for (&i, &offset) in which.iter().zip(&planned.offsets) {
+        stage.tensors[i].place = Place::Arena { offset };
+    }
+    stage.arena_bytes = planned.bytes;
+    if requests.is_empty() {
+        return Ok(None);
+    }
+    // A view of a tensor that leaves the stage makes the tensor leave.
+    let through = |external: &[usize]| external.iter().map(|&t| stage.root(t)).collect::<Vec<_>>();
+    let (inputs, outputs) = (through(&stage.inputs), through(&stage.outputs));
+    let tensors = which.iter().zip(&planned.offsets).zip(&requests);
+    Ok(Some(MemoryPlan {
+        backend: limits.id.to_string(),
+        bytes: planned.bytes,
+        lower_bound_bytes: memory::lower_bound(&requests),
+        unshared_bytes: requests.iter().map(|r| r.bytes).sum(),
+        steps: requests.iter().map(|r| r.last + 1).max().unwrap_or(0),
+        tensors: tensors
+            .map(|((i, &offset), request)| PlannedTensor {
+                name: stage.tensors[*i].name.clone(),
+                offset,
+                bytes: request.bytes,
+                first: request.first,
+                last: request.last,
+                role: if inputs.contains(i) {
+                    TensorRole::Input
+                } else if outputs.contains(i) {
+                    TensorRole::Output
+                } else {
+                    TensorRole::Intermediate
+                },
+            })
+            .collect(),
+        ..MemoryPlan::default()
+    }))
+}

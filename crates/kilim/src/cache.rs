@@ -1,0 +1,108 @@
+//! What backends have learnt, as bytes: compiled pipelines, tuning.
+//!
+//! A cache is `KILIMCCH`, the version of Kilim, and for each backend its id, its device and its bytes,
+//! each with its length before it; a checksum stands at the end.
+
+use kilim_core::{BackendId, Error, ErrorCode, Result};
+
+use crate::Runtime;
+
+const MAGIC: &[u8; 8] = b"KILIMCCH";
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// FNV-1a, which tells a damaged file from a whole one.
+fn checksum(bytes: &[u8]) -> [u8; 8] {
+    let hash = bytes.iter().fold(0xcbf2_9ce4_8422_2325u64, |hash, &b| {
+        (hash ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3)
+    });
+    hash.to_le_bytes()
+}
+
+fn mismatch(what: &str) -> Error {
+    Error::new(ErrorCode::InvalidValue, format!("the cache {what}"))
+        .with_hint("delete it: Kilim makes a new one")
+}
+
+fn put(to: &mut Vec<u8>, part: &[u8]) {
+    to.extend((part.len() as u64).to_le_bytes());
+    to.extend(part);
+}
+
+/// Takes a length and as many bytes from the front.
+fn take<'a>(from: &mut &'a [u8]) -> Result<&'a [u8]> {
+    let cut = || mismatch("ends too early");
+    let (length, rest) = from.split_first_chunk::<8>().ok_or_else(cut)?;
+    let length = usize::try_from(u64::from_le_bytes(*length)).map_err(|_| cut())?;
+    let (part, rest) = rest.split_at_checked(length).ok_or_else(cut)?;
+    *from = rest;
+    Ok(part)
+}
+
+impl Runtime {
+    /// What the backends that are open have learnt and would have to find out again in another
+    /// process, for [`Runtime::load_cache`].
+    pub fn save_cache(&self) -> Vec<u8> {
+        let mut cache = MAGIC.to_vec();
+        put(&mut cache, VERSION.as_bytes());
+        let mut opened: Vec<_> = self.opened().values().cloned().collect();
+        opened.sort_by(|a, b| a.describe().id.cmp(&b.describe().id));
+        for backend in opened {
+            if let Some(bytes) = backend.save_cache() {
+                put(&mut cache, backend.describe().id.as_str().as_bytes());
+                put(&mut cache, backend.describe().device.as_bytes());
+                put(&mut cache, &bytes);
+            }
+        }
+        let sum = checksum(&cache);
+        cache.extend(sum);
+        cache
+    }
+
+    /// Gives the backends back what they had learnt, before the sessions that are to profit from it
+    /// are made. Backends that the cache names are opened.
+    ///
+    /// # Safety
+    /// `cache` must be what [`Runtime::save_cache`] gave, here or in an earlier process: drivers do
+    /// not check what they compiled.
+    ///
+    /// # Errors
+    /// `InvalidValue` where the cache is damaged, of another version of Kilim, or of another device
+    /// or driver, in which case nothing of it is used; what opening a backend says.
+    pub async unsafe fn load_cache(&self, cache: &[u8]) -> Result<()> {
+        let (body, sum) = cache
+            .split_last_chunk::<8>()
+            .ok_or_else(|| mismatch("ends too early"))?;
+        let mut rest = body
+            .strip_prefix(MAGIC)
+            .ok_or_else(|| mismatch("is not one of Kilim's"))?;
+        if checksum(body) != *sum {
+            return Err(mismatch("is damaged"));
+        }
+        let version = take(&mut rest)?;
+        if version != VERSION.as_bytes() {
+            return Err(mismatch("is of another version of Kilim")
+                .with_expected(VERSION)
+                .with_got(String::from_utf8_lossy(version)));
+        }
+        let mut known = Vec::new();
+        while !rest.is_empty() {
+            let id = String::from_utf8_lossy(take(&mut rest)?);
+            let device = String::from_utf8_lossy(take(&mut rest)?);
+            let bytes = take(&mut rest)?;
+            let backend = self.backend(&BackendId::from(id.as_ref())).await?;
+            let own = &backend.describe().device;
+            if device != own.as_str() {
+                return Err(mismatch("is of another device or driver")
+                    .with_expected(own)
+                    .with_got(device));
+            }
+            known.push((backend, bytes));
+        }
+        for (backend, bytes) in known {
+            // SAFETY: the bytes are those that this backend saved on this device: the caller says
+            // so, and checksum, version and device agree.
+            unsafe { backend.load_cache(bytes)? };
+        }
+        Ok(())
+    }
+}
