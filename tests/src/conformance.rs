@@ -167,7 +167,9 @@ async fn run_case(
         match run_set(files, case, bfloat16_rtol, &folder, &mut session).await {
             Ok(None) => {}
             Ok(Some(wrong)) => return Outcome::Failed(wrong),
-            Err(e) if e.code() == ErrorCode::NoBackend => return Outcome::Refused(e.to_string()),
+            Err(e) if matches!(e.code(), ErrorCode::NoBackend | ErrorCode::Unsupported) => {
+                return Outcome::Refused(e.to_string());
+            }
             Err(e) => return Outcome::Failed(e.to_string()),
         }
     }

@@ -1,10 +1,11 @@
 //! Tensors made from shapes and scalars.
 
+mod picture;
 mod random;
 
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
-use kilim_core::ops::{ConstantOfShape, EyeLike, Random, Range, ShapeOf, Size};
+use kilim_core::ops::{ConstantOfShape, EyeLike, ImageDecoder, Random, Range, ShapeOf, Size};
 use kilim_core::{Result, Tensor};
 
 use crate::common::{Codec, Wide};
@@ -21,6 +22,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Range>(any, build_range);
     registry.add::<EyeLike>(any, build_eye);
     registry.add::<Random>(any, random::build);
+    registry.add::<ImageDecoder>(any, picture::build);
 }
 
 /// A value that was known when the kernel was built.

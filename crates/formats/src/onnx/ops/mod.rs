@@ -17,6 +17,7 @@ mod ml;
 mod movement;
 mod ngrams;
 mod norm;
+mod picture;
 mod pointwise;
 mod pool;
 mod quant;
@@ -60,6 +61,7 @@ impl OpTable {
         norm::register(&mut table);
         quant::register(&mut table);
         random::register(&mut table);
+        picture::register(&mut table);
         resize::register(&mut table);
         recurrent::register(&mut table);
         generate::register(&mut table);

@@ -1,0 +1,65 @@
+//! Encoded pictures.
+
+use super::*;
+use crate::error::value_error;
+
+/// In which order the channels of a picture come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PixelFormat {
+    Rgb,
+    Bgr,
+    /// One channel.
+    Grayscale,
+}
+
+impl PixelFormat {
+    pub const fn channels(self) -> usize {
+        match self {
+            PixelFormat::Rgb | PixelFormat::Bgr => 3,
+            PixelFormat::Grayscale => 1,
+        }
+    }
+}
+
+/// What reads pictures; builds differ in the formats they know.
+#[derive(Clone, Copy, Debug)]
+pub struct PictureReader {
+    /// Height and width, without decoding all of it.
+    pub size: fn(&[u8]) -> Result<[usize; 2]>,
+    /// Bytes `[height, width, channels]`.
+    pub decode: fn(&[u8], PixelFormat) -> Result<Vec<u8>>,
+}
+
+/// Input: the bytes of a picture file `[n]`, `uint8`. Output: `[height, width, channels]`, `uint8`.
+#[derive(Clone, Debug)]
+pub struct ImageDecoder {
+    pub pixels: PixelFormat,
+    pub reader: PictureReader,
+}
+
+impl Operator for ImageDecoder {
+    fn name(&self) -> &'static str {
+        "ImageDecoder"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &Types::new("uint8", |d| d == DType::U8))?;
+        ctx.shape_of_rank(0, 1)?;
+        let mut shape = vec![Dim::Unknown; 2];
+        if let Some(file) = ctx.value(0) {
+            let size = (self.reader.size)(file.as_slice::<u8>()?)?;
+            shape = size.into_iter().map(Dim::Known).collect();
+        }
+        shape.push(Dim::Known(self.pixels.channels()));
+        Ok(vec![Fact::new(DType::U8, Shape(shape))])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[0]
+    }
+}
+
+/// The picture is garbled, or of a format that is not known.
+pub fn unreadable(why: impl std::fmt::Display) -> Error {
+    value_error(format!("a picture cannot be read: {why}"))
+}
