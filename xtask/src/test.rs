@@ -155,7 +155,7 @@ fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> {
 
 /// Checks the facade and the command line with every combination of the features that choose backends.
 fn features() -> Result<Counts> {
-    const FEATURES: [&str; 3] = ["cpu", "wgpu", "plugins"];
+    const FEATURES: [&str; 4] = ["cpu", "wgpu", "arm", "plugins"];
     let mut counts = Counts::default();
     for choice in 0..1usize << FEATURES.len() {
         let chosen = FEATURES.iter().enumerate();
