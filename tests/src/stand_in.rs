@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use kilim::Result;
 use kilim::core::Backend;
 use kilim::core::Tensor;
 use kilim::core::backend::{
-    BackendContext, BackendId, ContextConfig, Description, Executable, LocalFuture, NodeSpec,
-    RawConstants, Refusal, StageSpec, StageTensors, TensorRegistry,
+    BackendContext, BackendId, ContextConfig, Description, Executable, Grade, LocalFuture,
+    NodeSpec, RawConstants, Refusal, StageSpec, StageTensors, TensorRegistry,
 };
 use kilim::core::memory::{Arena, Ledger};
 use kilim::core::ops::Cost;
+use kilim::{DType, Result};
 
 type Takes = dyn Fn(&NodeSpec) -> bool + Send + Sync;
 type Rewrite = dyn Fn(&mut StageSpec) + Send + Sync;
@@ -38,6 +38,16 @@ impl StandIn {
             rewrite: Arc::new(|_| ()),
             on_run: Arc::new(|_| Ok(())),
         }
+    }
+
+    /// Says that it is at its best with an element type.
+    pub fn fast_in(mut self, dtype: DType) -> Self {
+        for (d, grade) in &mut self.description.dtypes {
+            if *d == dtype {
+                *grade = Grade::Fast;
+            }
+        }
+        self
     }
 
     /// Refuses all other nodes.

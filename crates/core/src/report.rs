@@ -21,8 +21,22 @@ pub struct Report {
     pub unplanned_stages: usize,
     /// Why fewer threads run than the machine has, if so.
     pub threads: Option<String>,
+    /// What mixed precision was chosen, if it was allowed.
+    pub precision: Option<PrecisionReport>,
     /// What happened when in the last run that was traced.
     pub timeline: Vec<TraceEvent>,
+}
+
+/// Nodes that compute in half precision.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PrecisionReport {
+    pub tolerance: f64,
+    /// The largest difference of an output that was measured with these nodes, relative to the
+    /// output's largest magnitude.
+    pub error: f64,
+    pub nodes: Vec<String>,
+    /// How many a backend would have preferred in half precision.
+    pub considered: usize,
 }
 
 /// One backend of the session.

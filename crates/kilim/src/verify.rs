@@ -247,6 +247,7 @@ fn alone(options: &kilim_core::SessionOptions) -> kilim_core::SessionOptions {
     kilim_core::SessionOptions {
         strict: false,
         pins: Vec::new(),
+        mixed_precision: None,
         scheduler: Arc::new(kilim_core::schedule::SyncScheduler),
         ..options.clone()
     }

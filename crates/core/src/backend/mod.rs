@@ -261,6 +261,12 @@ pub trait Backend: MaybeSend + MaybeSync {
         None
     }
 
+    /// Whether a node would be faster in half precision, where the session allows that: `half` has
+    /// `f16` in place of `f32`. See [`crate::session::MixedPrecision`].
+    fn prefers_half(&self, half: &NodeSpec) -> bool {
+        self.describe().grade(DType::F16) >= Some(Grade::Fast) && self.supports(half).is_ok()
+    }
+
     /// Opens the device again if it was lost; contexts made before stay useless.
     ///
     /// # Errors

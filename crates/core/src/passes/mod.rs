@@ -9,6 +9,8 @@
 //! 5. `layout` brings spatial operators to channels-last, `transposes` removes what that added and
 //!    more; then 3 and 4 again, for what the transposes had kept apart.
 //! 6. All of it for the bodies of control flow that are left.
+//!
+//! [`narrow`] is run afterwards where a session mixes precisions.
 
 mod bodies;
 mod common_subexpressions;
@@ -21,6 +23,7 @@ mod fuse;
 mod infer;
 mod known_dims;
 mod layout;
+mod narrow_f32;
 mod patterns;
 mod tensors;
 mod transposes;
@@ -34,6 +37,7 @@ use crate::graph::Graph;
 use crate::tensor::Tensor;
 
 pub use infer::infer_graph;
+pub use narrow_f32::run as narrow;
 
 /// Computes one node on host tensors; `None` where that is not offered.
 pub type Evaluator<'a> = dyn Fn(&NodeSpec) -> Option<Result<Vec<Tensor>>> + 'a;

@@ -5,6 +5,7 @@ mod background;
 mod handle;
 mod layouts;
 mod plan;
+mod precision;
 mod record;
 mod runner;
 
@@ -25,7 +26,7 @@ use crate::ops::Fact;
 use crate::partition::{Placement, Site};
 use crate::passes;
 use crate::pin::{self, Pin};
-use crate::report::{NodeTime, Report};
+use crate::report::{NodeTime, PrecisionReport, Report};
 use crate::schedule::{Interrupt, Scheduler, SyncScheduler, Trace, TraceEvent};
 use crate::tensor::{Tensor, byte_count};
 
@@ -33,6 +34,7 @@ use crate::tensor::{Tensor, byte_count};
 pub use background::RunHandle;
 pub(crate) use handle::Handle;
 pub use layouts::PortLayout;
+pub use precision::MixedPrecision;
 use record::Recorder;
 pub use record::{NodeRecord, RecordedInput};
 pub(crate) use runner::Runner;
@@ -50,6 +52,8 @@ pub struct SessionOptions {
     pub pins: Vec<Pin>,
     /// Off: the graph runs as it was loaded.
     pub optimise: bool,
+    /// Nodes may compute in half precision, within this.
+    pub mixed_precision: Option<MixedPrecision>,
     /// Every value leaves its stage, as [`Session::record`] needs it. Costs memory and time.
     pub keep_all: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
@@ -91,6 +95,7 @@ impl Default for SessionOptions {
             strict: false,
             pins: Vec::new(),
             optimise: true,
+            mixed_precision: None,
             keep_all: false,
             dims: HashMap::new(),
             plan_unknown_as: None,
@@ -264,6 +269,7 @@ pub struct Session {
     inputs: Vec<Port>,
     outputs: Vec<Port>,
     nodes_loaded: usize,
+    precision: Option<PrecisionReport>,
     /// Of the last run that was traced.
     timeline: Vec<TraceEvent>,
     #[cfg(not(target_arch = "wasm32"))]
@@ -330,6 +336,13 @@ impl Session {
         } else {
             passes::infer_graph(&mut graph)?;
         }
+        let precision = match &options.mixed_precision {
+            Some(mixed) => {
+                let chosen = precision::choose(&mut graph, &backends, &evaluator, &options, mixed);
+                Some(chosen.await?)
+            }
+            None => None,
+        };
         let mut outputs = ports(&graph, &graph.outputs);
         for (port, declared) in outputs.iter_mut().zip(names) {
             port.name = declared.name;
@@ -379,6 +392,7 @@ impl Session {
             inputs,
             outputs,
             nodes_loaded,
+            precision,
             timeline: Vec::new(),
             #[cfg(not(target_arch = "wasm32"))]
             workers: None,
@@ -490,6 +504,7 @@ impl Session {
             inputs: self.inputs.clone(),
             outputs: self.outputs.clone(),
             nodes_loaded: self.nodes_loaded,
+            precision: self.precision.clone(),
             timeline: Vec::new(),
             workers: None,
         })
@@ -591,6 +606,7 @@ impl Session {
     pub fn report(&self) -> Report {
         let mut report = self.runner.report(&self.shared);
         report.nodes_loaded = self.nodes_loaded;
+        report.precision = self.precision.clone();
         report.timeline = self.timeline.clone();
         report
     }

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::graph::NodeId;
+use crate::graph::{Node, NodeId};
 use crate::ops::Operator;
 use crate::tensor::Tensor;
 
@@ -13,6 +13,8 @@ pub struct NodeRecord {
     pub name: String,
     /// The control-flow nodes whose bodies hold it, outermost first.
     pub scope: Vec<String>,
+    /// Its place in the graph that holds it.
+    pub node: NodeId,
     pub op: Arc<dyn Operator>,
     pub inputs: Vec<Option<RecordedInput>>,
     pub outputs: Vec<Tensor>,
@@ -43,15 +45,16 @@ impl Recorder {
 
     pub fn push(
         &mut self,
-        name: &str,
-        op: &Arc<dyn Operator>,
+        id: NodeId,
+        node: &Node,
         inputs: Vec<Option<RecordedInput>>,
         outputs: Vec<Tensor>,
     ) {
         self.records.push(NodeRecord {
-            name: name.to_string(),
+            name: node.name.clone(),
             scope: self.scope.clone(),
-            op: op.clone(),
+            node: id,
+            op: node.op.clone(),
             inputs,
             outputs,
         });

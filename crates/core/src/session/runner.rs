@@ -265,7 +265,7 @@ impl Runner {
                 outputs.push(self.value(v, env)?.into_host(shared).await?);
             }
             if let Some(recorder) = &mut shared.recorder {
-                recorder.push(&node.name, &node.op, inputs, outputs);
+                recorder.push(id, node, inputs, outputs);
             }
         }
         Ok(())
