@@ -6,7 +6,7 @@ use std::task::{Poll, Waker};
 
 use super::{Interrupt, Scheduler, StageRun, StageTrace, Step};
 use crate::backend::{Executable, LocalFuture};
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
 use crate::tensor::Tensor;
 
 /// Every backend runs its own steps as soon as what they need is there: natively on a thread of its
@@ -220,6 +220,7 @@ async fn drive(mut lanes: Vec<Lane<'_>>) -> Vec<Result<()>> {
     let Some(here) = lanes.pop() else {
         return Vec::new();
     };
+    use crate::error::{Error, ErrorCode};
     let failed = |why| Error::new(ErrorCode::State, format!("a backend's thread {why}"));
     std::thread::scope(|scope| {
         let mut results = Vec::new();

@@ -7,6 +7,7 @@ use crate::backend::{Backend, NodeSpec, TensorSpec};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId};
+use crate::memory::Sharing;
 use crate::ops::{Fact, InferContext, InputFact};
 use crate::passes;
 use crate::report::PrecisionReport;
@@ -51,6 +52,7 @@ pub(super) async fn choose(
         options: SessionOptions {
             optimise: false,
             mixed_precision: None,
+            sharing: Sharing::default(),
             plan_unknown_as: None,
             ..options.clone()
         },

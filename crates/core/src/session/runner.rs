@@ -383,6 +383,7 @@ impl Runner {
     }
 
     /// Another runner of the same graph, with those plans that can be shared.
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
         let mut replica = Runner::new(self.graph.clone(), shared)?;
         shared.resize(RawConstants::Keep, |shared| {
