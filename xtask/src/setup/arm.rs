@@ -158,16 +158,19 @@ pub struct AclRelease {
     pub version: &'static str,
     suite: &'static str,
     packages: &'static [&'static str],
+    /// Whether the shim is built with `acl_cl`, which takes twice as long; once is enough.
+    opencl: bool,
     /// Whether its C library is newer than the cross compiler's, so that programs run on it.
     own_c_library: bool,
 }
 
 /// The oldest and the newest that the shim is built against.
-pub const ACL: [AclRelease; 2] = [
+pub static ACL: [AclRelease; 2] = [
     AclRelease {
         version: "20.08",
         suite: "bookworm",
         packages: &["libarm-compute-dev", "libarm-compute20"],
+        opencl: false,
         own_c_library: false,
     },
     AclRelease {
@@ -180,6 +183,7 @@ pub const ACL: [AclRelease; 2] = [
             "libstdc++6",
             "libgcc-s1",
         ],
+        opencl: true,
         own_c_library: true,
     },
 ];
@@ -187,12 +191,11 @@ pub const ACL: [AclRelease; 2] = [
 /// An unpacked release.
 pub struct Acl {
     root: PathBuf,
-    own_c_library: bool,
-    version: &'static str,
+    release: &'static AclRelease,
 }
 
 impl AclRelease {
-    pub fn unpack(&self) -> Result<Acl> {
+    pub fn unpack(&'static self) -> Result<Acl> {
         let name = format!("acl-{}", self.version);
         let dir = folder().join(&name);
         fs::create_dir_all(&dir)?;
@@ -205,8 +208,7 @@ impl AclRelease {
         fs::write(&sources, text)?;
         Ok(Acl {
             root: unpack(&name, &sources, self.packages)?,
-            own_c_library: self.own_c_library,
-            version: self.version,
+            release: self,
         })
     }
 }
@@ -218,7 +220,7 @@ impl Acl {
 
     /// Builds the shim against it and gives its path.
     pub fn shim(&self) -> Result<PathBuf> {
-        let out = folder().join(format!("shim-{}", self.version));
+        let out = folder().join(format!("shim-{}", self.release.version));
         let variable = |name: &str, path: &Path| format!("{name}={}", path.display());
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let mut make = sh::cmd("make");
@@ -226,6 +228,7 @@ impl Acl {
             .arg(sh::root().join("crates/native-arm/shim"))
             .arg(format!("-j{jobs}"))
             .arg(format!("CXX={COMPILER}"))
+            .arg(format!("CL={}", u8::from(self.release.opencl)))
             .arg(variable(
                 "ACL_INCLUDE",
                 &self.root.join("usr/include/aarch64-linux-gnu"),
@@ -233,7 +236,7 @@ impl Acl {
             .arg(variable("ACL_LIB", &self.libraries()))
             .arg(variable("OUT", &out));
         sh::run_quiet(
-            &format!("build the shim for ACL {}", self.version),
+            &format!("build the shim for ACL {}", self.release.version),
             &mut make,
         )?;
         Ok(out.join("libkilim_acl.so"))
@@ -242,7 +245,7 @@ impl Acl {
     /// Running programs with this shim.
     pub fn emulation(&self, shim: &Path) -> Emulation {
         Emulation {
-            root: match self.own_c_library {
+            root: match self.release.own_c_library {
                 true => self.root.clone(),
                 false => C_LIBRARY.into(),
             },
