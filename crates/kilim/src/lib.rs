@@ -26,6 +26,8 @@ pub use kilim_core::{
     Graph, Kind, Map, Pin, Placement, Port, Report, Result, RunOptions, Shape, Tensor,
 };
 pub use kilim_formats as formats;
+#[cfg(feature = "cpu")]
+pub use kilim_simd_cpu::stir;
 
 pub use runtime::Runtime;
 pub use source::ModelSource;

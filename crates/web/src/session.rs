@@ -141,6 +141,7 @@ async fn load(
         .ok_or_else(|| Error::new(ErrorCode::Io, "no model was given"))?;
     let external = names.into_iter().skip(1).zip(files).collect();
     let options = self::options(options)?;
+    kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
     if options
         .backends
         .first()

@@ -32,6 +32,7 @@ impl CpuBackend {
 
     /// With every kernel of this crate.
     pub fn new() -> CpuBackend {
+        crate::generate::stir_by_time();
         CpuBackend::with_registry(KernelRegistry::all())
     }
 

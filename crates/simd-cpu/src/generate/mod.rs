@@ -13,7 +13,7 @@ use crate::frame::{Build, Io, Kernel};
 use crate::movement::required;
 use crate::registry::{KernelRegistry, any};
 
-pub use random::stir;
+pub use random::{stir, stir_by_time};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<ShapeOf>(any, build_shape);

@@ -13,6 +13,15 @@ use crate::frame::{Build, Io, Kernel};
 /// Seeds for operators that have none: stirred when a program begins, counted from there.
 static SEEDS: AtomicU64 = AtomicU64::new(0x853c_49e6_748f_ea9b);
 
+/// Makes the numbers of operators without a seed depend on the time. The web has no clock of its own;
+/// the bindings stir.
+pub fn stir_by_time() {
+    #[cfg(not(target_arch = "wasm32"))]
+    if let Ok(time) = std::time::SystemTime::UNIX_EPOCH.elapsed() {
+        stir(time.as_nanos() as u64);
+    }
+}
+
 /// Makes the numbers of operators without a seed depend on `noise`.
 pub fn stir(noise: u64) {
     SEEDS.fetch_add(mix(noise), Ordering::Relaxed);
