@@ -36,6 +36,8 @@ pub struct Case {
     rtol: f64,
     atol: f64,
     nondeterministic: bool,
+    /// Left out where every output is a tensor.
+    #[serde(default)]
     outputs: Vec<Declared>,
 }
 

@@ -39,7 +39,7 @@ const VARIANTS: [Variant; 2] = [
 
 /// What every variant's compiler output uses: rustc's defaults for wasm32, and SIMD.
 const WASM_OPT: &[&str] = &[
-    "-O3",
+    "-Oz",
     "--enable-simd",
     "--enable-bulk-memory",
     "--enable-mutable-globals",

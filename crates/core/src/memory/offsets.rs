@@ -119,7 +119,7 @@ fn place(requests: &[Request], order: &[usize], alignment: usize) -> Offsets {
     }
     Offsets {
         offsets,
-        bytes: total.next_multiple_of(alignment),
+        bytes: total,
     }
 }
 

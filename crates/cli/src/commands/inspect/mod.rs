@@ -5,7 +5,7 @@ mod memory;
 use std::path::PathBuf;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use kilim::{Port, Report};
+use kilim::{ErrorCode, Port, Report};
 use serde::Serialize;
 
 use crate::Failure;
@@ -58,7 +58,13 @@ fn view(ports: &[Port]) -> Vec<PortView> {
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut options = args.backends.options()?;
     options.core.plan_unknown_as = Some(1);
-    let session = model::load(&args.model, options).await?;
+    let session = match model::load(&args.model, options).await {
+        // Sizes that are open may not all be 1: such a model is planned when it runs.
+        Err(Failure::Kilim(e)) if e.code() == ErrorCode::Shape => {
+            model::load(&args.model, args.backends.options()?).await?
+        }
+        loaded => loaded?,
+    };
     let report = session.report();
     if let Some(path) = &args.memory {
         std::fs::write(path, memory::draw(&report.memory))
