@@ -57,7 +57,7 @@ for (const [name, backends] of [['WebGPU', ['wgpu', 'cpu']], ['WASM', ['cpu']]])
       return { answers, inputs, outputs, used: [...new Set(report.nodes.map((node) => node.backend))] };
     }, backends);
     assert.deepEqual(seen.answers, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
-    assert.deepEqual(seen.inputs, [{ name: 'image', type: 'float32', dims: ['N', 1, 28, 28] }]);
+    assert.deepEqual(seen.inputs, [{ name: 'image', kind: 'tensor', optional: false, type: 'float32', dims: ['N', 1, 28, 28] }]);
     assert.equal(seen.outputs[0].name, 'probabilities');
     assert.ok(seen.used.includes(backends[0]), `ran on ${seen.used}`);
   });
