@@ -37,7 +37,8 @@ pub fn tests() -> Result<Counts> {
     }
     let emulation = newest.unwrap_or_else(Emulation::plain);
     let mut cargo = test(&toolchain, &emulation);
-    cargo.args(["-p", "kilim-simd-cpu", "--lib", "--test", "embedded"]);
+    cargo.args(["-p", "kilim-simd-cpu", "-p", "kilim-reference-cpu"]);
+    cargo.args(["--lib", "--test", "embedded"]);
     counts.add(counted(&mut cargo)?);
     counts.add(check(without_library(&toolchain)));
     counts.add(models(&toolchain, &emulation)?);
@@ -73,7 +74,10 @@ fn check(result: Result<()>) -> Counts {
 fn test(toolchain: &ArmToolchain, emulation: &Emulation) -> Command {
     let mut cargo = toolchain.cargo(emulation);
     cargo.args(["test", "--no-fail-fast", "--target", arm::TARGET]);
-    cargo.args(["--config", "profile.dev.package.kilim-simd-cpu.opt-level=1"]);
+    for package in ["kilim-reference-cpu", "kilim-simd-cpu"] {
+        let light = format!("profile.dev.package.{package}.opt-level=1");
+        cargo.args(["--config", &light]);
+    }
     for package in ["kilim-native-arm", "kilim-tests", "kilim-cli"] {
         cargo.args(["-p", package]);
     }

@@ -12,6 +12,7 @@ pub mod graph;
 pub mod memory;
 pub mod narrow;
 pub mod ops;
+pub mod order;
 pub mod partition;
 pub mod passes;
 pub mod pin;

@@ -3,6 +3,7 @@
 //! A cache is `KILIMCCH`, the version of Kilim, and for each backend its id, its device and its bytes,
 //! each with its length before it; a checksum stands at the end.
 
+use kilim_core::order::sort_indices;
 use kilim_core::{BackendId, Error, ErrorCode, Result};
 
 use crate::Runtime;
@@ -44,9 +45,12 @@ impl Runtime {
     pub fn save_cache(&self) -> Vec<u8> {
         let mut cache = MAGIC.to_vec();
         put(&mut cache, VERSION.as_bytes());
-        let mut opened: Vec<_> = self.opened().values().cloned().collect();
-        opened.sort_by(|a, b| a.describe().id.cmp(&b.describe().id));
-        for backend in opened {
+        let opened: Vec<_> = self.opened().values().cloned().collect();
+        let mut order: Vec<usize> = (0..opened.len()).collect();
+        sort_indices(&mut order, &mut |a, b| {
+            opened[a].describe().id.cmp(&opened[b].describe().id)
+        });
+        for backend in order.into_iter().map(|i| &opened[i]) {
             if let Some(bytes) = backend.save_cache() {
                 put(&mut cache, backend.describe().id.as_str().as_bytes());
                 put(&mut cache, backend.describe().device.as_bytes());

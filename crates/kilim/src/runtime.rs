@@ -21,7 +21,7 @@ pub struct Runtime {
 
 #[cfg(feature = "cpu")]
 fn cpu() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
-    Box::pin(async { Ok(Arc::new(kilim_simd_cpu::CpuBackend::new()) as Arc<dyn Backend>) })
+    Box::pin(async { Ok(Arc::new(kilim_simd_cpu::backend()) as Arc<dyn Backend>) })
 }
 
 #[cfg(feature = "wgpu")]

@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::{Error, ErrorCode, Operator, Result};
-use kilim_simd_cpu::registry::KernelRegistry;
-use kilim_simd_cpu::{Build, Io, Kernel};
+use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::{Build, Io, Kernel};
 
 use crate::call::{Call, Source, arrange};
 use crate::ffi;

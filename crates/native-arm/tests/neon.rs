@@ -17,7 +17,6 @@ use kilim_core::ops::{
 };
 use kilim_core::{DType, ErrorCode, Operator, Tensor};
 use kilim_native_arm::AclBackend;
-use kilim_simd_cpu::CpuBackend;
 
 /// The backend; `None`, which skips the test, where its library is not there and was not asked for.
 fn neon() -> Option<AclBackend> {
@@ -147,7 +146,7 @@ fn difference(
     output: (DType, &[usize]),
 ) -> Option<f64> {
     let neon = neon()?;
-    let cpu = CpuBackend::new();
+    let cpu = kilim_simd_cpu::backend();
     let got = run(&neon, op.clone(), inputs, output).unwrap();
     let want = run(&cpu, op, inputs, output).unwrap();
     let mut largest = 0.0f64;

@@ -11,7 +11,6 @@ use kilim_core::backend::{
 };
 use kilim_core::ops::{Activation, Conv, Padding};
 use kilim_core::{DType, Operator, Result, Tensor};
-use kilim_simd_cpu::CpuBackend;
 
 /// A convolution: name, size, channels, outputs, groups, kernel, stride.
 type Layer = (&'static str, usize, usize, usize, usize, usize, usize);
@@ -124,7 +123,7 @@ impl Bench {
             arena_bytes,
             ..StageSpec::default()
         };
-        let backend = CpuBackend::new();
+        let backend = kilim_simd_cpu::backend();
         let mut executable = backend
             .create_context(&ContextConfig::default())?
             .prepare(stage)?;

@@ -1,30 +1,44 @@
-//! The `cpu` backend: a reference kernel for every operator, and SIMD kernels for the hot ones.
+//! SIMD kernels of the backend `cpu` for the hot operators, preferred to the reference kernels
+//! where they accept a node.
 //!
-//! [`CpuBackend`] finds a kernel through a [`registry::KernelRegistry`], which lists for each
-//! operator the candidates in order of preference; the first that accepts the concrete node runs
-//! it. A family of operators is a module with a `register` function.
+//! A family of operators is a module with a `register` function. [`isa`] has the instruction sets.
 
-mod common;
+mod binary;
 mod conv;
-mod custom;
-mod elementwise;
-mod frame;
-mod generate;
-mod index;
-mod learn;
+mod gemm;
+mod isa;
+mod math;
 mod matmul;
-mod movement;
-mod norm;
+mod memory;
 mod pool;
-mod quant;
-mod recurrent;
+mod quantized;
 mod reduce;
-mod resize;
-mod simd;
-mod sort;
-mod text;
+mod rows;
+#[cfg(test)]
+mod testing;
+mod transpose;
+mod unary;
+mod window;
 
-pub mod registry;
+use kilim_reference_cpu::registry::KernelRegistry;
+pub use kilim_reference_cpu::{CpuBackend, stir};
 
-pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey, Texts};
-pub use generate::stir;
+/// The backend `cpu` with every kernel: those of this crate first, then the reference kernels.
+pub fn backend() -> CpuBackend {
+    CpuBackend::with_registry(kernels())
+}
+
+/// Every kernel of [`backend`].
+pub fn kernels() -> KernelRegistry {
+    let mut registry = KernelRegistry::default();
+    conv::register(&mut registry);
+    matmul::register(&mut registry);
+    pool::register(&mut registry);
+    quantized::register(&mut registry);
+    unary::register(&mut registry);
+    binary::register(&mut registry);
+    rows::register(&mut registry);
+    reduce::register(&mut registry);
+    registry.add_reference();
+    registry
+}

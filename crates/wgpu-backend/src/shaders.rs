@@ -80,7 +80,7 @@ impl Variant {
 
 macro_rules! file {
     ($path:literal) => {
-        include_str!(concat!("../../../shaders/", $path))
+        include_str!(concat!(env!("OUT_DIR"), "/shaders/", $path))
     };
 }
 

@@ -2,6 +2,8 @@
 
 use std::cmp::Reverse;
 
+use crate::order::sort_indices;
+
 /// A tensor that needs `bytes` from step `first` to step `last`, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
@@ -70,10 +72,8 @@ pub fn plan(requests: &[Request], alignment: usize) -> Offsets {
 fn orders(requests: &[Request]) -> Vec<Vec<usize>> {
     let sorted = |key: &dyn Fn(&Request) -> (usize, usize)| {
         let mut order: Vec<usize> = (0..requests.len()).collect();
-        order.sort_by_key(|&i| {
-            let (a, b) = key(&requests[i]);
-            (Reverse(a), Reverse(b), requests[i].first)
-        });
+        let rank = |i: usize| (Reverse(key(&requests[i])), requests[i].first);
+        sort_indices(&mut order, &mut |a, b| rank(a).cmp(&rank(b)));
         order
     };
     let steps = |r: &Request| r.last - r.first + 1;

@@ -1,9 +1,11 @@
 //! Operators whose output shape depends on the data itself.
 
+use std::mem::take;
 use std::sync::Arc;
 
 use super::*;
 use crate::error::{dtype_error, value_error};
+use crate::order::sort_indices;
 
 /// The indices of elements that are not zero, `int64[rank, n]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -199,7 +201,7 @@ impl Unique {
             slices.flat_map(|at| keys.get(at..at + inner).unwrap_or_default())
         };
         let mut order: Vec<usize> = (0..items).collect();
-        order.sort_by(|&a, &b| item(a).cmp(item(b)));
+        sort_indices(&mut order, &mut |a, b| item(a).cmp(item(b)));
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for i in order {
             match groups.last_mut() {
@@ -208,7 +210,9 @@ impl Unique {
             }
         }
         if !self.sorted {
-            groups.sort_by_key(|g| g[0]);
+            let mut by_first: Vec<usize> = (0..groups.len()).collect();
+            sort_indices(&mut by_first, &mut |a, b| groups[a][0].cmp(&groups[b][0]));
+            groups = by_first.iter().map(|&g| take(&mut groups[g])).collect();
         }
         let mut parts = UniqueParts {
             inverse: vec![0; items],
@@ -348,7 +352,7 @@ pub fn non_max_suppression(
             let mut best: Vec<usize> = (0..count)
                 .filter(|&i| least.is_none_or(|least| scores[i] > least))
                 .collect();
-            best.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]));
+            sort_indices(&mut best, &mut |a, b| scores[b].total_cmp(&scores[a]));
             let mut chosen: Vec<usize> = Vec::new();
             for i in best {
                 if chosen.len() == most {

@@ -5,6 +5,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 
+use crate::order::sort_indices;
+
 /// One step of one run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceEvent {
@@ -38,9 +40,12 @@ impl Trace {
 
     /// Everything recorded so far, by its start.
     pub fn events(&self) -> Vec<TraceEvent> {
-        let mut events = self.lock().clone();
-        events.sort_by(|a, b| a.start.total_cmp(&b.start));
-        events
+        let events = self.lock();
+        let mut order: Vec<usize> = (0..events.len()).collect();
+        sort_indices(&mut order, &mut |a, b| {
+            events[a].start.total_cmp(&events[b].start)
+        });
+        order.into_iter().map(|i| events[i].clone()).collect()
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<TraceEvent>> {

@@ -12,7 +12,7 @@ mod resize;
 mod softmax;
 
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
-use kilim_simd_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::registry::KernelRegistry;
 
 use crate::call::Call;
 use crate::kernel::Target;

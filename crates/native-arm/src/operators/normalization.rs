@@ -3,7 +3,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{BatchNorm, Lrn};
-use kilim_simd_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::convolution::Picture;
 use super::{Lower, constant, input, output, refuse};

@@ -4,7 +4,7 @@ use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
     AveragePool, InputValues, MaxPool, PoolGeometry, Reduce, ReduceKind, WindowAxis, normalize_axes,
 };
-use kilim_simd_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::convolution::{Picture, two_axes, window};
 use super::{Lower, activation, input, output, refuse, resolved};

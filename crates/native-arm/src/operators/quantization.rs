@@ -6,7 +6,7 @@ use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
     Activation, DequantizeLinear, MatMulGeometry, QLinearConv, QLinearMatMul, QuantizeLinear,
 };
-use kilim_simd_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::activation::NO_ACTIVATION;
 use super::convolution::Convolution;

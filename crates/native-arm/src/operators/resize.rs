@@ -2,7 +2,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{CoordinateMode, NearestMode, Resize, ResizeAxis, ResizeMode};
-use kilim_simd_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::{Lower, input, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};

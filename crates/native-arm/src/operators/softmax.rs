@@ -2,7 +2,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Softmax, SoftmaxKind, normalize_axis};
-use kilim_simd_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::{Lower, collapse, input, output, refuse, resolved};
 use crate::call::{Call, Form, Source};

@@ -1,18 +1,259 @@
-//! Convolutions of any rank and layout.
+//! Convolutions of channels-last data with constant weights.
 
-mod deform;
-mod image;
-pub mod plain;
-pub mod window;
+mod dense;
+mod depthwise;
+#[cfg(test)]
+mod tests;
+mod transposed;
+mod winograd;
 
-use kilim_core::ops::{Col2Im, Conv, ConvTranspose, DeformConv};
+use std::sync::Arc;
 
-use crate::common::rules;
-use crate::registry::KernelRegistry;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
+use kilim_core::memory::MemoryMode;
+use kilim_core::ops::{Activation, Conv, ConvGeometry};
+use kilim_core::tensor::AlignedBytes;
+use kilim_core::{DType, Result};
 
-pub fn register(registry: &mut KernelRegistry) {
-    registry.add::<Conv>(rules::reals, plain::build_conv);
-    registry.add::<ConvTranspose>(rules::reals, plain::build_transpose);
-    registry.add::<Col2Im>(image::accepts, image::build);
-    registry.add::<DeformConv>(deform::accepts, deform::build);
+use super::isa::Isa;
+use super::window::Window;
+use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey};
+use kilim_reference_cpu::registry::KernelRegistry;
+
+pub(crate) fn register(registry: &mut KernelRegistry) {
+    registry.add::<Conv>(accepts, |op, node, build| {
+        kernel(op, node, build, Isa::best(), None)
+    });
+    transposed::register(registry);
+}
+
+/// A convolution, its sizes spelled out.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    pub window: Window,
+    pub groups: usize,
+    /// Output channels.
+    pub m: usize,
+}
+
+impl Shape {
+    fn of(op: &Conv, node: &NodeSpec) -> Option<Shape> {
+        Shape::new(op, &node.input(0)?.shape, &node.input(1)?.shape)
+    }
+
+    /// From the shapes of data and weights; `None` for what the kernels do not compute.
+    pub(crate) fn new(op: &Conv, data: &[usize], weights: &[usize]) -> Option<Shape> {
+        let g = ConvGeometry::new(op, data, weights).ok()?;
+        Some(Shape {
+            window: Window::new(g.batch, g.in_channels, &g.axes)?,
+            groups: g.groups,
+            m: g.out_channels,
+        })
+    }
+
+    /// Input channels of a group.
+    pub(crate) fn group_channels(&self) -> usize {
+        self.window.channels / self.groups
+    }
+
+    /// Output channels of a group.
+    pub(crate) fn group_outputs(&self) -> usize {
+        self.m / self.groups
+    }
+
+    pub(crate) fn taps(&self) -> usize {
+        self.window.y.kernel * self.window.x.kernel
+    }
+}
+
+/// How a convolution is computed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Algorithm {
+    /// A product over rows of pixels; padding is copied in around strips of the input.
+    Dense,
+    /// Vectors across channels; for as many groups as channels.
+    Depthwise,
+    /// Minimal filtering with output tiles of 2x2.
+    Winograd2,
+    /// Minimal filtering with output tiles of 4x4.
+    Winograd4,
+}
+
+/// The algorithm for a shape. In [`MemoryMode::Limit`] weights are packed in their own size only.
+pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
+    let (c, m, w) = (shape.window.channels, shape.m, &shape.window);
+    if shape.groups == m && shape.groups == c && m > 1 {
+        return Algorithm::Depthwise;
+    }
+    let small_window = [w.y, w.x]
+        .iter()
+        .all(|a| (a.kernel, a.stride, a.dilation) == (3, 1, 1));
+    // Transforming costs as much as some more channels would.
+    let pays = c > 4 && m > 6 && (c - 4) * (m - 6) > 24;
+    let possible = shape.groups == 1 && small_window && w.y.output >= 4 && w.x.output >= 4;
+    if !possible || !pays || memory == MemoryMode::Limit {
+        return Algorithm::Dense;
+    }
+    // Transformed weights are 4 or 1.8 times as large: large ones cost more to read than products
+    // cost, unless there are many pixels for them.
+    let tiles = |size: usize| w.y.output.div_ceil(size) * w.x.output.div_ceil(size) * w.batch;
+    let pixels = tiles(1);
+    match c * m {
+        0..=0x7fff => Algorithm::Winograd4,
+        0x8000..=0x1_0000 if 36 * (tiles(4) + READ) < 16 * (tiles(2) + READ) => {
+            Algorithm::Winograd4
+        }
+        0x8000..=0x10_0000 if pixels >= 128 => Algorithm::Winograd2,
+        _ => Algorithm::Dense,
+    }
+}
+
+/// Products that take as long as reading a weight that is not in the second-level cache.
+const READ: usize = 16;
+
+/// The tensors of a run.
+pub(crate) struct Operands<'a> {
+    pub input: &'a [f32],
+    pub bias: Option<&'a [f32]>,
+    pub residual: Option<&'a [f32]>,
+}
+
+impl Operands<'_> {
+    fn bias_from(&self, channel: usize) -> *const f32 {
+        self.bias
+            .map_or(std::ptr::null(), |b| b[channel..].as_ptr())
+    }
+
+    fn residual_from(&self, element: usize) -> *const f32 {
+        self.residual
+            .map_or(std::ptr::null(), |r| r[element..].as_ptr())
+    }
+}
+
+/// All inputs are `float32`, and the weights are known.
+fn known_float(node: &NodeSpec) -> bool {
+    let float = |i: usize| node.input(i).is_none_or(|s| s.dtype == DType::F32);
+    (0..4).all(float) && node.input(1).is_some_and(|w| w.value.is_some())
+}
+
+fn accepts(op: &Conv, node: &NodeSpec) -> Result<(), Refusal> {
+    let refuse = |why: &str| Err(Refusal::new(format!("the SIMD convolution: {why}")));
+    if !op.channels_last {
+        return refuse("data is not channels-last");
+    }
+    if !known_float(node) {
+        return refuse("not float32, or weights that are not constant");
+    }
+    let Some(shape) = Shape::of(op, node) else {
+        return refuse("three spatial axes, or an empty tensor");
+    };
+    let same = |i: usize, n: usize| node.input(i).is_none_or(|s| s.elements() == n);
+    if !same(2, shape.m) || !same(3, node.outputs[0].elements()) {
+        return refuse("bias or residual is broadcast");
+    }
+    Ok(())
+}
+
+/// Builds the kernel; `forced` is for tests.
+pub(crate) fn kernel(
+    op: &Conv,
+    node: &NodeSpec,
+    build: &mut Build,
+    isa: Isa,
+    forced: Option<Algorithm>,
+) -> Result<Box<dyn Kernel>> {
+    let shape = Shape::of(op, node).ok_or_else(|| unsupported("a convolution of these shapes"))?;
+    let weights = node.input(1).and_then(|w| w.value.as_ref());
+    let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
+    let algorithm = forced.unwrap_or_else(|| choose(&shape, build.memory()));
+    let key = PackKey {
+        kind: "convolution",
+        parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],
+    };
+    let packed = build.pack(node, 1, key, || {
+        algorithm.pack(isa, &shape, weights.as_slice()?)
+    })?;
+    let threads = build.threads();
+    Ok(Box::new(Convolution(algorithm.prepare(
+        isa,
+        shape,
+        op.activation,
+        packed,
+        threads,
+    ))))
+}
+
+impl Algorithm {
+    /// The weights in the form that the algorithm wants.
+    pub(crate) fn pack(self, isa: Isa, shape: &Shape, weights: &[f32]) -> Result<AlignedBytes> {
+        match self {
+            Algorithm::Dense => dense::pack_weights(isa, shape, weights),
+            Algorithm::Depthwise => depthwise::pack_weights(isa, shape, weights),
+            Algorithm::Winograd2 => winograd::pack_weights::<4>(isa, shape, weights),
+            Algorithm::Winograd4 => winograd::pack_weights::<6>(isa, shape, weights),
+        }
+    }
+
+    /// Prepares the computation, `packed` being what [`Algorithm::pack`] made.
+    pub(crate) fn prepare(
+        self,
+        isa: Isa,
+        shape: Shape,
+        activation: Activation,
+        packed: Arc<AlignedBytes>,
+        threads: usize,
+    ) -> Box<dyn Convolve> {
+        macro_rules! new {
+            ($t:ty) => {
+                Box::new(<$t>::new(isa, shape, activation, packed, threads))
+            };
+        }
+        match self {
+            Algorithm::Dense => new!(dense::Dense),
+            Algorithm::Depthwise => new!(depthwise::Depthwise),
+            Algorithm::Winograd2 => new!(winograd::Winograd<4>),
+            Algorithm::Winograd4 => new!(winograd::Winograd<6>),
+        }
+    }
+}
+
+/// A prepared convolution.
+pub(crate) trait Convolve: Send + Sync {
+    /// Computes the output; all tensors have the sizes of the shape, `scratch` what
+    /// [`Convolve::scratch`] says.
+    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]);
+
+    /// Elements of scratch memory.
+    fn scratch(&self) -> usize;
+}
+
+struct Convolution(Box<dyn Convolve>);
+
+impl Kernel for Convolution {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let operands = Operands {
+            input: io.input(0),
+            bias: io.optional(2),
+            residual: io.optional(3),
+        };
+        let scratch = io.scratch(self.0.scratch());
+        self.0.convolve(io.cpu(), &operands, io.output(0), scratch);
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.0.scratch() * size_of::<f32>()
+    }
+}
+
+/// Packed weights and what follows from the activation.
+pub(crate) struct Common {
+    pub isa: Isa,
+    pub shape: Shape,
+    pub weights: Arc<AlignedBytes>,
+    pub clamp: (f32, f32),
+    /// What the bounds do not do.
+    pub rest: Activation,
+    pub threads: usize,
 }

@@ -256,7 +256,7 @@ pub async fn agree_later(
         })
         .collect();
     let outs: Vec<TensorSpec> = shapes.iter().map(|(d, s)| TensorSpec::new(*d, s)).collect();
-    let want = kilim_simd_cpu::CpuBackend::new()
+    let want = kilim_simd_cpu::backend()
         .evaluate(&NodeSpec {
             name: "node",
             op: &op,

@@ -7,7 +7,6 @@ use kilim_core::backend::{Backend, LocalFuture};
 use kilim_core::ops::{Fact, MatMul, Unary, UnaryKind};
 use kilim_core::schedule::{Scheduler, StageRun};
 use kilim_core::{DType, ErrorCode, Graph, Result, RunOptions, Session, SessionOptions, Tensor};
-use kilim_simd_cpu::CpuBackend;
 
 use super::harness::{f32s, random};
 use crate::WgpuBackend;
@@ -39,7 +38,7 @@ fn session(backend: &Arc<WgpuBackend>, scheduler: Option<Arc<dyn Scheduler>>) ->
         options.scheduler = scheduler;
     }
     let backends: Vec<Arc<dyn Backend>> = vec![backend.clone()];
-    let evaluator = Arc::new(CpuBackend::new());
+    let evaluator = Arc::new(kilim_simd_cpu::backend());
     pollster::block_on(Session::new(g, backends, evaluator, options)).unwrap()
 }
 

@@ -9,6 +9,7 @@ use crate::dim::Dim;
 use crate::error::Result;
 use crate::graph::Node;
 use crate::ops::{Reshape, Transpose};
+use crate::order::sort_indices;
 
 /// Dimensions of the input that together become dimensions of the output.
 #[derive(Debug, PartialEq)]
@@ -135,11 +136,12 @@ impl Pass<'_> {
             place = first.unwrap_or(place);
             keyed.push((place, group));
         }
-        keyed.sort_by_key(|(place, _)| *place);
+        let mut sorted: Vec<usize> = (0..keyed.len()).collect();
+        sort_indices(&mut sorted, &mut |a, b| keyed[a].0.cmp(&keyed[b].0));
         let mut order = Vec::with_capacity(from.len());
         let mut perm = vec![0; to.len()];
         let mut dims = Vec::with_capacity(to.len());
-        for (_, group) in &keyed {
+        for group in sorted.iter().map(|&i| &keyed[i].1) {
             order.extend(group.from.clone().map(|d| held.perm[d]));
             for d in group.to.clone() {
                 perm[d] = dims.len();

@@ -9,6 +9,7 @@ use crate::dim::Dim;
 use crate::error::Result;
 use crate::graph::{Node, ValueId};
 use crate::ops::*;
+use crate::order::sort_indices;
 use crate::tensor::Tensor;
 
 /// An operator with its axes renumbered: itself, and the inputs that are not data.
@@ -225,7 +226,7 @@ impl Pass<'_> {
         }
         // Scales or sizes as constants can stand in the order of the axes.
         let mut order: Vec<usize> = (0..axes.len()).collect();
-        order.sort_by_key(|&i| perm[axes[i]]);
+        sort_indices(&mut order, &mut |a, b| perm[axes[a]].cmp(&perm[axes[b]]));
         let mut inputs = node.inputs.clone();
         for i in [2, 3] {
             let Some(v) = node.input(i) else { continue };

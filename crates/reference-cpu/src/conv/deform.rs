@@ -1,0 +1,91 @@
+//! Deformable convolution of images: each tap reads between pixels.
+
+use std::marker::PhantomData;
+
+use kilim_core::Result;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::shape_error;
+use kilim_core::ops::{DeformConv, DeformGeometry, WindowAxis};
+
+use crate::by_real;
+use crate::common::rules::required;
+use crate::common::{Real, rules};
+use crate::frame::{Build, Io, Kernel};
+
+pub fn accepts(op: &DeformConv, node: &NodeSpec) -> Result<(), Refusal> {
+    if node.input(0).is_some_and(|x| x.shape.len() != 4) {
+        return Err(Refusal::new("DeformConv of anything but images"));
+    }
+    rules::reals(op, node)
+}
+
+pub fn build(op: &DeformConv, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (x, w) = (required(node, 0)?, required(node, 1)?);
+    let geometry = DeformGeometry::new(op, &x.shape, &w.shape)?;
+    let &[v, h] = &geometry.axes[..] else {
+        return Err(shape_error("an image is needed"));
+    };
+    by_real!(x.dtype, T => Ok(Box::new(Deform::<T> { geometry, v, h, element: PhantomData })))
+}
+
+struct Deform<T> {
+    geometry: DeformGeometry,
+    v: WindowAxis,
+    h: WindowAxis,
+    element: PhantomData<T>,
+}
+
+/// Reads between the four pixels around; what is outside counts as zero.
+fn between<T: Real>(plane: &[T], (height, width): (usize, usize), y: f64, x: f64) -> f64 {
+    let (y0, x0) = (y.floor(), x.floor());
+    let (fy, fx) = (y - y0, x - x0);
+    let at = |dy: f64, dx: f64| {
+        let (y, x) = (y0 + dy, x0 + dx);
+        let inside = y >= 0.0 && x >= 0.0 && y < height as f64 && x < width as f64;
+        if inside {
+            plane[y as usize * width + x as usize].wide()
+        } else {
+            0.0
+        }
+    };
+    let top = at(0.0, 0.0) * (1.0 - fx) + at(0.0, 1.0) * fx;
+    let bottom = at(1.0, 0.0) * (1.0 - fx) + at(1.0, 1.0) * fx;
+    top * (1.0 - fy) + bottom * fy
+}
+
+impl<T: Real> Kernel for Deform<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, w, offsets) = (io.input::<T>(0), io.input::<T>(1), io.input::<T>(2));
+        let (bias, mask) = (io.optional::<T>(3), io.optional::<T>(4));
+        let out = io.output::<T>(0);
+        let (g, v, h) = (&self.geometry, &self.v, &self.h);
+        let (taps, pixels) = (v.kernel * h.kernel, v.output * h.output);
+        let plane = v.input * h.input;
+        let (ci, co) = (g.in_channels / g.groups, g.out_channels / g.groups);
+        let per_offset = g.in_channels / g.offset_groups;
+        for (i, out) in out.iter_mut().enumerate() {
+            let (pixel, m) = (i % pixels, i / pixels % g.out_channels);
+            let n = i / pixels / g.out_channels;
+            let (oy, ox) = (pixel / h.output, pixel % h.output);
+            let mut sum = bias.map_or(0.0, |b| b[m].wide());
+            for c in 0..ci {
+                let channel = m / co * ci + c;
+                let source = &x[(n * g.in_channels + channel) * plane..][..plane];
+                for t in 0..taps {
+                    let tap = (n * g.offset_groups + channel / per_offset) * taps + t;
+                    let shift = |axis: usize| offsets[(2 * tap + axis) * pixels + pixel].wide();
+                    let base = |a: &WindowAxis, o: usize, k: usize| {
+                        (a.start(o) + (k * a.dilation) as isize) as f64
+                    };
+                    let y = base(v, oy, t / h.kernel) + shift(0);
+                    let x = base(h, ox, t % h.kernel) + shift(1);
+                    let weight = w[(m * ci + c) * taps + t].wide()
+                        * mask.map_or(1.0, |k| k[tap * pixels + pixel].wide());
+                    sum += weight * between(source, (v.input, h.input), y, x);
+                }
+            }
+            *out = T::of(sum);
+        }
+        Ok(())
+    }
+}

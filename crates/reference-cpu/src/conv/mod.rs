@@ -1,0 +1,18 @@
+//! Convolutions of any rank and layout.
+
+mod deform;
+mod image;
+pub mod plain;
+pub mod window;
+
+use kilim_core::ops::{Col2Im, Conv, ConvTranspose, DeformConv};
+
+use crate::common::rules;
+use crate::registry::KernelRegistry;
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add::<Conv>(rules::reals, plain::build_conv);
+    registry.add::<ConvTranspose>(rules::reals, plain::build_transpose);
+    registry.add::<Col2Im>(image::accepts, image::build);
+    registry.add::<DeformConv>(deform::accepts, deform::build);
+}

@@ -1,0 +1,194 @@
+//! The backend: what it says of itself, and running single nodes.
+
+use std::sync::Arc;
+
+use kilim_core::backend::{
+    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
+    Grade, Memory, NodeSpec, Refusal, Speed,
+};
+use kilim_core::memory::{Arena, MemoryMode};
+use kilim_core::ops::Cost;
+use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::{DType, Result, Tensor};
+
+use super::arena::CpuMemory;
+use super::context::CpuContext;
+use super::io::{ABSENT, Io, View};
+use super::kernel::{Build, CpuRun, Kernel};
+use super::packs::Packs;
+use super::texts::Texts;
+#[cfg(any(test, feature = "testing"))]
+use crate::registry::Candidate;
+use crate::registry::KernelRegistry;
+
+/// The backend `cpu`.
+pub struct CpuBackend {
+    description: Description,
+    registry: Arc<KernelRegistry>,
+}
+
+impl CpuBackend {
+    pub const ID: BackendId = BackendId::new("cpu");
+
+    /// With the reference kernels only.
+    pub fn reference() -> CpuBackend {
+        let mut registry = KernelRegistry::default();
+        registry.add_reference();
+        CpuBackend::with_registry(registry)
+    }
+
+    /// With these kernels only.
+    pub fn with_registry(registry: KernelRegistry) -> CpuBackend {
+        crate::generate::stir_by_time();
+        let grade = |d| match d {
+            DType::F32 | DType::I32 | DType::I64 | DType::I8 | DType::U8 | DType::Bool => {
+                Grade::Fast
+            }
+            d if d.is_narrow() || d == DType::String => Grade::Storage,
+            _ => Grade::Arithmetic,
+        };
+        CpuBackend {
+            description: Description {
+                id: CpuBackend::ID,
+                device: format!("{}, 1 thread", std::env::consts::ARCH),
+                memory: Memory::Host,
+                dtypes: DType::ALL.map(|d| (d, grade(d))).to_vec(),
+                alignment: 64,
+                max_tensor_bytes: isize::MAX as u64,
+                max_arena_bytes: isize::MAX as u64,
+                speed: Speed {
+                    flops_per_second: 2e10,
+                    bytes_per_second: 8e9,
+                    kernel_start: 2e-7,
+                    transfer_start: 0.0,
+                    transfer_bytes_per_second: 8e9,
+                },
+                config: BackendConfig {
+                    layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
+                    dynamic_tensors: true,
+                    timers: true,
+                },
+            },
+            registry: Arc::new(registry),
+        }
+    }
+
+    /// An arena of the caller's own memory, for [`kilim_core::memory::Sharing::External`].
+    pub fn arena(memory: AlignedBytes) -> Arena {
+        let bytes = memory.len();
+        Arena::external(CpuBackend::ID, Box::new(CpuMemory::new(memory)), bytes)
+    }
+
+    fn run_once(&self, node: &NodeSpec) -> Result<Vec<Tensor>> {
+        run_with(node, |build| self.registry.build(node, build))
+    }
+}
+
+/// Runs a kernel once on a node whose inputs all carry values.
+#[cfg(any(test, feature = "testing"))]
+pub fn run_candidate(candidate: &dyn Candidate, node: &NodeSpec) -> Result<Vec<Tensor>> {
+    run_with(node, |build| candidate.build(node, build))
+}
+
+fn run_with(
+    node: &NodeSpec,
+    make: impl FnOnce(&mut Build) -> Result<Box<dyn Kernel>>,
+) -> Result<Vec<Tensor>> {
+    let mut packs = Packs::default();
+    let kernel = make(&mut Build {
+        packs: &mut packs,
+        constants: &[],
+        run: CpuRun::SINGLE,
+        memory: MemoryMode::Normal,
+        packed: 0,
+    })?;
+    let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
+    let mut inputs = Vec::with_capacity(node.inputs.len());
+    let mut texts = Texts::default();
+    let mut admitted = Vec::new();
+    for (i, input) in node.inputs.iter().enumerate() {
+        inputs.push(match input {
+            None => ABSENT,
+            Some(spec) => {
+                let value = spec.value.as_ref().ok_or_else(|| {
+                    kilim_core::error::value_error(format!("input {i} has no value"))
+                })?;
+                views.push(if value.dtype() == DType::String {
+                    let bytes = texts.admit(value)?;
+                    let view = View::of_bytes(bytes.as_slice(), DType::String);
+                    admitted.push(bytes);
+                    view
+                } else {
+                    View::of(value)
+                });
+                views.len() as u32 - 1
+            }
+        });
+    }
+    let mut buffers = Vec::with_capacity(node.outputs.len());
+    let mut outputs = Vec::with_capacity(node.outputs.len());
+    for spec in node.outputs {
+        let mut buffer = AlignedBytes::zeroed(byte_count(spec.dtype, &spec.shape)?)?;
+        outputs.push(views.len() as u32);
+        views.push(View::of_mut(buffer.as_mut_slice(), spec.dtype));
+        buffers.push(buffer);
+    }
+    let mut scratch = AlignedBytes::zeroed(kernel.scratch_bytes())?;
+    // SAFETY: the inputs are borrowed from `node` or held by `admitted`, the outputs and the scratch
+    // memory are buffers of their own that nobody else touches until `io` is gone.
+    let mut io = unsafe {
+        Io::new(
+            &views,
+            &inputs,
+            &outputs,
+            scratch.as_mut_slice(),
+            &mut texts,
+            CpuRun::SINGLE,
+        )
+    };
+    kernel.run(&mut io)?;
+    buffers
+        .into_iter()
+        .zip(node.outputs)
+        .map(|(b, s)| match s.dtype {
+            DType::String => texts.tensor(&s.shape, b.as_slice()),
+            dtype => Tensor::from_bytes(dtype, &s.shape, Arc::new(b)),
+        })
+        .collect()
+}
+
+impl Backend for CpuBackend {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
+        self.registry.supports(node)?;
+        let inputs: Vec<_> = node
+            .inputs
+            .iter()
+            .map(|i| i.as_ref().map(|s| s.shape.clone()))
+            .collect();
+        let outputs: Vec<_> = node.outputs.iter().map(|s| s.shape.clone()).collect();
+        Ok(node.op.cost(&inputs, &outputs))
+    }
+
+    fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        Ok(Box::new(CpuContext::new(
+            self.registry.clone(),
+            CpuRun::SINGLE,
+            config,
+        )))
+    }
+
+    fn create_arena(&self, bytes: usize) -> Result<Arena> {
+        Ok(CpuBackend::arena(AlignedBytes::zeroed(bytes)?))
+    }
+
+    fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
+        Some(
+            self.run_once(node)
+                .map_err(|e| e.at(node.name, node.op.name())),
+        )
+    }
+}

@@ -1,0 +1,292 @@
+//! Gather, GatherElements, GatherND.
+
+use kilim_core::Result;
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::shape_error;
+use kilim_core::ops::{Gather, GatherElements, GatherNd, normalize_axis};
+
+use super::position;
+use crate::by_size;
+use crate::common::rules::required;
+use crate::common::{Codec, Walk, Wide, contiguous_strides};
+use crate::frame::{Build, Io, Kernel};
+use crate::reduce::Along;
+
+pub fn build(op: &Gather, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (x, indices) = (required(node, 0)?, required(node, 1)?);
+    let along = Along::new(&x.shape, normalize_axis(op.axis, x.shape.len())?);
+    Ok(Box::new(Rows {
+        outer: along.outer,
+        n: along.n,
+        row: along.inner * x.dtype.size(),
+        count: indices.elements(),
+        indices: i64::codec(indices.dtype),
+    }))
+}
+
+struct Rows {
+    outer: usize,
+    n: usize,
+    /// Bytes behind the axis.
+    row: usize,
+    count: usize,
+    indices: Codec<i64>,
+}
+
+impl Kernel for Rows {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, indices) = (io.input_bytes(0), io.input_bytes(1));
+        let y = io.output_bytes(0);
+        if y.is_empty() {
+            return Ok(());
+        }
+        let mut rows = y.chunks_exact_mut(self.row);
+        for o in 0..self.outer {
+            for i in 0..self.count {
+                let i = position((self.indices.get)(indices, i), self.n)?;
+                let at = (o * self.n + i) * self.row;
+                if let Some(row) = rows.next() {
+                    row.copy_from_slice(&x[at..at + self.row]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn build_elements(
+    op: &GatherElements,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    let (x, indices) = (required(node, 0)?, required(node, 1)?);
+    let axis = normalize_axis(op.axis, x.shape.len())?;
+    Ok(Box::new(Elements {
+        lines: element_lines(&x.shape, &indices.shape, axis)?,
+        size: x.dtype.size(),
+        indices: i64::codec(indices.dtype),
+    }))
+}
+
+/// The positions of a tensor of indices in the data that they are about: all axes but one are
+/// those of the indices.
+pub struct ElementLines {
+    walk: Walk<1>,
+    n: usize,
+    stride: usize,
+}
+
+pub fn element_lines(data: &[usize], indices: &[usize], axis: usize) -> Result<ElementLines> {
+    if data.len() != indices.len() {
+        return Err(shape_error("data and indices have different ranks"));
+    }
+    let beyond = (0..data.len()).find(|&d| d != axis && indices[d] > data[d]);
+    if let Some(d) = beyond
+        && !indices.contains(&0)
+    {
+        return Err(shape_error(format!("the indices reach past axis {d}"))
+            .with_expected(format!("at most {}", data[d]))
+            .with_got(indices[d]));
+    }
+    let mut strides = contiguous_strides(data);
+    let stride = strides[axis] as usize;
+    strides[axis] = 0;
+    Ok(ElementLines {
+        walk: Walk::new(indices, [&strides]),
+        n: data[axis],
+        stride,
+    })
+}
+
+impl ElementLines {
+    /// Calls `f` with the number of each index and the element of the data that it names.
+    pub fn visit(
+        &self,
+        index: impl Fn(usize) -> i64,
+        mut f: impl FnMut(usize, usize),
+    ) -> Result<()> {
+        let mut i = 0;
+        let mut result = Ok(());
+        self.walk.elements(|[base]| {
+            match position(index(i), self.n) {
+                Ok(at) => f(i, base as usize + at * self.stride),
+                Err(e) => result = Err(e),
+            }
+            i += 1;
+        });
+        result
+    }
+}
+
+struct Elements {
+    lines: ElementLines,
+    size: usize,
+    indices: Codec<i64>,
+}
+
+impl Kernel for Elements {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let indices = io.input_bytes(1);
+        let index = |i| (self.indices.get)(indices, i);
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        let size = self.size;
+        self.lines.visit(index, |i, at| {
+            y[i * size..][..size].copy_from_slice(&x[at * size..][..size]);
+        })
+    }
+}
+
+pub fn build_nd(op: &GatherNd, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (x, indices) = (required(node, 0)?, required(node, 1)?);
+    let slices = Slices::new(&x.shape, &indices.shape, op.batch_dims)?;
+    Ok(Box::new(GatherSlices {
+        slices,
+        size: x.dtype.size(),
+        indices: i64::codec(indices.dtype),
+    }))
+}
+
+/// What index tuples of GatherND and ScatterND name: slices of the data.
+pub struct Slices {
+    /// Tuples in all, and in each batch.
+    pub tuples: usize,
+    per_batch: usize,
+    batch_step: usize,
+    /// Extent and stride of each axis that a tuple indexes.
+    axes: Vec<(usize, usize)>,
+    /// Elements of a slice.
+    pub slice: usize,
+}
+
+impl Slices {
+    pub fn new(data: &[usize], indices: &[usize], batch: usize) -> Result<Slices> {
+        let bad = || shape_error("the indices do not fit the data");
+        let (&depth, lead) = indices.split_last().ok_or_else(bad)?;
+        if batch > lead.len() || batch + depth > data.len() {
+            return Err(bad());
+        }
+        let strides = contiguous_strides(data);
+        let axes = (batch..batch + depth)
+            .map(|d| (data[d], strides[d] as usize))
+            .collect();
+        Ok(Slices {
+            tuples: lead.iter().product(),
+            per_batch: lead[batch..].iter().product(),
+            batch_step: data[batch..].iter().product(),
+            axes,
+            slice: data[batch + depth..].iter().product(),
+        })
+    }
+
+    /// The first element of the slice that tuple `t` names.
+    pub fn at(&self, t: usize, index: impl Fn(usize) -> i64) -> Result<usize> {
+        let mut at = t / self.per_batch.max(1) * self.batch_step;
+        for (k, &(n, stride)) in self.axes.iter().enumerate() {
+            at += position(index(t * self.axes.len() + k), n)? * stride;
+        }
+        Ok(at)
+    }
+}
+
+struct GatherSlices {
+    slices: Slices,
+    size: usize,
+    indices: Codec<i64>,
+}
+
+impl Kernel for GatherSlices {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let indices = io.input_bytes(1);
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        let bytes = self.slices.slice * self.size;
+        for t in 0..self.slices.tuples {
+            let at = self.slices.at(t, |i| (self.indices.get)(indices, i))? * self.size;
+            y[t * bytes..][..bytes].copy_from_slice(&x[at..][..bytes]);
+        }
+        Ok(())
+    }
+}
+
+/// Copies rows of whatever size by number; for selections that were made when the kernel was built.
+pub struct Pick {
+    pub rows: Vec<usize>,
+    pub along: Along,
+    pub dtype: kilim_core::DType,
+}
+
+impl Pick {
+    pub fn run(&self, x: &[u8], y: &mut [u8]) {
+        by_size!(self.dtype, T => {
+            let x: &[T] = bytemuck::cast_slice(x);
+            let y: &mut [T] = bytemuck::cast_slice_mut(y);
+            let Along { outer, n, inner } = self.along;
+            for o in 0..outer {
+                for (i, &row) in self.rows.iter().enumerate() {
+                    y[(o * self.rows.len() + i) * inner..][..inner]
+                        .copy_from_slice(&x[(o * n + row) * inner..][..inner]);
+                }
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run, run_as, tensor};
+    use kilim_core::{DType, ErrorCode};
+
+    #[test]
+    fn gathers_along_any_axis() {
+        let x: Vec<i32> = (0..24).collect();
+        let x = tensor(&[2, 3, 4], &x);
+        let i = tensor::<i32>(&[2], &[2, -3]);
+        let y = run_as::<i32>(&Gather { axis: 1 }, &[&x, &i], &[2, 2, 4]);
+        assert_eq!(y[..8], [8, 9, 10, 11, 0, 1, 2, 3]);
+        assert_eq!(y[8..], [20, 21, 22, 23, 12, 13, 14, 15]);
+        let i = tensor::<i64>(&[], &[1]);
+        let y = run_as::<i32>(&Gather { axis: -1 }, &[&x, &i], &[2, 3]);
+        assert_eq!(y, [1, 5, 9, 13, 17, 21]);
+    }
+
+    #[test]
+    fn an_index_out_of_range_is_an_error() {
+        let x = tensor::<f32>(&[3], &[0.0; 3]);
+        let i = tensor::<i64>(&[1], &[3]);
+        let e = run(
+            &Gather { axis: 0 },
+            &[Some(&x), Some(&i)],
+            &[(DType::F32, &[1])],
+        )
+        .unwrap_err();
+        assert_eq!(e.code(), ErrorCode::InvalidValue);
+        assert_eq!(e.node(), Some("test"));
+    }
+
+    #[test]
+    fn indices_beyond_another_axis_are_an_error() {
+        let x = tensor::<f32>(&[2, 2], &[0.0; 4]);
+        let i = tensor::<i64>(&[3, 1], &[0; 3]);
+        let e = run(
+            &GatherElements { axis: 1 },
+            &[Some(&x), Some(&i)],
+            &[(DType::F32, &[3, 1])],
+        )
+        .unwrap_err();
+        assert_eq!(e.code(), ErrorCode::Shape);
+    }
+
+    #[test]
+    fn elements_and_tuples() {
+        let x = tensor::<i8>(&[3, 3], &[1, 2, 3, 4, 5, 6, 7, 8, 9]);
+        let i = tensor::<i64>(&[2, 3], &[1, 2, 0, 2, 0, 0]);
+        let y = run_as::<i8>(&GatherElements { axis: 0 }, &[&x, &i], &[2, 3]);
+        assert_eq!(y, [4, 8, 3, 7, 2, 3]);
+        let i = tensor::<i64>(&[2, 2], &[0, -1, 2, 1]);
+        let y = run_as::<i8>(&GatherNd { batch_dims: 0 }, &[&x, &i], &[2]);
+        assert_eq!(y, [3, 8]);
+        let i = tensor::<i64>(&[3, 1], &[2, 1, 0]);
+        let y = run_as::<i8>(&GatherNd { batch_dims: 1 }, &[&x, &i], &[3]);
+        assert_eq!(y, [3, 5, 7]);
+    }
+}

@@ -1,0 +1,253 @@
+//! ScatterElements, ScatterND, TensorScatter: the data is copied, then written on.
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::{shape_error, value_error};
+use kilim_core::ops::{
+    BinaryKind, ScatterElements, ScatterNd, ScatterReduction, TensorScatter, normalize_axis,
+};
+use kilim_core::{DType, Result};
+
+use super::gather::{ElementLines, Slices, element_lines};
+use crate::by_class;
+use crate::common::rules::required;
+use crate::common::{Codec, Wide, rules};
+use crate::elementwise::Number;
+use crate::frame::{Build, Io, Kernel};
+
+/// Writes elements, or combines them with those that are there.
+trait Writer: Send + Sync {
+    /// Element `from` of `updates` onto element `to` of `y`.
+    fn write(&self, y: &mut [u8], to: usize, updates: &[u8], from: usize);
+}
+
+/// The size of an element in bytes.
+struct Replace(usize);
+
+impl Writer for Replace {
+    fn write(&self, y: &mut [u8], to: usize, updates: &[u8], from: usize) {
+        let size = self.0;
+        y[to * size..][..size].copy_from_slice(&updates[from * size..][..size]);
+    }
+}
+
+struct Combine<W> {
+    codec: Codec<W>,
+    f: fn(W, W) -> W,
+}
+
+impl<W: Wide> Writer for Combine<W> {
+    fn write(&self, y: &mut [u8], to: usize, updates: &[u8], from: usize) {
+        let v = (self.f)((self.codec.get)(y, to), (self.codec.get)(updates, from));
+        (self.codec.set)(y, to, v);
+    }
+}
+
+fn writer(reduction: ScatterReduction, dtype: DType) -> Result<Box<dyn Writer>> {
+    let kind = match reduction {
+        ScatterReduction::None => return Ok(Box::new(Replace(dtype.size()))),
+        // Of booleans the sum is "or" and the product "and".
+        ScatterReduction::Add => BinaryKind::Add,
+        ScatterReduction::Mul => BinaryKind::Mul,
+        ScatterReduction::Max => BinaryKind::Max,
+        ScatterReduction::Min => BinaryKind::Min,
+    };
+    fn combine<W: Number>(kind: BinaryKind, dtype: DType) -> Result<Box<dyn Writer>> {
+        let f = W::arithmetic(kind)
+            .ok_or_else(|| kilim_core::error::dtype_error("no such reduction"))?;
+        Ok(Box::new(Combine {
+            codec: W::codec(dtype),
+            f,
+        }))
+    }
+    by_class!(dtype, W => combine::<W>(kind, dtype))
+}
+
+pub fn accepts_elements(op: &ScatterElements, node: &NodeSpec) -> Result<(), Refusal> {
+    accepts_reduction(op.reduction, node)
+}
+
+pub fn accepts_nd(op: &ScatterNd, node: &NodeSpec) -> Result<(), Refusal> {
+    accepts_reduction(op.reduction, node)
+}
+
+fn accepts_reduction(reduction: ScatterReduction, node: &NodeSpec) -> Result<(), Refusal> {
+    match reduction {
+        ScatterReduction::None => Ok(()),
+        _ => rules::computed(node, 0),
+    }
+}
+
+pub fn build_elements(
+    op: &ScatterElements,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    let (x, indices) = (required(node, 0)?, required(node, 1)?);
+    let axis = normalize_axis(op.axis, x.shape.len())?;
+    Ok(Box::new(Elements {
+        lines: element_lines(&x.shape, &indices.shape, axis)?,
+        indices: i64::codec(indices.dtype),
+        writer: writer(op.reduction, x.dtype)?,
+    }))
+}
+
+struct Elements {
+    lines: ElementLines,
+    indices: Codec<i64>,
+    writer: Box<dyn Writer>,
+}
+
+impl Kernel for Elements {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (indices, updates) = (io.input_bytes(1), io.input_bytes(2));
+        let index = |i| (self.indices.get)(indices, i);
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        y.copy_from_slice(x);
+        self.lines
+            .visit(index, |i, at| self.writer.write(y, at, updates, i))
+    }
+}
+
+pub fn build_nd(op: &ScatterNd, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (x, indices) = (required(node, 0)?, required(node, 1)?);
+    Ok(Box::new(Nd {
+        slices: Slices::new(&x.shape, &indices.shape, 0)?,
+        indices: i64::codec(indices.dtype),
+        writer: writer(op.reduction, x.dtype)?,
+    }))
+}
+
+struct Nd {
+    slices: Slices,
+    indices: Codec<i64>,
+    writer: Box<dyn Writer>,
+}
+
+impl Kernel for Nd {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (indices, updates) = (io.input_bytes(1), io.input_bytes(2));
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        y.copy_from_slice(x);
+        let slice = self.slices.slice;
+        for t in 0..self.slices.tuples {
+            let at = self.slices.at(t, |i| (self.indices.get)(indices, i))?;
+            for i in 0..slice {
+                self.writer.write(y, at + i, updates, t * slice + i);
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn build_cache(op: &TensorScatter, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (cache, update) = (required(node, 0)?, required(node, 1)?);
+    let axis = normalize_axis(op.axis, cache.shape.len())?;
+    if axis == 0 || update.shape.len() != cache.shape.len() {
+        return Err(shape_error("the update does not fit the cache"));
+    }
+    Ok(Box::new(Cache {
+        circular: op.circular,
+        batch: cache.shape[0],
+        outer: cache.shape[1..axis].iter().product(),
+        room: cache.shape[axis],
+        steps: update.shape[axis],
+        row: cache.shape[axis + 1..].iter().product::<usize>() * cache.dtype.size(),
+        starts: node.input(2).map(|s| i64::codec(s.dtype)),
+    }))
+}
+
+struct Cache {
+    circular: bool,
+    batch: usize,
+    outer: usize,
+    room: usize,
+    steps: usize,
+    /// Bytes of one step.
+    row: usize,
+    starts: Option<Codec<i64>>,
+}
+
+impl Kernel for Cache {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, update) = (io.input_bytes(0), io.input_bytes(1));
+        let y = io.output_bytes(0);
+        y.copy_from_slice(x);
+        for b in 0..self.batch {
+            let start = match &self.starts {
+                Some(codec) => (codec.get)(io.input_bytes(2), b),
+                None => 0,
+            };
+            let start = usize::try_from(start)
+                .map_err(|_| value_error("a write index is negative").with_got(start))?;
+            for step in 0..self.steps {
+                let at = match start.saturating_add(step) {
+                    at if self.circular => at % self.room.max(1),
+                    at if at < self.room => at,
+                    at => {
+                        return Err(value_error("an update reaches past the cache")
+                            .with_expected(format!("at most {}", self.room))
+                            .with_got(at));
+                    }
+                };
+                for o in 0..self.outer {
+                    let lead = b * self.outer + o;
+                    let from = (lead * self.steps + step) * self.row;
+                    let to = (lead * self.room + at) * self.row;
+                    y[to..to + self.row].copy_from_slice(&update[from..from + self.row]);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_as, run_f32, tensor};
+
+    #[test]
+    fn scatters_elements_with_reductions() {
+        let x = tensor::<f32>(&[1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        let i = tensor::<i64>(&[1, 3], &[1, 1, -1]);
+        let u = tensor::<f32>(&[1, 3], &[1.5, 7.0, 2.0]);
+        let of = |reduction| {
+            run_f32(
+                &ScatterElements { axis: 1, reduction },
+                &[&x, &i, &u],
+                &[1, 5],
+            )
+        };
+        assert_eq!(of(ScatterReduction::None), [1.0, 7.0, 3.0, 4.0, 2.0]);
+        assert_eq!(of(ScatterReduction::Add), [1.0, 10.5, 3.0, 4.0, 7.0]);
+        assert_eq!(of(ScatterReduction::Mul), [1.0, 21.0, 3.0, 4.0, 10.0]);
+        assert_eq!(of(ScatterReduction::Max), [1.0, 7.0, 3.0, 4.0, 5.0]);
+        assert_eq!(of(ScatterReduction::Min), [1.0, 1.5, 3.0, 4.0, 2.0]);
+    }
+
+    #[test]
+    fn scatters_slices() {
+        let x = tensor::<i32>(&[3, 2], &[0; 6]);
+        let i = tensor::<i64>(&[2, 1], &[2, 0]);
+        let u = tensor::<i32>(&[2, 2], &[1, 2, 3, 4]);
+        let op = ScatterNd {
+            reduction: ScatterReduction::None,
+        };
+        assert_eq!(
+            run_as::<i32>(&op, &[&x, &i, &u], &[3, 2]),
+            [3, 4, 0, 0, 1, 2]
+        );
+    }
+
+    #[test]
+    fn a_circular_cache_wraps() {
+        let x = tensor::<i32>(&[1, 3, 1], &[7, 8, 9]);
+        let u = tensor::<i32>(&[1, 2, 1], &[1, 2]);
+        let at = tensor::<i64>(&[1], &[2]);
+        let op = TensorScatter {
+            axis: -2,
+            circular: true,
+        };
+        assert_eq!(run_as::<i32>(&op, &[&x, &u, &at], &[1, 3, 1]), [2, 8, 1]);
+    }
+}

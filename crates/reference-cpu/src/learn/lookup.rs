@@ -1,0 +1,86 @@
+//! Tables of keys and values.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use kilim_core::Result;
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::value_error;
+use kilim_core::ops::Lookup;
+
+use super::Identities;
+use crate::common::rules::required;
+use crate::frame::{Build, Io, Kernel};
+
+type Index = HashMap<u64, usize>;
+
+pub fn build(_: &Lookup, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let keys = required(node, 1)?;
+    Ok(Box::new(Table {
+        identities: Identities { dtype: keys.dtype },
+        keys: keys.elements(),
+        fixed: keys.value.is_some().then(OnceLock::new),
+        size: node.outputs[0].dtype.size(),
+    }))
+}
+
+struct Table {
+    identities: Identities,
+    keys: usize,
+    /// Where keys stand, made by the first run. `None` where they may change between runs.
+    fixed: Option<OnceLock<Index>>,
+    /// Bytes of a value.
+    size: usize,
+}
+
+impl Table {
+    fn index(&self, keys: &[u8]) -> Index {
+        let keys = (0..self.keys).map(|i| (self.identities.get(keys, i), i));
+        keys.collect()
+    }
+}
+
+impl Kernel for Table {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, keys, values) = (io.input_bytes(0), io.input_bytes(1), io.input_bytes(2));
+        let default = io.has_input(3).then(|| io.input_bytes(3));
+        let own;
+        let index = match &self.fixed {
+            Some(once) => once.get_or_init(|| self.index(keys)),
+            None => {
+                own = self.index(keys);
+                &own
+            }
+        };
+        let y = io.output_bytes(0);
+        for (i, y) in y.chunks_exact_mut(self.size).enumerate() {
+            let at = index.get(&self.identities.get(x, i));
+            let value = match (at, default) {
+                (Some(at), _) => &values[at * self.size..(at + 1) * self.size],
+                (None, Some(default)) => default,
+                (None, None) => {
+                    return Err(value_error("an element that the table does not have")
+                        .with_got(format!("element {i}")));
+                }
+            };
+            y.copy_from_slice(value);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_as, tensor};
+
+    #[test]
+    fn keys_are_found_and_others_get_the_default() {
+        let x = tensor::<f32>(&[2, 2], &[f32::NAN, -0.0, 3.0, 4.0]);
+        let keys = tensor::<f32>(&[3], &[0.0, f32::NAN, 3.0]);
+        let values = tensor::<i16>(&[3], &[7, 8, 9]);
+        let default = tensor::<i16>(&[], &[-1]);
+        let y = run_as::<i16>(&Lookup, &[&x, &keys, &values, &default], &[2, 2]);
+        assert_eq!(y, [8, 7, 9, -1]);
+    }
+}

@@ -1,0 +1,188 @@
+//! Decision trees, row by row.
+
+use std::sync::Arc;
+
+use kilim_core::backend::NodeSpec;
+use kilim_core::ops::{Aggregate, Branch, Next, TreeEnsemble, TreeNode, Trees};
+use kilim_core::{DType, Result};
+
+use crate::common::rules::required;
+use crate::common::{Codec, Wide};
+use crate::frame::{Build, Io, Kernel};
+
+pub fn build(op: &TreeEnsemble, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    op.trees.check(op.targets)?;
+    let x = required(node, 0)?;
+    Ok(Box::new(Ensemble {
+        trees: op.trees.clone(),
+        targets: op.targets,
+        aggregate: op.aggregate,
+        base: op.base.clone(),
+        features: x.shape.last().copied().unwrap_or(0),
+        input: f64::codec(x.dtype),
+        output: f64::codec(node.outputs[0].dtype),
+        single: x.dtype != DType::F64,
+    }))
+}
+
+struct Ensemble {
+    trees: Arc<Trees>,
+    targets: usize,
+    aggregate: Aggregate,
+    base: Vec<f64>,
+    features: usize,
+    input: Codec<f64>,
+    output: Codec<f64>,
+    /// Features are rounded to single precision, as the thresholds of such trees are.
+    single: bool,
+}
+
+impl Kernel for Ensemble {
+    fn scratch_bytes(&self) -> usize {
+        8 * (self.features + self.targets)
+    }
+
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (row, sums) = io
+            .scratch::<f64>(self.features + self.targets)
+            .split_at_mut(self.features);
+        let x = io.input_bytes(0);
+        let rows = io.output_len(0) / self.targets.max(1);
+        let y = io.output_bytes(0);
+        for r in 0..rows {
+            (self.input.load)(x, r * self.features, row);
+            if self.single {
+                row.iter_mut().for_each(|v| *v = f64::from(*v as f32));
+            }
+            self.row(row, sums);
+            (self.output.store)(y, r * self.targets, sums);
+        }
+        Ok(())
+    }
+}
+
+impl Ensemble {
+    fn row(&self, row: &[f64], sums: &mut [f64]) {
+        let empty = match self.aggregate {
+            Aggregate::Sum | Aggregate::Average => 0.0,
+            Aggregate::Min => f64::INFINITY,
+            Aggregate::Max => f64::NEG_INFINITY,
+        };
+        sums.fill(empty);
+        for &root in &self.trees.roots {
+            let (from, to) = self.trees.leaves[leaf(&self.trees, root, row)];
+            for &(target, weight) in &self.trees.weights[from as usize..to as usize] {
+                let sum = &mut sums[target as usize];
+                *sum = match self.aggregate {
+                    Aggregate::Sum | Aggregate::Average => *sum + weight,
+                    Aggregate::Min => sum.min(weight),
+                    Aggregate::Max => sum.max(weight),
+                };
+            }
+        }
+        for (i, sum) in sums.iter_mut().enumerate() {
+            if self.aggregate == Aggregate::Average {
+                *sum /= self.trees.roots.len() as f64;
+            }
+            // No leaf says anything of this target.
+            if sum.is_infinite() && *sum == empty {
+                *sum = 0.0;
+            }
+            *sum += self.base.get(i).copied().unwrap_or(0.0);
+        }
+    }
+}
+
+/// The leaf that a row comes to.
+fn leaf(trees: &Trees, root: Next, row: &[f64]) -> usize {
+    let mut at = root;
+    loop {
+        match at {
+            Next::Leaf(leaf) => return leaf as usize,
+            Next::Node(node) => {
+                let node = &trees.nodes[node as usize];
+                at = if yes(trees, node, row[node.feature as usize]) {
+                    node.yes
+                } else {
+                    node.no
+                };
+            }
+        }
+    }
+}
+
+fn yes(trees: &Trees, node: &TreeNode, x: f64) -> bool {
+    let answer = match node.branch {
+        Branch::LessOrEqual => x <= node.value,
+        Branch::Less => x < node.value,
+        Branch::GreaterOrEqual => x >= node.value,
+        Branch::Greater => x > node.value,
+        Branch::Equal => x == node.value,
+        Branch::NotEqual => x != node.value,
+        Branch::Member => {
+            let (from, to) = node.members;
+            trees.members[from as usize..to as usize].contains(&x)
+        }
+    };
+    answer || (node.missing && x.is_nan())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_f32, tensor};
+
+    fn node(feature: u32, branch: Branch, value: f64, yes: Next, no: Next) -> TreeNode {
+        TreeNode {
+            feature,
+            branch,
+            value,
+            members: (0, 2),
+            missing: branch == Branch::Member,
+            yes,
+            no,
+        }
+    }
+
+    fn ensemble(aggregate: Aggregate) -> TreeEnsemble {
+        let trees = Trees {
+            roots: vec![Next::Node(0), Next::Node(2)],
+            nodes: vec![
+                node(0, Branch::LessOrEqual, 0.5, Next::Leaf(0), Next::Node(1)),
+                node(1, Branch::Greater, 1.0, Next::Leaf(1), Next::Leaf(2)),
+                node(1, Branch::Member, 0.0, Next::Leaf(2), Next::Leaf(0)),
+            ],
+            leaves: vec![(0, 1), (1, 3), (3, 4)],
+            weights: vec![(0, 1.0), (0, 2.0), (1, 3.0), (1, 10.0)],
+            members: vec![4.0, 7.0],
+        };
+        TreeEnsemble {
+            trees: Arc::new(trees),
+            targets: 2,
+            aggregate,
+            base: vec![0.0, 0.25],
+        }
+    }
+
+    #[test]
+    fn rows_come_to_their_leaves() {
+        let x = tensor::<f32>(&[4, 2], &[0.5, 4.0, 0.6, 3.0, 9.0, 7.0, 9.0, f32::NAN]);
+        let of = |aggregate| run_f32(&ensemble(aggregate), &[&x], &[4, 2]);
+        assert_eq!(
+            of(Aggregate::Sum),
+            [1.0, 10.25, 3.0, 3.25, 2.0, 13.25, 0.0, 20.25]
+        );
+        assert_eq!(
+            of(Aggregate::Average),
+            [0.5, 5.25, 1.5, 1.75, 1.0, 6.75, 0.0, 10.25]
+        );
+        assert_eq!(
+            of(Aggregate::Max),
+            [1.0, 10.25, 2.0, 3.25, 2.0, 10.25, 0.0, 10.25]
+        );
+        assert_eq!(
+            of(Aggregate::Min),
+            [1.0, 10.25, 1.0, 3.25, 2.0, 3.25, 0.0, 10.25]
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! AveragePool and LpPool.
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+use kilim_core::backend::NodeSpec;
+use kilim_core::ops::{Activation, AveragePool, LpPool, PoolGeometry};
+use kilim_core::{DType, Result};
+
+use super::windows::Windows;
+use crate::by_real;
+use crate::common::Real;
+use crate::common::rules::required;
+use crate::frame::{Build, Io, Kernel};
+
+pub fn build_average(op: &AveragePool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let x = required(node, 0)?;
+    let windows = Windows::new(PoolGeometry::new(&op.window, op.channels_last, &x.shape)?)?;
+    match x.dtype {
+        DType::I8 => return Ok(Box::new(Bytes::<i8>::new(op, windows))),
+        DType::U8 => return Ok(Box::new(Bytes::<u8>::new(op, windows))),
+        _ => {}
+    }
+    by_real!(x.dtype, T => Ok(Box::new(Average::<T> {
+        windows,
+        padded: op.count_include_pad,
+        activation: op.activation,
+        element: PhantomData,
+    })))
+}
+
+struct Average<T> {
+    windows: Windows,
+    /// Padding counts.
+    padded: bool,
+    activation: Activation,
+    element: PhantomData<T>,
+}
+
+impl<T: Real> Kernel for Average<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+        let w = &self.windows;
+        let deep = w.deep;
+        for p in 0..w.planes {
+            let x = &x[p * w.input * deep..][..w.input * deep];
+            let y = &mut y[p * w.output * deep..][..w.output * deep];
+            w.each(|o, place| {
+                let y = &mut y[o * deep..][..deep];
+                y.fill(T::default());
+                w.pixels(place, |i| {
+                    for (y, &x) in y.iter_mut().zip(&x[i * deep..][..deep]) {
+                        *y += x;
+                    }
+                });
+                let count = T::of(w.count(place, self.padded) as f64);
+                for y in y {
+                    *y = *y / count;
+                }
+            });
+        }
+        T::activate(self.activation, y);
+        Ok(())
+    }
+}
+
+/// Of 8-bit integers: the quotient is rounded to the nearest, ties away from zero.
+struct Bytes<T> {
+    windows: Windows,
+    padded: bool,
+    element: PhantomData<T>,
+}
+
+impl<T> Bytes<T> {
+    fn new(op: &AveragePool, windows: Windows) -> Bytes<T> {
+        Bytes {
+            windows,
+            padded: op.count_include_pad,
+            element: PhantomData,
+        }
+    }
+}
+
+impl<T: Pod + Send + Sync + Into<i32> + TryFrom<i32>> Kernel for Bytes<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+        let w = &self.windows;
+        let deep = w.deep;
+        let sums = io.scratch::<i32>(deep);
+        for p in 0..w.planes {
+            let x = &x[p * w.input * deep..][..w.input * deep];
+            let y = &mut y[p * w.output * deep..][..w.output * deep];
+            w.each(|o, place| {
+                sums.fill(0);
+                w.pixels(place, |i| {
+                    for (sum, &x) in sums.iter_mut().zip(&x[i * deep..][..deep]) {
+                        *sum += x.into();
+                    }
+                });
+                let count = (w.count(place, self.padded) as i32).max(1);
+                for (y, &sum) in y[o * deep..][..deep].iter_mut().zip(sums.iter()) {
+                    let half = if sum > 0 { count / 2 } else { -(count / 2) };
+                    // A mean is as large as what it is made of.
+                    *y = T::try_from((sum + half) / count).unwrap_or_else(|_| T::zeroed());
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.windows.deep * size_of::<i32>()
+    }
+}
+
+pub fn build_lp(op: &LpPool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let x = required(node, 0)?;
+    let windows = Windows::new(PoolGeometry::new(&op.window, op.channels_last, &x.shape)?)?;
+    by_real!(x.dtype, T => Ok(Box::new(Norm::<T> {
+        windows,
+        p: op.p.into(),
+        element: PhantomData,
+    })))
+}
+
+struct Norm<T> {
+    windows: Windows,
+    p: f64,
+    element: PhantomData<T>,
+}
+
+impl<T: Real> Kernel for Norm<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+        let w = &self.windows;
+        for p in 0..w.planes {
+            w.each(|o, place| {
+                for c in 0..w.deep {
+                    let mut sum = 0.0;
+                    w.pixels(place, |i| {
+                        let v = x[(p * w.input + i) * w.deep + c].wide().abs();
+                        sum += if self.p == 2.0 { v * v } else { v.powf(self.p) };
+                    });
+                    y[(p * w.output + o) * w.deep + c] = T::of(sum.powf(1.0 / self.p));
+                }
+            });
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_as, run_f32, tensor};
+    use kilim_core::ops::{Padding, Window};
+
+    fn window(ceil_mode: bool) -> Window {
+        Window {
+            kernel: vec![2],
+            strides: vec![2],
+            dilations: vec![],
+            padding: Padding::Explicit(vec![1, 0]),
+            ceil_mode,
+        }
+    }
+
+    #[test]
+    fn divides_by_what_it_should() {
+        let x = tensor::<f32>(&[1, 1, 4], &[2.0, 4.0, 6.0, 9.0]);
+        let of = |count_include_pad, ceil_mode, n: usize| {
+            let op = AveragePool {
+                window: window(ceil_mode),
+                count_include_pad,
+                channels_last: false,
+                activation: Activation::None,
+            };
+            run_f32(&op, &[&x], &[1, 1, n])
+        };
+        assert_eq!(of(false, false, 2), [2.0, 5.0]);
+        assert_eq!(of(true, false, 2), [1.0, 5.0]);
+        // The last window has one element, and no padding behind it to count.
+        assert_eq!(of(true, true, 3), [1.0, 5.0, 9.0]);
+    }
+
+    #[test]
+    fn means_of_bytes_are_rounded_away_from_zero() {
+        let x = tensor::<i8>(&[1, 1, 4], &[-1, -2, 1, 2]);
+        let op = AveragePool {
+            window: window(false),
+            count_include_pad: false,
+            channels_last: false,
+            activation: Activation::None,
+        };
+        assert_eq!(run_as::<i8>(&op, &[&x], &[1, 1, 2]), [-1, -1]);
+        let x = tensor::<u8>(&[1, 1, 4], &[255, 254, 255, 0]);
+        assert_eq!(run_as::<u8>(&op, &[&x], &[1, 1, 2]), [255, 255]);
+    }
+
+    #[test]
+    fn norms() {
+        let x = tensor::<f32>(&[1, 1, 4], &[2.0, 3.0, -4.0, 9.0]);
+        let op = LpPool {
+            window: window(false),
+            p: 2,
+            channels_last: false,
+        };
+        assert_eq!(run_f32(&op, &[&x], &[1, 1, 2]), [2.0, 5.0]);
+    }
+}

@@ -1,0 +1,23 @@
+//! Quantisation, and products of quantised tensors: right, not fast.
+
+mod linear;
+mod products;
+mod softmax;
+
+use kilim_core::ops::{
+    ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
+    QLinearMatMul, QuantizeLinear, QuantizedSoftmax,
+};
+
+use crate::registry::{KernelRegistry, any};
+
+pub fn register(registry: &mut KernelRegistry) {
+    registry.add_for_every_type::<QuantizeLinear>(any, linear::build_quantize);
+    registry.add_for_every_type::<DequantizeLinear>(any, linear::build_dequantize);
+    registry.add::<DynamicQuantizeLinear>(any, linear::build_dynamic);
+    registry.add::<QuantizedSoftmax>(any, softmax::build);
+    registry.add::<MatMulInteger>(any, products::build_matmul_integer);
+    registry.add::<ConvInteger>(any, products::build_conv_integer);
+    registry.add::<QLinearMatMul>(any, products::build_qlinear_matmul);
+    registry.add::<QLinearConv>(any, products::build_qlinear_conv);
+}

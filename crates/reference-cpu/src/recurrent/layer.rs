@@ -1,0 +1,462 @@
+//! The loop over directions, time and batch.
+
+use std::marker::PhantomData;
+
+use kilim_core::Result;
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::value_error;
+use kilim_core::ops::{CellActivation, Direction, Gru, Lstm, Recurrent, RecurrentGeometry, Rnn};
+
+use super::cells::Step;
+use crate::by_real;
+use crate::common::rules::required;
+use crate::common::{Codec, Real, Wide};
+use crate::frame::{Build, Io, Kernel};
+
+#[derive(Clone, Copy, PartialEq)]
+enum Cell {
+    Lstm {
+        input_forget: bool,
+        cell_clip: Option<f32>,
+    },
+    /// `after`: the reset gate is applied to the result of the recurrence.
+    Gru {
+        after: bool,
+    },
+    Rnn,
+}
+
+impl Cell {
+    fn gates(self) -> usize {
+        match self {
+            Cell::Lstm { .. } => 4,
+            Cell::Gru { .. } => 3,
+            Cell::Rnn => 1,
+        }
+    }
+
+    /// Activations of one direction, and what they are where the model does not say.
+    fn activations(self) -> &'static [CellActivation] {
+        use CellActivation::{Sigmoid, Tanh};
+        match self {
+            Cell::Lstm { .. } => &[Sigmoid, Tanh, Tanh],
+            Cell::Gru { .. } => &[Sigmoid, Tanh],
+            Cell::Rnn => &[Tanh],
+        }
+    }
+}
+
+pub fn build_lstm(op: &Lstm, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    build(
+        Cell::Lstm {
+            input_forget: op.input_forget,
+            cell_clip: op.cell_clip,
+        },
+        &op.cell,
+        node,
+    )
+}
+
+pub fn build_gru(op: &Gru, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    build(
+        Cell::Gru {
+            after: op.linear_before_reset,
+        },
+        &op.cell,
+        node,
+    )
+}
+
+pub fn build_rnn(op: &Rnn, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    build(Cell::Rnn, &op.cell, node)
+}
+
+fn build(cell: Cell, op: &Recurrent, node: &NodeSpec) -> Result<Box<dyn Kernel>> {
+    let (x, w, r) = (required(node, 0)?, required(node, 1)?, required(node, 2)?);
+    let geometry = RecurrentGeometry::new(op, cell.gates(), &x.shape, &w.shape, &r.shape)?;
+    let defaults = cell.activations();
+    let activations = (0..defaults.len() * geometry.directions)
+        .map(|i| {
+            let given = op.activations.get(i).copied();
+            given.unwrap_or(defaults[i % defaults.len()])
+        })
+        .collect();
+    by_real!(x.dtype, T => Ok(Box::new(Layer::<T> {
+        cell,
+        geometry,
+        activations,
+        clip: op.clip,
+        reversed: op.direction == Direction::Reverse,
+        lengths: node.input(4).map(|s| i64::codec(s.dtype)),
+        element: PhantomData,
+    })))
+}
+
+struct Layer<T> {
+    cell: Cell,
+    geometry: RecurrentGeometry,
+    activations: Vec<CellActivation>,
+    clip: Option<f32>,
+    /// The first direction runs backwards.
+    reversed: bool,
+    lengths: Option<Codec<i64>>,
+    element: PhantomData<T>,
+}
+
+const LANES: usize = 8;
+
+fn dot<T: Real>(a: &[T], b: &[T]) -> T {
+    let mut lanes = [T::default(); LANES];
+    let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..LANES {
+            lanes[l] += a[l] * b[l];
+        }
+    }
+    let mut sum = T::default();
+    for (&a, &b) in rest_a.iter().zip(rest_b) {
+        sum += a * b;
+    }
+    lanes.into_iter().fold(sum, |s, l| s + l)
+}
+
+/// Adds the product of a matrix of rows as long as `x` with `x`.
+fn multiply_add<T: Real>(rows: &[T], x: &[T], y: &mut [T]) {
+    if x.is_empty() {
+        return;
+    }
+    for (y, row) in y.iter_mut().zip(rows.chunks_exact(x.len())) {
+        *y += dot(row, x);
+    }
+}
+
+/// Weights of one direction.
+struct Weights<'a, T> {
+    w: &'a [T],
+    r: &'a [T],
+    /// Of the input, then of the recurrence.
+    bias: Option<&'a [T]>,
+    peepholes: Option<&'a [T]>,
+}
+
+impl<T: Real> Layer<T> {
+    /// Where state `(d, b)` of a tensor of states is.
+    fn state(&self, d: usize, b: usize) -> usize {
+        let g = &self.geometry;
+        let place = match g.batch_first {
+            true => b * g.directions + d,
+            false => d * g.batch + b,
+        };
+        place * g.hidden
+    }
+
+    fn x_at(&self, t: usize, b: usize) -> usize {
+        let g = &self.geometry;
+        let place = match g.batch_first {
+            true => b * g.time + t,
+            false => t * g.batch + b,
+        };
+        place * g.input
+    }
+
+    fn y_at(&self, t: usize, d: usize, b: usize) -> usize {
+        let g = &self.geometry;
+        let place = match g.batch_first {
+            true => (b * g.time + t) * g.directions + d,
+            false => (t * g.directions + d) * g.batch + b,
+        };
+        place * g.hidden
+    }
+
+    fn step(&self, d: usize, weights: &Weights<T>, x: &[T], scratch: &mut [T]) {
+        let n = self.geometry.hidden;
+        let gates_len = self.cell.gates() * n;
+        let (h, rest) = scratch.split_at_mut(n);
+        let (c, rest) = rest.split_at_mut(n);
+        let (gates, recurrent) = rest.split_at_mut(gates_len);
+        match weights.bias {
+            Some(bias) => gates.copy_from_slice(&bias[..gates_len]),
+            None => gates.fill(T::default()),
+        }
+        multiply_add(weights.w, x, gates);
+        let own = match self.cell {
+            // The candidate's recurrence waits for the reset gate.
+            Cell::Gru { .. } => 2 * n,
+            _ => gates_len,
+        };
+        let recurrent_bias = weights.bias.map(|b| &b[gates_len..]);
+        if let Some(bias) = recurrent_bias {
+            for (g, &b) in gates[..own].iter_mut().zip(bias) {
+                *g += b;
+            }
+        }
+        multiply_add(&weights.r[..own * n], h, &mut gates[..own]);
+        let per_direction = self.cell.activations().len();
+        let candidate = &weights.r[own * n..];
+        let recurrent = &mut recurrent[..n];
+        match recurrent_bias {
+            Some(bias) if own < gates_len => recurrent.copy_from_slice(&bias[own..]),
+            _ => recurrent.fill(T::default()),
+        }
+        let mut step = Step {
+            gates,
+            recurrent: &[],
+            h,
+            c,
+            peepholes: weights.peepholes,
+            activations: &self.activations[d * per_direction..][..per_direction],
+            clip: self.clip,
+        };
+        match self.cell {
+            Cell::Lstm {
+                input_forget,
+                cell_clip,
+            } => step.lstm(input_forget, cell_clip),
+            Cell::Rnn => step.rnn(),
+            Cell::Gru { after: true } => {
+                multiply_add(candidate, step.h, recurrent);
+                step.recurrent = recurrent;
+                step.gru_after();
+            }
+            Cell::Gru { after: false } => {
+                // The state that the reset gate lets through, in the room of the cell state that a
+                // GRU does not have.
+                for j in 0..n {
+                    step.c[j] = T::of(step.gru_reset(j) * step.h[j].wide());
+                }
+                multiply_add(candidate, step.c, recurrent);
+                for (j, &r) in recurrent.iter().enumerate() {
+                    let sum = step.gates[2 * n + j] + r;
+                    step.gru_output(j, sum.wide());
+                }
+            }
+        }
+    }
+
+    fn length(&self, io: &Io, b: usize) -> Result<usize> {
+        let Some(codec) = &self.lengths else {
+            return Ok(self.geometry.time);
+        };
+        let length = (codec.get)(io.input_bytes(4), b);
+        usize::try_from(length)
+            .ok()
+            .filter(|&l| l <= self.geometry.time)
+            .ok_or_else(|| {
+                value_error("a sequence's length is out of range")
+                    .with_expected(format!("0..={}", self.geometry.time))
+                    .with_got(length)
+            })
+    }
+
+    fn scratch_len(&self) -> usize {
+        (3 + self.cell.gates()) * self.geometry.hidden
+    }
+}
+
+impl<T: Real> Kernel for Layer<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let g = self.geometry;
+        let n = g.hidden;
+        let x = io.input::<T>(0);
+        let (w, r, bias) = (io.input::<T>(1), io.input::<T>(2), io.optional::<T>(3));
+        let first_h = io.optional::<T>(5);
+        let lstm = matches!(self.cell, Cell::Lstm { .. });
+        let first_c = if lstm { io.optional::<T>(6) } else { None };
+        let peepholes = if lstm { io.optional::<T>(7) } else { None };
+        let scratch = io.scratch::<T>(self.scratch_len());
+        let mut outputs = [0, 1, 2].map(|o| io.has_output(o).then(|| io.output::<T>(o)));
+        let [y, last_h, last_c] = &mut outputs;
+        if let Some(y) = y {
+            y.fill(T::default());
+        }
+        let (rows, biases) = (g.gates * n, 2 * g.gates * n);
+        for d in 0..g.directions {
+            let weights = Weights {
+                w: &w[d * rows * g.input..][..rows * g.input],
+                r: &r[d * rows * n..][..rows * n],
+                bias: bias.map(|b| &b[d * biases..][..biases]),
+                peepholes: peepholes.map(|p| &p[d * 3 * n..][..3 * n]),
+            };
+            let backwards = self.reversed || d == 1;
+            for b in 0..g.batch {
+                let state = self.state(d, b);
+                for (first, at) in [(first_h, 0), (first_c, n)] {
+                    match first {
+                        Some(first) => scratch[at..at + n].copy_from_slice(&first[state..][..n]),
+                        None => scratch[at..at + n].fill(T::default()),
+                    }
+                }
+                let length = self.length(io, b)?;
+                for i in 0..length {
+                    let t = if backwards { length - 1 - i } else { i };
+                    self.step(d, &weights, &x[self.x_at(t, b)..][..g.input], scratch);
+                    if let Some(y) = y {
+                        y[self.y_at(t, d, b)..][..n].copy_from_slice(&scratch[..n]);
+                    }
+                }
+                for (last, at) in [(&mut *last_h, 0), (&mut *last_c, n)] {
+                    if let Some(last) = last {
+                        last[state..][..n].copy_from_slice(&scratch[at..at + n]);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.scratch_len() * size_of::<T>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{assert_close, noise, run, tensor};
+    use kilim_core::{DType, Tensor};
+
+    fn cell(hidden: usize, direction: Direction, batch_first: bool) -> Recurrent {
+        Recurrent {
+            hidden,
+            direction,
+            activations: vec![],
+            clip: None,
+            batch_first,
+        }
+    }
+
+    fn sigmoid(x: f64) -> f64 {
+        1.0 / (1.0 + (-x).exp())
+    }
+
+    /// A plain LSTM over one sequence without batch.
+    fn naive_lstm(x: &[f32], w: &[f32], r: &[f32], b: &[f32], input: usize, n: usize) -> Vec<f64> {
+        let (mut h, mut c, mut y) = (vec![0.0; n], vec![0.0; n], Vec::new());
+        for x in x.chunks(input) {
+            let gate = |g: usize, j: usize, h: &[f64]| -> f64 {
+                let row = g * n + j;
+                let from_x: f64 = (0..input)
+                    .map(|k| f64::from(x[k]) * f64::from(w[row * input + k]))
+                    .sum();
+                let from_h: f64 = (0..n).map(|k| h[k] * f64::from(r[row * n + k])).sum();
+                from_x + from_h + f64::from(b[row]) + f64::from(b[4 * n + row])
+            };
+            let old = h.clone();
+            for j in 0..n {
+                let [i, o, f, g] = [0, 1, 2, 3].map(|k| gate(k, j, &old));
+                c[j] = sigmoid(f) * c[j] + sigmoid(i) * g.tanh();
+                h[j] = sigmoid(o) * f64::tanh(c[j]);
+            }
+            y.extend(&h);
+        }
+        y
+    }
+
+    #[test]
+    fn lstm_directions_lengths_and_layouts() {
+        let (time, batch, input, n) = (5, 2, 3, 4);
+        let x = noise(time * batch * input, 1);
+        let w = noise(2 * 4 * n * input, 2);
+        let r = noise(2 * 4 * n * n, 3);
+        let b = noise(2 * 8 * n, 4);
+        let lens = tensor::<i32>(&[2], &[5, 3]);
+        let (wt, rt, bt) = (
+            tensor(&[2, 4 * n, input], &w),
+            tensor(&[2, 4 * n, n], &r),
+            tensor(&[2, 8 * n], &b),
+        );
+        // Time first, then the same data batch first.
+        let swapped: Vec<f32> = (0..x.len())
+            .map(|i| {
+                let (k, t, b) = (i % input, i / input % time, i / (input * time));
+                x[(t * batch + b) * input + k]
+            })
+            .collect();
+        let layer = |batch_first, x: &Tensor, y: &[usize], h: &[usize]| {
+            let op = Lstm {
+                cell: cell(n, Direction::Bidirectional, batch_first),
+                input_forget: false,
+                cell_clip: None,
+            };
+            run(
+                &op,
+                &[Some(x), Some(&wt), Some(&rt), Some(&bt), Some(&lens)],
+                &[(DType::F32, y), (DType::F32, h), (DType::F32, h)],
+            )
+            .unwrap()
+        };
+        let plain = layer(
+            false,
+            &tensor(&[time, batch, input], &x),
+            &[time, 2, batch, n],
+            &[2, batch, n],
+        );
+        let first = layer(
+            true,
+            &tensor(&[batch, time, input], &swapped),
+            &[batch, time, 2, n],
+            &[batch, 2, n],
+        );
+        for bi in 0..batch {
+            let len = [5, 3][bi];
+            for d in 0..2 {
+                let mut seq: Vec<f32> = Vec::new();
+                for i in 0..len {
+                    let t = if d == 1 { len - 1 - i } else { i };
+                    seq.extend(&x[(t * batch + bi) * input..][..input]);
+                }
+                let want = naive_lstm(
+                    &seq,
+                    &w[d * 4 * n * input..],
+                    &r[d * 4 * n * n..],
+                    &b[d * 8 * n..],
+                    input,
+                    n,
+                );
+                for t in 0..time {
+                    let step = if d == 1 { len.wrapping_sub(1 + t) } else { t };
+                    let want = match t < len {
+                        true => want[step * n..][..n].to_vec(),
+                        false => vec![0.0; n],
+                    };
+                    let y = plain[0].as_slice::<f32>().unwrap();
+                    assert_close(&y[((t * 2 + d) * batch + bi) * n..][..n], &want);
+                    let y = first[0].as_slice::<f32>().unwrap();
+                    assert_close(&y[((bi * time + t) * 2 + d) * n..][..n], &want);
+                }
+                let h = plain[1].as_slice::<f32>().unwrap();
+                assert_close(&h[(d * batch + bi) * n..][..n], &want[(len - 1) * n..]);
+            }
+        }
+    }
+
+    #[test]
+    fn gru_resets_before_or_after() {
+        // One unit, one step: h' = (1 - z) * tanh(..) + z * h, by hand.
+        let x = tensor(&[1, 1, 1], &[0.5f32]);
+        let w = tensor(&[1, 3, 1], &[0.3f32, -0.2, 0.7]);
+        let r = tensor(&[1, 3, 1], &[0.1f32, 0.4, -0.6]);
+        let b = tensor(&[1, 6], &[0.0f32, 0.0, 0.1, 0.0, 0.0, 0.2]);
+        let h0 = tensor(&[1, 1, 1], &[0.9f32]);
+        for after in [false, true] {
+            let op = Gru {
+                cell: cell(1, Direction::Forward, false),
+                linear_before_reset: after,
+            };
+            let y = run(
+                &op,
+                &[Some(&x), Some(&w), Some(&r), Some(&b), None, Some(&h0)],
+                &[(DType::F32, &[1, 1, 1, 1])],
+            )
+            .unwrap();
+            let z = sigmoid(0.5 * 0.3 + 0.9 * 0.1);
+            let reset = sigmoid(-0.5 * 0.2 + 0.9 * 0.4);
+            let candidate = match after {
+                true => 0.35 + reset * (-0.6 * 0.9 + 0.2) + 0.1,
+                false => 0.35 + reset * 0.9 * -0.6 + 0.2 + 0.1,
+            };
+            let want = (1.0 - z) * f64::tanh(candidate) + z * 0.9;
+            assert_close(y[0].as_slice().unwrap(), &[want]);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! ArgMax and ArgMin.
+
+use kilim_core::backend::NodeSpec;
+use kilim_core::ops::{ArgReduce, normalize_axis};
+use kilim_core::{DType, Result};
+
+use super::Along;
+use crate::by_class;
+use crate::common::rules::required;
+use crate::common::{Codec, Wide};
+use crate::frame::{Build, Io, Kernel};
+
+pub fn build(op: &ArgReduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let x = required(node, 0)?;
+    let search = Search {
+        along: Along::new(&x.shape, normalize_axis(op.axis, x.shape.len())?),
+        max: op.max,
+        last: op.select_last,
+        out: i64::codec(node.outputs[0].dtype),
+    };
+    if x.dtype == DType::F32 {
+        return Ok(Box::new(F32(search)));
+    }
+    by_class!(x.dtype, W => Ok(Box::new(Generic::<W> { search, codec: W::codec(x.dtype) })))
+}
+
+struct Search {
+    along: Along,
+    max: bool,
+    last: bool,
+    out: Codec<i64>,
+}
+
+impl Search {
+    #[allow(clippy::eq_op)]
+    fn run<W: PartialOrd + Copy>(&self, y: &mut [u8], get: impl Fn(usize) -> W) {
+        let Along { n, inner, .. } = self.along;
+        let mut o = 0;
+        self.along.lines(|first| {
+            let (mut best, mut at) = (get(first), 0);
+            for i in 1..n {
+                let v = get(first + i * inner);
+                // The first NaN wins, as in numpy.
+                let better = match self.max {
+                    true => v > best || (self.last && v == best) || (v != v && best == best),
+                    false => v < best || (self.last && v == best) || (v != v && best == best),
+                };
+                if better {
+                    (best, at) = (v, i);
+                }
+            }
+            (self.out.set)(y, o, at as i64);
+            o += 1;
+        });
+    }
+}
+
+struct F32(Search);
+
+impl Kernel for F32 {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let x = io.input::<f32>(0);
+        self.0.run(io.output_bytes(0), |i| x[i]);
+        Ok(())
+    }
+}
+
+struct Generic<W> {
+    search: Search,
+    codec: Codec<W>,
+}
+
+impl<W: Wide> Kernel for Generic<W> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let x = io.input_bytes(0);
+        self.search
+            .run(io.output_bytes(0), |i| (self.codec.get)(x, i));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_as, tensor};
+
+    #[test]
+    fn ties_and_axes() {
+        let x = tensor::<f32>(&[2, 3], &[1.0, 5.0, 5.0, 2.0, 2.0, -1.0]);
+        let of = |max, axis, select_last, shape: &[usize]| {
+            let op = ArgReduce {
+                max,
+                axis,
+                keep_dims: false,
+                select_last,
+                output: DType::I64,
+            };
+            run_as::<i64>(&op, &[&x], shape)
+        };
+        assert_eq!(of(true, 1, false, &[2]), [1, 0]);
+        assert_eq!(of(true, -1, true, &[2]), [2, 1]);
+        assert_eq!(of(false, 0, false, &[3]), [0, 1, 1]);
+    }
+}

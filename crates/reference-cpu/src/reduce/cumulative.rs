@@ -1,0 +1,104 @@
+//! CumSum and CumProd.
+
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::value_error;
+use kilim_core::ops::{Cumulative, normalize_axis};
+use kilim_core::{DType, Result};
+
+use super::Along;
+use crate::common::rules::required;
+use crate::common::{Class, Codec, Wide};
+use crate::frame::{Build, Io, Kernel};
+
+pub fn build(op: &Cumulative, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let x = required(node, 0)?;
+    let axis = i64::codec(required(node, 1)?.dtype);
+    let shape = x.shape.clone();
+    let op = op.clone();
+    Ok(match Class::of(x.dtype) {
+        Class::F32 | Class::F64 => Box::new(Running {
+            codec: f64::codec(x.dtype),
+            combine: if op.product {
+                |a, b| a * b
+            } else {
+                |a, b| a + b
+            },
+            first: if op.product { 1.0 } else { 0.0 },
+            op,
+            shape,
+            axis,
+        }),
+        // Sums and products of unsigned integers have the bits of those of signed ones.
+        class => Box::new(Running {
+            codec: i64::codec(if class == Class::U64 {
+                DType::I64
+            } else {
+                x.dtype
+            }),
+            combine: if op.product {
+                i64::wrapping_mul
+            } else {
+                i64::wrapping_add
+            },
+            first: i64::from(op.product),
+            op,
+            shape,
+            axis,
+        }),
+    })
+}
+
+struct Running<W> {
+    op: Cumulative,
+    shape: Vec<usize>,
+    axis: Codec<i64>,
+    codec: Codec<W>,
+    combine: fn(W, W) -> W,
+    first: W,
+}
+
+impl<W: Wide> Kernel for Running<W> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        if io.input_len(1) != 1 {
+            return Err(value_error("one axis is needed"));
+        }
+        let axis = normalize_axis((self.axis.get)(io.input_bytes(1), 0), self.shape.len())?;
+        let along = Along::new(&self.shape, axis);
+        let x = io.input_bytes(0);
+        let y = io.output_bytes(0);
+        along.lines(|first| {
+            let mut sum = self.first;
+            for i in 0..along.n {
+                let i = if self.op.reverse { along.n - 1 - i } else { i };
+                let at = first + i * along.inner;
+                let next = (self.combine)(sum, (self.codec.get)(x, at));
+                (self.codec.set)(y, at, if self.op.exclusive { sum } else { next });
+                sum = next;
+            }
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{run_as, tensor};
+
+    #[test]
+    fn directions() {
+        let x = tensor::<i32>(&[2, 3], &[1, 2, 3, 4, 5, 6]);
+        let of = |axis: i64, exclusive, reverse| {
+            let op = Cumulative {
+                product: false,
+                exclusive,
+                reverse,
+            };
+            run_as::<i32>(&op, &[&x, &tensor(&[], &[axis])], &[2, 3])
+        };
+        assert_eq!(of(1, false, false), [1, 3, 6, 4, 9, 15]);
+        assert_eq!(of(-1, true, false), [0, 1, 3, 0, 4, 9]);
+        assert_eq!(of(0, false, true), [5, 7, 9, 4, 5, 6]);
+        assert_eq!(of(1, true, true), [5, 3, 0, 11, 6, 0]);
+    }
+}

@@ -1,0 +1,171 @@
+//! Which kernels there are for which operator.
+
+use std::any::{Any, TypeId};
+use std::collections::HashMap;
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::{DType, Operator, Result};
+
+use crate::frame::{Build, Kernel, widen};
+
+/// Whether a kernel can run a node; cheap.
+pub type Accepts<T> = fn(&T, &NodeSpec) -> Result<(), Refusal>;
+/// Makes the kernel for a node that it accepts.
+pub type Builder<T> = fn(&T, &NodeSpec, &mut Build) -> Result<Box<dyn Kernel>>;
+
+/// A kernel for some operator.
+pub trait Candidate: Send + Sync {
+    fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal>;
+    fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>>;
+}
+
+struct Typed<T> {
+    accepts: Accepts<T>,
+    build: Builder<T>,
+}
+
+#[cold]
+#[inline(never)]
+fn for_another_operator() -> Refusal {
+    Refusal::new("the kernel is for another operator")
+}
+
+impl<T: Operator> Candidate for Typed<T> {
+    fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        match node.op.downcast_ref::<T>() {
+            Some(op) => (self.accepts)(op, node),
+            None => Err(for_another_operator()),
+        }
+    }
+
+    fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        match node.op.downcast_ref::<T>() {
+            Some(op) => (self.build)(op, node, build),
+            None => Err(refused(for_another_operator())),
+        }
+    }
+}
+
+/// A kernel, and whether it was told of the element types that cannot be computed with.
+struct Entry {
+    candidate: Box<dyn Candidate>,
+    every_type: bool,
+}
+
+/// Candidates for each operator, in order of preference.
+#[derive(Default)]
+pub struct KernelRegistry {
+    candidates: HashMap<TypeId, Vec<Entry>>,
+}
+
+impl KernelRegistry {
+    /// Adds every kernel of this crate behind those that are there.
+    pub fn add_reference(&mut self) {
+        crate::elementwise::register(self);
+        crate::movement::register(self);
+        crate::reduce::register(self);
+        crate::norm::register(self);
+        crate::conv::register(self);
+        crate::matmul::register(self);
+        crate::pool::register(self);
+        crate::quant::register(self);
+        crate::recurrent::register(self);
+        crate::resize::register(self);
+        crate::index::register(self);
+        crate::sort::register(self);
+        crate::generate::register(self);
+        crate::text::register(self);
+        crate::custom::register(self);
+        crate::learn::register(self);
+    }
+
+    /// Adds a kernel for operator `T` behind those that are there. It is never asked about strings
+    /// and narrow types ([`DType::is_narrow`]).
+    pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
+        let candidate = Box::new(Typed { accepts, build });
+        self.push(TypeId::of::<T>(), candidate, false);
+    }
+
+    /// Like [`KernelRegistry::add`] for a kernel that moves elements without looking at them, or
+    /// itself says which types it takes.
+    pub fn add_for_every_type<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
+        let candidate = Box::new(Typed { accepts, build });
+        self.push(TypeId::of::<T>(), candidate, true);
+    }
+
+    #[inline(never)]
+    fn push(&mut self, operator: TypeId, candidate: Box<dyn Candidate>, every_type: bool) {
+        let candidates = self.candidates.entry(operator).or_default();
+        candidates.push(Entry {
+            candidate,
+            every_type,
+        });
+    }
+
+    /// Whether there is a kernel for `node`; else the reason of the last one that refuses it.
+    pub fn supports(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        self.choose(node).map(|_| ()).or_else(|refusal| {
+            match widen::Widened::new(node, widen::Constants::Small) {
+                Some(Ok(wide)) => self.choose(&wide.node(node)).map(|_| ()),
+                _ => Err(refusal),
+            }
+        })
+    }
+
+    /// Makes the first kernel that accepts `node`. Where none takes `float16` or `bfloat16`, the
+    /// node is widened to `float32`.
+    ///
+    /// # Errors
+    /// `Unsupported` with the reason of the last kernel that refuses the node.
+    pub fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        let refusal = match self.choose(node) {
+            Ok(candidate) => return candidate.build(node, build),
+            Err(refusal) => refusal,
+        };
+        match widen::Widened::new(node, widen::Constants::All(build)) {
+            Some(wide) => {
+                let wide = wide?;
+                let spec = wide.node(node);
+                let widened = std::mem::take(&mut build.packed);
+                let kernel = self.choose(&spec).map_err(refused)?.build(&spec, build)?;
+                let kernel = wide.around(kernel, node, build.packed);
+                build.packed |= widened;
+                Ok(Box::new(kernel))
+            }
+            None => Err(refused(refusal)),
+        }
+    }
+
+    fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {
+        let mut refusal = None;
+        let mut tensors = node.inputs.iter().flatten().chain(node.outputs);
+        let stored = tensors.find(|s| s.dtype.is_narrow() || s.dtype == DType::String);
+        for entry in self
+            .candidates
+            .get(&(node.op as &dyn Any).type_id())
+            .into_iter()
+            .flatten()
+        {
+            if let Some(spec) = stored.filter(|_| !entry.every_type) {
+                let why = format!("{} of {}", node.op.name(), spec.dtype);
+                refusal = Some(Refusal::new(why));
+                continue;
+            }
+            match entry.candidate.accepts(node) {
+                Ok(()) => return Ok(entry.candidate.as_ref()),
+                Err(r) => refusal = Some(r),
+            }
+        }
+        Err(refusal
+            .unwrap_or_else(|| Refusal::new(format!("there is no kernel for {}", node.op.name()))))
+    }
+}
+
+fn refused(refusal: Refusal) -> kilim_core::Error {
+    kilim_core::error::unsupported(refusal.reason)
+}
+
+/// For [`KernelRegistry::add`]: takes every node of the operator.
+pub fn any<T>(_: &T, _: &NodeSpec) -> Result<(), Refusal> {
+    Ok(())
+}

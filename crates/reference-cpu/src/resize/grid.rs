@@ -1,0 +1,280 @@
+//! GridSample and AffineGrid.
+
+use std::marker::PhantomData;
+
+use kilim_core::Result;
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::shape_error;
+use kilim_core::ops::{AffineGrid, GridMode, GridPadding, GridSample};
+
+use super::taps::cubic;
+use crate::by_real;
+use crate::common::Real;
+use crate::common::rules::required;
+use crate::frame::{Build, Io, Kernel};
+
+/// Spatial axes at most.
+const MOST: usize = 3;
+/// Elements along an axis that one sample reads at most.
+const TAPS: usize = 4;
+
+pub fn build_sample(op: &GridSample, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (x, grid) = (required(node, 0)?, required(node, 1)?);
+    let spatial = x.shape.get(2..).unwrap_or_default();
+    if spatial.is_empty() || spatial.len() > MOST || grid.shape.last() != Some(&spatial.len()) {
+        return Err(shape_error("data and grid do not fit each other"));
+    }
+    if x.elements() == 0 && node.outputs[0].elements() > 0 {
+        return Err(shape_error("there is nothing to sample"));
+    }
+    by_real!(x.dtype, T => Ok(Box::new(Sample::<T> {
+        op: op.clone(),
+        batch: x.shape[0],
+        channels: x.shape[1],
+        spatial: spatial.to_vec(),
+        points: grid.shape[1..grid.shape.len() - 1].iter().product(),
+        element: PhantomData,
+    })))
+}
+
+struct Sample<T> {
+    op: GridSample,
+    batch: usize,
+    channels: usize,
+    spatial: Vec<usize>,
+    /// Of each image.
+    points: usize,
+    element: PhantomData<T>,
+}
+
+/// Mirrors a coordinate into `low..=high`.
+fn reflect(x: f64, low: f64, high: f64) -> f64 {
+    let range = high - low;
+    if range <= 0.0 {
+        return low;
+    }
+    let folded = (x - low).rem_euclid(2.0 * range);
+    low + if folded > range {
+        2.0 * range - folded
+    } else {
+        folded
+    }
+}
+
+/// The elements along one axis that a coordinate reads; those outside have no index.
+type AxisTaps = [(Option<usize>, f64); TAPS];
+
+impl<T> Sample<T> {
+    /// The bounds of an axis of `n` elements.
+    fn bounds(&self, n: usize) -> (f64, f64) {
+        match self.op.align_corners {
+            true => (0.0, n as f64 - 1.0),
+            false => (-0.5, n as f64 - 0.5),
+        }
+    }
+
+    fn pad(&self, i: f64, n: usize) -> Option<usize> {
+        let last = n as f64 - 1.0;
+        let (low, high) = self.bounds(n);
+        let i = match self.op.padding {
+            GridPadding::Zeros => i,
+            GridPadding::Border => i.clamp(0.0, last),
+            GridPadding::Reflection => reflect(i, low, high),
+        };
+        (0.0..=last).contains(&i).then_some(i as usize)
+    }
+
+    fn taps(&self, normalised: f64, n: usize) -> (usize, AxisTaps) {
+        let side = n as f64;
+        let mut at = match self.op.align_corners {
+            true => (normalised + 1.0) / 2.0 * (side - 1.0),
+            false => ((normalised + 1.0) * side - 1.0) / 2.0,
+        };
+        if self.op.mode == GridMode::Nearest {
+            at = at.round_ties_even();
+        }
+        let (low, high) = self.bounds(n);
+        if at < low || at > high {
+            at = match self.op.padding {
+                GridPadding::Zeros => at,
+                GridPadding::Border => at.clamp(0.0, side - 1.0),
+                GridPadding::Reflection => reflect(at, low, high),
+            };
+        }
+        let base = at.floor();
+        let ratio = at - base;
+        let mut taps = [(None, 0.0); TAPS];
+        let count = match self.op.mode {
+            GridMode::Nearest => {
+                taps[0] = (self.pad(at.round_ties_even(), n), 1.0);
+                1
+            }
+            GridMode::Linear => {
+                taps[0] = (self.pad(base, n), 1.0 - ratio);
+                taps[1] = (self.pad(base + 1.0, n), ratio);
+                2
+            }
+            GridMode::Cubic => {
+                for (k, tap) in taps.iter_mut().enumerate() {
+                    let offset = k as f64 - 1.0;
+                    *tap = (
+                        self.pad(base + offset, n),
+                        cubic((offset - ratio).abs(), -0.75),
+                    );
+                }
+                4
+            }
+        };
+        (count, taps)
+    }
+}
+
+impl<T: Real> Sample<T> {
+    fn gather(&self, axes: &[(usize, AxisTaps)], d: usize, at: usize, plane: &[T]) -> f64 {
+        let Some((count, taps)) = axes.get(d) else {
+            return plane[at].wide();
+        };
+        taps[..*count]
+            .iter()
+            .map(|&(i, w)| match i {
+                Some(i) if w != 0.0 => {
+                    w * self.gather(axes, d + 1, at * self.spatial[d] + i, plane)
+                }
+                _ => 0.0,
+            })
+            .sum()
+    }
+}
+
+impl<T: Real> Kernel for Sample<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, grid, y) = (io.input::<T>(0), io.input::<T>(1), io.output::<T>(0));
+        let rank = self.spatial.len();
+        let plane: usize = self.spatial.iter().product();
+        let mut axes = [(0, [(None, 0.0); TAPS]); MOST];
+        for b in 0..self.batch {
+            for p in 0..self.points {
+                let point = &grid[(b * self.points + p) * rank..][..rank];
+                for d in 0..rank {
+                    // The grid names the innermost axis first.
+                    axes[d] = self.taps(point[rank - 1 - d].wide(), self.spatial[d]);
+                }
+                for c in 0..self.channels {
+                    let image = b * self.channels + c;
+                    let v = self.gather(&axes[..rank], 0, 0, &x[image * plane..][..plane]);
+                    y[image * self.points + p] = T::of(v);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+pub fn build_affine(op: &AffineGrid, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let theta = required(node, 0)?;
+    let size = op.size(node)?;
+    let spatial = size.get(2..).unwrap_or_default().to_vec();
+    let rank = spatial.len();
+    if !(1..=MOST).contains(&rank) || theta.shape[1..] != [rank, rank + 1] {
+        return Err(shape_error("theta does not fit the size"));
+    }
+    by_real!(theta.dtype, T => Ok(Box::new(Affine::<T> {
+        align_corners: op.align_corners,
+        batch: size[0],
+        spatial,
+        element: PhantomData,
+    })))
+}
+
+struct Affine<T> {
+    align_corners: bool,
+    batch: usize,
+    spatial: Vec<usize>,
+    element: PhantomData<T>,
+}
+
+impl<T: Real> Kernel for Affine<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (theta, y) = (io.input::<T>(0), io.output::<T>(0));
+        let rank = self.spatial.len();
+        let points: usize = self.spatial.iter().product();
+        let coordinate = |i: usize, n: usize| {
+            let (i, n) = (i as f64, n as f64);
+            match self.align_corners {
+                true if n > 1.0 => -1.0 + 2.0 * i / (n - 1.0),
+                true => -1.0,
+                false => (2.0 * i + 1.0) / n - 1.0,
+            }
+        };
+        let mut point = [0.0; MOST];
+        for b in 0..self.batch {
+            let theta = &theta[b * rank * (rank + 1)..][..rank * (rank + 1)];
+            for p in 0..points {
+                let mut rest = p;
+                // The innermost axis comes first.
+                for (value, &n) in point.iter_mut().zip(self.spatial.iter().rev()) {
+                    *value = coordinate(rest % n, n);
+                    rest /= n;
+                }
+                for (r, row) in theta.chunks_exact(rank + 1).enumerate() {
+                    let moved: f64 = (0..rank).map(|k| row[k].wide() * point[k]).sum();
+                    y[(b * points + p) * rank + r] = T::of(moved + row[rank].wide());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::common::testing::{assert_close, noise, run_f32, tensor};
+
+    #[test]
+    fn the_identity_grid_gives_the_image() {
+        let (h, w) = (4, 5);
+        let theta = tensor(&[1, 2, 3], &[1.0f32, 0.0, 0.0, 0.0, 1.0, 0.0]);
+        let size = tensor::<i64>(&[4], &[1, 2, h as i64, w as i64]);
+        let x = noise(2 * h * w, 3);
+        let want: Vec<f64> = x.iter().map(|&v| v.into()).collect();
+        for align_corners in [false, true] {
+            let grid = run_f32(
+                &AffineGrid { align_corners },
+                &[&theta, &size],
+                &[1, h, w, 2],
+            );
+            for mode in [GridMode::Nearest, GridMode::Linear, GridMode::Cubic] {
+                let op = GridSample {
+                    mode,
+                    padding: GridPadding::Border,
+                    align_corners,
+                };
+                let y = run_f32(
+                    &op,
+                    &[&tensor(&[1, 2, h, w], &x), &tensor(&[1, h, w, 2], &grid)],
+                    &[1, 2, h, w],
+                );
+                assert_close(&y, &want);
+            }
+        }
+    }
+
+    #[test]
+    fn padding_modes() {
+        let x = tensor(&[1, 1, 1, 3], &[1.0f32, 2.0, 3.0]);
+        // Half a pixel beyond the last one, then a pixel and a half.
+        let grid = tensor(&[1, 1, 2, 2], &[1.0f32, 0.0, 5.0 / 3.0, 0.0]);
+        let of = |padding| {
+            let op = GridSample {
+                mode: GridMode::Linear,
+                padding,
+                align_corners: false,
+            };
+            run_f32(&op, &[&x, &grid], &[1, 1, 1, 2])
+        };
+        assert_close(&of(GridPadding::Zeros), &[1.5, 0.0]);
+        assert_close(&of(GridPadding::Border), &[3.0, 3.0]);
+        assert_close(&of(GridPadding::Reflection), &[3.0, 2.5]);
+    }
+}

@@ -1,0 +1,167 @@
+//! Bilinear resizing of quantised images (TFLite's `reference/resize_bilinear.h`).
+
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
+use kilim_core::backend::NodeSpec;
+use kilim_core::ops::QuantizedResize;
+use kilim_core::{DType, Result};
+
+use crate::common::rules::required;
+use crate::frame::{Build, Io, Kernel};
+
+/// Two neighbours and the distance from the lower.
+#[derive(Clone, Copy)]
+struct Position<D> {
+    lower: usize,
+    upper: usize,
+    distance: D,
+}
+
+/// How an element is made of four neighbours.
+trait Sampled: Pod + Send + Sync {
+    type Distance: Copy + Send + Sync;
+    /// Positions of all outputs of an axis.
+    fn positions(
+        op: &QuantizedResize,
+        input: usize,
+        output: usize,
+    ) -> Vec<Position<Self::Distance>>;
+    /// Neighbours are row by row.
+    fn sample(neighbours: [Self; 4], y: Self::Distance, x: Self::Distance) -> Self;
+}
+
+impl Sampled for u8 {
+    type Distance = f32;
+
+    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Position<f32>> {
+        let scale = match op.align_corners && output > 1 {
+            true => (input - 1) as f32 / (output - 1) as f32,
+            false => input as f32 / output as f32,
+        };
+        let position = |o: usize| {
+            let at = match op.half_pixel {
+                true => (o as f32 + 0.5) * scale - 0.5,
+                false => o as f32 * scale,
+            };
+            let lower = at.floor().max(0.0) as usize;
+            Position {
+                lower: lower.min(input - 1),
+                upper: (at.ceil().max(0.0) as usize).min(input - 1),
+                distance: at - lower as f32,
+            }
+        };
+        (0..output).map(position).collect()
+    }
+
+    #[inline(always)]
+    fn sample(neighbours: [u8; 4], y: f32, x: f32) -> u8 {
+        let [a, b, c, d] = neighbours.map(f32::from);
+        let sum = a * (1.0 - y) * (1.0 - x) + c * y * (1.0 - x) + b * (1.0 - y) * x + d * y * x;
+        (sum + 0.5) as u8
+    }
+}
+
+impl Sampled for i8 {
+    type Distance = i32;
+
+    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Position<i32>> {
+        let (from, to) = match op.align_corners && output > 1 {
+            true => (input as i64 - 1, output as i64 - 1),
+            false => (input as i64, output as i64),
+        };
+        let scale = ((from << 10) + to / 2) / to;
+        let position = |o: usize| {
+            let at = match op.half_pixel {
+                true => o as i64 * scale + scale / 2 - (1 << 9),
+                false => o as i64 * scale,
+            };
+            let last = input as i64 - 1;
+            let lower = (at / (1 << 10)).clamp(0, last);
+            Position {
+                lower: lower as usize,
+                upper: ((at + (1 << 10) - 1) / (1 << 10)).clamp(0, last) as usize,
+                distance: (at - (lower << 10)) as i32,
+            }
+        };
+        (0..output).map(position).collect()
+    }
+
+    #[inline(always)]
+    fn sample(neighbours: [i8; 4], y: i32, x: i32) -> i8 {
+        let [a, b, c, d] = neighbours.map(i64::from);
+        let (y, x) = (i64::from(y), i64::from(x));
+        let (up, left) = ((1 << 10) - y, (1 << 10) - x);
+        let sum = a * up * left + c * y * left + b * up * x + d * y * x;
+        let half = if sum > 0 { 1 << 19 } else { -(1 << 19) };
+        ((sum + half) / (1 << 20)) as i8
+    }
+}
+
+pub fn build(op: &QuantizedResize, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let x = required(node, 0)?;
+    Ok(match x.dtype {
+        DType::I8 => Box::new(Bilinear::<i8>::new(op, node)?),
+        _ => Box::new(Bilinear::<u8>::new(op, node)?),
+    })
+}
+
+struct Bilinear<T: Sampled> {
+    y: Vec<Position<T::Distance>>,
+    x: Vec<Position<T::Distance>>,
+    /// Elements of a row and of an image of the input.
+    row: usize,
+    image: usize,
+    channels: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Sampled> Bilinear<T> {
+    fn new(op: &QuantizedResize, node: &NodeSpec) -> Result<Bilinear<T>> {
+        let (from, to) = (&required(node, 0)?.shape, &node.outputs[0].shape);
+        let empty = from.contains(&0) || to.contains(&0);
+        let axis = |d: usize| match empty {
+            true => Vec::new(),
+            false => T::positions(op, from[d], to[d]),
+        };
+        Ok(Bilinear {
+            y: axis(1),
+            x: axis(2),
+            row: from[2] * from[3],
+            image: from[1] * from[2] * from[3],
+            channels: from[3],
+            element: PhantomData,
+        })
+    }
+}
+
+impl<T: Sampled> Kernel for Bilinear<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y, c) = (io.input::<T>(0), io.output::<T>(0), self.channels);
+        if self.y.is_empty() {
+            return Ok(());
+        }
+        let rows = x
+            .chunks_exact(self.image)
+            .flat_map(|image| self.y.iter().map(move |y| (image, y)));
+        for ((image, at), out) in rows.zip(y.chunks_exact_mut(self.x.len() * c)) {
+            let (upper, lower) = (
+                &image[at.lower * self.row..][..self.row],
+                &image[at.upper * self.row..][..self.row],
+            );
+            for (x, out) in self.x.iter().zip(out.chunks_exact_mut(c)) {
+                let pixel = |row: &[T], x: usize, i: usize| row[x * c + i];
+                for (i, out) in out.iter_mut().enumerate() {
+                    let neighbours = [
+                        pixel(upper, x.lower, i),
+                        pixel(upper, x.upper, i),
+                        pixel(lower, x.lower, i),
+                        pixel(lower, x.upper, i),
+                    ];
+                    *out = T::sample(neighbours, at.distance, x.distance);
+                }
+            }
+        }
+        Ok(())
+    }
+}

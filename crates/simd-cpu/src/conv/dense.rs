@@ -1,0 +1,256 @@
+//! Convolution as a matrix product: a row of A for each output pixel.
+//!
+//! The taps of a row of the kernel lie side by side in channels-last data, so a row of A is
+//! `kernel height` runs of `kernel width * channels` elements, read where they are. Where windows
+//! reach into padding, a strip of the input is copied first with its padding around it; where
+//! there are groups, each group's channels are gathered by the same copy.
+
+use std::sync::Arc;
+
+use kilim_core::Result;
+use kilim_core::ops::Activation;
+use kilim_core::tensor::AlignedBytes;
+
+use super::{Common, Convolve, Operands, Shape};
+use crate::gemm::{
+    Depth, Panels, Product, RowStarts, Rows, Segment, multiply, pack, split_activation, weight,
+};
+use crate::isa::Isa;
+use crate::math;
+use crate::memory::{Shared, share};
+use crate::window::{inside, reach};
+use kilim_reference_cpu::frame::CpuRun;
+
+/// Elements that a padded strip of the input may have, to stay in the second-level cache.
+const STRIP: usize = 96 * 1024;
+/// Pixels that a strip should have at least.
+const STRIP_PIXELS: usize = 64;
+
+pub(crate) struct Dense {
+    common: Common,
+    depth: Depth,
+    /// Where the window of each pixel of a strip begins; empty for a 1x1 window without strides,
+    /// whose rows lie one after another.
+    starts: Vec<u32>,
+    /// Elements from a row of A to the next where `starts` is empty.
+    stride: usize,
+    /// Output rows of a strip.
+    strip_rows: usize,
+    strips: usize,
+    /// Elements of a padded strip, if strips are copied.
+    copied: Option<usize>,
+}
+
+/// The weights `[m, c / groups, y, x]` as packed columns for each group.
+pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<AlignedBytes> {
+    let (c, taps, m) = (shape.group_channels(), shape.taps(), shape.group_outputs());
+    let panels = Panels::new(isa, m);
+    let size = panels.elements(c * taps);
+    let mut bytes = AlignedBytes::zeroed(size * shape.groups * size_of::<f32>())?;
+    let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+    let starts: Vec<usize> = (0..taps).collect();
+    let rows = RowStarts {
+        starts: &starts,
+        inner: c,
+        step: taps,
+    };
+    for (group, packed) in packed.chunks_exact_mut(size).enumerate() {
+        let from = &weights[group * m * c * taps..][..m * c * taps];
+        pack(panels, from, rows, c * taps, weight, packed);
+    }
+    Ok(bytes)
+}
+
+impl Dense {
+    pub(crate) fn new(
+        isa: Isa,
+        shape: Shape,
+        activation: Activation,
+        weights: Arc<AlignedBytes>,
+        threads: usize,
+    ) -> Dense {
+        let mut shape = shape;
+        let pointwise = shape.taps() == 1
+            && [shape.window.y, shape.window.x]
+                .iter()
+                .all(|a| a.stride == 1 && inside(a));
+        if pointwise {
+            // All images are one.
+            let w = &mut shape.window;
+            let pixels = w.batch * w.y.output * w.x.output;
+            (w.batch, w.y.input, w.y.output) = (1, pixels, pixels);
+            (w.x.input, w.x.output) = (1, 1);
+        }
+        let w = shape.window;
+        let (y, x) = (w.y, w.x);
+        let copied = !(inside(&y) && inside(&x)) || (shape.groups > 1 && x.kernel > 1);
+        let (channels, width) = if copied {
+            (shape.group_channels(), reach(&x))
+        } else {
+            (w.channels, x.input)
+        };
+
+        let row = width * channels;
+        let rows_fitting = (STRIP / row.max(1)).saturating_sub(y.extent()) / y.stride + 1;
+        let rows_wanted = STRIP_PIXELS.div_ceil(x.output);
+        let strip_rows = if copied {
+            rows_fitting.max(rows_wanted)
+        } else {
+            (8 * STRIP_PIXELS).div_ceil(x.output)
+        };
+        let strips = y.output.div_ceil(strip_rows.clamp(1, y.output));
+        let strip_rows = y.output.div_ceil(strips);
+        let strips = y.output.div_ceil(strip_rows);
+
+        let c = shape.group_channels();
+        let mut runs = Vec::new();
+        for ty in 0..y.kernel {
+            let offset = ty * y.dilation * row;
+            if x.dilation == 1 && c == channels {
+                runs.push(Segment {
+                    offset: offset as u32,
+                    len: (x.kernel * c) as u32,
+                });
+            } else {
+                runs.extend((0..x.kernel).map(|tx| Segment {
+                    offset: (offset + tx * x.dilation * channels) as u32,
+                    len: c as u32,
+                }));
+            }
+        }
+        let starts = if pointwise {
+            Vec::new()
+        } else {
+            (0..strip_rows)
+                .flat_map(|oy| {
+                    let first = oy * y.stride * row;
+                    (0..x.output).map(move |ox| (first + ox * x.stride * channels) as u32)
+                })
+                .collect()
+        };
+        let (clamp, rest) = split_activation(activation);
+        Dense {
+            depth: Depth::of(isa, &runs),
+            starts,
+            stride: channels,
+            strip_rows,
+            strips,
+            copied: copied.then_some(((strip_rows - 1) * y.stride + y.extent()) * row),
+            common: Common {
+                isa,
+                shape,
+                weights,
+                clamp,
+                rest,
+                threads: threads.min(strips * w.batch).max(1),
+            },
+        }
+    }
+
+    /// Computes strip `index` of the batch; `scratch` has room for a padded strip.
+    fn strip(&self, index: usize, operands: &Operands, output: &Shared, scratch: &mut [f32]) {
+        let Common {
+            isa,
+            shape,
+            weights,
+            clamp,
+            rest,
+            ..
+        } = &self.common;
+        let w = &shape.window;
+        let (image, first) = (index / self.strips, index % self.strips * self.strip_rows);
+        let rows = self.strip_rows.min(w.y.output - first);
+        let pixels = rows * w.x.output;
+        let begin = (image * w.y.output + first) * w.x.output * shape.m;
+        // SAFETY: strips are disjoint, and each is computed once.
+        let out = unsafe { output.part(begin, pixels * shape.m) };
+        let input = &operands.input[image * w.image()..][..w.image()];
+        let packed: &[f32] = bytemuck::cast_slice(weights.as_slice());
+        let (c, m) = (shape.group_channels(), shape.group_outputs());
+        let size = Panels::new(*isa, m).elements(self.depth.k());
+        for group in 0..shape.groups {
+            let a = if self.copied.is_some() {
+                self.copy_strip(input, first, rows, group * c, scratch);
+                &*scratch
+            } else {
+                &input[first * w.y.stride * w.x.input * w.channels + group * c..]
+            };
+            let rows = if self.starts.is_empty() {
+                Rows::Strided(self.stride)
+            } else {
+                Rows::Listed(&self.starts[..pixels])
+            };
+            assert!(rows.start(pixels - 1) + self.depth.reach() <= a.len());
+            let product = Product {
+                isa: *isa,
+                a: a.as_ptr(),
+                rows,
+                depth: &self.depth,
+                b: packed[group * size..][..size].as_ptr(),
+                m: pixels,
+                n: m,
+                c: out[group * m..].as_mut_ptr(),
+                c_stride: shape.m,
+                bias: operands.bias_from(group * m),
+                residual: operands.residual_from(begin + group * m),
+                clamp: *clamp,
+            };
+            // SAFETY: the last row of A was found to be inside above, and rows grow; `size`
+            // elements of B are there; C, bias and residual have `m` channels from the group's
+            // first on.
+            unsafe { multiply(&product) }
+        }
+        math::activate(*isa, *rest, out);
+    }
+
+    /// Copies what `rows` output rows from `first` on touch, padding included.
+    fn copy_strip(&self, input: &[f32], first: usize, rows: usize, from: usize, to: &mut [f32]) {
+        let w = &self.common.shape.window;
+        let (c, width) = (self.common.shape.group_channels(), reach(&w.x));
+        let used = ((rows - 1) * w.y.stride + w.y.extent()) * width * c;
+        let inside = w.x.input.min(width.saturating_sub(w.x.begin));
+        for (i, row) in to[..used].chunks_exact_mut(width * c).enumerate() {
+            let y = (first * w.y.stride + i).wrapping_sub(w.y.begin);
+            if y >= w.y.input {
+                row.fill(0.0);
+                continue;
+            }
+            let source = &input[y * w.x.input * w.channels..][..w.x.input * w.channels];
+            let (left, right) = row.split_at_mut((w.x.begin * c).min(width * c));
+            let (middle, right) = right.split_at_mut(inside * c);
+            left.fill(0.0);
+            right.fill(0.0);
+            if c == w.channels {
+                middle.copy_from_slice(&source[..inside * c]);
+            } else {
+                for (to, pixel) in middle
+                    .chunks_exact_mut(c)
+                    .zip(source.chunks_exact(w.channels))
+                {
+                    to.copy_from_slice(&pixel[from..from + c]);
+                }
+            }
+        }
+    }
+}
+
+impl Convolve for Dense {
+    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]) {
+        let (output, scratch) = (Shared::new(out), Shared::new(scratch));
+        let (threads, size) = (self.common.threads, self.copied.unwrap_or(0));
+        let strips = self.strips * self.common.shape.window.batch;
+        cpu.split(threads, 1, &|parts| {
+            for part in parts {
+                // SAFETY: each part has its own piece of scratch memory.
+                let scratch = unsafe { scratch.part(part * size, size) };
+                for strip in share(strips, threads, part) {
+                    self.strip(strip, operands, &output, scratch);
+                }
+            }
+        });
+    }
+
+    fn scratch(&self) -> usize {
+        self.common.threads * self.copied.unwrap_or(0)
+    }
+}

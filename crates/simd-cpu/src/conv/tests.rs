@@ -1,0 +1,452 @@
+use kilim_core::Tensor;
+use kilim_core::memory::MemoryMode;
+use kilim_core::ops::{Activation, Conv, Padding, WindowAxis};
+
+use super::{Algorithm, kernel};
+use crate::isa::Isa;
+#[cfg(target_arch = "wasm32")]
+use crate::testing::test;
+use crate::testing::{assert_within, run_kernel};
+use kilim_reference_cpu::common::testing::{noise, tensor};
+
+/// A convolution to test: sizes are (y, x).
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    batch: usize,
+    size: [usize; 2],
+    channels: usize,
+    outputs: usize,
+    groups: usize,
+    kernel: [usize; 2],
+    stride: [usize; 2],
+    dilation: [usize; 2],
+    /// Begin and end of both axes.
+    pad: [usize; 4],
+    activation: Activation,
+    bias: bool,
+    residual: bool,
+}
+
+const PLAIN: Case = Case {
+    batch: 1,
+    size: [9, 11],
+    channels: 5,
+    outputs: 7,
+    groups: 1,
+    kernel: [3, 3],
+    stride: [1, 1],
+    dilation: [1, 1],
+    pad: [1, 1, 1, 1],
+    activation: Activation::None,
+    bias: true,
+    residual: false,
+};
+
+impl Case {
+    fn output(&self) -> [usize; 2] {
+        [0, 1].map(|a| {
+            let span = (self.kernel[a] - 1) * self.dilation[a] + 1;
+            (self.size[a] + self.pad[a] + self.pad[a + 2] - span) / self.stride[a] + 1
+        })
+    }
+
+    fn check(&self, algorithm: Option<Algorithm>, tolerance: f64) {
+        let (c, m) = (self.channels, self.outputs);
+        let [oh, ow] = self.output();
+        let out_shape = [self.batch, oh, ow, m];
+        let data_shape = [self.batch, self.size[0], self.size[1], c];
+        let data = noise(data_shape.iter().product(), 1);
+        let weight_shape = [m, c / self.groups, self.kernel[0], self.kernel[1]];
+        let weights = noise(weight_shape.iter().product(), 2);
+        let bias = noise(m, 3);
+        let residual = noise(out_shape.iter().product(), 4);
+        let mut want = self.reference(&data, &weights);
+        for (i, w) in want.iter_mut().enumerate() {
+            *w += if self.bias {
+                f64::from(bias[i % m])
+            } else {
+                0.0
+            };
+            *w += if self.residual {
+                f64::from(residual[i])
+            } else {
+                0.0
+            };
+            *w = activate(self.activation, *w);
+        }
+        let op = Conv {
+            strides: self.stride.to_vec(),
+            dilations: self.dilation.to_vec(),
+            padding: Padding::Explicit(self.pad.to_vec()),
+            groups: self.groups,
+            channels_last: true,
+            activation: self.activation,
+        };
+        let data: Tensor = tensor(&data_shape, &data);
+        let weights = tensor(&weight_shape, &weights);
+        let bias = self.bias.then(|| tensor(&[m], &bias));
+        let residual = self.residual.then(|| tensor(&out_shape, &residual));
+        let inputs = [
+            Some(&data),
+            Some(&weights),
+            bias.as_ref(),
+            residual.as_ref(),
+        ];
+        for isa in Isa::available() {
+            let got = run_kernel(&op, &inputs, &out_shape, |node, build| {
+                kernel(&op, node, build, isa, algorithm)
+            });
+            assert_within(
+                &got,
+                &want,
+                tolerance,
+                &format!("{self:?} {algorithm:?} {isa:?}"),
+            );
+        }
+    }
+
+    fn reference(&self, data: &[f32], weights: &[f32]) -> Vec<f64> {
+        let (c, m, [oh, ow]) = (self.channels, self.outputs, self.output());
+        let (cg, mg, [kh, kw]) = (c / self.groups, m / self.groups, self.kernel);
+        let mut out = Vec::new();
+        for n in 0..self.batch {
+            for (y, x, o) in (0..oh * ow * m).map(|i| (i / m / ow, i / m % ow, i % m)) {
+                let mut sum = 0.0;
+                for (ky, kx) in (0..kh * kw).map(|i| (i / kw, i % kw)) {
+                    let iy = (y * self.stride[0] + ky * self.dilation[0]).wrapping_sub(self.pad[0]);
+                    let ix = (x * self.stride[1] + kx * self.dilation[1]).wrapping_sub(self.pad[1]);
+                    if iy >= self.size[0] || ix >= self.size[1] {
+                        continue;
+                    }
+                    for i in 0..cg {
+                        let at =
+                            ((n * self.size[0] + iy) * self.size[1] + ix) * c + o / mg * cg + i;
+                        let weight = weights[((o * cg + i) * kh + ky) * kw + kx];
+                        sum += f64::from(data[at]) * f64::from(weight);
+                    }
+                }
+                out.push(sum);
+            }
+        }
+        out
+    }
+}
+
+fn activate(activation: Activation, x: f64) -> f64 {
+    let sigmoid = 1.0 / (1.0 + (-x).exp());
+    match activation {
+        Activation::None => x,
+        Activation::Relu => x.max(0.0),
+        Activation::Clip { min, max } => x.clamp(min.into(), max.into()),
+        Activation::LeakyRelu { alpha } if x < 0.0 => f64::from(alpha) * x,
+        Activation::LeakyRelu { .. } => x,
+        Activation::Sigmoid => sigmoid,
+        Activation::Tanh => x.tanh(),
+        Activation::HardSwish => x * (x / 6.0 + 0.5).clamp(0.0, 1.0),
+        Activation::HardSigmoid { alpha, beta } => {
+            (f64::from(alpha) * x + f64::from(beta)).clamp(0.0, 1.0)
+        }
+        Activation::Silu => x * sigmoid,
+    }
+}
+
+const ACTIVATIONS: [Activation; 9] = [
+    Activation::None,
+    Activation::Relu,
+    Activation::Clip {
+        min: -0.5,
+        max: 0.75,
+    },
+    Activation::LeakyRelu { alpha: 0.1 },
+    Activation::Sigmoid,
+    Activation::Tanh,
+    Activation::HardSwish,
+    Activation::HardSigmoid {
+        alpha: 0.2,
+        beta: 0.5,
+    },
+    Activation::Silu,
+];
+
+/// Sizes, strides, dilations and paddings that kernels of any kind must get right.
+fn geometries(case: Case) -> Vec<Case> {
+    vec![
+        case,
+        Case { batch: 3, ..case },
+        Case {
+            stride: [2, 2],
+            ..case
+        },
+        Case {
+            stride: [1, 3],
+            pad: [2, 0, 1, 2],
+            ..case
+        },
+        Case {
+            dilation: [2, 1],
+            ..case
+        },
+        Case {
+            dilation: [2, 3],
+            pad: [2, 3, 2, 3],
+            ..case
+        },
+        Case {
+            pad: [0; 4],
+            ..case
+        },
+        Case {
+            pad: [0, 1, 2, 0],
+            ..case
+        },
+        Case {
+            kernel: [1, 1],
+            pad: [0; 4],
+            ..case
+        },
+        Case {
+            kernel: [1, 1],
+            pad: [0; 4],
+            stride: [2, 2],
+            batch: 2,
+            ..case
+        },
+        Case {
+            kernel: [1, 1],
+            pad: [1, 0, 0, 1],
+            ..case
+        },
+        Case {
+            kernel: [5, 5],
+            pad: [2; 4],
+            ..case
+        },
+        Case {
+            kernel: [1, 7],
+            pad: [0, 3, 0, 3],
+            ..case
+        },
+        Case {
+            kernel: [3, 2],
+            size: [40, 37],
+            pad: [0, 0, 1, 1],
+            ..case
+        },
+        Case {
+            size: [1, 23],
+            kernel: [1, 3],
+            pad: [0, 1, 0, 1],
+            ..case
+        },
+        Case {
+            size: [2, 2],
+            kernel: [3, 3],
+            pad: [3, 3, 3, 3],
+            ..case
+        },
+        Case {
+            residual: true,
+            bias: false,
+            ..case
+        },
+    ]
+}
+
+#[test]
+fn dense_geometries() {
+    for case in geometries(PLAIN) {
+        case.check(Some(Algorithm::Dense), 1e-5);
+    }
+}
+
+#[test]
+fn dense_channels() {
+    for channels in [1, 3, 4, 16, 33] {
+        for outputs in [1, 4, 8, 9, 16, 17, 31, 32, 40, 65] {
+            let case = Case {
+                channels,
+                outputs,
+                residual: true,
+                ..PLAIN
+            };
+            case.check(Some(Algorithm::Dense), 1e-5);
+            Case {
+                kernel: [1, 1],
+                pad: [0; 4],
+                ..case
+            }
+            .check(Some(Algorithm::Dense), 1e-5);
+        }
+    }
+}
+
+#[test]
+fn dense_deep() {
+    // More depth than a block, more rows than a block, more rows than a strip.
+    let case = Case {
+        channels: 130,
+        outputs: 20,
+        residual: true,
+        ..PLAIN
+    };
+    case.check(Some(Algorithm::Dense), 2e-5);
+    Case {
+        kernel: [1, 1],
+        pad: [0; 4],
+        channels: 1300,
+        ..case
+    }
+    .check(Some(Algorithm::Dense), 2e-5);
+    Case {
+        size: [50, 70],
+        channels: 24,
+        ..case
+    }
+    .check(Some(Algorithm::Dense), 2e-5);
+    Case {
+        size: [50, 70],
+        channels: 24,
+        stride: [2, 2],
+        groups: 4,
+        ..case
+    }
+    .check(Some(Algorithm::Dense), 2e-5);
+}
+
+#[test]
+fn dense_groups() {
+    for (groups, channels, outputs) in [(2, 6, 10), (4, 16, 4), (5, 5, 5), (6, 6, 18)] {
+        for case in geometries(Case {
+            groups,
+            channels,
+            outputs,
+            ..PLAIN
+        }) {
+            case.check(Some(Algorithm::Dense), 1e-5);
+        }
+    }
+}
+
+#[test]
+fn activations() {
+    for activation in ACTIVATIONS {
+        Case {
+            activation,
+            residual: true,
+            ..PLAIN
+        }
+        .check(Some(Algorithm::Dense), 1e-5);
+    }
+}
+
+#[test]
+fn depthwise() {
+    for channels in [1, 3, 4, 8, 19, 32, 40] {
+        let case = Case {
+            channels,
+            outputs: channels,
+            groups: channels,
+            ..PLAIN
+        };
+        for case in geometries(case) {
+            case.check(Some(Algorithm::Depthwise), 1e-5);
+        }
+        for stride in [1, 2, 3] {
+            let case = Case {
+                stride: [stride; 2],
+                size: [17, 21],
+                residual: true,
+                ..case
+            };
+            case.check(Some(Algorithm::Depthwise), 1e-5);
+            Case {
+                kernel: [5, 5],
+                pad: [2, 1, 2, 2],
+                activation: Activation::HardSwish,
+                ..case
+            }
+            .check(Some(Algorithm::Depthwise), 1e-5);
+        }
+    }
+}
+
+/// All inside of what minimal filtering computes; its transforms cost some digits.
+#[test]
+fn winograd() {
+    for (algorithm, tolerance) in [(Algorithm::Winograd2, 1e-5), (Algorithm::Winograd4, 1e-4)] {
+        for channels in [1, 4, 7, 16, 33] {
+            for outputs in [1, 8, 9, 35] {
+                let case = Case {
+                    channels,
+                    outputs,
+                    ..PLAIN
+                };
+                case.check(Some(algorithm), tolerance);
+                for (pad, size) in [
+                    ([0; 4], [12, 8]),
+                    ([0, 2, 1, 1], [7, 7]),
+                    ([1; 4], [1, 3]),
+                    ([2; 4], [4, 30]),
+                ] {
+                    Case {
+                        pad,
+                        size,
+                        batch: 2,
+                        residual: true,
+                        ..case
+                    }
+                    .check(Some(algorithm), tolerance);
+                }
+            }
+        }
+        for activation in ACTIVATIONS {
+            Case {
+                activation,
+                ..PLAIN
+            }
+            .check(Some(algorithm), tolerance);
+        }
+        Case {
+            channels: 64,
+            outputs: 70,
+            size: [41, 40],
+            bias: false,
+            ..PLAIN
+        }
+        .check(Some(algorithm), 4.0 * tolerance);
+    }
+}
+
+#[test]
+fn choices() {
+    let sized = |size, groups, channels, outputs| {
+        let axis = WindowAxis {
+            input: size,
+            kernel: 3,
+            stride: 1,
+            dilation: 1,
+            begin: 1,
+            end: 1,
+            output: size,
+        };
+        let shape = super::Shape {
+            window: super::Window::new(1, channels, &[axis; 2]).expect("a window"),
+            groups,
+            m: outputs,
+        };
+        let thrifty = super::choose(&shape, MemoryMode::Limit);
+        assert!(matches!(thrifty, Algorithm::Dense | Algorithm::Depthwise));
+        super::choose(&shape, MemoryMode::Normal)
+    };
+    let choice = |groups, channels, outputs| sized(8, groups, channels, outputs);
+    assert_eq!(choice(8, 8, 8), Algorithm::Depthwise);
+    assert_eq!(choice(8, 8, 16), Algorithm::Dense);
+    assert_eq!(choice(1, 1, 1), Algorithm::Dense);
+    assert_eq!(choice(1, 64, 64), Algorithm::Winograd4);
+    assert_eq!(choice(1, 32, 9), Algorithm::Winograd4);
+    assert_eq!(choice(1, 8, 8), Algorithm::Dense);
+    assert_eq!(choice(1, 512, 512), Algorithm::Dense);
+    assert_eq!(sized(14, 1, 512, 512), Algorithm::Winograd2);
+    assert_eq!(sized(14, 1, 2048, 2048), Algorithm::Dense);
+    assert_eq!(choice(4, 8, 8), Algorithm::Dense);
+}

@@ -1,0 +1,315 @@
+//! The register tile, and the loops around it.
+
+use super::{Product, Rows, Segment};
+use crate::isa::{Simd, Task, read, write};
+
+/// Elements of A that a block of rows may have: it shall stay in the second-level cache while the
+/// panels of B go by.
+const ROW_BLOCK: usize = 48 * 1024;
+/// Where all of B is smaller, rows of A and C stay in the first-level cache instead.
+const SMALL: usize = 6 * 1024;
+
+/// Computes all rows of a product.
+///
+/// # Safety
+/// For each row `r < m` and each segment, `a` is valid for reads from `rows.start(r) + offset` on;
+/// `b` holds `n` columns packed for `isa` in the order of the segments; `bias` is null or valid
+/// for `n` reads; `c` is valid for writes of `n` elements at each multiple of `c_stride`, and so is
+/// `residual` for reads unless it is null. C overlaps nothing but the residual, which may be C.
+#[inline(never)]
+pub(crate) unsafe fn multiply(product: &Product) {
+    if product.m > 0 && product.n > 0 {
+        product.isa.dispatch(Multiply(product))
+    }
+}
+
+/// Exists only under the contract of [`multiply`].
+struct Multiply<'a>(&'a Product<'a>);
+
+impl Task for Multiply<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let p = self.0;
+        let block = if p.depth.k * p.n <= SMALL {
+            SMALL / (p.depth.k + p.n)
+        } else {
+            ROW_BLOCK / p.depth.k.clamp(1, 512)
+        };
+        let block = block.max(S::TILE_ROWS * 4);
+        let blocks = p.m.div_ceil(block);
+        for i in 0..blocks {
+            let (first, end) = (i * p.m / blocks, (i + 1) * p.m / blocks);
+            // SAFETY: the contract of `multiply`; the rows are below `m`.
+            unsafe { row_block(s, p, first, end) }
+        }
+    }
+}
+
+/// All columns of some rows.
+///
+/// # Safety
+/// As for [`multiply`], with `end <= m`.
+#[inline(always)]
+unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
+    let width = p.n.next_multiple_of(S::LANES);
+    let (mut begin, mut depth_before) = (0, 0);
+    for &until in &p.depth.blocks {
+        let segments = &p.depth.segments[begin..until];
+        let step = Step {
+            first: begin == 0,
+            last: until == p.depth.segments.len(),
+        };
+        let panel_width = S::TILE_VECTORS * S::LANES;
+        for column in (0..width).step_by(panel_width) {
+            let vectors = (width - column).min(panel_width) / S::LANES;
+            let panel = Panel {
+                segments,
+                b: p.b
+                    .wrapping_add(column * p.depth.k + depth_before * vectors * S::LANES),
+                column,
+                columns: (p.n - column).min(panel_width),
+                step,
+            };
+            macro_rules! of_width {
+                ($($nv:literal),*) => {
+                    match vectors {
+                        // SAFETY: the panel is as wide as the tile says.
+                        $($nv if $nv <= S::TILE_VECTORS => unsafe {
+                            panel_rows::<S, $nv>(s, p, &panel, first, end)
+                        },)*
+                        _ => {}
+                    }
+                };
+            }
+            of_width!(1, 2, 3, 4);
+        }
+        begin = until;
+        depth_before += segments.iter().map(|s| s.len as usize).sum::<usize>();
+    }
+}
+
+/// Which part of the depth a tile adds up.
+#[derive(Clone, Copy)]
+struct Step {
+    /// C holds nothing yet.
+    first: bool,
+    /// Nothing comes behind, so residual and activation are due.
+    last: bool,
+}
+
+/// Some depth of a panel of B.
+struct Panel<'a> {
+    segments: &'a [Segment],
+    b: *const f32,
+    column: usize,
+    columns: usize,
+    step: Step,
+}
+
+/// Cuts rows into tiles of about the same height.
+///
+/// # Safety
+/// As for [`row_block`]; the panel is `NV` vectors wide.
+#[inline(always)]
+unsafe fn panel_rows<S: Simd, const NV: usize>(
+    s: S,
+    p: &Product,
+    panel: &Panel,
+    first: usize,
+    end: usize,
+) {
+    let rows = end - first;
+    let tiles = rows.div_ceil(S::TILE_ROWS);
+    let (low, more) = (rows / tiles, rows % tiles);
+    let mut row = first;
+    for t in 0..tiles {
+        let height = low + usize::from(t < more);
+        macro_rules! of_height {
+            ($($mr:literal: $ku:literal),*) => {
+                match height {
+                    // SAFETY: rows `row..row + height` are below `end`.
+                    $($mr if $mr <= S::TILE_ROWS => unsafe {
+                        tile::<S, $mr, NV, $ku>(s, p, panel, row)
+                    },)*
+                    _ => {}
+                }
+            };
+        }
+        of_height!(1: 4, 2: 2, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 1, 10: 1, 11: 1, 12: 1);
+        row += height;
+    }
+}
+
+/// `MR` rows by `NV` vectors of C. `KU` sets of accumulators hide the latency of flat tiles.
+///
+/// # Safety
+/// As for [`panel_rows`]; `row + MR <= m`.
+#[inline(always)]
+unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
+    s: S,
+    p: &Product,
+    panel: &Panel,
+    row: usize,
+) {
+    let mut starts = [p.a; MR];
+    for (i, start) in starts.iter_mut().enumerate() {
+        let offset = match p.rows {
+            Rows::Strided(stride) => (row + i) * stride,
+            // SAFETY: the list has `m` entries.
+            Rows::Listed(list) => unsafe { *list.get_unchecked(row + i) as usize },
+        };
+        *start = start.wrapping_add(offset);
+    }
+    let mut acc = [[[s.splat(0.0); NV]; MR]; KU];
+    let mut b = panel.b;
+    for segment in panel.segments {
+        let mut a = starts;
+        for a in &mut a {
+            *a = a.wrapping_add(segment.offset as usize);
+        }
+        let mut left = segment.len;
+        while left >= 4 {
+            for u in 0..4 {
+                // SAFETY: four more elements are left of each row, and four rows of the panel.
+                unsafe { step(s, &a, b, u, &mut acc[u % KU]) }
+            }
+            for a in &mut a {
+                *a = a.wrapping_add(4);
+            }
+            b = b.wrapping_add(4 * NV * S::LANES);
+            left -= 4;
+        }
+        while left > 0 {
+            // SAFETY: one more element is left.
+            unsafe { step(s, &a, b, 0, &mut acc[0]) }
+            for a in &mut a {
+                *a = a.wrapping_add(1);
+            }
+            b = b.wrapping_add(NV * S::LANES);
+            left -= 1;
+        }
+    }
+    let (total, parts) = acc.split_at_mut(1);
+    for part in parts {
+        for i in 0..MR {
+            for j in 0..NV {
+                total[0][i][j] = s.add(total[0][i][j], part[i][j]);
+            }
+        }
+    }
+    // SAFETY: the tile is inside C.
+    unsafe {
+        if panel.columns >= NV * S::LANES {
+            finish::<S, MR, NV, true>(s, p, panel, row, total[0]);
+        } else {
+            finish::<S, MR, NV, false>(s, p, panel, row, total[0]);
+        }
+    }
+}
+
+/// Adds the outer product of the `u`th elements.
+///
+/// # Safety
+/// Each of `a` has more than `u` elements, `b` more than `u` rows.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)]
+unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
+    s: S,
+    a: &[*const f32; MR],
+    b: *const f32,
+    u: usize,
+    acc: &mut [[S::V; NV]; MR],
+) {
+    let mut bs = [s.splat(0.0); NV];
+    for (j, v) in bs.iter_mut().enumerate() {
+        // SAFETY: the caller's promise.
+        *v = unsafe { s.load(b.add((u * NV + j) * S::LANES)) };
+    }
+    for i in 0..MR {
+        // SAFETY: the caller's promise.
+        let x = s.splat(unsafe { *a[i].add(u) });
+        for j in 0..NV {
+            acc[i][j] = s.fma(x, bs[j], acc[i][j]);
+        }
+    }
+}
+
+/// Adds bias or what C holds, then residual and activation, and stores. `FULL` where the tile has
+/// all its columns.
+///
+/// # Safety
+/// The tile at `row` and the panel's column is inside C.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)]
+unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
+    s: S,
+    p: &Product,
+    panel: &Panel,
+    row: usize,
+    mut acc: [[S::V; NV]; MR],
+) {
+    let count = |j: usize| {
+        if FULL {
+            S::LANES
+        } else {
+            panel.columns.saturating_sub(j * S::LANES).min(S::LANES)
+        }
+    };
+    let mut counts = [0; NV];
+    for j in 0..NV {
+        counts[j] = count(j);
+    }
+    let corner = row * p.c_stride + panel.column;
+    /// For each vector of the tile that has elements: its place in C, and how many.
+    macro_rules! each {
+        (|$i:ident, $j:ident, $at:ident| $body:expr) => {
+            for $i in 0..MR {
+                for $j in 0..NV {
+                    if FULL || counts[$j] > 0 {
+                        let $at = corner + $i * p.c_stride + $j * S::LANES;
+                        $body
+                    }
+                }
+            }
+        };
+    }
+    // SAFETY: each vector's elements are inside of C, of the residual, and of the bias.
+    unsafe {
+        if !panel.step.first {
+            each!(|i, j, at| {
+                let c = read::<S, FULL>(s, p.c.add(at), counts[j]);
+                acc[i][j] = s.add(acc[i][j], c);
+            });
+        } else if !p.bias.is_null() {
+            let mut bias = [s.splat(0.0); NV];
+            for j in 0..NV {
+                if FULL || counts[j] > 0 {
+                    let from = p.bias.add(panel.column + j * S::LANES);
+                    bias[j] = read::<S, FULL>(s, from, counts[j]);
+                }
+            }
+            for i in 0..MR {
+                for j in 0..NV {
+                    acc[i][j] = s.add(acc[i][j], bias[j]);
+                }
+            }
+        }
+        if panel.step.last {
+            if !p.residual.is_null() {
+                each!(|i, j, at| {
+                    let r = read::<S, FULL>(s, p.residual.add(at), counts[j]);
+                    acc[i][j] = s.add(acc[i][j], r);
+                });
+            }
+            let (low, high) = (s.splat(p.clamp.0), s.splat(p.clamp.1));
+            for i in 0..MR {
+                for j in 0..NV {
+                    acc[i][j] = s.min(s.max(acc[i][j], low), high);
+                }
+            }
+        }
+        each!(|i, j, at| write::<S, FULL>(s, p.c.add(at), acc[i][j], counts[j]));
+    }
+}

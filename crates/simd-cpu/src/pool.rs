@@ -1,0 +1,325 @@
+//! Max and average pooling of channels-last data.
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
+use kilim_core::ops::{Activation, AveragePool, MaxPool, PoolGeometry};
+use kilim_core::{DType, Result};
+
+use super::isa::{Isa, Simd, Task, read, write};
+use super::math;
+use super::memory::{Shared, share};
+use super::window::Window;
+use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::registry::KernelRegistry;
+
+pub(crate) fn register(registry: &mut KernelRegistry) {
+    registry.add::<MaxPool>(
+        |op, node| {
+            if node.outputs.len() > 1 {
+                return Err(Refusal::new("the SIMD pooling: indices"));
+            }
+            accepts(node, Pool::max(op, node, Isa::best()))
+        },
+        |op, node, build| boxed(Pool::max(op, node, Isa::best()), build.threads()),
+    );
+    registry.add::<AveragePool>(
+        |op, node| accepts(node, Pool::average(op, node, Isa::best())),
+        |op, node, build| boxed(Pool::average(op, node, Isa::best()), build.threads()),
+    );
+}
+
+fn accepts(node: &NodeSpec, pool: Option<Pool>) -> Result<(), Refusal> {
+    match (node.input(0), pool) {
+        (Some(x), Some(_)) if x.dtype == DType::F32 => Ok(()),
+        _ => Err(Refusal::new(
+            "the SIMD pooling: not float32, not channels-last, more than two axes, or empty",
+        )),
+    }
+}
+
+fn boxed(pool: Option<Pool>, threads: usize) -> Result<Box<dyn Kernel>> {
+    let mut pool = pool.ok_or_else(|| unsupported("pooling of these shapes"))?;
+    pool.threads = threads.clamp(1, pool.window.batch * pool.window.y.output);
+    Ok(Box::new(pool))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Kind {
+    Max,
+    /// Padding counts in the divisor.
+    Average {
+        padding_counts: bool,
+    },
+}
+
+#[derive(Debug)]
+pub(crate) struct Pool {
+    isa: Isa,
+    kind: Kind,
+    window: Window,
+    activation: Activation,
+    threads: usize,
+}
+
+impl Pool {
+    pub(crate) fn max(op: &MaxPool, node: &NodeSpec, isa: Isa) -> Option<Pool> {
+        let geometry =
+            PoolGeometry::new(&op.window, op.channels_last, &node.input(0)?.shape).ok()?;
+        Pool::new(isa, Kind::Max, &geometry, Activation::None)
+    }
+
+    pub(crate) fn average(op: &AveragePool, node: &NodeSpec, isa: Isa) -> Option<Pool> {
+        let geometry =
+            PoolGeometry::new(&op.window, op.channels_last, &node.input(0)?.shape).ok()?;
+        let kind = Kind::Average {
+            padding_counts: op.count_include_pad,
+        };
+        Pool::new(isa, kind, &geometry, op.activation)
+    }
+
+    fn new(isa: Isa, kind: Kind, g: &PoolGeometry, activation: Activation) -> Option<Pool> {
+        g.channels_last.then_some(())?;
+        Some(Pool {
+            isa,
+            kind,
+            window: Window::new(g.batch, g.channels, &g.axes)?,
+            activation,
+            threads: 1,
+        })
+    }
+}
+
+impl Kernel for Pool {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let input: &[f32] = io.input(0);
+        let output = Shared::new(io.output(0));
+        let w = &self.window;
+        io.cpu().split(self.threads, 1, &|parts| {
+            for part in parts {
+                for row in share(w.batch * w.y.output, self.threads, part) {
+                    let size = w.x.output * w.channels;
+                    // SAFETY: each row of the output is computed once.
+                    let out = unsafe { output.part(row * size, size) };
+                    self.isa.dispatch(Row {
+                        pool: self,
+                        image: &input[row / w.y.output * w.image()..][..w.image()],
+                        out,
+                        y: row % w.y.output,
+                    });
+                    math::activate(self.isa, self.activation, out);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// One row of the output.
+struct Row<'a> {
+    pool: &'a Pool,
+    image: &'a [f32],
+    out: &'a mut [f32],
+    /// The row in its image.
+    y: usize,
+}
+
+impl Task for Row<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let w = &self.pool.window;
+        let c = w.channels;
+        assert!(self.image.len() == w.image() && self.out.len() == w.x.output * c);
+        let out = self.out.as_mut_ptr();
+        let rows = w.y.taps(self.y);
+        for x in 0..w.x.output {
+            let columns = w.x.taps(x);
+            let scale = match self.pool.kind {
+                Kind::Max => 1.0,
+                Kind::Average {
+                    padding_counts: true,
+                } => 1.0 / (w.y.padded_taps(self.y) * w.x.padded_taps(x)) as f32,
+                Kind::Average { .. } => 1.0 / (rows.len() * columns.len()) as f32,
+            };
+            // A window without taps may lie behind the image.
+            let first = if rows.is_empty() || columns.is_empty() {
+                0
+            } else {
+                let y = self.y * w.y.stride + rows.start * w.y.dilation - w.y.begin;
+                let x = x * w.x.stride + columns.start * w.x.dilation - w.x.begin;
+                y * w.x.input + x
+            };
+            let taps = Taps {
+                from: self.image[first * c..].as_ptr(),
+                rows: rows.len(),
+                columns: columns.len(),
+                row_step: w.y.dilation * w.x.input * c,
+                column_step: w.x.dilation * c,
+                scale,
+            };
+            for channel in (0..c).step_by(S::LANES) {
+                // SAFETY: the taps are inside of the image, the pixel is inside of the row.
+                unsafe {
+                    let out = out.add(x * c + channel);
+                    if c - channel >= S::LANES {
+                        self.vector::<S, true>(s, &taps, channel, S::LANES, out);
+                    } else {
+                        self.vector::<S, false>(s, &taps, channel, c - channel, out);
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What a window sees of the image.
+struct Taps {
+    /// The first pixel.
+    from: *const f32,
+    rows: usize,
+    columns: usize,
+    /// Elements from a row to the next, and from a column.
+    row_step: usize,
+    column_step: usize,
+    /// Multiplies a sum.
+    scale: f32,
+}
+
+impl Row<'_> {
+    /// # Safety
+    /// The taps' pixels and `out` are good for `count` channels from `channel` on, which are a
+    /// vector if `FULL`.
+    #[inline(always)]
+    unsafe fn vector<S: Simd, const FULL: bool>(
+        &self,
+        s: S,
+        taps: &Taps,
+        channel: usize,
+        count: usize,
+        out: *mut f32,
+    ) {
+        let max = self.pool.kind == Kind::Max;
+        let mut acc = s.splat(if max { f32::NEG_INFINITY } else { 0.0 });
+        for y in 0..taps.rows {
+            for x in 0..taps.columns {
+                let at = y * taps.row_step + x * taps.column_step + channel;
+                // SAFETY: the caller's promise.
+                let v = unsafe { read::<S, FULL>(s, taps.from.add(at), count) };
+                acc = if max { s.max(v, acc) } else { s.add(acc, v) };
+            }
+        }
+        if !max {
+            acc = s.mul(acc, s.splat(taps.scale));
+        }
+        // SAFETY: the caller's promise.
+        unsafe { write::<S, FULL>(s, out, acc, count) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    #[cfg(target_arch = "wasm32")]
+    use crate::testing::test;
+    use crate::testing::{assert_within, run_kernel};
+    use kilim_core::ops::{Padding, Window as PoolWindow};
+    use kilim_reference_cpu::common::testing::{noise, tensor};
+
+    /// Channels-last pooling by its definition.
+    fn reference(x: &[f32], g: &PoolGeometry, kind: Kind) -> Vec<f64> {
+        let [ya, xa] = [g.axes[0], g.axes[1]];
+        let mut out = Vec::new();
+        for i in 0..g.batch * ya.output * xa.output * g.channels {
+            let (rest, c) = (i / g.channels, i % g.channels);
+            let (rest, ox) = (rest / xa.output, rest % xa.output);
+            let (n, oy) = (rest / ya.output, rest % ya.output);
+            let (mut sum, mut most, mut inside, mut padded) = (0.0, f64::NEG_INFINITY, 0, 0);
+            for (ky, kx) in (0..ya.kernel * xa.kernel).map(|k| (k / xa.kernel, k % xa.kernel)) {
+                let y = (oy * ya.stride + ky * ya.dilation) as isize - ya.begin as isize;
+                let x_at = (ox * xa.stride + kx * xa.dilation) as isize - xa.begin as isize;
+                let within = |v: isize, a: &kilim_core::ops::WindowAxis, end: usize| {
+                    v < (a.input + end) as isize
+                };
+                padded += usize::from(within(y, &ya, ya.end) && within(x_at, &xa, xa.end));
+                if y < 0 || x_at < 0 || !within(y, &ya, 0) || !within(x_at, &xa, 0) {
+                    continue;
+                }
+                inside += 1;
+                let at = (n * ya.input + y as usize) * xa.input + x_at as usize;
+                let v = f64::from(x[at * g.channels + c]);
+                sum += v;
+                most = most.max(v);
+            }
+            out.push(match kind {
+                Kind::Max => most,
+                Kind::Average {
+                    padding_counts: true,
+                } => sum / padded as f64,
+                Kind::Average { .. } => sum / inside as f64,
+            });
+        }
+        out
+    }
+
+    #[test]
+    fn windows() {
+        let same = |k: usize, s: usize, p: usize| (vec![k; 2], vec![s; 2], vec![1; 2], vec![p; 4]);
+        let geometries = [
+            same(3, 2, 0),
+            same(3, 2, 1),
+            same(2, 2, 0),
+            same(3, 1, 1),
+            (vec![2, 3], vec![1, 2], vec![2, 1], vec![0, 1, 1, 0]),
+            (vec![5, 1], vec![3, 1], vec![1, 1], vec![2, 0, 2, 0]),
+        ];
+        for (kernel, strides, dilations, pads) in geometries {
+            for ceil_mode in [false, true] {
+                for channels in [1, 3, 4, 8, 16, 21, 32] {
+                    let window = PoolWindow {
+                        kernel: kernel.clone(),
+                        strides: strides.clone(),
+                        dilations: dilations.clone(),
+                        padding: Padding::Explicit(pads.clone()),
+                        ceil_mode,
+                    };
+                    check(window, channels);
+                }
+            }
+        }
+    }
+
+    fn check(window: PoolWindow, channels: usize) {
+        let shape = [2, 9, 11, channels];
+        let g = PoolGeometry::new(&window, true, &shape).expect("a geometry");
+        let data = noise(shape.iter().product(), 7);
+        let x = tensor(&shape, &data);
+        for isa in Isa::available() {
+            for kind in [
+                Kind::Max,
+                Kind::Average {
+                    padding_counts: false,
+                },
+                Kind::Average {
+                    padding_counts: true,
+                },
+            ] {
+                let op = MaxPool {
+                    window: window.clone(),
+                    column_major: false,
+                    channels_last: true,
+                };
+                let got = run_kernel(&op, &[Some(&x)], &g.output_shape(), |_, _| {
+                    boxed(Pool::new(isa, kind, &g, Activation::None), 1)
+                });
+                let want = reference(&data, &g, kind);
+                assert_within(
+                    &got,
+                    &want,
+                    1e-6,
+                    &format!("{window:?} {channels} {kind:?} {isa:?}"),
+                );
+            }
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Convolutions. Strips of the input are widened with their padding around them, and with the
+//! channels last; the sums of a strip become its output before the next strip's turn.
+
+use std::sync::Arc;
+
+use kilim_core::Result;
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::unsupported;
+use kilim_core::ops::{Activation, Conv, Requantize};
+use kilim_core::tensor::AlignedBytes;
+
+use super::depthwise::{self, Pixels};
+use super::finish::Finish;
+use super::product::{Panels, Product, Run, multiply};
+use super::{Data, Places, SLACK, is_narrow};
+use crate::conv::Shape;
+use crate::isa::Isa;
+use crate::memory::{Shared, share};
+use crate::window::reach;
+use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
+
+/// Elements that a strip of the input, and its sums, may have to stay in the second-level cache.
+const STRIP: usize = 48 * 1024;
+/// Pixels that a strip should have at least.
+const STRIP_PIXELS: usize = 64;
+
+/// A convolution to build.
+pub(super) struct Plan {
+    shape: Shape,
+    channels_last: bool,
+    /// `[m, c / groups, taps]`, without their zero points.
+    weights: Vec<i16>,
+    bias: Option<Vec<i32>>,
+    data: Data,
+    finish: Finish,
+    /// The input of the weights.
+    place: usize,
+}
+
+impl Plan {
+    pub(super) fn of(
+        op: &Conv,
+        again: Option<&Requantize>,
+        node: &NodeSpec,
+        places: &Places,
+    ) -> Option<Plan> {
+        let (x, w) = (node.input(0)?, node.input(places.weights)?);
+        let mut last = x.shape.clone();
+        if !op.channels_last && last.len() > 2 {
+            last[1..].rotate_left(1);
+        }
+        let turned = Conv {
+            channels_last: true,
+            ..op.clone()
+        };
+        let shape = Shape::new(&turned, &last, &w.shape)?;
+        let narrow = is_narrow(x.dtype) && is_narrow(w.dtype) && op.activation == Activation::None;
+        narrow.then_some(())?;
+        let filter: usize = w.shape[1..].iter().product();
+        if let Some(zero) = node.input(places.weights_zero) {
+            (zero.elements() == 1 || zero.elements() == shape.m).then_some(())?;
+        }
+        Some(Plan {
+            shape,
+            channels_last: op.channels_last,
+            weights: places.centred(node, |i| i / filter.max(1))?,
+            bias: places.bias(node, shape.m)?,
+            data: Data::of(node, places.data_zero)?,
+            finish: places.finish(node, shape.m, again)?,
+            place: places.weights,
+        })
+    }
+
+    fn is_depthwise(&self) -> bool {
+        let s = &self.shape;
+        s.groups == s.m && s.groups == s.window.channels
+    }
+
+    /// The runs of a window of a group.
+    fn runs(&self, width: usize) -> Vec<Run> {
+        let (y, x) = (self.shape.window.y, self.shape.window.x);
+        let (all, c) = (self.shape.window.channels, self.shape.group_channels());
+        let mut runs = Vec::new();
+        for ty in 0..y.kernel {
+            let row = ty * y.dilation * width * all;
+            if x.dilation == 1 && c == all {
+                runs.push(Run {
+                    offset: row,
+                    len: x.kernel * c,
+                });
+            } else {
+                runs.extend((0..x.kernel).map(|tx| Run {
+                    offset: row + tx * x.dilation * all,
+                    len: c,
+                }));
+            }
+        }
+        runs
+    }
+
+    /// The weights of each group in panels.
+    fn pack_dense(&self, isa: Isa, runs: &[Run]) -> Result<AlignedBytes> {
+        let (c, m, taps) = (
+            self.shape.group_channels(),
+            self.shape.group_outputs(),
+            self.shape.taps(),
+        );
+        let panels = Panels::new(isa, m);
+        let size = panels.words(runs);
+        let mut bytes = AlignedBytes::zeroed(size * self.shape.groups * size_of::<i16>())?;
+        let words: &mut [i16] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+        for (group, to) in words.chunks_exact_mut(size.max(1)).enumerate() {
+            let weight = |k: usize, n: usize| {
+                let (tap, channel) = (k / c, k % c);
+                self.weights[((group * m + n) * c + channel) * taps + tap]
+            };
+            panels.pack(runs, weight, to);
+        }
+        Ok(bytes)
+    }
+
+    /// The weights as `[taps, width]`.
+    fn pack_depthwise(&self, isa: Isa) -> Result<AlignedBytes> {
+        let (taps, width) = (self.shape.taps(), depthwise::width(isa, self.shape.m));
+        let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<i32>())?;
+        let to: &mut [i32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+        for (i, &w) in self.weights.iter().enumerate() {
+            // The second of the pair is zero.
+            to[i % taps * width + i / taps] = i32::from(w) & 0xffff;
+        }
+        Ok(bytes)
+    }
+}
+
+pub(super) fn kernel(
+    plan: Option<Plan>,
+    node: &NodeSpec,
+    build: &mut Build,
+    isa: Isa,
+) -> Result<Box<dyn Kernel>> {
+    let plan = plan.ok_or_else(|| unsupported("an integer convolution of this kind"))?;
+    let (w, depthwise) = (plan.shape.window, plan.is_depthwise());
+    let width = reach(&w.x);
+    let runs = plan.runs(width);
+    let lanes = isa.pair_sizes().0;
+    let key = PackKey {
+        kind: "integer convolution",
+        parameters: [lanes, plan.shape.groups, depthwise.into(), 0],
+    };
+    let packed = build.pack(node, plan.place, key, || match depthwise {
+        true => plan.pack_depthwise(isa),
+        false => plan.pack_dense(isa, &runs),
+    })?;
+    let mut bias = plan.bias.unwrap_or_default();
+    bias.resize(depthwise::width(isa, plan.shape.m), 0);
+    let pixel = (width * w.y.stride * w.channels / w.x.output.max(1)).max(plan.shape.m);
+    let rows = (STRIP / pixel.max(1))
+        .max(STRIP_PIXELS)
+        .div_ceil(w.x.output);
+    let strips = w.y.output.div_ceil(rows.clamp(1, w.y.output));
+    let strip_rows = w.y.output.div_ceil(strips);
+    let starts = (0..strip_rows)
+        .flat_map(|y| {
+            let first = y * w.y.stride * width * w.channels;
+            (0..w.x.output).map(move |x| (first + x * w.x.stride * w.channels) as u32)
+        })
+        .collect();
+    let strips = w.y.output.div_ceil(strip_rows);
+    Ok(Box::new(Convolution {
+        isa,
+        taps: runs.iter().map(|r| r.offset).collect(),
+        runs,
+        starts,
+        width,
+        strip_rows,
+        strips,
+        depthwise,
+        packed,
+        threads: build.threads().min(strips * w.batch).max(1),
+        shape: plan.shape,
+        channels_last: plan.channels_last,
+        bias,
+        data: plan.data,
+        finish: plan.finish,
+    }))
+}
+
+struct Convolution {
+    isa: Isa,
+    shape: Shape,
+    channels_last: bool,
+    /// Filled up to whole vectors.
+    bias: Vec<i32>,
+    data: Data,
+    finish: Finish,
+    depthwise: bool,
+    runs: Vec<Run>,
+    /// Where the runs begin.
+    taps: Vec<usize>,
+    /// Where the window of each pixel of a strip begins.
+    starts: Vec<u32>,
+    /// Pixels of a row of a strip of the input.
+    width: usize,
+    /// Output rows of a strip.
+    strip_rows: usize,
+    strips: usize,
+    packed: Arc<AlignedBytes>,
+    threads: usize,
+}
+
+impl Convolution {
+    /// Elements of a strip of the input, and of its sums.
+    fn sizes(&self) -> [usize; 2] {
+        let w = &self.shape.window;
+        let rows = (self.strip_rows - 1) * w.y.stride + w.y.extent();
+        let input = rows * self.width * w.channels + SLACK;
+        [
+            input.next_multiple_of(2),
+            self.strip_rows * w.x.output * self.shape.m,
+        ]
+    }
+
+    /// Widens what `rows` output rows from `first` on touch, padding included.
+    fn widen(&self, image: &[u8], first: usize, rows: usize, zero: i16, to: &mut [i16]) {
+        let w = &self.shape.window;
+        let (c, plane) = (w.channels, w.y.input * w.x.input);
+        let used = ((rows - 1) * w.y.stride + w.y.extent()) * self.width * c;
+        let inside = w.x.input.min(self.width.saturating_sub(w.x.begin));
+        let (used, slack) = to.split_at_mut(used);
+        slack.fill(0);
+        for (i, row) in used.chunks_exact_mut(self.width * c).enumerate() {
+            let y = (first * w.y.stride + i).wrapping_sub(w.y.begin);
+            if y >= w.y.input {
+                row.fill(0);
+                continue;
+            }
+            let (left, rest) = row.split_at_mut((w.x.begin * c).min(self.width * c));
+            let (middle, right) = rest.split_at_mut(inside * c);
+            left.fill(0);
+            right.fill(0);
+            if self.channels_last || c == 1 {
+                let from = &image[y * w.x.input * c..][..inside * c];
+                self.data.widen(self.isa, zero, from, middle);
+                continue;
+            }
+            for channel in 0..c {
+                let from = &image[channel * plane + y * w.x.input..][..inside];
+                let to = middle[channel..].iter_mut().step_by(c);
+                if self.data.signed {
+                    to.zip(from)
+                        .for_each(|(to, &b)| *to = i16::from(b as i8) - zero);
+                } else {
+                    to.zip(from).for_each(|(to, &b)| *to = i16::from(b) - zero);
+                }
+            }
+        }
+    }
+
+    fn sums(&self, input: &[i16], pixels: usize, sums: &mut [i32]) {
+        let (s, starts) = (&self.shape, &self.starts[..pixels]);
+        let last = starts.last().map_or(0, |&s| s as usize);
+        // A tap of all groups takes all channels of its pixel.
+        let reach = (self.runs.last()).map_or(0, |r| r.offset + r.len.max(s.window.channels));
+        assert!(last + reach + SLACK / 2 <= input.len() && sums.len() == pixels * s.m);
+        if self.depthwise {
+            let weights: &[i32] = bytemuck::cast_slice(self.packed.as_slice());
+            let pixels = Pixels {
+                input: input.as_ptr(),
+                starts,
+                taps: &self.taps,
+                weights: weights.as_ptr(),
+                bias: self.bias.as_ptr(),
+                channels: s.m,
+                output: sums.as_mut_ptr(),
+            };
+            // SAFETY: the last tap of the last pixel and the slack behind it are in the strip, as
+            // was found above; the weights were packed for this.
+            return unsafe { depthwise::compute(self.isa, &pixels) };
+        }
+        let packed: &[i16] = bytemuck::cast_slice(self.packed.as_slice());
+        let (c, m) = (s.group_channels(), s.group_outputs());
+        let size = Panels::new(self.isa, m).words(&self.runs);
+        for group in 0..s.groups {
+            let product = Product {
+                a: input[group * c..].as_ptr(),
+                starts,
+                runs: &self.runs,
+                b: packed[group * size..][..size].as_ptr(),
+                n: m,
+                c: sums[group * m..].as_mut_ptr(),
+                c_stride: s.m,
+                bias: self.bias[group * m..][..m].as_ptr(),
+            };
+            // SAFETY: the last run of the last pixel with the slack behind it is in the strip, as
+            // was found above, for the last group too; weights and bias are there for `m` columns.
+            unsafe { multiply(self.isa, &product) };
+        }
+    }
+
+    /// Writes the finished sums of `rows` output rows from `first` on, as bytes of `size`.
+    fn store(&self, sums: &[i32], image: usize, first: usize, output: &Shared<u8>) {
+        let (w, m, size) = (&self.shape.window, self.shape.m, self.finish.size());
+        let plane = w.y.output * w.x.output;
+        let (pixels, before) = (sums.len() / m, first * w.x.output);
+        if self.channels_last || m == 1 {
+            let at = (image * plane + before) * m * size;
+            // SAFETY: strips are disjoint, and each is computed once.
+            let to = unsafe { output.part(at, sums.len() * size) };
+            return put(to, size, sums.iter());
+        }
+        for channel in 0..m {
+            let at = ((image * m + channel) * plane + before) * size;
+            // SAFETY: as above; the rows of a strip are in one piece in each plane.
+            let to = unsafe { output.part(at, pixels * size) };
+            put(to, size, sums[channel..].iter().step_by(m));
+        }
+    }
+}
+
+/// Writes finished sums as numbers of `size` bytes, which have their lower ones.
+fn put<'a>(to: &mut [u8], size: usize, sums: impl Iterator<Item = &'a i32>) {
+    if size == 1 {
+        return to
+            .iter_mut()
+            .zip(sums)
+            .for_each(|(to, &sum)| *to = sum as u8);
+    }
+    let to: &mut [i32] = bytemuck::cast_slice_mut(to);
+    to.iter_mut().zip(sums).for_each(|(to, &sum)| *to = sum);
+}
+
+impl Kernel for Convolution {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let [input, sums] = self.sizes();
+        let (w, size) = (&self.shape.window, input / 2 + sums);
+        let (x, zero) = (io.input_bytes(0), self.data.zero(io));
+        let output = Shared::new(io.output_bytes(0));
+        let scratch = Shared::new(io.scratch::<i32>(self.threads * size));
+        let strips = self.strips * w.batch;
+        io.cpu().split(self.threads, 1, &|parts| {
+            for part in parts {
+                // SAFETY: each part has its own piece of scratch memory.
+                let scratch = unsafe { scratch.part(part * size, size) };
+                let (strip, sums) = scratch.split_at_mut(input / 2);
+                let strip: &mut [i16] = bytemuck::cast_slice_mut(strip);
+                for index in share(strips, self.threads, part) {
+                    let (image, first) =
+                        (index / self.strips, index % self.strips * self.strip_rows);
+                    let rows = self.strip_rows.min(w.y.output - first);
+                    let pixels = rows * w.x.output;
+                    let sums = &mut sums[..pixels * self.shape.m];
+                    let from = &x[image * w.image()..][..w.image()];
+                    self.widen(from, first, rows, zero, strip);
+                    self.sums(strip, pixels, sums);
+                    self.finish.apply(self.isa, self.shape.m, sums);
+                    self.store(sums, image, first, &output);
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let [input, sums] = self.sizes();
+        self.threads * (input / 2 + sums) * size_of::<i32>()
+    }
+}

@@ -1,0 +1,100 @@
+//! One output channel for each input channel, vectors across channels.
+
+use crate::isa::{Isa, PairTask, Pairs};
+
+/// Pixels that are computed together.
+const PIXELS: usize = 4;
+
+/// Channels filled up to whole vectors.
+pub(super) fn width(isa: Isa, channels: usize) -> usize {
+    channels.next_multiple_of(isa.pair_sizes().0)
+}
+
+/// Some pixels of a padded strip of `i16`.
+#[derive(Clone, Copy)]
+pub(super) struct Pixels<'a> {
+    pub input: *const i16,
+    /// Where the window of each pixel begins.
+    pub starts: &'a [u32],
+    /// Where each tap is in a window.
+    pub taps: &'a [usize],
+    /// `[taps, width]`, in the lower half of each number.
+    pub weights: *const i32,
+    /// `[width]`.
+    pub bias: *const i32,
+    pub channels: usize,
+    pub output: *mut i32,
+}
+
+/// Computes all channels of the pixels.
+///
+/// # Safety
+/// `input` is valid for reads from each start and tap on, of the channels filled up to whole vectors;
+/// `weights` and `bias` have the sizes said above; `output` is valid for writes of `channels` elements for each
+/// start.
+pub(super) unsafe fn compute(isa: Isa, pixels: &Pixels) {
+    isa.dispatch_pairs(Compute(pixels));
+}
+
+/// Exists only under the contract of [`compute`].
+struct Compute<'a>(&'a Pixels<'a>);
+
+impl PairTask for Compute<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<P: Pairs>(self, p: P) {
+        let count = self.0.starts.len();
+        let whole = count - count % PIXELS;
+        // SAFETY: the contract of `compute`; the pixels are below `count`.
+        unsafe {
+            for first in (0..whole).step_by(PIXELS) {
+                tile::<P, PIXELS>(p, self.0, first);
+            }
+            for first in whole..count {
+                tile::<P, 1>(p, self.0, first);
+            }
+        }
+    }
+}
+
+/// `N` pixels from `first` on.
+///
+/// # Safety
+/// As for [`compute`].
+#[inline(always)]
+unsafe fn tile<P: Pairs, const N: usize>(p: P, pixels: &Pixels, first: usize) {
+    let channels = pixels.channels;
+    let width = channels.next_multiple_of(P::LANES);
+    let mut inputs = [pixels.input; N];
+    for (input, &start) in inputs.iter_mut().zip(&pixels.starts[first..]) {
+        *input = input.wrapping_add(start as usize);
+    }
+    for channel in (0..channels).step_by(P::LANES) {
+        // SAFETY: vectors of channels are inside of the strip, its slack, and the weights.
+        unsafe {
+            let weights = pixels.weights.add(channel);
+            let mut sums = [p.load(pixels.bias.add(channel)); N];
+            for (t, &tap) in pixels.taps.iter().enumerate() {
+                let weight = p.load(weights.add(t * width));
+                for (input, sum) in inputs.iter().zip(&mut sums) {
+                    let x = p.load_words(input.add(tap + channel));
+                    *sum = p.dot(x, weight, *sum);
+                }
+            }
+            for (i, sum) in sums.into_iter().enumerate() {
+                let output = pixels.output.add((first + i) * channels + channel);
+                if channels - channel >= P::LANES {
+                    p.store(output, sum);
+                } else {
+                    let mut whole = [0; 16];
+                    p.store(whole.as_mut_ptr(), sum);
+                    let rest = whole.iter().take(channels - channel).enumerate();
+                    for (k, &sum) in rest {
+                        *output.add(k) = sum;
+                    }
+                }
+            }
+        }
+    }
+}

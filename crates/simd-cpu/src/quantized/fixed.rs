@@ -1,0 +1,270 @@
+//! Requantize, TableLookup, QuantizedBinary: integers from end to end.
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::fixed::Factor;
+use kilim_core::ops::{AffineQuantize, Combination, QuantizedBinary, Requantize, TableLookup};
+use kilim_core::{DType, Result};
+
+use crate::isa::{Isa, Simd, Task};
+use kilim_reference_cpu::common::rules::{range, required};
+use kilim_reference_cpu::common::{BLOCK, Walk, broadcast_strides};
+use kilim_reference_cpu::frame::{Build, Io, Kernel};
+
+/// Reads elements `at`, `at + step`, .. of an integer tensor of at most 32 bits.
+#[inline(always)]
+fn load(dtype: DType, bytes: &[u8], at: usize, step: usize, out: &mut [i32]) {
+    macro_rules! each {
+        ($t:ty) => {{
+            let x = &bytemuck::cast_slice::<u8, $t>(bytes)[at..];
+            match step {
+                0 => out.fill(x[0].into()),
+                1 => out.iter_mut().zip(x).for_each(|(o, &x)| *o = x.into()),
+                _ => {
+                    let x = x.iter().step_by(step);
+                    out.iter_mut().zip(x).for_each(|(o, &x)| *o = x.into());
+                }
+            }
+        }};
+    }
+    match dtype {
+        DType::I8 => each!(i8),
+        DType::U8 => each!(u8),
+        DType::I16 => each!(i16),
+        DType::U16 => each!(u16),
+        _ => each!(i32),
+    }
+}
+
+/// Writes elements from `at` on, which fit the type.
+#[inline(always)]
+fn store(dtype: DType, bytes: &mut [u8], at: usize, values: &[i32]) {
+    macro_rules! each {
+        ($t:ty) => {{
+            let y = &mut bytemuck::cast_slice_mut::<u8, $t>(bytes)[at..];
+            y.iter_mut().zip(values).for_each(|(y, &v)| *y = v as $t);
+        }};
+    }
+    match dtype.size() {
+        1 => each!(u8),
+        2 => each!(u16),
+        _ => each!(i32),
+    }
+}
+
+fn narrow(dtype: DType) -> bool {
+    matches!(
+        dtype,
+        DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::I32
+    )
+}
+
+/// All inputs are integers of at most 32 bits.
+pub fn accepts<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
+    match node.inputs.iter().flatten().find(|s| !narrow(s.dtype)) {
+        Some(s) => Err(Refusal::new(format!("{} of {}", node.op.name(), s.dtype))),
+        None => Ok(()),
+    }
+}
+
+pub fn build_requantize(
+    op: &Requantize,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    Ok(Box::new(Requantized {
+        requantize: op.clone(),
+        input: required(node, 0)?.dtype,
+    }))
+}
+
+struct Requantized {
+    requantize: Requantize,
+    input: DType,
+}
+
+impl Kernel for Requantized {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (n, x, y) = (io.input_len(0), io.input_bytes(0), io.output_bytes(0));
+        let channels = self.requantize.factors.len();
+        let mut block = [0; BLOCK];
+        for at in (0..n).step_by(BLOCK) {
+            let block = &mut block[..BLOCK.min(n - at)];
+            load(self.input, x, at, 1, block);
+            for (i, v) in block.iter_mut().enumerate() {
+                *v = self.requantize.apply((at + i) % channels, *v);
+            }
+            store(self.requantize.output, y, at, block);
+        }
+        Ok(())
+    }
+}
+
+pub fn build_affine(op: &AffineQuantize, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (low, high) = range(op.output)?;
+    Ok(Box::new(Affine {
+        op: op.clone(),
+        range: [low as i64, high as i64],
+    }))
+}
+
+struct Affine {
+    op: AffineQuantize,
+    range: [i64; 2],
+}
+
+impl Kernel for Affine {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, y) = (io.input::<f32>(0), io.output_bytes(0));
+        let [low, high] = self.range;
+        let mut block = [0; BLOCK];
+        for (i, x) in x.chunks(BLOCK).enumerate() {
+            for (v, x) in block.iter_mut().zip(x) {
+                // What is no number becomes the zero point.
+                let whole = (x / self.op.scale).round() as i64;
+                let moved = whole.saturating_add(self.op.zero_point.into());
+                *v = moved.clamp(low, high) as i32;
+            }
+            store(self.op.output, y, i * BLOCK, &block[..x.len()]);
+        }
+        Ok(())
+    }
+}
+
+pub fn build_lookup(_: &TableLookup, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+    Ok(Box::new(Table {
+        size: node.outputs[0].dtype.size(),
+    }))
+}
+
+struct Table {
+    size: usize,
+}
+
+impl Kernel for Table {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (x, table, y) = (io.input_bytes(0), io.input_bytes(1), io.output_bytes(0));
+        macro_rules! each {
+            ($t:ty) => {{
+                let table: &[$t] = bytemuck::cast_slice(table);
+                let y: &mut [$t] = bytemuck::cast_slice_mut(y);
+                y.iter_mut()
+                    .zip(x)
+                    .for_each(|(y, &x)| *y = table[usize::from(x)]);
+            }};
+        }
+        match self.size {
+            1 => each!(u8),
+            2 => each!(u16),
+            4 => each!(u32),
+            _ => each!(u64),
+        }
+        Ok(())
+    }
+}
+
+pub fn build_binary(
+    op: &QuantizedBinary,
+    node: &NodeSpec,
+    _: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    let (a, b) = (required(node, 0)?, required(node, 1)?);
+    let shape = &node.outputs[0].shape;
+    Ok(Box::new(Pointwise {
+        op: op.clone(),
+        types: [a.dtype, b.dtype],
+        walk: Walk::new(
+            shape,
+            [
+                &broadcast_strides(&a.shape, shape),
+                &broadcast_strides(&b.shape, shape),
+            ],
+        ),
+        isa: Isa::best(),
+    }))
+}
+
+struct Pointwise {
+    op: QuantizedBinary,
+    types: [DType; 2],
+    walk: Walk<2>,
+    isa: Isa,
+}
+
+impl Kernel for Pointwise {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        self.isa.dispatch(Rows {
+            kernel: self,
+            inputs: [io.input_bytes(0), io.input_bytes(1)],
+            output: io.output_bytes(0),
+        });
+        Ok(())
+    }
+}
+
+struct Rows<'a> {
+    kernel: &'a Pointwise,
+    inputs: [&'a [u8]; 2],
+    output: &'a mut [u8],
+}
+
+impl Task for Rows<'_> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set.
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        let Pointwise { op, types, .. } = self.kernel;
+        let (n, steps) = self.kernel.walk.row();
+        let (mut a, mut b) = ([0; BLOCK], [0; BLOCK]);
+        let mut row = 0;
+        self.kernel.walk.rows(|at| {
+            for first in (0..n).step_by(BLOCK) {
+                let count = BLOCK.min(n - first);
+                for (t, block) in [&mut a, &mut b].into_iter().enumerate() {
+                    let (block, step) = (&mut block[..count], steps[t] as usize);
+                    load(
+                        types[t],
+                        self.inputs[t],
+                        at[t] as usize + first * step,
+                        step,
+                        block,
+                    );
+                    block.iter_mut().for_each(|x| *x -= op.zero_points[t]);
+                }
+                combine(&op.combination, &mut a[..count], &b[..count]);
+                finish(&op.result, &mut a[..count]);
+                store(op.result.output, self.output, row + first, &a[..count]);
+            }
+            row += n;
+        });
+    }
+}
+
+#[inline(always)]
+fn combine(combination: &Combination, a: &mut [i32], b: &[i32]) {
+    let scaled = |x: i32, shift: u32, f: Factor| f.apply(x.wrapping_shl(shift));
+    let both = a.iter_mut().zip(b);
+    match *combination {
+        Combination::Sum {
+            left_shift: s,
+            factors: [f, g],
+        } => both.for_each(|(a, &b)| *a = scaled(*a, s, f).wrapping_add(scaled(b, s, g))),
+        Combination::Difference {
+            left_shift: s,
+            factors: [f, g],
+        } => both.for_each(|(a, &b)| *a = scaled(*a, s, f).wrapping_sub(scaled(b, s, g))),
+        Combination::Product => both.for_each(|(a, &b)| *a = a.wrapping_mul(b)),
+    }
+}
+
+#[inline(always)]
+fn finish(result: &Requantize, values: &mut [i32]) {
+    let factor = result.factors[0];
+    let [low, high] = result.range;
+    for v in values {
+        *v = factor
+            .apply(*v)
+            .saturating_add(result.zero_point)
+            .clamp(low, high);
+    }
+}

@@ -1,0 +1,149 @@
+//! Matrix products with a constant right-hand side.
+
+use std::sync::Arc;
+
+use kilim_core::Result;
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::unsupported;
+use kilim_core::ops::Requantize;
+use kilim_core::tensor::AlignedBytes;
+
+use super::finish::Finish;
+use super::product::{Panels, Product, Run, multiply};
+use super::{Data, Places, SLACK, is_narrow};
+use crate::isa::Isa;
+use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
+
+/// A matrix product to build.
+pub(super) struct Plan {
+    m: usize,
+    k: usize,
+    n: usize,
+    /// `[k, n]`, without its zero points.
+    weights: Vec<i16>,
+    bias: Option<Vec<i32>>,
+    data: Data,
+    finish: Finish,
+    /// The input of the weights.
+    place: usize,
+}
+
+impl Plan {
+    pub(super) fn of(again: Option<&Requantize>, node: &NodeSpec, places: &Places) -> Option<Plan> {
+        let (a, b) = (node.input(0)?, node.input(places.weights)?);
+        let &[k, n] = b.shape.as_slice() else {
+            return None;
+        };
+        let narrow = is_narrow(a.dtype) && is_narrow(b.dtype);
+        let fits = a.shape.len() >= 2 && a.shape.last() == Some(&k) && k > 0 && n > 0;
+        (narrow && fits && a.elements() > 0).then_some(())?;
+        u32::try_from(a.elements()).ok()?;
+        if let Some(zero) = node.input(places.weights_zero) {
+            let columns = zero.shape.len() == 1 && zero.elements() == n;
+            (columns || zero.elements() == 1).then_some(())?;
+        }
+        Some(Plan {
+            m: a.elements() / k,
+            k,
+            n,
+            weights: places.centred(node, |i| i % n)?,
+            bias: places.bias(node, n)?,
+            data: Data::of(node, places.data_zero)?,
+            finish: places.finish(node, n, again)?,
+            place: places.weights,
+        })
+    }
+}
+
+pub(super) fn kernel(
+    plan: Option<Plan>,
+    node: &NodeSpec,
+    build: &mut Build,
+    isa: Isa,
+) -> Result<Box<dyn Kernel>> {
+    let plan = plan.ok_or_else(|| unsupported("an integer product of this kind"))?;
+    let (n, panels) = (plan.n, Panels::new(isa, plan.n));
+    let run = Run {
+        offset: 0,
+        len: plan.k,
+    };
+    let key = PackKey {
+        kind: "integer matrix",
+        parameters: [isa.pair_sizes().0, 0, 0, 0],
+    };
+    let packed = build.pack(node, plan.place, key, || {
+        let mut bytes = AlignedBytes::zeroed(panels.words(&[run]) * size_of::<i16>())?;
+        let to = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+        panels.pack(&[run], |k, column| plan.weights[k * n + column], to);
+        Ok(bytes)
+    })?;
+    Ok(Box::new(Matrices {
+        isa,
+        starts: (0..plan.m).map(|row| (row * plan.k) as u32).collect(),
+        run,
+        n,
+        packed,
+        bias: plan.bias,
+        data: plan.data,
+        finish: plan.finish,
+    }))
+}
+
+struct Matrices {
+    isa: Isa,
+    starts: Vec<u32>,
+    run: Run,
+    n: usize,
+    packed: Arc<AlignedBytes>,
+    bias: Option<Vec<i32>>,
+    data: Data,
+    finish: Finish,
+}
+
+impl Matrices {
+    /// Elements of A with room behind it, in `i32`, and of C.
+    fn sizes(&self) -> [usize; 2] {
+        let m = self.starts.len();
+        [(m * self.run.len + SLACK).div_ceil(2), m * self.n]
+    }
+}
+
+impl Kernel for Matrices {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let [a, c] = self.sizes();
+        let (a, sums) = io.scratch::<i32>(a + c).split_at_mut(a);
+        let a: &mut [i16] = bytemuck::cast_slice_mut(a);
+        let zero = self.data.zero(io);
+        self.data.widen(self.isa, zero, io.input_bytes(0), a);
+        let runs = [self.run];
+        let packed: &[i16] = bytemuck::cast_slice(self.packed.as_slice());
+        assert!(self.starts.len() * self.run.len < a.len());
+        let bias = self.bias.as_ref();
+        let product = Product {
+            a: a.as_ptr(),
+            starts: &self.starts,
+            runs: &runs,
+            b: packed.as_ptr(),
+            n: self.n,
+            c: sums.as_mut_ptr(),
+            c_stride: self.n,
+            bias: bias.map_or(std::ptr::null(), |b| b.as_ptr()),
+        };
+        // SAFETY: all rows with an element behind them are in A; B is packed for one run of `n`
+        // columns, for each of which there is a bias; C has `n` elements for each row.
+        unsafe { multiply(self.isa, &product) };
+        if let Finish::Sum = self.finish {
+            io.output::<i32>(0).copy_from_slice(sums);
+            return Ok(());
+        }
+        self.finish.apply(self.isa, self.n, sums);
+        for (to, &sum) in io.output_bytes(0).iter_mut().zip(sums.iter()) {
+            *to = sum as u8;
+        }
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        self.sizes().iter().sum::<usize>() * size_of::<i32>()
+    }
+}

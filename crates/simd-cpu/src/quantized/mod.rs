@@ -1,0 +1,260 @@
+//! Quantised arithmetic in fixed point, and products and convolutions of 8-bit integers with constant weights: bytes are widened to `i16`
+//! without their zero points, products summed in `i32`, and sums scaled or quantised again. Nothing is
+//! rounded on the way, so that all instruction sets give the same bytes.
+
+mod conv;
+mod depthwise;
+mod finish;
+mod fixed;
+mod matmul;
+mod product;
+#[cfg(test)]
+mod tests;
+
+use kilim_core::DType;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::ops::{
+    AffineQuantize, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, QuantizedBinary,
+    Requantize, TableLookup,
+};
+
+use self::finish::{Finish, Fixed};
+use super::isa::{Isa, PairTask, Pairs};
+use kilim_reference_cpu::common::rules;
+use kilim_reference_cpu::frame::Io;
+use kilim_reference_cpu::registry::{KernelRegistry, any};
+
+pub(crate) fn register(registry: &mut KernelRegistry) {
+    use Places as P;
+    registry.add::<QLinearConv>(
+        |op, node| accepts(conv::Plan::of(&op.conv, None, node, &P::Q_LINEAR)),
+        |op, node, build| {
+            let plan = conv::Plan::of(&op.conv, None, node, &P::Q_LINEAR);
+            conv::kernel(plan, node, build, Isa::best())
+        },
+    );
+    registry.add::<ConvInteger>(
+        |op, node| {
+            let again = op.requantize.as_ref();
+            accepts(conv::Plan::of(&op.conv, again, node, &P::INTEGER))
+        },
+        |op, node, build| {
+            let again = op.requantize.as_ref();
+            let plan = conv::Plan::of(&op.conv, again, node, &P::INTEGER);
+            conv::kernel(plan, node, build, Isa::best())
+        },
+    );
+    registry.add::<QLinearMatMul>(
+        |_, node| accepts(matmul::Plan::of(None, node, &P::Q_LINEAR)),
+        |_, node, build| {
+            let plan = matmul::Plan::of(None, node, &P::Q_LINEAR);
+            matmul::kernel(plan, node, build, Isa::best())
+        },
+    );
+    registry.add::<MatMulInteger>(
+        |op, node| accepts(matmul::Plan::of(op.requantize.as_ref(), node, &P::INTEGER)),
+        |op, node, build| {
+            let plan = matmul::Plan::of(op.requantize.as_ref(), node, &P::INTEGER);
+            matmul::kernel(plan, node, build, Isa::best())
+        },
+    );
+    registry.add::<Requantize>(fixed::accepts, fixed::build_requantize);
+    registry.add::<AffineQuantize>(rules::reals, fixed::build_affine);
+    registry.add::<TableLookup>(any, fixed::build_lookup);
+    registry.add::<QuantizedBinary>(fixed::accepts, fixed::build_binary);
+}
+
+fn accepts<T>(plan: Option<T>) -> Result<(), Refusal> {
+    match plan {
+        Some(_) => Ok(()),
+        None => Err(Refusal::new(
+            "the SIMD integer products: weights, scales or a bias that are not constant, not 8 bits, \
+             or more than two spatial axes",
+        )),
+    }
+}
+
+/// Where the inputs of an operator are.
+struct Places {
+    weights: usize,
+    data_zero: usize,
+    weights_zero: usize,
+    bias: usize,
+    /// Scales of data, weights and output, zero point of the output.
+    scales: Option<[usize; 4]>,
+}
+
+impl Places {
+    const Q_LINEAR: Places = Places {
+        weights: 3,
+        data_zero: 2,
+        weights_zero: 5,
+        bias: 8,
+        scales: Some([1, 4, 6, 7]),
+    };
+    const INTEGER: Places = Places {
+        weights: 1,
+        data_zero: 2,
+        weights_zero: 3,
+        bias: 4,
+        scales: None,
+    };
+
+    /// What becomes of the sums of `channels`; `None` where it depends on data.
+    fn finish(
+        &self,
+        node: &NodeSpec,
+        channels: usize,
+        again: Option<&Requantize>,
+    ) -> Option<Finish> {
+        let output = node.outputs[0].dtype;
+        let Some(places) = self.scales else {
+            return Some(match again {
+                None => Finish::Sum,
+                Some(r) if is_narrow(output) => Finish::Fixed(Fixed::new(r, channels)),
+                Some(_) => return None,
+            });
+        };
+        is_narrow(output).then_some(())?;
+        let [x, w, y, zero] = places.map(|i| known(node, i));
+        let (x, w, y, zero) = (x?, w?, y?, zero?);
+        let one = |v: &[f32]| v.len() == 1;
+        (one(&x) && one(&y) && one(&zero) && (one(&w) || w.len() == channels)).then_some(())?;
+        Some(Finish::Real {
+            factors: (0..channels)
+                .map(|i| x[0] * w[i % w.len()] / y[0])
+                .collect(),
+            zero: zero[0],
+            range: match output {
+                DType::I8 => [-128.0, 127.0],
+                _ => [0.0, 255.0],
+            },
+        })
+    }
+
+    /// The bias for `channels`, if there is one; `None` where it is not known.
+    fn bias(&self, node: &NodeSpec, channels: usize) -> Option<Option<Vec<i32>>> {
+        let Some(spec) = node.input(self.bias) else {
+            return Some(None);
+        };
+        let bias = spec.value.as_ref()?.as_slice::<i32>().ok()?;
+        (bias.len() == channels).then(|| Some(bias.to_vec()))
+    }
+
+    /// The weights without their zero points: one for all, or one for each of several, to which
+    /// `channel` says what element belongs.
+    fn centred(&self, node: &NodeSpec, channel: impl Fn(usize) -> usize) -> Option<Vec<i16>> {
+        let mut weights: Vec<i16> = bytes(node, self.weights)?;
+        if node.input(self.weights_zero).is_some() {
+            let zero: Vec<i16> = bytes(node, self.weights_zero)?;
+            for (i, w) in weights.iter_mut().enumerate() {
+                *w -= match zero[..] {
+                    [zero] => zero,
+                    _ => *zero.get(channel(i))?,
+                };
+            }
+        }
+        Some(weights)
+    }
+}
+
+fn is_narrow(dtype: DType) -> bool {
+    matches!(dtype, DType::I8 | DType::U8)
+}
+
+/// The elements of a known tensor of floating point or bytes; a missing one is a single zero.
+fn known(node: &NodeSpec, i: usize) -> Option<Vec<f32>> {
+    match node.input(i) {
+        None => Some(vec![0.0]),
+        Some(spec) => {
+            let values = spec.value.as_ref()?.to_f64s().ok()?;
+            Some(values.into_iter().map(|v| v as f32).collect())
+        }
+    }
+}
+
+/// The elements of a known tensor of bytes.
+fn bytes(node: &NodeSpec, i: usize) -> Option<Vec<i16>> {
+    let value = node.input(i)?.value.as_ref()?;
+    let numbers = value.bytes().iter();
+    match value.dtype() {
+        DType::I8 => Some(numbers.map(|&b| (b as i8).into()).collect()),
+        DType::U8 => Some(numbers.map(|&b| b.into()).collect()),
+        _ => None,
+    }
+}
+
+/// The data: 8 bits, and its zero point, known or an input.
+#[derive(Clone, Copy, Debug)]
+struct Data {
+    signed: bool,
+    zero: Option<i16>,
+    zero_input: usize,
+}
+
+impl Data {
+    fn of(node: &NodeSpec, zero_input: usize) -> Option<Data> {
+        let signed = match node.input(0)?.dtype {
+            DType::I8 => true,
+            DType::U8 => false,
+            _ => return None,
+        };
+        let zero = match node.input(zero_input) {
+            None => Some(0),
+            Some(spec) if spec.elements() != 1 => return None,
+            Some(spec) if spec.value.is_none() => None,
+            Some(_) => Some(*bytes(node, zero_input)?.first()?),
+        };
+        Some(Data {
+            signed,
+            zero,
+            zero_input,
+        })
+    }
+
+    fn zero(&self, io: &Io) -> i16 {
+        self.zero.unwrap_or_else(|| {
+            let byte = io.input_bytes(self.zero_input)[0];
+            if self.signed {
+                (byte as i8).into()
+            } else {
+                byte.into()
+            }
+        })
+    }
+
+    /// Widens bytes and takes off their zero point.
+    fn widen(&self, isa: Isa, zero: i16, from: &[u8], to: &mut [i16]) {
+        isa.dispatch_pairs(Widen {
+            signed: self.signed,
+            zero,
+            from,
+            to,
+        });
+    }
+}
+
+struct Widen<'a> {
+    signed: bool,
+    zero: i16,
+    from: &'a [u8],
+    to: &'a mut [i16],
+}
+
+impl PairTask for Widen<'_> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set.
+    #[inline(always)]
+    fn run<P: Pairs>(self, _: P) {
+        let both = self.to.iter_mut().zip(self.from);
+        if self.signed {
+            both.for_each(|(to, &from)| *to = i16::from(from as i8) - self.zero);
+        } else {
+            both.for_each(|(to, &from)| *to = i16::from(from) - self.zero);
+        }
+    }
+}
+
+/// `i16` behind all data that vectors may read, but whose products are dropped or zero.
+const SLACK: usize = 32;

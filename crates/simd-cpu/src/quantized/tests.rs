@@ -1,0 +1,173 @@
+//! Against the same sums in 64 bits, on every instruction set.
+
+use super::{Places, conv, matmul};
+use crate::isa::Isa;
+use crate::testing::Made;
+#[cfg(target_arch = "wasm32")]
+use crate::testing::test;
+use kilim_core::backend::{NodeSpec, TensorSpec};
+use kilim_core::ops::{Activation, Conv, MatMulInteger, Padding, QLinearConv};
+use kilim_core::{DType, Result, Tensor};
+use kilim_reference_cpu::common::testing::{noise, tensor};
+use kilim_reference_cpu::frame::run_candidate;
+use kilim_reference_cpu::frame::{Build, Kernel};
+
+fn bytes(n: usize, seed: u32) -> Vec<u8> {
+    noise(n, seed)
+        .iter()
+        .map(|v| ((v + 1.0) * 127.5) as u8)
+        .collect()
+}
+
+fn run(
+    op: &dyn kilim_core::Operator,
+    inputs: &[Option<&Tensor>],
+    output: TensorSpec,
+    make: impl Fn(&NodeSpec, &mut Build) -> Result<Box<dyn Kernel>> + Send + Sync,
+) -> Tensor {
+    let inputs: Vec<_> = inputs.iter().map(|i| i.map(TensorSpec::of)).collect();
+    let node = NodeSpec {
+        name: "test",
+        op,
+        inputs: &inputs,
+        outputs: &[output],
+    };
+    run_candidate(&Made(make), &node)
+        .expect("the kernel runs")
+        .remove(0)
+}
+
+#[test]
+fn matrices() {
+    for (m, k, n) in [(1, 7, 5), (6, 64, 33), (3, 1000, 20)] {
+        let (a, b) = (bytes(m * k, 1), bytes(k * n, 2));
+        let (za, zb) = (131i32, bytes(n, 3));
+        let want: Vec<i32> = (0..m * n)
+            .map(|i| {
+                let (row, column) = (i / n, i % n);
+                let term = |x: usize| {
+                    (i32::from(a[row * k + x]) - za)
+                        * (i32::from(b[x * n + column] as i8) - i32::from(zb[column] as i8))
+                };
+                (0..k).map(term).sum()
+            })
+            .collect();
+        let signed = |v: &[u8]| v.iter().map(|&b| b as i8).collect::<Vec<_>>();
+        let (a, b) = (tensor(&[m, k], &a), tensor(&[k, n], &signed(&b)));
+        let (za, zb) = (tensor(&[], &[za as u8]), tensor(&[n], &signed(&zb)));
+        let inputs = [Some(&a), Some(&b), Some(&za), Some(&zb)];
+        for isa in Isa::available() {
+            let output = TensorSpec::new(DType::I32, &[m, n]);
+            let got = run(&MatMulInteger::default(), &inputs, output, |node, build| {
+                matmul::kernel(
+                    matmul::Plan::of(None, node, &Places::INTEGER),
+                    node,
+                    build,
+                    isa,
+                )
+            });
+            assert_eq!(
+                got.as_slice::<i32>().expect("int32"),
+                want,
+                "{m} {k} {n} {isa:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn convolutions() {
+    for (channels_last, groups, c, m, padded) in [
+        (false, 1, 3, 10, 1),
+        (true, 1, 8, 9, 0),
+        (false, 12, 12, 12, 1),
+        (true, 2, 6, 4, 1),
+    ] {
+        let (h, w, k) = (7, 9, 3);
+        let (oh, ow) = (h + 2 * padded - 2, w + 2 * padded - 2);
+        let x = bytes(2 * h * w * c, 1);
+        let weights: Vec<i8> = bytes(m * c / groups * k * k, 2)
+            .iter()
+            .map(|&b| b as i8)
+            .collect();
+        let bias: Vec<i32> = (0..m as i32).map(|i| i * 1000 - 3000).collect();
+        let scales: Vec<f32> = (0..m).map(|i| 0.001 * (i + 1) as f32).collect();
+        let at = |n: usize, y: usize, x: usize, ch: usize| {
+            if channels_last {
+                ((n * h + y) * w + x) * c + ch
+            } else {
+                ((n * c + ch) * h + y) * w + x
+            }
+        };
+        let (zx, zy) = (120u8, 7u8);
+        let mut want = vec![0u8; 2 * oh * ow * m];
+        for i in 0..want.len() {
+            let (rest, o) = (i / m, i % m);
+            let (n, oy, ox) = (rest / ow / oh, rest / ow % oh, rest % ow);
+            let mut sum = i64::from(bias[o]);
+            for (ky, kx, ch) in (0..k * k * c / groups)
+                .map(|t| (t / (k * c / groups), t / (c / groups) % k, t % (c / groups)))
+            {
+                let y = (oy + ky).wrapping_sub(padded);
+                let xx = (ox + kx).wrapping_sub(padded);
+                if y < h && xx < w {
+                    let v = x[at(n, y, xx, o / (m / groups) * (c / groups) + ch)];
+                    let weight = weights[((o * (c / groups) + ch) * k + ky) * k + kx];
+                    sum += (i64::from(v) - i64::from(zx)) * i64::from(weight);
+                }
+            }
+            let v = (sum as f64 * 0.02 * f64::from(scales[o]) / 0.5).round_ties_even();
+            let to = if channels_last {
+                i
+            } else {
+                ((n * m + o) * oh + oy) * ow + ox
+            };
+            want[to] = (v + f64::from(zy)).clamp(0.0, 255.0) as u8;
+        }
+        let shape = |n, h, w, c| {
+            if channels_last {
+                [n, h, w, c]
+            } else {
+                [n, c, h, w]
+            }
+        };
+        let op = QLinearConv {
+            conv: Conv {
+                strides: vec![1; 2],
+                dilations: vec![1; 2],
+                padding: Padding::Explicit(vec![padded; 4]),
+                groups,
+                channels_last,
+                activation: Activation::None,
+            },
+        };
+        let x = tensor(&shape(2, h, w, c), &x);
+        let weights = tensor(&[m, c / groups, k, k], &weights);
+        let inputs = [
+            x,
+            tensor(&[], &[0.02f32]),
+            tensor(&[], &[zx]),
+            weights,
+            tensor(&[m], &scales),
+            tensor(&[], &[0i8]),
+            tensor(&[], &[0.5f32]),
+            tensor(&[], &[zy]),
+            tensor(&[m], &bias),
+        ];
+        let inputs: Vec<_> = inputs.iter().map(Some).collect();
+        for isa in Isa::available() {
+            let output = TensorSpec::new(DType::U8, &shape(2, oh, ow, m));
+            let got = run(&op, &inputs, output, |node, build| {
+                conv::kernel(
+                    conv::Plan::of(&op.conv, None, node, &Places::Q_LINEAR),
+                    node,
+                    build,
+                    isa,
+                )
+            });
+            let got = got.as_slice::<u8>().expect("uint8");
+            let off = got.iter().zip(&want).filter(|(g, w)| g != w).count();
+            assert_eq!(off, 0, "{channels_last} {groups} {isa:?}: {off} differ");
+        }
+    }
+}
