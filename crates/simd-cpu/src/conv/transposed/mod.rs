@@ -5,6 +5,10 @@
 //! is a convolution without strides whose results lie `s` pixels apart, and every product of it is
 //! needed.
 
+mod phases;
+#[cfg(test)]
+mod tests;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -14,6 +18,7 @@ use kilim_core::error::unsupported;
 use kilim_core::ops::{Activation, ConvTranspose, TransposeGeometry, WindowAxis};
 use kilim_core::tensor::AlignedBytes;
 
+use self::phases::{Phases, Tap, margins};
 use super::{Common, Operands, Shape, known_float};
 use crate::gemm::{
     Depth, Panels, Product, RowStarts, Rows, Segment, multiply, pack, split_activation, weight,
@@ -89,67 +94,6 @@ pub(crate) fn kernel(
         packed,
         build.threads(),
     )))
-}
-
-/// A kernel position, and the input element that it reads for the first output of a phase.
-#[derive(Clone, Copy, Debug, PartialEq)]
-struct Tap {
-    kernel: usize,
-    shift: isize,
-}
-
-/// The taps of each phase along both axes, in the order of the input.
-struct Phases {
-    y: Vec<Vec<Tap>>,
-    x: Vec<Vec<Tap>>,
-}
-
-impl Phases {
-    fn new(window: &Window) -> Phases {
-        Phases {
-            y: taps(&window.y),
-            x: taps(&window.x),
-        }
-    }
-
-    /// All phases: their places and taps.
-    fn each(&self) -> impl Iterator<Item = (usize, usize, &[Tap], &[Tap])> {
-        self.y.iter().enumerate().flat_map(move |(py, ty)| {
-            let along_x = self.x.iter().enumerate();
-            along_x.map(move |(px, tx)| (py, px, ty.as_slice(), tx.as_slice()))
-        })
-    }
-}
-
-fn taps(axis: &WindowAxis) -> Vec<Vec<Tap>> {
-    let stride = axis.stride as isize;
-    (0..axis.stride)
-        .map(|phase| {
-            let position = (phase + axis.begin) as isize;
-            (0..axis.kernel)
-                .rev()
-                .map(|kernel| (kernel, position - (kernel * axis.dilation) as isize))
-                .filter(|(_, distance)| distance % stride == 0)
-                .map(|(kernel, distance)| Tap {
-                    kernel,
-                    shift: distance / stride,
-                })
-                .collect()
-        })
-        .collect()
-}
-
-/// Padding before and after an axis, so that all taps of all outputs read something.
-fn margins(axis: &WindowAxis, phases: &[Vec<Tap>]) -> (usize, usize) {
-    let (mut before, mut after) = (0, 0);
-    for (phase, taps) in phases.iter().enumerate() {
-        let last = ((axis.output - phase).div_ceil(axis.stride) - 1) as isize;
-        for t in taps {
-            before = before.max(-t.shift);
-            after = after.max(last + t.shift + 1 - axis.input as isize);
-        }
-    }
-    (before as usize, after as usize)
 }
 
 /// The weights `[c, m / groups, y, x]` as packed columns for each group and phase.
@@ -400,200 +344,5 @@ unsafe impl Sync for Bias {}
 impl Bias {
     fn get(self) -> *const f32 {
         self.0
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    #[cfg(target_arch = "wasm32")]
-    use crate::testing::test;
-    use crate::testing::{assert_within, run_kernel};
-    use kilim_core::Tensor;
-    use kilim_core::ops::Padding;
-    use kilim_reference_cpu::common::testing::{noise, tensor};
-
-    #[derive(Clone, Debug)]
-    struct Case {
-        batch: usize,
-        size: [usize; 2],
-        channels: usize,
-        outputs: usize,
-        groups: usize,
-        kernel: [usize; 2],
-        stride: [usize; 2],
-        dilation: [usize; 2],
-        pad: [usize; 4],
-        extra: [usize; 2],
-        activation: Activation,
-        bias: bool,
-    }
-
-    impl Case {
-        fn check(&self) {
-            let op = ConvTranspose {
-                strides: self.stride.to_vec(),
-                dilations: self.dilation.to_vec(),
-                padding: Padding::Explicit(self.pad.to_vec()),
-                output_padding: self.extra.to_vec(),
-                output_shape: None,
-                groups: self.groups,
-                channels_last: true,
-                activation: self.activation,
-            };
-            let (c, m, g) = (self.channels, self.outputs, self.groups);
-            let data_shape = [self.batch, self.size[0], self.size[1], c];
-            let weight_shape = [c, m / g, self.kernel[0], self.kernel[1]];
-            let geometry =
-                TransposeGeometry::new(&op, &data_shape, &weight_shape).expect("a geometry");
-            let data = noise(data_shape.iter().product(), 1);
-            let weights = noise(weight_shape.iter().product(), 2);
-            let bias = noise(m, 3);
-            let out_shape = geometry.output_shape();
-            let mut want = self.reference(&geometry.axes, &data, &weights);
-            for (i, w) in want.iter_mut().enumerate() {
-                if self.bias {
-                    *w += f64::from(bias[i % m]);
-                }
-                if self.activation == Activation::Tanh {
-                    *w = w.tanh();
-                }
-            }
-            let data: Tensor = tensor(&data_shape, &data);
-            let weights = tensor(&weight_shape, &weights);
-            let bias = self.bias.then(|| tensor(&[m], &bias));
-            for isa in Isa::available() {
-                let inputs = [Some(&data), Some(&weights), bias.as_ref()];
-                let got = run_kernel(&op, &inputs, &out_shape, |node, build| {
-                    kernel(&op, node, build, isa)
-                });
-                assert_within(&got, &want, 1e-5, &format!("{self:?} {isa:?}"));
-            }
-        }
-
-        /// Scatters every input element, by the definition.
-        fn reference(&self, axes: &[WindowAxis], data: &[f32], weights: &[f32]) -> Vec<f64> {
-            let (c, m, g) = (self.channels, self.outputs, self.groups);
-            let (oh, ow) = (axes[0].output, axes[1].output);
-            let mut out = vec![0.0; self.batch * oh * ow * m];
-            let [kh, kw] = self.kernel;
-            for (i, &v) in data.iter().enumerate() {
-                let (pixel, channel) = (i / c, i % c);
-                let (rest, x) = (pixel / self.size[1], pixel % self.size[1]);
-                let (n, y) = (rest / self.size[0], rest % self.size[0]);
-                for (ky, kx) in (0..kh * kw).map(|k| (k / kw, k % kw)) {
-                    let oy =
-                        (y * self.stride[0] + ky * self.dilation[0]).wrapping_sub(axes[0].begin);
-                    let ox =
-                        (x * self.stride[1] + kx * self.dilation[1]).wrapping_sub(axes[1].begin);
-                    if oy >= oh || ox >= ow {
-                        continue;
-                    }
-                    for o in 0..m / g {
-                        let weight = weights[((channel * (m / g) + o) * kh + ky) * kw + kx];
-                        let to = channel / (c / g) * (m / g) + o;
-                        out[((n * oh + oy) * ow + ox) * m + to] += f64::from(v) * f64::from(weight);
-                    }
-                }
-            }
-            out
-        }
-    }
-
-    const PLAIN: Case = Case {
-        batch: 1,
-        size: [5, 7],
-        channels: 6,
-        outputs: 10,
-        groups: 1,
-        kernel: [4, 4],
-        stride: [2, 2],
-        dilation: [1, 1],
-        pad: [1, 1, 1, 1],
-        extra: [0, 0],
-        activation: Activation::None,
-        bias: true,
-    };
-
-    #[test]
-    fn geometries() {
-        let cases = [
-            PLAIN,
-            Case {
-                batch: 2,
-                bias: false,
-                ..PLAIN
-            },
-            Case {
-                stride: [1, 1],
-                kernel: [3, 3],
-                ..PLAIN
-            },
-            Case {
-                stride: [3, 2],
-                kernel: [2, 5],
-                pad: [0, 2, 0, 1],
-                ..PLAIN
-            },
-            Case {
-                kernel: [2, 2],
-                pad: [0; 4],
-                ..PLAIN
-            },
-            Case {
-                kernel: [3, 3],
-                extra: [1, 1],
-                activation: Activation::Tanh,
-                ..PLAIN
-            },
-            Case {
-                stride: [4, 4],
-                kernel: [2, 3],
-                pad: [0; 4],
-                extra: [1, 0],
-                ..PLAIN
-            },
-            Case {
-                dilation: [2, 3],
-                kernel: [3, 2],
-                ..PLAIN
-            },
-            Case {
-                stride: [2, 3],
-                dilation: [3, 2],
-                kernel: [3, 4],
-                pad: [2, 0, 1, 3],
-                ..PLAIN
-            },
-            Case { groups: 2, ..PLAIN },
-            Case {
-                groups: 6,
-                outputs: 6,
-                ..PLAIN
-            },
-            Case {
-                size: [1, 9],
-                kernel: [1, 4],
-                stride: [1, 2],
-                pad: [0, 1, 0, 1],
-                ..PLAIN
-            },
-            Case {
-                kernel: [4, 4],
-                pad: [3; 4],
-                size: [20, 30],
-                outputs: 3,
-                channels: 40,
-                ..PLAIN
-            },
-        ];
-        for case in cases {
-            case.check();
-            Case {
-                outputs: case.groups * 17,
-                ..case
-            }
-            .check();
-        }
     }
 }

@@ -1,0 +1,251 @@
+//! MatMul and Gemm of `float32`.
+//!
+//! A constant B is packed once; one that is computed is packed for each run. With a single B all
+//! matrices of A are one tall matrix.
+
+mod plan;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
+use kilim_core::ops::{Activation, Gemm, MatMul};
+use kilim_core::tensor::AlignedBytes;
+use kilim_core::{DType, Result};
+
+use self::plan::{Addend, Plan};
+use super::gemm::{
+    Depth, Panels, Product, Rows, multiply, multiply_split, split_activation, weight,
+};
+use super::isa::Isa;
+use super::math;
+use super::memory::{Shared, share};
+use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
+use kilim_reference_cpu::registry::KernelRegistry;
+
+pub(crate) fn register(registry: &mut KernelRegistry) {
+    registry.add::<MatMul>(
+        |op, node| accepts(node, Plan::of_matmul(op, node)),
+        |op, node, build| kernel(node, build, Plan::of_matmul(op, node), Isa::best()),
+    );
+    registry.add::<Gemm>(
+        |op, node| accepts(node, Plan::of_gemm(op, node)),
+        |op, node, build| kernel(node, build, Plan::of_gemm(op, node), Isa::best()),
+    );
+}
+
+fn accepts(node: &NodeSpec, plan: Option<Plan>) -> Result<(), Refusal> {
+    let float = |i| node.input(i).is_none_or(|s| s.dtype == DType::F32);
+    if !(0..3).all(float) {
+        return Err(Refusal::new("the SIMD matrix product: not float32"));
+    }
+    match plan {
+        Some(p) if p.m > 0 && p.n > 0 && p.k > 0 => Ok(()),
+        _ => Err(Refusal::new(
+            "the SIMD matrix product: shapes that it does not broadcast, or an empty tensor",
+        )),
+    }
+}
+
+/// Builds the kernel.
+fn kernel(
+    node: &NodeSpec,
+    build: &mut Build,
+    plan: Option<Plan>,
+    isa: Isa,
+) -> Result<Box<dyn Kernel>> {
+    let plan = plan.ok_or_else(|| unsupported("a matrix product of these shapes"))?;
+    let panels = Panels::new(isa, plan.n);
+    let size = panels.elements(plan.k);
+    let constant = match node.input(1).and_then(|b| b.value.as_ref()) {
+        None => None,
+        Some(value) => {
+            let key = PackKey {
+                kind: "matrix",
+                parameters: [
+                    isa.lanes(),
+                    usize::from(plan.transpose_b),
+                    plan.scale.to_bits() as usize,
+                    plan.n,
+                ],
+            };
+            Some(build.pack(node, 1, key, || {
+                let mut bytes = AlignedBytes::zeroed(plan.b_matrices * size * size_of::<f32>())?;
+                let to: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+                let from = value.as_slice::<f32>()?;
+                for (from, to) in from
+                    .chunks_exact(plan.b_elements())
+                    .zip(to.chunks_exact_mut(size))
+                {
+                    plan.pack(panels, from, weight, to);
+                }
+                Ok(bytes)
+            })?)
+        }
+    };
+    let (clamp, rest) = split_activation(plan.activation);
+    Ok(Box::new(Multiplication {
+        depth: Depth::dense(isa, plan.k),
+        threads: build.threads(),
+        isa,
+        panels,
+        plan,
+        constant,
+        clamp,
+        rest,
+    }))
+}
+
+struct Multiplication {
+    isa: Isa,
+    plan: Plan,
+    depth: Depth,
+    panels: Panels,
+    /// Packed B, if it is constant.
+    constant: Option<Arc<AlignedBytes>>,
+    clamp: (f32, f32),
+    rest: Activation,
+    threads: usize,
+}
+
+/// The tensors of a run.
+struct Operands<'a> {
+    a: &'a [f32],
+    b: &'a [f32],
+    addend: Option<&'a [f32]>,
+}
+
+impl Multiplication {
+    fn packed_b(&self) -> usize {
+        self.panels.elements(self.plan.k)
+    }
+
+    /// Elements of scratch memory of one thread: packed B and transposed A, where they are needed.
+    fn scratch(&self) -> (usize, usize) {
+        let b = if self.constant.is_some() {
+            0
+        } else {
+            self.packed_b()
+        };
+        let a = if self.plan.transpose_a {
+            self.plan.m * self.plan.k
+        } else {
+            0
+        };
+        (b, a)
+    }
+
+    /// Threads that work on different matrices; the others share in each product.
+    fn outer_threads(&self) -> usize {
+        if self.plan.pairs.len() >= self.threads {
+            self.threads
+        } else {
+            1
+        }
+    }
+
+    /// The product of a pair.
+    fn product<'a>(
+        &'a self,
+        pair: usize,
+        operands: &Operands<'a>,
+        scratch: &'a mut [f32],
+        out: &mut [f32],
+    ) -> Product<'a> {
+        let p = &self.plan;
+        let (a_index, b_index) = p.pairs[pair];
+        let (packed, transposed) = scratch.split_at_mut(self.scratch().0);
+        let b = match &self.constant {
+            Some(all) => {
+                let all: &[f32] = bytemuck::cast_slice(all.as_slice());
+                &all[b_index * self.packed_b()..][..self.packed_b()]
+            }
+            None => {
+                let from = &operands.b[b_index * p.b_elements()..][..p.b_elements()];
+                p.pack(self.panels, from, |x| x, packed);
+                &*packed
+            }
+        };
+        let mut a = &operands.a[a_index * p.m * p.k..][..p.m * p.k];
+        if p.transpose_a {
+            super::transpose::transpose(self.isa, a, p.k, p.m, transposed);
+            a = transposed;
+        }
+        assert_eq!(out.len(), p.m * p.n);
+        let (mut bias, mut residual) = (std::ptr::null(), std::ptr::null());
+        match (&p.addend, operands.addend) {
+            (Addend::Known(known), _) => bias = known.as_ptr(),
+            (Addend::Bias, Some(x)) => bias = x[..p.n].as_ptr(),
+            (Addend::Full, Some(x)) => residual = x[..p.m * p.n].as_ptr(),
+            _ => {}
+        }
+        Product {
+            isa: self.isa,
+            a: a.as_ptr(),
+            rows: Rows::Strided(p.k),
+            depth: &self.depth,
+            b: b.as_ptr(),
+            m: p.m,
+            n: p.n,
+            c: out.as_mut_ptr(),
+            c_stride: p.n,
+            bias,
+            residual,
+            clamp: self.clamp,
+        }
+    }
+}
+
+impl Kernel for Multiplication {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let operands = Operands {
+            a: io.input(0),
+            b: io.input(1),
+            addend: io.optional(2),
+        };
+        let (outer, cpu) = (self.outer_threads(), io.cpu());
+        let output = Shared::new(io.output(0));
+        let (b, a) = self.scratch();
+        let scratch = Shared::new(io.scratch(outer * (a + b)));
+        let size = self.plan.m * self.plan.n;
+        let pairs = self.plan.pairs.len();
+        let work = |part: usize, parts: usize| {
+            for pair in share(pairs, parts, part) {
+                // SAFETY: each part has its own scratch memory, each pair its own matrix of C.
+                let (scratch, out) = unsafe {
+                    (
+                        scratch.part(part * (a + b), a + b),
+                        output.part(pair * size, size),
+                    )
+                };
+                let product = self.product(pair, &operands, scratch, out);
+                // SAFETY: `product` took slices of the matrices' sizes.
+                unsafe {
+                    if parts == 1 {
+                        multiply_split(&product, cpu, self.threads);
+                    } else {
+                        multiply(&product);
+                    }
+                }
+                math::activate(self.isa, self.rest, out);
+            }
+        };
+        if outer == 1 {
+            work(0, 1);
+        } else {
+            cpu.split(outer, 1, &|parts| {
+                for part in parts {
+                    work(part, outer);
+                }
+            });
+        }
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        let (b, a) = self.scratch();
+        self.outer_threads() * (a + b) * size_of::<f32>()
+    }
+}

@@ -1,0 +1,170 @@
+//! What a MatMul or Gemm node asks for, as matrices.
+
+use kilim_core::backend::{NodeSpec, TensorSpec};
+use kilim_core::ops::{Activation, Gemm, MatMul};
+
+use crate::gemm::{Panels, RowStarts, pack};
+
+/// What is added to the product.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Addend {
+    None,
+    /// Input 2, an element for each column.
+    Bias,
+    /// The same, known when the kernel is built.
+    Known(Vec<f32>),
+    /// Input 2, of the output's shape.
+    Full,
+}
+
+/// A batch of products, sizes and places spelled out.
+#[derive(Clone, Debug)]
+pub(super) struct Plan {
+    pub m: usize,
+    pub k: usize,
+    pub n: usize,
+    /// The matrices of A and B that each matrix of C is the product of.
+    pub pairs: Vec<(usize, usize)>,
+    pub b_matrices: usize,
+    pub transpose_a: bool,
+    pub transpose_b: bool,
+    pub scale: f32,
+    pub addend: Addend,
+    pub activation: Activation,
+}
+
+impl Plan {
+    pub fn of_matmul(op: &MatMul, node: &NodeSpec) -> Option<Plan> {
+        let (a, b) = (&node.input(0)?.shape, &node.input(1)?.shape);
+        let (a_lead, m, k) = match a.split_last_chunk::<2>() {
+            Some((lead, &[m, k])) => (lead, m, k),
+            None => (&a[..0], 1, *a.first()?),
+        };
+        let (b_lead, rows, columns) = match b.split_last_chunk::<2>() {
+            Some((lead, &[rows, columns])) => (lead, rows, columns),
+            None if op.transpose_b => return None,
+            None => (&b[..0], *b.first()?, 1),
+        };
+        let (b_k, n) = if op.transpose_b {
+            (columns, rows)
+        } else {
+            (rows, columns)
+        };
+        let b_matrices: usize = b_lead.iter().product();
+        let a_matrices: usize = a_lead.iter().product();
+        let plan = Plan {
+            m,
+            k,
+            n,
+            pairs: pairs(a_lead, b_lead)?,
+            b_matrices,
+            transpose_a: false,
+            transpose_b: op.transpose_b,
+            scale: op.alpha.unwrap_or(1.0),
+            addend: match node.input(2) {
+                None => Addend::None,
+                Some(bias) if bias.elements() == n => Addend::Bias,
+                Some(_) => return None,
+            },
+            activation: op.activation,
+        };
+        if k != b_k {
+            return None;
+        }
+        Some(if b_matrices == 1 {
+            Plan {
+                m: m * a_matrices,
+                pairs: vec![(0, 0)],
+                ..plan
+            }
+        } else {
+            plan
+        })
+    }
+
+    pub fn of_gemm(op: &Gemm, node: &NodeSpec) -> Option<Plan> {
+        let (a, b) = (&node.input(0)?.shape, &node.input(1)?.shape);
+        let (&[a0, a1], &[b0, b1]) = (a.as_slice(), b.as_slice()) else {
+            return None;
+        };
+        let (m, k) = if op.transpose_a { (a1, a0) } else { (a0, a1) };
+        let (b_k, n) = if op.transpose_b { (b1, b0) } else { (b0, b1) };
+        (k == b_k).then_some(())?;
+        Some(Plan {
+            m,
+            k,
+            n,
+            pairs: vec![(0, 0)],
+            b_matrices: 1,
+            transpose_a: op.transpose_a,
+            transpose_b: op.transpose_b,
+            scale: op.alpha,
+            addend: match node.input(2) {
+                None => Addend::None,
+                Some(c) => gemm_addend(c, op.beta, m, n)?,
+            },
+            activation: op.activation,
+        })
+    }
+
+    /// Steps through B, packed or not, from one matrix to the next.
+    pub fn b_elements(&self) -> usize {
+        self.k * self.n
+    }
+
+    pub fn pack(&self, panels: Panels, from: &[f32], value: impl Fn(f32) -> f32, to: &mut [f32]) {
+        let (row, column) = if self.transpose_b {
+            (1, self.k)
+        } else {
+            (self.n, 1)
+        };
+        let rows = RowStarts::even(self.k, row);
+        pack(panels, from, rows, column, |x| value(x) * self.scale, to);
+    }
+}
+
+pub(super) fn gemm_addend(c: &TensorSpec, beta: f32, m: usize, n: usize) -> Option<Addend> {
+    if beta == 0.0 {
+        return Some(Addend::None);
+    }
+    // A column of C does not fit a bias for each column of the output.
+    let row = c.shape.last() == Some(&n) && c.elements() == n;
+    if beta == 1.0 && row {
+        return Some(Addend::Bias);
+    }
+    if beta == 1.0 && c.shape == [m, n] {
+        return Some(Addend::Full);
+    }
+    let known = c.value.as_ref()?.as_slice::<f32>().ok()?;
+    match known {
+        [x] => Some(Addend::Known(vec![beta * x; n])),
+        xs if row => Some(Addend::Known(xs.iter().map(|x| beta * x).collect())),
+        _ => None,
+    }
+}
+
+/// Broadcasts the leading dimensions.
+pub(super) fn pairs(a: &[usize], b: &[usize]) -> Option<Vec<(usize, usize)>> {
+    let rank = a.len().max(b.len());
+    let dim = |s: &[usize], i: usize| (i + s.len()).checked_sub(rank).map_or(1, |i| s[i]);
+    let mut pairs = vec![(0, 0)];
+    for i in 0..rank {
+        let (x, y) = (dim(a, i), dim(b, i));
+        if x != y && x != 1 && y != 1 {
+            return None;
+        }
+        let count = if x == 1 { y } else { x };
+        pairs = pairs
+            .iter()
+            .flat_map(|&(p, q)| {
+                (0..count).map(move |j| {
+                    (
+                        p * x + if x == 1 { 0 } else { j },
+                        q * y + if y == 1 { 0 } else { j },
+                    )
+                })
+            })
+            .collect();
+    }
+    Some(pairs)
+}
