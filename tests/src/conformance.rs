@@ -23,6 +23,14 @@ struct Index {
     cases: Vec<Case>,
 }
 
+impl Index {
+    fn read(files: &dyn Files) -> Result<Index, String> {
+        let text = files.read("index.json");
+        let text = text.ok_or("the suite has no index.json")?;
+        serde_json::from_slice(&text).map_err(|e| e.to_string())
+    }
+}
+
 /// One case of the suite's index.
 #[derive(Clone, Debug, Deserialize)]
 pub struct Case {
@@ -39,6 +47,9 @@ pub struct Case {
     /// Left out where every output is a tensor.
     #[serde(default)]
     outputs: Vec<Declared>,
+    /// Later operator sets under which the model means the same.
+    #[serde(default)]
+    stamps: Vec<i64>,
 }
 
 /// An output as the case's model declares it.
@@ -90,17 +101,14 @@ pub struct Score {
     pub coverage: Coverage,
 }
 
-/// Runs all cases of `kinds` on `backends`.
+/// Runs all cases of `kinds` on `backends`, under the operator sets that they come with.
 pub async fn run(
     files: &dyn Files,
     kinds: &[&str],
     backends: &[BackendId],
     mut done: impl FnMut(&Case, &Outcome),
 ) -> Result<BTreeMap<String, Score>, String> {
-    let text = files
-        .read("index.json")
-        .ok_or("the suite has no index.json")?;
-    let index: Index = serde_json::from_slice(&text).map_err(|e| e.to_string())?;
+    let index = Index::read(files)?;
     let mut scores: BTreeMap<String, Score> = BTreeMap::new();
     for case in index
         .cases
@@ -124,6 +132,36 @@ pub async fn run(
         }
     }
     Ok(scores)
+}
+
+/// Runs the cases that pass on `backends` under every later operator set in which they mean the
+/// same. Gives how many such runs there were, and what failed.
+pub async fn run_restamped(
+    files: &dyn Files,
+    backends: &[BackendId],
+) -> Result<(usize, Vec<String>), String> {
+    let index = Index::read(files)?;
+    let (mut runs, mut failed) = (0, Vec::new());
+    for case in &index.cases {
+        let unreadable = || format!("{} cannot be read", case.name);
+        let own = files.read(&format!("{}/{}", case.path, case.model));
+        let own = own.ok_or_else(unreadable)?;
+        let run = |model| {
+            let run = run_model(files, case, model, index.bfloat16_rtol, backends, None);
+            caught(Box::pin(run))
+        };
+        if case.stamps.is_empty() || run(own.clone()).await != Outcome::Passed {
+            continue;
+        }
+        for &version in &case.stamps {
+            let model = crate::onnx::restamped(&own, version).ok_or_else(unreadable)?;
+            runs += 1;
+            if let Outcome::Failed(why) | Outcome::Refused(why) = run(model).await {
+                failed.push(format!("{}, operator set {version}: {why}", case.name));
+            }
+        }
+    }
+    Ok((runs, failed))
 }
 
 /// A panic is a failure of its case, not of the whole suite.
@@ -155,6 +193,17 @@ async fn run_case(
     let Some(model) = files.read(&format!("{}/{}", case.path, case.model)) else {
         return Outcome::Failed("the model file is missing".to_string());
     };
+    run_model(files, case, model, bfloat16_rtol, backends, Some(coverage)).await
+}
+
+async fn run_model(
+    files: &dyn Files,
+    case: &Case,
+    model: Vec<u8>,
+    bfloat16_rtol: f64,
+    backends: &[BackendId],
+    coverage: Option<&mut Coverage>,
+) -> Outcome {
     let mut session = match Session::load(ModelSource::from(model), options(backends)).await {
         Ok(session) => session,
         Err(e) => {
@@ -175,7 +224,9 @@ async fn run_case(
             Err(e) => return Outcome::Failed(e.to_string()),
         }
     }
-    coverage.add(&session);
+    if let Some(coverage) = coverage {
+        coverage.add(&session);
+    }
     Outcome::Passed
 }
 

@@ -68,6 +68,45 @@ fn port(field: u64, name: &str, dims: &[&str]) -> Vec<u8> {
     bytes(field, &[text(1, name), bytes(2, &tensor)].concat())
 }
 
+/// The model in `file` under another version of the standard's operator set.
+pub fn restamped(file: &[u8], version: i64) -> Option<Vec<u8>> {
+    const OPSET_IMPORT: u64 = 8;
+    let opset = [text(1, ""), int(2, version)].concat();
+    let mut out = bytes(OPSET_IMPORT, &opset);
+    let mut rest = file;
+    while !rest.is_empty() {
+        let mut after = rest;
+        let key = take_varint(&mut after)?;
+        let body = match key & 7 {
+            0 => {
+                take_varint(&mut after)?;
+                &[][..]
+            }
+            2 => {
+                let length = usize::try_from(take_varint(&mut after)?).ok()?;
+                let (body, tail) = after.split_at_checked(length)?;
+                after = tail;
+                body
+            }
+            _ => return None,
+        };
+        let standard = |body: &[u8]| body.first() != Some(&(1 << 3 | 2)) || body.get(1) == Some(&0);
+        if key >> 3 != OPSET_IMPORT || !standard(body) {
+            out.extend(&rest[..rest.len() - after.len()]);
+        }
+        rest = after;
+    }
+    Some(out)
+}
+
+fn take_varint(rest: &mut &[u8]) -> Option<u64> {
+    let end = rest.iter().position(|b| b & 0x80 == 0)? + 1;
+    let (number, tail) = rest.split_at_checked(end)?;
+    *rest = tail;
+    let parts = number.iter().enumerate();
+    Some(parts.fold(0, |n, (i, b)| n | u64::from(b & 0x7f) << (7 * i as u32 % 64)))
+}
+
 /// A model with inputs and outputs of float32. `ports` are names with their dimensions.
 pub fn model(nodes: &[Node], inputs: &[(&str, &[&str])], outputs: &[(&str, &[&str])]) -> Vec<u8> {
     let mut graph: Vec<u8> = nodes.iter().flat_map(node).collect();

@@ -24,10 +24,18 @@ fn say(line: std::fmt::Arguments) {
     let _ = writeln!(std::io::stdout(), "{line}");
 }
 
+/// The folder of the suite; `None`, and a word of it, without one.
+fn suite() -> Option<PathBuf> {
+    let root = std::env::var_os("KILIM_CONFORMANCE").map(PathBuf::from);
+    if root.is_none() {
+        say(format_args!("skipped: KILIM_CONFORMANCE is not set"));
+    }
+    root
+}
+
 /// Runs the suite, prints the score and holds it against `tests/floors.json` and the exclusions.
 fn score(backends: &[&str], floor_key: &str) {
-    let Some(root) = std::env::var_os("KILIM_CONFORMANCE").map(PathBuf::from) else {
-        say(format_args!("skipped: KILIM_CONFORMANCE is not set"));
+    let Some(root) = suite() else {
         return;
     };
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
@@ -111,6 +119,23 @@ fn check_document(file: &Path, coverage: &Coverage) {
 #[test]
 fn onnx_suite_on_cpu() {
     score(&["cpu"], "cpu");
+}
+
+/// Each case as of every later operator set, those that are not known yet among them.
+#[test]
+fn onnx_suite_under_every_operator_set() {
+    let Some(root) = suite() else {
+        return;
+    };
+    let cpu = [BackendId::from("cpu")];
+    let run = conformance::run_restamped(&Folder(root), &cpu);
+    let (runs, failed) = pollster::block_on(run).expect("the suite can be read");
+    say(format_args!(
+        "cpu: {runs} runs under later operator sets, {} failed",
+        failed.len()
+    ));
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(runs > 0, "the suite says nothing of operator sets: export it anew");
 }
 
 #[test]

@@ -177,6 +177,7 @@ fn a_backend_merges_nodes_gives_others_back_and_schedules() {
     assert_eq!(at.len(), 3, "{at:?}");
     let exp = nodes.iter().find(|n| n.name == "exp").unwrap();
     assert_eq!(exp.refusals[0].reason, "an Exp alone is not worth it");
+    let inputs = inputs.map(|(name, x)| (name, x.into()));
     let (_, times) = pollster::block_on(session.profile(&inputs)).unwrap();
     assert!(times.iter().any(|t| t.name == "relu+neg"));
 }

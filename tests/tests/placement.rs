@@ -233,7 +233,7 @@ fn verify_names_the_first_node_that_differs() {
         ..SessionOptions::default()
     };
     let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
-    let inputs = [("x", f32s(&[3.0])), ("limit", f32s(&[10.0]))];
+    let inputs = [("x", f32s(&[3.0]).into()), ("limit", f32s(&[10.0]).into())];
     let verified = |s: &mut kilim::Session| {
         pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap()
     };
@@ -269,7 +269,7 @@ fn verify_compares_the_gpu() {
     }
     let options = on(&["wgpu", "cpu"]);
     let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
-    let inputs = [("x", f32s(&[3.0])), ("limit", f32s(&[10.0]))];
+    let inputs = [("x", f32s(&[3.0]).into()), ("limit", f32s(&[10.0]).into())];
     let found = pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap();
     assert!(found.passed(), "{found:?}");
     assert_eq!(found.candidate, "wgpu");

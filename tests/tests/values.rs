@@ -254,12 +254,34 @@ fn maps_are_taken_and_given() {
     };
     let maps = g.apply("zip", zip, &[row]);
     g.outputs.extend([row, maps]);
+    let numbered = Fact {
+        dtype: Some(DType::String),
+        shape: None,
+        kind: Form::Map.into(),
+    };
+    let numbered = g.add_input("numbered", numbered);
+    for length in [None, Some(4)] {
+        let values = g.apply("values", MapValues { length }, &[numbered]);
+        g.outputs.push(values);
+    }
     let mut s = session(g).unwrap();
+    let named = |at: &[i64]| {
+        Datum::Map(Map {
+            keys: Tensor::from_slice(&[2], at).unwrap(),
+            values: keys(&["3", "1"]),
+        })
+    };
     let map = Map {
         keys: keys(&["a", "b"]),
         values: f32s(&[1.0, 2.0]),
     };
-    let got = run(&mut s, &[("map", Datum::Map(map))]).unwrap();
+    let map = Datum::Map(map);
+    let got = run(&mut s, &[("map", map.clone()), ("numbered", named(&[3, 1]))]).unwrap();
+    let row = |texts: &[&str]| keys(texts).reshaped(&[1, texts.len()]).unwrap();
+    assert_eq!(got[2], row(&["1", "3"]).into());
+    assert_eq!(got[3], row(&["", "1", "", "3"]).into());
+    let beyond = run(&mut s, &[("map", map), ("numbered", named(&[4, 1]))]);
+    assert_eq!(beyond.unwrap_err().code(), ErrorCode::InvalidValue);
     assert_eq!(got[0], f32s(&[2.0, 0.0, 1.0]).into());
     let want = Map {
         keys: keys(&["x", "y", "z"]),

@@ -22,22 +22,28 @@ class Cases:
 
     def add(self, name, suffix, model, inputs, outputs, rtol=0.0, atol=0.0):
         """Differences up to `atol + rtol * |output|` are allowed: none, unless said otherwise."""
+        self.add_sets(name, suffix, model, [(inputs, outputs)], rtol, atol)
+
+    def add_sets(self, name, suffix, model, sets, rtol=0.0, atol=0.0):
+        """With several sets of inputs and their outputs."""
         folder = ROOT / self.kind / name
-        data = folder / "test_data_set_0"
-        data.mkdir(parents=True)
+        folder.mkdir(parents=True)
         file = folder / f"model.{suffix}"
         file.write_bytes(model)
-        for what, arrays in (("input", inputs), ("output", outputs)):
-            for i, array in enumerate(arrays):
-                proto = numpy_helper.from_array(np.asarray(array, order="C"))
-                (data / f"{what}_{i}.pb").write_bytes(proto.SerializeToString())
+        for number, (inputs, outputs) in enumerate(sets):
+            data = folder / f"test_data_set_{number}"
+            data.mkdir()
+            for what, arrays in (("input", inputs), ("output", outputs)):
+                for i, array in enumerate(arrays):
+                    proto = numpy_helper.from_array(np.asarray(array, order="C"))
+                    (data / f"{what}_{i}.pb").write_bytes(proto.SerializeToString())
         self.cases.append(
             {
                 "name": name,
                 "kind": self.kind,
                 "path": f"{self.kind}/{name}",
                 "model": file.name,
-                "data_sets": 1,
+                "data_sets": len(sets),
                 "rtol": rtol,
                 "atol": atol,
                 "nondeterministic": False,

@@ -63,6 +63,11 @@ test('types of less than a byte are packed', () => {
   assert.deepEqual([...packed.toNumbers()], [-1, 7, -8]);
   assert.deepEqual([...toNumbers({ type: 'uint2', dims: [3], data: new Uint8Array([0b111001]) })], [1, 2, 3]);
   assert.deepEqual([...toNumbers({ type: 'float4e2m1', dims: [2], data: new Uint8Array([0xf1]) })], [0.5, -6]);
+  // Four numbers of six bits in three bytes, as onnx.proto has them.
+  const six = fromNumbers('float6e3m2', [5], [28, -0.0625, 1, 3, -28]);
+  assert.deepEqual([...six.data], [0x5f, 0xc8, 0x48, 0x3f]);
+  assert.deepEqual([...six.toNumbers()], [28, -0.0625, 1, 3, -28]);
+  assert.deepEqual([...fromNumbers('float6e2m3', [2], [7.5, 0.3]).toNumbers()], [7.5, 0.25]);
   assert.throws(() => new Tensor('int4', [3], new Uint8Array(3)), { code: 'SHAPE', expected: '2 elements' });
   assert.throws(() => prepareFeeds(port([3], 'int4'), { x: new Uint8Array(2) }), { code: 'DTYPE' });
   assert.deepEqual([...prepareFeeds(port([3], 'int4'), { x: [1, 2, 3] })[0].bytes], [0x21, 0x03]);
@@ -78,6 +83,14 @@ test('every float8 goes there and back, and ties are to even', () => {
   const cases = [['float8e4m3fn', 17, 0x58], ['float8e4m3fn', 19, 0x5a], ['float8e4m3fn', 1e9, 0x7e], ['float8e4m3fn', -Infinity, 0xfe], ['float8e4m3fnuz', 1, 0x40], ['float8e5m2', 1, 0x3c], ['float8e8m0', 4, 129], ['float4e2m1', 2.5, 0x04], ['float4e2m1', -5, 0x0e]];
   for (const [type, value, bits] of cases) assert.equal(fromNumbers(type, [1], [value]).data[0], bits, `${type} ${value}`);
   assert.ok(Number.isNaN(toNumbers({ type: 'float8e5m2', dims: [1], data: new Uint8Array([0x7f]) })[0]));
+});
+
+test('a complex number is two numbers', () => {
+  const z = fromNumbers('complex64', [2], [1, -2, 0.5, 0]);
+  assert.ok(z.data instanceof Float32Array && z.data.length === 4);
+  assert.deepEqual([...z.toNumbers()], [1, -2, 0.5, 0]);
+  assert.equal(new Tensor('complex128', [3]).data.length, 6);
+  assert.throws(() => new Tensor('complex64', [2], new Float32Array(2)), { code: 'SHAPE', expected: '4 elements' });
 });
 
 test('strings are an array', () => {

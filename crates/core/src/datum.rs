@@ -89,6 +89,17 @@ impl Datum {
     ///
     /// # Errors
     /// `DType` where it is something else.
+    pub fn tensor(&self) -> Result<&Tensor> {
+        match self {
+            Datum::Tensor(tensor) => Ok(tensor),
+            other => Err(not_a_tensor(other.form())),
+        }
+    }
+
+    /// As [`Datum::tensor`], by value.
+    ///
+    /// # Errors
+    /// `DType` where it is something else.
     pub fn into_tensor(self) -> Result<Tensor> {
         match self {
             Datum::Tensor(tensor) => Ok(tensor),

@@ -4,8 +4,8 @@ use std::fmt;
 
 /// The element type of a tensor. Names and meaning follow ONNX `TensorProto.DataType`.
 ///
-/// In memory an element takes one, two, four or eight bytes, little-endian. Types of less than a
-/// byte take a byte each: signed integers with their sign extended, the others with zeros above.
+/// In memory an element takes one, two, four, eight or sixteen bytes, little-endian. Types of less
+/// than a byte take a byte each: signed integers with their sign extended, the others with zeros above.
 /// In files they are packed, the first element in the lowest bits ([`crate::narrow`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
@@ -35,10 +35,18 @@ pub enum DType {
     F8E8M0,
     /// Sign, 2 bits of exponent, 1 of mantissa; finite numbers only.
     F4E2M1,
+    /// Sign, 2 bits of exponent, 3 of mantissa; finite numbers only.
+    F6E2M3,
+    /// Sign, 3 bits of exponent, 2 of mantissa; finite numbers only.
+    F6E3M2,
     I4,
     U4,
     I2,
     U2,
+    /// Two `float32`: the real part, then the imaginary one.
+    C64,
+    /// Two `float64`: the real part, then the imaginary one.
+    C128,
     /// UTF-8 text. On the host a tensor holds the texts themselves ([`crate::Tensor::texts`]); in a
     /// backend's memory an element is a number of four bytes that the backend gives to a text.
     String,
@@ -46,7 +54,7 @@ pub enum DType {
 
 impl DType {
     /// Every element type there is.
-    pub const ALL: [DType; 24] = [
+    pub const ALL: [DType; 28] = [
         DType::F32,
         DType::F64,
         DType::F16,
@@ -66,10 +74,14 @@ impl DType {
         DType::F8E5M2FNUZ,
         DType::F8E8M0,
         DType::F4E2M1,
+        DType::F6E2M3,
+        DType::F6E3M2,
         DType::I4,
         DType::U4,
         DType::I2,
         DType::U2,
+        DType::C64,
+        DType::C128,
         DType::String,
     ];
 
@@ -78,7 +90,8 @@ impl DType {
         match self {
             DType::F16 | DType::BF16 | DType::I16 | DType::U16 => 2,
             DType::F32 | DType::I32 | DType::U32 | DType::String => 4,
-            DType::F64 | DType::I64 | DType::U64 => 8,
+            DType::F64 | DType::I64 | DType::U64 | DType::C64 => 8,
+            DType::C128 => 16,
             _ => 1,
         }
     }
@@ -86,6 +99,7 @@ impl DType {
     /// Bits of one element in a file: less than a byte for some.
     pub const fn bits(self) -> usize {
         match self {
+            DType::F6E2M3 | DType::F6E3M2 => 6,
             DType::F4E2M1 | DType::I4 | DType::U4 => 4,
             DType::I2 | DType::U2 => 2,
             _ => 8 * self.size(),
@@ -108,12 +122,12 @@ impl DType {
     }
 
     /// True for the types of at most 8 bits that are only moved, converted, quantised to and
-    /// dequantised from: float8, float4 and integers of 2 and 4 bits.
+    /// dequantised from: float8, float6, float4 and integers of 2 and 4 bits.
     pub const fn is_narrow(self) -> bool {
         self.is_narrow_float() || self.is_narrow_integer()
     }
 
-    /// True for float8 and float4.
+    /// True for float8, float6 and float4.
     pub const fn is_narrow_float(self) -> bool {
         matches!(
             self,
@@ -123,12 +137,24 @@ impl DType {
                 | DType::F8E5M2FNUZ
                 | DType::F8E8M0
                 | DType::F4E2M1
+                | DType::F6E2M3
+                | DType::F6E3M2
         )
     }
 
     /// True for integers of 2 and 4 bits.
     pub const fn is_narrow_integer(self) -> bool {
         matches!(self, DType::I4 | DType::U4 | DType::I2 | DType::U2)
+    }
+
+    /// True for complex numbers, which are only moved.
+    pub const fn is_complex(self) -> bool {
+        matches!(self, DType::C64 | DType::C128)
+    }
+
+    /// True for the types that operators do not compute with: narrow ones, complex numbers, strings.
+    pub const fn is_only_stored(self) -> bool {
+        self.is_narrow() || self.is_complex() || matches!(self, DType::String)
     }
 
     /// The name that numpy, ONNX and the JavaScript API use, `float32` for instance.
@@ -153,10 +179,14 @@ impl DType {
             DType::F8E5M2FNUZ => "float8e5m2fnuz",
             DType::F8E8M0 => "float8e8m0",
             DType::F4E2M1 => "float4e2m1",
+            DType::F6E2M3 => "float6e2m3",
+            DType::F6E3M2 => "float6e3m2",
             DType::I4 => "int4",
             DType::U4 => "uint4",
             DType::I2 => "int2",
             DType::U2 => "uint2",
+            DType::C64 => "complex64",
+            DType::C128 => "complex128",
             DType::String => "string",
         }
     }

@@ -1,11 +1,11 @@
 //! Numbers of at most 8 bits: what their bits mean, how other numbers are rounded to them, and how
 //! those of less than a byte are packed.
 //!
-//! The float8 formats are those of the ONNX documentation ("Float stored in 8 bits"), float4 and
-//! float8e8m0 those of the OCP Microscaling Formats (MX) v1.0.
+//! The float8 formats are those of the ONNX documentation ("Float stored in 8 bits"), float4, float6
+//! and float8e8m0 those of the OCP Microscaling Formats (MX) v1.0.
 
 use crate::dtype::DType;
-use crate::error::{Result, shape_error};
+use crate::error::{Error, ErrorCode, Result, shape_error};
 
 /// How a floating-point number of up to 8 bits is made up: sign, exponent, mantissa.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,6 +70,8 @@ impl Minifloat {
     pub const F8E5M2: Minifloat = Minifloat::new(5, 2, 15, Special::Infinity);
     pub const F8E5M2FNUZ: Minifloat = Minifloat::new(5, 2, 16, Special::NegativeZero);
     pub const F4E2M1: Minifloat = Minifloat::new(2, 1, 1, Special::None);
+    pub const F6E2M3: Minifloat = Minifloat::new(2, 3, 1, Special::None);
+    pub const F6E3M2: Minifloat = Minifloat::new(3, 2, 3, Special::None);
 
     const fn new(exponent_bits: u32, mantissa_bits: u32, bias: i32, special: Special) -> Self {
         Minifloat {
@@ -88,6 +90,8 @@ impl Minifloat {
             DType::F8E5M2 => Some(Minifloat::F8E5M2),
             DType::F8E5M2FNUZ => Some(Minifloat::F8E5M2FNUZ),
             DType::F4E2M1 => Some(Minifloat::F4E2M1),
+            DType::F6E2M3 => Some(Minifloat::F6E2M3),
+            DType::F6E3M2 => Some(Minifloat::F6E3M2),
             _ => None,
         }
     }
@@ -138,7 +142,7 @@ impl Minifloat {
         };
         let nan = match self.special {
             Special::Infinity | Special::AllOnes => negative | (self.sign() - 1),
-            // Float4 has no NaN; it becomes what ml_dtypes makes of it.
+            // Float4 and float6 have no NaN; it becomes what ml_dtypes makes of it.
             Special::NegativeZero | Special::None => self.sign(),
         };
         if value.is_nan() {
@@ -237,47 +241,65 @@ pub const fn sign_extended(byte: u8, bits: usize) -> i8 {
     ((byte << above) as i8) >> above
 }
 
-/// `count` numbers of `bits` each that stand one after the other in bytes, the lowest bits first.
+/// The bytes that `count` numbers of `bits` each take when they are packed; `Limit` where that does
+/// not fit.
+pub fn packed_bytes(bits: usize, count: usize) -> Result<usize> {
+    let all = count.checked_mul(bits).ok_or_else(|| {
+        Error::new(ErrorCode::Limit, format!("{count} packed numbers are too many"))
+    })?;
+    Ok(all.div_ceil(8))
+}
+
+/// `count` numbers of `bits` each, less than 8, that stand one after the other in bytes, the lowest
+/// bits first.
 ///
 /// # Errors
 /// `Shape` where there are more or fewer bytes than they take.
 pub fn unpack(packed: &[u8], bits: usize, count: usize) -> Result<Vec<u8>> {
-    let per_byte = 8 / bits;
-    if packed.len() != count.div_ceil(per_byte) {
+    let wanted = packed_bytes(bits, count)?;
+    if packed.len() != wanted {
         return Err(shape_error("packed data has the wrong size")
-            .with_expected(format!("{} bytes", count.div_ceil(per_byte)))
+            .with_expected(format!("{wanted} bytes"))
             .with_got(format!("{} bytes", packed.len())));
     }
     let mask = u8::MAX >> (8 - bits);
-    let numbers = packed
-        .iter()
-        .flat_map(|&byte| (0..per_byte).map(move |i| (byte >> (i * bits)) & mask));
-    Ok(numbers.take(count).collect())
+    let number = |i: usize| {
+        let (byte, shift) = (i * bits / 8, i * bits % 8);
+        let low = packed[byte] >> shift;
+        match shift + bits {
+            ..=8 => low & mask,
+            _ => (low | packed[byte + 1] << (8 - shift)) & mask,
+        }
+    };
+    Ok((0..count).map(number).collect())
 }
 
 /// The inverse of [`unpack`]; what is above the lowest `bits` of a number is cut off.
 pub fn pack(numbers: &[u8], bits: usize) -> Vec<u8> {
     let mask = u8::MAX >> (8 - bits);
-    let byte = |chunk: &[u8]| {
-        let shifted = chunk
-            .iter()
-            .enumerate()
-            .map(|(i, &n)| (n & mask) << (i * bits));
-        shifted.fold(0, |byte, n| byte | n)
-    };
-    numbers.chunks(8 / bits).map(byte).collect()
+    let mut packed = vec![0; (numbers.len() * bits).div_ceil(8)];
+    for (i, &n) in numbers.iter().enumerate() {
+        let (byte, shift) = (i * bits / 8, i * bits % 8);
+        packed[byte] |= (n & mask) << shift;
+        if shift + bits > 8 {
+            packed[byte + 1] |= (n & mask) >> (8 - shift);
+        }
+    }
+    packed
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const FORMATS: [Minifloat; 5] = [
+    const FORMATS: [Minifloat; 7] = [
         Minifloat::F8E4M3FN,
         Minifloat::F8E4M3FNUZ,
         Minifloat::F8E5M2,
         Minifloat::F8E5M2FNUZ,
         Minifloat::F4E2M1,
+        Minifloat::F6E2M3,
+        Minifloat::F6E3M2,
     ];
 
     /// Every number of a format that is not negative, in order.
@@ -300,7 +322,9 @@ mod tests {
                 (power(-10), 240.0),
                 (power(-16), 57344.0),
                 (power(-17), 57344.0),
-                (0.5, 6.0)
+                (0.5, 6.0),
+                (0.125, 7.5),
+                (0.0625, 28.0),
             ]
         );
         assert_eq!(Minifloat::F8E5M2.decode(0x7c), f32::INFINITY);
@@ -338,7 +362,7 @@ mod tests {
 
     #[test]
     fn what_is_too_large_saturates_or_becomes_special() {
-        for (format, special) in FORMATS.into_iter().zip([0x7f, 0x80, 0x7c, 0x80, 0x07]) {
+        for (format, special) in FORMATS.into_iter().zip([0x7f, 0x80, 0x7c, 0x80, 0x07, 0x1f, 0x1f]) {
             for value in [1e6, 65535.0, f64::MAX, f64::INFINITY] {
                 let saturated = format.encode(value, Overflow::Saturate);
                 assert_eq!(saturated, format.largest());
@@ -381,7 +405,15 @@ mod tests {
         assert_eq!(unpack(&[0b11_10_01_00], 2, 3).unwrap(), [0, 1, 2]);
         assert_eq!(pack(&[1, 2, 3, 4, 5], 4), [0x21, 0x43, 0x05]);
         assert_eq!(pack(&[0xff, 1, 0xfe], 2), [0b10_01_11]);
+        // The example of onnx.proto: four numbers of six bits in three bytes.
+        let x = [0x15, 0x2a, 0x3f, 0x01];
+        let packed = [0x15 | (0x2a & 3) << 6, 0x2a >> 2 | 0x0f << 4, 0x3f >> 4 | 1 << 2];
+        assert_eq!(pack(&x, 6), packed);
+        assert_eq!(unpack(&packed, 6, 4).unwrap(), x);
+        assert_eq!(unpack(&packed[..2], 6, 2).unwrap(), [0x15, 0x2a]);
         assert!(unpack(&[0], 4, 3).is_err());
+        assert!(unpack(&packed, 6, 3).is_ok() && unpack(&packed, 6, 2).is_err());
+        assert!(unpack(&[], 6, usize::MAX / 2).is_err());
         assert_eq!(sign_extended(0x0f, 4), -1);
         assert_eq!(sign_extended(0b10, 2), -2);
     }

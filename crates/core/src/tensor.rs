@@ -127,6 +127,11 @@ pub fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
         })
 }
 
+fn cast_slice<T: Element>(bytes: &[u8]) -> Result<&[T]> {
+    bytemuck::try_cast_slice(bytes)
+        .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
+}
+
 impl Tensor {
     /// All zeros; of strings, all empty.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Tensor> {
@@ -323,8 +328,7 @@ impl Tensor {
                     .with_got(self.dtype),
             );
         }
-        bytemuck::try_cast_slice(self.bytes())
-            .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
+        cast_slice(self.bytes())
     }
 
     /// The elements, to be changed in place; copied first where others share the bytes. `DType`
@@ -376,11 +380,17 @@ impl Tensor {
         })
     }
 
-    /// The elements as `f64`, for any element type but strings.
+    /// The elements as `f64`, for any element type but strings; of complex numbers, real and
+    /// imaginary parts in turn.
     pub fn to_f64s(&self) -> Result<Vec<f64>> {
         Ok(match self.dtype {
             DType::F32 => self.as_slice::<f32>()?.iter().map(|&v| v.into()).collect(),
             DType::F64 => self.as_slice::<f64>()?.to_vec(),
+            DType::C64 => cast_slice::<f32>(self.bytes())?
+                .iter()
+                .map(|&v| v.into())
+                .collect(),
+            DType::C128 => cast_slice::<f64>(self.bytes())?.to_vec(),
             DType::F16 => self
                 .as_slice::<half::f16>()?
                 .iter()

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use kilim_core::session::{NodeRecord, RunOptions};
-use kilim_core::{Backend, BackendId, ErrorCode, Fact, Graph, Placement, Result, Tensor};
+use kilim_core::{Backend, BackendId, Datum, ErrorCode, Fact, Graph, Placement, Result, Tensor};
 use serde::Serialize;
 
-use crate::compare::Comparison;
+use crate::compare::{Comparison, Verdict};
 use crate::{Runtime, Session};
 
 /// How [`Session::verify`] compares.
@@ -95,7 +95,7 @@ impl Session {
     /// Whatever the runs of the whole model say; what a single node says is in its check.
     pub async fn verify(
         &mut self,
-        inputs: &[(&str, Tensor)],
+        inputs: &[(&str, Datum)],
         options: &VerifyOptions,
     ) -> Result<Verification> {
         let reference = self.find(&options.reference).await?;
@@ -122,9 +122,9 @@ impl Session {
         for record in &records {
             nodes.push(self.check_node(record, &candidate, &by).await);
         }
-        let got = self.run(inputs, &RunOptions::default()).await?;
+        let got = self.run_data(inputs, &RunOptions::default()).await?;
         let outputs = got.iter().zip(&wanted).map(|((name, got), (_, want))| {
-            let (agreement, error, message) = judge(&by, got, want);
+            let (agreement, error, message) = judge(by.data_verdict(got, want, None));
             OutputCheck {
                 name: name.clone(),
                 agreement,
@@ -176,7 +176,7 @@ impl Session {
             Ok(outputs) => {
                 check.agreement = Agreement::Same;
                 for (got, want) in outputs.iter().zip(&record.outputs) {
-                    let (agreement, error, message) = judge(by, got, want);
+                    let (agreement, error, message) = judge(by.verdict(got, want, None));
                     check.error = check.error.into_iter().chain(error).reduce(f64::max);
                     if agreement == Agreement::Differs {
                         check.agreement = agreement;
@@ -254,9 +254,9 @@ fn alone(options: &kilim_core::SessionOptions) -> kilim_core::SessionOptions {
     }
 }
 
-/// The agreement of two tensors, how far they are apart, and why they cannot be compared.
-fn judge(by: &Comparison, got: &Tensor, want: &Tensor) -> (Agreement, Option<f64>, Option<String>) {
-    match by.verdict(got, want, None) {
+/// Whether two values agree, how far they are apart, and why they cannot be compared.
+fn judge(verdict: Result<Verdict>) -> (Agreement, Option<f64>, Option<String>) {
+    match verdict {
         Ok(v) if v.passed => (Agreement::Same, Some(v.error), None),
         Ok(v) => (Agreement::Differs, Some(v.error), None),
         Err(e) => (Agreement::Differs, None, Some(e.to_string())),

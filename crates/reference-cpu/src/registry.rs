@@ -4,7 +4,7 @@ use std::any::{Any, TypeId};
 use std::collections::HashMap;
 
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::{DType, Operator, Result};
+use kilim_core::{Operator, Result};
 
 use crate::frame::{Build, Kernel, widen};
 
@@ -79,8 +79,8 @@ impl KernelRegistry {
         crate::learn::register(self);
     }
 
-    /// Adds a kernel for operator `T` behind those that are there. It is never asked about strings
-    /// and narrow types ([`DType::is_narrow`]).
+    /// Adds a kernel for operator `T` behind those that are there. It is never asked about
+    /// types that are only stored ([`kilim_core::DType::is_only_stored`]).
     pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
         let candidate = Box::new(Typed { accepts, build });
         self.push(TypeId::of::<T>(), candidate, false);
@@ -139,7 +139,7 @@ impl KernelRegistry {
     fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {
         let mut refusal = None;
         let mut tensors = node.inputs.iter().flatten().chain(node.outputs);
-        let stored = tensors.find(|s| s.dtype.is_narrow() || s.dtype == DType::String);
+        let stored = tensors.find(|s| s.dtype.is_only_stored());
         for entry in self
             .candidates
             .get(&(node.op as &dyn Any).type_id())

@@ -68,7 +68,7 @@ pub fn strings(value: &JsValue) -> Result<Vec<String>> {
 ///
 /// # Errors
 /// `DType` for an unknown type, `Shape` where the bytes do not fill the dimensions.
-pub fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
+fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
     let get = |name| field(value, name).ok_or_else(|| malformed("a tensor"));
     let name = get("name")?
         .as_string()

@@ -10,7 +10,7 @@ use kilim::{BackendId, MemoryMode, ModelSource, Session, SessionOptions, VerifyO
 use kilim_core::report::NodeTime;
 use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim_core::session::RunOptions;
-use kilim_core::{Error, ErrorCode, Tensor};
+use kilim_core::{Datum, Error, ErrorCode};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 
@@ -70,7 +70,7 @@ impl WasmSession {
     /// Runs the model on values (see [`convert::datum`]) and gives the outputs in the same form.
     /// `timeout` is in milliseconds.
     pub async fn run(&self, feeds: Array, timeout: Option<f64>) -> Result<Array, JsValue> {
-        let feeds = given(&feeds, convert::datum)?;
+        let feeds = given(&feeds)?;
         self.abort.store(false, Ordering::Relaxed);
         let options = RunOptions {
             abort: Some(self.abort.clone()),
@@ -80,16 +80,12 @@ impl WasmSession {
         let mut session = self.take()?;
         let result = session.run_data(&borrowed(&feeds), &options).await;
         self.session.set(Some(session));
-        let outputs = result.map_err(|e| convert::error(&e))?;
-        let objects = outputs
-            .iter()
-            .map(|(name, datum)| convert::datum_object(name, datum));
-        Ok(objects.collect())
+        Ok(objects(&result.map_err(|e| convert::error(&e))?))
     }
 
     /// Runs the model once and times every node: `[outputs, times as JSON]`.
     pub async fn profile(&self, feeds: Array) -> Result<Array, JsValue> {
-        let feeds = given(&feeds, convert::tensor)?;
+        let feeds = given(&feeds)?;
         let mut session = self.take()?;
         let result = session.profile(&borrowed(&feeds)).await;
         self.session.set(Some(session));
@@ -100,7 +96,7 @@ impl WasmSession {
 
     /// Compares two backends node by node: `{reference?, candidate?, tolerance?}` in, JSON out.
     pub async fn verify(&self, feeds: Array, options: JsValue) -> Result<String, JsValue> {
-        let feeds = given(&feeds, convert::tensor)?;
+        let feeds = given(&feeds)?;
         let options = verify_options(&options).map_err(|e| convert::error(&e))?;
         let mut session = self.take()?;
         let result = session.verify(&borrowed(&feeds), &options).await;
@@ -232,26 +228,23 @@ fn dimensions(given: &JsValue) -> kilim_core::Result<HashMap<String, usize>> {
     Ok(dims)
 }
 
-fn given<T>(
-    feeds: &Array,
-    read: impl Fn(&JsValue) -> kilim_core::Result<(String, T)>,
-) -> Result<Vec<(String, T)>, JsValue> {
-    let values = feeds.iter().map(|feed| read(&feed));
+fn given(feeds: &Array) -> Result<Vec<(String, Datum)>, JsValue> {
+    let values = feeds.iter().map(|feed| convert::datum(&feed));
     let values = values.collect::<kilim_core::Result<_>>();
     values.map_err(|error| convert::error(&error))
 }
 
-fn borrowed<T: Clone>(values: &[(String, T)]) -> Vec<(&str, T)> {
+fn borrowed(values: &[(String, Datum)]) -> Vec<(&str, Datum)> {
     values
         .iter()
         .map(|(name, value)| (name.as_str(), value.clone()))
         .collect()
 }
 
-fn objects(tensors: &[(String, Tensor)]) -> Array {
-    tensors
+fn objects(values: &[(String, Datum)]) -> Array {
+    values
         .iter()
-        .map(|(name, tensor)| convert::tensor_object(name, tensor))
+        .map(|(name, datum)| convert::datum_object(name, datum))
         .collect()
 }
 

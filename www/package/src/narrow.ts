@@ -3,7 +3,7 @@
  */
 
 interface Narrow {
-  bits: 2 | 4 | 8;
+  bits: 2 | 4 | 6 | 8;
   /** The number that the bits of an element stand for. */
   decode(element: number): number;
 }
@@ -14,7 +14,7 @@ const integer = (bits: 2 | 4, signed: boolean): Narrow => ({
 });
 
 /** Sign, exponent, mantissa; `special` says which magnitudes are no numbers. */
-const minifloat = (bits: 4 | 8, mantissa: number, bias: number, special: (magnitude: number, negative: boolean) => number | undefined): Narrow => ({
+const minifloat = (bits: 4 | 6 | 8, mantissa: number, bias: number, special: (magnitude: number, negative: boolean) => number | undefined): Narrow => ({
   bits,
   decode(element) {
     const sign = 2 ** (bits - 1);
@@ -38,6 +38,8 @@ const TYPES = {
   float8e5m2: minifloat(8, 2, 15, INFINITY),
   float8e5m2fnuz: minifloat(8, 2, 16, NEGATIVE_ZERO),
   float8e8m0: { bits: 8, decode: (element) => (element === 255 ? NaN : 2 ** (element - 127)) },
+  float6e2m3: minifloat(6, 3, 1, NONE),
+  float6e3m2: minifloat(6, 2, 3, NONE),
   float4e2m1: minifloat(4, 1, 1, NONE),
   int4: integer(4, true),
   uint4: integer(4, false),
@@ -61,8 +63,11 @@ export function packedLength(type: NarrowType, count: number): number {
 /** The first `count` elements as numbers. */
 export function unpack(type: NarrowType, count: number, packed: Uint8Array): Float64Array {
   const { bits, decode } = TYPES[type];
-  const perByte = 8 / bits;
-  return Float64Array.from({ length: count }, (_, i) => decode(((packed[Math.floor(i / perByte)] as number) >> ((i % perByte) * bits)) % 2 ** bits));
+  return Float64Array.from({ length: count }, (_, i) => {
+    const at = Math.floor((i * bits) / 8);
+    const window = (packed[at] as number) + 256 * (packed[at + 1] ?? 0);
+    return decode((window >> ((i * bits) % 8)) % 2 ** bits);
+  });
 }
 
 /** Numbers as elements: the nearest there is, ties to even bits; for integers they are cut off first. */
@@ -84,11 +89,12 @@ export function pack(type: NarrowType, values: ArrayLike<number>): Uint8Array {
     };
     return finite.reduce((best, next) => (closer(next, best) ? next : best))[0];
   };
-  const perByte = 8 / bits;
   const packed = new Uint8Array(packedLength(type, values.length));
   for (let i = 0; i < values.length; i++) {
-    const at = Math.floor(i / perByte);
-    packed[at] = (packed[at] as number) | (encode(values[i] as number) << ((i % perByte) * bits));
+    const at = Math.floor((i * bits) / 8);
+    const window = encode(values[i] as number) << ((i * bits) % 8);
+    packed[at] = (packed[at] as number) | window;
+    if (window > 255) packed[at + 1] = window >> 8;
   }
   return packed;
 }

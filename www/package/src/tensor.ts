@@ -40,6 +40,8 @@ const ARRAYS = {
   uint32: Uint32Array,
   uint64: BigUint64Array,
   bool: Uint8Array,
+  complex64: Float32Array,
+  complex128: Float64Array,
 } satisfies Record<string, ArrayType>;
 
 /** An element type, named as in numpy. */
@@ -59,7 +61,8 @@ export interface TensorLike {
 /**
  * A dense row-major tensor. `int64` lies in a `BigInt64Array`, `bool` in a `Uint8Array` of 0 and 1, `float16` in a
  * `Float16Array` where the browser has one and otherwise as bits in a `Uint16Array`, `bfloat16` as bits. Types of at
- * most 8 bits lie in a `Uint8Array` as in files: packed, the first element in the lowest bits. Strings are an array.
+ * most 8 bits lie in a `Uint8Array` as in files: packed, the first element in the lowest bits. A complex number is two
+ * elements of the array, its real and its imaginary part. Strings are an array.
  */
 export class Tensor implements TensorLike {
   readonly type: DType;
@@ -100,13 +103,13 @@ export function toNumbers(tensor: TensorLike): Float64Array {
   return Float64Array.from(data as ArrayLike<number | bigint>, Number);
 }
 
-/** Numbers as a tensor of any type: integers are cut off, `bool` is whatever is not zero, strings are decimal. */
+/** Numbers as a tensor of any type, of complex ones both parts in turn: integers are cut off, `bool` is whatever is not zero, strings are decimal. */
 export function fromNumbers(type: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
   const count = elementCount(dims);
-  if (values.length !== count) wrongCount(type, dims, count, values.length);
+  if (values.length !== numberCount(type, count)) wrongCount(type, dims, numberCount(type, count), values.length);
   if (type === 'string') return new Tensor(type, dims, Array.from(values, String));
   if (isNarrow(type)) return new Tensor(type, dims, pack(type, values));
-  const data = new (arrayOf(type))(count);
+  const data = new (arrayOf(type))(values.length);
   const convert = converter(type, data);
   for (let i = 0; i < values.length; i++) data[i] = convert(values[i] as number) as never;
   return new Tensor(type, dims, data);
@@ -193,7 +196,12 @@ function arrayOf(type: Exclude<DType, 'string'>): ArrayType {
 
 /** The length of the array that holds so many elements. */
 function dataLength(type: DType, count: number): number {
-  return isNarrow(type) ? packedLength(type, count) : count;
+  return isNarrow(type) ? packedLength(type, count) : numberCount(type, count);
+}
+
+/** So many elements are twice as many numbers where they are complex. */
+function numberCount(type: DType, count: number): number {
+  return type === 'complex64' || type === 'complex128' ? 2 * count : count;
 }
 
 /** The product of the dimensions. */

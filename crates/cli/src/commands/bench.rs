@@ -5,19 +5,19 @@ use std::time::Instant;
 
 use comfy_table::{Table, presets};
 use kilim::core::report::NodeTime;
-use kilim::{RunOptions, Tensor};
+use kilim::RunOptions;
 use serde::Serialize;
 
+use crate::Failure;
+use crate::data::source::InputArgs;
 use crate::model::{self, BackendArgs};
-use crate::{Failure, data};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The model file.
     model: PathBuf,
-    /// As for `kilim run`.
-    #[arg(long = "input", short, value_name = "NAME=SOURCE")]
-    inputs: Vec<String>,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// Runs whose median is taken.
     #[arg(long, default_value_t = 20)]
     runs: usize,
@@ -50,19 +50,16 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let start = Instant::now();
     let mut session = model::load(&args.model, options).await?;
     let load_ms = ms(start);
-    let inputs = data::inputs(session.inputs(), &args.inputs, 1)?;
-    let inputs: Vec<(&str, Tensor)> = inputs
-        .iter()
-        .map(|(n, t)| (n.as_str(), t.clone()))
-        .collect();
+    let ports = session.inputs().to_vec();
+    let inputs = args.inputs.read(&ports)?;
     let start = Instant::now();
-    session.run(&inputs, &RunOptions::default()).await?;
+    session.run_data(&inputs, &RunOptions::default()).await?;
     let first_ms = ms(start);
     let bar = indicatif::ProgressBar::new((args.warmup + args.runs) as u64);
     let mut times = Vec::with_capacity(args.runs);
     for i in 0..args.warmup + args.runs.max(1) {
         let start = Instant::now();
-        session.run(&inputs, &RunOptions::default()).await?;
+        session.run_data(&inputs, &RunOptions::default()).await?;
         if i >= args.warmup {
             times.push(ms(start));
         }

@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use kilim::core::schedule::Trace;
-use kilim::{Fact, RunOptions, Session, Tensor};
+use kilim::{Datum, Fact, RunOptions, Session, Tensor};
 
-use crate::data::{self, npy};
+use crate::data::npy;
+use crate::data::source::{InputArgs, parts};
 use crate::model::{self, BackendArgs};
 use crate::{Failure, timeline};
 
@@ -15,19 +16,15 @@ use crate::{Failure, timeline};
 pub struct Args {
     /// The model file.
     model: PathBuf,
-    /// An input: NAME=FILE.npy, NAME=FILE.npz, NAME=PICTURE.png or NAME=random. Without a name for
-    /// a model with one input. Inputs that are not given are random.
-    #[arg(long = "input", short, value_name = "NAME=SOURCE")]
-    inputs: Vec<String>,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// Print the K largest values of each output.
     #[arg(long, value_name = "K")]
     top: Option<usize>,
-    /// Write the outputs to a .npz file.
+    /// Write the outputs to a .npz file: tensors by their names, those of a sequence as NAME.0,
+    /// NAME.1 …, maps as NAME.keys and NAME.values.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
-    /// The seed of random inputs.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
     /// Give up after this many seconds.
     #[arg(long, value_name = "SECONDS")]
     timeout: Option<f64>,
@@ -44,11 +41,8 @@ pub struct Args {
 
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut session = model::load(&args.model, args.backends.options()?).await?;
-    let inputs = data::inputs(session.inputs(), &args.inputs, args.seed)?;
-    let borrowed: Vec<(&str, Tensor)> = inputs
-        .iter()
-        .map(|(n, t)| (n.as_str(), t.clone()))
-        .collect();
+    let ports = session.inputs().to_vec();
+    let inputs = args.inputs.read(&ports)?;
     let bar = model::spinner("running".to_string());
     let start = Instant::now();
     let trace = args.trace.as_ref().map(|_| Arc::new(Trace::new()));
@@ -58,8 +52,8 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         ..RunOptions::default()
     };
     let result = match args.runs {
-        0 | 1 => session.run(&borrowed, &options).await,
-        n => run_many(&mut session, &borrowed, &options, n),
+        0 | 1 => session.run_data(&inputs, &options).await,
+        n => run_many(&mut session, &inputs, &options, n),
     };
     let elapsed = start.elapsed();
     bar.finish_and_clear();
@@ -67,16 +61,27 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         timeline::write(file, &trace.events())?;
     }
     let outputs = result?;
-    for (name, tensor) in &outputs {
-        println!("{name}: {}", Fact::of(tensor));
-        match args.top {
-            Some(k) => print_top(tensor, k)?,
-            None => println!("  {}", summary(tensor)?),
+    let mut tensors = Vec::new();
+    for (name, datum) in &outputs {
+        match datum {
+            Datum::Tensor(_) => {}
+            Datum::Absent => println!("{name}: nothing"),
+            Datum::Sequence(list) => println!("{name}: a sequence of {}", list.len()),
+            Datum::Map(map) => println!("{name}: a map of {}", map.keys.len()),
+            Datum::MapSequence(list) => println!("{name}: a sequence of {} maps", list.len()),
+        }
+        for (name, tensor) in parts(name, datum) {
+            println!("{name}: {}", Fact::of(&tensor));
+            match args.top {
+                Some(k) if tensor.texts().is_err() => print_top(&tensor, k)?,
+                _ => println!("  {}", summary(&tensor)?),
+            }
+            tensors.push((name, tensor));
         }
     }
     println!("{:.2} ms", elapsed.as_secs_f64() * 1e3);
     if let Some(file) = &args.save {
-        npy::write_all(file, &outputs)?;
+        npy::write_all(file, &tensors)?;
         println!("saved to {}", file.display());
     }
     Ok(())
@@ -85,10 +90,10 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 /// Starts all runs, waits for all, and gives the outputs of the last.
 fn run_many(
     session: &mut Session,
-    inputs: &[(&str, Tensor)],
+    inputs: &[(&str, Datum)],
     options: &RunOptions,
     count: usize,
-) -> kilim::Result<Vec<(String, Tensor)>> {
+) -> kilim::Result<Vec<(String, Datum)>> {
     let handles = (0..count)
         .map(|_| session.run_async(inputs, options))
         .collect::<kilim::Result<Vec<_>>>()?;

@@ -4,21 +4,18 @@ use std::path::PathBuf;
 
 use comfy_table::{Table, presets};
 use kilim::verify::{Agreement, NodeCheck, Verification};
-use kilim::{BackendId, Tensor, VerifyOptions};
+use kilim::{BackendId, VerifyOptions};
 
+use crate::Failure;
+use crate::data::source::InputArgs;
 use crate::model::{self, BackendArgs};
-use crate::{Failure, data};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The model file.
     model: PathBuf,
-    /// As for `kilim run`.
-    #[arg(long = "input", short, value_name = "NAME=SOURCE")]
-    inputs: Vec<String>,
-    /// The seed of random inputs.
-    #[arg(long, default_value_t = 1)]
-    seed: u64,
+    #[command(flatten)]
+    inputs: InputArgs,
     /// The backend whose results count.
     #[arg(long, default_value = "cpu", value_name = "ID")]
     reference: String,
@@ -40,18 +37,15 @@ pub struct Args {
 
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut session = model::load(&args.model, args.backends.options()?).await?;
-    let inputs = data::inputs(session.inputs(), &args.inputs, args.seed)?;
-    let borrowed: Vec<(&str, Tensor)> = inputs
-        .iter()
-        .map(|(n, t)| (n.as_str(), t.clone()))
-        .collect();
+    let ports = session.inputs().to_vec();
+    let inputs = args.inputs.read(&ports)?;
     let options = VerifyOptions {
         reference: BackendId::from(args.reference.as_str()),
         candidate: args.candidate.as_deref().map(BackendId::from),
         tolerance: args.tolerance,
     };
     let bar = model::spinner("comparing".to_string());
-    let found = session.verify(&borrowed, &options).await;
+    let found = session.verify(&inputs, &options).await;
     bar.finish_and_clear();
     let found = found?;
     if args.json {

@@ -3,9 +3,11 @@
 use std::fs::File;
 use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
+use std::sync::Arc;
 
 use kilim::core::tensor::{Element, element_count};
 use kilim::{DType, Error, ErrorCode, Result, Tensor};
+use npyz::num_complex::Complex;
 use npyz::{DType as Descr, NpyFile, Order, TypeChar, WriterBuilder};
 
 use super::io_error;
@@ -68,13 +70,16 @@ fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
         (TypeChar::Uint, 4) => DType::U32,
         (TypeChar::Uint, 8) => DType::U64,
         (TypeChar::Bool, 1) => DType::Bool,
+        (TypeChar::Complex, 8) => DType::C64,
+        (TypeChar::Complex, 16) => DType::C128,
+        (TypeChar::UnicodeStr | TypeChar::ByteStr, _) => DType::String,
         _ => {
             return Err(
                 Error::new(ErrorCode::DType, "this numpy type is not supported").with_got(descr),
             );
         }
     };
-    let wide = !matches!(dtype.size(), 1);
+    let wide = dtype.size() > 1 && dtype != DType::String;
     if wide && descr.endianness() == npyz::Endianness::Big {
         return Err(Error::new(
             ErrorCode::DType,
@@ -124,6 +129,19 @@ fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
             let data = file.into_vec::<bool>().map_err(|e| bad(&e))?;
             Tensor::from_bools(&shape, &data)
         }
+        DType::C64 => {
+            let data = file.into_vec::<Complex<f32>>().map_err(|e| bad(&e))?;
+            from_parts(dtype, &shape, data.into_iter().flat_map(|z| [z.re, z.im]))
+        }
+        DType::C128 => {
+            let data = file.into_vec::<Complex<f64>>().map_err(|e| bad(&e))?;
+            from_parts(dtype, &shape, data.into_iter().flat_map(|z| [z.re, z.im]))
+        }
+        DType::String => {
+            let texts = file.into_vec::<String>().map_err(|e| bad(&e))?;
+            let texts: Vec<Arc<str>> = texts.into_iter().map(Arc::from).collect();
+            Tensor::from_texts(&shape, texts)
+        }
         _ => Err(Error::new(
             ErrorCode::DType,
             format!("numpy has no {dtype}"),
@@ -166,9 +184,31 @@ pub fn write_all(file: &Path, tensors: &[(String, Tensor)]) -> Result<()> {
             DType::U32 => put!(slice::<u32>(tensor)?),
             DType::U64 => put!(slice::<u64>(tensor)?),
             DType::Bool => put!(tensor.bytes().iter().map(|&b| b != 0)),
+            DType::C64 => {
+                let parts = tensor.to_f64s()?;
+                let pairs = parts.chunks_exact(2);
+                put!(pairs.map(|z| Complex::new(z[0] as f32, z[1] as f32)));
+            }
+            DType::C128 => {
+                let parts = tensor.to_f64s()?;
+                put!(parts.chunks_exact(2).map(|z| Complex::new(z[0], z[1])));
+            }
             DType::String => {
-                let message = "strings are not written to .npz files";
-                return Err(Error::new(ErrorCode::DType, message).with_input(name));
+                let texts = tensor.texts()?;
+                let longest = texts.iter().map(|t| t.chars().count()).max().unwrap_or(0);
+                let descr = format!("<U{}", longest.max(1));
+                let descr = descr.parse().map_err(|e| io_error(file, e))?;
+                let array = archive.array(name, Default::default());
+                array
+                    .map_err(|e| io_error(file, e))?
+                    .dtype(Descr::Plain(descr))
+                    .shape(&shape)
+                    .begin_nd()
+                    .and_then(|mut w| {
+                        w.extend(texts.iter().map(|t| t.to_string()))?;
+                        w.finish()
+                    })
+                    .map_err(|e| io_error(file, e))?;
             }
             dtype if dtype.is_narrow_integer() => {
                 put!(tensor.to_i64s()?.into_iter().map(|v| v as i8))
@@ -177,6 +217,17 @@ pub fn write_all(file: &Path, tensors: &[(String, Tensor)]) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Complex numbers from their real and imaginary parts in turn.
+fn from_parts<T: Element>(
+    dtype: DType,
+    shape: &[usize],
+    parts: impl Iterator<Item = T>,
+) -> Result<Tensor> {
+    let parts: Vec<T> = parts.collect();
+    let flat = Tensor::from_slice(&[parts.len()], &parts)?;
+    Tensor::from_raw(dtype, shape, flat.bytes())
 }
 
 fn slice<T: Element>(tensor: &Tensor) -> Result<impl Iterator<Item = T> + '_> {

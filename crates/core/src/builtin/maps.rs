@@ -8,8 +8,8 @@ use super::values::{Inputs, OnValues};
 use crate::backend::LocalFuture;
 use crate::datum::Map;
 use crate::dtype::DType;
-use crate::error::{Error, ErrorCode, Result, shape_error};
-use crate::ops::{DictVectorizer, ZipMap};
+use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
+use crate::ops::{DictVectorizer, MapValues, ZipMap};
 use crate::session::{Handle, Shared};
 use crate::tensor::Tensor;
 
@@ -55,20 +55,54 @@ impl OnValues for DictVectorizer {
             let Handle::Map(map) = inputs.take(0)? else {
                 return Err(Error::new(ErrorCode::DType, "the input is not a map"));
             };
-            let dtype = map.values.dtype();
-            let zero = match dtype {
-                DType::String => Tensor::from_texts(&[1], vec!["".into()])?,
-                _ => Tensor::zeros(dtype, &[1])?,
-            };
             let places = places(&map.keys, &self.keys)?;
-            let runs = places.iter().map(|place| match place {
-                Some(at) => (&map.values, *at..at + 1),
-                None => (&zero, 0..1),
-            });
-            let all = Tensor::from_runs(dtype, &[places.len()], runs)?;
+            let all = values_at(&map, &[places.len()], &places)?;
             Ok(Handle::Host(all))
         })
     }
+}
+
+impl OnValues for MapValues {
+    fn run<'a>(&'a self, mut inputs: Inputs, _: &'a mut Shared) -> LocalFuture<'a, Result<Handle>> {
+        Box::pin(async move {
+            let Handle::Map(map) = inputs.take(0)? else {
+                return Err(Error::new(ErrorCode::DType, "the input is not a map"));
+            };
+            let keys = map.keys.as_slice::<i64>()?;
+            let places = match self.length {
+                Some(length) => {
+                    let mut places = vec![None; length];
+                    for (at, &key) in keys.iter().enumerate() {
+                        let place = usize::try_from(key).ok().and_then(|k| places.get_mut(k));
+                        *place.ok_or_else(|| {
+                            value_error("a key is no place in the row")
+                                .with_expected(format!("less than {length}"))
+                                .with_got(key)
+                        })? = Some(at);
+                    }
+                    places
+                }
+                None => {
+                    let mut order: Vec<usize> = (0..keys.len()).collect();
+                    order.sort_by_key(|&i| keys[i]);
+                    order.into_iter().map(Some).collect()
+                }
+            };
+            let row = values_at(&map, &[1, places.len()], &places)?;
+            Ok(Handle::Host(row))
+        })
+    }
+}
+
+/// The values of a map at these places; zero, or an empty string, where there is none.
+fn values_at(map: &Map, shape: &[usize], places: &[Option<usize>]) -> Result<Tensor> {
+    let dtype = map.values.dtype();
+    let zero = Tensor::zeros(dtype, &[1])?;
+    let runs = places.iter().map(|place| match place {
+        Some(at) => (&map.values, *at..at + 1),
+        None => (&zero, 0..1),
+    });
+    Tensor::from_runs(dtype, shape, runs)
 }
 
 /// Where each of `wanted` stands among `keys`.

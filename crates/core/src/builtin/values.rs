@@ -35,6 +35,7 @@ pub(crate) fn of(op: &dyn Operator) -> Option<&dyn OnValues> {
         known::<OptionalHasElement>,
         known::<ZipMap>,
         known::<DictVectorizer>,
+        known::<MapValues>,
         |op| match op.downcast_ref::<Unary>() {
             Some(unary) if unary.0 == UnaryKind::Identity => Some(unary),
             _ => None,

@@ -226,6 +226,8 @@ impl Operator for Cast {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &NOT_COMPLEX)?;
+        NOT_COMPLEX.check(0, Some(self.to))?;
         Ok(vec![fact(Some(self.to), ctx.shape(0)?.cloned())])
     }
 }
@@ -236,7 +238,9 @@ impl Operator for CastLike {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        Ok(vec![fact(ctx.dtype(1)?, ctx.shape(0)?.cloned())])
+        ctx.typed(0, &NOT_COMPLEX)?;
+        let to = ctx.typed(1, &NOT_COMPLEX)?;
+        Ok(vec![fact(to, ctx.shape(0)?.cloned())])
     }
 }
 
@@ -419,7 +423,7 @@ impl BinaryKind {
             | BinaryKind::BitwiseXor
             | BinaryKind::ShiftLeft
             | BinaryKind::ShiftRight => &INTEGERS,
-            BinaryKind::Equal => &ANY,
+            BinaryKind::Equal => &NOT_COMPLEX,
             _ => &NUMBERS,
         }
     }

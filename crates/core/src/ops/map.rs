@@ -17,6 +17,28 @@ pub struct DictVectorizer {
     pub keys: Tensor,
 }
 
+/// What a map with `int64` keys has, as a row `[1, n]`: in ascending order of the keys, or, where
+/// the row has a length, each at the place that its key says, and zero elsewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MapValues {
+    pub length: Option<usize>,
+}
+
+impl Operator for MapValues {
+    fn name(&self) -> &'static str {
+        "MapValues"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let given = ctx.fact(0)?;
+        if given.kind != Kind::from(Form::Map) {
+            return Err(dtype_error("the input is not a map").with_got(given.kind));
+        }
+        let length = self.length.map_or(Dim::Unknown, Dim::Known);
+        Ok(vec![fact(given.dtype, Some(Shape(vec![Dim::Known(1), length])))])
+    }
+}
+
 impl Operator for ZipMap {
     fn name(&self) -> &'static str {
         "ZipMap"

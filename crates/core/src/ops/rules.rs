@@ -77,6 +77,10 @@ pub(crate) const ANY: Types = Types {
     name: "any element type",
     contains: |_| true,
 };
+pub(crate) const NOT_COMPLEX: Types = Types {
+    name: "any element type but complex numbers",
+    contains: |d| !d.is_complex(),
+};
 pub(crate) const FLOATS: Types = Types {
     name: "a floating-point type",
     contains: DType::is_float,

@@ -39,13 +39,7 @@ impl NonZero {
     /// # Errors
     /// `DType` where the elements cannot be read.
     pub fn positions(data: &Tensor) -> Result<Vec<i64>> {
-        let hits: Vec<usize> = data
-            .bytes()
-            .chunks_exact(data.dtype().size())
-            .enumerate()
-            .filter(|(_, element)| !is_zero(data.dtype(), element))
-            .map(|(i, _)| i)
-            .collect();
+        let hits = NonZero::hits(data);
         let mut positions = Vec::with_capacity(data.rank().saturating_mul(hits.len()));
         let mut inner = data.len();
         for &dim in data.shape() {
@@ -56,22 +50,35 @@ impl NonZero {
         Ok(positions)
     }
 
-    fn count(data: &Tensor) -> usize {
-        let elements = data.bytes().chunks_exact(data.dtype().size());
-        elements.filter(|e| !is_zero(data.dtype(), e)).count()
+    /// The elements that are not zero; of strings, not empty.
+    fn hits(data: &Tensor) -> Vec<usize> {
+        let chosen = |not_zero: &dyn Fn(usize) -> bool| {
+            (0..data.len()).filter(|&i| not_zero(i)).collect()
+        };
+        if let Ok(texts) = data.texts() {
+            return chosen(&|i| !texts[i].is_empty());
+        }
+        let (dtype, bytes, size) = (data.dtype(), data.bytes(), data.dtype().size());
+        chosen(&|i| !is_zero(dtype, &bytes[i * size..][..size]))
     }
 }
 
 /// True for 0 and, among floating-point numbers, -0.
 fn is_zero(dtype: DType, element: &[u8]) -> bool {
-    match element.split_last() {
-        Some((last, rest)) => {
-            let sign = if dtype.is_float() { 0x7f } else { 0xff };
-            last & sign == 0 && rest.iter().all(|&b| b == 0)
-        }
+    let part = match dtype.is_complex() {
+        true => element.len() / 2,
+        false => element.len(),
+    };
+    let sign = if dtype.is_float() || dtype.is_complex() { 0x7f } else { 0xff };
+    element.chunks_exact(part).all(|number| match number.split_last() {
+        Some((last, rest)) => last & sign == 0 && rest.iter().all(|&b| b == 0),
         None => true,
-    }
+    })
 }
+
+const TESTED: Types = Types::new("a numeric type, bool, a complex type or string", |d| {
+    !d.is_narrow()
+});
 
 impl Operator for NonZero {
     fn name(&self) -> &'static str {
@@ -79,11 +86,11 @@ impl Operator for NonZero {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        ctx.typed(0, &VALUES)?;
+        ctx.typed(0, &TESTED)?;
         let rank = ctx.shape(0)?.map_or(Dim::Unknown, |x| Dim::Known(x.rank()));
         let count = ctx
             .value(0)
-            .map_or(Dim::Unknown, |t| Dim::Known(NonZero::count(t)));
+            .map_or(Dim::Unknown, |t| Dim::Known(NonZero::hits(t).len()));
         Ok(vec![Fact::new(DType::I64, Shape(vec![rank, count]))])
     }
 
@@ -158,6 +165,9 @@ pub struct UniqueParts {
 
 /// Elements as integers of the same order; equal elements are equal integers.
 fn ordered(data: &Tensor) -> Result<Vec<i128>> {
+    if data.dtype().is_complex() {
+        return Err(dtype_error("complex numbers have no order").with_got(data.dtype()));
+    }
     if data.dtype() == DType::U64 {
         let elements = data.as_slice::<u64>()?;
         return Ok(elements.iter().map(|&v| v.into()).collect());

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use super::{RunOptions, Session};
+use crate::datum::Datum;
 use crate::error::{Error, ErrorCode, Result};
-use crate::tensor::Tensor;
 
-type Outputs = Vec<(String, Tensor)>;
+type Outputs = Vec<(String, Datum)>;
 
 /// A run under way; see [`Session::run_async`].
 pub struct RunHandle {
@@ -20,7 +20,7 @@ impl RunHandle {
     /// Waits for the run.
     ///
     /// # Errors
-    /// As [`Session::run`]; `State` where the session was dropped before the run began.
+    /// As [`Session::run_data`]; `State` where the session was dropped before the run began.
     pub fn wait(self) -> Result<Outputs> {
         self.result.recv().unwrap_or_else(|_| Err(gone()))
     }
@@ -43,7 +43,7 @@ fn gone() -> Error {
 }
 
 struct Job {
-    inputs: Vec<(String, Tensor)>,
+    inputs: Vec<(String, Datum)>,
     options: RunOptions,
     reply: Sender<Result<Outputs>>,
 }
@@ -77,7 +77,7 @@ impl Workers {
         Ok(workers)
     }
 
-    pub fn enqueue(&self, inputs: &[(&str, Tensor)], options: &RunOptions) -> RunHandle {
+    pub fn enqueue(&self, inputs: &[(&str, Datum)], options: &RunOptions) -> RunHandle {
         let (reply, result) = mpsc::channel();
         let owned = inputs.iter().map(|(n, t)| (n.to_string(), t.clone()));
         let job = Job {
@@ -109,12 +109,12 @@ fn work(mut session: Session, queue: &Mutex<Receiver<Job>>, closed: &AtomicBool)
         if closed.load(Ordering::Relaxed) {
             continue;
         }
-        let borrowed: Vec<(&str, Tensor)> = job
+        let borrowed: Vec<(&str, Datum)> = job
             .inputs
             .iter()
             .map(|(n, t)| (n.as_str(), t.clone()))
             .collect();
-        let result = pollster::block_on(session.run(&borrowed, &job.options));
+        let result = pollster::block_on(session.run_data(&borrowed, &job.options));
         // Nobody need wait for it any more.
         let _ = job.reply.send(result);
     }

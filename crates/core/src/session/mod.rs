@@ -471,18 +471,14 @@ impl Session {
     /// those of [`Session::run`]; more wait in a queue. Weights are shared.
     ///
     /// # Errors
-    /// As [`Session::run`] for inputs that do not fit; everything else comes out of the handle.
+    /// As [`Session::run_data`] for inputs that do not fit; everything else comes out of the handle.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run_async(
         &mut self,
-        inputs: &[(&str, Tensor)],
+        inputs: &[(&str, Datum)],
         options: &RunOptions,
     ) -> Result<RunHandle> {
-        let data: Vec<(&str, Datum)> = inputs
-            .iter()
-            .map(|(name, tensor)| (*name, tensor.clone().into()))
-            .collect();
-        self.feeds(&data)?;
+        self.feeds(inputs)?;
         let workers = match &self.workers {
             Some(workers) => workers,
             None => {
@@ -530,11 +526,11 @@ impl Session {
     /// Runs the model once and times every node.
     pub async fn profile(
         &mut self,
-        inputs: &[(&str, Tensor)],
-    ) -> Result<(Vec<(String, Tensor)>, Vec<NodeTime>)> {
+        inputs: &[(&str, Datum)],
+    ) -> Result<(Vec<(String, Datum)>, Vec<NodeTime>)> {
         self.shared.profiling = true;
         self.runner.clear_times();
-        let result = self.run(inputs, &RunOptions::default()).await;
+        let result = self.run_data(inputs, &RunOptions::default()).await;
         self.shared.profiling = false;
         let mut times = Vec::new();
         self.runner
@@ -547,11 +543,11 @@ impl Session {
     ///
     /// # Errors
     /// `State` where the session was not made with [`SessionOptions::keep_all`]; else as
-    /// [`Session::run`].
+    /// [`Session::run_data`].
     pub async fn record(
         &mut self,
-        inputs: &[(&str, Tensor)],
-    ) -> Result<(Vec<(String, Tensor)>, Vec<NodeRecord>)> {
+        inputs: &[(&str, Datum)],
+    ) -> Result<(Vec<(String, Datum)>, Vec<NodeRecord>)> {
         if !self.shared.options.keep_all {
             return Err(Error::new(
                 ErrorCode::State,
@@ -559,7 +555,7 @@ impl Session {
             ));
         }
         self.shared.recorder = Some(Recorder::default());
-        let result = self.run(inputs, &RunOptions::default()).await;
+        let result = self.run_data(inputs, &RunOptions::default()).await;
         let recorder = self.shared.recorder.take().unwrap_or_default();
         Ok((result?, recorder.records))
     }

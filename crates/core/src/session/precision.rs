@@ -59,7 +59,11 @@ pub(super) async fn choose(
     };
     let (_, records) = {
         let mut session = trial.session(graph.clone(), true).await?;
-        session.record(&borrowed(first)).await?
+        let first: Vec<_> = borrowed(first)
+            .into_iter()
+            .map(|(name, tensor)| (name, tensor.into()))
+            .collect();
+        session.record(&first).await?
     };
     let mut wanted = Vec::with_capacity(mixed.samples.len());
     let mut single = trial.session(graph.clone(), false).await?;

@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::narrow;
 use kilim_core::tensor::{AlignedBytes, Element, Tensor, byte_count, element_count};
 
 use super::proto::{Numbers, SparseTensorProto, TensorProto, invalid};
 use crate::{Limits, ModelSource};
 
 /// Names of `TensorProto.DataType`, by number.
-const TYPE_NAMES: [&str; 27] = [
+const TYPE_NAMES: [&str; 29] = [
     "undefined",
     "float32",
     "uint8",
@@ -38,6 +39,8 @@ const TYPE_NAMES: [&str; 27] = [
     "float8e8m0",
     "uint2",
     "int2",
+    "float6e2m3",
+    "float6e3m2",
 ];
 
 /// The element type that ONNX gives the number `data_type`.
@@ -92,23 +95,34 @@ impl Tensors<'_> {
                 None => exact(&shape, count, &proto.double_data.doubles()?),
             },
             DType::I64 => exact(&shape, count, &proto.int64_data.ints()?),
-            DType::U64 => narrow(&shape, count, &proto.uint64_data, |v| v as u64),
-            DType::U32 => narrow(&shape, count, &proto.uint64_data, |v| v as u32),
-            DType::I32 => narrow(&shape, count, &proto.int32_data, |v| v as i32),
-            DType::I16 => narrow(&shape, count, &proto.int32_data, |v| v as i16),
-            DType::U16 => narrow(&shape, count, &proto.int32_data, |v| v as u16),
-            DType::I8 => narrow(&shape, count, &proto.int32_data, |v| v as i8),
-            DType::U8 => narrow(&shape, count, &proto.int32_data, |v| v as u8),
-            DType::F16 => narrow(&shape, count, &proto.int32_data, |v| {
+            DType::U64 => converted(&shape, count, &proto.uint64_data, |v| v as u64),
+            DType::U32 => converted(&shape, count, &proto.uint64_data, |v| v as u32),
+            DType::I32 => converted(&shape, count, &proto.int32_data, |v| v as i32),
+            DType::I16 => converted(&shape, count, &proto.int32_data, |v| v as i16),
+            DType::U16 => converted(&shape, count, &proto.int32_data, |v| v as u16),
+            DType::I8 => converted(&shape, count, &proto.int32_data, |v| v as i8),
+            DType::U8 => converted(&shape, count, &proto.int32_data, |v| v as u8),
+            DType::F16 => converted(&shape, count, &proto.int32_data, |v| {
                 half::f16::from_bits(v as u16)
             }),
-            DType::BF16 => narrow(&shape, count, &proto.int32_data, |v| {
+            DType::BF16 => converted(&shape, count, &proto.int32_data, |v| {
                 half::bf16::from_bits(v as u16)
             }),
             DType::Bool => {
                 let bools: Vec<bool> = proto.int32_data.ints()?.iter().map(|&v| v != 0).collect();
                 fits(bools.len(), count)?;
                 Tensor::from_bools(&shape, &bools)
+            }
+            DType::C64 => parts(dtype, &shape, count, &proto.float_data.floats()?),
+            DType::C128 => parts(dtype, &shape, count, &proto.double_data.doubles()?),
+            // One number stands for one element here, unlike those of 4 and 2 bits.
+            DType::F6E2M3 | DType::F6E3M2 => {
+                let numbers = proto.int32_data.ints()?.into_iter();
+                let bytes = numbers.map(|v| u8::try_from(v).ok().filter(|&v| v < 64));
+                let bytes: Option<Vec<u8>> = bytes.collect();
+                let bytes = bytes.ok_or_else(|| invalid(format!("a {dtype} of more than 6 bits")))?;
+                fits(bytes.len(), count)?;
+                Tensor::from_raw(dtype, &shape, &bytes)
             }
             _ => {
                 let bytes = proto.int32_data.ints()?.into_iter();
@@ -235,8 +249,10 @@ fn texts(proto: &TensorProto, shape: &[usize]) -> Result<Tensor> {
 
 /// The bytes that a tensor takes in a file, where elements of less than a byte are packed.
 fn file_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
-    let per_byte = 8 / dtype.bits().min(8);
-    Ok(byte_count(dtype, shape)?.div_ceil(per_byte))
+    match dtype.bits() {
+        bits @ ..8 => narrow::packed_bytes(bits, element_count(shape)?),
+        _ => byte_count(dtype, shape),
+    }
 }
 
 fn dims(dims: &Numbers) -> Result<Vec<usize>> {
@@ -265,7 +281,14 @@ fn exact<T: Element>(shape: &[usize], count: usize, data: &[T]) -> Result<Tensor
     Tensor::from_slice(shape, data)
 }
 
-fn narrow<T: Element>(
+/// Complex numbers, `count` pairs of real and imaginary part.
+fn parts<T: Element>(dtype: DType, shape: &[usize], count: usize, data: &[T]) -> Result<Tensor> {
+    fits(data.len(), count.saturating_mul(2))?;
+    let flat = Tensor::from_slice(&[data.len()], data)?;
+    Tensor::from_raw(dtype, shape, flat.bytes())
+}
+
+fn converted<T: Element>(
     shape: &[usize],
     count: usize,
     data: &Numbers,

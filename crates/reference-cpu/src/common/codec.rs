@@ -37,7 +37,7 @@ pub struct Codec<W> {
     /// Reads as many elements as the buffer holds, from the given one on.
     pub load: fn(&[u8], usize, &mut [W]),
     /// Writes them; numbers that do not fit wrap as C's conversions do, those too large for a type
-    /// of float8 or float4 saturate.
+    /// of float8, float6 or float4 saturate.
     pub store: fn(&mut [u8], usize, &[W]),
     pub get: fn(&[u8], usize) -> W,
     pub set: fn(&mut [u8], usize, W),
@@ -179,12 +179,14 @@ scalars!(f32, f64, i64, u64);
 #[repr(transparent)]
 struct Mini<const WHICH: usize>(u8);
 
-const MINIFLOATS: [Minifloat; 5] = [
+const MINIFLOATS: [Minifloat; 7] = [
     Minifloat::F8E4M3FN,
     Minifloat::F8E4M3FNUZ,
     Minifloat::F8E5M2,
     Minifloat::F8E5M2FNUZ,
     Minifloat::F4E2M1,
+    Minifloat::F6E2M3,
+    Minifloat::F6E3M2,
 ];
 
 impl<W: Scalar, const WHICH: usize> Narrow<W> for Mini<WHICH> {
@@ -300,12 +302,16 @@ macro_rules! wide {
                 DType::F8E5M2 => codec::<Mini<2>, $w>(),
                 DType::F8E5M2FNUZ => codec::<Mini<3>, $w>(),
                 DType::F4E2M1 => codec::<Mini<4>, $w>(),
+                DType::F6E2M3 => codec::<Mini<5>, $w>(),
+                DType::F6E3M2 => codec::<Mini<6>, $w>(),
                 DType::F8E8M0 => codec::<Power, $w>(),
                 DType::I4 => codec::<Bits<4, true>, $w>(),
                 DType::U4 => codec::<Bits<4, false>, $w>(),
                 DType::I2 => codec::<Bits<2, true>, $w>(),
                 DType::U2 => codec::<Bits<2, false>, $w>(),
                 DType::String => codec::<u32, $w>(),
+                // No kernel computes with complex numbers: inference and `rules` refuse them.
+                DType::C64 | DType::C128 => codec::<u64, $w>(),
             }
         }
     })* };
@@ -357,8 +363,12 @@ macro_rules! by_size {
                 type $t = u32;
                 $body
             }
-            _ => {
+            8 => {
                 type $t = u64;
+                $body
+            }
+            _ => {
+                type $t = u128;
                 $body
             }
         }

@@ -18,12 +18,14 @@ pub fn input_is(node: &NodeSpec, i: usize, allowed: &[DType]) -> Result<(), Refu
     }
 }
 
-/// Input `i` is of a type that can be computed with: no string, nothing narrow.
+/// Input `i` is of a type that can be computed with, not only stored.
 pub fn computed(node: &NodeSpec, i: usize) -> Result<(), Refusal> {
     match node.input(i) {
-        Some(spec) if spec.dtype.is_narrow() || spec.dtype == DType::String => Err(Refusal::new(
-            format!("{} of {}", node.op.name(), spec.dtype),
-        )),
+        Some(spec) if spec.dtype.is_only_stored() => Err(Refusal::new(format!(
+            "{} of {}",
+            node.op.name(),
+            spec.dtype
+        ))),
         _ => Ok(()),
     }
 }

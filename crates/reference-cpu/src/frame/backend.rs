@@ -44,7 +44,7 @@ impl CpuBackend {
             DType::F32 | DType::I32 | DType::I64 | DType::I8 | DType::U8 | DType::Bool => {
                 Grade::Fast
             }
-            d if d.is_narrow() || d == DType::String => Grade::Storage,
+            d if d.is_only_stored() => Grade::Storage,
             _ => Grade::Arithmetic,
         };
         CpuBackend {

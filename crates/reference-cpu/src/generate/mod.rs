@@ -18,7 +18,7 @@ pub use random::{stir, stir_by_time};
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<ShapeOf>(any, build_shape);
     registry.add_for_every_type::<Size>(any, build_size);
-    registry.add::<ConstantOfShape>(any, build_constant);
+    registry.add_for_every_type::<ConstantOfShape>(any, build_constant);
     registry.add::<Range>(any, build_range);
     registry.add::<EyeLike>(any, build_eye);
     registry.add::<Random>(any, random::build);

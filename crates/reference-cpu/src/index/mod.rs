@@ -25,11 +25,11 @@ pub fn register(registry: &mut KernelRegistry) {
         .add_for_every_type::<ScatterElements>(scatter::accepts_elements, scatter::build_elements);
     registry.add_for_every_type::<ScatterNd>(scatter::accepts_nd, scatter::build_nd);
     registry.add_for_every_type::<TensorScatter>(any, scatter::build_cache);
-    registry.add::<NonZero>(dynamic::accepts_data, dynamic::build_non_zero);
+    registry.add_for_every_type::<NonZero>(dynamic::accepts_data, dynamic::build_non_zero);
     registry.add_for_every_type::<Compress>(dynamic::accepts_compress, dynamic::build_compress);
     registry.add_for_every_type::<Unique>(dynamic::accepts_data, dynamic::build_unique);
     registry.add::<NonMaxSuppression>(dynamic::accepts_boxes, dynamic::build_boxes);
-    registry.add::<OneHot>(one_hot::accepts, one_hot::build);
+    registry.add_for_every_type::<OneHot>(one_hot::accepts, one_hot::build);
 }
 
 /// An index into `0..n`.

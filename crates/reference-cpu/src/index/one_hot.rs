@@ -12,6 +12,7 @@ use crate::frame::{Build, Io, Kernel};
 use crate::reduce::Along;
 
 pub fn accepts(_: &OneHot, node: &NodeSpec) -> Result<(), Refusal> {
+    rules::computed(node, 0)?;
     rules::known(node, 1)
 }
 

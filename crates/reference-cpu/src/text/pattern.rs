@@ -9,11 +9,61 @@ use regex_lite::Regex;
 
 use crate::frame::{Build, Io, Kernel};
 
-/// The pattern between the ends of a text.
-fn anchored(pattern: &str) -> std::result::Result<Regex, regex_lite::Error> {
+/// The pattern between the ends of a text; or why it is none.
+fn anchored(pattern: &str) -> std::result::Result<Regex, String> {
+    let pattern = with_spaces(pattern)?;
+    let regex = |pattern: &str| Regex::new(pattern).map_err(|e| e.to_string());
     // By itself it has to be a pattern, too: `a)(b` is none.
-    Regex::new(pattern)?;
-    Regex::new(&format!(r"\A(?:{pattern})\z"))
+    regex(&pattern)?;
+    regex(&format!(r"\A(?:{pattern})\z"))
+}
+
+/// The pattern with `\s` and `\S` written out: the white space of RE2 is without the vertical tab,
+/// which is in that of `regex-lite`.
+fn with_spaces(pattern: &str) -> std::result::Result<String, String> {
+    const SPACES: &str = r"\t\n\f\r\x20";
+    let mut out = String::with_capacity(pattern.len());
+    let mut chars = pattern.chars().peekable();
+    let mut in_class = false;
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next() {
+                Some('s') if in_class => out.push_str(SPACES),
+                Some('S') if in_class => return Err(r"`\S` in a class".to_string()),
+                Some('s') => out.push_str(&format!("[{SPACES}]")),
+                Some('S') => out.push_str(&format!("[^{SPACES}]")),
+                escaped => {
+                    out.push(c);
+                    out.extend(escaped);
+                }
+            },
+            '[' if in_class => {
+                out.push(c);
+                // The name of a class, as in `[[:alpha:]]`.
+                if chars.peek() == Some(&':') {
+                    for inner in chars.by_ref() {
+                        out.push(inner);
+                        if inner == ']' {
+                            break;
+                        }
+                    }
+                }
+            }
+            '[' => {
+                in_class = true;
+                out.push(c);
+                out.extend(chars.next_if_eq(&'^'));
+                // A bracket that stands first is no end.
+                out.extend(chars.next_if_eq(&']'));
+            }
+            ']' => {
+                in_class = false;
+                out.push(c);
+            }
+            _ => out.push(c),
+        }
+    }
+    Ok(out)
 }
 
 /// Whether some of the pattern ignores case, as `(?i)` has it.
@@ -96,6 +146,14 @@ mod tests {
             ("(?i)ab?", "AB", true),
             ("a(?i)b", "Ab", false),
             ("ü.", "üß", true),
+            (r"\s+\S", " \t\n\u{c}\ra", true),
+            (r"\s", "\u{b}", false),
+            (r"\S", "\u{b}", true),
+            (r"[\s,]+", " ,\t", true),
+            (r"[^\s]", "\u{b}", true),
+            (r"[]\s]+", "] ", true),
+            (r"[[:alpha:]\s]+x\s", "a b x ", true),
+            (r"\\s", "\\s", true),
         ] {
             assert_eq!(
                 matches(pattern, text),
@@ -103,7 +161,7 @@ mod tests {
                 "`{pattern}` of {text:?}"
             );
         }
-        for pattern in ["a)(b", "[", r"\p{Greek}", "(?i)ä"] {
+        for pattern in ["a)(b", "[", r"\p{Greek}", "(?i)ä", r"[\S]"] {
             assert_eq!(matches(pattern, "a"), None, "`{pattern}`");
         }
         assert_eq!(matches("(?i)s", "\u{17f}"), None);

@@ -185,6 +185,9 @@ fn without(mut shape: Shape, axis: i64) -> Option<Shape> {
     Some(shape)
 }
 
+/// The largest batch that is written out.
+const MAX_BATCH: usize = 1 << 10;
+
 /// The form of operator set 8, where everything has a batch dimension in front.
 fn scan_batched(
     b: &mut NodeBuilder,
@@ -195,22 +198,32 @@ fn scan_batched(
     if b.has_input(0) {
         return Err(unsupported("sequence lengths"));
     }
-    let mut single = Vec::with_capacity(values.len());
-    for &v in values {
-        let first = b.fact(v).shape.and_then(|s| s.0.first()?.known());
-        if first != Some(1) {
-            return Err(unsupported(
-                "the form of operator set 8 with more than one batch",
-            ));
+    let known = |b: &mut NodeBuilder, v| b.fact(v).shape.and_then(|s| s.0.first()?.known());
+    let batch = values.iter().find_map(|&v| known(b, v));
+    let batch = match batch {
+        Some(n @ 1..=MAX_BATCH) => n as i64,
+        _ => return Err(unsupported("the form of operator set 8 with any batch")),
+    };
+    let mut parts = vec![Vec::new(); states + scan_outputs];
+    for item in 0..batch {
+        let mut single = Vec::with_capacity(values.len());
+        for &v in values {
+            let part = match batch {
+                1 => v,
+                _ => b.slice(v, 0, item, item + 1)?,
+            };
+            single.push(b.squeeze(part, &[0])?);
         }
-        single.push(b.squeeze(v, &[0])?);
+        let plan = plan(b, &single, states, scan_outputs)?;
+        let inputs = single.into_iter().chain(plan.captures);
+        let inputs: Vec<_> = inputs.map(Some).collect();
+        let outputs = b.apply(plan.scan, &inputs, states + scan_outputs)?;
+        for (list, y) in parts.iter_mut().zip(outputs) {
+            list.push(b.unsqueeze(y, &[0])?);
+        }
     }
-    let plan = plan(b, &single, states, scan_outputs)?;
-    let inputs = single.into_iter().chain(plan.captures);
-    let inputs: Vec<_> = inputs.map(Some).collect();
-    let outputs = b.apply(plan.scan, &inputs, states + scan_outputs)?;
-    for (i, y) in outputs.into_iter().enumerate() {
-        let y = b.unsqueeze(y, &[0])?;
+    for (i, list) in parts.into_iter().enumerate() {
+        let y = b.concat(&list, 0)?;
         b.bind(i, y)?;
     }
     Ok(())

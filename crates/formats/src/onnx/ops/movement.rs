@@ -1,10 +1,11 @@
 //! Operators that move elements.
 
+use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    CenterCropPad, Concat, DepthToSpace, Expand, Flatten, Pad, PadMode, Reshape, ReverseSequence,
-    Slice, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
+    BinaryKind, CenterCropPad, Concat, DepthToSpace, Expand, Flatten, Pad, PadMode, Reshape,
+    ReverseSequence, Slice, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
 };
 
 use super::OpTable;
@@ -145,10 +146,18 @@ fn pad(b: &mut NodeBuilder) -> Result<()> {
 }
 
 fn tile(b: &mut NodeBuilder) -> Result<()> {
-    if b.version() < 6 {
-        return Err(unsupported("the form with inputs `tiles` and `axis`"));
+    if b.version() >= 6 {
+        return b.emit_same(Tile);
     }
-    b.emit_same(Tile)
+    // Before operator set 6: how often along which axis.
+    let (x, tiles, axis) = (b.input(0)?, b.input(1)?, b.input(2)?);
+    let axes: Vec<i64> = (0..b.rank(x)? as i64).collect();
+    let axes = b.i64s(&axes)?;
+    let (tiles, axis) = (b.cast(tiles, DType::I64)?, b.cast(axis, DType::I64)?);
+    let chosen = b.binary(BinaryKind::Equal, axes, axis)?;
+    let once = b.i64(1)?;
+    let repeats = b.choose(chosen, tiles, once)?;
+    b.emit(Tile, &[Some(x), Some(repeats)])
 }
 
 fn depth_to_space(b: &mut NodeBuilder) -> Result<()> {

@@ -4,7 +4,7 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LpNorm, Lrn, MeanVarianceNorm, ReduceKind,
-    RmsNorm,
+    RmsNorm, UnaryKind,
 };
 
 use super::OpTable;
@@ -41,9 +41,7 @@ fn epsilon(b: &NodeBuilder) -> Result<f32> {
 }
 
 fn batch_norm(b: &mut NodeBuilder) -> Result<()> {
-    if b.version() < 9 && b.int_or("spatial", 1)? == 0 {
-        return Err(unsupported("statistics per element (spatial = 0)"));
-    }
+    let per_element = b.version() < 9 && b.int_or("spatial", 1)? == 0;
     let op = BatchNorm {
         epsilon: epsilon(b)?,
         channels_last: false,
@@ -53,19 +51,38 @@ fn batch_norm(b: &mut NodeBuilder) -> Result<()> {
         7..14 => b.has_output(1),
         _ => b.flag("training_mode")?,
     };
+    if per_element {
+        if training {
+            return Err(unsupported("training with statistics per element (spatial = 0)"));
+        }
+        return batch_norm_per_element(b, op.epsilon);
+    }
     if !training {
         b.only_outputs(1)?;
         let inputs = b.inputs_from(0)?;
         let y = b.apply(op, &inputs, 1)?;
         return b.bind(0, y[0]);
     }
-    if b.version() < 14 {
-        return Err(unsupported("training mode"));
-    }
     batch_norm_training(b, op)
 }
 
-/// With the statistics of the batch, which the running ones move towards.
+/// With scale, bias and statistics of the shape of one item of the batch.
+fn batch_norm_per_element(b: &mut NodeBuilder, epsilon: f32) -> Result<()> {
+    b.only_outputs(1)?;
+    let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|i| b.input(i));
+    let (x, variance) = (x?, variance?);
+    let epsilon = b.number(epsilon.into(), variance)?;
+    let variance = b.add(variance, epsilon)?;
+    let deviation = b.unary(UnaryKind::Sqrt, variance)?;
+    let centred = b.sub(x, mean?)?;
+    let normalised = b.div(centred, deviation)?;
+    let scaled = b.mul(normalised, scale?)?;
+    let y = b.add(scaled, bias?)?;
+    b.bind(0, y)
+}
+
+/// With the statistics of the batch, which the running ones move towards. Before operator set 14
+/// they are outputs, too.
 fn batch_norm_training(b: &mut NodeBuilder, op: BatchNorm) -> Result<()> {
     let x = b.input(0)?;
     let axes: Vec<i64> = (0..b.rank(x)? as i64).filter(|&a| a != 1).collect();
@@ -87,6 +104,7 @@ fn batch_norm_training(b: &mut NodeBuilder, op: BatchNorm) -> Result<()> {
         let taken = b.mul(current, take)?;
         let updated = b.add(kept, taken)?;
         b.bind(output, updated)?;
+        b.bind(output + 2, current)?;
     }
     Ok(())
 }

@@ -105,7 +105,12 @@ fn one_error_lists_everything() {
         node("Frobnicate", &["x"], &["a"], &[]),
         node_in("com.acme", "Twist", &["a"], &["b"], &[]),
         node("Frobnicate", &["b"], &["c"], &[]),
-        node("Cast", &["c"], &["d"], &[attr_int("to", 14)]),
+        node(
+            "Cast",
+            &["c"],
+            &["d"],
+            &[attr_int("to", 24), attr_text("round_mode", "away")],
+        ),
         node("Gelu", &["d"], &["y"], &[attr_text("approximate", "erf")]),
         output("y"),
     ];
@@ -115,7 +120,7 @@ fn one_error_lists_everything() {
     for part in [
         "ai.onnx::Frobnicate (opset 20): unknown operator at `a`, `c`",
         "com.acme::Twist (opset 1): unknown operator at `b`",
-        "ai.onnx::Cast (opset 20): element type complex64 at `d`",
+        "ai.onnx::Cast (opset 20): the attribute round_mode = `away` at `d`",
         "ai.onnx::Gelu (opset 20): the attribute approximate = `erf` at `y`",
     ] {
         assert!(message.contains(part), "{message}");

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{DictVectorizer, Lookup, OneHot, ZipMap};
+use kilim_core::ops::{Cast, DictVectorizer, Lookup, MapValues, OneHot, ZipMap};
 use kilim_core::tensor::Tensor;
 
 use super::Add;
-use crate::onnx::builder::NodeBuilder;
+use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
 pub fn register(add: Add) {
@@ -18,6 +18,7 @@ pub fn register(add: Add) {
     add("OneHotEncoder", one_hot);
     add("ZipMap", zip_map);
     add("DictVectorizer", dict_vectorizer);
+    add("CastMap", cast_map);
 }
 
 /// The list that stands in one of the attributes `{what}_floats`, `{what}_int64s`, `{what}_strings`,
@@ -155,6 +156,23 @@ fn keys(b: &NodeBuilder, integers: &str, strings: &str) -> Result<Tensor> {
 fn zip_map(b: &mut NodeBuilder) -> Result<()> {
     let keys = keys(b, "classlabels_int64s", "classlabels_strings")?;
     b.emit_same(ZipMap { keys })
+}
+
+fn cast_map(b: &mut NodeBuilder) -> Result<()> {
+    let length = match b.text_or("map_form", "DENSE")? {
+        "DENSE" => None,
+        "SPARSE" => Some(b.count("max_map", Some(1))?),
+        other => return Err(unknown("map_form", other)),
+    };
+    let to = match b.text_or("cast_to", "TO_FLOAT")? {
+        "TO_FLOAT" => DType::F32,
+        "TO_STRING" => DType::String,
+        "TO_INT64" => DType::I64,
+        other => return Err(unknown("cast_to", other)),
+    };
+    let map = b.input(0)?;
+    let row = b.op(MapValues { length }, &[map])?;
+    b.emit(Cast::new(to), &[Some(row)])
 }
 
 fn dict_vectorizer(b: &mut NodeBuilder) -> Result<()> {
