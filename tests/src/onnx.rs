@@ -104,7 +104,9 @@ fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     let (number, tail) = rest.split_at_checked(end)?;
     *rest = tail;
     let parts = number.iter().enumerate();
-    Some(parts.fold(0, |n, (i, b)| n | u64::from(b & 0x7f) << (7 * i as u32 % 64)))
+    Some(parts.fold(0, |n, (i, b)| {
+        n | u64::from(b & 0x7f) << (7 * i as u32 % 64)
+    }))
 }
 
 /// A model with inputs and outputs of float32. `ports` are names with their dimensions.

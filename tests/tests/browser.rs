@@ -93,9 +93,14 @@ async fn references(backends: &[&str]) {
     let Some(ids) = ids(backends).await else {
         return;
     };
-    let scores = conformance::run(&archive, &["tflite", "microsoft", "opsets"], &ids, |_, _| {})
-        .await
-        .expect("the cases can be read");
+    let scores = conformance::run(
+        &archive,
+        &["tflite", "microsoft", "opsets"],
+        &ids,
+        |_, _| {},
+    )
+    .await
+    .expect("the cases can be read");
     let (mut passed, mut wrong) = (0, Vec::new());
     for score in scores.values() {
         passed += score.passed.len();

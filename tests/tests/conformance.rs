@@ -127,15 +127,18 @@ fn onnx_suite_under_every_operator_set() {
     let Some(root) = suite() else {
         return;
     };
-    let cpu = [BackendId::from("cpu")];
-    let run = conformance::run_restamped(&Folder(root), &cpu);
+    let (files, cpu) = (Folder(root), [BackendId::from("cpu")]);
+    let run = conformance::run_restamped(&files, &cpu);
     let (runs, failed) = pollster::block_on(run).expect("the suite can be read");
     say(format_args!(
         "cpu: {runs} runs under later operator sets, {} failed",
         failed.len()
     ));
     assert!(failed.is_empty(), "{failed:#?}");
-    assert!(runs > 0, "the suite says nothing of operator sets: export it anew");
+    assert!(
+        runs > 0,
+        "the suite says nothing of operator sets: export it anew"
+    );
 }
 
 #[test]

@@ -196,3 +196,58 @@ fn less_than_a_byte_an_element() {
         assert_eq!(out[2].1.to_f64s().unwrap(), narrow);
     }
 }
+
+/// Complex numbers go through what only moves elements, and are refused where numbers count.
+#[test]
+fn complex_numbers_are_moved() {
+    for (dtype, size) in [(DType::C64, 8), (DType::C128, 16)] {
+        let z = |parts: &[f64]| {
+            let bytes: Vec<u8> = match size {
+                8 => parts
+                    .iter()
+                    .flat_map(|&v| (v as f32).to_le_bytes())
+                    .collect(),
+                _ => parts.iter().flat_map(|v| v.to_le_bytes()).collect(),
+            };
+            Tensor::from_raw(dtype, &[parts.len() / 2], &bytes).unwrap()
+        };
+        let graph = || {
+            let mut g = Graph::new("complex");
+            let x = g.add_input("x", Fact::new(dtype, Shape(vec![Dim::Symbol("n".into())])));
+            let more = g.add_constant("more", z(&[7.0, -7.0]));
+            let all = g.apply("concat", Concat { axis: 0 }, &[x, more]);
+            let hit = g.apply("hit", NonZero, &[all]);
+            let first = g.add_constant("first", Tensor::from_slice(&[1], &[0i64]).unwrap());
+            let hit = g.apply("squeeze", Squeeze, &[hit, first]);
+            let found = g.apply("gather", Gather { axis: 0 }, &[all, hit]);
+            let two = g.add_constant("two", Tensor::from_slice(&[2], &[1i64, 2]).unwrap());
+            let twice = g.apply("expand", Unsqueeze, &[found, first]);
+            let twice = g.apply("tile", Tile, &[twice, two]);
+            let turned = g.apply("turn", Transpose { perm: vec![1, 0] }, &[twice]);
+            let choice = Tensor::from_bools(&[1], &[false]).unwrap();
+            let choice = g.add_constant("choice", choice);
+            let chosen = g.apply("where", Where, &[choice, turned, turned]);
+            g.outputs.push(chosen);
+            g
+        };
+        for mut s in sessions(graph) {
+            let x = z(&[1.0, 2.0, 0.0, -0.0, 0.0, 3.0]);
+            let got = run(&mut s, &[("x", x)]).unwrap();
+            let want = [[1.0, 2.0], [0.0, 3.0], [7.0, -7.0]];
+            let want: Vec<f64> = want.iter().chain(&want).flatten().copied().collect();
+            assert_eq!(got[0].1.to_f64s().unwrap(), want, "{dtype}");
+            assert_eq!(got[0].1.shape(), [6, 1]);
+        }
+        let mut g = Graph::new("sum");
+        let x = g.add_input("x", Fact::fixed(dtype, &[2]));
+        let cast = g.apply("cast", Cast::new(DType::F32), &[x]);
+        g.outputs.push(cast);
+        let runtime = Runtime::shared();
+        let session = runtime.session(g, SessionOptions::default());
+        let error = pollster::block_on(session).err().unwrap();
+        assert_eq!(
+            (error.code(), error.node()),
+            (ErrorCode::DType, Some("cast"))
+        );
+    }
+}

@@ -207,7 +207,10 @@ fn the_next_run_begins_where_the_last_one_is_done() {
 
     let mut s = session(chain(), pipelined(SHORT), Arc::new(SyncScheduler));
     let handles: Vec<_> = (0..2)
-        .map(|_| s.run_async(&[("x", x().into())], &RunOptions::default()).unwrap())
+        .map(|_| {
+            s.run_async(&[("x", x().into())], &RunOptions::default())
+                .unwrap()
+        })
         .collect();
     let results: Vec<_> = handles.into_iter().map(|h| h.wait()).collect();
     assert!(results.iter().any(Result::is_err), "{results:?}");
@@ -221,7 +224,9 @@ fn a_handle_can_be_asked_without_waiting() {
     let mut s = session(chain(), [left, stand_in("right")], Arc::new(SyncScheduler));
     let wrong = s.run_async(&[("y", x().into())], &RunOptions::default());
     assert_eq!(wrong.err().map(|e| e.code()), Some(ErrorCode::Input));
-    let mut handle = s.run_async(&[("x", x().into())], &RunOptions::default()).unwrap();
+    let mut handle = s
+        .run_async(&[("x", x().into())], &RunOptions::default())
+        .unwrap();
     assert!(handle.try_wait().is_none());
     gate.arrive(LONG).unwrap();
     let out = loop {
@@ -233,7 +238,9 @@ fn a_handle_can_be_asked_without_waiting() {
     let y = out[0].1.tensor().unwrap();
     assert_eq!(y.as_slice::<f32>().unwrap(), [1.0, 2.0, 3.0]);
     // A session that goes drops what has not begun.
-    let handle = s.run_async(&[("x", x().into())], &RunOptions::default()).unwrap();
+    let handle = s
+        .run_async(&[("x", x().into())], &RunOptions::default())
+        .unwrap();
     drop(s);
     let _ = handle.wait();
 }

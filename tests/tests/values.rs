@@ -276,7 +276,11 @@ fn maps_are_taken_and_given() {
         values: f32s(&[1.0, 2.0]),
     };
     let map = Datum::Map(map);
-    let got = run(&mut s, &[("map", map.clone()), ("numbered", named(&[3, 1]))]).unwrap();
+    let got = run(
+        &mut s,
+        &[("map", map.clone()), ("numbered", named(&[3, 1]))],
+    )
+    .unwrap();
     let row = |texts: &[&str]| keys(texts).reshaped(&[1, texts.len()]).unwrap();
     assert_eq!(got[2], row(&["1", "3"]).into());
     assert_eq!(got[3], row(&["", "1", "", "3"]).into());

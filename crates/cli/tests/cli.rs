@@ -406,3 +406,37 @@ fn measured_speeds_are_kept() {
     assert_eq!(calibrated(&with_file(&inspect)), true);
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
+
+#[test]
+fn values_that_are_no_tensors_come_in_and_go_out() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = |name: &str| here.join(name).display().to_string();
+    let model = path("tests/values/optional_sequence.onnx");
+    let cpu = ["--backends", "cpu"];
+    let saved = folder("values").join("out.npz").display().to_string();
+    let input = path("tests/values/optional_sequence.pb");
+    let save = ["run", &model, "--input", &input, "--save", &saved];
+    let out = ok(&[&save[..], &cpu].concat());
+    assert!(out.contains("output: a sequence of 1"), "{out}");
+    assert!(out.contains("output.0: int32[4]"), "{out}");
+    // What was saved is a sequence that can be given again.
+    let again = ok(&[&["run", &model, "--input", &saved][..], &cpu].concat());
+    assert!(again.contains("[1.000000, 2.000000"), "{again}");
+    // The model needs what is absent.
+    let error = fails(3, &[&["run", &model, "--input", "none"][..], &cpu].concat());
+    assert!(error.contains("OptionalGetElement"), "{error}");
+    ok(&[
+        &["bench", &model, "--runs", "1", "--input", &input][..],
+        &cpu,
+    ]
+    .concat());
+    ok(&[&["verify", &model, "--input", &input][..], &cpu].concat());
+
+    let model = path("../../tests/ml/logistic_strings_zipmap/model.onnx");
+    let out = ok(&[&["run", &model, "--save", &saved][..], &cpu].concat());
+    assert!(out.contains("a sequence of 1 maps"), "{out}");
+    assert!(
+        out.contains("output_probability.0.keys: string[3]"),
+        "{out}"
+    );
+}

@@ -245,7 +245,10 @@ pub const fn sign_extended(byte: u8, bits: usize) -> i8 {
 /// not fit.
 pub fn packed_bytes(bits: usize, count: usize) -> Result<usize> {
     let all = count.checked_mul(bits).ok_or_else(|| {
-        Error::new(ErrorCode::Limit, format!("{count} packed numbers are too many"))
+        Error::new(
+            ErrorCode::Limit,
+            format!("{count} packed numbers are too many"),
+        )
     })?;
     Ok(all.div_ceil(8))
 }
@@ -362,7 +365,10 @@ mod tests {
 
     #[test]
     fn what_is_too_large_saturates_or_becomes_special() {
-        for (format, special) in FORMATS.into_iter().zip([0x7f, 0x80, 0x7c, 0x80, 0x07, 0x1f, 0x1f]) {
+        for (format, special) in FORMATS
+            .into_iter()
+            .zip([0x7f, 0x80, 0x7c, 0x80, 0x07, 0x1f, 0x1f])
+        {
             for value in [1e6, 65535.0, f64::MAX, f64::INFINITY] {
                 let saturated = format.encode(value, Overflow::Saturate);
                 assert_eq!(saturated, format.largest());
@@ -407,7 +413,11 @@ mod tests {
         assert_eq!(pack(&[0xff, 1, 0xfe], 2), [0b10_01_11]);
         // The example of onnx.proto: four numbers of six bits in three bytes.
         let x = [0x15, 0x2a, 0x3f, 0x01];
-        let packed = [0x15 | (0x2a & 3) << 6, 0x2a >> 2 | 0x0f << 4, 0x3f >> 4 | 1 << 2];
+        let packed = [
+            0x15 | (0x2a & 3) << 6,
+            0x2a >> 2 | 0x0f << 4,
+            0x3f >> 4 | 1 << 2,
+        ];
         assert_eq!(pack(&x, 6), packed);
         assert_eq!(unpack(&packed, 6, 4).unwrap(), x);
         assert_eq!(unpack(&packed[..2], 6, 2).unwrap(), [0x15, 0x2a]);

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use comfy_table::{Table, presets};
-use kilim::core::report::NodeTime;
 use kilim::RunOptions;
+use kilim::core::report::NodeTime;
 use serde::Serialize;
 
 use crate::Failure;

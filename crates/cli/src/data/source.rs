@@ -80,28 +80,31 @@ fn read(fact: &Fact, file: &Path) -> Result<Datum, Failure> {
         }
         _ => Ok(tensor),
     };
-    Ok(match (extension.to_ascii_lowercase().as_str(), fact.kind.form) {
-        ("pb", _) => {
-            let bytes = std::fs::read(file).map_err(|e| io_error(file, e))?;
-            let (_, datum) = read_datum(&bytes, fact.kind).map_err(|e| e.with_input(file.display()))?;
-            datum
-        }
-        ("npy", Form::Tensor) => stored(npy::read(file)?)?.into(),
-        ("npz", Form::Tensor) => stored(npy::read_only(file)?)?.into(),
-        ("npz", Form::Sequence) => {
-            let names = npy::names(file)?.into_iter();
-            let tensors = names.map(|name| stored(npy::read_named(file, &name)?));
-            Datum::Sequence(tensors.collect::<kilim::Result<_>>()?)
-        }
-        (_, Form::Tensor) => picture::tensor(fact, file)?.into(),
-        _ => {
-            return Err(Failure::Usage(format!(
-                "`{}` cannot hold a {}; give a .pb file, or .npz for a sequence",
-                file.display(),
-                fact.kind
-            )));
-        }
-    })
+    Ok(
+        match (extension.to_ascii_lowercase().as_str(), fact.kind.form) {
+            ("pb", _) => {
+                let bytes = std::fs::read(file).map_err(|e| io_error(file, e))?;
+                let (_, datum) =
+                    read_datum(&bytes, fact.kind).map_err(|e| e.with_input(file.display()))?;
+                datum
+            }
+            ("npy", Form::Tensor) => stored(npy::read(file)?)?.into(),
+            ("npz", Form::Tensor) => stored(npy::read_only(file)?)?.into(),
+            ("npz", Form::Sequence) => {
+                let names = npy::names(file)?.into_iter();
+                let tensors = names.map(|name| stored(npy::read_named(file, &name)?));
+                Datum::Sequence(tensors.collect::<kilim::Result<_>>()?)
+            }
+            (_, Form::Tensor) => picture::tensor(fact, file)?.into(),
+            _ => {
+                return Err(Failure::Usage(format!(
+                    "`{}` cannot hold a {}; give a .pb file, or .npz for a sequence",
+                    file.display(),
+                    fact.kind
+                )));
+            }
+        },
+    )
 }
 
 /// The tensors that a value is made of, with names that say where in it they stand.

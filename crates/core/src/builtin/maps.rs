@@ -8,8 +8,8 @@ use super::values::{Inputs, OnValues};
 use crate::backend::LocalFuture;
 use crate::datum::Map;
 use crate::dtype::DType;
-use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
-use crate::ops::{DictVectorizer, MapValues, ZipMap};
+use crate::error::{Result, dtype_error, shape_error, value_error};
+use crate::ops::{DictVectorizer, MapValues, ZipMap, too_large};
 use crate::session::{Handle, Shared};
 use crate::tensor::Tensor;
 
@@ -49,12 +49,17 @@ fn part(tensor: &Tensor, first: usize, count: usize) -> Result<Tensor> {
     Tensor::from_runs(tensor.dtype(), &[count], run)
 }
 
+fn the_map(inputs: &mut Inputs) -> Result<Map> {
+    match inputs.take(0)? {
+        Handle::Map(map) => Ok(map),
+        _ => Err(dtype_error("the input is not a map")),
+    }
+}
+
 impl OnValues for DictVectorizer {
     fn run<'a>(&'a self, mut inputs: Inputs, _: &'a mut Shared) -> LocalFuture<'a, Result<Handle>> {
         Box::pin(async move {
-            let Handle::Map(map) = inputs.take(0)? else {
-                return Err(Error::new(ErrorCode::DType, "the input is not a map"));
-            };
+            let map = the_map(&mut inputs)?;
             let places = places(&map.keys, &self.keys)?;
             let all = values_at(&map, &[places.len()], &places)?;
             Ok(Handle::Host(all))
@@ -65,13 +70,13 @@ impl OnValues for DictVectorizer {
 impl OnValues for MapValues {
     fn run<'a>(&'a self, mut inputs: Inputs, _: &'a mut Shared) -> LocalFuture<'a, Result<Handle>> {
         Box::pin(async move {
-            let Handle::Map(map) = inputs.take(0)? else {
-                return Err(Error::new(ErrorCode::DType, "the input is not a map"));
-            };
+            let map = the_map(&mut inputs)?;
             let keys = map.keys.as_slice::<i64>()?;
             let places = match self.length {
                 Some(length) => {
-                    let mut places = vec![None; length];
+                    let mut places = Vec::new();
+                    places.try_reserve_exact(length).map_err(|_| too_large())?;
+                    places.resize(length, None);
                     for (at, &key) in keys.iter().enumerate() {
                         let place = usize::try_from(key).ok().and_then(|k| places.get_mut(k));
                         *place.ok_or_else(|| {

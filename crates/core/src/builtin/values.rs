@@ -22,7 +22,7 @@ type Known = fn(&dyn Operator) -> Option<&dyn OnValues>;
 
 /// `op` as one of those.
 pub(crate) fn of(op: &dyn Operator) -> Option<&dyn OnValues> {
-    const KNOWN: [Known; 13] = [
+    const KNOWN: [Known; 14] = [
         known::<SequenceConstruct>,
         known::<SequenceAt>,
         known::<SequenceInsert>,

@@ -35,7 +35,10 @@ impl Operator for MapValues {
             return Err(dtype_error("the input is not a map").with_got(given.kind));
         }
         let length = self.length.map_or(Dim::Unknown, Dim::Known);
-        Ok(vec![fact(given.dtype, Some(Shape(vec![Dim::Known(1), length])))])
+        Ok(vec![fact(
+            given.dtype,
+            Some(Shape(vec![Dim::Known(1), length])),
+        )])
     }
 }
 

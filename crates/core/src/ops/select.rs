@@ -52,9 +52,8 @@ impl NonZero {
 
     /// The elements that are not zero; of strings, not empty.
     fn hits(data: &Tensor) -> Vec<usize> {
-        let chosen = |not_zero: &dyn Fn(usize) -> bool| {
-            (0..data.len()).filter(|&i| not_zero(i)).collect()
-        };
+        let chosen =
+            |not_zero: &dyn Fn(usize) -> bool| (0..data.len()).filter(|&i| not_zero(i)).collect();
         if let Ok(texts) = data.texts() {
             return chosen(&|i| !texts[i].is_empty());
         }
@@ -69,11 +68,17 @@ fn is_zero(dtype: DType, element: &[u8]) -> bool {
         true => element.len() / 2,
         false => element.len(),
     };
-    let sign = if dtype.is_float() || dtype.is_complex() { 0x7f } else { 0xff };
-    element.chunks_exact(part).all(|number| match number.split_last() {
-        Some((last, rest)) => last & sign == 0 && rest.iter().all(|&b| b == 0),
-        None => true,
-    })
+    let sign = if dtype.is_float() || dtype.is_complex() {
+        0x7f
+    } else {
+        0xff
+    };
+    element
+        .chunks_exact(part)
+        .all(|number| match number.split_last() {
+            Some((last, rest)) => last & sign == 0 && rest.iter().all(|&b| b == 0),
+            None => true,
+        })
 }
 
 const TESTED: Types = Types::new("a numeric type, bool, a complex type or string", |d| {

@@ -1,19 +1,18 @@
 //! From `ModelProto` to a graph.
 
 use std::collections::{HashMap, HashSet};
-use std::fmt::Write;
 use std::rc::Rc;
-use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
-use kilim_core::graph::{Graph, Node, ValueId};
-use kilim_core::ops::{Fact, InferContext, InputFact, Operator, Unary, UnaryKind};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::Fact;
 
 use super::builder::{NodeBuilder, RANK_HINT};
 use super::ops::{OpTable, custom};
 use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, TypeProto, invalid,
 };
+use super::refusals::{Refusals, reason};
 use super::scope::{Binding, Frame, Scope, fact, unify};
 use super::tensor::Tensors;
 use crate::{Limits, ModelSource};
@@ -24,15 +23,9 @@ pub struct Importer<'a> {
     table: OpTable,
     limits: &'a Limits,
     functions: HashMap<(&'a str, &'a str, &'a str), &'a FunctionProto<'a>>,
-    refused: Vec<Refusal>,
+    refused: Refusals,
     /// Nodes read so far, functions written out.
     nodes: usize,
-}
-
-/// Something that Kilim cannot run, with the nodes where it stands.
-struct Refusal {
-    what: String,
-    nodes: Vec<String>,
 }
 
 /// The body of a control-flow operator, and the values around it that it uses: its last inputs.
@@ -46,7 +39,7 @@ pub fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
 
-fn opsets<'a>(imports: &[OperatorSetId<'a>]) -> Rc<HashMap<&'a str, i64>> {
+pub fn opsets<'a>(imports: &[OperatorSetId<'a>]) -> Rc<HashMap<&'a str, i64>> {
     Rc::new(
         imports
             .iter()
@@ -84,7 +77,7 @@ pub fn model<'a>(
         table: OpTable::standard(),
         limits,
         functions: functions.collect(),
-        refused: Vec::new(),
+        refused: Refusals::default(),
         nodes: 0,
     };
     let setting = Frame {
@@ -92,7 +85,7 @@ pub fn model<'a>(
         ..Frame::default()
     };
     let built = importer.graph(graph, setting, &[])?;
-    importer.refusals()?;
+    importer.refused.check()?;
     Ok(built.graph)
 }
 
@@ -129,7 +122,8 @@ impl<'a> Importer<'a> {
             }
             let known = input.kind.as_ref().map_or(Ok(Fact::default()), fact);
             let declared = known.unwrap_or_else(|error| {
-                self.refuse(format!("an input that is {}", of(&error)), input.name);
+                self.refused
+                    .add(format!("an input that is {}", reason(&error)), input.name);
                 Fact::default()
             });
             let given = inputs.get(i).cloned().unwrap_or_default();
@@ -143,7 +137,8 @@ impl<'a> Importer<'a> {
                 Ok(Some(value)) => self.scope.graph(frame).outputs.push(value),
                 Ok(None) => return Err(invalid("an output of the graph has no name")),
                 Err(e) if e.code() == ErrorCode::Unsupported => {
-                    self.refuse(format!("an output that is {}", of(&e)), output.name);
+                    self.refused
+                        .add(format!("an output that is {}", reason(&e)), output.name);
                     let graph = self.scope.graph(frame);
                     let stand_in = graph.add_value(output.name, Fact::default());
                     graph.outputs.push(stand_in);
@@ -208,7 +203,7 @@ impl<'a> Importer<'a> {
         Ok(outputs)
     }
 
-    fn check_depth(&self) -> Result<()> {
+    pub fn check_depth(&self) -> Result<()> {
         if self.scope.frames.len() >= self.limits.depth {
             return Err(Error::new(
                 ErrorCode::Limit,
@@ -218,7 +213,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
-    fn nodes(&mut self, frame: usize, nodes: &'a [NodeProto<'a>]) -> Result<()> {
+    pub fn nodes(&mut self, frame: usize, nodes: &'a [NodeProto<'a>]) -> Result<()> {
         for node in nodes {
             self.nodes += 1;
             if self.nodes > self.limits.nodes {
@@ -273,9 +268,9 @@ impl<'a> Importer<'a> {
                     let what = format!(
                         "{space}::{} (opset {version}): {}",
                         node.op_type,
-                        of(&error)
+                        reason(&error)
                     );
-                    self.refuse(what, &name);
+                    self.refused.add(what, &name);
                 }
                 self.stand_in(frame, node);
                 Ok(())
@@ -295,221 +290,6 @@ impl<'a> Importer<'a> {
             }
         }
     }
-
-    fn refuse(&mut self, what: String, node: &str) {
-        match self.refused.iter_mut().find(|r| r.what == what) {
-            Some(refusal) => refusal.nodes.push(node.to_string()),
-            None => self.refused.push(Refusal {
-                what,
-                nodes: vec![node.to_string()],
-            }),
-        }
-    }
-
-    /// One error for everything that was refused.
-    fn refusals(&self) -> Result<()> {
-        if self.refused.is_empty() {
-            return Ok(());
-        }
-        let mut message = String::from("the model needs what Kilim does not have");
-        for (i, refusal) in self.refused.iter().enumerate() {
-            let lead = if i == 0 { ':' } else { ';' };
-            let (shown, more) = refusal.nodes.split_at(refusal.nodes.len().min(8));
-            let shown = shown.join("`, `");
-            // Writing to a string cannot fail.
-            let _ = write!(message, "{lead} {} at `{shown}`", refusal.what);
-            if !more.is_empty() {
-                let _ = write!(message, " and {} more", more.len());
-            }
-        }
-        Err(unsupported(message))
-    }
-
-    /// Writes a function of the model out into the graph of `frame`.
-    fn inline(
-        &mut self,
-        frame: usize,
-        node: &'a NodeProto<'a>,
-        function: &'a FunctionProto<'a>,
-        mut attributes: Vec<(&'a str, &'a super::proto::AttributeProto<'a>)>,
-        name: &str,
-    ) -> Result<()> {
-        self.check_depth()?;
-        for default in &function.attribute_protos {
-            if !attributes.iter().any(|(n, _)| *n == default.name) {
-                attributes.push((default.name, default));
-            }
-        }
-        if node.inputs.len() > function.inputs.len() || node.outputs.len() > function.outputs.len()
-        {
-            return Err(invalid(format!(
-                "the function `{}` has {} inputs and {} outputs",
-                function.name,
-                function.inputs.len(),
-                function.outputs.len()
-            )));
-        }
-        let mut bindings = HashMap::new();
-        for (i, &formal) in function.inputs.iter().enumerate() {
-            let actual = node.inputs.get(i).copied().unwrap_or("");
-            let binding = match self.scope.sequence(frame, actual) {
-                Some(values) => Binding::Sequence(values),
-                None => match self.scope.optional(frame, actual)? {
-                    Some(value) => Binding::Value(value),
-                    None => Binding::Absent,
-                },
-            };
-            bindings.insert(formal, binding);
-        }
-        let infos = function.value_info.iter();
-        let inner = self.scope.frames.len();
-        let Frame {
-            graph, conditional, ..
-        } = self.scope.frames[frame];
-        self.scope.frames.push(Frame {
-            graph,
-            parent: None,
-            conditional,
-            bindings,
-            declared: infos
-                .filter_map(|i| Some((i.name, i.kind.as_ref()?)))
-                .collect(),
-            written: written(&function.nodes),
-            opsets: opsets(&function.opset_import),
-            attributes: Rc::new(attributes),
-            prefix: format!("{name}/"),
-            captures: Vec::new(),
-        });
-        let mark = self.scope.graphs[graph].nodes.len();
-        self.nodes(inner, &function.nodes)?;
-        let mut results = Vec::new();
-        for (&formal, &actual) in function.outputs.iter().zip(&node.outputs) {
-            if actual.is_empty() {
-                continue;
-            }
-            if let Some(values) = self.scope.sequence(inner, formal) {
-                results.push((actual, Binding::Sequence(values)));
-            } else if let Some(value) = self.scope.optional(inner, formal)? {
-                results.push((actual, Binding::Value(value)));
-            }
-        }
-        self.scope.frames.pop();
-        for (actual, binding) in results {
-            match binding {
-                Binding::Value(value) => self.bind(frame, actual, value, mark, node, name)?,
-                other => self.scope.bind(frame, actual, other),
-            }
-        }
-        Ok(())
-    }
-
-    /// Gives `value` the name `name`. A value that is not written by the nodes from `mark` on, or
-    /// has been given a name since, is passed through Identity: outputs are found by their names.
-    pub fn bind(
-        &mut self,
-        frame: usize,
-        name: &'a str,
-        value: ValueId,
-        mark: usize,
-        node: &NodeProto<'a>,
-        label: &str,
-    ) -> Result<()> {
-        let target = match self.scope.binding(frame, name) {
-            Some(Binding::Forward(target)) => Some(*target),
-            None => None,
-            Some(_) => {
-                return Err(Error::new(
-                    ErrorCode::InvalidGraph,
-                    format!("the value `{name}` is written twice"),
-                ));
-            }
-        };
-        let bindings = node
-            .outputs
-            .iter()
-            .filter_map(|o| self.scope.binding(frame, o));
-        let taken = bindings
-            .into_iter()
-            .any(|b| matches!(b, Binding::Value(v) if *v == value));
-        let graph = self.scope.graph(frame);
-        let fresh = graph.nodes[mark..]
-            .iter()
-            .any(|n| n.outputs.contains(&value));
-        let value = match target {
-            Some(target) => {
-                let fact = graph.value(value).fact.clone();
-                graph.value_mut(target).fact = fact;
-                graph.push(label, Unary(UnaryKind::Identity), &[Some(value)], &[target]);
-                target
-            }
-            None if fresh && !taken => {
-                graph.value_mut(value).name = name.to_string();
-                value
-            }
-            None => {
-                let fact = graph.value(value).fact.clone();
-                let renamed = graph.add_value(name, fact);
-                graph.push(
-                    label,
-                    Unary(UnaryKind::Identity),
-                    &[Some(value)],
-                    &[renamed],
-                );
-                renamed
-            }
-        };
-        let declared = self.scope.declared(frame, name);
-        let known = &mut self.scope.graph(frame).value_mut(value).fact;
-        *known = unify(std::mem::take(known), declared);
-        self.scope.bind(frame, name, Binding::Value(value));
-        Ok(())
-    }
-
-    /// Adds a node with new outputs to the graph of `frame`, and infers what they are.
-    pub fn push(
-        &mut self,
-        frame: usize,
-        name: &str,
-        op: Arc<dyn Operator>,
-        inputs: &[Option<ValueId>],
-        outputs: usize,
-    ) -> Result<Vec<ValueId>> {
-        let conditional = self.scope.frames[frame].conditional;
-        let graph = self.scope.graph(frame);
-        let present = inputs
-            .iter()
-            .rposition(Option::is_some)
-            .map_or(0, |i| i + 1);
-        let inputs = &inputs[..present];
-        let known: Vec<_> = inputs
-            .iter()
-            .map(|v| {
-                v.map(|v| InputFact {
-                    fact: graph.value(v).fact.clone(),
-                    value: graph.value(v).constant.clone(),
-                })
-            })
-            .collect();
-        let inferred = op.infer(&InferContext {
-            inputs: &known,
-            outputs,
-        });
-        let mut facts = match inferred {
-            Err(_) if conditional => Vec::new(),
-            inferred => inferred?,
-        }
-        .into_iter();
-        let values: Vec<_> = (0..outputs)
-            .map(|i| graph.add_value(format!("{name}:{i}"), facts.next().unwrap_or_default()))
-            .collect();
-        graph.nodes.push(Node {
-            name: name.to_string(),
-            op,
-            inputs: inputs.to_vec(),
-            outputs: values.clone(),
-        });
-        Ok(values)
-    }
 }
 
 /// The types that a graph declares.
@@ -521,15 +301,7 @@ fn declared<'a>(proto: &'a GraphProto<'a>) -> HashMap<&'a str, &'a TypeProto<'a>
         .collect()
 }
 
-fn written<'a>(nodes: &[NodeProto<'a>]) -> HashSet<&'a str> {
+pub fn written<'a>(nodes: &[NodeProto<'a>]) -> HashSet<&'a str> {
     let outputs = nodes.iter().flat_map(|n| n.outputs.iter().copied());
     outputs.filter(|o| !o.is_empty()).collect()
-}
-
-/// The reason of a refusal with the value it is about.
-fn of(error: &Error) -> String {
-    match error.input() {
-        Some(input) => format!("{} in `{input}`", error.message()),
-        None => error.message().to_string(),
-    }
 }

@@ -3,9 +3,12 @@
 
 mod builder;
 mod datum;
+mod emit;
+mod functions;
 mod import;
 mod ops;
 mod proto;
+mod refusals;
 mod scope;
 mod tensor;
 #[cfg(test)]

@@ -120,7 +120,8 @@ impl Tensors<'_> {
                 let numbers = proto.int32_data.ints()?.into_iter();
                 let bytes = numbers.map(|v| u8::try_from(v).ok().filter(|&v| v < 64));
                 let bytes: Option<Vec<u8>> = bytes.collect();
-                let bytes = bytes.ok_or_else(|| invalid(format!("a {dtype} of more than 6 bits")))?;
+                let bytes =
+                    bytes.ok_or_else(|| invalid(format!("a {dtype} of more than 6 bits")))?;
                 fits(bytes.len(), count)?;
                 Tensor::from_raw(dtype, &shape, &bytes)
             }

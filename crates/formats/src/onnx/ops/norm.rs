@@ -53,7 +53,9 @@ fn batch_norm(b: &mut NodeBuilder) -> Result<()> {
     };
     if per_element {
         if training {
-            return Err(unsupported("training with statistics per element (spatial = 0)"));
+            return Err(unsupported(
+                "training with statistics per element (spatial = 0)",
+            ));
         }
         return batch_norm_per_element(b, op.epsilon);
     }

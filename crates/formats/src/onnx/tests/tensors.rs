@@ -60,6 +60,24 @@ fn typed_fields() -> Result<()> {
         let got = read(tensor("w", kind, &two, packed(field, &[minus, 5])))?;
         assert_eq!(got, want, "type {kind}");
     }
+    // Each number of six bits is one of the list; raw, four take three bytes.
+    for list in [packed(5, &[0x1f, 0x28]), bytes(9, &[0x1f, 0x0a])] {
+        let got = read(tensor("w", 28, &two, list))?;
+        assert_eq!(
+            (got.dtype(), got.to_f64s()?),
+            (DType::F6E3M2, vec![28.0, -0.5])
+        );
+    }
+    assert!(read(tensor("w", 28, &two, packed(5, &[0x40, 0]))).is_err());
+    let parts: Vec<u8> = [1f32, -2.0, 0.5, 0.0]
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    for field in [4, 9] {
+        let got = read(tensor("w", 14, &two, bytes(field, &parts)))?;
+        assert_eq!(got.to_f64s()?, [1.0, -2.0, 0.5, 0.0]);
+        assert_eq!((got.dtype(), got.shape()), (DType::C64, &[2][..]));
+    }
     let halves = packed(5, &[0x3e00, 0xc000]);
     assert_eq!(
         read(tensor("w", 10, &two, halves.clone()))?.to_f64s()?,

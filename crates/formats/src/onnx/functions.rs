@@ -1,0 +1,90 @@
+//! Functions of the model, written out where they are called.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use kilim_core::error::Result;
+
+use super::import::{Importer, opsets, written};
+use super::proto::{AttributeProto, FunctionProto, NodeProto, invalid};
+use super::scope::{Binding, Frame};
+
+impl<'a> Importer<'a> {
+    /// Writes a function of the model out into the graph of `frame`.
+    pub fn inline(
+        &mut self,
+        frame: usize,
+        node: &'a NodeProto<'a>,
+        function: &'a FunctionProto<'a>,
+        mut attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
+        name: &str,
+    ) -> Result<()> {
+        self.check_depth()?;
+        for default in &function.attribute_protos {
+            if !attributes.iter().any(|(n, _)| *n == default.name) {
+                attributes.push((default.name, default));
+            }
+        }
+        if node.inputs.len() > function.inputs.len() || node.outputs.len() > function.outputs.len()
+        {
+            return Err(invalid(format!(
+                "the function `{}` has {} inputs and {} outputs",
+                function.name,
+                function.inputs.len(),
+                function.outputs.len()
+            )));
+        }
+        let mut bindings = HashMap::new();
+        for (i, &formal) in function.inputs.iter().enumerate() {
+            let actual = node.inputs.get(i).copied().unwrap_or("");
+            let binding = match self.scope.sequence(frame, actual) {
+                Some(values) => Binding::Sequence(values),
+                None => match self.scope.optional(frame, actual)? {
+                    Some(value) => Binding::Value(value),
+                    None => Binding::Absent,
+                },
+            };
+            bindings.insert(formal, binding);
+        }
+        let infos = function.value_info.iter();
+        let inner = self.scope.frames.len();
+        let Frame {
+            graph, conditional, ..
+        } = self.scope.frames[frame];
+        self.scope.frames.push(Frame {
+            graph,
+            parent: None,
+            conditional,
+            bindings,
+            declared: infos
+                .filter_map(|i| Some((i.name, i.kind.as_ref()?)))
+                .collect(),
+            written: written(&function.nodes),
+            opsets: opsets(&function.opset_import),
+            attributes: Rc::new(attributes),
+            prefix: format!("{name}/"),
+            captures: Vec::new(),
+        });
+        let mark = self.scope.graphs[graph].nodes.len();
+        self.nodes(inner, &function.nodes)?;
+        let mut results = Vec::new();
+        for (&formal, &actual) in function.outputs.iter().zip(&node.outputs) {
+            if actual.is_empty() {
+                continue;
+            }
+            if let Some(values) = self.scope.sequence(inner, formal) {
+                results.push((actual, Binding::Sequence(values)));
+            } else if let Some(value) = self.scope.optional(inner, formal)? {
+                results.push((actual, Binding::Value(value)));
+            }
+        }
+        self.scope.frames.pop();
+        for (actual, binding) in results {
+            match binding {
+                Binding::Value(value) => self.bind(frame, actual, value, mark, node, name)?,
+                other => self.scope.bind(frame, actual, other),
+            }
+        }
+        Ok(())
+    }
+}
