@@ -12,8 +12,10 @@ const manifest = join(folder, 'manifest.json');
 const skip = existsSync(manifest) ? false : `${manifest} is not there`;
 const FILES = [
   'version-RFB-320_simplified.onnx', 'silero_vad.onnx', 'super_resolution.onnx', 'angle_net.onnx', 'mnist.onnx', 'greedy_loop.onnx',
-  'kws_ref_model_float32.tflite', 'pretrainedResnet.tflite',
+  'kws_ref_model_float32.tflite', 'pretrainedResnet.tflite', 'trained_lstm.tflite',
 ];
+/** What must run on the backend that is asked for; elsewhere some of a model may be cheaper. */
+const KEPT = { 'trained_lstm.tflite': 'LSTM' };
 const variants = skip ? [] : JSON.parse(readFileSync(manifest)).models.flatMap(({ name, variants }) => variants.map((variant) => ({ name, ...variant })));
 
 let browser;
@@ -69,7 +71,7 @@ async function compare({ url, inputs, outputs, backends }) {
       });
       worst.push({ name: output.name, dims: [...result.dims], expected: output.dims, difference, largest });
     }
-    return { worst, used: [...new Set(session.report.nodes.map(({ backend }) => backend))] };
+    return { worst, nodes: session.report.nodes.map(({ op, backend }) => ({ op, backend })) };
   } finally {
     session.close();
   }
@@ -88,8 +90,9 @@ for (const file of FILES) {
         outputs: outputs.map((output) => offer(variant.name, output)),
         backends,
       };
-      const { worst, used } = await page.evaluate(compare, request);
-      assert.ok(used.includes(backends[0]), `ran on ${used}`);
+      const { worst, nodes } = await page.evaluate(compare, request);
+      const there = nodes.filter(({ op, backend }) => op === (KEPT[file] ?? op) && backend === backends[0]);
+      assert.ok(there.length > 0, JSON.stringify(nodes));
       const tolerance = variant.tolerance === 'exact' ? 0 : variant.tolerance;
       assert.equal(typeof tolerance, 'number');
       for (const { name, dims, expected, difference, largest } of worst) {

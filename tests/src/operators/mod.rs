@@ -3,6 +3,7 @@
 
 mod dense;
 mod pointwise;
+mod recurrent;
 mod rows;
 mod shuffles;
 
@@ -120,6 +121,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = pointwise::cases();
     cases.extend(dense::cases());
     cases.extend(rows::cases());
+    cases.extend(recurrent::cases());
     cases.extend(shuffles::cases());
     cases
 }
