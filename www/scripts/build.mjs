@@ -4,9 +4,11 @@ import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { rolldown } from 'rolldown';
 
 const www = dirname(dirname(fileURLToPath(import.meta.url)));
 const out = join(www, 'dist', 'kilim');
+const modules = join(www, 'dist', 'modules');
 const binaries = ['simd', 'relaxed'].flatMap((variant) => [`kilim.${variant}.js`, `kilim.${variant}.wasm`]);
 
 const missing = binaries.filter((file) => !existsSync(join(www, 'pkg', file)));
@@ -20,10 +22,24 @@ function tool(script, ...args) {
   execFileSync(process.execPath, [join(www, 'node_modules', script), ...args], { cwd: www, stdio: 'inherit' });
 }
 
-rmSync(out, { recursive: true, force: true });
-mkdirSync(out, { recursive: true });
+/** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. */
+async function bundle(name, external = []) {
+  const bundle = await rolldown({ input: join(modules, name), external, cwd: modules });
+  await bundle.write({ file: join(out, name), format: 'esm' });
+  await bundle.close();
+}
+
+for (const dir of [out, modules]) {
+  rmSync(dir, { recursive: true, force: true });
+  mkdirSync(dir, { recursive: true });
+}
 tool('typescript/bin/tsc', '-p', 'package');
-for (const file of binaries) copyFileSync(join(www, 'pkg', file), join(out, file));
+for (const file of binaries) {
+  copyFileSync(join(www, 'pkg', file), join(out, file));
+  if (file.endsWith('.js')) copyFileSync(join(www, 'pkg', file), join(modules, file));
+}
+await bundle('index.js', [/kilim\.\w+\.js$/]);
+for (const variant of ['simd', 'relaxed']) await bundle(`worker.${variant}.js`);
 for (const variant of ['simd', 'relaxed']) {
   const types = `kilim.${variant}.d.ts`;
   copyFileSync(join(www, 'package', 'src', types), join(out, types));

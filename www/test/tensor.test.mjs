@@ -1,9 +1,9 @@
 // Element types without a browser: the package's tensors run anywhere.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Tensor, fromNumbers, toNumbers } from '../dist/kilim/index.js';
-import { prepareFeeds } from '../dist/kilim/feeds.js';
-import { fromWireValue, tensorsOf } from '../dist/kilim/values.js';
+import { Tensor, fromNumbers, toNumbers } from '../dist/modules/index.js';
+import { prepareFeeds } from '../dist/modules/feeds.js';
+import { fromWireValue, tensorsOf } from '../dist/modules/values.js';
 
 test('float16 goes there and back', () => {
   for (let bits = 0; bits < 0x7c00; bits++) {

@@ -12,3 +12,4 @@ mod warm;
 pub use calibrate::calibrate;
 pub use file::WasmFile;
 pub use session::WasmSession;
+pub use warm::warm_up;

@@ -17,7 +17,6 @@ use wasm_bindgen::{JsCast, JsValue};
 use crate::calibrate;
 use crate::convert;
 use crate::file::WasmFile;
-use crate::warm;
 
 #[wasm_bindgen]
 extern "C" {
@@ -138,13 +137,6 @@ async fn load(
     let external = names.into_iter().skip(1).zip(files).collect();
     let options = self::options(options)?;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
-    if options
-        .backends
-        .first()
-        .is_some_and(|b| b.as_str() == "cpu")
-    {
-        warm::once().await;
-    }
     Session::load(ModelSource::Bytes { model, external }, options).await
 }
 

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use kilim::core::ops::{Activation, Conv, Padding};
 use kilim::{BackendId, DType, Fact, Graph, Result, RunOptions, Runtime, SessionOptions, Tensor};
+use wasm_bindgen::prelude::wasm_bindgen;
 
 /// Runs of the network: enough to reach the browser's threshold, which counts what was executed.
 const RUNS: usize = 2;
@@ -45,7 +46,8 @@ fn network() -> Result<Graph> {
 
 /// Warms up, the first time that it is called in a worker. Nothing depends on it, so whatever goes
 /// wrong is left for the model to meet.
-pub async fn once() {
+#[wasm_bindgen(js_name = warmUp)]
+pub async fn warm_up() {
     static DONE: AtomicBool = AtomicBool::new(false);
     if !DONE.swap(true, Ordering::Relaxed) {
         let _ = kernels().await;

@@ -1,6 +1,7 @@
+import { cannotStart } from './binary.js';
 import { KilimError, aborted, toPlain } from './errors.js';
 import type { Glue, WasmFile, WasmSession } from './glue.js';
-import type { Backend, Engine, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest, WasmSource } from './protocol.js';
+import type { Backend, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
 import type { NodeTime, Report } from './report.js';
 import { importOperators } from './operators.js';
 import { pickBackends } from './pick.js';
@@ -13,7 +14,9 @@ import type { Verification } from './verify.js';
 export function createEngine(glue: Glue): Engine {
   let session: WasmSession | undefined;
   let skipped: Picked['skipped'] = [];
-  let started: Promise<void> | undefined;
+  let give!: (binary: Promise<WebAssembly.Module>) => void;
+  const started = new Promise<WebAssembly.Module>((resolve) => { give = resolve; }).then((module) => instantiate(glue, module));
+  started.catch(() => undefined);
   /** The input shapes that have been run; new ones may have made new plans. */
   const shapes = new Set<string>();
   /** Set once the runtime has trapped: its memory can no longer be trusted. */
@@ -40,6 +43,14 @@ export function createEngine(glue: Glue): Engine {
     return session;
   }
 
+  /** The backends to use. The CPU's kernels are warmed up meanwhile: a model takes longer to come. */
+  async function ready({ backends }: EngineOptions): Promise<Picked> {
+    const picked = backends ? { backends, skipped: [] } : await pickBackends();
+    await started;
+    if (picked.backends[0] === 'cpu') await glue.warmUp();
+    return picked;
+  }
+
   /** Reading needs no runtime, so that both come over the network together. */
   async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal): Promise<WasmFile> {
     const bytes = await readSource(source, onBytes, signal);
@@ -50,13 +61,15 @@ export function createEngine(glue: Glue): Engine {
   }
 
   return {
-    start(wasm) {
-      started ??= begin(glue, wasm);
+    start(binary) {
+      give(binary);
       return started;
     },
 
     load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded> {
       return guarded(async () => {
+        const picking = ready(request.options);
+        picking.catch(() => undefined);
         const files = [];
         const names = [];
         for (const [name, source] of [['', request.source] as const, ...Object.entries(request.external)]) {
@@ -66,7 +79,7 @@ export function createEngine(glue: Glue): Engine {
         }
         if (signal.aborted) throw aborted(signal);
         onProgress({ phase: 'prepare', loaded: 0, total: 1 });
-        const picked = request.options.backends ? { backends: request.options.backends, skipped: [] } : await pickBackends();
+        const picked = await picking;
         skipped = picked.skipped;
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
         session = await glue.WasmSession.load(files, names, { ...request.options, ...operators, backends: picked.backends });
@@ -124,13 +137,11 @@ export function createEngine(glue: Glue): Engine {
   };
 }
 
-async function begin(glue: Glue, wasm: WasmSource | undefined): Promise<void> {
+async function instantiate(glue: Glue, module: WebAssembly.Module): Promise<void> {
   try {
-    await glue.default({ module_or_path: wasm });
+    await glue.default({ module_or_path: module });
   } catch (error) {
-    throw new KilimError('IO', `cannot start the WASM runtime: ${error instanceof Error ? error.message : error}`, {
-      hint: 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
-    }, error);
+    throw cannotStart(error);
   }
 }
 

@@ -4,6 +4,7 @@
  *     const session = await load('model.onnx');
  *     const { scores } = await session.run({ image: pixels });
  */
+import { compileBinary, ownBinary } from './binary.js';
 import { detectVariant } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
@@ -141,12 +142,12 @@ async function startEngine({ worker = true, wasm, variant }: Pick<LoadOptions, '
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
   }
-  const address = typeof wasm === 'string' || wasm instanceof URL ? new URL(wasm, globalThis.location?.href).href : wasm;
-  // A response cannot be posted to a worker; its bytes can.
-  const binary = worker && address instanceof Response ? await address.arrayBuffer() : address;
+  const address = typeof wasm === 'string' ? new URL(wasm, globalThis.location?.href) : wasm;
+  const binary = address === undefined ? ownBinary(build) : compileBinary(address);
+  // Whoever waits for it learns of a failure; nobody need wait.
+  binary.catch(() => undefined);
   const engine = worker ? createRemoteEngine(build) : await createLocalEngine(build);
   const started = engine.start(binary);
-  // Whoever waits for it learns of a failure; nobody need wait.
   started.catch(() => undefined);
   return { engine, started };
 }

@@ -19,7 +19,7 @@ export async function createLocalEngine(variant: Variant): Promise<Engine> {
     return result;
   };
   return {
-    start: (wasm) => engine.start(wasm),
+    start: (binary) => engine.start(binary),
     load: (request, onProgress, signal) => queued(() => engine.load(request, onProgress, signal)),
     run: (request, signal) => queued(() => engine.run(request, signal)),
     verify: (request, signal) => queued(() => engine.verify(request, signal)),

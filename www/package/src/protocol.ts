@@ -78,8 +78,8 @@ export interface Ran {
 
 /** A session's runtime, in a worker or in this thread. */
 export interface Engine {
-  /** Called once, before `load`, which need not wait for it. */
-  start(wasm: WasmSource | undefined): Promise<void>;
+  /** Called once. Other calls need not wait for it. */
+  start(binary: Promise<WebAssembly.Module>): Promise<void>;
   load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded>;
   run(request: RunRequest, signal: AbortSignal): Promise<Ran>;
   verify(request: VerifyRequest, signal: AbortSignal): Promise<Verification>;
@@ -90,7 +90,7 @@ export interface Engine {
 
 /** From the page to the worker. Every request but `abort` is answered by one `done` or `failed`. */
 export type Request =
-  | { kind: 'start'; id: number; wasm: WasmSource | undefined }
+  | { kind: 'start'; id: number; module: WebAssembly.Module }
   | { kind: 'load'; id: number; request: LoadRequest }
   | { kind: 'run'; id: number; request: RunRequest }
   | { kind: 'verify'; id: number; request: VerifyRequest }

@@ -1,6 +1,6 @@
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
-import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest, WasmSource } from './protocol.js';
+import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import type { Verification } from './verify.js';
 
 interface Pending {
@@ -72,7 +72,7 @@ export function createRemoteEngine(variant: Variant): Engine {
   }
 
   return {
-    start: (wasm: WasmSource | undefined) => call({ kind: 'start', wasm } as Omit<Request, 'id'>),
+    start: async (binary) => call({ kind: 'start', module: await binary } as Omit<Request, 'id'>),
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),
     run: (request: RunRequest, signal) => call<Ran>({ kind: 'run', request } as Omit<Request, 'id'>, signal),
     verify: (request, signal) => call<Verification>({ kind: 'verify', request } as Omit<Request, 'id'>, signal),

@@ -20,7 +20,7 @@ export function serve(glue: Glue): void {
   async function answer(message: Exclude<Request, { kind: 'abort' }>, signal: AbortSignal): Promise<unknown> {
     switch (message.kind) {
       case 'start':
-        return engine.start(message.wasm);
+        return engine.start(Promise.resolve(message.module));
       case 'load':
         return engine.load(message.request, (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []), signal);
       case 'run':
