@@ -37,8 +37,10 @@ const VARIANTS: [Variant; 2] = [
     },
 ];
 
-/// What every variant's compiler output uses: rustc's defaults for wasm32, and SIMD.
+/// What every variant's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
+/// products stay functions of their own (see `simd-cpu/src/isa.rs`), though each has one caller.
 const WASM_OPT: &[&str] = &[
+    "--no-inline=*gemm::tile::*",
     "-Oz",
     "--enable-simd",
     "--enable-bulk-memory",

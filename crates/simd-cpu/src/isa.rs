@@ -5,6 +5,10 @@
 //! generic over the token, and [`Isa::dispatch`] compiles them once for each instruction set.
 //! Everything that a task calls with a token must be `#[inline(always)]`, or it would be compiled
 //! without the instructions.
+//!
+//! On wasm the whole build has them. A browser compiles a function when it is first called and
+//! optimises it once it is hot, so that there the parts of large kernels are functions of their own:
+//! those that a model does not use cost nothing.
 
 #[cfg(target_arch = "aarch64")]
 mod neon;

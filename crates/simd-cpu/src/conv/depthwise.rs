@@ -172,7 +172,8 @@ impl Row<'_> {
     ///
     /// # Safety
     /// As above; `taps` are inside of the image for all pixels.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     unsafe fn channels<S: Simd, const P: usize, const KX: usize, const SX: usize>(
         &self,
         s: S,

@@ -349,7 +349,8 @@ impl<const IN: usize> Task for ToPoints<'_, IN> {
 impl<const IN: usize> ToPoints<'_, IN> {
     /// # Safety
     /// `data` is good for `count` elements at each pixel, `to` for a vector at each point.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     unsafe fn vector<S: Simd, const FULL: bool>(
         &self,
         s: S,
@@ -423,7 +424,8 @@ impl<const IN: usize> Task for FromPoints<'_, IN> {
 impl<const IN: usize> FromPoints<'_, IN> {
     /// # Safety
     /// `run` checked the sizes; `channel` is one of the output's, with `count` from there on.
-    #[inline(always)]
+    #[cfg_attr(target_arch = "wasm32", inline(never))]
+    #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     unsafe fn vector<S: Simd, const FULL: bool>(&self, s: S, channel: usize, count: usize) {
         let from = self.from[channel..].as_ptr();
         let bias = match self.bias {

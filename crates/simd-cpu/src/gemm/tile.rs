@@ -146,7 +146,8 @@ unsafe fn panel_rows<S: Simd, const NV: usize>(
 ///
 /// # Safety
 /// As for [`panel_rows`]; `row + MR <= m`.
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
     s: S,
     p: &Product,
@@ -204,9 +205,26 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
         if panel.columns >= NV * S::LANES {
             finish::<S, MR, NV, true>(s, p, panel, row, total[0]);
         } else {
-            finish::<S, MR, NV, false>(s, p, panel, row, total[0]);
+            edge(s, p, panel, row, total[0]);
         }
     }
+}
+
+/// [`finish`] for a tile that lacks columns.
+///
+/// # Safety
+/// As for [`finish`].
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+unsafe fn edge<S: Simd, const MR: usize, const NV: usize>(
+    s: S,
+    p: &Product,
+    panel: &Panel,
+    row: usize,
+    acc: [[S::V; NV]; MR],
+) {
+    // SAFETY: the caller's promise.
+    unsafe { finish::<S, MR, NV, false>(s, p, panel, row, acc) }
 }
 
 /// Adds the outer product of the `u`th elements.
