@@ -95,7 +95,7 @@ async fn references(backends: &[&str]) {
     };
     let scores = conformance::run(
         &archive,
-        &["tflite", "microsoft", "opsets"],
+        &["tflite", "microsoft", "opsets", "graphs"],
         &ids,
         |_, _| {},
     )
