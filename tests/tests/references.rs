@@ -18,7 +18,12 @@ fn score(backends: &[&str]) {
         }
     }
     let folder = Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("references"));
-    let run = conformance::run(&folder, &["tflite", "microsoft", "opsets", "graphs"], &ids, |_, _| {});
+    let run = conformance::run(
+        &folder,
+        &["tflite", "microsoft", "opsets", "graphs"],
+        &ids,
+        |_, _| {},
+    );
     let scores = pollster::block_on(run).expect("the cases can be read");
     let mut wrong = Vec::new();
     let mut passed = 0;

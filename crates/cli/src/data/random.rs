@@ -1,10 +1,12 @@
 //! Inputs made up from a seed.
 
+use kilim::core::narrow::{self, Narrowing};
 use kilim::core::tensor::element_count;
 use kilim::{DType, Error, ErrorCode, Fact, Result, Tensor};
+use npyz::half::{bf16, f16};
 
-/// Uniform in -1..1 for floating-point types, 0 or 1 for the others, `a` or `b` for strings; free
-/// dimensions become 1.
+/// Uniform in -1..1 for floating-point and complex types, 0 or 1 for the others, `a` or `b` for
+/// strings; free dimensions become 1.
 pub fn tensor(fact: &Fact, seed: u64) -> Result<Tensor> {
     let unknown = || {
         Error::new(
@@ -35,22 +37,24 @@ pub fn tensor(fact: &Fact, seed: u64) -> Result<Tensor> {
             .collect();
         return Tensor::from_texts(&shape, texts);
     }
-    if dtype.is_float() {
-        let values: Vec<f32> = (0..count).map(|_| unit() * 2.0 - 1.0).collect();
-        return match dtype {
-            DType::F32 => Tensor::from_slice(&shape, &values),
-            DType::F64 => {
-                let wide: Vec<f64> = values.into_iter().map(f64::from).collect();
-                Tensor::from_slice(&shape, &wide)
-            }
-            _ => Err(Error::new(
-                ErrorCode::DType,
-                "random data of this type is not offered; give the input as a file",
-            )
-            .with_got(dtype)),
-        };
-    }
     let size = dtype.size();
+    if dtype.is_float() || dtype.is_narrow_float() || dtype.is_complex() {
+        let parts = if dtype.is_complex() { 2 } else { 1 };
+        let mut bytes = Vec::with_capacity(count * size);
+        for _ in 0..count * parts {
+            let v = unit() * 2.0 - 1.0;
+            match dtype {
+                DType::F64 | DType::C128 => bytes.extend(f64::from(v).to_le_bytes()),
+                DType::F16 => bytes.extend(f16::from_f32(v).to_le_bytes()),
+                DType::BF16 => bytes.extend(bf16::from_f32(v).to_le_bytes()),
+                _ if dtype.is_narrow_float() => {
+                    bytes.push(narrow::encode(dtype, v.into(), Narrowing::default()));
+                }
+                _ => bytes.extend(v.to_le_bytes()),
+            }
+        }
+        return Tensor::from_raw(dtype, &shape, &bytes);
+    }
     let mut bytes = vec![0u8; count * size];
     for element in bytes.chunks_exact_mut(size) {
         element[0] = u8::from(unit() < 0.5);

@@ -1,0 +1,181 @@
+//! The passes keep results: graphs run as they are and optimised give the same numbers.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+mod convolution;
+mod folding;
+mod fusion;
+mod precision;
+mod random;
+
+use kilim::core::ops::*;
+use kilim::{BackendId, DType, Fact, Graph, RunOptions, Runtime, SessionOptions, Tensor};
+
+type V = kilim::core::ValueId;
+
+/// Numbers that look random and are the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        (self.next() >> 20) as usize % n
+    }
+
+    fn floats(&mut self, shape: &[usize]) -> Tensor {
+        let n: usize = shape.iter().product();
+        let of = |_| (self.next() >> 40) as f32 / (1u64 << 23) as f32 - 1.0;
+        let data: Vec<f32> = (0..n).map(of).collect();
+        Tensor::from_slice(shape, &data).unwrap()
+    }
+}
+
+fn run(graph: &Graph, optimise: bool, inputs: &[(&str, Tensor)]) -> Vec<(String, Tensor)> {
+    let mut options = SessionOptions {
+        backends: vec![BackendId::from("cpu")],
+        ..SessionOptions::default()
+    };
+    options.core.optimise = optimise;
+    pollster::block_on(async {
+        let mut session = Runtime::shared().session(graph.clone(), options).await?;
+        session.run(inputs, &RunOptions::default()).await
+    })
+    .unwrap_or_else(|e| panic!("optimise {optimise}: {e}\n{graph:#?}"))
+}
+
+/// The nodes that are left after all passes.
+fn optimised(graph: &Graph) -> Graph {
+    let mut g = graph.clone();
+    g.sort().unwrap();
+    let cpu = Runtime::shared();
+    let evaluator = pollster::block_on(cpu.backend(&BackendId::from("cpu"))).unwrap();
+    let evaluate = |node: &kilim::core::backend::NodeSpec| evaluator.evaluate(node);
+    let narrow = |d: DType| d == DType::F16;
+    kilim::core::passes::optimise(&mut g, &evaluate, &narrow).unwrap();
+    g.sort().unwrap();
+    g
+}
+
+fn names(graph: &Graph) -> Vec<&str> {
+    graph.nodes.iter().map(|n| n.op.name()).collect()
+}
+
+/// Runs both ways and compares; gives the optimised graph.
+fn check(graph: &Graph, seed: u64) -> Graph {
+    let mut random = Random(seed | 1);
+    let inputs: Vec<(String, Tensor)> = graph
+        .inputs
+        .iter()
+        .map(|&v| {
+            let value = graph.value(v);
+            let shape = value.fact.concrete().unwrap();
+            (value.name.clone(), random.floats(&shape))
+        })
+        .collect();
+    let inputs: Vec<(&str, Tensor)> = inputs.iter().map(|(n, t)| (&n[..], t.clone())).collect();
+    let plain = run(graph, false, &inputs);
+    let fast = run(graph, true, &inputs);
+    assert_eq!(plain.len(), fast.len());
+    for ((name, a), (other, b)) in plain.iter().zip(&fast) {
+        assert_eq!(name, other);
+        assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{graph:#?}");
+        let (a, b) = (a.to_f64s().unwrap(), b.to_f64s().unwrap());
+        let largest = a.iter().fold(1.0f64, |m, v| m.max(v.abs()));
+        for (x, y) in a.iter().zip(&b) {
+            let close = (x - y).abs() <= 1e-5 * largest;
+            assert!(close, "seed {seed}: {x} and {y}\n{graph:#?}");
+        }
+    }
+    optimised(graph)
+}
+
+/// A graph in the making.
+struct Builder {
+    g: Graph,
+    random: Random,
+}
+
+impl Builder {
+    fn new(seed: u64) -> Builder {
+        Builder {
+            g: Graph::new("test"),
+            random: Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1),
+        }
+    }
+
+    fn input(&mut self, name: &str, shape: &[usize]) -> V {
+        self.g.add_input(name, Fact::fixed(DType::F32, shape))
+    }
+
+    fn op(&mut self, op: impl Operator, inputs: &[V]) -> V {
+        let name = format!("{}{}", op.name(), self.g.nodes.len());
+        self.g.apply(name, op, inputs)
+    }
+
+    fn constant(&mut self, tensor: Tensor) -> V {
+        let name = format!("c{}", self.g.values.len());
+        self.g.add_constant(name, tensor)
+    }
+
+    fn floats(&mut self, shape: &[usize]) -> V {
+        let tensor = self.random.floats(shape);
+        self.constant(tensor)
+    }
+
+    fn scalar(&mut self, value: f32) -> V {
+        self.constant(Tensor::scalar(value).unwrap())
+    }
+
+    fn ints(&mut self, ints: &[i64]) -> V {
+        self.constant(Tensor::from_slice(&[ints.len()], ints).unwrap())
+    }
+
+    fn unary(&mut self, kind: UnaryKind, x: V) -> V {
+        self.op(Unary(kind), &[x])
+    }
+
+    fn binary(&mut self, kind: BinaryKind, a: V, b: V) -> V {
+        self.op(Binary::new(kind), &[a, b])
+    }
+
+    fn transpose(&mut self, x: V, perm: &[usize]) -> V {
+        let perm = perm.to_vec();
+        self.op(Transpose { perm }, &[x])
+    }
+
+    fn conv(&mut self, x: V, c: usize, m: usize, groups: usize) -> V {
+        let w = self.floats(&[m, c / groups, 3, 3]);
+        let b = self.floats(&[m]);
+        let conv = Conv {
+            strides: vec![1, 1],
+            dilations: vec![1, 1],
+            padding: Padding::Explicit(vec![1, 1, 1, 1]),
+            groups,
+            channels_last: false,
+            activation: Activation::None,
+        };
+        self.op(conv, &[x, w, b])
+    }
+
+    fn mean(&mut self, x: V, axes: &[i64], keep_dims: bool) -> V {
+        let axes = self.ints(axes);
+        let kind = ReduceKind::Mean;
+        let mean = Reduce {
+            kind,
+            keep_dims,
+            noop_with_empty_axes: false,
+        };
+        self.op(mean, &[x, axes])
+    }
+
+    fn check(mut self, outputs: &[V], seed: u64) -> Graph {
+        self.g.outputs = outputs.to_vec();
+        check(&self.g, seed)
+    }
+}
