@@ -119,13 +119,26 @@ fn narrow_types_are_not_computed_with() {
             refuse(Unary(UnaryKind::Neg), &inputs[..1]),
             ErrorCode::DType
         );
-        assert_eq!(refuse(NonZero, &inputs[..1]), ErrorCode::DType);
+        if dtype != "string" {
+            assert_eq!(refuse(NonZero, &inputs[..1]), ErrorCode::DType);
+        }
         assert_eq!(infer(Binary::new(BinaryKind::Equal), &inputs), "bool[3]");
         assert_eq!(
             infer(Transpose { perm: vec![] }, &inputs[..1]),
             format!("{dtype}[3]")
         );
     }
+}
+
+#[test]
+fn a_text_is_zero_where_it_is_empty_and_a_complex_number_where_both_parts_are() {
+    let data = texts(&["", "a", "", "é"]);
+    let data = data.unwrap().value.unwrap();
+    assert_eq!(NonZero::positions(&data).unwrap(), [1, 3]);
+    let parts = [0f32, -0.0, 0.0, 1.0, -2.0, 0.0];
+    let bytes: Vec<u8> = parts.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let data = Tensor::from_raw(DType::C64, &[3, 1], &bytes).unwrap();
+    assert_eq!(NonZero::positions(&data).unwrap(), [1, 2, 0, 0]);
 }
 
 #[test]
