@@ -1,76 +1,22 @@
 //! Tensors in host memory.
 
+mod bytes;
+mod numbers;
+#[cfg(test)]
+mod tests;
+
 use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-use bytemuck::{Pod, Zeroable};
+use bytemuck::Pod;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::narrow;
 
-/// One cache line; the unit of [`AlignedBytes`], so that SIMD kernels may count on alignment.
-#[derive(Clone, Copy, Zeroable, Pod)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
-
-/// Bytes on the heap, aligned to 64.
-#[derive(Clone, Default)]
-pub struct AlignedBytes {
-    lines: Vec<Line>,
-    len: usize,
-}
-
-impl AlignedBytes {
-    /// `len` zero bytes; `Limit` where the machine has no such memory.
-    pub fn zeroed(len: usize) -> Result<Self> {
-        let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(64))
-            .map_err(|()| out_of_memory(len))?;
-        Ok(AlignedBytes { lines, len })
-    }
-
-    /// `Limit` where the machine has no such memory.
-    pub fn copy_of(bytes: &[u8]) -> Result<Self> {
-        let mut lines: Vec<Line> = Vec::new();
-        lines
-            .try_reserve_exact(bytes.len().div_ceil(64))
-            .map_err(|_| out_of_memory(bytes.len()))?;
-        let (whole, rest) = bytes.as_chunks::<64>();
-        lines.extend(whole.iter().map(|line| Line(*line)));
-        if !rest.is_empty() {
-            let mut line = [0; 64];
-            line[..rest.len()].copy_from_slice(rest);
-            lines.push(Line(line));
-        }
-        Ok(AlignedBytes {
-            lines,
-            len: bytes.len(),
-        })
-    }
-
-    pub fn len(&self) -> usize {
-        self.len
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.len == 0
-    }
-
-    pub fn as_slice(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len]
-    }
-
-    pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
-    }
-}
-
-fn out_of_memory(len: usize) -> Error {
-    let message = format!("cannot allocate {len} bytes of memory");
-    Error::new(ErrorCode::Limit, message)
-}
+pub use bytes::AlignedBytes;
 
 /// An element type of Rust that a tensor can hold. `bool` tensors are read as `u8`.
 pub trait Element: Pod + Send + Sync + PartialEq + fmt::Debug {
@@ -351,65 +297,6 @@ impl Tensor {
             .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
     }
 
-    /// The elements as `i64`, for any integer or boolean type (shapes, axes, indices, weights).
-    pub fn to_i64s(&self) -> Result<Vec<i64>> {
-        Ok(match self.dtype {
-            DType::I64 => self.as_slice::<i64>()?.to_vec(),
-            DType::I32 => self.as_slice::<i32>()?.iter().map(|&v| v.into()).collect(),
-            DType::I16 => self.as_slice::<i16>()?.iter().map(|&v| v.into()).collect(),
-            DType::I8 => self.as_slice::<i8>()?.iter().map(|&v| v.into()).collect(),
-            dtype if dtype.is_narrow_integer() => {
-                let bytes = self.bytes().iter();
-                bytes.map(|&b| narrow::decode(dtype, b) as i64).collect()
-            }
-            DType::U8 | DType::Bool => self.as_slice::<u8>()?.iter().map(|&v| v.into()).collect(),
-            DType::U16 => self.as_slice::<u16>()?.iter().map(|&v| v.into()).collect(),
-            DType::U32 => self.as_slice::<u32>()?.iter().map(|&v| v.into()).collect(),
-            DType::U64 => self
-                .as_slice::<u64>()?
-                .iter()
-                .map(|&v| i64::try_from(v))
-                .collect::<std::result::Result<_, _>>()
-                .map_err(|_| {
-                    Error::new(ErrorCode::InvalidValue, "an index does not fit in int64")
-                })?,
-            _ => {
-                return Err(Error::new(ErrorCode::DType, "an integer tensor is needed")
-                    .with_got(self.dtype));
-            }
-        })
-    }
-
-    /// The elements as `f64`, for any element type but strings; of complex numbers, real and
-    /// imaginary parts in turn.
-    pub fn to_f64s(&self) -> Result<Vec<f64>> {
-        Ok(match self.dtype {
-            DType::F32 => self.as_slice::<f32>()?.iter().map(|&v| v.into()).collect(),
-            DType::F64 => self.as_slice::<f64>()?.to_vec(),
-            DType::C64 => cast_slice::<f32>(self.bytes())?
-                .iter()
-                .map(|&v| v.into())
-                .collect(),
-            DType::C128 => cast_slice::<f64>(self.bytes())?.to_vec(),
-            DType::F16 => self
-                .as_slice::<half::f16>()?
-                .iter()
-                .map(|v| v.to_f64())
-                .collect(),
-            DType::BF16 => self
-                .as_slice::<half::bf16>()?
-                .iter()
-                .map(|v| v.to_f64())
-                .collect(),
-            DType::U64 => self.as_slice::<u64>()?.iter().map(|&v| v as f64).collect(),
-            dtype if dtype.is_narrow_float() => {
-                let bytes = self.bytes().iter();
-                bytes.map(|&b| narrow::decode(dtype, b).into()).collect()
-            }
-            _ => self.to_i64s()?.into_iter().map(|v| v as f64).collect(),
-        })
-    }
-
     /// The same elements under another shape of as many.
     pub fn reshaped(&self, shape: &[usize]) -> Result<Tensor> {
         match &self.data {
@@ -497,64 +384,5 @@ impl fmt::Debug for Tensor {
             (_, Ok(v)) if v.len() <= 8 => write!(f, " {v:?}"),
             _ => Ok(()),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn texts(all: &[&str]) -> Tensor {
-        let all: Vec<Arc<str>> = all.iter().map(|&t| t.into()).collect();
-        Tensor::from_texts(&[all.len()], all).unwrap()
-    }
-
-    #[test]
-    fn strings_are_no_bytes() {
-        let t = texts(&["a", "", "ü"]);
-        assert_eq!((t.dtype(), t.len(), t.bytes()), (DType::String, 3, &[][..]));
-        assert_eq!(
-            t.reshaped(&[3, 1]).unwrap().texts().unwrap()[2].as_ref(),
-            "ü"
-        );
-        assert!(t.to_f64s().is_err() && t.to_i64s().is_err());
-        assert!(t.as_slice::<u32>().is_err());
-        assert!(Tensor::from_raw(DType::String, &[1], &[0; 4]).is_err());
-        assert!(Tensor::from_texts(&[2], vec![Arc::from("one")]).is_err());
-        assert_eq!(
-            Tensor::zeros(DType::String, &[2]).unwrap(),
-            texts(&["", ""])
-        );
-        assert_ne!(t, texts(&["a", "", "u"]));
-    }
-
-    #[test]
-    fn runs_of_any_type() {
-        let t = texts(&["a", "b", "c"]);
-        let runs = [(&t, 1..3), (&t, 0..1)];
-        let joined = Tensor::from_runs(DType::String, &[3], runs.into_iter()).unwrap();
-        assert_eq!(joined, texts(&["b", "c", "a"]));
-        let t = Tensor::from_slice(&[2], &[7i16, 8]).unwrap();
-        let runs = || [(&t, 1..2), (&t, 0..2)].into_iter();
-        let joined = Tensor::from_runs(DType::I16, &[3], runs()).unwrap();
-        assert_eq!(joined.as_slice::<i16>().unwrap(), [8, 7, 8]);
-        assert!(Tensor::from_runs(DType::U16, &[3], runs()).is_err());
-        assert!(Tensor::from_runs(DType::I16, &[4], runs()).is_err());
-        let beyond = [(&t, 1..3)].into_iter();
-        assert!(Tensor::from_runs(DType::I16, &[2], beyond).is_err());
-    }
-
-    #[test]
-    fn packed_and_back() {
-        let t = Tensor::from_packed(DType::I4, &[3], &[0x8f, 0x07]).unwrap();
-        assert_eq!(t.to_i64s().unwrap(), [-1, -8, 7]);
-        assert_eq!(t.to_packed().as_ref(), [0x8f, 0x07]);
-        let bits = t.reinterpreted(DType::U4).unwrap();
-        assert_eq!(bits.to_i64s().unwrap(), [15, 8, 7]);
-        assert_eq!(bits.reinterpreted(DType::I4).unwrap(), t);
-        assert!(t.reinterpreted(DType::I8).is_err());
-        assert!(Tensor::from_packed(DType::U2, &[5], &[0]).is_err());
-        let t = Tensor::from_raw(DType::F8E5M2, &[2], &[0x3c, 0xc0]).unwrap();
-        assert_eq!(t.to_f64s().unwrap(), [1.0, -2.0]);
     }
 }

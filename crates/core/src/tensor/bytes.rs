@@ -1,0 +1,66 @@
+//! Bytes on the heap.
+
+use bytemuck::{Pod, Zeroable};
+
+use crate::error::{Error, ErrorCode, Result};
+
+/// One cache line; the unit of [`AlignedBytes`], so that SIMD kernels may count on alignment.
+#[derive(Clone, Copy, Zeroable, Pod)]
+#[repr(C, align(64))]
+struct Line([u8; 64]);
+
+/// Bytes on the heap, aligned to 64.
+#[derive(Clone, Default)]
+pub struct AlignedBytes {
+    lines: Vec<Line>,
+    len: usize,
+}
+
+impl AlignedBytes {
+    /// `len` zero bytes; `Limit` where the machine has no such memory.
+    pub fn zeroed(len: usize) -> Result<Self> {
+        let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(64))
+            .map_err(|()| out_of_memory(len))?;
+        Ok(AlignedBytes { lines, len })
+    }
+
+    /// `Limit` where the machine has no such memory.
+    pub fn copy_of(bytes: &[u8]) -> Result<Self> {
+        let mut lines: Vec<Line> = Vec::new();
+        lines
+            .try_reserve_exact(bytes.len().div_ceil(64))
+            .map_err(|_| out_of_memory(bytes.len()))?;
+        let (whole, rest) = bytes.as_chunks::<64>();
+        lines.extend(whole.iter().map(|line| Line(*line)));
+        if !rest.is_empty() {
+            let mut line = [0; 64];
+            line[..rest.len()].copy_from_slice(rest);
+            lines.push(Line(line));
+        }
+        Ok(AlignedBytes {
+            lines,
+            len: bytes.len(),
+        })
+    }
+
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub fn as_slice(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.lines)[..self.len]
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+    }
+}
+
+fn out_of_memory(len: usize) -> Error {
+    let message = format!("cannot allocate {len} bytes of memory");
+    Error::new(ErrorCode::Limit, message)
+}
