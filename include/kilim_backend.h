@@ -259,12 +259,33 @@ typedef struct KilimBackend {
     KilimStatus (*begin)(void *self, void *executable, KilimMessage *error);
     KilimStatus (*end)(void *self, void *executable, KilimMessage *error);
 
-    /* Optional: bytes that an executable holds on the device. */
+    /* Optional: bytes that an executable holds on the device; not those that `allocate` gave. */
     size_t (*bytes)(void *self, void *executable);
 
     /* Optional. */
     size_t operator_count;
     const KilimOperator *operators;
+
+    /* Optional, but the first three together: the backend's memory is planned. Kilim asks for one
+     * block when all stages of a session are planned, binds every executable to it, since they run
+     * one after another, and gives it back when it needs a larger one, when a session is cleared and
+     * in the end. Sessions may share a block, and a caller may own one. Without these functions, and
+     * with a host whose table (KilimHost.size) ends before them, executables hold memory of their own.
+     *
+     * `*memory` is the backend's name for the block, not NULL; the block begins at a multiple of
+     * `alignment` and holds whatever it did before. */
+    KilimStatus (*allocate)(void *self, size_t bytes, void **memory, KilimMessage *error);
+    void (*release)(void *self, void *memory);
+    /* Puts the tensors with the place KILIM_ARENA into a block: called before an executable is first
+     * written, run or read, and again whenever it gets another block. What it held is lost then, and
+     * the block that it had may be gone. `bytes` is what the executable may use of it. Not called
+     * where that is nothing. */
+    KilimStatus (*bind)(void *self, void *executable, void *memory, size_t bytes, KilimMessage *error);
+    /* Optional: bytes of the block that kernels need for themselves while they run. They begin at
+     * `arena_bytes` of the stage, rounded up to `alignment`. */
+    size_t (*scratch_bytes)(void *self, void *executable);
+    /* Optional: bytes that a tensor takes in a block, if that is not KilimTensor.bytes. */
+    size_t (*tensor_bytes)(void *self, const KilimTensor *tensor);
 } KilimBackend;
 
 /* Who asks for a backend. */

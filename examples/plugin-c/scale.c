@@ -64,19 +64,36 @@ static KilimStatus supports(void *self, const KilimNode *node, KilimCost *cost, 
     return KILIM_OK;
 }
 
-/* Stages: one block of memory, and the steps with their pointers found. */
+/* Memory. Kilim plans it: a stage says where each tensor lies in a block, which is allocated here and shared by all stages. */
+
+static KilimStatus allocate(void *self, size_t bytes, void **memory, KilimMessage *error) {
+    (void)self;
+    *memory = calloc(1, bytes);
+    if (*memory) return KILIM_OK;
+    snprintf(error->text, error->capacity, "out of memory");
+    return KILIM_LIMIT;
+}
+
+static void release_memory(void *self, void *memory) {
+    (void)self;
+    free(memory);
+}
+
+/* Stages: the steps, and where their tensors are. */
 
 typedef struct {
     Kind kind;
     float factor;
     size_t count;
-    const float *a, *b;
-    float *out;
+    size_t a, b, out;
 } Kernel;
 
+/* In the place of an offset: the tensor is known, and its data stays where it is. */
+#define KNOWN SIZE_MAX
+
 typedef struct {
-    unsigned char *arena;
-    size_t bytes;
+    size_t tensors;
+    size_t *offsets;
     void **data;
     size_t *parts;
     Kernel *kernels;
@@ -85,7 +102,7 @@ typedef struct {
 static void release(void *self, void *executable) {
     (void)self;
     Program *p = executable;
-    free(p->arena);
+    free(p->offsets);
     free(p->data);
     free(p->parts);
     free(p->kernels);
@@ -102,12 +119,12 @@ static KilimStatus prepare(void *self, void *context, const KilimStage *stage, v
     (void)context;
     Program *p = calloc(1, sizeof *p);
     if (!p) return KILIM_LIMIT;
-    p->bytes = stage->arena_bytes;
-    p->arena = calloc(1, stage->arena_bytes + 1);
+    p->tensors = stage->tensor_count;
+    p->offsets = calloc(stage->tensor_count + 1, sizeof *p->offsets);
     p->data = calloc(stage->tensor_count + 1, sizeof *p->data);
     p->parts = copy(stage->parts, (stage->part_count + 1) * sizeof *p->parts);
     p->kernels = calloc(stage->step_count + 1, sizeof *p->kernels);
-    if (!p->arena || !p->data || !p->parts || !p->kernels) {
+    if (!p->offsets || !p->data || !p->parts || !p->kernels) {
         release(self, p);
         snprintf(error->text, error->capacity, "out of memory");
         return KILIM_LIMIT;
@@ -115,8 +132,9 @@ static KilimStatus prepare(void *self, void *context, const KilimStage *stage, v
     for (size_t i = 0; i < stage->tensor_count; i++) {
         const KilimSlot *slot = &stage->tensors[i];
         while (slot->place == KILIM_ALIAS) slot = &stage->tensors[slot->of];
+        p->offsets[i] = slot->place == KILIM_ARENA ? slot->offset : KNOWN;
         /* Known data stays valid as long as the executable; it is only read. */
-        p->data[i] = slot->place == KILIM_ARENA ? (void *)(p->arena + slot->offset) : (void *)slot->tensor.data;
+        p->data[i] = (void *)slot->tensor.data;
     }
     for (size_t i = 0; i < stage->step_count; i++) {
         const KilimStep *step = &stage->steps[i];
@@ -124,11 +142,22 @@ static KilimStatus prepare(void *self, void *context, const KilimStage *stage, v
         k->kind = kind_of(step->node);
         k->factor = factor_of(step->node);
         k->count = stage->tensors[step->outputs[0]].tensor.bytes / sizeof(float);
-        k->a = p->data[step->inputs[0]];
-        k->b = k->kind == ADD ? p->data[step->inputs[1]] : NULL;
-        k->out = p->data[step->outputs[0]];
+        k->a = step->inputs[0];
+        k->b = k->kind == ADD ? step->inputs[1] : k->a;
+        k->out = step->outputs[0];
     }
     *executable = p;
+    return KILIM_OK;
+}
+
+static KilimStatus bind(void *self, void *executable, void *memory, size_t bytes, KilimMessage *error) {
+    (void)self;
+    (void)bytes;
+    (void)error;
+    Program *p = executable;
+    for (size_t i = 0; i < p->tensors; i++) {
+        if (p->offsets[i] != KNOWN) p->data[i] = (unsigned char *)memory + p->offsets[i];
+    }
     return KILIM_OK;
 }
 
@@ -152,17 +181,14 @@ static KilimStatus run(void *self, void *executable, size_t part, KilimMessage *
     const Program *p = executable;
     for (size_t i = p->parts[part]; i < p->parts[part + 1]; i++) {
         const Kernel *k = &p->kernels[i];
+        const float *a = p->data[k->a], *b = p->data[k->b];
+        float *out = p->data[k->out];
         for (size_t j = 0; j < k->count; j++) {
-            float x = k->a[j];
-            k->out[j] = k->kind == ADD ? x + k->b[j] : k->kind == SCALE ? x * k->factor : x > 0 ? x : 0;
+            float x = a[j];
+            out[j] = k->kind == ADD ? x + b[j] : k->kind == SCALE ? x * k->factor : x > 0 ? x : 0;
         }
     }
     return KILIM_OK;
-}
-
-static size_t bytes_of(void *self, void *executable) {
-    (void)self;
-    return ((Program *)executable)->bytes;
 }
 
 /* The operator of its own: the output is like the input. */
@@ -199,13 +225,17 @@ static const KilimBackend backend = {
     .write = write_tensor,
     .run = run,
     .read = read_tensor,
-    .bytes = bytes_of,
     .operator_count = 1,
     .operators = operators,
+    .allocate = allocate,
+    .release = release_memory,
+    .bind = bind,
 };
 
 KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **out, KilimMessage *error) {
     if (host->version != KILIM_BACKEND_VERSION) return refuse(error, "built for another version of Kilim's interface");
+    /* Nothing here runs in memory of its own. */
+    if (host->size < offsetof(KilimBackend, bind) + sizeof backend.bind) return refuse(error, "this Kilim does not plan a backend's memory");
     *out = &backend;
     return KILIM_OK;
 }

@@ -2,6 +2,7 @@
 #include "kilim_backend.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum {
@@ -16,6 +17,12 @@ enum {
     READ_FAILS,
     BAD_SPEED,
     LONGER_TABLE,
+    NO_MEMORY,
+    NO_BIND,
+    TABLE_BEFORE_MEMORY,
+    BIND_FAILS,
+    ABSURD_BYTES,
+    PADS,
 };
 
 static KilimStatus fail(KilimMessage *m, KilimStatus status, const char *text) {
@@ -31,6 +38,49 @@ static KilimStatus supports(void *self, const KilimNode *node, KilimCost *cost, 
 }
 
 static float memory[1024];
+
+/* Where the tensors are, and how many floats; `memory`, unless that is planned. */
+static float *at = memory;
+static size_t count = 1024;
+static int blocks;
+
+static KilimStatus allocate(void *self, size_t bytes, void **block, KilimMessage *error) {
+    (void)self;
+    if (BROKEN == TABLE_BEFORE_MEMORY) abort();
+    if (BROKEN == NO_MEMORY) return fail(error, KILIM_LIMIT, "the device is full");
+    *block = malloc(bytes);
+    blocks++;
+    return KILIM_OK;
+}
+
+static void release_block(void *self, void *block) {
+    (void)self;
+    free(block);
+    blocks--;
+}
+
+static int binds;
+
+static KilimStatus bind(void *self, void *executable, void *block, size_t bytes, KilimMessage *error) {
+    (void)self;
+    (void)executable;
+    /* The first time fails, later ones do not. */
+    if (BROKEN == BIND_FAILS && binds++ == 0) return fail(error, KILIM_DEVICE, "the block is not mine");
+    at = block;
+    count = bytes / sizeof *at;
+    return KILIM_OK;
+}
+
+static size_t scratch_bytes(void *self, void *executable) {
+    (void)self;
+    (void)executable;
+    return BROKEN == PADS ? 1000 : 0;
+}
+
+static size_t tensor_bytes(void *self, const KilimTensor *tensor) {
+    (void)self;
+    return BROKEN == ABSURD_BYTES ? SIZE_MAX - 7 : BROKEN == PADS ? tensor->bytes + 100 : tensor->bytes;
+}
 
 static KilimStatus prepare(void *self, void *context, const KilimStage *stage, void **executable, KilimMessage *error) {
     (void)self;
@@ -54,7 +104,7 @@ static KilimStatus write_tensor(void *self, void *executable, size_t tensor, con
     (void)executable;
     (void)tensor;
     (void)error;
-    memcpy(memory, data, bytes);
+    memcpy(at, data, bytes);
     return KILIM_OK;
 }
 
@@ -69,7 +119,7 @@ static KilimStatus run(void *self, void *executable, size_t part, KilimMessage *
         error->node = 0;
         return fail(error, KILIM_DEVICE, "the device caught fire");
     }
-    for (size_t i = 0; i < 1024; i++) memory[i] = memory[i] > 0 ? memory[i] : 0;
+    for (size_t i = 0; i < count; i++) at[i] = at[i] > 0 ? at[i] : 0;
     return KILIM_OK;
 }
 
@@ -79,7 +129,7 @@ static KilimStatus read_tensor(void *self, void *executable, size_t tensor, void
     (void)tensor;
     (void)error;
     if (BROKEN == READ_FAILS) return 99;
-    memcpy(data, memory, bytes);
+    memcpy(data, at, bytes);
     return KILIM_OK;
 }
 
@@ -94,7 +144,10 @@ static struct {
     void *more[4];
 } backend = {{
     .version = BROKEN == OTHER_VERSION ? KILIM_BACKEND_VERSION + 1 : KILIM_BACKEND_VERSION,
-    .size = BROKEN == SMALL_TABLE ? 24 : BROKEN == LONGER_TABLE ? sizeof backend : sizeof(KilimBackend),
+    .size = BROKEN == SMALL_TABLE           ? 24
+            : BROKEN == LONGER_TABLE        ? sizeof backend
+            : BROKEN == TABLE_BEFORE_MEMORY ? offsetof(KilimBackend, allocate)
+                                            : sizeof(KilimBackend),
     .describe = describe,
     .supports = supports,
     .prepare = prepare,
@@ -102,6 +155,11 @@ static struct {
     .write = write_tensor,
     .run = BROKEN == NO_RUN ? NULL : run,
     .read = read_tensor,
+    .allocate = BROKEN >= NO_MEMORY ? allocate : NULL,
+    .release = BROKEN >= NO_MEMORY ? release_block : NULL,
+    .bind = BROKEN >= NO_MEMORY && BROKEN != NO_BIND ? bind : NULL,
+    .scratch_bytes = scratch_bytes,
+    .tensor_bytes = BROKEN >= NO_MEMORY ? tensor_bytes : NULL,
 }, {NULL}};
 
 KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **out, KilimMessage *error) {
@@ -114,4 +172,6 @@ KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **out
 
 void kilim_backend_destroy(const KilimBackend *b) {
     (void)b;
+    /* Whatever was allocated was given back before. */
+    if (blocks != 0) abort();
 }

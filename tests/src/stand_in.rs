@@ -5,8 +5,8 @@ use std::sync::Arc;
 use kilim::core::Backend;
 use kilim::core::Tensor;
 use kilim::core::backend::{
-    BackendContext, BackendId, ContextConfig, Description, Executable, Grade, LocalFuture,
-    NodeSpec, RawConstants, Refusal, StageSpec, StageTensors, TensorRegistry,
+    Allocator, BackendContext, BackendId, ContextConfig, Description, Executable, Grade,
+    LocalFuture, NodeSpec, RawConstants, Refusal, StageSpec, StageTensors, TensorRegistry,
 };
 use kilim::core::memory::{Arena, Ledger};
 use kilim::core::ops::Cost;
@@ -79,6 +79,10 @@ impl Backend for StandIn {
             return Err(Refusal::new("not for this stand-in"));
         }
         self.inner.supports(node)
+    }
+
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        self.inner.allocator()
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {

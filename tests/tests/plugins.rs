@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use kilim::{
-    BackendId, Error, ErrorCode, Pin, Result, RunOptions, Runtime, Session, SessionOptions, Tensor,
+    BackendId, Error, ErrorCode, Pin, Result, RunOptions, Runtime, Session, SessionOptions,
+    Sharing, Tensor,
 };
 use kilim_tests::onnx::{Node, Value, model};
 
@@ -188,6 +189,12 @@ const PREPARE_FAILS: u32 = 8;
 const READ_FAILS: u32 = 9;
 const BAD_SPEED: u32 = 10;
 const LONGER_TABLE: u32 = 11;
+const NO_MEMORY: u32 = 12;
+const NO_BIND: u32 = 13;
+const TABLE_BEFORE_MEMORY: u32 = 14;
+const BIND_FAILS: u32 = 15;
+const ABSURD_BYTES: u32 = 16;
+const PADS: u32 = 17;
 
 fn relu() -> Vec<u8> {
     let nodes = [node("", "Relu", &["x"], &["y"])];
@@ -232,6 +239,7 @@ fn a_library_that_cannot_be_used_is_a_typed_error() {
         (ErrorCode::NoBackend, Some("24 bytes"))
     );
     assert!(refused(NO_RUN).message().contains("without `run`"));
+    assert!(refused(NO_BIND).message().contains("without `bind`"));
     assert_eq!(refused(BAD_SPEED).code(), ErrorCode::NoBackend);
     let error = refused(PREPARE_FAILS);
     assert_eq!(error.code(), ErrorCode::Limit);
@@ -266,6 +274,86 @@ fn a_run_that_fails_names_its_node_and_the_next_one_may_succeed() {
 #[test]
 fn a_table_of_a_later_addition_is_read_as_far_as_it_is_known() {
     let mut session = broken(LONGER_TABLE, &[]).unwrap();
+    assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+}
+
+#[test]
+fn the_memory_of_a_library_is_planned_and_shared() {
+    let folder = sample_in_c("memory");
+    let runtime = Runtime::default();
+    let open = |sharing: Sharing| {
+        let mut options = options(&["scale", "cpu"], &folder);
+        options.core.sharing = sharing;
+        let model = scaled();
+        pollster::block_on(runtime.load(model.as_slice(), options))
+    };
+    let arena = |s: &Session| s.report().backends[0].arena_bytes;
+    let (short, long) = (vec![0.5f32; 64], vec![-0.5f32; 640]);
+    let mut own = open(Sharing::Own).unwrap();
+    run(&mut own, &short).unwrap();
+    let small = arena(&own);
+    let want = run(&mut own, &long).unwrap();
+    let needed = arena(&own);
+    assert!(small > 0 && needed > small, "{small} {needed}");
+    // Both plans are kept; they lie in one block, which is bound anew.
+    run(&mut own, &short).unwrap();
+    assert_eq!(run(&mut own, &long).unwrap(), want);
+    assert_eq!(arena(&own), needed);
+    let report = own.report();
+    let plans = report.memory.iter().filter(|p| p.backend == "scale");
+    assert_eq!(plans.map(|p| p.bytes).max(), Some(needed));
+    own.clear();
+    assert_eq!(arena(&own), 0);
+    assert_eq!(run(&mut own, &long).unwrap(), want);
+
+    let mut pair = [(); 2].map(|()| open(Sharing::ShareOneThread).unwrap());
+    run(&mut pair[0], &long).unwrap();
+    run(&mut pair[1], &short).unwrap();
+    assert_eq!(run(&mut pair[0], &long).unwrap(), want);
+    assert_eq!(pair.each_ref().map(arena), [needed; 2]);
+
+    let backend = pollster::block_on(runtime.backend(&BackendId::from("scale"))).unwrap();
+    let cpu = pollster::block_on(runtime.backend(&BackendId::from("cpu"))).unwrap();
+    let give = |bytes| {
+        let of_cpu = cpu.create_arena(1 << 20).unwrap();
+        Sharing::External(vec![backend.create_arena(bytes).unwrap(), of_cpu])
+    };
+    let mut given = open(give(needed)).unwrap();
+    assert_eq!(run(&mut given, &long).unwrap(), want);
+    assert_eq!(given.report().backends[0].arena_owner, "external");
+    let mut tight = open(give(small)).unwrap();
+    assert_eq!(run(&mut tight, &long).unwrap_err().code(), ErrorCode::Limit);
+    run(&mut tight, &short).unwrap();
+}
+
+#[test]
+fn a_library_says_what_a_tensor_and_its_kernels_take() {
+    let mut session = broken(PADS, &[]).unwrap();
+    assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+    // Two tensors of 8 + 100 bytes, from multiples of 64 on, and scratch.
+    let bytes = (128 + 108_usize).next_multiple_of(64) + 1000;
+    assert_eq!(session.report().backends[0].arena_bytes, bytes);
+}
+
+#[test]
+fn a_library_of_before_memory_was_planned_runs_in_its_own() {
+    let mut session = broken(TABLE_BEFORE_MEMORY, &[]).unwrap();
+    assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+    let backend = &session.report().backends[0];
+    assert_eq!(backend.arena_bytes, 0);
+    assert!(backend.planned_bytes > 0);
+}
+
+#[test]
+fn memory_that_a_library_does_not_have_is_a_typed_error() {
+    let error = refused(NO_MEMORY);
+    assert_eq!(error.code(), ErrorCode::Limit);
+    assert!(error.message().contains("the device is full"), "{error}");
+    assert_eq!(refused(ABSURD_BYTES).code(), ErrorCode::Limit);
+    let mut session = broken(BIND_FAILS, &["cpu"]).unwrap();
+    let error = run(&mut session, &[-1.0, 1.0]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Device);
+    assert!(error.message().contains("is not mine"), "{error}");
     assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
 }
 

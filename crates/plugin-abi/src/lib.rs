@@ -221,6 +221,14 @@ pub struct Backend {
     pub bytes: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> usize>,
     pub operator_count: usize,
     pub operators: *const Operator,
+    pub allocate:
+        Option<unsafe extern "C" fn(*mut c_void, usize, *mut *mut c_void, *mut Message) -> Status>,
+    pub release: Option<unsafe extern "C" fn(*mut c_void, *mut c_void)>,
+    pub bind: Option<
+        unsafe extern "C" fn(*mut c_void, *mut c_void, *mut c_void, usize, *mut Message) -> Status,
+    >,
+    pub scratch_bytes: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> usize>,
+    pub tensor_bytes: Option<unsafe extern "C" fn(*mut c_void, *const Tensor) -> usize>,
 }
 
 impl Backend {
@@ -243,6 +251,11 @@ impl Backend {
         bytes: None,
         operator_count: 0,
         operators: std::ptr::null(),
+        allocate: None,
+        release: None,
+        bind: None,
+        scratch_bytes: None,
+        tensor_bytes: None,
     };
 }
 

@@ -63,7 +63,8 @@ fn the_header_says_what_the_types_say() {
         create_context = "create_context", release_context = "release_context", prepare = "prepare",
         release_executable = "release_executable", write = "write", run = "run", read = "read",
         begin = "begin", end = "end", bytes = "bytes", operator_count = "operator_count",
-        operators = "operators",
+        operators = "operators", allocate = "allocate", release = "release", bind = "bind",
+        scratch_bytes = "scratch_bytes", tensor_bytes = "tensor_bytes",
     });
     layout!(text, Host, "KilimHost", { version = "version", size = "size", release = "release" });
     text += &format!(

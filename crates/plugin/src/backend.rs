@@ -5,9 +5,9 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, BackendConfig, BackendContext, BackendId, ConstantKey, ContextConfig, Description,
-    DeviceTensor, Executable, Grade, LocalFuture, Memory, NodeSpec, Place, Refusal, Speed,
-    StageSpec, StageTensors, TensorRegistry,
+    Allocator, Backend, BackendConfig, BackendContext, BackendId, ConstantKey, ContextConfig,
+    Description, DeviceTensor, Executable, Grade, LocalFuture, Memory, NodeSpec, Place, Refusal,
+    Speed, StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::error::unsupported;
 use kilim_core::memory::{self, Claim, Ledger, Storage};
@@ -18,6 +18,7 @@ use kilim_plugin_abi as abi;
 use crate::encode::{Arena, StageView, TensorView, dtype};
 use crate::executable::{PluginExecutable, device_value};
 use crate::library::{Library, Message, check, owned};
+use crate::memory::PluginAllocator;
 
 pub struct PluginBackend {
     description: Description,
@@ -262,6 +263,13 @@ impl Backend for PluginBackend {
         &self.operators
     }
 
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        Arc::new(PluginAllocator {
+            id: self.description.id.clone(),
+            library: self.library.clone(),
+        })
+    }
+
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         let mut handle = std::ptr::null_mut();
         if let Some(create) = self.library.table.create_context {
@@ -286,7 +294,11 @@ impl Backend for PluginBackend {
             }),
             tensors: TensorRegistry::default(),
             ledger: Ledger::default(),
-            arena: memory::Arena::default(),
+            arena: match &config.arena {
+                Some(arena) => arena.clone(),
+                None => memory::Arena::new(self.allocator()),
+            },
+            alignment: self.description.alignment,
         }))
     }
 }
@@ -320,8 +332,9 @@ struct PluginContext {
     handle: Arc<ContextHandle>,
     tensors: TensorRegistry,
     ledger: Ledger,
-    /// Empty: the library allocates.
+    /// Stays empty where the library allocates for itself.
     arena: memory::Arena,
+    alignment: usize,
 }
 
 impl BackendContext for PluginContext {
@@ -362,8 +375,10 @@ impl BackendContext for PluginContext {
             )
         };
         let what = format!("`{}` did not prepare its part of the model", self.id);
-        let context = (self.handle.clone(), &self.ledger);
-        PluginExecutable::new(self.id.clone(), (stage, tensors), context, raw, |names| {
+        let memory = (&self.arena, &self.ledger, self.alignment);
+        let context = self.handle.clone();
+        let prepared = (raw, stage, tensors);
+        PluginExecutable::new(self.id.clone(), prepared, context, memory, |names| {
             check(status, &message, &what).map_err(|e| names.at(e, message.node()))
         })
         .map(|e| Box::new(e) as Box<dyn Executable>)
@@ -375,7 +390,7 @@ impl BackendContext for PluginContext {
     }
 
     fn resize_end(&mut self) -> Result<()> {
-        Ok(())
+        self.arena.reserve(self.ledger.bytes(Storage::Dynamic))
     }
 
     fn tensors(&self) -> &TensorRegistry {

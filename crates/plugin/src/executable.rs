@@ -6,13 +6,14 @@ use std::sync::Arc;
 use kilim_core::backend::{
     BackendId, DeviceTensor, Executable, LocalFuture, StageSpec, StageTensors,
 };
-use kilim_core::memory::{Claim, Ledger, Storage};
+use kilim_core::memory::{Arena, ArenaGuard, Claim, Ledger, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 use kilim_plugin_abi as abi;
 
 use crate::backend::ContextHandle;
 use crate::library::{Message, check};
+use crate::memory::PluginMemory;
 
 /// A stage that a backend has prepared.
 pub struct PluginExecutable {
@@ -22,7 +23,12 @@ pub struct PluginExecutable {
     stage: Names,
     /// In the context's registry for as long as the stage is kept.
     _tensors: Arc<StageTensors>,
-    _memory: Claim,
+    arena: Arena,
+    /// Bytes of the arena that the stage takes; none where the library allocates for itself.
+    planned: Claim,
+    _own: Claim,
+    /// Of the arena's memory that the library was told of.
+    generation: Option<u64>,
     context: Arc<ContextHandle>,
 }
 
@@ -70,27 +76,61 @@ impl PluginExecutable {
     /// Takes over what `prepare` gave. `succeeded` says whether it did.
     pub fn new(
         id: BackendId,
-        (stage, tensors): (StageSpec, Arc<StageTensors>),
-        (context, ledger): (Arc<ContextHandle>, &Ledger),
-        raw: *mut c_void,
+        (raw, stage, tensors): (*mut c_void, StageSpec, Arc<StageTensors>),
+        context: Arc<ContextHandle>,
+        (arena, ledger, alignment): (&Arena, &Ledger, usize),
         succeeded: impl FnOnce(&Names) -> Result<()>,
     ) -> Result<PluginExecutable> {
         let stage = Names(stage);
         succeeded(&stage)?;
         let table = &context.library.table;
-        let bytes = match table.bytes {
+        let ask = |bytes: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> usize>| {
             // SAFETY: a function of the table, with what `prepare` gave.
-            Some(bytes) => unsafe { bytes(table.this, raw) },
-            None => stage.0.arena_bytes,
+            bytes.map(|bytes| unsafe { bytes(table.this, raw) })
+        };
+        let (tensors_end, own) = (stage.0.arena_bytes, ask(table.bytes));
+        let (planned, own) = match (table.bind, ask(table.scratch_bytes)) {
+            (None, _) => (0, own.unwrap_or(tensors_end)),
+            (Some(_), None | Some(0)) => (tensors_end, own.unwrap_or(0)),
+            (Some(_), Some(scratch)) => {
+                let start = tensors_end.checked_next_multiple_of(alignment);
+                let end = start.unwrap_or(usize::MAX).saturating_add(scratch);
+                (end, own.unwrap_or(0))
+            }
         };
         Ok(PluginExecutable {
             id,
             raw,
             stage,
             _tensors: tensors,
-            _memory: ledger.acquire(Storage::DynamicSeparate, bytes),
+            arena: arena.clone(),
+            planned: ledger.acquire(Storage::Dynamic, planned),
+            _own: ledger.acquire(Storage::DynamicSeparate, own),
+            generation: None,
             context,
         })
+    }
+
+    /// Locks the arena, and tells the library where it is if that is another place than before.
+    fn lock<'a>(&mut self, arena: &'a Arena) -> Result<Option<ArenaGuard<'a>>> {
+        let (table, bytes) = (&self.context.library.table, self.planned.bytes());
+        let Some(bind) = table.bind.filter(|_| bytes > 0) else {
+            return Ok(None);
+        };
+        let mut guard = arena.lock(bytes)?;
+        let generation = guard.generation();
+        if self.generation != Some(generation)
+            && let Some(memory) = guard.memory::<PluginMemory>()?
+        {
+            self.generation = None;
+            let mut message = Message::new();
+            // SAFETY: a function of the table, with what `prepare` and `allocate` gave; the block has
+            // at least so many bytes.
+            let status = unsafe { bind(table.this, self.raw, memory.raw, bytes, message.raw()) };
+            self.check(status, &message, "did not take its memory")?;
+            self.generation = Some(generation);
+        }
+        Ok(Some(guard))
     }
 
     fn check(&self, status: abi::Status, message: &Message, what: &str) -> Result<()> {
@@ -110,8 +150,10 @@ impl PluginExecutable {
         let Some(slot) = self.stage.0.tensors.get(tensor) else {
             return Err(Error::new(ErrorCode::State, "the stage has no such tensor"));
         };
-        let (dtype, shape) = (slot.spec.dtype, slot.spec.shape.clone());
+        let (dtype, shape, name) = (slot.spec.dtype, slot.spec.shape.clone(), slot.name.clone());
         let mut bytes = AlignedBytes::zeroed(byte_count(dtype, &shape)?)?;
+        let arena = self.arena.clone();
+        let _guard = self.lock(&arena)?;
         let table = &self.context.library.table;
         let Some(read) = table.read else {
             return Err(Error::new(ErrorCode::State, "the backend reads nothing"));
@@ -124,13 +166,15 @@ impl PluginExecutable {
             read(table.this, self.raw, tensor, to, room.len(), message.raw())
         };
         self.check(status, &message, "did not give a tensor")
-            .map_err(|e| e.with_input(&slot.name))?;
+            .map_err(|e| e.with_input(name))?;
         Tensor::from_bytes(dtype, &shape, Arc::new(bytes))
     }
 }
 
 impl Executable for PluginExecutable {
     fn execute_begin(&mut self) -> Result<()> {
+        let arena = self.arena.clone();
+        let _guard = self.lock(&arena)?;
         self.optional(self.context.library.table.begin, "did not begin a run")
     }
 
@@ -145,6 +189,9 @@ impl Executable for PluginExecutable {
                 "a tensor is not what the stage was planned for",
             ));
         };
+        let name = slot.name.clone();
+        let arena = self.arena.clone();
+        let _guard = self.lock(&arena)?;
         let table = &self.context.library.table;
         let Some(write) = table.write else {
             return Err(Error::new(ErrorCode::State, "the backend takes nothing"));
@@ -164,7 +211,7 @@ impl Executable for PluginExecutable {
             )
         };
         self.check(status, &message, "did not take a tensor")
-            .map_err(|e| e.with_input(&slot.name))
+            .map_err(|e| e.with_input(name))
     }
 
     fn import(&mut self, tensor: usize, data: &DeviceTensor) -> Result<()> {
@@ -181,6 +228,8 @@ impl Executable for PluginExecutable {
     }
 
     fn run(&mut self, part: usize) -> Result<()> {
+        let arena = self.arena.clone();
+        let _guard = self.lock(&arena)?;
         let table = &self.context.library.table;
         let Some(run) = table.run.filter(|_| part < self.stage.0.parts.len()) else {
             return Err(Error::new(ErrorCode::State, "the stage has no such part"));

@@ -1,7 +1,7 @@
 //! Backends in libraries of their own, behind the C interface of `include/kilim_backend.h`.
 //!
 //! `search` finds and opens a library, `backend` makes a [`kilim_core::Backend`] of it, `executable`
-//! runs its stages; `encode` puts nodes and stages into C, `attributes` what an operator says of itself.
+//! runs its stages, `memory` has the blocks that these lie in; `encode` puts nodes and stages into C, `attributes` what an operator says of itself.
 #![cfg(not(target_arch = "wasm32"))]
 
 mod attributes;
@@ -9,6 +9,7 @@ mod backend;
 mod encode;
 mod executable;
 mod library;
+mod memory;
 mod search;
 
 pub use attributes::attributes;

@@ -107,6 +107,7 @@ impl Library {
                 bytes,
             );
         }
+        let planned = table.allocate.is_some() || table.release.is_some() || table.bind.is_some();
         let needed = [
             ("supports", table.supports.is_some()),
             ("prepare", table.prepare.is_some()),
@@ -118,6 +119,9 @@ impl Library {
                 "release_context",
                 table.create_context.is_none() || table.release_context.is_some(),
             ),
+            ("allocate", !planned || table.allocate.is_some()),
+            ("release", !planned || table.release.is_some()),
+            ("bind", !planned || table.bind.is_some()),
         ];
         if let Some((name, _)) = needed.iter().find(|(_, there)| !there) {
             return Err(wrong(&format!("has a backend without `{name}`")));

@@ -3,18 +3,18 @@
 use std::sync::{Arc, Mutex};
 
 use kilim_core::backend::{
-    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
-    Grade, LocalFuture, Memory, NodeSpec, Refusal, TensorSpec,
+    Allocator, Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout,
+    Description, Grade, LocalFuture, Memory, NodeSpec, Refusal,
 };
 use kilim_core::memory::Arena;
 use kilim_core::ops::Cost;
 use kilim_core::{DType, Error, ErrorCode, Result};
 
+use crate::allocator::GpuAllocator;
 use crate::context::WgpuContext;
 use crate::gpu::{Gpu, lock};
 use crate::kernels::Kernels;
 use crate::lower::{Caps, Lowered, Lowering};
-use crate::transfer;
 
 /// A GPU and its compiled pipelines.
 pub(crate) struct Shared {
@@ -41,10 +41,18 @@ impl Shared {
     }
 }
 
+/// The device that is open now: another one after it was lost and opened again.
+pub(crate) struct Device(Mutex<Arc<Shared>>);
+
+impl Device {
+    pub fn shared(&self) -> Arc<Shared> {
+        lock(&self.0).clone()
+    }
+}
+
 /// The backend `wgpu`.
 pub struct WgpuBackend {
-    /// Replaced when the device was lost and opened again.
-    shared: Mutex<Arc<Shared>>,
+    device: Arc<Device>,
     description: Description,
 }
 
@@ -87,18 +95,18 @@ impl WgpuBackend {
             },
         };
         WgpuBackend {
-            shared: Mutex::new(Arc::new(Shared {
+            device: Arc::new(Device(Mutex::new(Arc::new(Shared {
                 software,
                 kernels: Arc::new(Kernels::all()),
                 gpu,
-            })),
+            })))),
             description,
         }
     }
 
     /// The device that is open now.
     pub(crate) fn shared(&self) -> Arc<Shared> {
-        lock(&self.shared).clone()
+        self.device.shared()
     }
 }
 
@@ -118,14 +126,15 @@ impl Backend for WgpuBackend {
         Ok(node.op.cost(&inputs, &outputs))
     }
 
-    fn tensor_bytes(&self, tensor: &TensorSpec) -> usize {
-        transfer::device_bytes(tensor.dtype, tensor.elements())
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        Arc::new(GpuAllocator(self.device.clone()))
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         let shared = self.shared();
         shared.gpu.check()?;
-        Ok(Box::new(WgpuContext::new(shared, config)?))
+        let arena = Arena::new(self.allocator());
+        Ok(Box::new(WgpuContext::new(shared, arena, config)?))
     }
 
     fn reopen(&self) -> LocalFuture<'_, Result<()>> {
@@ -142,7 +151,7 @@ impl Backend for WgpuBackend {
                         .with_got(gpu.describe_device()),
                 );
             }
-            let mut shared = lock(&self.shared);
+            let mut shared = lock(&self.device.0);
             // Another session may have been faster.
             if shared.gpu.is_lost() {
                 *shared = Arc::new(Shared {
@@ -164,12 +173,5 @@ impl Backend for WgpuBackend {
         let gpu = &shared.gpu;
         // SAFETY: by the contract of the trait.
         unsafe { gpu.pipelines.load(gpu, cache) }
-    }
-
-    fn create_arena(&self, bytes: usize) -> Result<Arena> {
-        let shared = self.shared();
-        let memory = shared.gpu.arena(bytes)?;
-        shared.gpu.check()?;
-        Ok(Arena::external(WgpuBackend::ID, Box::new(memory), bytes))
     }
 }

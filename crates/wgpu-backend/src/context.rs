@@ -33,7 +33,8 @@ pub(crate) struct WgpuContext {
 }
 
 impl WgpuContext {
-    pub fn new(shared: Arc<Shared>, config: &ContextConfig) -> Result<WgpuContext> {
+    /// `arena` is for where the session has none.
+    pub fn new(shared: Arc<Shared>, arena: Arena, config: &ContextConfig) -> Result<WgpuContext> {
         let ledger = Ledger::default();
         Ok(WgpuContext {
             faults: Faults::new(&shared.gpu)?,
@@ -42,7 +43,7 @@ impl WgpuContext {
             cold: Vec::new(),
             tensors: TensorRegistry::default(),
             ledger,
-            arena: config.arena.clone(),
+            arena: config.arena.clone().unwrap_or(arena),
             memory: config.memory,
             raw: RawConstants::default(),
         })
@@ -147,9 +148,8 @@ impl BackendContext for WgpuContext {
 
     fn resize_end(&mut self) -> Result<()> {
         let bytes = self.ledger.bytes(Storage::Dynamic);
-        let gpu = &self.shared.gpu;
-        self.arena.reserve(bytes, |bytes| gpu.arena(bytes))?;
-        gpu.check()
+        self.arena.reserve(bytes)?;
+        self.shared.gpu.check()
     }
 
     fn tensors(&self) -> &TensorRegistry {
@@ -194,7 +194,7 @@ impl BackendContext for WgpuContext {
             cold: Vec::new(),
             tensors: TensorRegistry::default(),
             ledger,
-            arena: Arena::default(),
+            arena: self.arena.another(),
             memory: self.memory,
             raw: self.raw,
         }))

@@ -147,7 +147,7 @@ impl WgpuExecutable {
     fn bind(&mut self) -> Result<Option<Arc<GpuBuffer>>> {
         let gpu = &self.shared.gpu;
         let bytes = self.claims[0].bytes();
-        let mut guard = self.arena.lock(bytes, |bytes| gpu.arena(bytes))?;
+        let mut guard = self.arena.lock(bytes)?;
         let generation = guard.generation();
         let buffer = guard.memory::<Arc<GpuBuffer>>()?.cloned();
         drop(guard);

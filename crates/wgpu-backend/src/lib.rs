@@ -4,6 +4,7 @@
 //! A node is *lowered* to dispatches ([`lower`]) without touching the device: the same lowering
 //! answers whether a node is supported and builds its kernels, so the two cannot disagree.
 
+mod allocator;
 mod backend;
 mod binding;
 mod constants;

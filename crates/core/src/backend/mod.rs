@@ -9,6 +9,7 @@
 //! stage `execute_begin`, `write`, `run`, `read`, `execute_end`; and from `resize_begin` on again when
 //! inputs of other shapes come.
 
+mod allocator;
 mod data_layout;
 mod optimizer;
 mod registry;
@@ -31,6 +32,7 @@ use crate::ops::{Cost, CustomOperator};
 use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
 
+pub use allocator::{Allocator, HostAllocator};
 pub use data_layout::DataLayout;
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry};
@@ -38,7 +40,7 @@ pub use spec::{ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, 
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 2;
+pub const API_VERSION: u32 = 3;
 
 /// A future of the current thread: on the web nothing that touches a GPU may move between threads.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -210,8 +212,8 @@ pub struct ContextConfig {
     /// Threads that a CPU backend may use; `None` lets it choose.
     pub threads: Option<usize>,
     pub memory: MemoryMode,
-    /// Where intermediates go.
-    pub arena: Arena,
+    /// Where intermediates go; `None` is an arena of the context's own.
+    pub arena: Option<Arena>,
 }
 
 /// Whether constants stay that were packed and that no kernel reads as they are.
@@ -237,16 +239,17 @@ pub trait Backend: MaybeSend + MaybeSync {
     /// and known values, and what it costs. Nothing is supported by default.
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal>;
 
-    /// Bytes that a tensor takes in this backend's arena.
-    fn tensor_bytes(&self, tensor: &TensorSpec) -> usize {
-        tensor.bytes()
-    }
-
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>>;
 
     /// Operators beside Kilim's own that this backend runs.
     fn operators(&self) -> &[Arc<CustomOperator>] {
         &[]
+    }
+
+    /// The part that has the memory of intermediates. Without it, that is host memory, and a tensor
+    /// takes as many bytes as it has.
+    fn allocator(&self) -> Arc<dyn Allocator> {
+        Arc::new(HostAllocator)
     }
 
     /// The part that looks at connected nodes instead of single ones. Without it, nodes run as they
@@ -279,13 +282,12 @@ pub trait Backend: MaybeSend + MaybeSync {
     /// [`crate::memory::Sharing::External`]).
     ///
     /// # Errors
-    /// `Unsupported` where the backend has no such memory, `Limit` where it is too much.
+    /// What [`Allocator::allocate`] says.
     fn create_arena(&self, bytes: usize) -> Result<Arena> {
-        let _ = bytes;
-        Err(crate::error::unsupported(format!(
-            "the backend `{}` has no arenas that a caller can own",
-            self.describe().id
-        )))
+        let allocator = self.allocator();
+        let memory = allocator.allocate(bytes)?;
+        let id = self.describe().id.clone();
+        Ok(Arena::external(id, allocator, memory, bytes))
     }
 
     /// What the backend has learnt and would have to find out again in another process: compiled

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::ThreadId;
 
-use crate::backend::{Backend, BackendId, MaybeSend};
+use crate::backend::{Allocator, Backend, BackendId, HostAllocator, MaybeSend};
 use crate::error::{Error, ErrorCode, Result};
 
 /// Who owns the arenas of a session.
@@ -48,6 +48,7 @@ struct State {
 
 struct Inner {
     owner: Owner,
+    allocator: Arc<dyn Allocator>,
     state: Mutex<State>,
 }
 
@@ -55,6 +56,21 @@ impl Inner {
     fn state(&self) -> MutexGuard<'_, State> {
         // Whoever panicked left rubbish in the memory, which is what a run finds there anyway.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn release(&self, state: &mut State) {
+        if let Some(memory) = state.memory.take() {
+            self.allocator.release(memory);
+            state.bytes = 0;
+            state.generation += 1;
+        }
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        let mut state = std::mem::take(&mut *self.state());
+        self.release(&mut state);
     }
 }
 
@@ -67,9 +83,9 @@ pub struct Arena {
 }
 
 impl Default for Arena {
-    /// Empty, grows as it is asked to, for one session alone.
+    /// As [`Arena::new`], in host memory.
     fn default() -> Self {
-        Arena::with(Owner::Session, State::default())
+        Arena::new(Arc::new(HostAllocator))
     }
 }
 
@@ -85,25 +101,42 @@ thread_local! {
 }
 
 impl Arena {
-    fn with(owner: Owner, state: State) -> Arena {
+    fn with(owner: Owner, allocator: Arc<dyn Allocator>, state: State) -> Arena {
         Arena {
             inner: Arc::new(Inner {
                 owner,
+                allocator,
                 state: Mutex::new(state),
             }),
             user: next_user(),
         }
     }
 
-    /// Of `bytes` bytes that the caller owns; for backends, see `Backend::create_arena`.
-    pub fn external(backend: BackendId, memory: Box<dyn ArenaMemory>, bytes: usize) -> Arena {
+    /// Empty, grows as it is asked to, for one session alone.
+    pub fn new(allocator: Arc<dyn Allocator>) -> Arena {
+        Arena::with(Owner::Session, allocator, State::default())
+    }
+
+    /// As [`Arena::new`], with this one's allocator.
+    pub fn another(&self) -> Arena {
+        Arena::new(self.inner.allocator.clone())
+    }
+
+    /// Of `bytes` bytes that the caller owns, and that `allocator` takes back in the end; for
+    /// backends, see `Backend::create_arena`.
+    pub fn external(
+        backend: BackendId,
+        allocator: Arc<dyn Allocator>,
+        memory: Box<dyn ArenaMemory>,
+        bytes: usize,
+    ) -> Arena {
         let state = State {
             memory: Some(memory),
             bytes,
             generation: 1,
             leased: None,
         };
-        Arena::with(Owner::Caller(backend), state)
+        Arena::with(Owner::Caller(backend), allocator, state)
     }
 
     /// The arena of this thread's sessions on `backend`.
@@ -119,7 +152,7 @@ impl Arena {
                 };
             }
             let owner = Owner::Thread(std::thread::current().id());
-            let arena = Arena::with(owner, State::default());
+            let arena = Arena::with(owner, backend.allocator(), State::default());
             arenas.push((address, Arc::downgrade(&arena.inner)));
             arena
         })
@@ -131,7 +164,7 @@ impl Arena {
     /// `Input` where the caller was to give one and did not.
     pub fn of_session(sharing: &Sharing, backend: &Arc<dyn Backend>) -> Result<Arena> {
         match sharing {
-            Sharing::Own => Ok(Arena::default()),
+            Sharing::Own => Ok(Arena::new(backend.allocator())),
             Sharing::ShareOneThread => Ok(Arena::of_thread(backend)),
             Sharing::External(given) => {
                 let id = &backend.describe().id;
@@ -201,17 +234,13 @@ impl Arena {
     /// user's run is under way nothing happens: the room is made when this one runs.
     ///
     /// # Errors
-    /// `Limit` where the caller's arena is smaller; what `allocate` says.
-    pub fn reserve<T: ArenaMemory>(
-        &self,
-        bytes: usize,
-        allocate: impl FnOnce(usize) -> Result<T>,
-    ) -> Result<()> {
+    /// `Limit` where the caller's arena is smaller; what the allocator says.
+    pub fn reserve(&self, bytes: usize) -> Result<()> {
         let state = self.inner.state();
         if state.leased.is_some_and(|user| user != self.user) {
             return Ok(());
         }
-        self.grow(state, bytes, allocate).map(drop)
+        self.grow(state, bytes).map(drop)
     }
 
     /// Locks the memory, with room for `bytes` bytes. The generation tells whether it is still the
@@ -219,11 +248,7 @@ impl Arena {
     ///
     /// # Errors
     /// As for [`Arena::reserve`]; `State` where another user's run is under way.
-    pub fn lock<T: ArenaMemory>(
-        &self,
-        bytes: usize,
-        allocate: impl FnOnce(usize) -> Result<T>,
-    ) -> Result<ArenaGuard<'_>> {
+    pub fn lock(&self, bytes: usize) -> Result<ArenaGuard<'_>> {
         let state = self.inner.state();
         if state.leased.is_some_and(|user| user != self.user) {
             return Err(Error::new(
@@ -231,14 +256,13 @@ impl Arena {
                 "another session is running in the memory that this one shares with it",
             ));
         }
-        self.grow(state, bytes, allocate).map(ArenaGuard)
+        self.grow(state, bytes).map(ArenaGuard)
     }
 
-    fn grow<'a, T: ArenaMemory>(
+    fn grow<'a>(
         &self,
         mut state: MutexGuard<'a, State>,
         bytes: usize,
-        allocate: impl FnOnce(usize) -> Result<T>,
     ) -> Result<MutexGuard<'a, State>> {
         if bytes <= state.bytes {
             return Ok(state);
@@ -252,11 +276,10 @@ impl Arena {
             .with_got(format!("{} bytes", state.bytes)));
         }
         // The old memory goes first, so that both are never there.
-        state.memory = None;
-        state.bytes = 0;
-        state.generation += 1;
-        state.memory = Some(Box::new(allocate(bytes)?));
+        self.inner.release(&mut state);
+        state.memory = Some(self.inner.allocator.allocate(bytes)?);
         state.bytes = bytes;
+        state.generation += 1;
         Ok(state)
     }
 
@@ -264,9 +287,7 @@ impl Arena {
     pub fn clear(&self) {
         let mut state = self.inner.state();
         if state.leased.is_none() && !matches!(self.inner.owner, Owner::Caller(_)) {
-            state.memory = None;
-            state.bytes = 0;
-            state.generation += 1;
+            self.inner.release(&mut state);
         }
     }
 }
@@ -318,19 +339,39 @@ impl ArenaGuard<'_> {
 mod tests {
     use super::*;
 
-    fn allocate(bytes: usize) -> Result<Vec<u8>> {
-        Ok(vec![0; bytes])
+    /// Notes how many bytes it gives and takes back, and gives at most 100.
+    #[derive(Default)]
+    struct Counting {
+        given: Mutex<Vec<usize>>,
+        back: Mutex<Vec<usize>>,
+    }
+
+    impl Allocator for Counting {
+        fn allocate(&self, bytes: usize) -> Result<Box<dyn ArenaMemory>> {
+            if bytes > 100 {
+                return Err(Error::new(ErrorCode::Limit, "there is not so much"));
+            }
+            self.given.lock().unwrap().push(bytes);
+            Ok(Box::new(vec![0u8; bytes]))
+        }
+
+        fn release(&self, memory: Box<dyn ArenaMemory>) {
+            let memory: Box<dyn Any> = memory;
+            let memory = memory.downcast::<Vec<u8>>().unwrap();
+            self.back.lock().unwrap().push(memory.len());
+        }
     }
 
     #[test]
     fn memory_grows_and_is_cleared() {
         let arena = Arena::default();
-        arena.reserve(10, allocate).unwrap();
-        let before = arena.lock(10, allocate).unwrap().generation();
-        assert_eq!(arena.lock(4, allocate).unwrap().generation(), before);
-        let mut guard = arena.lock(20, allocate).unwrap();
+        arena.reserve(10).unwrap();
+        let before = arena.lock(10).unwrap().generation();
+        assert_eq!(arena.lock(4).unwrap().generation(), before);
+        let mut guard = arena.lock(20).unwrap();
         assert_ne!(guard.generation(), before);
-        assert_eq!(guard.memory::<Vec<u8>>().unwrap().unwrap().len(), 20);
+        let memory = guard.memory::<crate::memory::HostMemory>().unwrap();
+        assert_eq!(memory.unwrap().base().1, 20);
         assert_eq!(
             guard.memory::<String>().unwrap_err().code(),
             ErrorCode::State
@@ -345,28 +386,56 @@ mod tests {
     fn one_user_runs_at_a_time() {
         let first = Arena::default();
         let second = first.attach();
-        first.reserve(8, allocate).unwrap();
+        first.reserve(8).unwrap();
         let lease = first.lease().unwrap();
         assert_eq!(second.lease().unwrap_err().code(), ErrorCode::State);
-        second.reserve(16, allocate).unwrap();
+        second.reserve(16).unwrap();
         assert_eq!(first.bytes(), 8, "a run's memory stays where it is");
         first.clear();
         assert_eq!(first.bytes(), 8);
         drop(lease);
         let _lease = second.lease().unwrap();
-        second.lock(16, allocate).unwrap();
+        second.lock(16).unwrap();
         assert_eq!(first.bytes(), 16);
     }
 
     #[test]
     fn the_callers_memory_does_not_grow() {
-        let memory: Box<dyn ArenaMemory> = Box::new(vec![0u8; 32]);
-        let arena = Arena::external(BackendId::new("test"), memory, 32);
-        arena.reserve(32, allocate).unwrap();
-        let error = arena.reserve(33, allocate).unwrap_err();
+        let allocator = Arc::new(Counting::default());
+        let memory = allocator.allocate(32).unwrap();
+        let arena = Arena::external(BackendId::new("test"), allocator.clone(), memory, 32);
+        arena.reserve(32).unwrap();
+        let error = arena.reserve(33).unwrap_err();
         assert_eq!(error.code(), ErrorCode::Limit);
         assert_eq!(error.expected(), Some("at least 33 bytes"));
         arena.clear();
         assert_eq!(arena.bytes(), 32);
+        let other = arena.attach();
+        drop(arena);
+        assert!(allocator.back.lock().unwrap().is_empty());
+        drop(other);
+        assert_eq!(*allocator.back.lock().unwrap(), [32]);
+    }
+
+    #[test]
+    fn an_allocator_gets_back_what_it_gave() {
+        let allocator = Arc::new(Counting::default());
+        let arena = Arena::new(allocator.clone());
+        arena.reserve(0).unwrap();
+        assert!(allocator.given.lock().unwrap().is_empty());
+        for bytes in [10, 5, 20] {
+            arena.reserve(bytes).unwrap();
+        }
+        assert_eq!(*allocator.given.lock().unwrap(), [10, 20]);
+        assert_eq!(*allocator.back.lock().unwrap(), [10]);
+        assert_eq!(arena.reserve(101).unwrap_err().code(), ErrorCode::Limit);
+        assert_eq!(arena.bytes(), 0, "what failed leaves nothing behind");
+        arena.reserve(30).unwrap();
+        arena.clear();
+        assert_eq!(*allocator.back.lock().unwrap(), [10, 20, 30]);
+        let another = arena.another();
+        another.reserve(40).unwrap();
+        drop((arena, another));
+        assert_eq!(*allocator.back.lock().unwrap(), [10, 20, 30, 40]);
     }
 }

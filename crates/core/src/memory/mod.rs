@@ -3,10 +3,12 @@
 //! may share.
 
 mod arena;
+mod host;
 mod ledger;
 mod offsets;
 
 pub use arena::{Arena, ArenaGuard, ArenaMemory, Lease, Sharing};
+pub use host::HostMemory;
 pub use ledger::{Claim, Ledger, Storage};
 pub use offsets::{Offsets, Request, lower_bound, plan};
 

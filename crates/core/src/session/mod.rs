@@ -81,7 +81,7 @@ pub struct SessionOptions {
 impl SessionOptions {
     fn create_context(&self, backend: &Arc<dyn Backend>) -> Result<Box<dyn BackendContext>> {
         backend.create_context(&ContextConfig {
-            arena: Arena::of_session(&self.sharing, backend)?,
+            arena: Some(Arena::of_session(&self.sharing, backend)?),
             ..self.context.clone()
         })
     }
@@ -242,7 +242,7 @@ impl Shared {
         let contexts = backends.map(|(b, c)| match c.replica() {
             Some(context) => Ok(context),
             None => b.create_context(&ContextConfig {
-                arena: Arena::default(),
+                arena: Some(Arena::new(b.allocator())),
                 ..self.options.context.clone()
             }),
         });

@@ -4,14 +4,13 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
-    Grade, Memory, NodeSpec, Refusal, Speed,
+    Grade, HostAllocator, Memory, NodeSpec, Refusal, Speed,
 };
-use kilim_core::memory::{Arena, MemoryMode};
+use kilim_core::memory::{Arena, HostMemory, MemoryMode};
 use kilim_core::ops::Cost;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Result, Tensor};
 
-use super::arena::CpuMemory;
 use super::context::CpuContext;
 use super::io::{ABSENT, Io, View};
 use super::kernel::{Build, CpuRun, Kernel};
@@ -76,7 +75,8 @@ impl CpuBackend {
     /// An arena of the caller's own memory, for [`kilim_core::memory::Sharing::External`].
     pub fn arena(memory: AlignedBytes) -> Arena {
         let bytes = memory.len();
-        Arena::external(CpuBackend::ID, Box::new(CpuMemory::new(memory)), bytes)
+        let memory = Box::new(HostMemory::new(memory));
+        Arena::external(CpuBackend::ID, Arc::new(HostAllocator), memory, bytes)
     }
 
     fn run_once(&self, node: &NodeSpec) -> Result<Vec<Tensor>> {
@@ -179,10 +179,6 @@ impl Backend for CpuBackend {
             CpuRun::SINGLE,
             config,
         )))
-    }
-
-    fn create_arena(&self, bytes: usize) -> Result<Arena> {
-        Ok(CpuBackend::arena(AlignedBytes::zeroed(bytes)?))
     }
 
     fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {

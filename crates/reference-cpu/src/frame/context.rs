@@ -10,7 +10,6 @@ use kilim_core::backend::{
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::{Result, Tensor};
 
-use super::arena::CpuMemory;
 use super::executable::{CpuExecutable, Prepared, Step};
 use super::io::ABSENT;
 use super::kernel::{Build, CpuRun};
@@ -50,7 +49,7 @@ impl CpuContext {
             packs: Packs::on(ledger.clone()),
             tensors: TensorRegistry::default(),
             ledger,
-            arena: config.arena.clone(),
+            arena: config.arena.clone().unwrap_or_default(),
         }
     }
 
@@ -191,7 +190,7 @@ impl BackendContext for CpuContext {
             self.packs.drop_unused();
         }
         let bytes = self.ledger.bytes(Storage::Dynamic);
-        self.arena.reserve(bytes, CpuMemory::zeroed)
+        self.arena.reserve(bytes)
     }
 
     fn tensors(&self) -> &TensorRegistry {
@@ -217,7 +216,7 @@ impl BackendContext for CpuContext {
             packs: self.packs.share(ledger.clone()),
             tensors: TensorRegistry::default(),
             ledger,
-            arena: Arena::default(),
+            arena: self.arena.another(),
         }))
     }
 }

@@ -4,12 +4,11 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::backend::{Executable, KernelSpec, LocalFuture, Place, StageTensors, TensorSpec};
-use kilim_core::memory::{Arena, ArenaGuard, Claim, Ledger, MemoryMode, Storage};
+use kilim_core::memory::{Arena, ArenaGuard, Claim, HostMemory, Ledger, MemoryMode, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
 use web_time::Instant;
 
-use super::arena::CpuMemory;
 use super::io::{Io, View};
 use super::kernel::{CpuRun, Kernel};
 use super::texts::Texts;
@@ -144,13 +143,13 @@ impl CpuExecutable {
     /// Locks the arena, and finds its tensors again where its memory is not what it was.
     fn lock<'a>(&mut self, arena: &'a Arena) -> Result<ArenaGuard<'a>> {
         let bytes = self.claim.bytes();
-        let mut guard = arena.lock(bytes, CpuMemory::zeroed)?;
+        let mut guard = arena.lock(bytes)?;
         let generation = guard.generation();
         if self.generation == Some(generation) {
             return Ok(guard);
         }
-        let base = match guard.memory::<CpuMemory>()? {
-            Some(memory) => memory.base(),
+        let base = match guard.memory::<HostMemory>()? {
+            Some(memory) => View::of_arena(memory),
             None => View::empty(DType::U8),
         };
         for tensor in 0..self.prepared.tensors.len() {

@@ -4,6 +4,7 @@
 use std::marker::PhantomData;
 
 use bytemuck::Pod;
+use kilim_core::memory::HostMemory;
 use kilim_core::{DType, Tensor};
 
 use super::kernel::CpuRun;
@@ -40,6 +41,16 @@ impl View {
         }
     }
 
+    /// Of all of an arena.
+    pub fn of_arena(memory: &HostMemory) -> View {
+        let (ptr, bytes) = memory.base();
+        View {
+            ptr,
+            bytes,
+            dtype: DType::U8,
+        }
+    }
+
     /// A tensor with no memory yet; reading it gives nothing.
     pub fn empty(dtype: DType) -> View {
         View {
@@ -72,7 +83,7 @@ impl View {
     }
 
     /// # Safety
-    /// The memory must live, came from [`View::of_mut`], and nobody else may touch it during `'a`.
+    /// The memory must live, came from [`View::of_mut`] or an arena, and nobody else may touch it during `'a`.
     pub unsafe fn write<'a>(&self) -> &'a mut [u8] {
         // SAFETY: as for `read`.
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }

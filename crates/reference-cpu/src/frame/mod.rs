@@ -1,7 +1,6 @@
 //! What stands around the kernels: the backend, its contexts and executables, and the access of
 //! kernels to memory.
 
-mod arena;
 mod backend;
 mod context;
 mod executable;

@@ -108,11 +108,12 @@ pub fn stage(
     outputs: &[(DType, Vec<usize>)],
 ) -> StageSpec {
     let gpu = gpu().unwrap();
+    let allocator = gpu.allocator();
     let mut spec = StageSpec::default();
     let mut end = 0usize;
     let mut place = |tensor: &TensorSpec| {
         let offset = end;
-        end = (end + gpu.tensor_bytes(tensor)).next_multiple_of(gpu.describe().alignment);
+        end = (end + allocator.tensor_bytes(tensor)).next_multiple_of(gpu.describe().alignment);
         Place::Arena { offset }
     };
     let mut node = KernelSpec {

@@ -13,6 +13,7 @@ pub(super) fn place(
     backend: &dyn Backend,
 ) -> Result<Option<MemoryPlan>> {
     let limits = backend.describe();
+    let allocator = backend.allocator();
     let too_large = |what: String, most: u64, bytes: usize| {
         Error::new(ErrorCode::Limit, what)
             .with_expected(format!("at most {most} bytes"))
@@ -22,7 +23,7 @@ pub(super) fn place(
     let mut requests = Vec::new();
     for (i, slot) in stage.tensors.iter().enumerate() {
         if let Place::Arena { .. } = slot.place {
-            let bytes = backend.tensor_bytes(&slot.spec);
+            let bytes = allocator.tensor_bytes(&slot.spec);
             if bytes as u64 > limits.max_tensor_bytes {
                 let what = format!(
                     "the tensor `{}` is too large for `{}`",
@@ -38,7 +39,16 @@ pub(super) fn place(
             });
         }
     }
-    let planned = memory::plan(&requests, limits.alignment.max(1));
+    let alignment = limits.alignment.max(1);
+    // A backend may say anything; the planner adds.
+    let countable = requests.iter().try_fold(0usize, |sum, r| {
+        sum.checked_add(r.bytes.checked_next_multiple_of(alignment)?)
+    });
+    if countable.is_none() {
+        let what = format!("the intermediates on `{}` cannot be counted", limits.id);
+        return Err(too_large(what, limits.max_arena_bytes, usize::MAX));
+    }
+    let planned = memory::plan(&requests, alignment);
     if planned.bytes as u64 > limits.max_arena_bytes {
         let what = format!("the intermediates do not fit on `{}`", limits.id);
         return Err(too_large(what, limits.max_arena_bytes, planned.bytes));
