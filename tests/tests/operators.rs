@@ -50,6 +50,43 @@ fn operators_on_cpu() {
     suite(&["cpu"]);
 }
 
+/// Each instruction set in a process of its own; those that the machine lacks say so.
+#[test]
+fn operators_on_every_instruction_set() {
+    let binary = std::env::current_exe().expect("the tests are a program");
+    for name in ["portable", "avx2+fma", "avx512", "neon"] {
+        let run = std::process::Command::new(&binary)
+            .args(["--exact", "operators_on_one_instruction_set", "--ignored"])
+            .env("KILIM_ISA", name)
+            .output()
+            .expect("the tests can be started");
+        let said = String::from_utf8_lossy(&run.stdout);
+        assert!(run.status.success(), "{name}:\n{said}");
+        let ran = said.contains(&format!("{name}: ran"));
+        let _ = writeln!(
+            std::io::stdout(),
+            "{name}: {}",
+            if ran { "ran" } else { "not there" }
+        );
+        assert!(ran || name != "portable", "{said}");
+    }
+}
+
+/// The one that `KILIM_ISA` names.
+#[test]
+#[ignore = "started by operators_on_every_instruction_set"]
+fn operators_on_one_instruction_set() {
+    let Ok(name) = std::env::var("KILIM_ISA") else {
+        return;
+    };
+    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu")));
+    let cpu = cpu.expect("the CPU is always there");
+    if cpu.describe().device.contains(&format!(", {name},")) {
+        suite(&["cpu"]);
+        let _ = writeln!(std::io::stdout(), "{name}: ran");
+    }
+}
+
 #[cfg(feature = "wgpu")]
 #[test]
 fn operators_on_wgpu() {

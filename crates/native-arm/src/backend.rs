@@ -36,7 +36,7 @@ impl AclBackend {
     pub fn neon() -> Result<AclBackend> {
         let library = Library::get()?;
         library.start(ffi::NEON)?;
-        let host = CpuBackend::with_registry(operators::all::<Neon>());
+        let host = CpuBackend::with_registry(operators::all::<Neon>(), "neon");
         Ok(AclBackend::new(AclBackend::NEON, "CPU", library, host))
     }
 
@@ -47,7 +47,7 @@ impl AclBackend {
     pub fn cl() -> Result<AclBackend> {
         let library = Library::get()?;
         library.start(ffi::CL)?;
-        let host = CpuBackend::with_registry(operators::all::<Cl>());
+        let host = CpuBackend::with_registry(operators::all::<Cl>(), "neon");
         Ok(AclBackend::new(AclBackend::CL, "OpenCL", library, host))
     }
 

@@ -377,7 +377,7 @@ fn quantised_products_are_within_one_quantum() {
         scalar(0.4),
         zero(4),
     ];
-    let d = difference(QLinearMatMul, &inputs, (DType::I8, &[5, 20]));
+    let d = difference(QLinearMatMul::default(), &inputs, (DType::I8, &[5, 20]));
     assert!(d.is_none_or(|d| d <= 1.0), "{d:?}");
 }
 

@@ -21,6 +21,7 @@ mod wasm;
 mod x86;
 
 use std::fmt;
+use std::sync::OnceLock;
 
 pub(crate) use pairs::{PairTask, Pairs};
 
@@ -187,9 +188,15 @@ impl Isa {
         list
     }
 
-    /// The fastest of them.
+    /// The fastest of them, or the one that the environment variable `KILIM_ISA` names, if it is there.
     pub fn best() -> Isa {
-        Isa::available().last().copied().unwrap_or(Isa::ALWAYS)
+        static CHOSEN: OnceLock<Isa> = OnceLock::new();
+        *CHOSEN.get_or_init(|| {
+            let all = Isa::available();
+            let named = std::env::var("KILIM_ISA").ok();
+            let chosen = all.iter().find(|isa| named.as_deref() == Some(isa.name()));
+            chosen.or(all.last()).copied().unwrap_or(Isa::ALWAYS)
+        })
     }
 
     pub const fn name(self) -> &'static str {

@@ -25,7 +25,7 @@ pub use kilim_reference_cpu::{CpuBackend, stir};
 
 /// The backend `cpu` with every kernel: those of this crate first, then the reference kernels.
 pub fn backend() -> CpuBackend {
-    CpuBackend::with_registry(kernels())
+    CpuBackend::with_registry(kernels(), isa::Isa::best().name())
 }
 
 /// Every kernel of [`backend`].

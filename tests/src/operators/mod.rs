@@ -3,6 +3,7 @@
 
 mod dense;
 mod pointwise;
+mod quantized;
 mod recurrent;
 mod rows;
 mod shuffles;
@@ -123,6 +124,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(rows::cases());
     cases.extend(recurrent::cases());
     cases.extend(shuffles::cases());
+    cases.extend(quantized::cases());
     cases
 }
 

@@ -25,3 +25,15 @@ pub enum Activation {
     /// `x * sigmoid(x)`.
     Silu,
 }
+
+impl Activation {
+    /// The interval that numbers are clamped to; `None` where the activation does anything else.
+    pub fn bounds(self) -> Option<[f32; 2]> {
+        match self {
+            Activation::None => Some([f32::NEG_INFINITY, f32::INFINITY]),
+            Activation::Relu => Some([0.0, f32::INFINITY]),
+            Activation::Clip { min, max } => Some([min, max]),
+            _ => None,
+        }
+    }
+}

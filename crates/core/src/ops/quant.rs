@@ -1,5 +1,5 @@
-//! Quantisation and products of quantised tensors. Scales and zero points are per tensor, or per
-//! `axis`, or per block of `block` elements along it.
+//! Quantisation, and products of quantised tensors in `int32`. Scales and zero points are per tensor, or
+//! per `axis`, or per block of `block` elements along it.
 
 use super::*;
 use crate::error::dtype_error;
@@ -36,16 +36,6 @@ pub struct MatMulInteger {
 pub struct ConvInteger {
     pub conv: Conv,
     pub requantize: Option<Requantize>,
-}
-
-/// Inputs: a, its scale and zero point, b, its scale and zero point, the output's scale and zero point.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QLinearMatMul;
-
-/// Inputs as in ONNX QLinearConv.
-#[derive(Clone, Debug, PartialEq)]
-pub struct QLinearConv {
-    pub conv: Conv,
 }
 
 /// Which element of the scale belongs to an element of the data.
@@ -201,7 +191,7 @@ impl Operator for DynamicQuantizeLinear {
 }
 
 /// The shape of a product of inputs `a` and `b`.
-fn product_shape(ctx: &InferContext, a: usize, b: usize) -> Result<Option<Shape>> {
+pub(super) fn product_shape(ctx: &InferContext, a: usize, b: usize) -> Result<Option<Shape>> {
     match (ctx.shape(a)?, ctx.shape(b)?) {
         (Some(a), Some(b)) => Ok(Some(Product::new(a, b, false)?.output)),
         _ => Ok(None),
@@ -231,7 +221,7 @@ fn sums(
     }])
 }
 
-const WHOLE_BIAS: Types = Types::new("int32", |d| d == DType::I32);
+pub(super) const WHOLE_BIAS: Types = Types::new("int32", |d| d == DType::I32);
 
 impl Operator for MatMulInteger {
     fn name(&self) -> &'static str {
@@ -279,59 +269,5 @@ impl Operator for ConvInteger {
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         Operator::cost(&self.conv, inputs, outputs)
-    }
-}
-
-/// Checks one quantised operand, whose scale and zero point follow it.
-fn operand(ctx: &InferContext, data: usize) -> Result<()> {
-    ctx.typed(data, &BYTES)?;
-    ctx.typed(data + 1, &FLOATS)?;
-    ctx.common_type([data, data + 2])?;
-    Ok(())
-}
-
-impl Operator for QLinearMatMul {
-    fn name(&self) -> &'static str {
-        "QLinearMatMul"
-    }
-
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        operand(ctx, 0)?;
-        operand(ctx, 3)?;
-        ctx.typed(6, &FLOATS)?;
-        let dtype = ctx.typed(7, &BYTES)?;
-        Ok(vec![fact(dtype, product_shape(ctx, 0, 3)?)])
-    }
-
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        matmul_cost(inputs, outputs)
-    }
-}
-
-impl Operator for QLinearConv {
-    fn name(&self) -> &'static str {
-        "QLinearConv"
-    }
-
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        operand(ctx, 0)?;
-        operand(ctx, 3)?;
-        ctx.typed(6, &FLOATS)?;
-        let dtype = ctx.typed(7, &BYTES)?;
-        ctx.typed_optional(8, &INDICES)?;
-        let shape = match (ctx.shape(0)?, ctx.shape(3)?) {
-            (Some(x), Some(w)) => {
-                ctx.vector(8, &w.0[0])?;
-                Some(conv_shape(&self.conv, x, w)?)
-            }
-            _ => None,
-        };
-        Ok(vec![fact(dtype, shape)])
-    }
-
-    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let weights = inputs.get(3).cloned().flatten();
-        let data = inputs.first().cloned().flatten();
-        Operator::cost(&self.conv, &[data, weights], outputs)
     }
 }

@@ -19,8 +19,9 @@ use crate::tensor::{Tensor, byte_count};
 const GROWTH: usize = 16 << 20;
 
 /// Folds nodes whose inputs are constants, shapes that are known, and `If` with a known condition;
-/// removes nodes that only pass on their input. Needs inferred facts. True where a node went.
-pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
+/// removes nodes that only pass on their input; `may_go` says which nodes may be computed. Needs
+/// inferred facts. True where a node went.
+pub fn run(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -> Result<bool> {
     let mut renames = Renames::default();
     let mut known = KnownDims::default();
     let mut kept = Vec::with_capacity(graph.nodes.len());
@@ -38,9 +39,8 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
             continue;
         }
         known.follow(graph, &node);
-        if let Some(tensors) =
-            from_dims(graph, &known, &node).or_else(|| compute(graph, &node, evaluate))
-        {
+        let computed = || may_go(&node).then(|| compute(graph, &node, evaluate))?;
+        if let Some(tensors) = from_dims(graph, &known, &node).or_else(computed) {
             for (&v, tensor) in node.outputs.iter().zip(tensors) {
                 let value = graph.value_mut(v);
                 value.fact = Fact::of(&tensor);

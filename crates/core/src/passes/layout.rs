@@ -11,7 +11,13 @@ use crate::ops::*;
 /// Rewrites nodes of rank 3 and 4 in a graph that convolves; others gain nothing by it. Needs
 /// inferred facts. True where there was one.
 pub fn run(graph: &mut Graph) -> bool {
-    let convolves = |n: &Node| n.op.is::<Conv>() || n.op.is::<ConvTranspose>();
+    let convolves = |n: &Node| {
+        let op = &*n.op;
+        op.is::<Conv>()
+            || op.is::<ConvTranspose>()
+            || op.is::<QLinearConv>()
+            || op.is::<ConvInteger>()
+    };
     if !graph.nodes.iter().any(convolves) {
         return false;
     }
@@ -30,6 +36,16 @@ pub fn run(graph: &mut Graph) -> bool {
 /// The operator in channels-last, and which of its inputs are laid out like its first.
 fn channels_last(node: &Node) -> Option<(Arc<dyn Operator>, &'static [usize])> {
     let op = &*node.op;
+    if let Some(op) = op.downcast_ref::<QLinearConv>() {
+        let conv = turned(&op.conv)?;
+        return Some((Arc::new(QLinearConv { conv }), &[0]));
+    }
+    if let Some(op) = op.downcast_ref::<ConvInteger>() {
+        // Several factors find their channels last already.
+        let requantize = op.requantize.clone();
+        let conv = turned(&op.conv)?;
+        return Some((Arc::new(ConvInteger { conv, requantize }), &[0]));
+    }
     macro_rules! try_as {
         ($($t:ident: $data:expr),*) => {$(
             if let Some(op) = op.downcast_ref::<$t>() {
@@ -50,6 +66,13 @@ fn channels_last(node: &Node) -> Option<(Arc<dyn Operator>, &'static [usize])> {
         SpaceToDepth: [0]
     );
     None
+}
+
+fn turned(conv: &Conv) -> Option<Conv> {
+    (!conv.channels_last).then(|| Conv {
+        channels_last: true,
+        ..conv.clone()
+    })
 }
 
 fn rewrite(graph: &mut Graph, old: &Node, nodes: &mut Vec<Node>) -> Option<()> {

@@ -3,7 +3,8 @@
 //! 1. `infer`: element types and shapes, symbolic where dimensions are.
 //! 2. `widen_f16`: single precision instead of half, where the backends want it.
 //! 3. *simplify*, until nothing changes: `bodies` gives constants to the bodies that capture them;
-//!    `fold_constants` computes what is known; `common_subexpressions`; `dead_code`.
+//!    `fold_constants` computes what is known; `common_subexpressions`; `dead_code`. Where numbers are
+//!    quantised, `quantized` works on it before constants are widened.
 //! 4. `patterns`, `views`, `dilation`, `fold_batch_norm` and `fuse`, with 3 between, until nothing
 //!    changes.
 //! 5. `layout` brings spatial operators to channels-last, `transposes` removes what that added and
@@ -25,6 +26,7 @@ mod known_dims;
 mod layout;
 mod narrow_f32;
 mod patterns;
+mod quantized;
 mod tensors;
 mod transposes;
 mod views;
@@ -33,7 +35,7 @@ mod widen_f16;
 use crate::backend::NodeSpec;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::Graph;
+use crate::graph::{Graph, Node};
 use crate::tensor::Tensor;
 
 pub use infer::infer_graph;
@@ -61,6 +63,15 @@ pub fn optimise(
 }
 
 fn rewrite(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+    if quantized::is_quantised(graph) {
+        for _ in 0..ROUNDS {
+            simplify_but(graph, evaluate, quantized::may_fold)?;
+            if !quantized::run(graph, evaluate)? {
+                break;
+            }
+            infer_graph(graph)?;
+        }
+    }
     simplify(graph, evaluate)?;
     fuse_all(graph, evaluate)?;
     let laid_out = layout::run(graph);
@@ -96,9 +107,14 @@ fn rewrite(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
 
 /// Computes, removes and merges until nothing changes.
 fn simplify(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+    simplify_but(graph, evaluate, |_| true)
+}
+
+/// [`simplify`] that leaves nodes on constants alone unless they `may_go`.
+fn simplify_but(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -> Result<()> {
     for _ in 0..ROUNDS {
         let mut changed = bodies::move_constants(graph);
-        changed |= fold_constants::run(graph, evaluate)?;
+        changed |= fold_constants::run(graph, evaluate, may_go)?;
         changed |= common_subexpressions::run(graph);
         changed |= dead_code::run(graph);
         if !changed {

@@ -147,6 +147,9 @@ impl Lower for QLinearMatMul {
         if b.shape.len() < 2 || g.b_batch.iter().any(|&d| d != 1) {
             return refuse("a second factor that is not one matrix");
         }
+        if node.input(8).is_some() || self.activation != Activation::None {
+            return refuse("a bias or an activation behind a quantised product");
+        }
         let rows = g.a_batch.iter().product::<usize>() * g.m;
         let data = Operand {
             source: Source::Input(0),

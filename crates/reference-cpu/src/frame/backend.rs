@@ -33,11 +33,11 @@ impl CpuBackend {
     pub fn reference() -> CpuBackend {
         let mut registry = KernelRegistry::default();
         registry.add_reference();
-        CpuBackend::with_registry(registry)
+        CpuBackend::with_registry(registry, "portable")
     }
 
-    /// With these kernels only.
-    pub fn with_registry(registry: KernelRegistry) -> CpuBackend {
+    /// With these kernels only, for a set of instructions of this name.
+    pub fn with_registry(registry: KernelRegistry, instructions: &str) -> CpuBackend {
         crate::generate::stir_by_time();
         let grade = |d| match d {
             DType::F32 | DType::I32 | DType::I64 | DType::I8 | DType::U8 | DType::Bool => {
@@ -49,7 +49,7 @@ impl CpuBackend {
         CpuBackend {
             description: Description {
                 id: CpuBackend::ID,
-                device: format!("{}, 1 thread", std::env::consts::ARCH),
+                device: format!("{}, {instructions}, 1 thread", std::env::consts::ARCH),
                 memory: Memory::Host,
                 dtypes: DType::ALL.map(|d| (d, grade(d))).to_vec(),
                 alignment: 64,

@@ -190,22 +190,37 @@ pub fn build_dynamic(
     }
 }
 
+/// The smallest and the largest number, zero among them; what is no number is left out.
+fn range_with_zero(x: &[f32]) -> [f32; 2] {
+    const LANES: usize = 32;
+    let mut low = [0f32; LANES];
+    let mut high = [0f32; LANES];
+    let whole = x.chunks_exact(LANES);
+    let rest = whole.remainder();
+    for chunk in whole.chain([rest]) {
+        for ((low, high), &x) in low.iter_mut().zip(&mut high).zip(chunk) {
+            *low = if x < *low { x } else { *low };
+            *high = if x > *high { x } else { *high };
+        }
+    }
+    [
+        low.into_iter().fold(0.0, f32::min),
+        high.into_iter().fold(0.0, f32::max),
+    ]
+}
+
 struct Dynamic;
 
 impl Kernel for Dynamic {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<f32>(0);
-        // The range holds zero.
-        let low = x.iter().copied().fold(0.0, f32::min);
-        let high = x.iter().copied().fold(0.0, f32::max);
+        let [low, high] = range_with_zero(x);
         let scale = match (high - low) / 255.0 {
             0.0 => 1.0,
             s => s,
         };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();
-        for (y, &x) in io.output::<u8>(0).iter_mut().zip(x) {
-            *y = quantize((x / scale).into(), zero.into(), (0.0, 255.0)) as u8;
-        }
+        to_bytes(x, scale, zero, -zero, io.output::<u8>(0));
         io.output::<f32>(1).fill(scale);
         io.output::<u8>(2).fill(zero as u8);
         Ok(())

@@ -18,6 +18,12 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add::<QuantizedSoftmax>(any, softmax::build);
     registry.add::<MatMulInteger>(any, products::build_matmul_integer);
     registry.add::<ConvInteger>(any, products::build_conv_integer);
-    registry.add::<QLinearMatMul>(any, products::build_qlinear_matmul);
-    registry.add::<QLinearConv>(any, products::build_qlinear_conv);
+    registry.add::<QLinearMatMul>(
+        |op, node| products::accepts_clamp(op.activation, node),
+        products::build_qlinear_matmul,
+    );
+    registry.add::<QLinearConv>(
+        |op, node| products::accepts_clamp(op.conv.activation, node),
+        products::build_qlinear_conv,
+    );
 }

@@ -1,8 +1,11 @@
 //! Products and convolutions of quantised tensors, exact in 32-bit integers.
 
-use kilim_core::backend::NodeSpec;
-use kilim_core::error::shape_error;
-use kilim_core::ops::{Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, Requantize};
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::{shape_error, unsupported};
+use kilim_core::ops::{
+    Activation, Affine, Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, Requantize,
+    clamped_range,
+};
 use kilim_core::{DType, Result};
 
 use super::linear::quantize;
@@ -220,9 +223,49 @@ pub fn build_matmul_integer(
     }))
 }
 
-/// The scales at inputs `scales` and the zero point at `zero`; `run` neighbours in the output share
-/// one of the second factor's scales.
-fn scales(node: &NodeSpec, scales: [usize; 3], zero: usize, run: usize) -> Result<Finish> {
+/// Where the scale of the output of a QLinear product is, and its zero point.
+const RESULT: [usize; 2] = [6, 7];
+
+/// Refuses an activation unless it clamps to bounds that are known.
+pub fn accepts_clamp(activation: Activation, node: &NodeSpec) -> Result<(), Refusal> {
+    match clamped(activation, node) {
+        Some(_) => Ok(()),
+        None => Err(Refusal::new(
+            "an activation of a quantised product that is no clamp, or whose scale is not known",
+        )),
+    }
+}
+
+/// The smallest and the largest result of a QLinear product.
+pub fn clamped(activation: Activation, node: &NodeSpec) -> Option<(f64, f64)> {
+    let output = node.outputs.first()?.dtype;
+    if activation == Activation::None {
+        return range(output).ok();
+    }
+    let number = |i: usize, none: f32| match node.input(i) {
+        None => Some(none),
+        Some(spec) => match spec.value.as_ref()?.to_f64s().ok()?[..] {
+            [one] => Some(one as f32),
+            _ => None,
+        },
+    };
+    let result = Affine {
+        scale: number(RESULT[0], 1.0)?,
+        zero: number(RESULT[1], 0.0)?,
+    };
+    let [low, high] = clamped_range(output, activation, result)?;
+    Some((low.into(), high.into()))
+}
+
+/// The scales of data and weights at inputs `factors`; `run` neighbours in the output share one of the
+/// second's.
+fn scales(
+    node: &NodeSpec,
+    factors: [usize; 2],
+    run: usize,
+    activation: Activation,
+) -> Result<Finish> {
+    let (scales, zero) = ([factors[0], factors[1], RESULT[0]], RESULT[1]);
     let out = node.outputs[0].dtype;
     let mut codecs = [f64::codec(DType::F32); 3];
     for (codec, &i) in codecs.iter_mut().zip(&scales) {
@@ -240,12 +283,13 @@ fn scales(node: &NodeSpec, scales: [usize; 3], zero: usize, run: usize) -> Resul
         run: run.max(1),
         zero: node.input(zero).map(|s| (zero, f64::codec(s.dtype))),
         y: f64::codec(out),
-        range: range(out)?,
+        range: clamped(activation, node)
+            .ok_or_else(|| unsupported("the activation of a quantised product"))?,
     }))
 }
 
 pub fn build_qlinear_matmul(
-    _: &QLinearMatMul,
+    op: &QLinearMatMul,
     node: &NodeSpec,
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
@@ -255,8 +299,8 @@ pub fn build_qlinear_matmul(
         b,
         outputs: node.outputs[0].elements(),
         combination: Combination::Matrices(shapes),
-        bias: None,
-        finish: scales(node, [1, 4, 6], 7, 1)?,
+        bias: Some(8),
+        finish: scales(node, [1, 4], 1, op.activation)?,
     }))
 }
 
@@ -306,7 +350,7 @@ pub fn build_qlinear_conv(
         outputs: node.outputs[0].elements(),
         combination,
         bias: Some(8),
-        finish: scales(node, [1, 4, 6], 7, run)?,
+        finish: scales(node, [1, 4], run, op.conv.activation)?,
     }))
 }
 

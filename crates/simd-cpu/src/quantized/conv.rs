@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::unsupported;
-use kilim_core::ops::{Activation, Conv, Requantize};
+use kilim_core::ops::{Conv, Requantize};
 use kilim_core::tensor::AlignedBytes;
 
 use super::depthwise::{self, Pixels};
@@ -54,8 +54,7 @@ impl Plan {
             ..op.clone()
         };
         let shape = Shape::new(&turned, &last, &w.shape)?;
-        let narrow = is_narrow(x.dtype) && is_narrow(w.dtype) && op.activation == Activation::None;
-        narrow.then_some(())?;
+        (is_narrow(x.dtype) && is_narrow(w.dtype)).then_some(())?;
         let filter: usize = w.shape[1..].iter().product();
         if let Some(zero) = node.input(places.weights_zero) {
             (zero.elements() == 1 || zero.elements() == shape.m).then_some(())?;
@@ -66,7 +65,7 @@ impl Plan {
             weights: places.centred(node, |i| i / filter.max(1))?,
             bias: places.bias(node, shape.m)?,
             data: Data::of(node, places.data_zero)?,
-            finish: places.finish(node, shape.m, again)?,
+            finish: places.finish(node, shape.m, op.activation, again)?,
             place: places.weights,
         })
     }

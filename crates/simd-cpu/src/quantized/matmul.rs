@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::unsupported;
-use kilim_core::ops::Requantize;
+use kilim_core::ops::{Activation, Requantize};
 use kilim_core::tensor::AlignedBytes;
 
 use super::finish::Finish;
@@ -29,7 +29,12 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn of(again: Option<&Requantize>, node: &NodeSpec, places: &Places) -> Option<Plan> {
+    pub(super) fn of(
+        activation: Activation,
+        again: Option<&Requantize>,
+        node: &NodeSpec,
+        places: &Places,
+    ) -> Option<Plan> {
         let (a, b) = (node.input(0)?, node.input(places.weights)?);
         let &[k, n] = b.shape.as_slice() else {
             return None;
@@ -49,7 +54,7 @@ impl Plan {
             weights: places.centred(node, |i| i % n)?,
             bias: places.bias(node, n)?,
             data: Data::of(node, places.data_zero)?,
-            finish: places.finish(node, n, again)?,
+            finish: places.finish(node, n, activation, again)?,
             place: places.weights,
         })
     }

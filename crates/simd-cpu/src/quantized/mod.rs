@@ -8,14 +8,15 @@ mod finish;
 mod fixed;
 mod matmul;
 mod product;
+mod real;
 #[cfg(test)]
 mod tests;
 
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{
-    AffineQuantize, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, QuantizedBinary,
-    Requantize, TableLookup,
+    Activation, Affine, AffineQuantize, ConvInteger, MatMulInteger, QLinearBinary, QLinearConv,
+    QLinearMatMul, QuantizedBinary, Requantize, TableLookup, clamped_range,
 };
 
 use self::finish::{Finish, Fixed};
@@ -45,16 +46,20 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
         },
     );
     registry.add::<QLinearMatMul>(
-        |_, node| accepts(matmul::Plan::of(None, node, &P::Q_LINEAR)),
-        |_, node, build| {
-            let plan = matmul::Plan::of(None, node, &P::Q_LINEAR);
+        |op, node| accepts(matmul::Plan::of(op.activation, None, node, &P::Q_LINEAR)),
+        |op, node, build| {
+            let plan = matmul::Plan::of(op.activation, None, node, &P::Q_LINEAR);
             matmul::kernel(plan, node, build, Isa::best())
         },
     );
     registry.add::<MatMulInteger>(
-        |op, node| accepts(matmul::Plan::of(op.requantize.as_ref(), node, &P::INTEGER)),
+        |op, node| {
+            let again = op.requantize.as_ref();
+            accepts(matmul::Plan::of(Activation::None, again, node, &P::INTEGER))
+        },
         |op, node, build| {
-            let plan = matmul::Plan::of(op.requantize.as_ref(), node, &P::INTEGER);
+            let again = op.requantize.as_ref();
+            let plan = matmul::Plan::of(Activation::None, again, node, &P::INTEGER);
             matmul::kernel(plan, node, build, Isa::best())
         },
     );
@@ -62,6 +67,7 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<AffineQuantize>(rules::reals, fixed::build_affine);
     registry.add::<TableLookup>(any, fixed::build_lookup);
     registry.add::<QuantizedBinary>(fixed::accepts, fixed::build_binary);
+    registry.add::<QLinearBinary>(any, real::build);
 }
 
 fn accepts<T>(plan: Option<T>) -> Result<(), Refusal> {
@@ -100,15 +106,18 @@ impl Places {
         scales: None,
     };
 
-    /// What becomes of the sums of `channels`; `None` where it depends on data.
+    /// What becomes of the sums of `channels`; `None` where it depends on data, or on an activation that
+    /// does more than clamp.
     fn finish(
         &self,
         node: &NodeSpec,
         channels: usize,
+        activation: Activation,
         again: Option<&Requantize>,
     ) -> Option<Finish> {
         let output = node.outputs[0].dtype;
         let Some(places) = self.scales else {
+            (activation == Activation::None).then_some(())?;
             return Some(match again {
                 None => Finish::Sum,
                 Some(r) if is_narrow(output) => Finish::Fixed(Fixed::new(r, channels)),
@@ -120,15 +129,16 @@ impl Places {
         let (x, w, y, zero) = (x?, w?, y?, zero?);
         let one = |v: &[f32]| v.len() == 1;
         (one(&x) && one(&y) && one(&zero) && (one(&w) || w.len() == channels)).then_some(())?;
+        let result = Affine {
+            scale: y[0],
+            zero: zero[0],
+        };
         Some(Finish::Real {
             factors: (0..channels)
                 .map(|i| x[0] * w[i % w.len()] / y[0])
                 .collect(),
             zero: zero[0],
-            range: match output {
-                DType::I8 => [-128.0, 127.0],
-                _ => [0.0, 255.0],
-            },
+            range: clamped_range(output, activation, result)?,
         })
     }
 

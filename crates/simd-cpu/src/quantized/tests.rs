@@ -60,7 +60,7 @@ fn matrices() {
             let output = TensorSpec::new(DType::I32, &[m, n]);
             let got = run(&MatMulInteger::default(), &inputs, output, |node, build| {
                 matmul::kernel(
-                    matmul::Plan::of(None, node, &Places::INTEGER),
+                    matmul::Plan::of(Activation::None, None, node, &Places::INTEGER),
                     node,
                     build,
                     isa,

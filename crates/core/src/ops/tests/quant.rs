@@ -58,7 +58,10 @@ fn integer_products() {
         &q("int8 4,3", "int8"),
         &output,
     ];
-    assert_eq!(infer(QLinearMatMul, &inputs.concat()), "int8[2,n,3]");
+    assert_eq!(
+        infer(QLinearMatMul::default(), &inputs.concat()),
+        "int8[2,n,3]"
+    );
     let conv = || Conv {
         strides: vec![2, 2],
         dilations: vec![],

@@ -308,7 +308,7 @@ fn operator(random: &mut Random, which: usize) -> Option<Box<dyn Operator>> {
         }),
         49 => Box::new(DequantizeLinear { axis, block }),
         50 => Box::new(QLinearConv { conv: conv(random) }),
-        51 => Box::new(QLinearMatMul),
+        51 => Box::new(QLinearMatMul::default()),
         52 => Box::new(Lstm {
             cell,
             input_forget: flag,

@@ -1,5 +1,6 @@
 //! Which order the readers of a value would like it in.
 
+use super::sink::{joins, maps};
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 
@@ -25,7 +26,7 @@ impl Demand {
                 }
                 continue;
             }
-            let keeps = keeps_dimensions(node);
+            let keeps = keeps_dimensions(graph, node);
             let out = node.outputs.iter().find_map(|v| wish[v.0].clone());
             for (i, v) in node.inputs.iter().enumerate() {
                 let Some(v) = v else { continue };
@@ -54,11 +55,10 @@ impl Demand {
 }
 
 /// True where the outputs have the dimensions of the inputs, one by one.
-fn keeps_dimensions(node: &Node) -> bool {
+fn keeps_dimensions(graph: &Graph, node: &Node) -> bool {
     let op = &*node.op;
-    op.is::<Unary>()
-        || op.is::<Binary>()
-        || op.is::<Where>()
+    maps(graph, node)
+        || joins(op)
         || op.is::<Clip>()
         || op.is::<Cast>()
         || op.is::<Concat>()

@@ -7,7 +7,7 @@ use super::super::layout::permuted_fact;
 use super::{Held, Pass, START, is_free, size};
 use crate::dim::Dim;
 use crate::error::Result;
-use crate::graph::{Node, ValueId};
+use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 use crate::order::sort_indices;
 use crate::tensor::Tensor;
@@ -16,6 +16,25 @@ use crate::tensor::Tensor;
 struct Renumbered {
     op: Arc<dyn Operator>,
     inputs: Vec<Option<ValueId>>,
+}
+
+/// True where tensors are broadcast and combined element by element.
+pub(super) fn joins(op: &dyn Operator) -> bool {
+    op.is::<Binary>() || op.is::<Where>() || op.is::<QLinearBinary>() || op.is::<QuantizedBinary>()
+}
+
+/// True where each element of the first input becomes one of the output, whichever axis it is on.
+pub(super) fn maps(graph: &Graph, node: &Node) -> bool {
+    let op = &*node.op;
+    if op.is::<QuantizeLinear>() || op.is::<DequantizeLinear>() {
+        let scale = node.input(1).and_then(|v| graph.fact(v).shape.as_ref());
+        return scale.is_some_and(|s| s.elements() == Some(1));
+    }
+    let several = |r: &Requantize| r.factors.len() > 1;
+    op.is::<Unary>()
+        || op.is::<TableLookup>()
+        || op.is::<AffineQuantize>()
+        || op.downcast_ref::<Requantize>().is_some_and(|r| !several(r))
 }
 
 impl Pass<'_> {
@@ -29,7 +48,7 @@ impl Pass<'_> {
         if op.is::<MatMul>() || op.is::<Gemm>() {
             return self.sink_product(node);
         }
-        if op.is::<Binary>() || op.is::<Where>() || op.is::<Concat>() {
+        if op.is::<Concat>() || joins(op) {
             return self.sink_joined(node);
         }
         if op.is::<Reduce>() || op.is::<ArgReduce>() {
@@ -117,7 +136,7 @@ impl Pass<'_> {
                 }))
             };
         }
-        if op.is::<Unary>() || op.is::<Cast>() || op.is::<Clip>() {
+        if op.is::<Cast>() || op.is::<Clip>() || maps(self.graph, node) {
             return same(inputs);
         }
         if let Some(op) = op.downcast_ref::<Softmax>() {

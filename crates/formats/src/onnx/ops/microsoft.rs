@@ -5,9 +5,9 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    Activation, AveragePool, BinaryKind, Concat, DequantizeLinear, DynamicQuantizeLinear, Gemm,
-    LayerNorm, MatMul, MatMulInteger, QuantizeLinear, ReduceKind, RmsNorm, Softmax, SoftmaxKind,
-    UnaryKind,
+    Activation, Affine, AveragePool, BinaryKind, Concat, DequantizeLinear, DynamicQuantizeLinear,
+    Gemm, LayerNorm, MatMul, MatMulInteger, QLinearBinary, QuantizeLinear, ReduceKind, RmsNorm,
+    Softmax, SoftmaxKind, UnaryKind, clamped_range,
 };
 
 use super::OpTable;
@@ -119,25 +119,26 @@ fn qlinear_add(b: &mut NodeBuilder) -> Result<()> {
     let [a_scale, a_zero, b_scale, b_zero, scale, zero] = numbers;
     let ratios = [a_scale / scale, b_scale / scale];
     let offset = zero - ratios[0].mul_add(a_zero, ratios[1] * b_zero);
-    let mut terms = Vec::with_capacity(2);
-    for (i, ratio) in [0, 3].into_iter().zip(ratios) {
-        let x = b.input(i)?;
-        let x = b.cast(x, DType::F32)?;
-        let ratio = b.number(ratio.into(), x)?;
-        terms.push(b.mul(x, ratio)?);
-    }
-    let offset = b.number(offset.into(), terms[1])?;
-    let second = b.add(terms[1], offset)?;
-    let sum = b.add(terms[0], second)?;
-    let one = b.number(1.0, sum)?;
-    let like = b.input(0)?;
-    let none = b.number(0.0, like)?;
-    let op = QuantizeLinear {
-        axis: 1,
-        block: 0,
-        output: None,
+    let left = b.input(0)?;
+    let right = b.input(3)?;
+    let Some(output) = b.dtype(left) else {
+        return qlinear_binary(b, BinaryKind::Add);
     };
-    let y = b.op(op, &[sum, one, none])?;
+    let result = Affine {
+        scale: 1.0,
+        zero: 0.0,
+    };
+    let range = clamped_range(output, Activation::None, result)
+        .ok_or_else(|| unsupported(format!("the sum of {output}")))?;
+    let sum = QLinearBinary {
+        kind: BinaryKind::Add,
+        operands: ratios.map(|scale| Affine { scale, zero: 0.0 }),
+        offset,
+        result,
+        range,
+        output,
+    };
+    let y = b.op(sum, &[left, right])?;
     b.bind(0, y)
 }
 

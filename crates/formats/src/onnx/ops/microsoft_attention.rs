@@ -1,26 +1,19 @@
-//! The attention of `com.microsoft` and the products with packed weights that go with it in language
-//! models, written out.
+//! The attention of `com.microsoft`, as language models have it, written out.
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::narrow::unpack;
-use kilim_core::ops::{
-    BinaryKind, DequantizeLinear, Gather, MatMul, Pad, PadMode, Split, TensorScatter, UnaryKind,
-};
-use kilim_core::tensor::Tensor;
+use kilim_core::ops::{BinaryKind, Gather, Pad, PadMode, Split, TensorScatter, UnaryKind};
 
 use super::OpTable;
 use super::attention::{Heads, Rules, check_groups, softmax, split_heads};
 use super::microsoft::DOMAIN;
 use super::rotary::rotated;
 use crate::onnx::builder::NodeBuilder;
-use crate::onnx::proto::invalid;
 
 pub fn register(table: &mut OpTable) {
     table.add_in(DOMAIN, "MultiHeadAttention", multi_head_attention);
     table.add_in(DOMAIN, "GroupQueryAttention", group_query_attention);
-    table.add_in(DOMAIN, "MatMulNBits", matmul_n_bits);
 }
 
 /// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`.
@@ -293,82 +286,4 @@ fn angles(b: &mut NodeBuilder, query: ValueId, before: Option<ValueId>) -> Resul
     let cos = b.op(gather.clone(), &[tables[0], positions])?;
     let sin = b.op(gather, &[tables[1], positions])?;
     Ok([cos, sin])
-}
-
-/// The longest block of weights with one scale.
-const MAX_BLOCK: usize = 1 << 16;
-
-/// `a · bᵀ` where the weights `[n, blocks, block * bits / 8]` are packed, with a scale for each block
-/// of a row and an optional zero point.
-fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
-    let (k, n) = (b.count("K", None)?, b.count("N", None)?);
-    let block = b.count("block_size", None)?;
-    let bits = b.count("bits", Some(4))?;
-    let whole = (1..=MAX_BLOCK).contains(&block) && block * bits % 8 == 0;
-    if !matches!(bits, 2 | 4 | 8) || k == 0 || !whole {
-        return Err(unsupported(format!("{bits} bits in blocks of {block}")));
-    }
-    if b.has_input(4) {
-        return Err(unsupported("weights whose columns are reordered (g_idx)"));
-    }
-    let bits = bits as u32;
-    let blocks = k.div_ceil(block);
-    let constant = |b: &mut NodeBuilder, i: usize| -> Result<Tensor> {
-        let v = b.input(i)?;
-        b.constant(v)
-            .ok_or_else(|| unsupported("packed weights that are computed at run time"))
-    };
-    let size = |a: usize, b: usize| {
-        a.checked_mul(b)
-            .ok_or_else(|| invalid("the packed weights are too large"))
-    };
-    let packed = constant(b, 1)?;
-    let padded = size(blocks, block)?;
-    let numbers = numbers_of(&packed, bits, size(n, padded)?)?;
-    let weights = if padded == k {
-        numbers
-    } else {
-        numbers
-            .chunks(padded)
-            .flat_map(|row| row.iter().take(k).copied())
-            .collect()
-    };
-    let weights = b.tensor_value(Tensor::from_slice(&[n, k], &weights)?);
-    let scales = b.input(2)?;
-    let scales = b.reshape(scales, &[n as i64, blocks as i64])?;
-    let middle = 1u8 << (bits - 1);
-    let zeros = match b.optional(3)? {
-        None => vec![middle; size(n, blocks)?],
-        Some(v) if b.dtype(v) == Some(DType::U8) => {
-            let packed = constant(b, 3)?;
-            let per_row = blocks.next_multiple_of(8 / bits as usize);
-            let all = numbers_of(&packed, bits, size(n, per_row)?)?;
-            let rows = all.chunks(per_row.max(1));
-            rows.flat_map(|row| row.iter().take(blocks).copied())
-                .collect()
-        }
-        Some(_) => return Err(unsupported("zero points that are no integers")),
-    };
-    let zeros = b.tensor_value(Tensor::from_slice(&[n, blocks], &zeros)?);
-    let op = DequantizeLinear { axis: 1, block };
-    let weights = b.op(op, &[weights, scales, zeros])?;
-    let a = b.input(0)?;
-    let weights = b.cast_like(weights, a)?;
-    let product = MatMul {
-        transpose_b: true,
-        ..MatMul::default()
-    };
-    let mut y = b.op(product, &[a, weights])?;
-    if let Some(bias) = b.optional(5)? {
-        y = b.add(y, bias)?;
-    }
-    b.bind(0, y)
-}
-
-pub fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
-    match bits {
-        8 if packed.bytes().len() == count => Ok(packed.bytes().to_vec()),
-        8 => Err(invalid("the packed weights do not fit their shape")),
-        _ => unpack(packed.bytes(), bits as usize, count),
-    }
 }

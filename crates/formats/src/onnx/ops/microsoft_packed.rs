@@ -1,18 +1,19 @@
-//! Tables whose rows are packed in a few bits.
+//! Products with weights, and tables with rows, that are packed in a few bits.
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{DequantizeLinear, Gather};
+use kilim_core::narrow::unpack;
+use kilim_core::ops::{DequantizeLinear, Gather, MatMul};
 use kilim_core::tensor::Tensor;
 
 use super::OpTable;
 use super::microsoft::DOMAIN;
-use super::microsoft_attention::numbers_of;
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 
 pub fn register(table: &mut OpTable) {
+    table.add_in(DOMAIN, "MatMulNBits", matmul_n_bits);
     table.add_in(DOMAIN, "GatherBlockQuantized", gather_block_quantized);
 }
 
@@ -83,4 +84,83 @@ fn gather_block_quantized(b: &mut NodeBuilder) -> Result<()> {
     let op = DequantizeLinear { axis: -1, block };
     let y = b.op(op, &rows)?;
     b.bind(0, y)
+}
+
+/// The longest block of weights with one scale.
+const MAX_BLOCK: usize = 1 << 16;
+
+/// `a · bᵀ` where the weights `[n, blocks, block * bits / 8]` are packed, with a scale for each block
+/// of a row and an optional zero point.
+fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
+    let (k, n) = (b.count("K", None)?, b.count("N", None)?);
+    let block = b.count("block_size", None)?;
+    let bits = b.count("bits", Some(4))?;
+    let whole = (1..=MAX_BLOCK).contains(&block) && block * bits % 8 == 0;
+    if !matches!(bits, 2 | 4 | 8) || k == 0 || !whole {
+        return Err(unsupported(format!("{bits} bits in blocks of {block}")));
+    }
+    if b.has_input(4) {
+        return Err(unsupported("weights whose columns are reordered (g_idx)"));
+    }
+    let bits = bits as u32;
+    let blocks = k.div_ceil(block);
+    let constant = |b: &mut NodeBuilder, i: usize| -> Result<Tensor> {
+        let v = b.input(i)?;
+        b.constant(v)
+            .ok_or_else(|| unsupported("packed weights that are computed at run time"))
+    };
+    let size = |a: usize, b: usize| {
+        a.checked_mul(b)
+            .ok_or_else(|| invalid("the packed weights are too large"))
+    };
+    let packed = constant(b, 1)?;
+    let padded = size(blocks, block)?;
+    let numbers = numbers_of(&packed, bits, size(n, padded)?)?;
+    let weights = if padded == k {
+        numbers
+    } else {
+        numbers
+            .chunks(padded)
+            .flat_map(|row| row.iter().take(k).copied())
+            .collect()
+    };
+    let weights = b.tensor_value(Tensor::from_slice(&[n, k], &weights)?);
+    let scales = b.input(2)?;
+    let scales = b.reshape(scales, &[n as i64, blocks as i64])?;
+    let middle = 1u8 << (bits - 1);
+    let zeros = match b.optional(3)? {
+        None => vec![middle; size(n, blocks)?],
+        Some(v) if b.dtype(v) == Some(DType::U8) => {
+            let packed = constant(b, 3)?;
+            let per_row = blocks.next_multiple_of(8 / bits as usize);
+            let all = numbers_of(&packed, bits, size(n, per_row)?)?;
+            let rows = all.chunks(per_row.max(1));
+            rows.flat_map(|row| row.iter().take(blocks).copied())
+                .collect()
+        }
+        Some(_) => return Err(unsupported("zero points that are no integers")),
+    };
+    let zeros = b.tensor_value(Tensor::from_slice(&[n, blocks], &zeros)?);
+    let op = DequantizeLinear { axis: 1, block };
+    let weights = b.op(op, &[weights, scales, zeros])?;
+    let a = b.input(0)?;
+    let weights = b.cast_like(weights, a)?;
+    let product = MatMul {
+        transpose_b: true,
+        ..MatMul::default()
+    };
+    let mut y = b.op(product, &[a, weights])?;
+    if let Some(bias) = b.optional(5)? {
+        y = b.add(y, bias)?;
+    }
+    b.bind(0, y)
+}
+
+/// The `count` numbers of `bits` bits that a tensor of bytes holds.
+fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
+    match bits {
+        8 if packed.bytes().len() == count => Ok(packed.bytes().to_vec()),
+        8 => Err(invalid("the packed weights do not fit their shape")),
+        _ => unpack(packed.bytes(), bits as usize, count),
+    }
 }

@@ -5,7 +5,7 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::narrow::{Narrowing, Overflow};
 use kilim_core::ops::{
-    Cast, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
+    Cast, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Gather, MatMulInteger, QLinearConv,
     QLinearMatMul, QuantizeLinear,
 };
 
@@ -29,7 +29,7 @@ pub fn register(table: &mut OpTable) {
             requantize: None,
         })
     });
-    table.add("QLinearMatMul", |b| b.emit_same(QLinearMatMul));
+    table.add("QLinearMatMul", |b| b.emit_same(QLinearMatMul::default()));
     table.add("QLinearConv", |b| {
         let weights = b.input(3)?;
         let conv = attributes(b, weights)?;
@@ -51,7 +51,7 @@ pub fn quantize(b: &mut NodeBuilder) -> Result<()> {
     if b.int_or("saturate", 1)? == 0 {
         let to = zero.and_then(|z| b.dtype(z)).or(output);
         if to.is_none_or(DType::is_narrow_float) {
-            return unsaturated(b, x, scale, to);
+            return unsaturated(b, x, scale, &op, to);
         }
     }
     b.emit(op, &[Some(x), Some(scale), zero])
@@ -66,20 +66,50 @@ fn real_scale(b: &mut NodeBuilder, to: Option<DType>) -> Result<ValueId> {
     }
 }
 
-/// Quantisation to float8 that gives infinities and NaN, with one scale.
-fn unsaturated(b: &mut NodeBuilder, x: ValueId, scale: ValueId, to: Option<DType>) -> Result<()> {
-    let to = to.filter(|_| {
-        b.shape(scale)
-            .is_some_and(|s| s.iter().product::<usize>() == 1)
-    });
-    let to = to.ok_or_else(|| unsupported("quantisation without saturation, of several scales"))?;
+/// Quantisation to float8 that gives infinities and NaN.
+fn unsaturated(
+    b: &mut NodeBuilder,
+    x: ValueId,
+    scale: ValueId,
+    op: &QuantizeLinear,
+    to: Option<DType>,
+) -> Result<()> {
+    let to = to.ok_or_else(|| unsupported("quantisation to a type known only at run time"))?;
     let scale = b.cast_like(scale, x)?;
+    let scale = broadcasting(b, x, scale, op)?;
     let y = b.div(x, scale)?;
     let narrowing = Narrowing {
         overflow: Overflow::Special,
         ..Narrowing::default()
     };
     b.emit(Cast { to, narrowing }, &[Some(y)])
+}
+
+/// The scales of elements along an axis, or of blocks, in a shape that broadcasts to `x`.
+fn broadcasting(
+    b: &mut NodeBuilder,
+    x: ValueId,
+    scale: ValueId,
+    op: &QuantizeLinear,
+) -> Result<ValueId> {
+    let one = b
+        .shape(scale)
+        .is_some_and(|s| s.iter().product::<usize>() == 1);
+    if one && op.block == 0 {
+        return b.reshape(scale, &[]);
+    }
+    let axis = b.axis_of(x, op.axis)?;
+    if op.block == 0 {
+        let mut shape = vec![1; b.rank(x)? - axis];
+        shape[0] = -1;
+        return b.reshape(scale, &shape);
+    }
+    let axis = axis as i64;
+    let length = b.dim(x, axis)?;
+    let places = b.iota(length)?;
+    let block = b.number(op.block as f64, places)?;
+    let blocks = b.div(places, block)?;
+    b.op(Gather { axis }, &[scale, blocks])
 }
 
 pub fn dequantize(b: &mut NodeBuilder) -> Result<()> {

@@ -1,0 +1,148 @@
+//! Moves bytes in the place of real numbers: DequantizeLinear goes behind what only moves elements,
+//! where it meets the QuantizeLinear that follows.
+
+use std::sync::Arc;
+
+use super::super::edit::Rewriter;
+use super::{Operand, Target};
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::*;
+
+/// Lets `node` work on what its DequantizeLinear reads, and puts the DequantizeLinear in its place.
+pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
+    if !moves(graph, node) || node.outputs.len() != 1 || !graph.is_f32(node.outputs[0]) {
+        return;
+    }
+    let joined = node.op.is::<Concat>();
+    let count = if joined { node.inputs.len() } else { 1 };
+    let operands: Option<Vec<Operand>> = node.inputs[..count]
+        .iter()
+        .map(|&v| Operand::of(graph, rw, v?))
+        .collect();
+    let Some(operands) = operands else {
+        return;
+    };
+    let Some((first, rest)) = operands.split_first() else {
+        return;
+    };
+    let alike = |o: &Operand| o.dtype == first.dtype && o.parameters == first.parameters;
+    if !rest.iter().all(alike) {
+        return;
+    }
+    let axis = match first.parameters.one() {
+        Some(_) => first.parameters.axis,
+        None => match moved_axis(graph, node, first) {
+            Some(axis) => axis,
+            None => return,
+        },
+    };
+    let out = node.outputs[0];
+    let name = format!("{}/quantised", node.name);
+    let mut fact = graph.fact(out).clone();
+    fact.dtype = Some(first.dtype);
+    let moved = graph.add_value(name.clone(), fact);
+    let mut inputs = node.inputs.clone();
+    for (slot, operand) in inputs.iter_mut().zip(&operands) {
+        *slot = Some(operand.numbers);
+    }
+    rw.push(Node {
+        name,
+        op: node.op.clone(),
+        inputs,
+        outputs: vec![moved],
+    });
+    node.op = Arc::new(DequantizeLinear { axis, block: 0 });
+    node.inputs = vec![Some(moved), Some(first.scale)];
+    node.inputs.extend(first.zero.map(Some));
+    rw.changed = true;
+}
+
+/// True where each element of the output is one of the first input (of any, for Concat), whichever
+/// element type they have.
+fn moves(graph: &Graph, node: &Node) -> bool {
+    let op = &*node.op;
+    op.is::<Reshape>()
+        || op.is::<Flatten>()
+        || op.is::<Squeeze>()
+        || op.is::<Unsqueeze>()
+        || op.is::<Transpose>()
+        || op.is::<Concat>()
+        || op.is::<Slice>()
+        || op.is::<Gather>()
+        || op.is::<Expand>()
+        || op.is::<Tile>()
+        || op.is::<DepthToSpace>()
+        || op.is::<SpaceToDepth>()
+        || is_max_pool_without_empty_windows(graph, node)
+}
+
+/// The largest of real numbers is the real number of the largest, as scales are positive. A window of
+/// nothing but padding would give the smallest number there is, which depends on the type.
+fn is_max_pool_without_empty_windows(graph: &Graph, node: &Node) -> bool {
+    let Some(op) = node.op.downcast_ref::<MaxPool>() else {
+        return false;
+    };
+    let shape = node.input(0).and_then(|x| graph.fact(x).concrete());
+    let Some(geometry) =
+        shape.and_then(|s| PoolGeometry::new(&op.window, op.channels_last, &s).ok())
+    else {
+        return false;
+    };
+    geometry.axes.iter().all(|a| {
+        let first = a.kernel.saturating_sub(1).saturating_mul(a.dilation);
+        let last = a.output.saturating_sub(1).saturating_mul(a.stride);
+        a.dilation == 1 && first >= a.begin && last < a.begin.saturating_add(a.input)
+    })
+}
+
+/// The axis of several scales behind a transpose.
+fn moved_axis(graph: &Graph, node: &Node, operand: &Operand) -> Option<i64> {
+    let perm = permutation(graph, node, operand)?;
+    let axis = normalize_axis(operand.parameters.axis, perm.len()).ok()?;
+    perm.iter().position(|&p| p == axis).map(|i| i as i64)
+}
+
+fn permutation(graph: &Graph, node: &Node, operand: &Operand) -> Option<Vec<usize>> {
+    let op = node.op.downcast_ref::<Transpose>()?;
+    let rank = graph.fact(operand.numbers).rank()?;
+    Some(match op.perm.is_empty() {
+        true => (0..rank).rev().collect(),
+        false => op.perm.clone(),
+    })
+}
+
+/// Lets each part of a Concat be quantised before they are put together, where all of them are real
+/// numbers of bytes; true where that is so, and `node`, which quantised the whole, is the Concat.
+pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) -> bool {
+    let parts = || {
+        let target = Target::of(graph, node)?;
+        let (op, concat) = rw.produced_by::<Concat>(Some(target.real))?;
+        let quantised =
+            |v: &Option<ValueId>| v.is_some_and(|v| Operand::of_bytes(graph, rw, v).is_some());
+        let all = rw.uses(target.real) == 0 && concat.inputs.iter().all(quantised);
+        all.then(|| (op.clone(), concat.inputs.clone(), target.dtype))
+    };
+    let Some((op, mut parts, dtype)) = parts() else {
+        return false;
+    };
+    for (i, part) in parts.iter_mut().enumerate() {
+        let Some(real) = *part else { continue };
+        let name = format!("{}/{i}", node.name);
+        let mut fact = graph.fact(real).clone();
+        fact.dtype = Some(dtype);
+        let quantised = graph.add_value(name.clone(), fact);
+        let mut inputs = node.inputs.clone();
+        inputs[0] = Some(real);
+        rw.push(Node {
+            name,
+            op: node.op.clone(),
+            inputs,
+            outputs: vec![quantised],
+        });
+        *part = Some(quantised);
+    }
+    node.op = Arc::new(op);
+    node.inputs = parts;
+    rw.changed = true;
+    true
+}

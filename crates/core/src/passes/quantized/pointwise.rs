@@ -1,0 +1,28 @@
+//! Arithmetic on two quantised tensors.
+
+use std::sync::Arc;
+
+use super::super::edit::Rewriter;
+use super::{Found, Operand, Target};
+use crate::graph::Graph;
+use crate::ops::*;
+
+/// The sum, difference, product, larger or smaller of two tensors that `target` quantises.
+pub fn find(graph: &Graph, rw: &Rewriter, target: &Target) -> Option<Found> {
+    let (node, clamp) = target.before_clamp(graph, rw)?;
+    let op = node.op.downcast_ref::<Binary>()?;
+    use BinaryKind::{Add, Max, Min, Mul, Sub};
+    let plain = matches!(op.kind, Add | Sub | Mul | Max | Min);
+    (plain && op.activation == Activation::None).then_some(())?;
+    let (a, left) = Operand::of_bytes(graph, rw, node.input(0)?)?;
+    let (b, right) = Operand::of_bytes(graph, rw, node.input(1)?)?;
+    let combined = QLinearBinary {
+        kind: op.kind,
+        operands: [left, right],
+        offset: 0.0,
+        result: target.affine,
+        range: clamped_range(target.dtype, clamp, target.affine)?,
+        output: target.dtype,
+    };
+    Some((Arc::new(combined), vec![Some(a.numbers), Some(b.numbers)]))
+}
