@@ -251,3 +251,34 @@ fn complex_numbers_are_moved() {
         );
     }
 }
+
+#[test]
+fn one_hot_and_fill_take_any_type() {
+    let graph = || {
+        let mut g = Graph::new("fill");
+        let at = g.add_input(
+            "at",
+            Fact::new(DType::I64, Shape(vec![Dim::Symbol("n".into())])),
+        );
+        let depth = g.add_constant("depth", Tensor::scalar(3i64).unwrap());
+        let values = g.add_constant("values", texts(&[2], &["no", "yes"]));
+        let hot = g.apply("hot", OneHot { axis: -1 }, &[at, depth, values]);
+        let fill = ConstantOfShape {
+            value: Tensor::from_raw(DType::I4, &[1], &[0xfd]).unwrap(),
+        };
+        let filled = g.apply("fill", fill, &[at]);
+        g.outputs.extend([hot, filled]);
+        g
+    };
+    for mut s in sessions(graph) {
+        let at = Tensor::from_slice(&[2], &[1i64, 2]).unwrap();
+        let got = run(&mut s, &[("at", at)]).unwrap();
+        let want = ["no", "yes", "no", "no", "no", "yes"];
+        assert_eq!(got[0].1, texts(&[2, 3], &want));
+        assert_eq!(got[1].1.to_i64s().unwrap(), [-3, -3]);
+        assert_eq!(
+            (got[1].1.dtype(), got[1].1.shape()),
+            (DType::I4, &[1, 2][..])
+        );
+    }
+}

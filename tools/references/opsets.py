@@ -1,5 +1,5 @@
-"""Small models of older operator sets: one for every version at which an operator's meaning, or the
-form of its nodes, changed.
+"""Small models of older operator sets, at the versions where an operator's meaning, or the form that
+its nodes must have, changed.
 
     python tools/references/opsets.py
 

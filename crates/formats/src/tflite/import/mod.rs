@@ -1,0 +1,255 @@
+//! From a subgraph of the file to a graph.
+
+mod op;
+mod operands;
+
+use std::collections::HashMap;
+use std::fmt::Write;
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::{Attribute, Attributes, Custom, CustomOperators};
+use kilim_core::tensor::Tensor;
+
+use super::ops::{self, Mapping, OnQuantized};
+use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
+
+pub use op::Op;
+
+/// What a mapping writes to.
+pub struct Importer<'a> {
+    model: &'a Model<'a>,
+    subgraph: &'a Subgraph<'a>,
+    custom_operators: &'a CustomOperators,
+    pub graph: Graph,
+    /// The value of each tensor that was used so far.
+    values: Vec<Option<ValueId>>,
+    /// Constants that the importer computed instead of reading them as they are.
+    computed: HashMap<usize, Tensor>,
+}
+
+/// Maps a subgraph; one error lists everything in it that Kilim cannot run.
+pub fn graph<'a>(
+    model: &'a Model<'a>,
+    subgraph: &'a Subgraph<'a>,
+    operators: &'a CustomOperators,
+) -> Result<Graph> {
+    let graph = Graph::new(subgraph.name.clone());
+    Importer::new(model, subgraph, operators, graph).whole()
+}
+
+impl<'a> Importer<'a> {
+    fn new(
+        model: &'a Model<'a>,
+        subgraph: &'a Subgraph<'a>,
+        custom_operators: &'a CustomOperators,
+        graph: Graph,
+    ) -> Importer<'a> {
+        Importer {
+            model,
+            subgraph,
+            custom_operators,
+            graph,
+            values: vec![None; subgraph.tensors.len()],
+            computed: HashMap::new(),
+        }
+    }
+
+    /// An importer of subgraph `index`, for a body.
+    pub fn nested(&self, index: i32, graph: Graph) -> Result<Importer<'a>> {
+        let subgraph = self.model.body(index)?;
+        Ok(Importer::new(
+            self.model,
+            subgraph,
+            self.custom_operators,
+            graph,
+        ))
+    }
+
+    /// The whole subgraph, its inputs those of the graph.
+    pub fn whole(mut self) -> Result<Graph> {
+        self.graph_inputs()?;
+        self.graph.outputs = self.operators()?;
+        self.graph.sort()?;
+        Ok(self.graph)
+    }
+
+    /// The subgraph's inputs as further ones of the graph.
+    pub fn graph_inputs(&mut self) -> Result<()> {
+        let inputs = &self.subgraph.inputs;
+        inputs.iter().try_for_each(|&t| self.graph_input(t))
+    }
+
+    /// The outputs of subgraph `index`, its nodes put in here.
+    pub fn inlined(&mut self, index: i32, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+        let mut inner = self.nested(index, Graph::default())?;
+        if inner.subgraph.inputs.len() != inputs.len() {
+            return Err(Error::new(
+                ErrorCode::InvalidModel,
+                format!("subgraph {index} has another number of inputs"),
+            ));
+        }
+        for (&t, &value) in inner.subgraph.inputs.iter().zip(inputs) {
+            inner.values[t] = Some(value);
+        }
+        std::mem::swap(&mut self.graph, &mut inner.graph);
+        let outputs = inner.operators();
+        std::mem::swap(&mut self.graph, &mut inner.graph);
+        outputs
+    }
+
+    /// Maps the operators; the values of the subgraph's outputs.
+    pub fn operators(&mut self) -> Result<Vec<ValueId>> {
+        // Reasons in order of appearance, each with the nodes it holds for.
+        let mut refused: Vec<(String, Vec<String>)> = Vec::new();
+        for info in &self.subgraph.operators {
+            let (op, result) = self.operator(info)?;
+            let Err(error) = result else { continue };
+            if error.code() != ErrorCode::Unsupported {
+                return Err(error.at(&op.node, op.name));
+            }
+            let reason = format!("{}: {}", op.name, error.message());
+            match refused.iter_mut().find(|(r, _)| *r == reason) {
+                Some((_, nodes)) => nodes.push(op.node),
+                None => refused.push((reason, vec![op.node])),
+            }
+        }
+        if !refused.is_empty() {
+            let mut message = String::from("the model needs what Kilim does not have");
+            for (i, (reason, nodes)) in refused.iter().enumerate() {
+                let lead = if i == 0 { ':' } else { ';' };
+                // Writing to a string cannot fail.
+                let _ = write!(message, "{lead} {reason} (at {})", nodes.join(", "));
+            }
+            return Err(unsupported(message));
+        }
+        let outputs = &self.subgraph.outputs;
+        outputs.iter().map(|&t| self.value(t)).collect()
+    }
+
+    fn operator(&mut self, info: &'a OperatorInfo<'a>) -> Result<(Op<'a>, Result<()>)> {
+        let code = self.model.code(info.code)?;
+        let mapping = ops::find(code.builtin);
+        let mut op = Op {
+            name: mapping.map_or("operator", |m| m.name),
+            node: info
+                .outputs
+                .first()
+                .map_or_else(String::new, |&t| self.subgraph.tensors[t].name.clone()),
+            info,
+        };
+        let result = match mapping {
+            Some(mapping) => self.map(&op, mapping),
+            None if code.builtin == ops::CUSTOM => {
+                op.name = "CUSTOM";
+                self.custom(&op, &code.custom)
+            }
+            None => Err(unsupported(format!(
+                "builtin operator number {}",
+                code.builtin
+            ))),
+        };
+        Ok((op, result))
+    }
+
+    /// A node of an operator that the session brings.
+    fn custom(&mut self, op: &Op<'a>, name: &str) -> Result<()> {
+        let Some(operator) = self.custom_operators.get("tflite", name) else {
+            return Err(unsupported(format!("custom operator `{name}`")));
+        };
+        let tensors = &self.subgraph.tensors;
+        let mut used = op.info.inputs.iter().flatten().chain(&op.info.outputs);
+        if used.any(|&t| tensors[t].is_quantized() || tensors[t].sparse) {
+            return Err(unsupported(format!(
+                "quantised or sparse tensors of the custom operator `{name}`"
+            )));
+        }
+        let mut attributes = Attributes::default();
+        let options = op.info.custom_options.to_vec();
+        attributes.set("custom_options", Attribute::Bytes(options));
+        let operator = Custom::new(operator.clone(), attributes);
+        let inputs = (0..op.input_count()).map(|i| self.optional(op, i));
+        let inputs = inputs.collect::<Result<Vec<_>>>()?;
+        let outputs = (0..op.output_count()).map(|i| self.output(op, i));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        self.graph
+            .push(op.node.clone(), operator, &inputs, &outputs);
+        Ok(())
+    }
+
+    fn map(&mut self, op: &Op<'a>, mapping: &Mapping) -> Result<()> {
+        let map = match self.quantized(op)? {
+            None => mapping.map,
+            Some(tensor) => match mapping.quantized {
+                OnQuantized::Same => mapping.map,
+                OnQuantized::Integers(map) => map,
+                OnQuantized::Nothing => return Err(quantized(tensor)),
+            },
+        };
+        map(self, op)
+    }
+
+    /// A tensor that makes `op` one of quantised data. Quantised weights of an operator that
+    /// computes in floating point are widened here.
+    fn quantized(&mut self, op: &Op<'a>) -> Result<Option<&'a TensorInfo>> {
+        let tensors = &self.subgraph.tensors;
+        let (mut quantized, mut constants) = (None, Vec::new());
+        for t in op.info.inputs.iter().copied().flatten() {
+            if tensors[t].sparse {
+                return Err(unsupported("sparse tensors"));
+            }
+            if tensors[t].is_quantized() {
+                match self.constant(t)? {
+                    Some(tensor) => constants.push((t, tensor)),
+                    None => quantized = Some(&tensors[t]),
+                }
+            }
+        }
+        let output = op.info.outputs.iter().find(|&&t| tensors[t].is_quantized());
+        let computes_float = |&t: &usize| matches!(tensors[t].kind, 0 | 1 | 10 | 18);
+        if let Some(tensor) = quantized.or(output.map(|&t| &tensors[t])) {
+            return Ok(Some(tensor));
+        }
+        if op.name == "DEQUANTIZE" || !op.info.outputs.iter().all(computes_float) {
+            return Ok(constants.first().map(|&(t, _)| &tensors[t]));
+        }
+        for (t, tensor) in constants {
+            if let (Some(q), true) = (&tensors[t].quantization, tensor.dtype() != DType::F32) {
+                self.computed.insert(t, dequantized(&tensor, q)?);
+                self.values[t] = None;
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn quantized(info: &TensorInfo) -> Error {
+    let dtype = info.dtype().map_or("int4", DType::name);
+    unsupported(format!("quantised {dtype} tensors"))
+}
+
+/// The real numbers that a quantised constant stands for.
+fn dequantized(tensor: &Tensor, q: &Quantization) -> Result<Tensor> {
+    let shape = tensor.shape();
+    let channels = q.scale.len();
+    let inner: usize = match channels {
+        1 => 1,
+        _ if shape.get(q.axis) == Some(&channels) => shape[q.axis + 1..].iter().product(),
+        _ => {
+            return Err(Error::new(
+                ErrorCode::InvalidModel,
+                "the scales of a quantised tensor do not fit its shape",
+            ));
+        }
+    };
+    let zero = |c: usize| q.zero_point.get(c).or(q.zero_point.first()).copied();
+    let stored = tensor.to_i64s()?.into_iter().enumerate();
+    let real: Vec<f32> = stored
+        .map(|(i, v)| {
+            let c = i / inner.max(1) % channels;
+            (v as f64 - zero(c).unwrap_or(0) as f64) as f32 * q.scale[c]
+        })
+        .collect();
+    Tensor::from_slice(shape, &real)
+}

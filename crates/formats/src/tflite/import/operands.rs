@@ -1,0 +1,218 @@
+//! What the mapping of an operator reads and writes.
+
+use kilim_core::dim::{Dim, Shape};
+use kilim_core::dtype::DType;
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{Activation, Cast, Fact, Operator, Reshape, Transpose, Unary, UnaryKind};
+use kilim_core::tensor::Tensor;
+
+use super::{Importer, Op};
+use crate::tflite::schema::TensorInfo;
+
+impl<'a> Importer<'a> {
+    pub fn info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
+        op.tensor(i)
+            .map(|t| &self.subgraph.tensors[t])
+            .ok_or_else(|| missing(i))
+    }
+
+    pub fn output_info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
+        let t =
+            op.info.outputs.get(i).ok_or_else(|| {
+                Error::new(ErrorCode::InvalidModel, format!("output {i} is missing"))
+            })?;
+        Ok(&self.subgraph.tensors[*t])
+    }
+
+    /// The tensor that says how intermediate result `i` is quantised.
+    pub fn intermediate(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
+        let t = op.info.intermediates.get(i).ok_or_else(|| {
+            Error::new(
+                ErrorCode::InvalidModel,
+                format!("intermediate tensor {i} is missing"),
+            )
+        })?;
+        Ok(&self.subgraph.tensors[*t])
+    }
+
+    pub fn rank(&self, op: &Op, i: usize) -> Result<usize> {
+        Ok(self.info(op, i)?.shape.len())
+    }
+
+    /// The constant that tensor `t` holds, if it holds one.
+    pub(super) fn constant(&self, t: usize) -> Result<Option<Tensor>> {
+        if let Some(tensor) = self.computed.get(&t) {
+            return Ok(Some(tensor.clone()));
+        }
+        self.model.constant(&self.subgraph.tensors[t])
+    }
+
+    /// The constant of input `i`, if it is there and is one.
+    pub fn constant_input(&self, op: &Op, i: usize) -> Result<Option<Tensor>> {
+        op.tensor(i).map_or(Ok(None), |t| self.constant(t))
+    }
+
+    /// The integers of input `i`; `Unsupported` where they are computed at run time.
+    pub fn constant_ints(&self, op: &Op, i: usize) -> Result<Vec<i64>> {
+        let info = self.info(op, i)?;
+        match self.constant_input(op, i)? {
+            Some(tensor) => tensor.to_i64s(),
+            None if info.shape.contains(&0) => Ok(Vec::new()),
+            None => Err(unsupported(format!("input {i} computed at run time"))),
+        }
+    }
+
+    /// Makes the output of `op` a constant.
+    pub fn set_constant(&mut self, op: &Op, tensor: Tensor) {
+        if let Some(&t) = op.info.outputs.first() {
+            self.computed.insert(t, tensor);
+        }
+    }
+
+    pub(super) fn graph_input(&mut self, t: usize) -> Result<()> {
+        let info = &self.subgraph.tensors[t];
+        let dims = info.shape.iter().zip(&info.dynamic).enumerate();
+        let shape = dims
+            .map(|(i, (&d, &dynamic))| {
+                if dynamic {
+                    Dim::Symbol(format!("{}[{i}]", info.name).into())
+                } else {
+                    Dim::Known(d)
+                }
+            })
+            .collect();
+        let fact = Fact::new(info.dtype()?, Shape(shape));
+        self.values[t] = Some(self.graph.add_input(info.name.clone(), fact));
+        Ok(())
+    }
+
+    /// The value of tensor `t`.
+    pub(super) fn value(&mut self, t: usize) -> Result<ValueId> {
+        if let Some(value) = self.values[t] {
+            return Ok(value);
+        }
+        let info = &self.subgraph.tensors[t];
+        let value = match self.constant(t)? {
+            Some(tensor) => self.graph.add_constant(info.name.clone(), tensor),
+            None => {
+                let fact = Fact {
+                    dtype: Some(info.dtype()?),
+                    ..Fact::default()
+                };
+                self.graph.add_value(info.name.clone(), fact)
+            }
+        };
+        self.values[t] = Some(value);
+        Ok(value)
+    }
+
+    pub fn input(&mut self, op: &Op, i: usize) -> Result<ValueId> {
+        let t = op.tensor(i).ok_or_else(|| missing(i))?;
+        self.value(t)
+    }
+
+    pub fn optional(&mut self, op: &Op, i: usize) -> Result<Option<ValueId>> {
+        op.tensor(i).map(|t| self.value(t)).transpose()
+    }
+
+    pub fn output(&mut self, op: &Op, i: usize) -> Result<ValueId> {
+        let t =
+            op.info.outputs.get(i).ok_or_else(|| {
+                Error::new(ErrorCode::InvalidModel, format!("output {i} is missing"))
+            })?;
+        self.value(*t)
+    }
+
+    /// True where the state tensor of input `i` starts as zeros: a variable without data.
+    pub fn is_zero_state(&self, op: &Op, i: usize) -> bool {
+        op.tensor(i).is_none_or(|t| {
+            let info = &self.subgraph.tensors[t];
+            info.variable && !self.model.has_data(info)
+        })
+    }
+
+    /// Writes the first output of `op`.
+    pub fn emit(
+        &mut self,
+        op: &Op,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+    ) -> Result<()> {
+        let out = self.output(op, 0)?;
+        self.graph.push(op.node.clone(), operator, inputs, &[out]);
+        Ok(())
+    }
+
+    /// A node before the last one of a mapping.
+    pub fn step(
+        &mut self,
+        op: &Op,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+    ) -> ValueId {
+        let name = format!("{}/{}", op.node, operator.name());
+        let out = self.graph.add_value(format!("{name}:0"), Fact::default());
+        self.graph.push(name, operator, inputs, &[out]);
+        out
+    }
+
+    /// As [`Importer::emit`], with a fused activation that `operator` cannot take itself.
+    pub fn emit_activated(
+        &mut self,
+        op: &Op,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+        activation: Activation,
+    ) -> Result<()> {
+        let kind = match activation {
+            Activation::None => return self.emit(op, operator, inputs),
+            Activation::Clip { min, max } => UnaryKind::Clip {
+                min: min.into(),
+                max: max.into(),
+            },
+            Activation::Tanh => UnaryKind::Tanh,
+            _ => UnaryKind::Relu,
+        };
+        let value = self.step(op, operator, inputs);
+        self.emit(op, Unary(kind), &[Some(value)])
+    }
+
+    /// An `int64` vector.
+    pub fn ints(&mut self, op: &Op, ints: &[i64]) -> Result<ValueId> {
+        let tensor = Tensor::from_slice(&[ints.len()], ints)?;
+        Ok(self.graph.add_constant(format!("{}/ints", op.node), tensor))
+    }
+
+    /// Input `i` with its dimensions in another order, at once where it is a constant.
+    pub fn permuted(&mut self, op: &Op, i: usize, perm: &[usize]) -> Result<ValueId> {
+        if let Some(tensor) = self.constant_input(op, i)? {
+            let name = format!("{}/{perm:?}", self.info(op, i)?.name);
+            let tensor = tensor.permuted(perm)?;
+            return Ok(self.graph.add_constant(name, tensor));
+        }
+        let value = self.input(op, i)?;
+        let perm = perm.to_vec();
+        Ok(self.step(op, Transpose { perm }, &[Some(value)]))
+    }
+
+    /// Input `i` as an `int64` vector of one element, for axes and counts that TFLite has as scalars.
+    pub fn as_vector(&mut self, op: &Op, i: usize) -> Result<ValueId> {
+        if self.constant_input(op, i)?.is_some() {
+            let ints = self.constant_ints(op, i)?;
+            return self.ints(op, &ints);
+        }
+        let value = self.input(op, i)?;
+        let shape = self.ints(op, &[-1])?;
+        let value = self.step(
+            op,
+            Reshape { allow_zero: false },
+            &[Some(value), Some(shape)],
+        );
+        Ok(self.step(op, Cast::new(DType::I64), &[Some(value)]))
+    }
+}
+
+fn missing(i: usize) -> Error {
+    Error::new(ErrorCode::InvalidModel, format!("input {i} is missing"))
+}
