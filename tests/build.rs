@@ -1,4 +1,4 @@
-//! Packs the node and light cases of the exported ONNX suite into one file, and the cases of
+//! Packs the exported ONNX suite into one file, and the cases of
 //! `references` into another, so that the tests in the browser carry them along. Without
 //! `KILIM_CONFORMANCE` the first is empty.
 
@@ -27,10 +27,7 @@ fn main() -> io::Result<()> {
             "cargo::rerun-if-changed={}",
             root.join("index.json").display()
         );
-        put(&mut suite, root, &root.join("index.json"))?;
-        for kind in ["node", "light"] {
-            pack(&mut suite, root, &root.join(kind))?;
-        }
+        pack(&mut suite, root, root)?;
     }
     references.flush()?;
     suite.flush()

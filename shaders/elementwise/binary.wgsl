@@ -12,6 +12,7 @@ struct Params {
     act: u32,
     act_a: f32,
     act_b: f32,
+    spare: u32,
 }
 
 #if OP == Equal || OP == Less || OP == LessOrEqual || OP == Greater || OP == GreaterOrEqual
@@ -26,7 +27,12 @@ fn finish(v: Result) -> Result { return activate(v, p.act, p.act_a, p.act_b); }
 #endif
 #else
 alias R = T;
-fn finish(v: Result) -> Result { return v; }
+// Wraps what is longer than an element: the bits above it go, or become its sign.
+#if VEC == 4
+fn finish(v: Result) -> Result { return (v << vec4<u32>(p.spare)) >> vec4<u32>(p.spare); }
+#else
+fn finish(v: Result) -> Result { return (v << p.spare) >> p.spare; }
+#endif
 #endif
 #if VEC == 4
 alias Unit = vec4<T>;
@@ -55,6 +61,27 @@ alias UnitB = Unit;
 @group(0) @binding(3) var<storage, ACCESS_3> y: array<Result>;
 #endif
 
+#if OP == Pow && T != f32
+// Wraps. A negative power truncates to 0, but for a of 1 and -1.
+fn whole_power(a: T, b: T) -> T {
+    var left = u32(b);
+#if T == i32
+    if b < 0 {
+        if a == 1 || (a == -1 && (left & 1u) == 0u) { return 1; }
+        return select(0, -1, a == -1);
+    }
+#endif
+    var base = a;
+    var r = T(1);
+    while left > 0u {
+        if (left & 1u) == 1u { r *= base; }
+        base *= base;
+        left >>= 1u;
+    }
+    return r;
+}
+#endif
+
 fn f(a: T, b: T) -> R {
 #if OP == Add
     return a + b;
@@ -62,8 +89,10 @@ fn f(a: T, b: T) -> R {
     return a - b;
 #elif OP == Mul
     return a * b;
-#elif OP == Div
+#elif OP == Div && T == f32
     return a / b;
+#elif OP == Div
+    return select(a / b, T(0), b == T(0));
 #elif OP == Equal
     return select(0u, 1u, a == b);
 #elif OP == Less
@@ -74,8 +103,10 @@ fn f(a: T, b: T) -> R {
     return select(0u, 1u, a > b);
 #elif OP == GreaterOrEqual
     return select(0u, 1u, a >= b);
-#elif OP == Pow
+#elif OP == Pow && T == f32
     return power(a, b);
+#elif OP == Pow
+    return whole_power(a, b);
 #elif OP == PRelu
     return select(a, a * b, a < 0.0);
 #elif OP == Max && T == f32

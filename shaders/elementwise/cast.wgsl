@@ -1,13 +1,14 @@
-// y = x as another type. Truth is one word; 64-bit integers are two.
+// y = x as another type. Truth is one word; 64-bit integers are two. Integers of fewer than 32 bits
+// are i32 or u32 with `spare` bits above them.
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
 #include "shared/int64.wgsl"
 
-struct Params { count: u32 }
+struct Params { count: u32, spare: u32 }
 
 #if FROM == bool
 alias F = u32;
-#elif FROM == i64
+#elif FROM == i64 || FROM == u64
 alias F = vec2<u32>;
 #else
 alias F = FROM;
@@ -31,6 +32,8 @@ fn convert(v: F) -> G {
     return select(0u, 1u, v != F(0));
 #elif FROM == i64 && TO == f32
     return float64(v);
+#elif FROM == u64
+    return float_unsigned(v);
 #elif FROM == i64
     return bitcast<G>(v.x);
 #elif TO == i64 && FROM == f32
@@ -42,7 +45,7 @@ fn convert(v: F) -> G {
 #elif TO == f32 && FROM == i32
     return float64(widen(v));
 #elif TO == f32
-    return float64(vec2<u32>(v, 0u));
+    return float_unsigned(vec2<u32>(v, 0u));
 #elif FROM == f32
     return bitcast<G>(truncate64(v).x);
 #else
@@ -50,8 +53,15 @@ fn convert(v: F) -> G {
 #endif
 }
 
+#if TO == i32 || TO == u32
+// Wraps what is longer than an element: the bits above it go, or become its sign.
+fn finish(v: G) -> G { return (v << p.spare) >> p.spare; }
+#else
+fn finish(v: G) -> G { return v; }
+#endif
+
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let i = linear_id(id, groups);
-    if i < p.count { y[i] = convert(x[i]); }
+    if i < p.count { y[i] = finish(convert(x[i])); }
 }

@@ -2,7 +2,7 @@
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
 
-struct Params { units: u32, a: f32, b: f32 }
+struct Params { units: u32, a: f32, b: f32, spare: u32 }
 
 #if OP == IsNaN || OP == IsInf
 alias R = u32;
@@ -133,10 +133,19 @@ fn f(x: T) -> R {
 #elif OP == BitwiseNot
     return ~x;
 #elif OP == Clip
-    return min(max(x, bitcast<i32>(p.a)), bitcast<i32>(p.b));
+    return min(max(x, bitcast<T>(p.a)), bitcast<T>(p.b));
+#elif OP == Wrap
+    return x;
 #endif
 #endif
 }
+
+#if T == f32 || OP == Not
+fn finish(v: R) -> R { return v; }
+#else
+// Wraps what is longer than an element: the bits above it go, or become its sign.
+fn finish(v: R) -> R { return (v << p.spare) >> p.spare; }
+#endif
 
 #if T == f32
 // Polynomials as in Cephes.
@@ -181,8 +190,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if i >= p.units { return; }
 #if VEC == 4
     let v = x[i];
-    y[i] = vec4<R>(f(v.x), f(v.y), f(v.z), f(v.w));
+    y[i] = vec4<R>(finish(f(v.x)), finish(f(v.y)), finish(f(v.z)), finish(f(v.w)));
 #else
-    y[i] = f(x[i]);
+    y[i] = finish(f(x[i]));
 #endif
 }

@@ -1,6 +1,9 @@
 // GatherND and ScatterND: the last dimension of the indices are coordinates of a slice of `inner`
 // elements; `sizes` and `walk` are of the coordinates' dimensions of the data.
 #include "shared/index.wgsl"
+#if REDUCTION != None
+#include "shared/float.wgsl"
+#endif
 
 struct Params {
     sizes: array<vec4<u32>, 2>,
@@ -23,8 +26,16 @@ alias Index = u32;
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
 @group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
+#if REDUCTION == None
 @group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+#else
+@group(0) @binding(3) var<storage, read_write> y: array<atomic<u32>>;
+#endif
 @group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
+
+#if REDUCTION != None
+#include "shared/combine.wgsl"
+#endif
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -46,7 +57,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         }
         far += u32(k) * p.walk[c >> 2u][c & 3u];
     }
-#if SCATTER
+#if REDUCTION != None
+    combine(far, x[i]);
+#elif SCATTER
     y[far] = x[i];
 #else
     y[i] = x[far];

@@ -1,5 +1,5 @@
 // y = (x - mean) / deviation * scale + bias over rows; a workgroup does one row. RMS: without the
-// mean. The scale of element d of a row is (row % modulus) * factor + d / divisor.
+// mean. STATS: the mean and the inverse deviation of each row are outputs, too. The scale of element d of a row is (row % modulus) * factor + d / divisor.
 #include "shared/index.wgsl"
 
 struct Params {
@@ -17,6 +17,13 @@ struct Params {
 @group(0) @binding(3) var<storage, ACCESS_3> scale: array<f32>;
 #if BIAS
 @group(0) @binding(4) var<storage, ACCESS_4> bias: array<f32>;
+#endif
+#if STATS && BIAS
+@group(0) @binding(5) var<storage, ACCESS_5> means: array<f32>;
+@group(0) @binding(6) var<storage, ACCESS_6> inverses: array<f32>;
+#elif STATS
+@group(0) @binding(4) var<storage, ACCESS_4> means: array<f32>;
+@group(0) @binding(5) var<storage, ACCESS_5> inverses: array<f32>;
 #endif
 
 var<workgroup> partial: array<f32, 64>;
@@ -54,6 +61,12 @@ fn main(
     }
     let inverse = 1.0 / sqrt(total(thread, squares) / f32(p.size) + p.epsilon);
     if row >= p.rows { return; }
+#if STATS
+    if thread == 0u {
+        means[row] = mean;
+        inverses[row] = inverse;
+    }
+#endif
     let first = (row % p.modulus) * p.factor;
     for (var d = thread; d < p.size; d += 64u) {
         let k = first + d / p.divisor;

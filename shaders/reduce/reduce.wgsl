@@ -12,6 +12,7 @@ struct Params {
     reduced_rank: u32,
     outputs: u32,
     steps: u32,
+    spare: u32,
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
@@ -27,10 +28,14 @@ fn first() -> T {
     return -infinity();
 #elif OP == Min && T == f32
     return infinity();
+#elif OP == Max && T == i32
+    return i32(-2147483647 - 1);
 #elif OP == Max
-    return T(-2147483647 - 1);
+    return 0u;
+#elif OP == Min && T == i32
+    return 2147483647;
 #elif OP == Min
-    return T(2147483647);
+    return 0xffffffffu;
 #else
     return T(0);
 #endif
@@ -74,8 +79,11 @@ fn finish(v: T, top: T) -> T {
     return log(v);
 #elif OP == LogSumExp
     return log(v) + top;
-#else
+#elif T == f32
     return v;
+#else
+    // Wraps what is longer than an element.
+    return (v << p.spare) >> p.spare;
 #endif
 }
 

@@ -1,5 +1,17 @@
-// Half precision in the low 16 bits of a word, by bits: conversion built-ins may lose subnormals.
+// Half precision in the low 16 bits of a word, FORMAT f16 or bf16. By bits: conversion built-ins may
+// lose subnormals.
 
+#if FORMAT == bf16
+fn half_bits(x: f32) -> u32 {
+    let bits = bitcast<u32>(x);
+    if (bits & 0x7fffffffu) > 0x7f800000u { return (bits >> 16u) | 0x40u; }
+    return (bits + 0x7fffu + ((bits >> 16u) & 1u)) >> 16u;
+}
+
+fn half_value(h: u32) -> f32 {
+    return bitcast<f32>(h << 16u);
+}
+#else
 fn half_bits(x: f32) -> u32 {
     let bits = bitcast<u32>(x);
     let sign = (bits >> 16u) & 0x8000u;
@@ -24,3 +36,4 @@ fn half_value(h: u32) -> f32 {
     if exponent == 31u { return bitcast<f32>(sign | 0x7f800000u | (mantissa << 13u)); }
     return bitcast<f32>(sign | ((exponent + 112u) << 23u) | (mantissa << 13u));
 }
+#endif

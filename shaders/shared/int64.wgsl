@@ -34,11 +34,48 @@ fn less64(a: vec2<u32>, b: vec2<u32>) -> bool {
     return ah < bh || (ah == bh && a.x < b.x);
 }
 
+fn less_unsigned(a: vec2<u32>, b: vec2<u32>) -> bool {
+    return a.y < b.y || (a.y == b.y && a.x < b.x);
+}
+
+// Shifts by less than 64.
+fn shift_left(a: vec2<u32>, n: u32) -> vec2<u32> {
+    if n == 0u { return a; }
+    if n >= 32u { return vec2<u32>(0u, a.x << (n - 32u)); }
+    return vec2<u32>(a.x << n, (a.y << n) | (a.x >> (32u - n)));
+}
+
+// What comes in from above is `fill`: zeros, or ones for a sign.
+fn shift_right(a: vec2<u32>, n: u32, fill: u32) -> vec2<u32> {
+    if n == 0u { return a; }
+    if n == 32u { return vec2<u32>(a.y, fill); }
+    if n > 32u { return vec2<u32>((a.y >> (n - 32u)) | (fill << (64u - n)), fill); }
+    return vec2<u32>((a.x >> n) | (a.y << (32u - n)), (a.y >> n) | (fill << (32u - n)));
+}
+
+struct Division { quotient: vec2<u32>, rest: vec2<u32> }
+
+// Of unsigned numbers; b is not zero.
+fn divide(a: vec2<u32>, b: vec2<u32>) -> Division {
+    if (a.y | b.y) == 0u {
+        return Division(vec2<u32>(a.x / b.x, 0u), vec2<u32>(a.x % b.x, 0u));
+    }
+    var d = Division(vec2<u32>(0u, 0u), vec2<u32>(0u, 0u));
+    for (var i = 0u; i < 64u; i++) {
+        let carry = d.rest.y >> 31u;
+        d.rest = shift_left(d.rest, 1u);
+        d.rest.x |= shift_right(a, 63u - i, 0u).x & 1u;
+        d.quotient = shift_left(d.quotient, 1u);
+        if carry == 1u || !less_unsigned(d.rest, b) {
+            d.rest = add64(d.rest, neg64(b));
+            d.quotient.x |= 1u;
+        }
+    }
+    return d;
+}
+
 // To the nearest f32, ties to even.
-fn float64(v: vec2<u32>) -> f32 {
-    let negative = (v.y & 0x80000000u) != 0u;
-    var a = v;
-    if negative { a = neg64(v); }
+fn float_unsigned(a: vec2<u32>) -> f32 {
     // The top 32 bits from the first one on; whether a bit is lost is kept in the last.
     var shift = 0u;
     var top = a.x;
@@ -63,8 +100,12 @@ fn float64(v: vec2<u32>) -> f32 {
         top = kept;
         shift += drop;
     }
-    let r = ldexp(f32(top), i32(shift));
-    return select(r, -r, negative);
+    return ldexp(f32(top), i32(shift));
+}
+
+fn float64(v: vec2<u32>) -> f32 {
+    if (v.y & 0x80000000u) != 0u { return -float_unsigned(neg64(v)); }
+    return float_unsigned(v);
 }
 
 // Towards zero.

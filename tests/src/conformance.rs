@@ -16,6 +16,7 @@ use serde::Deserialize;
 
 use crate::coverage::Coverage;
 use crate::files::Files;
+use crate::wholly;
 
 #[derive(Deserialize)]
 struct Index {
@@ -99,6 +100,12 @@ pub struct Score {
     pub refused: Vec<(String, String)>,
     /// Where the nodes of the cases that passed ran.
     pub coverage: Coverage,
+    /// Cases that passed and ran wholly on the backend asked first.
+    pub wholly: Vec<String>,
+    /// How many of these only have views, shapes and constants, which nothing computes.
+    pub idle: usize,
+    /// Cases that passed, in part elsewhere: which operators, and why.
+    pub partly: Vec<(String, String)>,
 }
 
 /// Runs all cases of `kinds` on `backends`, under the operator sets that they come with.
@@ -121,7 +128,7 @@ pub async fn run(
             case,
             index.bfloat16_rtol,
             backends,
-            &mut score.coverage,
+            score,
         )))
         .await;
         done(case, &outcome);
@@ -188,12 +195,12 @@ async fn run_case(
     case: &Case,
     bfloat16_rtol: f64,
     backends: &[BackendId],
-    coverage: &mut Coverage,
+    score: &mut Score,
 ) -> Outcome {
     let Some(model) = files.read(&format!("{}/{}", case.path, case.model)) else {
         return Outcome::Failed("the model file is missing".to_string());
     };
-    run_model(files, case, model, bfloat16_rtol, backends, Some(coverage)).await
+    run_model(files, case, model, bfloat16_rtol, backends, Some(score)).await
 }
 
 async fn run_model(
@@ -202,7 +209,7 @@ async fn run_model(
     model: Vec<u8>,
     bfloat16_rtol: f64,
     backends: &[BackendId],
-    coverage: Option<&mut Coverage>,
+    score: Option<&mut Score>,
 ) -> Outcome {
     let mut session = match Session::load(ModelSource::from(model), options(backends)).await {
         Ok(session) => session,
@@ -224,8 +231,15 @@ async fn run_model(
             Err(e) => return Outcome::Failed(e.to_string()),
         }
     }
-    if let Some(coverage) = coverage {
-        coverage.add(&session);
+    if let Some(score) = score {
+        score.coverage.add(&session);
+        match wholly::elsewhere(&session) {
+            list if list.is_empty() => {
+                score.wholly.push(case.name.clone());
+                score.idle += usize::from(!wholly::has_work(&session));
+            }
+            list => score.partly.push((case.name.clone(), list.join("; "))),
+        }
     }
     Outcome::Passed
 }

@@ -6,3 +6,4 @@ pub mod files;
 pub mod onnx;
 pub mod operators;
 pub mod stand_in;
+pub mod wholly;

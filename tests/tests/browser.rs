@@ -10,6 +10,14 @@ use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_config
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
+const KINDS: [&str; 5] = [
+    "node",
+    "simple",
+    "pytorch-converted",
+    "pytorch-operator",
+    "light",
+];
+
 async fn ids(backends: &[&str]) -> Option<Vec<BackendId>> {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
     for id in &ids {
@@ -70,6 +78,21 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
             score.failed.len(),
             score.refused.len()
         );
+        if backends.len() > 1 {
+            let floor = floors[floor_key]["wholly"][kind.as_str()].as_u64();
+            console_log!(
+                "  {} of them wholly on {}, {} with nothing to compute",
+                score.wholly.len(),
+                backends[0],
+                score.idle
+            );
+            assert!(
+                score.wholly.len() as u64 >= floor.unwrap_or(0),
+                "{kind} wholly on {}: {}",
+                backends[0],
+                score.wholly.len()
+            );
+        }
         wrong.extend(
             score
                 .failed
@@ -140,10 +163,10 @@ async fn operators_on_webgpu() {
 
 #[wasm_bindgen_test]
 async fn onnx_suite_on_wasm() {
-    onnx_suite(&["cpu"], &["node", "light"], "browser-cpu").await;
+    onnx_suite(&["cpu"], &KINDS, "browser-cpu").await;
 }
 
 #[wasm_bindgen_test]
 async fn onnx_suite_on_webgpu() {
-    onnx_suite(&["wgpu", "cpu"], &["node"], "browser-wgpu").await;
+    onnx_suite(&["wgpu", "cpu"], &KINDS, "browser-wgpu").await;
 }

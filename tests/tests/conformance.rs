@@ -77,6 +77,25 @@ fn score(backends: &[&str], floor_key: &str) {
             score.failed.len(),
             score.refused.len()
         ));
+        if backends.len() > 1 {
+            say(format_args!(
+                "  {} of them wholly on {}, {} with nothing to compute",
+                score.wholly.len(),
+                backends[0],
+                score.idle
+            ));
+            for (name, why) in score.partly.iter().filter(|_| verbose) {
+                say(format_args!("PARTLY {kind} {name}: {why}"));
+            }
+            let floor = floors[floor_key]["wholly"][kind.as_str()].as_u64();
+            if (score.wholly.len() as u64) < floor.unwrap_or(0) {
+                low.push(format!(
+                    "{kind} wholly on {}: {}",
+                    backends[0],
+                    score.wholly.len()
+                ));
+            }
+        }
         for (reason, n) in conformance::reasons(score).iter().take(40) {
             say(format_args!("  refused {n}: {reason}"));
         }

@@ -7,14 +7,14 @@ use kilim_core::backend::{Allocator, TensorSpec};
 use kilim_core::memory::ArenaMemory;
 
 use crate::backend::Device;
-use crate::transfer;
+use crate::storage;
 
 /// Gives an `Arc<GpuBuffer>` of the device that is open.
 pub(crate) struct GpuAllocator(pub Arc<Device>);
 
 impl Allocator for GpuAllocator {
     fn tensor_bytes(&self, tensor: &TensorSpec) -> usize {
-        transfer::device_bytes(tensor.dtype, tensor.elements())
+        storage::device_bytes(tensor.dtype, tensor.elements())
     }
 
     fn allocate(&self, bytes: usize) -> Result<Box<dyn ArenaMemory>> {

@@ -12,7 +12,7 @@ use crate::gpu::{Gpu, GpuBuffer};
 use crate::lower::{Dispatch, Lowered, Operand};
 use crate::params::Params;
 use crate::shaders::Variant;
-use crate::transfer;
+use crate::storage;
 
 /// The buffer behind a binding.
 #[derive(Clone)]
@@ -135,7 +135,7 @@ impl<'a> Binder<'a> {
     fn tensor(&mut self, tensor: usize) -> Result<Binding> {
         let root = self.stage.root(tensor);
         let slot = &self.stage.tensors[root];
-        let bytes = transfer::device_bytes(slot.spec.dtype, slot.spec.elements()) as u64;
+        let bytes = storage::device_bytes(slot.spec.dtype, slot.spec.elements()) as u64;
         if bytes == 0 {
             return Ok(Binding::whole(self.empty.clone()));
         }
@@ -384,7 +384,7 @@ pub(crate) fn scratch_bytes(
         .filter(|(i, r)| roots[..*i].contains(r))
         .map(|(_, &r)| {
             let s = &stage.tensors[r].spec;
-            (transfer::device_bytes(s.dtype, s.elements()) as u64).next_multiple_of(alignment)
+            (storage::device_bytes(s.dtype, s.elements()) as u64).next_multiple_of(alignment)
         })
         .sum();
     own + twins * lowered.dispatches.len() as u64

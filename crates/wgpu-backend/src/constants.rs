@@ -8,7 +8,7 @@ use kilim_core::memory::{Claim, Ledger, Storage};
 use kilim_core::{Result, Tensor};
 
 use crate::gpu::{Gpu, GpuBuffer};
-use crate::transfer;
+use crate::storage;
 
 /// An arrangement of a constant.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -35,7 +35,7 @@ impl PackKind {
             perm,
             padded,
         } = self;
-        let data = transfer::to_device(tensor);
+        let data = storage::to_device(tensor);
         let words: &[u8] = &data;
         let own = crate::lower::strides(shape);
         let walk: Vec<usize> = perm.iter().map(|&p| own[p]).collect();
@@ -105,7 +105,7 @@ impl Constants {
         kind: Option<&PackKind>,
     ) -> Result<Arc<GpuBuffer>> {
         let make = || match kind {
-            None => gpu.upload("constant", &transfer::to_device(value)),
+            None => gpu.upload("constant", &storage::to_device(value)),
             Some(kind) => gpu.upload("packed constant", &kind.apply(value)),
         };
         let Some(key) = key else { return make() };

@@ -14,6 +14,7 @@ use crate::faults::{self, Faults};
 use crate::gpu::{Gpu, GpuBuffer};
 use crate::pipelines::Pipeline;
 use crate::profile::Profiler;
+use crate::storage;
 use crate::transfer;
 
 /// One launch.
@@ -89,7 +90,7 @@ impl ExportedTensor {
     }
 
     pub async fn read(&self, gpu: &Gpu, faults: &Faults, tensor: &DeviceTensor) -> Result<Tensor> {
-        let bytes = transfer::device_bytes(tensor.dtype, tensor.shape.iter().product()) as u64;
+        let bytes = storage::device_bytes(tensor.dtype, tensor.shape.iter().product()) as u64;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let staging = gpu.buffer("staging", bytes + faults::BYTES, usage)?;
         let mut encoder = gpu.device.create_command_encoder(&Default::default());
@@ -101,7 +102,7 @@ impl ExportedTensor {
         gpu.queue.submit([encoder.finish()]);
         let data = transfer::map(gpu, &staging, bytes + faults::BYTES).await?;
         faults.check(gpu, &data[bytes as usize..])?;
-        transfer::from_device(tensor.dtype, &tensor.shape, &data[..bytes as usize])
+        storage::from_device(tensor.dtype, &tensor.shape, &data[..bytes as usize])
     }
 }
 
@@ -168,7 +169,7 @@ impl WgpuExecutable {
     /// Bytes of a tensor on the device.
     fn bytes(&self, tensor: usize) -> Result<u64> {
         let spec = &self.tensors.slot(tensor)?.spec;
-        Ok(transfer::device_bytes(spec.dtype, spec.elements()) as u64)
+        Ok(storage::device_bytes(spec.dtype, spec.elements()) as u64)
     }
 
     /// Where a tensor is in the arena.
@@ -241,7 +242,7 @@ impl Executable for WgpuExecutable {
         self.tensors.check(tensor, &spec)?;
         if self.bytes(tensor)? > 0 {
             let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
-            let bytes = transfer::to_device(data);
+            let bytes = storage::to_device(data);
             self.shared.gpu.write(&buffer.raw, offset, &bytes);
         }
         Ok(())
@@ -383,7 +384,7 @@ impl Executable for WgpuExecutable {
                     let spec = &self.tensors.slot(t)?.spec;
                     match &self.values[t] {
                         Some(value) => value.reshaped(&spec.shape),
-                        None => transfer::from_device(spec.dtype, &spec.shape, &data[range]),
+                        None => storage::from_device(spec.dtype, &spec.shape, &data[range]),
                     }
                 })
                 .collect()
@@ -394,7 +395,7 @@ impl Executable for WgpuExecutable {
         let spec = self.tensors.slot(tensor)?.spec.clone();
         let gpu = &self.shared.gpu;
         let buffer = match &self.values[tensor] {
-            Some(value) => gpu.upload("exported", &transfer::to_device(value))?,
+            Some(value) => gpu.upload("exported", &storage::to_device(value))?,
             None => {
                 let bytes = self.bytes(tensor)?;
                 let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;

@@ -19,6 +19,7 @@ mod pipelines;
 mod preprocess;
 mod profile;
 mod shaders;
+mod storage;
 #[cfg(test)]
 mod tests;
 mod transfer;

@@ -9,7 +9,7 @@ use crate::constants::{Pack, PackKind};
 use crate::kernels::custom::UserShader;
 use crate::params::{MAX_RANK, Params};
 use crate::shaders::{self, LINEAR};
-use crate::transfer;
+use crate::storage;
 
 /// Lowering succeeds or gives the reason why the node is refused.
 pub(crate) type Lowers<T = ()> = Result<T, Refusal>;
@@ -243,10 +243,10 @@ impl<'a> Lowering<'a> {
                     }
                     Operand::Pack(_) | Operand::Table(_) | Operand::Fault => continue,
                 };
-                if !transfer::holds(spec.dtype) {
+                if !storage::holds(spec.dtype) {
                     return refuse(format!("the GPU does not hold {} tensors", spec.dtype));
                 }
-                self.fits(transfer::device_bytes(spec.dtype, spec.elements()))?;
+                self.fits(storage::device_bytes(spec.dtype, spec.elements()))?;
             }
         }
         Ok(self.lowered)

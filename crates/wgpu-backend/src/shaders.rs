@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::kernels::custom::UserShader;
-use crate::kernels::{binary, conv, matmul, movement, reduce, unary};
+use crate::kernels::{binary, conv, grid, matmul, movement, reduce, unary};
 use crate::preprocess;
 
 /// Threads of a workgroup in kernels that treat elements one by one.
@@ -88,6 +88,7 @@ fn include(path: &str) -> Option<String> {
     let text = match path {
         "shared/activation.wgsl" => file!("shared/activation.wgsl"),
         "shared/index.wgsl" => file!("shared/index.wgsl"),
+        "shared/combine.wgsl" => file!("shared/combine.wgsl"),
         "shared/float.wgsl" => file!("shared/float.wgsl"),
         "shared/half.wgsl" => file!("shared/half.wgsl"),
         "shared/int64.wgsl" => file!("shared/int64.wgsl"),
@@ -152,20 +153,28 @@ pub(crate) const ALL: &[Shader] = &[
     shader!(
         "binary64",
         "elementwise/binary64.wgsl",
-        [&[("OP", binary::WIDE_OPS)]]
+        [&[("T", &["i64", "u64"]), ("OP", binary::WIDE_OPS)]]
     ),
     shader!(
         "cast",
         "elementwise/cast.wgsl",
         [
             &[("FROM", &["f32"]), ("TO", &["i32", "u32", "bool", "i64"])],
-            &[("FROM", &["i32"]), ("TO", &["f32", "u32", "bool", "i64"])],
-            &[("FROM", &["u32"]), ("TO", &["f32", "i32", "bool", "i64"])],
+            &[
+                ("FROM", &["i32", "u32"]),
+                ("TO", &["f32", "i32", "u32", "bool", "i64"])
+            ],
             &[("FROM", &["bool"]), ("TO", &["f32", "i32", "u32", "i64"])],
             &[("FROM", &["i64"]), ("TO", &["f32", "i32", "u32", "bool"])],
+            &[("FROM", &["u64"]), ("TO", &["f32"])],
         ]
     ),
-    shader!("half", "elementwise/half.wgsl", [&[("NARROW", BIT)]]),
+    shader!(
+        "half",
+        "elementwise/half.wgsl",
+        [&[("FORMAT", &["f16", "bf16"]), ("NARROW", BIT)]]
+    ),
+    shader!("narrow", "elementwise/narrow.wgsl", [&[("NARROW", BIT)]]),
     shader!("where", "elementwise/where.wgsl", [&[MOVED]]),
     shader!(
         "clip",
@@ -262,6 +271,7 @@ pub(crate) const ALL: &[Shader] = &[
     ),
     shader!("fill", "movement/fill.wgsl", [&[MOVED]]),
     shader!("trilu", "movement/trilu.wgsl", [&[MOVED]]),
+    shader!("eye", "movement/eye.wgsl", [&[MOVED]]),
     shader!(
         "gather",
         "index/gather.wgsl",
@@ -270,13 +280,40 @@ pub(crate) const ALL: &[Shader] = &[
     shader!(
         "elements",
         "index/elements.wgsl",
-        [&[MOVED, ("WIDE", BIT), ("SCATTER", BIT)]]
+        [
+            &[
+                MOVED,
+                ("WIDE", BIT),
+                ("SCATTER", BIT),
+                ("REDUCTION", &["None"])
+            ],
+            &[
+                ("T", &["f32", "i32", "u32"]),
+                ("WIDE", BIT),
+                ("SCATTER", &["1"]),
+                ("REDUCTION", &["Add", "Mul", "Max", "Min"])
+            ],
+        ]
     ),
     shader!(
         "slices",
         "index/slices.wgsl",
-        [&[MOVED, ("WIDE", BIT), ("SCATTER", BIT)]]
+        [
+            &[
+                MOVED,
+                ("WIDE", BIT),
+                ("SCATTER", BIT),
+                ("REDUCTION", &["None"])
+            ],
+            &[
+                ("T", &["f32", "i32", "u32"]),
+                ("WIDE", BIT),
+                ("SCATTER", &["1"]),
+                ("REDUCTION", &["Add", "Mul", "Max", "Min"])
+            ],
+        ]
     ),
+    shader!("reverse", "index/reverse.wgsl", [&[MOVED, ("WIDE", BIT)]]),
     shader!(
         "one_hot",
         "index/one_hot.wgsl",
@@ -287,7 +324,11 @@ pub(crate) const ALL: &[Shader] = &[
         "reduce/reduce.wgsl",
         [
             &[("T", &["f32"]), ("OP", reduce::FLOAT_OPS), ("GROUP", BIT)],
-            &[("T", &["i32"]), ("OP", reduce::INT_OPS), ("GROUP", BIT)],
+            &[
+                ("T", &["i32", "u32"]),
+                ("OP", reduce::INT_OPS),
+                ("GROUP", BIT)
+            ],
         ]
     ),
     shader!(
@@ -313,15 +354,32 @@ pub(crate) const ALL: &[Shader] = &[
         "reduce/cumulative.wgsl",
         [&[("T", &["f32", "i32", "u32"]), ("PRODUCT", BIT)],]
     ),
-    shader!("rows", "norm/rows.wgsl", [&[("RMS", BIT), ("BIAS", BIT)]]),
+    shader!(
+        "rows",
+        "norm/rows.wgsl",
+        [&[("RMS", BIT), ("BIAS", BIT), ("STATS", BIT)]]
+    ),
     shader!("batch", "norm/batch.wgsl", [&[]]),
     shader!("lrn", "norm/lrn.wgsl", [&[]]),
+    shader!("lp", "norm/lp.wgsl", [&[]]),
     shader!(
         "pool",
         "window/pool.wgsl",
         [&[("OP", &["Max", "Average", "Lp"])]]
     ),
     shader!("resize", "window/resize.wgsl", [&[]]),
+    shader!("col2im", "window/col2im.wgsl", [&[]]),
+    shader!(
+        "grid_sample",
+        "window/grid_sample.wgsl",
+        [&[("MODE", grid::MODES)]]
+    ),
+    shader!("affine_grid", "window/affine_grid.wgsl", [&[]]),
+    shader!(
+        "top_k",
+        "sort/top_k.wgsl",
+        [&[("T", &["f32", "i32", "u32", "i64", "u64"])]]
+    ),
     shader!(
         "cell",
         "recurrent/cell.wgsl",

@@ -6,6 +6,7 @@ use kilim_core::ops::{Activation, Binary, BinaryKind};
 use super::Kernels;
 use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, collapse, refuse};
 use crate::params::Params;
+use crate::storage::{Scalar, scalar};
 
 pub(crate) const FLOAT_OPS: &[&str] = &[
     "Add",
@@ -43,20 +44,10 @@ pub(crate) const INT_OPS: &[&str] = &[
     "BitwiseXor",
     "ShiftLeft",
     "ShiftRight",
+    "Pow",
 ];
-
-pub(crate) const WIDE_OPS: &[&str] = &[
-    "Add",
-    "Sub",
-    "Mul",
-    "Max",
-    "Min",
-    "Equal",
-    "Less",
-    "LessOrEqual",
-    "Greater",
-    "GreaterOrEqual",
-];
+/// On 64-bit integers.
+pub(crate) const WIDE_OPS: &[&str] = INT_OPS;
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Binary>(binary);
@@ -84,13 +75,15 @@ fn binary(op: &Binary, l: &mut Lowering) -> Lowers {
             a.dtype, b.dtype
         ));
     }
-    let (t, known) = match a.dtype {
-        DType::F32 => ("f32", FLOAT_OPS),
-        DType::I32 => ("i32", INT_OPS),
-        DType::U32 | DType::Bool => ("u32", INT_OPS),
-        DType::I64 => return wide(op, l),
-        d => return refuse(format!("{name} on {d} is not on the GPU")),
+    match a.dtype {
+        DType::I64 => return wide("i64", op, l),
+        DType::U64 => return wide("u64", op, l),
+        _ => {}
+    }
+    let Some(Scalar { name: t, spare }) = scalar(a.dtype) else {
+        return refuse(format!("{name} on {} is not on the GPU", a.dtype));
     };
+    let known = if t == "f32" { FLOAT_OPS } else { INT_OPS };
     if !known.contains(&name) {
         return refuse(format!("{name} on {} is not on the GPU", a.dtype));
     }
@@ -128,7 +121,8 @@ fn binary(op: &Binary, l: &mut Lowering) -> Lowers {
         .signed(&walks[1])
         .u(dims.len())
         .u(if y.elements() == 0 { 0 } else { units })
-        .activation(&op.activation);
+        .activation(&op.activation)
+        .u(spare);
     let defines = [
         ("T", t),
         ("OP", name),
@@ -147,12 +141,12 @@ fn binary(op: &Binary, l: &mut Lowering) -> Lowers {
     Ok(())
 }
 
-/// The same on 64-bit integers.
-fn wide(op: &Binary, l: &mut Lowering) -> Lowers {
+/// The same on 64-bit integers, `t` with or without a sign.
+fn wide(t: &'static str, op: &Binary, l: &mut Lowering) -> Lowers {
     let (a, b, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
     let name = operation(op.kind);
     if !WIDE_OPS.contains(&name) {
-        return refuse(format!("{name} on int64 is not on the GPU"));
+        return refuse(format!("{name} on {} is not on the GPU", a.dtype));
     }
     let walk = |shape: &[usize]| -> Lowers<Vec<i64>> {
         let s = broadcast_strides(shape, &y.shape)?;
@@ -167,7 +161,7 @@ fn wide(op: &Binary, l: &mut Lowering) -> Lowers {
         .u(y.elements());
     l.linear(
         "binary64",
-        &[("OP", name)],
+        &[("T", t), ("OP", name)],
         &[Operand::Input(0), Operand::Input(1), Operand::Output(0)],
         params,
         y.elements(),

@@ -2,7 +2,7 @@
 
 use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
-use crate::transfer;
+use crate::storage;
 
 /// Output 0 becomes the bytes of input 0.
 pub(crate) fn whole(l: &mut Lowering) -> Lowers {
@@ -10,7 +10,12 @@ pub(crate) fn whole(l: &mut Lowering) -> Lowers {
     if from.dtype != to.dtype || from.elements() != to.elements() {
         return refuse("the output is not the input under another shape");
     }
-    let words = transfer::device_bytes(to.dtype, to.elements()) / 4;
+    words(l, storage::device_bytes(to.dtype, to.elements()) / 4);
+    Ok(())
+}
+
+/// The first `words` words of output 0 become those of input 0.
+pub(crate) fn words(l: &mut Lowering, words: usize) {
     l.linear(
         "copy",
         &[("T", "u32")],
@@ -18,5 +23,4 @@ pub(crate) fn whole(l: &mut Lowering) -> Lowers {
         Params::new().u(words),
         words,
     );
-    Ok(())
 }

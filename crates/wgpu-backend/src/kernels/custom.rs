@@ -9,6 +9,7 @@ use kilim_core::ops::{Custom, ShaderNumber, ShaderTensor};
 use super::Kernels;
 use crate::lower::{Dispatch, Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
+use crate::storage;
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Custom>(custom);
@@ -104,10 +105,11 @@ fn parameters(list: &[(String, ShaderNumber)]) -> (String, Params) {
 /// How a shader reads the elements of a tensor as the device holds them.
 fn element(dtype: DType) -> Lowers<&'static str> {
     Ok(match dtype {
-        DType::F32 => "f32",
-        DType::I32 => "i32",
-        DType::U32 | DType::Bool | DType::F16 => "u32",
-        DType::I64 | DType::U64 => "vec2<u32>",
-        other => return refuse(format!("the GPU does not hold {other} tensors")),
+        DType::F16 | DType::BF16 => "u32",
+        other => match (storage::words(other), storage::scalar(other)) {
+            (Some(1), scalar) => scalar.map_or("u32", |s| s.name),
+            (Some(_), _) => "vec2<u32>",
+            (None, _) => return refuse(format!("the GPU does not hold {other} tensors")),
+        },
     })
 }

@@ -2,22 +2,24 @@
 //! never has more elements than 32 bits count.
 
 use kilim_core::DType;
+use kilim_core::backend::NodeSpec;
 use kilim_core::ops::*;
 
 use super::Kernels;
-use super::movement::{around, ok};
+use super::movement::{around, filled, ok};
 use super::select::carrier;
 use crate::lower::{Lowering, Lowers, Operand, refuse, strides};
 use crate::params::{MAX_RANK, Params};
+use crate::storage::{Scalar, scalar};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Gather>(gather);
     kernels.add::<GatherCast>(|op, l| gather(&op.0, l));
-    kernels.add::<GatherElements>(|op, l| elements(op.axis, false, l));
-    kernels.add::<ScatterElements>(|op, l| match op.reduction {
-        ScatterReduction::None => elements(op.axis, true, l),
-        _ => refuse("scattering with a reduction is not on the GPU"),
-    });
+    kernels.add::<GatherElements>(|op, l| elements(op.axis, None, l));
+    kernels.add::<ScatterElements>(|op, l| elements(op.axis, Some(op.reduction), l));
+    kernels.add::<MaxUnpool>(max_unpool);
+    kernels.add::<Compress>(compress);
+    kernels.add::<ReverseSequence>(reverse);
     kernels.add::<GatherNd>(gather_nd);
     kernels.add::<ScatterNd>(scatter_nd);
     kernels.add::<OneHot>(one_hot);
@@ -27,7 +29,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
 fn wide(dtype: DType) -> Lowers<&'static str> {
     match dtype {
         DType::I64 | DType::U64 => Ok("1"),
-        DType::I32 | DType::U32 => Ok("0"),
+        DType::I32 | DType::U32 | DType::U8 | DType::I8 | DType::I16 | DType::U16 => Ok("0"),
         d => refuse(format!("indices of type {d} are not on the GPU")),
     }
 }
@@ -82,7 +84,35 @@ fn gather(op: &Gather, l: &mut Lowering) -> Lowers {
     Ok(())
 }
 
-fn elements(axis: i64, scatter: bool, l: &mut Lowering) -> Lowers {
+/// What the shaders of scatters are made for: the elements' type, and what they do where they write.
+fn combining(
+    reduction: Option<ScatterReduction>,
+    dtype: DType,
+) -> Lowers<[(&'static str, &'static str); 3]> {
+    let name = match reduction {
+        None | Some(ScatterReduction::None) => {
+            let scatter = if reduction.is_some() { "1" } else { "0" };
+            let t = carrier(dtype)?;
+            return Ok([("T", t), ("SCATTER", scatter), ("REDUCTION", "None")]);
+        }
+        Some(ScatterReduction::Add) => "Add",
+        Some(ScatterReduction::Mul) => "Mul",
+        Some(ScatterReduction::Max) => "Max",
+        Some(ScatterReduction::Min) => "Min",
+    };
+    // Nothing wraps narrower elements here.
+    match scalar(dtype) {
+        Some(Scalar { name: t, spare: 0 }) if dtype != DType::Bool => {
+            Ok([("T", t), ("SCATTER", "1"), ("REDUCTION", name)])
+        }
+        _ => refuse(format!(
+            "scattering {dtype} with a reduction is not on the GPU"
+        )),
+    }
+}
+
+/// GatherElements, or with a reduction ScatterElements.
+fn elements(axis: i64, scatter: Option<ScatterReduction>, l: &mut Lowering) -> Lowers {
     let (x, indices) = (l.input(0)?, l.input(1)?);
     let axis = ok(normalize_axis(axis, x.shape.len()))?;
     if x.shape.len() > MAX_RANK {
@@ -99,7 +129,8 @@ fn elements(axis: i64, scatter: bool, l: &mut Lowering) -> Lowers {
         .u(count)
         .u(x.shape[axis])
         .u(stride);
-    let source = if scatter {
+    let [t, scattered, reduction] = combining(scatter, x.dtype)?;
+    let source = if scatter.is_some() {
         super::copy::whole(l)?;
         Operand::Input(2)
     } else {
@@ -107,11 +138,7 @@ fn elements(axis: i64, scatter: bool, l: &mut Lowering) -> Lowers {
     };
     l.linear(
         "elements",
-        &[
-            ("T", carrier(x.dtype)?),
-            ("WIDE", wide(indices.dtype)?),
-            ("SCATTER", if scatter { "1" } else { "0" }),
-        ],
+        &[t, ("WIDE", wide(indices.dtype)?), scattered, reduction],
         &[
             source,
             Operand::Input(1),
@@ -125,7 +152,12 @@ fn elements(axis: i64, scatter: bool, l: &mut Lowering) -> Lowers {
 }
 
 /// The common part of GatherND and ScatterND; `count` elements are moved.
-fn slices(l: &mut Lowering, batch_dims: usize, scatter: bool, count: usize) -> Lowers {
+fn slices(
+    l: &mut Lowering,
+    batch_dims: usize,
+    scatter: Option<ScatterReduction>,
+    count: usize,
+) -> Lowers {
     let (x, indices) = (l.input(0)?, l.input(1)?);
     let Some((&coordinates, tuples)) = indices.shape.split_last() else {
         return refuse("the indices have no coordinates");
@@ -156,15 +188,12 @@ fn slices(l: &mut Lowering, batch_dims: usize, scatter: bool, count: usize) -> L
         .u(inner)
         .u(tuples[batch_dims..].iter().product())
         .u(x.shape[batch_dims..].iter().product());
+    let [t, scattered, reduction] = combining(scatter, x.dtype)?;
     l.linear(
         "slices",
+        &[t, ("WIDE", wide(indices.dtype)?), scattered, reduction],
         &[
-            ("T", carrier(x.dtype)?),
-            ("WIDE", wide(indices.dtype)?),
-            ("SCATTER", if scatter { "1" } else { "0" }),
-        ],
-        &[
-            Operand::Input(if scatter { 2 } else { 0 }),
+            Operand::Input(if scatter.is_some() { 2 } else { 0 }),
             Operand::Input(1),
             Operand::Output(0),
             Operand::Fault,
@@ -177,28 +206,23 @@ fn slices(l: &mut Lowering, batch_dims: usize, scatter: bool, count: usize) -> L
 
 fn gather_nd(op: &GatherNd, l: &mut Lowering) -> Lowers {
     let count = l.output(0)?.elements();
-    slices(l, op.batch_dims, false, count)
+    slices(l, op.batch_dims, None, count)
 }
 
 fn scatter_nd(op: &ScatterNd, l: &mut Lowering) -> Lowers {
-    if op.reduction != ScatterReduction::None {
-        return refuse("scattering with a reduction is not on the GPU");
-    }
     let count = l.input(2)?.elements();
     super::copy::whole(l)?;
-    slices(l, 0, true, count)
+    slices(l, 0, Some(op.reduction), count)
 }
 
 fn one_hot(op: &OneHot, l: &mut Lowering) -> Lowers {
     let (indices, y) = (l.input(0)?, l.output(0)?);
     let axis = ok(normalize_axis(op.axis, y.shape.len()))?;
     let [_, depth, inner] = around(&y.shape, axis);
-    let index = match indices.dtype {
-        DType::I64 => "i64",
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        DType::F32 => "f32",
-        d => return refuse(format!("indices of type {d} are not on the GPU")),
+    let index = match (indices.dtype, scalar(indices.dtype)) {
+        (DType::I64, _) => "i64",
+        (_, Some(scalar)) => scalar.name,
+        (d, None) => return refuse(format!("indices of type {d} are not on the GPU")),
     };
     let count = y.elements();
     l.linear(
@@ -206,6 +230,89 @@ fn one_hot(op: &OneHot, l: &mut Lowering) -> Lowers {
         &[("T", carrier(y.dtype)?), ("INDEX", index)],
         &[Operand::Input(0), Operand::Input(2), Operand::Output(0)],
         Params::new().u(count).u(depth).u(inner),
+        count,
+    );
+    Ok(())
+}
+
+/// The output is zero but where the indices, of the whole tensor, say.
+fn max_unpool(op: &MaxUnpool, l: &mut Lowering) -> Lowers {
+    let (x, indices, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
+    let pooled = NodeSpec {
+        inputs: &l.node.inputs[..2.min(l.node.inputs.len())],
+        ..l.node.clone()
+    };
+    if ok(op.output_shape(&x.shape, &pooled))? != y.shape {
+        return refuse("another output shape than that of the pooling is not on the GPU");
+    }
+    filled(l, Operand::Output(0), [0, 0], y)?;
+    let [t, scattered, reduction] = combining(Some(ScatterReduction::None), x.dtype)?;
+    let count = x.elements();
+    let (source, target) = (Operand::Input(0), Operand::Output(0));
+    l.linear(
+        "elements",
+        &[t, ("WIDE", wide(indices.dtype)?), scattered, reduction],
+        &[source, Operand::Input(1), target, Operand::Fault],
+        Params::new()
+            .dims(&[count])
+            .dims(&[0])
+            .u(1)
+            .u(count)
+            .u(y.elements())
+            .u(1),
+        count,
+    );
+    Ok(())
+}
+
+/// A Gather of what the condition keeps, which is known while planning.
+fn compress(op: &Compress, l: &mut Lowering) -> Lowers {
+    let (x, y) = (l.input(0)?, l.output(0)?);
+    let [_, size, inner] = match op.axis {
+        Some(axis) => around(&x.shape, ok(normalize_axis(axis, x.shape.len()))?),
+        None => [1, x.elements(), 1],
+    };
+    let selected = ok(op.selected(size, l.node))?;
+    let count = y.elements();
+    let params = Params::new()
+        .u(count)
+        .u(selected.len().max(1))
+        .u(size)
+        .u(inner);
+    let table = l.table(selected.into_iter().map(|i| i as u32).collect());
+    l.linear(
+        "gather",
+        &[("T", carrier(x.dtype)?), ("INDEX", "u32")],
+        &[Operand::Input(0), table, Operand::Output(0), Operand::Fault],
+        params,
+        count,
+    );
+    Ok(())
+}
+
+fn reverse(op: &ReverseSequence, l: &mut Lowering) -> Lowers {
+    let (x, lengths) = (l.input(0)?, l.input(1)?);
+    let (batch, time) = (op.batch_axis, op.time_axis);
+    if batch.max(time) != 1 || batch == time || x.shape.len() < 2 {
+        return refuse("batch and time are the first two axes");
+    }
+    let own = strides(&x.shape);
+    let count = x.elements();
+    l.linear(
+        "reverse",
+        &[("T", carrier(x.dtype)?), ("WIDE", wide(lengths.dtype)?)],
+        &[
+            Operand::Input(0),
+            Operand::Input(1),
+            Operand::Output(0),
+            Operand::Fault,
+        ],
+        Params::new()
+            .u(count)
+            .u(x.shape[batch])
+            .u(x.shape[time])
+            .u(own[batch])
+            .u(own[time]),
         count,
     );
     Ok(())

@@ -9,9 +9,11 @@ use kilim_core::backend::Refusal;
 use crate::lower::{Lowering, Lowers, refuse};
 
 pub(crate) mod binary;
+pub(crate) mod cast;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod custom;
+pub(crate) mod grid;
 pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod movement;
@@ -19,6 +21,7 @@ pub(crate) mod norm;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod select;
+pub(crate) mod sort;
 pub(crate) mod unary;
 pub(crate) mod window;
 
@@ -35,6 +38,7 @@ impl Kernels {
         let mut kernels = Kernels::default();
         unary::register(&mut kernels);
         binary::register(&mut kernels);
+        cast::register(&mut kernels);
         select::register(&mut kernels);
         matmul::register(&mut kernels);
         conv::register(&mut kernels);
@@ -43,6 +47,8 @@ impl Kernels {
         reduce::register(&mut kernels);
         norm::register(&mut kernels);
         window::register(&mut kernels);
+        grid::register(&mut kernels);
+        sort::register(&mut kernels);
         recurrent::register(&mut kernels);
         custom::register(&mut kernels);
         kernels

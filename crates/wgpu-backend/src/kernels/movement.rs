@@ -1,13 +1,14 @@
 //! Operators that move elements: most are one walk over two sets of strides.
 
 use kilim_core::DType;
+use kilim_core::backend::TensorSpec;
 use kilim_core::ops::*;
 
 use super::Kernels;
 use super::select::carrier;
 use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, collapse, refuse, strides};
 use crate::params::{MAX_RANK, Params};
-use crate::transfer;
+use crate::storage;
 
 /// Parts that one dispatch joins or splits.
 const PARTS: usize = 7;
@@ -22,12 +23,14 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Concat>(concat);
     kernels.add::<Split>(split);
     kernels.add::<Pad>(pad);
+    kernels.add::<CenterCropPad>(center_crop_pad);
     kernels.add::<DepthToSpace>(depth_to_space);
     kernels.add::<SpaceToDepth>(space_to_depth);
     kernels.add::<SpaceToBatch>(|_, l| space_to_batch(l));
     kernels.add::<BatchToSpace>(|_, l| batch_to_space(l));
     kernels.add::<Trilu>(trilu);
     kernels.add::<ConstantOfShape>(|op, l| fill(&op.value, l));
+    kernels.add::<EyeLike>(eye);
 }
 
 /// Turns a typed error of core into a refusal.
@@ -307,7 +310,7 @@ fn padded(
 
 /// An element as the device holds it.
 fn words_of(value: &kilim_core::Tensor) -> Lowers<[u32; 2]> {
-    let bytes = transfer::to_device(value);
+    let bytes = storage::to_device(value);
     let word = |i: usize| {
         let chunk = bytes.get(i * 4..i * 4 + 4)?;
         Some(u32::from_le_bytes(chunk.try_into().ok()?))
@@ -334,6 +337,21 @@ fn pad(op: &Pad, l: &mut Lowering) -> Lowers {
         _ => [0, 0],
     };
     padded(l, x.dtype, mode, &x.shape, &pads, fill, Operand::Output(0))
+}
+
+fn center_crop_pad(op: &CenterCropPad, l: &mut Lowering) -> Lowers {
+    let x = l.input(0)?;
+    let axes = ok(op.resolve(&x.shape, l.node))?;
+    let pads: Vec<_> = axes
+        .iter()
+        .zip(&x.shape)
+        .map(|(a, &input)| {
+            let begin = a.output_start as i64 - a.input_start as i64;
+            (begin, a.output as i64 - begin - input as i64)
+        })
+        .collect();
+    let to = Operand::Output(0);
+    padded(l, x.dtype, "Constant", &x.shape, &pads, [0, 0], to)
 }
 
 fn image(shape: &[usize]) -> Lowers<[usize; 4]> {
@@ -390,7 +408,7 @@ fn space_to_batch(l: &mut Lowering) -> Lowers {
     let from = if g.pads.iter().all(|p| *p == (0, 0)) {
         Operand::Input(0)
     } else {
-        let bytes = transfer::device_bytes(x.dtype, shape.iter().product());
+        let bytes = storage::device_bytes(x.dtype, shape.iter().product());
         let scratch = l.scratch(bytes);
         padded(l, x.dtype, "Constant", &x.shape, &pads, [0, 0], scratch)?;
         scratch
@@ -426,7 +444,7 @@ fn batch_to_space(l: &mut Lowering) -> Lowers {
     if g.pads.iter().all(|p| *p == (0, 0)) {
         return walk.single(l);
     }
-    let scratch = l.scratch(transfer::device_bytes(x.dtype, x.elements()));
+    let scratch = l.scratch(storage::device_bytes(x.dtype, x.elements()));
     walk.emit(l, x.dtype, Operand::Input(0), scratch)?;
     let mut full = y.shape.clone();
     for (i, &(begin, end)) in g.pads.iter().enumerate() {
@@ -461,13 +479,41 @@ fn trilu(op: &Trilu, l: &mut Lowering) -> Lowers {
 
 fn fill(value: &kilim_core::Tensor, l: &mut Lowering) -> Lowers {
     let y = l.output(0)?;
-    let [a, b] = words_of(value)?;
-    let count = y.elements();
+    let words = words_of(value)?;
+    filled(l, Operand::Output(0), words, y)
+}
+
+/// Every element of `to`, a tensor like `spec`, becomes the given words.
+pub(crate) fn filled(l: &mut Lowering, to: Operand, [a, b]: [u32; 2], spec: &TensorSpec) -> Lowers {
+    let count = spec.elements();
     l.linear(
         "fill",
+        &[("T", carrier(spec.dtype)?)],
+        &[to],
+        Params::new().u(a as usize).u(b as usize).u(count),
+        count,
+    );
+    Ok(())
+}
+
+fn eye(op: &EyeLike, l: &mut Lowering) -> Lowers {
+    let y = l.output(0)?;
+    let one = match y.dtype {
+        DType::F32 => [1.0f32.to_bits(), 0],
+        DType::F64 => [0, (1.0f64.to_bits() >> 32) as u32],
+        _ => [1, 0],
+    };
+    let count = y.elements();
+    l.linear(
+        "eye",
         &[("T", carrier(y.dtype)?)],
         &[Operand::Output(0)],
-        Params::new().u(a as usize).u(b as usize).u(count),
+        Params::new()
+            .u(one[0] as usize)
+            .u(one[1] as usize)
+            .u(count)
+            .u(y.shape.last().copied().unwrap_or(1))
+            .i(op.k),
         count,
     );
     Ok(())

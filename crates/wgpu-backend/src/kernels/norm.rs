@@ -3,7 +3,7 @@
 use kilim_core::ops::*;
 
 use super::Kernels;
-use super::movement::ok;
+use super::movement::{around, ok};
 use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
 
@@ -17,6 +17,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<GroupNorm>(|op, l| grouped(op.groups, op.epsilon, l));
     kernels.add::<BatchNorm>(batch);
     kernels.add::<Lrn>(lrn);
+    kernels.add::<LpNorm>(lp);
 }
 
 fn channels(l: &Lowering) -> Lowers<usize> {
@@ -38,20 +39,29 @@ struct Rows {
 
 fn rows(r: Rows, l: &mut Lowering) -> Lowers {
     l.want_f32()?;
-    if l.node.outputs.len() > 1 {
-        return refuse("the statistics as outputs are not on the GPU");
-    }
     let count = l.input(0)?.elements();
     let rows = count.checked_div(r.size).unwrap_or(0);
     let bias = l.optional(2).is_some();
+    let stats = l.node.outputs.len() > 1;
     let mut operands = vec![Operand::Input(0), Operand::Output(0), Operand::Input(1)];
     if bias {
         operands.push(Operand::Input(2));
     }
+    if stats {
+        let inverse = match l.node.outputs.len() {
+            2 => l.scratch(rows * 4),
+            _ => Operand::Output(2),
+        };
+        operands.extend([Operand::Output(1), inverse]);
+    }
     let flag = |on| if on { "1" } else { "0" };
     l.grouped(
         "rows",
-        &[("RMS", flag(r.rms)), ("BIAS", flag(bias))],
+        &[
+            ("RMS", flag(r.rms)),
+            ("BIAS", flag(bias)),
+            ("STATS", flag(stats)),
+        ],
         &operands,
         Params::new()
             .u(rows)
@@ -158,6 +168,22 @@ fn lrn(op: &Lrn, l: &mut Lowering) -> Lowers {
             .f(op.beta)
             .f(op.bias),
         count,
+    );
+    Ok(())
+}
+
+fn lp(op: &LpNorm, l: &mut Lowering) -> Lowers {
+    l.want_f32()?;
+    let x = l.input(0)?;
+    let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
+    let [outer, size, inner] = around(&x.shape, axis);
+    let lines = if size == 0 { 0 } else { outer * inner };
+    l.linear(
+        "lp",
+        &[],
+        &[Operand::Input(0), Operand::Output(0)],
+        Params::new().u(lines).u(size).u(inner).u(op.p as usize),
+        lines,
     );
     Ok(())
 }

@@ -7,6 +7,7 @@ use super::Kernels;
 use super::movement::{around, ok};
 use crate::lower::{Lowering, Lowers, Operand, collapse, refuse, strides};
 use crate::params::Params;
+use crate::storage::{Scalar, scalar};
 
 pub(crate) const FLOAT_OPS: &[&str] = &[
     "Sum",
@@ -21,6 +22,7 @@ pub(crate) const FLOAT_OPS: &[&str] = &[
     "SumSquare",
 ];
 pub(crate) const INT_OPS: &[&str] = &["Sum", "Max", "Min", "Prod", "L1", "SumSquare"];
+const TRUTH_OPS: &[&str] = &["Max", "Min"];
 
 /// From this length on a workgroup works on one row.
 const LONG: usize = 32;
@@ -72,10 +74,13 @@ fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
         ReduceKind::LogSumExp => "LogSumExp",
         ReduceKind::SumSquare => "SumSquare",
     };
-    let (t, known) = match x.dtype {
-        DType::F32 => ("f32", FLOAT_OPS),
-        DType::I32 => ("i32", INT_OPS),
-        d => return refuse(format!("reductions of {d} are not on the GPU")),
+    let Some(Scalar { name: t, spare }) = scalar(x.dtype) else {
+        return refuse(format!("reductions of {} are not on the GPU", x.dtype));
+    };
+    let known = match (t, x.dtype) {
+        ("f32", _) => FLOAT_OPS,
+        (_, DType::Bool) => TRUTH_OPS,
+        _ => INT_OPS,
     };
     if !known.contains(&name) {
         return refuse(format!("Reduce{name} of {} is not on the GPU", x.dtype));
@@ -99,7 +104,8 @@ fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
         .u(kept.len())
         .u(reduced.len())
         .u(outputs)
-        .u(steps);
+        .u(steps)
+        .u(spare);
     let inner = walk[0].last().copied().unwrap_or(1);
     let group = grouped(outputs, steps, inner as usize);
     launch(
@@ -117,11 +123,8 @@ fn arg(op: &ArgReduce, l: &mut Lowering) -> Lowers {
     let (x, y) = (l.input(0)?, l.output(0)?);
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
     let [_, size, inner] = around(&x.shape, axis);
-    let t = match x.dtype {
-        DType::F32 => "f32",
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        d => return refuse(format!("arg reductions of {d} are not on the GPU")),
+    let Some(Scalar { name: t, .. }) = scalar(x.dtype) else {
+        return refuse(format!("arg reductions of {} are not on the GPU", x.dtype));
     };
     let wide = match y.dtype {
         DType::I64 | DType::U64 => "1",
@@ -167,11 +170,8 @@ fn cumulative(op: &Cumulative, l: &mut Lowering) -> Lowers {
     let x = l.input(0)?;
     let axis = ok(op.axis(x.shape.len(), l.node))?;
     let [outer, size, inner] = around(&x.shape, axis);
-    let t = match x.dtype {
-        DType::F32 => "f32",
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        d => return refuse(format!("running sums of {d} are not on the GPU")),
+    let Some(Scalar { name: t, spare }) = scalar(x.dtype) else {
+        return refuse(format!("running sums of {} are not on the GPU", x.dtype));
     };
     let rows = outer * inner;
     l.linear(
@@ -183,7 +183,8 @@ fn cumulative(op: &Cumulative, l: &mut Lowering) -> Lowers {
             .u(size)
             .u(inner)
             .u(usize::from(op.exclusive))
-            .u(usize::from(op.reverse)),
+            .u(usize::from(op.reverse))
+            .u(spare),
         rows,
     );
     Ok(())

@@ -6,7 +6,7 @@ use kilim_core::ops::{Clip, Where};
 use super::Kernels;
 use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, collapse, refuse};
 use crate::params::Params;
-use crate::transfer;
+use crate::storage::{self, Scalar, scalar};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Where>(|_, l| select(l));
@@ -15,7 +15,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
 
 /// The type in which elements of a dtype are moved without being looked at.
 pub(crate) fn carrier(dtype: DType) -> Lowers<&'static str> {
-    match transfer::words(dtype) {
+    match storage::words(dtype) {
         Some(1) => Ok("u32"),
         Some(_) => Ok("vec2u"),
         None => refuse(format!("the GPU does not hold {dtype} tensors")),
@@ -55,11 +55,8 @@ fn select(l: &mut Lowering) -> Lowers {
 
 fn clip(l: &mut Lowering) -> Lowers {
     let y = l.output(0)?;
-    let t = match y.dtype {
-        DType::F32 => "f32",
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        d => return refuse(format!("Clip on {d} is not on the GPU")),
+    let Some(Scalar { name: t, .. }) = scalar(y.dtype) else {
+        return refuse(format!("Clip on {} is not on the GPU", y.dtype));
     };
     let (lower, upper) = (l.optional(1).is_some(), l.optional(2).is_some());
     if !lower && !upper {

@@ -1,11 +1,13 @@
-//! Pointwise functions of one tensor, and casts.
+//! Pointwise functions of one tensor.
 
 use kilim_core::DType;
-use kilim_core::ops::{Cast, CastLike, Dropout, Unary, UnaryKind};
+use kilim_core::ops::{Dropout, Unary, UnaryKind};
 
 use super::Kernels;
+use super::movement::filled;
 use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
+use crate::storage::{Scalar, scalar};
 
 pub(crate) const FLOAT_OPS: &[&str] = &[
     "Abs",
@@ -51,17 +53,12 @@ pub(crate) const FLOAT_OPS: &[&str] = &[
     "Swish",
     "Clip",
 ];
-pub(crate) const INT_OPS: &[&str] = &["Abs", "Neg", "Sign", "Relu", "BitwiseNot", "Clip"];
-pub(crate) const UINT_OPS: &[&str] = &["Abs", "Sign", "Not", "BitwiseNot", "Relu"];
+pub(crate) const INT_OPS: &[&str] = &["Abs", "Neg", "Sign", "Relu", "BitwiseNot", "Clip", "Wrap"];
+pub(crate) const UINT_OPS: &[&str] = &["Abs", "Sign", "Not", "BitwiseNot", "Relu", "Clip", "Wrap"];
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Unary>(unary);
-    kernels.add::<Cast>(|_, l| cast(l));
-    kernels.add::<CastLike>(|_, l| cast(l));
-    kernels.add::<Dropout>(|_, l| match l.node.outputs.len() {
-        1 => super::copy::whole(l),
-        _ => refuse("Dropout with a mask output is not on the GPU"),
-    });
+    kernels.add::<Dropout>(|_, l| dropout(l));
 }
 
 /// The name in the shader and up to two parameters.
@@ -92,18 +89,25 @@ fn unary(op: &Unary, l: &mut Lowering) -> Lowers {
     }
     let (x, y) = (l.input(0)?, l.output(0)?);
     let (name, mut a, mut b) = operation(&op.0);
-    let (t, known) = match x.dtype {
-        DType::F32 => ("f32", FLOAT_OPS),
-        DType::I32 => ("i32", INT_OPS),
-        DType::U32 | DType::Bool => ("u32", UINT_OPS),
-        d => return refuse(format!("{name} on {d} is not on the GPU")),
+    let Some(Scalar { name: t, spare }) = scalar(x.dtype) else {
+        return refuse(format!("{name} on {} is not on the GPU", x.dtype));
+    };
+    let known = match t {
+        "f32" => FLOAT_OPS,
+        "i32" => INT_OPS,
+        _ => UINT_OPS,
     };
     if !known.contains(&name) || (x.dtype == DType::Bool) != (name == "Not") {
         return refuse(format!("{name} on {} is not on the GPU", x.dtype));
     }
-    if let (UnaryKind::Clip { min, max }, "i32") = (&op.0, t) {
+    if let UnaryKind::Clip { min, max } = op.0
+        && t != "f32"
+    {
         // The parameters of integer kernels are the bits of integers.
-        let bits = |v: f64| f32::from_bits(v.clamp(i32::MIN.into(), i32::MAX.into()) as i32 as u32);
+        let bits = |v: f64| match t {
+            "i32" => f32::from_bits(v as i32 as u32),
+            _ => f32::from_bits(v as u32),
+        };
         (a, b) = (bits(min.ceil()), bits(max.floor()));
     }
     let count = y.elements();
@@ -116,65 +120,17 @@ fn unary(op: &Unary, l: &mut Lowering) -> Lowers {
         "unary",
         &[("T", t), ("OP", name), ("VEC", vec)],
         &[Operand::Input(0), Operand::Output(0)],
-        Params::new().u(units).f(a).f(b),
+        Params::new().u(units).f(a).f(b).u(spare),
         units,
     );
     Ok(())
 }
 
-/// The name of an element type in the cast shader.
-fn element(dtype: DType) -> Lowers<&'static str> {
-    Ok(match dtype {
-        DType::F32 => "f32",
-        DType::I32 => "i32",
-        DType::U32 => "u32",
-        DType::Bool => "bool",
-        DType::I64 => "i64",
-        d => return refuse(format!("casts of {d} are not on the GPU")),
-    })
-}
-
-fn cast(l: &mut Lowering) -> Lowers {
-    let (x, y) = (l.input(0)?, l.output(0)?);
-    if x.dtype == y.dtype {
-        return super::copy::whole(l);
+/// At inference: the data, and a mask of ones.
+fn dropout(l: &mut Lowering) -> Lowers {
+    if l.node.outputs.len() > 1 {
+        let mask = l.output(1)?;
+        filled(l, Operand::Output(1), [1, 0], mask)?;
     }
-    let count = y.elements();
-    let (input, output) = (Operand::Input(0), Operand::Output(0));
-    match (x.dtype, y.dtype) {
-        (DType::F32, DType::F16) => half("1", count, input, output, l),
-        (DType::F16, DType::F32) => half("0", count, input, output, l),
-        // Over float32, which holds every half exactly; what it rounds overflows a half.
-        (DType::F16, to) => {
-            let wide = l.scratch(count * 4);
-            half("0", count, input, wide, l);
-            convert("f32", element(to)?, count, wide, output, l);
-        }
-        (from, DType::F16) => {
-            let wide = l.scratch(count * 4);
-            convert(element(from)?, "f32", count, input, wide, l);
-            half("1", count, wide, output, l);
-        }
-        (from, to) => convert(element(from)?, element(to)?, count, input, output, l),
-    }
-    Ok(())
-}
-
-/// Between float32 and half precision.
-fn half(narrow: &'static str, count: usize, from: Operand, to: Operand, l: &mut Lowering) {
-    let params = Params::new().u(count);
-    let pairs = count.div_ceil(2);
-    l.linear("half", &[("NARROW", narrow)], &[from, to], params, pairs);
-}
-
-fn convert(
-    from: &'static str,
-    to: &'static str,
-    count: usize,
-    x: Operand,
-    y: Operand,
-    l: &mut Lowering,
-) {
-    let defines = [("FROM", from), ("TO", to)];
-    l.linear("cast", &defines, &[x, y], Params::new().u(count), count);
+    super::copy::whole(l)
 }

@@ -27,6 +27,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
         pool(&p, l)
     });
     kernels.add::<Resize>(resize);
+    kernels.add::<Col2Im>(col2im);
 }
 
 struct Pool<'a> {
@@ -94,6 +95,28 @@ fn pool(op: &Pool, l: &mut Lowering) -> Lowers {
     l.linear(
         "pool",
         &[("OP", op.name)],
+        &[Operand::Input(0), Operand::Output(0)],
+        p,
+        count,
+    );
+    Ok(())
+}
+
+fn col2im(op: &Col2Im, l: &mut Lowering) -> Lowers {
+    l.want(0, DType::F32)?;
+    let g = ok(Col2ImGeometry::new(op, &l.input(0)?.shape, l.node))?;
+    let axes = super::conv::three(&g.axes)?;
+    let count = l.output(0)?.elements();
+    let three = |p: Params, f: fn(&WindowAxis) -> usize| axes.iter().fold(p, |p, a| p.u(f(a)));
+    let mut p = three(Params::new(), |a| a.input).u(count);
+    p = three(p, |a| a.kernel).u(0);
+    p = three(p, |a| a.stride).u(0);
+    p = three(p, |a| a.dilation).u(0);
+    p = three(p, |a| a.begin).u(0);
+    p = three(p, |a| a.output);
+    l.linear(
+        "col2im",
+        &[],
         &[Operand::Input(0), Operand::Output(0)],
         p,
         count,
