@@ -15,7 +15,7 @@ alias F = FROM;
 #endif
 #if TO == bool
 alias G = u32;
-#elif TO == i64
+#elif TO == i64 || TO == u64
 alias G = vec2<u32>;
 #else
 alias G = TO;
@@ -36,6 +36,8 @@ fn convert(v: F) -> G {
     return float_unsigned(v);
 #elif FROM == i64
     return bitcast<G>(v.x);
+#elif TO == u64
+    return truncate_unsigned(v);
 #elif TO == i64 && FROM == f32
     return truncate64(v);
 #elif TO == i64 && FROM == i32

@@ -108,25 +108,36 @@ fn float64(v: vec2<u32>) -> f32 {
     return float_unsigned(v);
 }
 
-// Towards zero.
-fn truncate64(x: f32) -> vec2<u32> {
+// The whole part of a number below 2^64 without its sign.
+fn whole(x: f32) -> vec2<u32> {
     let bits = bitcast<u32>(x);
     let exponent = i32((bits >> 23u) & 0xffu) - 150;
     let mantissa = (bits & 0x7fffffu) | 0x800000u;
-    var r = vec2<u32>(0u, 0u);
-    if exponent <= -24 {
-        return r;
-    } else if exponent < 0 {
-        r.x = mantissa >> u32(-exponent);
-    } else if exponent < 32 {
-        let s = u32(exponent);
-        r.x = mantissa << s;
-        if s > 8u { r.y = mantissa >> (32u - s); }
-    } else if exponent < 40 {
-        r.y = mantissa << u32(exponent - 32);
-    } else {
-        return vec2<u32>(0u, 0x80000000u);
+    if exponent <= -24 { return vec2<u32>(0u, 0u); }
+    if exponent < 0 { return vec2<u32>(mantissa >> u32(-exponent), 0u); }
+    return shift_left(vec2<u32>(mantissa, 0u), u32(exponent));
+}
+
+// Towards zero, NaN to 0 and what is too large to the ends.
+fn truncate64(x: f32) -> vec2<u32> {
+    let bits = bitcast<u32>(x);
+    let magnitude = bits & 0x7fffffffu;
+    if magnitude > 0x7f800000u { return vec2<u32>(0u, 0u); }
+    let negative = bits != magnitude;
+    // 2^63
+    if magnitude >= 0x5f000000u {
+        return select(vec2<u32>(0xffffffffu, 0x7fffffffu), vec2<u32>(0u, 0x80000000u), negative);
     }
-    if (bits & 0x80000000u) != 0u { return neg64(r); }
+    let r = whole(x);
+    if negative { return neg64(r); }
     return r;
+}
+
+// The same to unsigned numbers; what is negative wraps.
+fn truncate_unsigned(x: f32) -> vec2<u32> {
+    let bits = bitcast<u32>(x);
+    // From 2^63 on up to 2^64, and up to infinity.
+    if bits >= 0x5f000000u && bits < 0x5f800000u { return whole(x); }
+    if bits >= 0x5f800000u && bits <= 0x7f800000u { return vec2<u32>(0xffffffffu, 0xffffffffu); }
+    return truncate64(x);
 }

@@ -159,7 +159,10 @@ pub(crate) const ALL: &[Shader] = &[
         "cast",
         "elementwise/cast.wgsl",
         [
-            &[("FROM", &["f32"]), ("TO", &["i32", "u32", "bool", "i64"])],
+            &[
+                ("FROM", &["f32"]),
+                ("TO", &["i32", "u32", "bool", "i64", "u64"])
+            ],
             &[
                 ("FROM", &["i32", "u32"]),
                 ("TO", &["f32", "i32", "u32", "bool", "i64"])

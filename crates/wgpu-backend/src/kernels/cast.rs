@@ -130,13 +130,12 @@ fn convert(
             l.linear("narrow", &[("NARROW", "1")], &[x, table, y], params, count);
         }
         (Form::Plain(from, _), Form::Plain(to, spare)) => {
-            // Only what becomes a floating-point number depends on the sign of a wide integer.
-            let from = if to == "f32" || from != "u64" {
-                from
-            } else {
-                "i64"
+            // Beside floating-point numbers the sign of a wide integer makes no difference.
+            let plain = |name, other| match (name, other) {
+                ("u64", other) if other != "f32" => "i64",
+                (name, _) => name,
             };
-            let to = if to == "u64" { "i64" } else { to };
+            let (from, to) = (plain(from, to), plain(to, from));
             if from == to && to != "i32" && to != "u32" {
                 return copy::words(l, count * 2);
             }

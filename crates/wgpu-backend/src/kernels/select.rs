@@ -18,7 +18,7 @@ pub(crate) fn carrier(dtype: DType) -> Lowers<&'static str> {
     match storage::words(dtype) {
         Some(1) => Ok("u32"),
         Some(_) => Ok("vec2u"),
-        None => refuse(format!("the GPU does not hold {dtype} tensors")),
+        None => refuse(format!("the GPU does not move single elements of {dtype}")),
     }
 }
 
