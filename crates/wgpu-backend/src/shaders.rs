@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::kernels::custom::UserShader;
-use crate::kernels::{binary, conv, grid, matmul, movement, reduce, unary};
+use crate::kernels::{binary, conv, einsum, grid, matmul, movement, reduce, unary};
 use crate::preprocess;
 
 /// Threads of a workgroup in kernels that treat elements one by one.
@@ -260,6 +260,11 @@ pub(crate) const ALL: &[Shader] = &[
         "depthwise",
         "products/depthwise.wgsl",
         [&[("BIAS", BIT), ("RESIDUAL", BIT)]]
+    ),
+    shader!(
+        "einsum",
+        "products/einsum.wgsl",
+        [&[("COUNT", einsum::COUNTS)]]
     ),
     shader!("walk", "movement/walk.wgsl", [&[MOVED4]]),
     shader!(

@@ -13,6 +13,7 @@ pub(crate) mod cast;
 pub(crate) mod conv;
 pub(crate) mod copy;
 pub(crate) mod custom;
+pub(crate) mod einsum;
 pub(crate) mod grid;
 pub(crate) mod index;
 pub(crate) mod matmul;
@@ -42,6 +43,7 @@ impl Kernels {
         select::register(&mut kernels);
         matmul::register(&mut kernels);
         conv::register(&mut kernels);
+        einsum::register(&mut kernels);
         movement::register(&mut kernels);
         index::register(&mut kernels);
         reduce::register(&mut kernels);

@@ -1,4 +1,4 @@
-use kilim_core::ops::{Activation, Conv, ConvTranspose, Gemm, MatMul, Padding};
+use kilim_core::ops::{Activation, Conv, ConvTranspose, Einsum, Gemm, MatMul, Padding};
 use kilim_core::{DType, Tensor};
 
 use super::harness::*;
@@ -580,5 +580,32 @@ fn recurrent_layers() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn einstein_sums() {
+    if gpu().is_none() {
+        return;
+    }
+    type Case<'a> = (&'a str, &'a [&'a [usize]]);
+    let cases: &[Case] = &[
+        ("ij,jk->ik", &[&[5, 7], &[7, 6]]),
+        ("bhid,bhjd->bhij", &[&[2, 3, 5, 8], &[2, 3, 4, 8]]),
+        ("bihd,bjhd->bhij", &[&[2, 5, 3, 8], &[2, 4, 3, 8]]),
+        ("bij,bjk->bki", &[&[2, 3, 4], &[2, 4, 5]]),
+        ("...ii->...i", &[&[3, 4, 4]]),
+        ("ij->ji", &[&[3, 4]]),
+        ("ij->", &[&[3, 4]]),
+        ("i,j->ij", &[&[3], &[4]]),
+        ("i,i->", &[&[9], &[9]]),
+        ("ijk,jl->il", &[&[2, 3, 4], &[3, 5]]),
+        ("ab,bc,cd->ad", &[&[2, 3], &[3, 4], &[4, 5]]),
+    ];
+    for (equation, shapes) in cases {
+        eprintln!("{equation}");
+        let given: Vec<_> = shapes.iter().map(|s| Given::Fed(random(s, 7))).collect();
+        let equation = equation.to_string();
+        agree(Einsum { equation }, &given, 1, 1e-5);
     }
 }
