@@ -252,6 +252,8 @@ fn browser_tests() -> Result<Counts> {
         "wasm32-unknown-unknown",
         "--test",
         "browser",
+        "--",
+        "--nocapture",
     ]);
     counted(&mut cargo)
 }
