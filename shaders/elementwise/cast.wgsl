@@ -28,6 +28,8 @@ alias G = TO;
 fn convert(v: F) -> G {
 #if TO == bool && FROM == i64
     return select(0u, 1u, (v.x | v.y) != 0u);
+#elif TO == bool && FROM == f32
+    return select(0u, 1u, (bitcast<u32>(v) & 0x7fffffffu) != 0u);
 #elif TO == bool
     return select(0u, 1u, v != F(0));
 #elif FROM == i64 && TO == f32
