@@ -60,11 +60,10 @@ const STEPS: &[Step] = &[
         component("fmt", "rustfmt", &["--all", "--check"])
     }),
     ("lint", || {
-        component(
-            "clippy",
-            "clippy",
-            &["--workspace", "--all-targets", "--", "-D", "warnings"],
-        )
+        let workspace = ["--workspace", "--all-targets", "--", "-D", "warnings"];
+        let mut counts = component("clippy", "clippy", &workspace)?;
+        counts.add(arm::lint()?);
+        Ok(counts)
     }),
     ("features", features),
     ("conformance export", || check(conformance().map(drop))),
@@ -135,7 +134,7 @@ fn check(result: Result<()>) -> Result<Counts> {
 }
 
 /// A check by a cargo subcommand that not every toolchain brings; rustup adds it where it can.
-fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> {
+pub fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> {
     let there = || sh::capture(sh::cargo().args([subcommand, "--version"])).is_some();
     let add = || {
         sh::run_quiet(

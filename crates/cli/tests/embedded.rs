@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use kilim::{BackendId, RunOptions, Session, SessionOptions, Tensor};
+use kilim::{BackendId, Placement, RunOptions, Session, SessionOptions, Tensor};
 
 /// A share of the samples, below what the training script reports so that only a broken model or
 /// kernel falls under it.
@@ -21,10 +21,11 @@ fn array(name: &str) -> Vec<u8> {
 /// The share of the samples that the model gets right on the first of these backends that takes each node.
 fn accuracy(backends: &[&str]) -> f64 {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits.onnx");
-    let options = SessionOptions {
+    let mut options = SessionOptions {
         backends: backends.iter().map(|&id| BackendId::from(id)).collect(),
         ..SessionOptions::default()
     };
+    options.core.placement = Placement::Fixed;
     let mut session =
         pollster::block_on(Session::load(model.as_path(), options)).expect("it loads");
     let labels = array("labels");
@@ -35,6 +36,10 @@ fn accuracy(backends: &[&str]) -> f64 {
     let images = Tensor::from_slice(&[labels.len(), 1, 28, 28], &pixels).expect("28 by 28 pixels");
     let (inputs, options) = ([("image", images)], RunOptions::default());
     let outputs = pollster::block_on(session.run(&inputs, &options)).expect("it runs");
+    let nodes = session.report().nodes;
+    let first = nodes.iter().filter(|n| n.backend == backends[0]).count();
+    println!("{first} of {} nodes on {}", nodes.len(), backends[0]);
+    assert!(first > 0, "nothing runs on {}", backends[0]);
     let scores = outputs[0].1.as_slice::<f32>().expect("float32");
     let right = scores
         .chunks(10)

@@ -63,7 +63,7 @@ pub fn toolchain() -> Result<Result<ArmToolchain, Reason>> {
 }
 
 /// Whether this cargo's compiler has the standard library, or rustup could add it.
-fn rust_std() -> bool {
+pub fn rust_std() -> bool {
     let there = || {
         let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
         let args = ["--print", "target-libdir", "--target", TARGET];
