@@ -3,6 +3,8 @@
 pub mod conformance;
 pub mod coverage;
 pub mod files;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod fuzz;
 pub mod onnx;
 pub mod operators;
 pub mod stand_in;

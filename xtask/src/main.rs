@@ -1,9 +1,10 @@
-//! Every job of the repository has one name: `cargo xtask setup | build | demo | test | bench`.
+//! Every job of the repository has one name: `cargo xtask setup | build | demo | test | fuzz | bench`.
 
 mod arm;
 mod bench;
 mod build;
 mod demo;
+mod fuzz;
 mod serve;
 mod setup;
 mod sh;
@@ -32,6 +33,8 @@ enum Job {
     Demo(demo::Args),
     /// Run every check of the repository
     Test(test::Args),
+    /// Run random models against float64 references
+    Fuzz(fuzz::Args),
     /// Time Kilim beside onnxruntime-web in one browser
     Bench(bench::Args),
 }
@@ -42,6 +45,7 @@ fn main() -> ExitCode {
         Job::Build(args) => build::run(&args),
         Job::Demo(args) => demo::run(&args),
         Job::Test(args) => test::run(&args),
+        Job::Fuzz(args) => fuzz::run(&args),
         Job::Bench(args) => bench::run(&args),
     };
     match result {

@@ -1,0 +1,49 @@
+//! A fixed slice of the random graphs; `cargo xtask fuzz` runs as many as one likes.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use kilim::{BackendId, Runtime};
+use kilim_tests::fuzz::{Draw, Generator, Outcome, python};
+
+fn slice(cases: u64, backends: &[&str]) {
+    let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
+    for id in &ids {
+        if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
+            println!("skipped: {e}");
+            return;
+        }
+    }
+    let Some(python) = python() else {
+        println!("skipped: there is no .venv; `cargo xtask setup` makes it");
+        return;
+    };
+    let draw = Draw {
+        seed: 1,
+        first: 0,
+        step: 1,
+        cases,
+        ops: String::new(),
+        smaller: false,
+    };
+    let mut generator = Generator::start(&python, &draw).expect("Python starts");
+    let (mut passed, mut wrong) = (0, Vec::new());
+    while let Some(case) = generator.next().expect("the generator works") {
+        match pollster::block_on(case.run(&ids)) {
+            Outcome::Passed => passed += 1,
+            Outcome::Refused(_) => {}
+            Outcome::Wrong(why) => wrong.push(format!("{}: {why}", case.header.name)),
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(passed > cases * 9 / 10, "only {passed} of {cases} ran");
+}
+
+#[test]
+fn random_graphs_on_cpu() {
+    slice(1500, &["cpu"]);
+}
+
+#[test]
+fn random_graphs_on_wgpu() {
+    slice(250, &["wgpu", "cpu"]);
+}

@@ -1,0 +1,118 @@
+"""Tensors of a random graph: what they hold exactly, and how far a right result may be from it.
+
+Floats of every width are held in float64. `error` bounds, element by element, how far a runtime
+that rounds after every operation may be; `None` says that only the very value is right.
+"""
+
+import ml_dtypes
+import numpy as np
+from onnx import TensorProto
+
+FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
+HALF, BRAIN = TensorProto.FLOAT16, TensorProto.BFLOAT16
+INT8, INT16, INT32, INT64 = (
+    TensorProto.INT8,
+    TensorProto.INT16,
+    TensorProto.INT32,
+    TensorProto.INT64,
+)
+UINT8, UINT16, UINT32, UINT64 = (
+    TensorProto.UINT8,
+    TensorProto.UINT16,
+    TensorProto.UINT32,
+    TensorProto.UINT64,
+)
+BOOL = TensorProto.BOOL
+
+FLOATS = (FLOAT, DOUBLE, HALF, BRAIN)
+SIGNED = (INT8, INT16, INT32, INT64)
+UNSIGNED = (UINT8, UINT16, UINT32, UINT64)
+INTEGERS = SIGNED + UNSIGNED
+NUMBERS = FLOATS + INTEGERS
+ANY = NUMBERS + (BOOL,)
+
+STORED = {
+    FLOAT: np.dtype(np.float32),
+    DOUBLE: np.dtype(np.float64),
+    HALF: np.dtype(np.float16),
+    BRAIN: np.dtype(ml_dtypes.bfloat16),
+    INT8: np.dtype(np.int8),
+    INT16: np.dtype(np.int16),
+    INT32: np.dtype(np.int32),
+    INT64: np.dtype(np.int64),
+    UINT8: np.dtype(np.uint8),
+    UINT16: np.dtype(np.uint16),
+    UINT32: np.dtype(np.uint32),
+    UINT64: np.dtype(np.uint64),
+    BOOL: np.dtype(np.bool_),
+}
+NAMES = {
+    kind: "bfloat16" if kind == BRAIN else dtype.name for kind, dtype in STORED.items()
+}
+# Half a unit in the last place of 1, the smallest normal number (smaller ones may be flushed to
+# zero), and the largest number.
+UNIT = {FLOAT: 2.0**-24, DOUBLE: 2.0**-53, HALF: 2.0**-11, BRAIN: 2.0**-8}
+TINY = {FLOAT: 2.0**-126, DOUBLE: 2.0**-1022, HALF: 2.0**-24, BRAIN: 2.0**-126}
+LARGEST = {
+    FLOAT: float(np.finfo(np.float32).max),
+    DOUBLE: np.finfo(np.float64).max,
+    HALF: 65504.0,
+    BRAIN: float(ml_dtypes.finfo(ml_dtypes.bfloat16).max),
+}
+
+
+class Skip(Exception):
+    """What was drawn makes no case that the standard defines."""
+
+
+class Value:
+    """A named tensor of the graph."""
+
+    __slots__ = ("name", "kind", "array", "error", "origin")
+
+    def __init__(self, name, kind, array, error=None, origin="node"):
+        self.name = name
+        self.kind = kind
+        self.array = array
+        self.error = error
+        self.origin = origin  # input, initializer, constant or node
+
+    @property
+    def shape(self):
+        return self.array.shape
+
+    @property
+    def rank(self):
+        return self.array.ndim
+
+    @property
+    def is_float(self):
+        return self.kind in FLOATS
+
+    @property
+    def finite(self):
+        return not self.is_float or bool(np.isfinite(self.array).all())
+
+    @property
+    def slack(self):
+        """The error as an array."""
+        return np.zeros(self.shape) if self.error is None else self.error
+
+    def stored(self):
+        return self.array.astype(STORED[self.kind])
+
+
+def held(kind, array):
+    """An array as a `Value` of this kind holds it."""
+    return np.asarray(array, np.float64 if kind in FLOATS else STORED[kind])
+
+
+def rounded(kind, array):
+    """The nearest numbers of a kind."""
+    return held(kind, np.asarray(array).astype(STORED[kind]))
+
+
+def proto(name, kind, array):
+    tensor = TensorProto(name=name, data_type=kind, dims=array.shape)
+    tensor.raw_data = np.ascontiguousarray(array.astype(STORED[kind])).tobytes()
+    return tensor
