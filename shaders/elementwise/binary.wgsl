@@ -164,7 +164,8 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     at_b += i32(rest) * p.walk_b[0].x;
     let u = a[at_a];
 #if SAME
-    let w = u;
+    // By its own index: from `x - x` compilers make 0, whatever NaN and infinities would give.
+    let w = a[at_b];
 #else
     let w = b[at_b];
 #endif

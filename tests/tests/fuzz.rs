@@ -27,7 +27,7 @@ fn slice(cases: u64, backends: &[&str]) {
     };
     let mut generator = Generator::start(&python, &draw).expect("Python starts");
     let (mut passed, mut wrong) = (0, Vec::new());
-    while let Some(case) = generator.next().expect("the generator works") {
+    while let Some(case) = generator.read().expect("the generator works") {
         match pollster::block_on(case.run(&ids)) {
             Outcome::Passed => passed += 1,
             Outcome::Refused(_) => {}

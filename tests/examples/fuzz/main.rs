@@ -85,7 +85,7 @@ impl Fuzz {
     fn work(&self, job: u64) -> io::Result<()> {
         let running = self.args.out.join(format!("running_{job}.bin"));
         let mut generator = self.generator(job)?;
-        while let Some(case) = generator.next()? {
+        while let Some(case) = generator.read()? {
             fs::write(&running, case.bytes())?;
             let busy = &self.busy[job as usize];
             *lock(busy) = Some((case.header.name.clone(), Instant::now()));
@@ -114,7 +114,7 @@ impl Fuzz {
                 smaller: true,
             };
             let mut parts = Generator::start(&self.python, &draw)?;
-            while let Some(part) = parts.next()? {
+            while let Some(part) = parts.read()? {
                 if let Outcome::Wrong(why) = pollster::block_on(part.run(&self.backends)) {
                     lock(&self.progress).found(&part.header, &why);
                     return part.save(&folder, &why);

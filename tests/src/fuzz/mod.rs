@@ -54,6 +54,8 @@ pub enum Outcome {
     Wrong(String),
 }
 
+type Named = (String, Tensor);
+
 struct Want {
     dtype: String,
     tensor: Tensor,
@@ -62,7 +64,7 @@ struct Want {
 }
 
 impl Case {
-    fn read(&self) -> kilim::Result<(Vec<(String, Tensor)>, Vec<Want>)> {
+    fn read(&self) -> kilim::Result<(Vec<Named>, Vec<Want>)> {
         let tensor = kilim::formats::onnx::read_tensor;
         let mut parts = self.parts.iter().skip(2);
         let mut part = || parts.next().map(Vec::as_slice).unwrap_or_default();

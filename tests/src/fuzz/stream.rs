@@ -77,7 +77,7 @@ impl Generator {
     ///
     /// # Errors
     /// Where the generator failed before its end.
-    pub fn next(&mut self) -> io::Result<Option<Case>> {
+    pub fn read(&mut self) -> io::Result<Option<Case>> {
         let Some(first) = self.part()? else {
             return match self.child.as_mut().map(Child::wait).transpose()? {
                 Some(status) if !status.success() => {

@@ -35,6 +35,8 @@ pub enum Input {
     Fed(Tensor),
     /// A constant of the graph.
     Constant(Tensor),
+    /// The same value as an earlier input.
+    Again(usize),
 }
 
 /// Numbers that are the same everywhere.
@@ -158,6 +160,7 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
                 Some(graph.add_input(name, Fact::of(t)))
             }
             Input::Constant(t) => Some(graph.add_constant(format!("constant{i}"), t.clone())),
+            Input::Again(earlier) => inputs[*earlier],
         });
     }
     let out = graph.add_value("out", Fact::default());

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kilim::core::ops::*;
 
-use super::{Array, Case, Random, each_index, flat};
+use super::{Array, Case, Input, Random, each_index, flat};
 
 type Function = fn(f64) -> f64;
 
@@ -184,5 +184,42 @@ pub(super) fn cases() -> Vec<Case> {
             });
         }
     }
+    cases.extend(with_itself());
     cases
+}
+
+/// A value with itself, where NaN and infinities must not be forgotten.
+fn with_itself() -> Vec<Case> {
+    let values = [
+        f32::NAN,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        0.0,
+        1.5,
+        -2.0,
+        8.0,
+    ];
+    let pairs: [(BinaryKind, Pair); 2] = [
+        (BinaryKind::Sub, |a, b| a - b),
+        (BinaryKind::Div, |a, b| a / b),
+    ];
+    let case = |(kind, f): &(BinaryKind, Pair), n: usize| {
+        let data: Vec<f32> = values.iter().cycle().take(n).copied().collect();
+        let want = data.iter().map(|&v| f(v.into(), v.into())).collect();
+        let x = Array {
+            shape: vec![n],
+            data,
+        };
+        Case {
+            name: format!("{} of {n} with themselves", kind.name()),
+            op: Arc::new(Binary::new(*kind)),
+            inputs: vec![x.fed(), Input::Again(0)],
+            want: (vec![n], want),
+            tolerance: 1e-6,
+        }
+    };
+    pairs
+        .iter()
+        .flat_map(|pair| [case(pair, 7), case(pair, 16)])
+        .collect()
 }

@@ -191,3 +191,16 @@ fn scales_go_into_any_weights() {
     left.sort_unstable();
     assert_eq!(left, ["ConvTranspose", "Gemm", "Transpose", "Transpose"]);
 }
+
+#[test]
+fn weights_of_no_elements_take_no_scales() {
+    let mut b = Builder::new(12);
+    let x = b.input("x", &[2, 0]);
+    let w = b.floats(&[0, 3]);
+    let y = b.op(MatMul::default(), &[x, w]);
+    let c = b.floats(&[3]);
+    let y = b.binary(BinaryKind::Add, y, c);
+    let c = b.floats(&[3]);
+    let y = b.binary(BinaryKind::Mul, y, c);
+    b.check(&[y], 12);
+}

@@ -162,6 +162,7 @@ def broadcast(b, kinds, count=2, specials=False, low=-4, high=4):
         if int(np.prod(other, dtype=int)) > 8000 or len(other) > 6:
             other = shape
         values.append(b.tensor((first.kind,), shape=other, specials=specials, low=low, high=high))
+        shape = np.broadcast_shapes(shape, other)
     if b.chance(0.4):
         b.random.shuffle(values)
     if np.prod(np.broadcast_shapes(*[v.shape for v in values]), dtype=int) > 20000:

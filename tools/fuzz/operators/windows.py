@@ -216,7 +216,7 @@ def pool(b, op):
         low = -np.inf if x.is_float else np.iinfo(x.array.dtype).min
         best = first = error = None
         plain = np.arange(int(np.prod(spatial)), dtype=np.int64).reshape(1, 1, *spatial)
-        order = b.random.randint(0, 1) if b.chance(0.2) else 0
+        order = int(b.chance(0.1))
         if order:
             plain = np.arange(plain.size, dtype=np.int64).reshape(1, 1, *reversed(spatial)).transpose(0, 1, *range(n + 1, 1, -1))
         base = np.arange(x.shape[0] * x.shape[1], dtype=np.int64).reshape(*x.shape[:2], *[1] * n) * int(np.prod(spatial))

@@ -179,7 +179,7 @@ fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
     } else {
         return None;
     };
-    (all > 0 && channels > 0 && inner > 0 && group > 0).then_some(Weights {
+    (all > 0 && channels > 0 && inner > 0 && group > 0).then(|| Weights {
         value,
         channels,
         inner,

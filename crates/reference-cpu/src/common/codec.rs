@@ -126,6 +126,17 @@ fn to_half(v: f32) -> f16 {
     f16::from_bits((sign | half) as u16)
 }
 
+/// `float64` to `float32` with an odd last bit where something was cut off, so that rounding it
+/// again to a type with two bits less or more gives what rounding once would have.
+fn to_odd(v: f64) -> f32 {
+    let near = v as f32;
+    if f64::from(near) == v || v.is_nan() {
+        return near;
+    }
+    let away = f64::from(near).abs() > v.abs();
+    f32::from_bits((near.to_bits() - u32::from(away)) | 1)
+}
+
 macro_rules! halves {
     ($($t:ty: $from:expr, $to:expr);*) => { $(
         impl Narrow<f32> for $t {
@@ -134,15 +145,15 @@ macro_rules! halves {
         }
         impl Narrow<f64> for $t {
             fn widen(self) -> f64 { self.to_f64() }
-            fn narrow(wide: f64) -> $t { <$t>::from_f64(wide) }
+            fn narrow(wide: f64) -> $t { $to(to_odd(wide)) }
         }
         impl Narrow<i64> for $t {
             fn widen(self) -> i64 { self.to_f64() as i64 }
-            fn narrow(wide: i64) -> $t { <$t>::from_f64(wide as f64) }
+            fn narrow(wide: i64) -> $t { $to(to_odd(wide as f64)) }
         }
         impl Narrow<u64> for $t {
             fn widen(self) -> u64 { self.to_f64() as u64 }
-            fn narrow(wide: u64) -> $t { <$t>::from_f64(wide as f64) }
+            fn narrow(wide: u64) -> $t { $to(to_odd(wide as f64)) }
         }
     )* };
 }
@@ -399,6 +410,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn float64_is_rounded_once() {
+        // Ties between two numbers of the type, and the next float64 on both sides of them.
+        let set = |dtype, v: f64| {
+            let mut bytes = [0u8; 2];
+            (f64::codec(dtype).set)(&mut bytes, 0, v);
+            u16::from_le_bytes(bytes)
+        };
+        for bits in (0..0x7b00u16).step_by(7) {
+            let (down, up) = (f16::from_bits(bits), f16::from_bits(bits + 1));
+            let tie = (down.to_f64_const() + up.to_f64_const()) / 2.0;
+            assert_eq!(set(DType::F16, tie.next_up()), bits + 1);
+            assert_eq!(set(DType::F16, tie.next_down()), bits);
+            assert_eq!(set(DType::F16, tie), bits + (bits & 1));
+            assert_eq!(set(DType::F16, -tie.next_up()), 0x8000 | (bits + 1));
+        }
+        for bits in (0x0100..0x7f00u16).step_by(7) {
+            let (down, up) = (bf16::from_bits(bits), bf16::from_bits(bits + 1));
+            let tie = (down.to_f64_const() + up.to_f64_const()) / 2.0;
+            assert_eq!(set(DType::BF16, tie.next_up()), bits + 1);
+            assert_eq!(set(DType::BF16, tie.next_down()), bits);
+        }
+        assert_eq!(set(DType::F16, 1e300), 0x7c00);
+        assert_eq!(set(DType::F16, -1e-300), 0x8000);
     }
 
     #[test]

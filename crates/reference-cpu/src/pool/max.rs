@@ -17,9 +17,6 @@ pub fn build(op: &MaxPool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Ker
     if x.dtype == DType::F32 && node.outputs.len() == 1 {
         return Ok(Box::new(F32(windows)));
     }
-    if op.column_major && node.outputs.len() > 1 && windows.axes.len() != 2 {
-        return Err(shape_error("column-major indices are for images"));
-    }
     let lowest = match x.dtype {
         DType::I8 => i8::MIN.into(),
         DType::I16 => i16::MIN.into(),
@@ -114,9 +111,16 @@ impl<W> Generic<W> {
     /// The index of pixel `at` of channel `c` as the operator counts.
     fn index(&self, plane: usize, at: usize, c: usize) -> usize {
         let w = &self.windows;
-        let pixel = match w.axes[..] {
-            [v, h] if self.column_major => at % h.input * v.input + at / h.input,
-            _ => at,
+        let pixel = if self.column_major {
+            let (mut rest, mut step, mut pixel) = (at, w.input, 0);
+            for axis in w.axes.iter().rev() {
+                step /= axis.input;
+                pixel += rest % axis.input * step;
+                rest /= axis.input;
+            }
+            pixel
+        } else {
+            at
         };
         (plane * w.input + pixel) * w.deep + c
     }
@@ -228,6 +232,34 @@ mod tests {
         for (v, &i) in first.iter().zip(out[1].as_slice::<i64>().unwrap()) {
             assert_eq!(x[i as usize], *v);
         }
+    }
+
+    #[test]
+    fn column_major_indices_turn_all_axes_around() {
+        let op = MaxPool {
+            window: Window {
+                kernel: vec![2, 3, 4],
+                strides: vec![1; 3],
+                dilations: vec![],
+                padding: Padding::Explicit(vec![0; 6]),
+                ceil_mode: false,
+            },
+            column_major: true,
+            channels_last: false,
+        };
+        // The largest is at (1, 0, 2) of 2 x 3 x 4, in the second of two planes.
+        let mut x = vec![0.0f32; 48];
+        x[24 + 12 + 2] = 1.0;
+        let out = run(
+            &op,
+            &[Some(&tensor(&[1, 2, 2, 3, 4], &x))],
+            &[
+                (DType::F32, &[1, 2, 1, 1, 1]),
+                (DType::I64, &[1, 2, 1, 1, 1]),
+            ],
+        )
+        .unwrap();
+        assert_eq!(out[1].as_slice::<i64>().unwrap(), [0, 24 + 1 + 2 * 2 * 3]);
     }
 
     #[test]

@@ -72,7 +72,8 @@ impl Plan {
 
     fn is_depthwise(&self) -> bool {
         let s = &self.shape;
-        s.groups == s.m && s.groups == s.window.channels
+        // A single channel has its taps in runs of rows, as dense ones have.
+        s.groups > 1 && s.groups == s.m && s.groups == s.window.channels
     }
 
     /// The runs of a window of a group.

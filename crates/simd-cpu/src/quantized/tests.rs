@@ -82,6 +82,7 @@ fn convolutions() {
         (true, 1, 8, 9, 0),
         (false, 12, 12, 12, 1),
         (true, 2, 6, 4, 1),
+        (false, 1, 1, 1, 1),
     ] {
         let (h, w, k) = (7, 9, 3);
         let (oh, ow) = (h + 2 * padded - 2, w + 2 * padded - 2);
