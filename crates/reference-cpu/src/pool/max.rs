@@ -111,7 +111,7 @@ impl<W> Generic<W> {
     /// The index of pixel `at` of channel `c` as the operator counts.
     fn index(&self, plane: usize, at: usize, c: usize) -> usize {
         let w = &self.windows;
-        let pixel = if self.column_major {
+        let pixel = if self.column_major && w.input > 0 {
             let (mut rest, mut step, mut pixel) = (at, w.input, 0);
             for axis in w.axes.iter().rev() {
                 step /= axis.input;
