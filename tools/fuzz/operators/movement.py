@@ -219,6 +219,8 @@ def pad(b, op):
     value = 0
     if mode == "constant" and b.chance(0.5):
         value = b.data(kind, (), -3, 3)[()]
+        if b.opset < 11 and kind in FLOATS:
+            value = float(np.float32(value))
     widths = [(0, 0)] * x.rank
     for a, p, q in zip(axes, before, after):
         widths[a] = (p, q)
