@@ -42,8 +42,3 @@ fn slice(cases: u64, backends: &[&str]) {
 fn random_graphs_on_cpu() {
     slice(1500, &["cpu"]);
 }
-
-#[test]
-fn random_graphs_on_wgpu() {
-    slice(250, &["wgpu", "cpu"]);
-}
