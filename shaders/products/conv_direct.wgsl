@@ -1,5 +1,5 @@
 // Convolution with one thread an output element: any layout by strides, any groups, weights as they
-// are in the model.
+// are in the model. S: elements in memory; sums are f32.
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
 
@@ -27,16 +27,16 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> w: array<f32>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<f32>;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<S>;
+@group(0) @binding(2) var<storage, ACCESS_2> w: array<S>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<S>;
 #if BIAS
-@group(0) @binding(4) var<storage, ACCESS_4> bias: array<f32>;
+@group(0) @binding(4) var<storage, ACCESS_4> bias: array<S>;
 #endif
 #if RESIDUAL && BIAS
-@group(0) @binding(5) var<storage, ACCESS_5> residual: array<f32>;
+@group(0) @binding(5) var<storage, ACCESS_5> residual: array<S>;
 #elif RESIDUAL
-@group(0) @binding(4) var<storage, ACCESS_4> residual: array<f32>;
+@group(0) @binding(4) var<storage, ACCESS_4> residual: array<S>;
 #endif
 
 @compute @workgroup_size(64)
@@ -76,16 +76,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
                 let source = image + u32(s.x) * p.walk[0].z + u32(s.y) * p.walk[0].w + u32(s.z) * p.walk[1].x;
                 let tap = weights + (kz * p.kernel.y + ky) * p.kernel.z + kx;
                 for (var c = 0u; c < p.in_channels; c++) {
-                    sum = fma(x[source + c * p.walk[0].y], w[tap + c * p.w_in], sum);
+                    sum = fma(f32(x[source + c * p.walk[0].y]), f32(w[tap + c * p.w_in]), sum);
                 }
             }
         }
     }
 #if BIAS
-    sum += bias[o];
+    sum += f32(bias[o]);
 #endif
 #if RESIDUAL
-    sum += residual[i];
+    sum += f32(residual[i]);
 #endif
-    y[i] = activate(sum, p.act, p.act_a, p.act_b);
+    y[i] = S(activate(sum, p.act, p.act_a, p.act_b));
 }

@@ -1,4 +1,5 @@
 // Depthwise convolution, channels last, four channels a thread; weights are [taps, channels].
+// S: elements in memory; sums are f32.
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
 
@@ -23,16 +24,16 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<vec4<f32>>;
-@group(0) @binding(2) var<storage, ACCESS_2> w: array<vec4<f32>>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<vec4<S>>;
+@group(0) @binding(2) var<storage, ACCESS_2> w: array<vec4<S>>;
+@group(0) @binding(3) var<storage, ACCESS_3> y: array<vec4<S>>;
 #if BIAS
-@group(0) @binding(4) var<storage, ACCESS_4> bias: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, ACCESS_4> bias: array<vec4<S>>;
 #endif
 #if RESIDUAL && BIAS
-@group(0) @binding(5) var<storage, ACCESS_5> residual: array<vec4<f32>>;
+@group(0) @binding(5) var<storage, ACCESS_5> residual: array<vec4<S>>;
 #elif RESIDUAL
-@group(0) @binding(4) var<storage, ACCESS_4> residual: array<vec4<f32>>;
+@group(0) @binding(4) var<storage, ACCESS_4> residual: array<vec4<S>>;
 #endif
 
 @compute @workgroup_size(64)
@@ -53,14 +54,14 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         for (var kx = 0u; kx < p.kernel_w; kx++) {
             let ix = i32(ox * p.stride_w + kx * p.dilation_w) - p.pad_w;
             if ix < 0 || ix >= i32(p.in_w) { continue; }
-            sum = fma(x[(row + u32(ix)) * p.quads + c], w[(ky * p.kernel_w + kx) * p.quads + c], sum);
+            sum = fma(vec4<f32>(x[(row + u32(ix)) * p.quads + c]), vec4<f32>(w[(ky * p.kernel_w + kx) * p.quads + c]), sum);
         }
     }
 #if BIAS
-    sum += bias[c];
+    sum += vec4<f32>(bias[c]);
 #endif
 #if RESIDUAL
-    sum += residual[i];
+    sum += vec4<f32>(residual[i]);
 #endif
-    y[i] = activate4(sum, p.act, p.act_a, p.act_b);
+    y[i] = vec4<S>(activate4(sum, p.act, p.act_a, p.act_b));
 }

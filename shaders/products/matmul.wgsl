@@ -6,6 +6,7 @@
 //      an image (implicit im2col: row = output position, k = tap and channel).
 //   B: how b is read: n4 four columns at once, k4 four at once along k, 1 by strides.
 //   C4: four columns are stored at once.
+//   S: elements in memory; products and sums are f32.
 #include "shared/activation.wgsl"
 
 struct Params {
@@ -52,32 +53,34 @@ struct Params {
 }
 
 #if A == k4 || A == conv4
+alias StoredA = vec4<S>;
 alias UnitA = vec4<f32>;
 #else
+alias StoredA = S;
 alias UnitA = f32;
 #endif
 #if B == 1
-alias UnitB = f32;
+alias StoredB = S;
 #else
-alias UnitB = vec4<f32>;
+alias StoredB = vec4<S>;
 #endif
 #if C4
-alias UnitC = vec4<f32>;
+alias StoredC = vec4<S>;
 #else
-alias UnitC = f32;
+alias StoredC = S;
 #endif
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> a: array<UnitA>;
-@group(0) @binding(2) var<storage, ACCESS_2> b: array<UnitB>;
-@group(0) @binding(3) var<storage, ACCESS_3> c: array<UnitC>;
+@group(0) @binding(1) var<storage, ACCESS_1> a: array<StoredA>;
+@group(0) @binding(2) var<storage, ACCESS_2> b: array<StoredB>;
+@group(0) @binding(3) var<storage, ACCESS_3> c: array<StoredC>;
 #if BIAS
-@group(0) @binding(4) var<storage, ACCESS_4> bias: array<f32>;
+@group(0) @binding(4) var<storage, ACCESS_4> bias: array<S>;
 #endif
 #if RESIDUAL && BIAS
-@group(0) @binding(5) var<storage, ACCESS_5> residual: array<UnitC>;
+@group(0) @binding(5) var<storage, ACCESS_5> residual: array<StoredC>;
 #elif RESIDUAL
-@group(0) @binding(4) var<storage, ACCESS_4> residual: array<UnitC>;
+@group(0) @binding(4) var<storage, ACCESS_4> residual: array<StoredC>;
 #endif
 
 const TM = W * RM;
@@ -141,9 +144,9 @@ fn read_a(r: Row, t: Tap) -> UnitA {
     let valid = r.valid && t.valid && y >= 0 && x >= 0 && y < i32(p.in_h) && x < i32(p.in_w);
     let i = r.base + u32(y) * p.x_h + u32(x) * p.x_w + t.offset;
 #if A == conv4
-    return select(UnitA(0.0), a[select(0u, i / 4u, valid)], valid);
+    return select(UnitA(0.0), UnitA(a[select(0u, i / 4u, valid)]), valid);
 #else
-    return select(UnitA(0.0), a[select(0u, i, valid)], valid);
+    return select(UnitA(0.0), UnitA(a[select(0u, i, valid)]), valid);
 #endif
 }
 
@@ -164,7 +167,7 @@ fn place(r: Row, tap: vec2<i32>) -> i32 {
 
 fn read_at(at: i32, offset: u32) -> UnitA {
     let i = select(0u, (u32(at) + offset) / CHANNELS, at >= 0);
-    return select(UnitA(0.0), a[i], at >= 0);
+    return select(UnitA(0.0), UnitA(a[i]), at >= 0);
 }
 #endif
 #else
@@ -180,9 +183,9 @@ fn read_a(r: Row, t: Tap) -> UnitA {
     let valid = r.valid && t.valid;
     let i = r.base + t.offset;
 #if A == k4
-    return select(UnitA(0.0), a[select(0u, i / 4u, valid)], valid);
+    return select(UnitA(0.0), UnitA(a[select(0u, i / 4u, valid)]), valid);
 #else
-    return select(UnitA(0.0), a[select(0u, i, valid)], valid);
+    return select(UnitA(0.0), UnitA(a[select(0u, i, valid)]), valid);
 #endif
 }
 #endif
@@ -213,12 +216,12 @@ fn load_a(r: Row, t: Taps) -> vec4<f32> {
 #if B == n4
 fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
     let valid = k < p.k && n < p.n;
-    return select(vec4<f32>(0.0), b[select(0u, (base + k * p.b_row + n) / 4u, valid)], valid);
+    return select(vec4<f32>(0.0), vec4<f32>(b[select(0u, (base + k * p.b_row + n) / 4u, valid)]), valid);
 }
 #elif B == 1
 fn element_b(k: u32, n: u32, base: u32) -> f32 {
     let valid = k < p.k && n < p.n;
-    return select(0.0, b[select(0u, base + k * p.b_row + n * p.b_col, valid)], valid);
+    return select(0.0, f32(b[select(0u, base + k * p.b_row + n * p.b_col, valid)]), valid);
 }
 
 fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
@@ -230,7 +233,7 @@ fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
 #if B == k4
 fn column_b(k: u32, n: u32, base: u32) -> vec4<f32> {
     let valid = k < p.k && n < p.n;
-    return select(vec4<f32>(0.0), b[select(0u, (base + n * p.b_col + k) / 4u, valid)], valid);
+    return select(vec4<f32>(0.0), vec4<f32>(b[select(0u, (base + n * p.b_col + k) / 4u, valid)]), valid);
 }
 
 fn block_b(k: u32, n: u32, base: u32) -> mat4x4<f32> {
@@ -257,20 +260,20 @@ fn store(m: u32, n: u32, batch: u32, v: vec4<f32>) {
     var r = p.alpha * v;
 #if BIAS
     let j = batch * p.bias_batch + m * p.bias_row + n * p.bias_col;
-    r += p.beta * vec4<f32>(bias[j], bias[j + p.bias_col], bias[j + 2u * p.bias_col], bias[j + 3u * p.bias_col]);
+    r += p.beta * vec4<f32>(vec4<S>(bias[j], bias[j + p.bias_col], bias[j + 2u * p.bias_col], bias[j + 3u * p.bias_col]));
 #endif
 #if C4
 #if RESIDUAL
-    r += residual[at / 4u];
+    r += vec4<f32>(residual[at / 4u]);
 #endif
-    c[at / 4u] = activate4(r, p.act, p.act_a, p.act_b);
+    c[at / 4u] = vec4<S>(activate4(r, p.act, p.act_a, p.act_b));
 #else
 #if RESIDUAL
-    r += vec4<f32>(residual[at], residual[at + p.c_col], residual[at + 2u * p.c_col], residual[at + 3u * p.c_col]);
+    r += vec4<f32>(vec4<S>(residual[at], residual[at + p.c_col], residual[at + 2u * p.c_col], residual[at + 3u * p.c_col]));
 #endif
     r = activate4(r, p.act, p.act_a, p.act_b);
     for (var j = 0u; j < min(4u, p.n - n); j++) {
-        c[at + j * p.c_col] = r[j];
+        c[at + j * p.c_col] = S(r[j]);
     }
 #endif
 }

@@ -1,5 +1,5 @@
 // Products with few rows: c = activation(alpha * a b + bias). The threads of a workgroup share the
-// sums of its columns.
+// sums of its columns. S: elements in memory; products and sums are f32.
 //   B: n4 four columns at once: 16 quads of columns, four parts of k; k4 four at once along k: four
 //      columns, 16 parts of k; 1 by strides: 16 columns, four parts of k.
 #include "shared/activation.wgsl"
@@ -29,9 +29,9 @@ struct Params {
 }
 
 #if B == 1
-alias UnitB = f32;
+alias StoredB = S;
 #else
-alias UnitB = vec4<f32>;
+alias StoredB = vec4<S>;
 #endif
 #if B == n4
 alias Sum = vec4<f32>;
@@ -47,14 +47,14 @@ const LANES = 64u / PARTS;
 
 @group(0) @binding(0) var<uniform> p: Params;
 #if B == k4
-@group(0) @binding(1) var<storage, ACCESS_1> a: array<vec4<f32>>;
+@group(0) @binding(1) var<storage, ACCESS_1> a: array<vec4<S>>;
 #else
-@group(0) @binding(1) var<storage, ACCESS_1> a: array<f32>;
+@group(0) @binding(1) var<storage, ACCESS_1> a: array<S>;
 #endif
-@group(0) @binding(2) var<storage, ACCESS_2> b: array<UnitB>;
-@group(0) @binding(3) var<storage, ACCESS_3> c: array<f32>;
+@group(0) @binding(2) var<storage, ACCESS_2> b: array<StoredB>;
+@group(0) @binding(3) var<storage, ACCESS_3> c: array<S>;
 #if BIAS
-@group(0) @binding(4) var<storage, ACCESS_4> bias: array<f32>;
+@group(0) @binding(4) var<storage, ACCESS_4> bias: array<S>;
 #endif
 
 var<workgroup> partial: array<Sum, 64>;
@@ -63,9 +63,9 @@ fn store(row: u32, n: u32, batch: u32, v: f32) {
     if n >= p.n { return; }
     var r = p.alpha * v;
 #if BIAS
-    r += p.beta * bias[batch * p.bias_batch + row * p.bias_row + n * p.bias_col];
+    r += p.beta * f32(bias[batch * p.bias_batch + row * p.bias_row + n * p.bias_col]);
 #endif
-    c[batch * p.c_batch + row * p.c_row + n] = activate(r, p.act, p.act_a, p.act_b);
+    c[batch * p.c_batch + row * p.c_row + n] = S(activate(r, p.act, p.act_a, p.act_b));
 }
 
 @compute @workgroup_size(64)
@@ -90,7 +90,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if n < p.n {
         let at = base_b + n * p.b_col;
         for (var k = part * 4u; k < p.k; k += PARTS * 4u) {
-            sum += dot(a[(base_a + k) / 4u], b[(at + k) / 4u]);
+            sum += dot(vec4<f32>(a[(base_a + k) / 4u]), vec4<f32>(b[(at + k) / 4u]));
         }
     }
 #else
@@ -104,9 +104,9 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     if n < p.n {
         for (var k = part; k < p.k; k += PARTS) {
 #if B == n4
-            sum = fma(vec4<f32>(a[base_a + k * p.a_col]), b[(base_b + k * p.b_row + n) / 4u], sum);
+            sum = fma(vec4<f32>(f32(a[base_a + k * p.a_col])), vec4<f32>(b[(base_b + k * p.b_row + n) / 4u]), sum);
 #else
-            sum = fma(a[base_a + k * p.a_col], b[base_b + k * p.b_row + n * p.b_col], sum);
+            sum = fma(f32(a[base_a + k * p.a_col]), f32(b[base_b + k * p.b_row + n * p.b_col]), sum);
 #endif
         }
     }

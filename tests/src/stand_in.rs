@@ -1,12 +1,14 @@
 //! The backend `cpu` under another name, with something about it changed.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use kilim::core::Backend;
 use kilim::core::Tensor;
 use kilim::core::backend::{
-    Allocator, BackendContext, BackendId, ContextConfig, Description, Executable, Grade,
-    LocalFuture, NodeSpec, RawConstants, Refusal, StageSpec, StageTensors, TensorRegistry,
+    API_VERSION, Allocator, BackendContext, BackendId, ContextConfig, DataLayout, Description,
+    Executable, Grade, Half, LocalFuture, NodeSpec, RawConstants, Refusal, StageSpec, StageTensors,
+    TensorRegistry,
 };
 use kilim::core::memory::{Arena, Ledger};
 use kilim::core::ops::Cost;
@@ -14,6 +16,8 @@ use kilim::{DType, Result};
 
 type Takes = dyn Fn(&NodeSpec) -> bool + Send + Sync;
 type Rewrite = dyn Fn(&mut StageSpec) + Send + Sync;
+type OnCall = dyn Fn(&'static str) + Send + Sync;
+type OnContext = dyn Fn(&ContextConfig) + Send + Sync;
 type OnRun = dyn Fn(usize) -> Result<()> + Send + Sync;
 
 /// See the methods for what can be changed.
@@ -23,7 +27,10 @@ pub struct StandIn {
     description: Description,
     takes: Arc<Takes>,
     rewrite: Arc<Rewrite>,
+    on_context: Arc<OnContext>,
     on_run: Arc<OnRun>,
+    on_call: Arc<OnCall>,
+    version: u32,
 }
 
 impl StandIn {
@@ -36,8 +43,35 @@ impl StandIn {
             inner,
             takes: Arc::new(|_| true),
             rewrite: Arc::new(|_| ()),
+            on_context: Arc::new(|_| ()),
             on_run: Arc::new(|_| Ok(())),
+            on_call: Arc::new(|_| ()),
+            version: API_VERSION,
         }
+    }
+
+    /// Built for another version of the backend API.
+    pub fn of_version(mut self, version: u32) -> Self {
+        self.version = version;
+        self
+    }
+
+    /// Called with the names of the calls that frame planning and running, when they come.
+    pub fn on_call(mut self, f: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+        self.on_call = Arc::new(f);
+        self
+    }
+
+    /// Says which layouts its kernels read.
+    pub fn with_layouts(mut self, layouts: &[DataLayout]) -> Self {
+        self.description.config.layouts = layouts.to_vec();
+        self
+    }
+
+    /// Called with what a context is told.
+    pub fn on_context(mut self, f: impl Fn(&ContextConfig) + Send + Sync + 'static) -> Self {
+        self.on_context = Arc::new(f);
+        self
     }
 
     /// Says that it is at its best with an element type.
@@ -46,6 +80,9 @@ impl StandIn {
             if *d == dtype {
                 *grade = Grade::Fast;
             }
+        }
+        if dtype == DType::F16 {
+            self.description.config.f16 = Half::Kept;
         }
         self
     }
@@ -81,15 +118,21 @@ impl Backend for StandIn {
         self.inner.supports(node)
     }
 
+    fn api_version(&self) -> u32 {
+        self.version
+    }
+
     fn allocator(&self) -> Arc<dyn Allocator> {
         self.inner.allocator()
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        (self.on_context)(config);
         Ok(Box::new(Context {
             inner: self.inner.create_context(config)?,
             rewrite: self.rewrite.clone(),
             on_run: self.on_run.clone(),
+            on_call: self.on_call.clone(),
         }))
     }
 }
@@ -98,14 +141,17 @@ struct Context {
     inner: Box<dyn BackendContext>,
     rewrite: Arc<Rewrite>,
     on_run: Arc<OnRun>,
+    on_call: Arc<OnCall>,
 }
 
 impl BackendContext for Context {
     fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
+        (self.on_call)("resize_begin");
         self.inner.resize_begin(raw)
     }
 
     fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
+        (self.on_call)("gen_tensors");
         let mut stage = stage.clone();
         (self.rewrite)(&mut stage);
         self.inner.gen_tensors(&stage)
@@ -116,14 +162,17 @@ impl BackendContext for Context {
         mut stage: StageSpec,
         tensors: Arc<StageTensors>,
     ) -> Result<Box<dyn Executable>> {
+        (self.on_call)("gen_kernels");
         (self.rewrite)(&mut stage);
         Ok(Box::new(Stage {
             inner: self.inner.gen_kernels(stage, tensors)?,
             on_run: self.on_run.clone(),
+            on_call: self.on_call.clone(),
         }))
     }
 
     fn resize_end(&mut self) -> Result<()> {
+        (self.on_call)("resize_end");
         self.inner.resize_end()
     }
 
@@ -138,19 +187,37 @@ impl BackendContext for Context {
     fn arena(&self) -> &Arena {
         self.inner.arena()
     }
+
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        (self.on_call)("wait_finish");
+        self.inner.wait_finish()
+    }
+
+    fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
+        let executable: &dyn Any = executable;
+        let own: &Stage = executable.downcast_ref()?;
+        Some(Box::new(Stage {
+            inner: self.inner.replicate(&*own.inner)?,
+            on_run: own.on_run.clone(),
+            on_call: own.on_call.clone(),
+        }))
+    }
 }
 
 struct Stage {
     inner: Box<dyn Executable>,
     on_run: Arc<OnRun>,
+    on_call: Arc<OnCall>,
 }
 
 impl Executable for Stage {
     fn execute_begin(&mut self) -> Result<()> {
+        (self.on_call)("execute_begin");
         self.inner.execute_begin()
     }
 
     fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+        (self.on_call)("write");
         self.inner.write(tensor, data)
     }
 
@@ -158,24 +225,33 @@ impl Executable for Stage {
         self.inner.copy(from, to)
     }
 
-    fn replica(&self, arena: &Arena, ledger: &Ledger) -> Option<Box<dyn Executable>> {
-        Some(Box::new(Stage {
-            inner: self.inner.replica(arena, ledger)?,
-            on_run: self.on_run.clone(),
-        }))
-    }
-
     fn run(&mut self, part: usize) -> Result<()> {
+        (self.on_call)("run");
         (self.on_run)(part)?;
         self.inner.run(part)
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+        (self.on_call)("read");
         self.inner.read(tensors)
     }
 
     fn execute_end(&mut self) -> Result<()> {
+        (self.on_call)("execute_end");
         self.inner.execute_end()
+    }
+
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        (self.on_call)("wait_finish");
+        self.inner.wait_finish()
+    }
+
+    fn set_profiling(&mut self, on: bool) {
+        self.inner.set_profiling(on);
+    }
+
+    fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
+        self.inner.profile()
     }
 
     fn launches(&self) -> usize {

@@ -1,10 +1,10 @@
 //! The parts of a backend that may be left out, and what else a program may add: a backend that
-//! rewrites what it is offered and brings a scheduler, and a file format.
+//! rewrites what it is offered and brings a scheduler, and a file format; and what sessions call.
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use kilim::core::Backend;
 use kilim::core::backend::{
@@ -18,9 +18,10 @@ use kilim::core::ops::{
 use kilim::core::schedule::{Scheduler, StageRun, SyncScheduler};
 use kilim::formats::{Interpreter, Limits};
 use kilim::{
-    BackendId, DType, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Session, SessionOptions,
-    Tensor,
+    BackendId, BackendRegistry, DType, Dim, ErrorCode, Fact, Graph, Result, RunOptions, Runtime,
+    Session, SessionOptions, Shape, Tensor,
 };
+use kilim_tests::stand_in::StandIn;
 
 /// Runs like `cpu`, but merges Relu and a Neg behind it, and gives an Exp back that is alone.
 struct Merging {
@@ -229,4 +230,71 @@ fn a_program_may_add_a_format() {
     let x = Tensor::from_slice(&[2], &[1.0f32, -2.0]).unwrap();
     let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default())).unwrap();
     assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [-1.0, 2.0]);
+}
+
+fn cpu() -> Arc<dyn Backend> {
+    pollster::block_on(Runtime::shared().backend(&BackendId::new("cpu"))).unwrap()
+}
+
+#[test]
+fn a_session_makes_its_calls_in_order() {
+    let calls: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let log = calls.clone();
+    let asked = StandIn::new(cpu(), "asked").on_call(move |call| log.lock().unwrap().push(call));
+    let made = || std::mem::take(&mut *calls.lock().unwrap());
+    let mut g = Graph::new("open");
+    let x = g.add_input(
+        "x",
+        Fact::new(DType::F32, Shape(vec![Dim::Symbol("n".into())])),
+    );
+    let out = g.apply("neg", Unary(UnaryKind::Neg), &[x]);
+    g.outputs.push(out);
+    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(asked)];
+    let options = kilim::core::SessionOptions::default();
+    let session = kilim::core::Session::new(g, backends, cpu(), options);
+    let mut session = pollster::block_on(session).unwrap();
+    made();
+    let mut run = |count: usize| {
+        let x = Tensor::from_slice(&[count], &vec![1.0f32; count]).unwrap();
+        pollster::block_on(session.run(&[("x", x)], &RunOptions::default())).unwrap();
+        made()
+    };
+    let plan = ["resize_begin", "gen_tensors", "gen_kernels", "resize_end"];
+    let once = ["execute_begin", "write", "run", "read", "execute_end"];
+    assert_eq!(
+        run(3),
+        [&plan[..], &once].concat(),
+        "new shapes are planned"
+    );
+    assert_eq!(run(3), once, "the plan is there");
+    assert_eq!(run(4), [&plan[..], &once].concat());
+    assert_eq!(run(3), once, "the plan was kept");
+    pollster::block_on(session.wait_finish()).unwrap();
+    assert_eq!(made(), ["wait_finish"]);
+}
+
+#[test]
+fn a_backend_of_another_version_is_refused() {
+    fn old() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+        Box::pin(async { Ok(Arc::new(StandIn::new(cpu(), "old").of_version(1)) as _) })
+    }
+    let mut registry = BackendRegistry::new();
+    registry.register(BackendId::new("old"), old);
+    let opened = pollster::block_on(Runtime::new(registry).backend(&BackendId::new("old")));
+    let error = opened.err().unwrap();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert_eq!(error.got(), Some("1"));
+}
+
+#[test]
+fn sessions_share_the_device() {
+    let session = || {
+        let options = SessionOptions {
+            backends: vec![BackendId::new("cpu")],
+            ..SessionOptions::default()
+        };
+        pollster::block_on(Runtime::shared().session(graph(), options)).unwrap()
+    };
+    let (one, two) = (session(), session());
+    assert!(Arc::ptr_eq(&one.backends()[0], &two.backends()[0]));
 }

@@ -1,10 +1,12 @@
-//! Half precision where it does not harm, as measured on samples.
+//! Half precision where it does no harm, as measured on samples; and precision by name.
 
 #![cfg(not(target_arch = "wasm32"))]
 
 use std::sync::Arc;
 
+use kilim::core::backend::Half;
 use kilim::core::ops::*;
+use kilim::core::report::SingleReport;
 use kilim::core::session::{MixedPrecision, SessionOptions};
 use kilim::core::{Backend, Session};
 use kilim::{BackendId, DType, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Tensor};
@@ -37,15 +39,22 @@ fn sample(seed: u64) -> Tensor {
     Random::new(seed).array(&[4, 16]).tensor()
 }
 
-fn session(backend: StandIn, mixed: Option<MixedPrecision>) -> Result<Session> {
-    let options = SessionOptions {
+fn options(mixed: Option<MixedPrecision>) -> SessionOptions {
+    SessionOptions {
         mixed_precision: mixed,
         // The passes would fold the detour into the weights.
         optimise: false,
         ..SessionOptions::default()
-    };
+    }
+}
+
+fn make(graph: Graph, backend: StandIn, options: SessionOptions) -> Result<Session> {
     let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(backend)];
-    pollster::block_on(Session::new(graph(), backends, cpu(), options))
+    pollster::block_on(Session::new(graph, backends, cpu(), options))
+}
+
+fn session(backend: StandIn, mixed: Option<MixedPrecision>) -> Result<Session> {
+    make(graph(), backend, options(mixed))
 }
 
 fn within(tolerance: f64) -> Option<MixedPrecision> {
@@ -79,6 +88,8 @@ fn nodes_that_leave_the_range_of_half_precision_stay_single() {
     let report = s.report();
     let product = report.nodes.iter().find(|n| n.name == "first").unwrap();
     assert_eq!(product.outputs[0].dtype, "float16");
+    let kept = |name: &str| chosen.single.iter().find(|s| s.node == name).unwrap();
+    assert!(kept("up").reason.contains("would move by"), "{chosen:?}");
     // On an input that was no sample, half precision shows, and not too much.
     let got = run(&mut s);
     let (got, want) = (got.to_f64s().unwrap(), want.to_f64s().unwrap());
@@ -91,9 +102,16 @@ fn nodes_that_leave_the_range_of_half_precision_stay_single() {
 #[test]
 fn without_tolerance_or_a_fast_device_nothing_changes() {
     let want = run(&mut session(half(), None).unwrap());
-    for (backend, tolerance) in [(half(), 0.0), (StandIn::new(cpu(), "single"), 0.01)] {
+    let single = StandIn::new(cpu(), "single");
+    for (backend, tolerance, reason) in [
+        (half(), 0.0, "would move by"),
+        (single, 0.01, "single: float16 is not faster on"),
+    ] {
         let mut s = session(backend, within(tolerance)).unwrap();
-        assert_eq!(s.report().precision.unwrap().nodes, Vec::<String>::new());
+        let found = s.report().precision.unwrap();
+        assert_eq!(found.nodes, Vec::<String>::new());
+        let first = found.single.iter().find(|n| n.node == "first").unwrap();
+        assert!(first.reason.contains(reason), "{}", first.reason);
         assert_eq!(run(&mut s), want);
     }
 }
@@ -106,4 +124,135 @@ fn samples_are_needed() {
     };
     let error = session(half(), Some(mixed)).err().map(|e| e.code());
     assert_eq!(error, Some(ErrorCode::Input));
+    let error = session(half(), within(-1.0)).err().map(|e| e.code());
+    assert_eq!(error, Some(ErrorCode::InvalidValue));
+}
+
+#[test]
+fn the_user_may_turn_half_precision_off() {
+    let mut options = options(within(0.01));
+    options.configs.entry("half").f16 = Some(Half::Off);
+    let s = make(graph(), half(), options).unwrap();
+    let found = s.report().precision.unwrap();
+    assert_eq!(found.considered, 0);
+    let off = |n: &SingleReport| n.reason == "half: the options turn float16 off";
+    assert!(found.single.iter().all(off), "{found:?}");
+}
+
+fn pinned(pins: &[&str]) -> SessionOptions {
+    SessionOptions {
+        precisions: pins.iter().map(|p| p.parse().unwrap()).collect(),
+        ..options(None)
+    }
+}
+
+fn dtypes(session: &Session, op: &str) -> Vec<(String, String)> {
+    let nodes = session.report().nodes.into_iter();
+    let nodes = nodes.filter(|n| n.op == op);
+    nodes
+        .map(|n| (n.name, n.outputs[0].dtype.clone()))
+        .collect()
+}
+
+#[test]
+fn a_node_computes_in_the_precision_that_its_name_is_given() {
+    let cpu = || StandIn::new(cpu(), "any");
+    let want = run(&mut session(cpu(), None).unwrap());
+    let pins = pinned(&["op:MatMul=float64", "node:second=float16"]);
+    let mut s = make(graph(), cpu(), pins).unwrap();
+    let names = |name: &str, dtype: &str| (name.to_string(), dtype.to_string());
+    assert_eq!(
+        dtypes(&s, "MatMul"),
+        [names("first", "float64"), names("second", "float16")]
+    );
+    assert_eq!(dtypes(&s, "Tanh"), [names("tanh", "float32")]);
+    let report = s.report();
+    let told: Vec<_> = report.precisions.iter().collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    assert_eq!(
+        (&told[1].node[..], &told[1].dtype[..]),
+        ("second", "float16")
+    );
+    let got = run(&mut s);
+    assert_eq!(got.dtype(), DType::F32);
+    let (got, want) = (got.to_f64s().unwrap(), want.to_f64s().unwrap());
+    let apart = got.iter().zip(&want).map(|(a, b)| (a - b).abs());
+    let apart = apart.fold(0.0, f64::max);
+    assert!(apart > 0.0 && apart < 0.05, "{apart}");
+}
+
+#[test]
+fn precision_reaches_into_bodies() {
+    let branch = |name: &str, kind| {
+        let mut g = Graph::new(name);
+        let x = g.add_input("x", Fact::fixed(DType::F32, &[2]));
+        let out = g.apply(name, Unary(kind), &[x]);
+        g.outputs.push(out);
+        Arc::new(g)
+    };
+    let mut g = Graph::new("branches");
+    let yes = g.add_input("yes", Fact::fixed(DType::Bool, &[]));
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[2]));
+    let op = If {
+        then_body: branch("sine", UnaryKind::Sin),
+        else_body: branch("cosine", UnaryKind::Cos),
+    };
+    let out = g.apply("if", op, &[yes, x]);
+    g.outputs.push(out);
+    let cpu = StandIn::new(cpu(), "any");
+    let mut s = make(g, cpu, pinned(&["node:sine=float16"])).unwrap();
+    let x = Tensor::from_slice(&[2], &[0.1f32, 0.7]).unwrap();
+    let inputs = [
+        ("yes", Tensor::from_raw(DType::Bool, &[], &[1]).unwrap()),
+        ("x", x),
+    ];
+    let out = pollster::block_on(s.run(&inputs, &RunOptions::default())).unwrap();
+    let got = out[0].1.as_slice::<f32>().unwrap();
+    let exact = [0.1f32.sin(), 0.7f32.sin()];
+    assert!(got != exact && got.iter().zip(exact).all(|(g, e)| (g - e).abs() < 1e-3));
+    assert_eq!(dtypes(&s, "Sin")[0].1, "float16");
+}
+
+#[test]
+fn a_precision_that_cannot_be_is_an_error() {
+    let error = |g: Graph, pin: &str| {
+        let made = make(g, StandIn::new(cpu(), "any"), pinned(&[pin]));
+        made.err().map(|e| (e.code(), e.node().map(str::to_string)))
+    };
+    let unknown = error(graph(), "node:third=float16");
+    assert_eq!(unknown, Some((ErrorCode::InvalidValue, None)));
+    let mut g = Graph::new("cast");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[2]));
+    let out = g.apply("wider", Cast::new(DType::F64), &[x]);
+    g.outputs.push(out);
+    let named = error(g, "node:wider=float16");
+    assert_eq!(named, Some((ErrorCode::Unsupported, Some("wider".into()))));
+}
+
+/// On a device that computes in half precision, its products do; elsewhere the report says why not.
+#[test]
+fn the_gpu_grades_half_precision_by_its_adapter() {
+    let gpu = match pollster::block_on(Runtime::shared().backend(&BackendId::from("wgpu"))) {
+        Ok(gpu) => gpu,
+        Err(e) => {
+            eprintln!("skipped: {e}");
+            return;
+        }
+    };
+    let backends = vec![gpu.clone()];
+    let make = |mixed| Session::new(graph(), backends.clone(), cpu(), options(mixed));
+    let want = run(&mut pollster::block_on(make(None)).unwrap());
+    let mut s = pollster::block_on(make(within(0.01))).unwrap();
+    let found = s.report().precision.unwrap();
+    if gpu.describe().f16() {
+        assert!(found.nodes.iter().any(|n| n == "first"), "{found:?}");
+        assert!(found.error > 0.0 && found.error <= 0.01, "{found:?}");
+        assert_eq!(dtypes(&s, "MatMul")[0].1, "float16");
+        assert_ne!(run(&mut s), want);
+    } else {
+        assert_eq!(found.nodes, Vec::<String>::new());
+        let first = found.single.iter().find(|n| n.node == "first").unwrap();
+        assert_eq!(first.reason, "wgpu: the adapter has no shader-f16");
+        assert_eq!(run(&mut s), want);
+    }
 }

@@ -86,6 +86,26 @@ test('samples are read by the keyboard alone', async () => {
   }
 });
 
+test('the memory of a model that ran is drawn', async () => {
+  await page.getByTestId('backends-cpu').check({ force: true });
+  await state('ready');
+  await page.getByTestId('sample-3').click();
+  await answers(3);
+  const plan = page.getByTestId('memory-cpu').first();
+  await plan.waitFor();
+  const note = await plan.locator('.note').first().textContent();
+  const tensors = Number(note.match(/^(\d+) tensors/)[1]);
+  const drawn = await plan.locator('svg rect').evaluateAll((all) =>
+    all.map((rect) => ({ width: rect.getBoundingClientRect().width, height: rect.getBoundingClientRect().height, fill: getComputedStyle(rect).fill, title: rect.textContent })));
+  assert.ok(tensors > 2, note);
+  assert.equal(drawn.length, tensors);
+  assert.ok(drawn.every(({ width, height, fill }) => width > 0 && height > 0 && fill !== 'none'), JSON.stringify(drawn));
+  assert.ok(drawn.every(({ title }) => /: .+ at \d+, steps \d+ to \d+$/.test(title)), JSON.stringify(drawn));
+  // What lives at the same time is drawn at different heights.
+  assert.ok(new Set(await plan.locator('svg rect').evaluateAll((all) => all.map((rect) => rect.getAttribute('y')))).size > 1);
+  if (process.env.KILIM_PICTURES) await plan.screenshot({ path: join(process.env.KILIM_PICTURES, 'memory.png') });
+});
+
 test('a measured run gives a table that sorts', async () => {
   await page.getByTestId('sample-2').click();
   await answers(2);

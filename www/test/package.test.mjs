@@ -93,6 +93,70 @@ test('two backends are compared node by node', async () => {
   assert.deepEqual(seen.outputs.map((output) => output.agreement), ['same']);
 });
 
+test('precision is given by name', async () => {
+  const seen = await page.evaluate(async () => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], precision: ['op:Conv=float16'] });
+    const answer = best((await session.run({ image: await digit(5) })).probabilities);
+    const { nodes, precisions } = session.report;
+    session.close();
+    const wrong = await failureOf(kilim.load('/assets/digits.onnx', { backends: ['cpu'], precision: ['node:none=float16'] }));
+    return { answer, wrong: wrong.code, precisions, convolutions: nodes.filter(({ op }) => op === 'Conv').map(({ outputs }) => outputs[0].dtype) };
+  });
+  assert.equal(seen.answer, 5);
+  assert.equal(seen.wrong, 'INVALID_VALUE');
+  assert.ok(seen.convolutions.length > 0);
+  assert.ok(seen.convolutions.every((dtype) => dtype === 'float16'), seen.convolutions.join());
+  assert.deepEqual(seen.precisions.map(({ op, dtype }) => `${op} ${dtype}`), seen.convolutions.map(() => 'Conv float16'));
+});
+
+for (const backend of ['cpu', 'wgpu']) {
+  test(`mixed precision is chosen within a tolerance, or the report says why not, on ${backend}`, async () => {
+    const seen = await page.evaluate(async (backend) => {
+      const sample = async (n) => ({ image: new kilim.Tensor('float32', [1, 1, 28, 28], await digit(n)) });
+      const samples = [await sample(1), await sample(2)];
+      const session = await kilim.load('/assets/digits.onnx', { backends: [backend], mixedPrecision: { tolerance: 0.01, samples } });
+      const answer = best((await session.run({ image: await digit(7) })).probabilities);
+      const { precision, nodes } = session.report;
+      session.close();
+      const without = await failureOf(kilim.load('/assets/digits.onnx', { backends: [backend], mixedPrecision: { tolerance: 0.01, samples: [] } }));
+      return { answer, precision, without: without.code, half: nodes.filter(({ outputs }) => outputs[0]?.dtype === 'float16').length };
+    }, backend);
+    assert.equal(seen.answer, 7);
+    assert.equal(seen.without, 'INPUT');
+    assert.equal(seen.precision.tolerance, 0.01);
+    assert.ok(seen.precision.error <= 0.01);
+    if (seen.precision.nodes.length > 0) {
+      assert.ok(seen.half > 0);
+    } else {
+      assert.equal(seen.half, 0);
+      assert.ok(seen.precision.single.length > 0);
+      const reason = backend === 'cpu' ? /^cpu: float16 is not faster on/ : /^wgpu: the adapter has no shader-f16$/;
+      assert.ok(seen.precision.single.every((node) => reason.test(node.reason)), JSON.stringify(seen.precision.single));
+    }
+  });
+}
+
+test('single backends are configured', async () => {
+  const seen = await page.evaluate(async () => {
+    const load = async (configs) => {
+      const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], configs });
+      const answer = best((await session.run({ image: await digit(4) })).probabilities);
+      const { times, report } = session;
+      session.close();
+      const convolutions = report.nodes.filter(({ op }) => op === 'Conv').map(({ outputs }) => outputs[0].shape);
+      return { answer, times: times.length, convolutions };
+    };
+    const wrong = await failureOf(load(['cpu:layout=NC4HW4']));
+    return { usual: await load([]), asked: await load(['cpu:layout=NCHW', 'cpu:timers=on']), wrong: wrong.code };
+  });
+  assert.deepEqual([seen.usual.answer, seen.asked.answer], [4, 4]);
+  assert.equal(seen.usual.times, 0);
+  assert.ok(seen.asked.times > 0);
+  const [last, first] = [seen.usual.convolutions.at(-1), seen.asked.convolutions.at(-1)];
+  assert.deepEqual([last[0], last[3], last[1], last[2]], first, 'channels stand second');
+  assert.equal(seen.wrong, 'UNSUPPORTED');
+});
+
 for (const kind of ['string', 'URL', 'Uint8Array', 'ArrayBuffer', 'File', 'Blob', 'ReadableStream', 'Response']) {
   test(`a model is loaded from a ${kind}`, async () => {
     const seen = await page.evaluate(async (kind) => {

@@ -3,6 +3,7 @@
 mod check;
 mod commands;
 mod data;
+mod mixed;
 mod model;
 mod timeline;
 

@@ -7,8 +7,11 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use kilim::core::backend::Setting;
 use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
-use kilim::{BackendId, MemoryMode, Pin, Placement, Runtime, Session, SessionOptions};
+use kilim::{
+    BackendId, MemoryMode, Pin, Placement, PrecisionPin, Runtime, Session, SessionOptions,
+};
 
 use crate::Failure;
 
@@ -60,6 +63,14 @@ pub struct BackendArgs {
     /// times.
     #[arg(long = "pin", value_name = "WHAT=ID")]
     pins: Vec<Pin>,
+    /// Have an operator or a node compute in a floating-point type: `op:Conv=float16` or
+    /// `node:NAME=float32`; may be given several times.
+    #[arg(long = "precision", value_name = "WHAT=TYPE")]
+    precisions: Vec<PrecisionPin>,
+    /// Ask something of a backend: `cpu:layout=NCHW`, `cpu:timers=on`, `wgpu:f16=off`, `wgpu:dynamic=off`;
+    /// may be given several times.
+    #[arg(long = "config", value_name = "ID:KEY=VALUE")]
+    configs: Vec<Setting>,
     /// A folder with libraries of other backends, `libbackend_ID.so`; may be given several times.
     #[cfg(feature = "plugins")]
     #[arg(long, value_name = "FOLDER")]
@@ -88,6 +99,10 @@ impl BackendArgs {
         }
         options.core.strict = self.strict;
         options.core.pins = self.pins.clone();
+        options.core.precisions = self.precisions.clone();
+        for setting in &self.configs {
+            options.core.configs.set(setting);
+        }
         #[cfg(feature = "plugins")]
         options.plugin_path.clone_from(&self.plugin_path);
         options.core.optimise = !self.no_optimise;

@@ -440,3 +440,53 @@ fn values_that_are_no_tensors_come_in_and_go_out() {
         "{out}"
     );
 }
+
+#[test]
+fn precision_is_an_option() {
+    let input = format!("image={}", asset("digit-3.png").display());
+    let best = |more: &[&str]| {
+        let digits = digits();
+        let mut args = vec!["run", &digits, "--backends", "cpu", "--input", &input];
+        args.extend(["--top", "1"]);
+        args.extend(more);
+        let out = ok(&args);
+        let best = out.lines().nth(1).and_then(|l| l.split_whitespace().next());
+        assert_eq!(best, Some("3"), "{out}");
+        out
+    };
+    let out = best(&["--precision", "op:Conv=float16"]);
+    assert!(out.contains("computes in float16"), "{out}");
+    let out = best(&[
+        "--mixed-precision",
+        "0.01",
+        "--sample",
+        "random",
+        "--sample",
+        &input,
+    ]);
+    assert!(out.contains("mixed precision: 0 of 0 nodes"), "{out}");
+    assert!(
+        out.contains("in float32: cpu: float16 is not faster"),
+        "{out}"
+    );
+    let out = best(&["--config", "cpu:timers=on"]);
+    assert!(out.contains("share"), "{out}");
+
+    let digits = digits();
+    let wrong = |more: &[&str]| {
+        let mut args = vec!["run", &digits, "--backends", "cpu"];
+        args.extend(more);
+        args.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for (code, more) in [
+        (2, &["--mixed-precision", "0.01"][..]),
+        (2, &["--precision", "op:Conv=int8"]),
+        (2, &["--config", "cpu:speed=on"]),
+        (3, &["--precision", "node:none=float16"]),
+        (3, &["--config", "cpu:f16=kept"]),
+    ] {
+        let args = wrong(more);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        fails(code, &args);
+    }
+}

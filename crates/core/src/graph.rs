@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use crate::dim::Dim;
 use crate::error::{Error, ErrorCode, Result};
 use crate::ops::{Fact, Operator};
 use crate::tensor::Tensor;
@@ -138,6 +139,20 @@ impl Graph {
             }
         }
         producers
+    }
+
+    /// Gives symbolic dimensions of the inputs their sizes, by name.
+    pub fn fix_dims(&mut self, sizes: &HashMap<String, usize>) {
+        for v in &self.inputs {
+            let shape = self.values[v.0].fact.shape.as_mut();
+            for d in shape.into_iter().flat_map(|s| &mut s.0) {
+                if let Dim::Symbol(s) = d
+                    && let Some(&n) = sizes.get(s.as_ref())
+                {
+                    *d = Dim::Known(n);
+                }
+            }
+        }
     }
 
     /// How often each value is read, by nodes and as an output of the graph.

@@ -31,7 +31,7 @@ pub use error::{Error, ErrorCode, Result};
 pub use graph::{Graph, Node, NodeId, Value, ValueId};
 pub use ops::{Fact, InferContext, Operator};
 pub use partition::Placement;
-pub use pin::Pin;
+pub use pin::{Pin, PrecisionPin};
 pub use report::Report;
 pub use session::{Port, RunOptions, Session, SessionOptions};
 pub use tensor::Tensor;

@@ -1,12 +1,14 @@
-//! Nodes that the options put on a backend, whatever the partitioner would do.
+//! What the options say of single nodes: the backend they run on, whatever the partitioner would do,
+//! and the precision they compute in.
 
 use std::str::FromStr;
 
 use crate::backend::{BackendId, Refusal};
+use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::ops::Cost;
 
-/// Which nodes a [`Pin`] holds.
+/// Which nodes a [`Pin`] or a [`PrecisionPin`] holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Pinned {
     /// All nodes of an operator, by the name that reports show.
@@ -22,38 +24,82 @@ pub struct Pin {
     pub backend: BackendId,
 }
 
+/// Has nodes compute in a floating-point type. A node that no backend runs in it is an error.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrecisionPin {
+    pub what: Pinned,
+    pub dtype: DType,
+}
+
 impl FromStr for Pin {
     type Err = Error;
 
     /// `op:NAME=BACKEND` or `node:NAME=BACKEND`.
     fn from_str(text: &str) -> Result<Pin> {
-        let parts = text
-            .rsplit_once('=')
-            .and_then(|(what, backend)| Some((what.split_once(':')?, backend)));
-        let (what, name, backend) = match parts {
-            Some((("op", name), backend)) => (Pinned::Operator as fn(_) -> _, name, backend),
-            Some((("node", name), backend)) => (Pinned::Node as fn(_) -> _, name, backend),
-            _ => {
-                return Err(
-                    Error::new(ErrorCode::InvalidValue, "this does not pin a node")
-                        .with_expected("`op:NAME=BACKEND` or `node:NAME=BACKEND`")
-                        .with_got(text),
-                );
-            }
-        };
-        Ok(Pin {
-            what: what(name.to_string()),
-            backend: backend.into(),
-        })
+        match split(text) {
+            Some((what, backend)) => Ok(Pin {
+                what,
+                backend: backend.into(),
+            }),
+            None => Err(malformed(text, "`op:NAME=BACKEND` or `node:NAME=BACKEND`")),
+        }
     }
+}
+
+impl FromStr for PrecisionPin {
+    type Err = Error;
+
+    /// `op:NAME=TYPE` or `node:NAME=TYPE`, where the type is called as in reports: `float16`.
+    fn from_str(text: &str) -> Result<PrecisionPin> {
+        let parts = split(text)
+            .and_then(|(what, name)| Some((what, DType::from_name(name)?)))
+            .filter(|(_, dtype)| dtype.is_float());
+        match parts {
+            Some((what, dtype)) => Ok(PrecisionPin { what, dtype }),
+            None => Err(malformed(
+                text,
+                "`op:NAME=TYPE` or `node:NAME=TYPE` of float16, bfloat16, float32, float64",
+            )),
+        }
+    }
+}
+
+fn split(text: &str) -> Option<(Pinned, &str)> {
+    let (what, to) = text.rsplit_once('=')?;
+    match what.split_once(':')? {
+        ("op", name) => Some((Pinned::Operator(name.to_string()), to)),
+        ("node", name) => Some((Pinned::Node(name.to_string()), to)),
+        _ => None,
+    }
+}
+
+fn malformed(text: &str, expected: &str) -> Error {
+    Error::new(ErrorCode::InvalidValue, "this does not pin a node")
+        .with_expected(expected)
+        .with_got(text)
+}
+
+/// The pin that holds a node: the last of those that name it, else of those that name its operator.
+fn holding<'a, P>(
+    pins: &'a [P],
+    what: impl Fn(&P) -> &Pinned,
+    node: &str,
+    op: &str,
+) -> Option<&'a P> {
+    let named = |p: &&P| matches!(what(p), Pinned::Node(name) if name == node);
+    let typed = |p: &&P| matches!(what(p), Pinned::Operator(name) if name == op);
+    let pin = pins.iter().rfind(named);
+    pin.or_else(|| pins.iter().rfind(typed))
 }
 
 /// The backend that a node is pinned to, if it is to one.
 pub fn backend_of<'a>(pins: &'a [Pin], node: &str, op: &str) -> Option<&'a BackendId> {
-    let named = |p: &&Pin| matches!(&p.what, Pinned::Node(name) if name == node);
-    let typed = |p: &&Pin| matches!(&p.what, Pinned::Operator(name) if name == op);
-    let pin = pins.iter().rfind(named);
-    pin.or_else(|| pins.iter().rfind(typed)).map(|p| &p.backend)
+    holding(pins, |p| &p.what, node, op).map(|p| &p.backend)
+}
+
+/// The type that a node is to compute in, if it is to in one.
+pub fn precision_of(pins: &[PrecisionPin], node: &str, op: &str) -> Option<DType> {
+    holding(pins, |p| &p.what, node, op).map(|p| p.dtype)
 }
 
 /// Turns the answers of all other backends than `to` into refusals. `ids` are the backends of the
@@ -96,6 +142,9 @@ mod tests {
         assert_eq!(pin.backend, BackendId::new("cpu"));
         assert!("Conv=cpu".parse::<Pin>().is_err());
         assert!("layer:Conv=cpu".parse::<Pin>().is_err());
+        let pin: PrecisionPin = "node:a=b:c=float16".parse().unwrap();
+        assert_eq!(pin.dtype, DType::F16);
+        assert!("op:Conv=int8".parse::<PrecisionPin>().is_err());
     }
 
     #[test]

@@ -23,6 +23,8 @@ pub struct Report {
     pub threads: Option<String>,
     /// What mixed precision was chosen, if it was allowed.
     pub precision: Option<PrecisionReport>,
+    /// Nodes whose precision the options give.
+    pub precisions: Vec<PrecisionOverride>,
     /// What happened when in the last run that was traced.
     pub timeline: Vec<TraceEvent>,
 }
@@ -37,6 +39,23 @@ pub struct PrecisionReport {
     pub nodes: Vec<String>,
     /// How many a backend would have preferred in half precision.
     pub considered: usize,
+    /// Those that stay in single precision.
+    pub single: Vec<SingleReport>,
+}
+
+/// Why a node stays in single precision.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct SingleReport {
+    pub node: String,
+    pub reason: String,
+}
+
+/// A node that computes in the element type that the options name.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct PrecisionOverride {
+    pub node: String,
+    pub op: String,
+    pub dtype: String,
 }
 
 /// One backend of the session.

@@ -23,7 +23,8 @@ pub use kilim_core as core;
 pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
     BackendId, BackendRegistry, Calibration, DType, Datum, Dim, Error, ErrorCode, Fact, Form,
-    Graph, Kind, Map, Pin, Placement, Port, Report, Result, RunOptions, Shape, Tensor,
+    Graph, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result, RunOptions, Shape,
+    Tensor,
 };
 pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]

@@ -156,8 +156,21 @@ impl Runtime {
         source: impl Into<ModelSource>,
         options: SessionOptions,
     ) -> Result<Session> {
+        let graph = self.parse(source, &options).await?;
+        self.session(graph, options).await
+    }
+
+    /// Reads a model, for [`Runtime::session`].
+    ///
+    /// # Errors
+    /// Those of [`Session::load`] that concern the file.
+    pub async fn parse(
+        &self,
+        source: impl Into<ModelSource>,
+        options: &SessionOptions,
+    ) -> Result<Graph> {
         let mut operators = CustomOperators::default();
-        for backend in self.open_all(&options).await? {
+        for backend in self.open_all(options).await? {
             backend
                 .operators()
                 .iter()
@@ -165,8 +178,7 @@ impl Runtime {
         }
         operators.extend(&options.operators);
         let source = source.into();
-        let graph = source.parse(&self.interpreters, &operators, &options.limits)?;
-        self.session(graph, options).await
+        source.parse(&self.interpreters, &operators, &options.limits)
     }
 
     /// A session of a graph that was built or parsed before.

@@ -247,6 +247,7 @@ fn alone(options: &kilim_core::SessionOptions) -> kilim_core::SessionOptions {
     kilim_core::SessionOptions {
         strict: false,
         pins: Vec::new(),
+        precisions: Vec::new(),
         mixed_precision: None,
         sharing: kilim_core::memory::Sharing::default(),
         scheduler: Arc::new(kilim_core::schedule::SyncScheduler),

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     Allocator, Backend, BackendConfig, BackendContext, BackendId, ConstantKey, ContextConfig,
-    Description, DeviceTensor, Executable, Grade, LocalFuture, Memory, NodeSpec, Place, Refusal,
-    Speed, StageSpec, StageTensors, TensorRegistry,
+    Description, DeviceTensor, Executable, Grade, Half, LocalFuture, Memory, NodeSpec, Place,
+    Refusal, Speed, StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::error::unsupported;
 use kilim_core::memory::{self, Claim, Ledger, Storage};
@@ -92,11 +92,16 @@ fn describe(id: BackendId, library: &Library) -> Result<Description> {
     };
     // SAFETY: strings of the interface end with a zero.
     let device = unsafe { owned(told.device) };
+    let dtypes: Vec<_> = grades.iter().filter_map(grade).collect();
+    let f16 = match dtypes.contains(&(DType::F16, Grade::Fast)) {
+        true => Half::Kept,
+        false => Half::Off,
+    };
     Ok(Description {
         device: device.unwrap_or_else(|| "a plug-in".to_string()),
         id,
         memory: Memory::Device,
-        dtypes: grades.iter().filter_map(grade).collect(),
+        dtypes,
         alignment: told.alignment,
         max_tensor_bytes: told.max_tensor_bytes,
         max_arena_bytes: told.max_arena_bytes,
@@ -107,7 +112,10 @@ fn describe(id: BackendId, library: &Library) -> Result<Description> {
             transfer_start: told.transfer_start,
             transfer_bytes_per_second: told.transfer_bytes_per_second,
         },
-        config: BackendConfig::default(),
+        config: BackendConfig {
+            f16,
+            ..BackendConfig::default()
+        },
     })
 }
 

@@ -9,7 +9,7 @@ use js_sys::{Array, Object};
 use kilim::{BackendId, MemoryMode, ModelSource, Session, SessionOptions, VerifyOptions};
 use kilim_core::report::NodeTime;
 use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
-use kilim_core::session::RunOptions;
+use kilim_core::session::{MixedPrecision, RunOptions};
 use kilim_core::{Datum, Error, ErrorCode};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
@@ -38,7 +38,8 @@ pub struct WasmSession {
 #[wasm_bindgen]
 impl WasmSession {
     /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
-    /// are `{backends?, strict?, pins?, operators?, dims?, memory?}`.
+    /// are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
+    /// operators?, dims?, memory?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
@@ -80,6 +81,11 @@ impl WasmSession {
         let result = session.run_data(&borrowed(&feeds), &options).await;
         self.session.set(Some(session));
         Ok(objects(&result.map_err(|e| convert::error(&e))?))
+    }
+
+    /// What the nodes of backends with timers took in the last run, as JSON.
+    pub fn times(&self) -> Result<String, JsValue> {
+        json(&self.look(|session| session.times())?)
     }
 
     /// Runs the model once and times every node: `[outputs, times as JSON]`.
@@ -156,6 +162,18 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
         let pins = convert::strings(&pins)?;
         options.core.pins = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
     }
+    if let Some(pins) = convert::field(given, "precision") {
+        let pins = convert::strings(&pins)?;
+        options.core.precisions = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
+    }
+    if let Some(settings) = convert::field(given, "configs") {
+        for setting in convert::strings(&settings)? {
+            options.core.configs.set(&setting.parse()?);
+        }
+    }
+    if let Some(mixed) = convert::field(given, "mixedPrecision") {
+        options.core.mixed_precision = Some(mixed_precision(&mixed)?);
+    }
     if let Some(operators) = convert::field(given, "operators") {
         options.operators = crate::operators::operators(&operators)?;
     }
@@ -189,6 +207,28 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
         options.core.dims = dimensions(&dims)?;
     }
     Ok(options)
+}
+
+/// From `{tolerance, samples}`, each sample a list of tensors with their names.
+fn mixed_precision(given: &JsValue) -> kilim_core::Result<MixedPrecision> {
+    let list = |value: Option<JsValue>| value.and_then(|v| v.dyn_into::<Array>().ok());
+    let sample = |feeds: JsValue| {
+        let feeds = list(Some(feeds)).unwrap_or_default();
+        let tensor = |feed: JsValue| {
+            let (name, datum) = convert::datum(&feed)?;
+            Ok((name, datum.into_tensor()?))
+        };
+        feeds.iter().map(tensor).collect()
+    };
+    let samples = list(convert::field(given, "samples")).unwrap_or_default();
+    let tolerance = convert::field(given, "tolerance").and_then(|t| t.as_f64());
+    Ok(MixedPrecision {
+        tolerance: tolerance.unwrap_or(f64::NAN),
+        samples: samples
+            .iter()
+            .map(sample)
+            .collect::<kilim_core::Result<_>>()?,
+    })
 }
 
 fn verify_options(given: &JsValue) -> kilim_core::Result<VerifyOptions> {

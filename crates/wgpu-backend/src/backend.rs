@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use kilim_core::backend::{
     Allocator, Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout,
-    Description, Grade, LocalFuture, Memory, NodeSpec, Refusal,
+    Description, Grade, Half, LocalFuture, Memory, NodeSpec, Refusal,
 };
 use kilim_core::memory::Arena;
 use kilim_core::ops::Cost;
@@ -14,7 +14,7 @@ use crate::allocator::GpuAllocator;
 use crate::context::WgpuContext;
 use crate::gpu::{Gpu, lock};
 use crate::kernels::Kernels;
-use crate::lower::{Caps, Lowered, Lowering};
+use crate::lower::{self, Caps, Lowered, Lowering};
 
 /// A GPU and its compiled pipelines.
 pub(crate) struct Shared {
@@ -29,6 +29,7 @@ impl Shared {
             max_binding: self.gpu.max_binding(),
             max_bindings: self.gpu.limits.max_storage_buffers_per_shader_stage as usize,
             software: self.software,
+            half: self.gpu.half,
         }
     }
 
@@ -71,6 +72,10 @@ impl WgpuBackend {
 
     /// With the kernels for devices that are a CPU, or those for real ones.
     pub(crate) fn on(gpu: Gpu, software: bool) -> WgpuBackend {
+        let half = match gpu.half {
+            true => Grade::Fast,
+            false => Grade::Storage,
+        };
         let description = Description {
             id: WgpuBackend::ID,
             device: gpu.describe_device(),
@@ -86,7 +91,7 @@ impl WgpuBackend {
                 (DType::U8, Grade::Arithmetic),
                 (DType::I16, Grade::Arithmetic),
                 (DType::U16, Grade::Arithmetic),
-                (DType::F16, Grade::Storage),
+                (DType::F16, half),
                 (DType::BF16, Grade::Storage),
                 (DType::F64, Grade::Storage),
             ],
@@ -97,6 +102,7 @@ impl WgpuBackend {
             config: BackendConfig {
                 layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
                 dynamic_tensors: true,
+                f16: if gpu.half { Half::Chosen } else { Half::Off },
                 timers: gpu.timestamps,
             },
         };
@@ -141,6 +147,18 @@ impl Backend for WgpuBackend {
         shared.gpu.check()?;
         let arena = Arena::new(self.allocator());
         Ok(Box::new(WgpuContext::new(shared, arena, config)?))
+    }
+
+    fn prefers_half(&self, half: &NodeSpec) -> Result<(), Refusal> {
+        let shared = self.shared();
+        if !shared.gpu.half {
+            return Err(Refusal::new(lower::NO_HALF));
+        }
+        // Others are bound by what they start, or have to widen every element first.
+        match shared.lower(half, &[])?.computes_in_half() {
+            true => Ok(()),
+            false => Err(Refusal::new("its kernel is not faster in float16")),
+        }
     }
 
     fn reopen(&self) -> LocalFuture<'_, Result<()>> {

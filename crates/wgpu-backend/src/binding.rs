@@ -50,6 +50,15 @@ impl Binding {
         }
     }
 
+    /// The same of buffer `to` where it is one of buffer `from`.
+    pub fn exchanged(&self, from: &Arc<GpuBuffer>, to: &Arc<GpuBuffer>) -> Binding {
+        let mut binding = self.clone();
+        if binding.is(from) {
+            binding.source = Source::Buffer(to.clone());
+        }
+        binding
+    }
+
     fn is(&self, buffer: &Arc<GpuBuffer>) -> bool {
         matches!(&self.source, Source::Buffer(own) if Arc::ptr_eq(own, buffer))
     }

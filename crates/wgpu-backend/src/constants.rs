@@ -14,7 +14,7 @@ use crate::storage;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum PackKind {
     /// Seen as a tensor of `shape`, transposed by `perm`, then padded with zeros to `padded` (in
-    /// the order of the result). 32-bit elements.
+    /// the order of the result). Elements of 32 or 16 bits.
     Permute {
         shape: Vec<usize>,
         perm: Vec<usize>,
@@ -41,7 +41,9 @@ impl PackKind {
         let walk: Vec<usize> = perm.iter().map(|&p| own[p]).collect();
         let dims: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
         let to = crate::lower::strides(padded);
-        let mut out = vec![0u8; padded.iter().product::<usize>() * 4];
+        let dtype = tensor.dtype();
+        let size = storage::words(dtype).map_or(dtype.size(), |words| 4 * words);
+        let mut out = vec![0u8; padded.iter().product::<usize>() * size];
         let rank = dims.len();
         let count: usize = dims.iter().product();
         let mut at = vec![0usize; rank];
@@ -52,8 +54,8 @@ impl PackKind {
                 into += at[d] * to[d];
             }
             if let (Some(o), Some(i)) = (
-                out.get_mut(into * 4..into * 4 + 4),
-                words.get(from * 4..from * 4 + 4),
+                out.get_mut(into * size..(into + 1) * size),
+                words.get(from * size..(from + 1) * size),
             ) {
                 o.copy_from_slice(i);
             }

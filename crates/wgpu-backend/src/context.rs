@@ -1,5 +1,6 @@
 //! A session on the device: its constants, and building the executables of its stages.
 
+use std::any::Any;
 use std::sync::Arc;
 
 use kilim_core::backend::{
@@ -198,6 +199,16 @@ impl BackendContext for WgpuContext {
             memory: self.memory,
             raw: self.raw,
         }))
+    }
+
+    fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
+        let executable: &dyn Any = executable;
+        let own: &WgpuExecutable = executable.downcast_ref()?;
+        Some(Box::new(own.replica(
+            &self.faults,
+            &self.arena,
+            &self.ledger,
+        )))
     }
 
     fn is_lost(&self) -> bool {

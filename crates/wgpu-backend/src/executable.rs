@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::backend::{DeviceTensor, Executable, LocalFuture, Place, StageTensors, TensorSpec};
-use kilim_core::memory::{Arena, Claim, MemoryMode};
+use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::WgpuBackend;
@@ -38,6 +38,17 @@ impl Command {
             pipeline,
             groups,
             bindings: std::iter::once(parameters).chain(operands).collect(),
+            group: None,
+        }
+    }
+
+    /// The same launch in another arena, with another word for faults.
+    fn replica(&self, faults: (&Faults, &Faults)) -> Command {
+        let turn = |b: &Binding| b.exchanged(&faults.0.buffer, &faults.1.buffer);
+        Command {
+            pipeline: self.pipeline.clone(),
+            groups: self.groups,
+            bindings: self.bindings.iter().map(turn).collect(),
             group: None,
         }
     }
@@ -142,6 +153,31 @@ impl WgpuExecutable {
             staging: None,
             profiler: None,
         }
+    }
+
+    /// The same launches in the arena of another context.
+    pub fn replica(&self, faults: &Arc<Faults>, arena: &Arena, ledger: &Ledger) -> WgpuExecutable {
+        faults.know(&self.faults);
+        let node = |commands: &Vec<Command>| {
+            let replica = |c: &Command| c.replica((&self.faults, faults));
+            commands.iter().map(replica).collect()
+        };
+        let bytes = self.claims[0].bytes();
+        let prepared = Prepared {
+            faults: faults.clone(),
+            tensors: self.tensors.clone(),
+            values: self.values.clone(),
+            parts: self.parts.clone(),
+            nodes: self.nodes.iter().map(node).collect(),
+            arena: arena.clone(),
+            // Buffers of the stage's own are shared.
+            claims: [
+                ledger.acquire(Storage::Dynamic, bytes),
+                ledger.acquire(Storage::DynamicSeparate, 0),
+            ],
+            memory: self.memory,
+        };
+        WgpuExecutable::new(self.shared.clone(), prepared)
     }
 
     /// The arena's buffer. Where it is another one than before, bind groups are made anew.
@@ -315,7 +351,7 @@ impl Executable for WgpuExecutable {
         Ok(())
     }
 
-    fn finish(&mut self) -> LocalFuture<'_, Result<()>> {
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
         self.flush();
         Box::pin(async move { transfer::idle(&self.shared.gpu).await })
     }

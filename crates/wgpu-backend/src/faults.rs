@@ -32,6 +32,13 @@ impl Faults {
         nodes.len() as u32
     }
 
+    /// Takes over the nodes of another word under their numbers: all that are known here are among
+    /// them.
+    pub fn know(&self, other: &Faults) {
+        let nodes = lock(&other.nodes).clone();
+        *lock(&self.nodes) = nodes;
+    }
+
     /// Whether there is anything to look for.
     pub fn possible(&self) -> bool {
         !lock(&self.nodes).is_empty()

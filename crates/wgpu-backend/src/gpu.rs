@@ -56,6 +56,8 @@ pub(crate) struct Gpu {
     pub info: wgpu::AdapterInfo,
     pub limits: wgpu::Limits,
     pub timestamps: bool,
+    /// Shaders may compute with `f16`.
+    pub half: bool,
     pub pipelines: Pipelines,
     faults: Arc<Faults>,
 }
@@ -74,7 +76,8 @@ impl Gpu {
         let limits = adapter.limits();
         let wanted = wgpu::Features::TIMESTAMP_QUERY
             | wgpu::Features::SUBGROUP
-            | wgpu::Features::PIPELINE_CACHE;
+            | wgpu::Features::PIPELINE_CACHE
+            | wgpu::Features::SHADER_F16;
         let features = adapter.features() & wanted;
         let (device, queue) = adapter
             .request_device(&wgpu::DeviceDescriptor {
@@ -95,6 +98,7 @@ impl Gpu {
         Ok(Gpu {
             info: adapter.get_info(),
             timestamps: features.contains(wgpu::Features::TIMESTAMP_QUERY),
+            half: features.contains(wgpu::Features::SHADER_F16),
             pipelines: Pipelines::new(&device),
             limits,
             device,

@@ -19,6 +19,9 @@ pub(crate) fn refuse<T>(reason: impl Into<String>) -> Lowers<T> {
     Err(Refusal::new(reason))
 }
 
+/// Why nothing computes in half precision.
+pub(crate) const NO_HALF: &str = "the adapter has no shader-f16";
+
 /// What a dispatch binds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operand {
@@ -53,6 +56,8 @@ pub(crate) struct Caps {
     pub max_bindings: usize,
     /// The device is a CPU.
     pub software: bool,
+    /// Shaders may compute with `f16`.
+    pub half: bool,
 }
 
 /// The work of one node.
@@ -63,6 +68,14 @@ pub(crate) struct Lowered {
     pub scratch: Vec<usize>,
     pub packs: Vec<Pack>,
     pub tables: Vec<Vec<u32>>,
+}
+
+impl Lowered {
+    /// Whether a kernel reads half precision as it is.
+    pub fn computes_in_half(&self) -> bool {
+        let mut defines = self.dispatches.iter().flat_map(|d| &d.defines);
+        defines.any(|define| *define == ("S", "f16"))
+    }
 }
 
 /// A node being lowered.
@@ -144,6 +157,22 @@ impl<'a> Lowering<'a> {
             )),
             None => Ok(()),
         }
+    }
+
+    /// The element type in the shader, where all inputs and outputs that are there are `float32`, or all
+    /// `float16` and the device computes with it.
+    pub fn float(&self) -> Lowers<&'static str> {
+        let halves = self.node.outputs.iter().any(|o| o.dtype == DType::F16);
+        if !halves {
+            return self.want_f32().map(|()| "f32");
+        }
+        if !self.caps.half {
+            return refuse(NO_HALF);
+        }
+        for i in 0..self.node.inputs.len() {
+            self.want(i, DType::F16)?;
+        }
+        Ok("f16")
     }
 
     pub fn scratch(&mut self, bytes: usize) -> Operand {

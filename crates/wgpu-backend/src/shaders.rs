@@ -65,7 +65,13 @@ impl Variant {
             return Ok(text.source(&self.read_only));
         }
         let shader = find(self.shader).ok_or_else(|| format!("no shader `{}`", self.shader))?;
-        preprocess::expand(shader.source, &include, &|n| self.definition(n))
+        let text = preprocess::expand(shader.source, &include, &|n| self.definition(n))?;
+        let half = self.defines.iter().any(|(_, value)| *value == "f16");
+        Ok(if half {
+            format!("enable f16;\n{text}")
+        } else {
+            text
+        })
     }
 
     pub fn label(&self) -> String {
@@ -102,6 +108,8 @@ pub(crate) fn find(name: &str) -> Option<&'static Shader> {
 }
 
 const BIT: &[&str] = &["0", "1"];
+/// Elements in memory, where sums are `f32` whatever they are.
+const STORED: Choice = ("S", &["f32", "f16"]);
 const VEC: Choice = ("VEC", &["1", "4"]);
 
 const MOVED4: Choice = ("T", &["u32", "vec2u", "vec4u"]);
@@ -194,6 +202,7 @@ pub(crate) const ALL: &[Shader] = &[
         [8, 8, 1],
         [
             &[
+                STORED,
                 ("A", matmul::A_MODES),
                 ("B", matmul::B_MODES),
                 ("C4", BIT),
@@ -205,6 +214,7 @@ pub(crate) const ALL: &[Shader] = &[
                 ("RESIDUAL", BIT)
             ],
             &[
+                STORED,
                 ("A", conv::WINDOW_MODES),
                 ("B", &["n4"]),
                 ("C4", BIT),
@@ -223,6 +233,7 @@ pub(crate) const ALL: &[Shader] = &[
         [16, 16, 1],
         [
             &[
+                STORED,
                 ("A", matmul::A_MODES),
                 ("B", matmul::B_MODES),
                 ("C4", BIT),
@@ -234,6 +245,7 @@ pub(crate) const ALL: &[Shader] = &[
                 ("RESIDUAL", BIT)
             ],
             &[
+                STORED,
                 ("A", conv::WINDOW_MODES),
                 ("B", &["n4"]),
                 ("C4", BIT),
@@ -249,17 +261,22 @@ pub(crate) const ALL: &[Shader] = &[
     shader!(
         "matvec",
         "products/matvec.wgsl",
-        [&[("B", matmul::B_MODES), ("BIAS", BIT)]]
+        [&[STORED, ("B", matmul::B_MODES), ("BIAS", BIT)]]
     ),
     shader!(
         "conv_direct",
         "products/conv_direct.wgsl",
-        [&[("TRANSPOSED", BIT), ("BIAS", BIT), ("RESIDUAL", BIT)],]
+        [&[
+            STORED,
+            ("TRANSPOSED", BIT),
+            ("BIAS", BIT),
+            ("RESIDUAL", BIT)
+        ]]
     ),
     shader!(
         "depthwise",
         "products/depthwise.wgsl",
-        [&[("BIAS", BIT), ("RESIDUAL", BIT)]]
+        [&[STORED, ("BIAS", BIT), ("RESIDUAL", BIT)]]
     ),
     shader!(
         "einsum",

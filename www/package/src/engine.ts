@@ -19,6 +19,8 @@ export function createEngine(glue: Glue): Engine {
   started.catch(() => undefined);
   /** The input shapes that have been run; new ones may have made new plans. */
   const shapes = new Set<string>();
+  /** Whether a backend was told to time its nodes. */
+  let timed = false;
   /** Set once the runtime has trapped: its memory can no longer be trusted. */
   let broken: KilimError | undefined;
 
@@ -81,6 +83,7 @@ export function createEngine(glue: Glue): Engine {
         onProgress({ phase: 'prepare', loaded: 0, total: 1 });
         const picked = await picking;
         skipped = picked.skipped;
+        timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
         session = await glue.WasmSession.load(files, names, { ...request.options, ...operators, backends: picked.backends });
         onProgress({ phase: 'prepare', loaded: 1, total: 1 });
@@ -102,6 +105,7 @@ export function createEngine(glue: Glue): Engine {
             ran.nodes = readJson<NodeTime[]>(times);
           } else {
             ran.outputs = await current.run(request.feeds, request.timeout);
+            if (timed) ran.nodes = readJson<NodeTime[]>(current.times());
           }
           const key = request.feeds.map((feed) => `${feed.name}:${tensorsOf(feed).map(({ dims }) => dims.join()).join('|')}`).join(';');
           if (!shapes.has(key)) {

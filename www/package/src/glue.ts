@@ -27,6 +27,8 @@ export interface WasmSession {
   /** JSON in the library's own names. */
   report(): string;
   run(feeds: WireValue[], timeout: number | undefined): Promise<WireValue[]>;
+  /** Of the last run, as JSON. */
+  times(): string;
   /** Gives `[outputs, times as JSON]`. */
   profile(feeds: WireValue[]): Promise<[WireValue[], string]>;
   /** Gives JSON in the library's own names. */

@@ -15,6 +15,8 @@ import { createRemoteEngine } from './remote.js';
 import { Session } from './session.js';
 import { toWireSource } from './source.js';
 import type { ModelSource, WireSource } from './source.js';
+import { check, toWire } from './tensor.js';
+import type { TensorLike, WireTensor } from './tensor.js';
 
 export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';
@@ -22,7 +24,7 @@ export type { Feed, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
-export type { BackendReport, CrossingReport, MemoryPlan, NodeReport, NodeTime, PlannedTensor, Report } from './report.js';
+export type { BackendReport, CrossingReport, MemoryPlan, NodeReport, NodeTime, PlannedTensor, PrecisionReport, Report } from './report.js';
 export { Session } from './session.js';
 export type { ModelMap, Value } from './values.js';
 export type { Profile, RunOptions } from './session.js';
@@ -33,6 +35,14 @@ export type { DType, Elements, TensorLike, TypedArray } from './tensor.js';
 export { detectVariant } from './detect.js';
 export type { Variant } from './detect.js';
 
+/** Half precision, as long as the outputs stay close. */
+export interface MixedPrecision {
+  /** The largest difference of an output from the one in single precision, relative to that output's largest magnitude. */
+  tolerance: number;
+  /** Inputs to measure that with, all of the model's in each. What they do not show is not noticed, so they should be typical ones. */
+  samples: Record<string, TensorLike>[];
+}
+
 export interface LoadOptions {
   /** In order of preference; what the first does not run falls to the next. The default is what `pickBackends` says; `report.skipped` tells why. */
   backends?: Backend[];
@@ -40,6 +50,12 @@ export interface LoadOptions {
   strict?: boolean;
   /** Puts operators (`op:Conv=cpu`) and nodes (`node:NAME=cpu`) on a backend, by the names that `report` shows. */
   pins?: string[];
+  /** Has operators (`op:Conv=float16`) and nodes (`node:NAME=float32`) compute in a floating-point type. */
+  precision?: string[];
+  /** Asks something of single backends: `cpu:layout=NCHW`, `wgpu:f16=off`, `cpu:dynamic=off`, `cpu:timers=on` (see `session.times`). */
+  configs?: string[];
+  /** Lets nodes compute in float16 where a backend is faster in it; `report.precision` says which, and why others do not. */
+  mixedPrecision?: MixedPrecision;
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
   dims?: Record<string, number>;
   /** What runs beside what; `sync` by default. */
@@ -158,9 +174,17 @@ function addressOf(module: LoadOptions['operators']): string | undefined {
   return module === undefined ? undefined : new URL(module, globalThis.location?.href).href;
 }
 
-function engineOptions({ backends, strict, pins, dims, schedule, calibration, memory }: LoadOptions): EngineOptions {
-  const given = Object.entries({ backends, strict, pins, dims, schedule, calibration, memory }).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given);
+function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory }: LoadOptions): EngineOptions {
+  const mixed = mixedPrecision && { ...mixedPrecision, samples: mixedPrecision.samples.map(wireSample) };
+  const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims, schedule, calibration, memory });
+  return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+}
+
+function wireSample(sample: Record<string, TensorLike>): WireTensor[] {
+  return Object.entries(sample).map(([name, tensor]) => {
+    check(tensor);
+    return toWire(name, tensor);
+  });
 }
 
 /**

@@ -2,6 +2,7 @@ import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
 import type { NodeTime, Report } from './report.js';
 import type { WireSource } from './source.js';
+import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
@@ -35,6 +36,9 @@ export interface EngineOptions {
   backends?: Backend[];
   strict?: boolean;
   pins?: string[];
+  precision?: string[];
+  configs?: string[];
+  mixedPrecision?: { tolerance: number; samples: WireTensor[][] };
   dims?: Record<string, number>;
   schedule?: Schedule;
   calibration?: string;

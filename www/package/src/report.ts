@@ -15,8 +15,24 @@ export interface Report {
   unplannedStages: number;
   /** Why fewer threads run than the machine has, if so. */
   threads: string | null;
+  /** What `mixedPrecision` chose; `null` without it. */
+  precision: PrecisionReport | null;
+  /** Nodes that compute in the type that the option `precision` names. */
+  precisions: { node: string; op: string; dtype: DType }[];
   /** Backends that were not asked for and would have been used, and why they were not. */
   skipped: { backend: string; reason: string }[];
+}
+
+/** Nodes that compute in half precision. */
+export interface PrecisionReport {
+  tolerance: number;
+  /** The largest difference of an output that was measured with these nodes, relative to the output's largest magnitude. */
+  error: number;
+  nodes: string[];
+  /** How many a backend would have preferred in half precision. */
+  considered: number;
+  /** Why the others stay in single precision. */
+  single: { node: string; reason: string }[];
 }
 
 export interface BackendReport {

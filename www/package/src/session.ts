@@ -28,6 +28,7 @@ export class Session {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
   #report: Report;
+  #times: NodeTime[] = [];
   #engine: Engine | undefined;
 
   /** Made by `load`. */
@@ -41,6 +42,11 @@ export class Session {
   /** Where every node runs and why. A run with new input shapes brings it up to date. */
   get report(): Report {
     return this.#report;
+  }
+
+  /** What the nodes took in the last run, on backends with `timers=on`. */
+  get times(): NodeTime[] {
+    return this.#times;
   }
 
   /**
@@ -79,6 +85,7 @@ export class Session {
     const request = { feeds: prepareFeeds(this.inputs, feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
     const ran = await this.#engine.run(request, signal ?? never);
     if (ran.report) this.#report = ran.report;
+    this.#times = ran.nodes ?? [];
     return { outputs: Object.fromEntries(ran.outputs.map((value) => [value.name, fromWireValue(value)])), nodes: ran.nodes ?? [] };
   }
 }

@@ -10,7 +10,8 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::data::source::InputArgs;
-use crate::model::{self, BackendArgs};
+use crate::mixed::{self, MixedArgs};
+use crate::model::BackendArgs;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -29,6 +30,8 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     backends: BackendArgs,
+    #[command(flatten)]
+    mixed: MixedArgs,
 }
 
 #[derive(Serialize)]
@@ -48,7 +51,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let options = args.backends.options()?;
     let backends = options.backends.iter().map(ToString::to_string).collect();
     let start = Instant::now();
-    let mut session = model::load(&args.model, options).await?;
+    let mut session = args.mixed.load(&args.model, options).await?;
     let load_ms = ms(start);
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
@@ -85,6 +88,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         println!("{text}");
     } else {
         print(&figures);
+        mixed::print(&session.report());
     }
     Ok(())
 }
@@ -101,8 +105,13 @@ fn print(f: &Figures) {
         "steady     {:.3} ms median of {} (min {:.3}, max {:.3})",
         f.median_ms, f.runs, f.min_ms, f.max_ms
     );
-    let total: f64 = f.nodes.iter().map(|n| n.seconds).sum();
-    let mut nodes: Vec<&NodeTime> = f.nodes.iter().collect();
+    print_times(&f.nodes);
+}
+
+/// The nodes that took longest.
+pub fn print_times(nodes: &[NodeTime]) {
+    let total: f64 = nodes.iter().map(|n| n.seconds).sum();
+    let mut nodes: Vec<&NodeTime> = nodes.iter().collect();
     nodes.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_header([

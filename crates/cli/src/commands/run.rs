@@ -7,8 +7,10 @@ use std::time::Instant;
 use kilim::core::schedule::Trace;
 use kilim::{Datum, Fact, RunOptions, Session, Tensor};
 
+use crate::commands::bench;
 use crate::data::npy;
 use crate::data::source::{InputArgs, parts};
+use crate::mixed::{self, MixedArgs};
 use crate::model::{self, BackendArgs};
 use crate::{Failure, timeline};
 
@@ -37,10 +39,15 @@ pub struct Args {
     trace: Option<PathBuf>,
     #[command(flatten)]
     backends: BackendArgs,
+    #[command(flatten)]
+    mixed: MixedArgs,
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut session = model::load(&args.model, args.backends.options()?).await?;
+    let mut session = args
+        .mixed
+        .load(&args.model, args.backends.options()?)
+        .await?;
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
     let bar = model::spinner("running".to_string());
@@ -78,6 +85,11 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             }
             tensors.push((name, tensor));
         }
+    }
+    mixed::print(&session.report());
+    let times = session.times();
+    if !times.is_empty() {
+        bench::print_times(&times);
     }
     println!("{:.2} ms", elapsed.as_secs_f64() * 1e3);
     if let Some(file) = &args.save {

@@ -8,6 +8,7 @@ use kilim::{BackendId, VerifyOptions};
 
 use crate::Failure;
 use crate::data::source::InputArgs;
+use crate::mixed::{self, MixedArgs};
 use crate::model::{self, BackendArgs};
 
 #[derive(clap::Args)]
@@ -33,10 +34,15 @@ pub struct Args {
     json: bool,
     #[command(flatten)]
     backends: BackendArgs,
+    #[command(flatten)]
+    mixed: MixedArgs,
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut session = model::load(&args.model, args.backends.options()?).await?;
+    let mut session = args
+        .mixed
+        .load(&args.model, args.backends.options()?)
+        .await?;
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
     let options = VerifyOptions {
@@ -54,6 +60,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         println!("{text}");
     } else {
         print(&found, args.all);
+        mixed::print(&session.report());
     }
     match found.passed() {
         true => Ok(()),

@@ -23,6 +23,10 @@ pub struct InputArgs {
 }
 
 impl InputArgs {
+    pub fn new(inputs: Vec<String>, seed: u64) -> InputArgs {
+        InputArgs { inputs, seed }
+    }
+
     /// One value for each of `ports`.
     pub fn read<'p>(&self, ports: &'p [Port]) -> Result<Vec<(&'p str, Datum)>, Failure> {
         let mut sources = vec![None; ports.len()];

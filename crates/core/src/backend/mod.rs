@@ -10,6 +10,7 @@
 //! inputs of other shapes come.
 
 mod allocator;
+mod config;
 mod data_layout;
 mod optimizer;
 mod registry;
@@ -33,6 +34,7 @@ use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
 
 pub use allocator::{Allocator, HostAllocator};
+pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Setting};
 pub use data_layout::DataLayout;
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry};
@@ -139,27 +141,6 @@ impl Speed {
     }
 }
 
-/// What holds for everything a backend does, whatever the session.
-#[derive(Clone, Debug)]
-pub struct BackendConfig {
-    /// Layouts of spatial tensors that its kernels read, the one that it is fastest with first.
-    pub layouts: Vec<DataLayout>,
-    /// Whether a session can be planned again for inputs of other shapes.
-    pub dynamic_tensors: bool,
-    /// Whether nodes are timed by the device itself, not by the host that starts them.
-    pub timers: bool,
-}
-
-impl Default for BackendConfig {
-    fn default() -> Self {
-        BackendConfig {
-            layouts: vec![DataLayout::ChannelsFirst],
-            dynamic_tensors: true,
-            timers: false,
-        }
-    }
-}
-
 /// What a backend says of itself.
 #[derive(Clone, Debug)]
 pub struct Description {
@@ -186,7 +167,7 @@ impl Description {
             .map(|(_, g)| *g)
     }
 
-    /// Whether half precision is computed at the device's best speed.
+    /// Whether half precision is computed with at the device's best speed.
     pub fn f16(&self) -> bool {
         self.grade(DType::F16) >= Some(Grade::Fast)
     }
@@ -214,6 +195,8 @@ pub struct ContextConfig {
     pub memory: MemoryMode,
     /// Where intermediates go; `None` is an arena of the context's own.
     pub arena: Option<Arena>,
+    /// What the user wants of the backend, or else what it does by itself.
+    pub backend: BackendConfig,
 }
 
 /// Whether constants stay that were packed and that no kernel reads as they are.
@@ -265,9 +248,14 @@ pub trait Backend: MaybeSend + MaybeSync {
     }
 
     /// Whether a node would be faster in half precision, where the session allows that: `half` has
-    /// `f16` in place of `f32`. See [`crate::session::MixedPrecision`].
-    fn prefers_half(&self, half: &NodeSpec) -> bool {
-        self.describe().grade(DType::F16) >= Some(Grade::Fast) && self.supports(half).is_ok()
+    /// `f16` in place of `f32`. If not, why. See [`crate::session::MixedPrecision`].
+    fn prefers_half(&self, half: &NodeSpec) -> Result<(), Refusal> {
+        let described = self.describe();
+        if !described.f16() {
+            let device = &described.device;
+            return Err(Refusal::new(format!("float16 is not faster on {device}")));
+        }
+        self.supports(half).map(drop)
     }
 
     /// Opens the device again if it was lost; contexts made before stay useless.
@@ -407,6 +395,13 @@ pub trait BackendContext: MaybeSend {
         None
     }
 
+    /// The kernels of another context's executable on the tensors of this one, which is a replica of
+    /// that context or was made with it. `None` where they have to be made anew.
+    fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
+        let _ = executable;
+        None
+    }
+
     /// Whether the device was lost: the session then makes everything anew before its next run.
     fn is_lost(&self) -> bool {
         false
@@ -415,7 +410,7 @@ pub trait BackendContext: MaybeSend {
 
 /// The tensors and kernels of one planned stage. Tensors are named by their index in
 /// [`StageSpec::tensors`].
-pub trait Executable: MaybeSend {
+pub trait Executable: Any + MaybeSend {
     /// Called before a run of the stage.
     fn execute_begin(&mut self) -> Result<()> {
         Ok(())
@@ -447,7 +442,7 @@ pub trait Executable: MaybeSend {
 
     /// Resolves when everything submitted is done. A future that is polled once and dropped is a
     /// try.
-    fn finish(&mut self) -> LocalFuture<'_, Result<()>> {
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
         Box::pin(std::future::ready(Ok(())))
     }
 
@@ -477,13 +472,6 @@ pub trait Executable: MaybeSend {
     /// Seconds that each node of [`StageSpec::nodes`] took in the last profiled run.
     fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
-    }
-
-    /// The same kernels on the same constants in other memory, for another run at the same time.
-    /// `None` where they have to be made anew.
-    fn replica(&self, arena: &Arena, ledger: &Ledger) -> Option<Box<dyn Executable>> {
-        let _ = (arena, ledger);
-        None
     }
 
     /// Kernel launches of one run of the stage (dispatches on a GPU).

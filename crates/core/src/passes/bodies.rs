@@ -44,6 +44,29 @@ pub fn for_each_body<E>(
     Ok(changed)
 }
 
+/// Applies `change` to the bodies of all nodes, with the facts of what these are given.
+pub fn for_each_inferred(
+    graph: &mut Graph,
+    change: &mut dyn FnMut(&mut Graph) -> Result<()>,
+) -> Result<()> {
+    for i in 0..graph.nodes.len() {
+        if graph.nodes[i].op.subgraphs().is_empty() {
+            continue;
+        }
+        let mut facts = input_facts(graph, &graph.nodes[i])?.into_iter();
+        for_each_body(&mut graph.nodes[i], |body| {
+            let inputs = body.inputs.clone();
+            for (v, fact) in inputs.into_iter().zip(facts.next().unwrap_or_default()) {
+                body.value_mut(v).fact = fact;
+            }
+            infer_graph(body)?;
+            change(body)?;
+            Ok::<_, crate::Error>(true)
+        })?;
+    }
+    Ok(())
+}
+
 /// The first input of the node that is a mere capture, and the input of the body that takes it.
 fn captures(node: &Node) -> Option<(usize, usize)> {
     if node.op.is::<If>() {

@@ -11,7 +11,7 @@
 //!    more; then 3 and 4 again, for what the transposes had kept apart.
 //! 6. All of it for the bodies of control flow that are left.
 //!
-//! [`narrow`] is run afterwards where a session mixes precisions.
+//! [`retype`] is run afterwards where a session mixes precisions.
 
 mod bodies;
 mod common_subexpressions;
@@ -24,22 +24,22 @@ mod fuse;
 mod infer;
 mod known_dims;
 mod layout;
-mod narrow_f32;
 mod patterns;
 mod quantized;
+mod retype;
 mod tensors;
 mod transposes;
 mod views;
 mod widen_f16;
 
-use crate::backend::NodeSpec;
+use crate::backend::{DataLayout, NodeSpec};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node};
 use crate::tensor::Tensor;
 
 pub use infer::infer_graph;
-pub use narrow_f32::run as narrow;
+pub use retype::{everywhere as retype_everywhere, run as retype};
 
 /// Computes one node on host tensors; `None` where that is not offered.
 pub type Evaluator<'a> = dyn Fn(&NodeSpec) -> Option<Result<Vec<Tensor>>> + 'a;
@@ -48,7 +48,8 @@ pub type Evaluator<'a> = dyn Fn(&NodeSpec) -> Option<Result<Vec<Tensor>>> + 'a;
 const ROUNDS: usize = 16;
 
 /// Runs all passes on a sorted graph. `narrow` names the element types that are widened to
-/// `float32` inside the graph.
+/// `float32` inside the graph, `layout` the one that spatial operators are brought to, where that is
+/// channels-last.
 ///
 /// # Errors
 /// What shape inference says of the graph, and `Limit` where memory is short.
@@ -56,13 +57,14 @@ pub fn optimise(
     graph: &mut Graph,
     evaluate: &Evaluator,
     narrow: &dyn Fn(DType) -> bool,
+    layout: DataLayout,
 ) -> Result<()> {
     infer_graph(graph)?;
     widen_f16::run(graph, narrow)?;
-    rewrite(graph, evaluate)
+    rewrite(graph, evaluate, layout)
 }
 
-fn rewrite(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+fn rewrite(graph: &mut Graph, evaluate: &Evaluator, layout: DataLayout) -> Result<()> {
     if quantized::is_quantised(graph) {
         for _ in 0..ROUNDS {
             simplify_but(graph, evaluate, quantized::may_fold)?;
@@ -74,35 +76,13 @@ fn rewrite(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
     }
     simplify(graph, evaluate)?;
     fuse_all(graph, evaluate)?;
-    let laid_out = layout::run(graph);
+    let laid_out = layout == DataLayout::ChannelsLast && layout::run(graph);
     if transposes::run(graph)? || laid_out {
         infer_graph(graph)?;
         simplify(graph, evaluate)?;
         fuse_all(graph, evaluate)?;
     }
-    for i in 0..graph.nodes.len() {
-        let node = &graph.nodes[i];
-        if node.op.subgraphs().is_empty() {
-            continue;
-        }
-        let facts = bodies::input_facts(graph, node)?;
-        let node = &mut graph.nodes[i];
-        let mut facts = facts.into_iter();
-        bodies::for_each_body(node, |body| {
-            for (&v, fact) in body
-                .inputs
-                .clone()
-                .iter()
-                .zip(facts.next().unwrap_or_default())
-            {
-                body.value_mut(v).fact = fact;
-            }
-            infer_graph(body)?;
-            rewrite(body, evaluate)?;
-            Ok::<_, crate::Error>(true)
-        })?;
-    }
-    Ok(())
+    bodies::for_each_inferred(graph, &mut |body| rewrite(body, evaluate, layout))
 }
 
 /// Computes, removes and merges until nothing changes.

@@ -52,7 +52,7 @@ impl StageRun<'_> {
                     e.run(*part)?;
                     if self.trace.is_some() {
                         e.submit()?;
-                        e.finish().await?;
+                        e.wait_finish().await?;
                     }
                 }
             }

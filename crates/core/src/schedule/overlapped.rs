@@ -138,7 +138,7 @@ impl Lane<'_> {
                 self.executable.run(part)?;
                 self.executable.submit()?;
                 if self.trace.is_some() {
-                    self.executable.finish().await?;
+                    self.executable.wait_finish().await?;
                 }
             }
             Action::Send(pairs) => {

@@ -13,7 +13,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::backend::{
-    Backend, BackendContext, ContextConfig, Grade, Memory, NodeSpec, RawConstants,
+    Backend, BackendConfig, BackendConfigs, BackendContext, ContextConfig, DataLayout, Half,
+    Memory, NodeSpec, RawConstants,
 };
 use crate::calibrate::Calibration;
 use crate::datum::{Datum, Kind};
@@ -25,8 +26,8 @@ use crate::memory::{Arena, Lease, MemoryMode, Sharing};
 use crate::ops::Fact;
 use crate::partition::{Placement, Site};
 use crate::passes;
-use crate::pin::{self, Pin};
-use crate::report::{NodeTime, PrecisionReport, Report};
+use crate::pin::{self, Pin, PrecisionPin};
+use crate::report::{NodeTime, PrecisionOverride, PrecisionReport, Report};
 use crate::schedule::{Interrupt, Scheduler, SyncScheduler, Trace, TraceEvent};
 use crate::tensor::{Tensor, byte_count};
 
@@ -50,6 +51,8 @@ pub struct SessionOptions {
     pub strict: bool,
     /// Nodes that must run on a certain backend.
     pub pins: Vec<Pin>,
+    /// Nodes that must compute in a certain floating-point type.
+    pub precisions: Vec<PrecisionPin>,
     /// Off: the graph runs as it was loaded.
     pub optimise: bool,
     /// Nodes may compute in half precision, within this.
@@ -67,8 +70,10 @@ pub struct SessionOptions {
     pub max_iterations: u64,
     /// The largest tensor, in bytes.
     pub max_tensor_bytes: usize,
-    /// The `arena` is chosen by `sharing`.
+    /// The `arena` is chosen by `sharing`, the config of the backend by `configs`.
     pub context: ContextConfig,
+    /// What is wanted of single backends.
+    pub configs: BackendConfigs,
     /// Who owns the memory of intermediates.
     pub sharing: Sharing,
     /// Inputs and outputs, by name, that the user has in another layout than the model.
@@ -82,8 +87,30 @@ impl SessionOptions {
     fn create_context(&self, backend: &Arc<dyn Backend>) -> Result<Box<dyn BackendContext>> {
         backend.create_context(&ContextConfig {
             arena: Some(Arena::of_session(&self.sharing, backend)?),
+            backend: self.config(backend)?,
             ..self.context.clone()
         })
+    }
+
+    /// What a backend is to do.
+    fn config(&self, backend: &Arc<dyn Backend>) -> Result<BackendConfig> {
+        let described = backend.describe();
+        self.configs.get(&described.id).resolve(described)
+    }
+
+    /// The layout that spatial operators are brought to: the one that the user wants on the first
+    /// backend for which there is such a wish, else channels-last where a backend is fastest with it.
+    fn layout(&self, backends: &[Arc<dyn Backend>]) -> DataLayout {
+        let mut ids = backends.iter().map(|b| &b.describe().id);
+        if let Some(layout) = ids.find_map(|id| self.configs.get(id).layout) {
+            return layout;
+        }
+        let last = DataLayout::ChannelsLast;
+        let best = |b: &Arc<dyn Backend>| b.describe().config.layouts.first() == Some(&last);
+        match backends.iter().any(best) {
+            true => last,
+            false => DataLayout::ChannelsFirst,
+        }
     }
 }
 
@@ -94,6 +121,7 @@ impl Default for SessionOptions {
             calibration: Calibration::default(),
             strict: false,
             pins: Vec::new(),
+            precisions: Vec::new(),
             optimise: true,
             mixed_precision: None,
             keep_all: false,
@@ -103,6 +131,7 @@ impl Default for SessionOptions {
             max_iterations: 1 << 32,
             max_tensor_bytes: usize::MAX / 4,
             context: ContextConfig::default(),
+            configs: BackendConfigs::default(),
             sharing: Sharing::default(),
             layouts: HashMap::new(),
             scheduler: Arc::new(SyncScheduler),
@@ -142,12 +171,25 @@ pub struct Port {
     pub fact: Fact,
 }
 
+impl Port {
+    /// The ports of a graph's inputs or outputs.
+    pub fn all(graph: &Graph, ids: &[crate::ValueId]) -> Vec<Port> {
+        let port = |&v: &crate::ValueId| Port {
+            name: graph.value(v).name.clone(),
+            fact: graph.value(v).fact.clone(),
+        };
+        ids.iter().map(port).collect()
+    }
+}
+
 /// What all runners of a session share.
 pub(crate) struct Shared {
     pub backends: Vec<Arc<dyn Backend>>,
     /// The backends as the partitioner prices them.
     pub sites: Vec<Site>,
     pub contexts: Vec<Box<dyn BackendContext>>,
+    /// What each backend is to do.
+    pub configs: Vec<BackendConfig>,
     pub evaluator: Arc<dyn Backend>,
     pub options: SessionOptions,
     pub interrupt: Interrupt,
@@ -170,6 +212,11 @@ impl Shared {
         }
         let message = format!("a {dtype} tensor of shape {shape:?} is too large");
         Err(Error::new(ErrorCode::Limit, message).with_expected(format!("at most {most} bytes")))
+    }
+
+    /// Whether the nodes of a backend are timed.
+    pub fn is_timed(&self, backend: usize) -> bool {
+        self.profiling || self.configs[backend].timers
     }
 
     /// Runs a node on host tensors now.
@@ -243,12 +290,14 @@ impl Shared {
             Some(context) => Ok(context),
             None => b.create_context(&ContextConfig {
                 arena: Some(Arena::new(b.allocator())),
+                backend: self.options.config(b)?,
                 ..self.options.context.clone()
             }),
         });
         Ok(Shared {
             contexts: contexts.collect::<Result<_>>()?,
             backends: self.backends.clone(),
+            configs: self.configs.clone(),
             sites: self.sites.clone(),
             evaluator: self.evaluator.clone(),
             options: self.options.clone(),
@@ -270,6 +319,7 @@ pub struct Session {
     outputs: Vec<Port>,
     nodes_loaded: usize,
     precision: Option<PrecisionReport>,
+    precisions: Vec<PrecisionOverride>,
     /// Of the last run that was traced.
     timeline: Vec<TraceEvent>,
     #[cfg(not(target_arch = "wasm32"))]
@@ -297,6 +347,9 @@ impl Session {
         }
         let ids: Vec<_> = backends.iter().map(|b| b.describe().id.clone()).collect();
         pin::check(&options.pins, &ids)?;
+        options.configs.check(&ids)?;
+        let configs = backends.iter().map(|b| options.config(b));
+        let configs = configs.collect::<Result<Vec<_>>>()?;
         if options.scheduler.gives_way()
             && let Some(scheduler) = backends.iter().find_map(|b| b.scheduler())
         {
@@ -304,38 +357,22 @@ impl Session {
         }
         graph.sort()?;
         let nodes_loaded = count_nodes(&graph);
-        for &v in &graph.inputs.clone() {
-            if let Some(shape) = &mut graph.value_mut(v).fact.shape {
-                for d in &mut shape.0 {
-                    if let Dim::Symbol(s) = d
-                        && let Some(&n) = options.dims.get(s.as_ref())
-                    {
-                        *d = Dim::Known(n);
-                    }
-                }
-            }
-        }
-        let ports = |graph: &Graph, ids: &[crate::ValueId]| -> Vec<Port> {
-            ids.iter()
-                .map(|&v| Port {
-                    name: graph.value(v).name.clone(),
-                    fact: graph.value(v).fact.clone(),
-                })
-                .collect()
-        };
-        let names = ports(&graph, &graph.outputs);
-        let inputs = ports(&graph, &graph.inputs);
+        graph.fix_dims(&options.dims);
+        let names = Port::all(&graph, &graph.outputs);
+        let inputs = Port::all(&graph, &graph.inputs);
         let fold = |node: &NodeSpec| evaluator.evaluate(node);
         if options.optimise {
-            // Half precision stays where every backend is at its best with it.
-            let narrow = |dtype: DType| {
-                let fast = |b: &Arc<dyn Backend>| b.describe().grade(dtype) >= Some(Grade::Fast);
-                matches!(dtype, DType::F16 | DType::BF16) && !backends.iter().all(fast)
+            let keeps = configs.iter().all(|c| c.f16 == Half::Kept);
+            let narrow = |dtype: DType| match dtype {
+                DType::F16 => !keeps,
+                dtype => dtype == DType::BF16,
             };
-            passes::optimise(&mut graph, &fold, &narrow)?;
+            let layout = options.layout(&backends);
+            passes::optimise(&mut graph, &fold, &narrow, layout)?;
         } else {
             passes::infer_graph(&mut graph)?;
         }
+        let precisions = precision::force(&mut graph, &options.precisions)?;
         let precision = match &options.mixed_precision {
             Some(mixed) => {
                 let chosen = precision::choose(&mut graph, &backends, &evaluator, &options, mixed);
@@ -343,7 +380,7 @@ impl Session {
             }
             None => None,
         };
-        let mut outputs = ports(&graph, &graph.outputs);
+        let mut outputs = Port::all(&graph, &graph.outputs);
         for (port, declared) in outputs.iter_mut().zip(names) {
             port.name = declared.name;
             port.fact.kind.optional |= declared.fact.kind.optional;
@@ -364,6 +401,7 @@ impl Session {
             sites: sites.collect(),
             backends,
             contexts,
+            configs,
             evaluator,
             options,
             interrupt: Interrupt::default(),
@@ -393,6 +431,7 @@ impl Session {
             outputs,
             nodes_loaded,
             precision,
+            precisions,
             timeline: Vec::new(),
             #[cfg(not(target_arch = "wasm32"))]
             workers: None,
@@ -501,6 +540,7 @@ impl Session {
             outputs: self.outputs.clone(),
             nodes_loaded: self.nodes_loaded,
             precision: self.precision.clone(),
+            precisions: self.precisions.clone(),
             timeline: Vec::new(),
             workers: None,
         })
@@ -523,6 +563,15 @@ impl Session {
         Ok(())
     }
 
+    /// What the nodes took in the last run, on backends whose timers [`SessionOptions::configs`] turns
+    /// on.
+    pub fn times(&self) -> Vec<NodeTime> {
+        let mut times = Vec::new();
+        self.runner
+            .collect_times(&self.shared, &mut Vec::new(), &mut times);
+        times
+    }
+
     /// Runs the model once and times every node.
     pub async fn profile(
         &mut self,
@@ -532,10 +581,7 @@ impl Session {
         self.runner.clear_times();
         let result = self.run_data(inputs, &RunOptions::default()).await;
         self.shared.profiling = false;
-        let mut times = Vec::new();
-        self.runner
-            .collect_times(&self.shared, &mut Vec::new(), &mut times);
-        Ok((result?, times))
+        Ok((result?, self.times()))
     }
 
     /// Runs the model once and keeps what every node read and wrote, in the order of the runs; of
@@ -603,6 +649,7 @@ impl Session {
         let mut report = self.runner.report(&self.shared);
         report.nodes_loaded = self.nodes_loaded;
         report.precision = self.precision.clone();
+        report.precisions = self.precisions.clone();
         report.timeline = self.timeline.clone();
         report
     }

@@ -1,12 +1,11 @@
 //! Runs a graph stage by stage: the model itself, and the bodies of control flow.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use super::plan::{self, Key, PlannedStage, StageInput};
 use super::record::{RecordedInput, Recorder};
 use super::{Handle, Shared};
-use crate::backend::{Backend, LocalFuture, RawConstants, TensorSpec};
+use crate::backend::{LocalFuture, RawConstants, TensorSpec};
 use crate::builtin::values::{self, Inputs};
 use crate::builtin::{BUILTIN, control};
 use crate::error::{Error, ErrorCode, Result};
@@ -549,9 +548,9 @@ impl Runner {
 
 /// `State` where a backend plans a session only once.
 fn may_plan_again(shared: &Shared) -> Result<()> {
-    let fixed = |b: &Arc<dyn Backend>| !b.describe().config.dynamic_tensors;
-    match shared.backends.iter().find(|b| fixed(b)) {
-        Some(backend) => Err(Error::new(
+    let mut backends = shared.backends.iter().zip(&shared.configs);
+    match backends.find(|(_, config)| !config.dynamic_tensors) {
+        Some((backend, _)) => Err(Error::new(
             ErrorCode::State,
             format!(
                 "the backend `{}` does not take inputs of other shapes",

@@ -1,5 +1,6 @@
 //! A session's constants and packed weights, and making the executables of its stages.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -218,5 +219,11 @@ impl BackendContext for CpuContext {
             ledger,
             arena: self.arena.another(),
         }))
+    }
+
+    fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
+        let executable: &dyn Any = executable;
+        let own: &CpuExecutable = executable.downcast_ref()?;
+        Some(Box::new(own.replica(&self.arena, &self.ledger).ok()?))
     }
 }

@@ -238,6 +238,13 @@ impl CpuExecutable {
     }
 }
 
+impl CpuExecutable {
+    /// The same kernels in another arena.
+    pub fn replica(&self, arena: &Arena, ledger: &Ledger) -> Result<CpuExecutable> {
+        CpuExecutable::new(self.prepared.clone(), arena, ledger)
+    }
+}
+
 impl Executable for CpuExecutable {
     fn execute_begin(&mut self) -> Result<()> {
         let arena = self.arena.clone();
@@ -380,11 +387,6 @@ impl Executable for CpuExecutable {
     fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
         let seconds = self.seconds.clone().unwrap_or_default();
         Box::pin(std::future::ready(Ok(seconds)))
-    }
-
-    fn replica(&self, arena: &Arena, ledger: &Ledger) -> Option<Box<dyn Executable>> {
-        let replica = CpuExecutable::new(self.prepared.clone(), arena, ledger).ok()?;
-        Some(Box::new(replica))
     }
 
     fn launches(&self) -> usize {

@@ -30,6 +30,8 @@ struct Window {
     activation: Activation,
     bias: bool,
     residual: bool,
+    /// The element type of all operands.
+    stored: &'static str,
 }
 
 impl Window {
@@ -98,7 +100,7 @@ pub(crate) fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
 }
 
 fn conv(op: &Conv, l: &mut Lowering) -> Lowers {
-    l.want_f32()?;
+    let stored = l.float()?;
     let (x, w) = (l.input(0)?, l.input(1)?);
     let g = match ConvGeometry::new(op, &x.shape, &w.shape) {
         Ok(g) => g,
@@ -114,6 +116,7 @@ fn conv(op: &Conv, l: &mut Lowering) -> Lowers {
         activation: op.activation,
         bias: l.optional(2).is_some(),
         residual: l.optional(3).is_some(),
+        stored,
     };
     if c.pointwise() {
         return pointwise(&c, l);
@@ -168,6 +171,7 @@ fn pointwise(c: &Window, l: &mut Lowering) -> Lowers {
             residual,
             alpha: 1.0,
             activation: c.activation,
+            stored: c.stored,
         }
     } else {
         Product {
@@ -192,6 +196,7 @@ fn pointwise(c: &Window, l: &mut Lowering) -> Lowers {
             residual,
             alpha: 1.0,
             activation: c.activation,
+            stored: c.stored,
         }
     };
     product.emit(l)
@@ -225,7 +230,11 @@ fn depthwise(c: &Window, l: &mut Lowering) -> Lowers {
         .activation(&c.activation);
     l.linear(
         "depthwise",
-        &[("BIAS", flag(c.bias)), ("RESIDUAL", flag(c.residual))],
+        &[
+            ("S", c.stored),
+            ("BIAS", flag(c.bias)),
+            ("RESIDUAL", flag(c.residual)),
+        ],
         &c.operands(weights),
         params,
         units,
@@ -296,6 +305,7 @@ fn implicit(c: &Window, l: &mut Lowering) -> Lowers {
     l.dispatch(
         shader,
         &[
+            ("S", c.stored),
             ("A", if four { "conv4" } else { "conv1" }),
             ("B", "n4"),
             ("C4", flag(stores)),
@@ -364,6 +374,7 @@ fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
     l.linear(
         "conv_direct",
         &[
+            ("S", c.stored),
             ("TRANSPOSED", flag(transposed)),
             ("BIAS", flag(c.bias)),
             ("RESIDUAL", flag(c.residual)),
@@ -375,7 +386,7 @@ fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
 }
 
 fn transpose(op: &ConvTranspose, l: &mut Lowering) -> Lowers {
-    l.want_f32()?;
+    let stored = l.float()?;
     let (x, w) = (l.input(0)?, l.input(1)?);
     let g = match TransposeGeometry::new(op, &x.shape, &w.shape) {
         Ok(g) => g,
@@ -391,6 +402,7 @@ fn transpose(op: &ConvTranspose, l: &mut Lowering) -> Lowers {
         activation: op.activation,
         bias: l.optional(2).is_some(),
         residual: false,
+        stored,
     };
     direct(&c, true, l);
     Ok(())

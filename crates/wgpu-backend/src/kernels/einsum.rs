@@ -101,6 +101,7 @@ fn product(kept: &[Index], summed: &[Index]) -> Option<Product> {
         residual: None,
         alpha: 1.0,
         activation: Activation::None,
+        stored: "f32",
     })
 }
 

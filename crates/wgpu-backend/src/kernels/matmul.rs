@@ -46,6 +46,8 @@ pub(crate) struct Product {
     pub residual: Option<Operand>,
     pub alpha: f32,
     pub activation: Activation,
+    /// The element type of all operands.
+    pub stored: &'static str,
 }
 
 pub(crate) fn flag(on: bool) -> &'static str {
@@ -123,7 +125,7 @@ impl Product {
             };
             l.dispatch(
                 "matvec",
-                &[("B", b_mode), ("BIAS", bias)],
+                &[("S", p.stored), ("B", b_mode), ("BIAS", bias)],
                 &operands,
                 params,
                 [p.n.div_ceil(columns), p.m, batch],
@@ -143,6 +145,7 @@ impl Product {
         l.dispatch(
             shader,
             &[
+                ("S", p.stored),
                 ("A", if a4 { "k4" } else { "1" }),
                 ("B", b_mode),
                 ("C4", flag(p.n.is_multiple_of(4))),
@@ -190,7 +193,7 @@ fn right(
 }
 
 fn matmul(op: &MatMul, l: &mut Lowering) -> Lowers {
-    l.want_f32()?;
+    let stored = l.float()?;
     let (a, b, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
     let g = match MatMulGeometry::new(&a.shape, &b.shape, op.transpose_b) {
         Ok(g) => g,
@@ -247,12 +250,13 @@ fn matmul(op: &MatMul, l: &mut Lowering) -> Lowers {
         residual: None,
         alpha: op.alpha.unwrap_or(1.0),
         activation: op.activation,
+        stored,
     }
     .emit(l)
 }
 
 fn gemm(op: &Gemm, l: &mut Lowering) -> Lowers {
-    l.want_f32()?;
+    let stored = l.float()?;
     let (a, b, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
     let ([a0, a1], [b0, b1], [m, n]) = (pair(&a.shape)?, pair(&b.shape)?, pair(&y.shape)?);
     let k = if op.transpose_a { a0 } else { a1 };
@@ -292,6 +296,7 @@ fn gemm(op: &Gemm, l: &mut Lowering) -> Lowers {
         residual: None,
         alpha: op.alpha,
         activation: op.activation,
+        stored,
     }
     .emit(l)
 }

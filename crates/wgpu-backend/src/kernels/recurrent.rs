@@ -101,6 +101,7 @@ fn layer(
         residual: None,
         alpha: 1.0,
         activation: Activation::None,
+        stored: "f32",
     }
     .emit(l)?;
     let weights = recurrent_weights(&g, l)?;

@@ -212,3 +212,35 @@ fn wrong_use_is_a_typed_error() {
         .unwrap_err();
     assert!(refusal.reason.contains("float64"), "{}", refusal.reason);
 }
+
+/// Begun one within the other; each has its own memory and its own faults.
+#[test]
+fn a_replica_runs_beside_its_original() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut original = context.prepare(picking()).unwrap();
+    let mut other = context.replica().unwrap();
+    let mut replica = other.replicate(&*original).unwrap();
+    other.resize_end().unwrap();
+    let x = f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
+    let indices = |of: [i64; 2]| Tensor::from_slice(&[2], &of).unwrap();
+    for (e, of) in [(&mut original, [0, 7]), (&mut replica, [2, 1])] {
+        e.execute_begin().unwrap();
+        e.write(0, &x).unwrap();
+        e.write(1, &indices(of)).unwrap();
+        e.run(0).unwrap();
+        e.submit().unwrap();
+    }
+    let out = pollster::block_on(replica.read(&[2])).unwrap();
+    close(&out[0], &[5.0, 6.0, 3.0, 4.0], 0.0);
+    let error = pollster::block_on(original.read(&[2])).unwrap_err();
+    assert_eq!(
+        (error.code(), error.node()),
+        (ErrorCode::InvalidValue, Some("pick"))
+    );
+    replica.execute_begin().unwrap();
+    replica.write(1, &indices([0, -9])).unwrap();
+    replica.run(0).unwrap();
+    let error = pollster::block_on(replica.read(&[2])).unwrap_err();
+    assert_eq!(error.node(), Some("pick"));
+}

@@ -11,6 +11,8 @@ mod elementwise;
 #[cfg(not(target_arch = "wasm32"))]
 mod executables;
 #[cfg(not(target_arch = "wasm32"))]
+mod half;
+#[cfg(not(target_arch = "wasm32"))]
 mod integers;
 #[cfg(not(target_arch = "wasm32"))]
 mod movement;

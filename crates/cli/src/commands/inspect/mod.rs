@@ -9,7 +9,8 @@ use kilim::{ErrorCode, Port, Report};
 use serde::Serialize;
 
 use crate::Failure;
-use crate::model::{self, BackendArgs};
+use crate::mixed::{self, MixedArgs};
+use crate::model::BackendArgs;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -23,6 +24,8 @@ pub struct Args {
     memory: Option<PathBuf>,
     #[command(flatten)]
     backends: BackendArgs,
+    #[command(flatten)]
+    mixed: MixedArgs,
 }
 
 #[derive(Serialize)]
@@ -58,10 +61,12 @@ fn view(ports: &[Port]) -> Vec<PortView> {
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut options = args.backends.options()?;
     options.core.plan_unknown_as = Some(1);
-    let session = match model::load(&args.model, options).await {
+    let session = match args.mixed.load(&args.model, options).await {
         // Sizes that are open may not all be 1: such a model is planned when it runs.
         Err(Failure::Kilim(e)) if e.code() == ErrorCode::Shape => {
-            model::load(&args.model, args.backends.options()?).await?
+            args.mixed
+                .load(&args.model, args.backends.options()?)
+                .await?
         }
         loaded => loaded?,
     };
@@ -106,6 +111,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         );
     }
     memory::print(&report);
+    mixed::print(&report);
     print_nodes(&report);
     print_crossings(&report);
     Ok(())

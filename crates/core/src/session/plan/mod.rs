@@ -82,7 +82,7 @@ impl PlannedStage {
         let mut executables = Vec::with_capacity(self.executables.len());
         for (executable, context) in self.executables.iter().zip(&shared.contexts) {
             executables.push(match executable {
-                Some(e) => Some(e.replica(context.arena(), context.ledger())?),
+                Some(e) => Some(context.replicate(&**e)?),
                 None => None,
             });
         }

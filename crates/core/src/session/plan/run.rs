@@ -17,9 +17,11 @@ impl PlannedStage {
         shared: &mut Shared,
     ) -> Result<()> {
         let missing = || Error::new(ErrorCode::State, "a stage ran before its inputs were there");
-        for e in self.executables.iter_mut().flatten() {
-            e.set_profiling(shared.profiling);
-            e.execute_begin()?;
+        for (b, e) in self.executables.iter_mut().enumerate() {
+            if let Some(e) = e {
+                e.set_profiling(shared.is_timed(b));
+                e.execute_begin()?;
+            }
         }
         for (v, targets) in &self.feeds {
             for &(b, t) in targets {
@@ -83,11 +85,11 @@ impl PlannedStage {
             }
         }
         self.times.clear();
-        for e in &mut self.executables {
+        for (b, e) in self.executables.iter_mut().enumerate() {
             self.times.push(match e {
                 Some(e) => {
                     e.execute_end()?;
-                    if shared.profiling {
+                    if shared.is_timed(b) {
                         e.profile().await?
                     } else {
                         Vec::new()

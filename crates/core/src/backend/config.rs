@@ -1,0 +1,218 @@
+//! What holds for everything a backend does: what it offers, and what the user wants of it.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+
+use super::{BackendId, DataLayout, Description};
+use crate::error::{Error, ErrorCode, Result};
+
+/// What a backend computes in half precision; each includes the ones before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Half {
+    /// Nothing.
+    #[default]
+    Off,
+    /// Nodes that [`crate::session::MixedPrecision`] chooses.
+    Chosen,
+    /// Models of half precision, too, as long as all backends of the session do; else they are
+    /// computed in single precision.
+    Kept,
+}
+
+/// In a [`Description`] what a backend offers; for a context what it is to do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BackendConfig {
+    /// Layouts of spatial tensors that its kernels read, the one that it is fastest with first.
+    pub layouts: Vec<DataLayout>,
+    /// Whether a session can be planned again for inputs of other shapes.
+    pub dynamic_tensors: bool,
+    pub f16: Half,
+    /// Offered: nodes are timed by the device itself, or by a clock beside it. Wanted: every run is
+    /// timed, see [`crate::Session::times`].
+    pub timers: bool,
+}
+
+impl Default for BackendConfig {
+    fn default() -> Self {
+        BackendConfig {
+            layouts: vec![DataLayout::ChannelsFirst],
+            dynamic_tensors: true,
+            f16: Half::Off,
+            timers: false,
+        }
+    }
+}
+
+/// What a user wants of one backend; what is left out stays as the backend has it, without timers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BackendOptions {
+    /// The layout of spatial operators, instead of the one that the backend is fastest with.
+    pub layout: Option<DataLayout>,
+    pub dynamic_tensors: Option<bool>,
+    pub f16: Option<Half>,
+    pub timers: bool,
+}
+
+impl BackendOptions {
+    /// What a backend is to do.
+    ///
+    /// # Errors
+    /// `Unsupported` where it does not offer that.
+    pub fn resolve(&self, of: &Description) -> Result<BackendConfig> {
+        let offered = &of.config;
+        let refuse = |what: &str, offered: String| {
+            let message = format!("the backend `{}` does not offer {what}", of.id);
+            Err(Error::new(ErrorCode::Unsupported, message).with_expected(offered))
+        };
+        let mut config = BackendConfig {
+            timers: self.timers,
+            ..offered.clone()
+        };
+        if let Some(layout) = self.layout {
+            let Some(at) = offered.layouts.iter().position(|l| *l == layout) else {
+                let known: Vec<_> = offered.layouts.iter().map(ToString::to_string).collect();
+                return refuse(&format!("the layout {layout}"), known.join(", "));
+            };
+            config.layouts[..=at].rotate_right(1);
+        }
+        if let Some(dynamic) = self.dynamic_tensors {
+            if dynamic && !offered.dynamic_tensors {
+                return refuse("dynamic tensors", "one set of input shapes".to_string());
+            }
+            config.dynamic_tensors = dynamic;
+        }
+        if let Some(half) = self.f16 {
+            if half > offered.f16 {
+                return refuse("this of float16", format!("{:?}", offered.f16));
+            }
+            config.f16 = half;
+        }
+        if self.timers && !offered.timers {
+            return refuse("timers", "none".to_string());
+        }
+        Ok(config)
+    }
+}
+
+/// What users want of several backends.
+#[derive(Clone, Debug, Default)]
+pub struct BackendConfigs(HashMap<BackendId, BackendOptions>);
+
+impl BackendConfigs {
+    /// What is wanted of a backend, to be changed.
+    pub fn entry(&mut self, id: impl Into<BackendId>) -> &mut BackendOptions {
+        self.0.entry(id.into()).or_default()
+    }
+
+    pub fn get(&self, id: &BackendId) -> BackendOptions {
+        self.0.get(id).copied().unwrap_or_default()
+    }
+
+    /// # Errors
+    /// `NoBackend` where there are wishes for a backend that the session does not have.
+    pub fn check(&self, ids: &[BackendId]) -> Result<()> {
+        match self.0.keys().find(|id| !ids.contains(id)) {
+            Some(id) => {
+                let message = format!("`{id}` is configured, which the session does not have");
+                let known: Vec<_> = ids.iter().map(BackendId::as_str).collect();
+                Err(Error::new(ErrorCode::NoBackend, message).with_expected(known.join(", ")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Reads one wish, as [`Setting`] has it.
+    pub fn set(&mut self, setting: &Setting) {
+        setting.wish.apply(self.entry(setting.backend.clone()));
+    }
+}
+
+/// One wish of a user in words: `BACKEND:KEY=VALUE`, where the keys are `layout` (`NCHW`, `NHWC`),
+/// `dynamic`, `timers` (`on`, `off`) and `f16` (`off`, `chosen`, `kept`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Setting {
+    backend: BackendId,
+    wish: Wish,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wish {
+    Layout(DataLayout),
+    Dynamic(bool),
+    Half(Half),
+    Timers(bool),
+}
+
+impl Wish {
+    fn parse(key: &str, value: &str) -> Option<Wish> {
+        let on = || match value {
+            "on" => Some(true),
+            "off" => Some(false),
+            _ => None,
+        };
+        Some(match key {
+            "layout" => Wish::Layout(DataLayout::parse(value)?),
+            "dynamic" => Wish::Dynamic(on()?),
+            "timers" => Wish::Timers(on()?),
+            "f16" => Wish::Half(match value {
+                "off" => Half::Off,
+                "chosen" => Half::Chosen,
+                "kept" => Half::Kept,
+                _ => return None,
+            }),
+            _ => return None,
+        })
+    }
+
+    fn apply(self, options: &mut BackendOptions) {
+        match self {
+            Wish::Layout(layout) => options.layout = Some(layout),
+            Wish::Dynamic(dynamic) => options.dynamic_tensors = Some(dynamic),
+            Wish::Half(half) => options.f16 = Some(half),
+            Wish::Timers(timers) => options.timers = timers,
+        }
+    }
+}
+
+impl FromStr for Setting {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Setting> {
+        let parts = text
+            .split_once(':')
+            .and_then(|(backend, rest)| Some((backend, rest.split_once('=')?)));
+        let setting = parts.and_then(|(backend, (key, value))| {
+            Some(Setting {
+                backend: backend.into(),
+                wish: Wish::parse(key, value)?,
+            })
+        });
+        setting.ok_or_else(|| {
+            Error::new(ErrorCode::InvalidValue, "this does not configure a backend")
+                .with_expected(
+                    "`ID:layout=NCHW`, `ID:dynamic=off`, `ID:f16=off|chosen|kept`, `ID:timers=on`",
+                )
+                .with_got(text)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wishes_in_words() {
+        let mut configs = BackendConfigs::default();
+        for text in ["cpu:layout=NCHW", "cpu:timers=on", "wgpu:f16=off"] {
+            configs.set(&text.parse().unwrap());
+        }
+        let cpu = configs.get(&"cpu".into());
+        assert_eq!(cpu.layout, Some(DataLayout::ChannelsFirst));
+        assert!(cpu.timers && !configs.get(&"wgpu".into()).timers);
+        assert_eq!(configs.get(&"wgpu".into()).f16, Some(Half::Off));
+        for wrong in ["cpu", "cpu:layout", "cpu:layout=NCXHW", "cpu:speed=on"] {
+            assert!(wrong.parse::<Setting>().is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,161 @@
+//! Another floating-point type for chosen nodes.
+
+use std::collections::HashMap;
+
+use half::{bf16, f16};
+
+use super::edit::node;
+use super::{bodies, dead_code, infer_graph};
+use crate::dtype::DType;
+use crate::error::{Result, unsupported};
+use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::ops::{Cast, Fact, InferContext, InputFact};
+use crate::tensor::Tensor;
+
+/// Has nodes compute in the floating-point type that `wish` gives for them: what they read is cast,
+/// constants here and now, and what they write is cast back for whoever wants it as it was. Needs
+/// inferred facts.
+///
+/// # Errors
+/// `Unsupported` for a node whose outputs do not take the type of its inputs; what shape inference
+/// says of the result.
+pub fn run(graph: &mut Graph, wish: &dyn Fn(NodeId) -> Option<DType>) -> Result<()> {
+    let mut twins: HashMap<(ValueId, DType), ValueId> = HashMap::new();
+    let old = std::mem::take(&mut graph.nodes);
+    let mut nodes = Vec::with_capacity(old.len());
+    for (i, mut n) in old.into_iter().enumerate() {
+        let Some(to) = wish(NodeId(i)) else {
+            nodes.push(n);
+            continue;
+        };
+        if !follows(graph, &n, to) {
+            let message =
+                format!("it cannot compute in {to}: its outputs have a type of their own");
+            return Err(unsupported(message).at(&n.name, n.op.name()));
+        }
+        for k in inputs_in_another(graph, &n, to) {
+            let Some(v) = n.input(k) else { continue };
+            let twin = match twins.get(&(v, to)) {
+                Some(&twin) => twin,
+                None => {
+                    let twin = like(graph, v, to)?;
+                    if graph.value(twin).constant.is_none() {
+                        let name = graph.value(twin).name.clone();
+                        nodes.push(node(&name, Cast::new(to), vec![Some(v)], twin));
+                    }
+                    twins.insert((v, to), twin);
+                    twin
+                }
+            };
+            n.inputs[k] = Some(twin);
+        }
+        let mut back = Vec::new();
+        for out in &mut n.outputs {
+            let v = *out;
+            if let Some(from) = other_float(graph, v, to) {
+                let twin = like(graph, v, to)?;
+                let name = format!("{}/{from}", graph.value(v).name);
+                back.push(node(&name, Cast::new(from), vec![Some(twin)], v));
+                twins.insert((v, to), twin);
+                *out = twin;
+            }
+        }
+        nodes.push(n);
+        nodes.extend(back);
+    }
+    graph.nodes = nodes;
+    dead_code::run(graph);
+    infer_graph(graph)
+}
+
+/// As [`run`], in the bodies of control flow, too.
+///
+/// # Errors
+/// As [`run`].
+pub fn everywhere(graph: &mut Graph, wish: &dyn Fn(&Graph, &Node) -> Option<DType>) -> Result<()> {
+    bodies::for_each_inferred(graph, &mut |body| everywhere(body, wish))?;
+    let wishes: Vec<Option<DType>> = graph.nodes.iter().map(|n| wish(graph, n)).collect();
+    run(graph, &|id| wishes[id.0])
+}
+
+/// The inputs of a node that are cast where it computes in `to`.
+fn inputs_in_another(graph: &Graph, node: &Node, to: DType) -> Vec<usize> {
+    let planned = node.op.value_inputs();
+    let cast = |k: &usize| {
+        let v = node.input(*k);
+        !planned.contains(k) && v.is_some_and(|v| other_float(graph, v, to).is_some())
+    };
+    (0..node.inputs.len()).filter(cast).collect()
+}
+
+/// The type of a value, where that is a floating-point type and not `to`.
+fn other_float(graph: &Graph, v: ValueId, to: DType) -> Option<DType> {
+    let dtype = graph.value(v).fact.dtype?;
+    (dtype.is_float() && dtype != to).then_some(dtype)
+}
+
+/// Whether the node's outputs are of type `to` where its inputs are.
+fn follows(graph: &Graph, node: &Node, to: DType) -> bool {
+    let cast = inputs_in_another(graph, node, to);
+    let inputs: Vec<Option<InputFact>> = node
+        .inputs
+        .iter()
+        .enumerate()
+        .map(|(k, v)| {
+            v.map(|v| {
+                let value = graph.value(v);
+                let turned = cast.contains(&k);
+                InputFact {
+                    fact: Fact {
+                        dtype: if turned { Some(to) } else { value.fact.dtype },
+                        ..value.fact.clone()
+                    },
+                    value: value.constant.clone().filter(|_| !turned),
+                }
+            })
+        })
+        .collect();
+    let inferred = node.op.infer(&InferContext {
+        inputs: &inputs,
+        outputs: node.outputs.len(),
+    });
+    inferred.is_ok_and(|facts| {
+        let mut outputs = node.outputs.iter().zip(&facts);
+        outputs.all(|(&v, fact)| match other_float(graph, v, to) {
+            Some(_) => fact.dtype == Some(to),
+            None => fact.dtype == graph.value(v).fact.dtype,
+        })
+    })
+}
+
+/// A new value like `v` of another type, with its data if `v` is a constant.
+fn like(graph: &mut Graph, v: ValueId, dtype: DType) -> Result<ValueId> {
+    let value = graph.value(v);
+    let fact = Fact {
+        dtype: Some(dtype),
+        ..value.fact.clone()
+    };
+    let data = value.constant.as_ref().map(|t| converted(t, dtype));
+    let name = format!("{}/{dtype}", value.name);
+    let twin = graph.add_value(name, fact);
+    graph.value_mut(twin).constant = data.transpose()?;
+    Ok(twin)
+}
+
+/// Numbers in another floating-point type, rounded once.
+fn converted(tensor: &Tensor, to: DType) -> Result<Tensor> {
+    let shape = tensor.shape();
+    if let (Ok(single), DType::F16) = (tensor.as_slice::<f32>(), to) {
+        let rounded: Vec<f16> = single.iter().map(|&x| f16::from_f32(x)).collect();
+        return Tensor::from_slice(shape, &rounded);
+    }
+    let numbers = tensor.to_f64s()?;
+    let numbers = numbers.into_iter();
+    match to {
+        DType::F16 => Tensor::from_slice(shape, &numbers.map(f16::from_f64).collect::<Vec<_>>()),
+        DType::BF16 => Tensor::from_slice(shape, &numbers.map(bf16::from_f64).collect::<Vec<_>>()),
+        DType::F32 => Tensor::from_slice(shape, &numbers.map(|x| x as f32).collect::<Vec<_>>()),
+        DType::F64 => Tensor::from_slice(shape, &numbers.collect::<Vec<_>>()),
+        _ => Err(unsupported(format!("nodes do not compute in {to}"))),
+    }
+}

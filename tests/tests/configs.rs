@@ -1,0 +1,149 @@
+//! What users ask of single backends.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::sync::{Arc, Mutex};
+
+use kilim::core::backend::{BackendConfig, DataLayout};
+use kilim::core::ops::*;
+use kilim::core::{Backend, Session, SessionOptions};
+use kilim::{
+    BackendId, DType, Dim, Error, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Shape,
+    Tensor,
+};
+use kilim_tests::stand_in::StandIn;
+
+fn cpu() -> Arc<dyn Backend> {
+    pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap()
+}
+
+fn weights(shape: &[usize]) -> Tensor {
+    let count: usize = shape.iter().product();
+    let data: Vec<f32> = (0..count).map(|i| (i % 7) as f32 - 3.0).collect();
+    Tensor::from_slice(shape, &data).unwrap()
+}
+
+/// Two convolutions of an image whose width is open.
+fn convolutions() -> Graph {
+    let mut g = Graph::new("convolutions");
+    let dims = [1, 4, 8].map(Dim::Known);
+    let dims = dims.into_iter().chain([Dim::Symbol("width".into())]);
+    let mut x = g.add_input("x", Fact::new(DType::F32, Shape(dims.collect())));
+    for i in 0..2 {
+        let w = g.add_constant(format!("w{i}"), weights(&[4, 4, 3, 3]));
+        let conv = Conv {
+            strides: vec![1; 2],
+            dilations: vec![1; 2],
+            padding: Padding::Explicit(vec![1; 4]),
+            groups: 1,
+            channels_last: false,
+            activation: Activation::None,
+        };
+        x = g.apply(format!("conv{i}"), conv, &[x, w]);
+    }
+    g.outputs.push(x);
+    g
+}
+
+fn session(settings: &[&str]) -> Result<Session> {
+    on(vec![cpu()], settings)
+}
+
+fn on(backends: Vec<Arc<dyn Backend>>, settings: &[&str]) -> Result<Session> {
+    let mut options = SessionOptions::default();
+    for setting in settings {
+        options.configs.set(&setting.parse()?);
+    }
+    pollster::block_on(Session::new(convolutions(), backends, cpu(), options))
+}
+
+fn run(session: &mut Session, width: usize) -> Result<Tensor> {
+    let inputs = [("x", weights(&[1, 4, 8, width]))];
+    let out = pollster::block_on(session.run(&inputs, &RunOptions::default()))?;
+    Ok(out.into_iter().next().unwrap().1)
+}
+
+fn in_channels_last(session: &Session) -> Vec<bool> {
+    let nodes = session.graph().nodes.iter();
+    let convs = nodes.filter_map(|n| n.op.downcast_ref::<Conv>());
+    convs.map(|c| c.channels_last).collect()
+}
+
+#[test]
+fn spatial_operators_have_the_layout_that_the_user_wants() {
+    let mut usual = session(&[]).unwrap();
+    let mut asked = session(&["cpu:layout=NCHW"]).unwrap();
+    assert_eq!(in_channels_last(&usual), [true, true]);
+    assert_eq!(in_channels_last(&asked), [false, false]);
+    assert_eq!(run(&mut asked, 8).unwrap(), run(&mut usual, 8).unwrap());
+}
+
+#[test]
+fn a_backend_that_is_best_in_channels_first_gets_it() {
+    let first = StandIn::new(cpu(), "first").with_layouts(&[DataLayout::ChannelsFirst]);
+    let s = on(vec![Arc::new(first)], &[]).unwrap();
+    assert_eq!(in_channels_last(&s), [false, false]);
+}
+
+#[test]
+fn nodes_are_timed_only_where_that_is_asked_for() {
+    let mut usual = session(&[]).unwrap();
+    let mut timed = session(&["cpu:timers=on"]).unwrap();
+    run(&mut usual, 8).unwrap();
+    run(&mut timed, 8).unwrap();
+    assert!(usual.times().is_empty());
+    let convs: Vec<_> = timed
+        .times()
+        .into_iter()
+        .filter(|t| t.op == "Conv")
+        .collect();
+    assert_eq!(convs.len(), 2);
+    assert!(
+        convs.iter().all(|t| t.backend == "cpu" && t.seconds > 0.0),
+        "{convs:?}"
+    );
+}
+
+#[test]
+fn shapes_may_be_held_to_the_first() {
+    let mut s = session(&["cpu:dynamic=off"]).unwrap();
+    run(&mut s, 8).unwrap();
+    run(&mut s, 8).unwrap();
+    let error = run(&mut s, 9).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::State);
+    let mut s = session(&[]).unwrap();
+    run(&mut s, 8).unwrap();
+    run(&mut s, 9).unwrap();
+}
+
+#[test]
+fn the_backend_is_told() {
+    let told: Arc<Mutex<Option<BackendConfig>>> = Arc::default();
+    let heard = told.clone();
+    let stand_in = StandIn::new(cpu(), "asked")
+        .on_context(move |config| *heard.lock().unwrap() = Some(config.backend.clone()));
+    on(
+        vec![Arc::new(stand_in)],
+        &["asked:layout=NCHW", "asked:timers=on"],
+    )
+    .unwrap();
+    let told = told.lock().unwrap().clone().unwrap();
+    assert_eq!(told.layouts[0], DataLayout::ChannelsFirst);
+    assert!(told.timers && told.dynamic_tensors);
+}
+
+#[test]
+fn what_is_not_offered_is_an_error() {
+    let code = |s: Result<Session>| s.err().as_ref().map(Error::code);
+    let refused = Some(ErrorCode::Unsupported);
+    assert_eq!(code(session(&["cpu:layout=NC4HW4"])), refused);
+    assert_eq!(code(session(&["cpu:f16=kept"])), refused);
+    assert_eq!(
+        code(session(&["wgpu:timers=on"])),
+        Some(ErrorCode::NoBackend)
+    );
+    assert_eq!(
+        code(session(&["cpu:timers"])),
+        Some(ErrorCode::InvalidValue)
+    );
+}
