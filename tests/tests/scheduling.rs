@@ -318,7 +318,7 @@ fn products(g: &mut Graph, backend: &str, mut x: kilim::core::ValueId) -> kilim:
     let turn: Vec<f32> = (0..WIDE * WIDE)
         .map(|i| f32::from(u8::from(i % (WIDE + 1) == 1)))
         .collect();
-    for i in 0..8 {
+    for i in 0..3 {
         let w = Tensor::from_slice(&[WIDE, WIDE], &turn).unwrap();
         let w = g.add_constant(format!("{backend} w{i}"), w);
         x = g.apply(format!("{backend} {i}"), MatMul::default(), &[x, w]);
@@ -404,11 +404,11 @@ fn the_next_run_is_on_the_gpu_while_the_last_is_on_the_cpu() {
     };
     let one = pollster::block_on(s.run(&[("x", square())], &RunOptions::default())).unwrap();
     let (trace, options) = traced();
-    let handles: Vec<_> = (0..8)
-        .map(|_| s.run_async(&[("x", square())], &options).unwrap())
+    let handles: Vec<_> = (0..4)
+        .map(|_| s.run_async(&[("x", square().into())], &options).unwrap())
         .collect();
     for handle in handles {
-        assert_eq!(handle.wait().unwrap()[0].1, one[0].1);
+        assert_eq!(handle.wait().unwrap()[0].1, one[0].1.clone().into());
     }
     let events = trace.events();
     let beside = |a: &TraceEvent, b: &TraceEvent| {

@@ -25,47 +25,69 @@ pub struct Offsets {
 const REPAIRS: usize = 64;
 const REPAIR_COST: usize = 1 << 25;
 
+/// A plan that is this part of the lower bound above it is good enough to stop at what does not get
+/// better at once.
+const GOOD: usize = 20;
+
 /// Places every tensor into the gap closest to its size between the tensors that live at the same
 /// time, in several orders, and keeps the smallest buffer: the "greedy by size" and "greedy by
 /// breadth" of Pisarchyk and Lee (arXiv 2001.03288), and by lifetime. Every offset is a multiple
 /// of `alignment`, which is not zero.
 pub fn plan(requests: &[Request], alignment: usize) -> Offsets {
-    let least = lower_bound(requests);
-    let mut best: Option<(Offsets, Vec<usize>)> = None;
-    for order in orders(requests) {
-        let placed = place(requests, &order, alignment);
-        let done = placed.bytes < least.next_multiple_of(alignment) + alignment;
-        if best.as_ref().is_none_or(|(b, _)| placed.bytes < b.bytes) {
-            best = Some((placed, order));
+    let least = lower_bound(requests).next_multiple_of(alignment);
+    let orders = orders(requests);
+    let mut found: Option<(Offsets, usize)> = None;
+    for (i, order) in orders.iter().enumerate() {
+        let placed = place(requests, order, alignment);
+        let done = placed.bytes < least + alignment;
+        if found.as_ref().is_none_or(|(b, _)| placed.bytes < b.bytes) {
+            found = Some((placed, i));
         }
         if done {
             break;
         }
     }
-    let Some((mut best, mut order)) = best else {
+    let Some((mut best, first)) = found else {
         return Offsets::default();
     };
-    let rounds = REPAIRS.min(REPAIR_COST / (requests.len() * requests.len()).max(1));
-    for _ in 0..rounds {
-        if best.bytes <= least.next_multiple_of(alignment) {
-            break;
+    repair(requests, alignment, least, orders[first].clone(), &mut best);
+    for (i, order) in orders.into_iter().enumerate() {
+        if best.bytes > least + least / GOOD && i != first {
+            repair(requests, alignment, least, order, &mut best);
         }
-        let end = |i: &usize| best.offsets[*i] + requests[*i].bytes;
-        let Some(at) = (0..order.len()).max_by_key(|&at| end(&order[at])) else {
-            break;
-        };
-        if at == 0 {
-            break;
-        }
-        let mut next = order.clone();
-        next[..=at].rotate_right(1);
-        let placed = place(requests, &next, alignment);
-        if placed.bytes > best.bytes {
-            break;
-        }
-        (best, order) = (placed, next);
     }
     best
+}
+
+/// Looks for a smaller buffer than `best` from `order` on.
+fn repair(
+    requests: &[Request],
+    alignment: usize,
+    least: usize,
+    mut order: Vec<usize>,
+    best: &mut Offsets,
+) {
+    let rounds = REPAIRS.min(REPAIR_COST / (requests.len() * requests.len()).max(1));
+    let mut last = place(requests, &order, alignment);
+    for _ in 0..rounds {
+        if best.bytes <= least {
+            break;
+        }
+        let end = |i: &usize| last.offsets[*i] + requests[*i].bytes;
+        let top = (0..order.len()).max_by_key(|&at| end(&order[at]));
+        let Some(at) = top.filter(|&at| at > 0) else {
+            break;
+        };
+        order[..=at].rotate_right(1);
+        let placed = place(requests, &order, alignment);
+        if placed.bytes > last.bytes && best.bytes <= least + least / GOOD {
+            break;
+        }
+        if placed.bytes < best.bytes {
+            *best = placed.clone();
+        }
+        last = placed;
+    }
 }
 
 /// The orders in which tensors are placed.

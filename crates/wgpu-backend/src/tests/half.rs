@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use kilim_core::ops::{Activation, Conv, MatMul, Padding};
-use kilim_core::{DType, Tensor};
+use kilim_core::{Backend, DType, Tensor};
 
 use super::harness::*;
 
