@@ -31,8 +31,8 @@ const GOOD: usize = 20;
 
 /// Places every tensor into the gap closest to its size between the tensors that live at the same
 /// time, in several orders, and keeps the smallest buffer: the "greedy by size" and "greedy by
-/// breadth" of Pisarchyk and Lee (arXiv 2001.03288), and by lifetime. Every offset is a multiple
-/// of `alignment`, which is not zero.
+/// breadth" of Pisarchyk and Lee (arXiv 2001.03288), by lifetime, and in time from either end.
+/// Every offset is a multiple of `alignment`, which is not zero.
 pub fn plan(requests: &[Request], alignment: usize) -> Offsets {
     let least = lower_bound(requests).next_multiple_of(alignment);
     let orders = orders(requests);
@@ -106,6 +106,8 @@ fn orders(requests: &[Request]) -> Vec<Vec<usize>> {
         sorted(&|r| (breadth(r), r.bytes)),
         sorted(&|r| (r.bytes.saturating_mul(steps(r)), r.bytes)),
         sorted(&|r| (steps(r), r.bytes)),
+        sorted(&|r| (usize::MAX - r.first, r.bytes)),
+        sorted(&|r| (r.last, r.bytes)),
     ]
 }
 
