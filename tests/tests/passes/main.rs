@@ -57,7 +57,8 @@ fn optimised(graph: &Graph) -> Graph {
     let evaluator = pollster::block_on(cpu.backend(&BackendId::from("cpu"))).unwrap();
     let evaluate = |node: &kilim::core::backend::NodeSpec| evaluator.evaluate(node);
     let narrow = |d: DType| d == DType::F16;
-    kilim::core::passes::optimise(&mut g, &evaluate, &narrow).unwrap();
+    let layout = kilim::core::backend::DataLayout::ChannelsLast;
+    kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout).unwrap();
     g.sort().unwrap();
     g
 }
