@@ -48,7 +48,7 @@ pub(in crate::session) async fn choose(
             "mixed precision needs samples to be measured with",
         ));
     };
-    if !(mixed.tolerance >= 0.0) {
+    if mixed.tolerance.is_nan() || mixed.tolerance < 0.0 {
         let message = "the tolerance of mixed precision is not a number of at least 0";
         return Err(Error::new(ErrorCode::InvalidValue, message).with_got(mixed.tolerance));
     }
