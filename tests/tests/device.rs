@@ -404,9 +404,9 @@ impl Executable for NotedExecutable {
         self.0.submit()
     }
 
-    fn finish(&mut self) -> LocalFuture<'_, Result<()>> {
-        log("finish");
-        self.0.finish()
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        log("wait_finish");
+        self.0.wait_finish()
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
@@ -487,7 +487,7 @@ fn a_device_lives_from_open_to_drop() {
         "write",
         "run",
         "submit",
-        "finish",
+        "wait_finish",
         "read",
         "execute_end",
     ];
