@@ -191,7 +191,8 @@ fn optimised(graph: &Graph) -> Vec<String> {
     let cpu = Runtime::shared();
     let evaluator = pollster::block_on(cpu.backend(&BackendId::from("cpu"))).unwrap();
     let evaluate = |node: &kilim::core::backend::NodeSpec| evaluator.evaluate(node);
-    kilim::core::passes::optimise(&mut g, &evaluate, &|_| false).unwrap();
+    let layout = kilim::core::backend::DataLayout::ChannelsLast;
+    kilim::core::passes::optimise(&mut g, &evaluate, &|_| false, layout).unwrap();
     g.sort().unwrap();
     g.nodes.iter().map(|n| n.op.name().to_string()).collect()
 }
