@@ -21,6 +21,11 @@ alias R = T;
 
 fn f(x: T) -> R {
 #if T == f32
+#if OP == IsNaN || OP == IsInf || OP == ThresholdedRelu || OP == Shrink
+#else
+    // Whatever comparisons and a driver's functions make of it.
+    if is_nan(x) { return x; }
+#endif
 #if OP == Abs
     return abs(x);
 #elif OP == Neg

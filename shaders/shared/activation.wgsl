@@ -1,7 +1,9 @@
 // The pointwise functions that are fused into other kernels; numbers as in params.rs.
 #include "shared/float.wgsl"
 
+// NaN passes, though max, min and clamp may drop it.
 fn activate(x: f32, kind: u32, a: f32, b: f32) -> f32 {
+    if is_nan(x) { return x; }
     switch kind {
         case 1u: { return max(x, 0.0); }
         case 2u: { return min(max(x, a), b); }
@@ -20,6 +22,10 @@ fn sigmoid4(x: vec4<f32>) -> vec4<f32> {
 }
 
 fn activate4(x: vec4<f32>, kind: u32, a: f32, b: f32) -> vec4<f32> {
+    return select(activate_numbers(x, kind, a, b), x, is_nan4(x));
+}
+
+fn activate_numbers(x: vec4<f32>, kind: u32, a: f32, b: f32) -> vec4<f32> {
     switch kind {
         case 1u: { return max(x, vec4<f32>(0.0)); }
         case 2u: { return min(max(x, vec4<f32>(a)), vec4<f32>(b)); }

@@ -5,6 +5,10 @@ fn is_nan(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u;
 }
 
+fn is_nan4(x: vec4<f32>) -> vec4<bool> {
+    return (bitcast<vec4<u32>>(x) & vec4<u32>(0x7fffffffu)) > vec4<u32>(0x7f800000u);
+}
+
 fn is_inf(x: f32) -> bool {
     return (bitcast<u32>(x) & 0x7fffffffu) == 0x7f800000u;
 }
@@ -34,10 +38,12 @@ fn min_nan(a: f32, b: f32) -> f32 {
 
 // Beyond 10 the result is 1 in f32; drivers overflow in between.
 fn tanh_safe(x: f32) -> f32 {
+    if is_nan(x) { return x; }
     return tanh(clamp(x, -10.0, 10.0));
 }
 
 fn sigmoid(x: f32) -> f32 {
+    if is_nan(x) { return x; }
     return 1.0 / (1.0 + exp(-clamp(x, -88.0, 88.0)));
 }
 

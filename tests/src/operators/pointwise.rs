@@ -185,7 +185,41 @@ pub(super) fn cases() -> Vec<Case> {
         }
     }
     cases.extend(with_itself());
+    cases.extend(not_numbers());
     cases
+}
+
+/// NaN through functions that clamp.
+fn not_numbers() -> Vec<Case> {
+    let kinds = [
+        UnaryKind::Sigmoid,
+        UnaryKind::Tanh,
+        UnaryKind::Relu,
+        UnaryKind::Erf,
+        UnaryKind::HardSwish,
+        UnaryKind::Clip {
+            min: -1.0,
+            max: 1.0,
+        },
+    ];
+    let case = |(kind, n): (UnaryKind, usize)| Case {
+        name: format!("{} of {n} times NaN", kind.name()),
+        op: Arc::new(Unary(kind)),
+        inputs: vec![
+            Array {
+                shape: vec![n],
+                data: vec![f32::NAN; n],
+            }
+            .fed(),
+        ],
+        want: (vec![n], vec![f64::NAN; n]),
+        tolerance: 0.0,
+    };
+    kinds
+        .into_iter()
+        .flat_map(|k| [(k, 3), (k, 8)])
+        .map(case)
+        .collect()
 }
 
 /// A value with itself, where NaN and infinities must not be forgotten.

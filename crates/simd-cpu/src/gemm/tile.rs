@@ -203,28 +203,30 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
     // SAFETY: the tile is inside C.
     unsafe {
         if panel.columns >= NV * S::LANES {
-            finish::<S, MR, NV, true>(s, p, panel, row, total[0]);
+            finish::<S, NV, true>(s, p, panel, row, &mut total[0]);
         } else {
-            edge(s, p, panel, row, total[0]);
+            // A copy: what is passed by address does not stay in registers.
+            let mut rest = total[0];
+            edge(s, p, panel, row, &mut rest);
         }
     }
 }
 
-/// [`finish`] for a tile that lacks columns.
+/// [`finish`] for a tile that lacks columns, of any height.
 ///
 /// # Safety
 /// As for [`finish`].
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-unsafe fn edge<S: Simd, const MR: usize, const NV: usize>(
+unsafe fn edge<S: Simd, const NV: usize>(
     s: S,
     p: &Product,
     panel: &Panel,
     row: usize,
-    acc: [[S::V; NV]; MR],
+    acc: &mut [[S::V; NV]],
 ) {
     // SAFETY: the caller's promise.
-    unsafe { finish::<S, MR, NV, false>(s, p, panel, row, acc) }
+    unsafe { finish::<S, NV, false>(s, p, panel, row, acc) }
 }
 
 /// Adds the outer product of the `u`th elements.
@@ -261,12 +263,12 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
 /// The tile at `row` and the panel's column is inside C.
 #[inline(always)]
 #[allow(clippy::needless_range_loop)]
-unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
+unsafe fn finish<S: Simd, const NV: usize, const FULL: bool>(
     s: S,
     p: &Product,
     panel: &Panel,
     row: usize,
-    mut acc: [[S::V; NV]; MR],
+    acc: &mut [[S::V; NV]],
 ) {
     let count = |j: usize| {
         if FULL {
@@ -283,7 +285,7 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
     /// For each vector of the tile that has elements: its place in C, and how many.
     macro_rules! each {
         (|$i:ident, $j:ident, $at:ident| $body:expr) => {
-            for $i in 0..MR {
+            for $i in 0..acc.len() {
                 for $j in 0..NV {
                     if FULL || counts[$j] > 0 {
                         let $at = corner + $i * p.c_stride + $j * S::LANES;
@@ -308,7 +310,7 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
                     bias[j] = read::<S, FULL>(s, from, counts[j]);
                 }
             }
-            for i in 0..MR {
+            for i in 0..acc.len() {
                 for j in 0..NV {
                     acc[i][j] = s.add(acc[i][j], bias[j]);
                 }
@@ -322,7 +324,7 @@ unsafe fn finish<S: Simd, const MR: usize, const NV: usize, const FULL: bool>(
                 });
             }
             let (low, high) = (s.splat(p.clamp.0), s.splat(p.clamp.1));
-            for i in 0..MR {
+            for i in 0..acc.len() {
                 for j in 0..NV {
                     acc[i][j] = s.min(s.max(acc[i][j], low), high);
                 }
