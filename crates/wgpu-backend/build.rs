@@ -1,4 +1,4 @@
-//! Copies the shaders without their comments and indentation, which the browser's binary would carry.
+//! Copies the shaders without comments and needless blanks, which the browser's binary would carry.
 
 use std::path::Path;
 use std::{env, fs, io};
@@ -25,15 +25,39 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// WGSL has no strings, so `//` always begins a comment.
+/// WGSL has no strings, so `//` always begins a comment. Lines stay lines: the preprocessor reads them.
 fn strip(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     for line in source.lines() {
         let code = line.split("//").next().unwrap_or_default().trim();
-        if !code.is_empty() {
+        if code.starts_with('#') {
             out.push_str(code);
+        } else {
+            squeeze(code, &mut out);
+        }
+        if !code.is_empty() {
             out.push('\n');
         }
     }
     out
+}
+
+/// Leaves out the blanks that part neither two words nor two operators (`a - -b`).
+fn squeeze(code: &str, out: &mut String) {
+    let word = |c: char| c.is_alphanumeric() || c == '_';
+    let operator = |c: char| "+-*/%<>=&|^!~".contains(c);
+    let mut before = None;
+    let mut blank = false;
+    for c in code.chars() {
+        if c.is_whitespace() {
+            blank = true;
+            continue;
+        }
+        if blank && before.is_some_and(|b| word(b) && word(c) || operator(b) && operator(c)) {
+            out.push(' ');
+        }
+        out.push(c);
+        before = Some(c);
+        blank = false;
+    }
 }

@@ -99,7 +99,23 @@ class Value:
         return np.zeros(self.shape) if self.error is None else self.error
 
     def stored(self):
-        return self.array.astype(STORED[self.kind])
+        return stored(self.kind, self.array)
+
+
+def stored(kind, array):
+    """The nearest elements of a kind.
+
+    `ml_dtypes` brings float64 to bfloat16 by way of float32. That step rounds to odd here, so that nothing is rounded twice.
+    """
+    array = np.asarray(array)
+    if kind == BRAIN and array.dtype == np.float64:
+        single = np.asarray(array.astype(np.float32))
+        back = single.astype(np.float64)
+        inexact = np.isfinite(single) & (back != array)
+        away = inexact & (np.abs(back) > np.abs(array))
+        bits = (single.view(np.uint32) - away.astype(np.uint32)) | inexact.astype(np.uint32)
+        array = np.asarray(bits, np.uint32).view(np.float32)
+    return array.astype(STORED[kind])
 
 
 def held(kind, array):
@@ -109,10 +125,10 @@ def held(kind, array):
 
 def rounded(kind, array):
     """The nearest numbers of a kind."""
-    return held(kind, np.asarray(array).astype(STORED[kind]))
+    return held(kind, stored(kind, array))
 
 
 def proto(name, kind, array):
     tensor = TensorProto(name=name, data_type=kind, dims=array.shape)
-    tensor.raw_data = np.ascontiguousarray(array.astype(STORED[kind])).tobytes()
+    tensor.raw_data = np.ascontiguousarray(stored(kind, array)).tobytes()
     return tensor

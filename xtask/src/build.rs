@@ -38,10 +38,12 @@ const VARIANTS: [Variant; 2] = [
 ];
 
 /// What every variant's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
-/// products stay functions of their own (see `simd-cpu/src/isa.rs`), though each has one caller.
+/// products stay functions of their own (see `simd-cpu/src/isa.rs`), though each has one caller. No
+/// pointer wraps around into the first kilobyte, where the far end of the stack lies.
 const WASM_OPT: &[&str] = &[
     "--no-inline=*gemm::tile::*",
     "-Oz",
+    "--low-memory-unused",
     "--enable-simd",
     "--enable-bulk-memory",
     "--enable-mutable-globals",
