@@ -172,9 +172,13 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
         }
         let mut left = segment.len;
         while left >= 4 {
-            for u in 0..4 {
-                // SAFETY: four more elements are left of each row, and four rows of the panel.
-                unsafe { step(s, &a, b, u, &mut acc[u % KU]) }
+            // Written out: in a loop the accumulators would be picked, and held, in memory.
+            // SAFETY: four more elements are left of each row, and four rows of the panel.
+            unsafe {
+                step(s, &a, b, 0, &mut acc[0]);
+                step(s, &a, b, 1, &mut acc[1 % KU]);
+                step(s, &a, b, 2, &mut acc[2 % KU]);
+                step(s, &a, b, 3, &mut acc[3 % KU]);
             }
             for a in &mut a {
                 *a = a.wrapping_add(4);
