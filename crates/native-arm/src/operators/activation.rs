@@ -13,6 +13,9 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, Unary>(registry);
 }
 
+/// Of a NEON register.
+const VECTOR_BYTES: usize = 16;
+
 /// In the structures of other families: no activation.
 pub const NO_ACTIVATION: ActivationInfo = ActivationInfo {
     enabled: 0,
@@ -82,6 +85,8 @@ impl Lower for Unary {
             Ok(vec![Call::pointwise(info, Source::Input(0), &form)])
         };
         let one = |f, a, b| Ok(vec![function(f, a, b)]);
+        let row = x.shape.last().copied().unwrap_or(1);
+        let whole = row * x.dtype.size() % VECTOR_BYTES == 0;
         let functions = match self.0 {
             UnaryKind::Abs => return unary(UnaryFunction::Abs),
             UnaryKind::Exp => return unary(UnaryFunction::Exp),
@@ -90,6 +95,9 @@ impl Lower for Unary {
             UnaryKind::Neg => return unary(UnaryFunction::Neg),
             UnaryKind::Round => return unary(UnaryFunction::Round),
             UnaryKind::Sin => return refuse("ACL's sine is a polynomial of too few terms"),
+            UnaryKind::Clip { .. } | UnaryKind::Relu if !whole => {
+                refuse("behind the last whole vector of a row ACL makes numbers of NaN")
+            }
             UnaryKind::Clip { min, max } => Ok(vec![clip(min as f32, max as f32)]),
             UnaryKind::Elu { alpha } => one(Function::Elu, alpha, 0.0),
             UnaryKind::HardSigmoid { alpha, beta } => Ok(hard_sigmoid(alpha, beta)),
