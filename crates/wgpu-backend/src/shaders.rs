@@ -66,8 +66,9 @@ impl Variant {
         }
         let shader = find(self.shader).ok_or_else(|| format!("no shader `{}`", self.shader))?;
         let text = preprocess::expand(shader.source, &include, &|n| self.definition(n))?;
-        let half = self.defines.iter().any(|(_, value)| *value == "f16");
-        Ok(if half {
+        // By the text: of another definition, `f16` may be a format that is read bit by bit.
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        Ok(if words.any(|word| word == "f16") {
             format!("enable f16;\n{text}")
         } else {
             text
