@@ -70,12 +70,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>) {
 }
 ";
 
-fn shader(text: &'static str) -> CustomOperator {
+fn shader(text: &str) -> CustomOperator {
+    let text = text.to_string();
     definition().shader(move |attributes, node| {
         let count = node.outputs[0].elements() as u32;
         let factor = attributes.float_or("factor", 1.0) as f32;
         Ok(ShaderKernel {
-            source: text.into(),
+            source: text.clone().into(),
             bindings: vec![
                 ("x".to_string(), ShaderTensor::Input(0)),
                 ("y".to_string(), ShaderTensor::Output(0)),
@@ -219,4 +220,25 @@ fn a_shader_that_is_wrong_is_an_error_and_the_device_goes_on() {
     assert_eq!((error.node(), error.op()), (Some("s"), Some("Scale")));
     let mut session = load(&["wgpu"], Some(shader(WGSL))).unwrap();
     assert_eq!(run(&mut session).unwrap(), WANT);
+}
+
+#[test]
+fn a_wrong_shader_of_one_session_is_no_concern_of_another() {
+    if !gpu() {
+        return;
+    }
+    let garbled = "@compute @workgroup_size(64) fn main() { y[0] = no_such_thing; }";
+    let wrong = std::thread::spawn(move || {
+        for _ in 0..40 {
+            let mut session = load(&["wgpu"], Some(shader(garbled))).unwrap();
+            assert_eq!(run(&mut session).unwrap_err().node(), Some("s"));
+        }
+    });
+    for i in 0..40 {
+        // A text that was not seen before is compiled.
+        let text = format!("{WGSL}\n// {i}");
+        let mut session = load(&["wgpu"], Some(shader(&text))).unwrap();
+        assert_eq!(run(&mut session).unwrap(), WANT);
+    }
+    wrong.join().unwrap();
 }

@@ -144,12 +144,9 @@ impl Pipelines {
             compiled: OnceLock::new(),
             label,
         });
-        if cfg!(not(target_arch = "wasm32")) {
-            pipeline.raw(gpu);
-            gpu.check().map_err(|e| {
-                e.with_hint(format!("while compiling the shader {}", pipeline.label))
-            })?;
-        }
+        #[cfg(not(target_arch = "wasm32"))]
+        native::compile(gpu, &pipeline)
+            .map_err(|e| e.with_hint(format!("while compiling the shader {}", pipeline.label)))?;
         lock(&self.known).insert(variant.clone(), pipeline.clone());
         Ok(pipeline)
     }
@@ -192,22 +189,53 @@ impl Pipelines {
 pub(crate) async fn warm(gpu: &Gpu, pipelines: &[Arc<Pipeline>]) -> Result<()> {
     #[cfg(target_arch = "wasm32")]
     let held = web::compile(gpu, pipelines).await?;
-    // The scope is closed before anything is awaited: scopes of two sessions that load at the same
-    // time would not be closed in the reverse order, which wgpu answers with a panic.
+    let refused = create(gpu, pipelines).await;
+    #[cfg(target_arch = "wasm32")]
+    drop(held);
+    refused?;
+    gpu.check()
+}
+
+/// Creates them now; resolves to what the device had to say of these alone. Natively it is resolved at
+/// once.
+///
+/// The scope is closed before anything is awaited: scopes of two sessions that load at the same time
+/// would not be closed in the reverse order, which wgpu answers with a panic.
+fn create(gpu: &Gpu, pipelines: &[Arc<Pipeline>]) -> impl Future<Output = Result<()>> + use<> {
     let scope = gpu.device.push_error_scope(wgpu::ErrorFilter::Validation);
     for pipeline in pipelines {
         pipeline.raw(gpu);
     }
     let closing = scope.pop();
-    let refused = closing.await;
-    #[cfg(target_arch = "wasm32")]
-    drop(held);
-    match refused {
-        Some(e) => Err(Error::new(
-            ErrorCode::Device,
-            format!("the GPU refused a shader: {e}"),
-        )),
-        None => gpu.check(),
+    async move {
+        match closing.await {
+            Some(e) => Err(Error::new(
+                ErrorCode::Device,
+                format!("the GPU refused a shader: {e}"),
+            )),
+            None => Ok(()),
+        }
+    }
+}
+
+#[cfg(not(target_arch = "wasm32"))]
+mod native {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::task::{Context, Poll, Waker};
+
+    use kilim_core::Result;
+
+    use super::{Pipeline, create};
+    use crate::gpu::Gpu;
+
+    /// Compiles it. What another session does on the device at the same time is none of its concern.
+    pub fn compile(gpu: &Gpu, pipeline: &Arc<Pipeline>) -> Result<()> {
+        let created = pin!(create(gpu, std::slice::from_ref(pipeline)));
+        match created.poll(&mut Context::from_waker(Waker::noop())) {
+            Poll::Ready(result) => result,
+            Poll::Pending => gpu.check(),
+        }
     }
 }
 
