@@ -1,5 +1,8 @@
 //! `kilim`: runs, inspects, times and checks models from the command line.
 
+#[macro_use]
+mod out;
+
 mod check;
 mod commands;
 mod data;
@@ -15,7 +18,7 @@ use kilim::ErrorCode;
 /// Runs neural-network models (ONNX, TFLite) on the GPU and the CPU.
 ///
 /// Exit codes: 0 done, 1 a comparison missed its tolerance, 2 wrong use, 3 the model cannot be
-/// loaded or run, 4 a file cannot be read.
+/// loaded or run, 4 a file cannot be read or written.
 #[derive(Parser)]
 #[command(name = "kilim", version, max_term_width = 100)]
 struct Cli {
@@ -26,12 +29,15 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     /// Run a model once and print its outputs.
+    #[command(after_help = commands::run::EXAMPLES)]
     Run(commands::run::Args),
     /// Show a model's inputs, outputs, placement with reasons, and memory, without running it.
+    #[command(after_help = commands::inspect::EXAMPLES)]
     Inspect(commands::inspect::Args),
     /// Time a model: cold load, first run, steady state, and every node.
     Bench(commands::bench::Args),
     /// Compare a model's outputs with stored references.
+    #[command(after_help = commands::check::EXAMPLES)]
     Check(commands::check::Args),
     /// Run a model on two backends, node by node, and name the first node that differs.
     Verify(commands::verify::Args),
@@ -54,6 +60,9 @@ impl From<kilim::Error> for Failure {
     }
 }
 
+/// The exit code where a file cannot be read or written.
+const NO_FILE: u8 = 4;
+
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => pollster::block_on(commands::run::run(args)),
@@ -72,7 +81,10 @@ fn main() -> ExitCode {
         }
         Err(Failure::Kilim(error)) => {
             eprintln!("error: {error}");
-            ExitCode::from(if error.code() == ErrorCode::Io { 4 } else { 3 })
+            ExitCode::from(match error.code() {
+                ErrorCode::Io => NO_FILE,
+                _ => 3,
+            })
         }
     }
 }

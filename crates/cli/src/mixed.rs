@@ -10,10 +10,11 @@ use crate::{Failure, model};
 
 /// Half precision within a tolerance.
 #[derive(clap::Args, Clone)]
+#[command(next_help_heading = "Mixed precision")]
 pub struct MixedArgs {
     /// Let nodes compute in float16 where a backend is faster in it, as long as no output moves by more
     /// than this, relative to its largest magnitude, on any of the samples.
-    #[arg(long, value_name = "TOLERANCE", requires = "samples")]
+    #[arg(long, value_name = "TOLERANCE", requires = "samples", value_parser = model::not_negative)]
     mixed_precision: Option<f64>,
     /// Inputs to measure that with, separated by commas and as for `--input`, or `random`; may be given
     /// several times.
@@ -33,7 +34,7 @@ impl MixedArgs {
         };
         let runtime = Runtime::shared();
         let mut graph = runtime.parse(path, &options).await?;
-        graph.fix_dims(&options.core.dims);
+        graph.fix_dims(&std::mem::take(&mut options.core.dims))?;
         let ports = Port::all(&graph, &graph.inputs);
         let samples = self.samples.iter().enumerate().map(|(i, sample)| {
             let given: Vec<String> = match sample.as_str() {
@@ -60,15 +61,17 @@ impl MixedArgs {
 /// What computes in half precision, and why the rest does not.
 pub fn print(report: &Report) {
     for chosen in &report.precisions {
-        println!(
+        say!(
             "{} `{}` computes in {}",
-            chosen.op, chosen.node, chosen.dtype
+            chosen.op,
+            chosen.node,
+            chosen.dtype
         );
     }
     let Some(found) = &report.precision else {
         return;
     };
-    println!(
+    say!(
         "mixed precision: {} of {} nodes that would be faster compute in float16; outputs move by {:.1e}, \
          allowed are {:.1e}",
         found.nodes.len(),
@@ -87,6 +90,6 @@ pub fn print(report: &Report) {
         }
     }
     for (reason, count) in reasons {
-        println!("  {count} in float32: {reason}");
+        say!("  {count} in float32: {reason}");
     }
 }

@@ -47,8 +47,17 @@ enum Thrift {
     Limit,
 }
 
+/// A number that is not below zero, nor no number.
+pub fn not_negative(text: &str) -> Result<f64, String> {
+    match text.parse() {
+        Ok(number) if number >= 0.0 => Ok(number),
+        _ => Err("a number is needed that is not negative".to_string()),
+    }
+}
+
 /// Options about backends.
 #[derive(Args, Clone)]
+#[command(next_help_heading = "Backends")]
 pub struct BackendArgs {
     /// Backends in the order of preference, for instance `wgpu,cpu` or `cpu`.
     #[arg(long, value_delimiter = ',', value_name = "IDS")]

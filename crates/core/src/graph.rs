@@ -1,6 +1,6 @@
 //! The graph: values, and nodes that compute them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::dim::Dim;
@@ -142,15 +142,28 @@ impl Graph {
     }
 
     /// Gives symbolic dimensions of the inputs their sizes, by name.
-    pub fn fix_dims(&mut self, sizes: &HashMap<String, usize>) {
+    ///
+    /// # Errors
+    /// `InvalidValue` for a name that no dimension has.
+    pub fn fix_dims(&mut self, sizes: &HashMap<String, usize>) -> Result<()> {
+        let mut names = BTreeSet::new();
         for v in &self.inputs {
             let shape = self.values[v.0].fact.shape.as_mut();
             for d in shape.into_iter().flat_map(|s| &mut s.0) {
-                if let Dim::Symbol(s) = d
-                    && let Some(&n) = sizes.get(s.as_ref())
-                {
-                    *d = Dim::Known(n);
+                if let Dim::Symbol(s) = d {
+                    names.insert(s.to_string());
+                    if let Some(&n) = sizes.get(s.as_ref()) {
+                        *d = Dim::Known(n);
+                    }
                 }
+            }
+        }
+        match sizes.keys().find(|name| !names.contains(*name)) {
+            None => Ok(()),
+            Some(name) => {
+                let message = format!("no input has the dimension `{name}`");
+                let names: Vec<String> = names.into_iter().collect();
+                Err(Error::new(ErrorCode::InvalidValue, message).with_expected(names.join(", ")))
             }
         }
     }

@@ -132,7 +132,11 @@ impl Runtime {
         Ok(self.opened().entry(id.clone()).or_insert(backend).clone())
     }
 
-    async fn open_all(&self, options: &SessionOptions) -> Result<Vec<Arc<dyn Backend>>> {
+    /// The backends that a session with these options has.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::backend`], for the first that cannot be opened.
+    pub async fn backends(&self, options: &SessionOptions) -> Result<Vec<Arc<dyn Backend>>> {
         let mut backends = Vec::with_capacity(options.backends.len());
         for id in &options.backends {
             backends.push(self.open(id, options).await?);
@@ -170,7 +174,7 @@ impl Runtime {
         options: &SessionOptions,
     ) -> Result<Graph> {
         let mut operators = CustomOperators::default();
-        for backend in self.open_all(options).await? {
+        for backend in self.backends(options).await? {
             backend
                 .operators()
                 .iter()
@@ -183,7 +187,7 @@ impl Runtime {
 
     /// A session of a graph that was built or parsed before.
     pub async fn session(&self, graph: Graph, options: SessionOptions) -> Result<Session> {
-        let backends = self.open_all(&options).await?;
+        let backends = self.backends(&options).await?;
         let evaluator = self.evaluator(&backends).await?;
         let mut core = options.core;
         if core.calibration.is_empty() {

@@ -2,3 +2,4 @@
 
 pub mod manifest;
 pub mod testset;
+pub mod verdict;

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Instant;
 
+use clap::value_parser;
 use comfy_table::{Table, presets};
 use kilim::RunOptions;
 use kilim::core::report::NodeTime;
@@ -17,17 +18,17 @@ use crate::model::BackendArgs;
 pub struct Args {
     /// The model file.
     model: PathBuf,
-    #[command(flatten)]
-    inputs: InputArgs,
     /// Runs whose median is taken.
-    #[arg(long, default_value_t = 20)]
-    runs: usize,
+    #[arg(long, default_value_t = 20, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    runs: u32,
     /// Runs before them.
-    #[arg(long, default_value_t = 3)]
-    warmup: usize,
+    #[arg(long, default_value_t = 3, value_name = "N")]
+    warmup: u32,
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    inputs: InputArgs,
     #[command(flatten)]
     backends: BackendArgs,
     #[command(flatten)]
@@ -58,12 +59,13 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let start = Instant::now();
     session.run_data(&inputs, &RunOptions::default()).await?;
     let first_ms = ms(start);
-    let bar = indicatif::ProgressBar::new((args.warmup + args.runs) as u64);
-    let mut times = Vec::with_capacity(args.runs);
-    for i in 0..args.warmup + args.runs.max(1) {
+    let (warmup, runs) = (u64::from(args.warmup), u64::from(args.runs));
+    let bar = indicatif::ProgressBar::new(warmup + runs);
+    let mut times = Vec::new();
+    for i in 0..warmup + runs {
         let start = Instant::now();
         session.run_data(&inputs, &RunOptions::default()).await?;
-        if i >= args.warmup {
+        if i >= warmup {
             times.push(ms(start));
         }
         bar.inc(1);
@@ -85,7 +87,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     if args.json {
         let text = serde_json::to_string_pretty(&figures)
             .map_err(|e| Failure::Usage(format!("the figures cannot be written: {e}")))?;
-        println!("{text}");
+        say!("{text}");
     } else {
         print(&figures);
         mixed::print(&session.report());
@@ -98,12 +100,15 @@ fn ms(start: Instant) -> f64 {
 }
 
 fn print(f: &Figures) {
-    println!("backends   {}", f.backends.join(", "));
-    println!("load       {:.2} ms", f.load_ms);
-    println!("first run  {:.2} ms", f.first_ms);
-    println!(
+    say!("backends   {}", f.backends.join(", "));
+    say!("load       {:.2} ms", f.load_ms);
+    say!("first run  {:.2} ms", f.first_ms);
+    say!(
         "steady     {:.3} ms median of {} (min {:.3}, max {:.3})",
-        f.median_ms, f.runs, f.min_ms, f.max_ms
+        f.median_ms,
+        f.runs,
+        f.min_ms,
+        f.max_ms
     );
     print_times(&f.nodes);
 }
@@ -130,5 +135,5 @@ pub fn print_times(nodes: &[NodeTime]) {
             format!("{:.1} %", 100.0 * n.seconds / total.max(f64::MIN_POSITIVE)),
         ]);
     }
-    println!("{table}");
+    say!("{table}");
 }

@@ -31,12 +31,12 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         let backend = match runtime.backend(&id).await {
             Ok(backend) => backend,
             Err(e) => {
-                println!("{id}: not available: {}", e.message());
+                say!("{id}: not available: {}", e.message());
                 continue;
             }
         };
         let d = backend.describe();
-        println!("{id}: {}", d.device);
+        say!("{id}: {}", d.device);
         if args.calibrate {
             let clock = SessionOptions::default().clock;
             let bar = model::spinner(format!("measuring {id}"));
@@ -48,10 +48,13 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             Memory::Host => "host",
             Memory::Device => "device",
         };
-        println!(
-            "  memory: {memory}, tensors up to {}",
-            bytes(d.max_tensor_bytes as usize)
-        );
+        // What no machine has is no limit.
+        match usize::try_from(d.max_tensor_bytes) {
+            Ok(n) if n < isize::MAX as usize => {
+                say!("  memory: {memory}, tensors up to {}", bytes(n));
+            }
+            _ => say!("  memory: {memory}"),
+        }
         for (grade, what) in [
             (Grade::Fast, "fast"),
             (Grade::Arithmetic, "arithmetic"),
@@ -64,15 +67,15 @@ pub async fn run(args: Args) -> Result<(), Failure> {
                 .map(|(t, _)| t.name())
                 .collect();
             if !dtypes.is_empty() {
-                println!("  {what}: {}", dtypes.join(", "));
+                say!("  {what}: {}", dtypes.join(", "));
             }
         }
         print_speed(d, &kept);
     }
-    println!("builtin: control flow and crossings, on the host");
+    say!("builtin: control flow and crossings, on the host");
     if let Some(file) = file.filter(|_| args.calibrate) {
         calibration::save(&file, &kept)?;
-        println!("kept in {}", file.display());
+        say!("kept in {}", file.display());
     }
     Ok(())
 }
@@ -91,14 +94,14 @@ fn print_speed(device: &Description, kept: &Calibration) {
         transfer_start,
         transfer_bytes_per_second,
     } = measured.unwrap_or(device.speed);
-    println!(
+    say!(
         "  speed ({how}): {:.1} GFLOP/s, {:.1} GB/s, {:.2} µs for a kernel",
         flops_per_second / 1e9,
         bytes_per_second / 1e9,
         kernel_start * 1e6
     );
     if device.memory == Memory::Device {
-        println!(
+        say!(
             "  transfers ({how}): {:.2} µs and {:.1} GB/s each way",
             transfer_start * 1e6,
             transfer_bytes_per_second / 1e9

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
+use clap::value_parser;
 use kilim::core::schedule::Trace;
 use kilim::{Datum, Fact, RunOptions, Session, Tensor};
 
@@ -11,36 +12,52 @@ use crate::commands::bench;
 use crate::data::npy;
 use crate::data::source::{InputArgs, parts};
 use crate::mixed::{self, MixedArgs};
-use crate::model::{self, BackendArgs};
+use crate::model::{self, BackendArgs, not_negative};
 use crate::{Failure, timeline};
+
+pub const EXAMPLES: &str = "\
+Examples:
+  kilim run model.onnx                                  inputs are made up
+  kilim run model.onnx -i image=cat.jpg --top 5
+  kilim run model.onnx -i ids=ids.npy -i mask=random --dim batch=1 --save out.npz
+  kilim run model.tflite --backends cpu --config cpu:timers=on";
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The model file.
     model: PathBuf,
-    #[command(flatten)]
-    inputs: InputArgs,
     /// Print the K largest values of each output.
     #[arg(long, value_name = "K")]
     top: Option<usize>,
     /// Write the outputs to a .npz file: tensors by their names, those of a sequence as NAME.0,
     /// NAME.1 …, maps as NAME.keys and NAME.values.
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, value_name = "FILE", value_parser = npz)]
     save: Option<PathBuf>,
     /// Give up after this many seconds.
-    #[arg(long, value_name = "SECONDS")]
+    #[arg(long, value_name = "SECONDS", value_parser = not_negative)]
     timeout: Option<f64>,
     /// Run it so many times on the same inputs, as many at once as the schedule allows, and print
     /// the last outputs.
-    #[arg(long, default_value_t = 1, value_name = "N")]
-    runs: usize,
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = value_parser!(u32).range(1..))]
+    runs: u32,
     /// Write what ran when to a file for chrome://tracing or Perfetto.
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
     #[command(flatten)]
+    inputs: InputArgs,
+    #[command(flatten)]
     backends: BackendArgs,
     #[command(flatten)]
     mixed: MixedArgs,
+}
+
+/// The name of a `.npz` file.
+fn npz(text: &str) -> Result<PathBuf, String> {
+    let file = PathBuf::from(text);
+    match file.extension() {
+        Some(e) if e.eq_ignore_ascii_case("npz") => Ok(file),
+        _ => Err("outputs are saved as .npz".to_string()),
+    }
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
@@ -59,7 +76,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         ..RunOptions::default()
     };
     let result = match args.runs {
-        0 | 1 => session.run_data(&inputs, &options).await,
+        1 => session.run_data(&inputs, &options).await,
         n => run_many(&mut session, &inputs, &options, n),
     };
     let elapsed = start.elapsed();
@@ -72,16 +89,16 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     for (name, datum) in &outputs {
         match datum {
             Datum::Tensor(_) => {}
-            Datum::Absent => println!("{name}: nothing"),
-            Datum::Sequence(list) => println!("{name}: a sequence of {}", list.len()),
-            Datum::Map(map) => println!("{name}: a map of {}", map.keys.len()),
-            Datum::MapSequence(list) => println!("{name}: a sequence of {} maps", list.len()),
+            Datum::Absent => say!("{name}: nothing"),
+            Datum::Sequence(list) => say!("{name}: a sequence of {}", list.len()),
+            Datum::Map(map) => say!("{name}: a map of {}", map.keys.len()),
+            Datum::MapSequence(list) => say!("{name}: a sequence of {} maps", list.len()),
         }
         for (name, tensor) in parts(name, datum) {
-            println!("{name}: {}", Fact::of(&tensor));
+            say!("{name}: {}", Fact::of(&tensor));
             match args.top {
                 Some(k) if tensor.texts().is_err() => print_top(&tensor, k)?,
-                _ => println!("  {}", summary(&tensor)?),
+                _ => say!("  {}", summary(&tensor)?),
             }
             tensors.push((name, tensor));
         }
@@ -91,10 +108,10 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     if !times.is_empty() {
         bench::print_times(&times);
     }
-    println!("{:.2} ms", elapsed.as_secs_f64() * 1e3);
+    say!("{:.2} ms", elapsed.as_secs_f64() * 1e3);
     if let Some(file) = &args.save {
         npy::write_all(file, &tensors)?;
-        println!("saved to {}", file.display());
+        say!("saved to {}", file.display());
     }
     Ok(())
 }
@@ -104,7 +121,7 @@ fn run_many(
     session: &mut Session,
     inputs: &[(&str, Datum)],
     options: &RunOptions,
-    count: usize,
+    count: u32,
 ) -> kilim::Result<Vec<(String, Datum)>> {
     let handles = (0..count)
         .map(|_| session.run_async(inputs, options))
@@ -121,7 +138,7 @@ fn print_top(tensor: &Tensor, k: usize) -> Result<(), Failure> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     order.sort_by(|&a, &b| values[b].total_cmp(&values[a]).then(a.cmp(&b)));
     for &i in order.iter().take(k) {
-        println!("  {i:>6}  {:.6}", values[i]);
+        say!("  {i:>6}  {:.6}", values[i]);
     }
     Ok(())
 }

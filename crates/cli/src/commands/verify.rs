@@ -9,14 +9,12 @@ use kilim::{BackendId, VerifyOptions};
 use crate::Failure;
 use crate::data::source::InputArgs;
 use crate::mixed::{self, MixedArgs};
-use crate::model::{self, BackendArgs};
+use crate::model::{self, BackendArgs, not_negative};
 
 #[derive(clap::Args)]
 pub struct Args {
     /// The model file.
     model: PathBuf,
-    #[command(flatten)]
-    inputs: InputArgs,
     /// The backend whose results count.
     #[arg(long, default_value = "cpu", value_name = "ID")]
     reference: String,
@@ -24,7 +22,7 @@ pub struct Args {
     #[arg(long, value_name = "ID")]
     candidate: Option<String>,
     /// The largest difference, relative to the largest magnitude of the reference's tensor.
-    #[arg(long, default_value_t = VerifyOptions::default().tolerance)]
+    #[arg(long, default_value_t = VerifyOptions::default().tolerance, value_parser = not_negative)]
     tolerance: f64,
     /// Show every node.
     #[arg(long)]
@@ -32,6 +30,8 @@ pub struct Args {
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    inputs: InputArgs,
     #[command(flatten)]
     backends: BackendArgs,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     if args.json {
         let text = serde_json::to_string_pretty(&found)
             .map_err(|e| Failure::Usage(format!("the result cannot be written: {e}")))?;
-        println!("{text}");
+        say!("{text}");
     } else {
         print(&found, args.all);
         mixed::print(&session.report());
@@ -70,7 +70,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 
 fn print(found: &Verification, all: bool) {
     let count = |a| found.nodes.iter().filter(|n| n.agreement == a).count();
-    println!(
+    say!(
         "{} against {}, tolerance {:e}: {} nodes agree, {} differ, {} were skipped",
         found.candidate,
         found.reference,
@@ -84,14 +84,14 @@ fn print(found: &Verification, all: bool) {
             .error
             .map_or_else(String::new, |e| format!("{e:.2e}"));
         let why = output.message.as_deref().unwrap_or_default();
-        println!(
+        say!(
             "output {}: {} {error} {why}",
             output.name,
             word(output.agreement)
         );
     }
     if let Some(first) = &found.first {
-        println!("the first node that differs: {}", place(first));
+        say!("the first node that differs: {}", place(first));
     }
     let shown = |n: &&NodeCheck| all || n.agreement != Agreement::Same;
     let mut table = Table::new();
@@ -112,7 +112,7 @@ fn print(found: &Verification, all: bool) {
         ]);
     }
     if table.row_iter().next().is_some() {
-        println!("{table}");
+        say!("{table}");
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{BufReader, BufWriter, Read};
 use std::path::Path;
 use std::sync::Arc;
 
-use kilim::core::tensor::{Element, element_count};
+use kilim::core::tensor::{AlignedBytes, Element, element_count};
 use kilim::{DType, Error, ErrorCode, Result, Tensor};
 use npyz::num_complex::Complex;
 use npyz::{DType as Descr, NpyFile, Order, TypeChar, WriterBuilder};
@@ -46,13 +46,20 @@ pub fn read_named(file: &Path, name: &str) -> Result<Tensor> {
 }
 
 fn decode(reader: impl Read) -> Result<Tensor> {
-    let bad = |e: std::io::Error| Error::new(ErrorCode::Io, format!("not a .npy file: {e}"));
-    decode_file(NpyFile::new(reader).map_err(bad)?)
+    decode_file(NpyFile::new(reader).map_err(unreadable)?)
+}
+
+fn unreadable(error: std::io::Error) -> Error {
+    Error::new(
+        ErrorCode::Io,
+        match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => "the array ends too early".to_string(),
+            _ => format!("not a .npy file: {error}"),
+        },
+    )
 }
 
 fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
-    let bad =
-        |e: &dyn std::fmt::Display| Error::new(ErrorCode::Io, format!("not a .npy file: {e}"));
     let Descr::Plain(descr) = file.dtype() else {
         return Err(Error::new(ErrorCode::DType, "records are not tensors"));
     };
@@ -79,43 +86,62 @@ fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
             );
         }
     };
-    let wide = dtype.size() > 1 && dtype != DType::String;
-    if wide && descr.endianness() == npyz::Endianness::Big {
-        return Err(Error::new(
-            ErrorCode::DType,
-            "big-endian arrays are not supported",
-        ));
-    }
-    let shape: Vec<usize> = file
-        .shape()
-        .iter()
-        .map(|&d| usize::try_from(d))
-        .collect::<std::result::Result<_, _>>()
-        .map_err(|e| bad(&e))?;
+    let sizes = file.shape().iter().map(|&d| usize::try_from(d));
+    let sizes = sizes.collect::<std::result::Result<Vec<usize>, _>>();
+    let shape = sizes.map_err(|e| Error::new(ErrorCode::Limit, format!("a dimension: {e}")))?;
     if file.order() == Order::Fortran && shape.len() > 1 {
-        return Err(Error::new(ErrorCode::Io, "Fortran order is not supported")
+        let reversed: Vec<usize> = shape.iter().rev().copied().collect();
+        return row_major(&elements(file, dtype, &reversed)?, &shape);
+    }
+    elements(file, dtype, &shape)
+}
+
+/// An array in Fortran order, which lies there with its axes reversed, in C order.
+fn row_major(columns: &Tensor, shape: &[usize]) -> Result<Tensor> {
+    let dtype = columns.dtype();
+    if dtype == DType::String {
+        return Err(Error::new(ErrorCode::Io, "texts are in Fortran order")
             .with_hint("save the array with numpy.ascontiguousarray"));
     }
-    let count = element_count(&shape)?;
+    let (from, size) = (columns.bytes(), dtype.size());
+    let mut to = AlignedBytes::zeroed(from.len())?;
+    let mut index = vec![0; shape.len()];
+    for element in from.chunks_exact(size) {
+        let at = index.iter().zip(shape).fold(0, |at, (i, n)| at * n + i);
+        to.as_mut_slice()[at * size..][..size].copy_from_slice(element);
+        for (i, &n) in index.iter_mut().zip(shape) {
+            *i += 1;
+            if *i < n {
+                break;
+            }
+            *i = 0;
+        }
+    }
+    Tensor::from_bytes(dtype, shape, Arc::new(to))
+}
+
+/// The elements in the order of the file.
+fn elements<R: Read>(file: NpyFile<R>, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+    let count = element_count(shape)?;
     macro_rules! collect {
         ($t:ty) => {{
-            let data = file.into_vec::<$t>().map_err(|e| bad(&e))?;
+            let data = file.into_vec::<$t>().map_err(unreadable)?;
             if data.len() != count {
-                return Err(bad(&"it ends too early"));
+                return Err(unreadable(std::io::ErrorKind::UnexpectedEof.into()));
             }
-            Tensor::from_slice(&shape, &data)
+            Tensor::from_slice(shape, &data)
         }};
     }
     match dtype {
         DType::F32 => collect!(f32),
         DType::F64 => collect!(f64),
         DType::F16 => {
-            let data = file.into_vec::<npyz::half::f16>().map_err(|e| bad(&e))?;
+            let data = file.into_vec::<npyz::half::f16>().map_err(unreadable)?;
             let bits: Vec<u8> = data
                 .iter()
                 .flat_map(|v| v.to_bits().to_le_bytes())
                 .collect();
-            Tensor::from_raw(DType::F16, &shape, &bits)
+            Tensor::from_raw(DType::F16, shape, &bits)
         }
         DType::I8 => collect!(i8),
         DType::I16 => collect!(i16),
@@ -126,21 +152,21 @@ fn decode_file<R: Read>(file: NpyFile<R>) -> Result<Tensor> {
         DType::U32 => collect!(u32),
         DType::U64 => collect!(u64),
         DType::Bool => {
-            let data = file.into_vec::<bool>().map_err(|e| bad(&e))?;
-            Tensor::from_bools(&shape, &data)
+            let data = file.into_vec::<bool>().map_err(unreadable)?;
+            Tensor::from_bools(shape, &data)
         }
         DType::C64 => {
-            let data = file.into_vec::<Complex<f32>>().map_err(|e| bad(&e))?;
-            from_parts(dtype, &shape, data.into_iter().flat_map(|z| [z.re, z.im]))
+            let data = file.into_vec::<Complex<f32>>().map_err(unreadable)?;
+            from_parts(dtype, shape, data.into_iter().flat_map(|z| [z.re, z.im]))
         }
         DType::C128 => {
-            let data = file.into_vec::<Complex<f64>>().map_err(|e| bad(&e))?;
-            from_parts(dtype, &shape, data.into_iter().flat_map(|z| [z.re, z.im]))
+            let data = file.into_vec::<Complex<f64>>().map_err(unreadable)?;
+            from_parts(dtype, shape, data.into_iter().flat_map(|z| [z.re, z.im]))
         }
         DType::String => {
-            let texts = file.into_vec::<String>().map_err(|e| bad(&e))?;
+            let texts = file.into_vec::<String>().map_err(unreadable)?;
             let texts: Vec<Arc<str>> = texts.into_iter().map(Arc::from).collect();
-            Tensor::from_texts(&shape, texts)
+            Tensor::from_texts(shape, texts)
         }
         _ => Err(Error::new(
             ErrorCode::DType,

@@ -3,6 +3,8 @@
 use std::path::Path;
 
 use image::imageops::FilterType;
+use image::{DynamicImage, ImageReader};
+use kilim::core::tensor::{AlignedBytes, element_count};
 use kilim::{DType, Dim, Error, ErrorCode, Fact, Result, Tensor};
 
 use super::io_error;
@@ -10,14 +12,16 @@ use super::io_error;
 /// Reads a PNG or JPEG for an input of shape `[n, c, h, w]` or `[n, h, w, c]` with 1 or 3 channels.
 /// Free dimensions become 1 (batch) and the picture's own size. Integer inputs get 0..255, floating
 /// ones 0..1.
+///
+/// # Errors
+/// `Io` for a file that is no picture, `Shape` and `DType` for an input that takes none, `Limit` for one
+/// that is too large.
 pub fn tensor(fact: &Fact, file: &Path) -> Result<Tensor> {
-    let picture = image::open(file).map_err(|e| {
-        io_error(file, e).with_hint("inputs are .npy, .npz, .png, .jpg or the word random")
-    })?;
     let plan = Layout::of(fact)?;
+    let picture = open(file)?;
     let width = plan.width.unwrap_or(picture.width() as usize);
     let height = plan.height.unwrap_or(picture.height() as usize);
-    let scaled = picture.resize_exact(width as u32, height as u32, FilterType::Triangle);
+    let scaled = scale(&picture, width, height)?;
     let pixels: Vec<u8> = match plan.channels {
         1 => scaled.to_luma8().into_raw(),
         _ => scaled.to_rgb8().into_raw(),
@@ -57,6 +61,30 @@ pub fn tensor(fact: &Fact, file: &Path) -> Result<Tensor> {
         )
         .with_got(fact)),
     }
+}
+
+/// Decodes a picture of whatever format its content has, or else its name says.
+fn open(file: &Path) -> Result<DynamicImage> {
+    let reader = ImageReader::open(file).and_then(ImageReader::with_guessed_format);
+    let unreadable = |e: &dyn std::fmt::Display| {
+        io_error(file, e).with_hint("inputs are .npy, .npz, .pb, .png, .jpg or the word random")
+    };
+    let reader = reader.map_err(|e| unreadable(&e))?;
+    reader.decode().map_err(|e| unreadable(&e))
+}
+
+fn scale(picture: &DynamicImage, width: usize, height: usize) -> Result<DynamicImage> {
+    // The scaler cannot fail: the memory for its four floats a pixel between the two directions, and for
+    // what becomes of the result, is asked for beforehand.
+    let between = element_count(&[16, picture.width() as usize, height])?;
+    AlignedBytes::zeroed(between)?;
+    AlignedBytes::zeroed(element_count(&[16, width, height])?)?;
+    let sizes = u32::try_from(width).ok().zip(u32::try_from(height).ok());
+    let (width, height) = sizes.ok_or_else(|| {
+        let message = format!("a picture of {width} by {height} pixels is too large");
+        Error::new(ErrorCode::Limit, message)
+    })?;
+    Ok(picture.resize_exact(width, height, FilterType::Triangle))
 }
 
 struct Layout {

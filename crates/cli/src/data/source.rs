@@ -10,6 +10,7 @@ use crate::Failure;
 
 /// The inputs of a model, on the command lines of `run`, `bench` and `verify`.
 #[derive(clap::Args)]
+#[command(next_help_heading = "Inputs")]
 pub struct InputArgs {
     /// An input: NAME=FILE with .npy, .npz or .pb (a TensorProto), a picture (.png, .jpg), or the word
     /// random; a sequence as .npz, or a .pb as the ONNX suite has them, which holds optional values
@@ -47,7 +48,9 @@ impl InputArgs {
                     names.join(", ")
                 )));
             };
-            sources[i] = Some(source);
+            if sources[i].replace(source).is_some() {
+                return Err(Failure::Usage(format!("the input `{name}` is given twice")));
+            }
         }
         let mut out = Vec::with_capacity(ports.len());
         for (i, (port, source)) in ports.iter().zip(sources).enumerate() {

@@ -357,7 +357,7 @@ impl Session {
         }
         graph.sort()?;
         let nodes_loaded = count_nodes(&graph);
-        graph.fix_dims(&options.dims);
+        graph.fix_dims(&options.dims)?;
         let names = Port::all(&graph, &graph.outputs);
         let inputs = Port::all(&graph, &graph.inputs);
         let fold = |node: &NodeSpec| evaluator.evaluate(node);

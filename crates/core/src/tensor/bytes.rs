@@ -60,7 +60,7 @@ impl AlignedBytes {
     }
 }
 
-fn out_of_memory(len: usize) -> Error {
+pub(super) fn out_of_memory(len: usize) -> Error {
     let message = format!("cannot allocate {len} bytes of memory");
     Error::new(ErrorCode::Limit, message)
 }

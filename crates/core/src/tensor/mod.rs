@@ -82,8 +82,13 @@ impl Tensor {
     /// All zeros; of strings, all empty.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Tensor> {
         if dtype == DType::String {
-            let empty: Arc<str> = Arc::from("");
-            return Tensor::from_texts(shape, vec![empty; element_count(shape)?]);
+            let count = element_count(shape)?;
+            let mut texts: Vec<Arc<str>> = Vec::new();
+            let reserved = texts.try_reserve_exact(count);
+            reserved
+                .map_err(|_| bytes::out_of_memory(count.saturating_mul(size_of::<Arc<str>>())))?;
+            texts.resize(count, Arc::from(""));
+            return Tensor::from_texts(shape, texts);
         }
         let len = byte_count(dtype, shape)?;
         Tensor::from_bytes(dtype, shape, Arc::new(AlignedBytes::zeroed(len)?))

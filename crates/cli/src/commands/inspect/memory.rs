@@ -33,7 +33,7 @@ pub fn print(report: &Report) {
             bytes(plan.unshared_bytes),
         ]);
     }
-    println!("{t}");
+    say!("{t}");
 }
 
 /// An SVG with one drawing for each plan, one below the other.

@@ -9,8 +9,15 @@ use kilim::{ErrorCode, Port, Report};
 use serde::Serialize;
 
 use crate::Failure;
+use crate::data::io_error;
 use crate::mixed::{self, MixedArgs};
 use crate::model::BackendArgs;
+
+pub const EXAMPLES: &str = "\
+Examples:
+  kilim inspect model.onnx --backends wgpu,cpu
+  kilim inspect model.onnx --json | jq .report.backends
+  kilim inspect model.onnx --memory plan.svg";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -72,8 +79,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     };
     let report = session.report();
     if let Some(path) = &args.memory {
-        std::fs::write(path, memory::draw(&report.memory))
-            .map_err(|e| Failure::Usage(format!("`{}` cannot be written: {e}", path.display())))?;
+        std::fs::write(path, memory::draw(&report.memory)).map_err(|e| io_error(path, e))?;
     }
     if args.json {
         let view = View {
@@ -83,29 +89,29 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         };
         let text = serde_json::to_string_pretty(&view)
             .map_err(|e| Failure::Usage(format!("the report cannot be written: {e}")))?;
-        println!("{text}");
+        say!("{text}");
         return Ok(());
     }
     for (title, ports) in [("inputs", session.inputs()), ("outputs", session.outputs())] {
-        println!("{title}");
+        say!("{title}");
         for port in ports {
-            println!("  {}: {}", port.name, port.fact);
+            say!("  {}: {}", port.name, port.fact);
         }
     }
-    println!(
+    say!(
         "\nnodes: {} in the file, {} after optimisation",
         report.nodes_loaded,
         report.nodes.len()
     );
     if report.unplanned_stages > 0 {
-        println!(
+        say!(
             "{} stages are planned when the data that their shapes depend on is there",
             report.unplanned_stages
         );
     }
     print_backends(&report);
     if report.graph_bytes > 0 {
-        println!(
+        say!(
             "\n{} of constants stay on the host for inputs of other shapes",
             bytes(report.graph_bytes)
         );
@@ -148,7 +154,7 @@ fn print_backends(report: &Report) {
             b.device.clone(),
         ]);
     }
-    println!("{t}");
+    say!("{t}");
 }
 
 fn print_nodes(report: &Report) {
@@ -192,12 +198,12 @@ fn print_nodes(report: &Report) {
             reasons.join("; "),
         ]);
     }
-    println!("{t}");
+    say!("{t}");
 }
 
 fn print_crossings(report: &Report) {
     if report.crossings.is_empty() {
-        println!("\nnothing crosses between backends");
+        say!("\nnothing crosses between backends");
         return;
     }
     let mut t = table(&["\ncrossing", "\nfrom", "\nto", "\nbytes"]);
@@ -209,7 +215,7 @@ fn print_crossings(report: &Report) {
             bytes(c.bytes),
         ]);
     }
-    println!("{t}");
+    say!("{t}");
 }
 
 /// A number of bytes as people read it.
@@ -217,6 +223,7 @@ pub fn bytes(n: usize) -> String {
     match n {
         0..1_000 => format!("{n} B"),
         1_000..1_000_000 => format!("{:.1} kB", n as f64 / 1e3),
-        _ => format!("{:.1} MB", n as f64 / 1e6),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", n as f64 / 1e6),
+        _ => format!("{:.1} GB", n as f64 / 1e9),
     }
 }

@@ -1,0 +1,26 @@
+//! What the program prints.
+
+use std::fmt::Arguments;
+use std::io::{ErrorKind, Write, stdout};
+use std::process::exit;
+
+/// The exit code of programs in a pipe whose reader has gone away, by the signal they end with elsewhere.
+const READER_GONE: i32 = 128 + 13;
+
+/// Prints a line to standard output, like `println!`. Where that is not possible the program ends: quietly if
+/// the reader has gone away, else with an error.
+macro_rules! say {
+    ($($text:tt)*) => {
+        $crate::out::line(format_args!($($text)*))
+    };
+}
+
+pub fn line(text: Arguments) {
+    if let Err(error) = writeln!(stdout(), "{text}") {
+        if error.kind() == ErrorKind::BrokenPipe {
+            exit(READER_GONE);
+        }
+        eprintln!("error: nothing can be printed: {error}");
+        exit(i32::from(crate::NO_FILE));
+    }
+}

@@ -1,0 +1,200 @@
+//! Bad files and wrong use: typed errors, and the exit codes that scripts go by.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+use crate::support::*;
+
+#[test]
+fn bad_files_are_typed_errors_with_their_exit_code() {
+    let dir = folder("bad");
+    let digit = std::fs::read(asset("digits.onnx")).expect("the embedded model");
+    let write = |name: &str, bytes: &[u8]| {
+        let file = dir.join(name);
+        std::fs::write(&file, bytes).expect("the file can be written");
+        file.display().to_string()
+    };
+    let cpu = |file: &str| fails(3, &["run", file, "--backends", "cpu"]);
+    assert!(cpu(&write("garbage.onnx", &[0x5a; 300])).contains("UNKNOWN_FORMAT"));
+    assert!(cpu(&write("empty.onnx", &[])).contains("UNKNOWN_FORMAT"));
+    assert!(cpu(&write("cut.onnx", &digit[..digit.len() / 2])).contains("INVALID_MODEL"));
+    let picture = format!("image={}", write("not-a-picture.png", b"hello"));
+    let run = ["run", &digits(), "--backends", "cpu", "--input", &picture];
+    assert!(fails(4, &run).contains("IO: "));
+    assert!(fails(4, &["run", "there-is-none.onnx", "--backends", "cpu"]).contains("IO: "));
+    let cycle: [(&str, &[&str], &str); 3] = [
+        ("Add", &["x", "b"], "a"),
+        ("Relu", &["a"], "b"),
+        ("Relu", &["b"], "y"),
+    ];
+    assert!(cpu(&write("cycle.onnx", &model(&cycle, &["2"]))).contains("INVALID_GRAPH"));
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn wrong_use_exits_with_2() {
+    fails(2, &["run"]);
+    let none = [
+        "run",
+        &digits(),
+        "--backends",
+        "cpu",
+        "--input",
+        "nothing=random",
+    ];
+    assert!(fails(2, &none).contains("has no input `nothing`"));
+    let unknown = fails(3, &["run", &digits(), "--backends", "abacus"]);
+    assert!(
+        unknown.contains("NO_BACKEND") && unknown.contains("abacus"),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn inputs_that_no_machine_can_hold_are_typed_errors() {
+    let dir = folder("large");
+    let write = |name: &str, shape: &[&str]| {
+        let file = dir.join(name);
+        let bytes = model(&[("Neg", &["x"], "y")], shape);
+        std::fs::write(&file, bytes).expect("the file can be written");
+        file.display().to_string()
+    };
+    let million = "1048576";
+    let random = write("random.onnx", &[million, million, "64"]);
+    for command in ["run", "bench", "verify"] {
+        let error = fails(3, &[command, &random, "--backends", "cpu"]);
+        assert!(error.contains("LIMIT"), "{command}: {error}");
+    }
+    let picture = write("picture.onnx", &["1", "3", million, million]);
+    let input = format!("x={}", asset("digit-3.png").display());
+    let error = fails(3, &["run", &picture, "--backends", "cpu", "-i", &input]);
+    assert!(error.contains("LIMIT"), "{error}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn arrays_are_read_in_any_order_of_bytes_and_axes() {
+    let dir = folder("arrays");
+    let neg = dir.join("neg.onnx");
+    std::fs::write(&neg, model(&[("Neg", &["x"], "y")], &["2", "3"]))
+        .expect("the file can be written");
+    let neg = neg.display().to_string();
+    let file = |name: &str, bytes: Vec<u8>| {
+        std::fs::write(dir.join(name), bytes).expect("the file can be written");
+        dir.join(name).display().to_string()
+    };
+    let run = |input: &str| kilim(&["run", &neg, "--backends", "cpu", "-i", input]);
+    let columns = [1.0f32, 4.0, 2.0, 5.0, 3.0, 6.0];
+    let little: Vec<u8> = columns.iter().flat_map(|v| v.to_le_bytes()).collect();
+    let big: Vec<u8> = (1..7).flat_map(|v| (v as f32).to_be_bytes()).collect();
+    let fortran = file("fortran.npy", array("<f4", true, "2, 3", &little));
+    let big = file("big.npy", array(">f4", false, "2, 3", &big));
+    for input in [fortran, big] {
+        let out = text(&run(&input).stdout);
+        let want = "[-1.000000, -2.000000, -3.000000, -4.000000, -5.000000, -6.000000]";
+        assert!(out.contains(want), "{input}: {out}");
+    }
+    let refused = |name: &str, bytes: Vec<u8>, code: i32, word: &str| {
+        let out = run(&file(name, bytes));
+        let error = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{name}: {error}");
+        assert!(error.contains(word), "{name}: {error}");
+    };
+    refused(
+        "cut.npy",
+        array("<f4", false, "2, 3", &little[..9]),
+        4,
+        "IO: the array ends too early",
+    );
+    refused(
+        "huge.npy",
+        array("<f4", false, "2, 999999999999", &little),
+        4,
+        "IO: ",
+    );
+    refused("garbage.npy", b"no array at all".to_vec(), 4, "IO: ");
+    refused(
+        "long.npy",
+        array("<i8", false, "2, 3", &[0; 48]),
+        3,
+        "DTYPE",
+    );
+    refused(
+        "square.npy",
+        array("<f4", false, "3, 2", &little),
+        3,
+        "SHAPE",
+    );
+    refused(
+        "object.npy",
+        array("|O", false, "2, 3", &little),
+        3,
+        "DTYPE",
+    );
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn options_that_cannot_be_are_refused_before_anything_runs() {
+    let digits = digits();
+    for (code, more) in [
+        (2, &["--timeout", "nan"][..]),
+        (2, &["--runs", "0"]),
+        (2, &["--save", "out.npy"]),
+        (2, &["-i", "image=random", "-i", "image=random"]),
+        (2, &["--dim", "N=many"]),
+        (3, &["--dim", "batch=1"]),
+    ] {
+        let run = [&["run", &digits, "--backends", "cpu"][..], more].concat();
+        fails(code, &run);
+    }
+    fails(2, &["bench", &digits, "--runs", "0"]);
+    fails(2, &["verify", &digits, "--tolerance", "nan"]);
+    let nowhere = folder("options").join("none").join("plan.svg");
+    let nowhere = nowhere.display().to_string();
+    fails(
+        4,
+        &[
+            "inspect",
+            &digits,
+            "--backends",
+            "cpu",
+            "--memory",
+            &nowhere,
+        ],
+    );
+}
+
+/// What `kilim … | head -1` does.
+#[cfg(unix)]
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let dir = folder("pipe");
+    let nodes: Vec<String> = (0..2000).map(|i| format!("v{i}")).collect();
+    let mut chain: Vec<(&str, &[&str], &str)> = Vec::new();
+    let inputs: Vec<[&str; 1]> = std::iter::once("x")
+        .chain(nodes.iter().map(String::as_str))
+        .map(|name| [name])
+        .collect();
+    for (input, output) in inputs.iter().zip(&nodes) {
+        chain.push(("Sin", input, output));
+    }
+    chain.push(("Sin", &inputs[2000], "y"));
+    let file = dir.join("chain.onnx");
+    std::fs::write(&file, model(&chain, &["2"])).expect("the file can be written");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_kilim"))
+        .args(["inspect", "--backends", "cpu", "--json"])
+        .arg(&file)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary can be started");
+    let mut first = String::new();
+    let mut reader = BufReader::new(child.stdout.take().expect("a pipe"));
+    reader.read_line(&mut first).expect("a line");
+    drop(reader);
+    let out = child.wait_with_output().expect("it ends");
+    assert_eq!(out.status.code(), Some(141), "{}", text(&out.stderr));
+    assert_eq!(text(&out.stderr), "");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}

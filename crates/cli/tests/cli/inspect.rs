@@ -1,0 +1,70 @@
+//! `kilim inspect`.
+
+use crate::support::*;
+
+#[test]
+fn inspect_draws_the_memory_plan() {
+    let dir = folder("memory");
+    let file = dir.join("plan.svg");
+    let path = file.display().to_string();
+    let out = ok(&["inspect", &digits(), "--backends", "cpu", "--memory", &path]);
+    assert!(out.contains("arena of"), "{out}");
+    let svg = std::fs::read_to_string(&file).expect("the picture is there");
+    assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
+    let report = ok(&["inspect", &digits(), "--backends", "cpu", "--json"]);
+    let view: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    let tensors = view["report"]["memory"][0]["tensors"].as_array();
+    let count = tensors.expect("a plan").len();
+    assert_eq!(svg.matches("<title>").count(), count);
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn limit_holds_less_and_says_the_same() {
+    let held = |mode: &str| {
+        let args = [
+            "inspect",
+            &digits(),
+            "--backends",
+            "cpu",
+            "--json",
+            "--memory-mode",
+            mode,
+        ];
+        let view: serde_json::Value = serde_json::from_str(&ok(&args)).expect("JSON");
+        let cpu = &view["report"]["backends"][0];
+        let bytes = |name: &str| cpu[name].as_u64().expect("a number");
+        bytes("constant_bytes") + bytes("planned_bytes")
+    };
+    assert!(held("limit") <= held("normal"));
+    let input = format!("image={}", asset("digit-3.png").display());
+    let run = |mode: &str| {
+        let digits = digits();
+        let mut args = vec!["run", &digits, "--backends", "cpu", "--input", &input];
+        args.extend(["--top", "1", "--memory-mode", mode]);
+        let out = ok(&args);
+        let best = out.lines().nth(1).and_then(|l| l.split_whitespace().next());
+        best.map(str::to_string)
+    };
+    assert_eq!(run("limit"), run("normal"));
+}
+
+#[test]
+fn inspect_shows_inputs_placement_and_memory() {
+    let out = ok(&["inspect", &digits(), "--backends", "cpu"]);
+    assert!(
+        out.contains("image: float32[") && out.contains("cpu"),
+        "{out}"
+    );
+    let json = ok(&["inspect", &digits(), "--backends", "cpu", "--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(view["inputs"][0]["name"], "image");
+    let nodes = view["report"]["nodes"].as_array().expect("a list");
+    assert!(
+        nodes
+            .iter()
+            .any(|n| n["op"] == "Conv" && n["backend"] == "cpu"),
+        "{json}"
+    );
+    assert!(view["report"]["backends"][0]["planned_bytes"].as_u64() > Some(0));
+}

@@ -1,0 +1,8 @@
+//! The binary as a user calls it.
+
+mod check;
+mod errors;
+mod inspect;
+mod measure;
+mod run;
+mod support;

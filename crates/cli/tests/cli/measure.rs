@@ -1,0 +1,77 @@
+//! `kilim bench`, `devices` and `verify`.
+
+use std::process::Command;
+
+use crate::support::*;
+
+#[test]
+fn bench_gives_every_figure() {
+    let json = ok(&[
+        "bench",
+        &digits(),
+        "--backends",
+        "cpu",
+        "--runs",
+        "3",
+        "--json",
+    ]);
+    let figures: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    for key in ["load_ms", "first_ms", "median_ms"] {
+        assert!(figures[key].as_f64() > Some(0.0), "{key}: {json}");
+    }
+    let nodes = figures["nodes"].as_array().expect("a list");
+    assert!(
+        nodes
+            .iter()
+            .any(|n| n["op"] == "Conv" && n["seconds"].as_f64() > Some(0.0))
+    );
+}
+
+#[test]
+fn devices_lists_the_cpu() {
+    let out = ok(&["devices"]);
+    assert!(out.contains("cpu: ") && out.contains("builtin: "), "{out}");
+}
+
+#[test]
+fn verify_compares_node_by_node() {
+    let out = ok(&["verify", &digits(), "--backends", "cpu", "--all"]);
+    assert!(out.contains("0 differ, 0 were skipped"), "{out}");
+    assert!(out.contains("Conv"), "{out}");
+    fails(
+        3,
+        &[
+            "verify",
+            &digits(),
+            "--backends",
+            "cpu",
+            "--candidate",
+            "abacus",
+        ],
+    );
+}
+
+#[test]
+fn measured_speeds_are_kept() {
+    let dir = folder("calibration");
+    let file = dir.join("new").join("calibration.json");
+    let with_file = |args: &[&str]| {
+        let out = Command::new(env!("CARGO_BIN_EXE_kilim"))
+            .args(args)
+            .env("KILIM_CALIBRATION", &file)
+            .output()
+            .expect("the binary can be started");
+        assert!(out.status.success(), "{args:?}: {}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let inspect = ["inspect", &digits(), "--backends", "cpu", "--json"];
+    let calibrated = |text: &str| {
+        let report: serde_json::Value = serde_json::from_str(text).expect("the report is JSON");
+        report["report"]["backends"][0]["calibrated"].clone()
+    };
+    assert_eq!(calibrated(&with_file(&inspect)), false);
+    let out = with_file(&["devices", "--calibrate"]);
+    assert!(out.contains("speed (measured)"), "{out}");
+    assert_eq!(calibrated(&with_file(&inspect)), true);
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}

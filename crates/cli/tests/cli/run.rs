@@ -1,0 +1,159 @@
+//! `kilim run`: inputs, outputs, and the options of a session.
+
+use std::path::Path;
+
+use crate::support::*;
+
+#[test]
+fn run_reads_a_picture_and_names_the_digit() {
+    let input = format!("image={}", asset("digit-3.png").display());
+    let out = ok(&[
+        "run",
+        &digits(),
+        "--backends",
+        "cpu",
+        "--input",
+        &input,
+        "--top",
+        "1",
+    ]);
+    let best = out.lines().nth(1).and_then(|l| l.split_whitespace().next());
+    assert_eq!(best, Some("3"), "{out}");
+}
+
+#[test]
+fn pins_and_plugin_folders_are_options() {
+    let digits = digits();
+    let inspect = ["inspect", &digits, "--backends", "cpu"];
+    let inspect = |more: &[&'static str]| [&inspect[..], more].concat();
+    ok(&inspect(&[
+        "--pin",
+        "op:Conv=cpu",
+        "--pin",
+        "node:none=cpu",
+    ]));
+    let error = fails(3, &inspect(&["--pin", "op:Conv=wgpu"]));
+    assert!(
+        error.contains("NO_BACKEND") && error.contains("pinned"),
+        "{error}"
+    );
+    fails(2, &inspect(&["--pin", "Conv=cpu"]));
+    let empty = folder("no-plugins");
+    let empty = empty.to_str().expect("a folder of ASCII");
+    let run = [
+        "run",
+        &digits,
+        "--backends",
+        "other",
+        "--plugin-path",
+        empty,
+    ];
+    let error = fails(3, &run);
+    assert!(
+        error.contains("backend_other") && error.contains(empty),
+        "{error}"
+    );
+}
+
+#[test]
+fn runs_are_traced() {
+    let dir = folder("trace");
+    let file = dir.join("trace.json");
+    let path = file.display().to_string();
+    let more = ["--runs", "3", "--schedule", "overlapped", "--trace", &path];
+    ok(&[&["run", &digits(), "--backends", "cpu"][..], &more].concat());
+    let text = std::fs::read_to_string(&file).expect("the trace was written");
+    let trace: serde_json::Value = serde_json::from_str(&text).expect("the trace is JSON");
+    let events = trace["traceEvents"].as_array().expect("there are events");
+    let runs: std::collections::BTreeSet<_> = events
+        .iter()
+        .filter(|e| e["ph"] == "X" && e["cat"] == "cpu")
+        .filter_map(|e| e["pid"].as_u64())
+        .collect();
+    assert_eq!(runs.len(), 3, "{text}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn values_that_are_no_tensors_come_in_and_go_out() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path = |name: &str| here.join(name).display().to_string();
+    let model = path("tests/values/optional_sequence.onnx");
+    let cpu = ["--backends", "cpu"];
+    let saved = folder("values").join("out.npz").display().to_string();
+    let input = path("tests/values/optional_sequence.pb");
+    let save = ["run", &model, "--input", &input, "--save", &saved];
+    let out = ok(&[&save[..], &cpu].concat());
+    assert!(out.contains("output: a sequence of 1"), "{out}");
+    assert!(out.contains("output.0: int32[4]"), "{out}");
+    // What was saved is a sequence that can be given again.
+    let again = ok(&[&["run", &model, "--input", &saved][..], &cpu].concat());
+    assert!(again.contains("[1.000000, 2.000000"), "{again}");
+    // The model needs what is absent.
+    let error = fails(3, &[&["run", &model, "--input", "none"][..], &cpu].concat());
+    assert!(error.contains("OptionalGetElement"), "{error}");
+    ok(&[
+        &["bench", &model, "--runs", "1", "--input", &input][..],
+        &cpu,
+    ]
+    .concat());
+    ok(&[&["verify", &model, "--input", &input][..], &cpu].concat());
+
+    let model = path("../../tests/ml/logistic_strings_zipmap/model.onnx");
+    let out = ok(&[&["run", &model, "--save", &saved][..], &cpu].concat());
+    assert!(out.contains("a sequence of 1 maps"), "{out}");
+    assert!(
+        out.contains("output_probability.0.keys: string[3]"),
+        "{out}"
+    );
+}
+
+#[test]
+fn precision_is_an_option() {
+    let input = format!("image={}", asset("digit-3.png").display());
+    let best = |more: &[&str]| {
+        let digits = digits();
+        let mut args = vec!["run", &digits, "--backends", "cpu", "--input", &input];
+        args.extend(["--top", "1"]);
+        args.extend(more);
+        let out = ok(&args);
+        let best = out.lines().nth(1).and_then(|l| l.split_whitespace().next());
+        assert_eq!(best, Some("3"), "{out}");
+        out
+    };
+    let out = best(&["--precision", "op:Conv=float16"]);
+    assert!(out.contains("computes in float16"), "{out}");
+    let out = best(&[
+        "--mixed-precision",
+        "0.01",
+        "--sample",
+        "random",
+        "--sample",
+        &input,
+    ]);
+    assert!(out.contains("mixed precision: 0 of 0 nodes"), "{out}");
+    assert!(
+        out.contains("in float32: cpu: float16 is not faster"),
+        "{out}"
+    );
+    let out = best(&["--config", "cpu:timers=on"]);
+    assert!(out.contains("share"), "{out}");
+
+    let digits = digits();
+    let wrong = |more: &[&str]| {
+        let mut args = vec!["run", &digits, "--backends", "cpu"];
+        args.extend(more);
+        args.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for (code, more) in [
+        (2, &["--mixed-precision", "0.01"][..]),
+        (2, &["--precision", "op:Conv=int8"]),
+        (2, &["--config", "cpu:speed=on"]),
+        (3, &["--precision", "node:none=float16"]),
+        (3, &["--config", "cpu:f16=kept"]),
+    ] {
+        let args = wrong(more);
+        let args: Vec<&str> = args.iter().map(String::as_str).collect();
+        fails(code, &args);
+    }
+}
