@@ -54,6 +54,11 @@ const DRAWINGS = {
   7: [[[0.3, 0.2], [0.7, 0.2], [0.45, 0.85]]],
 };
 
+test('the page opens with an answer and its placement', async () => {
+  await answers(3);
+  assert.ok((await page.locator('[data-testid=graph] .node').count()) > 0);
+});
+
 for (const [backend, button] of [['wgpu', 'backends-gpu'], ['cpu', 'backends-cpu']]) {
   test(`digits drawn with the mouse are read on ${backend}`, async () => {
     await page.getByTestId(button).check({ force: true });
@@ -74,7 +79,7 @@ test('the answer moves while a digit is being drawn', async () => {
   await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.2);
   await page.mouse.down();
   await page.mouse.move(box.x + box.width * 0.5, box.y + box.height * 0.8, { steps: 10 });
-  await page.getByTestId('top').waitFor();
+  await answers(1);
   await page.mouse.up();
 });
 

@@ -35,6 +35,11 @@ export class Inputs {
     return true;
   }
 
+  /** Shows a sample where digits are drawn. */
+  greet(): void {
+    for (const field of this.#fields) field.greet();
+  }
+
   /** True while nothing has been drawn on the pad that the only input is. */
   get waiting(): boolean {
     return this.#fields.some((field) => field.waiting);
@@ -113,6 +118,10 @@ class Field {
     if (this.#source === 'draw' && this.#pad) return this.#drawing(dims, count, this.#pad.pixels());
     if (!this.#picture) throw new KilimError('INPUT', `choose a picture for the input \`${this.port.name}\``, { input: this.port.name });
     return pictureTensor(this.#picture, this.#type, dims, this.#layoutChoice, this.#normalisation);
+  }
+
+  greet(): void {
+    this.#pad?.greet().catch(this.#onError);
   }
 
   async takePicture(file: Blob): Promise<void> {

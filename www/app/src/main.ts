@@ -84,6 +84,7 @@ async function open(next: Model): Promise<void> {
     document.body.dataset['state'] = 'failed';
     for (const id of ['inputs', 'summary', 'graph', 'memory']) byId(id).replaceChildren();
     outputs.clear('No model is loaded.');
+    runTime.textContent = '';
     times.element.replaceChildren();
     showError(error);
   } finally {
@@ -104,6 +105,7 @@ function show(loaded: Session): void {
   waitForRun();
   times.clear();
   showReport();
+  if (model === DIGITS) inputs.greet();
 }
 
 function waitForRun(): void {

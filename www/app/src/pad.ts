@@ -14,6 +14,8 @@ export class Pad {
   #context: CanvasRenderingContext2D;
   #onChange: () => void;
   #last: { x: number; y: number } | null = null;
+  /** The sample that the first stroke wipes away. */
+  #sample = false;
 
   constructor(onChange: () => void) {
     this.#onChange = onChange;
@@ -51,17 +53,26 @@ export class Pad {
     return !this.element.classList.contains('drawn');
   }
 
-  /** Puts a picture of a digit, white on black, onto the pad. */
-  async show(url: string): Promise<void> {
+  /** Puts the sample of a 3 onto the pad, unless something has been drawn by then. */
+  async greet(): Promise<void> {
+    const url = Object.entries(samples).find(([file]) => file.includes('digit-3'))?.[1];
+    if (url) await this.show(url, () => this.empty);
+  }
+
+  /** Puts a picture of a digit, white on black, onto the pad, if that is still wanted once it is read. */
+  async show(url: string, wanted = () => true): Promise<void> {
     const image = new Image();
     image.src = url;
     await image.decode();
+    if (!wanted()) return;
     this.#context.drawImage(image, 0, 0, SIZE, SIZE);
+    this.#sample = true;
     this.element.classList.add('drawn');
     this.#onChange();
   }
 
   #clear(): void {
+    this.#sample = false;
     this.#context.fillStyle = '#000';
     this.#context.fillRect(0, 0, SIZE, SIZE);
     this.element?.classList.remove('drawn');
@@ -74,6 +85,7 @@ export class Pad {
 
   #begin(event: PointerEvent): void {
     this.#canvas.setPointerCapture(event.pointerId);
+    if (this.#sample) this.#clear();
     this.#last = this.#position(event);
     this.#stroke(this.#last);
   }

@@ -12,10 +12,11 @@ const LIMIT = 3000;
 export function summary(report: Report): HTMLElement {
   const nodesOn = (id: string) => report.nodes.filter(({ backend }) => backend === id).length;
   const fact = (label: string, value: string, title?: string) => el('div', { title }, el('dt', {}, label), el('dd', {}, value));
+  const planned = report.nodes.length > 0;
   const cards = report.backends.map((backend) =>
     el('article', { class: `backend ${backend.id}`, 'data-testid': `backend-${backend.id}` },
       el('h3', {}, el('span', { class: `tag ${backend.id}` }, backend.id), ` ${backend.device}`),
-      el('dl', { class: 'facts' },
+      planned && el('dl', { class: 'facts' },
         fact('Nodes', String(nodesOn(backend.id))),
         fact('Launches a run', String(backend.launches)),
         fact('Weights', formatBytes(backend.constantBytes)),
@@ -24,8 +25,8 @@ export function summary(report: Report): HTMLElement {
         fact('At least', formatBytes(backend.lowerBoundBytes), 'The most that is alive at any one step'))));
   const crossing = report.crossings.reduce((sum, { bytes }) => sum + bytes, 0);
   const notes = [
-    `${report.nodesLoaded} nodes in the file, ${report.nodes.length} after optimisation`,
-    report.crossings.length ? `${count(report.crossings.length, 'value')} to carry between backends, ${formatBytes(crossing)} a run` : 'nothing crosses between backends',
+    `${count(report.nodesLoaded, 'node')} in the file${planned ? `, ${report.nodes.length} after optimisation` : ''}`,
+    !planned ? null : report.crossings.length ? `${count(report.crossings.length, 'value')} to carry between backends, ${formatBytes(crossing)} a run` : 'nothing crosses between backends',
     report.unplannedStages ? `${count(report.unplannedStages, 'stage')} to plan when data has come` : null,
     report.threads,
     ...report.skipped.map(({ backend, reason }) => `${backend} is not used: ${reason}`),
@@ -36,7 +37,10 @@ export function summary(report: Report): HTMLElement {
 /** The graph as a picture: nodes coloured by backend, crossings marked, reasons on demand. */
 export function placement(report: Report): HTMLElement {
   if (report.nodes.length > LIMIT) return el('p', { class: 'note' }, `${report.nodes.length} nodes are too many to draw.`);
-  if (report.nodes.length === 0) return el('p', { class: 'note' }, 'The graph has no nodes.');
+  if (report.nodes.length === 0) {
+    const why = report.unplannedStages ? 'Nodes are placed when the first input has come, since its size decides.' : 'The graph has no nodes.';
+    return el('p', { class: 'note' }, why);
+  }
   const detail = el('div', { class: 'detail', 'aria-live': 'polite' }, el('p', { class: 'note' }, 'Point at a node, or step to it with Tab, to see where it runs and why.'));
   const crossings = new Map(report.crossings.map((crossing) => [crossing.value, crossing]));
   const used = [...new Set(report.nodes.map(({ backend }) => backend))];
