@@ -57,6 +57,32 @@ test('the installed package works in a plain page', async () => {
   }
 });
 
+test('it works from another origin, as on a CDN', async () => {
+  const project = join(folder, 'plain');
+  const cdn = await serve([['/', join(project, 'node_modules')]], { 'access-control-allow-origin': '*' });
+  const policy = `script-src ${cdn.url} 'wasm-unsafe-eval'; worker-src blob: ${cdn.url}; connect-src 'self' ${cdn.url}`;
+  const server = await serve([['/', project]], { 'content-security-policy': policy });
+  const { page, problems } = await open(browser, `${server.url}/empty`);
+  try {
+    const answers = await page.evaluate(async (url) => {
+      const { load } = await import(url);
+      const answers = [];
+      for (const worker of [true, false]) {
+        const session = await load('/digits.onnx', { backends: ['cpu'], worker });
+        const { probabilities } = await session.run({ image: new Float32Array(28 * 28) });
+        answers.push(`${probabilities.type} [${probabilities.dims}]`);
+        session.close();
+      }
+      return answers;
+    }, `${cdn.url}/kilim/dist/kilim/index.js`);
+    assert.deepEqual(answers, ['float32 [1,10]', 'float32 [1,10]']);
+    assert.deepEqual(problems, []);
+  } finally {
+    await page.close();
+    await Promise.all([cdn.close(), server.close()]);
+  }
+});
+
 test('its types hold, and it works under Vite, built', async () => {
   const project = await install('vite');
   await run(process.execPath, [join(tools, 'typescript/bin/tsc'), '-p', project]);

@@ -255,6 +255,31 @@ test('a timed run names every node that runs', async () => {
   assert.ok(seen.nodes.some(({ seconds }) => seconds > 0));
 });
 
+test('without a WebGPU worth having the CPU computes, and the report says why', async () => {
+  const seen = await page.evaluate(async () => {
+    const answer = async (options) => {
+      const session = await kilim.load('/assets/digits.onnx', options);
+      const answer = best((await session.run({ image: await digit(5) })).probabilities);
+      const { skipped, nodes } = session.report;
+      session.close();
+      return { answer, skipped, used: [...new Set(nodes.map((node) => node.backend))] };
+    };
+    const software = await answer({});
+    Object.defineProperty(navigator, 'gpu', { configurable: true, value: undefined });
+    const none = await answer({ worker: false });
+    const asked = await failureOf(answer({ worker: false, backends: ['wgpu'] }));
+    delete navigator.gpu;
+    return { software, none, asked };
+  });
+  for (const { answer, used } of [seen.software, seen.none]) {
+    assert.equal(answer, 5);
+    assert.ok(!used.includes('wgpu') && used.includes('cpu'), used.join());
+  }
+  assert.deepEqual(seen.software.skipped.map(({ backend }) => backend), ['wgpu']);
+  assert.deepEqual(seen.none.skipped, [{ backend: 'wgpu', reason: 'this browser has no WebGPU' }]);
+  assert.ok(seen.asked?.typed && ['DEVICE', 'NO_BACKEND'].includes(seen.asked.code), JSON.stringify(seen.asked));
+});
+
 test('the report says where nodes run and what is held', async () => {
   const report = await page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });

@@ -130,6 +130,7 @@ async function run(): Promise<void> {
   if (!current || !inputs) return;
   if (inputs.waiting) return waitForRun();
   running = true;
+  const slow = setTimeout(() => { runTime.textContent = 'running …'; }, 400);
   try {
     const feeds = inputs.feeds();
     const before = current.report;
@@ -141,8 +142,11 @@ async function run(): Promise<void> {
     outputs.show(result);
     if (current.report !== before) showReport();
   } catch (error) {
-    if (current === session) showError(error);
+    if (current !== session) return;
+    runTime.textContent = '';
+    showError(error);
   } finally {
+    clearTimeout(slow);
     running = false;
     if (again) {
       again = false;

@@ -15,9 +15,27 @@ const spawn: Record<Variant, () => Worker> = {
   relaxed: () => new Worker(new URL('./worker.relaxed.js', import.meta.url), { type: 'module', name: 'kilim' }),
 };
 
+/** A worker whose script lies on another origin, as on a CDN, from where none may be started: a script of this page imports it. */
+function spawnForeign(variant: Variant): Worker {
+  const file = `worker.${variant}.js`; // no bundler should take it for a file of its own
+  const script = `import ${JSON.stringify(new URL(file, import.meta.url))};`;
+  const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
+  const worker = new Worker(url, { type: 'module', name: 'kilim' });
+  for (const event of ['message', 'error']) worker.addEventListener(event, () => URL.revokeObjectURL(url), { once: true });
+  return worker;
+}
+
+function spawnAnywhere(variant: Variant): Worker {
+  try {
+    return spawn[variant]();
+  } catch {
+    return spawnForeign(variant);
+  }
+}
+
 /** A runtime in a worker of its own, which ends with it. */
 export function createRemoteEngine(variant: Variant): Engine {
-  const worker = spawn[variant]();
+  const worker = spawnAnywhere(variant);
   const pending = new Map<number, Pending>();
   let lastId = 0;
   let dead: KilimError | undefined;
@@ -41,7 +59,7 @@ export function createRemoteEngine(variant: Variant): Engine {
   worker.addEventListener('error', (event) => {
     event.preventDefault();
     end(new KilimError('INTERNAL', `the worker failed: ${event.message || 'its script could not be loaded'}`, {
-      hint: 'the package\'s worker.*.js must be served beside its index.js, from the page\'s origin',
+      hint: 'the package\'s worker.*.js must be served beside its index.js; from another origin than the page\'s, with CORS, and with it and `blob:` in the `worker-src` of a content security policy',
     }));
   });
   worker.addEventListener('messageerror', () => end(new KilimError('INTERNAL', 'a message of the worker could not be read')));

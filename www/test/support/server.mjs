@@ -9,14 +9,14 @@ const TYPES = {
 };
 const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; img-src 'self'; style-src 'self' 'unsafe-inline'";
 
-/** `mounts` are pairs of a path's beginning and the folder behind it; the first that fits is taken. */
-export async function serve(mounts) {
+/** `mounts` are pairs of a path's beginning and the folder behind it; the first that fits is taken. `headers` go before the policy. */
+export async function serve(mounts, headers = {}) {
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://localhost').pathname));
     const mount = mounts.find(([prefix]) => path.startsWith(prefix));
     let file = mount && join(mount[1], path.slice(mount[0].length));
     if (file && existsSync(file) && statSync(file).isDirectory()) file = join(file, 'index.html');
-    response.setHeader('content-security-policy', POLICY);
+    for (const [name, value] of Object.entries({ 'content-security-policy': POLICY, ...headers })) response.setHeader(name, value);
     if (path === '/empty') return response.setHeader('content-type', TYPES['.html']).end('<!doctype html><title>test</title>');
     if (!file || !existsSync(file)) return response.writeHead(404).end();
     response.writeHead(200, { 'content-type': TYPES[extname(file)] ?? 'application/octet-stream', 'content-length': statSync(file).size });
