@@ -1,4 +1,5 @@
-// Pooling with one thread an output element, any layout by strides, up to three axes.
+// Pooling with one thread an output element, any layout by strides, up to three axes. Of integers, the
+// mean is rounded to the nearest, ties away from zero.
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
 
@@ -11,7 +12,8 @@ struct Params {
     count: u32,
     // Padding counts in the divisor of an average.
     padded: u32,
-    power: u32,
+    // Of the norm; the smallest integer there is.
+    power: i32,
     input: vec3<u32>,
     act: u32,
     kernel: vec3<u32>,
@@ -27,8 +29,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<f32>;
+@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
+@group(0) @binding(2) var<storage, ACCESS_2> y: array<T>;
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -43,10 +45,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     }
     let image = at[0] * p.walk[0].x + at[1] * p.walk[0].y;
     let begin = vec3<u32>(at[2], at[3], at[4]) * p.stride;
-#if OP == Max
+#if OP == Max && T == f32
     var sum = -infinity();
+#elif OP == Max
+    var sum = p.power;
 #else
-    var sum = 0.0;
+    var sum = T(0);
 #endif
     var taps = 0u;
     for (var kz = 0u; kz < p.kernel.x; kz++) {
@@ -60,8 +64,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
                 }
                 taps++;
                 let v = x[image + u32(s.x) * p.walk[0].z + u32(s.y) * p.walk[0].w + u32(s.z) * p.walk[1].x];
-#if OP == Max
+#if OP == Max && T == f32
                 sum = max_nan(sum, v);
+#elif OP == Max
+                sum = max(sum, v);
 #elif OP == Average
                 sum += v;
 #else
@@ -70,10 +76,16 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             }
         }
     }
-#if OP == Average
+#if OP == Average && T == i32
+    let count = i32(max(taps, 1u));
+    sum = (sum + select(-(count / 2), count / 2, sum > 0)) / count;
+#elif OP == Average
     sum /= f32(max(taps, 1u));
 #elif OP == Lp
     sum = power(sum, 1.0 / f32(p.power));
 #endif
-    y[i] = activate(sum, p.act, p.act_a, p.act_b);
+#if T == f32
+    sum = activate(sum, p.act, p.act_a, p.act_b);
+#endif
+    y[i] = sum;
 }

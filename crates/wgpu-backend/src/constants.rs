@@ -1,11 +1,12 @@
 //! Constants on the device: uploaded, and rearranged where a kernel wants that, once per session.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use kilim_core::backend::ConstantKey;
 use kilim_core::memory::{Claim, Ledger, Storage};
-use kilim_core::{Result, Tensor};
+use kilim_core::{DType, Result, Tensor};
 
 use crate::gpu::{Gpu, GpuBuffer};
 use crate::storage;
@@ -20,6 +21,12 @@ pub(crate) enum PackKind {
         perm: Vec<usize>,
         padded: Vec<usize>,
     },
+    /// The same of bytes, four a word, as signed ones: of `uint8`, 128 is taken off.
+    Bytes {
+        shape: Vec<usize>,
+        perm: Vec<usize>,
+        padded: Vec<usize>,
+    },
 }
 
 /// Input `input` of a node in the arrangement `kind`.
@@ -30,19 +37,32 @@ pub(crate) struct Pack {
 
 impl PackKind {
     fn apply(&self, tensor: &Tensor) -> Vec<u8> {
-        let PackKind::Permute {
+        let (PackKind::Permute {
             shape,
             perm,
             padded,
-        } = self;
-        let data = storage::to_device(tensor);
+        }
+        | PackKind::Bytes {
+            shape,
+            perm,
+            padded,
+        }) = self;
+        let dtype = tensor.dtype();
+        let (data, size) = match self {
+            PackKind::Permute { .. } => (
+                storage::to_device(tensor),
+                storage::words(dtype).map_or(dtype.size(), |words| 4 * words),
+            ),
+            PackKind::Bytes { .. } if dtype == DType::U8 => {
+                (tensor.bytes().iter().map(|b| b ^ 0x80).collect(), 1)
+            }
+            PackKind::Bytes { .. } => (Cow::Borrowed(tensor.bytes()), 1),
+        };
         let words: &[u8] = &data;
         let own = crate::lower::strides(shape);
         let walk: Vec<usize> = perm.iter().map(|&p| own[p]).collect();
         let dims: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
         let to = crate::lower::strides(padded);
-        let dtype = tensor.dtype();
-        let size = storage::words(dtype).map_or(dtype.size(), |words| 4 * words);
         let mut out = vec![0u8; padded.iter().product::<usize>() * size];
         let rank = dims.len();
         let count: usize = dims.iter().product();

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::kernels::custom::UserShader;
+use crate::kernels::quantized::{self, product};
 use crate::kernels::{binary, conv, einsum, grid, matmul, movement, reduce, unary};
 use crate::preprocess;
 
@@ -99,6 +100,8 @@ fn include(path: &str) -> Option<String> {
         "shared/float.wgsl" => file!("shared/float.wgsl"),
         "shared/half.wgsl" => file!("shared/half.wgsl"),
         "shared/int64.wgsl" => file!("shared/int64.wgsl"),
+        "shared/quantize.wgsl" => file!("shared/quantize.wgsl"),
+        "shared/requantize.wgsl" => file!("shared/requantize.wgsl"),
         _ => return None,
     };
     Some(text.to_string())
@@ -284,6 +287,42 @@ pub(crate) const ALL: &[Shader] = &[
         "products/einsum.wgsl",
         [&[("COUNT", einsum::COUNTS)]]
     ),
+    shader!(
+        "linear",
+        "quantized/linear.wgsl",
+        [
+            &[
+                ("OP", &["QuantizeLinear", "AffineQuantize"]),
+                ("T", &["u32"])
+            ],
+            &[("OP", &["DequantizeLinear"]), ("T", &["i32", "f32"])],
+        ]
+    ),
+    shader!(
+        "product",
+        "quantized/product.wgsl",
+        [&[
+            ("X", product::DATA_MODES),
+            ("W", product::WEIGHT_MODES),
+            ("RM", &["1", "4"]),
+            ("C4", BIT),
+            ("FINISH", product::FINISHES)
+        ]]
+    ),
+    shader!("parameters", "quantized/parameters.wgsl", [&[]]),
+    shader!(
+        "requantize",
+        "quantized/requantize.wgsl",
+        [&[("FINISH", &["Fixed"])]]
+    ),
+    shader!(
+        "quantized_binary",
+        "quantized/binary.wgsl",
+        [
+            &[("T", &["f32"]), ("OP", quantized::COMBINATIONS)],
+            &[("T", &["i32"]), ("OP", &["Add", "Sub", "Mul"])],
+        ]
+    ),
     shader!("walk", "movement/walk.wgsl", [&[MOVED4]]),
     shader!(
         "join",
@@ -391,7 +430,10 @@ pub(crate) const ALL: &[Shader] = &[
     shader!(
         "pool",
         "window/pool.wgsl",
-        [&[("OP", &["Max", "Average", "Lp"])]]
+        [
+            &[("OP", &["Max", "Average", "Lp"]), ("T", &["f32"])],
+            &[("OP", &["Max", "Average"]), ("T", &["i32"])],
+        ]
     ),
     shader!("resize", "window/resize.wgsl", [&[]]),
     shader!("col2im", "window/col2im.wgsl", [&[]]),

@@ -151,6 +151,23 @@ fn convert(
     }
 }
 
+/// Elements of a narrow float, as `float32`.
+pub(crate) fn widened(dtype: DType, x: Operand, count: usize, l: &mut Lowering) -> Operand {
+    let wide = l.scratch(count * 4);
+    let narrowing = Narrowing::default();
+    const F32: Form = Form::Plain("f32", 0);
+    convert(
+        Form::Narrow,
+        F32,
+        [dtype, DType::F32],
+        narrowing,
+        count,
+        [x, wide],
+        l,
+    );
+    wide
+}
+
 /// Where the bits of a magnitude begin to have another code, and that code. `sign` is the bit of the
 /// sign, or zero.
 fn steps(to: DType, narrowing: Narrowing, sign: u32) -> Vec<[u32; 2]> {

@@ -78,19 +78,21 @@ impl Window {
     }
 }
 
+/// An axis that is not there.
+pub(crate) const POINT: WindowAxis = WindowAxis {
+    input: 1,
+    kernel: 1,
+    stride: 1,
+    dilation: 1,
+    begin: 0,
+    end: 0,
+    output: 1,
+};
+
 pub(crate) fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
-    let one = WindowAxis {
-        input: 1,
-        kernel: 1,
-        stride: 1,
-        dilation: 1,
-        begin: 0,
-        end: 0,
-        output: 1,
-    };
     match axes {
-        [w] => Ok([one, one, *w]),
-        [h, w] => Ok([one, *h, *w]),
+        [w] => Ok([POINT, POINT, *w]),
+        [h, w] => Ok([POINT, *h, *w]),
         [d, h, w] => Ok([*d, *h, *w]),
         _ => refuse(format!(
             "the GPU kernel has up to three spatial dimensions, these are {}",

@@ -164,6 +164,40 @@ impl Product {
     }
 }
 
+/// Rows of one product, and how the operands go on from one matrix to the next.
+pub(crate) struct Batches {
+    pub m: usize,
+    pub batch: Vec<usize>,
+    pub walk_a: Vec<usize>,
+    pub walk_b: Vec<usize>,
+}
+
+impl Batches {
+    /// `matrix` is the size of a right operand as it is stored.
+    pub fn new(g: &MatMulGeometry, matrix: usize) -> Lowers<Batches> {
+        let count = |dims: &[usize]| dims.iter().product::<usize>();
+        if count(&g.b_batch) == 1 && count(&g.a_batch) == count(&g.batch) {
+            // One matrix for all: the batch is more rows.
+            return Ok(Batches {
+                m: g.m.saturating_mul(count(&g.batch)),
+                batch: vec![1],
+                walk_a: vec![0],
+                walk_b: vec![0],
+            });
+        }
+        let scaled = |dims: &[usize], size: usize| -> Lowers<Vec<usize>> {
+            let s = broadcast_strides(dims, &g.batch)?;
+            Ok(s.into_iter().map(|s| s.saturating_mul(size)).collect())
+        };
+        Ok(Batches {
+            m: g.m,
+            batch: g.batch.clone(),
+            walk_a: scaled(&g.a_batch, g.m * g.k)?,
+            walk_b: scaled(&g.b_batch, matrix)?,
+        })
+    }
+}
+
 /// Input 1 as the right operand: a constant matrix that is transposed, or whose rows are not whole
 /// quads, is rearranged once.
 fn right(
@@ -215,23 +249,12 @@ fn matmul(op: &MatMul, l: &mut Lowering) -> Lowers {
             })
         }
     };
-    let plain_b = g.b_batch.iter().product::<usize>() == 1;
-    let (mut m, mut batch) = (g.m, g.batch.clone());
-    let (walk_a, walk_b);
-    if plain_b && g.a_batch.iter().product::<usize>() == batch.iter().product::<usize>() {
-        // One matrix for all: the batch is more rows.
-        m = m.saturating_mul(batch.iter().product());
-        (batch, walk_a, walk_b) = (vec![1], vec![0], vec![0]);
-    } else {
-        let scaled = |dims: &[usize], size: usize| -> Lowers<Vec<usize>> {
-            let s = broadcast_strides(dims, &batch)?;
-            Ok(s.into_iter().map(|s| s.saturating_mul(size)).collect())
-        };
-        (walk_a, walk_b) = (
-            scaled(&g.a_batch, g.m * g.k)?,
-            scaled(&g.b_batch, g.k * g.n)?,
-        );
-    }
+    let Batches {
+        m,
+        batch,
+        walk_a,
+        walk_b,
+    } = Batches::new(&g, g.k * g.n)?;
     debug_assert_eq!(y.elements(), m * g.n * batch.iter().product::<usize>());
     let (b, b_strides) = right(l, 1, g.k, g.n, op.transpose_b);
     Product {

@@ -19,6 +19,7 @@ pub(crate) mod index;
 pub(crate) mod matmul;
 pub(crate) mod movement;
 pub(crate) mod norm;
+pub(crate) mod quantized;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod select;
@@ -48,6 +49,7 @@ impl Kernels {
         index::register(&mut kernels);
         reduce::register(&mut kernels);
         norm::register(&mut kernels);
+        quantized::register(&mut kernels);
         window::register(&mut kernels);
         grid::register(&mut kernels);
         sort::register(&mut kernels);

@@ -3,8 +3,8 @@
 use kilim_core::DType;
 use kilim_core::ops::*;
 
-use super::Kernels;
 use super::movement::ok;
+use super::{Kernels, quantized};
 use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
 
@@ -23,7 +23,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
     });
     kernels.add::<LpPool>(|op, l| {
         let mut p = Pool::new("Lp", &op.window, op.channels_last);
-        p.power = op.p as usize;
+        p.power = op.p.into();
         pool(&p, l)
     });
     kernels.add::<Resize>(resize);
@@ -35,7 +35,7 @@ struct Pool<'a> {
     window: &'a Window,
     channels_last: bool,
     padded: bool,
-    power: usize,
+    power: i64,
     activation: Activation,
 }
 
@@ -53,8 +53,16 @@ impl<'a> Pool<'a> {
 }
 
 fn pool(op: &Pool, l: &mut Lowering) -> Lowers {
-    l.want_f32()?;
     let x = l.input(0)?;
+    let (t, power) = match x.dtype {
+        DType::I8 | DType::U8 if op.name != "Lp" && op.activation == Activation::None => {
+            ("i32", quantized::range(x.dtype)?[0].into())
+        }
+        _ => {
+            l.want_f32()?;
+            ("f32", op.power)
+        }
+    };
     let g = ok(PoolGeometry::new(op.window, op.channels_last, &x.shape))?;
     let axes = super::conv::three(&g.axes)?;
     let outs = axes.map(|a| a.output);
@@ -85,7 +93,7 @@ fn pool(op: &Pool, l: &mut Lowering) -> Lowers {
         .u(dims.len())
         .u(count)
         .u(usize::from(op.padded))
-        .u(op.power);
+        .i(power);
     p = three(p, |a| a.input).f(word(0));
     p = three(p, |a| a.kernel).f(word(1));
     p = three(p, |a| a.stride).f(word(2));
@@ -94,7 +102,7 @@ fn pool(op: &Pool, l: &mut Lowering) -> Lowers {
     p = three(p, |a| a.begin + a.input + a.end);
     l.linear(
         "pool",
-        &[("OP", op.name)],
+        &[("OP", op.name), ("T", t)],
         &[Operand::Input(0), Operand::Output(0)],
         p,
         count,

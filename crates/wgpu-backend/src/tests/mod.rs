@@ -19,6 +19,8 @@ mod movement;
 #[cfg(not(target_arch = "wasm32"))]
 mod products;
 #[cfg(not(target_arch = "wasm32"))]
+mod quantized;
+#[cfg(not(target_arch = "wasm32"))]
 mod recovery;
 #[cfg(not(target_arch = "wasm32"))]
 mod reductions;

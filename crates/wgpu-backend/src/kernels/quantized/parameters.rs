@@ -1,0 +1,206 @@
+//! What becomes of the sums of a product: the table that `shaders/shared/requantize.wgsl` reads, made
+//! here where everything is known, else on the device.
+
+use kilim_core::DType;
+use kilim_core::ops::{Activation, Affine, Requantize, clamped_range};
+
+use super::{is_byte, known, range};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
+use crate::params::Params;
+
+/// Where the inputs of an operator are.
+pub(super) struct Places {
+    pub weights: usize,
+    pub data_zero: usize,
+    pub weights_zero: usize,
+    pub bias: usize,
+    /// Scales of data, weights and output, zero point of the output.
+    pub scales: Option<[usize; 4]>,
+}
+
+impl Places {
+    pub const Q_LINEAR: Places = Places {
+        weights: 3,
+        data_zero: 2,
+        weights_zero: 5,
+        bias: 8,
+        scales: Some([1, 4, 6, 7]),
+    };
+    pub const INTEGER: Places = Places {
+        weights: 1,
+        data_zero: 2,
+        weights_zero: 3,
+        bias: 4,
+        scales: None,
+    };
+
+    fn inputs(&self) -> impl Iterator<Item = usize> {
+        [self.data_zero, self.weights_zero, self.bias]
+            .into_iter()
+            .chain(self.scales.into_iter().flatten())
+    }
+
+    /// Refuses inputs of other types or lengths than the shaders read.
+    fn check(&self, l: &Lowering, channels: usize) -> Lowers {
+        let [x, w, y, zero] = self.scales.unwrap_or([usize::MAX; 4]);
+        for i in self.inputs() {
+            let Some(spec) = l.optional(i) else { continue };
+            let per_channel = [self.weights_zero, self.bias, w].contains(&i);
+            let one = spec.elements() == 1 && i != self.bias;
+            if !one && !(per_channel && spec.elements() == channels) {
+                return refuse(format!("input {i} is not one for all, or for each channel"));
+            }
+            if [x, w, y].contains(&i) {
+                l.want(i, DType::F32)?;
+            } else if i == self.bias {
+                l.want(i, DType::I32)?;
+            } else if !is_byte(spec.dtype) {
+                return refuse(format!("the zero point at input {i} is {}", spec.dtype));
+            }
+        }
+        match self.scales {
+            Some(_) if !is_byte(l.output(0)?.dtype) => refuse("the output is not of 8 bits"),
+            Some(_) => [x, w, y, zero]
+                .into_iter()
+                .try_for_each(|i| l.input(i).map(drop)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// A row for all, and one for each channel.
+fn table(l: &mut Lowering, all: [i32; 4], rows: impl Iterator<Item = [u32; 4]>) -> Operand {
+    let words = all.map(|v| v as u32).into_iter().chain(rows.flatten());
+    l.table(words.collect())
+}
+
+/// That of a product with as many output channels, and what the shader does to sums. `moved` is what
+/// is taken off the weights' numbers.
+pub(super) fn of_product(
+    l: &mut Lowering,
+    places: &Places,
+    channels: usize,
+    moved: i32,
+    activation: Activation,
+    again: Option<&Requantize>,
+) -> Lowers<(&'static str, Operand)> {
+    places.check(l, channels)?;
+    let finish = match (places.scales, again) {
+        (Some(_), _) => "Real",
+        (None, Some(_)) => "Fixed",
+        (None, None) => "Sum",
+    };
+    if places.inputs().all(|i| known(l, i).is_some()) {
+        return Ok((
+            finish,
+            at_once(l, places, channels, moved, activation, again)?,
+        ));
+    }
+    if finish == "Fixed" || activation != Activation::None {
+        return refuse("clamps and fixed point need parameters that are known while planning");
+    }
+    let [low, high] = match places.scales {
+        Some(_) => range(l.output(0)?.dtype)?,
+        None => [0, 0],
+    };
+    let count = |l: &Lowering, i: usize| l.optional(i).map_or(1, |s| s.elements());
+    let [x, w, y, zero] = places.scales.unwrap_or([usize::MAX; 4]);
+    let params = Params::new()
+        .u(channels)
+        .u(count(l, w))
+        .u(count(l, places.weights_zero))
+        .u(count(l, places.bias))
+        .i(moved.into())
+        .i(low.into())
+        .i(high.into());
+    let mut operands = Vec::with_capacity(8);
+    for i in [
+        x,
+        w,
+        y,
+        places.data_zero,
+        places.weights_zero,
+        zero,
+        places.bias,
+    ] {
+        operands.push(match l.optional(i) {
+            Some(_) => Operand::Input(i),
+            None => l.table(vec![0]),
+        });
+    }
+    let made = l.scratch((channels + 1) * 16);
+    operands.push(made);
+    l.linear("parameters", &[], &operands, params, channels + 1);
+    Ok((finish, made))
+}
+
+/// Where all inputs are known.
+fn at_once(
+    l: &mut Lowering,
+    places: &Places,
+    channels: usize,
+    moved: i32,
+    activation: Activation,
+    again: Option<&Requantize>,
+) -> Lowers<Operand> {
+    // One for all, or one for each; zero where there are none.
+    let numbers = |l: &Lowering, i: usize| known(l, i).unwrap_or_default();
+    fn each(numbers: &[f64], c: usize) -> f64 {
+        match numbers {
+            [] => 0.0,
+            _ => numbers[c % numbers.len()],
+        }
+    }
+    let x_zero = each(&numbers(l, places.data_zero), 0) as i32;
+    let (zeros, biases) = (numbers(l, places.weights_zero), numbers(l, places.bias));
+    let (mut all, mut factor): ([i32; 4], Box<dyn Fn(usize) -> [u32; 2]>) =
+        ([0; 4], Box::new(|_| [0, 0]));
+    if let Some(scales) = places.scales {
+        let [x, w, y, zero] = scales.map(|i| numbers(l, i));
+        let (x, y, zero) = (
+            each(&x, 0) as f32,
+            each(&y, 0) as f32,
+            each(&zero, 0) as f32,
+        );
+        let output = l.output(0)?.dtype;
+        let Some(range) = clamped_range(output, activation, Affine { scale: y, zero }) else {
+            return refuse(format!(
+                "{activation:?} of quantised numbers is not on the GPU"
+            ));
+        };
+        let [low, high] = range.map(|r| (r - zero) as i32);
+        all = [0, zero as i32, low, high];
+        factor = Box::new(move |c| [(x * each(&w, c) as f32 / y).to_bits(), 0]);
+    } else if let Some(again) = again {
+        all = fixed_range(again);
+        let again = again.clone();
+        factor = Box::new(move |c| fixed_factor(&again, c));
+    }
+    all[0] = x_zero;
+    let row = |c: usize| {
+        let [m, s] = factor(c);
+        let zero = each(&zeros, c) as i32 - moved;
+        [zero as u32, each(&biases, c) as i32 as u32, m, s]
+    };
+    Ok(table(l, all, (0..channels).map(row)))
+}
+
+fn fixed_range(again: &Requantize) -> [i32; 4] {
+    let zero = again.zero_point;
+    let [low, high] = again.range.map(|r| r.saturating_sub(zero));
+    [0, zero, low, high]
+}
+
+fn fixed_factor(again: &Requantize, c: usize) -> [u32; 2] {
+    let factor = again.factors[c % again.factors.len()];
+    [factor.multiplier as u32, factor.shift as u32]
+}
+
+/// That of a Requantize on its own.
+pub(super) fn of_requantize(l: &mut Lowering, op: &Requantize) -> Operand {
+    let rows = (0..op.factors.len()).map(|c| {
+        let [m, s] = fixed_factor(op, c);
+        [0, 0, m, s]
+    });
+    table(l, fixed_range(op), rows)
+}

@@ -1,0 +1,288 @@
+//! Products and convolutions of bytes.
+
+use kilim_core::DType;
+use kilim_core::ops::{
+    Activation, Conv, ConvGeometry, ConvInteger, MatMulGeometry, MatMulInteger, QLinearConv,
+    QLinearMatMul, Requantize, WindowAxis,
+};
+
+use super::super::Kernels;
+use super::super::conv::{POINT, three};
+use super::super::matmul::{Batches, flag};
+use super::super::movement::ok;
+use super::is_byte;
+use super::parameters::{self, Places};
+use crate::constants::PackKind;
+use crate::lower::{Lowering, Lowers, Operand, refuse};
+use crate::params::Params;
+use crate::storage::scalar;
+
+pub(crate) const FINISHES: &[&str] = &["Sum", "Real", "Fixed"];
+pub(crate) const DATA_MODES: &[&str] = &["1", "k4", "n4"];
+pub(crate) const WEIGHT_MODES: &[&str] = &["packed", "1"];
+
+pub(crate) fn register(kernels: &mut Kernels) {
+    use Places as P;
+    kernels.add::<QLinearConv>(|op, l| conv(&op.conv, &P::Q_LINEAR, None, l));
+    kernels.add::<ConvInteger>(|op, l| conv(&op.conv, &P::INTEGER, op.requantize.as_ref(), l));
+    kernels.add::<QLinearMatMul>(|op, l| matmul(op.activation, &P::Q_LINEAR, None, l));
+    kernels.add::<MatMulInteger>(|op, l| {
+        matmul(Activation::None, &P::INTEGER, op.requantize.as_ref(), l)
+    });
+    kernels.add::<Requantize>(requantize);
+}
+
+/// One form for both; strides count elements, those of packed weights words.
+struct Product {
+    /// Matrices, or groups of channels, and how data and weights go on from one to the next.
+    batch: Vec<usize>,
+    walk_x: Vec<usize>,
+    walk_w: Vec<usize>,
+    rows: usize,
+    outputs: usize,
+    /// Channels of the data for one tap.
+    channels: usize,
+    axes: [WindowAxis; 3],
+    x_image: usize,
+    x_c: usize,
+    x_space: [usize; 3],
+    /// Of a channel of the output, one of the data, and a tap.
+    w: [usize; 3],
+    weights: Operand,
+    packed: bool,
+    /// Four channels that are convolved one by one.
+    depthwise: bool,
+    y_batch: usize,
+    y_image: usize,
+    y_row: usize,
+    y_col: usize,
+    /// Channels of a batch that have parameters of their own.
+    own: usize,
+    finish: &'static str,
+    parameters: Operand,
+}
+
+impl Product {
+    fn emit(self, l: &mut Lowering) {
+        let whole = |v: &[usize]| v.iter().all(|s| s % 4 == 0);
+        let quads = self.outputs.div_ceil(4);
+        let batch: usize = self.batch.iter().product();
+        // Few rows would leave most of the device without work.
+        let tall = self.rows * quads * batch >= 4096;
+        let rows = if tall { 4 } else { 1 };
+        let blocks = self.rows.div_ceil(rows);
+        let units = batch.saturating_mul(blocks).saturating_mul(quads);
+        let four = self.x_c == 1
+            && self.channels.is_multiple_of(4)
+            && whole(&self.x_space)
+            && whole(&self.walk_x)
+            && self.x_image.is_multiple_of(4);
+        let data = match (self.depthwise, four) {
+            (true, _) => "n4",
+            (false, true) => "k4",
+            (false, false) => "1",
+        };
+        let c4 = self.y_col == 1 && whole(&[self.outputs, self.y_batch, self.y_image, self.y_row]);
+        let three =
+            |p: Params, f: fn(&WindowAxis) -> usize| self.axes.iter().fold(p, |p, a| p.u(f(a)));
+        let positions: usize = self.axes.iter().map(|a| a.output).product();
+        let mut p = Params::new()
+            .dims(&self.batch)
+            .dims(&self.walk_x)
+            .dims(&self.walk_w)
+            .u(self.batch.len())
+            .u(units)
+            .u(self.rows)
+            .u(self.outputs)
+            .u(blocks)
+            .u(quads)
+            .u(positions)
+            .u(self.channels);
+        p = three(p, |a| a.input).u(self.x_image);
+        p = three(p, |a| a.kernel).u(self.x_c);
+        p = three(p, |a| a.stride).u(self.w[0]);
+        p = three(p, |a| a.dilation).u(self.w[1]);
+        p = three(p, |a| a.begin).u(self.w[2]);
+        p = three(p, |a| a.output).u(self.y_batch);
+        p = self.x_space.into_iter().fold(p, Params::u).u(self.y_image);
+        p = p.u(self.y_row).u(self.y_col).u(self.own);
+        l.linear(
+            "product",
+            &[
+                ("X", data),
+                ("W", if self.packed { "packed" } else { "1" }),
+                ("RM", if tall { "4" } else { "1" }),
+                ("C4", flag(c4)),
+                ("FINISH", self.finish),
+            ],
+            &[
+                Operand::Input(0),
+                self.weights,
+                self.parameters,
+                Operand::Output(0),
+            ],
+            p,
+            units,
+        );
+    }
+}
+
+fn want_bytes(l: &Lowering, places: &Places) -> Lowers {
+    for i in [0, places.weights] {
+        let dtype = l.input(i)?.dtype;
+        if !is_byte(dtype) {
+            return refuse(format!("input {i} is {dtype}; the GPU kernel takes 8 bits"));
+        }
+    }
+    Ok(())
+}
+
+/// What packing takes off the numbers of weights.
+fn moved(l: &Lowering, i: usize) -> Lowers<i32> {
+    let unsigned = l.input(i)?.dtype == DType::U8;
+    Ok(if l.is_known(i) && unsigned { 128 } else { 0 })
+}
+
+fn conv(op: &Conv, places: &Places, again: Option<&Requantize>, l: &mut Lowering) -> Lowers {
+    want_bytes(l, places)?;
+    let weights = places.weights;
+    let g = ok(ConvGeometry::new(
+        op,
+        &l.input(0)?.shape,
+        &l.input(weights)?.shape,
+    ))?;
+    let axes = three(&g.axes)?;
+    let groups = g.groups.max(1);
+    let (inputs, outputs) = (g.in_channels / groups, g.out_channels / groups);
+    let taps: usize = axes.iter().map(|a| a.kernel).product();
+    let positions: usize = axes.iter().map(|a| a.output).product();
+    let [_, h, w] = axes.map(|a| a.input);
+    let space: usize = axes.iter().map(|a| a.input).product();
+    let all = g.out_channels;
+    let (x_c, x_space, y_row, y_col) = match g.channels_last {
+        true => (1, [h * w, w, 1].map(|s| s * g.in_channels), all, 1),
+        false => (space, [h * w, w, 1], 1, positions),
+    };
+    let activation = match places.scales {
+        Some(_) => op.activation,
+        None if op.activation == Activation::None => Activation::None,
+        None => return refuse("an activation of integer sums is not on the GPU"),
+    };
+    let moved = moved(l, weights)?;
+    let (finish, parameters) = parameters::of_product(l, places, all, moved, activation, again)?;
+    let packed = l.is_known(weights);
+    let depthwise =
+        packed && g.channels_last && inputs == 1 && outputs == 1 && groups.is_multiple_of(4);
+    // Channels that are convolved one by one are those of one group.
+    let (groups, outputs, inputs_all) = match depthwise {
+        true => (1, groups, groups),
+        false => (groups, outputs, inputs),
+    };
+    let channels = if depthwise { 1 } else { inputs };
+    let wide = outputs.next_multiple_of(4);
+    let (operand, walk_w) = if packed {
+        let kind = PackKind::Bytes {
+            shape: vec![groups, outputs, channels, taps],
+            perm: vec![0, 3, 2, 1],
+            padded: vec![groups, taps, channels, wide],
+        };
+        (l.pack(weights, kind), taps * channels * wide / 4)
+    } else {
+        (Operand::Input(weights), outputs * inputs * taps)
+    };
+    Product {
+        batch: vec![groups],
+        walk_x: vec![inputs_all * x_c],
+        walk_w: vec![walk_w],
+        rows: g.batch.saturating_mul(positions),
+        outputs,
+        channels,
+        axes,
+        x_image: space * g.in_channels,
+        x_c,
+        x_space,
+        w: [inputs * taps, taps, 1],
+        weights: operand,
+        packed,
+        depthwise,
+        y_batch: outputs * y_col,
+        y_image: all * positions,
+        y_row,
+        y_col,
+        own: outputs,
+        finish,
+        parameters,
+    }
+    .emit(l);
+    Ok(())
+}
+
+fn matmul(
+    activation: Activation,
+    places: &Places,
+    again: Option<&Requantize>,
+    l: &mut Lowering,
+) -> Lowers {
+    want_bytes(l, places)?;
+    let weights = places.weights;
+    let (a, b) = (l.input(0)?, l.input(weights)?);
+    let g = ok(MatMulGeometry::new(&a.shape, &b.shape, false))?;
+    let moved = moved(l, weights)?;
+    let (finish, parameters) = parameters::of_product(l, places, g.n, moved, activation, again)?;
+    let packed = l.is_known(weights);
+    let count: usize = g.b_batch.iter().product();
+    let wide = g.n.next_multiple_of(4);
+    let (operand, matrix) = if packed {
+        let kind = PackKind::Bytes {
+            shape: vec![count, g.k, g.n],
+            perm: vec![0, 1, 2],
+            padded: vec![count, g.k, wide],
+        };
+        (l.pack(weights, kind), g.k * wide / 4)
+    } else {
+        (Operand::Input(weights), g.k * g.n)
+    };
+    let batches = Batches::new(&g, matrix)?;
+    Product {
+        batch: batches.batch,
+        walk_x: batches.walk_a,
+        walk_w: batches.walk_b,
+        rows: batches.m,
+        outputs: g.n,
+        channels: g.k,
+        // A row is an image of one position.
+        axes: [POINT; 3],
+        x_image: g.k,
+        x_c: 1,
+        x_space: [0; 3],
+        w: [1, g.n, 0],
+        weights: operand,
+        packed,
+        depthwise: false,
+        y_batch: batches.m * g.n,
+        y_image: g.n,
+        y_row: 0,
+        y_col: 1,
+        own: 0,
+        finish,
+        parameters,
+    }
+    .emit(l);
+    Ok(())
+}
+
+fn requantize(op: &Requantize, l: &mut Lowering) -> Lowers {
+    let (x, y) = (l.input(0)?, l.output(0)?);
+    if scalar(x.dtype).is_none_or(|s| s.name == "f32") || x.dtype == DType::U32 {
+        return refuse(format!("Requantize of {} is not on the GPU", x.dtype));
+    }
+    let parameters = parameters::of_requantize(l, op);
+    l.linear(
+        "requantize",
+        &[("FINISH", "Fixed")],
+        &[Operand::Input(0), parameters, Operand::Output(0)],
+        Params::new().u(y.elements()).u(op.factors.len()),
+        y.elements(),
+    );
+    Ok(())
+}
