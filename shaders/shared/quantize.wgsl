@@ -13,8 +13,7 @@ fn parts(bits: u32) -> Parts {
     return Parts(mantissa << shift, 1 - i32(shift));
 }
 
-// a / b of the bits of f32, rounded to the nearest, ties to even. What is too small for a normal
-// number becomes the smallest of them.
+// a / b of the bits of f32, rounded to the nearest, ties to even.
 fn quotient(a: u32, b: u32) -> u32 {
     const INFINITE = 0x7f800000u;
     let sign = (a ^ b) & 0x80000000u;
@@ -38,12 +37,16 @@ fn quotient(a: u32, b: u32) -> u32 {
         q += 1u;
         rest -= i32(y.mantissa);
     }
-    let up = (q & 1u) == 1u && (rest != 0 || (q & 2u) == 2u);
-    let mantissa = (q >> 1u) + select(0u, 1u, up) - 0x800000u;
     let exponent = x.exponent - y.exponent + select(127, 126, less);
     if exponent > 254 { return sign | INFINITE; }
-    // Rounding up carries into the exponent.
-    return sign | ((u32(max(exponent, 1)) << 23u) + mantissa);
+    // A subnormal number has fewer bits.
+    let drop = u32(clamp(2 - exponent, 1, 26));
+    let half = 1u << (drop - 1u);
+    let lost = q & (2u * half - 1u);
+    let kept = q >> drop;
+    let up = lost > half || (lost == half && (rest != 0 || (kept & 1u) == 1u));
+    // Rounding up carries into the exponent, to which the first bit adds one.
+    return sign | ((u32(max(exponent - 1, 0)) << 23u) + kept + select(0u, 1u, up));
 }
 
 // The magnitude within 2^30; of NaN, 0.

@@ -309,6 +309,8 @@ pub(crate) const ALL: &[Shader] = &[
             ("FINISH", product::FINISHES)
         ]]
     ),
+    shader!("range", "quantized/range.wgsl", [256, 1, 1], [&[]]),
+    shader!("quantized_softmax", "quantized/softmax.wgsl", [&[]]),
     shader!("parameters", "quantized/parameters.wgsl", [&[]]),
     shader!(
         "requantize",

@@ -66,8 +66,8 @@ fn numbers_between_two_steps() {
                 block: 0,
                 output: Some(dtype),
             };
-            let inputs = [x.clone(), scale.clone()].map(Given::Fed);
-            agree(op, &[&inputs[..], &[zero]].concat(), 1, 0.0);
+            let [x, scale] = [x.clone(), scale.clone()].map(Given::Fed);
+            agree(op, &[x, scale, zero], 1, 0.0);
         }
         let op = AffineQuantize {
             scale: scale.to_f64s().unwrap()[0] as f32,
@@ -110,11 +110,11 @@ fn every_scale_where_it_belongs() {
                     block,
                     output: Some(dtype),
                 };
-                let given = [x.clone(), scale.clone()].map(Given::Fed);
-                agree(quantize, &[&given[..], &[zero.clone()]].concat(), 1, 0.0);
-                let given = [bytes(dtype, &shape, 4), scale.clone()].map(Given::Fed);
+                let [x, q] = [x.clone(), bytes(dtype, &shape, 4)].map(Given::Fed);
+                let scale = Given::Fed(scale.clone());
+                agree(quantize, &[x, scale.clone(), zero.clone()], 1, 0.0);
                 let dequantize = DequantizeLinear { axis, block };
-                agree(dequantize, &[&given[..], &[zero]].concat(), 1, 0.0);
+                agree(dequantize, &[q, scale, zero], 1, 0.0);
             }
         }
         let given = [bytes(DType::F8E4M3FN, &shape, 4), scale].map(Given::Fed);
@@ -430,6 +430,54 @@ fn pools_of_bytes() {
                 };
                 agree(op, &given, 1, 0.0);
             }
+        }
+    }
+}
+
+#[test]
+fn scales_from_the_data() {
+    if gpu().is_none() {
+        return;
+    }
+    for (count, size) in [(1, 1.0), (77, 3.7), (5000, 1e-3), (3, 0.0), (90, 1e-37)] {
+        let data = random(&[count], 7).to_f64s().unwrap();
+        for sign in [1.0, -1.0] {
+            // From both sides of zero, and from one.
+            for offset in [0.1, 1.0, -1.5] {
+                let mut x: Vec<f32> = data
+                    .iter()
+                    .map(|&v| sign * size * (v as f32 + offset))
+                    .collect();
+                if count > 80 {
+                    x[9] = f32::NAN;
+                }
+                agree(
+                    DynamicQuantizeLinear,
+                    &[Given::Fed(f32s(&[count], &x))],
+                    3,
+                    0.0,
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn softmax_in_fixed_point() {
+    if gpu().is_none() {
+        return;
+    }
+    for (scale, length) in [(0.1f64, 10), (0.003, 1000), (0.5, 7), (0.02, 1)] {
+        let factor = Factor::new(scale * f64::from(1 << 26)).unwrap();
+        let op = QuantizedSoftmax {
+            factor,
+            smallest: -(31.0 / scale).min(255.0) as i32,
+        };
+        for dtype in [DType::I8, DType::U8] {
+            let x = bytes(dtype, &[13, length], length as u32);
+            agree(op.clone(), &[Given::Fed(x)], 1, 0.0);
+            let even = Tensor::zeros(dtype, &[2, length]).unwrap();
+            agree(op.clone(), &[Given::Fed(even)], 1, 0.0);
         }
     }
 }

@@ -16,6 +16,9 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<AffineQuantize>(affine);
 }
 
+/// One scale and one zero point for all, as the shader wants to know.
+pub(super) const FOR_ALL: [usize; 7] = [1, 1, 1, 0, 0, 0, 0];
+
 /// Which scale and zero point an element has, as the shader wants to know.
 fn places(l: &Lowering, axis: i64, block: usize) -> Lowers<Params> {
     let (x, scale) = (l.input(0)?, l.input(1)?);
@@ -65,10 +68,12 @@ fn affine(op: &AffineQuantize, l: &mut Lowering) -> Lowers {
     l.want(0, DType::F32)?;
     let y = l.output(0)?;
     let [low, high] = range(y.dtype)?;
-    let params = [1, 1, 1, 0, 0, 0, 0]
+    let params = Params::new().u(y.elements());
+    let params = FOR_ALL
         .into_iter()
-        .fold(Params::new().u(y.elements()), Params::u);
-    let params = params.i(low.into()).i(high.into());
+        .fold(params, Params::u)
+        .i(low.into())
+        .i(high.into());
     let operands = [
         Operand::Input(0),
         l.table(vec![op.scale.to_bits()]),

@@ -2,9 +2,11 @@
 //! (`shaders/shared/quantize.wgsl`), and what is known while planning on the host.
 
 mod binary;
+mod dynamic;
 mod linear;
 mod parameters;
 pub(crate) mod product;
+mod softmax;
 
 use kilim_core::DType;
 use kilim_core::ops::TableLookup;
@@ -20,6 +22,8 @@ pub(crate) fn register(kernels: &mut Kernels) {
     linear::register(kernels);
     product::register(kernels);
     binary::register(kernels);
+    dynamic::register(kernels);
+    softmax::register(kernels);
     kernels.add::<TableLookup>(|_, l| look_up(l));
 }
 

@@ -47,7 +47,8 @@ impl Places {
             let Some(spec) = l.optional(i) else { continue };
             let per_channel = [self.weights_zero, self.bias, w].contains(&i);
             let one = spec.elements() == 1 && i != self.bias;
-            if !one && !(per_channel && spec.elements() == channels) {
+            let fits = one || per_channel && spec.elements() == channels;
+            if !fits {
                 return refuse(format!("input {i} is not one for all, or for each channel"));
             }
             if [x, w, y].contains(&i) {
@@ -151,38 +152,34 @@ fn at_once(
             _ => numbers[c % numbers.len()],
         }
     }
-    let x_zero = each(&numbers(l, places.data_zero), 0) as i32;
     let (zeros, biases) = (numbers(l, places.weights_zero), numbers(l, places.bias));
-    let (mut all, mut factor): ([i32; 4], Box<dyn Fn(usize) -> [u32; 2]>) =
-        ([0; 4], Box::new(|_| [0, 0]));
-    if let Some(scales) = places.scales {
-        let [x, w, y, zero] = scales.map(|i| numbers(l, i));
-        let (x, y, zero) = (
-            each(&x, 0) as f32,
-            each(&y, 0) as f32,
-            each(&zero, 0) as f32,
-        );
-        let output = l.output(0)?.dtype;
-        let Some(range) = clamped_range(output, activation, Affine { scale: y, zero }) else {
-            return refuse(format!(
-                "{activation:?} of quantised numbers is not on the GPU"
-            ));
-        };
-        let [low, high] = range.map(|r| (r - zero) as i32);
-        all = [0, zero as i32, low, high];
-        factor = Box::new(move |c| [(x * each(&w, c) as f32 / y).to_bits(), 0]);
-    } else if let Some(again) = again {
-        all = fixed_range(again);
-        let again = again.clone();
-        factor = Box::new(move |c| fixed_factor(&again, c));
-    }
-    all[0] = x_zero;
-    let row = |c: usize| {
-        let [m, s] = factor(c);
+    let (mut all, factors): ([i32; 4], Vec<[u32; 2]>) = match (places.scales, again) {
+        (Some(scales), _) => {
+            let [x, w, y, zero] = scales.map(|i| numbers(l, i));
+            let [x, y, zero] = [x, y, zero].map(|v| each(&v, 0) as f32);
+            let output = l.output(0)?.dtype;
+            let Some(range) = clamped_range(output, activation, Affine { scale: y, zero }) else {
+                return refuse(format!(
+                    "{activation:?} of quantised numbers is not on the GPU"
+                ));
+            };
+            let [low, high] = range.map(|r| (r - zero) as i32);
+            let factor = |c: usize| x * each(&w, c) as f32 / y;
+            let factors = (0..channels).map(|c| [factor(c).to_bits(), 0]);
+            ([0, zero as i32, low, high], factors.collect())
+        }
+        (None, Some(again)) => {
+            let factors = (0..channels).map(|c| fixed_factor(again, c));
+            (fixed_range(again), factors.collect())
+        }
+        (None, None) => ([0; 4], vec![[0; 2]; channels]),
+    };
+    all[0] = each(&numbers(l, places.data_zero), 0) as i32;
+    let rows = factors.into_iter().enumerate().map(|(c, [m, s])| {
         let zero = each(&zeros, c) as i32 - moved;
         [zero as u32, each(&biases, c) as i32 as u32, m, s]
-    };
-    Ok(table(l, all, (0..channels).map(row)))
+    });
+    Ok(table(l, all, rows))
 }
 
 fn fixed_range(again: &Requantize) -> [i32; 4] {
