@@ -147,6 +147,37 @@ pub async fn run_restamped(
     files: &dyn Files,
     backends: &[BackendId],
 ) -> Result<(usize, Vec<String>), String> {
+    run_changed(files, backends, &|case, own| {
+        let models = case.stamps.iter().map(|&version| {
+            let model = crate::onnx::restamped(own, version)?;
+            Some((format!("operator set {version}"), model))
+        });
+        models.collect()
+    })
+    .await
+}
+
+/// Runs the cases that pass on `backends` without the dimensions that their models declare. Gives how
+/// many such runs there were, and what failed.
+pub async fn run_opened(
+    files: &dyn Files,
+    backends: &[BackendId],
+) -> Result<(usize, Vec<String>), String> {
+    run_changed(files, backends, &|_, own| {
+        let model = crate::onnx::opened(own)?;
+        Some(vec![("no dimensions".to_string(), model)])
+    })
+    .await
+}
+
+/// Other models that must give what a case's own gives, each with a word of what is other.
+type Change = dyn Fn(&Case, &[u8]) -> Option<Vec<(String, Vec<u8>)>>;
+
+async fn run_changed(
+    files: &dyn Files,
+    backends: &[BackendId],
+    change: &Change,
+) -> Result<(usize, Vec<String>), String> {
     let index = Index::read(files)?;
     let (mut runs, mut failed) = (0, Vec::new());
     for case in &index.cases {
@@ -157,14 +188,14 @@ pub async fn run_restamped(
             let run = run_model(files, case, model, index.bfloat16_rtol, backends, None);
             caught(Box::pin(run))
         };
-        if case.stamps.is_empty() || run(own.clone()).await != Outcome::Passed {
+        let models = change(case, &own).ok_or_else(unreadable)?;
+        if models.is_empty() || run(own).await != Outcome::Passed {
             continue;
         }
-        for &version in &case.stamps {
-            let model = crate::onnx::restamped(&own, version).ok_or_else(unreadable)?;
+        for (what, model) in models {
             runs += 1;
             if let Outcome::Failed(why) | Outcome::Refused(why) = run(model).await {
-                failed.push(format!("{}, operator set {version}: {why}", case.name));
+                failed.push(format!("{}, {what}: {why}", case.name));
             }
         }
     }

@@ -68,12 +68,18 @@ fn port(field: u64, name: &str, dims: &[&str]) -> Vec<u8> {
     bytes(field, &[text(1, name), bytes(2, &tensor)].concat())
 }
 
-/// The model in `file` under another version of the standard's operator set.
-pub fn restamped(file: &[u8], version: i64) -> Option<Vec<u8>> {
-    const OPSET_IMPORT: u64 = 8;
-    let opset = [text(1, ""), int(2, version)].concat();
-    let mut out = bytes(OPSET_IMPORT, &opset);
-    let mut rest = file;
+/// What becomes of a field.
+enum Edit {
+    Kept,
+    Dropped,
+    /// A message in its place.
+    Changed(Vec<u8>),
+}
+
+/// A message with its fields edited; `edit` sees the number and the body of each.
+fn edited(message: &[u8], edit: &mut dyn FnMut(u64, &[u8]) -> Option<Edit>) -> Option<Vec<u8>> {
+    let mut out = Vec::new();
+    let mut rest = message;
     while !rest.is_empty() {
         let mut after = rest;
         let key = take_varint(&mut after)?;
@@ -90,13 +96,48 @@ pub fn restamped(file: &[u8], version: i64) -> Option<Vec<u8>> {
             }
             _ => return None,
         };
-        let standard = |body: &[u8]| body.first() != Some(&(1 << 3 | 2)) || body.get(1) == Some(&0);
-        if key >> 3 != OPSET_IMPORT || !standard(body) {
-            out.extend(&rest[..rest.len() - after.len()]);
+        match edit(key >> 3, body)? {
+            Edit::Kept => out.extend(&rest[..rest.len() - after.len()]),
+            Edit::Dropped => {}
+            Edit::Changed(body) => out.extend(bytes(key >> 3, &body)),
         }
         rest = after;
     }
     Some(out)
+}
+
+/// The model in `file` under another version of the standard's operator set.
+pub fn restamped(file: &[u8], version: i64) -> Option<Vec<u8>> {
+    const OPSET_IMPORT: u64 = 8;
+    let standard = |body: &[u8]| body.first() != Some(&(1 << 3 | 2)) || body.get(1) == Some(&0);
+    let rest = edited(file, &mut |field, body| {
+        Some(match field == OPSET_IMPORT && standard(body) {
+            true => Edit::Dropped,
+            false => Edit::Kept,
+        })
+    })?;
+    let opset = [text(1, ""), int(2, version)].concat();
+    Some([bytes(OPSET_IMPORT, &opset), rest].concat())
+}
+
+/// The model in `file` without the dimensions of its tensors: of their shapes it tells the rank alone.
+pub fn opened(file: &[u8]) -> Option<Vec<u8>> {
+    // The graph; its inputs, outputs and values; type; type of a tensor; shape; dimension.
+    const DIMENSIONS: [&[u64]; 6] = [&[7], &[11, 12, 13], &[2], &[1], &[2], &[1]];
+    emptied(file, &DIMENSIONS)
+}
+
+/// A message without what is in the fields at the end of a path.
+fn emptied(message: &[u8], path: &[&[u64]]) -> Option<Vec<u8>> {
+    let Some((fields, rest)) = path.split_first() else {
+        return Some(Vec::new());
+    };
+    edited(message, &mut |field, body| {
+        Some(match fields.contains(&field) {
+            true => Edit::Changed(emptied(body, rest)?),
+            false => Edit::Kept,
+        })
+    })
 }
 
 fn take_varint(rest: &mut &[u8]) -> Option<u64> {

@@ -160,6 +160,23 @@ fn onnx_suite_under_every_operator_set() {
     );
 }
 
+/// Each case with models that tell no dimension of their inputs, outputs and values.
+#[test]
+fn onnx_suite_with_open_shapes() {
+    let Some(root) = suite() else {
+        return;
+    };
+    let (files, cpu) = (Folder(root), [BackendId::from("cpu")]);
+    let run = conformance::run_opened(&files, &cpu);
+    let (runs, failed) = pollster::block_on(run).expect("the suite can be read");
+    say(format_args!(
+        "cpu: {runs} runs with open shapes, {} failed",
+        failed.len()
+    ));
+    assert!(failed.is_empty(), "{failed:#?}");
+    assert!(runs > 1900, "only {runs} runs");
+}
+
 #[test]
 fn onnx_suite_on_wgpu() {
     score(&["wgpu", "cpu"], "wgpu");

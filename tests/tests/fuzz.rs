@@ -42,3 +42,8 @@ fn slice(cases: u64, backends: &[&str]) {
 fn random_graphs_on_cpu() {
     slice(1500, &["cpu"]);
 }
+
+#[test]
+fn random_graphs_on_wgpu() {
+    slice(120, &["wgpu", "cpu"]);
+}

@@ -3,29 +3,33 @@
 import random
 from functools import lru_cache
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper
 from values import (
-    ANY, BOOL, BRAIN, DOUBLE, FLOAT, FLOATS, HALF, INT64, INTEGERS, LARGEST, NAMES, STORED, UNIT, Skip,
-    Value, held, proto, rounded,
+    ANY, BOOL, BRAIN, DOUBLE, E2M1, FLOAT, FLOAT8, FLOATS, HALF, INT64, INTEGERS, LARGEST, NARROW, STORED,
+    STRING, TYPES, UNIT, Holder, Skip, Value, held, proto, rounded,
 )
 
 NEWEST = onnx.defs.onnx_opset_version()
 ELEMENTS = 6000
+# The operator sets of the other domains.
+DOMAINS = {"ai.onnx.ml": 5}
 DIMS = [1, 1, 1, 2, 2, 2, 3, 3, 3, 4, 4, 5, 5, 7, 7, 8, 9, 16, 17]
-TYPES = {f"tensor({'float' if k == FLOAT else 'double' if k == DOUBLE else n})": k for k, n in NAMES.items()}
+WORDS = ["", "a", "A", "b c", "abc", "x-1", "é", "ß", "日本", "  ", "AbC", "12"]
 
 
 @lru_cache(None)
 def schema(op, opset, domain=""):
-    """Types that the inputs of an operator may have, in order; the last may repeat."""
+    """Types that the inputs and the outputs of an operator may have, in order; the last may repeat."""
     try:
-        found = onnx.defs.get_schema(op, opset, domain)
+        found = onnx.defs.get_schema(op, DOMAINS.get(domain, opset), domain)
     except onnx.defs.SchemaError:
         raise Skip(f"opset {opset} has no {op}") from None
     allowed = {c.type_param_str: set(c.allowed_type_strs) for c in found.type_constraints}
-    return [allowed.get(i.type_str, {i.type_str}) for i in found.inputs], found.deprecated
+    types = lambda ports: [allowed.get(p.type_str, {p.type_str}) for p in ports]
+    return types(found.inputs), types(found.outputs), found.deprecated
 
 
 class Node:
@@ -93,9 +97,22 @@ class Builder:
             if kind in kinds:
                 return kind
 
+    def moved_kind(self):
+        """A kind for what moves elements, and looks at none."""
+        draw = self.random.random()
+        return STRING if draw < 0.06 else self.pick(NARROW) if draw < 0.16 else self.any_kind()
+
     def data(self, kind, shape, low=-4, high=4, specials=False):
         """Random numbers of a kind between two bounds."""
         g = self.numbers
+        if kind == STRING:
+            return np.array(WORDS, object)[g.integers(0, len(WORDS), shape)]
+        if kind in FLOAT8:
+            return g.integers(0, 256, shape, dtype=np.uint8).view(STORED[kind])
+        if kind in NARROW:
+            info = ml_dtypes.finfo if kind == E2M1 else ml_dtypes.iinfo
+            info = info(STORED[kind])
+            return np.asarray(g.integers(int(info.min), int(info.max), shape, endpoint=True)).astype(STORED[kind])
         if kind == BOOL:
             return g.integers(0, 2, shape).astype(np.bool_)
         if kind not in FLOATS:
@@ -186,20 +203,31 @@ class Builder:
 
     # Nodes
 
+    def check(self, op, inputs, outputs, domain=""):
+        """`Skip` where the operator takes or gives nothing of these types."""
+        takes, gives, deprecated = schema(op, self.opset, domain)
+        if deprecated:
+            raise Skip(f"{op} is deprecated")
+        for found, allowed in (([v and v.type for v in inputs], takes), (outputs, gives)):
+            for i, name in enumerate(found):
+                if name is None:
+                    continue
+                if not allowed:
+                    raise Skip("no such input")
+                if name not in allowed[min(i, len(allowed) - 1)]:
+                    raise Skip(f"{op} of opset {self.opset} has no {name}")
+
+    def hold(self, op, inputs, kind, items, form="seq(%s)", **attributes):
+        """Adds a node that gives a sequence of tensors of one kind, or an optional of one."""
+        holder = Holder(self.name(), form, kind, items)
+        self.check(op, inputs, [holder.type])
+        self.nodes.append(Node(op, list(inputs), [holder], attributes, [], ""))
+        return holder
+
     def add(self, op, inputs, results, domain="", captures=(), **attributes):
         """Adds a node. `results` holds for each output its kind, array and error, or `None` where
         the output has no name."""
-        allowed, deprecated = schema(op, self.opset, domain)
-        if deprecated:
-            raise Skip(f"{op} is deprecated")
-        for i, value in enumerate(inputs):
-            if value is None:
-                continue
-            if i >= len(allowed) and not allowed:
-                raise Skip("no such input")
-            types = allowed[min(i, len(allowed) - 1)]
-            if not any(TYPES.get(t) == value.kind for t in types):
-                raise Skip(f"{op} of opset {self.opset} takes no {NAMES[value.kind]}")
+        self.check(op, inputs, [result and TYPES[result[0]] for result in results], domain)
         outputs = []
         for result in results:
             if result is None:
@@ -237,7 +265,7 @@ class Builder:
     def outputs(self):
         """What nothing reads, and some of what is read."""
         read = {id(v) for n in self.nodes for v in n.inputs + n.captures if v}
-        made = [v for n in self.nodes for v in n.outputs if v]
+        made = [v for n in self.nodes for v in n.outputs if isinstance(v, Value)]
         return [v for v in made if id(v) not in read or self.chance(0.1)]
 
     # Models
@@ -261,7 +289,7 @@ class Builder:
         results = [declared(v, draw) for v in outputs]
         graph = helper.make_graph(protos, "fuzz", inputs, results, initializers)
         domains = {n.domain for n in nodes} | {""}
-        opsets = [helper.make_opsetid(d, self.opset if d == "" else 1) for d in sorted(domains)]
+        opsets = [helper.make_opsetid(d, self.opset if d == "" else DOMAINS[d]) for d in sorted(domains)]
         model = helper.make_model(graph, opset_imports=opsets, ir_version=10 if self.opset < 23 else 13)
         return model, fed
 

@@ -17,7 +17,7 @@ import numpy as np
 import onnx
 import operators
 from graph import Builder, boundary
-from values import DOUBLE, FLOATS, NAMES, proto
+from values import DOUBLE, FLOATS, NAMES, Value, proto
 
 warnings.filterwarnings("ignore")
 np.seterr(all="ignore")
@@ -84,8 +84,10 @@ def smaller(stream, b, name):
             chosen.update(more)
     for nodes in sorted(parts, key=len):
         inside = {id(v) for n in nodes for v in n.inputs + n.captures if v}
-        outputs = [v for n in nodes for v in n.outputs if v and id(v) not in inside]
-        write(stream, b, name, nodes, outputs)
+        made = [v for n in nodes for v in n.outputs if isinstance(v, Value)]
+        outputs = [v for v in made if id(v) not in inside]
+        if outputs:
+            write(stream, b, name, nodes, outputs)
 
 
 def main():

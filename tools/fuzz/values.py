@@ -6,7 +6,7 @@ that rounds after every operation may be; `None` says that only the very value i
 
 import ml_dtypes
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, numpy_helper
 
 FLOAT, DOUBLE = TensorProto.FLOAT, TensorProto.DOUBLE
 HALF, BRAIN = TensorProto.FLOAT16, TensorProto.BFLOAT16
@@ -22,7 +22,15 @@ UINT8, UINT16, UINT32, UINT64 = (
     TensorProto.UINT32,
     TensorProto.UINT64,
 )
-BOOL = TensorProto.BOOL
+BOOL, STRING = TensorProto.BOOL, TensorProto.STRING
+E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ, E2M1 = (
+    TensorProto.FLOAT8E4M3FN,
+    TensorProto.FLOAT8E4M3FNUZ,
+    TensorProto.FLOAT8E5M2,
+    TensorProto.FLOAT8E5M2FNUZ,
+    TensorProto.FLOAT4E2M1,
+)
+INT4, UINT4, INT2, UINT2 = TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2
 
 FLOATS = (FLOAT, DOUBLE, HALF, BRAIN)
 SIGNED = (INT8, INT16, INT32, INT64)
@@ -30,6 +38,9 @@ UNSIGNED = (UINT8, UINT16, UINT32, UINT64)
 INTEGERS = SIGNED + UNSIGNED
 NUMBERS = FLOATS + INTEGERS
 ANY = NUMBERS + (BOOL,)
+FLOAT8 = (E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ)
+# Of these nothing is computed; an element is right or wrong.
+NARROW = FLOAT8 + (E2M1, INT4, UINT4, INT2, UINT2)
 
 STORED = {
     FLOAT: np.dtype(np.float32),
@@ -45,9 +56,24 @@ STORED = {
     UINT32: np.dtype(np.uint32),
     UINT64: np.dtype(np.uint64),
     BOOL: np.dtype(np.bool_),
+    STRING: np.dtype(object),
+    E4M3FN: np.dtype(ml_dtypes.float8_e4m3fn),
+    E4M3FNUZ: np.dtype(ml_dtypes.float8_e4m3fnuz),
+    E5M2: np.dtype(ml_dtypes.float8_e5m2),
+    E5M2FNUZ: np.dtype(ml_dtypes.float8_e5m2fnuz),
+    E2M1: np.dtype(ml_dtypes.float4_e2m1fn),
+    INT4: np.dtype(ml_dtypes.int4),
+    UINT4: np.dtype(ml_dtypes.uint4),
+    INT2: np.dtype(ml_dtypes.int2),
+    UINT2: np.dtype(ml_dtypes.uint2),
 }
-NAMES = {
-    kind: "bfloat16" if kind == BRAIN else dtype.name for kind, dtype in STORED.items()
+NAMES = {kind: dtype.name for kind, dtype in STORED.items()}
+NAMES.update({BRAIN: "bfloat16", STRING: "string", E2M1: "float4e2m1"})
+NAMES.update({kind: NAMES[kind].replace("_", "") for kind in FLOAT8})
+# As the schemas of the standard write them.
+TYPES = {
+    kind: f"tensor({'float' if kind == FLOAT else 'double' if kind == DOUBLE else name})"
+    for kind, name in NAMES.items()
 }
 # Half a unit in the last place of 1, the smallest normal number (smaller ones may be flushed to
 # zero), and the largest number.
@@ -78,6 +104,10 @@ class Value:
         self.origin = origin  # input, initializer, constant or node
 
     @property
+    def type(self):
+        return TYPES[self.kind]
+
+    @property
     def shape(self):
         return self.array.shape
 
@@ -100,6 +130,18 @@ class Value:
 
     def stored(self):
         return stored(self.kind, self.array)
+
+
+class Holder:
+    """A named sequence of tensors, or an optional value of one; it never leaves the graph."""
+
+    kind = error = None
+    is_float = False
+    origin = "node"
+
+    def __init__(self, name, form, item_kind, items):
+        self.name, self.items = name, items
+        self.type = form % TYPES[item_kind]
 
 
 def stored(kind, array):
@@ -129,6 +171,8 @@ def rounded(kind, array):
 
 
 def proto(name, kind, array):
+    if kind == STRING or kind in NARROW:
+        return numpy_helper.from_array(np.asarray(array, STORED[kind]), name)
     tensor = TensorProto(name=name, data_type=kind, dims=array.shape)
     tensor.raw_data = np.ascontiguousarray(stored(kind, array)).tobytes()
     return tensor

@@ -3,7 +3,7 @@ its nodes must have, changed.
 
     python tools/references/opsets.py
 
-Needs numpy and onnx. What a model gives is said by the authorities that there are for it, which
+Needs numpy, ml_dtypes and onnx. What a model gives is said by the authorities that there are for it, which
 must agree: onnx's version converter to the newest operator set with its reference implementation,
 the reference implementation of the old version itself, and, where neither knows the old form, the
 formula of the operator's documentation in numpy.
@@ -11,6 +11,7 @@ formula of the operator's documentation in numpy.
 
 import warnings
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper, version_converter
@@ -399,21 +400,65 @@ case("MeanVarianceNormalization", 9, floats(2, 3, 4, 4), trust=False,
 
 
 # Scan of operator set 8 has a batch in front of everything.
-def scan(version, x, start, **attributes):
+def scan(version, x, start, lengths=None, **attributes):
     value = lambda n, s: helper.make_tensor_value_info(n, TensorProto.FLOAT, s)
     body = helper.make_graph(
         [helper.make_node("Add", ["sum", "next"], ["total"]), helper.make_node("Identity", ["total"], ["out"])],
         "body", [value("sum", [2]), value("next", [2])], [value("total", [2]), value("out", [2])],
     )
-    inputs = [None, start, x] if version < 9 else [start, x]
+    inputs = [lengths, start, x] if version < 9 else [start, x]
     total = np.cumsum(x, axis=x.ndim - 2, dtype=np.float32) + np.expand_dims(start, -2)
+    last = total[..., -1, :]
+    if lengths is not None:
+        # What lies behind the end of a sequence is zero; a sequence without steps keeps its state.
+        last = np.stack([total[i, n - 1] if n else start[i] for i, n in enumerate(lengths)])
+        total = np.where(np.arange(x.shape[1])[None, :, None] < lengths[:, None, None], total, np.float32(0))
     case("Scan", version, *inputs, outputs=2, body=body, num_scan_inputs=1, trust=False,
-         formula=lambda *_: (total[..., -1, :], total), **attributes)
+         formula=lambda *_: (last, total), **attributes)
 
 
 scan(8, floats(1, 3, 2), floats(1, 2), name="one")
 scan(8, floats(3, 4, 2), floats(3, 2), name="batch")
 scan(9, floats(3, 2), floats(2))
 scan(11, floats(3, 2), floats(2), scan_input_axes=[-2])
+scan(8, floats(3, 4, 2), floats(3, 2), ints(2, 4, 1), name="lengths")
+scan(8, floats(2, 3, 2), floats(2, 2), ints(0, 3), name="lengths_none")
+
+case("DFT", 20, floats(2, 5, 3, 1), np.array(7, np.int64), np.array(1, np.int64), name="fed")
+
+
+def dynamic_quantize(x):
+    """The text of the operator: bytes, scale and zero point."""
+    low, high = min(x.min(), 0), max(x.max(), 0)
+    scale = np.float32((np.float32(high) - np.float32(low)) / np.float32(255))
+    zero = np.uint8(np.rint(np.clip(-low / scale, 0, 255)))
+    return np.clip(np.rint(x / scale) + np.float32(zero), 0, 255).astype(np.uint8), scale, zero
+
+
+for outputs in (1, 2, 3):
+    case("DynamicQuantizeLinear", 11, floats(3, 5), outputs=outputs, name=f"{outputs}_of_3",
+         formula=lambda x, n=outputs: dynamic_quantize(x)[:n])
+
+
+def float8(to, special):
+    """Quantisation along axis 1 to a float8, with numbers beyond its range."""
+    x = np.array([[1, -3, 500, -700], [0.01, 4e4, -9e4, np.inf], [7, -np.inf, np.nan, 3e5]], np.float32)
+    scale = np.array([0.5, 2, 4, 1], np.float32)
+    for saturate in (0, 1):
+        formula = (lambda x, s, z: (x / s).astype(to)) if saturate == 0 else None
+        case("QuantizeLinear", 19, x, scale, np.zeros(4, to), constants=(1, 2), axis=1, saturate=saturate,
+             formula=formula, trust=saturate == 1, name=f"{to.__name__}_{special}"[7:] + f"_{saturate}")
+
+
+float8(ml_dtypes.float8_e4m3fn, "nan")
+float8(ml_dtypes.float8_e5m2, "inf")
+
+# The quotient decides ties, and so does its precision.
+for precision in (TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16):
+    x = np.round(random.uniform(-60, 60, (4, 3)) * 8).astype(np.float32) / 7
+    for kind, source in (("half", np.float16), ("single", np.float32)):
+        name = f"{TensorProto.DataType.Name(precision).lower()}_of_{kind}"
+        case("QuantizeLinear", 23, x.astype(source), np.array([0.3, 1.7, 0.11], source), ints(3, -7, 0, dtype=np.int8),
+             axis=1, precision=precision, name=name)
 
 cases.write()

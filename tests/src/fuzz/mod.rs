@@ -37,6 +37,11 @@ impl Header {
     }
 }
 
+/// Whether elements of a type may differ from what is wanted by some amount.
+fn is_judged(dtype: &str) -> bool {
+    matches!(dtype, "float64" | "float32" | "float16" | "bfloat16")
+}
+
 /// A model, its inputs and what it must give.
 pub struct Case {
     pub header: Header,
@@ -147,7 +152,7 @@ impl Case {
         }
         for (i, dtype) in self.header.outputs.iter().enumerate() {
             put(format!("test_data_set_0/output_{i}.pb"))?;
-            if dtype.contains("float") {
+            if is_judged(dtype) {
                 put(format!("test_data_set_0/slack_{i}.f64"))?;
             }
         }
@@ -169,8 +174,15 @@ impl Want {
             return Ok(Some(message));
         }
         if self.tensor.dtype() != DType::F64 {
-            if got.bytes() == self.tensor.bytes() {
+            if got == &self.tensor {
                 return Ok(None);
+            }
+            if self.tensor.dtype() == DType::String {
+                let pairs = got.texts()?.iter().zip(self.tensor.texts()?);
+                let wrong = pairs.enumerate().find(|(_, (a, b))| a != b);
+                return Ok(
+                    wrong.map(|(i, (got, want))| format!("element {i} is {got:?}, not {want:?}"))
+                );
             }
             let pairs = got.to_f64s()?.into_iter().zip(self.tensor.to_f64s()?);
             let wrong = pairs.enumerate().find(|(_, (a, b))| a != b);

@@ -4,7 +4,7 @@ use std::io::{self, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use super::{Case, Header};
+use super::{Case, Header, is_judged};
 
 /// Which cases are drawn. The same numbers give the same cases.
 #[derive(Clone, Debug)]
@@ -87,7 +87,7 @@ impl Generator {
             };
         };
         let header: Header = serde_json::from_slice(&first)?;
-        let slacks = header.outputs.iter().filter(|o| o.contains("float"));
+        let slacks = header.outputs.iter().filter(|o| is_judged(o));
         let rest = 1 + header.inputs + header.outputs.len() + slacks.count();
         let mut parts = vec![first];
         for _ in 0..rest {

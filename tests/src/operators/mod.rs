@@ -2,6 +2,7 @@
 //! axes. The expected results are computed here, in float64 and without any cleverness.
 
 mod dense;
+mod einsum;
 mod pointwise;
 mod quantized;
 mod recurrent;
@@ -136,6 +137,7 @@ pub fn flat(shape: &[usize], index: &[usize]) -> usize {
 pub fn all() -> Vec<Case> {
     let mut cases = pointwise::cases();
     cases.extend(dense::cases());
+    cases.extend(einsum::cases());
     cases.extend(rows::cases());
     cases.extend(recurrent::cases());
     cases.extend(shuffles::cases());

@@ -10,7 +10,8 @@ import importlib
 REGISTRY = {}
 FAMILIES = [
     "pointwise", "choices", "reductions", "movement", "indexing", "windows", "products",
-    "normalisation", "resampling", "quantisation", "recurrent", "control",
+    "normalisation", "resampling", "quantisation", "recurrent", "control", "sequences", "texts", "narrow",
+    "references",
 ]
 
 

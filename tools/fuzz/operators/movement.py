@@ -14,8 +14,10 @@ def moved(b, op, function, values, inputs=None, **attributes):
     return b.add(op, inputs or values, [(values[0].kind, array, error)], **attributes)
 
 
-def anything(b, rank=(0, 4), shape=None, **more):
-    return b.tensor((b.any_kind(),), rank=rank, shape=shape, specials=True, **more)
+def anything(b, rank=(0, 4), shape=None, filled=False, **more):
+    """A tensor of any kind; of one that has a zero where places are `filled`."""
+    kind = b.any_kind() if filled else b.moved_kind()
+    return b.tensor((kind,), rank=rank, shape=shape, specials=True, **more)
 
 
 @operator("Transpose", weight=2)
@@ -295,7 +297,7 @@ def blocks(b, op):
 
 @operator("Trilu")
 def triangle(b, op):
-    x = anything(b, (2, 4))
+    x = anything(b, (2, 4), filled=True)
     k = b.random.randint(-4, 4)
     upper = b.random.randint(0, 1)
     function = np.triu if upper else np.tril
@@ -372,7 +374,7 @@ def reverse(b, op):
 
 @operator("CenterCropPad")
 def centre(b, op):
-    x = anything(b, (1, 4))
+    x = anything(b, (1, 4), filled=True)
     axes = b.random.sample(range(x.rank), b.random.randint(1, x.rank))
     sizes = [b.dim(9) for _ in axes]
     if 0 in sizes:

@@ -42,7 +42,7 @@ pub struct ConvTranspose {
     pub activation: Activation,
 }
 
-/// Inputs: `[n, c * block, blocks]`, image shape, block shape.
+/// Inputs: `[n, c * block, blocks]`, image shape, block shape. Empty steps are ones, empty pads zeros.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Col2Im {
     pub strides: Vec<usize>,
@@ -391,8 +391,14 @@ impl Col2Im {
         if image.len() != block.len() {
             return Err(wrong_count("the block shape", image.len(), block.len()));
         }
-        let padding = Padding::Explicit(self.pads.clone());
-        window_rules(&block, &self.strides, &self.dilations, &padding, false)?
+        let or = |given: &[usize], n: usize, default: usize| match given {
+            [] => vec![default; n],
+            given => given.to_vec(),
+        };
+        let n = block.len();
+        let padding = Padding::Explicit(or(&self.pads, 2 * n, 0));
+        let (strides, dilations) = (or(&self.strides, n, 1), or(&self.dilations, n, 1));
+        window_rules(&block, &strides, &dilations, &padding, false)?
             .iter()
             .zip(&image)
             .map(|(rule, &input)| rule.resolve(input))

@@ -109,6 +109,10 @@ fn check_scale(x: &Shape, scale: &Shape, axis: i64, block: usize) -> Result<()> 
         if scale.rank() != 1 {
             return Err(shape_error("a scale must be a scalar or a vector").with_got(scale));
         }
+        if scale.0[0].known().is_none() {
+            // It may turn out to be one element, for which the axis does not count.
+            return Ok(());
+        }
         let axis = normalize_axis(axis, x.rank())?;
         unify(&scale.0[0], &x.0[axis], || "the length of the scale".into())?;
         return Ok(());

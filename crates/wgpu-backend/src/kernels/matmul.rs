@@ -74,7 +74,10 @@ impl Product {
             && p.k.is_multiple_of(4)
             && p.a_strides[0].is_multiple_of(4)
             && whole(&p.walk_a);
-        let n4 = p.b_strides[1] == 1 && p.b_strides[0].is_multiple_of(4) && whole(&p.walk_b);
+        // The last quad of a row must lie within it.
+        let quads = p.n.is_multiple_of(4) || p.b_strides[0] >= p.n;
+        let n4 =
+            p.b_strides[1] == 1 && p.b_strides[0].is_multiple_of(4) && quads && whole(&p.walk_b);
         let k4 = p.b_strides[0] == 1
             && p.k.is_multiple_of(4)
             && p.b_strides[1].is_multiple_of(4)

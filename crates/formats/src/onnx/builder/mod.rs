@@ -219,14 +219,21 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         inputs: &[ValueId],
         build: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Body> {
+        let facts: Vec<Fact> = inputs.iter().map(|&v| self.fact(v)).collect();
+        self.new_body_of(&facts, build)
+    }
+
+    /// A body of which this is known of its inputs.
+    pub fn new_body_of(
+        &mut self,
+        inputs: &[Fact],
+        build: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Body> {
         let around = self.frame;
         let mut graph = Graph::new(self.name);
-        let inner: Vec<ValueId> = inputs
-            .iter()
-            .map(|&v| {
-                let value = self.graph().value(v);
-                graph.add_input(value.name.clone(), value.fact.clone())
-            })
+        let named = inputs.iter().enumerate();
+        let inner: Vec<ValueId> = named
+            .map(|(i, fact)| graph.add_input(format!("{}/input_{i}", self.name), fact.clone()))
             .collect();
         self.frame = self.importer.scope.open(around, self.name, graph);
         let outputs = build(self, &inner);

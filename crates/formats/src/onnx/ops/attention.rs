@@ -1,5 +1,6 @@
 //! Attention, written out.
 
+use kilim_core::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
@@ -17,12 +18,6 @@ pub fn register(table: &mut OpTable) {
     table.add_in("ai.onnx.preview", "FlexAttention", flex_attention);
 }
 
-/// Number of heads from `[batch, heads, sequence, size]`.
-fn heads(b: &mut NodeBuilder, x: ValueId) -> Result<usize> {
-    let heads = b.fact(x).shape.and_then(|s| s.0.get(1)?.known());
-    heads.ok_or_else(|| unsupported("a number of heads that is known only at run time"))
-}
-
 /// `[batch, sequence, heads * size]` as `[batch, heads, sequence, size]`.
 pub fn split_heads(b: &mut NodeBuilder, x: ValueId, heads: usize) -> Result<ValueId> {
     let x = b.reshape(x, &[0, 0, heads as i64, -1])?;
@@ -32,33 +27,61 @@ pub fn split_heads(b: &mut NodeBuilder, x: ValueId, heads: usize) -> Result<Valu
 /// Key and value as `[batch, heads, sequence, size]`. Groups of query heads share a key head; their
 /// products are computed with the group's queries as one longer sequence, which moves nothing.
 pub struct Heads {
-    pub key: ValueId,
-    pub value: ValueId,
-    pub query_heads: usize,
-    pub key_heads: usize,
+    key: ValueId,
+    value: ValueId,
+    /// The heads of queries and keys as vectors of one element, where they are not as many.
+    grouped: Option<[ValueId; 2]>,
 }
 
 impl Heads {
-    fn grouped(&self) -> bool {
-        self.query_heads != self.key_heads
-    }
-
-    /// `[batch, query heads, n, ..]` as `[batch, key heads, group * n, ..]`.
-    fn group(&self, b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
-        self.regroup(b, x, self.key_heads)
-    }
-
-    fn ungroup(&self, b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
-        self.regroup(b, x, self.query_heads)
-    }
-
-    fn regroup(&self, b: &mut NodeBuilder, x: ValueId, heads: usize) -> Result<ValueId> {
-        if !self.grouped() {
-            return Ok(x);
+    /// The heads of query, key and value, all `[batch, heads, sequence, size]`.
+    ///
+    /// # Errors
+    /// Where the heads of the query are no whole groups for those of the key.
+    pub fn new(b: &mut NodeBuilder, query: ValueId, key: ValueId, value: ValueId) -> Result<Heads> {
+        let [queries, keys] = [query, key].map(|x| {
+            let shape = b.fact(x).shape;
+            shape
+                .and_then(|s| s.0.get(1).cloned())
+                .unwrap_or(Dim::Unknown)
+        });
+        if let (Some(queries), Some(keys)) = (queries.known(), keys.known()) {
+            check_groups(queries, keys)?;
         }
-        let begin = b.i64s(&[0, heads as i64, -1])?;
-        let last = b.dim(x, 3)?;
-        let shape = b.vector(&[begin, last])?;
+        let same = queries == keys && queries != Dim::Unknown;
+        let grouped = match same {
+            true => None,
+            false => Some([b.dim(query, 1)?, b.dim(key, 1)?]),
+        };
+        Ok(Heads {
+            key,
+            value,
+            grouped,
+        })
+    }
+
+    /// `[batch, query heads, n, size]` as `[batch, key heads, group * n, size]`.
+    fn group(&self, b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
+        let Some([_, keys]) = self.grouped else {
+            return Ok(x);
+        };
+        let (same, rest) = (b.i64s(&[0])?, b.i64s(&[-1])?);
+        let (n, size) = (b.dim(x, 2)?, b.dim(x, 3)?);
+        // A whole number of heads in each group first: `n` must not make up for a part of one.
+        let apart = b.vector(&[same, keys, rest, n, size])?;
+        let apart = b.reshape_to(x, apart)?;
+        let joined = b.vector(&[same, same, rest, size])?;
+        b.reshape_to(apart, joined)
+    }
+
+    /// `[batch, key heads, group * n, size]` as `[batch, query heads, n, size]`.
+    fn ungroup(&self, b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
+        let Some([queries, _]) = self.grouped else {
+            return Ok(x);
+        };
+        let (same, rest) = (b.i64s(&[0])?, b.i64s(&[-1])?);
+        let size = b.dim(x, 3)?;
+        let shape = b.vector(&[same, queries, rest, size])?;
         b.reshape_to(x, shape)
     }
 
@@ -128,18 +151,12 @@ pub fn check_groups(query_heads: usize, key_heads: usize) -> Result<()> {
 fn attention(b: &mut NodeBuilder) -> Result<()> {
     let (mut query, mut key, mut value) = (b.input(0)?, b.input(1)?, b.input(2)?);
     let packed = b.rank(query)? == 3;
-    let (query_heads, key_heads);
     if packed {
-        query_heads = b.count("q_num_heads", None)?;
-        key_heads = b.count("kv_num_heads", None)?;
-        check_groups(query_heads, key_heads)?;
+        let query_heads = b.count("q_num_heads", None)?;
+        let key_heads = b.count("kv_num_heads", None)?;
         query = split_heads(b, query, query_heads)?;
         key = split_heads(b, key, key_heads)?;
         value = split_heads(b, value, key_heads)?;
-    } else {
-        query_heads = heads(b, query)?;
-        key_heads = heads(b, key)?;
-        check_groups(query_heads, key_heads)?;
     }
     let past = b.optional(4)?;
     if let Some(past) = past {
@@ -149,12 +166,7 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
     }
     b.bind(1, key)?;
     b.bind(2, value)?;
-    let heads = Heads {
-        key,
-        value,
-        query_heads,
-        key_heads,
-    };
+    let heads = Heads::new(b, query, key, value)?;
     let scale = b.float("scale")?.filter(|s| *s != 0.0);
     let mut scores = heads.scores(b, query, scale)?;
     let mode = b.int_or("qk_matmul_output_mode", 0)?;
@@ -346,7 +358,7 @@ fn padded_mask(b: &mut NodeBuilder, mask: ValueId, key: ValueId) -> Result<Value
     let width = b.fact(mask).shape.and_then(|s| s.0.last().cloned());
     let keys = b.fact(key).shape.and_then(|s| s.0.get(2).cloned());
     // A dimension of 1 is not broadcast but continued.
-    let same = width == keys && width.is_some_and(|w| w != kilim_core::Dim::Unknown);
+    let same = width == keys && width.is_some_and(|w| w != Dim::Unknown);
     if same || rank == 0 {
         return Ok(mask);
     }
@@ -376,20 +388,13 @@ fn padded_mask(b: &mut NodeBuilder, mask: ValueId, key: ValueId) -> Result<Value
 
 fn flex_attention(b: &mut NodeBuilder) -> Result<()> {
     let (query, key, value) = (b.input(0)?, b.input(1)?, b.input(2)?);
-    let (query_heads, key_heads) = (heads(b, query)?, heads(b, key)?);
-    check_groups(query_heads, key_heads)?;
     let precision = match b.int_or("softmax_precision", 0)? {
         0 if b.dtype(query) == Some(DType::F64) => DType::F64,
         0 => DType::F32,
         n => dtype(n)?,
     };
-    let heads = Heads {
-        key: b.cast(key, precision)?,
-        value,
-        query_heads,
-        key_heads,
-    };
-    let wide = b.cast(query, precision)?;
+    let (wide, key) = (b.cast(query, precision)?, b.cast(key, precision)?);
+    let heads = Heads::new(b, wide, key, value)?;
     let scale = b.float("scale")?;
     let mut scores = heads.scores(b, wide, scale)?;
     if b.attribute("score_mod").is_some() {

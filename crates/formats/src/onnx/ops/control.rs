@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kilim_core::dim::Shape;
 use kilim_core::dtype::DType;
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::Result;
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::{Fact, If, Loop, Scan};
+use kilim_core::ops::{Fact, If, Loop, Scan, ShapeOf, Slice};
 
 use super::OpTable;
 use crate::onnx::builder::NodeBuilder;
@@ -116,6 +116,9 @@ fn scan(b: &mut NodeBuilder) -> Result<()> {
         .output_count()
         .checked_sub(states)
         .ok_or_else(|| invalid("less outputs than states"))?;
+    if scan_inputs == 0 {
+        return Err(invalid("a scan of nothing"));
+    }
     if batched {
         return scan_batched(b, &values, states, scan_outputs);
     }
@@ -185,46 +188,67 @@ fn without(mut shape: Shape, axis: i64) -> Option<Shape> {
     Some(shape)
 }
 
-/// The largest batch that is written out.
-const MAX_BATCH: usize = 1 << 10;
-
-/// The form of operator set 8, where everything has a batch dimension in front.
+/// The form of operator set 8, where everything has a batch dimension in front: a scan over the batch
+/// of the scan of each item, which may end before the longest.
 fn scan_batched(
     b: &mut NodeBuilder,
     values: &[ValueId],
     states: usize,
     scan_outputs: usize,
 ) -> Result<()> {
-    if b.has_input(0) {
-        return Err(unsupported("sequence lengths"));
+    let mut batched = values.to_vec();
+    batched.extend(b.optional(0)?);
+    let mut facts: Vec<Fact> = batched.iter().map(|&v| b.fact(v)).collect();
+    for fact in &mut facts {
+        fact.shape = fact.shape.take().and_then(|s| without(s, 0));
     }
-    let known = |b: &mut NodeBuilder, v| b.fact(v).shape.and_then(|s| s.0.first()?.known());
-    let batch = values.iter().find_map(|&v| known(b, v));
-    let batch = match batch {
-        Some(n @ 1..=MAX_BATCH) => n as i64,
-        _ => return Err(unsupported("the form of operator set 8 with any batch")),
+    let outputs = states + scan_outputs;
+    let body = b.new_body_of(&facts, |b, inner| {
+        let (item, length) = inner.split_at(values.len());
+        let mut item = item.to_vec();
+        let mut missing = None;
+        if let Some(&length) = length.first() {
+            let longest = b.dim(item[states], 0)?;
+            let length = b.cast(length, DType::I64)?;
+            let length = b.unsqueeze(length, &[0])?;
+            missing = Some(b.sub(longest, length)?);
+            let first = b.i64s(&[0])?;
+            for x in &mut item[states..] {
+                *x = b.op(Slice, &[*x, first, length, first])?;
+            }
+        }
+        let plan = plan(b, &item, states, scan_outputs)?;
+        let inputs: Vec<_> = item.into_iter().chain(plan.captures).map(Some).collect();
+        let mut results = b.apply(plan.scan, &inputs, outputs)?;
+        if let Some(missing) = missing {
+            for y in &mut results[states..] {
+                *y = continued(b, *y, missing)?;
+            }
+        }
+        Ok(results)
+    })?;
+    let scan = Scan {
+        body: Arc::new(body.graph),
+        states: 0,
+        scan_inputs: batched.len(),
+        input_axes: vec![0; batched.len()],
+        input_reverse: vec![false; batched.len()],
+        output_axes: vec![0; outputs],
+        output_reverse: vec![false; outputs],
     };
-    let mut parts = vec![Vec::new(); states + scan_outputs];
-    for item in 0..batch {
-        let mut single = Vec::with_capacity(values.len());
-        for &v in values {
-            let part = match batch {
-                1 => v,
-                _ => b.slice(v, 0, item, item + 1)?,
-            };
-            single.push(b.squeeze(part, &[0])?);
-        }
-        let plan = plan(b, &single, states, scan_outputs)?;
-        let inputs = single.into_iter().chain(plan.captures);
-        let inputs: Vec<_> = inputs.map(Some).collect();
-        let outputs = b.apply(plan.scan, &inputs, states + scan_outputs)?;
-        for (list, y) in parts.iter_mut().zip(outputs) {
-            list.push(b.unsqueeze(y, &[0])?);
-        }
-    }
-    for (i, list) in parts.into_iter().enumerate() {
-        let y = b.concat(&list, 0)?;
-        b.bind(i, y)?;
-    }
-    Ok(())
+    let inputs: Vec<_> = batched.into_iter().chain(body.captures).map(Some).collect();
+    b.emit(scan, &inputs)
+}
+
+/// `x` with `missing` more rows of zeros.
+fn continued(b: &mut NodeBuilder, x: ValueId, missing: ValueId) -> Result<ValueId> {
+    let rest = ShapeOf {
+        start: 1,
+        end: None,
+    };
+    let rest = b.op(rest, &[x])?;
+    let shape = b.vector(&[missing, rest])?;
+    let zero = b.number(0.0, x)?;
+    let zeros = b.expand(zero, shape)?;
+    b.concat(&[x, zeros], 0)
 }

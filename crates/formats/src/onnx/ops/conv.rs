@@ -102,17 +102,15 @@ fn conv_transpose(b: &mut NodeBuilder) -> Result<()> {
 }
 
 fn col2im(b: &mut NodeBuilder) -> Result<()> {
-    let image = b.input(1)?;
-    let n = match (b.counts("strides")?, b.shape(image)) {
-        (Some(strides), _) => strides.len(),
-        (None, Some(shape)) => shape.first().copied().unwrap_or(0),
-        (None, None) => b.counts("pads")?.map_or(2, |p| p.len() / 2),
-    };
+    let given = |name: &str| Ok(b.counts(name)?.unwrap_or_default());
     let op = Col2Im {
-        strides: steps(b, "strides", n)?,
-        dilations: steps(b, "dilations", n)?,
-        pads: per_axis(b, "pads", 2 * n, 0)?,
+        strides: given("strides")?,
+        dilations: given("dilations")?,
+        pads: given("pads")?,
     };
+    if op.strides.contains(&0) || op.dilations.contains(&0) {
+        return Err(invalid("a step of 0"));
+    }
     b.emit_same(op)
 }
 

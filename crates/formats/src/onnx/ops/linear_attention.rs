@@ -6,8 +6,8 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::{
-    Activation, Binary, BinaryKind, Conv, Fact, MatMul, Pad, PadMode, Padding, Scan, Transpose,
-    UnaryKind,
+    Activation, Binary, BinaryKind, Conv, Fact, Gather, MatMul, Pad, PadMode, Padding, ReduceKind,
+    Scan, Slice, Transpose, UnaryKind,
 };
 
 use super::OpTable;
@@ -30,36 +30,65 @@ fn swiglu(b: &mut NodeBuilder) -> Result<()> {
 
 fn causal_conv(b: &mut NodeBuilder) -> Result<()> {
     let (x, weights, bias) = (b.input(0)?, b.input(1)?, b.optional(2)?);
-    let Some(&[channels, _, kernel]) = b.shape(weights).as_deref() else {
-        return Err(unsupported("weights whose shape is known only at run time"));
-    };
-    let before = (kernel as i64 - 1).max(0);
+    let (kernel, one) = (b.dim(weights, 2)?, b.i64s(&[1])?);
+    let before = b.sub(kernel, one)?;
     let padded = match b.optional(3)? {
         Some(past) => b.concat(&[past, x], 2)?,
         None => {
-            let pads = b.i64s(&[0, 0, before, 0, 0, 0])?;
+            let (front, behind) = (b.i64s(&[0, 0])?, b.i64s(&[0, 0, 0])?);
+            let pads = b.vector(&[front, before, behind])?;
             let mode = PadMode::Constant;
             b.op(Pad { mode }, &[x, pads])?
         }
     };
-    let conv = Conv {
-        strides: vec![1],
-        dilations: vec![1],
-        padding: Padding::Valid,
-        groups: channels,
-        channels_last: false,
-        activation: Activation::None,
+    let y = match b.shape(weights).as_deref() {
+        Some(&[channels, ..]) => {
+            let conv = Conv {
+                strides: vec![1],
+                dilations: vec![1],
+                padding: Padding::Valid,
+                groups: channels,
+                channels_last: false,
+                activation: Activation::None,
+            };
+            b.apply(conv, &[Some(padded), Some(weights), bias], 1)?[0]
+        }
+        _ => weighed_windows(b, x, padded, weights, bias)?,
     };
-    let y = b.apply(conv, &[Some(padded), Some(weights), bias], 1)?[0];
     let y = match b.text_or("activation", "none")? {
         "none" => y,
         "silu" | "swish" => b.unary(UnaryKind::Swish { alpha: 1.0 }, y)?,
         other => return Err(unknown("activation", other)),
     };
     b.bind(0, y)?;
-    let first = if before == 0 { i64::MAX } else { -before };
-    let state = b.slice(padded, 2, first, i64::MAX)?;
+    let length = b.dim(padded, 2)?;
+    let first = b.sub(length, before)?;
+    let axis = b.i64s(&[2])?;
+    let state = b.op(Slice, &[padded, first, length, axis])?;
     b.bind(1, state)
+}
+
+/// The convolution of every channel with weights `[channels, 1, kernel]` of a shape known only at run
+/// time: windows `[batch, channels, length, kernel]` of the padded input times weights, summed.
+fn weighed_windows(
+    b: &mut NodeBuilder,
+    x: ValueId,
+    padded: ValueId,
+    weights: ValueId,
+    bias: Option<ValueId>,
+) -> Result<ValueId> {
+    let (length, kernel) = (b.dim(x, 2)?, b.dim(weights, 2)?);
+    let (first, tap) = (b.iota(length)?, b.iota(kernel)?);
+    let first = b.unsqueeze(first, &[1])?;
+    let places = b.add(first, tap)?;
+    let windows = b.op(Gather { axis: 2 }, &[padded, places])?;
+    let products = b.mul(windows, weights)?;
+    let mut y = b.reduce(ReduceKind::Sum, products, &[3], false)?;
+    if let Some(bias) = bias {
+        let bias = b.unsqueeze(bias, &[1])?;
+        y = b.add(y, bias)?;
+    }
+    Ok(y)
 }
 
 /// Which parts a step of the recurrence has.
@@ -130,12 +159,14 @@ fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
         }
     };
     let scale = match b.float("scale")?.filter(|s| *s != 0.0) {
-        Some(scale) => Some(scale),
-        None => (b.fact(q).shape)
-            .and_then(|s| s.0[4].known())
-            .map(|n| 1.0 / (n as f32).sqrt()),
+        Some(scale) => b.number(scale.into(), q)?,
+        None => {
+            let size = b.dim(q, 4)?;
+            let size = b.cast_like(size, q)?;
+            let root = b.unary(UnaryKind::Sqrt, size)?;
+            b.unary(UnaryKind::Reciprocal, root)?
+        }
     };
-    let scale = scale.ok_or_else(|| unsupported("a head size known only at run time"))?;
     let scan = Scan {
         body: Arc::new(step(b, &rule, state, &scanned)?),
         states: 1,
@@ -148,7 +179,6 @@ fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
     let inputs: Vec<_> = std::iter::once(state).chain(scanned).map(Some).collect();
     let outputs = b.apply(scan, &inputs, 2)?;
     let y = b.reshape(outputs[1], &[0, 0, -1])?;
-    let scale = b.number(scale.into(), y)?;
     let y = b.mul(y, scale)?;
     let y = b.cast_like(y, query)?;
     b.bind(0, y)?;

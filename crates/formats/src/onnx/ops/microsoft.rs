@@ -411,19 +411,17 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
         let y = rotated(b, x, [cos, sin], 1, part, interleaved)?;
         return b.bind(0, y);
     }
-    let heads = match b.count("num_heads", Some(0))? {
-        // The tables tell how long a head is.
-        0 => -1,
-        heads => heads as i64,
+    let split = match b.count("num_heads", Some(0))? {
+        0 => {
+            // The tables tell how long a head is.
+            let half = b.dim(cos, -1)?;
+            let (rest, two) = (b.i64s(&[0, 0, -1])?, b.i64s(&[2])?);
+            let size = b.mul(half, two)?;
+            let shape = b.vector(&[rest, size])?;
+            b.reshape_to(x, shape)?
+        }
+        heads => b.reshape(x, &[0, 0, heads as i64, -1])?,
     };
-    let size = if heads < 0 {
-        let half = b.fact(cos).shape.and_then(|s| s.0.last()?.known());
-        half.map(|h| 2 * h as i64)
-            .ok_or_else(|| unsupported("a head size known only at run time"))?
-    } else {
-        -1
-    };
-    let split = b.reshape(x, &[0, 0, heads, size])?;
     let y = rotated(b, split, [cos, sin], 2, part, interleaved)?;
     let y = b.reshape(y, &[0, 0, -1])?;
     b.bind(0, y)

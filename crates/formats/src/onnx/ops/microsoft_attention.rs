@@ -10,20 +10,22 @@ use super::attention::{Heads, Rules, check_groups, softmax, split_heads};
 use super::microsoft::DOMAIN;
 use super::rotary::rotated;
 use crate::onnx::builder::NodeBuilder;
+use crate::onnx::proto::invalid;
 
 pub fn register(table: &mut OpTable) {
     table.add_in(DOMAIN, "MultiHeadAttention", multi_head_attention);
     table.add_in(DOMAIN, "GroupQueryAttention", group_query_attention);
 }
 
-/// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`.
+/// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`; the three are
+/// `[batch, heads, sequence, size]`.
 pub fn attend(
     b: &mut NodeBuilder,
-    heads: &Heads,
-    query: ValueId,
+    [query, key, value]: [ValueId; 3],
     rules: &Rules,
     bias: Option<ValueId>,
 ) -> Result<ValueId> {
+    let heads = Heads::new(b, query, key, value)?;
     let scale = b.float("scale")?.filter(|s| *s != 0.0);
     let mut scores = heads.scores(b, query, scale)?;
     let cap = b.float_or("softcap", 0.0)?;
@@ -36,7 +38,7 @@ pub fn attend(
     if let Some(bias) = bias {
         scores = b.add(scores, bias)?;
     }
-    if let Some(bias) = rules.bias(b, query, heads.key)? {
+    if let Some(bias) = rules.bias(b, query, key)? {
         scores = b.add(scores, bias.value)?;
     }
     let probabilities = softmax(b, scores)?;
@@ -70,14 +72,14 @@ fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
         _ => return Err(unsupported("queries, keys and values of these shapes")),
     };
     if let Some(bias) = b.optional(3)? {
-        let mut start = 0i64;
-        for part in &mut parts {
-            let size = b.fact(*part).shape.and_then(|s| s.0.last()?.known());
-            let size = size.ok_or_else(|| unsupported("a hidden size known only at run time"))?;
-            let end = start.saturating_add(size as i64);
-            let own = b.slice(bias, 0, start, end)?;
+        let mut sizes = Vec::with_capacity(3);
+        for &part in &parts {
+            sizes.push(b.dim(part, -1)?);
+        }
+        let sizes = b.vector(&sizes)?;
+        let own = b.apply(Split { axis: 0 }, &[Some(bias), Some(sizes)], 3)?;
+        for (part, own) in parts.iter_mut().zip(own) {
             *part = b.add(*part, own)?;
-            start = end;
         }
     }
     let query = split_heads(b, parts[0], n)?;
@@ -122,13 +124,7 @@ fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
             None => filter,
         });
     }
-    let heads = Heads {
-        key: present[0],
-        value: present[1],
-        query_heads: n,
-        key_heads: n,
-    };
-    let y = attend(b, &heads, query, &rules, bias)?;
+    let y = attend(b, [query, present[0], present[1]], &rules, bias)?;
     b.bind(0, y)
 }
 
@@ -147,8 +143,13 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         return Err(unsupported("smooth softmax"));
     }
     let query = b.input(0)?;
-    let parts = match (b.optional(1)?, b.optional(2)?) {
-        (Some(key), Some(value)) => [query, key, value],
+    // The layout `[batch, sequence, heads, size]`.
+    let mut split = match (b.optional(1)?, b.optional(2)?) {
+        (Some(key), Some(value)) => [
+            b.reshape(query, &[0, 0, query_heads as i64, -1])?,
+            b.reshape(key, &[0, 0, key_heads as i64, -1])?,
+            b.reshape(value, &[0, 0, key_heads as i64, -1])?,
+        ],
         _ => unpacked(b, query, query_heads, key_heads)?,
     };
     let past = b.optional(3)?;
@@ -156,19 +157,15 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         Some(past) => Some(cached(b, past, query)?),
         None => None,
     };
-    // The layout `[batch, sequence, heads, size]`.
-    let mut split = Vec::with_capacity(3);
-    for (part, heads) in parts.into_iter().zip([query_heads, key_heads, key_heads]) {
-        split.push(b.reshape(part, &[0, 0, heads as i64, -1])?);
-    }
     if b.flag("do_rotary")? {
         let angles = angles(b, query, before)?;
         let interleaved = b.flag("rotary_interleaved")?;
         let half = b.fact(angles[0]).shape.and_then(|s| s.0.last()?.known());
         let size = b.fact(split[0]).shape.and_then(|s| s.0.last()?.known());
         let part = match (half, size) {
-            (Some(half), Some(size)) if 2 * half < size => 2 * half,
-            _ => 0,
+            (Some(half), Some(size)) if 2 * half >= size => 0,
+            (Some(half), _) => 2 * half,
+            (None, _) => return Err(unsupported("tables of angles known only at run time")),
         };
         for x in &mut split[..2] {
             *x = rotated(b, *x, angles, 2, part, interleaved)?;
@@ -183,12 +180,6 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         }
         b.bind(1 + i, split[1 + i])?;
     }
-    let heads = Heads {
-        key: split[1],
-        value: split[2],
-        query_heads,
-        key_heads,
-    };
     let rules = Rules {
         mask: None,
         offset: before,
@@ -198,28 +189,24 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         causal: true,
     };
     let bias = b.optional(10)?;
-    let y = attend(b, &heads, split[0], &rules, bias)?;
+    let y = attend(b, split, &rules, bias)?;
     b.bind(0, y)
 }
 
-/// Query, key and value that stand in one tensor, one after the other.
+/// Query, key and value `[batch, sequence, heads, size]` that stand in one tensor, one after the other.
 fn unpacked(
     b: &mut NodeBuilder,
     packed: ValueId,
     query_heads: usize,
     key_heads: usize,
 ) -> Result<[ValueId; 3]> {
-    let width = b.fact(packed).shape.and_then(|s| s.0.last()?.known());
     let all = key_heads
         .checked_mul(2)
         .and_then(|n| n.checked_add(query_heads));
-    let size = match (width, all) {
-        (Some(width), Some(all)) if width % all == 0 => (width / all) as i64,
-        _ => return Err(unsupported("a head size known only at run time")),
-    };
-    let (q, k) = (query_heads as i64 * size, key_heads as i64 * size);
-    let sizes = b.i64s(&[q, k, k])?;
-    let parts = b.apply(Split { axis: -1 }, &[Some(packed), Some(sizes)], 3)?;
+    let all = all.ok_or_else(|| invalid("too many heads"))?;
+    let apart = b.reshape(packed, &[0, 0, all as i64, -1])?;
+    let sizes = b.i64s(&[query_heads as i64, key_heads as i64, key_heads as i64])?;
+    let parts = b.apply(Split { axis: 2 }, &[Some(apart), Some(sizes)], 3)?;
     Ok([parts[0], parts[1], parts[2]])
 }
 

@@ -7,7 +7,7 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, Gather, LayerNorm, MatMul, MatMulInteger, ReduceKind, Split};
 
 use super::OpTable;
-use super::attention::{Heads, Rules, split_heads};
+use super::attention::{Rules, split_heads};
 use super::microsoft::DOMAIN;
 use super::microsoft_attention::attend;
 use crate::onnx::builder::NodeBuilder;
@@ -118,13 +118,7 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
             None => mask,
         });
     }
-    let heads = Heads {
-        key: split[1],
-        value: split[2],
-        query_heads: heads,
-        key_heads: heads,
-    };
-    let y = attend(b, &heads, split[0], &rules, bias)?;
+    let y = attend(b, [split[0], split[1], split[2]], &rules, bias)?;
     b.bind(0, y)
 }
 

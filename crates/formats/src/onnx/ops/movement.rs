@@ -1,7 +1,7 @@
 //! Operators that move elements.
 
 use kilim_core::dtype::DType;
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     BinaryKind, CenterCropPad, Concat, DepthToSpace, Expand, Flatten, Pad, PadMode, Reshape,
@@ -189,23 +189,18 @@ fn space_to_depth(b: &mut NodeBuilder) -> Result<()> {
         return b.emit_same(op);
     }
     let x = b.input(0)?;
-    let channels = b.fact(x).shape.and_then(|s| s.0.get(1)?.known());
-    let (Some(c), Some(places)) = (channels, block.checked_mul(block)) else {
-        return Err(unsupported(
-            "channels whose number is known only at run time",
-        ));
-    };
+    let places = block
+        .checked_mul(block)
+        .ok_or_else(|| invalid("the attribute `blocksize` is too large"))?;
     // The places of a block stand before the channels; they belong behind.
     let y = b.op(op, &[x])?;
-    let (c, places) = (c as i64, places as i64);
-    let all = c
-        .checked_mul(places)
-        .ok_or_else(|| invalid("the attribute `blocksize` is too large"))?;
-    let split = b.reshape(y, &[0, places, c, -1])?;
-    let turned = b.transpose(split, &[0, 2, 1, 3])?;
-    let begin = b.i64s(&[0, all])?;
+    let (batch, places) = (b.i64s(&[0])?, b.i64s(&[places as i64])?);
     let (height, width) = (b.dim(y, 2)?, b.dim(y, 3)?);
-    let shape = b.vector(&[begin, height, width])?;
+    let (channels, all) = (b.dim(x, 1)?, b.dim(y, 1)?);
+    let split = b.vector(&[batch, places, channels, height, width])?;
+    let split = b.reshape_to(y, split)?;
+    let turned = b.transpose(split, &[0, 2, 1, 3, 4])?;
+    let shape = b.vector(&[batch, all, height, width])?;
     let y = b.reshape_to(turned, shape)?;
     b.bind(0, y)
 }

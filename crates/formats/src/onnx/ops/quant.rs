@@ -18,7 +18,9 @@ pub fn register(table: &mut OpTable) {
     table.add("QuantizeLinear", quantize);
     table.add("DequantizeLinear", dequantize);
     table.add("DynamicQuantizeLinear", |b| {
-        b.emit_same(DynamicQuantizeLinear)
+        let x = b.input(0)?;
+        let parts = b.apply(DynamicQuantizeLinear, &[Some(x)], 3)?;
+        (0..3).try_for_each(|i| b.bind(i, parts[i]))
     });
     table.add("MatMulInteger", |b| b.emit_same(MatMulInteger::default()));
     table.add("ConvInteger", |b| {
@@ -47,7 +49,11 @@ pub fn quantize(b: &mut NodeBuilder) -> Result<()> {
         block: b.count("block_size", Some(0))?,
         output,
     };
-    let (x, scale, zero) = (b.input(0)?, real_scale(b, None)?, b.optional(2)?);
+    let (mut x, mut scale, zero) = (b.input(0)?, real_scale(b, None)?, b.optional(2)?);
+    match b.int_or("precision", 0)? {
+        0 => {}
+        n => [x, scale] = quotient_of(b, x, scale, &op, dtype(n)?)?,
+    }
     if b.int_or("saturate", 1)? == 0 {
         let to = zero.and_then(|z| b.dtype(z)).or(output);
         if to.is_none_or(DType::is_narrow_float) {
@@ -64,6 +70,30 @@ fn real_scale(b: &mut NodeBuilder, to: Option<DType>) -> Result<ValueId> {
         Some(DType::F8E8M0) => b.cast(scale, to.unwrap_or(DType::F32)),
         _ => Ok(scale),
     }
+}
+
+/// Data and scale whose quotient is computed with this precision. Half precision is divided and rounded
+/// here, with a scale of one left, since kernels may compute it in single precision.
+fn quotient_of(
+    b: &mut NodeBuilder,
+    x: ValueId,
+    scale: ValueId,
+    op: &QuantizeLinear,
+    precision: DType,
+) -> Result<[ValueId; 2]> {
+    let (x, scale) = (b.cast(x, precision)?, b.cast(scale, precision)?);
+    match precision {
+        DType::F64 | DType::F32 => return Ok([x, scale]),
+        DType::F16 | DType::BF16 => {}
+        other => return Err(unsupported(format!("a division in {other}"))),
+    }
+    let (x, scale) = (b.cast(x, DType::F32)?, b.cast(scale, DType::F32)?);
+    let each = broadcasting(b, x, scale, op)?;
+    let quotient = b.div(x, each)?;
+    let quotient = b.cast(quotient, precision)?;
+    let quotient = b.cast(quotient, DType::F32)?;
+    let (one, shape) = (b.number(1.0, scale)?, b.shape_of(scale)?);
+    Ok([quotient, b.expand(one, shape)?])
 }
 
 /// Quantisation to float8 that gives infinities and NaN.
@@ -98,7 +128,11 @@ fn broadcasting(
     if one && op.block == 0 {
         return b.reshape(scale, &[]);
     }
-    let axis = b.axis_of(x, op.axis)?;
+    let axis = match b.axis_of(x, op.axis) {
+        // Without such an axis there can be but one scale.
+        Err(_) if op.block == 0 => return b.reshape(scale, &[]),
+        axis => axis?,
+    };
     if op.block == 0 {
         let mut shape = vec![1; b.rank(x)? - axis];
         shape[0] = -1;

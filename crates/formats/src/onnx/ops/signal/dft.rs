@@ -85,15 +85,31 @@ impl Dft {
         let front = b.binary(BinaryKind::Equal, axis, front)?;
         let back = b.binary(BinaryKind::Equal, axis, back)?;
         let here = b.binary(BinaryKind::Or, front, back)?;
-        let here_body = b.new_body(&[x, axis], |b, v| Ok(vec![self.along(b, v[0], first)?]))?;
-        let other_body = b.new_body(&[x, axis], |b, v| {
-            Ok(vec![self.along_any(b, v[0], v[1], rest)?])
+        let mut inputs = vec![x, axis];
+        if let Some(Length::Computed(length)) = self.length {
+            inputs.push(length);
+        }
+        let here_body = b.new_body(&inputs, |b, v| {
+            Ok(vec![self.inside(v).along(b, v[0], first)?])
+        })?;
+        let other_body = b.new_body(&inputs, |b, v| {
+            Ok(vec![self.inside(v).along_any(b, v[0], v[1], rest)?])
         })?;
         let op = If {
             then_body: Arc::new(here_body.graph),
             else_body: Arc::new(other_body.graph),
         };
-        b.op(op, &[here, x, axis])
+        inputs.insert(0, here);
+        b.op(op, &inputs)
+    }
+
+    /// The same in a body that is given signal, axis and the length where that is computed.
+    fn inside(self, given: &[ValueId]) -> Dft {
+        let length = match (self.length, given.get(2)) {
+            (Some(Length::Computed(_)), Some(&inner)) => Some(Length::Computed(inner)),
+            (length, _) => length,
+        };
+        Dft { length, ..self }
     }
 
     /// How long a transform along `axis` is.

@@ -5,10 +5,11 @@ use std::f64::consts::TAU;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{BinaryKind, MatMul, UnaryKind};
+use kilim_core::ops::{BinaryKind, MatMul, ShapeOf, UnaryKind};
 use kilim_core::tensor::Tensor;
 
 use crate::onnx::builder::{NodeBuilder, number};
+use crate::onnx::proto::invalid;
 
 /// The largest transform whose matrix is a constant.
 const MAX_DFT: usize = 2048;
@@ -134,9 +135,13 @@ impl Transform {
     }
 
     /// `x` is `[.., length, 1 or 2]`.
-    pub fn apply(&self, b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
+    pub fn apply(&self, b: &mut NodeBuilder, mut x: ValueId) -> Result<ValueId> {
         let like = x;
-        let parts = b.fact(x).shape.and_then(|s| s.0.last()?.known());
+        let mut parts = b.fact(x).shape.and_then(|s| s.0.last()?.known());
+        if parts.is_none() {
+            x = with_imaginary(b, x)?;
+            parts = Some(2);
+        }
         let wide = b.cast(x, DType::F64)?;
         let [cos, sin] = self.matrices(b)?;
         // Real parts, and imaginary ones if there are, as rows.
@@ -157,7 +162,7 @@ impl Transform {
                 let x = product(b, im, cos)?;
                 imaginary = b.add(imaginary, x)?;
             }
-            _ => return Err(unsupported("a signal that may be real or complex")),
+            _ => return Err(invalid("a signal that is neither real nor complex")),
         }
         let real = b.unsqueeze(real, &[-1])?;
         let y = if self.inverse && self.onesided {
@@ -181,4 +186,19 @@ fn bin_weights(b: &mut NodeBuilder, bins: ValueId, length: ValueId) -> Result<Va
     let (one, two) = (number(1.0, DType::F64)?, number(2.0, DType::F64)?);
     let (one, two) = (b.tensor_value(one), b.tensor_value(two));
     b.choose(single, one, two)
+}
+
+/// A signal that may be real as a complex one. One of more parts than two is refused when it comes, its
+/// zeros being of a negative shape.
+fn with_imaginary(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
+    let rest = ShapeOf {
+        start: 0,
+        end: Some(-1),
+    };
+    let (rest, parts, two) = (b.op(rest, &[x])?, b.dim(x, -1)?, b.i64s(&[2])?);
+    let missing = b.sub(two, parts)?;
+    let shape = b.vector(&[rest, missing])?;
+    let zero = b.number(0.0, x)?;
+    let zeros = b.expand(zero, shape)?;
+    b.concat(&[x, zeros], -1)
 }
