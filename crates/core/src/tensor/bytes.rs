@@ -24,23 +24,49 @@ impl AlignedBytes {
         Ok(AlignedBytes { lines, len })
     }
 
+    /// `len` bytes that repeat `unit`, whose length divides 64; `Limit` where the machine has no such
+    /// memory.
+    pub fn repeated(unit: &[u8], len: usize) -> Result<Self> {
+        let mut line = [0; 64];
+        for part in line.chunks_exact_mut(unit.len().max(1)) {
+            part.copy_from_slice(unit);
+        }
+        let mut bytes = AlignedBytes::with_capacity(len)?;
+        bytes.lines.resize(len.div_ceil(64), Line(line));
+        bytes.len = len;
+        Ok(bytes)
+    }
+
     /// `Limit` where the machine has no such memory.
     pub fn copy_of(bytes: &[u8]) -> Result<Self> {
-        let mut lines: Vec<Line> = Vec::new();
+        let mut copy = AlignedBytes::with_capacity(bytes.len())?;
+        copy.extend_from_slice(bytes);
+        Ok(copy)
+    }
+
+    /// None yet, with room for `len` that [`AlignedBytes::extend_from_slice`] appends; `Limit` where the
+    /// machine has no such memory.
+    pub fn with_capacity(len: usize) -> Result<Self> {
+        let mut lines = Vec::new();
         lines
-            .try_reserve_exact(bytes.len().div_ceil(64))
-            .map_err(|_| out_of_memory(bytes.len()))?;
+            .try_reserve_exact(len.div_ceil(64))
+            .map_err(|_| out_of_memory(len))?;
+        Ok(AlignedBytes { lines, len: 0 })
+    }
+
+    pub fn extend_from_slice(&mut self, bytes: &[u8]) {
+        let open = self.len.next_multiple_of(64) - self.len;
+        let (filling, bytes) = bytes.split_at(open.min(bytes.len()));
+        let end = self.len + filling.len();
+        bytemuck::cast_slice_mut(&mut self.lines)[self.len..end].copy_from_slice(filling);
         let (whole, rest) = bytes.as_chunks::<64>();
-        lines.extend(whole.iter().map(|line| Line(*line)));
+        self.lines.extend(whole.iter().map(|line| Line(*line)));
         if !rest.is_empty() {
             let mut line = [0; 64];
             line[..rest.len()].copy_from_slice(rest);
-            lines.push(Line(line));
+            self.lines.push(Line(line));
         }
-        Ok(AlignedBytes {
-            lines,
-            len: bytes.len(),
-        })
+        self.len = end + bytes.len();
     }
 
     pub fn len(&self) -> usize {

@@ -94,6 +94,21 @@ impl Tensor {
         Tensor::from_bytes(dtype, shape, Arc::new(AlignedBytes::zeroed(len)?))
     }
 
+    /// Every element is the one of `value`; `Shape` where that has another number of them.
+    pub fn filled(shape: &[usize], value: &Tensor) -> Result<Tensor> {
+        if value.len() != 1 {
+            return Err(Error::new(ErrorCode::Shape, "the value to fill with")
+                .with_expected("1 element")
+                .with_got(format!("{} elements", value.len())));
+        }
+        let dtype = value.dtype();
+        if let [text] = value.texts().unwrap_or_default() {
+            return Tensor::from_texts(shape, vec![text.clone(); element_count(shape)?]);
+        }
+        let bytes = AlignedBytes::repeated(value.bytes(), byte_count(dtype, shape)?)?;
+        Tensor::from_bytes(dtype, shape, Arc::new(bytes))
+    }
+
     /// Takes `bytes` whole; `Shape` where their number does not fit.
     pub fn from_bytes(dtype: DType, shape: &[usize], bytes: Arc<AlignedBytes>) -> Result<Tensor> {
         let len = bytes.len();

@@ -41,6 +41,30 @@ fn runs_of_any_type() {
 }
 
 #[test]
+fn filled_with_any_type() {
+    let t = Tensor::filled(&[5, 7], &Tensor::scalar(-2.5f64).unwrap()).unwrap();
+    assert_eq!(t.as_slice::<f64>().unwrap(), [-2.5; 35]);
+    let t = Tensor::filled(&[3], &Tensor::from_bools(&[1], &[true]).unwrap()).unwrap();
+    assert_eq!((t.dtype(), t.bytes()), (DType::Bool, &[1u8; 3][..]));
+    assert_eq!(
+        Tensor::filled(&[2], &texts(&["x"])).unwrap(),
+        texts(&["x", "x"])
+    );
+    assert!(Tensor::filled(&[0, 4], &texts(&["x"])).unwrap().is_empty());
+    assert!(Tensor::filled(&[2], &texts(&["x", "y"])).is_err());
+}
+
+#[test]
+fn bytes_in_pieces() {
+    let all: Vec<u8> = (0..300).map(|i| i as u8).collect();
+    let mut bytes = AlignedBytes::with_capacity(1).unwrap();
+    for piece in [0..3, 3..64, 64..64, 64..200, 200..201, 201..300] {
+        bytes.extend_from_slice(&all[piece.clone()]);
+        assert_eq!(bytes.as_slice(), &all[..piece.end]);
+    }
+}
+
+#[test]
 fn packed_and_back() {
     let t = Tensor::from_packed(DType::I4, &[3], &[0x8f, 0x07]).unwrap();
     assert_eq!(t.to_i64s().unwrap(), [-1, -8, 7]);

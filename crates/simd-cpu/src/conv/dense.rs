@@ -13,7 +13,8 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
-    Depth, Panels, Product, RowStarts, Rows, Segment, multiply, pack, split_activation, weight,
+    Depth, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
+    split_activation,
 };
 use crate::isa::Isa;
 use crate::math;
@@ -46,17 +47,21 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<A
     let (c, taps, m) = (shape.group_channels(), shape.taps(), shape.group_outputs());
     let panels = Panels::new(isa, m);
     let size = panels.elements(c * taps);
-    let mut bytes = AlignedBytes::zeroed(size * shape.groups * size_of::<f32>())?;
-    let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+    let mut bytes = AlignedBytes::with_capacity(size * shape.groups * size_of::<f32>())?;
     let starts: Vec<usize> = (0..taps).collect();
     let rows = RowStarts {
         starts: &starts,
         inner: c,
         step: taps,
     };
-    for (group, packed) in packed.chunks_exact_mut(size).enumerate() {
-        let from = &weights[group * m * c * taps..][..m * c * taps];
-        pack(panels, from, rows, c * taps, weight, packed);
+    for source in weights.chunks_exact(m * c * taps) {
+        let matrix = Matrix {
+            source,
+            rows,
+            column_stride: c * taps,
+            reading: Reading::WEIGHT,
+        };
+        append(panels, matrix, &mut bytes);
     }
     Ok(bytes)
 }

@@ -11,7 +11,7 @@ use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Convolve, Operands, Shape};
-use crate::gemm::{split_activation, weight};
+use crate::gemm::{Reading, split_activation};
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
 use crate::memory::{Shared, share};
@@ -32,7 +32,7 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<A
     let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<f32>())?;
     let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
     for (i, &w) in weights[..c * taps].iter().enumerate() {
-        packed[i % taps * width + i / taps] = weight(w);
+        packed[i % taps * width + i / taps] = Reading::WEIGHT.read(w);
     }
     Ok(bytes)
 }

@@ -13,7 +13,7 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
-    Depth, NO_CLAMP, Panels, Product, ROW_BLOCK, Rows, multiply, split_activation, weight,
+    Depth, NO_CLAMP, Panels, Product, ROW_BLOCK, Reading, Rows, multiply, split_activation,
 };
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
@@ -71,7 +71,7 @@ pub(crate) fn pack_weights<const IN: usize>(
                     let points: [[f64; IN]; IN] = filter_points(filter);
                     let to = block[row * IN * IN * width + n..].iter_mut();
                     for (to, &v) in to.step_by(width).zip(points.as_flattened()) {
-                        *to = weight(v as f32);
+                        *to = Reading::WEIGHT.read(v as f32);
                     }
                 }
             }

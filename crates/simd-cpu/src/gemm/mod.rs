@@ -8,7 +8,7 @@
 mod pack;
 mod tile;
 
-pub(crate) use pack::{Panels, ROW_BLOCK, RowStarts, pack, weight};
+pub(crate) use pack::{Matrix, Panels, ROW_BLOCK, Reading, RowStarts, append, pack};
 pub(crate) use tile::multiply;
 
 use std::ops::Range;

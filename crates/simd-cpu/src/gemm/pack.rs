@@ -1,5 +1,9 @@
 //! Packing B in panels.
 
+use std::ops::Range;
+
+use kilim_core::tensor::AlignedBytes;
+
 use crate::isa::Isa;
 
 /// The shape of packed B: panels as wide as a tile; the last has as many vectors as it needs.
@@ -38,11 +42,40 @@ impl Panels {
     }
 }
 
-/// A constant weight as it is multiplied with. Subnormal numbers, which training leaves behind in
-/// channels that it has given up, make products many times slower and add nothing to a sum.
-#[inline(always)]
-pub(crate) fn weight(x: f32) -> f32 {
-    if x.is_subnormal() { 0.0 } else { x }
+/// How an element is read while it is packed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// What is smaller than this becomes zero.
+    least: f32,
+    scale: f32,
+}
+
+impl Reading {
+    /// As it is.
+    pub(crate) const PLAIN: Reading = Reading {
+        least: 0.0,
+        scale: 1.0,
+    };
+    /// As a constant weight. Subnormal numbers, which training leaves behind in channels that it has
+    /// given up, make products many times slower and add nothing to a sum.
+    pub(crate) const WEIGHT: Reading = Reading {
+        least: f32::MIN_POSITIVE,
+        ..Reading::PLAIN
+    };
+
+    /// Also multiplied by `scale`.
+    pub(crate) fn times(self, scale: f32) -> Reading {
+        Reading {
+            scale: self.scale * scale,
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    pub(crate) fn read(self, x: f32) -> f32 {
+        let kept = if x.abs() < self.least { 0.0 } else { x };
+        kept * self.scale
+    }
 }
 
 /// Where the rows of a matrix begin in its source: `inner` of them, `step` apart, from each start on.
@@ -64,47 +97,65 @@ impl RowStarts<'static> {
     }
 }
 
+/// A matrix that is to be packed. Row `outer * inner + i`, column n is at
+/// `starts[outer] + i * step + n * column_stride`.
+#[derive(Clone, Copy)]
+pub(crate) struct Matrix<'a> {
+    pub source: &'a [f32],
+    pub rows: RowStarts<'a>,
+    pub column_stride: usize,
+    pub reading: Reading,
+}
+
 /// Rows that are read together: what a cache line of a column holds is used up before the next.
 pub(crate) const ROW_BLOCK: usize = 16;
 /// Columns that are read together: a few, as columns often lie a multiple of 4 KiB apart and then
 /// share one set of the first-level cache.
 const COLUMN_BLOCK: usize = 4;
 
-/// Writes a matrix in panels. Row `outer * inner + i`, column n is `value` of
-/// `source[starts[outer] + i * step + n * column_stride]`.
-#[inline(always)]
-pub(crate) fn pack(
-    panels: Panels,
-    source: &[f32],
-    rows: RowStarts,
-    column_stride: usize,
-    value: impl Fn(f32) -> f32,
-    packed: &mut [f32],
-) {
-    let k = rows.starts.len() * rows.inner;
+/// Writes a matrix in panels.
+pub(crate) fn pack(panels: Panels, matrix: Matrix, packed: &mut [f32]) {
+    let k = matrix.k();
     for (first, width) in panels.each() {
-        let panel = &mut packed[first * k..][..width * k];
         let used = width.min(panels.n - first);
-        for i in (0..rows.inner).step_by(ROW_BLOCK) {
-            let count = ROW_BLOCK.min(rows.inner - i);
-            for (outer, start) in rows.starts.iter().enumerate() {
-                let to = &mut panel[(outer * rows.inner + i) * width..][..count * width];
-                let from = &source[start + i * rows.step + first * column_stride..];
-                if column_stride == 1 {
-                    for (row, to) in to.chunks_exact_mut(width).enumerate() {
-                        let from = &from[row * rows.step..][..used];
-                        to.iter_mut().zip(from).for_each(|(o, &x)| *o = value(x));
-                    }
-                } else {
-                    columns(
-                        from,
-                        rows.step,
-                        column_stride,
-                        &value,
-                        width,
-                        &mut to[..],
-                        used,
-                    );
+        matrix.panel(first, used, width, &mut packed[first * k..][..width * k]);
+    }
+}
+
+/// Appends a matrix in panels, so that new memory is written once, not cleared before.
+pub(crate) fn append(panels: Panels, matrix: Matrix, packed: &mut AlignedBytes) {
+    let k = matrix.k();
+    let mut panel = Vec::new();
+    for (first, width) in panels.each() {
+        panel.resize(width * k, 0.0);
+        let used = width.min(panels.n - first);
+        matrix.panel(first, used, width, &mut panel);
+        packed.extend_from_slice(bytemuck::cast_slice(&panel));
+    }
+}
+
+impl Matrix<'_> {
+    fn k(&self) -> usize {
+        self.rows.starts.len() * self.rows.inner
+    }
+
+    /// Writes `used` columns from `first` on in rows of `width` elements.
+    #[inline(never)]
+    fn panel(&self, first: usize, used: usize, width: usize, panel: &mut [f32]) {
+        let RowStarts {
+            starts,
+            inner,
+            step,
+        } = self.rows;
+        for i in (0..inner).step_by(ROW_BLOCK) {
+            let count = ROW_BLOCK.min(inner - i);
+            for (outer, start) in starts.iter().enumerate() {
+                let to = &mut panel[(outer * inner + i) * width..][..count * width];
+                let from = &self.source[start + i * step + first * self.column_stride..];
+                match (self.column_stride, step) {
+                    (1, _) => self.lines(from, used, width, to),
+                    (_, 1) => self.turned(from, used, width, to),
+                    _ => self.strided(from, 0..used, width, to),
                 }
                 for row in to.chunks_exact_mut(width) {
                     row[used..].fill(0.0);
@@ -112,32 +163,61 @@ pub(crate) fn pack(
             }
         }
     }
-}
 
-/// Writes `used` columns of a block of rows, some columns at a time.
-#[inline(always)]
-fn columns(
-    from: &[f32],
-    step: usize,
-    stride: usize,
-    value: &impl Fn(f32) -> f32,
-    width: usize,
-    to: &mut [f32],
-    used: usize,
-) {
-    let column = |n: usize| from[n * stride..].iter().step_by(step);
-    let whole = used - used % COLUMN_BLOCK;
-    for n in (0..whole).step_by(COLUMN_BLOCK) {
-        let sources = column(n).zip(column(n + 1));
-        let sources = sources.zip(column(n + 2)).zip(column(n + 3));
-        for (row, (((&a, &b), &c), &d)) in to.chunks_exact_mut(width).zip(sources) {
-            let values = [value(a), value(b), value(c), value(d)];
-            row[n..n + COLUMN_BLOCK].copy_from_slice(&values);
+    /// Rows lie together.
+    fn lines(&self, from: &[f32], used: usize, width: usize, to: &mut [f32]) {
+        for (row, to) in to.chunks_exact_mut(width).enumerate() {
+            let from = &from[row * self.rows.step..][..used];
+            for (to, &x) in to.iter_mut().zip(from) {
+                *to = self.reading.read(x);
+            }
         }
     }
-    for n in whole..used {
-        for (row, &x) in to.chunks_exact_mut(width).zip(column(n)) {
-            row[n] = value(x);
+
+    /// Columns lie together: squares of four rows and columns are turned.
+    fn turned(&self, from: &[f32], used: usize, width: usize, to: &mut [f32]) {
+        let count = to.len() / width;
+        let whole = used - used % COLUMN_BLOCK;
+        if !count.is_multiple_of(COLUMN_BLOCK) {
+            return self.strided(from, 0..used, width, to);
+        }
+        for n in (0..whole).step_by(COLUMN_BLOCK) {
+            let [a, b, c, d] = std::array::from_fn(|j| {
+                let column = &from[(n + j) * self.column_stride..][..count];
+                column.as_chunks::<COLUMN_BLOCK>().0
+            });
+            let rows = to.chunks_exact_mut(COLUMN_BLOCK * width);
+            for ((((rows, a), b), c), d) in rows.zip(a).zip(b).zip(c).zip(d) {
+                let [a, b, c, d] = [a, b, c, d].map(|x| x.map(|x| self.reading.read(x)));
+                for (i, row) in rows.chunks_exact_mut(width).enumerate() {
+                    row[n..n + COLUMN_BLOCK].copy_from_slice(&[a[i], b[i], c[i], d[i]]);
+                }
+            }
+        }
+        self.strided(from, whole..used, width, to);
+    }
+
+    /// Any other source, some columns at a time.
+    fn strided(&self, from: &[f32], columns: Range<usize>, width: usize, to: &mut [f32]) {
+        let column = |n: usize| {
+            from[n * self.column_stride..]
+                .iter()
+                .step_by(self.rows.step)
+        };
+        let read = |x: &f32| self.reading.read(*x);
+        let whole = columns.end - columns.len() % COLUMN_BLOCK;
+        for n in (columns.start..whole).step_by(COLUMN_BLOCK) {
+            let sources = column(n).zip(column(n + 1));
+            let sources = sources.zip(column(n + 2)).zip(column(n + 3));
+            for (row, (((a, b), c), d)) in to.chunks_exact_mut(width).zip(sources) {
+                let values = [read(a), read(b), read(c), read(d)];
+                row[n..n + COLUMN_BLOCK].copy_from_slice(&values);
+            }
+        }
+        for n in whole..columns.end {
+            for (row, x) in to.chunks_exact_mut(width).zip(column(n)) {
+                row[n] = read(x);
+            }
         }
     }
 }

@@ -17,7 +17,7 @@ use kilim_core::{DType, Result};
 
 use self::plan::{Addend, Plan};
 use super::gemm::{
-    Depth, Panels, Product, Rows, multiply, multiply_split, split_activation, weight,
+    Depth, Panels, Product, Reading, Rows, append, multiply, multiply_split, pack, split_activation,
 };
 use super::isa::Isa;
 use super::math;
@@ -58,7 +58,6 @@ fn kernel(
 ) -> Result<Box<dyn Kernel>> {
     let plan = plan.ok_or_else(|| unsupported("a matrix product of these shapes"))?;
     let panels = Panels::new(isa, plan.n);
-    let size = panels.elements(plan.k);
     let constant = match node.input(1).and_then(|b| b.value.as_ref()) {
         None => None,
         Some(value) => {
@@ -72,14 +71,10 @@ fn kernel(
                 ],
             };
             Some(build.pack(node, 1, key, || {
-                let mut bytes = AlignedBytes::zeroed(plan.b_matrices * size * size_of::<f32>())?;
-                let to: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-                let from = value.as_slice::<f32>()?;
-                for (from, to) in from
-                    .chunks_exact(plan.b_elements())
-                    .zip(to.chunks_exact_mut(size))
-                {
-                    plan.pack(panels, from, weight, to);
+                let size = plan.b_matrices * panels.elements(plan.k) * size_of::<f32>();
+                let mut bytes = AlignedBytes::with_capacity(size)?;
+                for from in value.as_slice::<f32>()?.chunks_exact(plan.b_elements()) {
+                    append(panels, plan.b(from, Reading::WEIGHT), &mut bytes);
                 }
                 Ok(bytes)
             })?)
@@ -164,7 +159,7 @@ impl Multiplication {
             }
             None => {
                 let from = &operands.b[b_index * p.b_elements()..][..p.b_elements()];
-                p.pack(self.panels, from, |x| x, packed);
+                pack(self.panels, p.b(from, Reading::PLAIN), packed);
                 &*packed
             }
         };

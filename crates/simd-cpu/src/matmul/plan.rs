@@ -3,7 +3,7 @@
 use kilim_core::backend::{NodeSpec, TensorSpec};
 use kilim_core::ops::{Activation, Gemm, MatMul};
 
-use crate::gemm::{Panels, RowStarts, pack};
+use crate::gemm::{Matrix, Reading, RowStarts};
 
 /// What is added to the product.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,14 +112,19 @@ impl Plan {
         self.k * self.n
     }
 
-    pub fn pack(&self, panels: Panels, from: &[f32], value: impl Fn(f32) -> f32, to: &mut [f32]) {
-        let (row, column) = if self.transpose_b {
+    /// One of the matrices B, its source given.
+    pub fn b<'a>(&self, source: &'a [f32], reading: Reading) -> Matrix<'a> {
+        let (row, column_stride) = if self.transpose_b {
             (1, self.k)
         } else {
             (self.n, 1)
         };
-        let rows = RowStarts::even(self.k, row);
-        pack(panels, from, rows, column, |x| value(x) * self.scale, to);
+        Matrix {
+            source,
+            rows: RowStarts::even(self.k, row),
+            column_stride,
+            reading: reading.times(self.scale),
+        }
     }
 }
 

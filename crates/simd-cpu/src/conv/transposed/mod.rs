@@ -21,7 +21,8 @@ use kilim_core::tensor::AlignedBytes;
 use self::phases::{Phases, Tap, margins};
 use super::{Common, Operands, Shape, known_float};
 use crate::gemm::{
-    Depth, Panels, Product, RowStarts, Rows, Segment, multiply, pack, split_activation, weight,
+    Depth, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
+    split_activation,
 };
 use crate::isa::Isa;
 use crate::math;
@@ -105,11 +106,10 @@ fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Re
         .map(|(_, _, ty, tx)| ty.len() * tx.len())
         .sum();
     let bytes = shape.groups * count * panels.elements(c) * size_of::<f32>();
-    let mut bytes = AlignedBytes::zeroed(bytes)?;
-    let mut to: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
+    let mut bytes = AlignedBytes::with_capacity(bytes)?;
     let width = shape.window.x.kernel;
     for group in 0..shape.groups {
-        let from = &weights[group * c * m * all..][..c * m * all];
+        let source = &weights[group * c * m * all..][..c * m * all];
         for (_, _, ty, tx) in phases.each() {
             let taps = ty.iter().flat_map(|ty| tx.iter().map(move |tx| (ty, tx)));
             let starts: Vec<usize> = taps.map(|(ty, tx)| ty.kernel * width + tx.kernel).collect();
@@ -118,10 +118,13 @@ fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Re
                 inner: c,
                 step: m * all,
             };
-            let size = panels.elements(c * ty.len() * tx.len());
-            let (packed, rest) = to.split_at_mut(size);
-            pack(panels, from, rows, all, weight, packed);
-            to = rest;
+            let matrix = Matrix {
+                source,
+                rows,
+                column_stride: all,
+                reading: Reading::WEIGHT,
+            };
+            append(panels, matrix, &mut bytes);
         }
     }
     Ok(bytes)
