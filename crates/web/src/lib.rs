@@ -5,11 +5,10 @@
 mod calibrate;
 mod convert;
 mod file;
+mod memory;
 mod operators;
 mod session;
-mod warm;
 
 pub use calibrate::calibrate;
 pub use file::WasmFile;
 pub use session::WasmSession;
-pub use warm::warm_up;

@@ -45,12 +45,8 @@ export function createEngine(glue: Glue): Engine {
     return session;
   }
 
-  /** The backends to use. The CPU's kernels are warmed up meanwhile: a model takes longer to come. */
-  async function ready({ backends }: EngineOptions): Promise<Picked> {
-    const picked = backends ? { backends, skipped: [] } : await pickBackends();
-    await started;
-    if (picked.backends[0] === 'cpu') await glue.warmUp();
-    return picked;
+  async function pick({ backends }: EngineOptions): Promise<Picked> {
+    return backends ? { backends, skipped: [] } : pickBackends();
   }
 
   /** Reading needs no runtime, so that both come over the network together. */
@@ -70,7 +66,7 @@ export function createEngine(glue: Glue): Engine {
 
     load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded> {
       return guarded(async () => {
-        const picking = ready(request.options);
+        const picking = pick(request.options);
         picking.catch(() => undefined);
         const files = [];
         const names = [];

@@ -9,8 +9,6 @@ export interface Glue {
   default(options: { module_or_path?: unknown }): Promise<unknown>;
   WasmFile: { new (length: number): WasmFile };
   WasmSession: { load(files: WasmFile[], names: string[], options: EngineOptions & { operators?: WireOperator[] }): Promise<WasmSession> };
-  /** Has the browser optimise the CPU's kernels, once. */
-  warmUp(): Promise<void>;
   /** Gives JSON to be handed to `load`. */
   calibrate(backends: Backend[]): Promise<string>;
 }

@@ -4,5 +4,4 @@ declare const init: Glue['default'];
 export default init;
 export declare const WasmFile: Glue['WasmFile'];
 export declare const WasmSession: Glue['WasmSession'];
-export declare const warmUp: Glue['warmUp'];
 export declare const calibrate: Glue['calibrate'];
