@@ -16,7 +16,7 @@ use kilim::{DType, Result};
 
 type Takes = dyn Fn(&NodeSpec) -> bool + Send + Sync;
 type Rewrite = dyn Fn(&mut StageSpec) + Send + Sync;
-type OnCall = dyn Fn(&'static str) + Send + Sync;
+type OnCall = dyn Fn(&'static str) -> Result<()> + Send + Sync;
 type OnContext = dyn Fn(&ContextConfig) + Send + Sync;
 type OnRun = dyn Fn(usize) -> Result<()> + Send + Sync;
 
@@ -45,7 +45,7 @@ impl StandIn {
             rewrite: Arc::new(|_| ()),
             on_context: Arc::new(|_| ()),
             on_run: Arc::new(|_| Ok(())),
-            on_call: Arc::new(|_| ()),
+            on_call: Arc::new(|_| Ok(())),
             version: API_VERSION,
         }
     }
@@ -56,8 +56,12 @@ impl StandIn {
         self
     }
 
-    /// Called with the names of the calls that frame planning and running, when they come.
-    pub fn on_call(mut self, f: impl Fn(&'static str) + Send + Sync + 'static) -> Self {
+    /// Called with the names of the calls that frame planning and running, when they come; what it
+    /// gives as an error is the call's.
+    pub fn on_call(
+        mut self,
+        f: impl Fn(&'static str) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
         self.on_call = Arc::new(f);
         self
     }
@@ -146,12 +150,12 @@ struct Context {
 
 impl BackendContext for Context {
     fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
-        (self.on_call)("resize_begin");
+        (self.on_call)("resize_begin")?;
         self.inner.resize_begin(raw)
     }
 
     fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
-        (self.on_call)("gen_tensors");
+        (self.on_call)("gen_tensors")?;
         let mut stage = stage.clone();
         (self.rewrite)(&mut stage);
         self.inner.gen_tensors(&stage)
@@ -162,7 +166,7 @@ impl BackendContext for Context {
         mut stage: StageSpec,
         tensors: Arc<StageTensors>,
     ) -> Result<Box<dyn Executable>> {
-        (self.on_call)("gen_kernels");
+        (self.on_call)("gen_kernels")?;
         (self.rewrite)(&mut stage);
         Ok(Box::new(Stage {
             inner: self.inner.gen_kernels(stage, tensors)?,
@@ -172,7 +176,7 @@ impl BackendContext for Context {
     }
 
     fn resize_end(&mut self) -> Result<()> {
-        (self.on_call)("resize_end");
+        (self.on_call)("resize_end")?;
         self.inner.resize_end()
     }
 
@@ -189,7 +193,9 @@ impl BackendContext for Context {
     }
 
     fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
-        (self.on_call)("wait_finish");
+        if let Err(error) = (self.on_call)("wait_finish") {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.inner.wait_finish()
     }
 
@@ -212,12 +218,12 @@ struct Stage {
 
 impl Executable for Stage {
     fn execute_begin(&mut self) -> Result<()> {
-        (self.on_call)("execute_begin");
+        (self.on_call)("execute_begin")?;
         self.inner.execute_begin()
     }
 
     fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
-        (self.on_call)("write");
+        (self.on_call)("write")?;
         self.inner.write(tensor, data)
     }
 
@@ -226,23 +232,27 @@ impl Executable for Stage {
     }
 
     fn run(&mut self, part: usize) -> Result<()> {
-        (self.on_call)("run");
+        (self.on_call)("run")?;
         (self.on_run)(part)?;
         self.inner.run(part)
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
-        (self.on_call)("read");
+        if let Err(error) = (self.on_call)("read") {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.inner.read(tensors)
     }
 
     fn execute_end(&mut self) -> Result<()> {
-        (self.on_call)("execute_end");
+        (self.on_call)("execute_end")?;
         self.inner.execute_end()
     }
 
     fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
-        (self.on_call)("wait_finish");
+        if let Err(error) = (self.on_call)("wait_finish") {
+            return Box::pin(std::future::ready(Err(error)));
+        }
         self.inner.wait_finish()
     }
 

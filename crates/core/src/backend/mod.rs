@@ -332,7 +332,8 @@ pub trait BackendContext: MaybeSend {
         tensors: Arc<StageTensors>,
     ) -> Result<Box<dyn Executable>>;
 
-    /// Everything is known that the stages need: the arena is allocated, in one go.
+    /// Everything is known that the stages need: the arena is allocated, in one go. Called also where
+    /// planning has failed, for what was planned before.
     ///
     /// # Errors
     /// `Limit` where there is no such memory, or the caller's arena is too small.
@@ -344,10 +345,10 @@ pub trait BackendContext: MaybeSend {
     /// As for the four calls above.
     fn prepare(&mut self, stage: StageSpec) -> Result<Box<dyn Executable>> {
         self.resize_begin(RawConstants::Keep)?;
-        let tensors = self.gen_tensors(&stage)?;
-        let executable = self.gen_kernels(stage, tensors)?;
-        self.resize_end()?;
-        Ok(executable)
+        let tensors = self.gen_tensors(&stage);
+        let executable = tensors.and_then(|tensors| self.gen_kernels(stage, tensors));
+        let ended = self.resize_end();
+        executable.and_then(|executable| ended.map(|()| executable))
     }
 
     /// The tensors of all stages that are kept.
@@ -459,7 +460,8 @@ pub trait Executable: Any + MaybeSend {
         ))
     }
 
-    /// Called after a run of the stage: whatever is still only recorded is submitted.
+    /// Called after a run of the stage, also one that has failed: whatever is still only recorded is
+    /// submitted.
     fn execute_end(&mut self) -> Result<()> {
         Ok(())
     }

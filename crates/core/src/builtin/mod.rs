@@ -1,16 +1,22 @@
 //! The backend that is always there. It alone runs control flow and what takes or gives values that
-//! are no tensors, and carries tensors from one backend to another; the tensors that take the user's inputs and hand out results are its own.
+//! are no tensors, and carries tensors from one backend to another; the tensors that take the user's
+//! inputs and hand out results are its own.
 
 pub(crate) mod control;
+mod layouts;
 mod maps;
 pub(crate) mod permute;
+mod ports;
 pub(crate) mod values;
 
 use crate::backend::BackendId;
 use crate::graph::{Graph, Node};
 use crate::ops::Operator;
 
+pub use layouts::PortLayout;
 pub use permute::{StoredTensor, copy};
+pub(crate) use ports::Ports;
+pub use ports::{Port, PortLayouts};
 
 /// The id under which reports list what `builtin` does.
 pub const BUILTIN: BackendId = BackendId::new("builtin");

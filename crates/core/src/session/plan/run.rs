@@ -16,13 +16,28 @@ impl PlannedStage {
         host: &[bool],
         shared: &mut Shared,
     ) -> Result<()> {
-        let missing = || Error::new(ErrorCode::State, "a stage ran before its inputs were there");
         for (b, e) in self.executables.iter_mut().enumerate() {
             if let Some(e) = e {
                 e.set_profiling(shared.is_timed(b));
-                e.execute_begin()?;
             }
         }
+        let begun = Begun::begin(self)?;
+        begun.stage.write(env, shared).await?;
+        begun.stage.steps(shared).await?;
+        begun.stage.read(env, host, shared).await?;
+        begun.end()?;
+        self.times.clear();
+        for (b, e) in self.executables.iter_mut().enumerate() {
+            self.times.push(match e {
+                Some(e) if shared.is_timed(b) => e.profile().await?,
+                _ => Vec::new(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Gives the backends what the stage reads.
+    async fn write(&mut self, env: &mut [Option<Handle>], shared: &mut Shared) -> Result<()> {
         for (v, targets) in &self.feeds {
             for &(b, t) in targets {
                 let handle = env[v.0].clone().ok_or_else(missing)?;
@@ -39,21 +54,33 @@ impl PlannedStage {
                 }
             }
         }
-        let scheduler = shared.options.scheduler.clone();
+        Ok(())
+    }
+
+    /// Has the scheduler run the kernels.
+    async fn steps(&mut self, shared: &Shared) -> Result<()> {
         let trace = shared.trace.as_ref().map(|(trace, run)| StageTrace {
             trace,
             run: *run,
             clock: shared.options.clock,
             labels: &self.labels,
         });
-        scheduler
-            .run(StageRun {
-                executables: &mut self.executables,
-                steps: &self.steps,
-                interrupt: &shared.interrupt,
-                trace,
-            })
-            .await?;
+        let stage = StageRun {
+            executables: &mut self.executables,
+            steps: &self.steps,
+            interrupt: &shared.interrupt,
+            trace,
+        };
+        shared.options.scheduler.run(stage).await
+    }
+
+    /// Takes what others read of the stage.
+    async fn read(
+        &mut self,
+        env: &mut [Option<Handle>],
+        host: &[bool],
+        shared: &Shared,
+    ) -> Result<()> {
         let mut reads: Vec<(Vec<ValueId>, Vec<usize>)> =
             vec![Default::default(); self.executables.len()];
         for (v, source) in &self.results {
@@ -84,20 +111,51 @@ impl PlannedStage {
                 }
             }
         }
-        self.times.clear();
-        for (b, e) in self.executables.iter_mut().enumerate() {
-            self.times.push(match e {
-                Some(e) => {
-                    e.execute_end()?;
-                    if shared.is_timed(b) {
-                        e.profile().await?
-                    } else {
-                        Vec::new()
-                    }
-                }
-                None => Vec::new(),
-            });
-        }
         Ok(())
+    }
+}
+
+fn missing() -> Error {
+    Error::new(ErrorCode::State, "a stage ran before its inputs were there")
+}
+
+/// A stage whose run has begun on the first so many of its backends. Whatever becomes of the run, also
+/// where its future is dropped, it ends there.
+struct Begun<'a> {
+    stage: &'a mut PlannedStage,
+    backends: usize,
+}
+
+impl<'a> Begun<'a> {
+    fn begin(stage: &'a mut PlannedStage) -> Result<Begun<'a>> {
+        let mut begun = Begun { stage, backends: 0 };
+        for b in 0..begun.stage.executables.len() {
+            if let Some(e) = &mut begun.stage.executables[b] {
+                e.execute_begin()?;
+            }
+            begun.backends = b + 1;
+        }
+        Ok(begun)
+    }
+
+    /// Ends the run on all of them and gives the first error.
+    fn end(mut self) -> Result<()> {
+        self.end_all()
+    }
+
+    fn end_all(&mut self) -> Result<()> {
+        let backends = std::mem::take(&mut self.backends);
+        let mut ended = Ok(());
+        for e in self.stage.executables[..backends].iter_mut().flatten() {
+            ended = ended.and(e.execute_end());
+        }
+        ended
+    }
+}
+
+impl Drop for Begun<'_> {
+    fn drop(&mut self) {
+        // The run has failed already, with an error of its own.
+        let _ = self.end_all();
     }
 }

@@ -1,0 +1,212 @@
+//! The tensors that take the user's inputs and hand out results. Between them and the backends
+//! there is always a copy or a share, so that no backend's memory is the user's.
+
+use std::collections::HashMap;
+
+use super::layouts::{self, PortLayout};
+use crate::backend::TensorSpec;
+use crate::datum::{Datum, Kind};
+use crate::dtype::DType;
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{Graph, ValueId};
+use crate::ops::Fact;
+use crate::session::{Handle, Shared};
+use crate::tensor::Tensor;
+
+/// Layouts of the user's, by the names of inputs and outputs.
+pub type PortLayouts = HashMap<String, PortLayout>;
+
+/// An input or output of a model.
+#[derive(Clone, Debug)]
+pub struct Port {
+    pub name: String,
+    pub fact: Fact,
+}
+
+impl Port {
+    /// The ports of a graph's inputs or outputs.
+    pub fn all(graph: &Graph, ids: &[ValueId]) -> Vec<Port> {
+        let port = |&v: &ValueId| Port {
+            name: graph.value(v).name.clone(),
+            fact: graph.value(v).fact.clone(),
+        };
+        ids.iter().map(port).collect()
+    }
+}
+
+/// The inputs and outputs of a session.
+#[derive(Clone)]
+pub(crate) struct Ports {
+    pub inputs: Vec<Port>,
+    pub outputs: Vec<Port>,
+}
+
+impl Ports {
+    /// The user's data, one for each input. Nothing is copied: backends in host memory share the
+    /// bytes, others are written from them.
+    ///
+    /// # Errors
+    /// `Input` for an input that is missing, unknown or given twice, `DType` and `Shape` for one that
+    /// does not fit what the model declares.
+    pub fn accept(&self, given: &[(&str, Datum)], layouts: &PortLayouts) -> Result<Vec<Handle>> {
+        for (i, (name, _)) in given.iter().enumerate() {
+            let known = self.inputs.iter().any(|p| p.name == *name);
+            if !known || given[..i].iter().any(|(n, _)| n == name) {
+                let names: Vec<_> = self.inputs.iter().map(|p| p.name.as_str()).collect();
+                let what = if known {
+                    "is given twice"
+                } else {
+                    "is not one of the model's"
+                };
+                return Err(
+                    Error::new(ErrorCode::Input, format!("the input `{name}` {what}"))
+                        .with_input(name)
+                        .with_expected(names.join(", ")),
+                );
+            }
+        }
+        let mut feeds = Vec::with_capacity(self.inputs.len());
+        for port in &self.inputs {
+            let found = given.iter().find(|(n, _)| *n == port.name);
+            let Some((_, datum)) = found else {
+                if port.fact.kind.optional {
+                    feeds.push(Handle::Absent);
+                    continue;
+                }
+                return Err(Error::new(
+                    ErrorCode::Input,
+                    format!("the input `{}` is missing", port.name),
+                )
+                .with_input(&port.name)
+                .with_expected(&port.fact));
+            };
+            let datum = &layouts::accept(layouts, port, datum)?;
+            check_form(port, datum)?;
+            let tensors = match datum {
+                Datum::Tensor(tensor) => std::slice::from_ref(tensor),
+                Datum::Sequence(tensors) => tensors,
+                _ => &[],
+            };
+            for tensor in tensors {
+                check_input(port, tensor)?;
+            }
+            feeds.push(datum.clone().into());
+        }
+        Ok(feeds)
+    }
+
+    /// What a run gave, on the host and as the user wants it.
+    ///
+    /// # Errors
+    /// What reading says.
+    pub async fn hand_out(
+        &self,
+        results: Vec<Handle>,
+        shared: &mut Shared,
+    ) -> Result<Vec<(String, Datum)>> {
+        let mut out = Vec::with_capacity(results.len());
+        for (port, handle) in self.outputs.iter().zip(results) {
+            let datum = handle.into_datum(shared).await?;
+            let datum = layouts::hand_out(&shared.options.layouts, port, datum)?;
+            out.push((port.name.clone(), datum));
+        }
+        Ok(out)
+    }
+
+    /// `Input` where a buffer is named for something that is no output.
+    pub fn check_names(&self, buffers: &[(&str, &mut [u8])]) -> Result<()> {
+        let known = |name: &str| self.outputs.iter().any(|p| p.name == name);
+        let Some((name, _)) = buffers.iter().find(|(name, _)| !known(name)) else {
+            return Ok(());
+        };
+        let names: Vec<_> = self.outputs.iter().map(|p| p.name.as_str()).collect();
+        let message = format!("the model has no output `{name}`");
+        Err(Error::new(ErrorCode::Input, message).with_expected(names.join(", ")))
+    }
+
+    /// Copies outputs into the user's buffers, or into none.
+    ///
+    /// # Errors
+    /// `DType` for an output that is no tensor of numbers, `Limit` where a buffer is too short.
+    pub fn fill(
+        &self,
+        outputs: &[(String, Datum)],
+        buffers: &mut [(&str, &mut [u8])],
+    ) -> Result<Vec<TensorSpec>> {
+        let mut tensors = Vec::with_capacity(buffers.len());
+        for (name, buffer) in buffers.iter() {
+            let found = outputs.iter().find(|(n, _)| n == name);
+            let tensor = match found {
+                Some((_, Datum::Tensor(tensor))) if tensor.dtype() != DType::String => tensor,
+                _ => {
+                    let message = format!("the output `{name}` is no tensor of numbers");
+                    return Err(Error::new(ErrorCode::DType, message));
+                }
+            };
+            let bytes = tensor.bytes().len();
+            if buffer.len() < bytes {
+                let message = format!("the buffer for the output `{name}` is too short");
+                return Err(Error::new(ErrorCode::Limit, message)
+                    .with_expected(format!("{bytes} bytes"))
+                    .with_got(buffer.len()));
+            }
+            tensors.push(tensor);
+        }
+        for (tensor, (_, buffer)) in tensors.iter().zip(buffers.iter_mut()) {
+            let bytes = tensor.bytes();
+            buffer[..bytes.len()].copy_from_slice(bytes);
+        }
+        let spec = |t: &Tensor| TensorSpec::new(t.dtype(), t.shape());
+        Ok(tensors.into_iter().map(spec).collect())
+    }
+}
+
+/// `DType` where an input is not of the form that the model declares.
+fn check_form(port: &Port, datum: &Datum) -> Result<()> {
+    let kind = port.fact.kind;
+    let fits = match datum.form() {
+        Some(form) => form == kind.form,
+        None => kind.optional,
+    };
+    if fits {
+        return Ok(());
+    }
+    let got = datum
+        .form()
+        .map_or("nothing".to_string(), |form| Kind::from(form).to_string());
+    Err(Error::new(
+        ErrorCode::DType,
+        format!("the input `{}` has the wrong form", port.name),
+    )
+    .with_input(&port.name)
+    .with_expected(kind)
+    .with_got(got))
+}
+
+/// Exporters give one name to dimensions that differ, so a symbol does not bind: where two of them
+/// must agree, an operator says so.
+fn check_input(port: &Port, tensor: &Tensor) -> Result<()> {
+    let wrong = |code, message: String| {
+        Err(Error::new(code, message)
+            .with_input(&port.name)
+            .with_expected(&port.fact)
+            .with_got(Fact::of(tensor)))
+    };
+    if port.fact.dtype.is_some_and(|d| d != tensor.dtype()) {
+        return wrong(
+            ErrorCode::DType,
+            format!("the input `{}` has the wrong element type", port.name),
+        );
+    }
+    let Some(shape) = &port.fact.shape else {
+        return Ok(());
+    };
+    let mut dims = shape.0.iter().zip(tensor.shape());
+    if shape.rank() != tensor.rank() || !dims.all(|(d, &n)| d.known().is_none_or(|m| m == n)) {
+        return wrong(
+            ErrorCode::Shape,
+            format!("the input `{}` has the wrong shape", port.name),
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,106 @@
+//! From a graph to a session.
+
+use std::sync::Arc;
+
+use super::{Runner, Session, SessionOptions, Shared, precision};
+use crate::backend::{Backend, Half, NodeSpec};
+use crate::builtin::{Port, Ports};
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::Graph;
+use crate::ops::Fact;
+use crate::passes;
+use crate::pin;
+
+impl Session {
+    /// Optimises and places `graph`. `backends` stand in the order of preference; `evaluator`
+    /// computes constants and shapes, and needs not be one of them.
+    ///
+    /// # Errors
+    /// `InvalidGraph`, `Shape`, `DType` for a graph that cannot be; `NoBackend` with a list of all
+    /// nodes that no backend takes; `Limit` and `Device` as the devices say.
+    pub async fn new(
+        mut graph: Graph,
+        backends: Vec<Arc<dyn Backend>>,
+        evaluator: Arc<dyn Backend>,
+        mut options: SessionOptions,
+    ) -> Result<Session> {
+        if backends.is_empty() {
+            return Err(Error::new(
+                ErrorCode::NoBackend,
+                "a session needs at least one backend",
+            ));
+        }
+        let ids: Vec<_> = backends.iter().map(|b| b.describe().id.clone()).collect();
+        pin::check(&options.pins, &ids)?;
+        options.configs.check(&ids)?;
+        let configs = options.resolved(&backends)?;
+        if options.scheduler.gives_way()
+            && let Some(scheduler) = backends.iter().find_map(|b| b.scheduler())
+        {
+            options.scheduler = scheduler;
+        }
+        graph.sort()?;
+        let nodes_loaded = count_nodes(&graph);
+        graph.fix_dims(&options.dims)?;
+        let names = Port::all(&graph, &graph.outputs);
+        let inputs = Port::all(&graph, &graph.inputs);
+        let fold = |node: &NodeSpec| evaluator.evaluate(node);
+        if options.optimise {
+            let keeps = configs.iter().all(|c| c.f16 == Half::Kept);
+            let narrow = |dtype: DType| match dtype {
+                DType::F16 => !keeps,
+                dtype => dtype == DType::BF16,
+            };
+            let layout = options.layout(&backends);
+            passes::optimise(&mut graph, &fold, &narrow, layout)?;
+        } else {
+            passes::infer_graph(&mut graph)?;
+        }
+        let precisions = precision::force(&mut graph, &options.precisions)?;
+        let precision = match &options.mixed_precision {
+            Some(mixed) => {
+                let chosen = precision::choose(&mut graph, &backends, &evaluator, &options, mixed);
+                Some(chosen.await?)
+            }
+            None => None,
+        };
+        let mut outputs = Port::all(&graph, &graph.outputs);
+        for (port, declared) in outputs.iter_mut().zip(names) {
+            port.name = declared.name;
+            port.fact.kind.optional |= declared.fact.kind.optional;
+        }
+        let mut shared = Shared::new(backends, evaluator, options)?;
+        let mut runner = Runner::new(graph, &mut shared)?;
+        let mut facts: Vec<Fact> = inputs.iter().map(|p| p.fact.clone()).collect();
+        if let Some(n) = shared.options.plan_unknown_as {
+            let shapes = facts.iter_mut().filter_map(|f| f.shape.as_mut());
+            for d in shapes.flat_map(|s| &mut s.0) {
+                *d = Dim::Known(d.known().unwrap_or(n));
+            }
+        }
+        let raw = shared.raw_constants(&inputs, &runner);
+        shared.resize(raw, |shared| runner.prepare(shared, &facts, raw))?;
+        for context in &mut shared.contexts {
+            context.warm_up().await?;
+        }
+        Ok(Session {
+            shared,
+            runner,
+            ports: Ports { inputs, outputs },
+            nodes_loaded,
+            precision,
+            precisions,
+            timeline: Vec::new(),
+            #[cfg(not(target_arch = "wasm32"))]
+            workers: None,
+        })
+    }
+}
+
+fn count_nodes(graph: &Graph) -> usize {
+    let inner =
+        |n: &crate::Node| -> usize { n.op.subgraphs().iter().map(|g| count_nodes(g)).sum() };
+    graph.nodes.iter().map(|n| 1 + inner(n)).sum()
+}

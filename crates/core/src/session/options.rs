@@ -1,0 +1,149 @@
+//! How a session is made, and what may stop a run.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::backend::{
+    Backend, BackendConfig, BackendConfigs, BackendContext, ContextConfig, DataLayout,
+};
+use crate::builtin::PortLayouts;
+use crate::calibrate::Calibration;
+use crate::error::Result;
+use crate::memory::{Arena, Sharing};
+use crate::partition::Placement;
+use crate::pin::{Pin, PrecisionPin};
+use crate::schedule::{Scheduler, SyncScheduler, Trace};
+
+use super::MixedPrecision;
+
+/// How a session is made.
+#[derive(Clone)]
+pub struct SessionOptions {
+    pub placement: Placement,
+    /// What was measured of the devices; the others are priced by what they say of themselves.
+    pub calibration: Calibration,
+    /// A node that the first backend does not run is an error (control flow, views, what is
+    /// computed while planning and pinned nodes aside).
+    pub strict: bool,
+    /// Nodes that must run on a certain backend.
+    pub pins: Vec<Pin>,
+    /// Nodes that must compute in a certain floating-point type.
+    pub precisions: Vec<PrecisionPin>,
+    /// Off: the graph runs as it was loaded.
+    pub optimise: bool,
+    /// Nodes may compute in half precision, within this.
+    pub mixed_precision: Option<MixedPrecision>,
+    /// Every value leaves its stage, as [`Session::record`] needs it. Costs memory and time.
+    pub keep_all: bool,
+    /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
+    pub dims: HashMap<String, usize>,
+    /// Also plan before the first run where sizes are unknown, taking this for each of them.
+    pub plan_unknown_as: Option<usize>,
+    /// Plans kept for each stage, one for each set of input shapes: the latest. One is kept in
+    /// [`MemoryMode::Limit`].
+    pub plans_kept: usize,
+    /// Iterations after which a Loop is an error.
+    pub max_iterations: u64,
+    /// The largest tensor, in bytes.
+    pub max_tensor_bytes: usize,
+    /// The `arena` is chosen by `sharing`, the config of the backend by `configs`.
+    pub context: ContextConfig,
+    /// What is wanted of single backends.
+    pub configs: BackendConfigs,
+    /// Who owns the memory of intermediates.
+    pub sharing: Sharing,
+    /// Inputs and outputs, by name, that the user has in another layout than the model.
+    pub layouts: PortLayouts,
+    pub scheduler: Arc<dyn Scheduler>,
+    /// Seconds since some moment, for timeouts.
+    pub clock: fn() -> f64,
+}
+
+impl SessionOptions {
+    pub(super) fn create_context(
+        &self,
+        backend: &Arc<dyn Backend>,
+    ) -> Result<Box<dyn BackendContext>> {
+        backend.create_context(&ContextConfig {
+            arena: Some(Arena::of_session(&self.sharing, backend)?),
+            backend: self.config(backend)?,
+            ..self.context.clone()
+        })
+    }
+
+    /// What a backend is to do.
+    pub(super) fn config(&self, backend: &Arc<dyn Backend>) -> Result<BackendConfig> {
+        let described = backend.describe();
+        self.configs.get(&described.id).resolve(described)
+    }
+
+    /// What each backend is to do.
+    pub(super) fn resolved(&self, backends: &[Arc<dyn Backend>]) -> Result<Vec<BackendConfig>> {
+        backends.iter().map(|b| self.config(b)).collect()
+    }
+
+    /// The layout that spatial operators are brought to: the one that the user wants on the first
+    /// backend for which there is such a wish, else channels-last where a backend is fastest with it.
+    pub(super) fn layout(&self, backends: &[Arc<dyn Backend>]) -> DataLayout {
+        let mut ids = backends.iter().map(|b| &b.describe().id);
+        if let Some(layout) = ids.find_map(|id| self.configs.get(id).layout) {
+            return layout;
+        }
+        let last = DataLayout::ChannelsLast;
+        let best = |b: &Arc<dyn Backend>| b.describe().config.layouts.first() == Some(&last);
+        match backends.iter().any(best) {
+            true => last,
+            false => DataLayout::ChannelsFirst,
+        }
+    }
+}
+
+impl Default for SessionOptions {
+    fn default() -> Self {
+        SessionOptions {
+            placement: Placement::default(),
+            calibration: Calibration::default(),
+            strict: false,
+            pins: Vec::new(),
+            precisions: Vec::new(),
+            optimise: true,
+            mixed_precision: None,
+            keep_all: false,
+            dims: HashMap::new(),
+            plan_unknown_as: None,
+            plans_kept: 4,
+            max_iterations: 1 << 32,
+            max_tensor_bytes: usize::MAX / 4,
+            context: ContextConfig::default(),
+            configs: BackendConfigs::default(),
+            sharing: Sharing::default(),
+            layouts: PortLayouts::new(),
+            scheduler: Arc::new(SyncScheduler),
+            clock: default_clock,
+        }
+    }
+}
+
+/// Seconds since the first call. The web has no clock of its own; the bindings bring one.
+fn default_clock() -> f64 {
+    #[cfg(target_arch = "wasm32")]
+    return 0.0;
+    #[cfg(not(target_arch = "wasm32"))]
+    {
+        use std::sync::OnceLock;
+        use std::time::Instant;
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed().as_secs_f64()
+    }
+}
+
+/// What may stop a run, and where it is recorded.
+#[derive(Clone, Default)]
+pub struct RunOptions {
+    /// Set to true from elsewhere to abort between two steps.
+    pub abort: Option<Arc<std::sync::atomic::AtomicBool>>,
+    /// Seconds after which the run is aborted.
+    pub timeout: Option<f64>,
+    /// Records when each step ran. The device is waited for after every part.
+    pub trace: Option<Arc<Trace>>,
+}

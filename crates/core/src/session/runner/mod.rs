@@ -1,0 +1,248 @@
+//! Runs a graph stage by stage: the model itself, and the bodies of control flow.
+
+mod live;
+mod planning;
+mod report;
+
+use std::collections::HashMap;
+
+use super::plan::{Key, PlannedStage};
+use super::record::{RecordedInput, Recorder};
+use super::{Handle, Shared};
+use crate::backend::{LocalFuture, RawConstants, TensorSpec};
+use crate::builtin::control;
+use crate::builtin::values::{self, Inputs};
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::{Graph, NodeId, ValueId};
+use crate::stages::{self, Stages};
+
+/// A graph with its stages, the plans made so far, and runners for the bodies it contains.
+pub(crate) struct Runner {
+    id: u64,
+    graph: Graph,
+    stages: Stages,
+    /// For each stage, what it reads that is there before it.
+    live_in: Vec<Vec<ValueId>>,
+    /// For each stage, what others read of it.
+    live_out: Vec<Vec<ValueId>>,
+    /// Values whose contents control flow or planning looks at.
+    host: Vec<bool>,
+    bodies: HashMap<NodeId, Vec<Runner>>,
+    /// For each stage, the latest plans, newest last.
+    plans: Vec<Vec<(Key, PlannedStage)>>,
+}
+
+impl Runner {
+    pub fn new(graph: Graph, shared: &mut Shared) -> Result<Runner> {
+        let stages = stages::split(&graph)?;
+        let mut bodies = HashMap::new();
+        let mut host = vec![false; graph.values.len()];
+        for stage in &stages.stages {
+            for v in &stage.materialise {
+                host[v.0] = true;
+            }
+            for &id in &stage.control {
+                let node = &graph.nodes[id.0];
+                for v in control::host_inputs(node) {
+                    host[v.0] = true;
+                }
+                let inner = node
+                    .op
+                    .subgraphs()
+                    .into_iter()
+                    .map(|g| Runner::new(g.clone(), shared))
+                    .collect::<Result<Vec<_>>>()?;
+                bodies.insert(id, inner);
+            }
+        }
+        let (live_in, mut live_out) = live::between(&graph, &stages);
+        if shared.options.keep_all {
+            for (stage, out) in stages.stages.iter().zip(&mut live_out) {
+                let nodes = stage.nodes.iter().map(|id| &graph.nodes[id.0]);
+                *out = nodes.flat_map(|n| n.outputs.iter().copied()).collect();
+            }
+        }
+        Ok(Runner {
+            id: shared.runner_id(),
+            plans: stages.stages.iter().map(|_| Vec::new()).collect(),
+            graph,
+            stages,
+            live_in,
+            live_out,
+            host,
+            bodies,
+        })
+    }
+
+    /// Runs the graph. `host[i]` says that the caller will look at output `i` on the host.
+    pub fn run<'a>(
+        &'a mut self,
+        shared: &'a mut Shared,
+        inputs: Vec<Handle>,
+        host: &'a [bool],
+    ) -> LocalFuture<'a, Result<Vec<Handle>>> {
+        Box::pin(async move {
+            let mut env: Vec<Option<Handle>> = vec![None; self.graph.values.len()];
+            let mut on_host = self.host.clone();
+            if shared.recorder.is_some() {
+                on_host.fill(true);
+            }
+            for (&v, &h) in self.graph.outputs.iter().zip(host) {
+                on_host[v.0] |= h;
+            }
+            for (&v, handle) in self.graph.inputs.iter().zip(inputs) {
+                env[v.0] = Some(handle);
+            }
+            for index in 0..self.stages.stages.len() {
+                let feeds = self.feeds(index, &mut env, shared).await?;
+                self.plan(index, feeds, shared, RawConstants::Keep)?
+                    .run(&mut env, &on_host, shared)
+                    .await?;
+                if shared.recorder.is_some() {
+                    self.record(index, &env, shared).await?;
+                }
+                for k in 0..self.stages.stages[index].control.len() {
+                    let id = self.stages.stages[index].control[k];
+                    self.control(id, &mut env, &on_host, shared).await?;
+                }
+            }
+            let mut outputs = Vec::with_capacity(self.graph.outputs.len());
+            for &v in &self.graph.outputs {
+                outputs.push(self.value(v, &env)?);
+            }
+            Ok(outputs)
+        })
+    }
+
+    /// Shows the nodes of a stage that has run to the recorder.
+    async fn record(
+        &self,
+        index: usize,
+        env: &[Option<Handle>],
+        shared: &mut Shared,
+    ) -> Result<()> {
+        for &id in &self.stages.stages[index].nodes {
+            let new = |r: &mut Recorder| r.is_new(self.id, id);
+            if !shared.recorder.as_mut().is_some_and(new) {
+                continue;
+            }
+            let node = &self.graph.nodes[id.0];
+            let mut inputs = Vec::with_capacity(node.inputs.len());
+            for v in &node.inputs {
+                inputs.push(match v {
+                    Some(v) => Some(RecordedInput {
+                        tensor: self.value(*v, env)?.into_host(shared).await?,
+                        constant: self.graph.value(*v).constant.is_some(),
+                    }),
+                    None => None,
+                });
+            }
+            let mut outputs = Vec::with_capacity(node.outputs.len());
+            for &v in &node.outputs {
+                outputs.push(self.value(v, env)?.into_host(shared).await?);
+            }
+            if let Some(recorder) = &mut shared.recorder {
+                recorder.push(id, node, inputs, outputs);
+            }
+        }
+        Ok(())
+    }
+
+    fn value(&self, v: ValueId, env: &[Option<Handle>]) -> Result<Handle> {
+        if let Some(handle) = &env[v.0] {
+            return Ok(handle.clone());
+        }
+        match &self.graph.value(v).constant {
+            Some(t) => Ok(Handle::Host(t.clone())),
+            None => Err(Error::new(
+                ErrorCode::State,
+                format!("the value `{}` was not computed", self.graph.value(v).name),
+            )),
+        }
+    }
+
+    /// The specs of what a stage reads, with contents where planning may look at them.
+    async fn feeds(
+        &self,
+        index: usize,
+        env: &mut [Option<Handle>],
+        shared: &mut Shared,
+    ) -> Result<Vec<(ValueId, TensorSpec)>> {
+        let mut feeds = Vec::with_capacity(self.live_in[index].len());
+        for &v in &self.live_in[index] {
+            let handle = self.value(v, env)?;
+            let known = self.stages.known[v.0].is_some_and(|k| k <= index);
+            let spec = if known {
+                let tensor = handle.into_host(shared).await?;
+                env[v.0] = Some(Handle::Host(tensor.clone()));
+                TensorSpec::of(&tensor)
+            } else {
+                handle.spec()?
+            };
+            feeds.push((v, spec));
+        }
+        Ok(feeds)
+    }
+
+    async fn control(
+        &mut self,
+        id: NodeId,
+        env: &mut [Option<Handle>],
+        on_host: &[bool],
+        shared: &mut Shared,
+    ) -> Result<()> {
+        let node = self.graph.nodes[id.0].clone();
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for v in &node.inputs {
+            inputs.push(match v {
+                Some(v) => Some(self.value(*v, env)?),
+                None => None,
+            });
+        }
+        let host: Vec<bool> = node.outputs.iter().map(|v| on_host[v.0]).collect();
+        if let Some(recorder) = &mut shared.recorder {
+            recorder.scope.push(node.name.clone());
+        }
+        let outputs = match values::of(node.op.as_ref()) {
+            Some(op) => op.run(Inputs(inputs), shared).await.map(|y| vec![y]),
+            None => {
+                let bodies = self.bodies.entry(id).or_default();
+                control::run(&node, bodies, inputs, &host, shared).await
+            }
+        };
+        if let Some(recorder) = &mut shared.recorder {
+            recorder.scope.pop();
+        }
+        let outputs = outputs.map_err(|e| e.at(&node.name, node.op.name()))?;
+        for (v, handle) in node.outputs.iter().zip(outputs) {
+            env[v.0] = Some(handle);
+        }
+        Ok(())
+    }
+
+    pub fn graph(&self) -> &Graph {
+        &self.graph
+    }
+
+    /// Another runner of the same graph, with those plans that can be shared.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
+        let mut replica = Runner::new(self.graph.clone(), shared)?;
+        shared.resize(RawConstants::Keep, |shared| {
+            for (own, plans) in replica.plans.iter_mut().zip(&self.plans) {
+                let share =
+                    |(key, plan): &(Key, PlannedStage)| Some((key.clone(), plan.replica(shared)?));
+                own.extend(plans.iter().filter_map(share));
+            }
+            Ok(())
+        })?;
+        Ok(replica)
+    }
+
+    /// Drops all plans: they are made anew when they are needed.
+    pub fn forget_plans(&mut self) {
+        self.plans.iter_mut().for_each(Vec::clear);
+        let bodies = self.bodies.values_mut().flatten();
+        bodies.for_each(Runner::forget_plans);
+    }
+}

@@ -1,0 +1,188 @@
+//! Which plans a runner makes, keeps and drops.
+
+use std::collections::HashMap;
+
+use super::Runner;
+use crate::backend::{RawConstants, TensorSpec};
+use crate::builtin::control;
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::ValueId;
+use crate::ops::{Fact, InferContext, InputFact};
+use crate::session::Shared;
+use crate::session::plan::{self, Key, PlannedStage, StageInput};
+
+impl Runner {
+    /// Plans what can be planned before the first run: the first stage if its input shapes are
+    /// known, and the bodies of control flow that follows it.
+    ///
+    /// Where raw constants are dropped, only one that is an output of the graph outlives this.
+    pub fn prepare(
+        &mut self,
+        shared: &mut Shared,
+        inputs: &[Fact],
+        raw: RawConstants,
+    ) -> Result<()> {
+        let mut specs: HashMap<ValueId, TensorSpec> = HashMap::new();
+        for (&v, fact) in self.graph.inputs.iter().zip(inputs) {
+            if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete())
+                && fact.kind.is_tensor()
+            {
+                specs.insert(v, TensorSpec::new(dtype, &shape));
+            }
+        }
+        let feeds: Option<Vec<_>> = self.live_in[0]
+            .iter()
+            .map(|v| specs.get(v).map(|s| (*v, s.clone())))
+            .collect();
+        let Some(feeds) = feeds else { return Ok(()) };
+        if !self.stages.stages[0].materialise.is_empty() {
+            return Ok(());
+        }
+        self.plan(0, feeds, shared, raw)?;
+        let control = self.stages.stages[0].control.clone();
+        for id in control {
+            let node = self.graph.nodes[id.0].clone();
+            let facts: Vec<Fact> = node
+                .inputs
+                .iter()
+                .map(|v| v.map_or_else(Fact::default, |v| self.fact_after(0, v, &specs)))
+                .collect();
+            let facts = control::body_facts(&node, &facts);
+            for body in self.bodies.entry(id).or_default() {
+                // A branch that is never taken may not fit the shapes; a run that takes it says so.
+                let _ = body.prepare(shared, &facts, RawConstants::Keep);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether there is nothing to plan but the first stage, once, if the inputs have fixed shapes.
+    pub fn plans_once(&self) -> bool {
+        let [stage] = &self.stages.stages[..] else {
+            return false;
+        };
+        let looked_at = |v: &ValueId| self.stages.known[v.0].is_some();
+        stage.control.is_empty()
+            && stage.materialise.is_empty()
+            && !self.live_in[0].iter().any(looked_at)
+    }
+
+    /// The fact of a value after the first stage was planned.
+    fn fact_after(&self, stage: usize, v: ValueId, inputs: &HashMap<ValueId, TensorSpec>) -> Fact {
+        if let Some(s) = inputs.get(&v) {
+            return Fact::fixed(s.dtype, &s.shape);
+        }
+        let name = &self.graph.value(v).name;
+        let planned = self.plans[stage].last().and_then(|(_, p)| {
+            let mut ports = p.report.iter().flat_map(|n| &n.outputs);
+            ports.find(|o| o.name == *name)
+        });
+        match planned {
+            Some(port) => match crate::DType::from_name(&port.dtype) {
+                Some(d) => Fact::fixed(d, &port.shape),
+                None => Fact::default(),
+            },
+            None => self.graph.value(v).fact.clone(),
+        }
+    }
+
+    /// The plan of a stage for these inputs, made now if it is not kept.
+    pub(super) fn plan(
+        &mut self,
+        index: usize,
+        feeds: Vec<(ValueId, TensorSpec)>,
+        shared: &mut Shared,
+        raw: RawConstants,
+    ) -> Result<&mut PlannedStage> {
+        let key = Key::of(&feeds);
+        let plans = &mut self.plans[index];
+        match plans.iter().position(|(k, _)| *k == key) {
+            Some(i) if i + 1 == plans.len() => {}
+            Some(i) => {
+                let kept = plans.remove(i);
+                plans.push(kept);
+            }
+            None => {
+                let input = StageInput {
+                    graph: &self.graph,
+                    stages: &self.stages,
+                    index,
+                    live_out: &self.live_out[index],
+                    runner: self.id,
+                    feeds,
+                };
+                if !plans.is_empty() {
+                    may_plan_again(shared)?;
+                }
+                let draft = plan::draft(input, shared)?;
+                if raw == RawConstants::Drop {
+                    for (i, value) in self.graph.values.iter_mut().enumerate() {
+                        if !self.graph.outputs.contains(&ValueId(i)) {
+                            value.constant = None;
+                        }
+                    }
+                }
+                while plans.len() >= shared.plans_kept() {
+                    plans.remove(0);
+                }
+                let planned = shared.resize(raw, |shared| draft.generate(shared))?;
+                plans.push((key, planned));
+            }
+        }
+        plans
+            .last_mut()
+            .map(|(_, p)| p)
+            .ok_or_else(|| Error::new(ErrorCode::State, "a plan was dropped while it was needed"))
+    }
+
+    /// The facts of the graph's outputs for inputs like these.
+    pub fn output_facts(&self, inputs: &[Fact]) -> Vec<Fact> {
+        let mut facts: HashMap<ValueId, Fact> = self
+            .graph
+            .inputs
+            .iter()
+            .copied()
+            .zip(inputs.iter().cloned())
+            .collect();
+        for node in &self.graph.nodes {
+            let known: Vec<Option<InputFact>> = node
+                .inputs
+                .iter()
+                .map(|v| {
+                    v.map(|v| {
+                        let value = self.graph.value(v);
+                        InputFact {
+                            fact: facts.get(&v).unwrap_or(&value.fact).clone(),
+                            value: value.constant.clone(),
+                        }
+                    })
+                })
+                .collect();
+            let ctx = InferContext {
+                inputs: &known,
+                outputs: node.outputs.len(),
+            };
+            if let Ok(out) = node.op.infer(&ctx) {
+                facts.extend(node.outputs.iter().copied().zip(out));
+            }
+        }
+        let fact = |v: &ValueId| facts.get(v).unwrap_or(&self.graph.value(*v).fact).clone();
+        self.graph.outputs.iter().map(fact).collect()
+    }
+}
+
+/// `State` where a backend plans a session only once.
+fn may_plan_again(shared: &Shared) -> Result<()> {
+    let mut backends = shared.backends.iter().zip(&shared.configs);
+    match backends.find(|(_, config)| !config.dynamic_tensors) {
+        Some((backend, _)) => Err(Error::new(
+            ErrorCode::State,
+            format!(
+                "the backend `{}` does not take inputs of other shapes",
+                backend.describe().id
+            ),
+        )
+        .with_hint("load the model once for each shape")),
+        None => Ok(()),
+    }
+}

@@ -1,0 +1,184 @@
+//! What all runners of a session share.
+
+use std::sync::Arc;
+
+#[cfg(not(target_arch = "wasm32"))]
+use crate::backend::ContextConfig;
+use crate::backend::{Backend, BackendConfig, BackendContext, Memory, NodeSpec, RawConstants};
+use crate::builtin::Port;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorCode, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::memory::Arena;
+use crate::memory::{Lease, MemoryMode};
+use crate::partition::Site;
+use crate::schedule::{Interrupt, Trace};
+use crate::tensor::{Tensor, byte_count};
+
+use super::record::Recorder;
+use super::{Runner, SessionOptions};
+
+/// What all runners of a session share.
+pub(crate) struct Shared {
+    pub backends: Vec<Arc<dyn Backend>>,
+    /// The backends as the partitioner prices them.
+    pub sites: Vec<Site>,
+    pub contexts: Vec<Box<dyn BackendContext>>,
+    /// What each backend is to do.
+    pub configs: Vec<BackendConfig>,
+    pub evaluator: Arc<dyn Backend>,
+    pub options: SessionOptions,
+    pub interrupt: Interrupt,
+    /// Of the run under way, and the run's number in it.
+    pub trace: Option<(Arc<Trace>, usize)>,
+    pub profiling: bool,
+    /// Takes what every node reads and writes, if somebody wants to know.
+    pub recorder: Option<Recorder>,
+    next_runner: u64,
+    /// Calls of `resize` under way, one within the other.
+    resizing: usize,
+}
+
+impl Shared {
+    /// With contexts made anew.
+    pub fn new(
+        backends: Vec<Arc<dyn Backend>>,
+        evaluator: Arc<dyn Backend>,
+        options: SessionOptions,
+    ) -> Result<Shared> {
+        let contexts = backends.iter().map(|b| options.create_context(b));
+        let sites = backends.iter().map(|b| {
+            let site = Site::of(b.describe());
+            let speed = options.calibration.speed(b.describe());
+            Site {
+                speed: speed.unwrap_or(site.speed),
+                ..site
+            }
+        });
+        Ok(Shared {
+            contexts: contexts.collect::<Result<_>>()?,
+            configs: options.resolved(&backends)?,
+            sites: sites.collect(),
+            backends,
+            evaluator,
+            options,
+            interrupt: Interrupt::default(),
+            trace: None,
+            profiling: false,
+            recorder: None,
+            next_runner: 0,
+            resizing: 0,
+        })
+    }
+
+    /// `Limit` where a tensor is larger than the session allows.
+    pub fn check_bytes(&self, dtype: DType, shape: &[usize]) -> Result<()> {
+        let most = self.options.max_tensor_bytes;
+        if byte_count(dtype, shape)? <= most {
+            return Ok(());
+        }
+        let message = format!("a {dtype} tensor of shape {shape:?} is too large");
+        Err(Error::new(ErrorCode::Limit, message).with_expected(format!("at most {most} bytes")))
+    }
+
+    /// Whether the nodes of a backend are timed.
+    pub fn is_timed(&self, backend: usize) -> bool {
+        self.profiling || self.configs[backend].timers
+    }
+
+    /// Runs a node on host tensors now.
+    pub fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
+        self.evaluator.evaluate(node)
+    }
+
+    /// Plans, and has every backend allocate what the plans need when the outermost call is done.
+    /// What has begun ends, also where planning fails.
+    pub fn resize<T>(
+        &mut self,
+        raw: RawConstants,
+        plan: impl FnOnce(&mut Shared) -> Result<T>,
+    ) -> Result<T> {
+        let outermost = self.resizing == 0;
+        let mut begun = 0;
+        let mut result = Ok(());
+        while outermost && result.is_ok() && begun < self.contexts.len() {
+            result = self.contexts[begun].resize_begin(raw);
+            begun += usize::from(result.is_ok());
+        }
+        let planned = result.and_then(|()| {
+            self.resizing += 1;
+            let planned = plan(self);
+            self.resizing -= 1;
+            planned
+        });
+        let mut ended = Ok(());
+        for context in &mut self.contexts[..begun] {
+            ended = ended.and(context.resize_end());
+        }
+        planned.and_then(|planned| ended.map(|()| planned))
+    }
+
+    /// Raw constants go once they are packed where nothing can be planned later. A device may be
+    /// lost and come back, for which they stay, unless memory is short.
+    pub fn raw_constants(&self, inputs: &[Port], runner: &Runner) -> RawConstants {
+        let is_fixed = |p: &Port| p.fact.kind.is_tensor() && p.fact.concrete().is_some();
+        let fixed = inputs.iter().all(is_fixed);
+        let on_host = |b: &Arc<dyn Backend>| b.describe().memory == Memory::Host;
+        let thrifty = self.options.context.memory == MemoryMode::Limit;
+        let recorded = self.options.keep_all;
+        match !recorded
+            && fixed
+            && runner.plans_once()
+            && (thrifty || self.backends.iter().all(on_host))
+        {
+            true => RawConstants::Drop,
+            false => RawConstants::Keep,
+        }
+    }
+
+    /// Plans kept for each stage.
+    pub fn plans_kept(&self) -> usize {
+        match self.options.context.memory {
+            MemoryMode::Normal => self.options.plans_kept.max(1),
+            MemoryMode::Limit => 1,
+        }
+    }
+
+    /// Holds the arenas for a run.
+    pub fn lease(&self) -> Result<Vec<Lease>> {
+        self.contexts.iter().map(|c| c.arena().lease()).collect()
+    }
+
+    pub fn runner_id(&mut self) -> u64 {
+        self.next_runner += 1;
+        self.next_runner
+    }
+
+    /// For another run at the same time. Constants are shared where a backend can do that.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn replica(&self) -> Result<Shared> {
+        let backends = self.backends.iter().zip(&self.contexts);
+        let contexts = backends.map(|(b, c)| match c.replica() {
+            Some(context) => Ok(context),
+            None => b.create_context(&ContextConfig {
+                arena: Some(Arena::new(b.allocator())),
+                backend: self.options.config(b)?,
+                ..self.options.context.clone()
+            }),
+        });
+        Ok(Shared {
+            contexts: contexts.collect::<Result<_>>()?,
+            backends: self.backends.clone(),
+            configs: self.configs.clone(),
+            sites: self.sites.clone(),
+            evaluator: self.evaluator.clone(),
+            options: self.options.clone(),
+            interrupt: Interrupt::default(),
+            trace: None,
+            profiling: false,
+            recorder: None,
+            next_runner: 0,
+            resizing: 0,
+        })
+    }
+}
