@@ -83,10 +83,13 @@ def smaller(stream, b, name):
                 break
             chosen.update(more)
     for nodes in sorted(parts, key=len):
-        inside = {id(v) for n in nodes for v in n.inputs + n.captures if v}
-        made = [v for n in nodes for v in n.outputs if isinstance(v, Value)]
-        outputs = [v for v in made if id(v) not in inside]
-        if outputs:
+        inside = {id(v): v for n in nodes for v in n.inputs + n.captures if v}
+        made = [v for n in nodes for v in n.outputs if v]
+        outputs = [v for v in made if id(v) not in inside and isinstance(v, Value)]
+        own = {id(v) for v in made}
+        # Sequences are not fed.
+        whole = all(i in own or isinstance(v, Value) for i, v in inside.items())
+        if outputs and whole:
             write(stream, b, name, nodes, outputs)
 
 

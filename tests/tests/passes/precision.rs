@@ -28,3 +28,24 @@ fn half_precision_becomes_single_inside() {
         assert!((a - b).abs() <= 1e-3 * a.abs(), "{a} and {b}");
     }
 }
+
+/// The bits of a half are not those of the number in single precision.
+#[test]
+fn bits_stay_those_of_half_precision() {
+    let mut b = Builder::new(12);
+    let x = b.input("x", &[4]);
+    let half = b.op(Cast::new(DType::F16), &[x]);
+    let double = b.binary(BinaryKind::Add, half, half);
+    let bits = b.op(BitCast { to: DType::I16 }, &[double]);
+    let back = b.op(BitCast { to: DType::F16 }, &[bits]);
+    let y = b.unary(UnaryKind::Neg, back);
+    b.g.outputs = vec![bits, y];
+    let x = Tensor::from_slice(&[4], &[1.0f32, -0.5, 0.1, f32::INFINITY]).unwrap();
+    for optimise in [false, true] {
+        let got = run(&b.g, optimise, &[("x", x.clone())]);
+        let bits = [0x4000u16, 0xbc00, 0x3266, 0x7c00].map(|v| f64::from(v as i16));
+        assert_eq!(got[0].1.to_f64s().unwrap(), bits);
+        let negated = [-2.0, 1.0, -0.199951171875, f64::NEG_INFINITY];
+        assert_eq!(got[1].1.to_f64s().unwrap(), negated);
+    }
+}

@@ -241,7 +241,7 @@ def loss(b, op):
     target = b.numbers.integers(0, c, (n, *rest))
     attributes = {"reduction": b.pick(["mean", "sum", "none"])}
     if b.chance(0.4):
-        attributes["ignore_index"] = ignored = b.pick([-1, 0, c - 1])
+        attributes["ignore_index"] = ignored = b.pick([0, c - 1, 99])
         target = np.where(b.numbers.random(target.shape) < 0.3, ignored, target)
         if (target == ignored).all():
             raise Skip("a mean of nothing")

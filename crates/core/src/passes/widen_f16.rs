@@ -10,7 +10,7 @@ use super::infer_graph;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, ValueId};
-use crate::ops::{Cast, CastLike, ConstantOfShape, EyeLike, Random};
+use crate::ops::{BitCast, Cast, CastLike, ConstantOfShape, EyeLike, Random};
 use crate::tensor::Tensor;
 
 /// Widens every value of a type for which `narrow` is true. Needs inferred facts, and infers them
@@ -67,12 +67,17 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
         }
     }
     for mut n in old {
-        for slot in n.inputs.iter_mut().flatten() {
+        let bits = n.op.is::<BitCast>();
+        for slot in n.inputs.iter_mut().flatten().filter(|_| !bits) {
             if let Some((_, wide)) = inputs.iter().find(|(v, _)| v == slot) {
                 *slot = *wide;
             }
         }
         changed |= for_each_body(&mut n, |body| widen(body, narrow, false))?;
+        if bits {
+            keep_bits(graph, n, &narrowed, &mut nodes);
+            continue;
+        }
         keep_meaning(graph, &mut n, &narrowed, &mut nodes)?;
         nodes.push(n);
     }
@@ -136,6 +141,36 @@ fn keep_meaning(
         });
     }
     Ok(())
+}
+
+/// Bits are those of the narrow type: a BitCast gets and gives it, with conversions around it.
+fn keep_bits(
+    graph: &mut Graph,
+    mut n: Node,
+    narrowed: &dyn Fn(ValueId) -> Option<DType>,
+    nodes: &mut Vec<Node>,
+) {
+    let narrow = |graph: &mut Graph, like: ValueId, dtype: DType| {
+        let mut fact = graph.fact(like).clone();
+        fact.dtype = Some(dtype);
+        graph.add_value(format!("{}/bits", n.name), fact)
+    };
+    let (x, y) = (n.input(0), n.outputs[0]);
+    if let Some(x) = x
+        && let Some(from) = narrowed(x).filter(|_| graph.fact(x).dtype == Some(DType::F32))
+    {
+        let bits = narrow(graph, x, from);
+        nodes.push(node(&n.name, Cast::new(from), vec![Some(x)], bits));
+        n.inputs[0] = Some(bits);
+    }
+    let mut widening = None;
+    if let Some(to) = narrowed(y) {
+        let bits = narrow(graph, y, to);
+        widening = Some(node(&n.name, Cast::new(DType::F32), vec![Some(bits)], y));
+        n.outputs[0] = bits;
+    }
+    nodes.push(n);
+    nodes.extend(widening);
 }
 
 fn widened(tensor: &Tensor) -> Result<Tensor> {
