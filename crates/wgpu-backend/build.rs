@@ -1,25 +1,35 @@
-//! Copies the shaders without comments and needless blanks, which the browser's binary would carry.
+//! Packs the shaders, without comments and needless blanks, into one compressed file: the browser's
+//! binary carries them.
 
 use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let from =
+    let shaders =
         Path::new(&env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("../../shaders");
-    println!("cargo::rerun-if-changed={}", from.display());
+    println!("cargo::rerun-if-changed={}", shaders.display());
+    let mut all = String::new();
+    append(&shaders, "", &mut all)?;
     let out = env::var("OUT_DIR").map_err(io::Error::other)?;
-    copy(&from, &Path::new(&out).join("shaders"))
+    fs::write(
+        Path::new(&out).join("shaders.lz4"),
+        lz4_flex::compress_prepend_size(all.as_bytes()),
+    )
 }
 
-fn copy(from: &Path, to: &Path) -> io::Result<()> {
-    fs::create_dir_all(to)?;
-    for entry in fs::read_dir(from)? {
-        let entry = entry?;
-        let target = to.join(entry.file_name());
+/// Appends path and text of every shader in `dir`, each ended by a zero. `at` is the path of `dir`,
+/// with a slash behind it.
+fn append(dir: &Path, at: &str, all: &mut String) -> io::Result<()> {
+    let mut entries = fs::read_dir(dir)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let (path, name) = (entry.path(), entry.file_name());
+        let name = format!("{at}{}", name.to_string_lossy());
         if entry.file_type()?.is_dir() {
-            copy(&entry.path(), &target)?;
-        } else if target.extension().is_some_and(|e| e == "wgsl") {
-            fs::write(target, strip(&fs::read_to_string(entry.path())?))?;
+            append(&path, &format!("{name}/"), all)?;
+        } else if path.extension().is_some_and(|e| e == "wgsl") {
+            let text = strip(&fs::read_to_string(path)?);
+            all.push_str(&format!("{name}\0{text}\0"));
         }
     }
     Ok(())

@@ -107,9 +107,20 @@ impl Graph {
         inputs: &[Option<ValueId>],
         outputs: &[ValueId],
     ) -> NodeId {
+        self.push_shared(name.into(), Arc::new(op), inputs, outputs)
+    }
+
+    /// As [`Graph::push`]; there is code for one operator, not for each type.
+    pub fn push_shared(
+        &mut self,
+        name: String,
+        op: Arc<dyn Operator>,
+        inputs: &[Option<ValueId>],
+        outputs: &[ValueId],
+    ) -> NodeId {
         self.nodes.push(Node {
-            name: name.into(),
-            op: Arc::new(op),
+            name,
+            op,
             inputs: inputs.to_vec(),
             outputs: outputs.to_vec(),
         });
@@ -123,10 +134,19 @@ impl Graph {
         op: impl Operator,
         inputs: &[ValueId],
     ) -> ValueId {
-        let name = name.into();
-        let out = self.add_value(format!("{name}:0"), Fact::default());
         let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
-        self.push(name, op, &inputs, &[out]);
+        self.apply_shared(name.into(), Arc::new(op), &inputs)
+    }
+
+    /// As [`Graph::apply`], with optional inputs.
+    pub fn apply_shared(
+        &mut self,
+        name: String,
+        op: Arc<dyn Operator>,
+        inputs: &[Option<ValueId>],
+    ) -> ValueId {
+        let out = self.add_value(format!("{name}:0"), Fact::default());
+        self.push_shared(name, op, inputs, &[out]);
         out
     }
 
@@ -244,8 +264,8 @@ impl Graph {
                 ));
             }
         }
-        let mut ready: std::collections::BTreeSet<usize> =
-            (0..self.nodes.len()).filter(|&i| waiting[i] == 0).collect();
+        let mut ready = std::collections::BTreeSet::new();
+        ready.extend((0..self.nodes.len()).filter(|&i| waiting[i] == 0));
         let mut order = Vec::with_capacity(self.nodes.len());
         while let Some(i) = ready.pop_first() {
             order.push(i);

@@ -241,6 +241,15 @@ pub const fn sign_extended(byte: u8, bits: usize) -> i8 {
     ((byte << above) as i8) >> above
 }
 
+/// The element of a narrow integer type that `value` wraps to.
+pub fn wrap(dtype: DType, value: i64) -> u8 {
+    let low = value as u8;
+    match dtype {
+        DType::I4 | DType::I2 => sign_extended(low, dtype.bits()) as u8,
+        _ => low & (u8::MAX >> (8 - dtype.bits())),
+    }
+}
+
 /// The bytes that `count` numbers of `bits` each take when they are packed; `Limit` where that does
 /// not fit.
 pub fn packed_bytes(bits: usize, count: usize) -> Result<usize> {

@@ -58,6 +58,11 @@ impl Default for Runtime {
 
 impl Runtime {
     pub fn new(registry: BackendRegistry) -> Runtime {
+        #[cfg(target_arch = "wasm32")]
+        kilim_core::ops::set_case_mapping(kilim_core::ops::CaseMapping {
+            lower: |text| js_sys::JsString::from(text).to_lower_case().into(),
+            upper: |text| js_sys::JsString::from(text).to_upper_case().into(),
+        });
         Runtime {
             registry,
             interpreters: InterpreterRegistry::default(),

@@ -24,25 +24,18 @@ struct Typed<T> {
     build: Builder<T>,
 }
 
-#[cold]
-#[inline(never)]
-fn for_another_operator() -> Refusal {
-    Refusal::new("the kernel is for another operator")
+/// The node's operator, which is a `T`: [`KernelRegistry`] keeps candidates by the type of their operator.
+fn operator<'a, T: Operator>(node: &NodeSpec<'a>) -> &'a T {
+    (node.op.downcast_ref()).expect("a candidate is asked about nodes of its operator only")
 }
 
 impl<T: Operator> Candidate for Typed<T> {
     fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal> {
-        match node.op.downcast_ref::<T>() {
-            Some(op) => (self.accepts)(op, node),
-            None => Err(for_another_operator()),
-        }
+        (self.accepts)(operator(node), node)
     }
 
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
-        match node.op.downcast_ref::<T>() {
-            Some(op) => (self.build)(op, node, build),
-            None => Err(refused(for_another_operator())),
-        }
+        (self.build)(operator(node), node, build)
     }
 }
 

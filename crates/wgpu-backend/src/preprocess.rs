@@ -6,10 +6,13 @@
 /// Looks a definition up; `None` if there is none.
 pub(crate) type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// The text of the file that an `#include` names; `None` if there is none.
+pub(crate) type Files<'a> = &'a dyn Fn(&str) -> Option<&'static str>;
+
 /// Why a shader file cannot be expanded. Shader files are part of the program: these are its bugs.
 pub(crate) type Result<T> = std::result::Result<T, String>;
 
-pub(crate) fn expand(source: &str, include: Lookup, defined: Lookup) -> Result<String> {
+pub(crate) fn expand(source: &str, include: Files, defined: Lookup) -> Result<String> {
     let mut out = String::with_capacity(source.len());
     let mut included = Vec::new();
     expand_into(source, include, defined, &mut included, &mut out)?;
@@ -24,7 +27,7 @@ struct Branch {
 
 fn expand_into(
     source: &str,
-    include: Lookup,
+    include: Files,
     defined: Lookup,
     included: &mut Vec<String>,
     out: &mut String,
@@ -46,7 +49,7 @@ fn expand_into(
                 if !included.iter().any(|p| p == path) {
                     included.push(path.to_string());
                     let text = include(path).ok_or_else(|| format!("no shader file `{path}`"))?;
-                    expand_into(&text, include, defined, included, out)?;
+                    expand_into(text, include, defined, included, out)?;
                 }
             }
             "include" => {}
@@ -130,7 +133,7 @@ mod tests {
     use super::*;
 
     fn run(source: &str) -> Result<String> {
-        let include = |p: &str| (p == "a.wgsl").then(|| "shared T;".to_string());
+        let include = |p: &str| (p == "a.wgsl").then_some("shared T;");
         let defined = |n: &str| match n {
             "T" => Some("f32".to_string()),
             "ON" => Some("1".to_string()),

@@ -1,7 +1,7 @@
 //! The shader files and their variants. A file is compiled once for every combination of
 //! definitions that is used; shapes are never among them.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use crate::kernels::custom::UserShader;
 use crate::kernels::quantized::{self, product};
@@ -17,7 +17,8 @@ pub(crate) type Choice = (&'static str, &'static [&'static str]);
 /// One shader file and what is known of it.
 pub(crate) struct Shader {
     pub name: &'static str,
-    pub source: &'static str,
+    /// The file, under `shaders/`.
+    pub path: &'static str,
     #[cfg_attr(
         not(test),
         expect(dead_code, reason = "what the tests hold shaders to")
@@ -66,7 +67,8 @@ impl Variant {
             return Ok(text.source(&self.read_only));
         }
         let shader = find(self.shader).ok_or_else(|| format!("no shader `{}`", self.shader))?;
-        let text = preprocess::expand(shader.source, &include, &|n| self.definition(n))?;
+        let text = file(shader.path).ok_or_else(|| format!("no shader file `{}`", shader.path))?;
+        let text = preprocess::expand(text, &file, &|n| self.definition(n))?;
         // By the text: of another definition, `f16` may be a format that is read bit by bit.
         let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
         Ok(if words.any(|word| word == "f16") {
@@ -86,25 +88,14 @@ impl Variant {
     }
 }
 
-macro_rules! file {
-    ($path:literal) => {
-        include_str!(concat!(env!("OUT_DIR"), "/shaders/", $path))
-    };
-}
-
-fn include(path: &str) -> Option<String> {
-    let text = match path {
-        "shared/activation.wgsl" => file!("shared/activation.wgsl"),
-        "shared/index.wgsl" => file!("shared/index.wgsl"),
-        "shared/combine.wgsl" => file!("shared/combine.wgsl"),
-        "shared/float.wgsl" => file!("shared/float.wgsl"),
-        "shared/half.wgsl" => file!("shared/half.wgsl"),
-        "shared/int64.wgsl" => file!("shared/int64.wgsl"),
-        "shared/quantize.wgsl" => file!("shared/quantize.wgsl"),
-        "shared/requantize.wgsl" => file!("shared/requantize.wgsl"),
-        _ => return None,
-    };
-    Some(text.to_string())
+/// The text of a shader file, as `build.rs` left it.
+fn file(path: &str) -> Option<&'static str> {
+    static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shaders.lz4"));
+    static FILES: LazyLock<Vec<u8>> =
+        LazyLock::new(|| lz4_flex::decompress_size_prepended(PACKED).unwrap_or_default());
+    let mut parts = FILES.split(|byte| *byte == 0);
+    parts.find(|part| *part == path.as_bytes())?;
+    str::from_utf8(parts.next()?).ok()
 }
 
 pub(crate) fn find(name: &str) -> Option<&'static Shader> {
@@ -121,10 +112,10 @@ const MOVED: Choice = ("T", &["u32", "vec2u"]);
 
 macro_rules! shader {
     ($name:literal, $path:literal, [$($set:expr),* $(,)?]) => {
-        Shader { name: $name, source: file!($path), workgroup: [64, 1, 1], variants: &[$($set),*] }
+        Shader { name: $name, path: $path, workgroup: [64, 1, 1], variants: &[$($set),*] }
     };
     ($name:literal, $path:literal, $workgroup:expr, [$($set:expr),* $(,)?]) => {
-        Shader { name: $name, source: file!($path), workgroup: $workgroup, variants: &[$($set),*] }
+        Shader { name: $name, path: $path, workgroup: $workgroup, variants: &[$($set),*] }
     };
 }
 

@@ -10,6 +10,7 @@ use crate::datum::Map;
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error, value_error};
 use crate::ops::{DictVectorizer, MapValues, ZipMap, too_large};
+use crate::order::sort_indices;
 use crate::session::{Handle, Shared};
 use crate::tensor::Tensor;
 
@@ -89,7 +90,7 @@ impl OnValues for MapValues {
                 }
                 None => {
                     let mut order: Vec<usize> = (0..keys.len()).collect();
-                    order.sort_by_key(|&i| keys[i]);
+                    sort_indices(&mut order, &mut |a, b| keys[a].cmp(&keys[b]));
                     order.into_iter().map(Some).collect()
                 }
             };

@@ -164,7 +164,7 @@ impl Col2ImGeometry {
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where they do not fit each other.
-    pub fn new(op: &Col2Im, x: &[usize], values: &impl InputValues) -> Result<Col2ImGeometry> {
+    pub fn new(op: &Col2Im, x: &[usize], values: &dyn InputValues) -> Result<Col2ImGeometry> {
         let axes = op.axes(values)?;
         let shape = op.shape(&Shape::fixed(x), &axes)?;
         Ok(Col2ImGeometry {
@@ -385,7 +385,7 @@ impl Operator for ConvTranspose {
 }
 
 impl Col2Im {
-    fn axes(&self, values: &impl InputValues) -> Result<Vec<WindowAxis>> {
+    fn axes(&self, values: &dyn InputValues) -> Result<Vec<WindowAxis>> {
         let image = sizes(&values.need_ints(1)?, "an image dimension")?;
         let block = sizes(&values.need_ints(2)?, "a block dimension")?;
         if image.len() != block.len() {

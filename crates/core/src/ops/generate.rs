@@ -115,7 +115,7 @@ impl Range {
     ///
     /// # Errors
     /// `InvalidValue` where the step is 0, the number is out of range or an input is not known.
-    pub fn length(&self, values: &impl InputValues) -> Result<usize> {
+    pub fn length(&self, values: &dyn InputValues) -> Result<usize> {
         let value = |i: usize| values.value(i).ok_or_else(|| missing_value(i));
         let all = [value(0)?, value(1)?, value(2)?];
         for (i, t) in all.iter().enumerate() {

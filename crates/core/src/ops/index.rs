@@ -248,7 +248,7 @@ impl OneHot {
     ///
     /// # Errors
     /// `InvalidValue` where it is negative or not known.
-    pub fn depth(&self, values: &impl InputValues) -> Result<usize> {
+    pub fn depth(&self, values: &dyn InputValues) -> Result<usize> {
         let depth = values.value(1).ok_or_else(|| missing_value(1))?.to_f64s()?;
         match depth.as_slice() {
             // The specification allows a depth of any numeric type.

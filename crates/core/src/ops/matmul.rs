@@ -263,14 +263,9 @@ impl EinsumPlan {
             Some(term) => einsum_term(term, None, widest)?,
             None => {
                 // Every letter that stands once, in alphabetical order, behind the ellipsis.
-                let once = |l: &&Label| all.iter().filter(|o| o == l).count() == 1;
-                let mut letters: Vec<Label> = all
-                    .iter()
-                    .filter(|l| !hidden(l))
-                    .filter(once)
-                    .copied()
-                    .collect();
-                letters.sort_unstable();
+                let once = |l: &Label| all.iter().filter(|o| *o == l).count() == 1;
+                let alphabet = ('A'..='Z').chain('a'..='z').map(Label::Letter);
+                let letters = alphabet.filter(once);
                 let ellipsis = (0..widest).rev().map(Label::Ellipsis);
                 ellipsis.chain(letters).collect()
             }

@@ -12,6 +12,7 @@ use crate::graph::Graph;
 use crate::tensor::Tensor;
 
 pub mod activation;
+mod case;
 pub mod control;
 pub mod conv;
 pub mod coupling;
@@ -42,6 +43,9 @@ pub mod trees;
 pub mod window;
 
 pub use activation::Activation;
+pub use case::CaseMapping;
+#[cfg(target_arch = "wasm32")]
+pub use case::set_case_mapping;
 pub use control::*;
 pub use conv::*;
 pub use coupling::*;

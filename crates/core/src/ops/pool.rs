@@ -217,12 +217,12 @@ impl MaxUnpool {
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shape and attributes do not fit each other.
-    pub fn output_shape(&self, x: &[usize], values: &impl InputValues) -> Result<Vec<usize>> {
+    pub fn output_shape(&self, x: &[usize], values: &dyn InputValues) -> Result<Vec<usize>> {
         let shape = self.shape(&Shape::fixed(x), values)?;
         shape.concrete().ok_or_else(too_large)
     }
 
-    fn shape(&self, x: &Shape, values: &impl InputValues) -> Result<Shape> {
+    fn shape(&self, x: &Shape, values: &dyn InputValues) -> Result<Shape> {
         self.window.check(x)?;
         if let Some(asked) = values.ints(2)? {
             let asked = sizes(&asked, "an output dimension")?;

@@ -117,7 +117,7 @@ impl Reduce {
     /// # Errors
     /// `Shape` where an axis is out of range or named twice, `InvalidValue` where the axes are given
     /// but not known.
-    pub fn axes(&self, rank: usize, values: &impl InputValues) -> Result<Vec<usize>> {
+    pub fn axes(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<usize>> {
         let given = if values.has(1) {
             values.need_ints(1)?
         } else {
@@ -195,7 +195,7 @@ impl Cumulative {
     ///
     /// # Errors
     /// `Shape` where it is out of range, `InvalidValue` where it is not known.
-    pub fn axis(&self, rank: usize, values: &impl InputValues) -> Result<usize> {
+    pub fn axis(&self, rank: usize, values: &dyn InputValues) -> Result<usize> {
         let axis = values.int(1)?.ok_or_else(|| missing_value(1))?;
         normalize_axis(axis, rank)
     }

@@ -102,7 +102,7 @@ impl Resize {
     /// # Errors
     /// `Shape` and `InvalidValue` where scales, sizes, region and axes do not fit the data or are not
     /// known.
-    pub fn resolve(&self, shape: &[usize], values: &impl InputValues) -> Result<Vec<ResizeAxis>> {
+    pub fn resolve(&self, shape: &[usize], values: &dyn InputValues) -> Result<Vec<ResizeAxis>> {
         let rank = shape.len();
         let (axes, targets) = (self.axes(rank)?, self.targets(rank, values)?);
         let regions = self.regions(rank, values)?;
@@ -147,7 +147,7 @@ impl Resize {
     }
 
     /// Scales, or sizes, of the axes that are resized. An empty tensor counts as left out.
-    fn targets(&self, rank: usize, values: &impl InputValues) -> Result<Vec<Target>> {
+    fn targets(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<Target>> {
         let targets: Vec<Target> = match (values.value(2), values.value(3)) {
             (_, Some(t)) if !t.is_empty() => sizes(&t.to_i64s()?, "a size")?
                 .into_iter()
@@ -169,7 +169,7 @@ impl Resize {
         Ok(targets)
     }
 
-    fn regions(&self, rank: usize, values: &impl InputValues) -> Result<Vec<(f64, f64)>> {
+    fn regions(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<(f64, f64)>> {
         let mut regions = vec![(0.0, 1.0); rank];
         if self.coordinates != CoordinateMode::TfCropAndResize {
             return Ok(regions);
@@ -309,7 +309,7 @@ impl AffineGrid {
     /// # Errors
     /// `Shape` where there are not two or three spatial dimensions, `InvalidValue` where one is
     /// negative or the size is not known.
-    pub fn size(&self, values: &impl InputValues) -> Result<Vec<usize>> {
+    pub fn size(&self, values: &dyn InputValues) -> Result<Vec<usize>> {
         let size = sizes(&values.need_ints(1)?, "a size")?;
         match size.len() {
             4 | 5 => Ok(size),

@@ -1,7 +1,6 @@
 //! Operators whose output shape depends on the data itself.
 
 use std::mem::take;
-use std::sync::Arc;
 
 use super::*;
 use crate::error::{dtype_error, value_error};
@@ -109,7 +108,7 @@ impl Compress {
     ///
     /// # Errors
     /// `Shape` where the condition is longer than `dim`, `InvalidValue` where it is not known.
-    pub fn selected(&self, dim: usize, values: &impl InputValues) -> Result<Vec<usize>> {
+    pub fn selected(&self, dim: usize, values: &dyn InputValues) -> Result<Vec<usize>> {
         let condition = values.need_ints(1)?;
         if condition.len() > dim {
             return Err(shape_error("the condition is longer than the axis")
@@ -178,11 +177,14 @@ fn ordered(data: &Tensor) -> Result<Vec<i128>> {
         return Ok(elements.iter().map(|&v| v.into()).collect());
     }
     if let Ok(texts) = data.texts() {
-        let mut sorted: Vec<&Arc<str>> = texts.iter().collect();
-        sorted.sort_unstable();
-        sorted.dedup();
-        let place = |t| sorted.binary_search(&t).unwrap_or_else(|i| i) as i128;
-        return Ok(texts.iter().map(place).collect());
+        let mut order: Vec<usize> = (0..texts.len()).collect();
+        sort_indices(&mut order, &mut |a, b| texts[a].cmp(&texts[b]));
+        let mut places = vec![0; texts.len()];
+        for pair in order.windows(2) {
+            let step = i128::from(texts[pair[0]] != texts[pair[1]]);
+            places[pair[1]] = places[pair[0]] + step;
+        }
+        return Ok(places);
     }
     if !data.dtype().is_float() && !data.dtype().is_narrow_float() {
         return Ok(data.to_i64s()?.into_iter().map(i128::from).collect());
@@ -324,7 +326,7 @@ impl Corners {
 /// not known.
 pub fn non_max_suppression(
     op: &NonMaxSuppression,
-    values: &impl InputValues,
+    values: &dyn InputValues,
 ) -> Result<Vec<[i64; 3]>> {
     let tensor = |i: usize| values.value(i).ok_or_else(|| missing_value(i));
     let (boxes, scores) = (tensor(0)?, tensor(1)?);

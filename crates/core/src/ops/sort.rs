@@ -15,7 +15,7 @@ impl TopK {
     ///
     /// # Errors
     /// `InvalidValue` where it is negative or not known.
-    pub fn k(&self, values: &impl InputValues) -> Result<usize> {
+    pub fn k(&self, values: &dyn InputValues) -> Result<usize> {
         let k = values.int(1)?.ok_or_else(|| missing_value(1))?;
         size(k, "the number of elements to take")
     }

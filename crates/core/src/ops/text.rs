@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::case::case_mapping;
 use super::*;
 
 /// Joins two texts, broadcast.
@@ -132,11 +133,12 @@ impl StringNormalizer {
     /// The texts that are left, with their case changed; at least one.
     ///
     /// # Errors
-    /// `DType` where the data is no string tensor.
+    /// `DType` where the data is no string tensor, `State` where there is no [`CaseMapping`].
     pub fn normalized(&self, data: &Tensor) -> Result<Vec<Arc<str>>> {
+        let mapping = case_mapping()?;
         let folded = |text: &str| match self.case_sensitive {
             true => text.to_string(),
-            false => text.to_lowercase(),
+            false => (mapping.lower)(text),
         };
         let stopwords: Vec<String> = self.stopwords.iter().map(|w| folded(w)).collect();
         let kept = data
@@ -146,8 +148,8 @@ impl StringNormalizer {
         let mut texts: Vec<Arc<str>> = kept
             .map(|text| match self.case {
                 CaseChange::None => text.clone(),
-                CaseChange::Lower => text.to_lowercase().into(),
-                CaseChange::Upper => text.to_uppercase().into(),
+                CaseChange::Lower => (mapping.lower)(text).into(),
+                CaseChange::Upper => (mapping.upper)(text).into(),
             })
             .collect();
         if texts.is_empty() {

@@ -4,7 +4,7 @@
 use bytemuck::Pod;
 use half::{bf16, f16};
 use kilim_core::DType;
-use kilim_core::narrow::{self, Minifloat, Narrowing, Overflow};
+use kilim_core::narrow::{self, Narrowing};
 
 /// Elements that are widened at a time.
 pub const BLOCK: usize = 256;
@@ -34,13 +34,32 @@ impl Class {
 /// How elements of one type are read as, and written from, `W`.
 #[derive(Clone, Copy)]
 pub struct Codec<W> {
+    dtype: DType,
+    load: fn(DType, &[u8], usize, &mut [W]),
+    store: fn(DType, &mut [u8], usize, &[W]),
+}
+
+impl<W: Pod> Codec<W> {
     /// Reads as many elements as the buffer holds, from the given one on.
-    pub load: fn(&[u8], usize, &mut [W]),
+    pub fn load(&self, bytes: &[u8], start: usize, out: &mut [W]) {
+        (self.load)(self.dtype, bytes, start, out);
+    }
+
     /// Writes them; numbers that do not fit wrap as C's conversions do, those too large for a type
     /// of float8, float6 or float4 saturate.
-    pub store: fn(&mut [u8], usize, &[W]),
-    pub get: fn(&[u8], usize) -> W,
-    pub set: fn(&mut [u8], usize, W),
+    pub fn store(&self, bytes: &mut [u8], start: usize, from: &[W]) {
+        (self.store)(self.dtype, bytes, start, from);
+    }
+
+    pub fn get(&self, bytes: &[u8], i: usize) -> W {
+        let mut one = [W::zeroed()];
+        self.load(bytes, i, &mut one);
+        one[0]
+    }
+
+    pub fn set(&self, bytes: &mut [u8], i: usize, value: W) {
+        self.store(bytes, i, &[value]);
+    }
 }
 
 /// A type to compute in.
@@ -167,10 +186,9 @@ macro_rules! truths {
 }
 truths!(f32 => 0.0, f64 => 0.0, i64 => 0, u64 => 0);
 
-/// The types that narrow ones become by way of.
+/// What narrow types become by way of.
 trait Scalar: Pod {
     fn of_f32(v: f32) -> Self;
-    fn of_i8(v: i8) -> Self;
     fn to_f64(self) -> f64;
     fn to_i64(self) -> i64;
 }
@@ -178,116 +196,46 @@ trait Scalar: Pod {
 macro_rules! scalars {
     ($($w:ty),*) => { $(impl Scalar for $w {
         fn of_f32(v: f32) -> $w { v as $w }
-        fn of_i8(v: i8) -> $w { v as $w }
         fn to_f64(self) -> f64 { self as f64 }
         fn to_i64(self) -> i64 { self as i64 }
     })* };
 }
 scalars!(f32, f64, i64, u64);
 
-/// One of [`MINIFLOATS`].
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(transparent)]
-struct Mini<const WHICH: usize>(u8);
-
-const MINIFLOATS: [Minifloat; 7] = [
-    Minifloat::F8E4M3FN,
-    Minifloat::F8E4M3FNUZ,
-    Minifloat::F8E5M2,
-    Minifloat::F8E5M2FNUZ,
-    Minifloat::F4E2M1,
-    Minifloat::F6E2M3,
-    Minifloat::F6E3M2,
-];
-
-impl<W: Scalar, const WHICH: usize> Narrow<W> for Mini<WHICH> {
-    fn widen(self) -> W {
-        W::of_f32(decode(MINIFLOATS[WHICH], self.0))
-    }
-
-    fn narrow(wide: W) -> Self {
-        Mini(encode(MINIFLOATS[WHICH], wide.to_f64()))
-    }
-}
-
-// Copies of these in every codec would make the wasm binary larger by more than they are worth.
-
-#[inline(never)]
-fn decode(format: Minifloat, bits: u8) -> f32 {
-    format.decode(bits)
-}
-
-#[inline(never)]
-fn encode(format: Minifloat, value: f64) -> u8 {
-    format.encode(value, Overflow::Saturate)
-}
-
-/// A [`DType::F8E8M0`].
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(transparent)]
-struct Power(u8);
-
-impl<W: Scalar> Narrow<W> for Power {
-    fn widen(self) -> W {
-        W::of_f32(narrow::decode_power(self.0))
-    }
-
-    fn narrow(wide: W) -> Self {
-        Power(narrow::encode(
-            DType::F8E8M0,
-            wide.to_f64(),
-            Narrowing::default(),
-        ))
-    }
-}
-
-/// An integer of two or four bits in a byte.
-#[derive(Clone, Copy, bytemuck::Pod, bytemuck::Zeroable)]
-#[repr(transparent)]
-struct Bits<const COUNT: usize, const SIGNED: bool>(u8);
-
-impl<W: Scalar, const COUNT: usize, const SIGNED: bool> Narrow<W> for Bits<COUNT, SIGNED> {
-    fn widen(self) -> W {
-        W::of_i8(self.0 as i8)
-    }
-
-    fn narrow(wide: W) -> Self {
-        let low = wide.to_i64() as u8;
-        Bits(match SIGNED {
-            true => narrow::sign_extended(low, COUNT) as u8,
-            false => low & (u8::MAX >> (8 - COUNT)),
-        })
-    }
-}
-
-fn load<T: Narrow<W>, W: Pod>(bytes: &[u8], start: usize, out: &mut [W]) {
+fn load<T: Narrow<W>, W: Pod>(_: DType, bytes: &[u8], start: usize, out: &mut [W]) {
     let from: &[T] = bytemuck::cast_slice(bytes);
     for (o, v) in out.iter_mut().zip(&from[start..]) {
         *o = v.widen();
     }
 }
 
-fn store<T: Narrow<W>, W: Pod>(bytes: &mut [u8], start: usize, from: &[W]) {
+fn store<T: Narrow<W>, W: Pod>(_: DType, bytes: &mut [u8], start: usize, from: &[W]) {
     let out: &mut [T] = bytemuck::cast_slice_mut(bytes);
     for (o, v) in out[start..].iter_mut().zip(from) {
         *o = T::narrow(*v);
     }
 }
 
-fn get<T: Narrow<W>, W>(bytes: &[u8], i: usize) -> W {
-    bytemuck::cast_slice::<u8, T>(bytes)[i].widen()
+fn load_narrow<W: Scalar>(dtype: DType, bytes: &[u8], start: usize, out: &mut [W]) {
+    for (o, bits) in out.iter_mut().zip(&bytes[start..]) {
+        *o = W::of_f32(narrow::decode(dtype, *bits));
+    }
 }
 
-fn set<T: Narrow<W>, W>(bytes: &mut [u8], i: usize, value: W) {
-    bytemuck::cast_slice_mut::<u8, T>(bytes)[i] = T::narrow(value);
+fn store_narrow<W: Scalar>(dtype: DType, bytes: &mut [u8], start: usize, from: &[W]) {
+    for (o, v) in bytes[start..].iter_mut().zip(from) {
+        *o = match dtype.is_narrow_float() {
+            true => narrow::encode(dtype, v.to_f64(), Narrowing::default()),
+            false => narrow::wrap(dtype, v.to_i64()),
+        };
+    }
 }
 
-fn codec<T: Narrow<W>, W: Pod>() -> Codec<W> {
+fn codec<T: Narrow<W>, W: Pod>(dtype: DType) -> Codec<W> {
     Codec {
+        dtype,
         load: load::<T, W>,
         store: store::<T, W>,
-        get: get::<T, W>,
-        set: set::<T, W>,
     }
 }
 
@@ -295,34 +243,27 @@ macro_rules! wide {
     ($($w:ident),*) => { $(impl Wide for $w {
         fn codec(dtype: DType) -> Codec<$w> {
             match dtype {
-                DType::F32 => codec::<f32, $w>(),
-                DType::F64 => codec::<f64, $w>(),
-                DType::F16 => codec::<f16, $w>(),
-                DType::BF16 => codec::<bf16, $w>(),
-                DType::I8 => codec::<i8, $w>(),
-                DType::I16 => codec::<i16, $w>(),
-                DType::I32 => codec::<i32, $w>(),
-                DType::I64 => codec::<i64, $w>(),
-                DType::U8 => codec::<u8, $w>(),
-                DType::U16 => codec::<u16, $w>(),
-                DType::U32 => codec::<u32, $w>(),
-                DType::U64 => codec::<u64, $w>(),
-                DType::Bool => codec::<Truth, $w>(),
-                DType::F8E4M3FN => codec::<Mini<0>, $w>(),
-                DType::F8E4M3FNUZ => codec::<Mini<1>, $w>(),
-                DType::F8E5M2 => codec::<Mini<2>, $w>(),
-                DType::F8E5M2FNUZ => codec::<Mini<3>, $w>(),
-                DType::F4E2M1 => codec::<Mini<4>, $w>(),
-                DType::F6E2M3 => codec::<Mini<5>, $w>(),
-                DType::F6E3M2 => codec::<Mini<6>, $w>(),
-                DType::F8E8M0 => codec::<Power, $w>(),
-                DType::I4 => codec::<Bits<4, true>, $w>(),
-                DType::U4 => codec::<Bits<4, false>, $w>(),
-                DType::I2 => codec::<Bits<2, true>, $w>(),
-                DType::U2 => codec::<Bits<2, false>, $w>(),
-                DType::String => codec::<u32, $w>(),
+                DType::F32 => codec::<f32, $w>(dtype),
+                DType::F64 => codec::<f64, $w>(dtype),
+                DType::F16 => codec::<f16, $w>(dtype),
+                DType::BF16 => codec::<bf16, $w>(dtype),
+                DType::I8 => codec::<i8, $w>(dtype),
+                DType::I16 => codec::<i16, $w>(dtype),
+                DType::I32 => codec::<i32, $w>(dtype),
+                DType::I64 => codec::<i64, $w>(dtype),
+                DType::U8 => codec::<u8, $w>(dtype),
+                DType::U16 => codec::<u16, $w>(dtype),
+                DType::U32 => codec::<u32, $w>(dtype),
+                DType::U64 => codec::<u64, $w>(dtype),
+                DType::Bool => codec::<Truth, $w>(dtype),
+                DType::String => codec::<u32, $w>(dtype),
                 // No kernel computes with complex numbers: inference and `rules` refuse them.
-                DType::C64 | DType::C128 => codec::<u64, $w>(),
+                DType::C64 | DType::C128 => codec::<u64, $w>(dtype),
+                _narrow => Codec {
+                    dtype,
+                    load: load_narrow,
+                    store: store_narrow,
+                },
             }
         }
     })* };
@@ -417,7 +358,7 @@ mod tests {
         // Ties between two numbers of the type, and the next float64 on both sides of them.
         let set = |dtype, v: f64| {
             let mut bytes = [0u8; 2];
-            (f64::codec(dtype).set)(&mut bytes, 0, v);
+            f64::codec(dtype).set(&mut bytes, 0, v);
             u16::from_le_bytes(bytes)
         };
         for bits in (0..0x7b00u16).step_by(7) {
@@ -441,14 +382,14 @@ mod tests {
     #[test]
     fn narrowing_wraps_and_rounds() {
         let mut bytes = [0u8; 2];
-        (f64::codec(DType::U8).set)(&mut bytes, 0, -1.0);
+        f64::codec(DType::U8).set(&mut bytes, 0, -1.0);
         assert_eq!(bytes[0], 255);
-        (i64::codec(DType::I8).set)(&mut bytes, 0, 300);
+        i64::codec(DType::I8).set(&mut bytes, 0, 300);
         assert_eq!(bytes[0] as i8, 44);
-        (f64::codec(DType::Bool).set)(&mut bytes, 0, f64::NAN);
+        f64::codec(DType::Bool).set(&mut bytes, 0, f64::NAN);
         assert_eq!(bytes[0], 1);
         let mut half = [0u16; 1];
-        (f32::codec(DType::F16).store)(bytemuck::cast_slice_mut(&mut half), 0, &[1.0009766]);
+        f32::codec(DType::F16).store(bytemuck::cast_slice_mut(&mut half), 0, &[1.0009766]);
         assert_eq!(half[0], 0x3c01);
     }
 }

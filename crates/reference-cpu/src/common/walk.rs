@@ -74,15 +74,25 @@ impl<const N: usize> Walk<N> {
 
     /// Calls `f` with the offset of every row in each tensor, in order.
     pub fn rows(&self, mut f: impl FnMut([isize; N])) {
-        if self.row().0 > 0 {
-            descend(self.outer(), [0; N], &mut f);
-        }
+        self.each_row(&mut f);
     }
 
     /// Calls `f` with the offset of every element in each tensor, in order.
     pub fn elements(&self, mut f: impl FnMut([isize; N])) {
+        self.each_element(&mut f);
+    }
+
+    // Closures are behind pointers so that the loops are compiled once for each `N`, not for each closure.
+
+    fn each_row(&self, f: &mut dyn FnMut([isize; N])) {
+        if self.row().0 > 0 {
+            descend(self.outer(), [0; N], f);
+        }
+    }
+
+    fn each_element(&self, f: &mut dyn FnMut([isize; N])) {
         let (n, step) = self.row();
-        self.rows(|mut at| {
+        self.each_row(&mut |mut at| {
             for _ in 0..n {
                 f(at);
                 for (a, s) in at.iter_mut().zip(step) {
@@ -93,7 +103,6 @@ impl<const N: usize> Walk<N> {
     }
 }
 
-/// `f` is behind a pointer so that the loop nest is compiled once for each `N`, not for each closure.
 fn descend<const N: usize>(
     dims: &[(usize, [isize; N])],
     mut at: [isize; N],

@@ -180,9 +180,9 @@ impl<W: Wide> WideRows<W> {
         let load =
             |codec: &Codec<W>, bytes: &[u8], at: isize, start: usize, step, out: &mut [W]| {
                 if step == 0 {
-                    out.fill((codec.get)(bytes, at as usize));
+                    out.fill(codec.get(bytes, at as usize));
                 } else {
-                    (codec.load)(bytes, at as usize + start, out);
+                    codec.load(bytes, at as usize + start, out);
                 }
             };
         self.walk.rows(|[at_a, at_b]| {
@@ -212,7 +212,7 @@ impl<W: Wide> Kernel for Arithmetic<W> {
             for ((r, &a), &b) in result.iter_mut().zip(a).zip(b) {
                 *r = (self.f)(a, b);
             }
-            (self.out.store)(y, first, result);
+            self.out.store(y, first, result);
         });
         Ok(())
     }

@@ -59,8 +59,8 @@ impl<W: Wide> Kernel for Convert<W> {
         let mut block = [W::zeroed(); BLOCK];
         for start in (0..n).step_by(BLOCK) {
             let block = &mut block[..BLOCK.min(n - start)];
-            (self.from.load)(x, start, block);
-            (self.to.store)(y, start, block);
+            self.from.load(x, start, block);
+            self.to.store(y, start, block);
         }
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Kernel for Narrowed {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input_bytes(0);
         for (i, y) in io.output_bytes(0).iter_mut().enumerate() {
-            *y = narrow::encode(self.to, (self.from.get)(x, i), self.narrowing);
+            *y = narrow::encode(self.to, self.from.get(x, i), self.narrowing);
         }
         Ok(())
     }
@@ -95,10 +95,7 @@ pub fn build_bits(op: &BitCast, node: &NodeSpec, _: &mut Build) -> Result<Box<dy
     required(node, 0)?;
     Ok(match op.to {
         DType::Bool => Box::new(Truths),
-        to if to.bits() < 8 => Box::new(LowBits {
-            bits: to.bits(),
-            signed: matches!(to, DType::I4 | DType::I2),
-        }),
+        to if to.bits() < 8 => Box::new(LowBits(to)),
         _ => Box::new(Copy),
     })
 }
@@ -116,20 +113,14 @@ impl Kernel for Truths {
     }
 }
 
-/// The lowest bits of bytes, with what has to stand above them.
-struct LowBits {
-    bits: usize,
-    signed: bool,
-}
+/// The lowest bits of bytes, as the elements of a type of fewer bits.
+struct LowBits(DType);
 
 impl Kernel for LowBits {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input_bytes(0);
         for (y, &x) in io.output_bytes(0).iter_mut().zip(x) {
-            *y = match self.signed {
-                true => narrow::sign_extended(x, self.bits) as u8,
-                false => x & (u8::MAX >> (8 - self.bits)),
-            };
+            *y = narrow::wrap(self.0, x.into());
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl<W: Wide> Kernel for Bounded<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let bound = |i| {
             io.has_input(i)
-                .then(|| (self.codec.get)(io.input_bytes(i), 0))
+                .then(|| self.codec.get(io.input_bytes(i), 0))
         };
         let (low, high) = (bound(1), bound(2));
         let (x, n) = (io.input_bytes(0), io.input_len(0));
@@ -74,7 +74,7 @@ impl<W: Wide> Kernel for Bounded<W> {
         let mut block = [W::zeroed(); BLOCK];
         for start in (0..n).step_by(BLOCK) {
             let block = &mut block[..BLOCK.min(n - start)];
-            (self.codec.load)(x, start, block);
+            self.codec.load(x, start, block);
             for v in block.iter_mut() {
                 if let Some(low) = low
                     && *v < low
@@ -87,7 +87,7 @@ impl<W: Wide> Kernel for Bounded<W> {
                     *v = high;
                 }
             }
-            (self.codec.store)(y, start, block);
+            self.codec.store(y, start, block);
         }
         Ok(())
     }

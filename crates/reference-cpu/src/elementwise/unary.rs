@@ -96,9 +96,9 @@ impl Kernel for Half {
         let (mut wide, mut result) = ([0.0; BLOCK], [0.0; BLOCK]);
         for start in (0..n).step_by(BLOCK) {
             let len = BLOCK.min(n - start);
-            (self.codec.load)(x, start, &mut wide[..len]);
+            self.codec.load(x, start, &mut wide[..len]);
             map_f32(self.kind, &wide[..len], &mut result[..len]);
-            (self.codec.store)(y, start, &result[..len]);
+            self.codec.store(y, start, &result[..len]);
         }
         Ok(())
     }
@@ -118,11 +118,11 @@ impl<W: Wide, F: Fn(W) -> W + Send + Sync> Kernel for Elements<W, F> {
         let mut wide = [W::zeroed(); BLOCK];
         for start in (0..n).step_by(BLOCK) {
             let wide = &mut wide[..BLOCK.min(n - start)];
-            (self.codec.load)(x, start, wide);
+            self.codec.load(x, start, wide);
             for v in wide.iter_mut() {
                 *v = (self.f)(*v);
             }
-            (self.codec.store)(y, start, wide);
+            self.codec.store(y, start, wide);
         }
         Ok(())
     }
@@ -137,7 +137,7 @@ impl Kernel for Test {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input_bytes(0);
         for (i, y) in io.output::<u8>(0).iter_mut().enumerate() {
-            *y = u8::from(test(self.kind, (self.x.get)(x, i)));
+            *y = u8::from(test(self.kind, self.x.get(x, i)));
         }
         Ok(())
     }

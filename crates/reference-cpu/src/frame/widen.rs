@@ -146,7 +146,7 @@ fn wide_constant(
     let widen = || {
         let mut wide = AlignedBytes::zeroed(byte_count(DType::F32, &spec.shape)?)?;
         let out = bytemuck::cast_slice_mut(wide.as_mut_slice());
-        (f32::codec(spec.dtype).load)(value.bytes(), 0, out);
+        f32::codec(spec.dtype).load(value.bytes(), 0, out);
         Ok(wide)
     };
     let key = PackKey {
@@ -214,7 +214,7 @@ impl Kernel for WideningKernel {
                     codec,
                 } => {
                     let part = room(*offset, *elements);
-                    (codec.load)(io.input_bytes(i), 0, bytemuck::cast_slice_mut(part));
+                    codec.load(io.input_bytes(i), 0, bytemuck::cast_slice_mut(part));
                     View::of_mut(part, DType::F32)
                 }
             };
@@ -249,7 +249,7 @@ impl Kernel for WideningKernel {
             if let Side::Converted { codec, .. } = side {
                 // SAFETY: the kernel that wrote there is done.
                 let wide = unsafe { views[outputs[o] as usize].read() };
-                (codec.store)(io.output_bytes(o), 0, bytemuck::cast_slice(wide));
+                codec.store(io.output_bytes(o), 0, bytemuck::cast_slice(wide));
             }
         }
         Ok(())

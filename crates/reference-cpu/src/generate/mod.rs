@@ -94,12 +94,12 @@ struct Steps<W> {
 
 impl<W: Wide> Kernel for Steps<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let start = (self.codec.get)(io.input_bytes(0), 0);
-        let step = (self.codec.get)(io.input_bytes(2), 0);
+        let start = self.codec.get(io.input_bytes(0), 0);
+        let step = self.codec.get(io.input_bytes(2), 0);
         let n = io.output_len(0);
         let y = io.output_bytes(0);
         for i in 0..n {
-            (self.codec.set)(y, i, (self.at)(start, step, i));
+            self.codec.set(y, i, (self.at)(start, step, i));
         }
         Ok(())
     }
@@ -132,7 +132,7 @@ impl Kernel for Diagonal {
         for row in 0..self.rows {
             let column = (row as i64).saturating_add(self.k);
             if (0..self.columns as i64).contains(&column) {
-                (self.codec.set)(y, row * self.columns + column as usize, 1);
+                self.codec.set(y, row * self.columns + column as usize, 1);
             }
         }
         Ok(())

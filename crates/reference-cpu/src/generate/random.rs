@@ -78,7 +78,7 @@ impl Kernel for Numbers {
                     f64::from(mean) + f64::from(deviation) * normal
                 }
             };
-            (self.codec.set)(y, i, number);
+            self.codec.set(y, i, number);
         }
         Ok(())
     }

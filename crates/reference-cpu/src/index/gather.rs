@@ -43,7 +43,7 @@ impl Kernel for Rows {
         let mut rows = y.chunks_exact_mut(self.row);
         for o in 0..self.outer {
             for i in 0..self.count {
-                let i = position((self.indices.get)(indices, i), self.n)?;
+                let i = position(self.indices.get(indices, i), self.n)?;
                 let at = (o * self.n + i) * self.row;
                 if let Some(row) = rows.next() {
                     row.copy_from_slice(&x[at..at + self.row]);
@@ -127,7 +127,7 @@ struct Elements {
 impl Kernel for Elements {
     fn run(&self, io: &mut Io) -> Result<()> {
         let indices = io.input_bytes(1);
-        let index = |i| (self.indices.get)(indices, i);
+        let index = |i| self.indices.get(indices, i);
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
         let size = self.size;
         self.lines.visit(index, |i, at| {
@@ -200,7 +200,7 @@ impl Kernel for GatherSlices {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
         let bytes = self.slices.slice * self.size;
         for t in 0..self.slices.tuples {
-            let at = self.slices.at(t, |i| (self.indices.get)(indices, i))? * self.size;
+            let at = self.slices.at(t, |i| self.indices.get(indices, i))? * self.size;
             y[t * bytes..][..bytes].copy_from_slice(&x[at..][..bytes]);
         }
         Ok(())

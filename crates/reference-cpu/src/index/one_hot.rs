@@ -45,7 +45,7 @@ impl Kernel for Hot {
             y.fill(off);
             let mut i = 0;
             self.along.lines(|first| {
-                let index = (self.indices.get)(indices, i) as i64;
+                let index = self.indices.get(indices, i) as i64;
                 i += 1;
                 // An index out of range is nowhere hot.
                 let index = if index < 0 { index + n as i64 } else { index };

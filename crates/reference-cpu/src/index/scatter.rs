@@ -37,8 +37,8 @@ struct Combine<W> {
 
 impl<W: Wide> Writer for Combine<W> {
     fn write(&self, y: &mut [u8], to: usize, updates: &[u8], from: usize) {
-        let v = (self.f)((self.codec.get)(y, to), (self.codec.get)(updates, from));
-        (self.codec.set)(y, to, v);
+        let v = (self.f)(self.codec.get(y, to), self.codec.get(updates, from));
+        self.codec.set(y, to, v);
     }
 }
 
@@ -100,7 +100,7 @@ struct Elements {
 impl Kernel for Elements {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (indices, updates) = (io.input_bytes(1), io.input_bytes(2));
-        let index = |i| (self.indices.get)(indices, i);
+        let index = |i| self.indices.get(indices, i);
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
         y.copy_from_slice(x);
         self.lines
@@ -130,7 +130,7 @@ impl Kernel for Nd {
         y.copy_from_slice(x);
         let slice = self.slices.slice;
         for t in 0..self.slices.tuples {
-            let at = self.slices.at(t, |i| (self.indices.get)(indices, i))?;
+            let at = self.slices.at(t, |i| self.indices.get(indices, i))?;
             for i in 0..slice {
                 self.writer.write(y, at + i, updates, t * slice + i);
             }
@@ -174,7 +174,7 @@ impl Kernel for Cache {
         y.copy_from_slice(x);
         for b in 0..self.batch {
             let start = match &self.starts {
-                Some(codec) => (codec.get)(io.input_bytes(2), b),
+                Some(codec) => codec.get(io.input_bytes(2), b),
                 None => 0,
             };
             let start = usize::try_from(start)

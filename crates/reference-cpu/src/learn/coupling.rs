@@ -40,7 +40,7 @@ impl Kernel for Coupling {
         let rows = io.output_len(0) / k.max(1);
         let y = io.output_bytes(0);
         for row in 0..rows {
-            (self.input.load)(x, row * self.pairs, given);
+            self.input.load(x, row * self.pairs, given);
             let mut given = given.iter();
             for i in 0..k {
                 for j in i + 1..k {
@@ -50,7 +50,7 @@ impl Kernel for Coupling {
                 }
             }
             solve(k, r, q, p, qp);
-            (self.output.store)(y, row * k, p);
+            self.output.store(y, row * k, p);
         }
         Ok(())
     }

@@ -50,12 +50,12 @@ impl Kernel for Ensemble {
         let rows = io.output_len(0) / self.targets.max(1);
         let y = io.output_bytes(0);
         for r in 0..rows {
-            (self.input.load)(x, r * self.features, row);
+            self.input.load(x, r * self.features, row);
             if self.single {
                 row.iter_mut().for_each(|v| *v = f64::from(*v as f32));
             }
             self.row(row, sums);
-            (self.output.store)(y, r * self.targets, sums);
+            self.output.store(y, r * self.targets, sums);
         }
         Ok(())
     }

@@ -103,10 +103,10 @@ impl Kernel for Whole {
         let [na, nb, ny] = self.elements;
         let (a, rest) = io.scratch::<i64>(na + nb + ny).split_at_mut(na);
         let (b, y) = rest.split_at_mut(nb);
-        (self.codecs[0].load)(io.input_bytes(0), 0, a);
-        (self.codecs[1].load)(io.input_bytes(1), 0, b);
+        self.codecs[0].load(io.input_bytes(0), 0, a);
+        self.codecs[1].load(io.input_bytes(1), 0, b);
         self.shapes.run(a, b, y);
-        (self.codecs[2].store)(io.output_bytes(0), 0, y);
+        self.codecs[2].store(io.output_bytes(0), 0, y);
         Ok(())
     }
 
@@ -213,8 +213,8 @@ impl Kernel for Determinant {
         let y = io.output_bytes(0);
         let matrix = io.scratch::<f64>(n * n);
         for i in 0..count {
-            (self.codec.load)(x, i * n * n, matrix);
-            (self.codec.set)(y, i, determinant(matrix, n));
+            self.codec.load(x, i * n * n, matrix);
+            self.codec.set(y, i, determinant(matrix, n));
         }
         Ok(())
     }

@@ -102,7 +102,7 @@ impl Kernel for Reverse {
         let (x, lens) = (io.input_bytes(0), io.input_bytes(1));
         let y = io.output_bytes(0);
         for b in 0..self.batch {
-            let len = (self.lens.get)(lens, b);
+            let len = self.lens.get(lens, b);
             let len = usize::try_from(len)
                 .ok()
                 .filter(|&l| l <= self.time)

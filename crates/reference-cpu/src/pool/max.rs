@@ -90,13 +90,13 @@ impl<W: Wide> Kernel for Generic<W> {
                     let (mut best, mut at) = (self.lowest, 0);
                     let mut first = true;
                     w.pixels(place, |i| {
-                        let v = (self.codec.get)(x, (p * w.input + i) * deep + c);
+                        let v = self.codec.get(x, (p * w.input + i) * deep + c);
                         if first || v > best || v != v {
                             (best, at, first) = (v, i, false);
                         }
                     });
                     let to = (p * w.output + o) * deep + c;
-                    (self.codec.set)(y, to, best);
+                    self.codec.set(y, to, best);
                     if let Some(places) = places.as_deref_mut() {
                         places[to] = self.index(p, at, c) as i64;
                     }
@@ -164,7 +164,7 @@ impl Kernel for Unpool {
         let size = self.size;
         let total: usize = self.counted.iter().product();
         for i in 0..n {
-            let index = (self.indices.get)(indices, i);
+            let index = self.indices.get(indices, i);
             let mut rest = usize::try_from(index)
                 .ok()
                 .filter(|&v| v < total)

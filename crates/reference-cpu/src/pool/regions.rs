@@ -124,7 +124,7 @@ impl<T: Real> Kernel for Align<T> {
         let scale = f64::from(self.op.spatial_scale);
         let shift = if self.op.half_pixel { 0.5 } else { 0.0 };
         for (i, region) in regions.chunks_exact(4).enumerate() {
-            let n = batch_index((self.indices.get)(images, i) as f64, batch)?;
+            let n = batch_index(self.indices.get(images, i) as f64, batch)?;
             let [x1, y1, x2, y2] = [0, 1, 2, 3].map(|k| region[k].wide() * scale - shift);
             let (mut w, mut h) = (x2 - x1, y2 - y1);
             if !self.op.half_pixel {

@@ -45,8 +45,8 @@ impl Parameters {
         };
         for start in (0..n).step_by(run.max(1)) {
             let g = self.granularity.index(start);
-            let scale = (self.scale.get)(scales, g);
-            let zero = zeros.map_or(0.0, |(codec, bytes)| (codec.get)(bytes, g));
+            let scale = self.scale.get(scales, g);
+            let zero = zeros.map_or(0.0, |(codec, bytes)| codec.get(bytes, g));
             f(start..start + run, scale, zero);
         }
     }
@@ -98,7 +98,7 @@ impl Kernel for Quantize {
                 return;
             }
             for i in range {
-                let v = (self.x.get)(x, i);
+                let v = self.x.get(x, i);
                 let v = match self.single {
                     true => f64::from(v as f32 / scale as f32),
                     false => v / scale,
@@ -107,7 +107,7 @@ impl Kernel for Quantize {
                     Some(range) => quantize(v, zero, range),
                     None => v + zero,
                 };
-                (self.y.set)(y, i, v);
+                self.y.set(y, i, v);
             }
         });
         Ok(())
@@ -163,14 +163,14 @@ impl Kernel for Dequantize {
                 let (scale, zero) = (scale as f32, zero as f32);
                 for start in range.clone().step_by(BLOCK) {
                     let block = &mut block[..BLOCK.min(range.end - start)];
-                    (self.narrow.load)(x, start, block);
+                    self.narrow.load(x, start, block);
                     block.iter_mut().for_each(|v| *v = (*v - zero) * scale);
-                    (self.y32.store)(y, start, block);
+                    self.y32.store(y, start, block);
                 }
                 return;
             }
             for i in range {
-                (self.y.set)(y, i, ((self.x.get)(x, i) - zero) * scale);
+                self.y.set(y, i, (self.x.get(x, i) - zero) * scale);
             }
         });
         Ok(())

@@ -56,12 +56,12 @@ impl Factor {
     fn load(&self, io: &Io, out: &mut [i32]) {
         let data = io.input_bytes(self.input);
         for (i, out) in out.iter_mut().enumerate() {
-            *out = (self.data.get)(data, i) as i32;
+            *out = self.data.get(data, i) as i32;
         }
         if let Some(zero) = &self.zero {
             let bytes = io.input_bytes(zero.input);
             for (i, run) in out.chunks_mut(zero.run).enumerate() {
-                let z = (zero.codec.get)(bytes, i % zero.count) as i32;
+                let z = zero.codec.get(bytes, i % zero.count) as i32;
                 run.iter_mut().for_each(|v| *v -= z);
             }
         }
@@ -158,18 +158,18 @@ impl Kernel for Product {
                 let (to, channels) = (io.output_bytes(0), requantize.factors.len());
                 for (i, &sum) in sums.iter().enumerate() {
                     let value = requantize.apply(i / run % channels, sum);
-                    (y.set)(to, i, value.into());
+                    y.set(to, i, value.into());
                 }
                 return Ok(());
             }
             Finish::Real(scales) => scales,
         };
         let bytes = r.scales.map(|i| io.input_bytes(i));
-        let scale = |which: usize, i: usize| (r.codecs[which].get)(bytes[which], i);
+        let scale = |which: usize, i: usize| r.codecs[which].get(bytes[which], i);
         let zero = r
             .zero
             .as_ref()
-            .map_or(0.0, |(i, codec)| (codec.get)(io.input_bytes(*i), 0));
+            .map_or(0.0, |(i, codec)| codec.get(io.input_bytes(*i), 0));
         let y = io.output_bytes(0);
         let mut at = 0;
         for (i, run) in sums.chunks(r.run).enumerate() {
@@ -178,7 +178,7 @@ impl Kernel for Product {
             let factor = product / scale(2, 0) as f32;
             for &sum in run {
                 let value = f64::from(sum as f32 * factor);
-                (r.y.set)(y, at, quantize(value, zero, r.range));
+                r.y.set(y, at, quantize(value, zero, r.range));
                 at += 1;
             }
         }

@@ -237,7 +237,7 @@ impl<T: Real> Layer<T> {
         let Some(codec) = &self.lengths else {
             return Ok(self.geometry.time);
         };
-        let length = (codec.get)(io.input_bytes(4), b);
+        let length = codec.get(io.input_bytes(4), b);
         usize::try_from(length)
             .ok()
             .filter(|&l| l <= self.geometry.time)

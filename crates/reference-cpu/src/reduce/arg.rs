@@ -49,7 +49,7 @@ impl Search {
                     (best, at) = (v, i);
                 }
             }
-            (self.out.set)(y, o, at as i64);
+            self.out.set(y, o, at as i64);
             o += 1;
         });
     }
@@ -74,7 +74,7 @@ impl<W: Wide> Kernel for Generic<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input_bytes(0);
         self.search
-            .run(io.output_bytes(0), |i| (self.codec.get)(x, i));
+            .run(io.output_bytes(0), |i| self.codec.get(x, i));
         Ok(())
     }
 }

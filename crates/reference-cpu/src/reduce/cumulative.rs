@@ -62,7 +62,7 @@ impl<W: Wide> Kernel for Running<W> {
         if io.input_len(1) != 1 {
             return Err(value_error("one axis is needed"));
         }
-        let axis = normalize_axis((self.axis.get)(io.input_bytes(1), 0), self.shape.len())?;
+        let axis = normalize_axis(self.axis.get(io.input_bytes(1), 0), self.shape.len())?;
         let along = Along::new(&self.shape, axis);
         let x = io.input_bytes(0);
         let y = io.output_bytes(0);
@@ -71,8 +71,9 @@ impl<W: Wide> Kernel for Running<W> {
             for i in 0..along.n {
                 let i = if self.op.reverse { along.n - 1 - i } else { i };
                 let at = first + i * along.inner;
-                let next = (self.combine)(sum, (self.codec.get)(x, at));
-                (self.codec.set)(y, at, if self.op.exclusive { sum } else { next });
+                let next = (self.combine)(sum, self.codec.get(x, at));
+                self.codec
+                    .set(y, at, if self.op.exclusive { sum } else { next });
                 sum = next;
             }
         });

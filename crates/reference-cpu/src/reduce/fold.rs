@@ -282,13 +282,13 @@ impl<W: Fold> Kernel for Generic<W> {
             let result = if kind == ReduceKind::LogSumExp {
                 let mut largest = self.lowest;
                 self.nest.reduced.elements(|[r]| {
-                    let v = (codec.get)(x, (base + r) as usize);
+                    let v = codec.get(x, (base + r) as usize);
                     largest = W::step(ReduceKind::Max, largest, v);
                 });
                 let mut sum = W::zeroed();
                 if largest > self.lowest {
                     self.nest.reduced.elements(|[r]| {
-                        let v = (codec.get)(x, (base + r) as usize).shifted_exp(largest);
+                        let v = codec.get(x, (base + r) as usize).shifted_exp(largest);
                         sum = W::step(ReduceKind::Sum, sum, v);
                     });
                     sum.log_of_shifted(largest)
@@ -299,11 +299,11 @@ impl<W: Fold> Kernel for Generic<W> {
             } else {
                 let mut sum = self.first;
                 self.nest.reduced.elements(|[r]| {
-                    sum = W::step(kind, sum, (codec.get)(x, (base + r) as usize));
+                    sum = W::step(kind, sum, codec.get(x, (base + r) as usize));
                 });
                 W::finish(kind, sum, self.nest.count)
             };
-            (codec.set)(y, o, result);
+            codec.set(y, o, result);
             o += 1;
         });
         debug_assert_eq!(o, self.nest.outputs);

@@ -123,7 +123,7 @@ impl Kernel for Generic {
     fn run(&self, io: &mut Io) -> Result<()> {
         let Along { n, inner, .. } = self.along;
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let at = |first: usize, i: usize| (self.codec.get)(x, first + i * inner) * self.beta;
+        let at = |first: usize, i: usize| self.codec.get(x, first + i * inner) * self.beta;
         self.along.lines(|first| {
             let (mut largest, mut place) = (f64::NEG_INFINITY, 0);
             for i in 0..n {
@@ -141,7 +141,7 @@ impl Kernel for Generic {
                     SoftmaxKind::LogSoftmax => at(first, i) - largest - sum.ln(),
                     SoftmaxKind::Hardmax => f64::from(u8::from(i == place)),
                 };
-                (self.codec.set)(y, first + i * inner, v);
+                self.codec.set(y, first + i * inner, v);
             }
         });
         Ok(())

@@ -30,7 +30,7 @@ pub fn build(op: &Resize, mode: NearestMode, node: &NodeSpec) -> Result<Box<dyn 
         })
         .collect();
     let mut extrapolation = [0u8; 8];
-    (f64::codec(x.dtype).set)(
+    f64::codec(x.dtype).set(
         &mut extrapolation[..x.dtype.size()],
         0,
         op.extrapolation.into(),

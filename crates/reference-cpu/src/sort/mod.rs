@@ -61,7 +61,7 @@ impl<W: Wide> Kernel for Best<W> {
             for (i, index) in indices.iter_mut().enumerate() {
                 *index = i as u64;
             }
-            let at = |i: u64| (self.codec.get)(x, first + i as usize * inner);
+            let at = |i: u64| self.codec.get(x, first + i as usize * inner);
             // Behind a pointer: sorting is compiled once, not for every type of element.
             let before: &mut dyn FnMut(&u64, &u64) -> Ordering = &mut |a, b| {
                 let by_value = order(&at(*a), &at(*b));
@@ -79,7 +79,7 @@ impl<W: Wide> Kernel for Best<W> {
             indices[..k].sort_unstable_by(before);
             let base = line / inner * self.k * inner + line % inner;
             for (j, &i) in indices[..k].iter().enumerate() {
-                (self.codec.set)(values, base + j * inner, at(i));
+                self.codec.set(values, base + j * inner, at(i));
                 if let Some(places) = places.as_deref_mut() {
                     places[base + j * inner] = i as i64;
                 }

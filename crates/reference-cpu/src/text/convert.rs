@@ -49,7 +49,7 @@ impl<W: Wide> Kernel for Parse<W> {
             let text = texts.text(x);
             let number = (self.number)(text.trim());
             let number = number.map_err(|()| value_error("a text is no number").with_got(text))?;
-            (self.to.set)(y, i, number);
+            self.to.set(y, i, number);
         }
         Ok(())
     }
@@ -89,7 +89,7 @@ impl<W: Wide> Kernel for Write<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input_bytes(0);
         for (i, y) in io.output::<u32>(0).iter_mut().enumerate() {
-            let text: Arc<str> = (self.text)((self.from.get)(x, i)).into();
+            let text: Arc<str> = (self.text)(self.from.get(x, i)).into();
             *y = io.texts().number(&text)?;
         }
         Ok(())

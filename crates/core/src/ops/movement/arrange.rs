@@ -136,7 +136,7 @@ impl Split {
         &self,
         dim: usize,
         outputs: usize,
-        values: &impl InputValues,
+        values: &dyn InputValues,
     ) -> Result<Vec<usize>> {
         let parts = if values.has(1) {
             sizes(&values.need_ints(1)?, "the length of a part")?
@@ -280,7 +280,7 @@ impl BatchBlocks {
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where they do not fit data of this rank.
-    pub fn new(values: &impl InputValues, rank: usize) -> Result<BatchBlocks> {
+    pub fn new(values: &dyn InputValues, rank: usize) -> Result<BatchBlocks> {
         let block = sizes(&values.need_ints(1)?, "a block dimension")?;
         let pads = sizes(&values.need_ints(2)?, "a padding")?;
         if pads.len() != 2 * block.len() {

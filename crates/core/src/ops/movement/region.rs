@@ -107,13 +107,13 @@ impl Slice {
     /// # Errors
     /// `Shape` and `InvalidValue` where starts, ends, axes and steps do not fit the data or are not
     /// known.
-    pub fn resolve(&self, shape: &[usize], values: &impl InputValues) -> Result<Vec<SliceAxis>> {
+    pub fn resolve(&self, shape: &[usize], values: &dyn InputValues) -> Result<Vec<SliceAxis>> {
         let cuts = self.cuts(shape.len(), values)?;
         let axes = cuts.iter().zip(shape);
         axes.map(|(cut, &dim)| cut.resolve(dim)).collect()
     }
 
-    fn cuts(&self, rank: usize, values: &impl InputValues) -> Result<Vec<Cut>> {
+    fn cuts(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<Cut>> {
         let (starts, ends) = (values.need_ints(1)?, values.need_ints(2)?);
         let count = starts.len();
         let axes = self.axes(rank, count, values)?;
@@ -141,7 +141,7 @@ impl Slice {
         Ok(cuts)
     }
 
-    fn axes(&self, rank: usize, count: usize, values: &impl InputValues) -> Result<Vec<usize>> {
+    fn axes(&self, rank: usize, count: usize, values: &dyn InputValues) -> Result<Vec<usize>> {
         if !values.has(3) {
             return if count <= rank {
                 Ok((0..count).collect())
@@ -200,7 +200,7 @@ impl Pad {
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where pads and axes do not fit the data or are not known.
-    pub fn resolve(&self, shape: &[usize], values: &impl InputValues) -> Result<Vec<(i64, i64)>> {
+    pub fn resolve(&self, shape: &[usize], values: &dyn InputValues) -> Result<Vec<(i64, i64)>> {
         let pads = self.pads(shape.len(), values)?;
         for (&dim, &pads) in shape.iter().zip(&pads) {
             self.dim(&Dim::Known(dim), pads)?;
@@ -208,7 +208,7 @@ impl Pad {
         Ok(pads)
     }
 
-    fn pads(&self, rank: usize, values: &impl InputValues) -> Result<Vec<(i64, i64)>> {
+    fn pads(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<(i64, i64)>> {
         let given = values.need_ints(1)?;
         let axes = self.axes(rank, values)?;
         if given.len() != 2 * axes.len() {
@@ -221,7 +221,7 @@ impl Pad {
         Ok(pads)
     }
 
-    fn axes(&self, rank: usize, values: &impl InputValues) -> Result<Vec<usize>> {
+    fn axes(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<usize>> {
         if values.has(3) {
             normalize_axes(&values.need_ints(3)?, rank)
         } else {
@@ -294,7 +294,7 @@ impl Tile {
     /// # Errors
     /// `Shape` where there are not `rank` numbers, `InvalidValue` where one is negative or they are
     /// not known.
-    pub fn repeats(&self, rank: usize, values: &impl InputValues) -> Result<Vec<usize>> {
+    pub fn repeats(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<usize>> {
         let repeats = sizes(&values.need_ints(1)?, "a number of repeats")?;
         if repeats.len() != rank {
             return Err(wrong_count("the list of repeats", rank, repeats.len()));
@@ -375,7 +375,7 @@ impl Trilu {
     ///
     /// # Errors
     /// `InvalidValue` where it is given but not known.
-    pub fn diagonal(&self, values: &impl InputValues) -> Result<i64> {
+    pub fn diagonal(&self, values: &dyn InputValues) -> Result<i64> {
         match (values.has(1), values.int(1)?) {
             (_, Some(k)) => Ok(k),
             (true, None) => Err(missing_value(1)),
@@ -417,7 +417,7 @@ impl CenterCropPad {
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shape and axes do not fit the data or are not known.
-    pub fn resolve(&self, shape: &[usize], values: &impl InputValues) -> Result<Vec<CropPadAxis>> {
+    pub fn resolve(&self, shape: &[usize], values: &dyn InputValues) -> Result<Vec<CropPadAxis>> {
         let targets = self.targets(shape.len(), values)?;
         let axes = shape.iter().zip(targets).map(|(&input, target)| {
             let output = target.unwrap_or(input);
@@ -438,7 +438,7 @@ impl CenterCropPad {
         }
     }
 
-    fn targets(&self, rank: usize, values: &impl InputValues) -> Result<Vec<Option<usize>>> {
+    fn targets(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<Option<usize>>> {
         let shape = sizes(&values.need_ints(1)?, "a dimension of the new shape")?;
         let axes = self.axes(rank)?;
         if shape.len() != axes.len() {

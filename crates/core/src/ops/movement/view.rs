@@ -75,7 +75,7 @@ impl Reshape {
     ///
     /// # Errors
     /// `Shape` where the number of elements differs, `InvalidValue` where the shape is not valid.
-    pub fn resolve(&self, shape: &[usize], values: &impl InputValues) -> Result<Vec<usize>> {
+    pub fn resolve(&self, shape: &[usize], values: &dyn InputValues) -> Result<Vec<usize>> {
         let target = values.need_ints(1)?;
         let resolved = self.target(&Shape::fixed(shape), &target)?;
         resolved.concrete().ok_or_else(too_large)
@@ -202,7 +202,7 @@ impl Squeeze {
     ///
     /// # Errors
     /// `Shape` where one is out of range, named twice or not 1.
-    pub fn axes(&self, shape: &[usize], values: &impl InputValues) -> Result<Vec<usize>> {
+    pub fn axes(&self, shape: &[usize], values: &dyn InputValues) -> Result<Vec<usize>> {
         let all = || (0..shape.len()).filter(|&i| shape[i] == 1).collect();
         let given = values.has(1).then(|| values.need_ints(1)).transpose()?;
         given.map_or_else(|| Ok(all()), |axes| named_axes(&Shape::fixed(shape), &axes))

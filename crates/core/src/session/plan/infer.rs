@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use super::Planner;
 use crate::backend::{NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{NodeId, ValueId};
+use crate::graph::NodeId;
 use crate::ops::{InferContext, InputFact, ShapeOf, Size};
 use crate::session::Shared;
 use crate::tensor::Tensor;
@@ -85,7 +85,8 @@ impl Planner<'_> {
 
     /// Forgets nodes whose results nothing needs any more.
     pub(super) fn drop_dead(&mut self) {
-        let mut needed: BTreeSet<ValueId> = self.input.live_out.iter().copied().collect();
+        let mut needed = BTreeSet::new();
+        needed.extend(self.input.live_out.iter().copied());
         let mut live = Vec::with_capacity(self.live.len());
         for &id in self.live.iter().rev() {
             let node = &self.input.graph.nodes[id.0];

@@ -103,7 +103,8 @@ impl Planner<'_> {
         let graph = self.input.graph;
         let inside: HashSet<NodeId> = nodes.iter().copied().collect();
         let outside = self.live.iter().filter(|n| !inside.contains(n));
-        let mut escaping: BTreeSet<ValueId> = self.input.live_out.iter().copied().collect();
+        let mut escaping = BTreeSet::new();
+        escaping.extend(self.input.live_out.iter().copied());
         escaping.extend(outside.flat_map(|n| graph.nodes[n.0].present_inputs()));
         let mut offer = Offer {
             values: Vec::new(),
@@ -212,7 +213,8 @@ fn sorted(graph: &Graph, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
             }
         }
     }
-    let mut ready: BTreeSet<usize> = (0..nodes.len()).filter(|&i| waiting[i] == 0).collect();
+    let mut ready = BTreeSet::new();
+    ready.extend((0..nodes.len()).filter(|&i| waiting[i] == 0));
     let mut order = Vec::with_capacity(nodes.len());
     while let Some(i) = ready.pop_first() {
         order.push(nodes[i]);

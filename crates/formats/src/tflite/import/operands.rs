@@ -1,5 +1,7 @@
 //! What the mapping of an operator reads and writes.
 
+use std::sync::Arc;
+
 use kilim_core::dim::{Dim, Shape};
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
@@ -139,8 +141,17 @@ impl<'a> Importer<'a> {
         operator: impl Operator,
         inputs: &[Option<ValueId>],
     ) -> Result<()> {
+        self.emit_shared(op, Arc::new(operator), inputs)
+    }
+
+    fn emit_shared(
+        &mut self,
+        op: &Op,
+        operator: Arc<dyn Operator>,
+        inputs: &[Option<ValueId>],
+    ) -> Result<()> {
         let out = self.output(op, 0)?;
-        self.graph.push(op.node.clone(), operator, inputs, &[out]);
+        (self.graph).push_shared(op.node.clone(), operator, inputs, &[out]);
         Ok(())
     }
 
@@ -152,9 +163,7 @@ impl<'a> Importer<'a> {
         inputs: &[Option<ValueId>],
     ) -> ValueId {
         let name = format!("{}/{}", op.node, operator.name());
-        let out = self.graph.add_value(format!("{name}:0"), Fact::default());
-        self.graph.push(name, operator, inputs, &[out]);
-        out
+        self.graph.apply_shared(name, Arc::new(operator), inputs)
     }
 
     /// As [`Importer::emit`], with a fused activation that `operator` cannot take itself.
