@@ -302,6 +302,11 @@ pub(crate) const ALL: &[Shader] = &[
     ),
     shader!("range", "quantized/range.wgsl", [256, 1, 1], [&[]]),
     shader!("quantized_softmax", "quantized/softmax.wgsl", [&[]]),
+    shader!(
+        "quantized_resize",
+        "quantized/resize.wgsl",
+        [&[("T", &["f32", "i32"])]]
+    ),
     shader!("parameters", "quantized/parameters.wgsl", [&[]]),
     shader!(
         "requantize",

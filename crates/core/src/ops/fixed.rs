@@ -75,6 +75,60 @@ pub struct QuantizedResize {
     pub half_pixel: bool,
 }
 
+/// Two neighbours of a place in the input, and the distance from the lower.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Neighbours<D> {
+    pub lower: usize,
+    pub upper: usize,
+    pub distance: D,
+}
+
+impl QuantizedResize {
+    /// Where the outputs of an axis of `uint8` images are. Neither length is zero.
+    pub fn places(&self, input: usize, output: usize) -> Vec<Neighbours<f32>> {
+        let scale = match self.align_corners && output > 1 {
+            true => (input - 1) as f32 / (output - 1) as f32,
+            false => input as f32 / output as f32,
+        };
+        let place = |o: usize| {
+            let at = match self.half_pixel {
+                true => (o as f32 + 0.5) * scale - 0.5,
+                false => o as f32 * scale,
+            };
+            let lower = at.floor().max(0.0) as usize;
+            Neighbours {
+                lower: lower.min(input - 1),
+                upper: (at.ceil().max(0.0) as usize).min(input - 1),
+                distance: at - lower as f32,
+            }
+        };
+        (0..output).map(place).collect()
+    }
+
+    /// The same of `int8` images; distances count 1024ths.
+    pub fn fixed_places(&self, input: usize, output: usize) -> Vec<Neighbours<i32>> {
+        let (from, to) = match self.align_corners && output > 1 {
+            true => (input as i64 - 1, output as i64 - 1),
+            false => (input as i64, output as i64),
+        };
+        let scale = ((from << 10) + to / 2) / to;
+        let place = |o: usize| {
+            let at = match self.half_pixel {
+                true => o as i64 * scale + scale / 2 - (1 << 9),
+                false => o as i64 * scale,
+            };
+            let last = input as i64 - 1;
+            let lower = (at / (1 << 10)).clamp(0, last);
+            Neighbours {
+                lower: lower as usize,
+                upper: ((at + (1 << 10) - 1) / (1 << 10)).clamp(0, last) as usize,
+                distance: (at - (lower << 10)) as i32,
+            }
+        };
+        (0..output).map(place).collect()
+    }
+}
+
 impl Requantize {
     /// What becomes of a sum of channel `c`.
     #[inline(always)]

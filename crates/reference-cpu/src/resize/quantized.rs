@@ -4,19 +4,11 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use kilim_core::backend::NodeSpec;
-use kilim_core::ops::QuantizedResize;
+use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
 
 use crate::common::rules::required;
 use crate::frame::{Build, Io, Kernel};
-
-/// Two neighbours and the distance from the lower.
-#[derive(Clone, Copy)]
-struct Position<D> {
-    lower: usize,
-    upper: usize,
-    distance: D,
-}
 
 /// How an element is made of four neighbours.
 trait Sampled: Pod + Send + Sync {
@@ -26,7 +18,7 @@ trait Sampled: Pod + Send + Sync {
         op: &QuantizedResize,
         input: usize,
         output: usize,
-    ) -> Vec<Position<Self::Distance>>;
+    ) -> Vec<Neighbours<Self::Distance>>;
     /// Neighbours are row by row.
     fn sample(neighbours: [Self; 4], y: Self::Distance, x: Self::Distance) -> Self;
 }
@@ -34,24 +26,8 @@ trait Sampled: Pod + Send + Sync {
 impl Sampled for u8 {
     type Distance = f32;
 
-    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Position<f32>> {
-        let scale = match op.align_corners && output > 1 {
-            true => (input - 1) as f32 / (output - 1) as f32,
-            false => input as f32 / output as f32,
-        };
-        let position = |o: usize| {
-            let at = match op.half_pixel {
-                true => (o as f32 + 0.5) * scale - 0.5,
-                false => o as f32 * scale,
-            };
-            let lower = at.floor().max(0.0) as usize;
-            Position {
-                lower: lower.min(input - 1),
-                upper: (at.ceil().max(0.0) as usize).min(input - 1),
-                distance: at - lower as f32,
-            }
-        };
-        (0..output).map(position).collect()
+    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Neighbours<f32>> {
+        op.places(input, output)
     }
 
     #[inline(always)]
@@ -65,26 +41,8 @@ impl Sampled for u8 {
 impl Sampled for i8 {
     type Distance = i32;
 
-    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Position<i32>> {
-        let (from, to) = match op.align_corners && output > 1 {
-            true => (input as i64 - 1, output as i64 - 1),
-            false => (input as i64, output as i64),
-        };
-        let scale = ((from << 10) + to / 2) / to;
-        let position = |o: usize| {
-            let at = match op.half_pixel {
-                true => o as i64 * scale + scale / 2 - (1 << 9),
-                false => o as i64 * scale,
-            };
-            let last = input as i64 - 1;
-            let lower = (at / (1 << 10)).clamp(0, last);
-            Position {
-                lower: lower as usize,
-                upper: ((at + (1 << 10) - 1) / (1 << 10)).clamp(0, last) as usize,
-                distance: (at - (lower << 10)) as i32,
-            }
-        };
-        (0..output).map(position).collect()
+    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Neighbours<i32>> {
+        op.fixed_places(input, output)
     }
 
     #[inline(always)]
@@ -107,8 +65,8 @@ pub fn build(op: &QuantizedResize, node: &NodeSpec, _: &mut Build) -> Result<Box
 }
 
 struct Bilinear<T: Sampled> {
-    y: Vec<Position<T::Distance>>,
-    x: Vec<Position<T::Distance>>,
+    y: Vec<Neighbours<T::Distance>>,
+    x: Vec<Neighbours<T::Distance>>,
     /// Elements of a row and of an image of the input.
     row: usize,
     image: usize,

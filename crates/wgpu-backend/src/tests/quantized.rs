@@ -481,3 +481,22 @@ fn softmax_in_fixed_point() {
         }
     }
 }
+
+#[test]
+fn resized_images() {
+    if gpu().is_none() {
+        return;
+    }
+    for (align_corners, half_pixel) in [(false, false), (true, false), (false, true)] {
+        for (from, to) in [([7, 5], [13, 17]), ([9, 8], [4, 3]), ([1, 6], [5, 1])] {
+            for dtype in [DType::U8, DType::I8] {
+                let op = QuantizedResize {
+                    align_corners,
+                    half_pixel,
+                };
+                let x = Given::Fed(bytes(dtype, &[2, from[0], from[1], 3], 5));
+                agree(op, &[x, i64s(&to)], 1, 0.0);
+            }
+        }
+    }
+}

@@ -6,6 +6,7 @@ mod dynamic;
 mod linear;
 mod parameters;
 pub(crate) mod product;
+mod resize;
 mod softmax;
 
 use kilim_core::DType;
@@ -24,6 +25,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
     binary::register(kernels);
     dynamic::register(kernels);
     softmax::register(kernels);
+    resize::register(kernels);
     kernels.add::<TableLookup>(|_, l| look_up(l));
 }
 
