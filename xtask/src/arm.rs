@@ -1,7 +1,8 @@
 //! AArch64 under emulation: the NEON kernels of the `cpu` backend, the backends of the ARM Compute
 //! Library against its oldest and newest release, and whole models on them.
 
-use crate::setup::arm::{self, ACL, ArmToolchain, Emulation};
+use crate::setup::arm::{self, ACL, Acl, ArmToolchain, Emulation};
+use crate::setup::opencl;
 use crate::sh;
 use crate::test::{Counts, component, counted};
 use anyhow::{Context, Result, bail};
@@ -31,12 +32,15 @@ pub fn tests() -> Result<Counts> {
                 let emulation = acl.emulation(&acl.shim()?);
                 println!("on ACL {}", release.version);
                 let mut cargo = test(&toolchain, &emulation);
-                cargo.args(["--test", "neon", "--test", "operators"]);
+                cargo.args(["--test", "neon", "--test", "cl", "--test", "operators"]);
                 // The kernels of `cpu` have their own tests below.
                 cargo.args(["--", "--skip", "operators_on_cpu"]);
                 // A program cannot start itself under the emulator, and NEON is all there is.
                 cargo.args(["--skip", "operators_on_every_instruction_set"]);
                 counts.add(counted(&mut cargo)?);
+                if release.opencl && std::env::var_os("KILIM_OPENCL").is_some() {
+                    counts.add(opencl(&toolchain, &acl)?);
+                }
                 newest = Some(emulation);
             }
         }
@@ -50,6 +54,17 @@ pub fn tests() -> Result<Counts> {
     counts.add(check(without_library(&toolchain)));
     counts.add(models(&toolchain, &emulation)?);
     Ok(counts)
+}
+
+/// The kernels of `acl_cl` on PoCL. Compiling them takes minutes the first time, so that this is done
+/// where it is asked for.
+fn opencl(toolchain: &ArmToolchain, acl: &Acl) -> Result<Counts> {
+    println!("with OpenCL");
+    let emulation = opencl::emulation(acl, &acl.shim()?)?;
+    let mut cargo = test(toolchain, &emulation);
+    // One after another: a kernel is compiled for everyone who waits for it.
+    cargo.args(["--test", "cl", "--", "--test-threads", "1"]);
+    counted(&mut cargo)
 }
 
 fn skipped(reason: &str) -> Counts {

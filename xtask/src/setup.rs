@@ -4,6 +4,7 @@
 mod apt;
 pub mod arm;
 mod browser;
+pub mod opencl;
 mod wasm;
 
 pub use browser::browser;

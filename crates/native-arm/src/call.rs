@@ -5,6 +5,9 @@ use kilim_core::{DType, Tensor};
 
 use crate::ffi::{self, ElementType, Family, Layout, MAX_RANK};
 
+/// Of a NEON register.
+const VECTOR_BYTES: usize = 16;
+
 /// What ACL is told of a tensor.
 #[derive(Clone, Debug)]
 pub struct Form {
@@ -62,6 +65,28 @@ impl Form {
             scales: Vec::new(),
             zero_point: 0,
         })
+    }
+
+    pub fn shape(&self) -> &[usize] {
+        &self.shape
+    }
+
+    /// The same elements in rows of so many whole vectors; `None` where there is a rest.
+    pub fn in_vectors(&self) -> Option<Form> {
+        let lanes = match self.dtype {
+            ElementType::F16 => VECTOR_BYTES / 2,
+            _ => VECTOR_BYTES / 4,
+        };
+        let elements: usize = self.shape.iter().product();
+        match self.shape.last() {
+            Some(row) if row.is_multiple_of(lanes) => Some(self.clone()),
+            _ if elements.is_multiple_of(lanes) => Some(Form {
+                layout: Layout::None,
+                shape: vec![elements],
+                ..self.clone()
+            }),
+            _ => None,
+        }
     }
 
     pub fn with_layout(self, layout: Layout) -> Form {

@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_void};
 use libloading::Library;
 
 /// `KILIM_ACL_ABI`.
-pub const ABI: u32 = 1;
+pub const ABI: u32 = 2;
 pub const MAX_RANK: usize = 6;
 
 pub const OK: i32 = 0;
@@ -80,12 +80,12 @@ pub enum Function {
     BoundedRelu = 3,
     LuBoundedRelu = 4,
     LeakyRelu = 5,
-    SoftRelu = 6,
     Elu = 7,
     Sqrt = 10,
     Linear = 11,
     HardSwish = 13,
     Swish = 14,
+    Gelu = 15,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -146,6 +146,13 @@ pub struct GemmInfo {
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
+pub struct MatMulInfo {
+    pub transpose_a: i32,
+    pub transpose_b: i32,
+}
+
+#[derive(Clone, Copy, Debug)]
+#[repr(C)]
 pub struct PoolingInfo {
     pub max: i32,
     pub kernel_x: u32,
@@ -158,6 +165,8 @@ pub struct PoolingInfo {
 #[repr(C)]
 pub struct SoftmaxInfo {
     pub beta: f32,
+    pub axis: u32,
+    pub logarithm: i32,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -178,15 +187,14 @@ pub struct BinaryInfo {
     pub kind: BinaryFunction,
 }
 
+/// `kilim_acl_unary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(i32)]
 pub enum UnaryFunction {
-    Exp,
-    Neg,
-    Log,
-    Abs,
-    Round,
-    Floor,
+    Exp = 0,
+    Neg = 1,
+    Abs = 3,
+    Round = 4,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -294,6 +302,7 @@ functions! {
         deconvolution(DeconvolutionInfo) = b"kilim_acl_deconvolution\0";
         fully_connected(FullyConnectedInfo) = b"kilim_acl_fully_connected\0";
         gemm(GemmInfo) = b"kilim_acl_gemm\0";
+        matmul(MatMulInfo) = b"kilim_acl_matmul\0";
         pooling(PoolingInfo) = b"kilim_acl_pooling\0";
         softmax(SoftmaxInfo) = b"kilim_acl_softmax\0";
         binary(BinaryInfo) = b"kilim_acl_binary\0";

@@ -4,16 +4,15 @@
     any(target_os = "linux", target_os = "android")
 ))]
 
-use std::sync::Arc;
+mod common;
 
-use kilim_core::backend::{
-    Backend, ConstantKey, ContextConfig, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot,
-    TensorSpec,
-};
+use common::Given::{Constant, Fed};
+use common::{Given, bytes, conv, floats, noise, run, scalar};
 use kilim_core::ops::{
-    AspectPolicy, Concat, Conv, ConvTranspose, CoordinateMode, DequantizeLinear, Lrn, MatMul,
-    MaxPool, NearestMode, Padding, QLinearConv, QLinearMatMul, QuantizeLinear, Resize, ResizeMode,
-    Transpose, Window,
+    Activation, Affine, AspectPolicy, AveragePool, Binary, BinaryKind, Concat, Conv, ConvTranspose,
+    CoordinateMode, DequantizeLinear, Gemm, Lrn, MatMul, MaxPool, NearestMode, Padding,
+    QLinearBinary, QLinearConv, QLinearMatMul, QuantizeLinear, Resize, ResizeMode, Softmax,
+    SoftmaxKind, Transpose, Unary, UnaryKind, Window,
 };
 use kilim_core::{DType, ErrorCode, Operator, Tensor};
 use kilim_native_arm::AclBackend;
@@ -31,134 +30,12 @@ fn neon() -> Option<AclBackend> {
     }
 }
 
-fn floats(shape: &[usize], f: impl Fn(usize) -> f32) -> Tensor {
-    let data: Vec<f32> = (0..shape.iter().product()).map(f).collect();
-    Tensor::from_slice(shape, &data).unwrap()
-}
-
-/// Numbers between -1 and 1 without a pattern.
-fn noise(shape: &[usize], seed: usize) -> Tensor {
-    floats(shape, |i| {
-        let x = (i * 7919 + seed * 104_729 + 13) * 2_654_435_761 % 65_536;
-        x as f32 / 32_768.0 - 1.0
-    })
-}
-
-enum Given {
-    Fed(Tensor),
-    Constant(Tensor),
-}
-use Given::{Constant, Fed};
-
-fn poll<T>(mut future: kilim_core::backend::LocalFuture<T>) -> T {
-    let waker = std::task::Waker::noop();
-    match future
-        .as_mut()
-        .poll(&mut std::task::Context::from_waker(waker))
-    {
-        std::task::Poll::Ready(value) => value,
-        std::task::Poll::Pending => panic!("reading host memory waits for nothing"),
-    }
-}
-
-/// Runs one node on a backend, once with each of `feeds` in the place of the first fed input.
-fn run(
-    backend: &dyn Backend,
-    op: impl Operator,
-    inputs: &[Given],
-    output: (DType, &[usize]),
-) -> Result<Vec<Tensor>, String> {
-    let mut tensors = Vec::new();
-    let mut feeds = Vec::new();
-    for (i, given) in inputs.iter().enumerate() {
-        let (spec, place) = match given {
-            Fed(t) => {
-                feeds.push((i, t.clone()));
-                (TensorSpec::new(t.dtype(), t.shape()), Place::Input)
-            }
-            Constant(t) => (TensorSpec::of(t), Place::Constant(ConstantKey(i as u64))),
-        };
-        tensors.push(TensorSlot {
-            name: format!("input{i}"),
-            spec,
-            place,
-        });
-    }
-    tensors.push(TensorSlot {
-        name: "y".into(),
-        spec: TensorSpec::new(output.0, output.1),
-        place: Place::Output,
-    });
-    let y = tensors.len() - 1;
-    let op: Arc<dyn Operator> = Arc::new(op);
-    let node = KernelSpec {
-        name: "node".into(),
-        op: op.clone(),
-        inputs: (0..inputs.len()).map(Some).collect(),
-        outputs: vec![y],
-    };
-    let stage = StageSpec {
-        tensors,
-        nodes: vec![node],
-        parts: std::iter::once(0..1).collect(),
-        ..StageSpec::default()
-    };
-    let (specs, outputs) = stage.specs(&stage.nodes[0]);
-    backend
-        .supports(&NodeSpec {
-            name: "node",
-            op: &*op,
-            inputs: &specs,
-            outputs: &outputs,
-        })
-        .map_err(|r| r.reason)?;
-    let error = |e: kilim_core::Error| e.to_string();
-    let mut context = backend
-        .create_context(&ContextConfig::default())
-        .map_err(error)?;
-    let mut stage = context.prepare(stage).map_err(error)?;
-    let mut results = Vec::new();
-    // The second time with other data: nothing of the first may be left.
-    for sign in [1.0, -1.0] {
-        stage.execute_begin().map_err(error)?;
-        for (i, t) in &feeds {
-            let fed = match t.dtype() {
-                DType::F32 => {
-                    let data = t.as_slice::<f32>().unwrap();
-                    floats(t.shape(), |i| sign * data[i])
-                }
-                _ => t.clone(),
-            };
-            stage.write(*i, &fed).map_err(error)?;
-        }
-        stage.run(0).map_err(error)?;
-        stage.execute_end().map_err(error)?;
-        results.push(poll(stage.read(&[y])).map_err(error)?.remove(0));
-    }
-    Ok(results)
-}
-
-/// The largest difference between ACL and the `cpu` backend's kernels, which have references of
-/// their own.
 fn difference(
     op: impl Operator + Clone,
     inputs: &[Given],
     output: (DType, &[usize]),
 ) -> Option<f64> {
-    let neon = neon()?;
-    let cpu = kilim_simd_cpu::backend();
-    let got = run(&neon, op.clone(), inputs, output).unwrap();
-    let want = run(&cpu, op, inputs, output).unwrap();
-    let mut largest = 0.0f64;
-    for (got, want) in got.iter().zip(&want) {
-        for (g, w) in got.to_f64s().unwrap().iter().zip(want.to_f64s().unwrap()) {
-            let d = (g - w).abs();
-            assert!(d.is_finite(), "{g} instead of {w}");
-            largest = largest.max(d);
-        }
-    }
-    assert!(want[0].to_f64s().unwrap().iter().any(|&v| v != 0.0));
-    Some(largest)
+    Some(common::difference(&neon()?, op, inputs, output))
 }
 
 #[test]
@@ -170,17 +47,6 @@ fn a_computed_factor_is_read_in_every_run() {
     let inputs = [Constant(noise(&[5, 33], 1)), Fed(noise(&[33, 20], 2))];
     let d = difference(MatMul::default(), &inputs, (DType::F32, &[5, 20]));
     assert!(d.is_none_or(|d| d < 1e-5), "{d:?}");
-}
-
-fn conv(groups: usize, channels_last: bool) -> Conv {
-    Conv {
-        strides: vec![1, 1],
-        dilations: vec![1, 1],
-        padding: Padding::Explicit(vec![1, 1, 1, 1]),
-        groups,
-        channels_last,
-        activation: Default::default(),
-    }
 }
 
 #[test]
@@ -294,10 +160,6 @@ fn opencl_that_is_absent_is_a_reason() {
     }
 }
 
-fn scalar(v: f32) -> Given {
-    Constant(Tensor::scalar(v).unwrap())
-}
-
 #[test]
 fn quantised_tensors_are_within_one_quantum() {
     let zero = || Constant(Tensor::scalar(-3i8).unwrap());
@@ -320,13 +182,6 @@ fn quantised_tensors_are_within_one_quantum() {
         (DType::F32, &[2, 3, 20]),
     );
     assert!(d.is_none_or(|d| d < 1e-6), "{d:?}");
-}
-
-fn bytes(shape: &[usize], step: usize) -> Tensor {
-    let data: Vec<i8> = (0..shape.iter().product())
-        .map(|i: usize| (i * step % 251) as u8 as i8)
-        .collect();
-    Tensor::from_slice(shape, &data).unwrap()
 }
 
 #[test]
@@ -404,4 +259,419 @@ fn quantised_convolutions_are_within_one_quantum() {
         let d = difference(op, &inputs, (DType::I8, &[2, 7, 9, m]));
         assert!(d.is_none_or(|d| d <= 1.0), "{d:?}");
     }
+}
+
+/// Whether the release has MatMul: 20.08 does not.
+fn has_matmul(neon: &AclBackend) -> bool {
+    use kilim_core::backend::Backend;
+    !neon.describe().device.contains("v20.08")
+}
+
+#[test]
+fn stacks_and_transposed_factors_are_multiplied() {
+    let Some(neon) = neon() else { return };
+    let product = |transpose_b, alpha| MatMul {
+        transpose_b,
+        alpha,
+        ..MatMul::default()
+    };
+    let cases = [
+        (
+            product(false, None),
+            vec![2, 3, 5, 7],
+            vec![2, 3, 7, 6],
+            vec![2, 3, 5, 6],
+        ),
+        (
+            product(true, Some(0.25)),
+            vec![6, 5, 8],
+            vec![6, 9, 8],
+            vec![6, 5, 9],
+        ),
+        (product(true, None), vec![5, 7], vec![6, 7], vec![5, 6]),
+    ];
+    for (op, a, b, y) in cases {
+        let inputs = [Fed(noise(&a, 1)), Fed(noise(&b, 2))];
+        match has_matmul(&neon) {
+            true => {
+                let d = common::difference(&neon, op, &inputs, (DType::F32, &y));
+                assert!(d < 1e-5, "{a:?} {b:?}: {d}");
+            }
+            false => {
+                let reason = run(&neon, op, &inputs, (DType::F32, &y)).unwrap_err();
+                assert!(
+                    reason.contains("this release of ACL has no MatMul"),
+                    "{reason}"
+                );
+            }
+        }
+    }
+    let transposed = Gemm {
+        alpha: 1.0,
+        beta: 1.0,
+        transpose_a: true,
+        transpose_b: false,
+        activation: Activation::None,
+    };
+    let inputs = [Fed(noise(&[7, 5], 1)), Fed(noise(&[7, 6], 2))];
+    if has_matmul(&neon) {
+        let d = common::difference(&neon, transposed, &inputs, (DType::F32, &[5, 6]));
+        assert!(d < 1e-5, "{d}");
+        // One stack for all of another is refused by ACL itself.
+        let inputs = [Fed(noise(&[1, 5, 7], 1)), Fed(noise(&[3, 7, 6], 2))];
+        let reason = run(
+            &neon,
+            product(false, None),
+            &inputs,
+            (DType::F32, &[3, 5, 6]),
+        );
+        let reason = reason.unwrap_err();
+        assert!(reason.starts_with("the ARM Compute Library: "), "{reason}");
+    }
+}
+
+#[test]
+fn softmax_goes_along_any_axis() {
+    for (kind, axis) in [
+        (SoftmaxKind::Softmax, 0),
+        (SoftmaxKind::Softmax, 1),
+        (SoftmaxKind::Softmax, 2),
+        (SoftmaxKind::LogSoftmax, -1),
+    ] {
+        let op = Softmax {
+            kind,
+            axis,
+            beta: 1.0,
+        };
+        let Some(neon) = neon() else { return };
+        let x = || Fed(floats(&[3, 7, 5], |i| (i * 37 % 101) as f32 / 10.0 - 5.0));
+        let output = (DType::F32, &[3, 7, 5][..]);
+        // Old releases have the innermost alone.
+        if let Err(reason) = run(&neon, op.clone(), &[x()], output) {
+            assert!(!has_matmul(&neon) && [0, 1].contains(&axis), "{reason}");
+            assert!(reason.starts_with("the ARM Compute Library: "), "{reason}");
+            continue;
+        }
+        let d = common::difference(&neon, op, &[x()], output);
+        assert!(d < 5e-6, "{kind:?} {axis}: {d}");
+    }
+}
+
+#[test]
+fn gelu_is_there_or_refused() {
+    let Some(neon) = neon() else { return };
+    let op = Unary(UnaryKind::Gelu { tanh: false });
+    let x = floats(&[3, 37], |i| i as f32 / 10.0 - 5.5);
+    let run = run(&neon, op.clone(), &[Fed(x)], (DType::F32, &[3, 37]));
+    if let Err(reason) = run {
+        assert!(!has_matmul(&neon), "{reason}");
+        assert!(
+            reason.contains("this release of ACL has no GELU"),
+            "{reason}"
+        );
+        return;
+    }
+    let x = floats(&[3, 37], |i| i as f32 / 10.0 - 5.5);
+    let d = common::difference(&neon, op, &[Fed(x)], (DType::F32, &[3, 37]));
+    assert!(d < 2e-6, "{d}");
+}
+
+#[test]
+fn quantised_sums_and_products_of_two_are_within_one_quantum() {
+    for kind in [
+        BinaryKind::Add,
+        BinaryKind::Sub,
+        BinaryKind::Max,
+        BinaryKind::Min,
+    ] {
+        let affine = |scale, zero| Affine { scale, zero };
+        let op = QLinearBinary {
+            kind,
+            operands: [affine(0.05, -5.0), affine(0.03, 7.0)],
+            offset: 0.0,
+            result: affine(0.1, 3.0),
+            range: [-128.0, 127.0],
+            output: DType::I8,
+        };
+        let inputs = [Fed(bytes(&[2, 3, 21], 37)), Fed(bytes(&[2, 3, 21], 91))];
+        let d = difference(op, &inputs, (DType::I8, &[2, 3, 21]));
+        assert!(d.is_none_or(|d| d <= 1.0), "{kind:?}: {d:?}");
+    }
+}
+
+#[test]
+fn bytes_are_resized_to_the_nearest() {
+    let op = Resize {
+        mode: ResizeMode::Nearest(NearestMode::Floor),
+        coordinates: CoordinateMode::Asymmetric,
+        antialias: false,
+        exclude_outside: false,
+        extrapolation: 0.0,
+        axes: None,
+        policy: AspectPolicy::Stretch,
+    };
+    let none = Tensor::from_slice::<f32>(&[0], &[]).unwrap();
+    let sizes = Tensor::from_slice(&[4], &[1i64, 10, 12, 3]).unwrap();
+    let inputs = [
+        Fed(bytes(&[1, 5, 4, 3], 37)),
+        Constant(none.clone()),
+        Constant(none),
+        Constant(sizes),
+    ];
+    let d = difference(op, &inputs, (DType::I8, &[1, 10, 12, 3]));
+    assert!(d.is_none_or(|d| d == 0.0), "{d:?}");
+}
+
+/// Numbers at the edges of what there is.
+fn extremes(shape: &[usize]) -> Tensor {
+    let edges = [
+        f32::INFINITY,
+        1.0,
+        f32::NEG_INFINITY,
+        -1.0,
+        0.0,
+        1e30,
+        -1e30,
+        88.0,
+        -88.0,
+        1e-30,
+        -0.0,
+        3e9,
+        f32::NAN,
+    ];
+    floats(shape, |i| edges[i % edges.len()])
+}
+
+/// Every third number is none.
+fn holes(shape: &[usize]) -> Tensor {
+    let noise = noise(shape, 5).as_slice::<f32>().unwrap().to_vec();
+    floats(shape, |i| if i % 3 == 1 { f32::NAN } else { noise[i] })
+}
+
+/// Runs a node on ACL and on `cpu`, which must agree on what is no finite number and be near each
+/// other elsewhere; or ACL is not asked.
+fn agrees(
+    what: &str,
+    op: impl Operator + Clone,
+    inputs: &[Given],
+    y: &[usize],
+) -> Result<(), String> {
+    let Some(neon) = neon() else { return Ok(()) };
+    let got = match run(&neon, op.clone(), inputs, (DType::F32, y)) {
+        Ok(got) => got,
+        Err(reason) => {
+            println!("{what}: refused: {reason}");
+            return Ok(());
+        }
+    };
+    let want = run(&kilim_simd_cpu::backend(), op, inputs, (DType::F32, y)).unwrap();
+    let near = |(g, w): (f32, f32)| {
+        g == w || g.is_nan() && w.is_nan() || (g - w).abs() <= 1e-5 + 1e-4 * w.abs()
+    };
+    for (got, want) in got.iter().zip(&want) {
+        let (got, want) = (
+            got.as_slice::<f32>().unwrap(),
+            want.as_slice::<f32>().unwrap(),
+        );
+        let mut pairs = got.iter().copied().zip(want.iter().copied());
+        if let Some(at) = pairs.position(|pair| !near(pair)) {
+            return Err(format!(
+                "{what}: {} instead of {} at {at}",
+                got[at], want[at]
+            ));
+        }
+    }
+    println!("{what}: agrees");
+    Ok(())
+}
+
+#[test]
+fn nan_comes_out_where_it_does_elsewhere() {
+    let clip = Activation::Clip {
+        min: -0.5,
+        max: 0.5,
+    };
+    let mut results = Vec::new();
+    for activation in [
+        Activation::Relu,
+        clip,
+        Activation::HardSigmoid {
+            alpha: 0.2,
+            beta: 0.5,
+        },
+    ] {
+        for (channels_last, x, y) in [
+            (true, [1, 3, 3, 5], [1, 3, 3, 7]),
+            (false, [1, 5, 3, 3], [1, 7, 3, 3]),
+        ] {
+            let what = |name: &str| format!("{name} {activation:?} channels_last={channels_last}");
+            let pointwise = Conv {
+                padding: Padding::Explicit(vec![0; 4]),
+                activation,
+                ..conv(1, channels_last)
+            };
+            let inputs = [Fed(holes(&x)), Constant(noise(&[7, 5, 1, 1], 2))];
+            results.push(agrees(&what("Conv 1x1"), pointwise, &inputs, &y));
+            // One number that is none, so that few results are.
+            let mut one = noise(&x, 1);
+            one.make_mut::<f32>().unwrap()[0] = f32::NAN;
+            let spatial = Conv {
+                activation,
+                ..conv(1, channels_last)
+            };
+            let inputs = [Fed(one.clone()), Constant(noise(&[7, 5, 3, 3], 2))];
+            results.push(agrees(&what("Conv 3x3"), spatial, &inputs, &y));
+            let depthwise = Conv {
+                activation,
+                ..conv(5, channels_last)
+            };
+            let inputs = [Fed(one.clone()), Constant(noise(&[5, 1, 3, 3], 2))];
+            results.push(agrees(&what("depthwise"), depthwise, &inputs, &x));
+            let transposed = ConvTranspose {
+                strides: vec![1, 1],
+                dilations: vec![1, 1],
+                padding: Padding::Explicit(vec![1; 4]),
+                output_padding: Vec::new(),
+                output_shape: None,
+                groups: 1,
+                channels_last,
+                activation,
+            };
+            let inputs = [Fed(one.clone()), Constant(noise(&[5, 7, 3, 3], 2))];
+            results.push(agrees(&what("ConvTranspose"), transposed, &inputs, &y));
+            let window = Window {
+                kernel: vec![2, 2],
+                strides: vec![1, 1],
+                dilations: vec![1, 1],
+                padding: Padding::Explicit(vec![0; 4]),
+                ceil_mode: false,
+            };
+            let pooled = if channels_last {
+                [1, 2, 2, 5]
+            } else {
+                [1, 5, 2, 2]
+            };
+            let average = AveragePool {
+                window,
+                count_include_pad: false,
+                channels_last,
+                activation,
+            };
+            results.push(agrees(&what("AveragePool"), average, &[Fed(one)], &pooled));
+        }
+        for n in [5, 7, 8] {
+            let what = |name: &str| format!("{name} {activation:?} n={n}");
+            let product = MatMul {
+                activation,
+                ..MatMul::default()
+            };
+            let inputs = [Fed(holes(&[3, 6])), Constant(noise(&[6, n], 2))];
+            results.push(agrees(
+                &what("FullyConnected"),
+                product.clone(),
+                &inputs,
+                &[3, n],
+            ));
+            let inputs = [Fed(holes(&[3, 6])), Fed(noise(&[6, n], 2))];
+            results.push(agrees(&what("GEMM"), product, &inputs, &[3, n]));
+            let sum = Binary {
+                activation,
+                ..Binary::new(BinaryKind::Add)
+            };
+            let inputs = [Fed(holes(&[3, n])), Fed(noise(&[3, n], 2))];
+            results.push(agrees(&what("Add"), sum, &inputs, &[3, n]));
+        }
+    }
+    for n in [5, 8] {
+        use BinaryKind::*;
+        for kind in [Add, Sub, Mul, Div, Max, Min, PRelu] {
+            let what = format!("{kind:?} n={n}");
+            let inputs = [Fed(holes(&[3, n])), Fed(noise(&[3, n], 2))];
+            results.push(agrees(&what, Binary::new(kind), &inputs, &[3, n]));
+            let inputs = [Fed(noise(&[3, n], 2)), Fed(holes(&[3, n]))];
+            results.push(agrees(
+                &format!("{what} second"),
+                Binary::new(kind),
+                &inputs,
+                &[3, n],
+            ));
+        }
+        for kind in [SoftmaxKind::Softmax, SoftmaxKind::LogSoftmax] {
+            for axis in [0, 1] {
+                let op = Softmax {
+                    kind,
+                    axis,
+                    beta: 1.0,
+                };
+                let what = format!("{kind:?} of masked axis={axis} n={n}");
+                let masked = floats(&[3, n], |i| match i % 4 {
+                    1 => f32::NEG_INFINITY,
+                    k => k as f32,
+                });
+                results.push(agrees(&what, op, &[Fed(masked)], &[3, n]));
+                let what = format!("{kind:?} axis={axis} n={n}");
+                let op = Softmax {
+                    kind,
+                    axis,
+                    beta: 1.0,
+                };
+                let mut one = noise(&[3, n], 1);
+                one.make_mut::<f32>().unwrap()[n - 1] = f32::NAN;
+                results.push(agrees(&what, op, &[Fed(one)], &[3, n]));
+            }
+        }
+        for kind in functions() {
+            let what = format!("{kind:?} n={n}");
+            results.push(agrees(&what, Unary(kind), &[Fed(holes(&[3, n]))], &[3, n]));
+        }
+    }
+    check(results);
+}
+
+/// Functions of one tensor, among them those that ACL computes otherwise and that are refused.
+fn functions() -> Vec<UnaryKind> {
+    vec![
+        UnaryKind::Relu,
+        UnaryKind::Clip {
+            min: -0.5,
+            max: 0.5,
+        },
+        UnaryKind::Elu { alpha: 1.0 },
+        UnaryKind::HardSwish,
+        UnaryKind::LeakyRelu { alpha: 0.1 },
+        UnaryKind::Sigmoid,
+        UnaryKind::Tanh,
+        UnaryKind::Softplus,
+        UnaryKind::Sqrt,
+        UnaryKind::Gelu { tanh: false },
+        UnaryKind::Swish { alpha: 1.0 },
+        UnaryKind::Swish { alpha: 2.0 },
+        UnaryKind::Exp,
+        UnaryKind::Log,
+        UnaryKind::Abs,
+        UnaryKind::Round,
+        UnaryKind::Floor,
+    ]
+}
+
+fn check(results: Vec<Result<(), String>>) {
+    let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
+    assert!(wrong.is_empty(), "ACL differs:\n{}", wrong.join("\n"));
+}
+
+#[test]
+fn functions_agree_at_the_edges_of_what_there_is() {
+    let mut results = Vec::new();
+    for n in [5, 8] {
+        for kind in functions() {
+            let what = format!("{kind:?} of extremes n={n}");
+            results.push(agrees(
+                &what,
+                Unary(kind),
+                &[Fed(extremes(&[4, n]))],
+                &[4, n],
+            ));
+        }
+    }
+    check(results);
 }

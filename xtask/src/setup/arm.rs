@@ -14,13 +14,15 @@ use std::process::Command;
 
 pub const TARGET: &str = "aarch64-unknown-linux-gnu";
 pub const COMPILER: &str = "aarch64-linux-gnu-g++";
-const LINKER: &str = "aarch64-linux-gnu-gcc";
+pub const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: [&str; 2] = ["qemu-aarch64-static", "qemu-aarch64"];
+/// Debian's name for the architecture.
+pub const TRIPLE: &str = "aarch64-linux-gnu";
 /// Of the cross compiler.
-const C_LIBRARY: &str = "/usr/aarch64-linux-gnu";
+pub const C_LIBRARY: &str = "/usr/aarch64-linux-gnu";
 
 /// Where all of it goes.
-fn folder() -> PathBuf {
+pub fn folder() -> PathBuf {
     sh::target().join("arm")
 }
 
@@ -117,6 +119,8 @@ impl ArmToolchain {
 
 /// How a program is run under the emulator.
 pub struct Emulation {
+    /// In the emulator's words.
+    pub cpu: &'static str,
     /// The root of the libraries that programs are linked to.
     pub root: PathBuf,
     /// Variables of the emulated program.
@@ -127,6 +131,7 @@ impl Emulation {
     /// Without the ARM Compute Library.
     pub fn plain() -> Emulation {
         Emulation {
+            cpu: "max",
             root: C_LIBRARY.into(),
             variables: Vec::new(),
         }
@@ -137,7 +142,7 @@ impl Emulation {
         let mut words: Vec<String> = ["timeout", "600"].map(String::from).into();
         words.push(toolchain.emulator.display().to_string());
         words.extend(["-L".into(), self.root.display().to_string()]);
-        words.extend(["-cpu", "max"].map(String::from));
+        words.extend(["-cpu", self.cpu].map(String::from));
         for (name, value) in &self.variables {
             words.extend(["-E".into(), format!("{name}={}", value.to_string_lossy())]);
         }
@@ -159,7 +164,7 @@ pub struct AclRelease {
     suite: &'static str,
     packages: &'static [&'static str],
     /// Whether the shim is built with `acl_cl`, which takes twice as long; once is enough.
-    opencl: bool,
+    pub opencl: bool,
     /// Whether its C library is newer than the cross compiler's, so that programs run on it.
     own_c_library: bool,
 }
@@ -198,24 +203,20 @@ impl AclRelease {
     pub fn unpack(&'static self) -> Result<Acl> {
         let name = format!("acl-{}", self.version);
         let dir = folder().join(&name);
-        fs::create_dir_all(&dir)?;
-        let sources = dir.join("debian.sources");
-        let text = format!(
-            "Types: deb\nURIs: {}\nSuites: {}\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
-            mirror(),
-            self.suite
-        );
-        fs::write(&sources, text)?;
         Ok(Acl {
-            root: unpack(&name, &sources, self.packages)?,
+            root: unpack(&name, &sources(&dir, self.suite)?, self.packages)?,
             release: self,
         })
     }
 }
 
 impl Acl {
-    fn libraries(&self) -> PathBuf {
-        self.root.join("usr/lib/aarch64-linux-gnu")
+    pub fn headers(&self) -> PathBuf {
+        self.root.join("usr/include").join(TRIPLE)
+    }
+
+    pub fn libraries(&self) -> PathBuf {
+        self.root.join("usr/lib").join(TRIPLE)
     }
 
     /// Builds the shim against it and gives its path.
@@ -229,10 +230,7 @@ impl Acl {
             .arg(format!("-j{jobs}"))
             .arg(format!("CXX={COMPILER}"))
             .arg(format!("CL={}", u8::from(self.release.opencl)))
-            .arg(variable(
-                "ACL_INCLUDE",
-                &self.root.join("usr/include/aarch64-linux-gnu"),
-            ))
+            .arg(variable("ACL_INCLUDE", &self.headers()))
             .arg(variable("ACL_LIB", &self.libraries()))
             .arg(variable("OUT", &out));
         sh::run_quiet(
@@ -245,6 +243,7 @@ impl Acl {
     /// Running programs with this shim.
     pub fn emulation(&self, shim: &Path) -> Emulation {
         Emulation {
+            cpu: "max",
             root: match self.release.own_c_library {
                 true => self.root.clone(),
                 false => C_LIBRARY.into(),
@@ -258,6 +257,18 @@ impl Acl {
     }
 }
 
+/// Writes into `dir` where apt finds a suite.
+pub fn sources(dir: &Path, suite: &str) -> Result<PathBuf> {
+    fs::create_dir_all(dir)?;
+    let path = dir.join("debian.sources");
+    let text = format!(
+        "Types: deb\nURIs: {}\nSuites: {suite}\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n",
+        mirror()
+    );
+    fs::write(&path, text)?;
+    Ok(path)
+}
+
 /// The Debian mirror that the system uses.
 fn mirror() -> String {
     let sources = fs::read_to_string("/etc/apt/sources.list.d/debian.sources").unwrap_or_default();
@@ -266,7 +277,7 @@ fn mirror() -> String {
 }
 
 /// Downloads packages for AArch64 and unpacks them into `target/arm/NAME/root`, once.
-fn unpack(name: &str, sources: &Path, packages: &[&str]) -> Result<PathBuf> {
+pub fn unpack(name: &str, sources: &Path, packages: &[&str]) -> Result<PathBuf> {
     let dir = folder().join(name);
     let (lists, debs, root) = (dir.join("lists"), dir.join("debs"), dir.join("root"));
     let recipe = packages.join(" ");

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Raised with every change of this file. */
-#define KILIM_ACL_ABI 1
+#define KILIM_ACL_ABI 2
 #define KILIM_ACL_MAX_RANK 6
 
 #ifdef __cplusplus
@@ -87,7 +87,8 @@ enum kilim_acl_function {
     KILIM_ACL_LINEAR,
     KILIM_ACL_IDENTITY,
     KILIM_ACL_HARD_SWISH,
-    KILIM_ACL_SWISH, /* not in old releases */
+    KILIM_ACL_SWISH, /* from here on not in old releases */
+    KILIM_ACL_GELU,
 };
 
 /* x -> y; `enabled` is 0 where there is none, in the structures below. */
@@ -134,6 +135,12 @@ typedef struct {
     float alpha;
 } kilim_acl_gemm_info;
 
+/* a [.., m, k], b [.., k, n], stored with their last two dimensions exchanged where it says so -> y
+ * [.., m, n]; not in old releases. */
+typedef struct {
+    int32_t transpose_a, transpose_b;
+} kilim_acl_matmul_info;
+
 /* x -> y. */
 typedef struct {
     int32_t max; /* 0 is the average */
@@ -142,9 +149,11 @@ typedef struct {
     int32_t exclude_padding;
 } kilim_acl_pooling_info;
 
-/* x -> y, over the innermost dimension. */
+/* x -> y, over `axis`, counted from the innermost. */
 typedef struct {
     float beta;
+    uint32_t axis;
+    int32_t logarithm; /* of the result */
 } kilim_acl_softmax_info;
 
 enum kilim_acl_binary { KILIM_ACL_ADD, KILIM_ACL_SUB, KILIM_ACL_MUL, KILIM_ACL_DIV, KILIM_ACL_MAX, KILIM_ACL_MIN, KILIM_ACL_PRELU };
@@ -207,6 +216,7 @@ KILIM_ACL_FAMILY(depthwise_convolution);
 KILIM_ACL_FAMILY(deconvolution);
 KILIM_ACL_FAMILY(fully_connected);
 KILIM_ACL_FAMILY(gemm);
+KILIM_ACL_FAMILY(matmul);
 KILIM_ACL_FAMILY(pooling);
 KILIM_ACL_FAMILY(softmax);
 KILIM_ACL_FAMILY(binary);

@@ -8,9 +8,11 @@ namespace kilim_acl {
 inline arm_compute::ActivationLayerInfo activation_info(const kilim_acl_activation_info &info) {
     if (!info.enabled) return {};
     using Function = arm_compute::ActivationLayerInfo::ActivationFunction;
-    if (info.function < KILIM_ACL_LOGISTIC || info.function > KILIM_ACL_SWISH) throw std::invalid_argument("unknown activation");
+    if (info.function < KILIM_ACL_LOGISTIC || info.function > KILIM_ACL_GELU) throw std::invalid_argument("unknown activation");
 #ifndef KILIM_ACL_SINCE_21
     if (info.function == KILIM_ACL_SWISH) throw Refused("this release of ACL has no SWISH");
+    if (info.function == KILIM_ACL_GELU) throw Refused("this release of ACL has no GELU");
+    if (info.function == KILIM_ACL_SQRT) throw Refused("this release of ACL makes NaN of the square root of infinity");
 #endif
     return {static_cast<Function>(info.function), info.a, info.b};
 }

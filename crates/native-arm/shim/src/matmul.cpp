@@ -1,7 +1,14 @@
 #include "arm_compute/runtime/NEON/functions/NEFullyConnectedLayer.h"
 #include "arm_compute/runtime/NEON/functions/NEGEMM.h"
 #include "info.hpp"
+#ifdef KILIM_ACL_HAS_MATMUL
+#include "arm_compute/function_info/MatMulInfo.h"
+#include "arm_compute/runtime/NEON/functions/NEMatMul.h"
+#endif
 #ifdef KILIM_ACL_WITH_CL
+#ifdef KILIM_ACL_HAS_MATMUL
+#include "arm_compute/runtime/CL/functions/CLMatMul.h"
+#endif
 #include "arm_compute/runtime/CL/functions/CLFullyConnectedLayer.h"
 #include "arm_compute/runtime/CL/functions/CLGEMM.h"
 #endif
@@ -24,5 +31,44 @@ template <class T> static void gemm(Call<T> &call, const kilim_acl_gemm_info &in
     call.template make<GEMMOn<T>>(call.input(0), call.input(1), nothing, call.output(0), info.alpha, 0.f, every_run);
 }
 
+#ifdef KILIM_ACL_HAS_MATMUL
+// The two targets are told of different settings.
+template <class T> struct Settings;
+template <> struct Settings<Neon> {
+    static Status validate(const ITensorInfo *a, const ITensorInfo *b, const ITensorInfo *y, const MatMulInfo &info) {
+        return NEMatMul::validate(a, b, y, info, CpuMatMulSettings());
+    }
+    static void configure(NEMatMul &function, ITensor *a, ITensor *b, ITensor *y, const MatMulInfo &info) {
+        function.configure(a, b, y, info, CpuMatMulSettings());
+    }
+    using Function = NEMatMul;
+};
+KILIM_ACL_ON_CL(template <> struct Settings<Cl> {
+    static Status validate(const ITensorInfo *a, const ITensorInfo *b, const ITensorInfo *y, const MatMulInfo &info) {
+        return CLMatMul::validate(a, b, y, info);
+    }
+    static void configure(CLMatMul &function, ICLTensor *a, ICLTensor *b, ICLTensor *y, const MatMulInfo &info) {
+        function.configure(a, b, y, info);
+    }
+    using Function = CLMatMul;
+};)
+#endif
+
+template <class T> static void matmul(Call<T> &call, const kilim_acl_matmul_info &info) {
+#ifdef KILIM_ACL_HAS_MATMUL
+    auto a = call.input(0), b = call.input(1), y = call.output(0);
+    const auto layer = MatMulInfo().adj_lhs(info.transpose_a).adj_rhs(info.transpose_b);
+    call.check(Settings<T>::validate(&a->info, &b->info, &y->info, layer));
+    if (!call.wanted()) return;
+    call.init();
+    auto function = std::make_unique<typename Settings<T>::Function>();
+    Settings<T>::configure(*function, &a->tensor, &b->tensor, &y->tensor, layer);
+    call.finish(std::move(function));
+#else
+    throw Refused("this release of ACL has no MatMul");
+#endif
+}
+
 KILIM_ACL_ENTRY(fully_connected)
 KILIM_ACL_ENTRY(gemm)
+KILIM_ACL_ENTRY(matmul)

@@ -13,9 +13,6 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, Unary>(registry);
 }
 
-/// Of a NEON register.
-const VECTOR_BYTES: usize = 16;
-
 /// In the structures of other families: no activation.
 pub const NO_ACTIVATION: ActivationInfo = ActivationInfo {
     enabled: 0,
@@ -59,16 +56,52 @@ fn functions(activation: Activation) -> Vec<ActivationInfo> {
     }
 }
 
-/// Calls that apply an activation to what is in the output.
-pub fn calls(activation: Activation, form: &Form) -> Vec<Call> {
-    functions(activation)
-        .into_iter()
-        .map(|f| Call::pointwise(f, Source::Output, form))
-        .collect()
+/// Why clamping functions are refused over rows that are not whole vectors.
+pub const LOSES_NAN: &str = "behind the last whole vector of a row ACL makes numbers of NaN";
+
+/// Whether ACL makes numbers of NaN behind the last whole vector of a row.
+fn clamps(info: &ActivationInfo) -> bool {
+    let clamping = [
+        Function::Relu,
+        Function::BoundedRelu,
+        Function::LuBoundedRelu,
+    ];
+    clamping.contains(&info.function)
 }
 
-/// The function that another call can apply itself; `None` where it takes more than one.
+/// Calls that apply functions one after another to a tensor of `form`, first to `source`.
+fn chain(
+    functions: Vec<ActivationInfo>,
+    source: Source,
+    form: &Form,
+) -> Result<Vec<Call>, Refusal> {
+    let form = match functions.iter().any(clamps) {
+        true => &form.in_vectors().ok_or_else(|| Refusal::new(LOSES_NAN))?,
+        false => form,
+    };
+    let sources = std::iter::once(source).chain(std::iter::repeat(Source::Output));
+    Ok(functions
+        .into_iter()
+        .zip(sources)
+        .map(|(f, source)| Call::pointwise(f, source, form))
+        .collect())
+}
+
+/// Calls that apply an activation to what is in the output.
+pub fn calls(activation: Activation, form: &Form) -> Result<Vec<Call>, Refusal> {
+    chain(functions(activation), Source::Output, form)
+}
+
+/// The function that another call can apply itself. `None` where it takes more than one, and for a clip,
+/// which makes numbers of NaN there.
 pub fn within(activation: Activation) -> Option<ActivationInfo> {
+    match activation {
+        Activation::Clip { .. } => None,
+        other => one(other),
+    }
+}
+
+fn one(activation: Activation) -> Option<ActivationInfo> {
     match functions(activation)[..] {
         [] => Some(NO_ACTIVATION),
         [one] => Some(one),
@@ -85,39 +118,30 @@ impl Lower for Unary {
             Ok(vec![Call::pointwise(info, Source::Input(0), &form)])
         };
         let one = |f, a, b| Ok(vec![function(f, a, b)]);
-        let row = x.shape.last().copied().unwrap_or(1);
-        let whole = row * x.dtype.size() % VECTOR_BYTES == 0;
         let functions = match self.0 {
             UnaryKind::Abs => return unary(UnaryFunction::Abs),
             UnaryKind::Exp => return unary(UnaryFunction::Exp),
-            UnaryKind::Floor => return unary(UnaryFunction::Floor),
-            UnaryKind::Log => return unary(UnaryFunction::Log),
             UnaryKind::Neg => return unary(UnaryFunction::Neg),
             UnaryKind::Round => return unary(UnaryFunction::Round),
-            UnaryKind::Sin => return refuse("ACL's sine is a polynomial of too few terms"),
-            UnaryKind::Clip { .. } | UnaryKind::Relu if !whole => {
-                refuse("behind the last whole vector of a row ACL makes numbers of NaN")
+            UnaryKind::Floor | UnaryKind::Log | UnaryKind::Softplus => {
+                return refuse("ACL makes numbers of NaN");
             }
+            UnaryKind::Sin => return refuse("ACL's sine is a polynomial of too few terms"),
             UnaryKind::Clip { min, max } => Ok(vec![clip(min as f32, max as f32)]),
             UnaryKind::Elu { alpha } => one(Function::Elu, alpha, 0.0),
+            UnaryKind::Gelu { tanh: false } => one(Function::Gelu, 0.0, 0.0),
             UnaryKind::HardSigmoid { alpha, beta } => Ok(hard_sigmoid(alpha, beta)),
             UnaryKind::HardSwish => one(Function::HardSwish, 0.0, 0.0),
             UnaryKind::LeakyRelu { alpha } => one(Function::LeakyRelu, alpha, 0.0),
             UnaryKind::Relu => one(Function::Relu, 0.0, 0.0),
             UnaryKind::Sigmoid => one(Function::Logistic, 0.0, 0.0),
-            UnaryKind::Softplus => one(Function::SoftRelu, 0.0, 0.0),
             UnaryKind::Sqrt => one(Function::Sqrt, 0.0, 0.0),
             UnaryKind::Tanh => one(Function::Tanh, 1.0, 1.0),
             UnaryKind::Swish { alpha: 1.0 } => return Ok(silu(&form)),
             UnaryKind::Swish { alpha } => one(Function::Swish, alpha, 0.0),
             _ => refuse("ACL has no such function"),
         }?;
-        let sources = std::iter::once(Source::Input(0)).chain(std::iter::repeat(Source::Output));
-        Ok(functions
-            .into_iter()
-            .zip(sources)
-            .map(|(f, source)| Call::pointwise(f, source, &form))
-            .collect())
+        chain(functions, Source::Input(0), &form)
     }
 }
 

@@ -243,7 +243,7 @@ impl Lower for Conv {
             calls.push(elementwise::add_input(3, &y));
         }
         if within.is_none() {
-            calls.extend(activation::calls(self.activation, &y));
+            calls.extend(activation::calls(self.activation, &y)?);
         }
         Ok(calls)
     }
@@ -304,7 +304,7 @@ impl Lower for ConvTranspose {
             },
         };
         let mut calls = vec![Call::new(info, vec![data(x), weights, bias], y.clone())];
-        calls.extend(activation::calls(self.activation, &y));
+        calls.extend(activation::calls(self.activation, &y)?);
         Ok(calls)
     }
 }

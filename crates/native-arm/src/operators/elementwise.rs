@@ -13,22 +13,38 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, Binary>(registry);
 }
 
+/// In ACL's words.
+pub fn function(kind: BinaryKind) -> Result<BinaryFunction, Refusal> {
+    Ok(match kind {
+        BinaryKind::Add => BinaryFunction::Add,
+        BinaryKind::Sub => BinaryFunction::Sub,
+        BinaryKind::Mul => BinaryFunction::Mul,
+        BinaryKind::Div => BinaryFunction::Div,
+        BinaryKind::Max => BinaryFunction::Max,
+        BinaryKind::Min => BinaryFunction::Min,
+        BinaryKind::PRelu => BinaryFunction::PRelu,
+        _ => return refuse("ACL has no such function"),
+    })
+}
+
 impl Lower for Binary {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
-        let kind = match self.kind {
-            BinaryKind::Add => BinaryFunction::Add,
-            BinaryKind::Sub => BinaryFunction::Sub,
-            BinaryKind::Mul => BinaryFunction::Mul,
-            BinaryKind::Div => BinaryFunction::Div,
-            BinaryKind::Max => BinaryFunction::Max,
-            BinaryKind::Min => BinaryFunction::Min,
-            BinaryKind::PRelu => BinaryFunction::PRelu,
-            _ => return refuse("ACL has no such function"),
-        };
+        let kind = function(self.kind)?;
         let y = output(node)?;
-        let form = Form::new(y, &y.shape)?;
+        let whole = Form::new(y, &y.shape)?;
+        let alike = input(node, 0)?.shape == input(node, 1)?.shape;
+        let in_vectors = matches!(self.kind, BinaryKind::Max | BinaryKind::Min);
+        let form = match whole.in_vectors() {
+            Some(rows) if in_vectors && (alike || rows.shape() == whole.shape()) => rows,
+            _ if in_vectors => return refuse(activation::LOSES_NAN),
+            _ => whole,
+        };
         let operand = |i: usize| -> Result<Option<Operand>, Refusal> {
             let spec = input(node, i)?;
+            let shape = match alike {
+                true => form.shape(),
+                false => &spec.shape,
+            };
             let source = match spec.value {
                 Some(_) => Source::Constant {
                     input: i,
@@ -38,7 +54,7 @@ impl Lower for Binary {
             };
             Ok(Some(Operand {
                 source,
-                form: Form::new(spec, &spec.shape)?,
+                form: Form::new(spec, shape)?,
             }))
         };
         let mut calls = vec![Call::new(
@@ -46,7 +62,7 @@ impl Lower for Binary {
             vec![operand(0)?, operand(1)?],
             form.clone(),
         )];
-        calls.extend(activation::calls(self.activation, &form));
+        calls.extend(activation::calls(self.activation, &form)?);
         Ok(calls)
     }
 }

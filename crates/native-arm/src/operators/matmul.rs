@@ -1,4 +1,5 @@
-//! Matrix products: with weights a fully connected layer, with two computed factors GEMM.
+//! Matrix products: with weights a fully connected layer, with two computed factors GEMM, and MatMul
+//! where one of these is transposed or there is a stack of them.
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Activation, Gemm, MatMul, MatMulGeometry};
@@ -7,7 +8,7 @@ use kilim_reference_cpu::registry::KernelRegistry;
 use super::activation::{self, NO_ACTIVATION};
 use super::{Lower, as_is, elementwise, input, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};
-use crate::ffi::{FullyConnectedInfo, GemmInfo};
+use crate::ffi::{ActivationInfo, FullyConnectedInfo, Function, GemmInfo, MatMulInfo};
 use crate::kernel::{Target, add};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
@@ -15,12 +16,13 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, Gemm>(registry);
 }
 
-/// `activation(alpha * a b + bias)`: a `[rows, k]`, b `[k, n]` or, transposed, `[n, k]`.
+/// `activation(alpha * a b + bias)`: a `[rows, k]` or, transposed, `[k, rows]`; b `[k, n]` or `[n, k]`.
 struct Product {
     rows: usize,
     k: usize,
     n: usize,
     alpha: f32,
+    transpose_a: bool,
     transpose_b: bool,
     activation: Activation,
 }
@@ -29,15 +31,16 @@ impl Product {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
         let form = Form::new(y, &[self.rows, self.n])?;
+        let stored = |rows, columns, transposed| match transposed {
+            true => [columns, rows],
+            false => [rows, columns],
+        };
         let left = Operand {
             source: Source::Input(0),
-            form: Form::new(a, &[self.rows, self.k])?,
+            form: Form::new(a, &stored(self.rows, self.k, self.transpose_a))?,
         };
-        if b.value.is_some() && self.alpha == 1.0 {
+        if b.value.is_some() && self.alpha == 1.0 && !self.transpose_a {
             return self.with_weights(node, left, form);
-        }
-        if self.transpose_b {
-            return refuse("ACL has no product with a computed factor transposed");
         }
         let source = match b.value {
             Some(_) => Source::Constant {
@@ -48,14 +51,70 @@ impl Product {
         };
         let right = Operand {
             source,
-            form: Form::new(b, &[self.k, self.n])?,
+            form: Form::new(b, &stored(self.k, self.n, self.transpose_b))?,
         };
-        let info = GemmInfo { alpha: self.alpha };
-        let mut calls = vec![Call::new(info, vec![Some(left), Some(right)], form.clone())];
+        let mut calls = match self.transpose_a || self.transpose_b {
+            true => self.multiplied(left, right, &form),
+            false => {
+                let info = GemmInfo { alpha: self.alpha };
+                vec![Call::new(info, vec![Some(left), Some(right)], form.clone())]
+            }
+        };
         if let Some(bias) = self.bias(node)? {
             calls.push(elementwise::add_to_output(bias, &form));
         }
-        calls.extend(activation::calls(self.activation, &form));
+        calls.extend(activation::calls(self.activation, &form)?);
+        Ok(calls)
+    }
+
+    /// `alpha * a b` of computed factors.
+    fn multiplied(&self, left: Operand, right: Operand, form: &Form) -> Vec<Call> {
+        let info = MatMulInfo {
+            transpose_a: self.transpose_a.into(),
+            transpose_b: self.transpose_b.into(),
+        };
+        let mut calls = vec![Call::new(info, vec![Some(left), Some(right)], form.clone())];
+        if self.alpha != 1.0 {
+            let scaled = ActivationInfo {
+                enabled: 1,
+                function: Function::Linear,
+                a: self.alpha,
+                b: 0.0,
+            };
+            calls.push(Call::pointwise(scaled, Source::Output, form));
+        }
+        calls
+    }
+
+    /// Each matrix of a stack by the one of another.
+    fn of_stacks(&self, node: &NodeSpec, g: &MatMulGeometry) -> Result<Vec<Call>, Refusal> {
+        let (a, b, y) = (input(node, 0)?, input(node, 1)?, output(node)?);
+        if node.input(2).is_some() {
+            return refuse("a bias behind a stack of products");
+        }
+        // Where the stacks are as high as each other, one dimension counts them.
+        let one = g.a_batch == g.b_batch;
+        let stack = |batch: &[usize], rows, columns| match one {
+            true => vec![batch.iter().product(), rows, columns],
+            false => [batch, &[rows, columns]].concat(),
+        };
+        let second = match self.transpose_b {
+            true => stack(&g.b_batch, g.n, g.k),
+            false => stack(&g.b_batch, g.k, g.n),
+        };
+        let operand = |i, spec, shape: &[usize]| -> Result<Operand, Refusal> {
+            Ok(Operand {
+                source: Source::Input(i),
+                form: Form::new(spec, shape)?,
+            })
+        };
+        if a.value.is_some() || b.value.is_some() {
+            return refuse("ACL multiplies stacks that are computed");
+        }
+        let form = Form::new(y, &stack(&g.batch, g.m, g.n))?;
+        let left = operand(0, a, &stack(&g.a_batch, g.m, g.k))?;
+        let mut calls = self.multiplied(left, operand(1, b, &second)?, &form);
+        calls.extend(activation::calls(self.activation, &form)?);
         Ok(calls)
     }
 
@@ -94,7 +153,7 @@ impl Product {
         let mut calls = vec![Call::new(info, inputs, form.clone())];
         calls.extend(behind.map(|bias| elementwise::add_to_output(bias, &form)));
         if fused.is_none() {
-            calls.extend(activation::calls(self.activation, &form));
+            calls.extend(activation::calls(self.activation, &form)?);
         }
         Ok(calls)
     }
@@ -125,36 +184,39 @@ impl Lower for MatMul {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let (a, b) = (input(node, 0)?, input(node, 1)?);
         let g = resolved(MatMulGeometry::new(&a.shape, &b.shape, self.transpose_b))?;
-        if g.b_batch.iter().any(|&d| d != 1) {
-            return refuse("a stack of products with different second factors");
-        }
-        Product {
+        let product = Product {
             rows: g.a_batch.iter().product::<usize>() * g.m,
             k: g.k,
             n: g.n,
             alpha: self.alpha.unwrap_or(1.0),
+            transpose_a: false,
             transpose_b: self.transpose_b,
             activation: self.activation,
+        };
+        match g.b_batch.iter().all(|&d| d == 1) {
+            true => product.lower(node),
+            false => product.of_stacks(node, &g),
         }
-        .lower(node)
     }
 }
 
 impl Lower for Gemm {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
-        if self.transpose_a {
-            return refuse("ACL has no product with the first factor transposed");
-        }
         if self.beta != 1.0 && node.input(2).is_some() {
             return refuse("a bias with a factor");
         }
         let (a, b) = (input(node, 0)?, input(node, 1)?);
-        let g = resolved(MatMulGeometry::new(&a.shape, &b.shape, self.transpose_b))?;
+        let mut left = a.shape.clone();
+        if self.transpose_a {
+            left.reverse();
+        }
+        let g = resolved(MatMulGeometry::new(&left, &b.shape, self.transpose_b))?;
         Product {
             rows: g.m,
             k: g.k,
             n: g.n,
             alpha: self.alpha,
+            transpose_a: self.transpose_a,
             transpose_b: self.transpose_b,
             activation: self.activation,
         }

@@ -90,7 +90,7 @@ impl Lower for AveragePool {
             return refuse("a window that reaches past the padding, which counts");
         }
         let call = pooling.call(x, y)?;
-        let after = activation::calls(self.activation, &call.output);
+        let after = activation::calls(self.activation, &call.output)?;
         Ok(std::iter::once(call).chain(after).collect())
     }
 }

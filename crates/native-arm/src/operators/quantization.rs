@@ -4,19 +4,24 @@
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
-    Activation, DequantizeLinear, MatMulGeometry, QLinearConv, QLinearMatMul, QuantizeLinear,
+    Activation, Affine, BinaryKind, DequantizeLinear, MatMulGeometry, QLinearBinary, QLinearConv,
+    QLinearMatMul, QuantizeLinear,
 };
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::activation::NO_ACTIVATION;
 use super::convolution::Convolution;
-use super::{Lower, as_is, collapse, constant, input, output, refuse, resolved};
+use super::resolved;
+use super::{Lower, as_is, collapse, constant, elementwise, input, output, refuse};
 use crate::call::{Call, Form, Operand, Source};
-use crate::ffi::{DequantizeInfo, ElementType, FullyConnectedInfo, QuantizeInfo};
+use crate::ffi::{
+    ActivationInfo, BinaryInfo, DequantizeInfo, ElementType, FullyConnectedInfo, QuantizeInfo,
+};
 use crate::kernel::{Target, add};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, DequantizeLinear>(registry);
+    add::<A, QLinearBinary>(registry);
     add::<A, QLinearConv>(registry);
     add::<A, QLinearMatMul>(registry);
     add::<A, QuantizeLinear>(registry);
@@ -87,6 +92,71 @@ fn whole(dtype: DType) -> Result<ElementType, Refusal> {
     }
 }
 
+/// ACL's own name for no activation.
+fn none(activation: Activation) -> Result<ActivationInfo, Refusal> {
+    match activation {
+        Activation::None => Ok(NO_ACTIVATION),
+        _ => refuse("an activation, which ACL 20.08 applies wrongly to quantised sums"),
+    }
+}
+
+/// The bias of a product, one number for each output channel.
+fn bias(node: &NodeSpec) -> Result<Option<Operand>, Refusal> {
+    if node.input(8).is_none() {
+        return Ok(None);
+    }
+    let spec = constant(node, 8, "a bias")?;
+    if spec.dtype != DType::I32 {
+        return refuse(format!("a bias of {}", spec.dtype));
+    }
+    Ok(Some(Operand {
+        source: Source::Constant {
+            input: 8,
+            order: as_is(spec),
+        },
+        form: Form::of_type(ElementType::S32, &[spec.elements()])?,
+    }))
+}
+
+impl Lower for QLinearBinary {
+    fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        let y = output(node)?;
+        let least = match y.dtype {
+            DType::I8 => -128.0,
+            _ => 0.0,
+        };
+        if self.offset != 0.0 || self.range != [least, least + 255.0] {
+            return refuse("ACL's functions of quantised tensors add and clamp nothing");
+        }
+        if self.kind == BinaryKind::Mul {
+            return refuse("ACL 24.11's product of quantised tensors ends the process on SVE2");
+        }
+        let form = |spec: &TensorSpec, Affine { scale, zero }: Affine| {
+            let form = Form::of_type(whole(spec.dtype)?, &spec.shape)?;
+            Ok(form.with_scales(vec![scale], zero as i32))
+        };
+        let operand = |i: usize| -> Result<Option<Operand>, Refusal> {
+            let spec = input(node, i)?;
+            let source = match spec.value {
+                Some(_) => Source::Constant {
+                    input: i,
+                    order: as_is(spec),
+                },
+                None => Source::Input(i),
+            };
+            Ok(Some(Operand {
+                source,
+                form: form(spec, self.operands[i])?,
+            }))
+        };
+        let info = BinaryInfo {
+            kind: elementwise::function(self.kind)?,
+        };
+        let inputs = vec![operand(0)?, operand(1)?];
+        Ok(vec![Call::new(info, inputs, form(y, self.result)?)])
+    }
+}
+
 impl Lower for QLinearConv {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let (x, w, y) = (
@@ -94,9 +164,6 @@ impl Lower for QLinearConv {
             constant(node, 3, "weights")?,
             output(node)?,
         );
-        if self.conv.activation != Activation::None {
-            return refuse("an activation behind a quantised convolution");
-        }
         let c = Convolution::new(&self.conv, &x.shape, &w.shape)?;
         let form = |at, spec, shape| -> Result<Form, Refusal> {
             Ok(Scale::of(node, at)?
@@ -115,24 +182,9 @@ impl Lower for QLinearConv {
             },
             form: weights.with_layout(c.layout),
         };
-        let bias = match node.input(8) {
-            None => None,
-            Some(_) => {
-                let spec = constant(node, 8, "a bias")?;
-                if spec.dtype != DType::I32 {
-                    return refuse(format!("a bias of {}", spec.dtype));
-                }
-                Some(Operand {
-                    source: Source::Constant {
-                        input: 8,
-                        order: vec![0],
-                    },
-                    form: Form::of_type(ElementType::S32, &spec.shape)?,
-                })
-            }
-        };
-        let inputs = [Some(data), Some(weights), bias];
-        Ok(vec![c.call(inputs, form(6, y, &c.y)?, NO_ACTIVATION)])
+        let inputs = [Some(data), Some(weights), bias(node)?];
+        let clamp = none(self.conv.activation)?;
+        Ok(vec![c.call(inputs, form(6, y, &c.y)?, clamp)])
     }
 }
 
@@ -147,9 +199,6 @@ impl Lower for QLinearMatMul {
         if b.shape.len() < 2 || g.b_batch.iter().any(|&d| d != 1) {
             return refuse("a second factor that is not one matrix");
         }
-        if node.input(8).is_some() || self.activation != Activation::None {
-            return refuse("a bias or an activation behind a quantised product");
-        }
         let rows = g.a_batch.iter().product::<usize>() * g.m;
         let data = Operand {
             source: Source::Input(0),
@@ -162,10 +211,10 @@ impl Lower for QLinearMatMul {
             form: Scale::of(node, 4)?.form(b, &[g.n, g.k])?,
         };
         let info = FullyConnectedInfo {
-            activation: NO_ACTIVATION,
+            activation: none(self.activation)?,
         };
         let form = Scale::of(node, 6)?.form(y, &[rows, g.n])?;
-        let inputs = vec![Some(data), Some(weights), None];
+        let inputs = vec![Some(data), Some(weights), bias(node)?];
         Ok(vec![Call::new(info, inputs, form)])
     }
 }

@@ -56,11 +56,16 @@ impl Lower for Resize {
         if !axes.iter().all(fits) {
             return refuse("a scale that is not that of the sizes");
         }
+        // What is only moved may be a whole number.
+        let form = match self.mode {
+            ResizeMode::Nearest(_) => Form::of_elements,
+            _ => Form::new,
+        };
         let data = Operand {
             source: Source::Input(0),
-            form: Form::new(x, &x.shape)?.with_layout(layout),
+            form: form(x, &x.shape)?.with_layout(layout),
         };
-        let form = Form::new(y, &y.shape)?.with_layout(layout);
+        let form = form(y, &y.shape)?.with_layout(layout);
         Ok(vec![Call::new(info, vec![Some(data)], form)])
     }
 }

@@ -1,0 +1,124 @@
+//! `acl_cl` on a machine with OpenCL: one node of each family. Every function compiles OpenCL
+//! programs, which takes seconds under an emulator.
+#![cfg(all(
+    target_arch = "aarch64",
+    any(target_os = "linux", target_os = "android")
+))]
+
+mod common;
+
+use common::Given::{Constant, Fed};
+use common::{Given, bytes, conv, difference, noise, scalar};
+use kilim_core::ops::{
+    Binary, BinaryKind, Concat, DequantizeLinear, MatMul, MaxPool, Padding, Softmax, SoftmaxKind,
+    Transpose, Unary, UnaryKind, Window,
+};
+use kilim_core::{DType, ErrorCode, Operator, Tensor};
+use kilim_native_arm::AclBackend;
+
+/// Compares a node with `cpu`. Without OpenCL the test is skipped, unless `KILIM_OPENCL` asks for it.
+fn check(op: impl Operator + Clone, inputs: &[Given], y: &[usize]) {
+    let cl = match AclBackend::cl() {
+        Ok(cl) => cl,
+        Err(e) if std::env::var_os("KILIM_OPENCL").is_none() => {
+            assert_eq!(e.code(), ErrorCode::NoBackend);
+            println!("skipped: {e}");
+            return;
+        }
+        Err(e) => panic!("{e}"),
+    };
+    let d = difference(&cl, op, inputs, (DType::F32, y));
+    assert!(d < 2e-5, "{d}");
+}
+
+#[test]
+fn activation() {
+    check(Unary(UnaryKind::Relu), &[Fed(noise(&[3, 8], 1))], &[3, 8]);
+}
+
+#[test]
+fn elementwise() {
+    let inputs = [Fed(noise(&[3, 8], 1)), Fed(noise(&[3, 8], 2))];
+    check(Binary::new(BinaryKind::Sub), &inputs, &[3, 8]);
+}
+
+#[test]
+fn softmax() {
+    let op = Softmax {
+        kind: SoftmaxKind::Softmax,
+        axis: 1,
+        beta: 1.0,
+    };
+    check(op, &[Fed(noise(&[3, 9], 1))], &[3, 9]);
+}
+
+#[test]
+fn concatenation() {
+    let inputs = [Fed(noise(&[2, 4], 1)), Fed(noise(&[2, 8], 2))];
+    check(Concat { axis: 1 }, &inputs, &[2, 12]);
+}
+
+#[test]
+fn transpose() {
+    let op = Transpose {
+        perm: vec![0, 2, 1],
+    };
+    check(op, &[Fed(noise(&[2, 3, 4], 1))], &[2, 4, 3]);
+}
+
+#[test]
+fn fully_connected() {
+    let inputs = [Fed(noise(&[3, 9], 1)), Constant(noise(&[9, 5], 2))];
+    check(MatMul::default(), &inputs, &[3, 5]);
+}
+
+#[test]
+fn convolution() {
+    let inputs = [
+        Fed(noise(&[1, 6, 5, 4], 1)),
+        Constant(noise(&[8, 4, 3, 3], 2)),
+        Constant(noise(&[8], 3)),
+    ];
+    check(conv(1, true), &inputs, &[1, 6, 5, 8]);
+}
+
+#[test]
+fn depthwise_convolution() {
+    let inputs = [
+        Fed(noise(&[1, 6, 5, 8], 1)),
+        Constant(noise(&[8, 1, 3, 3], 2)),
+    ];
+    check(conv(8, true), &inputs, &[1, 6, 5, 8]);
+}
+
+#[test]
+fn grouped_convolution() {
+    let inputs = [
+        Fed(noise(&[1, 4, 5, 5], 1)),
+        Constant(noise(&[6, 2, 3, 3], 2)),
+    ];
+    check(conv(2, false), &inputs, &[1, 6, 5, 5]);
+}
+
+#[test]
+fn pooling() {
+    let op = MaxPool {
+        window: Window {
+            kernel: vec![2, 2],
+            strides: vec![2, 2],
+            dilations: vec![1, 1],
+            padding: Padding::Explicit(vec![0; 4]),
+            ceil_mode: false,
+        },
+        column_major: false,
+        channels_last: true,
+    };
+    check(op, &[Fed(noise(&[1, 4, 6, 8], 1))], &[1, 2, 3, 8]);
+}
+
+#[test]
+fn dequantisation() {
+    let zero = Constant(Tensor::scalar(-3i8).unwrap());
+    let inputs = [Fed(bytes(&[2, 8], 37)), scalar(0.01), zero];
+    check(DequantizeLinear { axis: 1, block: 0 }, &inputs, &[2, 8]);
+}
