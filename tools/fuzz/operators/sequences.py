@@ -2,7 +2,7 @@
 
 import numpy as np
 from operators import operator
-from values import BOOL, INT32, INT64, TYPES, Skip
+from values import BOOL, INT32, INT64, TYPES, Skip, Value, held
 from onnx import helper
 
 
@@ -28,7 +28,8 @@ def empty(b):
 
 def part(x, at, axis):
     """A piece of a value, in a value of its own that has no name."""
-    return type(x)(None, x.kind, x.array[at], None if x.error is None else x.error[at])
+    array = held(x.kind, x.array[at])
+    return Value(None, x.kind, array, None if x.error is None else x.error[at])
 
 
 def split(b):
