@@ -15,7 +15,7 @@ pub fn run(args: &Args) -> Result<()> {
     let python = setup::python()?;
     setup::vulkan()?;
     let mut cargo = sh::cargo();
-    cargo.args(["run", "--quiet", "--workspace", "--example", "fuzz", "--"]);
+    cargo.args(["run", "--quiet", "--example", "fuzz", "--"]);
     cargo.arg("--python").arg(python).args(&args.rest);
     sh::run(&mut cargo)
 }
