@@ -14,8 +14,13 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<()> {
     let python = setup::python()?;
     setup::vulkan()?;
-    let mut cargo = sh::cargo();
-    cargo.args(["run", "--quiet", "--example", "fuzz", "--"]);
-    cargo.arg("--python").arg(python).args(&args.rest);
-    sh::run(&mut cargo)
+    // What the whole workspace is built with; `cargo run` would build its dependencies once more.
+    let mut build = sh::cargo();
+    build.args(["build", "--workspace", "--example", "fuzz"]);
+    sh::run(&mut build)?;
+    let name = format!("fuzz{}", std::env::consts::EXE_SUFFIX);
+    let program = sh::target().join("debug/examples").join(name);
+    let mut fuzz = sh::cmd(program);
+    fuzz.arg("--python").arg(python).args(&args.rest);
+    sh::run(&mut fuzz)
 }
