@@ -6,6 +6,7 @@ mod convolution;
 mod folding;
 mod fusion;
 mod precision;
+mod quantized;
 mod random;
 
 use kilim::core::ops::*;

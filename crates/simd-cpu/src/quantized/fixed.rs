@@ -5,9 +5,9 @@ use kilim_core::fixed::Factor;
 use kilim_core::ops::{AffineQuantize, Combination, QuantizedBinary, Requantize, TableLookup};
 use kilim_core::{DType, Result};
 
-use crate::isa::{Isa, Simd, Task};
+use super::pairwise::{self, Combine};
+use kilim_reference_cpu::common::BLOCK;
 use kilim_reference_cpu::common::rules::{range, required};
-use kilim_reference_cpu::common::{BLOCK, Walk, broadcast_strides};
 use kilim_reference_cpu::frame::{Build, Io, Kernel};
 
 /// Reads elements `at`, `at + step`, .. of an integer tensor of at most 32 bits.
@@ -167,76 +167,39 @@ pub fn build_binary(
     node: &NodeSpec,
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
-    let (a, b) = (required(node, 0)?, required(node, 1)?);
-    let shape = &node.outputs[0].shape;
-    Ok(Box::new(Pointwise {
-        op: op.clone(),
-        types: [a.dtype, b.dtype],
-        walk: Walk::new(
-            shape,
-            [
-                &broadcast_strides(&a.shape, shape),
-                &broadcast_strides(&b.shape, shape),
-            ],
-        ),
-        isa: Isa::best(),
-    }))
+    let types = [required(node, 0)?.dtype, required(node, 1)?.dtype];
+    pairwise::kernel(
+        FixedPoint {
+            op: op.clone(),
+            types,
+        },
+        node,
+    )
 }
 
-struct Pointwise {
+struct FixedPoint {
     op: QuantizedBinary,
     types: [DType; 2],
-    walk: Walk<2>,
-    isa: Isa,
 }
 
-impl Kernel for Pointwise {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        self.isa.dispatch(Rows {
-            kernel: self,
-            inputs: [io.input_bytes(0), io.input_bytes(1)],
-            output: io.output_bytes(0),
-        });
-        Ok(())
-    }
-}
+impl Combine for FixedPoint {
+    type Number = i32;
 
-struct Rows<'a> {
-    kernel: &'a Pointwise,
-    inputs: [&'a [u8]; 2],
-    output: &'a mut [u8],
-}
-
-impl Task for Rows<'_> {
-    type Output = ();
-
-    // Written without vectors: the compiler makes them for each instruction set.
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let Pointwise { op, types, .. } = self.kernel;
-        let (n, steps) = self.kernel.walk.row();
-        let (mut a, mut b) = ([0; BLOCK], [0; BLOCK]);
-        let mut row = 0;
-        self.kernel.walk.rows(|at| {
-            for first in (0..n).step_by(BLOCK) {
-                let count = BLOCK.min(n - first);
-                for (t, block) in [&mut a, &mut b].into_iter().enumerate() {
-                    let (block, step) = (&mut block[..count], steps[t] as usize);
-                    load(
-                        types[t],
-                        self.inputs[t],
-                        at[t] as usize + first * step,
-                        step,
-                        block,
-                    );
-                    block.iter_mut().for_each(|x| *x -= op.zero_points[t]);
-                }
-                combine(&op.combination, &mut a[..count], &b[..count]);
-                finish(&op.result, &mut a[..count]);
-                store(op.result.output, self.output, row + first, &a[..count]);
-            }
-            row += n;
-        });
+    fn load(&self, which: usize, bytes: &[u8], at: usize, step: usize, to: &mut [i32]) {
+        load(self.types[which], bytes, at, step, to);
+        to.iter_mut().for_each(|x| *x -= self.op.zero_points[which]);
+    }
+
+    #[inline(always)]
+    fn combine(&self, a: &mut [i32], b: &[i32]) {
+        combine(&self.op.combination, a, b);
+    }
+
+    #[inline(always)]
+    fn store(&self, values: &mut [i32], bytes: &mut [u8], at: usize) {
+        finish(&self.op.result, values);
+        store(self.op.result.output, bytes, at, values);
     }
 }
 

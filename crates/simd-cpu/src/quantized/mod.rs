@@ -7,6 +7,7 @@ mod depthwise;
 mod finish;
 mod fixed;
 mod matmul;
+mod pairwise;
 mod product;
 mod real;
 #[cfg(test)]

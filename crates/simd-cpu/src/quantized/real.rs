@@ -4,76 +4,43 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Affine, BinaryKind, QLinearBinary};
 use kilim_core::{DType, Result};
 
-use crate::isa::{Isa, Simd, Task};
+use super::pairwise::{self, Combine};
 use kilim_reference_cpu::common::rules::required;
-use kilim_reference_cpu::common::{BLOCK, Walk, broadcast_strides};
-use kilim_reference_cpu::frame::{Build, Io, Kernel};
+use kilim_reference_cpu::frame::{Build, Kernel};
 
 pub fn build(op: &QLinearBinary, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    let (a, b) = (required(node, 0)?, required(node, 1)?);
-    let shape = &node.outputs[0].shape;
-    let strides = [
-        broadcast_strides(&a.shape, shape),
-        broadcast_strides(&b.shape, shape),
-    ];
-    Ok(Box::new(Combine {
-        op: op.clone(),
-        signed: [a.dtype, b.dtype].map(|d| d == DType::I8),
-        walk: Walk::new(shape, [&strides[0], &strides[1]]),
-        isa: Isa::best(),
-    }))
+    let types = [required(node, 0)?.dtype, required(node, 1)?.dtype];
+    pairwise::kernel(
+        Real {
+            op: op.clone(),
+            signed: types.map(|d| d == DType::I8),
+        },
+        node,
+    )
 }
 
-struct Combine {
+struct Real {
     op: QLinearBinary,
     signed: [bool; 2],
-    walk: Walk<2>,
-    isa: Isa,
 }
 
-impl Kernel for Combine {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        self.isa.dispatch(Rows {
-            kernel: self,
-            inputs: [io.input_bytes(0), io.input_bytes(1)],
-            output: io.output_bytes(0),
-        });
-        Ok(())
-    }
-}
+impl Combine for Real {
+    type Number = f32;
 
-struct Rows<'a> {
-    kernel: &'a Combine,
-    inputs: [&'a [u8]; 2],
-    output: &'a mut [u8],
-}
-
-impl Task for Rows<'_> {
-    type Output = ();
-
-    // Written without vectors: the compiler makes them for each instruction set.
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        let Combine {
-            op, signed, walk, ..
-        } = self.kernel;
-        let (n, steps) = walk.row();
-        let (mut a, mut b) = ([0f32; BLOCK], [0f32; BLOCK]);
-        let mut row = 0;
-        walk.rows(|at| {
-            for first in (0..n).step_by(BLOCK) {
-                let count = BLOCK.min(n - first);
-                for (t, block) in [&mut a, &mut b].into_iter().enumerate() {
-                    let (block, step) = (&mut block[..count], steps[t] as usize);
-                    let from = &self.inputs[t][at[t] as usize + first * step..];
-                    load(op.operands[t], signed[t], from, step, block);
-                }
-                let (a, b) = (&mut a[..count], &b[..count]);
-                combine(op.kind, op.offset, a, b);
-                store(op, a, &mut self.output[row + first..][..count]);
-            }
-            row += n;
-        });
+    fn load(&self, which: usize, bytes: &[u8], at: usize, step: usize, to: &mut [f32]) {
+        let affine = self.op.operands[which];
+        load(affine, self.signed[which], &bytes[at..], step, to);
+    }
+
+    #[inline(always)]
+    fn combine(&self, a: &mut [f32], b: &[f32]) {
+        combine(self.op.kind, self.op.offset, a, b);
+    }
+
+    #[inline(always)]
+    fn store(&self, values: &mut [f32], bytes: &mut [u8], at: usize) {
+        store(&self.op, values, &mut bytes[at..]);
     }
 }
 

@@ -300,3 +300,8 @@ pub fn close(got: &Tensor, want: &[f64], tolerance: f64) {
         assert!(same || near, "element {i}: got {g}, want {w}");
     }
 }
+
+/// The elements as float64.
+pub fn values(t: &Tensor) -> Vec<f64> {
+    t.to_f64s().unwrap()
+}

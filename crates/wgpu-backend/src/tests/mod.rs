@@ -7,6 +7,8 @@ mod shaders;
 mod web;
 
 #[cfg(not(target_arch = "wasm32"))]
+mod convolution;
+#[cfg(not(target_arch = "wasm32"))]
 mod elementwise;
 #[cfg(not(target_arch = "wasm32"))]
 mod executables;
@@ -15,12 +17,14 @@ mod half;
 #[cfg(not(target_arch = "wasm32"))]
 mod integers;
 #[cfg(not(target_arch = "wasm32"))]
-mod movement;
+mod matmul;
 #[cfg(not(target_arch = "wasm32"))]
-mod products;
+mod movement;
 #[cfg(not(target_arch = "wasm32"))]
 mod quantized;
 #[cfg(not(target_arch = "wasm32"))]
 mod recovery;
+#[cfg(not(target_arch = "wasm32"))]
+mod recurrent;
 #[cfg(not(target_arch = "wasm32"))]
 mod reductions;

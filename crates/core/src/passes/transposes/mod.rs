@@ -4,6 +4,8 @@
 //! could be found: an estimate of the elements moved decides, and the graph is never left with more.
 
 mod demand;
+mod join;
+mod renumber;
 pub mod reshape;
 mod sink;
 
