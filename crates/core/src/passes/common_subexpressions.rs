@@ -2,13 +2,45 @@
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::sync::Arc;
 
 use super::edit::Renames;
 use crate::dtype::DType;
-use crate::graph::{Graph, ValueId};
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::Operator;
 
 /// Constants larger than this are not compared.
 const COMPARED_BYTES: usize = 256;
+
+/// The nodes of some inputs. Most are alone, and their attributes need not be spelled out.
+#[derive(Default)]
+struct Readers {
+    alone: Option<(Arc<dyn Operator>, Vec<ValueId>)>,
+    /// By operator and attributes.
+    spelled: HashMap<String, Vec<ValueId>>,
+}
+
+impl Readers {
+    /// The outputs of a node that computes the same; else `node` is the first of its kind.
+    fn equal_to(&mut self, node: &Node) -> Option<&Vec<ValueId>> {
+        if self.alone.is_none() && self.spelled.is_empty() {
+            self.alone = Some((node.op.clone(), node.outputs.clone()));
+            return None;
+        }
+        if let Some((op, outputs)) = self.alone.take() {
+            self.spelled.insert(format!("{op:?}"), outputs);
+        }
+        match self.spelled.entry(format!("{:?}", node.op)) {
+            Entry::Occupied(other) => {
+                Some(&*other.into_mut()).filter(|o| o.len() == node.outputs.len())
+            }
+            Entry::Vacant(slot) => {
+                slot.insert(node.outputs.clone());
+                None
+            }
+        }
+    }
+}
 
 /// Lets equal small constants and equal nodes (same operator, attributes and inputs) stand for each
 /// other. True where a node went.
@@ -34,23 +66,18 @@ pub fn run(graph: &mut Graph) -> bool {
             }
         }
     }
-    let mut seen: HashMap<(String, Vec<Option<ValueId>>), Vec<ValueId>> = HashMap::new();
+    let mut seen: HashMap<Vec<Option<ValueId>>, Readers> = HashMap::new();
     let mut keep = Vec::with_capacity(graph.nodes.len());
     for node in &mut graph.nodes {
         renames.apply(node);
         let mut first = true;
         if node.op.deterministic() && node.op.subgraphs().is_empty() {
-            match seen.entry((format!("{:?}", node.op), node.inputs.clone())) {
-                Entry::Occupied(other) if other.get().len() == node.outputs.len() => {
-                    for (&old, &new) in node.outputs.iter().zip(other.get()) {
-                        renames.set(old, new);
-                    }
-                    first = false;
+            let readers = seen.entry(node.inputs.clone()).or_default();
+            if let Some(other) = readers.equal_to(node) {
+                for (&old, &new) in node.outputs.iter().zip(other) {
+                    renames.set(old, new);
                 }
-                Entry::Occupied(_) => {}
-                Entry::Vacant(slot) => {
-                    slot.insert(node.outputs.clone());
-                }
+                first = false;
             }
         }
         keep.push(first);

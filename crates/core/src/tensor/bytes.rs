@@ -60,7 +60,10 @@ impl AlignedBytes {
         let end = self.len + filling.len();
         bytemuck::cast_slice_mut(&mut self.lines)[self.len..end].copy_from_slice(filling);
         let (whole, rest) = bytes.as_chunks::<64>();
-        self.lines.extend(whole.iter().map(|line| Line(*line)));
+        match bytemuck::try_cast_slice(whole) {
+            Ok(lines) => self.lines.extend_from_slice(lines),
+            Err(_) => self.lines.extend(whole.iter().map(|line| Line(*line))),
+        }
         if !rest.is_empty() {
             let mut line = [0; 64];
             line[..rest.len()].copy_from_slice(rest);

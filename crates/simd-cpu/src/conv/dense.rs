@@ -61,7 +61,7 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<A
             column_stride: c * taps,
             reading: Reading::WEIGHT,
         };
-        append(panels, matrix, &mut bytes);
+        append(panels, matrix, &mut bytes)?;
     }
     Ok(bytes)
 }

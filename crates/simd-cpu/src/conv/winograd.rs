@@ -67,13 +67,7 @@ pub(crate) fn pack_weights<const IN: usize>(
             block.resize(rows * IN * IN * width, 0.0);
             for n in 0..used {
                 let filters = &weights[((first + n) * c + i) * 9..][..rows * 9];
-                for (row, filter) in filters.chunks_exact(9).enumerate() {
-                    let points: [[f64; IN]; IN] = filter_points(filter);
-                    let to = block[row * IN * IN * width + n..].iter_mut();
-                    for (to, &v) in to.step_by(width).zip(points.as_flattened()) {
-                        *to = Reading::WEIGHT.read(v as f32);
-                    }
-                }
+                transform_filters::<IN>(filters, width, &mut block[n..]);
             }
             for (point, packed) in packed.chunks_exact_mut(size).enumerate() {
                 let to = packed[first * c + i * width..].chunks_exact_mut(width);
@@ -85,6 +79,19 @@ pub(crate) fn pack_weights<const IN: usize>(
         }
     }
     Ok(bytes)
+}
+
+/// Writes each filter at all points, `width` elements apart. A function of its own, which a browser
+/// optimises while the first layers are packed.
+#[inline(never)]
+fn transform_filters<const IN: usize>(filters: &[f32], width: usize, block: &mut [f32]) {
+    for (row, filter) in filters.chunks_exact(9).enumerate() {
+        let points: [[f64; IN]; IN] = filter_points(filter);
+        let to = block[row * IN * IN * width..].iter_mut();
+        for (to, &v) in to.step_by(width).zip(points.as_flattened()) {
+            *to = Reading::WEIGHT.read(v as f32);
+        }
+    }
 }
 
 /// A filter at all points, row by row.

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use kilim_core::Result;
 use kilim_core::tensor::AlignedBytes;
 
 use crate::isa::Isa;
@@ -123,15 +124,20 @@ pub(crate) fn pack(panels: Panels, matrix: Matrix, packed: &mut [f32]) {
 }
 
 /// Appends a matrix in panels, so that new memory is written once, not cleared before.
-pub(crate) fn append(panels: Panels, matrix: Matrix, packed: &mut AlignedBytes) {
+///
+/// # Errors
+/// `Limit` where there is no memory for a panel.
+pub(crate) fn append(panels: Panels, matrix: Matrix, packed: &mut AlignedBytes) -> Result<()> {
     let k = matrix.k();
-    let mut panel = Vec::new();
+    let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
+    let mut panel = AlignedBytes::zeroed(widest * k * size_of::<f32>())?;
     for (first, width) in panels.each() {
-        panel.resize(width * k, 0.0);
+        let panel = &mut panel.as_mut_slice()[..width * k * size_of::<f32>()];
         let used = width.min(panels.n - first);
-        matrix.panel(first, used, width, &mut panel);
-        packed.extend_from_slice(bytemuck::cast_slice(&panel));
+        matrix.panel(first, used, width, bytemuck::cast_slice_mut(panel));
+        packed.extend_from_slice(panel);
     }
+    Ok(())
 }
 
 impl Matrix<'_> {

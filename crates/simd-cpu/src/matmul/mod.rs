@@ -74,7 +74,7 @@ fn kernel(
                 let size = plan.b_matrices * panels.elements(plan.k) * size_of::<f32>();
                 let mut bytes = AlignedBytes::with_capacity(size)?;
                 for from in value.as_slice::<f32>()?.chunks_exact(plan.b_elements()) {
-                    append(panels, plan.b(from, Reading::WEIGHT), &mut bytes);
+                    append(panels, plan.b(from, Reading::WEIGHT), &mut bytes)?;
                 }
                 Ok(bytes)
             })?)

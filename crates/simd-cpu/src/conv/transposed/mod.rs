@@ -124,7 +124,7 @@ fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Re
                 column_stride: all,
                 reading: Reading::WEIGHT,
             };
-            append(panels, matrix, &mut bytes);
+            append(panels, matrix, &mut bytes)?;
         }
     }
     Ok(bytes)
