@@ -2,7 +2,7 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use kilim::{ErrorCode, Runtime};
+use kilim::{BackendId, ErrorCode, Runtime};
 
 fn load(runtime: &Runtime, cache: &[u8]) -> kilim::Result<()> {
     // SAFETY: the bytes come from `save_cache`; damaged ones are refused before a driver sees them.
@@ -17,6 +17,11 @@ fn what_was_saved_is_taken_back_and_nothing_else() {
         let _ = pollster::block_on(runtime.backend(&id));
     }
     let cache = runtime.save_cache();
+    // Of all drivers, those of Vulkan give out what they compiled.
+    let wgpu = pollster::block_on(runtime.backend(&BackendId::from("wgpu")));
+    if wgpu.is_ok_and(|b| b.describe().device.contains("Vulkan")) {
+        assert!(cache.windows(4).any(|part| part == b"wgpu"));
+    }
     load(&runtime, &cache).unwrap();
     load(&Runtime::default(), &cache).unwrap();
     for at in 0..cache.len() {

@@ -1,4 +1,4 @@
-//! What backends have learnt, as bytes: compiled pipelines, tuning.
+//! What backends have learnt, as bytes: compiled pipelines.
 //!
 //! A cache is `KILIMCCH`, the version of Kilim, and for each backend its id, its device and its bytes,
 //! each with its length before it; a checksum stands at the end.
