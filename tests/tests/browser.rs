@@ -10,8 +10,14 @@ use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_config
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
-/// The kinds of cases without whole networks, which the software driver takes long for.
-const SMALL: [&str; 4] = ["node", "simple", "pytorch-converted", "pytorch-operator"];
+/// The kinds of cases of the ONNX suite.
+const KINDS: [&str; 5] = [
+    "node",
+    "simple",
+    "pytorch-converted",
+    "pytorch-operator",
+    "light",
+];
 
 async fn ids(backends: &[&str]) -> Option<Vec<BackendId>> {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
@@ -158,11 +164,10 @@ async fn operators_on_webgpu() {
 
 #[wasm_bindgen_test]
 async fn onnx_suite_on_wasm() {
-    let kinds = [&SMALL[..], &["light"]].concat();
-    onnx_suite(&["cpu"], &kinds, "browser-cpu").await;
+    onnx_suite(&["cpu"], &KINDS, "browser-cpu").await;
 }
 
 #[wasm_bindgen_test]
 async fn onnx_suite_on_webgpu() {
-    onnx_suite(&["wgpu", "cpu"], &SMALL, "browser-wgpu").await;
+    onnx_suite(&["wgpu", "cpu"], &KINDS, "browser-wgpu").await;
 }
