@@ -206,7 +206,12 @@ impl Row<'_> {
                 let at = y * taps.row_step + x * taps.column_step + channel;
                 // SAFETY: the caller's promise.
                 let v = unsafe { read::<S, FULL>(s, taps.from.add(at), count) };
-                acc = if max { s.max(v, acc) } else { s.add(acc, v) };
+                acc = if max {
+                    // `max` keeps a NaN that it was given before.
+                    s.select(s.is_nan(v), v, s.max(acc, v))
+                } else {
+                    s.add(acc, v)
+                };
             }
         }
         if !max {
@@ -249,7 +254,7 @@ mod tests {
                 let at = (n * ya.input + y as usize) * xa.input + x_at as usize;
                 let v = f64::from(x[at * g.channels + c]);
                 sum += v;
-                most = most.max(v);
+                most = if v.is_nan() || v > most { v } else { most };
             }
             out.push(match kind {
                 Kind::Max => most,
@@ -283,17 +288,20 @@ mod tests {
                         padding: Padding::Explicit(pads.clone()),
                         ceil_mode,
                     };
-                    check(window, channels);
+                    let data = noise(2 * 9 * 11 * channels, 7);
+                    check(&window, channels, &data);
+                    let mut holed = data;
+                    holed.iter_mut().step_by(17).for_each(|x| *x = f32::NAN);
+                    check(&window, channels, &holed);
                 }
             }
         }
     }
 
-    fn check(window: PoolWindow, channels: usize) {
+    fn check(window: &PoolWindow, channels: usize, data: &[f32]) {
         let shape = [2, 9, 11, channels];
-        let g = PoolGeometry::new(&window, true, &shape).expect("a geometry");
-        let data = noise(shape.iter().product(), 7);
-        let x = tensor(&shape, &data);
+        let g = PoolGeometry::new(window, true, &shape).expect("a geometry");
+        let x = tensor(&shape, data);
         for isa in Isa::available() {
             for kind in [
                 Kind::Max,
@@ -312,7 +320,7 @@ mod tests {
                 let got = run_kernel(&op, &[Some(&x)], &g.output_shape(), |_, _| {
                     boxed(Pool::new(isa, kind, &g, Activation::None), 1)
                 });
-                let want = reference(&data, &g, kind);
+                let want = reference(data, &g, kind);
                 assert_within(
                     &got,
                     &want,
