@@ -3,8 +3,8 @@
 
 use crate::setup::arm::{self, ACL, Acl, ArmToolchain, Emulation};
 use crate::setup::opencl;
-use crate::sh;
 use crate::test::{Counts, component, counted};
+use crate::{failures, sh};
 use anyhow::{Context, Result, bail};
 use std::path::PathBuf;
 use std::process::Command;
@@ -82,7 +82,9 @@ fn check(result: Result<()>) -> Counts {
             ..Counts::default()
         },
         Err(e) => {
-            println!("{e:#}");
+            let text = format!("{e:#}");
+            println!("{text}");
+            failures::keep(&[text]);
             Counts {
                 failed: 1,
                 ..Counts::default()

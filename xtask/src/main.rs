@@ -4,6 +4,7 @@ mod arm;
 mod bench;
 mod build;
 mod demo;
+mod failures;
 mod fuzz;
 mod serve;
 mod setup;

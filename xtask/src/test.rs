@@ -1,6 +1,6 @@
 //! Every check of the repository, in order, with its time, and a count at the end.
 
-use crate::{arm, build, demo, setup, sh};
+use crate::{arm, build, demo, failures, setup, sh};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::Command;
@@ -90,7 +90,9 @@ pub fn run(args: &Args) -> Result<()> {
         println!("\n== {name}");
         let begun = Instant::now();
         let counts = step().unwrap_or_else(|error| {
-            println!("{error:#}");
+            let text = format!("{error:#}");
+            println!("{text}");
+            failures::keep(&[text]);
             Counts {
                 failed: 1,
                 ..Counts::default()
@@ -106,6 +108,7 @@ pub fn run(args: &Args) -> Result<()> {
         }
         total.add(counts);
     }
+    failures::again();
     println!(
         "\ntime {:.0} s{}",
         start.elapsed().as_secs_f64(),
@@ -173,12 +176,18 @@ fn features() -> Result<Counts> {
     Ok(counts)
 }
 
-/// Runs a command and counts the tests in its output; one that counts none is itself the check.
+/// Runs a command and counts the tests in its output; one that counts none is itself the check. What its failures
+/// said is kept for [`failures::again`].
 pub fn counted(command: &mut Command) -> Result<Counts> {
     let mut counts = Counts::default();
-    let succeeded = sh::tee(command, |line| counts.read(line))?;
-    if !succeeded && counts.failed == 0 {
-        counts.failed = 1;
+    let mut said = Vec::new();
+    let succeeded = sh::tee(command, |line| {
+        counts.read(line);
+        said.push(line.to_owned());
+    })?;
+    if !succeeded {
+        counts.failed = counts.failed.max(1);
+        failures::keep(&said);
     } else if succeeded && counts.passed + counts.skipped == 0 {
         counts.passed = 1;
     }
