@@ -331,24 +331,53 @@ async fn run_set(
     Ok(None)
 }
 
-/// The cases that a file of lines `NAME  reason` excludes; `*` at the end of a name matches the
-/// rest of it.
-pub fn exclusions(text: &str) -> Vec<(String, String)> {
-    text.lines()
-        .filter(|l| !l.trim().is_empty() && !l.starts_with('#'))
-        .filter_map(|l| l.split_once(char::is_whitespace))
-        .map(|(name, reason)| (name.to_string(), reason.trim().to_string()))
-        .collect()
-}
+/// The cases that `exclusions.txt` lists in lines `NAME  reason`: they fail, and cannot pass.
+pub struct Exclusions(Vec<(String, String)>);
 
-/// Whether an exclusion's name stands for this case.
-pub fn excluded<'a>(list: &'a [(String, String)], case: &str) -> Option<&'a str> {
-    list.iter()
-        .find(|(name, _)| match name.strip_suffix('*') {
-            Some(start) => case.starts_with(start),
-            None => case == name,
-        })
-        .map(|(_, reason)| reason.as_str())
+impl Exclusions {
+    pub fn parse(text: &str) -> Exclusions {
+        let lines = text
+            .lines()
+            .filter(|l| !l.trim().is_empty() && !l.starts_with('#'))
+            .filter_map(|l| l.split_once(char::is_whitespace))
+            .map(|(name, reason)| (name.to_string(), reason.trim().to_string()));
+        Exclusions(lines.collect())
+    }
+
+    /// Why a case is left out.
+    pub fn reason(&self, case: &str) -> Option<&str> {
+        let entry = self.0.iter().find(|(name, _)| name == case);
+        entry.map(|(_, reason)| reason.as_str())
+    }
+
+    /// A case that did not pass, as the log says it.
+    pub fn describe(&self, case: &Case, why: &str) -> String {
+        let (kind, name) = (&case.kind, &case.name);
+        match self.reason(name) {
+            Some(reason) => format!("excluded {kind} {name}: {why}; {reason}"),
+            None => format!("FAILED {kind} {name}: {why}"),
+        }
+    }
+
+    /// The failures that nothing excuses.
+    pub fn wrong(&self, score: &Score) -> Vec<String> {
+        let failed = score.failed.iter();
+        failed
+            .filter(|(name, _)| self.reason(name).is_none())
+            .map(|(name, why)| format!("{name}: {why}"))
+            .collect()
+    }
+
+    /// `1878 passed, 0 failed, 5 excluded, 1 refused`.
+    pub fn counts(&self, score: &Score) -> String {
+        let failed = self.wrong(score).len();
+        format!(
+            "{} passed, {failed} failed, {} excluded, {} refused",
+            score.passed.len(),
+            score.failed.len() - failed,
+            score.refused.len()
+        )
+    }
 }
 
 /// Refusals counted by the operator or reason they name, most frequent first.

@@ -3,7 +3,7 @@
 #![cfg(target_arch = "wasm32")]
 
 use kilim::{BackendId, Runtime};
-use kilim_tests::conformance::{self, Outcome};
+use kilim_tests::conformance::{self, Exclusions, Outcome};
 use kilim_tests::files::Archive;
 use kilim_tests::operators;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
@@ -62,10 +62,10 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
     };
     let floors: serde_json::Value =
         serde_json::from_str(include_str!("../floors.json")).expect("floors.json is JSON");
-    let exclusions = conformance::exclusions(include_str!("../exclusions.txt"));
+    let exclusions = Exclusions::parse(include_str!("../exclusions.txt"));
     let scores = conformance::run(&archive, kinds, &ids, |case, outcome| {
         if let Outcome::Failed(why) = outcome {
-            console_log!("FAILED {} {}: {why}", case.kind, case.name);
+            console_log!("{}", exclusions.describe(case, why));
         }
     })
     .await
@@ -73,11 +73,9 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
     let mut wrong = Vec::new();
     for (kind, score) in &scores {
         console_log!(
-            "{} in the browser: {kind}: {} passed, {} failed, {} refused",
+            "{} in the browser: {kind}: {}",
             backends.join("+"),
-            score.passed.len(),
-            score.failed.len(),
-            score.refused.len()
+            exclusions.counts(score)
         );
         if backends.len() > 1 {
             let floor = floors[floor_key]["wholly"][kind.as_str()].as_u64();
@@ -94,13 +92,7 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
                 score.wholly.len()
             );
         }
-        wrong.extend(
-            score
-                .failed
-                .iter()
-                .filter(|(name, _)| conformance::excluded(&exclusions, name).is_none())
-                .map(|(name, why)| format!("{name}: {why}")),
-        );
+        wrong.extend(exclusions.wrong(score));
         let floor = floors[floor_key][kind.as_str()].as_u64().unwrap_or(0);
         assert!(
             score.passed.len() as u64 >= floor,

@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use kilim::{BackendId, Runtime};
-use kilim_tests::conformance::{self, Outcome};
+use kilim_tests::conformance::{self, Exclusions, Outcome};
 use kilim_tests::coverage::Coverage;
 use kilim_tests::files::Folder;
 
@@ -47,7 +47,7 @@ fn score(backends: &[&str], floor_key: &str) {
     }
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(here.join("exclusions.txt")).expect("exclusions.txt");
-    let exclusions = conformance::exclusions(&text);
+    let exclusions = Exclusions::parse(&text);
     let floors = std::fs::read_to_string(here.join("floors.json")).expect("floors.json");
     let floors: serde_json::Value = serde_json::from_str(&floors).expect("floors.json is JSON");
     let verbose = std::env::var_os("KILIM_VERBOSE").is_some();
@@ -59,7 +59,7 @@ fn score(backends: &[&str], floor_key: &str) {
             if verbose {
                 say(format_args!("{} {} {outcome:?}", case.kind, case.name));
             } else if let Outcome::Failed(why) = outcome {
-                say(format_args!("FAILED {} {}: {why}", case.kind, case.name));
+                say(format_args!("{}", exclusions.describe(case, why)));
             }
         },
     ))
@@ -71,11 +71,9 @@ fn score(backends: &[&str], floor_key: &str) {
     let mut low = Vec::new();
     for (kind, score) in &scores {
         say(format_args!(
-            "{}: {kind}: {} passed, {} failed, {} refused",
+            "{}: {kind}: {}",
             backends.join("+"),
-            score.passed.len(),
-            score.failed.len(),
-            score.refused.len()
+            exclusions.counts(score)
         ));
         if backends.len() > 1 {
             say(format_args!(
@@ -99,12 +97,7 @@ fn score(backends: &[&str], floor_key: &str) {
         for (reason, n) in conformance::reasons(score).iter().take(40) {
             say(format_args!("  refused {n}: {reason}"));
         }
-        for (name, why) in &score.failed {
-            match conformance::excluded(&exclusions, name) {
-                Some(reason) => println!("  excluded {name}: {reason}"),
-                None => wrong.push(format!("{name}: {why}")),
-            }
-        }
+        wrong.extend(exclusions.wrong(score));
         let floor = floors[floor_key][kind.as_str()].as_u64().unwrap_or(0);
         if (score.passed.len() as u64) < floor {
             low.push(format!("{kind}: {} of {floor}", score.passed.len()));
