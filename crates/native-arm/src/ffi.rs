@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_void};
 use libloading::Library;
 
 /// `KILIM_ACL_ABI`.
-pub const ABI: u32 = 2;
+pub const ABI: u32 = 3;
 pub const MAX_RANK: usize = 6;
 
 pub const OK: i32 = 0;
@@ -211,15 +211,6 @@ pub struct BatchNormalizationInfo {
 
 #[derive(Clone, Copy, Debug)]
 #[repr(C)]
-pub struct LocalResponseNormalizationInfo {
-    pub size: u32,
-    pub alpha: f32,
-    pub beta: f32,
-    pub kappa: f32,
-}
-
-#[derive(Clone, Copy, Debug)]
-#[repr(C)]
 pub struct ConcatenateInfo {
     pub axis: u32,
 }
@@ -308,7 +299,6 @@ functions! {
         binary(BinaryInfo) = b"kilim_acl_binary\0";
         unary(UnaryInfo) = b"kilim_acl_unary\0";
         batch_normalization(BatchNormalizationInfo) = b"kilim_acl_batch_normalization\0";
-        local_response_normalization(LocalResponseNormalizationInfo) = b"kilim_acl_local_response_normalization\0";
         concatenate(ConcatenateInfo) = b"kilim_acl_concatenate\0";
         permute(PermuteInfo) = b"kilim_acl_permute\0";
         resize(ResizeInfo) = b"kilim_acl_resize\0";

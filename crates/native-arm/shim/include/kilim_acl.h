@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Raised with every change of this file. */
-#define KILIM_ACL_ABI 2
+#define KILIM_ACL_ABI 3
 #define KILIM_ACL_MAX_RANK 6
 
 #ifdef __cplusplus
@@ -175,12 +175,6 @@ typedef struct {
     float epsilon;
 } kilim_acl_batch_normalization_info;
 
-/* x -> y, across channels: y = x / (kappa + alpha / size * sum x^2)^beta. */
-typedef struct {
-    uint32_t size;
-    float alpha, beta, kappa;
-} kilim_acl_local_response_normalization_info;
-
 /* Inputs -> y, along `axis`, counted from the innermost. */
 typedef struct {
     uint32_t axis;
@@ -222,7 +216,6 @@ KILIM_ACL_FAMILY(softmax);
 KILIM_ACL_FAMILY(binary);
 KILIM_ACL_FAMILY(unary);
 KILIM_ACL_FAMILY(batch_normalization);
-KILIM_ACL_FAMILY(local_response_normalization);
 KILIM_ACL_FAMILY(concatenate);
 KILIM_ACL_FAMILY(permute);
 KILIM_ACL_FAMILY(resize);

@@ -5,7 +5,7 @@ use kilim_core::ops::{Conv, ConvGeometry, ConvTranspose, TransposeGeometry, Wind
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::activation::{self, NO_ACTIVATION};
-use super::{Lower, constant, elementwise, input, output, refuse, resolved};
+use super::{Lower, constant, elementwise, finite, input, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};
 use crate::ffi::{
     ActivationInfo, ConvolutionInfo, DeconvolutionInfo, DepthwiseConvolutionInfo, Layout, Window,
@@ -197,7 +197,7 @@ fn parameters(
     weights: &Weights,
     layout: Layout,
 ) -> Result<[Option<Operand>; 2], Refusal> {
-    let spec = constant(node, 1, "weights")?;
+    let spec = finite(node, 1, "weights")?;
     let weights = Operand {
         form: Form::new(spec, &weights.shape)?.with_layout(layout),
         source: Source::Constant {

@@ -4,7 +4,7 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Binary, BinaryKind};
 use kilim_reference_cpu::registry::KernelRegistry;
 
-use super::{Lower, activation, as_is, input, output, refuse};
+use super::{Lower, activation, as_is, finite, input, output, refuse};
 use crate::call::{Call, Form, Operand, Source};
 use crate::ffi::{BinaryFunction, BinaryInfo};
 use crate::kernel::{Target, add};
@@ -30,6 +30,9 @@ pub fn function(kind: BinaryKind) -> Result<BinaryFunction, Refusal> {
 impl Lower for Binary {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let kind = function(self.kind)?;
+        if self.kind == BinaryKind::PRelu {
+            finite(node, 1, "slopes")?;
+        }
         let y = output(node)?;
         let whole = Form::new(y, &y.shape)?;
         let alike = input(node, 0)?.shape == input(node, 1)?.shape;

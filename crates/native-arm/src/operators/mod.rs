@@ -62,6 +62,19 @@ fn constant<'a>(node: &'a NodeSpec, i: usize, what: &str) -> Result<&'a TensorSp
     }
 }
 
+/// As [`constant`], for what ACL multiplies by zeros, too, where padding is or a function has its bend.
+fn finite<'a>(node: &'a NodeSpec, i: usize, what: &str) -> Result<&'a TensorSpec, Refusal> {
+    let spec = constant(node, i, what)?;
+    let numbers = spec.value.as_ref().map(|v| v.to_f64s());
+    let numbers = resolved(numbers.unwrap_or(Ok(Vec::new())))?;
+    match numbers.iter().all(|v| v.is_finite()) {
+        true => Ok(spec),
+        false => refuse(format!(
+            "{what} that are not finite, which ACL multiplies by zeros, too"
+        )),
+    }
+}
+
 fn output<'a>(node: &'a NodeSpec) -> Result<&'a TensorSpec, Refusal> {
     match node.outputs {
         [output] => Ok(output),

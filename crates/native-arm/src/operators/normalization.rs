@@ -1,14 +1,15 @@
 //! Normalisations. ACL's layer and instance normalisations are left out: they take the variance as
-//! `E[x²] - E[x]²`, which loses it where the data is far from zero.
+//! `E[x²] - E[x]²`, which loses it where the data is far from zero; and so is the local response
+//! normalisation, whose power makes numbers of NaN.
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{BatchNorm, Lrn};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::convolution::Picture;
-use super::{Lower, constant, input, output, refuse};
+use super::{Lower, finite, input, output, refuse};
 use crate::call::{Call, Form, Operand, Source};
-use crate::ffi::{BatchNormalizationInfo, LocalResponseNormalizationInfo};
+use crate::ffi::BatchNormalizationInfo;
 use crate::kernel::{Target, add};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
@@ -39,7 +40,7 @@ impl Lower for BatchNorm {
         let (data, width) = picture(&x.shape, self.channels_last)?;
         let shape = data.shape(1, width);
         let parameter = |i: usize| -> Result<Option<Operand>, Refusal> {
-            let spec = constant(node, i, "statistics")?;
+            let spec = finite(node, i, "statistics")?;
             Ok(Some(Operand {
                 source: Source::Constant {
                     input: i,
@@ -65,16 +66,7 @@ impl Lower for BatchNorm {
 }
 
 impl Lower for Lrn {
-    fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
-        let x = input(node, 0)?;
-        let (data, width) = picture(&x.shape, self.channels_last)?;
-        let form = Form::new(output(node)?, &data.shape(1, width))?.with_layout(data.layout());
-        let info = LocalResponseNormalizationInfo {
-            size: self.size as u32,
-            alpha: self.alpha,
-            beta: self.beta,
-            kappa: self.bias,
-        };
-        Ok(vec![Call::pointwise(info, Source::Input(0), &form)])
+    fn lower(&self, _: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        refuse("ACL makes numbers of NaN")
     }
 }

@@ -11,7 +11,7 @@ use crate::common::{Given, conv, floats, noise, run};
 use crate::neon;
 
 /// Numbers at the edges of what there is.
-fn extremes(shape: &[usize]) -> Tensor {
+pub fn extremes(shape: &[usize]) -> Tensor {
     let edges = [
         f32::INFINITY,
         1.0,
@@ -38,7 +38,7 @@ fn holes(shape: &[usize]) -> Tensor {
 
 /// Runs a node on ACL and on `cpu`, which must agree on what is no finite number and be near each
 /// other elsewhere; or ACL is not asked.
-fn agrees(
+pub fn agrees(
     what: &str,
     op: impl Operator + Clone,
     inputs: &[Given],
@@ -99,7 +99,7 @@ fn functions() -> Vec<UnaryKind> {
     ]
 }
 
-fn check(results: Vec<Result<(), String>>) {
+pub fn check(results: Vec<Result<(), String>>) {
     let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
     assert!(wrong.is_empty(), "ACL differs:\n{}", wrong.join("\n"));
 }

@@ -14,6 +14,8 @@ mod edges;
 mod matmul;
 mod movement;
 mod normalization;
+mod odd;
+mod pooling;
 mod quantization;
 mod resize;
 mod softmax;
