@@ -111,7 +111,7 @@ async fn references(backends: &[&str]) {
     };
     let scores = conformance::run(
         &archive,
-        &["tflite", "microsoft", "opsets", "graphs"],
+        &["tflite", "microsoft", "opsets", "graphs", "pictures"],
         &ids,
         |_, _| {},
     )

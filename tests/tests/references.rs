@@ -20,7 +20,7 @@ fn score(backends: &[&str]) {
     let folder = Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("references"));
     let run = conformance::run(
         &folder,
-        &["tflite", "microsoft", "opsets", "graphs"],
+        &["tflite", "microsoft", "opsets", "graphs", "pictures"],
         &ids,
         |_, _| {},
     );

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
-use kilim_core::ops::CustomOperators;
+use kilim_core::ops::{CustomOperators, PictureReader};
 use kilim_core::tensor::AlignedBytes;
 
 /// Gives the bytes of a file that lies beside the model.
@@ -19,6 +19,8 @@ pub struct ModelSource<'a> {
     /// Operators that the session brings. They take precedence over Kilim's own and over functions
     /// of the model.
     pub operators: CustomOperators,
+    /// What decodes pictures; without one, ImageDecoder is refused.
+    pub pictures: Option<PictureReader>,
 }
 
 impl<'a> ModelSource<'a> {
@@ -29,12 +31,19 @@ impl<'a> ModelSource<'a> {
             name,
             external: &no_files,
             operators: CustomOperators::default(),
+            pictures: None,
         }
     }
 
     /// A model that may have nodes of these operators.
     pub fn with_operators(mut self, operators: &CustomOperators) -> ModelSource<'a> {
         self.operators = operators.clone();
+        self
+    }
+
+    /// A model that may decode pictures.
+    pub fn with_pictures(mut self, reader: Option<PictureReader>) -> ModelSource<'a> {
+        self.pictures = reader;
         self
     }
 

@@ -43,6 +43,9 @@ pub struct SessionOptions {
     pub limits: formats::Limits,
     /// Operators that the model may have beside Kilim's own.
     pub operators: core::ops::CustomOperators,
+    /// What decodes pictures for ImageDecoder: Kilim's own where this build has the feature
+    /// `pictures`. Without one, the operator is refused.
+    pub pictures: Option<core::ops::PictureReader>,
     /// Folders to look in for the libraries of backends that this build does not hold, before
     /// those of `KILIM_BACKEND_PATH`.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
@@ -58,6 +61,10 @@ impl Default for SessionOptions {
             backends: runtime::default_backends(),
             limits: formats::Limits::default(),
             operators: core::ops::CustomOperators::default(),
+            #[cfg(feature = "pictures")]
+            pictures: Some(kilim_pictures::READER),
+            #[cfg(not(feature = "pictures"))]
+            pictures: None,
             #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
             plugin_path: Vec::new(),
             core: core::SessionOptions::default(),

@@ -187,7 +187,12 @@ impl Runtime {
         }
         operators.extend(&options.operators);
         let source = source.into();
-        source.parse(&self.interpreters, &operators, &options.limits)
+        source.parse(
+            &self.interpreters,
+            &operators,
+            options.pictures,
+            &options.limits,
+        )
     }
 
     /// A session of a graph that was built or parsed before.

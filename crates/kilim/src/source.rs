@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kilim_core::ops::CustomOperators;
+use kilim_core::ops::{CustomOperators, PictureReader};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Error, ErrorCode, Graph, Result};
 use kilim_formats::{InterpreterRegistry, Limits};
@@ -26,6 +26,7 @@ impl ModelSource {
         self,
         registry: &InterpreterRegistry,
         operators: &CustomOperators,
+        pictures: Option<PictureReader>,
         limits: &Limits,
     ) -> Result<Graph> {
         match self {
@@ -39,10 +40,8 @@ impl ModelSource {
                     })
                 };
                 let source = kilim_formats::ModelSource::new(model, "the model");
-                registry.load(
-                    &source.with_external(&find).with_operators(operators),
-                    limits,
-                )
+                let source = source.with_external(&find).with_operators(operators);
+                registry.load(&source.with_pictures(pictures), limits)
             }
             #[cfg(not(target_arch = "wasm32"))]
             ModelSource::Path(path) => {
@@ -53,10 +52,8 @@ impl ModelSource {
                 let find = |name: &str| read(&folder.join(name));
                 let name = path.to_string_lossy();
                 let source = kilim_formats::ModelSource::new(read(&path)?, &name);
-                registry.load(
-                    &source.with_external(&find).with_operators(operators),
-                    limits,
-                )
+                let source = source.with_external(&find).with_operators(operators);
+                registry.load(&source.with_pictures(pictures), limits)
             }
         }
     }

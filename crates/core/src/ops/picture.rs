@@ -19,6 +19,21 @@ impl PixelFormat {
             PixelFormat::Grayscale => 1,
         }
     }
+
+    /// As ONNX's attribute `pixel_format` has it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PixelFormat::Rgb => "RGB",
+            PixelFormat::Bgr => "BGR",
+            PixelFormat::Grayscale => "Grayscale",
+        }
+    }
+
+    /// See [`PixelFormat::name`].
+    pub fn from_name(name: &str) -> Option<PixelFormat> {
+        let all = [PixelFormat::Rgb, PixelFormat::Bgr, PixelFormat::Grayscale];
+        all.into_iter().find(|p| p.name() == name)
+    }
 }
 
 /// What reads pictures; builds differ in the formats they know.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::{Fact, Operator, normalize_axis};
+use kilim_core::ops::{Fact, Operator, PictureReader, normalize_axis};
 use kilim_core::tensor::Tensor;
 
 use super::import::{Body, Importer};
@@ -84,6 +84,11 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
 
     pub fn read_tensor(&self, proto: &TensorProto) -> Result<Tensor> {
         self.importer.scope.tensors.read(proto)
+    }
+
+    /// What decodes pictures in this session.
+    pub fn pictures(&self) -> Option<PictureReader> {
+        self.importer.scope.tensors.source.pictures
     }
 
     pub fn int(&self, name: &str) -> Result<Option<i64>> {
