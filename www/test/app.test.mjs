@@ -154,6 +154,15 @@ test('a picture that cannot be read is a typed error', async () => {
   await error.waitFor();
   assert.equal(await error.getAttribute('data-code'), 'IO');
   assert.match(await error.textContent(), /broken\.png/);
+  const ran = () => page.waitForFunction(() => /\d/.test(document.getElementById('run-time').textContent));
+  await ran();
+  await page.evaluate(() => document.getElementById('run-time').replaceChildren());
+  await page.getByTestId('run').click();
+  await ran();
+  assert.equal(await error.count(), 1, 'a run says nothing of the picture');
+  await page.getByTestId('sample-6').click();
+  await answers(6);
+  assert.equal(await error.count(), 0);
 });
 
 test('a picture goes in, and so do other data', async () => {

@@ -36,8 +36,8 @@ export class Inputs {
   }
 
   /** Shows a sample where digits are drawn. */
-  greet(): void {
-    for (const field of this.#fields) field.greet();
+  async greet(): Promise<void> {
+    for (const field of this.#fields) await field.greet();
   }
 
   /** True while nothing has been drawn on the pad that the only input is. */
@@ -120,8 +120,8 @@ class Field {
     return pictureTensor(this.#picture, this.#type, dims, this.#layoutChoice, this.#normalisation);
   }
 
-  greet(): void {
-    this.#pad?.greet().catch(this.#onError);
+  async greet(): Promise<void> {
+    await this.#pad?.greet().catch(this.#onError);
   }
 
   async takePicture(file: Blob): Promise<void> {

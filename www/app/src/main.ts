@@ -33,14 +33,22 @@ let loading: AbortController | undefined;
 let running = false;
 let again = false;
 
-function showError(error: unknown): void {
+/** What the error on the page is about. */
+type Cause = 'model' | 'input' | 'run';
+let cause: Cause | undefined;
+
+function showError(error: unknown, of: Cause): void {
   if (error instanceof KilimError && error.code === 'ABORTED') return;
+  cause = of;
   byId('error').replaceChildren(failure(error));
 }
 
-function clearError(): void {
-  byId('error').replaceChildren();
+/** Takes an error away that no longer holds: a run that succeeds says nothing of a picture that cannot be read. */
+function clearError(of: Cause): void {
+  if (cause === of || of === 'model') byId('error').replaceChildren();
 }
+
+const inputError = (error: unknown) => showError(error, 'input');
 
 function chosenOptions(): LoadOptions {
   const chosen = document.querySelector<HTMLInputElement>('input[name=backends]:checked')?.value ?? 'auto';
@@ -70,14 +78,15 @@ async function open(next: Model): Promise<void> {
   session?.close();
   session = undefined;
   setReady(false);
-  clearError();
+  clearError('model');
   byId('model-name').textContent = next.label;
   byId('progress').hidden = false;
   document.body.dataset['state'] = 'loading';
   try {
     const loaded = await load(next.source, { ...chosenOptions(), externalData: next.externalData, signal: controller.signal, onProgress: (progress) => { if (loading === controller) showProgress(progress); } });
     if (loading !== controller) return loaded.close();
-    show(loaded);
+    await show(loaded);
+    if (loading !== controller) return;
     document.body.dataset['state'] = 'ready';
   } catch (error) {
     if (loading !== controller) return;
@@ -86,7 +95,7 @@ async function open(next: Model): Promise<void> {
     outputs.clear('No model is loaded.');
     runTime.textContent = '';
     times.element.replaceChildren();
-    showError(error);
+    showError(error, 'model');
   } finally {
     if (loading === controller) byId('progress').hidden = true;
   }
@@ -96,16 +105,22 @@ function setReady(ready: boolean): void {
   runButton.disabled = profileButton.disabled = !ready;
 }
 
-function show(loaded: Session): void {
+function changed(live: boolean): void {
+  clearError('input');
+  if (live) void run();
+  else waitForRun();
+}
+
+async function show(loaded: Session): Promise<void> {
   session = loaded;
-  inputs = new Inputs(loaded.inputs, (live) => (live ? void run() : waitForRun()), showError);
+  inputs = new Inputs(loaded.inputs, changed, inputError);
   byId('inputs').replaceChildren(inputs.element);
   byId('actions').hidden = false;
   setReady(true);
   waitForRun();
   times.clear();
   showReport();
-  if (model === DIGITS) inputs.greet();
+  if (model === DIGITS) await inputs.greet();
 }
 
 function waitForRun(): void {
@@ -138,13 +153,13 @@ async function run(): Promise<void> {
     const result = await current.run(feeds);
     if (current !== session) return;
     runTime.textContent = formatTime((performance.now() - start) / 1000);
-    clearError();
+    clearError('run');
     outputs.show(result);
     if (current.report !== before) showReport();
   } catch (error) {
     if (current !== session) return;
     runTime.textContent = '';
-    showError(error);
+    showError(error, 'run');
   } finally {
     clearTimeout(slow);
     running = false;
@@ -162,12 +177,12 @@ async function profile(): Promise<void> {
   try {
     const { outputs: result, nodes } = await current.profile(inputs.feeds());
     if (current !== session) return;
-    clearError();
+    clearError('run');
     if (!inputs.waiting) outputs.show(result);
     times.show(nodes);
     showReport();
   } catch (error) {
-    if (current === session) showError(error);
+    if (current === session) showError(error, 'run');
   } finally {
     profileButton.disabled = current !== session;
   }
@@ -179,9 +194,9 @@ async function take(files: File[]): Promise<void> {
   if (!first) return;
   if (first.type.startsWith('image/') && inputs) {
     try {
-      if (!(await inputs.takePicture(first))) showError(new KilimError('INPUT', 'this model has no input that can hold a picture'));
+      if (!(await inputs.takePicture(first))) inputError(new KilimError('INPUT', 'this model has no input that can hold a picture'));
     } catch (error) {
-      showError(error);
+      inputError(error);
     }
     return;
   }
