@@ -10,8 +10,8 @@ const MOST: usize = 150;
 
 static KEPT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps what the output of a command that failed says about it: cargo's and Playwright's reports of single tests,
-/// panics and errors of the compiler, or the end of the output where there is none of them.
+/// Keeps what the output of a command that failed says about it: cargo's and the page tests' reports of single
+/// tests, panics and errors of the compiler, or the end of the output where there is none of them.
 pub fn keep(lines: &[String]) {
     let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
     kept.extend(excerpt(lines).into_iter().map(str::to_owned));
@@ -27,16 +27,11 @@ pub fn again() {
 
 fn tells(line: &str) -> bool {
     let line = line.trim_start();
-    let numbered = || {
-        let (number, title) = line.split_once(") ").unwrap_or_default();
-        number.parse::<u32>().is_ok() && title.starts_with('[')
-    };
-    let marks = ["---- ", "error[", "error: ", "FAILED "];
+    let marks = ["---- ", "error[", "error: ", "FAILED ", "failed  "];
     marks.iter().any(|mark| line.starts_with(mark))
         || line.contains("panicked at")
         || line.ends_with("... FAILED")
         || line.ends_with("... FAIL")
-        || numbered()
 }
 
 fn excerpt(lines: &[String]) -> Vec<&str> {
@@ -70,7 +65,7 @@ mod tests {
         let fine = "test fine ... ok\n".repeat(500);
         let bad =
             "---- worse stdout ----\nthread 'worse' panicked at here.rs:1:2:\nleft is not right";
-        let page = "  1) [chromium] › page.spec.ts:3:1 › a digit\n    Error: it says 4";
+        let page = "  failed  a digit is read (12 ms)\n    it says 4";
         let log = lines(&format!("{fine}{bad}\n{fine}{page}"));
         let text = excerpt(&log).join("\n");
         assert!(text.contains("left is not right") && text.contains("it says 4"));
