@@ -67,6 +67,11 @@ impl WasmSession {
         json(&self.look(|session| session.report())?)
     }
 
+    /// A number that changes when the report does.
+    pub fn revision(&self) -> Result<f64, JsValue> {
+        self.look(|session| session.revision() as f64)
+    }
+
     /// Runs the model on values (see [`convert::datum`]) and gives the outputs in the same form.
     /// `timeout` is in milliseconds.
     pub async fn run(&self, feeds: Array, timeout: Option<f64>) -> Result<Array, JsValue> {

@@ -2,11 +2,11 @@ import { cannotStart } from './binary.js';
 import { KilimError, aborted, toPlain } from './errors.js';
 import type { Glue, WasmFile, WasmSession } from './glue.js';
 import type { Backend, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
-import type { NodeTime, Report } from './report.js';
+import { readJson } from './json.js';
+import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
 import { pickBackends } from './pick.js';
 import { readSource } from './source.js';
-import { tensorsOf } from './values.js';
 import type { WireSource } from './source.js';
 import type { Verification } from './verify.js';
 
@@ -17,8 +17,8 @@ export function createEngine(glue: Glue): Engine {
   let give!: (binary: Promise<WebAssembly.Module>) => void;
   const started = new Promise<WebAssembly.Module>((resolve) => { give = resolve; }).then((module) => instantiate(glue, module));
   started.catch(() => undefined);
-  /** The input shapes that have been run; new ones may have made new plans. */
-  const shapes = new Set<string>();
+  /** Of the session when it was last reported on. */
+  let revision = 0;
   /** Whether a backend was told to time its nodes. */
   let timed = false;
   /** Set once the runtime has trapped: its memory can no longer be trusted. */
@@ -36,8 +36,9 @@ export function createEngine(glue: Glue): Engine {
     }
   }
 
-  function report(current: WasmSession): Report {
-    return { ...readJson<Omit<Report, 'skipped'>>(current.report()), skipped };
+  function report(current: WasmSession): WireReport {
+    revision = current.revision();
+    return { json: current.report(), skipped };
   }
 
   function open(): WasmSession {
@@ -103,11 +104,7 @@ export function createEngine(glue: Glue): Engine {
             ran.outputs = await current.run(request.feeds, request.timeout);
             if (timed) ran.nodes = readJson<NodeTime[]>(current.times());
           }
-          const key = request.feeds.map((feed) => `${feed.name}:${tensorsOf(feed).map(({ dims }) => dims.join()).join('|')}`).join(';');
-          if (!shapes.has(key)) {
-            shapes.add(key);
-            ran.report = report(current);
-          }
+          if (current.revision() !== revision) ran.report = report(current);
           return ran;
         } finally {
           signal.removeEventListener('abort', stop);
@@ -144,13 +141,3 @@ async function instantiate(glue: Glue, module: WebAssembly.Module): Promise<void
     throw cannotStart(error);
   }
 }
-
-/** Parses the library's JSON, with its names in JavaScript's spelling. */
-function readJson<T>(text: string): T {
-  return JSON.parse(text, (_key, value: unknown) => {
-    if (typeof value !== 'object' || value === null || Array.isArray(value)) return value;
-    const camel = (name: string) => name.replace(/_([a-z])/g, (_all, letter: string) => letter.toUpperCase());
-    return Object.fromEntries(Object.entries(value).map(([name, part]) => [camel(name), part]));
-  }) as T;
-}
-

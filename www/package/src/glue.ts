@@ -24,6 +24,7 @@ export interface WasmSession {
   outputs(): Port[];
   /** JSON in the library's own names. */
   report(): string;
+  revision(): number;
   run(feeds: WireValue[], timeout: number | undefined): Promise<WireValue[]>;
   /** Of the last run, as JSON. */
   times(): string;

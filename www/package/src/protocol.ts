@@ -1,6 +1,6 @@
 import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
-import type { NodeTime, Report } from './report.js';
+import type { NodeTime, WireReport } from './report.js';
 import type { WireSource } from './source.js';
 import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
@@ -69,13 +69,13 @@ export interface VerifyRequest {
 export interface Loaded {
   inputs: Port[];
   outputs: Port[];
-  report: Report;
+  report: WireReport;
 }
 
 export interface Ran {
   outputs: WireValue[];
-  /** Given when the run may have made new plans. */
-  report?: Report;
+  /** Given when the run has made new plans. */
+  report?: WireReport;
   /** Given when the run was timed. */
   nodes?: NodeTime[];
 }

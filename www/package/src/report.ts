@@ -1,3 +1,4 @@
+import { readJson } from './json.js';
 import type { DType } from './tensor.js';
 
 /** Where everything runs and why, what crosses between backends, and what the session holds. */
@@ -21,6 +22,17 @@ export interface Report {
   precisions: { node: string; op: string; dtype: DType }[];
   /** Backends that were not asked for and would have been used, and why they were not. */
   skipped: { backend: string; reason: string }[];
+}
+
+/** A report as the library writes it, which takes a while to read. */
+export interface WireReport {
+  json: string;
+  skipped: Report['skipped'];
+}
+
+export function readReport(report: WireReport | Report): Report {
+  if (!('json' in report)) return report;
+  return { ...readJson<Omit<Report, 'skipped'>>(report.json), skipped: report.skipped };
 }
 
 /** Nodes that compute in half precision. */

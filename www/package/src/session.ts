@@ -2,7 +2,8 @@ import { KilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
 import type { Engine, Loaded } from './protocol.js';
-import type { NodeTime, Report } from './report.js';
+import { readReport } from './report.js';
+import type { NodeTime, Report, WireReport } from './report.js';
 import type { Tensor } from './tensor.js';
 import { fromWireValue } from './values.js';
 import type { Value } from './values.js';
@@ -27,7 +28,8 @@ const never = new AbortController().signal;
 export class Session {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
-  #report: Report;
+  /** Read when it is asked for. */
+  #report: WireReport | Report;
   #times: NodeTime[] = [];
   #engine: Engine | undefined;
 
@@ -41,7 +43,7 @@ export class Session {
 
   /** Where every node runs and why. A run with new input shapes brings it up to date. */
   get report(): Report {
-    return this.#report;
+    return (this.#report = readReport(this.#report));
   }
 
   /** What the nodes took in the last run, on backends with `timers=on`. */

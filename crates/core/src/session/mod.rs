@@ -264,6 +264,12 @@ impl Session {
         Ok(())
     }
 
+    /// A number that changes with what [`Session::report`] says of placement and memory: whenever a stage gets another
+    /// plan.
+    pub fn revision(&self) -> u64 {
+        self.shared.revision
+    }
+
     /// Where everything runs and why, and what it holds.
     pub fn report(&self) -> Report {
         let mut report = self.runner.report(&self.shared);

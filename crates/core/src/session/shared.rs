@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     next_runner: u64,
     /// Calls of `resize` under way, one within the other.
     resizing: usize,
+    /// How often a stage has got another plan.
+    pub revision: u64,
 }
 
 impl Shared {
@@ -68,6 +70,7 @@ impl Shared {
             recorder: None,
             next_runner: 0,
             resizing: 0,
+            revision: 0,
         })
     }
 
@@ -179,6 +182,7 @@ impl Shared {
             recorder: None,
             next_runner: 0,
             resizing: 0,
+            revision: 0,
         })
     }
 }

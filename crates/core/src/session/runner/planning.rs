@@ -101,6 +101,7 @@ impl Runner {
             Some(i) => {
                 let kept = plans.remove(i);
                 plans.push(kept);
+                shared.revision += 1;
             }
             None => {
                 let input = StageInput {
@@ -127,6 +128,7 @@ impl Runner {
                 }
                 let planned = shared.resize(raw, |shared| draft.generate(shared))?;
                 plans.push((key, planned));
+                shared.revision += 1;
             }
         }
         plans

@@ -82,7 +82,11 @@ impl Runner {
     /// The buffers on the host that constants are in, by address, with their sizes.
     fn buffers(&self, buffers: &mut HashMap<usize, usize>) {
         let constants = self.graph.values.iter().filter_map(|v| v.constant.as_ref());
-        buffers.extend(constants.map(|t| t.buffer()));
+        for tensor in constants {
+            tensor.buffers(&mut |address, bytes| {
+                buffers.insert(address, bytes);
+            });
+        }
         for body in self.bodies.values().flatten() {
             body.buffers(buffers);
         }
