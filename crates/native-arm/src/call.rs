@@ -195,7 +195,7 @@ pub fn arrange(tensor: &Tensor, order: &[usize]) -> Vec<u8> {
     for i in (1..shape.len()).rev() {
         strides[i - 1] = strides[i] * shape[i];
     }
-    let mut bytes = Vec::with_capacity(tensor.bytes().len());
+    let mut bytes = Vec::with_capacity(tensor.byte_len());
     let mut index = vec![0; order.len()];
     let mut at = 0;
     loop {

@@ -168,7 +168,7 @@ fn infer(
             let input = i.as_ref()?;
             let mut view = view(input.fact.dtype?, input.fact.shape.as_ref());
             view.value = input.value.as_ref();
-            view.bytes = input.value.as_ref().map_or(0, |v| v.bytes().len());
+            view.bytes = input.value.as_ref().map_or(0, |v| v.byte_len());
             Some(view)
         })
         .collect();
@@ -357,7 +357,7 @@ impl BackendContext for PluginContext {
     ) -> Result<Box<dyn Executable>> {
         for slot in &stage.tensors {
             if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value) {
-                let bytes = value.bytes().len();
+                let bytes = value.byte_len();
                 let claim = || self.ledger.acquire(Storage::Static, bytes);
                 self.constants
                     .entry(key)

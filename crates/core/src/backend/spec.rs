@@ -122,9 +122,17 @@ impl StageSpec {
         t
     }
 
-    /// The specs of a node's inputs and outputs, in the form that kernels are chosen by.
+    /// The specs of a node's inputs and outputs, in the form that kernels are chosen by. What is computed of a
+    /// constant for the node's kernel goes with them ([`Tensor::unread`]).
     pub fn specs(&self, node: &KernelSpec) -> (Vec<Option<TensorSpec>>, Vec<TensorSpec>) {
-        let spec = |&t: &usize| self.tensors[t].spec.clone();
+        let spec = |&t: &usize| {
+            let spec = &self.tensors[t].spec;
+            TensorSpec {
+                dtype: spec.dtype,
+                shape: spec.shape.clone(),
+                value: spec.value.as_ref().map(Tensor::unread),
+            }
+        };
         (
             node.inputs.iter().map(|t| t.as_ref().map(spec)).collect(),
             node.outputs.iter().map(spec).collect(),

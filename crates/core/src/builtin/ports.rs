@@ -143,7 +143,7 @@ impl Ports {
                     return Err(Error::new(ErrorCode::DType, message));
                 }
             };
-            let bytes = tensor.bytes().len();
+            let bytes = tensor.byte_len();
             if buffer.len() < bytes {
                 let message = format!("the buffer for the output `{name}` is too short");
                 return Err(Error::new(ErrorCode::Limit, message)

@@ -51,7 +51,7 @@ pub fn run(graph: &mut Graph) -> bool {
         let Some(tensor) = &value.constant else {
             continue;
         };
-        if tensor.bytes().len() > COMPARED_BYTES || tensor.dtype() == DType::String {
+        if tensor.byte_len() > COMPARED_BYTES || tensor.dtype() == DType::String {
             continue;
         }
         let key = (

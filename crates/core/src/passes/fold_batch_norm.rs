@@ -8,9 +8,10 @@ use std::sync::Arc;
 use super::edit::{Rewriter, node};
 use super::fuse::as_activation;
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
-use crate::tensor::Tensor;
+use crate::tensor::{Tensor, cast_slice_mut};
 
 /// `x * scale + shift`, for each channel.
 struct Affine {
@@ -189,19 +190,37 @@ fn weights(graph: &Graph, node: &Node) -> Option<Weights> {
 }
 
 impl Weights {
-    /// The channel of weight `i`, and of the `inner` weights from it on where `i` is a multiple.
+    /// The channel of weight `i`.
     fn channel(&self, i: usize) -> usize {
         let each = self.channels / self.groups.max(1);
         i / self.group * each + i / self.inner % each.max(1)
     }
 
-    /// Multiplies the weights of each channel by its scale, in place where nothing else reads them.
-    fn scale(&self, tensor: &mut Tensor, scale: &[f64]) -> Option<()> {
-        let weights = tensor.make_mut::<f32>().ok()?;
-        for (run, weights) in weights.chunks_mut(self.inner).enumerate() {
-            multiply(weights, scale[self.channel(run * self.inner)]);
+    /// Multiplies weights, of which the first is number `first`, by the scale of their channel.
+    fn scale(&self, first: usize, weights: &mut [f32], scale: &[f64]) {
+        let mut at = first;
+        let mut rest = weights;
+        while !rest.is_empty() {
+            let run = (self.inner - at % self.inner).min(rest.len());
+            let (weights, others) = rest.split_at_mut(run);
+            multiply(weights, scale[self.channel(at)]);
+            (at, rest) = (at + run, others);
         }
-        Some(())
+    }
+
+    /// The same in place where nothing else has the weights, otherwise when they are read.
+    fn scaled(self, tensor: &mut Tensor, scale: Vec<f64>) -> Result<()> {
+        if tensor.is_unshared() {
+            self.scale(0, tensor.make_mut()?, &scale);
+            return Ok(());
+        }
+        let shape = tensor.shape().to_vec();
+        *tensor = tensor.later(DType::F32, &shape, move |unscaled, from, to| {
+            unscaled.copy_to(from, to)?;
+            self.scale(from / size_of::<f32>(), cast_slice_mut(to)?, &scale);
+            Ok(())
+        })?;
+        Ok(())
     }
 }
 
@@ -266,12 +285,13 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     });
     let mut scaled = None;
     if affine.scale.iter().any(|&s| s != 1.0) {
+        let alone = rw.uses(weights.value) == 1;
         let constant = graph.value_mut(weights.value).constant.as_mut()?;
-        if rw.uses(weights.value) == 1 {
-            weights.scale(constant, &affine.scale)?;
+        if alone {
+            weights.scaled(constant, affine.scale).ok()?;
         } else {
             let mut copy = constant.clone();
-            weights.scale(&mut copy, &affine.scale)?;
+            weights.scaled(&mut copy, affine.scale).ok()?;
             scaled = Some(copy);
         }
     }

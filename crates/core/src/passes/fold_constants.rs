@@ -69,7 +69,7 @@ fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Option<Vec<Tenso
         specs.push(match v {
             Some(v) => {
                 let tensor = graph.value(*v).constant.as_ref()?;
-                read = read.saturating_add(tensor.bytes().len());
+                read = read.saturating_add(tensor.byte_len());
                 Some(TensorSpec::of(tensor))
             }
             None => None,

@@ -43,7 +43,7 @@ impl Tensor {
         }
         let strides: Vec<usize> = moving.iter().map(|&p| strides[p]).collect();
         let counts: Vec<usize> = moving.iter().map(|&p| dims[p]).collect();
-        let mut out = AlignedBytes::zeroed(self.bytes().len())?;
+        let mut out = AlignedBytes::zeroed(self.byte_len())?;
         let (from, to) = (self.bytes(), out.as_mut_slice());
         match self.dtype().size() {
             1 => gather::<1>(from, to, &counts, &strides),

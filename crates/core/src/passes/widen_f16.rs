@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, ValueId};
 use crate::ops::{BitCast, Cast, CastLike, ConstantOfShape, EyeLike, Random};
-use crate::tensor::Tensor;
+use crate::tensor::{Element, Tensor, cast_slice_mut};
 
 /// Widens every value of a type for which `narrow` is true. Needs inferred facts, and infers them
 /// anew. True where there was one.
@@ -174,9 +174,16 @@ fn keep_bits(
 }
 
 fn widened(tensor: &Tensor) -> Result<Tensor> {
-    let wide: Vec<f32> = match tensor.as_slice::<half::f16>() {
-        Ok(half) => half.iter().map(|v| v.to_f32()).collect(),
-        Err(_) => tensor.to_f64s()?.into_iter().map(|v| v as f32).collect(),
+    fn widen<H: Element + Into<f32>>(half: &Tensor, from: usize, to: &mut [f32]) -> Result<()> {
+        let half = &half.as_slice::<H>()?[from..][..to.len()];
+        to.iter_mut().zip(half).for_each(|(to, &h)| *to = h.into());
+        Ok(())
+    }
+    let widen = match tensor.dtype() {
+        DType::F16 => widen::<half::f16>,
+        _ => widen::<half::bf16>,
     };
-    Tensor::from_slice(tensor.shape(), &wide)
+    tensor.later(DType::F32, tensor.shape(), move |half, from, to| {
+        widen(half, from / size_of::<f32>(), cast_slice_mut(to)?)
+    })
 }

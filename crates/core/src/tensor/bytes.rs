@@ -24,19 +24,6 @@ impl AlignedBytes {
         Ok(AlignedBytes { lines, len })
     }
 
-    /// `len` bytes that repeat `unit`, whose length divides 64; `Limit` where the machine has no such
-    /// memory.
-    pub fn repeated(unit: &[u8], len: usize) -> Result<Self> {
-        let mut line = [0; 64];
-        for part in line.chunks_exact_mut(unit.len().max(1)) {
-            part.copy_from_slice(unit);
-        }
-        let mut bytes = AlignedBytes::with_capacity(len)?;
-        bytes.lines.resize(len.div_ceil(64), Line(line));
-        bytes.len = len;
-        Ok(bytes)
-    }
-
     /// `Limit` where the machine has no such memory.
     pub fn copy_of(bytes: &[u8]) -> Result<Self> {
         let mut copy = AlignedBytes::with_capacity(bytes.len())?;

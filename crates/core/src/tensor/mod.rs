@@ -1,6 +1,7 @@
 //! Tensors in host memory.
 
 mod bytes;
+mod later;
 mod numbers;
 #[cfg(test)]
 mod tests;
@@ -17,6 +18,8 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::narrow;
 
 pub use bytes::AlignedBytes;
+
+use later::{Buffer, Later};
 
 /// An element type of Rust that a tensor can hold. `bool` tensors are read as `u8`.
 pub trait Element: Pod + Send + Sync + PartialEq + fmt::Debug {
@@ -40,7 +43,7 @@ pub struct Tensor {
 #[derive(Clone)]
 enum Data {
     Bytes {
-        bytes: Arc<AlignedBytes>,
+        buffer: Buffer,
         offset: usize,
         len: usize,
     },
@@ -73,8 +76,17 @@ pub fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
         })
 }
 
+fn beyond() -> Error {
+    Error::new(ErrorCode::Shape, "a run reaches beyond a tensor's end")
+}
+
 fn cast_slice<T: Element>(bytes: &[u8]) -> Result<&[T]> {
     bytemuck::try_cast_slice(bytes)
+        .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
+}
+
+pub(crate) fn cast_slice_mut<T: Element>(bytes: &mut [u8]) -> Result<&mut [T]> {
+    bytemuck::try_cast_slice_mut(bytes)
         .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
 }
 
@@ -94,7 +106,8 @@ impl Tensor {
         Tensor::from_bytes(dtype, shape, Arc::new(AlignedBytes::zeroed(len)?))
     }
 
-    /// Every element is the one of `value`; `Shape` where that has another number of them.
+    /// Every element is the one of `value`, written when it is read; `Shape` where `value` has another number of
+    /// them.
     pub fn filled(shape: &[usize], value: &Tensor) -> Result<Tensor> {
         if value.len() != 1 {
             return Err(Error::new(ErrorCode::Shape, "the value to fill with")
@@ -105,8 +118,39 @@ impl Tensor {
         if let [text] = value.texts().unwrap_or_default() {
             return Tensor::from_texts(shape, vec![text.clone(); element_count(shape)?]);
         }
-        let bytes = AlignedBytes::repeated(value.bytes(), byte_count(dtype, shape)?)?;
-        Tensor::from_bytes(dtype, shape, Arc::new(bytes))
+        value.later(dtype, shape, |value, _, to| {
+            let mut line = [0; 64];
+            for unit in line.chunks_exact_mut(value.byte_len().max(1)) {
+                unit.copy_from_slice(value.read()?);
+            }
+            let (lines, rest) = to.as_chunks_mut();
+            lines.fill(line);
+            rest.copy_from_slice(&line[..rest.len()]);
+            Ok(())
+        })
+    }
+
+    /// What `compute` makes of this tensor when it is read, once for all clones and once more after each
+    /// [`Tensor::unread`]: the weights of a network then need not all be in memory at once. It is given the tensor,
+    /// and fills bytes of the new one from the given byte on, always whole elements. `DType` for strings.
+    pub fn later(
+        &self,
+        dtype: DType,
+        shape: &[usize],
+        compute: impl Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Tensor> {
+        let len = byte_count(dtype, shape)?;
+        let buffer = Buffer::Later(Arc::new(Later::new(len, self.clone(), compute)));
+        Tensor::part(dtype, shape, buffer, 0, len)
+    }
+
+    /// The same tensor, read anew: what is computed for its reader is not kept for others.
+    pub fn unread(&self) -> Tensor {
+        let mut tensor = self.clone();
+        if let Data::Bytes { buffer, .. } = &mut tensor.data {
+            buffer.forget();
+        }
+        tensor
     }
 
     /// Takes `bytes` whole; `Shape` where their number does not fit.
@@ -115,12 +159,22 @@ impl Tensor {
         Tensor::view(dtype, shape, bytes, 0, len)
     }
 
-    /// A part of shared bytes, `len` from `offset` on. Copies only where the element type's
-    /// alignment asks for it. `DType` for strings, which are no bytes.
+    /// A part of shared bytes, `len` from `offset` on. Copies, when it is read, only where the element
+    /// type's alignment asks for it. `DType` for strings, which are no bytes.
     pub fn view(
         dtype: DType,
         shape: &[usize],
         bytes: Arc<AlignedBytes>,
+        offset: usize,
+        len: usize,
+    ) -> Result<Tensor> {
+        Tensor::part(dtype, shape, Buffer::Made(bytes), offset, len)
+    }
+
+    fn part(
+        dtype: DType,
+        shape: &[usize],
+        buffer: Buffer,
         offset: usize,
         len: usize,
     ) -> Result<Tensor> {
@@ -132,7 +186,7 @@ impl Tensor {
         }
         let want = byte_count(dtype, shape)?;
         let end = offset.checked_add(len);
-        if want != len || end.is_none_or(|e| e > bytes.len()) {
+        if want != len || end.is_none_or(|e| e > buffer.len()) {
             return Err(Error::new(
                 ErrorCode::Shape,
                 format!("the data of a {dtype} tensor of shape {shape:?} has the wrong size"),
@@ -141,13 +195,17 @@ impl Tensor {
             .with_got(format!("{len} bytes")));
         }
         if !offset.is_multiple_of(dtype.size()) {
-            let copy = AlignedBytes::copy_of(&bytes.as_slice()[offset..offset + len])?;
-            return Tensor::from_bytes(dtype, shape, Arc::new(copy));
+            let bytes = Tensor::part(DType::U8, &[len], buffer, offset, len)?;
+            return bytes.later(dtype, shape, Tensor::copy_to);
         }
         Ok(Tensor {
             dtype,
             shape: shape.to_vec(),
-            data: Data::Bytes { bytes, offset, len },
+            data: Data::Bytes {
+                buffer,
+                offset,
+                len,
+            },
         })
     }
 
@@ -233,11 +291,85 @@ impl Tensor {
         self.len() == 0
     }
 
-    /// The bytes, row-major, little-endian; none of strings.
-    pub fn bytes(&self) -> &[u8] {
+    /// The number of bytes; none of strings. Reads nothing.
+    pub fn byte_len(&self) -> usize {
         match &self.data {
-            Data::Bytes { bytes, offset, len } => &bytes.as_slice()[*offset..offset + len],
-            Data::Texts(_) => &[],
+            Data::Bytes { len, .. } => *len,
+            Data::Texts(_) => 0,
+        }
+    }
+
+    /// The bytes, row-major, little-endian; none of strings. Where memory for what is computed late is short
+    /// the program ends, as where a `Vec` grows; [`Tensor::read`] returns the error.
+    pub fn bytes(&self) -> &[u8] {
+        self.read()
+            .unwrap_or_else(|_| Later::out_of_memory(self.byte_len()))
+    }
+
+    /// Like [`Tensor::bytes`]; `Limit` where memory for what is computed late is short.
+    pub fn read(&self) -> Result<&[u8]> {
+        match &self.data {
+            Data::Bytes {
+                buffer,
+                offset,
+                len,
+            } => Ok(&buffer.read()?.as_slice()[*offset..offset + len]),
+            Data::Texts(_) => Ok(&[]),
+        }
+    }
+
+    /// Copies bytes from one on, or computes them there; none of strings.
+    ///
+    /// # Errors
+    /// Of the computation.
+    ///
+    /// # Panics
+    /// Where the tensor ends before `to`.
+    pub fn copy_to(&self, from: usize, to: &mut [u8]) -> Result<()> {
+        match &self.data {
+            Data::Bytes { buffer, offset, .. } => buffer.copy_to(offset + from, to),
+            Data::Texts(_) => Ok(()),
+        }
+    }
+
+    /// A run of elements, where they are in memory or computed into `room`.
+    ///
+    /// # Errors
+    /// `DType` where they are of another type, `Shape` where the tensor ends before the run, `Limit` where memory is
+    /// short.
+    pub fn run<'a, T: Element>(
+        &'a self,
+        elements: Range<usize>,
+        room: &'a mut Vec<T>,
+    ) -> Result<&'a [T]> {
+        self.check_type::<T>()?;
+        if elements.end > self.len() || elements.start > elements.end {
+            return Err(beyond());
+        }
+        let Data::Bytes { buffer, .. } = &self.data else {
+            return Ok(&[]);
+        };
+        if buffer.made().is_some() {
+            return Ok(&self.as_slice()?[elements]);
+        }
+        let size = size_of::<T>();
+        room.clear();
+        room.try_reserve(elements.len())
+            .map_err(|_| bytes::out_of_memory(elements.len() * size))?;
+        room.resize(elements.len(), T::zeroed());
+        self.copy_to(elements.start * size, bytemuck::cast_slice_mut(room))?;
+        Ok(room)
+    }
+
+    /// A copy of the bytes; `Limit` where memory is short.
+    pub fn copy_bytes(&self) -> Result<AlignedBytes> {
+        match &self.data {
+            Data::Bytes {
+                buffer,
+                offset,
+                len,
+            } => buffer.copy(*offset..offset + len),
+            Data::Texts(_) => Ok(AlignedBytes::default()),
         }
     }
 
@@ -259,70 +391,93 @@ impl Tensor {
         }
     }
 
-    /// The address and the size of the buffer that the elements are in, which other tensors may
-    /// share.
-    pub fn buffer(&self) -> (usize, usize) {
+    /// Shows `each` buffer in memory that the elements are in or will be computed from, which other tensors may
+    /// share: its address and its size.
+    pub fn buffers(&self, each: &mut impl FnMut(usize, usize)) {
         match &self.data {
-            Data::Bytes { bytes, .. } => (Arc::as_ptr(bytes) as usize, bytes.len()),
+            Data::Bytes { buffer, .. } => buffer.each(each),
             Data::Texts(texts) => {
                 let bytes = texts.iter().map(|t| t.len()).sum();
-                (texts.as_ptr() as usize, bytes)
+                each(texts.as_ptr() as usize, bytes);
             }
         }
     }
 
-    /// The same tensor, in a buffer of its own if the one it is in is more than twice as large.
+    /// The same tensor, in a buffer of its own if the one it is in is more than twice as large or not there yet.
     ///
     /// # Errors
     /// `Limit` where memory is short.
     pub fn detached(self) -> Result<Tensor> {
         match &self.data {
-            Data::Bytes { bytes, len, .. } if bytes.len() / 2 > *len => {
-                Tensor::from_raw(self.dtype, &self.shape, self.bytes())
-            }
+            Data::Bytes { buffer, len, .. } if buffer.len() / 2 > *len => self.copied(),
+            Data::Bytes {
+                buffer: Buffer::Later(_),
+                ..
+            } => self.copied(),
             _ => Ok(self),
         }
     }
 
+    fn copied(&self) -> Result<Tensor> {
+        let bytes = Arc::new(self.copy_bytes()?);
+        Tensor::from_bytes(self.dtype, &self.shape, bytes)
+    }
+
     /// The elements; `DType` where they are of another type (`Bool` is read as `u8`).
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        self.check_type::<T>()?;
+        cast_slice(self.read()?)
+    }
+
+    fn check_type<T: Element>(&self) -> Result<()> {
         let same = self.dtype == T::DTYPE || (self.dtype == DType::Bool && T::DTYPE == DType::U8);
-        if !same {
-            return Err(
+        match same {
+            true => Ok(()),
+            false => Err(
                 Error::new(ErrorCode::DType, "a tensor has another element type")
                     .with_expected(T::DTYPE)
                     .with_got(self.dtype),
-            );
+            ),
         }
-        cast_slice(self.bytes())
+    }
+
+    /// Nothing else reads the buffer, which is there.
+    pub fn is_unshared(&mut self) -> bool {
+        match &mut self.data {
+            Data::Bytes { buffer, .. } => buffer.alone().is_some(),
+            Data::Texts(_) => false,
+        }
     }
 
     /// The elements, to be changed in place; copied first where others share the bytes. `DType`
     /// where they are of another type, `Limit` where memory for a copy is short.
     pub fn make_mut<T: Element>(&mut self) -> Result<&mut [T]> {
-        self.as_slice::<T>()?;
-        let unshared = |data: &mut Data| match data {
-            Data::Bytes { bytes, .. } => Arc::get_mut(bytes).is_some(),
-            Data::Texts(_) => false,
-        };
-        if !unshared(&mut self.data) {
-            *self = Tensor::from_raw(self.dtype, &self.shape, self.bytes())?;
+        self.check_type::<T>()?;
+        if !self.is_unshared() {
+            *self = self.copied()?;
         }
-        let Data::Bytes { bytes, offset, len } = &mut self.data else {
+        let Data::Bytes {
+            buffer,
+            offset,
+            len,
+        } = &mut self.data
+        else {
             return Err(Error::new(ErrorCode::DType, "strings are no bytes"));
         };
-        let bytes = Arc::get_mut(bytes)
+        let bytes = buffer
+            .alone()
             .ok_or_else(|| Error::new(ErrorCode::State, "a tensor's own copy is shared"))?;
-        bytemuck::try_cast_slice_mut(&mut bytes.as_mut_slice()[*offset..*offset + *len])
-            .map_err(|e| Error::new(ErrorCode::DType, format!("a tensor's bytes: {e}")))
+        cast_slice_mut(&mut bytes.as_mut_slice()[*offset..*offset + *len])
     }
 
     /// The same elements under another shape of as many.
     pub fn reshaped(&self, shape: &[usize]) -> Result<Tensor> {
         match &self.data {
-            Data::Bytes { bytes, offset, len } => {
-                Tensor::view(self.dtype, shape, bytes.clone(), *offset, *len)
-            }
+            Data::Bytes {
+                buffer,
+                offset,
+                len,
+            } => Tensor::part(self.dtype, shape, buffer.clone(), *offset, *len),
             Data::Texts(texts) => Tensor::from_texts(shape, texts.clone()),
         }
     }
@@ -333,11 +488,15 @@ impl Tensor {
     /// `DType` where an element of `dtype` has another number of bits, and for strings.
     pub fn reinterpreted(&self, dtype: DType) -> Result<Tensor> {
         match &self.data {
-            Data::Bytes { bytes, offset, len } if self.dtype.bits() == dtype.bits() => {
+            Data::Bytes {
+                buffer,
+                offset,
+                len,
+            } if self.dtype.bits() == dtype.bits() => {
                 if dtype.bits() < 8 {
                     return Tensor::from_packed(dtype, &self.shape, &self.to_packed());
                 }
-                Tensor::view(dtype, &self.shape, bytes.clone(), *offset, *len)
+                Tensor::part(dtype, &self.shape, buffer.clone(), *offset, *len)
             }
             _ => Err(Error::new(
                 ErrorCode::DType,
@@ -357,7 +516,6 @@ impl Tensor {
         runs: impl Iterator<Item = (&'a Tensor, Range<usize>)>,
     ) -> Result<Tensor> {
         let count = element_count(shape)?;
-        let beyond = || Error::new(ErrorCode::Shape, "a run reaches beyond a tensor's end");
         let (mut bytes, mut texts) = (Vec::new(), Vec::new());
         match dtype {
             DType::String => texts.reserve_exact(count),

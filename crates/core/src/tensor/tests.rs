@@ -1,3 +1,5 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use super::*;
 
 fn texts(all: &[&str]) -> Tensor {
@@ -76,4 +78,90 @@ fn packed_and_back() {
     assert!(Tensor::from_packed(DType::U2, &[5], &[0]).is_err());
     let t = Tensor::from_raw(DType::F8E5M2, &[2], &[0x3c, 0xc0]).unwrap();
     assert_eq!(t.to_f64s().unwrap(), [1.0, -2.0]);
+}
+
+/// A tensor whose elements are one more than those of `source`, and how often they were computed.
+fn counted(source: &Tensor) -> (Tensor, Arc<AtomicUsize>) {
+    let made = Arc::new(AtomicUsize::new(0));
+    let count = made.clone();
+    let later = source.later(DType::U8, source.shape(), move |source, from, to| {
+        count.fetch_add(1, Ordering::Relaxed);
+        source.copy_to(from, to)?;
+        to.iter_mut().for_each(|b| *b += 1);
+        Ok(())
+    });
+    (later.unwrap(), made)
+}
+
+#[test]
+fn what_is_computed_late_is_computed_once_for_all_clones() {
+    let source = Tensor::from_slice(&[3], &[1u8, 2, 3]).unwrap();
+    let (later, made) = counted(&source);
+    assert_eq!((later.len(), later.byte_len()), (3, 3));
+    let clone = later.reshaped(&[3, 1]).unwrap();
+    assert_eq!(made.load(Ordering::Relaxed), 0, "a shape asks for no data");
+    assert_eq!(clone.bytes(), [2, 3, 4]);
+    assert_eq!(later.as_slice::<u8>().unwrap(), [2, 3, 4]);
+    assert_eq!(made.load(Ordering::Relaxed), 1);
+    assert_eq!(source.bytes(), [1, 2, 3]);
+}
+
+#[test]
+fn what_is_read_anew_is_not_kept() {
+    let sum = |tensor: &Tensor| {
+        let mut sum = 0;
+        tensor.buffers(&mut |_, bytes| sum += bytes);
+        sum
+    };
+    let source = Tensor::from_slice(&[3], &[1u8, 2, 3]).unwrap();
+    let (first, _) = counted(&source);
+    let (second, made) = counted(&first);
+    assert_eq!(second.unread().bytes(), [3, 4, 5]);
+    assert_eq!(sum(&second), 3, "only the source is in memory");
+    assert_eq!(second.bytes(), [3, 4, 5]);
+    assert_eq!(sum(&second), 6);
+    assert_eq!(made.load(Ordering::Relaxed), 2);
+}
+
+#[test]
+fn what_is_computed_late_may_fail_or_be_changed_in_a_copy() {
+    let source = Tensor::from_slice(&[2], &[1u8, 2]).unwrap();
+    let failing = |_: &Tensor, _, _: &mut [u8]| Err(Error::new(ErrorCode::Limit, "no memory"));
+    let failing = source.later(DType::U8, &[2], failing).unwrap();
+    assert_eq!(failing.read().unwrap_err().code(), ErrorCode::Limit);
+    assert!(failing.as_slice::<u8>().is_err());
+    let (mut later, _) = counted(&source);
+    let clone = later.clone();
+    later.make_mut::<u8>().unwrap()[0] = 9;
+    assert_eq!((later.bytes(), clone.bytes()), (&[9, 3][..], &[2, 3][..]));
+    assert!(later.is_unshared() && !counted(&source).0.is_unshared());
+}
+
+#[test]
+fn a_part_is_computed_without_the_rest() {
+    let source = Tensor::from_slice(&[4], &[1u8, 2, 3, 4]).unwrap();
+    let (later, made) = counted(&source);
+    let (mut room, mut other) = (Vec::new(), Vec::new());
+    assert_eq!(later.run::<u8>(1..3, &mut room).unwrap(), [3, 4]);
+    assert_eq!(later.run::<u8>(3..4, &mut room).unwrap(), [5]);
+    assert!(later.run::<u8>(3..5, &mut room).is_err());
+    assert!(later.run::<i8>(0..1, &mut Vec::new()).is_err());
+    assert_eq!(made.load(Ordering::Relaxed), 2);
+    assert_eq!(later.bytes(), [2, 3, 4, 5]);
+    assert_eq!(later.run::<u8>(0..2, &mut other).unwrap(), [2, 3]);
+    assert_eq!(made.load(Ordering::Relaxed), 3);
+    assert!(other.is_empty(), "what is in memory is not copied");
+}
+
+#[test]
+fn a_part_of_a_file_that_is_not_aligned_is_copied_when_it_is_read() {
+    let file: Vec<u8> = (0..9).collect();
+    let file = Arc::new(AlignedBytes::copy_of(&file).unwrap());
+    let tensor = Tensor::view(DType::I16, &[4], file, 1, 8).unwrap();
+    let numbers: [i16; 4] = [0x0201, 0x0403, 0x0605, 0x0807];
+    assert_eq!(
+        tensor.run::<i16>(1..3, &mut Vec::new()).unwrap(),
+        &numbers[1..3]
+    );
+    assert_eq!(tensor.as_slice::<i16>().unwrap(), numbers);
 }

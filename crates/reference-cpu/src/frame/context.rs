@@ -141,7 +141,7 @@ impl CpuContext {
             // Nobody else is to keep the buffer of a whole file.
             RawConstants::Drop => value.clone().detached()?,
         };
-        let claim = self.ledger.acquire(Storage::Static, own.bytes().len());
+        let claim = self.ledger.acquire(Storage::Static, own.byte_len());
         self.constants.insert(key, (own.clone(), Arc::new(claim)));
         Ok(Some(own))
     }

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::{Result, Tensor};
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
@@ -43,7 +43,7 @@ pub(crate) struct Dense {
 }
 
 /// The weights `[m, c / groups, y, x]` as packed columns for each group.
-pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<AlignedBytes> {
+pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &Tensor) -> Result<AlignedBytes> {
     let (c, taps, m) = (shape.group_channels(), shape.taps(), shape.group_outputs());
     let panels = Panels::new(isa, m);
     let size = panels.elements(c * taps);
@@ -54,14 +54,13 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<A
         inner: c,
         step: taps,
     };
-    for source in weights.chunks_exact(m * c * taps) {
-        let matrix = Matrix {
-            source,
-            rows,
-            column_stride: c * taps,
-            reading: Reading::WEIGHT,
-        };
-        append(panels, matrix, &mut bytes)?;
+    let matrix = Matrix {
+        rows,
+        column_stride: c * taps,
+        reading: Reading::WEIGHT,
+    };
+    for group in 0..shape.groups {
+        append(panels, matrix, weights, group * m * c * taps, &mut bytes)?;
     }
     Ok(bytes)
 }

@@ -14,7 +14,7 @@ use kilim_core::error::unsupported;
 use kilim_core::memory::MemoryMode;
 use kilim_core::ops::{Activation, Conv, ConvGeometry};
 use kilim_core::tensor::AlignedBytes;
-use kilim_core::{DType, Result};
+use kilim_core::{DType, Result, Tensor};
 
 use super::isa::Isa;
 use super::window::Window;
@@ -171,9 +171,7 @@ pub(crate) fn kernel(
         kind: "convolution",
         parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],
     };
-    let packed = build.pack(node, 1, key, || {
-        algorithm.pack(isa, &shape, weights.as_slice()?)
-    })?;
+    let packed = build.pack(node, 1, key, || algorithm.pack(isa, &shape, weights))?;
     let threads = build.threads();
     Ok(Box::new(Convolution(algorithm.prepare(
         isa,
@@ -186,10 +184,10 @@ pub(crate) fn kernel(
 
 impl Algorithm {
     /// The weights in the form that the algorithm wants.
-    pub(crate) fn pack(self, isa: Isa, shape: &Shape, weights: &[f32]) -> Result<AlignedBytes> {
+    pub(crate) fn pack(self, isa: Isa, shape: &Shape, weights: &Tensor) -> Result<AlignedBytes> {
         match self {
             Algorithm::Dense => dense::pack_weights(isa, shape, weights),
-            Algorithm::Depthwise => depthwise::pack_weights(isa, shape, weights),
+            Algorithm::Depthwise => depthwise::pack_weights(isa, shape, weights.as_slice()?),
             Algorithm::Winograd2 => winograd::pack_weights::<4>(isa, shape, weights),
             Algorithm::Winograd4 => winograd::pack_weights::<6>(isa, shape, weights),
         }

@@ -7,9 +7,9 @@
 
 use std::sync::Arc;
 
-use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::{Result, Tensor};
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
@@ -51,22 +51,23 @@ struct Sizes {
 pub(crate) fn pack_weights<const IN: usize>(
     isa: Isa,
     shape: &Shape,
-    weights: &[f32],
+    weights: &Tensor,
 ) -> Result<AlignedBytes> {
     let (c, m) = (shape.window.channels, shape.m);
     let panels = Panels::new(isa, m);
     let size = panels.elements(c);
     let mut bytes = AlignedBytes::zeroed(IN * IN * size * size_of::<f32>())?;
     let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-    let mut block = Vec::new();
+    let (mut block, mut room) = (Vec::new(), Vec::new());
     for (first, width) in panels.each() {
         let used = width.min(m - first);
+        let weights = weights.run(first * c * 9..(first + used) * c * 9, &mut room)?;
         for i in (0..c).step_by(ROW_BLOCK) {
             let rows = ROW_BLOCK.min(c - i);
             block.clear();
             block.resize(rows * IN * IN * width, 0.0);
             for n in 0..used {
-                let filters = &weights[((first + n) * c + i) * 9..][..rows * 9];
+                let filters = &weights[(n * c + i) * 9..][..rows * 9];
                 transform_filters::<IN>(filters, width, &mut block[n..]);
             }
             for (point, packed) in packed.chunks_exact_mut(size).enumerate() {

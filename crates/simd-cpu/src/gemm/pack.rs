@@ -2,8 +2,8 @@
 
 use std::ops::Range;
 
-use kilim_core::Result;
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::{Result, Tensor};
 
 use crate::isa::Isa;
 
@@ -98,11 +98,10 @@ impl RowStarts<'static> {
     }
 }
 
-/// A matrix that is to be packed. Row `outer * inner + i`, column n is at
+/// How a matrix that is to be packed lies in its source. Row `outer * inner + i`, column n is at
 /// `starts[outer] + i * step + n * column_stride`.
 #[derive(Clone, Copy)]
 pub(crate) struct Matrix<'a> {
-    pub source: &'a [f32],
     pub rows: RowStarts<'a>,
     pub column_stride: usize,
     pub reading: Reading,
@@ -115,26 +114,41 @@ pub(crate) const ROW_BLOCK: usize = 16;
 const COLUMN_BLOCK: usize = 4;
 
 /// Writes a matrix in panels.
-pub(crate) fn pack(panels: Panels, matrix: Matrix, packed: &mut [f32]) {
+pub(crate) fn pack(panels: Panels, matrix: Matrix, source: &[f32], packed: &mut [f32]) {
     let k = matrix.k();
     for (first, width) in panels.each() {
         let used = width.min(panels.n - first);
-        matrix.panel(first, used, width, &mut packed[first * k..][..width * k]);
+        let from = &source[first * matrix.column_stride..];
+        matrix.panel(from, used, width, &mut packed[first * k..][..width * k]);
     }
 }
 
-/// Appends a matrix in panels, so that new memory is written once, not cleared before.
+/// Appends a matrix in panels, so that new memory is written once, not cleared before. Its source begins at element
+/// `start` of a constant, of which a panel's columns are computed when it is their turn.
 ///
 /// # Errors
 /// `Limit` where there is no memory for a panel.
-pub(crate) fn append(panels: Panels, matrix: Matrix, packed: &mut AlignedBytes) -> Result<()> {
+pub(crate) fn append(
+    panels: Panels,
+    matrix: Matrix,
+    constant: &Tensor,
+    start: usize,
+    packed: &mut AlignedBytes,
+) -> Result<()> {
     let k = matrix.k();
     let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
     let mut panel = AlignedBytes::zeroed(widest * k * size_of::<f32>())?;
+    let mut room = Vec::new();
     for (first, width) in panels.each() {
         let panel = &mut panel.as_mut_slice()[..width * k * size_of::<f32>()];
         let used = width.min(panels.n - first);
-        matrix.panel(first, used, width, bytemuck::cast_slice_mut(panel));
+        let from = start + first * matrix.column_stride;
+        let source = match matrix.column_bound() <= matrix.column_stride {
+            true => constant.run(from..from + matrix.extent(used), &mut room)?,
+            // Every panel reads all of the source.
+            false => &constant.as_slice()?[from..from + matrix.extent(used)],
+        };
+        matrix.panel(source, used, width, bytemuck::cast_slice_mut(panel));
         packed.extend_from_slice(panel);
     }
     Ok(())
@@ -145,9 +159,29 @@ impl Matrix<'_> {
         self.rows.starts.len() * self.rows.inner
     }
 
-    /// Writes `used` columns from `first` on in rows of `width` elements.
+    /// Elements from a column's first to its last.
+    fn column_bound(&self) -> usize {
+        let RowStarts {
+            starts,
+            inner,
+            step,
+        } = self.rows;
+        let last = starts.iter().max().zip(inner.checked_sub(1));
+        last.map_or(0, |(start, before)| start + before * step + 1)
+    }
+
+    /// Elements from the first to the last of some columns.
+    fn extent(&self, columns: usize) -> usize {
+        let before = columns.saturating_sub(1) * self.column_stride;
+        match self.column_bound() {
+            0 => 0,
+            bound => before + bound,
+        }
+    }
+
+    /// Writes the first `used` columns of a source in rows of `width` elements.
     #[inline(never)]
-    fn panel(&self, first: usize, used: usize, width: usize, panel: &mut [f32]) {
+    fn panel(&self, source: &[f32], used: usize, width: usize, panel: &mut [f32]) {
         let RowStarts {
             starts,
             inner,
@@ -157,7 +191,7 @@ impl Matrix<'_> {
             let count = ROW_BLOCK.min(inner - i);
             for (outer, start) in starts.iter().enumerate() {
                 let to = &mut panel[(outer * inner + i) * width..][..count * width];
-                let from = &self.source[start + i * step + first * self.column_stride..];
+                let from = &source[start + i * step..];
                 match (self.column_stride, step) {
                     (1, _) => self.lines(from, used, width, to),
                     (_, 1) => self.turned(from, used, width, to),

@@ -73,8 +73,9 @@ fn kernel(
             Some(build.pack(node, 1, key, || {
                 let size = plan.b_matrices * panels.elements(plan.k) * size_of::<f32>();
                 let mut bytes = AlignedBytes::with_capacity(size)?;
-                for from in value.as_slice::<f32>()?.chunks_exact(plan.b_elements()) {
-                    append(panels, plan.b(from, Reading::WEIGHT), &mut bytes)?;
+                let matrix = plan.b(Reading::WEIGHT);
+                for i in 0..plan.b_matrices {
+                    append(panels, matrix, value, i * plan.b_elements(), &mut bytes)?;
                 }
                 Ok(bytes)
             })?)
@@ -159,7 +160,7 @@ impl Multiplication {
             }
             None => {
                 let from = &operands.b[b_index * p.b_elements()..][..p.b_elements()];
-                pack(self.panels, p.b(from, Reading::PLAIN), packed);
+                pack(self.panels, p.b(Reading::PLAIN), from, packed);
                 &*packed
             }
         };

@@ -113,14 +113,13 @@ impl Plan {
     }
 
     /// One of the matrices B, its source given.
-    pub fn b<'a>(&self, source: &'a [f32], reading: Reading) -> Matrix<'a> {
+    pub fn b(&self, reading: Reading) -> Matrix<'static> {
         let (row, column_stride) = if self.transpose_b {
             (1, self.k)
         } else {
             (self.n, 1)
         };
         Matrix {
-            source,
             rows: RowStarts::even(self.k, row),
             column_stride,
             reading: reading.times(self.scale),

@@ -159,7 +159,7 @@ fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
 /// The `count` numbers of `bits` bits that a tensor of bytes holds.
 fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
     match bits {
-        8 if packed.bytes().len() == count => Ok(packed.bytes().to_vec()),
+        8 if packed.byte_len() == count => Ok(packed.bytes().to_vec()),
         8 => Err(invalid("the packed weights do not fit their shape")),
         _ => unpack(packed.bytes(), bits as usize, count),
     }

@@ -12,11 +12,11 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::ops::{Activation, ConvTranspose, TransposeGeometry, WindowAxis};
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::{Result, Tensor};
 
 use self::phases::{Phases, Tap, margins};
 use super::{Common, Operands, Shape, known_float};
@@ -84,9 +84,7 @@ pub(crate) fn kernel(
         kind: "transposed convolution",
         parameters: [isa.lanes(), shape.groups, order[0], order[1]],
     };
-    let packed = build.pack(node, 1, key, || {
-        pack_weights(isa, &shape, &phases, weights.as_slice()?)
-    })?;
+    let packed = build.pack(node, 1, key, || pack_weights(isa, &shape, &phases, weights))?;
     Ok(Box::new(Transposed::new(
         isa,
         shape,
@@ -98,7 +96,12 @@ pub(crate) fn kernel(
 }
 
 /// The weights `[c, m / groups, y, x]` as packed columns for each group and phase.
-fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Result<AlignedBytes> {
+fn pack_weights(
+    isa: Isa,
+    shape: &Shape,
+    phases: &Phases,
+    weights: &Tensor,
+) -> Result<AlignedBytes> {
     let (c, m, all) = (shape.group_channels(), shape.group_outputs(), shape.taps());
     let panels = Panels::new(isa, m);
     let count: usize = phases
@@ -109,7 +112,6 @@ fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Re
     let mut bytes = AlignedBytes::with_capacity(bytes)?;
     let width = shape.window.x.kernel;
     for group in 0..shape.groups {
-        let source = &weights[group * c * m * all..][..c * m * all];
         for (_, _, ty, tx) in phases.each() {
             let taps = ty.iter().flat_map(|ty| tx.iter().map(move |tx| (ty, tx)));
             let starts: Vec<usize> = taps.map(|(ty, tx)| ty.kernel * width + tx.kernel).collect();
@@ -119,12 +121,11 @@ fn pack_weights(isa: Isa, shape: &Shape, phases: &Phases, weights: &[f32]) -> Re
                 step: m * all,
             };
             let matrix = Matrix {
-                source,
                 rows,
                 column_stride: all,
                 reading: Reading::WEIGHT,
             };
-            append(panels, matrix, &mut bytes)?;
+            append(panels, matrix, weights, group * c * m * all, &mut bytes)?;
         }
     }
     Ok(bytes)

@@ -1,0 +1,132 @@
+//! The bytes under a tensor, there or computed when they are read.
+
+use std::alloc::{Layout, handle_alloc_error};
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use super::{AlignedBytes, Tensor};
+use crate::error::Result;
+
+/// Computes of the source the bytes from the given one on.
+type Recipe = dyn Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync;
+
+pub(super) struct Later {
+    len: usize,
+    source: Tensor,
+    recipe: Arc<Recipe>,
+    made: OnceLock<AlignedBytes>,
+}
+
+impl Later {
+    pub(super) fn new(
+        len: usize,
+        source: Tensor,
+        recipe: impl Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync + 'static,
+    ) -> Later {
+        Later {
+            len,
+            source,
+            recipe: Arc::new(recipe),
+            made: OnceLock::new(),
+        }
+    }
+
+    /// Ends the program.
+    #[cold]
+    pub(super) fn out_of_memory(len: usize) -> ! {
+        handle_alloc_error(Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>()))
+    }
+}
+
+/// Bytes that tensors share.
+#[derive(Clone)]
+pub(super) enum Buffer {
+    Made(Arc<AlignedBytes>),
+    Later(Arc<Later>),
+}
+
+impl Buffer {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Buffer::Made(bytes) => bytes.len(),
+            Buffer::Later(later) => later.len,
+        }
+    }
+
+    /// Shows what is in memory by address and size.
+    pub(super) fn each(&self, each: &mut impl FnMut(usize, usize)) {
+        match self {
+            Buffer::Made(bytes) => each(Arc::as_ptr(bytes) as usize, bytes.len()),
+            Buffer::Later(later) => {
+                if let Some(bytes) = later.made.get() {
+                    each(Arc::as_ptr(later) as usize, bytes.len());
+                }
+                later.source.buffers(each);
+            }
+        }
+    }
+
+    /// The bytes if they are there.
+    pub(super) fn made(&self) -> Option<&AlignedBytes> {
+        match self {
+            Buffer::Made(bytes) => Some(bytes),
+            Buffer::Later(later) => later.made.get(),
+        }
+    }
+
+    pub(super) fn read(&self) -> Result<&AlignedBytes> {
+        match self {
+            Buffer::Made(bytes) => Ok(bytes),
+            Buffer::Later(later) => match later.made.get() {
+                Some(bytes) => Ok(bytes),
+                None => {
+                    let bytes = self.copy(0..later.len)?;
+                    Ok(later.made.get_or_init(|| bytes))
+                }
+            },
+        }
+    }
+
+    /// Copies the bytes from one on, or computes them.
+    pub(super) fn copy_to(&self, from: usize, to: &mut [u8]) -> Result<()> {
+        let bytes = match self {
+            Buffer::Made(bytes) => bytes,
+            Buffer::Later(later) => match later.made.get() {
+                Some(bytes) => bytes,
+                None => return (later.recipe)(&later.source, from, to),
+            },
+        };
+        to.copy_from_slice(&bytes.as_slice()[from..][..to.len()]);
+        Ok(())
+    }
+
+    /// A part in a buffer of its own.
+    pub(super) fn copy(&self, part: Range<usize>) -> Result<AlignedBytes> {
+        if let Some(bytes) = self.made() {
+            return AlignedBytes::copy_of(&bytes.as_slice()[part]);
+        }
+        let mut copy = AlignedBytes::zeroed(part.len())?;
+        self.copy_to(part.start, copy.as_mut_slice())?;
+        Ok(copy)
+    }
+
+    /// The bytes, where they are there and nobody else has them.
+    pub(super) fn alone(&mut self) -> Option<&mut AlignedBytes> {
+        match self {
+            Buffer::Made(bytes) => Arc::get_mut(bytes),
+            Buffer::Later(later) => Arc::get_mut(later)?.made.get_mut(),
+        }
+    }
+
+    /// Reads anew, whatever others have read.
+    pub(super) fn forget(&mut self) {
+        if let Buffer::Later(later) = self {
+            *later = Arc::new(Later {
+                len: later.len,
+                source: later.source.unread(),
+                recipe: later.recipe.clone(),
+                made: OnceLock::new(),
+            });
+        }
+    }
+}
