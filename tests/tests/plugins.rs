@@ -278,14 +278,38 @@ fn a_table_of_a_later_addition_is_read_as_far_as_it_is_known() {
 }
 
 #[test]
-fn the_memory_of_a_library_is_planned_and_shared() {
-    let folder = sample_in_c("memory");
+fn the_memory_of_a_library_in_c_is_planned_and_shared() {
+    check_planned_memory("scale", &sample_in_c("memory"), &scaled());
+}
+
+#[test]
+fn the_memory_of_a_library_in_rust_is_planned_and_shared() {
+    let nodes = [
+        node("com.example", "Cube", &["x"], &["a"]),
+        node("", "Neg", &["a"], &["b"]),
+        node("com.example", "Cube", &["b"], &["c"]),
+        node("", "Neg", &["c"], &["y"]),
+    ];
+    let model = model(&nodes, &[("x", &["n"])], &[("y", &["n"])]);
+    let folder = sample_in_rust();
+    check_planned_memory("cube", &folder, &model);
+    let mut session = load(&model, options(&["cube", "cpu"], &folder)).unwrap();
+    assert_eq!(
+        run(&mut session, &[-1.5, 2.0]).unwrap(),
+        [-38.443_36, 512.0]
+    );
+    // Of five tensors, two are needed at the same time; nothing lies beside the arena.
+    let backend = &session.report().backends[0];
+    assert_eq!(backend.arena_bytes, 64 + 8);
+    assert_eq!(backend.planned_bytes, backend.arena_bytes);
+}
+
+fn check_planned_memory(id: &str, folder: &Path, model: &[u8]) {
     let runtime = Runtime::default();
     let open = |sharing: Sharing| {
-        let mut options = options(&["scale", "cpu"], &folder);
+        let mut options = options(&[id, "cpu"], folder);
         options.core.sharing = sharing;
-        let model = scaled();
-        pollster::block_on(runtime.load(model.as_slice(), options))
+        pollster::block_on(runtime.load(model, options))
     };
     let arena = |s: &Session| s.report().backends[0].arena_bytes;
     let (short, long) = (vec![0.5f32; 64], vec![-0.5f32; 640]);
@@ -300,7 +324,7 @@ fn the_memory_of_a_library_is_planned_and_shared() {
     assert_eq!(run(&mut own, &long).unwrap(), want);
     assert_eq!(arena(&own), needed);
     let report = own.report();
-    let plans = report.memory.iter().filter(|p| p.backend == "scale");
+    let plans = report.memory.iter().filter(|p| p.backend == id);
     assert_eq!(plans.map(|p| p.bytes).max(), Some(needed));
     own.clear();
     assert_eq!(arena(&own), 0);
@@ -312,7 +336,7 @@ fn the_memory_of_a_library_is_planned_and_shared() {
     assert_eq!(run(&mut pair[0], &long).unwrap(), want);
     assert_eq!(pair.each_ref().map(arena), [needed; 2]);
 
-    let backend = pollster::block_on(runtime.backend(&BackendId::from("scale"))).unwrap();
+    let backend = pollster::block_on(runtime.backend(&BackendId::from(id))).unwrap();
     let cpu = pollster::block_on(runtime.backend(&BackendId::from("cpu"))).unwrap();
     let give = |bytes| {
         let of_cpu = cpu.create_arena(1 << 20).unwrap();

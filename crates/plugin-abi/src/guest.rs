@@ -4,6 +4,7 @@
 //! Panics do not leave the library: they become errors.
 
 use std::ffi::CStr;
+use std::ptr::NonNull;
 
 use crate::{self as abi, Status};
 
@@ -93,39 +94,45 @@ impl Node<'_> {
     }
 }
 
-/// The elements of a tensor, aligned to 8 bytes.
-#[derive(Clone, Debug, Default)]
+/// The elements of a tensor while a kernel runs, aligned to 8 bytes. They lie in memory that Kilim
+/// plans; there is no way to keep them.
+#[derive(Debug)]
 pub struct Data {
-    words: Vec<u64>,
-    pub(crate) bytes: usize,
+    start: NonNull<u64>,
+    bytes: usize,
 }
 
+// SAFETY: a kernel has the elements of its inputs and outputs for itself while it runs.
+unsafe impl Send for Data {}
+// SAFETY: as above.
+unsafe impl Sync for Data {}
+
 impl Data {
-    pub(crate) fn zeroed(bytes: usize) -> Data {
-        Data {
-            words: vec![0; bytes.div_ceil(8)],
-            bytes,
-        }
+    /// # Safety
+    /// `start` must be followed by `bytes` initialised bytes, which nothing else writes while the
+    /// value lives, and which nothing else reads while it is written.
+    pub(crate) unsafe fn new(start: NonNull<u64>, bytes: usize) -> Data {
+        Data { start, bytes }
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: the words are initialised and hold at least `bytes` bytes.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.bytes) }
+        // SAFETY: as of `new`.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes) }
     }
 
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; every pattern of bytes is a word.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.bytes) }
+        // SAFETY: as of `new`.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes) }
     }
 
     pub fn f32s(&self) -> &[f32] {
-        // SAFETY: words are aligned for f32, and every pattern is one.
-        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.bytes / 4) }
+        // SAFETY: as of `new`; the start is aligned for f32, and every pattern is one.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / 4) }
     }
 
     pub fn f32s_mut(&mut self) -> &mut [f32] {
         // SAFETY: as above.
-        unsafe { std::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.bytes / 4) }
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 4) }
     }
 }
 

@@ -3,29 +3,22 @@
 use std::ffi::{CStr, CString, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use crate::guest::{Data, Failure, Guest, Kernel, Node, OperatorDef, TensorInfo, Values};
+use crate::guest::{Failure, Guest, Node, OperatorDef, TensorInfo, Values};
 use crate::{self as abi, Status};
+
+mod memory;
+mod program;
+
+/// What a call gives inside: a failure with the step to blame, or -1.
+type Outcome<T = ()> = std::result::Result<T, (Failure, i64)>;
 
 /// What `Backend.this` points to.
 struct Opened<G> {
     guest: G,
+    /// Whether the host asks for memory and binds it.
+    planned: bool,
     table: abi::Backend,
     operators: Vec<abi::Operator>,
-}
-
-/// A stage made ready: a kernel for each step and a buffer for each tensor.
-struct Program {
-    steps: Vec<Prepared>,
-    parts: Vec<usize>,
-    /// The tensor that holds the bytes of each tensor.
-    roots: Vec<usize>,
-    data: Vec<Data>,
-}
-
-struct Prepared {
-    kernel: Box<dyn Kernel>,
-    inputs: Vec<Option<usize>>,
-    outputs: Vec<usize>,
 }
 
 fn say(message: *mut abi::Message, text: &str, node: i64) {
@@ -47,10 +40,7 @@ fn say(message: *mut abi::Message, text: &str, node: i64) {
 }
 
 /// Runs `work`; what goes wrong, panics included, becomes a status and words.
-fn guarded(
-    message: *mut abi::Message,
-    work: impl FnOnce() -> std::result::Result<(), (Failure, i64)>,
-) -> Status {
+fn guarded(message: *mut abi::Message, work: impl FnOnce() -> Outcome) -> Status {
     match catch_unwind(AssertUnwindSafe(work)) {
         Ok(Ok(())) => abi::OK,
         Ok(Err((failure, node))) => {
@@ -138,7 +128,7 @@ pub unsafe fn create<G: Guest>(
 ) -> Status {
     guarded(error, || {
         // SAFETY: `host` is Kilim's.
-        let version = unsafe { (*host).version };
+        let (version, size) = unsafe { ((*host).version, (*host).size) };
         if version != abi::VERSION {
             let text = format!(
                 "the library is for version {} of the interface, Kilim has {version}",
@@ -155,15 +145,20 @@ pub unsafe fn create<G: Guest>(
         });
         let mut opened = Box::new(Opened {
             guest,
+            planned: size as usize >= memory::KNOWN_FROM,
             operators: operators.collect(),
             table: abi::Backend {
                 describe: Some(describe::<G>),
                 supports: Some(supports::<G>),
-                prepare: Some(prepare::<G>),
-                release_executable: Some(release),
-                write: Some(write),
-                run: Some(run),
-                read: Some(read),
+                prepare: Some(program::prepare::<G>),
+                release_executable: Some(program::release),
+                write: Some(program::write),
+                run: Some(program::run),
+                read: Some(program::read),
+                bytes: Some(program::bytes),
+                allocate: Some(memory::allocate),
+                release: Some(memory::release),
+                bind: Some(program::bind),
                 ..abi::Backend::EMPTY
             },
         });
@@ -208,164 +203,6 @@ unsafe extern "C" fn supports<G: Guest>(
         // SAFETY: `this` is of `create`, `n` is Kilim's.
         let (opened, node) = unsafe { (&*this.cast::<Opened<G>>(), node(n)) };
         opened.guest.kernel(&node).map(drop).map_err(|f| (f, -1))
-    })
-}
-
-unsafe extern "C" fn prepare<G: Guest>(
-    this: *mut c_void,
-    _context: *mut c_void,
-    stage: *const abi::Stage,
-    executable: *mut *mut c_void,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: `this` is of `create`, the rest is Kilim's.
-        let (opened, stage) = unsafe { (&*this.cast::<Opened<G>>(), &*stage) };
-        // SAFETY: as of `list`.
-        let slots = unsafe { list(stage.tensors, stage.tensor_count) };
-        let mut roots: Vec<usize> = (0..slots.len()).collect();
-        let mut data = Vec::with_capacity(slots.len());
-        for (i, slot) in slots.iter().enumerate() {
-            let mut root = i;
-            while slots[root].place == abi::ALIAS {
-                root = slots[root].of;
-            }
-            roots[i] = root;
-            let mut own = Data::zeroed(if root == i { slot.tensor.bytes } else { 0 });
-            // SAFETY: as of `tensor`.
-            if let Some(known) = unsafe { tensor(&slot.tensor) }.data.filter(|_| root == i) {
-                own.bytes_mut().copy_from_slice(known);
-            }
-            data.push(own);
-        }
-        let mut steps = Vec::with_capacity(stage.step_count);
-        // SAFETY: as of `list`.
-        for (i, step) in unsafe { list(stage.steps, stage.step_count) }
-            .iter()
-            .enumerate()
-        {
-            // SAFETY: the lists of a step are as long as those of its node.
-            let (n, inputs, outputs) = unsafe {
-                let n = node(step.node);
-                let inputs = list(step.inputs, n.inputs.len());
-                let outputs = list(step.outputs, n.outputs.len());
-                (n, inputs, outputs)
-            };
-            steps.push(Prepared {
-                kernel: opened.guest.kernel(&n).map_err(|f| (f, i as i64))?,
-                inputs: inputs
-                    .iter()
-                    .map(|&t| (t != abi::ABSENT).then(|| roots[t]))
-                    .collect(),
-                outputs: outputs.iter().map(|&t| roots[t]).collect(),
-            });
-        }
-        // SAFETY: as of `list`.
-        let parts = unsafe { list(stage.parts, stage.part_count + 1) }.to_vec();
-        let program = Box::new(Program {
-            steps,
-            parts,
-            roots,
-            data,
-        });
-        // SAFETY: Kilim gave `executable` to be written.
-        unsafe { *executable = Box::into_raw(program).cast() };
-        Ok(())
-    })
-}
-
-unsafe extern "C" fn release(_this: *mut c_void, executable: *mut c_void) {
-    // SAFETY: the box of `prepare`, released once.
-    let program = unsafe { Box::from_raw(executable.cast::<Program>()) };
-    // A kernel that panics while it is dropped has nobody to hear it.
-    let _ = catch_unwind(AssertUnwindSafe(move || drop(program)));
-}
-
-impl Program {
-    fn bytes_of(
-        &mut self,
-        tensor: usize,
-        bytes: usize,
-    ) -> std::result::Result<&mut [u8], (Failure, i64)> {
-        let root = self.roots.get(tensor).copied().unwrap_or(usize::MAX);
-        match self.data.get_mut(root) {
-            Some(data) if data.bytes == bytes => Ok(data.bytes_mut()),
-            _ => Err((
-                Failure::device("a tensor has another size than was planned"),
-                -1,
-            )),
-        }
-    }
-
-    fn run(&mut self, part: usize) -> std::result::Result<(), (Failure, i64)> {
-        let (Some(&from), Some(&to)) = (self.parts.get(part), self.parts.get(part + 1)) else {
-            return Err((Failure::device("there is no such part"), -1));
-        };
-        for (i, step) in self.steps[from..to].iter_mut().enumerate() {
-            let mut outputs: Vec<Data> = step
-                .outputs
-                .iter()
-                .map(|&t| std::mem::take(&mut self.data[t]))
-                .collect();
-            let inputs: Vec<_> = step
-                .inputs
-                .iter()
-                .map(|t| t.map(|t| &self.data[t]))
-                .collect();
-            let done = step.kernel.run(&inputs, &mut outputs);
-            for (&t, data) in step.outputs.iter().zip(outputs) {
-                self.data[t] = data;
-            }
-            done.map_err(|f| (f, (from + i) as i64))?;
-        }
-        Ok(())
-    }
-}
-
-unsafe extern "C" fn write(
-    _this: *mut c_void,
-    executable: *mut c_void,
-    tensor: usize,
-    data: *const c_void,
-    bytes: usize,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: the program is of `prepare`, the data Kilim's.
-        let (program, data) =
-            unsafe { (&mut *executable.cast::<Program>(), list(data.cast(), bytes)) };
-        program.bytes_of(tensor, bytes)?.copy_from_slice(data);
-        Ok(())
-    })
-}
-
-unsafe extern "C" fn run(
-    _this: *mut c_void,
-    executable: *mut c_void,
-    part: usize,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: the program is of `prepare`.
-        unsafe { &mut *executable.cast::<Program>() }.run(part)
-    })
-}
-
-unsafe extern "C" fn read(
-    _this: *mut c_void,
-    executable: *mut c_void,
-    tensor: usize,
-    data: *mut c_void,
-    bytes: usize,
-    error: *mut abi::Message,
-) -> Status {
-    guarded(error, || {
-        // SAFETY: the program is of `prepare`; Kilim gave `data` to be written.
-        let program = unsafe { &mut *executable.cast::<Program>() };
-        let from = program.bytes_of(tensor, bytes)?;
-        // SAFETY: as above, with room for `bytes` bytes.
-        unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), data.cast(), bytes) };
-        Ok(())
     })
 }
 
