@@ -1,0 +1,39 @@
+//! Who holds the bytes of a tensor.
+
+use std::sync::Arc;
+
+use kilim_core::tensor::AlignedBytes;
+use kilim_core::{DType, Result, Tensor};
+
+use crate::frame::io::View;
+use crate::frame::texts::Texts;
+
+/// What the view of a tensor points into.
+pub enum Holder {
+    Arena,
+    /// Constants, planned values, and inputs once they are written.
+    Tensor(Tensor),
+    /// The same of strings; behind the view stand the numbers of their texts.
+    Texts {
+        value: Tensor,
+        _numbers: AlignedBytes,
+    },
+    /// An input that was not written yet, a constant that kernels have packed, or an alias.
+    Missing,
+    /// An output's own buffer, replaced when the user still has the one of the run before.
+    Output(Arc<AlignedBytes>),
+}
+
+/// Where the elements of a host tensor are, and what holds them.
+pub fn held(value: Tensor, texts: &mut Texts) -> Result<(View, Holder)> {
+    if value.dtype() != DType::String {
+        return Ok((View::of(&value), Holder::Tensor(value)));
+    }
+    let numbers = texts.admit(&value)?;
+    let view = View::of_bytes(numbers.as_slice(), DType::String);
+    let holder = Holder::Texts {
+        value,
+        _numbers: numbers,
+    };
+    Ok((view, holder))
+}

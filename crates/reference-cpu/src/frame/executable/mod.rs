@@ -1,0 +1,392 @@
+//! A planned stage: its arena, its kernels, and running them.
+
+mod holder;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use kilim_core::backend::{Executable, KernelSpec, LocalFuture, Place, StageTensors, TensorSpec};
+use kilim_core::memory::{Arena, ArenaGuard, Claim, HostMemory, Ledger, MemoryMode, Storage};
+use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
+use web_time::Instant;
+
+use self::holder::{Holder, held};
+use super::io::{Io, View};
+use super::kernel::{CpuRun, Kernel};
+use super::texts::Texts;
+
+/// A node of the stage with its kernel; inputs and outputs are indices of tensors.
+pub struct Step {
+    pub kernel: Box<dyn Kernel>,
+    pub inputs: Box<[u32]>,
+    pub outputs: Box<[u32]>,
+}
+
+/// What a context has made of a stage; replicas share it.
+#[derive(Clone)]
+pub struct Prepared {
+    pub nodes: Arc<[KernelSpec]>,
+    pub parts: Vec<Range<usize>>,
+    pub steps: Arc<[Step]>,
+    pub tensors: Arc<StageTensors>,
+    /// The data of tensors that are known and read as they are.
+    pub values: Vec<Option<Tensor>>,
+    pub arena_bytes: usize,
+    /// Bytes that the kernels share, one after another.
+    pub scratch: usize,
+    pub run: CpuRun,
+    pub memory: MemoryMode,
+}
+
+pub struct CpuExecutable {
+    prepared: Prepared,
+    views: Vec<View>,
+    holders: Vec<Holder>,
+    arena: Arena,
+    /// Bytes of arena: the tensors', then scratch.
+    claim: Claim,
+    /// Bytes of the outputs' own buffers.
+    _outputs: Claim,
+    /// Of the memory that the views of [`Holder::Arena`] and `scratch` point into.
+    generation: Option<u64>,
+    scratch: View,
+    scratch_at: usize,
+    /// Those of the constants stay; the others go when the next run begins.
+    texts: Texts,
+    /// For each part, the inputs that it reads.
+    needed: Vec<Vec<usize>>,
+    /// Between `execute_begin` and `execute_end`, when the outputs have buffers of their own.
+    begun: bool,
+    seconds: Option<Vec<f64>>,
+}
+
+// SAFETY: the views point into memory that the executable owns or shares (tensors, output buffers),
+// and are only followed under `&mut self`; those into the arena only while it is locked and its
+// generation is the one that they were made for.
+unsafe impl Send for CpuExecutable {}
+
+impl CpuExecutable {
+    pub fn new(prepared: Prepared, arena: &Arena, ledger: &Ledger) -> Result<CpuExecutable> {
+        let tensors = &prepared.tensors;
+        let count = tensors.len();
+        let mut views = Vec::with_capacity(count);
+        let mut holders = Vec::with_capacity(count);
+        let mut texts = Texts::default();
+        let mut own = 0usize;
+        for (slot, value) in tensors.slots().iter().zip(&prepared.values) {
+            let dtype = slot.spec.dtype;
+            let (view, holder) = match (slot.place, value) {
+                (Place::Constant(_) | Place::Planned, Some(value)) => {
+                    held(value.clone(), &mut texts)?
+                }
+                (Place::Arena { .. }, _) => (View::empty(dtype), Holder::Arena),
+                (Place::Output, _) => {
+                    own = own.saturating_add(byte_count(dtype, &slot.spec.shape)?);
+                    let buffer = Holder::Output(Arc::new(AlignedBytes::default()));
+                    (View::empty(dtype), buffer)
+                }
+                _ => (View::empty(dtype), Holder::Missing),
+            };
+            views.push(view);
+            holders.push(holder);
+        }
+        let needed = prepared
+            .parts
+            .iter()
+            .map(|part| {
+                let read = prepared.nodes[part.clone()].iter().flat_map(|n| &n.inputs);
+                let mut roots: Vec<_> = read.flatten().map(|&t| tensors.root(t)).collect();
+                roots.sort_unstable();
+                roots.dedup();
+                roots.retain(|&t| tensors.place(t) == Place::Input);
+                roots
+            })
+            .collect();
+        texts.keep();
+        let scratch_at = prepared.arena_bytes.next_multiple_of(64);
+        let bytes = scratch_at.saturating_add(prepared.scratch);
+        let mut executable = CpuExecutable {
+            texts,
+            needed,
+            begun: false,
+            views,
+            holders,
+            arena: arena.clone(),
+            claim: ledger.acquire(Storage::Dynamic, bytes),
+            _outputs: ledger.acquire(Storage::DynamicSeparate, own),
+            generation: None,
+            scratch: View::empty(DType::U8),
+            scratch_at,
+            prepared,
+            seconds: None,
+        };
+        for tensor in 0..count {
+            executable.follow(tensor);
+        }
+        Ok(executable)
+    }
+
+    /// Locks the arena, and finds its tensors again where its memory is not what it was.
+    fn lock<'a>(&mut self, arena: &'a Arena) -> Result<ArenaGuard<'a>> {
+        let bytes = self.claim.bytes();
+        let mut guard = arena.lock(bytes)?;
+        let generation = guard.generation();
+        if self.generation == Some(generation) {
+            return Ok(guard);
+        }
+        let base = match guard.memory::<HostMemory>()? {
+            Some(memory) => View::of_arena(memory),
+            None => View::empty(DType::U8),
+        };
+        for tensor in 0..self.prepared.tensors.len() {
+            let slot = &self.prepared.tensors.slots()[tensor];
+            if let Place::Arena { offset } = slot.place {
+                let bytes = byte_count(slot.spec.dtype, &slot.spec.shape)?;
+                let view = base.part(offset, bytes, slot.spec.dtype).ok_or_else(|| {
+                    state_error(format!("`{}` lies outside of the arena", slot.name))
+                })?;
+                self.views[tensor] = view;
+            }
+        }
+        for tensor in 0..self.prepared.tensors.len() {
+            self.follow(tensor);
+        }
+        let scratch = base.part(self.scratch_at, bytes - self.scratch_at, DType::U8);
+        self.scratch = scratch.unwrap_or(View::empty(DType::U8));
+        self.generation = Some(generation);
+        Ok(guard)
+    }
+
+    /// Gives an alias the bytes that its root has now.
+    fn follow(&mut self, tensor: usize) {
+        let root = self.prepared.tensors.root(tensor);
+        if root != tensor {
+            let dtype = self.prepared.tensors.slots()[tensor].spec.dtype;
+            self.views[tensor] = self.views[root].with_dtype(dtype);
+        }
+    }
+
+    fn set_view(&mut self, root: usize, view: View) {
+        self.views[root] = view;
+        for tensor in 0..self.prepared.tensors.len() {
+            if self.prepared.tensors.root(tensor) == root {
+                self.follow(tensor);
+            }
+        }
+    }
+
+    /// The tensor as the host sees it now.
+    fn host_tensor(&mut self, tensor: usize) -> Result<Tensor> {
+        let tensors = self.prepared.tensors.clone();
+        let slot = tensors.slot(tensor)?;
+        let (dtype, shape) = (slot.spec.dtype, &slot.spec.shape[..]);
+        match &self.holders[tensors.root(tensor)] {
+            Holder::Tensor(value) | Holder::Texts { value, .. } => value.reshaped(shape),
+            Holder::Output(buffer) if dtype == DType::String => {
+                self.texts.tensor(shape, buffer.as_slice())
+            }
+            Holder::Output(buffer) => Tensor::from_bytes(dtype, shape, buffer.clone()),
+            Holder::Arena => {
+                let arena = self.arena.clone();
+                let _guard = self.lock(&arena)?;
+                // SAFETY: the arena is locked, so that no kernel runs now.
+                let bytes = unsafe { self.views[tensor].read() };
+                match dtype {
+                    DType::String => self.texts.tensor(shape, bytes),
+                    _ => Tensor::from_raw(dtype, shape, bytes),
+                }
+            }
+            Holder::Missing => Err(missing(&slot.name)),
+        }
+    }
+
+    /// Runs a step. The arena is locked, and `lock` has found it as it is now.
+    fn run_step(&mut self, i: usize) -> Result<()> {
+        let step = &self.prepared.steps[i];
+        // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
+        // outputs got their buffers in `execute_begin`, the arena is locked), aligned to their
+        // element type by the planner and by `Tensor`; the planner gives outputs places that
+        // overlap nothing still in use; the scratch memory lies behind all tensors.
+        let mut io = unsafe {
+            Io::new(
+                &self.views,
+                &step.inputs,
+                &step.outputs,
+                self.scratch.write(),
+                &mut self.texts,
+                self.prepared.run,
+            )
+        };
+        step.kernel.run(&mut io).map_err(|e| {
+            let node = &self.prepared.nodes[i];
+            e.at(&node.name, node.op.name())
+        })
+    }
+}
+
+impl CpuExecutable {
+    /// The same kernels in another arena.
+    pub fn replica(&self, arena: &Arena, ledger: &Ledger) -> Result<CpuExecutable> {
+        CpuExecutable::new(self.prepared.clone(), arena, ledger)
+    }
+}
+
+impl Executable for CpuExecutable {
+    fn execute_begin(&mut self) -> Result<()> {
+        let arena = self.arena.clone();
+        drop(self.lock(&arena)?);
+        self.texts.forget();
+        for tensor in 0..self.holders.len() {
+            let written = self.prepared.tensors.slots()[tensor].place == Place::Input;
+            if written && matches!(self.holders[tensor], Holder::Texts { .. }) {
+                self.holders[tensor] = Holder::Missing;
+            }
+            let Holder::Output(buffer) = &mut self.holders[tensor] else {
+                continue;
+            };
+            let spec = &self.prepared.tensors.slots()[tensor].spec;
+            let bytes = byte_count(spec.dtype, &spec.shape)?;
+            if buffer.len() != bytes || Arc::get_mut(buffer).is_none() {
+                *buffer = Arc::new(AlignedBytes::zeroed(bytes)?);
+            }
+            let dtype = spec.dtype;
+            if let Some(own) = Arc::get_mut(buffer) {
+                let view = View::of_mut(own.as_mut_slice(), dtype);
+                self.set_view(tensor, view);
+            }
+        }
+        self.begun = true;
+        Ok(())
+    }
+
+    fn execute_end(&mut self) -> Result<()> {
+        self.begun = false;
+        if self.prepared.memory == MemoryMode::Limit {
+            for tensor in 0..self.holders.len() {
+                let place = self.prepared.tensors.slots()[tensor].place;
+                let gone = match place {
+                    Place::Input => Holder::Missing,
+                    Place::Output => Holder::Output(Arc::default()),
+                    _ => continue,
+                };
+                let dtype = self.prepared.tensors.slots()[tensor].spec.dtype;
+                self.set_view(tensor, View::empty(dtype));
+                self.holders[tensor] = gone;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+        let spec = TensorSpec::new(data.dtype(), data.shape());
+        self.prepared.tensors.check(tensor, &spec)?;
+        let slot = self.prepared.tensors.slot(tensor)?;
+        if slot.place != Place::Input {
+            return Err(state_error(format!("`{}` is not an input", slot.name)));
+        }
+        let (view, holder) = held(data.clone(), &mut self.texts)?;
+        self.set_view(tensor, view);
+        self.holders[tensor] = holder;
+        Ok(())
+    }
+
+    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+        let tensors = self.prepared.tensors.clone();
+        let (source, target) = (tensors.slot(from)?, tensors.slot(to)?);
+        let fits = source.spec.dtype == target.spec.dtype
+            && source.spec.elements() == target.spec.elements();
+        if !fits || matches!(tensors.place(to), Place::Constant(_) | Place::Planned) {
+            return Err(state_error(format!(
+                "`{}` cannot be copied into `{}`",
+                source.name, target.name
+            )));
+        }
+        if tensors.root(from) == tensors.root(to) {
+            return Ok(());
+        }
+        let data = self.host_tensor(from)?;
+        if tensors.place(to) == Place::Input {
+            let root = tensors.root(to);
+            let data = data.reshaped(&tensors.slot(root)?.spec.shape)?;
+            return self.write(root, &data);
+        }
+        let numbers;
+        let bytes = match data.dtype() {
+            DType::String => {
+                numbers = self.texts.admit(&data)?;
+                numbers.as_slice()
+            }
+            _ => data.bytes(),
+        };
+        let arena = self.arena.clone();
+        let _guard = self.lock(&arena)?;
+        // SAFETY: the arena is locked, and the data is a copy or lies elsewhere.
+        let into = unsafe { self.views[to].write() };
+        if into.len() != bytes.len() {
+            return Err(state_error(
+                "a stage is copied in that was not begun".to_string(),
+            ));
+        }
+        into.copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn run(&mut self, part: usize) -> Result<()> {
+        let Some(nodes) = self.prepared.parts.get(part).cloned() else {
+            return Err(state_error(format!("the stage has no part {part}")));
+        };
+        if !self.begun {
+            return Err(state_error("a stage runs that was not begun".to_string()));
+        }
+        for &tensor in &self.needed[part] {
+            if matches!(self.holders[tensor], Holder::Missing) {
+                return Err(missing(&self.prepared.tensors.slots()[tensor].name));
+            }
+        }
+        let arena = self.arena.clone();
+        let _guard = self.lock(&arena)?;
+        if let Some(mut seconds) = self.seconds.take() {
+            for i in nodes {
+                let start = Instant::now();
+                let done = self.run_step(i);
+                seconds[i] = start.elapsed().as_secs_f64();
+                done?;
+            }
+            self.seconds = Some(seconds);
+        } else {
+            for i in nodes {
+                self.run_step(i)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+        let read = tensors.iter().map(|&t| self.host_tensor(t)).collect();
+        Box::pin(std::future::ready(read))
+    }
+
+    fn set_profiling(&mut self, on: bool) {
+        self.seconds = on.then(|| vec![0.0; self.prepared.steps.len()]);
+    }
+
+    fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
+        let seconds = self.seconds.clone().unwrap_or_default();
+        Box::pin(std::future::ready(Ok(seconds)))
+    }
+
+    fn launches(&self) -> usize {
+        self.prepared.steps.len()
+    }
+}
+
+fn state_error(message: String) -> Error {
+    Error::new(ErrorCode::State, message)
+}
+
+fn missing(name: &str) -> Error {
+    Error::new(ErrorCode::Input, "a tensor was not given").with_input(name)
+}

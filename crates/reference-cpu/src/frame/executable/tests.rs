@@ -1,0 +1,111 @@
+//! A small stage, call by call.
+
+use std::sync::Arc;
+
+use kilim_core::backend::{
+    Backend, BackendContext, ConstantKey, ContextConfig, Executable, KernelSpec, Place, StageSpec,
+    TensorSlot, TensorSpec,
+};
+use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
+use kilim_core::{DType, ErrorCode, Operator, Tensor};
+
+use crate::CpuBackend;
+use crate::common::testing::tensor;
+
+fn slot(name: &str, place: Place, value: Option<Tensor>) -> TensorSlot {
+    TensorSlot {
+        name: name.to_string(),
+        spec: TensorSpec {
+            dtype: DType::F32,
+            shape: vec![2],
+            value,
+        },
+        place,
+    }
+}
+
+fn node(op: impl Operator, inputs: &[usize], output: usize) -> KernelSpec {
+    KernelSpec {
+        name: format!("node of {output}"),
+        op: Arc::new(op),
+        inputs: inputs.iter().copied().map(Some).collect(),
+        outputs: vec![output],
+    }
+}
+
+/// `y = -(x + c)`, with the sum in the arena and `z` another name for `y`.
+fn executable() -> (Box<dyn BackendContext>, Box<dyn Executable>) {
+    let constant = tensor(&[2], &[10.0f32, 20.0]);
+    let stage = StageSpec {
+        tensors: vec![
+            slot("x", Place::Input, None),
+            slot("c", Place::Constant(ConstantKey(7)), Some(constant)),
+            slot("sum", Place::Arena { offset: 64 }, None),
+            slot("y", Place::Output, None),
+            slot("z", Place::Alias(3), None),
+        ],
+        nodes: vec![
+            node(Binary::new(BinaryKind::Add), &[0, 1], 2),
+            node(Unary(UnaryKind::Neg), &[2], 3),
+        ],
+        parts: std::iter::once(0..2).collect(),
+        arena_bytes: 128,
+        inputs: vec![0],
+        outputs: vec![3],
+    };
+    let backend = CpuBackend::reference();
+    let mut context = backend.create_context(&ContextConfig::default()).unwrap();
+    let executable = context.prepare(stage).unwrap();
+    (context, executable)
+}
+
+fn read(executable: &mut dyn Executable, t: usize) -> Tensor {
+    let which = [t];
+    let mut read = executable.read(&which);
+    let waker = std::task::Waker::noop();
+    match read
+        .as_mut()
+        .poll(&mut std::task::Context::from_waker(waker))
+    {
+        std::task::Poll::Ready(tensors) => tensors.unwrap().remove(0),
+        std::task::Poll::Pending => panic!("reading host memory waits for nothing"),
+    }
+}
+
+#[test]
+fn an_output_that_is_still_held_is_not_written_again() {
+    let (context, mut stage) = executable();
+    assert_eq!(context.constant_bytes(), 8);
+    let mut held = Vec::new();
+    for x in [1.0f32, 2.0] {
+        stage.execute_begin().unwrap();
+        stage.write(0, &tensor(&[2], &[x, x])).unwrap();
+        stage.run(0).unwrap();
+        stage.execute_end().unwrap();
+        held.push(read(&mut *stage, 4));
+    }
+    assert_eq!(held[0].as_slice::<f32>().unwrap(), [-11.0, -21.0]);
+    assert_eq!(held[1].as_slice::<f32>().unwrap(), [-12.0, -22.0]);
+    assert_eq!(
+        read(&mut *stage, 2).as_slice::<f32>().unwrap(),
+        [12.0, 22.0]
+    );
+}
+
+#[test]
+fn an_input_must_be_there_and_fit() {
+    let (_context, mut stage) = executable();
+    assert_eq!(stage.run(0).unwrap_err().code(), ErrorCode::State);
+    stage.execute_begin().unwrap();
+    let e = stage.run(0).unwrap_err();
+    assert_eq!((e.code(), e.input()), (ErrorCode::Input, Some("x")));
+    let e = stage.write(0, &tensor(&[3], &[0.0f32; 3])).unwrap_err();
+    assert_eq!(e.code(), ErrorCode::Shape);
+    assert_eq!(
+        stage
+            .write(2, &tensor(&[2], &[0.0f32; 2]))
+            .unwrap_err()
+            .code(),
+        ErrorCode::State
+    );
+}
