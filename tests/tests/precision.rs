@@ -256,3 +256,78 @@ fn the_gpu_grades_half_precision_by_its_adapter() {
         assert_eq!(run(&mut s), want);
     }
 }
+
+/// A dense convolution, one of each channel by itself, and a pointwise one.
+fn convolutions() -> Graph {
+    let mut random = Random::new(11);
+    let mut g = Graph::new("convolutions");
+    let mut x = g.add_input("x", Fact::fixed(DType::F32, &[1, 4, 4, 8]));
+    for (name, shape, groups) in [
+        ("dense", [8, 8, 3, 3], 1),
+        ("depthwise", [8, 1, 3, 3], 8),
+        ("pointwise", [16, 8, 1, 1], 1),
+    ] {
+        let conv = Conv {
+            strides: vec![1; 2],
+            dilations: vec![1; 2],
+            padding: Padding::Explicit(vec![shape[2] / 2; 4]),
+            groups,
+            channels_last: true,
+            activation: Activation::Relu,
+        };
+        let weights = g.add_constant(format!("{name} weights"), random.array(&shape).tensor());
+        x = g.apply(name, conv, &[x, weights]);
+    }
+    g.outputs.push(x);
+    g
+}
+
+#[test]
+fn convolutions_on_the_gpu_may_be_of_half_precision() {
+    let Ok(gpu) = pollster::block_on(Runtime::shared().backend(&BackendId::from("wgpu"))) else {
+        eprintln!("skipped: there is no GPU");
+        return;
+    };
+    let feed = |seed| Random::new(seed).array(&[1, 4, 4, 8]).tensor();
+    let make = |tolerance: f64| {
+        let mixed = MixedPrecision {
+            tolerance,
+            samples: vec![vec![("x".to_string(), feed(1))]],
+        };
+        let session = Session::new(
+            convolutions(),
+            vec![gpu.clone()],
+            cpu(),
+            options(Some(mixed)),
+        );
+        pollster::block_on(session).unwrap()
+    };
+    let chosen = |session: &Session| session.report().precision.unwrap();
+    let mut single = make(0.0);
+    assert_eq!(chosen(&single).nodes, Vec::<String>::new());
+    if !gpu.describe().f16() {
+        return;
+    }
+    let mut half = make(0.01);
+    let found = chosen(&half);
+    assert_eq!(
+        found.nodes,
+        ["dense", "depthwise", "pointwise"],
+        "{found:?}"
+    );
+    let values = |session: &mut Session| {
+        let inputs = [("x", feed(1))];
+        let out = pollster::block_on(session.run(&inputs, &RunOptions::default()));
+        out.unwrap()[0].1.to_f64s().unwrap()
+    };
+    let (want, got) = (values(&mut single), values(&mut half));
+    let scale = want.iter().fold(0.0f64, |m, v| m.max(v.abs()));
+    let apart = got.iter().zip(&want).map(|(a, b)| (a - b).abs() / scale);
+    let apart = apart.fold(0.0, f64::max);
+    // What was measured is what the sample gives.
+    assert!(
+        (apart - found.error).abs() <= 1e-6 && apart > 0.0,
+        "{apart} {}",
+        found.error
+    );
+}

@@ -91,6 +91,12 @@ test('samples are read by the keyboard alone', async () => {
   }
 });
 
+/** The number that a text like `28.4 kB` stands for. */
+function bytesOf(text) {
+  const [, number, unit] = text.match(/^([\d.]+) (B|kB|MB|GB)$/) ?? [];
+  return Number(number) * 1000 ** ['B', 'kB', 'MB', 'GB'].indexOf(unit);
+}
+
 test('the memory of a model that ran is drawn', async () => {
   await page.getByTestId('backends-cpu').check({ force: true });
   await state('ready');
@@ -108,6 +114,12 @@ test('the memory of a model that ran is drawn', async () => {
   assert.ok(drawn.every(({ title }) => /: .+ at \d+, steps \d+ to \d+$/.test(title)), JSON.stringify(drawn));
   // What lives at the same time is drawn at different heights.
   assert.ok(new Set(await plan.locator('svg rect').evaluateAll((all) => all.map((rect) => rect.getAttribute('y')))).size > 1);
+  const card = page.getByTestId('backend-cpu').locator('dl');
+  const values = await card.locator('dd').allTextContents();
+  const facts = Object.fromEntries((await card.locator('dt').allTextContents()).map((label, i) => [label, bytesOf(values[i])]));
+  const inOrder = [facts['At least'], facts.Intermediates, facts['Without sharing']];
+  assert.ok(inOrder.every((bytes, i) => bytes > 0 && bytes >= (inOrder[i - 1] ?? 0)), JSON.stringify(facts));
+  assert.ok(facts['Held in all'] >= facts.Intermediates, JSON.stringify(facts));
   if (process.env.KILIM_PICTURES) await plan.screenshot({ path: join(process.env.KILIM_PICTURES, 'memory.png') });
 });
 

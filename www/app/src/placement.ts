@@ -20,9 +20,10 @@ export function summary(report: Report): HTMLElement {
         fact('Nodes', String(nodesOn(backend.id))),
         fact('Launches a run', String(backend.launches)),
         fact('Weights', formatBytes(backend.constantBytes)),
-        fact('Intermediates', formatBytes(backend.plannedBytes), 'What the plan takes, all kept plans together'),
+        fact('Intermediates', formatBytes(backend.intermediateBytes), 'Where they lie in the arena, one after another'),
         fact('Without sharing', formatBytes(backend.unsharedBytes), 'Had every intermediate its own buffer'),
-        fact('At least', formatBytes(backend.lowerBoundBytes), 'The most that is alive at any one step'))));
+        fact('At least', formatBytes(backend.lowerBoundBytes), 'The most that is alive at any one step'),
+        fact('Held in all', formatBytes(backend.plannedBytes), 'Intermediates, what kernels need while they run, and what every kept plan has for itself: outputs, parameters'))));
   const crossing = report.crossings.reduce((sum, { bytes }) => sum + bytes, 0);
   const notes = [
     `${count(report.nodesLoaded, 'node')} in the file${planned ? `, ${report.nodes.length} after optimisation` : ''}`,

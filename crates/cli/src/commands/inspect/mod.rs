@@ -138,8 +138,9 @@ fn print_backends(report: &Report) {
         "\nnodes",
         "\nlaunches",
         "\nweights",
-        "\nplanned",
+        "\nintermediates",
         "\nunshared",
+        "\nplanned",
         "\ndevice",
     ]);
     for b in &report.backends {
@@ -149,8 +150,9 @@ fn print_backends(report: &Report) {
             nodes.to_string(),
             b.launches.to_string(),
             bytes(b.constant_bytes),
-            bytes(b.planned_bytes),
+            bytes(b.intermediate_bytes),
             bytes(b.unshared_bytes),
+            bytes(b.planned_bytes),
             b.device.clone(),
         ]);
     }

@@ -105,6 +105,7 @@ impl Runner {
                     for (b, plan) in &planned.memory {
                         let entry = &mut report.backends[*b];
                         entry.unshared_bytes += plan.unshared_bytes;
+                        entry.intermediate_bytes = entry.intermediate_bytes.max(plan.bytes);
                         entry.lower_bound_bytes =
                             entry.lower_bound_bytes.max(plan.lower_bound_bytes);
                         report.memory.push(MemoryPlan {

@@ -1,0 +1,207 @@
+//! Runs that do not come to their end, and the session after them.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Waker};
+
+use kilim::core::Backend;
+use kilim::core::backend::LocalFuture;
+use kilim::core::ops::*;
+use kilim::core::schedule::{Scheduler, StageRun};
+use kilim::core::session::SessionOptions as CoreOptions;
+use kilim::core::{Datum, Session as CoreSession};
+use kilim::{
+    BackendId, DType, ErrorCode, Fact, Graph, Placement, Result, RunOptions, Runtime,
+    SessionOptions, Tensor,
+};
+use kilim_tests::stand_in::StandIn;
+
+/// `-|-|x||`, each node a step of its own where the operators are on two backends.
+fn graph() -> Graph {
+    let mut g = Graph::new("steps");
+    let mut x = g.add_input("x", Fact::fixed(DType::F32, &[3]));
+    for i in 0..2 {
+        let abs = g.apply(format!("abs {i}"), Unary(UnaryKind::Abs), &[x]);
+        x = g.apply(format!("neg {i}"), Unary(UnaryKind::Neg), &[abs]);
+    }
+    g.outputs.push(x);
+    g
+}
+
+fn feeds(x: [f32; 3]) -> [(&'static str, Datum); 1] {
+    [("x", Tensor::from_slice(&[3], &x).unwrap().into())]
+}
+
+/// Gives way after every step, and sets `abort` after so many.
+#[derive(Default)]
+struct Pausing {
+    abort: Arc<AtomicBool>,
+    after: AtomicUsize,
+}
+
+impl Scheduler for Pausing {
+    fn run<'a>(&'a self, mut stage: StageRun<'a>) -> LocalFuture<'a, Result<()>> {
+        Box::pin(async move {
+            for index in 0..stage.steps.len() {
+                let left = self.after.load(Ordering::Relaxed);
+                self.abort.store(left == index, Ordering::Relaxed);
+                stage.execute(index).await?;
+                let mut paused = false;
+                std::future::poll_fn(|context| {
+                    context.waker().wake_by_ref();
+                    match std::mem::replace(&mut paused, true) {
+                        true => Poll::Ready(()),
+                        false => Poll::Pending,
+                    }
+                })
+                .await;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Polls a run so often and drops it; whether it came to its end.
+fn dropped_after(polls: usize, run: impl Future) -> bool {
+    let mut run = pin!(run);
+    let mut context = Context::from_waker(Waker::noop());
+    (0..polls).any(|_| run.as_mut().poll(&mut context).is_ready())
+}
+
+fn run(
+    session: &mut CoreSession,
+    x: [f32; 3],
+    options: &RunOptions,
+) -> Result<Vec<(String, Datum)>> {
+    pollster::block_on(session.run_data(&feeds(x), options))
+}
+
+#[track_caller]
+fn assert_runs(session: &mut CoreSession, what: &str) {
+    let outputs = run(session, [1.0, -2.0, 3.0], &RunOptions::default());
+    let outputs = outputs.unwrap_or_else(|e| panic!("{what}: {e}"));
+    let values = outputs[0]
+        .1
+        .clone()
+        .into_tensor()
+        .unwrap()
+        .to_f64s()
+        .unwrap();
+    assert_eq!(values, [-1.0, -2.0, -3.0], "{what}");
+}
+
+/// On `cpu` alone, and with the GPU where there is one.
+fn sessions() -> Vec<(kilim::Session, Arc<Pausing>)> {
+    let runtime = Runtime::shared();
+    let gpu = pollster::block_on(runtime.backend(&BackendId::from("wgpu"))).is_ok();
+    let open = |ids: &[&str], pins: &[&str]| {
+        let scheduler = Arc::new(Pausing {
+            after: AtomicUsize::new(usize::MAX),
+            ..Pausing::default()
+        });
+        let mut options = SessionOptions {
+            backends: ids.iter().map(|id| BackendId::from(*id)).collect(),
+            ..SessionOptions::default()
+        };
+        options.core.placement = Placement::Fixed;
+        options.core.pins = pins.iter().map(|pin| pin.parse().unwrap()).collect();
+        options.core.optimise = false;
+        options.core.scheduler = scheduler.clone();
+        let session = pollster::block_on(runtime.session(graph(), options)).unwrap();
+        (session, scheduler)
+    };
+    let mut sessions = vec![open(&["cpu"], &[])];
+    if gpu {
+        sessions.push(open(&["wgpu"], &[]));
+        sessions.push(open(&["wgpu", "cpu"], &["op:Abs=cpu"]));
+    }
+    sessions
+}
+
+#[test]
+fn a_run_that_is_dropped_leaves_the_session_as_it_was() {
+    for (mut session, _) in sessions() {
+        let ids: Vec<_> = session.options().pins.clone();
+        for polls in 0.. {
+            let feeds = feeds([7.0, 8.0, 9.0]);
+            let options = RunOptions::default();
+            let done = dropped_after(polls, session.run_data(&feeds, &options));
+            assert_runs(&mut session, &format!("{ids:?} after {polls} polls"));
+            if done {
+                assert!(polls > 1, "it was never stopped in the middle");
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_run_that_is_aborted_leaves_the_session_as_it_was() {
+    for (mut session, scheduler) in sessions() {
+        for after in 0.. {
+            scheduler.after.store(after, Ordering::Relaxed);
+            let options = RunOptions {
+                abort: Some(scheduler.abort.clone()),
+                ..RunOptions::default()
+            };
+            let aborted = run(&mut session, [7.0, 8.0, 9.0], &options).map(drop);
+            scheduler.after.store(usize::MAX, Ordering::Relaxed);
+            assert_runs(&mut session, &format!("aborted before step {after}"));
+            match aborted {
+                Err(error) => assert_eq!(error.code(), ErrorCode::Aborted),
+                Ok(()) => {
+                    assert!(after > 0, "no step was aborted");
+                    break;
+                }
+            }
+            let late = RunOptions {
+                timeout: Some(-1.0),
+                ..RunOptions::default()
+            };
+            let error = run(&mut session, [7.0, 8.0, 9.0], &late).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::Aborted);
+            assert_runs(&mut session, "after a timeout");
+        }
+    }
+}
+
+#[test]
+fn what_has_begun_ends_where_a_run_is_dropped() {
+    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap();
+    let calls = Arc::new(Mutex::new(Vec::new()));
+    let backend = |id: &'static str, takes: &'static str| -> Arc<dyn Backend> {
+        let calls = calls.clone();
+        let noted = move |call: &'static str| {
+            calls.lock().unwrap().push((id, call));
+            Ok(())
+        };
+        let taking = StandIn::new(cpu.clone(), id).taking(move |n| n.op.name() == takes);
+        Arc::new(taking.on_call(noted))
+    };
+    let backends = vec![backend("one", "Abs"), backend("two", "Neg")];
+    let options = CoreOptions {
+        placement: Placement::Fixed,
+        optimise: false,
+        scheduler: Arc::new(Pausing {
+            after: AtomicUsize::new(usize::MAX),
+            ..Pausing::default()
+        }),
+        ..CoreOptions::default()
+    };
+    let session = CoreSession::new(graph(), backends, cpu.clone(), options);
+    let mut session = pollster::block_on(session).unwrap();
+    calls.lock().unwrap().clear();
+    let feeds = feeds([7.0, 8.0, 9.0]);
+    assert!(!dropped_after(2, session.profile(&feeds)));
+    let made = calls.lock().unwrap().clone();
+    for id in ["one", "two"] {
+        assert!(made.contains(&(id, "execute_begin")), "{made:?}");
+        assert!(made.contains(&(id, "execute_end")), "{made:?}");
+    }
+    assert_runs(&mut session, "after a dropped profile");
+    assert!(session.times().is_empty(), "the next run was timed, too");
+}
