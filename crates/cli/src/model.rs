@@ -1,7 +1,7 @@
 //! The options that all commands on a model share, and loading it with a sign of life.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use kilim::core::backend::Setting;
 use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim::{
-    BackendId, MemoryMode, Pin, Placement, PrecisionPin, Runtime, Session, SessionOptions,
+    BackendId, Error, ErrorCode, MemoryMode, Pin, Placement, PrecisionPin, Report, Runtime,
+    Session, SessionOptions,
 };
 
 use crate::Failure;
@@ -96,6 +97,14 @@ pub struct BackendArgs {
     /// Run the graph as the file has it, without optimisation.
     #[arg(long)]
     no_optimise: bool,
+    /// Measure the kernels between which a backend has a choice, and take the fastest.
+    #[arg(long)]
+    tune: bool,
+    /// Take what is known of the devices from this file (what was tuned, compiled pipelines), and keep
+    /// it there for the next time. Drivers do not check what they compiled: name only a file that
+    /// Kilim has written.
+    #[arg(long, value_name = "FILE")]
+    cache: Option<PathBuf>,
 }
 
 impl BackendArgs {
@@ -115,6 +124,8 @@ impl BackendArgs {
         #[cfg(feature = "plugins")]
         options.plugin_path.clone_from(&self.plugin_path);
         options.core.optimise = !self.no_optimise;
+        options.core.tune = self.tune;
+        self.take_cache()?;
         options.core.context.memory = match self.memory_mode {
             Thrift::Normal => MemoryMode::Normal,
             Thrift::Limit => MemoryMode::Limit,
@@ -140,6 +151,53 @@ impl BackendArgs {
         }
         options.core.dims = dims;
         Ok(options)
+    }
+
+    /// Gives the backends what the file of the cache holds, if there is one already.
+    fn take_cache(&self) -> Result<(), Failure> {
+        let Some(file) = &self.cache else {
+            return Ok(());
+        };
+        let cache = match std::fs::read(file) {
+            Ok(cache) => cache,
+            Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+            Err(e) => return Err(cannot("read", file, &e)),
+        };
+        let runtime = Runtime::shared();
+        // SAFETY: the user says that it is what `keep_cache` wrote; a damaged file is refused.
+        pollster::block_on(unsafe { runtime.load_cache(&cache) })?;
+        Ok(())
+    }
+
+    /// Writes what is known of the devices now to the file of the cache, which is replaced as a whole.
+    pub fn keep_cache(&self) -> Result<(), Failure> {
+        let Some(file) = &self.cache else {
+            return Ok(());
+        };
+        let new = file.with_extension(format!("{}.new", std::process::id()));
+        let written = std::fs::write(&new, Runtime::shared().save_cache());
+        let written = written.and_then(|()| std::fs::rename(&new, file));
+        written.map_err(|e| cannot("write", file, &e))
+    }
+}
+
+fn cannot(what: &str, file: &Path, error: &std::io::Error) -> Failure {
+    let message = format!("cannot {what} the cache `{}`: {error}", file.display());
+    Error::new(ErrorCode::Io, message).into()
+}
+
+/// What was measured of kernels.
+pub fn print_tuning(report: &Report) {
+    for tuned in &report.tuning {
+        let times = tuned.times.iter();
+        let times = times.map(|t| format!("{} {:.3} ms", t.algorithm, t.seconds * 1e3));
+        let times: Vec<String> = times.collect();
+        let how = match times.is_empty() {
+            true => "known before".to_string(),
+            false => times.join(", "),
+        };
+        let (backend, class, algorithm) = (&tuned.backend, &tuned.class, &tuned.algorithm);
+        say!("{backend}: {class}: {algorithm} ({how})");
     }
 }
 

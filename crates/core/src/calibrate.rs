@@ -27,23 +27,19 @@ const ENOUGH: f64 = 0.05;
 /// by what its backend says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// By backend and device, driver included: a new driver is a new device.
+    /// By [`Description::key`].
     devices: BTreeMap<String, Speed>,
 }
 
 impl Calibration {
-    fn key(device: &Description) -> String {
-        format!("{}: {}", device.id, device.device)
-    }
-
     /// What was measured of a device. Entries that cannot be are ignored.
     pub fn speed(&self, device: &Description) -> Option<Speed> {
-        let speed = self.devices.get(&Calibration::key(device)).copied();
+        let speed = self.devices.get(&device.key()).copied();
         speed.filter(Speed::is_possible)
     }
 
     pub fn insert(&mut self, device: &Description, speed: Speed) {
-        self.devices.insert(Calibration::key(device), speed);
+        self.devices.insert(device.key(), speed);
     }
 
     pub fn is_empty(&self) -> bool {

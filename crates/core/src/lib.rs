@@ -21,6 +21,7 @@ pub mod schedule;
 pub mod session;
 pub mod stages;
 pub mod tensor;
+pub mod tuning;
 
 pub use backend::{Backend, BackendContext, BackendId, BackendRegistry};
 pub use calibrate::Calibration;
@@ -35,3 +36,4 @@ pub use pin::{Pin, PrecisionPin};
 pub use report::Report;
 pub use session::{Port, RunOptions, Session, SessionOptions};
 pub use tensor::Tensor;
+pub use tuning::Tuning;

@@ -27,6 +27,25 @@ pub struct Report {
     pub precisions: Vec<PrecisionOverride>,
     /// What happened when in the last run that was traced.
     pub timeline: Vec<TraceEvent>,
+    /// The classes of nodes for which a kernel was chosen by measuring.
+    pub tuning: Vec<TuningReport>,
+}
+
+/// The kernel that nodes of one class get on a device that has several for them.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct TuningReport {
+    pub backend: String,
+    pub class: String,
+    pub algorithm: String,
+    /// What was measured for this session; nothing where it was known before.
+    pub times: Vec<AlgorithmTime>,
+}
+
+/// What one run of a node took with one of its kernels.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct AlgorithmTime {
+    pub algorithm: String,
+    pub seconds: f64,
 }
 
 /// Nodes that compute in half precision.
@@ -71,6 +90,9 @@ pub struct BackendReport {
     pub planned_bytes: usize,
     /// Bytes of the arena: intermediates and scratch.
     pub arena_bytes: usize,
+    /// Bytes of the arena that hold intermediates, in the plan that needs the most: without sharing,
+    /// they would be `unshared_bytes`.
+    pub intermediate_bytes: usize,
     /// Whose arena it is: `own`, `thread` (shared by sessions of one thread) or `external`.
     pub arena_owner: String,
     /// The sum of all intermediates, had each its own buffer.

@@ -1,7 +1,7 @@
-//! What backends have learnt, as bytes: compiled pipelines.
+//! What was learnt of devices, as bytes: compiled pipelines, and which kernels are the fastest.
 //!
-//! A cache is `KILIMCCH`, the version of Kilim, and for each backend its id, its device and its bytes,
-//! each with its length before it; a checksum stands at the end.
+//! A cache is `KILIMCCH`, the version of Kilim, and for each backend its id, its device, the bytes it
+//! gave and its tuning table, each with its length before it; a checksum stands at the end.
 
 use kilim_core::order::sort_indices;
 use kilim_core::{BackendId, Error, ErrorCode, Result};
@@ -40,8 +40,9 @@ fn take<'a>(from: &mut &'a [u8]) -> Result<&'a [u8]> {
 }
 
 impl Runtime {
-    /// What the backends that are open have learnt and would have to find out again in another
-    /// process, for [`Runtime::load_cache`].
+    /// What was learnt of the backends that are open and would have to be found out again in another
+    /// process, for [`Runtime::load_cache`]: what they compiled, where they give that out, and what
+    /// sessions measured ([`kilim_core::SessionOptions::tune`]).
     pub fn save_cache(&self) -> Vec<u8> {
         let mut cache = MAGIC.to_vec();
         put(&mut cache, VERSION.as_bytes());
@@ -51,10 +52,14 @@ impl Runtime {
             opened[a].describe().id.cmp(&opened[b].describe().id)
         });
         for backend in order.into_iter().map(|i| &opened[i]) {
-            if let Some(bytes) = backend.save_cache() {
-                put(&mut cache, backend.describe().id.as_str().as_bytes());
-                put(&mut cache, backend.describe().device.as_bytes());
-                put(&mut cache, &bytes);
+            let device = backend.describe();
+            let learnt = backend.save_cache().unwrap_or_default();
+            let tuned = self.tuning.of(device).save();
+            if !learnt.is_empty() || !tuned.is_empty() {
+                put(&mut cache, device.id.as_str().as_bytes());
+                put(&mut cache, device.device.as_bytes());
+                put(&mut cache, &learnt);
+                put(&mut cache, tuned.as_bytes());
             }
         }
         let sum = checksum(&cache);
@@ -92,7 +97,7 @@ impl Runtime {
         while !rest.is_empty() {
             let id = String::from_utf8_lossy(take(&mut rest)?);
             let device = String::from_utf8_lossy(take(&mut rest)?);
-            let bytes = take(&mut rest)?;
+            let (learnt, tuned) = (take(&mut rest)?, take(&mut rest)?);
             let backend = self.backend(&BackendId::from(id.as_ref())).await?;
             let own = &backend.describe().device;
             if device != own.as_str() {
@@ -100,12 +105,15 @@ impl Runtime {
                     .with_expected(own)
                     .with_got(device));
             }
-            known.push((backend, bytes));
+            known.push((backend, learnt, tuned));
         }
-        for (backend, bytes) in known {
-            // SAFETY: the bytes are those that this backend saved on this device: the caller says
-            // so, and checksum, version and device agree.
-            unsafe { backend.load_cache(bytes)? };
+        for (backend, learnt, tuned) in known {
+            self.tuning.of(backend.describe()).load(tuned)?;
+            if !learnt.is_empty() {
+                // SAFETY: the bytes are those that this backend saved on this device: the caller
+                // says so, and checksum, version and device agree.
+                unsafe { backend.load_cache(learnt)? };
+            }
         }
         Ok(())
     }

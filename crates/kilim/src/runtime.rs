@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 #[cfg(any(feature = "cpu", feature = "wgpu"))]
 use kilim_core::backend::LocalFuture;
 use kilim_core::ops::CustomOperators;
+use kilim_core::tuning::Tuning;
 use kilim_core::{Backend, BackendId, BackendRegistry, Calibration, Graph, Result};
 use kilim_formats::{Interpreter, InterpreterRegistry};
 
@@ -17,6 +18,8 @@ pub struct Runtime {
     registry: BackendRegistry,
     interpreters: InterpreterRegistry,
     opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
+    /// What was measured of the devices' kernels.
+    pub(crate) tuning: Arc<Tuning>,
 }
 
 #[cfg(feature = "cpu")]
@@ -67,6 +70,7 @@ impl Runtime {
             registry,
             interpreters: InterpreterRegistry::default(),
             opened: Mutex::default(),
+            tuning: Arc::default(),
         }
     }
 
@@ -200,6 +204,7 @@ impl Runtime {
         let backends = self.backends(&options).await?;
         let evaluator = self.evaluator(&backends).await?;
         let mut core = options.core;
+        core.tuning = self.tuning.clone();
         if core.calibration.is_empty() {
             core.calibration = kept_calibration();
         }

@@ -3,7 +3,8 @@
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 
-use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::backend::{ContextConfig, NodeSpec, Refusal};
+use kilim_core::tuning::Choice;
 use kilim_core::{Operator, Result};
 
 use crate::frame::{Build, Kernel, widen};
@@ -13,15 +14,24 @@ pub type Accepts<T> = fn(&T, &NodeSpec) -> Result<(), Refusal>;
 /// Makes the kernel for a node that it accepts.
 pub type Builder<T> = fn(&T, &NodeSpec, &mut Build) -> Result<Box<dyn Kernel>>;
 
+/// The algorithms between which a kernel has a choice on a node that it accepts.
+pub type Chooses<T> = fn(&T, &NodeSpec, &ContextConfig) -> Option<Choice>;
+
 /// A kernel for some operator.
 pub trait Candidate: Send + Sync {
     fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal>;
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>>;
+
+    fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
+        let _ = (node, config);
+        None
+    }
 }
 
 struct Typed<T> {
     accepts: Accepts<T>,
     build: Builder<T>,
+    chooses: Chooses<T>,
 }
 
 /// The node's operator, which is a `T`: [`KernelRegistry`] keeps candidates by the type of their operator.
@@ -36,6 +46,10 @@ impl<T: Operator> Candidate for Typed<T> {
 
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
         (self.build)(operator(node), node, build)
+    }
+
+    fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
+        (self.chooses)(operator(node), node, config)
     }
 }
 
@@ -75,14 +89,32 @@ impl KernelRegistry {
     /// Adds a kernel for operator `T` behind those that are there. It is never asked about
     /// types that are only stored ([`kilim_core::DType::is_only_stored`]).
     pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
-        let candidate = Box::new(Typed { accepts, build });
+        self.add_with_choice(accepts, build, |_, _, _| None);
+    }
+
+    /// Like [`KernelRegistry::add`] for a kernel with several algorithms.
+    pub fn add_with_choice<T: Operator>(
+        &mut self,
+        accepts: Accepts<T>,
+        build: Builder<T>,
+        chooses: Chooses<T>,
+    ) {
+        let candidate = Box::new(Typed {
+            accepts,
+            build,
+            chooses,
+        });
         self.push(TypeId::of::<T>(), candidate, false);
     }
 
     /// Like [`KernelRegistry::add`] for a kernel that moves elements without looking at them, or
     /// itself says which types it takes.
     pub fn add_for_every_type<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
-        let candidate = Box::new(Typed { accepts, build });
+        let candidate = Box::new(Typed {
+            accepts,
+            build,
+            chooses: |_, _, _| None,
+        });
         self.push(TypeId::of::<T>(), candidate, true);
     }
 
@@ -127,6 +159,11 @@ impl KernelRegistry {
             }
             None => Err(refused(refusal)),
         }
+    }
+
+    /// See [`kilim_core::Backend::choice`].
+    pub fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
+        self.choose(node).ok()?.choice(node, config)
     }
 
     fn choose(&self, node: &NodeSpec) -> Result<&dyn Candidate, Refusal> {

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use js_sys::{Array, Object};
-use kilim::{BackendId, MemoryMode, ModelSource, Session, SessionOptions, VerifyOptions};
+use js_sys::{Array, Object, Uint8Array};
+use kilim::{BackendId, MemoryMode, ModelSource, Runtime, Session, SessionOptions, VerifyOptions};
 use kilim_core::report::NodeTime;
 use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim_core::session::{MixedPrecision, RunOptions};
@@ -39,7 +39,7 @@ pub struct WasmSession {
 impl WasmSession {
     /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
     /// are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
-    /// operators?, dims?, memory?}`.
+    /// operators?, dims?, memory?, tune?, cache?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
@@ -114,6 +114,12 @@ impl WasmSession {
         json(&result.map_err(|e| convert::error(&e))?)
     }
 
+    /// What is known of the devices, for the option `cache` of [`WasmSession::load`].
+    #[wasm_bindgen(js_name = saveCache)]
+    pub fn save_cache(&self) -> Vec<u8> {
+        Runtime::shared().save_cache()
+    }
+
     /// Stops the run that is under way at its next step.
     pub fn abort(&self) {
         self.abort.store(true, Ordering::Relaxed);
@@ -146,6 +152,13 @@ async fn load(
         .next()
         .ok_or_else(|| Error::new(ErrorCode::Io, "no model was given"))?;
     let external = names.into_iter().skip(1).zip(files).collect();
+    if let Some(Ok(cache)) = convert::field(options, "cache").map(|c| c.dyn_into::<Uint8Array>()) {
+        let (runtime, cache) = (Runtime::shared(), cache.to_vec());
+        // SAFETY: in a browser no driver takes compiled pipelines; the rest is checked.
+        let taken = unsafe { runtime.load_cache(&cache) }.await;
+        // One of another version or device is as good as none: the report says what is measured.
+        drop(taken);
+    }
     let options = self::options(options)?;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
     Session::load(ModelSource::Bytes { model, external }, options).await
@@ -159,6 +172,9 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
             .iter()
             .map(|id| id.as_str().into())
             .collect();
+    }
+    if let Some(tune) = convert::field(given, "tune") {
+        options.core.tune = tune.is_truthy();
     }
     if let Some(strict) = convert::field(given, "strict") {
         options.core.strict = strict.is_truthy();

@@ -8,6 +8,7 @@ use kilim_core::backend::{
 };
 use kilim_core::memory::Arena;
 use kilim_core::ops::Cost;
+use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Error, ErrorCode, Result};
 
 use crate::allocator::GpuAllocator;
@@ -34,9 +35,15 @@ impl Shared {
     }
 
     /// The dispatches of a node. `roots` names the tensor behind each input, if that is known.
-    pub fn lower(&self, node: &NodeSpec, roots: &[Option<usize>]) -> Result<Lowered, Refusal> {
+    pub fn lower(
+        &self,
+        node: &NodeSpec,
+        roots: &[Option<usize>],
+        tuned: &Tuned,
+    ) -> Result<Lowered, Refusal> {
         let mut lowering = Lowering::new(node, self.caps());
         lowering.roots = roots;
+        lowering.tuned = tuned.clone();
         self.kernels.lower(&mut lowering)?;
         lowering.finish()
     }
@@ -128,7 +135,7 @@ impl Backend for WgpuBackend {
     }
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
-        self.shared().lower(node, &[])?;
+        self.shared().lower(node, &[], &Tuned::default())?;
         let inputs: Vec<_> = node
             .inputs
             .iter()
@@ -149,13 +156,21 @@ impl Backend for WgpuBackend {
         Ok(Box::new(WgpuContext::new(shared, arena, config)?))
     }
 
+    fn choice(&self, node: &NodeSpec, _: &ContextConfig) -> Option<Choice> {
+        let lowered = self.shared().lower(node, &[], &Tuned::default());
+        lowered.ok()?.choice
+    }
+
     fn prefers_half(&self, half: &NodeSpec) -> Result<(), Refusal> {
         let shared = self.shared();
         if !shared.gpu.half {
             return Err(Refusal::new(lower::NO_HALF));
         }
         // Others are bound by what they start, or have to widen every element first.
-        match shared.lower(half, &[])?.computes_in_half() {
+        match shared
+            .lower(half, &[], &Tuned::default())?
+            .computes_in_half()
+        {
             true => Ok(()),
             false => Err(Refusal::new("its kernel is not faster in float16")),
         }

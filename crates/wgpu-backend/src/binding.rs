@@ -198,6 +198,7 @@ impl<'a> Binder<'a> {
             scratch,
             packs,
             tables,
+            choice: _,
         } = lowered;
         let alignment = self.gpu.limits.min_storage_buffer_offset_alignment.max(16) as u64;
         let mut scratch_at = Vec::with_capacity(scratch.len());

@@ -9,6 +9,7 @@ use kilim_core::backend::{
 };
 use kilim_core::error::unsupported;
 use kilim_core::memory::{Arena, Ledger, MemoryMode, Storage};
+use kilim_core::tuning::Tuned;
 use kilim_core::{Result, Tensor};
 
 use crate::backend::Shared;
@@ -30,6 +31,7 @@ pub(crate) struct WgpuContext {
     ledger: Ledger,
     arena: Arena,
     memory: MemoryMode,
+    tuned: Tuned,
     raw: RawConstants,
 }
 
@@ -46,6 +48,7 @@ impl WgpuContext {
             ledger,
             arena: config.arena.clone().unwrap_or(arena),
             memory: config.memory,
+            tuned: config.tuned.clone(),
             raw: RawConstants::default(),
         })
     }
@@ -77,7 +80,7 @@ impl WgpuContext {
                 .collect();
             let l = self
                 .shared
-                .lower(&spec, &roots)
+                .lower(&spec, &roots, &self.tuned)
                 .map_err(|r| unsupported(r.reason).at(&node.name, node.op.name()))?;
             scratch = scratch.max(scratch_bytes(stage, node, &l, alignment.max(16) as u64));
             lowered.push(l);
@@ -197,6 +200,7 @@ impl BackendContext for WgpuContext {
             ledger,
             arena: self.arena.another(),
             memory: self.memory,
+            tuned: self.tuned.clone(),
             raw: self.raw,
         }))
     }

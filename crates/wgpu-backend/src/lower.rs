@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_core::tuning::{Choice, Tuned};
 
 use crate::constants::{Pack, PackKind};
 use crate::kernels::custom::UserShader;
 use crate::params::{MAX_RANK, Params};
-use crate::shaders::{self, LINEAR};
+use crate::shaders::{self, LINEAR, MOST_GROUPS};
 use crate::storage;
 
 /// Lowering succeeds or gives the reason why the node is refused.
@@ -68,6 +69,8 @@ pub(crate) struct Lowered {
     pub scratch: Vec<usize>,
     pub packs: Vec<Pack>,
     pub tables: Vec<Vec<u32>>,
+    /// The kernels between which there was a choice.
+    pub choice: Option<Choice>,
 }
 
 impl Lowered {
@@ -85,6 +88,7 @@ pub(crate) struct Lowering<'a> {
     pub lowered: Lowered,
     /// The tensor behind each input where that is known.
     pub roots: &'a [Option<usize>],
+    pub tuned: Tuned,
 }
 
 impl<'a> Lowering<'a> {
@@ -94,6 +98,7 @@ impl<'a> Lowering<'a> {
             caps,
             lowered: Lowered::default(),
             roots: &[],
+            tuned: Tuned::default(),
         }
     }
 
@@ -173,6 +178,22 @@ impl<'a> Lowering<'a> {
             self.want(i, DType::F16)?;
         }
         Ok("f16")
+    }
+
+    /// Takes the one of several kernels that was measured to be the fastest for `class`, else the
+    /// first.
+    pub fn choose<T: Copy>(&mut self, class: String, kernels: &[(&'static str, T)]) -> T {
+        let choice = Choice {
+            class,
+            algorithms: kernels.iter().map(|(name, _)| *name).collect(),
+        };
+        let picked = self.tuned.pick(&choice);
+        let known = kernels.iter().find(|(name, _)| *name == picked);
+        let (_, kernel) = known.unwrap_or(&kernels[0]);
+        if kernels.len() > 1 {
+            self.lowered.choice = Some(choice);
+        }
+        *kernel
     }
 
     pub fn scratch(&mut self, bytes: usize) -> Operand {
@@ -259,7 +280,7 @@ impl<'a> Lowering<'a> {
                     self.caps.max_bindings
                 ));
             }
-            if d.params.overflow || d.groups.iter().any(|&g| g > 65535) {
+            if d.params.overflow || d.groups.iter().any(|&g| g as usize > MOST_GROUPS) {
                 return refuse("the shapes are too large for the GPU kernel");
             }
             for o in &d.operands {
@@ -294,11 +315,10 @@ impl<'a> Lowering<'a> {
 
 /// Workgroups spread over two dimensions where there are more than one dimension may have.
 pub(crate) fn spread(groups: usize) -> [usize; 3] {
-    const MOST: usize = 65535;
-    if groups <= MOST {
+    if groups <= MOST_GROUPS {
         return [groups, 1, 1];
     }
-    let rows = groups.div_ceil(MOST);
+    let rows = groups.div_ceil(MOST_GROUPS);
     [groups.div_ceil(rows), rows, 1]
 }
 

@@ -11,6 +11,9 @@ use crate::preprocess;
 /// Threads of a workgroup in kernels that treat elements one by one.
 pub(crate) const LINEAR: usize = 64;
 
+/// Workgroups along one dimension of a dispatch, at most.
+pub(crate) const MOST_GROUPS: usize = 65535;
+
 /// Values that a definition may take.
 pub(crate) type Choice = (&'static str, &'static [&'static str]);
 

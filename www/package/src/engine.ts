@@ -120,6 +120,10 @@ export function createEngine(glue: Glue): Engine {
       });
     },
 
+    saveCache(): Promise<Uint8Array> {
+      return guarded(() => open().saveCache());
+    },
+
     calibrate(backends: Backend[]): Promise<string> {
       return guarded(async () => {
         await started;

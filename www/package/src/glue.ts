@@ -32,6 +32,7 @@ export interface WasmSession {
   profile(feeds: WireValue[]): Promise<[WireValue[], string]>;
   /** Gives JSON in the library's own names. */
   verify(feeds: WireValue[], options: VerifyOptions): Promise<string>;
+  saveCache(): Uint8Array;
   abort(): void;
   free(): void;
 }

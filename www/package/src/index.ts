@@ -24,7 +24,7 @@ export type { Feed, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
-export type { BackendReport, CrossingReport, MemoryPlan, NodeReport, NodeTime, PlannedTensor, PrecisionReport, Report } from './report.js';
+export type { BackendReport, CrossingReport, MemoryPlan, NodeReport, NodeTime, PlannedTensor, PrecisionReport, Report, TuningReport } from './report.js';
 export { Session } from './session.js';
 export type { ModelMap, Value } from './values.js';
 export type { Profile, RunOptions } from './session.js';
@@ -62,6 +62,10 @@ export interface LoadOptions {
   schedule?: Schedule;
   /** What `calibrate` measured on this machine: placement is priced by it. */
   calibration?: string;
+  /** Measures the kernels between which a backend has a choice and takes the fastest; loading takes some seconds longer. See `report.tuning`. */
+  tune?: boolean;
+  /** What `session.saveCache` gave. One that is of another version, browser or device is ignored. */
+  cache?: Uint8Array;
   /** `limit` spares memory rather than time: weights in their own size only, one plan for each stage, nothing kept between runs. */
   memory?: 'normal' | 'limit';
   /** Files that the model refers to, by the names it uses. */
@@ -174,9 +178,9 @@ function addressOf(module: LoadOptions['operators']): string | undefined {
   return module === undefined ? undefined : new URL(module, globalThis.location?.href).href;
 }
 
-function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory }: LoadOptions): EngineOptions {
+function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory, tune, cache }: LoadOptions): EngineOptions {
   const mixed = mixedPrecision && { ...mixedPrecision, samples: mixedPrecision.samples.map(wireSample) };
-  const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims, schedule, calibration, memory });
+  const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims, schedule, calibration, memory, tune, cache });
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
 }
 

@@ -23,6 +23,7 @@ export async function createLocalEngine(variant: Variant): Promise<Engine> {
     load: (request, onProgress, signal) => queued(() => engine.load(request, onProgress, signal)),
     run: (request, signal) => queued(() => engine.run(request, signal)),
     verify: (request, signal) => queued(() => engine.verify(request, signal)),
+    saveCache: () => queued(() => engine.saveCache()),
     calibrate: (backends) => queued(() => engine.calibrate(backends)),
     close: () => void queued(async () => engine.close()),
   };

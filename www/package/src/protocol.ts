@@ -43,6 +43,8 @@ export interface EngineOptions {
   schedule?: Schedule;
   calibration?: string;
   memory?: 'normal' | 'limit';
+  tune?: boolean;
+  cache?: Uint8Array;
 }
 
 export interface LoadRequest {
@@ -87,6 +89,7 @@ export interface Engine {
   load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded>;
   run(request: RunRequest, signal: AbortSignal): Promise<Ran>;
   verify(request: VerifyRequest, signal: AbortSignal): Promise<Verification>;
+  saveCache(): Promise<Uint8Array>;
   /** Without a session. */
   calibrate(backends: Backend[]): Promise<string>;
   close(): void;
@@ -98,6 +101,7 @@ export type Request =
   | { kind: 'load'; id: number; request: LoadRequest }
   | { kind: 'run'; id: number; request: RunRequest }
   | { kind: 'verify'; id: number; request: VerifyRequest }
+  | { kind: 'saveCache'; id: number }
   | { kind: 'calibrate'; id: number; backends: Backend[] }
   | { kind: 'abort'; id: number };
 

@@ -94,6 +94,7 @@ export function createRemoteEngine(variant: Variant): Engine {
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),
     run: (request: RunRequest, signal) => call<Ran>({ kind: 'run', request } as Omit<Request, 'id'>, signal),
     verify: (request, signal) => call<Verification>({ kind: 'verify', request } as Omit<Request, 'id'>, signal),
+    saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     calibrate: (backends) => call<string>({ kind: 'calibrate', backends } as Omit<Request, 'id'>),
     close: () => end(new KilimError('STATE', 'the session is closed')),
   };

@@ -20,6 +20,8 @@ export interface Report {
   precision: PrecisionReport | null;
   /** Nodes that compute in the type that the option `precision` names. */
   precisions: { node: string; op: string; dtype: DType }[];
+  /** The classes of nodes for which a kernel was chosen by measuring, with the option `tune`. */
+  tuning: TuningReport[];
   /** Backends that were not asked for and would have been used, and why they were not. */
   skipped: { backend: string; reason: string }[];
 }
@@ -47,6 +49,15 @@ export interface PrecisionReport {
   single: { node: string; reason: string }[];
 }
 
+/** The kernel that nodes of one class get on a device that has several for them. */
+export interface TuningReport {
+  backend: string;
+  class: string;
+  algorithm: string;
+  /** What was measured for this session; empty where it was known before. */
+  times: { algorithm: string; seconds: number }[];
+}
+
 export interface BackendReport {
   id: string;
   /** Adapter and driver, or instruction set and threads. */
@@ -61,6 +72,8 @@ export interface BackendReport {
   arenaBytes: number;
   /** Whose arena it is; `thread` where sessions of one thread share it. */
   arenaOwner: 'own' | 'thread' | 'external';
+  /** Bytes of the arena that hold intermediates, in the plan that needs the most: without sharing, they would be `unsharedBytes`. */
+  intermediateBytes: number;
   /** The sum of all intermediates, had each its own buffer. */
   unsharedBytes: number;
   /** The largest sum of bytes alive at one step of one stage. */

@@ -27,6 +27,8 @@ export function serve(glue: Glue): void {
         return engine.run(message.request, signal);
       case 'verify':
         return engine.verify(message.request, signal);
+      case 'saveCache':
+        return engine.saveCache();
       case 'calibrate':
         return engine.calibrate(message.backends);
     }

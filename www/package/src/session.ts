@@ -76,6 +76,15 @@ export class Session {
     return this.#engine.verify({ feeds: prepareFeeds(this.inputs, feeds), options: rest }, signal ?? never);
   }
 
+  /**
+   * What was found out of this machine's devices while models were loaded and run with `tune`. Keep it, in IndexedDB for instance, and
+   * give it to `load` as `cache`.
+   */
+  async saveCache(): Promise<Uint8Array> {
+    if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
+    return this.#engine.saveCache();
+  }
+
   /** Gives everything back, the worker and its memory included. Calls under way are rejected with `STATE`. */
   close(): void {
     this.#engine?.close();

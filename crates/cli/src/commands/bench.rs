@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::Failure;
 use crate::data::source::InputArgs;
 use crate::mixed::{self, MixedArgs};
-use crate::model::BackendArgs;
+use crate::model::{self, BackendArgs};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -84,6 +84,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         runs: times.len(),
         nodes,
     };
+    args.backends.keep_cache()?;
     if args.json {
         let text = serde_json::to_string_pretty(&figures)
             .map_err(|e| Failure::Usage(format!("the figures cannot be written: {e}")))?;
@@ -91,6 +92,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     } else {
         print(&figures);
         mixed::print(&session.report());
+        model::print_tuning(&session.report());
     }
     Ok(())
 }

@@ -64,6 +64,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             return Err(Failure::Usage(message.to_string()));
         }
     }
+    args.backends.keep_cache()?;
     tally.finish(args.json)
 }
 

@@ -20,7 +20,8 @@ Examples:
   kilim run model.onnx                                  inputs are made up
   kilim run model.onnx -i image=cat.jpg --top 5
   kilim run model.onnx -i ids=ids.npy -i mask=random --dim batch=1 --save out.npz
-  kilim run model.tflite --backends cpu --config cpu:timers=on";
+  kilim run model.tflite --backends cpu --config cpu:timers=on
+  kilim run model.onnx --tune --cache kilim.cache       the second time nothing is measured";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -104,6 +105,8 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         }
     }
     mixed::print(&session.report());
+    model::print_tuning(&session.report());
+    args.backends.keep_cache()?;
     let times = session.times();
     if !times.is_empty() {
         bench::print_times(&times);

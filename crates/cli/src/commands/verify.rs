@@ -54,6 +54,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let found = session.verify(&inputs, &options).await;
     bar.finish_and_clear();
     let found = found?;
+    args.backends.keep_cache()?;
     if args.json {
         let text = serde_json::to_string_pretty(&found)
             .map_err(|e| Failure::Usage(format!("the result cannot be written: {e}")))?;

@@ -75,3 +75,30 @@ fn measured_speeds_are_kept() {
     assert_eq!(calibrated(&with_file(&inspect)), true);
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
+
+#[test]
+fn what_was_tuned_is_kept() {
+    let dir = folder("tuning");
+    let file = dir.join("kilim.cache");
+    let cache = file.to_str().expect("the folder has a name");
+    let digits = digits();
+    let tuned = [
+        "run",
+        &digits,
+        "--backends",
+        "cpu",
+        "--tune",
+        "--cache",
+        cache,
+    ];
+    let measured = ok(&tuned);
+    assert!(measured.contains("cpu: Conv 3x3"), "{measured}");
+    assert!(!measured.contains("known before"), "{measured}");
+    let again = ok(&tuned);
+    assert!(again.contains("known before"), "{again}");
+    let plain = ok(&["run", &digits, "--backends", "cpu"]);
+    assert!(!plain.contains("cpu: Conv 3x3"), "{plain}");
+    std::fs::write(&file, "something else").expect("the file can be written");
+    fails(3, &tuned);
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}

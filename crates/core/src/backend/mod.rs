@@ -32,6 +32,7 @@ use crate::memory::{Arena, Ledger, MemoryMode, Storage};
 use crate::ops::{Cost, CustomOperator};
 use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
+use crate::tuning::{Choice, Tuned};
 
 pub use allocator::{Allocator, HostAllocator};
 pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Setting};
@@ -160,6 +161,11 @@ pub struct Description {
 }
 
 impl Description {
+    /// Names the device among others: a new driver is a new device.
+    pub fn key(&self) -> String {
+        format!("{}: {}", self.id, self.device)
+    }
+
     pub fn grade(&self, dtype: DType) -> Option<Grade> {
         self.dtypes
             .iter()
@@ -197,6 +203,8 @@ pub struct ContextConfig {
     pub arena: Option<Arena>,
     /// What the user wants of the backend, or else what it does by itself.
     pub backend: BackendConfig,
+    /// Which kernels were measured to be the fastest (see [`Backend::choice`]).
+    pub tuned: Tuned,
 }
 
 /// Whether constants stay that were packed and that no kernel reads as they are.
@@ -223,6 +231,13 @@ pub trait Backend: MaybeSend + MaybeSync {
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal>;
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>>;
+
+    /// The kernels for a node that this backend runs, where there are several and only measuring
+    /// tells the fastest. Its contexts take the one that [`ContextConfig::tuned`] says.
+    fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
+        let _ = (node, config);
+        None
+    }
 
     /// Operators beside Kilim's own that this backend runs.
     fn operators(&self) -> &[Arc<CustomOperator>] {

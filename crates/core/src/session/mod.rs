@@ -10,6 +10,7 @@ mod precision;
 mod record;
 mod runner;
 mod shared;
+mod tune;
 
 use std::sync::Arc;
 
@@ -83,6 +84,18 @@ impl Session {
     /// `Input` for a missing or unknown input, `DType` and `Shape` where one does not fit what the
     /// model declares; whatever kernels and devices say, with the node's name.
     pub async fn run_data(
+        &mut self,
+        inputs: &[(&str, Datum)],
+        options: &RunOptions,
+    ) -> Result<Vec<(String, Datum)>> {
+        // A run that was dropped may have left them on.
+        self.shared.profiling = false;
+        self.shared.recorder = None;
+        self.run_watched(inputs, options).await
+    }
+
+    /// [`Session::run_data`], timed or recorded if `shared` says so.
+    async fn run_watched(
         &mut self,
         inputs: &[(&str, Datum)],
         options: &RunOptions,
@@ -198,8 +211,9 @@ impl Session {
         inputs: &[(&str, Datum)],
     ) -> Result<(Vec<(String, Datum)>, Vec<NodeTime>)> {
         self.shared.profiling = true;
+        self.shared.recorder = None;
         self.runner.clear_times();
-        let result = self.run_data(inputs, &RunOptions::default()).await;
+        let result = self.run_watched(inputs, &RunOptions::default()).await;
         self.shared.profiling = false;
         Ok((result?, self.times()))
     }
@@ -220,8 +234,9 @@ impl Session {
                 "the session was not made to keep all values",
             ));
         }
+        self.shared.profiling = false;
         self.shared.recorder = Some(Recorder::default());
-        let result = self.run_data(inputs, &RunOptions::default()).await;
+        let result = self.run_watched(inputs, &RunOptions::default()).await;
         let recorder = self.shared.recorder.take().unwrap_or_default();
         Ok((result?, recorder.records))
     }
@@ -277,6 +292,7 @@ impl Session {
         report.precision = self.precision.clone();
         report.precisions = self.precisions.clone();
         report.timeline = self.timeline.clone();
+        report.tuning = self.shared.tuning.clone();
         report
     }
 }

@@ -81,6 +81,7 @@ impl Session {
             }
         }
         let raw = shared.raw_constants(&inputs, &runner);
+        runner.tune_first(&mut shared, &facts).await?;
         shared.resize(raw, |shared| runner.prepare(shared, &facts, raw))?;
         for context in &mut shared.contexts {
             context.warm_up().await?;

@@ -13,6 +13,7 @@ use crate::memory::{Arena, Sharing};
 use crate::partition::Placement;
 use crate::pin::{Pin, PrecisionPin};
 use crate::schedule::{Scheduler, SyncScheduler, Trace};
+use crate::tuning::Tuning;
 
 use super::MixedPrecision;
 
@@ -22,6 +23,11 @@ pub struct SessionOptions {
     pub placement: Placement,
     /// What was measured of the devices; the others are priced by what they say of themselves.
     pub calibration: Calibration,
+    /// Measure kernels between which a backend has a choice, when the nodes are planned. Takes up to
+    /// a second for each class of nodes that `tuning` does not know.
+    pub tune: bool,
+    /// What was measured of kernels.
+    pub tuning: Arc<Tuning>,
     /// A node that the first backend does not run is an error (control flow, views, what is
     /// computed while planning and pinned nodes aside).
     pub strict: bool,
@@ -46,7 +52,8 @@ pub struct SessionOptions {
     pub max_iterations: u64,
     /// The largest tensor, in bytes.
     pub max_tensor_bytes: usize,
-    /// The `arena` is chosen by `sharing`, the config of the backend by `configs`.
+    /// The `arena` is chosen by `sharing`, the config of the backend by `configs`, what is tuned by
+    /// `tuning`.
     pub context: ContextConfig,
     /// What is wanted of single backends.
     pub configs: BackendConfigs,
@@ -67,6 +74,7 @@ impl SessionOptions {
         backend.create_context(&ContextConfig {
             arena: Some(Arena::of_session(&self.sharing, backend)?),
             backend: self.config(backend)?,
+            tuned: self.tuning.of(backend.describe()),
             ..self.context.clone()
         })
     }
@@ -103,6 +111,8 @@ impl Default for SessionOptions {
         SessionOptions {
             placement: Placement::default(),
             calibration: Calibration::default(),
+            tune: false,
+            tuning: Arc::default(),
             strict: false,
             pins: Vec::new(),
             precisions: Vec::new(),

@@ -12,6 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::memory::Arena;
 use crate::memory::{Lease, MemoryMode};
 use crate::partition::Site;
+use crate::report::TuningReport;
 use crate::schedule::{Interrupt, Trace};
 use crate::tensor::{Tensor, byte_count};
 
@@ -34,6 +35,8 @@ pub(crate) struct Shared {
     pub profiling: bool,
     /// Takes what every node reads and writes, if somebody wants to know.
     pub recorder: Option<Recorder>,
+    /// The classes of nodes that were tuned, in the order in which they were met.
+    pub tuning: Vec<TuningReport>,
     next_runner: u64,
     /// Calls of `resize` under way, one within the other.
     resizing: usize,
@@ -68,6 +71,7 @@ impl Shared {
             trace: None,
             profiling: false,
             recorder: None,
+            tuning: Vec::new(),
             next_runner: 0,
             resizing: 0,
             revision: 0,
@@ -166,6 +170,7 @@ impl Shared {
             None => b.create_context(&ContextConfig {
                 arena: Some(Arena::new(b.allocator())),
                 backend: self.options.config(b)?,
+                tuned: self.options.tuning.of(b.describe()),
                 ..self.options.context.clone()
             }),
         });
@@ -180,6 +185,7 @@ impl Shared {
             trace: None,
             profiling: false,
             recorder: None,
+            tuning: Vec::new(),
             next_runner: 0,
             resizing: 0,
             revision: 0,

@@ -9,6 +9,7 @@ use kilim_core::backend::{
 use kilim_core::memory::{Arena, HostMemory, MemoryMode};
 use kilim_core::ops::Cost;
 use kilim_core::tensor::{AlignedBytes, byte_count};
+use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Result, Tensor};
 
 use super::context::CpuContext;
@@ -101,6 +102,7 @@ fn run_with(
         constants: &[],
         run: CpuRun::SINGLE,
         memory: MemoryMode::Normal,
+        tuned: &Tuned::default(),
         packed: 0,
     })?;
     let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
@@ -180,6 +182,10 @@ impl Backend for CpuBackend {
             CpuRun::SINGLE,
             config,
         )))
+    }
+
+    fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
+        self.registry.choice(node, config)
     }
 
     fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {

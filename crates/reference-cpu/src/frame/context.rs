@@ -9,6 +9,7 @@ use kilim_core::backend::{
     StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
+use kilim_core::tuning::Tuned;
 use kilim_core::{Result, Tensor};
 
 use super::executable::{CpuExecutable, Prepared, Step};
@@ -21,6 +22,7 @@ pub struct CpuContext {
     registry: Arc<KernelRegistry>,
     run: CpuRun,
     memory: MemoryMode,
+    tuned: Tuned,
     raw: RawConstants,
     /// Constants that kernels read as they are.
     constants: HashMap<ConstantKey, (Tensor, Arc<Claim>)>,
@@ -45,6 +47,7 @@ impl CpuContext {
             registry,
             run,
             memory: config.memory,
+            tuned: config.tuned.clone(),
             raw: RawConstants::default(),
             constants: HashMap::new(),
             packs: Packs::on(ledger.clone()),
@@ -92,6 +95,7 @@ impl CpuContext {
                 constants: &keys,
                 run: self.run,
                 memory: self.memory,
+                tuned: &self.tuned,
                 packed: 0,
             };
             let kernel = self
@@ -212,6 +216,7 @@ impl BackendContext for CpuContext {
             registry: self.registry.clone(),
             run: self.run,
             memory: self.memory,
+            tuned: self.tuned.clone(),
             raw: self.raw,
             constants: self.constants.clone(),
             packs: self.packs.share(ledger.clone()),

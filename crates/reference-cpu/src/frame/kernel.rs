@@ -7,6 +7,7 @@ use kilim_core::Result;
 use kilim_core::backend::{ConstantKey, NodeSpec};
 use kilim_core::memory::MemoryMode;
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::tuning::Tuned;
 
 use super::io::Io;
 use super::packs::{PackKey, Packs};
@@ -55,6 +56,7 @@ pub struct Build<'a> {
     pub(crate) constants: &'a [Option<ConstantKey>],
     pub(crate) run: CpuRun,
     pub(crate) memory: MemoryMode,
+    pub(crate) tuned: &'a Tuned,
     /// Inputs that were packed, as bits.
     pub(crate) packed: u64,
 }
@@ -67,6 +69,11 @@ impl Build<'_> {
     /// Whether to spare memory rather than time.
     pub fn memory(&self) -> MemoryMode {
         self.memory
+    }
+
+    /// What was measured of this device's kernels.
+    pub fn tuned(&self) -> &Tuned {
+        self.tuned
     }
 
     /// A constant input in the form that a kernel wants, made at most once in a session for each

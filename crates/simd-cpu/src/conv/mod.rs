@@ -12,8 +12,9 @@ use std::sync::Arc;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::memory::MemoryMode;
-use kilim_core::ops::{Activation, Conv, ConvGeometry};
+use kilim_core::ops::{Activation, Conv, ConvGeometry, WindowAxis};
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::tuning::Choice;
 use kilim_core::{DType, Result, Tensor};
 
 use super::isa::Isa;
@@ -22,9 +23,15 @@ use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
-    registry.add::<Conv>(accepts, |op, node, build| {
-        kernel(op, node, build, Isa::best(), None)
-    });
+    registry.add_with_choice::<Conv>(
+        accepts,
+        |op, node, build| kernel(op, node, build, Isa::best(), None),
+        |op, node, config| {
+            let shape = Shape::of(op, node)?;
+            let algorithms = algorithms(&shape, config.memory);
+            (algorithms.len() > 1).then(|| choice(&shape, &algorithms))
+        },
+    );
     transposed::register(registry);
 }
 
@@ -80,19 +87,52 @@ pub(crate) enum Algorithm {
     Winograd4,
 }
 
+/// Those that compute a shape, the one that is expected to be the fastest first.
+fn algorithms(shape: &Shape, memory: MemoryMode) -> Vec<Algorithm> {
+    let expected = choose(shape, memory);
+    let mut algorithms = vec![expected];
+    if memory == MemoryMode::Normal && fits_winograd(shape) {
+        use Algorithm::{Dense, Winograd2, Winograd4};
+        let others = [Dense, Winograd2, Winograd4].into_iter();
+        algorithms.extend(others.filter(|a| *a != expected));
+    }
+    algorithms
+}
+
+/// As a question for a measurement.
+fn choice(shape: &Shape, algorithms: &[Algorithm]) -> Choice {
+    let w = &shape.window;
+    let [n, c, m] = [w.batch, w.channels, shape.m];
+    Choice {
+        class: format!("Conv 3x3, {n}x{c} to {m}, {}x{}", w.y.output, w.x.output),
+        algorithms: algorithms.iter().map(|a| a.name()).collect(),
+    }
+}
+
+/// The one that was measured to be the fastest, else the first.
+fn pick(shape: &Shape, build: &Build) -> Algorithm {
+    let algorithms = algorithms(shape, build.memory());
+    let picked = build.tuned().pick(&choice(shape, &algorithms));
+    let mut known = algorithms.iter().copied();
+    known.find(|a| a.name() == picked).unwrap_or(algorithms[0])
+}
+
+/// Whether minimal filtering computes it.
+fn fits_winograd(shape: &Shape) -> bool {
+    let axes = [shape.window.y, shape.window.x];
+    let small = |a: &WindowAxis| (a.kernel, a.stride, a.dilation) == (3, 1, 1) && a.output >= 4;
+    shape.groups == 1 && axes.iter().all(small)
+}
+
 /// The algorithm for a shape. In [`MemoryMode::Limit`] weights are packed in their own size only.
 pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
     let (c, m, w) = (shape.window.channels, shape.m, &shape.window);
     if shape.groups == m && shape.groups == c && m > 1 {
         return Algorithm::Depthwise;
     }
-    let small_window = [w.y, w.x]
-        .iter()
-        .all(|a| (a.kernel, a.stride, a.dilation) == (3, 1, 1));
     // Transforming costs as much as some more channels would.
     let pays = c > 4 && m > 6 && (c - 4) * (m - 6) > 24;
-    let possible = shape.groups == 1 && small_window && w.y.output >= 4 && w.x.output >= 4;
-    if !possible || !pays || memory == MemoryMode::Limit {
+    if !fits_winograd(shape) || !pays || memory == MemoryMode::Limit {
         return Algorithm::Dense;
     }
     // Transformed weights are 4 or 1.8 times as large: large ones cost more to read than products
@@ -166,7 +206,7 @@ pub(crate) fn kernel(
     let shape = Shape::of(op, node).ok_or_else(|| unsupported("a convolution of these shapes"))?;
     let weights = node.input(1).and_then(|w| w.value.as_ref());
     let weights = weights.ok_or_else(|| unsupported("weights that are not constant"))?;
-    let algorithm = forced.unwrap_or_else(|| choose(&shape, build.memory()));
+    let algorithm = forced.unwrap_or_else(|| pick(&shape, build));
     let key = PackKey {
         kind: "convolution",
         parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],
@@ -183,6 +223,15 @@ pub(crate) fn kernel(
 }
 
 impl Algorithm {
+    fn name(self) -> &'static str {
+        match self {
+            Algorithm::Dense => "dense",
+            Algorithm::Depthwise => "depthwise",
+            Algorithm::Winograd2 => "Winograd 2x2",
+            Algorithm::Winograd4 => "Winograd 4x4",
+        }
+    }
+
     /// The weights in the form that the algorithm wants.
     pub(crate) fn pack(self, isa: Isa, shape: &Shape, weights: &Tensor) -> Result<AlignedBytes> {
         match self {

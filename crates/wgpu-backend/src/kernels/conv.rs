@@ -6,7 +6,7 @@ use kilim_core::ops::{
 };
 
 use super::Kernels;
-use super::matmul::{Bias, Product, flag, tile};
+use super::matmul::{Bias, Product, Tile, flag};
 use crate::constants::PackKind;
 use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
@@ -129,7 +129,13 @@ fn conv(op: &Conv, l: &mut Lowering) -> Lowers {
             return depthwise(&c, l);
         }
         if c.outputs >= 4 && c.inputs * c.taps() >= 8 {
-            return implicit(&c, l);
+            return match product_or_direct(&c, l) {
+                Some(tile) => implicit(&c, tile, l),
+                None => {
+                    direct(&c, false, l);
+                    Ok(())
+                }
+            };
         }
     }
     direct(&c, false, l);
@@ -244,7 +250,34 @@ fn depthwise(c: &Window, l: &mut Lowering) -> Lowers {
     Ok(())
 }
 
-fn implicit(c: &Window, l: &mut Lowering) -> Lowers {
+/// How the implicit product is cut up; `None` is one thread an output element.
+fn product_or_direct(c: &Window, l: &mut Lowering) -> Option<Tile> {
+    let m = c.batch.saturating_mul(c.positions());
+    let tiles = Tile::all(&l.caps, m, c.outputs, c.groups);
+    let mut kernels: Vec<_> = tiles.into_iter().map(|(name, t)| (name, Some(t))).collect();
+    kernels.push(("direct", None));
+    let [_, y, x] = &c.axes;
+    let last = if c.channels_last { " last" } else { "" };
+    let class = format!(
+        "Conv of {}, {}x{}x{} channels{last}, {}x{} by {}x{}, {} and {} apart, to {}x{}x{}",
+        c.stored,
+        c.batch,
+        c.groups,
+        c.inputs,
+        y.input,
+        x.input,
+        y.kernel,
+        x.kernel,
+        y.stride,
+        x.stride,
+        c.outputs,
+        y.output,
+        x.output
+    );
+    l.choose(class, &kernels)
+}
+
+fn implicit(c: &Window, tile: Tile, l: &mut Lowering) -> Lowers {
     let wide = c.outputs.next_multiple_of(4);
     let (taps, k) = (c.taps(), c.taps() * c.inputs);
     let kind = PackKind::Permute {
@@ -303,28 +336,24 @@ fn implicit(c: &Window, l: &mut Lowering) -> Lowers {
         .u(w.dilation)
         .u(h.begin)
         .u(w.begin);
-    let (shader, side, rows) = tile(&l.caps, m, c.outputs, c.groups);
+    let [rows, width, depth] = tile.defines();
     l.dispatch(
-        shader,
+        tile.shader,
         &[
             ("S", c.stored),
             ("A", if four { "conv4" } else { "conv1" }),
             ("B", "n4"),
             ("C4", flag(stores)),
             ("TILED", flag(!l.caps.software)),
-            ("RM", if rows == 1 { "1" } else { "4" }),
-            ("W", if side == 16 { "16" } else { "8" }),
-            ("TK", if side == 16 { "16" } else { "32" }),
+            rows,
+            width,
+            depth,
             ("BIAS", flag(c.bias)),
             ("RESIDUAL", flag(c.residual)),
         ],
         &c.operands(weights),
         params,
-        [
-            m.div_ceil(side * rows),
-            c.outputs.div_ceil(side * 4),
-            c.groups,
-        ],
+        tile.groups(m, c.outputs, c.groups),
     );
     Ok(())
 }

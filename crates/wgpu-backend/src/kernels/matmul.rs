@@ -6,9 +6,12 @@ use super::Kernels;
 use crate::constants::PackKind;
 use crate::lower::{Caps, Lowering, Lowers, Operand, broadcast_strides, refuse, strides};
 use crate::params::Params;
+use crate::shaders::MOST_GROUPS;
 
-/// Below this many rows a product is computed column by column.
+/// Up to this many rows a product is expected to be the fastest row by row.
 const FEW_ROWS: usize = 4;
+/// Up to this many rows that is worth a measurement.
+const SOME_ROWS: usize = 16;
 
 /// Modes of reading and fusing, as the shader's definitions.
 pub(crate) const A_MODES: &[&str] = &["k4", "1"];
@@ -54,15 +57,66 @@ pub(crate) fn flag(on: bool) -> &'static str {
     if on { "1" } else { "0" }
 }
 
-/// The shader, the side of its workgroup and the rows of a thread.
-pub(crate) fn tile(caps: &Caps, m: usize, n: usize, batch: usize) -> (&'static str, usize, usize) {
-    let large = m.div_ceil(64) * n.div_ceil(64) * batch >= 128;
-    if large && n >= 48 && !caps.software {
-        ("matmul_large", 16, 4)
-    } else if m <= 8 {
-        ("matmul", 8, 1)
-    } else {
-        ("matmul", 8, 4)
+/// How a product is cut up: workgroups of `side` times `side` threads, each with `rows` times four
+/// elements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tile {
+    pub shader: &'static str,
+    pub side: usize,
+    pub rows: usize,
+}
+
+impl Tile {
+    const LARGE: Tile = Tile::new("matmul_large", 16, 4);
+    const SMALL: Tile = Tile::new("matmul", 8, 4);
+    const FLAT: Tile = Tile::new("matmul", 8, 1);
+
+    const fn new(shader: &'static str, side: usize, rows: usize) -> Tile {
+        Tile { shader, side, rows }
+    }
+
+    const fn name(self) -> &'static str {
+        match (self.side, self.rows) {
+            (16, _) => "large tiles",
+            (_, 1) => "flat tiles",
+            _ => "small tiles",
+        }
+    }
+
+    /// Those that a device computes a product with, the one that is expected to be the fastest first.
+    pub fn all(caps: &Caps, m: usize, n: usize, batch: usize) -> Vec<(&'static str, Tile)> {
+        let large = m.div_ceil(64) * n.div_ceil(64) * batch >= 128;
+        let expected = if large && n >= 48 && !caps.software {
+            Tile::LARGE
+        } else if m <= 8 {
+            Tile::FLAT
+        } else {
+            Tile::SMALL
+        };
+        let mut tiles = vec![expected];
+        let starts = |t: &Tile| t.groups(m, n, batch).iter().all(|&g| g <= MOST_GROUPS);
+        let others = [Tile::SMALL, Tile::FLAT, Tile::LARGE].into_iter();
+        tiles.extend(others.filter(|t| {
+            let possible = !caps.software || *t != Tile::LARGE;
+            *t != expected && possible && starts(t)
+        }));
+        tiles.into_iter().map(|t| (t.name(), t)).collect()
+    }
+
+    /// Its definitions in the shader.
+    pub fn defines(self) -> [(&'static str, &'static str); 3] {
+        let large = self.side == 16;
+        [
+            ("RM", if self.rows == 1 { "1" } else { "4" }),
+            ("W", if large { "16" } else { "8" }),
+            ("TK", if large { "16" } else { "32" }),
+        ]
+    }
+
+    /// The workgroups of a product.
+    pub fn groups(self, m: usize, n: usize, batch: usize) -> [usize; 3] {
+        let (rows, columns) = (self.side * self.rows, self.side * 4);
+        [m.div_ceil(rows), n.div_ceil(columns), batch]
     }
 }
 
@@ -82,7 +136,9 @@ impl Product {
             && p.k.is_multiple_of(4)
             && p.b_strides[1].is_multiple_of(4)
             && whole(&p.walk_b);
-        let few = p.m <= FEW_ROWS && p.residual.is_none();
+        let batch: usize = p.batch.iter().product();
+        let tile = p.tile(batch, l);
+        let few = tile.is_none();
         let b_mode = if n4 {
             "n4"
         } else if k4 && (a4 || !few) {
@@ -90,7 +146,6 @@ impl Product {
         } else {
             "1"
         };
-        let batch: usize = p.batch.iter().product();
         let (bias_row, bias_column, bias_batch, beta) = match &p.bias {
             Some(b) => (b.row, b.column, b.batch, b.beta),
             None => (0, 0, 0, 0.0),
@@ -112,7 +167,7 @@ impl Product {
             .u(p.b_strides[1])
             .u(p.n);
         let bias = flag(p.bias.is_some());
-        if few {
+        let Some(tile) = tile else {
             let params = params
                 .u(p.m.saturating_mul(p.n))
                 .u(bias_row)
@@ -134,7 +189,7 @@ impl Product {
                 [p.n.div_ceil(columns), p.m, batch],
             );
             return Ok(());
-        }
+        };
         let params = params
             .u(1)
             .u(p.m.saturating_mul(p.n))
@@ -144,26 +199,41 @@ impl Product {
             .f(p.alpha)
             .f(beta)
             .activation(&p.activation);
-        let (shader, side, rows) = tile(&l.caps, p.m, p.n, batch);
+        let [rows, width, depth] = tile.defines();
         l.dispatch(
-            shader,
+            tile.shader,
             &[
                 ("S", p.stored),
                 ("A", if a4 { "k4" } else { "1" }),
                 ("B", b_mode),
                 ("C4", flag(p.n.is_multiple_of(4))),
                 ("TILED", flag(!l.caps.software)),
-                ("RM", if rows == 1 { "1" } else { "4" }),
-                ("W", if side == 16 { "16" } else { "8" }),
-                ("TK", if side == 16 { "16" } else { "32" }),
+                rows,
+                width,
+                depth,
                 ("BIAS", bias),
                 ("RESIDUAL", flag(p.residual.is_some())),
             ],
             &operands,
             params,
-            [p.m.div_ceil(side * rows), p.n.div_ceil(side * 4), batch],
+            tile.groups(p.m, p.n, batch),
         );
         Ok(())
+    }
+
+    /// How it is cut up; `None` is row by row.
+    fn tile(&self, batch: usize, l: &mut Lowering) -> Option<Tile> {
+        let (m, k, n) = (self.m, self.k, self.n);
+        let tiles = Tile::all(&l.caps, m, n, batch);
+        let mut kernels: Vec<_> = tiles.into_iter().map(|(name, t)| (name, Some(t))).collect();
+        if m <= SOME_ROWS && self.residual.is_none() {
+            let at = if m <= FEW_ROWS { 0 } else { kernels.len() };
+            kernels.insert(at, ("row by row", None));
+        }
+        let [a, b] = [self.a_strides[1], self.b_strides[1]].map(|s| if s == 1 { "" } else { "'" });
+        let stored = self.stored;
+        let class = format!("product of {stored}, {batch} times {m}x{k}{a} by {k}x{n}{b}");
+        l.choose(class, &kernels)
     }
 }
 

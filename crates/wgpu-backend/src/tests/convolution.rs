@@ -339,3 +339,37 @@ fn transposed_convolutions() {
         }
     }
 }
+
+#[test]
+fn every_kernel_for_a_convolution_gives_the_same() {
+    on_both(check_every_kernel_for_a_convolution);
+}
+
+fn check_every_kernel_for_a_convolution() {
+    let groups = case(
+        &[2, 8, 7, 9],
+        &[12, 4, 3, 2],
+        &[1, 2],
+        &[1, 1],
+        &[1, 1, 0, 1],
+        2,
+    );
+    let (x, w) = (random(&groups.x, 1), random(&groups.w, 2));
+    let want = reference(&groups, &x, &w, false);
+    for last in [false, true] {
+        let turned = |t: &Tensor| if last { channels_last(t) } else { t.clone() };
+        let op = Conv {
+            strides: groups.strides.clone(),
+            dilations: groups.dilations.clone(),
+            padding: Padding::Explicit(groups.pads.clone()),
+            groups: groups.groups,
+            channels_last: last,
+            activation: Activation::None,
+        };
+        let inputs = [Given::Fed(turned(&x)), Given::Constant(w.clone())];
+        let want = turned(&want);
+        let kernels = every_kernel(op, &inputs, want.shape(), &values(&want));
+        // Small and flat tiles at least, and a thread for each element.
+        assert!(kernels >= 3, "{kernels}");
+    }
+}

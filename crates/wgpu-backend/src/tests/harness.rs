@@ -5,9 +5,13 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use kilim_core::backend::{
-    Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
+    Backend, ConstantKey, ContextConfig, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot,
+    TensorSpec,
 };
 use kilim_core::ops::{Fact, InferContext, InputFact};
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_core::tuning::Choice;
+use kilim_core::tuning::Tuned;
 use kilim_core::{DType, Operator, Result, Tensor};
 
 use crate::WgpuBackend;
@@ -182,6 +186,39 @@ pub async fn run_later(
 ) -> (Vec<Tensor>, usize) {
     let spec = stage(Arc::new(op), inputs, outputs);
     supports(&spec).unwrap_or_else(|r| panic!("refused: {r}"));
+    run_tuned(&spec, inputs, Tuned::default()).await
+}
+
+/// Runs every kernel between which there is a choice for the node, and asserts that they give `want`.
+/// Returns how many there are.
+#[cfg(not(target_arch = "wasm32"))]
+#[track_caller]
+pub fn every_kernel(op: impl Operator, inputs: &[Given], shape: &[usize], want: &[f64]) -> usize {
+    let spec = stage(Arc::new(op), inputs, &[(DType::F32, shape.to_vec())]);
+    let Choice { class, algorithms } = choice(&spec).expect("there is a choice");
+    for algorithm in &algorithms {
+        let run = run_tuned(&spec, inputs, Tuned::only(&class, algorithm));
+        let (outputs, _) = pollster::block_on(run);
+        close(&outputs[0], want, 1e-4);
+    }
+    algorithms.len()
+}
+
+/// The kernels that the backend has for the node.
+#[cfg(not(target_arch = "wasm32"))]
+fn choice(stage: &StageSpec) -> Option<Choice> {
+    let node = &stage.nodes[0];
+    let (inputs, outputs) = stage.specs(node);
+    let spec = NodeSpec {
+        name: &node.name,
+        op: node.op.as_ref(),
+        inputs: &inputs,
+        outputs: &outputs,
+    };
+    gpu().unwrap().choice(&spec, &ContextConfig::default())
+}
+
+async fn run_tuned(spec: &StageSpec, inputs: &[Given], tuned: Tuned) -> (Vec<Tensor>, usize) {
     let feeds: Vec<(usize, Tensor)> = spec.nodes[0]
         .inputs
         .iter()
@@ -192,8 +229,12 @@ pub async fn run_later(
         })
         .collect();
     let wanted = spec.nodes[0].outputs.clone();
-    let mut context = gpu().unwrap().create_context(&Default::default()).unwrap();
-    let mut executable = context.prepare(spec).unwrap();
+    let config = ContextConfig {
+        tuned,
+        ..ContextConfig::default()
+    };
+    let mut context = gpu().unwrap().create_context(&config).unwrap();
+    let mut executable = context.prepare(spec.clone()).unwrap();
     context.warm_up().await.unwrap();
     executable.execute_begin().unwrap();
     for (slot, tensor) in &feeds {

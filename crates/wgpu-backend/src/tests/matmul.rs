@@ -189,3 +189,19 @@ fn einstein_sums() {
         agree(Einsum { equation }, &given, 1, 1e-5);
     }
 }
+
+#[test]
+fn every_kernel_for_a_product_gives_the_same() {
+    on_both(check_every_kernel_for_a_product);
+}
+
+fn check_every_kernel_for_a_product() {
+    for (m, k, n) in [(3, 12, 8), (9, 16, 36), (65, 37, 31)] {
+        let (a, b) = (random(&[m, k], 1), random(&[k, n], 2));
+        let want = product(&values(&a), &values(&b), m, k, n, false, false);
+        let inputs = [Given::Fed(a), Given::Constant(b)];
+        let kernels = every_kernel(MatMul::default(), &inputs, &[m, n], &want);
+        // Small and flat tiles at least, and row by row where there are few.
+        assert!(kernels >= 2 + usize::from(m < 16), "{kernels} for {m} rows");
+    }
+}

@@ -7,7 +7,7 @@ use crate::report::{MemoryPlan, PlannedTensor, TensorRole};
 
 /// Gives the tensors of a backend's share of a stage their offsets; `lives` holds the first and
 /// last time that each is needed. `None` where nothing is in the arena.
-pub(super) fn place(
+pub(in crate::session) fn place(
     stage: &mut StageSpec,
     lives: &[(usize, usize)],
     backend: &dyn Backend,

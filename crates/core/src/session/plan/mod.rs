@@ -3,7 +3,7 @@
 //! backend its tensors and finds crossings, [`arena`] gives intermediates their offsets, and every
 //! backend makes its kernels.
 
-mod arena;
+pub(super) mod arena;
 mod infer;
 mod order;
 mod place;
@@ -17,6 +17,7 @@ use std::collections::HashMap;
 use rewrite::{GivenBack, Rewritten};
 
 use super::Shared;
+use super::tune::{self, Trial};
 use crate::backend::{Executable, Refusal, StageSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
@@ -115,6 +116,15 @@ pub(super) struct Draft {
 }
 
 impl Draft {
+    /// What is to be measured before there are kernels.
+    pub fn trials(&self, shared: &mut Shared) -> Result<Vec<Trial>> {
+        let mut trials = Vec::new();
+        for (b, stage) in self.stages.iter().enumerate() {
+            tune::collect(stage, b, shared, &mut trials)?;
+        }
+        Ok(trials)
+    }
+
     /// Has every backend make its tensors and kernels.
     pub fn generate(self, shared: &mut Shared) -> Result<PlannedStage> {
         let mut executables = Vec::with_capacity(self.stages.len());

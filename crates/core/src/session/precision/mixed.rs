@@ -58,6 +58,7 @@ pub(in crate::session) async fn choose(
         options: SessionOptions {
             optimise: false,
             mixed_precision: None,
+            tune: false,
             precisions: Vec::new(),
             sharing: Sharing::default(),
             plan_unknown_as: None,

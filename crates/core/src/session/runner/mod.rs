@@ -95,6 +95,7 @@ impl Runner {
             }
             for index in 0..self.stages.stages.len() {
                 let feeds = self.feeds(index, &mut env, shared).await?;
+                self.tune(index, &feeds, shared).await?;
                 self.plan(index, feeds, shared, RawConstants::Keep)?
                     .run(&mut env, &on_host, shared)
                     .await?;

@@ -13,7 +13,8 @@ use crate::session::plan::{self, Key, PlannedStage, StageInput};
 
 impl Runner {
     /// Plans what can be planned before the first run: the first stage if its input shapes are
-    /// known, and the bodies of control flow that follows it.
+    /// known, and the bodies of control flow that follows it. Bodies that are to be tuned wait for
+    /// the first run.
     ///
     /// Where raw constants are dropped, only one that is an output of the graph outlives this.
     pub fn prepare(
@@ -22,23 +23,14 @@ impl Runner {
         inputs: &[Fact],
         raw: RawConstants,
     ) -> Result<()> {
-        let mut specs: HashMap<ValueId, TensorSpec> = HashMap::new();
-        for (&v, fact) in self.graph.inputs.iter().zip(inputs) {
-            if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete())
-                && fact.kind.is_tensor()
-            {
-                specs.insert(v, TensorSpec::new(dtype, &shape));
-            }
-        }
-        let feeds: Option<Vec<_>> = self.live_in[0]
-            .iter()
-            .map(|v| specs.get(v).map(|s| (*v, s.clone())))
-            .collect();
-        let Some(feeds) = feeds else { return Ok(()) };
-        if !self.stages.stages[0].materialise.is_empty() {
+        let specs = self.specs(inputs);
+        let Some(feeds) = self.first_feeds(&specs) else {
+            return Ok(());
+        };
+        self.plan(0, feeds, shared, raw)?;
+        if shared.options.tune {
             return Ok(());
         }
-        self.plan(0, feeds, shared, raw)?;
         let control = self.stages.stages[0].control.clone();
         for id in control {
             let node = self.graph.nodes[id.0].clone();
@@ -54,6 +46,69 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// The graph's inputs whose shapes are known.
+    fn specs(&self, inputs: &[Fact]) -> HashMap<ValueId, TensorSpec> {
+        let mut specs = HashMap::new();
+        for (&v, fact) in self.graph.inputs.iter().zip(inputs) {
+            if let (Some(dtype), Some(shape)) = (fact.dtype, fact.concrete())
+                && fact.kind.is_tensor()
+            {
+                specs.insert(v, TensorSpec::new(dtype, &shape));
+            }
+        }
+        specs
+    }
+
+    /// What the first stage reads, if it can be planned before a run.
+    fn first_feeds(
+        &self,
+        specs: &HashMap<ValueId, TensorSpec>,
+    ) -> Option<Vec<(ValueId, TensorSpec)>> {
+        if !self.stages.stages[0].materialise.is_empty() {
+            return None;
+        }
+        let read = self.live_in[0].iter();
+        read.map(|v| specs.get(v).map(|s| (*v, s.clone())))
+            .collect()
+    }
+
+    /// Measures what the first stage leaves a choice of, if it can be planned before a run.
+    pub async fn tune_first(&self, shared: &mut Shared, inputs: &[Fact]) -> Result<()> {
+        match self.first_feeds(&self.specs(inputs)) {
+            Some(feeds) => self.tune(0, &feeds, shared).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Measures what a stage that has no plan for these inputs leaves a choice of, if the options
+    /// say so.
+    pub(super) async fn tune(
+        &self,
+        index: usize,
+        feeds: &[(ValueId, TensorSpec)],
+        shared: &mut Shared,
+    ) -> Result<()> {
+        let key = Key::of(feeds);
+        if !shared.options.tune || self.plans[index].iter().any(|(k, _)| *k == key) {
+            return Ok(());
+        }
+        let draft = plan::draft(self.stage(index, feeds.to_vec()), shared)?;
+        let trials = draft.trials(shared)?;
+        drop(draft);
+        shared.measure(trials).await
+    }
+
+    fn stage(&self, index: usize, feeds: Vec<(ValueId, TensorSpec)>) -> StageInput<'_> {
+        StageInput {
+            graph: &self.graph,
+            stages: &self.stages,
+            index,
+            live_out: &self.live_out[index],
+            runner: self.id,
+            feeds,
+        }
     }
 
     /// Whether there is nothing to plan but the first stage, once, if the inputs have fixed shapes.
@@ -95,27 +150,18 @@ impl Runner {
         raw: RawConstants,
     ) -> Result<&mut PlannedStage> {
         let key = Key::of(&feeds);
-        let plans = &mut self.plans[index];
-        match plans.iter().position(|(k, _)| *k == key) {
-            Some(i) if i + 1 == plans.len() => {}
+        match self.plans[index].iter().position(|(k, _)| *k == key) {
+            Some(i) if i + 1 == self.plans[index].len() => {}
             Some(i) => {
-                let kept = plans.remove(i);
-                plans.push(kept);
+                let kept = self.plans[index].remove(i);
+                self.plans[index].push(kept);
                 shared.revision += 1;
             }
             None => {
-                let input = StageInput {
-                    graph: &self.graph,
-                    stages: &self.stages,
-                    index,
-                    live_out: &self.live_out[index],
-                    runner: self.id,
-                    feeds,
-                };
-                if !plans.is_empty() {
+                if !self.plans[index].is_empty() {
                     may_plan_again(shared)?;
                 }
-                let draft = plan::draft(input, shared)?;
+                let draft = plan::draft(self.stage(index, feeds), shared)?;
                 if raw == RawConstants::Drop {
                     for (i, value) in self.graph.values.iter_mut().enumerate() {
                         if !self.graph.outputs.contains(&ValueId(i)) {
@@ -123,6 +169,7 @@ impl Runner {
                         }
                     }
                 }
+                let plans = &mut self.plans[index];
                 while plans.len() >= shared.plans_kept() {
                     plans.remove(0);
                 }
@@ -131,7 +178,7 @@ impl Runner {
                 shared.revision += 1;
             }
         }
-        plans
+        self.plans[index]
             .last_mut()
             .map(|(_, p)| p)
             .ok_or_else(|| Error::new(ErrorCode::State, "a plan was dropped while it was needed"))

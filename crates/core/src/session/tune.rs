@@ -1,0 +1,253 @@
+//! Measures the kernels between which a backend has a choice, on nodes as a stage has them.
+
+use std::collections::HashMap;
+
+use super::Shared;
+use super::plan::arena;
+use crate::backend::{
+    Backend, BackendContext, ContextConfig, Executable, Memory, NodeSpec, Place, StageSpec,
+};
+use crate::error::Result;
+use crate::report::{AlgorithmTime, TuningReport};
+use crate::tensor::Tensor;
+use crate::tuning::{Choice, Tuned};
+
+/// Seconds that one figure is measured for, at least.
+const ENOUGH: f64 = 0.004;
+/// Runs that are started before the device is waited for, at most.
+const MOST_RUNS: u32 = 512;
+/// Figures of each algorithm, of which the best counts.
+const ROUNDS: usize = 4;
+/// How much faster an algorithm must be to be taken instead of the first: less is noise.
+const FASTER: f64 = 0.97;
+
+/// A node by itself, whose class nobody has measured.
+pub(super) struct Trial {
+    backend: usize,
+    choice: Choice,
+    stage: StageSpec,
+}
+
+/// Adds to `trials` what there is to measure in a backend's share of a stage, and to the report what
+/// is known already.
+pub(super) fn collect(
+    stage: &StageSpec,
+    backend: usize,
+    shared: &mut Shared,
+    trials: &mut Vec<Trial>,
+) -> Result<()> {
+    let device = shared.backends[backend].clone();
+    let id = device.describe().id.as_str();
+    let tuned = shared.options.tuning.of(device.describe());
+    for node in 0..stage.nodes.len() {
+        let kernel = &stage.nodes[node];
+        let (inputs, outputs) = stage.specs(kernel);
+        let spec = NodeSpec {
+            name: &kernel.name,
+            op: &*kernel.op,
+            inputs: &inputs,
+            outputs: &outputs,
+        };
+        let Some(choice) = device.choice(&spec, &shared.options.context) else {
+            continue;
+        };
+        let class = &choice.class;
+        let known = shared.tuning.iter();
+        let met = known.map(|t| (&t.backend[..], &t.class));
+        let met = met.chain(trials.iter().filter_map(|t| {
+            let same = t.backend == backend;
+            same.then_some((id, &t.choice.class))
+        }));
+        if met.into_iter().any(|m| m == (id, class)) {
+            continue;
+        }
+        match tuned.measured(&choice) {
+            Some(algorithm) => shared.tuning.push(TuningReport {
+                backend: id.to_string(),
+                class: choice.class,
+                algorithm: algorithm.to_string(),
+                times: Vec::new(),
+            }),
+            None => trials.push(Trial {
+                stage: alone(stage, node, &*device)?,
+                backend,
+                choice,
+            }),
+        }
+    }
+    Ok(())
+}
+
+/// One node of a stage as a stage of its own.
+fn alone(stage: &StageSpec, node: usize, backend: &dyn Backend) -> Result<StageSpec> {
+    let on_host = backend.describe().memory == Memory::Host;
+    let (input, output) = match on_host {
+        true => (Place::Input, Place::Output),
+        false => (Place::Arena { offset: 0 }, Place::Arena { offset: 0 }),
+    };
+    let mut kernel = stage.nodes[node].clone();
+    let mut own = StageSpec {
+        parts: std::iter::once(0..1).collect(),
+        ..StageSpec::default()
+    };
+    let mut of: HashMap<usize, usize> = HashMap::new();
+    for t in kernel.inputs.iter_mut().flatten() {
+        *t = *of.entry(*t).or_insert_with(|| {
+            let mut slot = stage.tensors[*t].clone();
+            if slot.spec.value.is_none() {
+                slot.place = input;
+                own.inputs.push(own.tensors.len());
+            } else if let Place::Alias(_) = slot.place {
+                slot.place = Place::Planned;
+            }
+            own.tensors.push(slot);
+            own.tensors.len() - 1
+        });
+    }
+    for t in &mut kernel.outputs {
+        let mut slot = stage.tensors[*t].clone();
+        slot.place = output;
+        *t = own.tensors.len();
+        own.outputs.push(*t);
+        own.tensors.push(slot);
+    }
+    own.nodes.push(kernel);
+    let lives = vec![(0, 0); own.tensors.len()];
+    arena::place(&mut own, &lives, backend)?;
+    Ok(own)
+}
+
+impl Shared {
+    /// Measures, and keeps what was the fastest.
+    ///
+    /// # Errors
+    /// `Device` where a device fails.
+    pub(super) async fn measure(&mut self, trials: Vec<Trial>) -> Result<()> {
+        for trial in trials {
+            let device = self.backends[trial.backend].clone();
+            let config = ContextConfig {
+                arena: None,
+                backend: self.options.config(&device)?,
+                ..self.options.context.clone()
+            };
+            let times = trial.times(&*device, &config, self.options.clock).await?;
+            let mut fastest = 0;
+            for i in 1..times.len() {
+                let bound = if fastest == 0 { FASTER } else { 1.0 };
+                if times[i] < times[fastest] * bound {
+                    fastest = i;
+                }
+            }
+            let Choice { class, algorithms } = trial.choice;
+            let algorithm = algorithms[fastest];
+            let tuned = self.options.tuning.of(device.describe());
+            tuned.insert(&class, algorithm);
+            let times = algorithms.iter().zip(times);
+            self.tuning.push(TuningReport {
+                backend: device.describe().id.to_string(),
+                class,
+                algorithm: algorithm.to_string(),
+                times: times
+                    .filter(|(_, seconds)| seconds.is_finite())
+                    .map(|(algorithm, seconds)| AlgorithmTime {
+                        algorithm: (*algorithm).to_string(),
+                        seconds,
+                    })
+                    .collect(),
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Trial {
+    /// Seconds of a run with each algorithm; infinite where the device does not make it. They take
+    /// turns, so that a machine that slows down is no algorithm's fault.
+    async fn times(
+        &self,
+        backend: &dyn Backend,
+        config: &ContextConfig,
+        clock: fn() -> f64,
+    ) -> Result<Vec<f64>> {
+        let mut lanes = Vec::with_capacity(self.choice.algorithms.len());
+        for algorithm in &self.choice.algorithms {
+            let tuned = Tuned::only(&self.choice.class, algorithm);
+            let config = ContextConfig {
+                tuned,
+                ..config.clone()
+            };
+            lanes.push(Lane::new(&self.stage, backend, &config).await.ok());
+        }
+        let mut best = vec![f64::INFINITY; lanes.len()];
+        for _ in 0..ROUNDS {
+            for (lane, best) in lanes.iter_mut().zip(&mut best) {
+                if let Some(lane) = lane {
+                    *best = best.min(lane.seconds(clock).await?);
+                }
+            }
+        }
+        Ok(best)
+    }
+}
+
+/// A node with one of its kernels.
+struct Lane {
+    _context: Box<dyn BackendContext>,
+    executable: Box<dyn Executable>,
+    inputs: Vec<(usize, Tensor)>,
+}
+
+impl Lane {
+    async fn new(stage: &StageSpec, backend: &dyn Backend, config: &ContextConfig) -> Result<Lane> {
+        let mut context = backend.create_context(config)?;
+        let mut executable = context.prepare(stage.clone())?;
+        context.warm_up().await?;
+        let mut inputs = Vec::with_capacity(stage.inputs.len());
+        for &t in &stage.inputs {
+            let spec = &stage.tensors[t].spec;
+            inputs.push((t, Tensor::zeros(spec.dtype, &spec.shape)?));
+        }
+        // The first run pays for what is only done once.
+        executable.execute_begin()?;
+        let mut lane = Lane {
+            _context: context,
+            executable,
+            inputs,
+        };
+        let run = lane.run(1).await;
+        lane.executable.execute_end()?;
+        run.map(|()| lane)
+    }
+
+    async fn run(&mut self, times: u32) -> Result<()> {
+        for (t, value) in &self.inputs {
+            self.executable.write(*t, value)?;
+        }
+        for _ in 0..times {
+            self.executable.run(0)?;
+        }
+        self.executable.submit()?;
+        self.executable.wait_finish().await
+    }
+
+    /// Seconds of one run among many.
+    async fn seconds(&mut self, clock: fn() -> f64) -> Result<f64> {
+        self.executable.execute_begin()?;
+        let measured = self.repeated(clock).await;
+        self.executable.execute_end()?;
+        measured
+    }
+
+    async fn repeated(&mut self, clock: fn() -> f64) -> Result<f64> {
+        let mut runs = 1;
+        loop {
+            let start = clock();
+            self.run(runs).await?;
+            let passed = clock() - start;
+            if passed >= ENOUGH || runs >= MOST_RUNS {
+                return Ok(passed / f64::from(runs));
+            }
+            runs *= 4;
+        }
+    }
+}

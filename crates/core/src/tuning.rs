@@ -1,0 +1,118 @@
+//! Which of several kernels is the fastest on a device: measured once for each class of nodes, and
+//! kept with the device.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::backend::Description;
+use crate::error::{Error, ErrorCode, Result};
+
+/// The kernels that a backend has for a node where only measuring tells which is the fastest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// What the answer depends on: nodes of one class get the same kernel. Without tabs and line
+    /// breaks.
+    pub class: String,
+    /// At least two. The first is taken where nothing was measured.
+    pub algorithms: Vec<&'static str>,
+}
+
+/// What was measured of one device. Clones are the same table.
+#[derive(Clone, Debug, Default)]
+pub struct Tuned(Arc<Mutex<BTreeMap<String, String>>>);
+
+impl Tuned {
+    /// With one entry.
+    pub fn only(class: &str, algorithm: &str) -> Tuned {
+        let tuned = Tuned::default();
+        tuned.insert(class, algorithm);
+        tuned
+    }
+
+    fn table(&self) -> MutexGuard<'_, BTreeMap<String, String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn insert(&self, class: &str, algorithm: &str) {
+        self.table()
+            .insert(class.to_string(), algorithm.to_string());
+    }
+
+    /// What was measured to be the fastest, if it is one of the choice's.
+    pub fn measured(&self, choice: &Choice) -> Option<&'static str> {
+        let table = self.table();
+        let known = table.get(&choice.class)?;
+        choice.algorithms.iter().copied().find(|a| a == known)
+    }
+
+    /// What to take: what was measured, else the first.
+    ///
+    /// # Panics
+    /// Where there is nothing to choose from.
+    pub fn pick(&self, choice: &Choice) -> &'static str {
+        self.measured(choice).unwrap_or(choice.algorithms[0])
+    }
+
+    /// The table as text: a line for each class, its algorithm behind a tab.
+    pub fn save(&self) -> String {
+        let table = self.table();
+        let mut text = String::new();
+        for (class, algorithm) in table.iter() {
+            text += class;
+            text.push('\t');
+            text += algorithm;
+            text.push('\n');
+        }
+        text
+    }
+
+    /// Adds what [`Tuned::save`] gave.
+    ///
+    /// # Errors
+    /// `InvalidValue` where it is something else; nothing is added then.
+    pub fn load(&self, saved: &[u8]) -> Result<()> {
+        let wrong = || Error::new(ErrorCode::InvalidValue, "the tuning table is damaged");
+        let text = std::str::from_utf8(saved).map_err(|_| wrong())?;
+        let lines = text.lines().map(|line| line.split_once('\t'));
+        let lines: Vec<_> = lines.collect::<Option<_>>().ok_or_else(wrong)?;
+        for (class, algorithm) in lines {
+            self.insert(class, algorithm);
+        }
+        Ok(())
+    }
+}
+
+/// What was measured of all devices.
+#[derive(Debug, Default)]
+pub struct Tuning(Mutex<BTreeMap<String, Tuned>>);
+
+impl Tuning {
+    /// The table of a device, driver included.
+    pub fn of(&self, device: &Description) -> Tuned {
+        let mut devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        devices.entry(device.key()).or_default().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_is_saved_and_given_back() {
+        let choice = |class: &str| Choice {
+            class: class.to_string(),
+            algorithms: vec!["rows", "columns"],
+        };
+        let tuned = Tuned::only("product 2x3", "columns");
+        tuned.insert("product 4x5", "of another version");
+        let again = Tuned::default();
+        again.load(tuned.save().as_bytes()).unwrap();
+        assert_eq!(again.measured(&choice("product 2x3")), Some("columns"));
+        assert_eq!(again.measured(&choice("product 4x5")), None);
+        assert_eq!(again.pick(&choice("product 4x5")), "rows");
+        let error = again.load(b"product 6x7\trows\nrubbish").unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidValue);
+        assert_eq!(again.measured(&choice("product 6x7")), None);
+    }
+}
