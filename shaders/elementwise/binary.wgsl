@@ -2,6 +2,7 @@
 // consecutive elements. An operand that is splat is one element for each unit.
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
+#include "shared/walk.wgsl"
 
 struct Params {
     dims: array<vec4<u32>, 2>,
@@ -150,24 +151,13 @@ fn f(a: T, b: T) -> R {
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let i = linear_id(id, groups);
     if i >= p.units { return; }
-    var rest = i;
-    var at_a = 0;
-    var at_b = 0;
-    for (var d = i32(p.rank) - 1; d > 0; d--) {
-        let size = p.dims[d >> 2u][d & 3];
-        let k = i32(rest % size);
-        rest /= size;
-        at_a += k * p.walk_a[d >> 2u][d & 3];
-        at_b += k * p.walk_b[d >> 2u][d & 3];
-    }
-    at_a += i32(rest) * p.walk_a[0].x;
-    at_b += i32(rest) * p.walk_b[0].x;
-    let u = a[at_a];
+    let at = walk_both(i);
+    let u = a[at.x];
 #if SAME
     // By its own index: from `x - x` compilers make 0, whatever NaN and infinities would give.
-    let w = a[at_b];
+    let w = a[at.y];
 #else
-    let w = b[at_b];
+    let w = b[at.y];
 #endif
 #if VEC == 4
     let s = Unit(u);

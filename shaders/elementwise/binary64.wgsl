@@ -1,6 +1,7 @@
 // y = f(a, b) on 64-bit integers, broadcasting as in binary.wgsl.
 #include "shared/index.wgsl"
 #include "shared/int64.wgsl"
+#include "shared/walk.wgsl"
 
 struct Params {
     dims: array<vec4<u32>, 2>,
@@ -132,15 +133,6 @@ fn f(a: vec2<u32>, b: vec2<u32>) -> R {
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let i = linear_id(id, groups);
     if i >= p.units { return; }
-    var rest = i;
-    var at_a = 0;
-    var at_b = 0;
-    for (var d = i32(p.rank) - 1; d >= 0; d--) {
-        let size = p.dims[d >> 2u][d & 3];
-        let k = i32(rest % size);
-        rest /= size;
-        at_a += k * p.walk_a[d >> 2u][d & 3];
-        at_b += k * p.walk_b[d >> 2u][d & 3];
-    }
-    y[i] = f(a[at_a], b[at_b]);
+    let at = walk_both(i);
+    y[i] = f(a[at.x], b[at.y]);
 }

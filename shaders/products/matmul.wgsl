@@ -8,11 +8,12 @@
 //   C4: four columns are stored at once.
 //   S: elements in memory; products and sums are f32.
 #include "shared/activation.wgsl"
+#include "shared/walk.wgsl"
 
 struct Params {
     dims: array<vec4<u32>, 2>,
-    walk_a: array<vec4<u32>, 2>,
-    walk_b: array<vec4<u32>, 2>,
+    walk_a: array<vec4<i32>, 2>,
+    walk_b: array<vec4<i32>, 2>,
     rank: u32,
     m: u32,
     n: u32,
@@ -286,16 +287,9 @@ fn main(
 ) {
     let m0 = group.x * TM;
     let n0 = group.y * TN;
-    var base_a = 0u;
-    var base_b = 0u;
-    var rest = group.z;
-    for (var d = i32(p.rank) - 1; d >= 0; d--) {
-        let size = p.dims[d >> 2u][d & 3];
-        let at = rest % size;
-        rest /= size;
-        base_a += at * p.walk_a[d >> 2u][d & 3];
-        base_b += at * p.walk_b[d >> 2u][d & 3];
-    }
+    let base = walk_both(group.z);
+    let base_a = u32(base.x);
+    let base_b = u32(base.y);
     let n = n0 + local.x * 4u;
     let m = m0 + local.y * RM;
     var sum0 = vec4<f32>(0.0);

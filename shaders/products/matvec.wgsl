@@ -3,11 +3,12 @@
 //   B: n4 four columns at once: 16 quads of columns, four parts of k; k4 four at once along k: four
 //      columns, 16 parts of k; 1 by strides: 16 columns, four parts of k.
 #include "shared/activation.wgsl"
+#include "shared/walk.wgsl"
 
 struct Params {
     dims: array<vec4<u32>, 2>,
-    walk_a: array<vec4<u32>, 2>,
-    walk_b: array<vec4<u32>, 2>,
+    walk_a: array<vec4<i32>, 2>,
+    walk_b: array<vec4<i32>, 2>,
     rank: u32,
     m: u32,
     n: u32,
@@ -70,16 +71,9 @@ fn store(row: u32, n: u32, batch: u32, v: f32) {
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    var base_a = 0u;
-    var base_b = 0u;
-    var rest = group.z;
-    for (var d = i32(p.rank) - 1; d >= 0; d--) {
-        let size = p.dims[d >> 2u][d & 3];
-        let at = rest % size;
-        rest /= size;
-        base_a += at * p.walk_a[d >> 2u][d & 3];
-        base_b += at * p.walk_b[d >> 2u][d & 3];
-    }
+    let base = walk_both(group.z);
+    var base_a = u32(base.x);
+    let base_b = u32(base.y);
     let row = group.y;
     base_a += row * p.a_row;
     var sum = Sum(0.0);

@@ -2,6 +2,7 @@
 // bytes of each stand for, so that no compiler can contract their products with the sum.
 #include "shared/index.wgsl"
 #include "shared/quantize.wgsl"
+#include "shared/walk.wgsl"
 
 struct Params {
     dims: array<vec4<u32>, 2>,
@@ -42,17 +43,8 @@ fn f(u: T, v: T) -> T {
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let i = linear_id(id, groups);
     if i >= p.count { return; }
-    var rest = i;
-    var at_a = 0;
-    var at_b = 0;
-    for (var d = i32(p.rank) - 1; d >= 0; d--) {
-        let size = p.dims[d >> 2u][d & 3];
-        let k = i32(rest % size);
-        rest /= size;
-        at_a += k * p.walk_a[d >> 2u][d & 3];
-        at_b += k * p.walk_b[d >> 2u][d & 3];
-    }
-    let r = f(table[a[at_a] & 255u], table[256u + (b[at_b] & 255u)]);
+    let at = walk_both(i);
+    let r = f(table[a[at.x] & 255u], table[256u + (b[at.y] & 255u)]);
 #if T == f32
     let v = rounded(quotient(bitcast<u32>(r), p.scale));
 #else

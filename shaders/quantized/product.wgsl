@@ -7,12 +7,13 @@
 //   C4: four channels are stored at once.
 #include "shared/index.wgsl"
 #include "shared/requantize.wgsl"
+#include "shared/walk.wgsl"
 
 struct Params {
-    // Batches of matrices, or groups of channels.
+    // Batches of matrices, or groups of channels, of the data and of the weights.
     dims: array<vec4<u32>, 2>,
-    walk_x: array<vec4<u32>, 2>,
-    walk_w: array<vec4<u32>, 2>,
+    walk_a: array<vec4<i32>, 2>,
+    walk_b: array<vec4<i32>, 2>,
     rank: u32,
     units: u32,
     rows: u32,
@@ -99,15 +100,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let n = quad * 4u;
     let block = i / p.quads % p.blocks;
     let batch = i / p.quads / p.blocks;
-    var base_x = 0u;
-    var base_w = 0u;
-    var rest = batch;
-    for (var d = i32(p.rank) - 1; d >= 0; d--) {
-        let size = p.dims[d >> 2u][d & 3];
-        base_x += rest % size * p.walk_x[d >> 2u][d & 3];
-        base_w += rest % size * p.walk_w[d >> 2u][d & 3];
-        rest /= size;
-    }
+    let start = walk_both(batch);
+    var base_x = u32(start.x);
+    let base_w = u32(start.y);
 #if X == n4
     base_x += n;
 #endif

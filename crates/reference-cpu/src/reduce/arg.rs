@@ -1,5 +1,8 @@
 //! ArgMax and ArgMin.
 
+use std::marker::PhantomData;
+
+use bytemuck::Pod;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{ArgReduce, normalize_axis};
 use kilim_core::{DType, Result};
@@ -18,10 +21,23 @@ pub fn build(op: &ArgReduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn K
         last: op.select_last,
         out: i64::codec(node.outputs[0].dtype),
     };
-    if x.dtype == DType::F32 {
-        return Ok(Box::new(F32(search)));
+    match x.dtype {
+        DType::F32 => Ok(Box::new(Plain::<f32> {
+            search,
+            element: PhantomData,
+        })),
+        DType::U8 => Ok(Box::new(Plain::<u8> {
+            search,
+            element: PhantomData,
+        })),
+        DType::I8 => Ok(Box::new(Plain::<i8> {
+            search,
+            element: PhantomData,
+        })),
+        dtype => {
+            by_class!(dtype, W => Ok(Box::new(Generic::<W> { search, codec: W::codec(dtype) })))
+        }
     }
-    by_class!(x.dtype, W => Ok(Box::new(Generic::<W> { search, codec: W::codec(x.dtype) })))
 }
 
 struct Search {
@@ -55,12 +71,16 @@ impl Search {
     }
 }
 
-struct F32(Search);
+/// What scores usually are: compared as they are in memory.
+struct Plain<T> {
+    search: Search,
+    element: PhantomData<T>,
+}
 
-impl Kernel for F32 {
+impl<T: Pod + PartialOrd + Send + Sync> Kernel for Plain<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input::<f32>(0);
-        self.0.run(io.output_bytes(0), |i| x[i]);
+        let x = io.input::<T>(0);
+        self.search.run(io.output_bytes(0), |i| x[i]);
         Ok(())
     }
 }

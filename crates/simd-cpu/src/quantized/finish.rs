@@ -1,5 +1,6 @@
 //! What becomes of 32-bit sums.
 
+use kilim_core::fixed::Factor;
 use kilim_core::ops::Requantize;
 
 use crate::isa::{Isa, PairTask, Pairs};
@@ -9,7 +10,8 @@ use crate::isa::{Isa, PairTask, Pairs};
 pub(super) enum Finish {
     /// It is the output, in `int32`.
     Sum,
-    /// Scaled in `float32`, rounded to the nearest, ties to even, and moved to a zero point.
+    /// Scaled in `float32`, rounded to the nearest, ties to even, and moved to a zero point. Zero point and
+    /// range are those of a byte.
     Real {
         factors: Vec<f32>,
         zero: f32,
@@ -19,11 +21,12 @@ pub(super) enum Finish {
     Fixed(Fixed),
 }
 
-/// [`Requantize`] with a factor for each channel, taken apart for vectors.
+/// [`Requantize`] with a factor for each channel: the members of their [`Scale`]s one by one, for vectors.
 #[derive(Clone, Debug)]
 pub(super) struct Fixed {
+    left: Vec<i32>,
     multipliers: Vec<i32>,
-    left: Vec<u32>,
+    halves: Vec<u32>,
     right: Vec<u32>,
     zero: i32,
     /// Without the zero point.
@@ -33,11 +36,13 @@ pub(super) struct Fixed {
 impl Fixed {
     pub(super) fn new(requantize: &Requantize, channels: usize) -> Fixed {
         let several = requantize.factors.len() > 1;
-        let factors = || (0..channels).map(|c| requantize.factors[if several { c } else { 0 }]);
+        let scales =
+            || (0..channels).map(|c| Scale::new(requantize.factors[if several { c } else { 0 }]));
         Fixed {
-            multipliers: factors().map(|f| f.multiplier).collect(),
-            left: factors().map(|f| f.shift.max(0).unsigned_abs()).collect(),
-            right: factors().map(|f| f.shift.min(0).unsigned_abs()).collect(),
+            left: scales().map(|s| s.left).collect(),
+            multipliers: scales().map(|s| s.multiplier).collect(),
+            halves: scales().map(|s| s.half).collect(),
+            right: scales().map(|s| s.right).collect(),
             zero: requantize.zero_point,
             range: requantize
                 .range
@@ -84,19 +89,35 @@ impl PairTask for Apply<'_> {
                 zero,
                 range: [low, high],
             } => {
+                // The bits of a small number with 1.5 * 2^23 added to it count up from those of the latter.
+                const ROUND: f32 = 12_582_912.0;
+                let (low, high) = (low - zero, high - zero);
+                let zero = (*zero as i32).wrapping_sub(ROUND.to_bits() as i32);
                 for row in rows {
                     for (sum, factor) in row.iter_mut().zip(factors) {
-                        let scaled = (*sum as f32 * factor).round_ties_even() + zero;
-                        *sum = scaled.max(*low).min(*high) as i32;
+                        let scaled = *sum as f32 * factor;
+                        // Not `max` and `min`, which WebAssembly lacks: what is no number becomes `low`.
+                        let scaled = if scaled > low { scaled } else { low };
+                        let scaled = if scaled < high { scaled } else { high };
+                        *sum = ((scaled + ROUND).to_bits() as i32).wrapping_add(zero);
                     }
                 }
             }
             Finish::Fixed(f) => {
                 let [low, high] = f.range;
                 for row in rows {
-                    let factors = f.multipliers.iter().zip(&f.left).zip(&f.right);
-                    for (sum, ((&multiplier, &left), &right)) in row.iter_mut().zip(factors) {
-                        let scaled = fixed(*sum, multiplier, left, right);
+                    let left = f.left.iter().zip(&f.multipliers);
+                    let right = f.halves.iter().zip(&f.right);
+                    for ((sum, (&left, &multiplier)), (&half, &right)) in
+                        row.iter_mut().zip(left).zip(right)
+                    {
+                        let scale = Scale {
+                            left,
+                            multiplier,
+                            half,
+                            right,
+                        };
+                        let scaled = scale.apply(*sum);
                         *sum = scaled.max(low).min(high).wrapping_add(f.zero);
                     }
                 }
@@ -105,18 +126,42 @@ impl PairTask for Apply<'_> {
     }
 }
 
-/// `kilim_core::fixed::Factor::apply` without what keeps it from being vectorised. The multiplier is
-/// not negative, so that the product does not saturate.
-#[inline(always)]
-fn fixed(x: i32, multiplier: i32, left: u32, right: u32) -> i32 {
-    let product = i64::from(x.wrapping_shl(left)) * i64::from(multiplier);
-    let high = ((product + (1 << 30)) >> 31) as i32;
-    // Ties go away from zero.
-    let mask = 1i32.wrapping_shl(right).wrapping_sub(1);
-    let rest = high & mask;
-    let threshold = ((mask as u32) >> 1) as i32 + i32::from(high < 0);
-    let up = i32::from(rest > threshold);
-    high.wrapping_shr(right).wrapping_add(up)
+/// A [`Factor`] as vectors take it. Its shifts are products with powers of two: WebAssembly shifts all elements
+/// of a vector by one number.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    /// What a shift to the left multiplies with.
+    left: i32,
+    multiplier: i32,
+    /// Half of what a shift to the right divides by; zero where there is none.
+    half: u32,
+    /// 2^31 over what it divides by.
+    right: u32,
+}
+
+impl Scale {
+    pub(super) fn new(factor: Factor) -> Scale {
+        let right = factor.shift.min(0).unsigned_abs().min(31);
+        Scale {
+            left: 1 << factor.shift.clamp(0, 31),
+            multiplier: factor.multiplier,
+            half: (1 << right) >> 1,
+            right: (1 << 31) >> right,
+        }
+    }
+
+    /// [`Factor::apply`]. The multiplier is not negative, so that no product saturates.
+    #[inline(always)]
+    pub(super) fn apply(self, x: i32) -> i32 {
+        let product = i64::from(x.wrapping_mul(self.left)) * i64::from(self.multiplier);
+        // The lower bits, which are all that is wanted, are the same with and without the sign.
+        let high = ((product + (1 << 30)) as u64 >> 31) as i32;
+        // The magnitude is rounded up where it ties.
+        let sign = high >> 31;
+        let magnitude = ((high ^ sign).wrapping_sub(sign) as u32).wrapping_add(self.half);
+        let quotient = ((u64::from(magnitude) * u64::from(self.right)) >> 31) as i32;
+        (quotient ^ sign).wrapping_sub(sign)
+    }
 }
 
 #[cfg(test)]
@@ -125,14 +170,15 @@ mod tests {
     #[cfg(target_arch = "wasm32")]
     use crate::testing::test;
     use kilim_core::DType;
-    use kilim_core::fixed::Factor;
 
     #[test]
     fn fixed_point_is_that_of_the_core() {
-        let factors: Vec<Factor> = [1e-9, 0.0003, 0.25, 0.5, 0.999, 1.0, 3.7, 0.0, 1e-7]
-            .into_iter()
-            .map(|f| Factor::new(f).expect("a factor"))
-            .collect();
+        let factors: Vec<Factor> = [
+            1e-9, 3e-10, 0.0003, 0.25, 0.5, 0.999, 1.0, 3.7, 0.0, 1e-7, 2e9,
+        ]
+        .into_iter()
+        .map(|f| Factor::new(f).expect("a factor"))
+        .collect();
         let requantize = Requantize {
             factors: factors.clone(),
             zero_point: -3,

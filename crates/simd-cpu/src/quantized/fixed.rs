@@ -1,10 +1,10 @@
 //! Requantize, TableLookup, QuantizedBinary: integers from end to end.
 
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::fixed::Factor;
 use kilim_core::ops::{AffineQuantize, Combination, QuantizedBinary, Requantize, TableLookup};
 use kilim_core::{DType, Result};
 
+use super::finish::Scale;
 use super::pairwise::{self, Combine};
 use kilim_reference_cpu::common::BLOCK;
 use kilim_reference_cpu::common::rules::{range, required};
@@ -205,27 +205,40 @@ impl Combine for FixedPoint {
 
 #[inline(always)]
 fn combine(combination: &Combination, a: &mut [i32], b: &[i32]) {
-    let scaled = |x: i32, shift: u32, f: Factor| f.apply(x.wrapping_shl(shift));
     let both = a.iter_mut().zip(b);
     match *combination {
         Combination::Sum {
             left_shift: s,
-            factors: [f, g],
-        } => both.for_each(|(a, &b)| *a = scaled(*a, s, f).wrapping_add(scaled(b, s, g))),
+            factors,
+        } => {
+            let [f, g] = factors.map(Scale::new);
+            both.for_each(|(a, &b)| {
+                *a = f
+                    .apply(a.wrapping_shl(s))
+                    .wrapping_add(g.apply(b.wrapping_shl(s)))
+            });
+        }
         Combination::Difference {
             left_shift: s,
-            factors: [f, g],
-        } => both.for_each(|(a, &b)| *a = scaled(*a, s, f).wrapping_sub(scaled(b, s, g))),
+            factors,
+        } => {
+            let [f, g] = factors.map(Scale::new);
+            both.for_each(|(a, &b)| {
+                *a = f
+                    .apply(a.wrapping_shl(s))
+                    .wrapping_sub(g.apply(b.wrapping_shl(s)))
+            });
+        }
         Combination::Product => both.for_each(|(a, &b)| *a = a.wrapping_mul(b)),
     }
 }
 
 #[inline(always)]
 fn finish(result: &Requantize, values: &mut [i32]) {
-    let factor = result.factors[0];
+    let scale = Scale::new(result.factors[0]);
     let [low, high] = result.range;
     for v in values {
-        *v = factor
+        *v = scale
             .apply(*v)
             .saturating_add(result.zero_point)
             .clamp(low, high);

@@ -6,18 +6,21 @@ mod conv;
 mod depthwise;
 mod finish;
 mod fixed;
+mod linear;
 mod matmul;
 mod pairwise;
 mod product;
 mod real;
+mod resize;
 #[cfg(test)]
 mod tests;
 
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
 use kilim_core::ops::{
     Activation, Affine, AffineQuantize, ConvInteger, MatMulInteger, QLinearBinary, QLinearConv,
-    QLinearMatMul, QuantizedBinary, Requantize, TableLookup, clamped_range,
+    QLinearMatMul, QuantizedBinary, QuantizedResize, Requantize, TableLookup, clamped_range,
 };
 
 use self::finish::{Finish, Fixed};
@@ -69,6 +72,11 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<TableLookup>(any, fixed::build_lookup);
     registry.add::<QuantizedBinary>(fixed::accepts, fixed::build_binary);
     registry.add::<QLinearBinary>(any, real::build);
+    registry.add::<QuantizedResize>(resize::accepts, |op, node, _| {
+        let kernel = resize::kernel(op, node, Isa::best());
+        kernel.ok_or_else(|| unsupported("this resize"))
+    });
+    linear::register(registry);
 }
 
 fn accepts<T>(plan: Option<T>) -> Result<(), Refusal> {

@@ -136,7 +136,8 @@ impl PairTask for Multiply<'_> {
 ///
 /// # Safety
 /// As for [`multiply`]; `b` is the panel that begins with `column`.
-#[inline(always)]
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
 unsafe fn tile<P: Pairs, const ROWS: usize, const VECTORS: usize>(
     p: P,
     product: &Product,

@@ -1,14 +1,17 @@
-//! Against the same sums in 64 bits, on every instruction set.
+//! Against the same sums in 64 bits, or the reference kernels, on every instruction set.
 
-use super::{Places, conv, matmul};
+use super::{Places, conv, linear, matmul, resize};
 use crate::isa::Isa;
 use crate::testing::Made;
 #[cfg(target_arch = "wasm32")]
 use crate::testing::test;
 use kilim_core::backend::{NodeSpec, TensorSpec};
-use kilim_core::ops::{Activation, Conv, MatMulInteger, Padding, QLinearConv};
+use kilim_core::error::unsupported;
+use kilim_core::ops::{
+    Activation, Conv, MatMulInteger, Padding, QLinearConv, QuantizeLinear, QuantizedResize,
+};
 use kilim_core::{DType, Result, Tensor};
-use kilim_reference_cpu::common::testing::{noise, tensor};
+use kilim_reference_cpu::common::testing::{self, noise, tensor};
 use kilim_reference_cpu::frame::run_candidate;
 use kilim_reference_cpu::frame::{Build, Kernel};
 
@@ -35,6 +38,16 @@ fn run(
     run_candidate(&Made(make), &node)
         .expect("the kernel runs")
         .remove(0)
+}
+
+fn reference(
+    op: &dyn kilim_core::Operator,
+    inputs: &[Option<&Tensor>],
+    dtype: DType,
+    shape: &[usize],
+) -> Tensor {
+    let run = testing::run(op, inputs, &[(dtype, shape)]);
+    run.expect("the reference kernel runs").remove(0)
 }
 
 #[test]
@@ -169,6 +182,68 @@ fn convolutions() {
             let got = got.as_slice::<u8>().expect("uint8");
             let off = got.iter().zip(&want).filter(|(g, w)| g != w).count();
             assert_eq!(off, 0, "{channels_last} {groups} {isa:?}: {off} differ");
+        }
+    }
+}
+
+#[test]
+fn resized_images() {
+    for (channels, to, half_pixel, align_corners) in [
+        (21, [11, 13], true, false),
+        (3, [2, 3], false, false),
+        (1, [40, 9], true, false),
+        (5, [9, 1], false, true),
+    ] {
+        let op = QuantizedResize {
+            half_pixel,
+            align_corners,
+        };
+        let sizes = tensor(&[2], &to.map(|n| n as i32));
+        let x = bytes(2 * 5 * 7 * channels, 1);
+        let signed: Vec<i8> = x.iter().map(|&b| b as i8).collect();
+        let shape = [2, to[0], to[1], channels];
+        for x in [
+            tensor(&[2, 5, 7, channels], &x),
+            tensor(&[2, 5, 7, channels], &signed),
+        ] {
+            let inputs = [Some(&x), Some(&sizes)];
+            let want = reference(&op, &inputs, x.dtype(), &shape);
+            for isa in Isa::available() {
+                let output = TensorSpec::new(x.dtype(), &shape);
+                let got = run(&op, &inputs, output, |node, _| {
+                    resize::kernel(&op, node, isa).ok_or_else(|| unsupported("a small image"))
+                });
+                assert_eq!(got.bytes(), want.bytes(), "{to:?} {} {isa:?}", x.dtype());
+            }
+        }
+    }
+}
+
+#[test]
+fn quantised_numbers() {
+    let mut x: Vec<f32> = (-2000..2000).map(|i| i as f32 * 0.125).collect();
+    x.extend([f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 1e30, -1e30]);
+    let n = x.len();
+    let x = tensor(&[n], &x);
+    let op = QuantizeLinear {
+        axis: 0,
+        block: 0,
+        output: None,
+    };
+    for (scale, zero) in [
+        (0.5f32, tensor(&[], &[3u8])),
+        (0.7, tensor(&[], &[-5i8])),
+        (0.25, tensor(&[], &[255u8])),
+    ] {
+        let scale = tensor(&[], &[scale]);
+        let inputs = [Some(&x), Some(&scale), Some(&zero)];
+        let want = reference(&op, &inputs, zero.dtype(), &[n]);
+        for isa in Isa::available() {
+            let output = TensorSpec::new(zero.dtype(), &[n]);
+            let got = run(&op, &inputs, output, |node, _| {
+                Ok(Box::new(linear::Quantize::new(node, isa)))
+            });
+            assert_eq!(got.bytes(), want.bytes(), "{isa:?}");
         }
     }
 }

@@ -1,0 +1,184 @@
+//! QuantizedResize: the neighbours of a row of the output are weighted row by row, then pixel by pixel, in
+//! vectors across channels.
+
+use std::marker::PhantomData;
+use std::ops::{Add, Mul, Sub};
+
+use bytemuck::Pod;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::ops::{Neighbours, QuantizedResize};
+use kilim_core::{DType, Result};
+
+use crate::isa::{Isa, PairTask, Pairs};
+use kilim_reference_cpu::frame::{Io, Kernel};
+
+/// Bytes, and the numbers in which TFLite weights them.
+trait Sampled: Pod + Send + Sync {
+    type Number: Pod
+        + Send
+        + Sync
+        + Add<Output = Self::Number>
+        + Sub<Output = Self::Number>
+        + Mul<Output = Self::Number>;
+    /// The distance from one element to the next.
+    const ONE: Self::Number;
+
+    /// Where the outputs of an axis are; `None` where numbers could overflow.
+    fn positions(
+        op: &QuantizedResize,
+        input: usize,
+        output: usize,
+    ) -> Option<Vec<Neighbours<Self::Number>>>;
+    fn number(self) -> Self::Number;
+    fn finish(sum: Self::Number) -> Self;
+}
+
+impl Sampled for u8 {
+    type Number = f32;
+    const ONE: f32 = 1.0;
+
+    fn positions(op: &QuantizedResize, i: usize, o: usize) -> Option<Vec<Neighbours<f32>>> {
+        Some(op.places(i, o))
+    }
+
+    #[inline(always)]
+    fn number(self) -> f32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    fn finish(sum: f32) -> u8 {
+        let v = (sum + 0.5) as i32;
+        v.clamp(0, 255) as u8
+    }
+}
+
+impl Sampled for i8 {
+    type Number = i32;
+    const ONE: i32 = 1 << 10;
+
+    fn positions(op: &QuantizedResize, i: usize, o: usize) -> Option<Vec<Neighbours<i32>>> {
+        let places = op.fixed_places(i, o);
+        // The largest byte times the sums of both axes' weights stays below 2^31.
+        let near = |p: &Neighbours<i32>| p.distance.abs() <= 2 << 10;
+        places.iter().all(near).then_some(places)
+    }
+
+    #[inline(always)]
+    fn number(self) -> i32 {
+        self.into()
+    }
+
+    #[inline(always)]
+    fn finish(sum: i32) -> i8 {
+        let half = if sum > 0 { 1 << 19 } else { -(1 << 19) };
+        ((sum + half) / (1 << 20)) as i8
+    }
+}
+
+pub(super) fn accepts(op: &QuantizedResize, node: &NodeSpec) -> Result<(), Refusal> {
+    kernel(op, node, Isa::best()).map(drop).ok_or_else(|| {
+        Refusal::new(
+            "the SIMD resize: an empty image, or one that is magnified too far for 32 bits",
+        )
+    })
+}
+
+/// `None` where the reference kernel is to run.
+pub(super) fn kernel(op: &QuantizedResize, node: &NodeSpec, isa: Isa) -> Option<Box<dyn Kernel>> {
+    Some(match node.input(0)?.dtype {
+        DType::I8 => Box::new(Bilinear::<i8>::of(op, node, isa)?),
+        DType::U8 => Box::new(Bilinear::<u8>::of(op, node, isa)?),
+        _ => return None,
+    })
+}
+
+struct Bilinear<T: Sampled> {
+    isa: Isa,
+    y: Vec<Neighbours<T::Number>>,
+    x: Vec<Neighbours<T::Number>>,
+    /// Elements of a row and of an image of the input.
+    row: usize,
+    image: usize,
+    channels: usize,
+    element: PhantomData<T>,
+}
+
+impl<T: Sampled> Bilinear<T> {
+    fn of(op: &QuantizedResize, node: &NodeSpec, isa: Isa) -> Option<Bilinear<T>> {
+        let (from, to) = (&node.input(0)?.shape, &node.outputs[0].shape);
+        (!from.contains(&0) && !to.contains(&0)).then_some(())?;
+        Some(Bilinear {
+            isa,
+            y: T::positions(op, from[1], to[1])?,
+            x: T::positions(op, from[2], to[2])?,
+            row: from[2] * from[3],
+            image: from[1] * from[2] * from[3],
+            channels: from[3],
+            element: PhantomData,
+        })
+    }
+}
+
+impl<T: Sampled> Kernel for Bilinear<T> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (weighted, to) = (io.scratch::<T::Number>(2 * self.row), io.output::<T>(0));
+        let rows = to.chunks_exact_mut(self.x.len() * self.channels);
+        let images = io.input::<T>(0).chunks_exact(self.image);
+        let places = images.flat_map(|image| self.y.iter().map(move |y| (image, y)));
+        for ((image, y), to) in places.zip(rows) {
+            self.isa.dispatch_pairs(Row {
+                kernel: self,
+                upper: &image[y.lower * self.row..][..self.row],
+                lower: &image[y.upper * self.row..][..self.row],
+                distance: y.distance,
+                weighted,
+                to,
+            });
+        }
+        Ok(())
+    }
+
+    fn scratch_bytes(&self) -> usize {
+        2 * self.row * size_of::<T::Number>()
+    }
+}
+
+/// A row of the output.
+struct Row<'a, T: Sampled> {
+    kernel: &'a Bilinear<T>,
+    upper: &'a [T],
+    lower: &'a [T],
+    /// Of the upper row.
+    distance: T::Number,
+    /// Room for both rows.
+    weighted: &'a mut [T::Number],
+    to: &'a mut [T],
+}
+
+impl<T: Sampled> PairTask for Row<'_, T> {
+    type Output = ();
+
+    // Written without vectors: the compiler makes them for each instruction set. Products and sums of
+    // float32 are in TFLite's order.
+    #[inline(always)]
+    fn run<P: Pairs>(self, _: P) {
+        let Bilinear { x, channels, .. } = self.kernel;
+        let (upper, lower) = self.weighted.split_at_mut(self.upper.len());
+        for (to, from) in upper.iter_mut().zip(self.upper) {
+            *to = from.number() * (T::ONE - self.distance);
+        }
+        for (to, from) in lower.iter_mut().zip(self.lower) {
+            *to = from.number() * self.distance;
+        }
+        for (x, to) in x.iter().zip(self.to.chunks_exact_mut(*channels)) {
+            let (right, left) = (x.distance, T::ONE - x.distance);
+            let at = |x: usize| x * channels..(x + 1) * channels;
+            let a = upper[at(x.lower)].iter().zip(&lower[at(x.lower)]);
+            let b = upper[at(x.upper)].iter().zip(&lower[at(x.upper)]);
+            for (to, ((&a, &c), (&b, &d))) in to.iter_mut().zip(a.zip(b)) {
+                *to = T::finish(a * left + c * left + b * right + d * right);
+            }
+        }
+    }
+}
