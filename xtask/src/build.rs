@@ -41,7 +41,7 @@ const VARIANTS: [Variant; 2] = [
 /// products stay functions of their own (see `simd-cpu/src/isa.rs`), though each has one caller. No
 /// pointer wraps around into the first kilobyte, where the far end of the stack lies.
 const WASM_OPT: &[&str] = &[
-    "--no-inline=*gemm::tile::*",
+    "--no-inline=*::tile::*",
     "-Oz",
     "--low-memory-unused",
     "--enable-simd",
