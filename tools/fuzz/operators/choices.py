@@ -5,7 +5,7 @@ from bounds import decided
 from operators import operator
 from operators.pointwise import broadcast
 from values import (
-    ANY, BOOL, BRAIN, FLOATS, HALF, INTEGERS, LARGEST, NUMBERS, STORED, UNIT, UNSIGNED, Skip, rounded,
+    ANY, BOOL, BRAIN, FLOATS, HALF, INTEGERS, LARGEST, NUMBERS, STORED, TINY, UNIT, UNSIGNED, Skip, rounded,
 )
 
 COMPARE = {
@@ -83,7 +83,7 @@ def converted(x, kind):
             if kind == HALF and x.is_float and (np.abs(x.array) > LARGEST[HALF]).any() and np.isfinite(x.array).all():
                 pass
             return array, None
-        error = x.error + UNIT[kind] * np.abs(x.array)
+        error = x.error + UNIT[kind] * np.abs(x.array) + TINY[kind]
         if (np.abs(x.array) + x.error > LARGEST[kind] / 2).any():
             raise Skip("near overflow")
         return x.array, error
