@@ -20,10 +20,6 @@ fn suite(backends: &[&str]) {
     }
     let (mut first, mut fallen, mut wrong) = (0, 0, Vec::new());
     for case in operators::all() {
-        let case = match backends[0].starts_with("acl") {
-            true => case.within_a_quantum(),
-            false => case,
-        };
         match pollster::block_on(operators::run(&case, &ids)) {
             Outcome::Passed(on) if on == backends[0] => first += 1,
             Outcome::Passed(on) => {

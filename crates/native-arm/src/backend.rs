@@ -51,6 +51,15 @@ impl AclBackend {
         Ok(AclBackend::new(AclBackend::CL, "OpenCL", library, host))
     }
 
+    /// As [`Backend::supports`] for the node in its own element types, where `supports` also takes
+    /// `float16` that ACL computes in `float32`.
+    ///
+    /// # Errors
+    /// The reason, ACL's own where its `validate` refuses.
+    pub fn supports_as_it_is(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        self.host.registry().supports_as_it_is(node)
+    }
+
     fn new(id: BackendId, device: &str, library: &'static Library, host: CpuBackend) -> AclBackend {
         let quantised = [DType::I8, DType::U8].map(|d| (d, Grade::Fast));
         let mut dtypes = vec![(DType::F32, Grade::Fast), (DType::F16, Grade::Arithmetic)];

@@ -232,7 +232,7 @@ pub struct ResizeInfo {
 
 #[derive(Clone, Copy, Debug, Default)]
 #[repr(C)]
-pub struct QuantizeInfo {
+pub struct IntegerProductInfo {
     unused: i32,
 }
 
@@ -294,6 +294,7 @@ functions! {
         fully_connected(FullyConnectedInfo) = b"kilim_acl_fully_connected\0";
         gemm(GemmInfo) = b"kilim_acl_gemm\0";
         matmul(MatMulInfo) = b"kilim_acl_matmul\0";
+        integer_product(IntegerProductInfo) = b"kilim_acl_integer_product\0";
         pooling(PoolingInfo) = b"kilim_acl_pooling\0";
         softmax(SoftmaxInfo) = b"kilim_acl_softmax\0";
         binary(BinaryInfo) = b"kilim_acl_binary\0";
@@ -302,7 +303,6 @@ functions! {
         concatenate(ConcatenateInfo) = b"kilim_acl_concatenate\0";
         permute(PermuteInfo) = b"kilim_acl_permute\0";
         resize(ResizeInfo) = b"kilim_acl_resize\0";
-        quantize(QuantizeInfo) = b"kilim_acl_quantize\0";
         dequantize(DequantizeInfo) = b"kilim_acl_dequantize\0";
     }
     others {

@@ -1,7 +1,5 @@
 //! Calls of ACL functions as kernels of the host's frame.
 
-use std::marker::PhantomData;
-
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::{Error, ErrorCode, Operator, Result};
 use kilim_reference_cpu::registry::KernelRegistry;
@@ -33,16 +31,19 @@ pub fn add<A: Target, T: Lower + Operator>(registry: &mut KernelRegistry) {
 }
 
 fn accepts<A: Target, T: Lower>(op: &T, node: &NodeSpec) -> Result<(), Refusal> {
+    let calls = op.lower(node)?;
+    calls.iter().try_for_each(ask::<A>)
+}
+
+/// What ACL's own `validate` says of a call.
+pub fn ask<A: Target>(call: &Call) -> Result<(), Refusal> {
     let library = Library::get().map_err(|e| Refusal::new(e.to_string()))?;
-    for call in op.lower(node)? {
-        match library.ask(A::TARGET, &call, &[], None) {
-            Answer::Yes => {}
-            Answer::Refused(reason) | Answer::Failed(reason) => {
-                return Err(Refusal::new(format!("the ARM Compute Library: {reason}")));
-            }
+    match library.ask(A::TARGET, call, &[], None) {
+        Answer::Yes => Ok(()),
+        Answer::Refused(reason) | Answer::Failed(reason) => {
+            Err(Refusal::new(format!("the ARM Compute Library: {reason}")))
         }
     }
-    Ok(())
 }
 
 fn build<A: Target, T: Lower>(
@@ -50,45 +51,15 @@ fn build<A: Target, T: Lower>(
     node: &NodeSpec,
     _build: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
-    let calls = op
-        .lower(node)
-        .map_err(|r| kilim_core::error::unsupported(r.reason))?;
-    let library = Library::get()?;
-    let mut kernel = AclKernel::<A> {
-        library,
-        steps: Vec::with_capacity(calls.len()),
-        target: PhantomData,
-    };
-    for call in &calls {
-        let step = make(library, A::TARGET, call, node)?;
-        kernel.steps.push(step);
-    }
-    Ok(Box::new(kernel))
+    let calls = op.lower(node).map_err(unsupported)?;
+    let steps = calls.iter().map(|call| Step::new::<A>(call, node));
+    Ok(Box::new(AclKernel {
+        steps: steps.collect::<Result<_>>()?,
+    }))
 }
 
-fn make(library: &Library, target: i32, call: &Call, node: &NodeSpec) -> Result<Step> {
-    let mut constants = Vec::with_capacity(call.inputs.len());
-    for operand in &call.inputs {
-        constants.push(match operand.as_ref().map(|o| &o.source) {
-            Some(Source::Constant { input, order }) => {
-                let value = node.input(*input).and_then(|s| s.value.as_ref());
-                let value = value.ok_or_else(|| {
-                    kilim_core::error::value_error(format!("input {input} has no value"))
-                })?;
-                Some(arrange(value, order))
-            }
-            _ => None,
-        });
-    }
-    let data: Vec<Option<&[u8]>> = constants.iter().map(Option::as_deref).collect();
-    let mut op = std::ptr::null_mut();
-    match library.ask(target, call, &data, Some(&mut op)) {
-        Answer::Yes => Ok(Step {
-            op,
-            inputs: call.inputs.iter().map(Argument::of).collect(),
-        }),
-        Answer::Refused(reason) | Answer::Failed(reason) => Err(failure(&reason)),
-    }
+pub fn unsupported(refusal: Refusal) -> Error {
+    kilim_core::error::unsupported(refusal.reason)
 }
 
 fn failure(reason: &str) -> Error {
@@ -115,54 +86,92 @@ impl Argument {
     }
 }
 
-struct Step {
+/// An operator of ACL, made for one call.
+pub struct Step {
+    library: &'static Library,
     op: *mut ffi::Operator,
     inputs: Vec<Argument>,
 }
 
-struct AclKernel<A> {
-    library: &'static Library,
-    steps: Vec<Step>,
-    target: PhantomData<A>,
-}
-
 // SAFETY: operators have no thread of their own; the library lets one call at a time touch them.
-unsafe impl<A> Send for AclKernel<A> {}
+unsafe impl Send for Step {}
 // SAFETY: as above.
-unsafe impl<A> Sync for AclKernel<A> {}
+unsafe impl Sync for Step {}
 
 /// Inputs of one call at most; concatenations have the most.
 pub const MAX_INPUTS: usize = 64;
 
-impl<A: Target> Kernel for AclKernel<A> {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let output = io.output_bytes(0).as_mut_ptr();
-        for step in &self.steps {
-            let mut inputs = [std::ptr::null(); MAX_INPUTS];
-            for (to, argument) in inputs.iter_mut().zip(&step.inputs) {
-                *to = match argument {
-                    Argument::Nothing => std::ptr::null(),
-                    Argument::Input(i) => io.input_bytes(*i).as_ptr(),
-                    Argument::Output => output.cast_const(),
-                };
-            }
-            // SAFETY: the operator is of this library and was made for these tensors: `io` has them
-            // with the sizes that the node was planned with.
-            unsafe {
-                self.library
-                    .run(step.op, &inputs[..step.inputs.len()], output)
-            }
-            .map_err(|reason| failure(&reason))?;
+impl Step {
+    /// # Errors
+    /// `Device` where ACL cannot make it.
+    pub fn new<A: Target>(call: &Call, node: &NodeSpec) -> Result<Step> {
+        let library = Library::get()?;
+        let mut constants = Vec::with_capacity(call.inputs.len());
+        for operand in &call.inputs {
+            constants.push(match operand.as_ref().map(|o| &o.source) {
+                Some(Source::Constant { input, order }) => {
+                    let value = node.input(*input).and_then(|s| s.value.as_ref());
+                    let value = value.ok_or_else(|| {
+                        kilim_core::error::value_error(format!("input {input} has no value"))
+                    })?;
+                    Some(arrange(value, order))
+                }
+                _ => None,
+            });
         }
-        Ok(())
+        let data: Vec<Option<&[u8]>> = constants.iter().map(Option::as_deref).collect();
+        let mut op = std::ptr::null_mut();
+        match library.ask(A::TARGET, call, &data, Some(&mut op)) {
+            Answer::Yes => Ok(Step {
+                library,
+                op,
+                inputs: call.inputs.iter().map(Argument::of).collect(),
+            }),
+            Answer::Refused(reason) | Answer::Failed(reason) => Err(failure(&reason)),
+        }
+    }
+
+    /// Reads the inputs of the node where `input` says they are.
+    ///
+    /// # Errors
+    /// `Device` where ACL fails.
+    ///
+    /// # Safety
+    /// Inputs and output are as large as the call said, and nobody else uses the output meanwhile.
+    pub unsafe fn run(&self, input: impl Fn(usize) -> *const u8, output: *mut u8) -> Result<()> {
+        let mut inputs = [std::ptr::null(); MAX_INPUTS];
+        for (to, argument) in inputs.iter_mut().zip(&self.inputs) {
+            *to = match argument {
+                Argument::Nothing => std::ptr::null(),
+                Argument::Input(i) => input(*i),
+                Argument::Output => output.cast_const(),
+            };
+        }
+        let inputs = &inputs[..self.inputs.len()];
+        // SAFETY: the operator is of this library; the caller vouches for the tensors.
+        unsafe { self.library.run(self.op, inputs, output) }.map_err(|reason| failure(&reason))
     }
 }
 
-impl<A> Drop for AclKernel<A> {
+impl Drop for Step {
     fn drop(&mut self) {
+        // SAFETY: made by this library, and gone with the step.
+        unsafe { self.library.destroy(self.op) }
+    }
+}
+
+struct AclKernel {
+    steps: Vec<Step>,
+}
+
+impl Kernel for AclKernel {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let output = io.output_bytes(0).as_mut_ptr();
         for step in &self.steps {
-            // SAFETY: made by this library, and gone with the kernel.
-            unsafe { self.library.destroy(step.op) }
+            // SAFETY: the step was made for these tensors: `io` has them with the sizes that the node was
+            // planned with.
+            unsafe { step.run(|i| io.input_bytes(i).as_ptr(), output)? };
         }
+        Ok(())
     }
 }

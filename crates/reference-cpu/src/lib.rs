@@ -20,7 +20,7 @@ mod matmul;
 mod movement;
 mod norm;
 mod pool;
-mod quant;
+pub mod quant;
 mod recurrent;
 mod reduce;
 pub mod registry;

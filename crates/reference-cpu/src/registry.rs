@@ -137,6 +137,11 @@ impl KernelRegistry {
         })
     }
 
+    /// As [`KernelRegistry::supports`] where nothing is widened.
+    pub fn supports_as_it_is(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        self.choose(node).map(|_| ())
+    }
+
     /// Makes the first kernel that accepts `node`. Where none takes `float16` or `bfloat16`, the
     /// node is widened to `float32`.
     ///

@@ -14,7 +14,6 @@ use std::sync::Arc;
 use kilim::compare::Comparison;
 use kilim::core::Operator;
 use kilim::core::graph::Node;
-use kilim::core::ops::{QLinearConv, QLinearMatMul};
 use kilim::{
     BackendId, ErrorCode, Fact, Graph, Placement, RunOptions, Runtime, SessionOptions, Tensor,
 };
@@ -28,18 +27,6 @@ pub struct Case {
     pub want: (Vec<usize>, Vec<f64>),
     /// Largest difference, relative to the largest magnitude wanted.
     pub tolerance: f64,
-}
-
-impl Case {
-    /// Quantised products may be one step off: the ARM Compute Library scales them in fixed point
-    /// (`docs/arm.md`).
-    pub fn within_a_quantum(mut self) -> Case {
-        if self.op.is::<QLinearConv>() || self.op.is::<QLinearMatMul>() {
-            let largest = self.want.1.iter().fold(1.0, |m: f64, w| m.max(w.abs()));
-            self.tolerance = self.tolerance.max(1.0 / largest);
-        }
-        self
-    }
 }
 
 /// An input of a case.

@@ -141,6 +141,11 @@ typedef struct {
     int32_t transpose_a, transpose_b;
 } kilim_acl_matmul_info;
 
+/* a [m, k], b [k, n], of quantised types -> y [m, n] in S32: sums of products without the zero points. */
+typedef struct {
+    int32_t unused;
+} kilim_acl_integer_product_info;
+
 /* x -> y. */
 typedef struct {
     int32_t max; /* 0 is the average */
@@ -193,11 +198,6 @@ typedef struct {
     int32_t align_corners;
 } kilim_acl_resize_info;
 
-/* x -> y, from a float to a quantised type. */
-typedef struct {
-    int32_t unused;
-} kilim_acl_quantize_info;
-
 /* x -> y, from a quantised type to a float. */
 typedef struct {
     int32_t unused;
@@ -211,6 +211,7 @@ KILIM_ACL_FAMILY(deconvolution);
 KILIM_ACL_FAMILY(fully_connected);
 KILIM_ACL_FAMILY(gemm);
 KILIM_ACL_FAMILY(matmul);
+KILIM_ACL_FAMILY(integer_product);
 KILIM_ACL_FAMILY(pooling);
 KILIM_ACL_FAMILY(softmax);
 KILIM_ACL_FAMILY(binary);
@@ -219,7 +220,6 @@ KILIM_ACL_FAMILY(batch_normalization);
 KILIM_ACL_FAMILY(concatenate);
 KILIM_ACL_FAMILY(permute);
 KILIM_ACL_FAMILY(resize);
-KILIM_ACL_FAMILY(quantize);
 KILIM_ACL_FAMILY(dequantize);
 
 /* KILIM_ACL_ABI of the library. */

@@ -111,6 +111,7 @@ template <class T> class Call {
     static void take(const kilim_acl_tensor *tensors, uint32_t count, typename Operator<T>::Operands &into) {
         for (uint32_t i = 0; i < count; ++i) {
             const bool absent = tensors[i].dtype == KILIM_ACL_ABSENT;
+            if (tensors[i].dtype == KILIM_ACL_F16 && !T::has_half()) throw Refused("FP16 not supported by the device");
             into.push_back(absent ? nullptr : std::make_unique<Operand<T>>(tensors[i]));
         }
     }

@@ -1,5 +1,6 @@
 #include "arm_compute/runtime/NEON/functions/NEFullyConnectedLayer.h"
 #include "arm_compute/runtime/NEON/functions/NEGEMM.h"
+#include "arm_compute/runtime/NEON/functions/NEGEMMLowpMatrixMultiplyCore.h"
 #include "info.hpp"
 #ifdef KILIM_ACL_HAS_MATMUL
 #include "arm_compute/function_info/MatMulInfo.h"
@@ -11,6 +12,7 @@
 #endif
 #include "arm_compute/runtime/CL/functions/CLFullyConnectedLayer.h"
 #include "arm_compute/runtime/CL/functions/CLGEMM.h"
+#include "arm_compute/runtime/CL/functions/CLGEMMLowpMatrixMultiplyCore.h"
 #endif
 
 using namespace arm_compute;
@@ -18,6 +20,7 @@ using namespace kilim_acl;
 
 KILIM_ACL_FUNCTION(FullyConnectedLayer)
 KILIM_ACL_FUNCTION(GEMM)
+KILIM_ACL_FUNCTION(GEMMLowpMatrixMultiplyCore)
 
 template <class T> static void fully_connected(Call<T> &call, const kilim_acl_fully_connected_info &info) {
     FullyConnectedLayerInfo layer;
@@ -29,6 +32,12 @@ template <class T> static void gemm(Call<T> &call, const kilim_acl_gemm_info &in
     Operand<T> *const nothing = nullptr;
     const GEMMInfo every_run(false, false, false); // b is computed: it is packed anew in every run
     call.template make<GEMMOn<T>>(call.input(0), call.input(1), nothing, call.output(0), info.alpha, 0.f, every_run);
+}
+
+template <class T> static void integer_product(Call<T> &call, const kilim_acl_integer_product_info &) {
+    Operand<T> *const nothing = nullptr;
+    const GEMMInfo packing(false, false, call.input(1)->constant());
+    call.template make<GEMMLowpMatrixMultiplyCoreOn<T>>(call.input(0), call.input(1), nothing, call.output(0), packing);
 }
 
 #ifdef KILIM_ACL_HAS_MATMUL
@@ -72,3 +81,4 @@ template <class T> static void matmul(Call<T> &call, const kilim_acl_matmul_info
 KILIM_ACL_ENTRY(fully_connected)
 KILIM_ACL_ENTRY(gemm)
 KILIM_ACL_ENTRY(matmul)
+KILIM_ACL_ENTRY(integer_product)

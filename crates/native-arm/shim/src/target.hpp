@@ -6,6 +6,7 @@
 #include "arm_compute/runtime/Tensor.h"
 
 #ifdef KILIM_ACL_WITH_CL
+#include "arm_compute/core/CL/CLKernelLibrary.h"
 #include "arm_compute/runtime/CL/CLScheduler.h"
 #include "arm_compute/runtime/CL/CLTensor.h"
 #endif
@@ -25,6 +26,8 @@ struct Neon {
     static void open(Tensor &) {}
     static void close(Tensor &) {}
     static void finish() {}
+    // Each function answers for itself.
+    static bool has_half() { return true; }
 };
 
 #ifdef KILIM_ACL_WITH_CL
@@ -37,6 +40,8 @@ struct Cl {
     static void open(Tensor &tensor) { tensor.map(true); }
     static void close(Tensor &tensor) { tensor.unmap(); }
     static void finish() { arm_compute::CLScheduler::get().sync(); }
+    // Not every function's `validate` asks the device.
+    static bool has_half() { return arm_compute::CLKernelLibrary::get().fp16_supported(); }
 };
 #define KILIM_ACL_ON_CL(...) __VA_ARGS__
 #else

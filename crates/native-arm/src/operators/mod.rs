@@ -3,6 +3,7 @@
 mod activation;
 mod convolution;
 mod elementwise;
+mod integer;
 mod matmul;
 mod movement;
 mod normalization;
@@ -33,6 +34,7 @@ pub fn all<A: Target>() -> KernelRegistry {
     activation::register::<A>(&mut registry);
     convolution::register::<A>(&mut registry);
     elementwise::register::<A>(&mut registry);
+    integer::register::<A>(&mut registry);
     matmul::register::<A>(&mut registry);
     movement::register::<A>(&mut registry);
     normalization::register::<A>(&mut registry);

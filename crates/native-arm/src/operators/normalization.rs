@@ -3,7 +3,7 @@
 //! normalisation, whose power makes numbers of NaN.
 
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::ops::{BatchNorm, Lrn};
+use kilim_core::ops::{BatchNorm, InstanceNorm, LayerNorm, Lrn};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::convolution::Picture;
@@ -14,6 +14,8 @@ use crate::kernel::{Target, add};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, BatchNorm>(registry);
+    add::<A, InstanceNorm>(registry);
+    add::<A, LayerNorm>(registry);
     add::<A, Lrn>(registry);
 }
 
@@ -62,6 +64,21 @@ impl Lower for BatchNorm {
         let form = Form::new(y, &shape)?.with_layout(data.layout());
         let inputs = vec![Some(x), mean, variance, shift, scale];
         Ok(vec![Call::new(info, inputs, form)])
+    }
+}
+
+const LOSES_VARIANCE: &str =
+    "ACL takes the variance as E[x²] - E[x]², which loses it far from zero";
+
+impl Lower for InstanceNorm {
+    fn lower(&self, _: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        refuse(LOSES_VARIANCE)
+    }
+}
+
+impl Lower for LayerNorm {
+    fn lower(&self, _: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        refuse(LOSES_VARIANCE)
     }
 }
 

@@ -1,5 +1,6 @@
 //! Pooling, and means over a whole picture.
 
+use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
     AveragePool, InputValues, MaxPool, PoolGeometry, Reduce, ReduceKind, WindowAxis, normalize_axes,
@@ -82,6 +83,9 @@ impl Lower for MaxPool {
 impl Lower for AveragePool {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let (x, y) = (input(node, 0)?, output(node)?);
+        if matches!(x.dtype, DType::I8 | DType::U8) {
+            return refuse("ACL averages bytes in an arithmetic of its own, to other bytes");
+        }
         let g = PoolGeometry::new(&self.window, self.channels_last, &x.shape);
         let pooling = Pooling::new(false, !self.count_include_pad, &resolved(g)?)?;
         let reaches_past =

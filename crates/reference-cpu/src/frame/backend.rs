@@ -37,6 +37,10 @@ impl CpuBackend {
         CpuBackend::with_registry(registry, "portable")
     }
 
+    pub fn registry(&self) -> &KernelRegistry {
+        &self.registry
+    }
+
     /// With these kernels only, for a set of instructions of this name.
     pub fn with_registry(registry: KernelRegistry, instructions: &str) -> CpuBackend {
         crate::generate::stir_by_time();

@@ -1,5 +1,6 @@
 //! Quantisation, and products of quantised tensors: right, not fast.
 
+mod finish;
 mod linear;
 mod products;
 mod softmax;
@@ -8,6 +9,8 @@ use kilim_core::ops::{
     ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
     QLinearMatMul, QuantizeLinear, QuantizedSoftmax,
 };
+
+pub use finish::{Finish, accepts_clamp, add_bias};
 
 use crate::registry::{KernelRegistry, any};
 
@@ -19,11 +22,11 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add::<MatMulInteger>(any, products::build_matmul_integer);
     registry.add::<ConvInteger>(any, products::build_conv_integer);
     registry.add::<QLinearMatMul>(
-        |op, node| products::accepts_clamp(op.activation, node),
+        |op, node| accepts_clamp(op.activation, node),
         products::build_qlinear_matmul,
     );
     registry.add::<QLinearConv>(
-        |op, node| products::accepts_clamp(op.conv.activation, node),
+        |op, node| accepts_clamp(op.conv.activation, node),
         products::build_qlinear_conv,
     );
 }

@@ -1,15 +1,12 @@
 //! Products and convolutions of quantised tensors, exact in 32-bit integers.
 
-use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::error::{shape_error, unsupported};
-use kilim_core::ops::{
-    Activation, Affine, Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul, Requantize,
-    clamped_range,
-};
-use kilim_core::{DType, Result};
+use kilim_core::Result;
+use kilim_core::backend::NodeSpec;
+use kilim_core::error::shape_error;
+use kilim_core::ops::{Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul};
 
-use super::linear::quantize;
-use crate::common::rules::{range, required};
+use super::finish::{Finish, add_bias};
+use crate::common::rules::required;
 use crate::common::{Codec, Wide};
 use crate::conv::plain::{Channels, conv_loops};
 use crate::conv::window::Loops;
@@ -74,44 +71,6 @@ enum Combination {
     Convolution { loops: Loops, channels: Channels },
 }
 
-/// What becomes of the sums.
-enum Finish {
-    Sums,
-    Real(Scales),
-    Fixed {
-        requantize: Requantize,
-        /// Neighbours in the output that share a channel.
-        run: usize,
-        y: Codec<i64>,
-    },
-}
-
-impl Finish {
-    fn fixed(requantize: Option<&Requantize>, run: usize) -> Finish {
-        match requantize {
-            None => Finish::Sums,
-            Some(r) => Finish::Fixed {
-                requantize: r.clone(),
-                run: run.max(1),
-                y: i64::codec(r.output),
-            },
-        }
-    }
-}
-
-/// Scales of an output that is quantised again.
-struct Scales {
-    /// Inputs of the scales of both factors and of the output, and of its zero point.
-    scales: [usize; 3],
-    codecs: [Codec<f64>; 3],
-    /// Second factors' scales: how many, and how many neighbours in the output share one.
-    count: usize,
-    run: usize,
-    zero: Option<(usize, Codec<f64>)>,
-    y: Codec<f64>,
-    range: (f64, f64),
-}
-
 struct Product {
     a: Factor,
     b: Factor,
@@ -134,11 +93,7 @@ impl Kernel for Product {
             Combination::Matrices(shapes) => {
                 shapes.run(a, b, sums);
                 if let Some(bias) = bias {
-                    for row in sums.chunks_exact_mut(bias.len().max(1)) {
-                        for (sum, b) in row.iter_mut().zip(bias) {
-                            *sum = sum.wrapping_add(*b);
-                        }
-                    }
+                    add_bias(sums, bias);
                 }
             }
             Combination::Convolution { loops, channels } => {
@@ -149,39 +104,7 @@ impl Kernel for Product {
                 loops.run(a, b, sums);
             }
         }
-        let r = match &self.finish {
-            Finish::Sums => {
-                io.output::<i32>(0).copy_from_slice(sums);
-                return Ok(());
-            }
-            Finish::Fixed { requantize, run, y } => {
-                let (to, channels) = (io.output_bytes(0), requantize.factors.len());
-                for (i, &sum) in sums.iter().enumerate() {
-                    let value = requantize.apply(i / run % channels, sum);
-                    y.set(to, i, value.into());
-                }
-                return Ok(());
-            }
-            Finish::Real(scales) => scales,
-        };
-        let bytes = r.scales.map(|i| io.input_bytes(i));
-        let scale = |which: usize, i: usize| r.codecs[which].get(bytes[which], i);
-        let zero = r
-            .zero
-            .as_ref()
-            .map_or(0.0, |(i, codec)| codec.get(io.input_bytes(*i), 0));
-        let y = io.output_bytes(0);
-        let mut at = 0;
-        for (i, run) in sums.chunks(r.run).enumerate() {
-            // In float32, as runtimes agree on: a tie in one precision is none in another.
-            let product = scale(0, 0) as f32 * scale(1, i % r.count) as f32;
-            let factor = product / scale(2, 0) as f32;
-            for &sum in run {
-                let value = f64::from(sum as f32 * factor);
-                r.y.set(y, at, quantize(value, zero, r.range));
-                at += 1;
-            }
-        }
+        self.finish.apply(io, sums);
         Ok(())
     }
 
@@ -223,71 +146,6 @@ pub fn build_matmul_integer(
     }))
 }
 
-/// Where the scale of the output of a QLinear product is, and its zero point.
-const RESULT: [usize; 2] = [6, 7];
-
-/// Refuses an activation unless it clamps to bounds that are known.
-pub fn accepts_clamp(activation: Activation, node: &NodeSpec) -> Result<(), Refusal> {
-    match clamped(activation, node) {
-        Some(_) => Ok(()),
-        None => Err(Refusal::new(
-            "an activation of a quantised product that is no clamp, or whose scale is not known",
-        )),
-    }
-}
-
-/// The smallest and the largest result of a QLinear product.
-pub fn clamped(activation: Activation, node: &NodeSpec) -> Option<(f64, f64)> {
-    let output = node.outputs.first()?.dtype;
-    if activation == Activation::None {
-        return range(output).ok();
-    }
-    let number = |i: usize, none: f32| match node.input(i) {
-        None => Some(none),
-        Some(spec) => match spec.value.as_ref()?.to_f64s().ok()?[..] {
-            [one] => Some(one as f32),
-            _ => None,
-        },
-    };
-    let result = Affine {
-        scale: number(RESULT[0], 1.0)?,
-        zero: number(RESULT[1], 0.0)?,
-    };
-    let [low, high] = clamped_range(output, activation, result)?;
-    Some((low.into(), high.into()))
-}
-
-/// The scales of data and weights at inputs `factors`; `run` neighbours in the output share one of the
-/// second's.
-fn scales(
-    node: &NodeSpec,
-    factors: [usize; 2],
-    run: usize,
-    activation: Activation,
-) -> Result<Finish> {
-    let (scales, zero) = ([factors[0], factors[1], RESULT[0]], RESULT[1]);
-    let out = node.outputs[0].dtype;
-    let mut codecs = [f64::codec(DType::F32); 3];
-    for (codec, &i) in codecs.iter_mut().zip(&scales) {
-        *codec = f64::codec(required(node, i)?.dtype);
-    }
-    if required(node, scales[0])?.elements() != 1 || required(node, scales[2])?.elements() != 1 {
-        return Err(shape_error(
-            "the scales of the first factor and of the output are scalars",
-        ));
-    }
-    Ok(Finish::Real(Scales {
-        scales,
-        codecs,
-        count: required(node, scales[1])?.elements().max(1),
-        run: run.max(1),
-        zero: node.input(zero).map(|s| (zero, f64::codec(s.dtype))),
-        y: f64::codec(out),
-        range: clamped(activation, node)
-            .ok_or_else(|| unsupported("the activation of a quantised product"))?,
-    }))
-}
-
 pub fn build_qlinear_matmul(
     op: &QLinearMatMul,
     node: &NodeSpec,
@@ -300,7 +158,7 @@ pub fn build_qlinear_matmul(
         outputs: node.outputs[0].elements(),
         combination: Combination::Matrices(shapes),
         bias: Some(8),
-        finish: scales(node, [1, 4], 1, op.activation)?,
+        finish: Finish::real(node, 1, op.activation)?,
     }))
 }
 
@@ -350,7 +208,7 @@ pub fn build_qlinear_conv(
         outputs: node.outputs[0].elements(),
         combination,
         bias: Some(8),
-        finish: scales(node, [1, 4], run, op.conv.activation)?,
+        finish: Finish::real(node, run, op.conv.activation)?,
     }))
 }
 
