@@ -76,7 +76,8 @@ impl Runner {
 
     /// Measures what the first stage leaves a choice of, if it can be planned before a run.
     pub async fn tune_first(&self, shared: &mut Shared, inputs: &[Fact]) -> Result<()> {
-        match self.first_feeds(&self.specs(inputs)) {
+        let feeds = shared.options.tune.then(|| self.specs(inputs));
+        match feeds.and_then(|specs| self.first_feeds(&specs)) {
             Some(feeds) => self.tune(0, &feeds, shared).await,
             None => Ok(()),
         }
@@ -90,8 +91,11 @@ impl Runner {
         feeds: &[(ValueId, TensorSpec)],
         shared: &mut Shared,
     ) -> Result<()> {
-        let key = Key::of(feeds);
-        if !shared.options.tune || self.plans[index].iter().any(|(k, _)| *k == key) {
+        let planned = || {
+            let key = Key::of(feeds);
+            self.plans[index].iter().any(|(k, _)| *k == key)
+        };
+        if !shared.options.tune || planned() {
             return Ok(());
         }
         let draft = plan::draft(self.stage(index, feeds.to_vec()), shared)?;
