@@ -9,7 +9,7 @@ import { rolldown } from 'rolldown';
 const www = dirname(dirname(fileURLToPath(import.meta.url)));
 const out = join(www, 'dist', 'kilim');
 const modules = join(www, 'dist', 'modules');
-const binaries = ['simd', 'relaxed'].flatMap((variant) => [`kilim.${variant}.js`, `kilim.${variant}.wasm`]);
+const binaries = ['simd', 'relaxed', 'pictures'].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]);
 
 const missing = binaries.filter((file) => !existsSync(join(www, 'pkg', file)));
 if (missing.length) {
@@ -35,10 +35,11 @@ for (const dir of [out, modules]) {
 }
 tool('typescript/bin/tsc', '-p', 'package');
 for (const file of binaries) {
-  copyFileSync(join(www, 'pkg', file), join(out, file));
   if (file.endsWith('.js')) copyFileSync(join(www, 'pkg', file), join(modules, file));
+  // The glue of the pictures is small and goes into the bundles that may need it.
+  if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
-await bundle('index.js', [/kilim\.\w+\.js$/]);
+await bundle('index.js', [/kilim\.(simd|relaxed)\.js$/]);
 for (const variant of ['simd', 'relaxed']) await bundle(`worker.${variant}.js`);
 for (const variant of ['simd', 'relaxed']) {
   const types = `kilim.${variant}.d.ts`;

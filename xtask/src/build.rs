@@ -18,26 +18,36 @@ pub struct Args {
 }
 
 /// One web binary: `www/pkg/kilim.NAME.wasm` with its glue `kilim.NAME.js`.
-struct Variant {
+struct Binary {
     name: &'static str,
+    package: &'static str,
     rustc_features: &'static str,
     wasm_opt: &'static [&'static str],
 }
 
-const VARIANTS: [Variant; 2] = [
-    Variant {
+/// The runtime in two variants, and the decoders that it has fetched for models with ImageDecoder.
+const BINARIES: [Binary; 3] = [
+    Binary {
         name: "simd",
+        package: "kilim-web",
         rustc_features: "+simd128",
         wasm_opt: &[],
     },
-    Variant {
+    Binary {
+        name: "pictures",
+        package: "kilim-web-pictures",
+        rustc_features: "+simd128",
+        wasm_opt: &[],
+    },
+    Binary {
         name: "relaxed",
+        package: "kilim-web",
         rustc_features: "+simd128,+relaxed-simd",
         wasm_opt: &["--enable-relaxed-simd"],
     },
 ];
 
-/// What every variant's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
+/// What every binary's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
 /// products stay functions of their own (see `simd-cpu/src/isa.rs`), though each has one caller. No
 /// pointer wraps around into the first kilobyte, where the far end of the stack lies.
 const WASM_OPT: &[&str] = &[
@@ -80,27 +90,29 @@ pub fn native_cli(profile_dir: &str) -> PathBuf {
 pub fn wasm() -> Result<()> {
     let pkg = sh::root().join("www/pkg");
     fs::create_dir_all(&pkg)?;
-    for variant in &VARIANTS {
-        println!("build kilim.{}.wasm", variant.name);
-        variant.build(&pkg)?;
+    for binary in &BINARIES {
+        println!("build kilim.{}.wasm", binary.name);
+        binary.build(&pkg)?;
     }
-    for variant in &VARIANTS {
-        report_size(&pkg.join(format!("kilim.{}.wasm", variant.name)))?;
+    for binary in &BINARIES {
+        report_size(&pkg.join(format!("kilim.{}.wasm", binary.name)))?;
     }
     Ok(())
 }
 
-impl Variant {
+impl Binary {
     fn build(&self, pkg: &Path) -> Result<()> {
         let toolchain = setup::wasm_toolchain()?;
         let target = "wasm32-unknown-unknown";
         let mut cargo = toolchain.cargo(self.rustc_features);
-        cargo.args(["build", "-p", "kilim-web", "--profile", "web"]);
+        cargo.args(["build", "-p", self.package, "--profile", "web"]);
         sh::run(cargo.args(["--target", target]))?;
+        let library = format!("{}.wasm", self.package.replace('-', "_"));
         let built = toolchain
             .target_dir()
             .join(target)
-            .join("web/kilim_web.wasm");
+            .join("web")
+            .join(library);
         let bindgen = setup::bindgen()?;
         let recipe = format!("{} {WASM_OPT:?} {:?}", bindgen.version, self.wasm_opt);
         let fingerprint = sh::fingerprint(&recipe, std::slice::from_ref(&built))?;

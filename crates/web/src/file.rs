@@ -40,6 +40,10 @@ impl WasmFile {
 }
 
 impl WasmFile {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0.as_slice()
+    }
+
     pub(crate) fn into_bytes(self) -> AlignedBytes {
         self.0
     }

@@ -7,6 +7,7 @@ mod convert;
 mod file;
 mod memory;
 mod operators;
+mod pictures;
 mod session;
 
 pub use calibrate::calibrate;

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use js_sys::{Array, Object, Uint8Array};
 use kilim::{BackendId, MemoryMode, ModelSource, Runtime, Session, SessionOptions, VerifyOptions};
+use kilim_core::ops::PictureReader;
 use kilim_core::report::NodeTime;
 use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim_core::session::{MixedPrecision, RunOptions};
@@ -17,6 +18,7 @@ use wasm_bindgen::{JsCast, JsValue};
 use crate::calibrate;
 use crate::convert;
 use crate::file::WasmFile;
+use crate::pictures;
 
 #[wasm_bindgen]
 extern "C" {
@@ -39,13 +41,16 @@ pub struct WasmSession {
 impl WasmSession {
     /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
     /// are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
-    /// operators?, dims?, memory?, tune?, cache?}`.
+    /// operators?, pictures?, dims?, memory?, tune?, cache?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
         options: JsValue,
     ) -> Result<WasmSession, JsValue> {
-        let session = load(files, names, &options).await;
+        let first = files.first().map(WasmFile::bytes).unwrap_or_default();
+        let open = convert::field(&options, "pictures");
+        let pictures = pictures::reader(first, open).await?;
+        let session = load(files, names, &options, pictures).await;
         Ok(WasmSession {
             session: Cell::new(Some(session.map_err(|e| convert::error(&e))?)),
             abort: Arc::default(),
@@ -146,6 +151,7 @@ async fn load(
     files: Vec<WasmFile>,
     names: Vec<String>,
     options: &JsValue,
+    pictures: Option<PictureReader>,
 ) -> kilim_core::Result<Session> {
     let mut files = files.into_iter().map(|file| Arc::new(file.into_bytes()));
     let model = files
@@ -159,7 +165,8 @@ async fn load(
         // One of another version or device is as good as none: the report says what is measured.
         drop(taken);
     }
-    let options = self::options(options)?;
+    let mut options = self::options(options)?;
+    options.pictures = pictures;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
     Session::load(ModelSource::Bytes { model, external }, options).await
 }

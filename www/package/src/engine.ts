@@ -5,6 +5,7 @@ import type { Backend, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progr
 import { readJson } from './json.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
+import { openDecoders } from './pictures.js';
 import { pickBackends } from './pick.js';
 import { readSource } from './source.js';
 import type { WireSource } from './source.js';
@@ -82,7 +83,7 @@ export function createEngine(glue: Glue): Engine {
         skipped = picked.skipped;
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
-        session = await glue.WasmSession.load(files, names, { ...request.options, ...operators, backends: picked.backends });
+        session = await glue.WasmSession.load(files, names, { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends });
         onProgress({ phase: 'prepare', loaded: 1, total: 1 });
         return { inputs: session.inputs(), outputs: session.outputs(), report: report(session) };
       });

@@ -1,5 +1,6 @@
 import type { Port } from './feeds.js';
 import type { WireOperator } from './operators.js';
+import type { Decoders } from './pictures.js';
 import type { Backend, EngineOptions } from './protocol.js';
 import type { WireValue } from './values.js';
 import type { VerifyOptions } from './verify.js';
@@ -8,9 +9,16 @@ import type { VerifyOptions } from './verify.js';
 export interface Glue {
   default(options: { module_or_path?: unknown }): Promise<unknown>;
   WasmFile: { new (length: number): WasmFile };
-  WasmSession: { load(files: WasmFile[], names: string[], options: EngineOptions & { operators?: WireOperator[] }): Promise<WasmSession> };
+  WasmSession: { load(files: WasmFile[], names: string[], options: LoadOptions): Promise<WasmSession> };
   /** Gives JSON to be handed to `load`. */
   calibrate(backends: Backend[]): Promise<string>;
+}
+
+/** What `load` takes: the page's options, and what cannot be posted to a worker. */
+export interface LoadOptions extends EngineOptions {
+  operators?: WireOperator[];
+  /** Called where the model has an ImageDecoder. */
+  pictures(): Promise<Decoders>;
 }
 
 /** A file in the runtime's memory; `load` takes it over. */

@@ -48,3 +48,25 @@ export function model({ nodes, inputs, outputs, initializers = [] }) {
   const opsets = [...domains].map((domain) => [8, message([1, domain], [2, 1])]);
   return message([1, 8], [7, graph], [8, message([1, ''], [2, 17])], ...opsets);
 }
+
+/** The fields of a message as `[field, value]`: numbers as `BigInt`s, strings and messages as bytes. */
+export function fields(bytes) {
+  const read = [];
+  let at = 0;
+  const next = () => {
+    let value = 0n;
+    for (let shift = 0n; ; shift += 7n) {
+      const byte = BigInt(bytes[at++]);
+      value |= (byte & 127n) << shift;
+      if (byte < 128n) return value;
+    }
+  };
+  while (at < bytes.length) {
+    const tag = Number(next());
+    const value = next();
+    const packed = (tag & 7) === 2;
+    read.push([tag >> 3, packed ? bytes.subarray(at, at + Number(value)) : value]);
+    if (packed) at += Number(value);
+  }
+  return read;
+}

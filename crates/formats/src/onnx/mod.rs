@@ -66,6 +66,20 @@ pub fn read_datum(bytes: &[u8], kind: Kind) -> Result<(String, Datum)> {
     datum::read(bytes.as_slice(), kind, &tensors)
 }
 
+/// Whether a node of an ONNX file, in any of its graphs and functions, is of the operator `op`. False of
+/// what is no ONNX file.
+pub fn uses(bytes: &[u8], op: &str) -> bool {
+    if !proto::looks_like_model(bytes) {
+        return false;
+    }
+    let model = proto::ModelProto::decode(bytes, message_depth(&Limits::default()));
+    model.is_ok_and(|model| {
+        let graph = model.graph.iter().flat_map(|g| &g.nodes);
+        let functions = model.functions.iter().flat_map(|f| &f.nodes);
+        graph.chain(functions).any(|node| node.uses(op))
+    })
+}
+
 /// A subgraph is four messages deep: node, attribute, graph, and what stands in it.
 fn message_depth(limits: &Limits) -> usize {
     limits.depth.saturating_mul(4).min(400)

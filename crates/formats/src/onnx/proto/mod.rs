@@ -154,6 +154,14 @@ pub struct NodeProto<'a> {
     pub attributes: Vec<AttributeProto<'a>>,
 }
 
+impl NodeProto<'_> {
+    /// Whether it, or a node of the graphs in it, is of the operator `op`.
+    pub fn uses(&self, op: &str) -> bool {
+        let bodies = self.attributes.iter().filter_map(|a| a.g.as_ref());
+        self.op_type == op || bodies.flat_map(|g| &g.nodes).any(|node| node.uses(op))
+    }
+}
+
 impl<'a> Message<'a> for NodeProto<'a> {
     fn set(&mut self, number: u32, field: Field<'a>, depth: usize) -> Result<()> {
         match number {
