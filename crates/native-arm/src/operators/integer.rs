@@ -16,7 +16,7 @@ use kilim_reference_cpu::{Build, Io, Kernel};
 use super::convolution::two_axes;
 use super::{as_is, constant, input, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};
-use crate::ffi::{ElementType, IntegerProductInfo};
+use crate::ffi::{self, ElementType, IntegerProductInfo};
 use crate::kernel::{Step, Target, ask, unsupported};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
@@ -28,7 +28,14 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
 
 fn add<A: Target, T: IntegerProduct + Operator>(registry: &mut KernelRegistry) {
     registry.add::<T>(
-        |op, node| ask::<A>(&op.product(node)?.call),
+        |op, node| {
+            let product = op.product(node)?;
+            // No OpenCL at hand compiles ACL's program for it.
+            if A::TARGET == ffi::CL {
+                return refuse("products of bytes on OpenCL have not been tried");
+            }
+            ask::<A>(&product.call)
+        },
         |op, node, _: &mut Build| {
             let product = op.product(node).map_err(unsupported)?;
             Ok(Box::new(ProductKernel {
