@@ -15,7 +15,7 @@ pub(crate) const LINEAR: usize = 64;
 pub(crate) const MOST_GROUPS: usize = 65535;
 
 /// Values that a definition may take.
-pub(crate) type Choice = (&'static str, &'static [&'static str]);
+pub(crate) type Values = (&'static str, &'static [&'static str]);
 
 /// One shader file and what is known of it.
 pub(crate) struct Shader {
@@ -27,8 +27,8 @@ pub(crate) struct Shader {
         expect(dead_code, reason = "what the tests hold shaders to")
     )]
     pub workgroup: [u32; 3],
-    /// The sets of definitions that make valid variants: any value of each choice of one set.
-    pub variants: &'static [&'static [Choice]],
+    /// The sets of definitions that make valid variants: any of the values of each definition of one set.
+    pub variants: &'static [&'static [Values]],
 }
 
 impl Shader {
@@ -107,11 +107,11 @@ pub(crate) fn find(name: &str) -> Option<&'static Shader> {
 
 const BIT: &[&str] = &["0", "1"];
 /// Elements in memory, where sums are `f32` whatever they are.
-const STORED: Choice = ("S", &["f32", "f16"]);
-const VEC: Choice = ("VEC", &["1", "4"]);
+const STORED: Values = ("S", &["f32", "f16"]);
+const VEC: Values = ("VEC", &["1", "4"]);
 
-const MOVED4: Choice = ("T", &["u32", "vec2u", "vec4u"]);
-const MOVED: Choice = ("T", &["u32", "vec2u"]);
+const MOVED4: Values = ("T", &["u32", "vec2u", "vec4u"]);
+const MOVED: Values = ("T", &["u32", "vec2u"]);
 
 macro_rules! shader {
     ($name:literal, $path:literal, [$($set:expr),* $(,)?]) => {

@@ -24,6 +24,7 @@ pub(crate) mod recurrent;
 pub(crate) mod reduce;
 pub(crate) mod select;
 pub(crate) mod sort;
+mod tile;
 pub(crate) mod unary;
 pub(crate) mod window;
 

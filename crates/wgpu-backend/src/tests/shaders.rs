@@ -1,8 +1,8 @@
 //! Every variant of every shader is valid WGSL with the workgroup size that is declared.
 
-use crate::shaders::{ALL, Choice, Shader, Variant};
+use crate::shaders::{ALL, Shader, Values, Variant};
 
-fn combinations(set: &[Choice]) -> Vec<Vec<(&'static str, &'static str)>> {
+fn combinations(set: &[Values]) -> Vec<Vec<(&'static str, &'static str)>> {
     set.iter().fold(vec![Vec::new()], |all, (name, values)| {
         all.iter()
             .flat_map(|done: &Vec<(&'static str, &'static str)>| {

@@ -1,0 +1,138 @@
+//! A backend's part of one session.
+
+use std::sync::Arc;
+
+use super::{
+    BackendConfig, DeviceTensor, Executable, LocalFuture, MaybeSend, StageSpec, StageTensors,
+    TensorRegistry,
+};
+use crate::error::{Error, ErrorCode, Result};
+use crate::memory::{Arena, Ledger, MemoryMode, Storage};
+use crate::tensor::Tensor;
+use crate::tuning::Tuned;
+
+/// What a context needs to know of its session.
+#[derive(Clone, Debug, Default)]
+pub struct ContextConfig {
+    /// Threads that a CPU backend may use; `None` lets it choose.
+    pub threads: Option<usize>,
+    pub memory: MemoryMode,
+    /// Where intermediates go; `None` is an arena of the context's own.
+    pub arena: Option<Arena>,
+    /// What the user wants of the backend, or else what it does by itself.
+    pub backend: BackendConfig,
+    /// Which kernels were measured to be the fastest (see [`super::Backend::choice`]).
+    pub tuned: Tuned,
+}
+
+/// Whether constants stay that were packed and that no kernel reads as they are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RawConstants {
+    /// They may be packed otherwise when other shapes are planned.
+    #[default]
+    Keep,
+    /// Nothing is planned afterwards.
+    Drop,
+}
+
+/// A backend's part of one session: its constants, and everything derived from them.
+pub trait BackendContext: MaybeSend {
+    /// Stages are about to be planned.
+    fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
+        let _ = raw;
+        Ok(())
+    }
+
+    /// Makes the tensors of a stage and notes the memory they need.
+    ///
+    /// # Errors
+    /// `Limit` where the device cannot hold them.
+    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>>;
+
+    /// Makes the kernels of a stage on its tensors. Constants that another stage of the session has
+    /// brought in already (by [`super::ConstantKey`]) are not copied or packed again.
+    ///
+    /// # Errors
+    /// `Limit` where the device cannot hold the constants; `Device` where it fails.
+    fn gen_kernels(
+        &mut self,
+        stage: StageSpec,
+        tensors: Arc<StageTensors>,
+    ) -> Result<Box<dyn Executable>>;
+
+    /// Everything is known that the stages need: the arena is allocated, in one go. Called also where
+    /// planning has failed, for what was planned before.
+    ///
+    /// # Errors
+    /// `Limit` where there is no such memory, or the caller's arena is too small.
+    fn resize_end(&mut self) -> Result<()>;
+
+    /// Plans one stage by itself.
+    ///
+    /// # Errors
+    /// As for the four calls above.
+    fn prepare(&mut self, stage: StageSpec) -> Result<Box<dyn Executable>> {
+        self.resize_begin(RawConstants::Keep)?;
+        let tensors = self.gen_tensors(&stage);
+        let executable = tensors.and_then(|tensors| self.gen_kernels(stage, tensors));
+        let ended = self.resize_end();
+        executable.and_then(|executable| ended.map(|()| executable))
+    }
+
+    /// The tensors of all stages that are kept.
+    fn tensors(&self) -> &TensorRegistry;
+
+    /// The accounts of what the context holds.
+    fn ledger(&self) -> &Ledger;
+
+    /// Where the context's intermediates are.
+    fn arena(&self) -> &Arena;
+
+    /// Bytes of constants and packed weights that the context holds now.
+    fn constant_bytes(&self) -> usize {
+        self.ledger().bytes(Storage::Static)
+    }
+
+    /// Gives the memory of intermediates back until the next run; constants stay.
+    fn clear(&mut self) {
+        self.arena().clear();
+    }
+
+    /// Resolves when the device has done everything that was submitted to it.
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Resolves when every kernel prepared so far is ready to run at full speed (pipelines are
+    /// compiled); the first run then compiles nothing.
+    fn warm_up(&mut self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Reads tensors that [`Executable::export`] gave.
+    fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+        let _ = tensors;
+        Box::pin(std::future::ready(Err(Error::new(
+            ErrorCode::State,
+            "this backend has no device tensors",
+        ))))
+    }
+
+    /// A context with tensors and kernels of its own for another run at the same time, which
+    /// shares the constants of this one. `None` where they have to be made anew.
+    fn replica(&self) -> Option<Box<dyn BackendContext>> {
+        None
+    }
+
+    /// The kernels of another context's executable on the tensors of this one, which is a replica of
+    /// that context or was made with it. `None` where they have to be made anew.
+    fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
+        let _ = executable;
+        None
+    }
+
+    /// Whether the device was lost: the session then makes everything anew before its next run.
+    fn is_lost(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,118 @@
+//! What a backend says of itself.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::BackendConfig;
+use crate::dtype::DType;
+
+/// A backend's unique name: `cpu`, `wgpu`, `builtin`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BackendId(Cow<'static, str>);
+
+impl BackendId {
+    pub const fn new(id: &'static str) -> BackendId {
+        BackendId(Cow::Borrowed(id))
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for BackendId {
+    fn from(id: &str) -> Self {
+        BackendId(Cow::Owned(id.to_string()))
+    }
+}
+
+impl fmt::Display for BackendId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// How well a backend handles an element type; each grade includes the ones before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Grade {
+    /// Stored and moved.
+    Storage,
+    /// Computed with, perhaps in a wider type.
+    Arithmetic,
+    /// Computed with at the device's best speed.
+    Fast,
+}
+
+/// Where a backend's tensors are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Memory {
+    /// In host memory: tensors of the user are read and written in place.
+    Host,
+    /// On a device: inputs are copied in, outputs are copied out.
+    Device,
+}
+
+/// What the cost model knows of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Speed {
+    pub flops_per_second: f64,
+    pub bytes_per_second: f64,
+    /// Seconds that starting one kernel costs.
+    pub kernel_start: f64,
+    /// Seconds that one transfer between host and device costs, whatever its size.
+    pub transfer_start: f64,
+    pub transfer_bytes_per_second: f64,
+}
+
+impl Speed {
+    /// Whether every figure is one that a device can have.
+    pub fn is_possible(&self) -> bool {
+        let rates = [
+            self.flops_per_second,
+            self.bytes_per_second,
+            self.transfer_bytes_per_second,
+        ];
+        let starts = [self.kernel_start, self.transfer_start];
+        rates.iter().all(|r| r.is_finite() && *r > 0.0)
+            && starts.iter().all(|s| s.is_finite() && *s >= 0.0)
+    }
+}
+
+/// What a backend says of itself.
+#[derive(Clone, Debug)]
+pub struct Description {
+    pub id: BackendId,
+    /// The device, in words: adapter and driver, or instruction set and threads.
+    pub device: String,
+    pub memory: Memory,
+    pub dtypes: Vec<(DType, Grade)>,
+    /// Offsets of tensors in the arena are multiples of this.
+    pub alignment: usize,
+    /// The largest tensor that one kernel can bind.
+    pub max_tensor_bytes: u64,
+    /// The largest arena.
+    pub max_arena_bytes: u64,
+    pub speed: Speed,
+    pub config: BackendConfig,
+}
+
+impl Description {
+    /// Names the device among others: a new driver is a new device.
+    pub fn key(&self) -> String {
+        format!("{}: {}", self.id, self.device)
+    }
+
+    pub fn grade(&self, dtype: DType) -> Option<Grade> {
+        self.dtypes
+            .iter()
+            .find(|(d, _)| *d == dtype)
+            .map(|(_, g)| *g)
+    }
+
+    /// Whether half precision is computed with at the device's best speed.
+    pub fn f16(&self) -> bool {
+        self.grade(DType::F16) >= Some(Grade::Fast)
+    }
+}

@@ -1,0 +1,101 @@
+//! A planned stage on a backend, and tensors that outlive it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::Arc;
+
+use super::{BackendId, LocalFuture, MaybeSend, MaybeSync};
+use crate::dtype::DType;
+use crate::error::{Error, ErrorCode, Result};
+use crate::tensor::Tensor;
+
+/// The tensors and kernels of one planned stage. Tensors are named by their index in
+/// [`super::StageSpec::tensors`].
+pub trait Executable: Any + MaybeSend {
+    /// Called before a run of the stage.
+    fn execute_begin(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Gives a tensor its data from the host. For [`super::Memory::Host`] this shares the bytes.
+    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()>;
+
+    /// Gives a tensor its data from a device tensor of this backend, without a way over the host.
+    fn import(&mut self, tensor: usize, data: &DeviceTensor) -> Result<()> {
+        let _ = (tensor, data);
+        Err(Error::new(
+            ErrorCode::State,
+            "this backend has no device tensors",
+        ))
+    }
+
+    /// Copies tensor `from` into tensor `to`, of the same element type and number of elements,
+    /// without a way over the host.
+    fn copy(&mut self, from: usize, to: usize) -> Result<()>;
+
+    /// Runs the kernels of one part (see [`super::StageSpec::parts`]). On a device this may only record.
+    fn run(&mut self, part: usize) -> Result<()>;
+
+    /// Starts whatever is only recorded, without waiting for it.
+    fn submit(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Resolves when everything submitted is done. A future that is polled once and dropped is a
+    /// try.
+    fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
+    /// Brings tensors to the host; on a device everything recorded so far is submitted first.
+    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>>;
+
+    /// Takes a tensor out of the stage without a way over the host, so that another stage can
+    /// [`Executable::import`] it. It stays valid whatever the stage does afterwards.
+    fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {
+        let _ = tensor;
+        Err(Error::new(
+            ErrorCode::State,
+            "this backend has no device tensors",
+        ))
+    }
+
+    /// Called after a run of the stage, also one that has failed: whatever is still only recorded is
+    /// submitted.
+    fn execute_end(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Turns timing of single nodes on or off.
+    fn set_profiling(&mut self, on: bool) {
+        let _ = on;
+    }
+
+    /// Seconds that each node of [`super::StageSpec::nodes`] took in the last profiled run.
+    fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
+        Box::pin(std::future::ready(Ok(Vec::new())))
+    }
+
+    /// Kernel launches of one run of the stage (dispatches on a GPU).
+    fn launches(&self) -> usize;
+}
+
+/// A tensor that stays on a device between stages.
+#[derive(Clone)]
+pub struct DeviceTensor {
+    pub backend: BackendId,
+    pub dtype: DType,
+    pub shape: Vec<usize>,
+    /// What the backend keeps; it downcasts it.
+    pub handle: Arc<dyn DeviceHandle>,
+}
+
+/// What a backend keeps in a [`DeviceTensor`].
+pub trait DeviceHandle: Any + MaybeSend + MaybeSync {}
+impl<T: Any + MaybeSend + MaybeSync> DeviceHandle for T {}
+
+impl fmt::Debug for DeviceTensor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}{:?}", self.backend, self.dtype, self.shape)
+    }
+}

@@ -1,0 +1,89 @@
+//! Convolutions and transposed ones with a thread for each output element.
+
+use kilim_core::ops::{ConvTranspose, TransposeGeometry, WindowAxis};
+
+use super::{Window, three};
+use crate::kernels::matmul::flag;
+use crate::lower::{Lowering, Lowers, Operand, refuse};
+use crate::params::Params;
+
+/// One thread an output element; any layout, weights as they are.
+pub(super) fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
+    let [d, h, w] = &c.axes;
+    let outs = [d.output, h.output, w.output];
+    let (dims, what): (Vec<usize>, Vec<usize>) = if c.channels_last {
+        (
+            vec![c.batch, outs[0], outs[1], outs[2], c.outputs * c.groups],
+            vec![0, 2, 3, 4, 1],
+        )
+    } else {
+        (
+            vec![c.batch, c.outputs * c.groups, outs[0], outs[1], outs[2]],
+            vec![0, 1, 2, 3, 4],
+        )
+    };
+    let walk = c.walk([d.input, h.input, w.input], c.inputs * c.groups);
+    let count: usize = dims.iter().product();
+    let (w_out, w_in) = if transposed {
+        (c.taps(), c.outputs * c.taps())
+    } else {
+        (c.inputs * c.taps(), c.taps())
+    };
+    let three = |p: Params, f: fn(&WindowAxis) -> usize| c.axes.iter().fold(p, |p, a| p.u(f(a)));
+    let (act, act_a, act_b) = {
+        let words = Params::new().activation(&c.activation).words;
+        (
+            words[0] as usize,
+            f32::from_bits(words[1]),
+            f32::from_bits(words[2]),
+        )
+    };
+    let mut p = Params::new()
+        .dims(&dims)
+        .dims(&what)
+        .dims(&walk)
+        .u(dims.len())
+        .u(count)
+        .u(c.inputs)
+        .u(c.outputs);
+    p = three(p, |a| a.input).u(act);
+    p = three(p, |a| a.kernel).f(act_a);
+    p = three(p, |a| a.stride).f(act_b);
+    p = three(p, |a| a.dilation).u(w_out);
+    p = three(p, |a| a.begin).u(w_in);
+    l.linear(
+        "conv_direct",
+        &[
+            ("S", c.stored),
+            ("TRANSPOSED", flag(transposed)),
+            ("BIAS", flag(c.bias)),
+            ("RESIDUAL", flag(c.residual)),
+        ],
+        &c.operands(Operand::Input(1)),
+        p,
+        count,
+    );
+}
+
+pub(super) fn transpose(op: &ConvTranspose, l: &mut Lowering) -> Lowers {
+    let stored = l.float()?;
+    let (x, w) = (l.input(0)?, l.input(1)?);
+    let g = match TransposeGeometry::new(op, &x.shape, &w.shape) {
+        Ok(g) => g,
+        Err(e) => return refuse(e.message()),
+    };
+    let c = Window {
+        batch: g.batch,
+        inputs: g.in_channels / g.groups.max(1),
+        outputs: g.out_channels / g.groups.max(1),
+        groups: g.groups,
+        channels_last: g.channels_last,
+        axes: three(&g.axes)?,
+        activation: op.activation,
+        bias: l.optional(2).is_some(),
+        residual: false,
+        stored,
+    };
+    direct(&c, true, l);
+    Ok(())
+}
