@@ -30,6 +30,8 @@ E4M3FN, E4M3FNUZ, E5M2, E5M2FNUZ, E2M1 = (
     TensorProto.FLOAT8E5M2FNUZ,
     TensorProto.FLOAT4E2M1,
 )
+E8M0, E2M3, E3M2 = TensorProto.FLOAT8E8M0, TensorProto.FLOAT6E2M3, TensorProto.FLOAT6E3M2
+COMPLEX64, COMPLEX128 = TensorProto.COMPLEX64, TensorProto.COMPLEX128
 INT4, UINT4, INT2, UINT2 = TensorProto.INT4, TensorProto.UINT4, TensorProto.INT2, TensorProto.UINT2
 
 FLOATS = (FLOAT, DOUBLE, HALF, BRAIN)
@@ -66,9 +68,15 @@ STORED = {
     UINT4: np.dtype(ml_dtypes.uint4),
     INT2: np.dtype(ml_dtypes.int2),
     UINT2: np.dtype(ml_dtypes.uint2),
+    E8M0: np.dtype(ml_dtypes.float8_e8m0fnu),
+    E2M3: np.dtype(ml_dtypes.float6_e2m3fn),
+    E3M2: np.dtype(ml_dtypes.float6_e3m2fn),
+    COMPLEX64: np.dtype(np.complex64),
+    COMPLEX128: np.dtype(np.complex128),
 }
 NAMES = {kind: dtype.name for kind, dtype in STORED.items()}
 NAMES.update({BRAIN: "bfloat16", STRING: "string", E2M1: "float4e2m1"})
+NAMES.update({E8M0: "float8e8m0", E2M3: "float6e2m3", E3M2: "float6e3m2"})
 NAMES.update({kind: NAMES[kind].replace("_", "") for kind in FLOAT8})
 # As the schemas of the standard write them.
 TYPES = {
@@ -171,7 +179,7 @@ def rounded(kind, array):
 
 
 def proto(name, kind, array):
-    if kind == STRING or kind in NARROW:
+    if kind not in NUMBERS and kind != BOOL:
         return numpy_helper.from_array(np.asarray(array, STORED[kind]), name)
     tensor = TensorProto(name=name, data_type=kind, dims=array.shape)
     tensor.raw_data = np.ascontiguousarray(stored(kind, array)).tobytes()

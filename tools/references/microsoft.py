@@ -25,17 +25,19 @@ def numbers(dtype, *shape):
     return random.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
-def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMAIN, like=None, **attributes):
+def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMAIN, like=None, dims={}, **attributes):
     """`inputs` are arrays, or None where one is left out; those numbered in `constants` stand in the
     file. `outputs` counts them, or says with "" which are left out. `like` computes the results of
-    what onnxruntime has no CPU kernel for."""
+    what onnxruntime has no CPU kernel for. `dims` are dimensions, or names of them, that the file declares of inputs
+    instead of their own."""
     if isinstance(outputs, int):
         outputs = [f"y{i}" for i in range(outputs)]
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
     fed = {f"x{i}": x for i, x in enumerate(inputs) if x is not None and i not in constants}
     kept = [numpy_helper.from_array(inputs[i], f"x{i}") for i in constants]
     node = helper.make_node(op, names, outputs, name=name, domain=domain, **attributes)
-    info = lambda n, x: helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), x.shape)
+    declared = {f"x{i}": d for i, d in dims.items()}
+    info = lambda n, x: helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(x.dtype), declared.get(n, x.shape))
     graph = helper.make_graph(
         [node],
         name,
@@ -207,5 +209,67 @@ case("dynamic_quantize_matmul", "DynamicQuantizeMatMul",
 case("matmul_integer_to_float", "MatMulIntegerToFloat",
      [numbers(np.uint8, 3, 20), numbers(np.int8, 20, 7), np.array(0.03, np.float32), random.random(7, np.float32), np.array(100, np.uint8), numbers(np.int8, 7), floats(7)],
      constants=[1, 3, 5, 6])
+
+# Caches of a fixed size, sinks, and what is known only at run time.
+def roomy(name, queries, lengths, room, extra=(), dims={}, constants=(), **attributes):
+    """Grouped attention with a cache of `room` keys; `lengths` are those of the sequences, the new keys included."""
+    batch, total = len(lengths), max(lengths)
+    # Behind what a sequence holds onnxruntime writes zeros, unless it is told to leave what is there.
+    held = np.arange(room) < np.array(lengths)[:, None] - queries
+    caches = [floats(batch, 2, room, 16) * held[:, None, :, None] for _ in range(2)]
+    inputs = [floats(batch, queries, 64), floats(batch, queries, 32), floats(batch, queries, 32), *caches,
+              np.array(lengths, np.int32) - 1, np.array(total, np.int32)]
+    inputs += [None] * (16 - len(inputs))
+    for i, x in dict(extra).items():
+        inputs[i] = x
+    case(name, "GroupQueryAttention", inputs, ["y", "key", "value"], constants, num_heads=4, kv_num_heads=2, dims=dims, **attributes)
+
+
+wider = {7: np.hstack([cos, cos]), 8: np.hstack([sin, sin])}
+open_cache = {3: ["batch", 2, "past", 16], 4: ["batch", 2, "past", 16]}
+one_open = {3: [1, 2, "past", 16], 4: [1, 2, "past", 16]}
+roomy("group_query_attention_room", 1, [6], 9)
+roomy("group_query_attention_room_two", 1, [6, 4], 9, wider, do_rotary=1)
+roomy("group_query_attention_room_total", 1, [6, 4], 9, constants=[6])
+roomy("group_query_attention_two_lengths", 1, [6, 4], 5, dims=open_cache)
+roomy("group_query_attention_grows", 1, [6], 5, wider, one_open, do_rotary=1)
+roomy("group_query_attention_smooth", 1, [6], 5, smooth_softmax=1)
+roomy("group_query_attention_sinks", 2, [6], 7, {11: floats(4)})
+roomy("group_query_attention_both_ways", 3, [6], 3, causal=0)
+roomy("group_query_attention_angles", 1, [6], 5, wider, {7: [20, "half"], 8: [20, "half"]}, do_rotary=1)
+case("attention_counts_open", "Attention", [wide, weights, bias3, lengths], num_heads=4,
+     dims={0: ["batch", 6, 16], 3: ["batch"]})
+room = floats(2, 2, 4, 12, 4)
+
+
+def without_room():
+    y, present = case("", "Attention", [wide, weights, bias3, None, room[:, :, :, :3].copy()], ["y", "present"],
+                      num_heads=4, unidirectional=1)
+    return [y, np.concatenate([present, room[:, :, :, 9:]], 3)]
+
+
+case("attention_room", "Attention", [wide, weights, bias3, None, room, None, np.array([3], np.int32)],
+     ["y", "present"], num_heads=4, unidirectional=1, past_present_share_buffer=1, like=without_room)
+narrow, norms = [floats(1, 1, 64), floats(1, 1, 32), floats(1, 1, 32)], [floats(16), floats(16)]
+caches = [floats(1, 2, 5, 16), floats(1, 2, 5, 16), np.array([5], np.int32), np.array(6, np.int32)]
+
+
+def normalised():
+    heads = [x.reshape(1, 1, -1, 16) for x in narrow[:2]]
+    heads = [x / np.sqrt((x * x).mean(-1, keepdims=True) + 1e-3) * w for x, w in zip(heads, norms)]
+    flat = [x.reshape(1, 1, -1).astype(np.float32) for x in heads]
+    return case("", "GroupQueryAttention", [*flat, narrow[2], *caches], 3, num_heads=4, kv_num_heads=2)
+
+
+case("group_query_attention_norms", "GroupQueryAttention", [*narrow, *caches, *[None] * 7, *norms], 3,
+     num_heads=4, kv_num_heads=2, qk_norm_epsilon=1e-3, like=normalised)
+groups = random.permutation(np.arange(40) // 16).astype(np.int32)
+for name, extra in (("columns", [None, groups]), ("real_zeros", [floats(18)]), ("columns_real_zeros", [floats(18), groups])):
+    inputs = [floats(2, 3, 40), packed, floats(18), *extra]
+    case(f"matmul_4_bits_{name}", "MatMulNBits", inputs, constants=[i for i, x in enumerate(inputs) if i and x is not None],
+         K=40, N=6, bits=4, block_size=16)
+case("gather_block_quantized_open", "GatherBlockQuantized",
+     [numbers(np.uint8, 7, 16), np.array([[3, 0], [6, 1]], np.int64), floats(7, 2)],
+     constants=[0], gather_axis=0, quantize_axis=1, block_size=16, bits=4, dims={2: ["rows", "blocks"]})
 
 cases.write()

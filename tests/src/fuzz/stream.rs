@@ -43,6 +43,19 @@ impl Generator {
         if draw.smaller {
             command.arg("--smaller");
         }
+        Generator::reading(command)
+    }
+
+    /// Starts another script of `tools/fuzz`, which makes cases of those of the ONNX suite.
+    pub fn of(script: &str, python: &Path, args: &[&str]) -> io::Result<Generator> {
+        let mut command = Command::new(python);
+        command
+            .arg(root().join("tools/fuzz").join(script))
+            .args(args);
+        Generator::reading(command)
+    }
+
+    fn reading(mut command: Command) -> io::Result<Generator> {
         // One core each: there are as many generators as cores.
         command.env("OPENBLAS_NUM_THREADS", "1");
         let mut child = command.stdout(Stdio::piped()).spawn()?;

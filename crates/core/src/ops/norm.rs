@@ -118,7 +118,9 @@ impl Operator for LayerNorm {
         ctx.require(2)?;
         let dtype = ctx.common_type(0..3)?;
         let (shape, statistics) = from_axis(ctx, self.axis)?;
-        let statistics = fact(Some(DType::F32), statistics);
+        // Those of narrower types are computed in single precision.
+        let computed = dtype.map(|d| if d == DType::F64 { d } else { DType::F32 });
+        let statistics = fact(computed, statistics);
         let y = fact(dtype, shape);
         Ok(some_of(ctx, [y, statistics.clone(), statistics]))
     }

@@ -169,8 +169,19 @@ pub struct UniqueParts {
 
 /// Elements as integers of the same order; equal elements are equal integers.
 fn ordered(data: &Tensor) -> Result<Vec<i128>> {
+    let order = |v: f64| {
+        // Adding 0 makes -0 positive.
+        let bits = i128::from((v + 0.0).to_bits() & !(1 << 63));
+        if v.is_sign_negative() { -bits } else { bits }
+    };
     if data.dtype().is_complex() {
-        return Err(dtype_error("complex numbers have no order").with_got(data.dtype()));
+        // As numpy sorts them: by the real part, and among equals by the imaginary one.
+        let parts = data.to_f64s()?;
+        let (numbers, _) = parts.as_chunks::<2>();
+        let keys = numbers
+            .iter()
+            .map(|&[re, im]| (order(re) << 64) + order(im));
+        return Ok(keys.collect());
     }
     if data.dtype() == DType::U64 {
         let elements = data.as_slice::<u64>()?;
@@ -189,11 +200,6 @@ fn ordered(data: &Tensor) -> Result<Vec<i128>> {
     if !data.dtype().is_float() && !data.dtype().is_narrow_float() {
         return Ok(data.to_i64s()?.into_iter().map(i128::from).collect());
     }
-    let order = |v: f64| {
-        // Adding 0 makes -0 positive.
-        let bits = i128::from((v + 0.0).to_bits() & !(1 << 63));
-        if v.is_sign_negative() { -bits } else { bits }
-    };
     Ok(data.to_f64s()?.into_iter().map(order).collect())
 }
 

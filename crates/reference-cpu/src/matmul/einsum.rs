@@ -7,7 +7,7 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Einsum, EinsumPlan};
 
 use crate::by_real;
-use crate::common::{Real, Walk, contiguous_strides, rules};
+use crate::common::{Codec, Real, Walk, Wide, contiguous_strides, rules};
 use crate::frame::{Build, Io, Kernel};
 
 /// Inputs at most.
@@ -20,7 +20,10 @@ pub fn accepts(op: &Einsum, node: &NodeSpec) -> Result<(), Refusal> {
             node.inputs.len()
         )));
     }
-    rules::reals(op, node)
+    match node.input(0) {
+        Some(x) if !x.dtype.is_float() => rules::computed(node, 0),
+        _ => rules::reals(op, node),
+    }
 }
 
 pub fn build(op: &Einsum, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -43,6 +46,13 @@ pub fn build(op: &Einsum, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kern
         strides[MOST][label] = step;
     }
     let walk = Walk::new(&sizes, [&strides[0], &strides[1], &strides[2], &strides[3]]);
+    if !out.dtype.is_float() {
+        return Ok(Box::new(IntegerSum {
+            walk,
+            inputs: shapes.len(),
+            codec: i64::codec(out.dtype),
+        }));
+    }
     by_real!(out.dtype, T => Ok(Box::new(Sum::<T> {
         walk,
         inputs: shapes.len(),
@@ -77,6 +87,34 @@ impl<T: Real> Kernel for Sum<T> {
                 at_b += sb;
                 at_c += sc;
                 at_y += sy;
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Sums that wrap; modulo 2^64 signs make no difference.
+struct IntegerSum {
+    walk: Walk<4>,
+    inputs: usize,
+    codec: Codec<i64>,
+}
+
+impl Kernel for IntegerSum {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let inputs: Vec<&[u8]> = (0..self.inputs).map(|i| io.input_bytes(i)).collect();
+        let y = io.output_bytes(0);
+        y.fill(0);
+        let (n, steps) = self.walk.row();
+        self.walk.rows(|starts| {
+            for i in 0..n as isize {
+                let at = |t: usize| (starts[t] + i * steps[t]) as usize;
+                let factors = inputs.iter().enumerate();
+                let product = factors.fold(1i64, |product, (t, bytes)| {
+                    product.wrapping_mul(self.codec.get(bytes, at(t)))
+                });
+                let sum = self.codec.get(y, at(MOST)).wrapping_add(product);
+                self.codec.set(y, at(MOST), sum);
             }
         });
         Ok(())

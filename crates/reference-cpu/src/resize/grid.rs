@@ -2,21 +2,34 @@
 
 use std::marker::PhantomData;
 
-use kilim_core::Result;
-use kilim_core::backend::NodeSpec;
+use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{AffineGrid, GridMode, GridPadding, GridSample};
+use kilim_core::{DType, Result};
 
 use super::taps::cubic;
-use crate::by_real;
-use crate::common::Real;
-use crate::common::rules::required;
+use crate::common::rules::{self, required};
+use crate::common::{Real, Wide};
 use crate::frame::{Build, Io, Kernel};
+use crate::{by_real, by_size};
 
 /// Spatial axes at most.
 const MOST: usize = 3;
 /// Elements along an axis that one sample reads at most.
 const TAPS: usize = 4;
+
+/// Data of any type where elements are only chosen, and of floating point where they are combined.
+pub fn accepts_sample(op: &GridSample, node: &NodeSpec) -> Result<(), Refusal> {
+    rules::input_is(node, 1, &rules::FLOATS)?;
+    match op.mode {
+        // There is no text to stand for what lies outside.
+        GridMode::Nearest if node.input(0).is_some_and(|x| x.dtype == DType::String) => {
+            Err(Refusal::new("GridSample of texts"))
+        }
+        GridMode::Nearest => Ok(()),
+        _ => rules::input_is(node, 0, &[DType::F32, DType::F64]),
+    }
+}
 
 pub fn build_sample(op: &GridSample, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let (x, grid) = (required(node, 0)?, required(node, 1)?);
@@ -27,25 +40,38 @@ pub fn build_sample(op: &GridSample, node: &NodeSpec, _: &mut Build) -> Result<B
     if x.elements() == 0 && node.outputs[0].elements() > 0 {
         return Err(shape_error("there is nothing to sample"));
     }
-    by_real!(x.dtype, T => Ok(Box::new(Sample::<T> {
+    let sampler = Sampler {
         op: op.clone(),
         batch: x.shape[0],
         channels: x.shape[1],
         spatial: spatial.to_vec(),
         points: grid.shape[1..grid.shape.len() - 1].iter().product(),
-        element: PhantomData,
-    })))
+        data: x.dtype,
+        grid: grid.dtype,
+    };
+    if op.mode == GridMode::Nearest {
+        return Ok(Box::new(Chosen(sampler)));
+    }
+    by_real!(x.dtype, T => Ok(Box::new(Combined::<T>(sampler, PhantomData))))
 }
 
-struct Sample<T> {
+/// Which elements each point reads, and with which weights.
+struct Sampler {
     op: GridSample,
     batch: usize,
     channels: usize,
     spatial: Vec<usize>,
     /// Of each image.
     points: usize,
-    element: PhantomData<T>,
+    data: DType,
+    grid: DType,
 }
+
+/// Elements combined by their weights.
+struct Combined<T>(Sampler, PhantomData<T>);
+
+/// The nearest elements, moved.
+struct Chosen(Sampler);
 
 /// Mirrors a coordinate into `low..=high`.
 fn reflect(x: f64, low: f64, high: f64) -> f64 {
@@ -64,7 +90,7 @@ fn reflect(x: f64, low: f64, high: f64) -> f64 {
 /// The elements along one axis that a coordinate reads; those outside have no index.
 type AxisTaps = [(Option<usize>, f64); TAPS];
 
-impl<T> Sample<T> {
+impl Sampler {
     /// The bounds of an axis of `n` elements.
     fn bounds(&self, n: usize) -> (f64, f64) {
         match self.op.align_corners {
@@ -127,10 +153,29 @@ impl<T> Sample<T> {
         };
         (count, taps)
     }
-}
 
-impl<T: Real> Sample<T> {
-    fn gather(&self, axes: &[(usize, AxisTaps)], d: usize, at: usize, plane: &[T]) -> f64 {
+    /// Calls `visit` with image, point and taps along each axis, for every point of every image.
+    fn visit(&self, grid: &[u8], mut visit: impl FnMut(usize, usize, &[(usize, AxisTaps)])) {
+        let codec = f64::codec(self.grid);
+        let rank = self.spatial.len();
+        let (mut point, mut axes) = ([0.0; MOST], [(0, [(None, 0.0); TAPS]); MOST]);
+        for b in 0..self.batch {
+            for p in 0..self.points {
+                codec.load(grid, (b * self.points + p) * rank, &mut point[..rank]);
+                for d in 0..rank {
+                    // The grid names the innermost axis first.
+                    axes[d] = self.taps(point[rank - 1 - d], self.spatial[d]);
+                }
+                visit(b, p, &axes[..rank]);
+            }
+        }
+    }
+
+    fn plane(&self) -> usize {
+        self.spatial.iter().product()
+    }
+
+    fn gather<T: Real>(&self, axes: &[(usize, AxisTaps)], d: usize, at: usize, plane: &[T]) -> f64 {
         let Some((count, taps)) = axes.get(d) else {
             return plane[at].wide();
         };
@@ -146,26 +191,35 @@ impl<T: Real> Sample<T> {
     }
 }
 
-impl<T: Real> Kernel for Sample<T> {
+impl<T: Real> Kernel for Combined<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, grid, y) = (io.input::<T>(0), io.input::<T>(1), io.output::<T>(0));
-        let rank = self.spatial.len();
-        let plane: usize = self.spatial.iter().product();
-        let mut axes = [(0, [(None, 0.0); TAPS]); MOST];
-        for b in 0..self.batch {
-            for p in 0..self.points {
-                let point = &grid[(b * self.points + p) * rank..][..rank];
-                for d in 0..rank {
-                    // The grid names the innermost axis first.
-                    axes[d] = self.taps(point[rank - 1 - d].wide(), self.spatial[d]);
-                }
-                for c in 0..self.channels {
-                    let image = b * self.channels + c;
-                    let v = self.gather(&axes[..rank], 0, 0, &x[image * plane..][..plane]);
-                    y[image * self.points + p] = T::of(v);
-                }
+        let (sampler, plane) = (&self.0, self.0.plane());
+        let (x, grid, y) = (io.input::<T>(0), io.input_bytes(1), io.output::<T>(0));
+        sampler.visit(grid, |b, p, axes| {
+            for image in b * sampler.channels..(b + 1) * sampler.channels {
+                let v = sampler.gather(axes, 0, 0, &x[image * plane..][..plane]);
+                y[image * sampler.points + p] = T::of(v);
             }
-        }
+        });
+        Ok(())
+    }
+}
+
+impl Kernel for Chosen {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (sampler, plane) = (&self.0, self.0.plane());
+        let grid = io.input_bytes(1);
+        by_size!(sampler.data, T => {
+            let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+            sampler.visit(grid, |b, p, axes| {
+                let mut sides = axes.iter().zip(&sampler.spatial);
+                let at = sides.try_fold(0, |at, ((_, taps), &n)| Some(at * n + taps[0].0?));
+                for image in b * sampler.channels..(b + 1) * sampler.channels {
+                    let chosen = at.map(|at| x[image * plane + at]);
+                    y[image * sampler.points + p] = chosen.unwrap_or_default();
+                }
+            });
+        });
         Ok(())
     }
 }

@@ -8,16 +8,18 @@ mod taps;
 
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::ops::{AffineGrid, GridSample, QuantizedResize, Resize, ResizeMode};
+use kilim_core::ops::{
+    AffineGrid, CoordinateMode, GridSample, QuantizedResize, Resize, ResizeMode,
+};
 
 use crate::common::rules;
 use crate::frame::{Build, Kernel};
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
-    registry.add::<Resize>(accepts, build);
+    registry.add_for_every_type::<Resize>(accepts, build);
     registry.add::<QuantizedResize>(any, quantized::build);
-    registry.add::<GridSample>(rules::reals, grid::build_sample);
+    registry.add_for_every_type::<GridSample>(grid::accepts_sample, grid::build_sample);
     registry.add::<AffineGrid>(accepts_affine, grid::build_affine);
 }
 
@@ -25,6 +27,10 @@ fn accepts(op: &Resize, node: &NodeSpec) -> Result<(), Refusal> {
     (1..4).try_for_each(|i| rules::known(node, i))?;
     let fits = node.input(0).is_some_and(|x| x.dtype.is_float());
     match op.mode {
+        // Only one way to crop writes a number where there is nothing to move.
+        ResizeMode::Nearest(_) if op.coordinates == CoordinateMode::TfCropAndResize => {
+            rules::computed(node, 0)
+        }
         ResizeMode::Nearest(_) => Ok(()),
         _ if fits => rules::reals(op, &data_only(node)),
         _ => Err(Refusal::new("Resize between elements that are no floats")),

@@ -29,12 +29,11 @@ pub fn build(op: &Resize, mode: NearestMode, node: &NodeSpec) -> Result<Box<dyn 
                 .collect()
         })
         .collect();
-    let mut extrapolation = [0u8; 8];
-    f64::codec(x.dtype).set(
-        &mut extrapolation[..x.dtype.size()],
-        0,
-        op.extrapolation.into(),
-    );
+    let mut extrapolation = [0u8; 16];
+    if !x.dtype.is_only_stored() {
+        let outside = &mut extrapolation[..x.dtype.size()];
+        f64::codec(x.dtype).set(outside, 0, op.extrapolation.into());
+    }
     Ok(Box::new(Nearest {
         dtype: x.dtype,
         sources,
@@ -50,7 +49,7 @@ struct Nearest {
     /// Elements behind them.
     run: usize,
     /// In its first bytes, the value outside.
-    extrapolation: [u8; 8],
+    extrapolation: [u8; 16],
 }
 
 impl Kernel for Nearest {

@@ -2,6 +2,7 @@
 
 mod steps;
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -21,12 +22,38 @@ pub const RANK_HINT: &str = "run ONNX shape inference on the model and load the 
 /// The newest operator set whose meaning is known. Models of later ones are read as of this.
 pub const NEWEST: i64 = 28;
 
+/// Attributes that a mapping may leave unread: hints, the precision of a stage that is computed in `float32` at least, what says of
+/// outputs only which are wanted, and what counts in training, in another mode or for another element type alone.
+const MAY_GO_UNREAD: [&str; 19] = [
+    "accuracy_level",
+    "broadcast",
+    "chunk_size",
+    "consumed_inputs",
+    "cubic_coeff_a",
+    "default_float",
+    "default_int64",
+    "default_string",
+    "is_test",
+    "momentum",
+    "multi_class",
+    "nodes_hitrates",
+    "nodes_hitrates_as_tensor",
+    "output_sequence",
+    "ratio",
+    "replaced_value_float",
+    "replaced_value_int64",
+    "seed",
+    "stash_type",
+];
+
 /// Brings one node into the graph.
 pub struct NodeBuilder<'i, 'a> {
     importer: &'i mut Importer<'a>,
     frame: usize,
     node: &'a NodeProto<'a>,
     attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
+    /// Which of them the mapping has asked for.
+    read: Vec<Cell<bool>>,
     version: i64,
     name: &'i str,
     /// How many nodes the graph had before.
@@ -47,6 +74,7 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
             importer,
             frame,
             node,
+            read: vec![Cell::new(false); attributes.len()],
             attributes,
             version: version.min(NEWEST),
             name,
@@ -54,8 +82,14 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         }
     }
 
-    /// Fails where a mapping has left an output without a value.
+    /// Fails where a mapping has left an output without a value, or an attribute unread.
     pub fn finish(self) -> Result<()> {
+        let attributes = self.attributes.iter().zip(&self.read);
+        for ((name, _), _) in attributes.filter(|(_, read)| !read.get()) {
+            if !MAY_GO_UNREAD.contains(name) {
+                return Err(unsupported(format!("the attribute `{name}`")));
+            }
+        }
         for output in self.node.outputs.iter().filter(|o| !o.is_empty()) {
             let bound = self.importer.scope.binding(self.frame, output);
             if !matches!(bound, Some(Binding::Value(_) | Binding::Sequence(_))) {
@@ -73,12 +107,14 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     // Attributes.
 
     pub fn attribute(&self, name: &str) -> Option<&'a AttributeProto<'a>> {
-        let found = self.attributes.iter().find(|(n, _)| *n == name);
-        found.map(|(_, a)| *a)
+        let at = self.attributes.iter().position(|(n, _)| *n == name)?;
+        self.read[at].set(true);
+        Some(self.attributes[at].1)
     }
 
     /// All attributes, as the file has them.
     pub fn stored_attributes(&self) -> Vec<(&'a str, &'a AttributeProto<'a>)> {
+        self.read.iter().for_each(|read| read.set(true));
         self.attributes.clone()
     }
 
@@ -106,6 +142,14 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
 
     pub fn flag(&self, name: &str) -> Result<bool> {
         Ok(self.int_or(name, 0)? != 0)
+    }
+
+    /// Refuses the node where an attribute says something else than `only`, its default.
+    pub fn fixed(&self, name: &str, only: i64) -> Result<()> {
+        match self.int_or(name, only)? {
+            n if n == only => Ok(()),
+            n => Err(unknown(name, &n.to_string())),
+        }
     }
 
     /// A count that the node must or, with a default, may have.

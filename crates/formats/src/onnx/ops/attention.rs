@@ -166,6 +166,7 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
     }
     b.bind(1, key)?;
     b.bind(2, value)?;
+    let value = b.cast_like(value, query)?;
     let heads = Heads::new(b, query, key, value)?;
     let scale = b.float("scale")?.filter(|s| *s != 0.0);
     let mut scores = heads.scores(b, query, scale)?;
@@ -281,7 +282,7 @@ impl Rules {
             let mask = padded_mask(b, mask, key)?;
             match b.dtype(mask) {
                 Some(DType::Bool) => allowed.push(mask),
-                Some(_) => float_mask = Some(mask),
+                Some(_) => float_mask = Some(b.cast_like(mask, query)?),
                 None => return Err(unsupported("a mask of unknown element type")),
             }
         }

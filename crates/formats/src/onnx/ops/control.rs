@@ -27,6 +27,8 @@ fn branch(b: &mut NodeBuilder) -> Result<()> {
             [_] => "then_branch",
             _ => return Err(invalid("a condition that is not one element")),
         };
+        // The other branch is not read, and may stand there.
+        b.attribute("then_branch").and(b.attribute("else_branch"));
         let outputs = b.inline(name, &[])?;
         for (i, value) in outputs.into_iter().enumerate() {
             b.bind(i, value)?;

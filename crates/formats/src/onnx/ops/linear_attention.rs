@@ -182,7 +182,8 @@ fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
     let y = b.mul(y, scale)?;
     let y = b.cast_like(y, query)?;
     b.bind(0, y)?;
-    let state = b.cast_like(outputs[0], query)?;
+    let like = b.optional(3)?.unwrap_or(query);
+    let state = b.cast_like(outputs[0], like)?;
     b.bind(1, state)
 }
 

@@ -1,6 +1,7 @@
 //! Matrix products.
 
-use kilim_core::error::Result;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Det, Einsum, Gemm, MatMul};
 
 use super::OpTable;
@@ -17,6 +18,34 @@ pub fn register(table: &mut OpTable) {
     table.add("Det", |b| b.emit_same(Det));
 }
 
+/// `a · b` of integers, times `alpha`, and `c` times `beta`, which sums of integers need to be integers, too.
+fn integer_gemm(b: &mut NodeBuilder, op: &Gemm) -> Result<()> {
+    let (mut left, mut right) = (b.input(0)?, b.input(1)?);
+    if op.transpose_a {
+        left = b.transpose(left, &[1, 0])?;
+    }
+    if op.transpose_b {
+        right = b.transpose(right, &[1, 0])?;
+    }
+    let scaled = |b: &mut NodeBuilder, x: ValueId, factor: f32| match factor {
+        1.0 => Ok(x),
+        _ if factor.fract() != 0.0 => {
+            Err(unsupported("integers times a factor that is no integer"))
+        }
+        _ => {
+            let factor = b.number(factor.into(), x)?;
+            b.mul(x, factor)
+        }
+    };
+    let y = b.op(MatMul::default(), &[left, right])?;
+    let mut y = scaled(b, y, op.alpha)?;
+    if let Some(c) = b.optional(2)? {
+        let c = scaled(b, c, op.beta)?;
+        y = b.add(y, c)?;
+    }
+    b.bind(0, y)
+}
+
 fn gemm(b: &mut NodeBuilder) -> Result<()> {
     let op = Gemm {
         alpha: b.float_or("alpha", 1.0)?,
@@ -25,5 +54,9 @@ fn gemm(b: &mut NodeBuilder) -> Result<()> {
         transpose_b: b.flag("transB")?,
         activation: Activation::None,
     };
-    b.emit_same(op)
+    let a = b.input(0)?;
+    match b.dtype(a) {
+        Some(dtype) if !dtype.is_float() => integer_gemm(b, &op),
+        _ => b.emit_same(op),
+    }
 }

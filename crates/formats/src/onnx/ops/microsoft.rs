@@ -406,7 +406,7 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     let cos = b.op(gather.clone(), &[cos, positions])?;
     let sin = b.op(gather, &[sin, positions])?;
     let interleaved = b.flag("interleaved")?;
-    let part = b.count("rotary_embedding_dim", Some(0))?;
+    let part = super::rotary::part(b)?;
     if !packed {
         let y = rotated(b, x, [cos, sin], 1, part, interleaved)?;
         return b.bind(0, y);

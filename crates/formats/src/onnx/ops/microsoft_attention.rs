@@ -1,15 +1,16 @@
 //! The attention of `com.microsoft`, as language models have it, written out.
 
+use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{BinaryKind, Gather, Pad, PadMode, Split, TensorScatter, UnaryKind};
+use kilim_core::ops::{BinaryKind, Gather, Pad, PadMode, RmsNorm, Split, TensorScatter, UnaryKind};
 
 use super::OpTable;
 use super::attention::{Heads, Rules, check_groups, softmax, split_heads};
 use super::microsoft::DOMAIN;
 use super::rotary::rotated;
-use crate::onnx::builder::NodeBuilder;
+use crate::onnx::builder::{NodeBuilder, number, unknown};
 use crate::onnx::proto::invalid;
 
 pub fn register(table: &mut OpTable) {
@@ -18,12 +19,14 @@ pub fn register(table: &mut OpTable) {
 }
 
 /// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`; the three are
-/// `[batch, heads, sequence, size]`.
+/// `[batch, heads, sequence, size]`. A sink is a score that takes a share of the attention and gives nothing; it
+/// broadcasts to `[batch, heads, queries, 1]`.
 pub fn attend(
     b: &mut NodeBuilder,
     [query, key, value]: [ValueId; 3],
     rules: &Rules,
     bias: Option<ValueId>,
+    sink: Option<ValueId>,
 ) -> Result<ValueId> {
     let heads = Heads::new(b, query, key, value)?;
     let scale = b.float("scale")?.filter(|s| *s != 0.0);
@@ -41,7 +44,19 @@ pub fn attend(
     if let Some(bias) = rules.bias(b, query, key)? {
         scores = b.add(scores, bias.value)?;
     }
-    let probabilities = softmax(b, scores)?;
+    let probabilities = match sink {
+        None => softmax(b, scores)?,
+        Some(sink) => {
+            let one = b.i64s(&[1])?;
+            let rows = [b.dim(scores, 0)?, b.dim(scores, 1)?, b.dim(scores, 2)?, one];
+            let rows = b.vector(&rows)?;
+            let sink = b.cast_like(sink, scores)?;
+            let column = b.expand(sink, rows)?;
+            let beside = b.concat(&[scores, column], 3)?;
+            let shares = softmax(b, beside)?;
+            b.slice(shares, 3, 0, -1)?
+        }
+    };
     let y = heads.weighted(b, probabilities)?;
     let y = b.transpose(y, &[0, 2, 1, 3])?;
     b.reshape(y, &[0, 0, -1])
@@ -124,12 +139,13 @@ fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
             None => filter,
         });
     }
-    let y = attend(b, [query, present[0], present[1]], &rules, bias)?;
+    let y = attend(b, [query, present[0], present[1]], &rules, bias, None)?;
     b.bind(0, y)
 }
 
 /// Inputs: query (or all three packed), key, value, cached key and value, lengths less one, total
-/// length, cosines, sines, positions, bias of the scores.
+/// length, cosines, sines, positions, bias of the scores, sinks of the heads, two scales of a quantised cache,
+/// weights by which queries and keys are normalised.
 fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     let query_heads = b.count("num_heads", None)?;
     let key_heads = b.count("kv_num_heads", None)?;
@@ -139,9 +155,16 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         0 => return Err(unsupported("a window of no keys")),
         window => (window - 1).max(-1),
     };
-    if b.flag("smooth_softmax")? || b.has_input(11) {
-        return Err(unsupported("smooth softmax"));
+    let causal = b.int_or("causal", 1)? != 0;
+    if !causal && left >= 0 {
+        return Err(unsupported("a window on both sides"));
     }
+    quantised_cache(b)?;
+    let sink = match (b.optional(11)?, b.int_or("smooth_softmax", 0)?) {
+        (Some(sinks), _) => Some(b.reshape(sinks, &[1, query_heads as i64, 1, 1])?),
+        (None, 1) => Some(b.tensor_value(number(0.0, DType::F32)?)),
+        (None, _) => None,
+    };
     let query = b.input(0)?;
     // The layout `[batch, sequence, heads, size]`.
     let mut split = match (b.optional(1)?, b.optional(2)?) {
@@ -152,20 +175,26 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         ],
         _ => unpacked(b, query, query_heads, key_heads)?,
     };
+    let epsilon = b.float_or("qk_norm_epsilon", 1e-6)?;
+    for (i, x) in split[..2].iter_mut().enumerate() {
+        if let Some(weight) = b.optional(14 + i)? {
+            *x = b.op(RmsNorm { axis: -1, epsilon }, &[*x, weight])?;
+        }
+    }
     let past = b.optional(3)?;
-    let before = match past {
-        Some(past) => Some(cached(b, past, query)?),
-        None => None,
-    };
+    let cache = past.map(|past| Cache::new(b, past, query)).transpose()?;
+    let before = cache.as_ref().map(|cache| cache.before);
+    let interleaved = b.flag("rotary_interleaved")?;
     if b.flag("do_rotary")? {
         let angles = angles(b, query, before)?;
-        let interleaved = b.flag("rotary_interleaved")?;
         let half = b.fact(angles[0]).shape.and_then(|s| s.0.last()?.known());
         let size = b.fact(split[0]).shape.and_then(|s| s.0.last()?.known());
         let part = match (half, size) {
-            (Some(half), Some(size)) if 2 * half >= size => 0,
-            (Some(half), _) => 2 * half,
-            (None, _) => return Err(unsupported("tables of angles known only at run time")),
+            (Some(half), Some(size)) if 2 * half >= size => None,
+            _ => {
+                let half = b.dim(angles[0], -1)?;
+                Some(b.add(half, half)?)
+            }
         };
         for x in &mut split[..2] {
             *x = rotated(b, *x, angles, 2, part, interleaved)?;
@@ -175,22 +204,45 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         *x = b.transpose(*x, &[0, 2, 1, 3])?;
     }
     for i in [0, 1] {
-        if let (Some(past), Some(before)) = (b.optional(3 + i)?, before) {
-            split[1 + i] = appended(b, past, split[1 + i], before)?;
+        let mut present = split[1 + i];
+        if let (Some(past), Some(cache)) = (b.optional(3 + i)?, &cache) {
+            [present, split[1 + i]] = cache.appended(b, past, present, 1 + i)?;
         }
-        b.bind(1 + i, split[1 + i])?;
+        b.bind(1 + i, present)?;
     }
+    // What is causal never sees the padding behind a sequence.
+    let lengths = match causal {
+        true => None,
+        false => Some(lengths(b)?),
+    };
     let rules = Rules {
         mask: None,
         offset: before,
-        lengths: None,
+        lengths,
         left,
         right: -1,
-        causal: true,
+        causal,
     };
     let bias = b.optional(10)?;
-    let y = attend(b, split, &rules, bias)?;
+    let y = attend(b, split, &rules, bias, sink)?;
     b.bind(0, y)
+}
+
+/// Refuses caches of integers, and those that forget.
+fn quantised_cache(b: &mut NodeBuilder) -> Result<()> {
+    for name in ["k_quant_type", "v_quant_type"] {
+        match b.text_or(name, "NONE")? {
+            "NONE" => {}
+            other => return Err(unknown(name, other)),
+        }
+    }
+    for name in ["kv_cache_bit_width", "sliding_window_cache", "qk_output"] {
+        b.fixed(name, 0)?;
+    }
+    if b.has_input(12) || b.has_input(13) {
+        return Err(unsupported("a quantised cache"));
+    }
+    Ok(())
 }
 
 /// Query, key and value `[batch, sequence, heads, size]` that stand in one tensor, one after the other.
@@ -210,45 +262,90 @@ fn unpacked(
     Ok([parts[0], parts[1], parts[2]])
 }
 
-/// Whether there is but one sequence.
-fn single(b: &mut NodeBuilder, x: ValueId) -> bool {
-    let batch = b.fact(x).shape.and_then(|s| s.0.first()?.known());
-    batch == Some(1)
-}
-
-/// How many cached keys each sequence has, `[batch]`: its length (input 5, less one) without the new
-/// ones. A first prompt may be longer than its sequence, being padded.
-fn cached(b: &mut NodeBuilder, past: ValueId, query: ValueId) -> Result<ValueId> {
-    if single(b, past) {
-        return b.dim(past, 2);
-    }
+/// How many keys each sequence has, with the new ones, `[batch]`; input 5 says it less one.
+fn lengths(b: &mut NodeBuilder) -> Result<ValueId> {
     let lengths = b.input(5)?;
     let lengths = b.cast(lengths, DType::I64)?;
     let lengths = b.reshape(lengths, &[-1])?;
     let one = b.i64(1)?;
-    let lengths = b.add(lengths, one)?;
-    let new = b.dim(query, 1)?;
-    let before = b.sub(lengths, new)?;
-    let zero = b.i64(0)?;
-    b.binary(BinaryKind::Max, before, zero)
+    b.add(lengths, one)
 }
 
-/// The cache `[batch, heads, keys, size]` with the new keys behind the ones of each sequence.
-fn appended(b: &mut NodeBuilder, past: ValueId, new: ValueId, before: ValueId) -> Result<ValueId> {
-    if single(b, past) {
-        return b.concat(&[past, new], 2);
+/// Keys and values from before, `[batch, heads, keys, size]`, as long as the longest sequence with its new keys, or longer.
+struct Cache {
+    /// How many keys each sequence has already, `[batch]` or `[1]`.
+    before: ValueId,
+    /// The length of the longest sequence with the new keys, `[1]`.
+    total: ValueId,
+    /// There is one sequence, and a cache that grows with it.
+    grows: bool,
+}
+
+impl Cache {
+    fn new(b: &mut NodeBuilder, past: ValueId, query: ValueId) -> Result<Cache> {
+        let total = b.input(6)?;
+        let total = b.cast(total, DType::I64)?;
+        let total = b.reshape(total, &[1])?;
+        let dims = b.fact(past).shape.map(|s| s.0).unwrap_or_default();
+        let dim = |i: usize| dims.get(i).and_then(Dim::known);
+        let new = b.dim(query, 1)?;
+        // A cache of fixed size has room for more than it holds, unless the model says otherwise.
+        let grows = dim(0) == Some(1)
+            && match (dim(2), b.constant(total), b.constant(new)) {
+                (None, ..) => true,
+                (Some(past), Some(total), Some(new)) => {
+                    total.to_i64s()?.first()
+                        == new.to_i64s()?.first().map(|new| new + past as i64).as_ref()
+                }
+                _ => false,
+            };
+        let before = if grows {
+            b.dim(past, 2)?
+        } else {
+            // A first prompt may be longer than its sequence, being padded.
+            let lengths = lengths(b)?;
+            let before = b.sub(lengths, new)?;
+            let zero = b.i64(0)?;
+            b.binary(BinaryKind::Max, before, zero)?
+        };
+        Ok(Cache {
+            before,
+            total,
+            grows,
+        })
     }
-    let count = b.dim(new, 2)?;
-    let none = b.i64s(&[0, 0, 0, 0, 0, 0])?;
-    let last = b.i64s(&[0])?;
-    let pads = b.vector(&[none, count, last])?;
-    let mode = PadMode::Constant;
-    let longer = b.op(Pad { mode }, &[past, pads])?;
-    let op = TensorScatter {
-        axis: 2,
-        circular: false,
-    };
-    b.op(op, &[longer, new, before])
+
+    /// `past` with the new keys behind those of each sequence: as output `output`, and as attention reads it.
+    fn appended(
+        &self,
+        b: &mut NodeBuilder,
+        past: ValueId,
+        new: ValueId,
+        output: usize,
+    ) -> Result<[ValueId; 2]> {
+        let same = b.i64s(&[0])?;
+        if self.grows {
+            let all = b.concat(&[past, new], 2)?;
+            // As many elements, unless the cache has room: that is an error.
+            let shape = b.vector(&[same, same, self.total, same])?;
+            let checked = b.reshape_to(all, shape)?;
+            let read = if b.has_output(output) { all } else { checked };
+            return Ok([checked, read]);
+        }
+        let room = b.dim(past, 2)?;
+        let missing = b.sub(self.total, room)?;
+        let missing = b.binary(BinaryKind::Max, missing, same)?;
+        let none = b.i64s(&[0, 0, 0, 0, 0, 0])?;
+        let pads = b.vector(&[none, missing, same])?;
+        let mode = PadMode::Constant;
+        let longer = b.op(Pad { mode }, &[past, pads])?;
+        let op = TensorScatter {
+            axis: 2,
+            circular: false,
+        };
+        let filled = b.op(op, &[longer, new, self.before])?;
+        Ok([filled, filled])
+    }
 }
 
 /// Cosines and sines of the positions of the queries, `[batch or 1, sequence, half]`.

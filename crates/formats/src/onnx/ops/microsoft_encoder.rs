@@ -1,10 +1,13 @@
 //! The layers of encoders that onnxruntime's optimiser makes of many nodes, written out again:
 //! Attention and its quantised twin, EmbedLayerNormalization.
 
+use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{BinaryKind, Gather, LayerNorm, MatMul, MatMulInteger, ReduceKind, Split};
+use kilim_core::ops::{
+    BinaryKind, Gather, LayerNorm, MatMul, MatMulInteger, ReduceKind, Slice, Split, TensorScatter,
+};
 
 use super::OpTable;
 use super::attention::{Rules, split_heads};
@@ -23,14 +26,13 @@ struct Places {
     mask: usize,
     past: usize,
     bias: Option<usize>,
+    /// How many keys a cache of fixed size has already.
+    cached: Option<usize>,
 }
 
 /// Inputs: x, weights of query, key and value side by side, their bias, mask, cached keys and values
 /// `[2, batch, heads, keys, size]`, bias of the scores.
 fn attention(b: &mut NodeBuilder) -> Result<()> {
-    if b.has_input(6) || b.flag("past_present_share_buffer")? {
-        return Err(unsupported("a cache of a fixed size"));
-    }
     let (x, weights) = (b.input(0)?, b.input(1)?);
     let mut all = b.op(MatMul::default(), &[x, weights])?;
     if let Some(bias) = b.optional(2)? {
@@ -40,6 +42,7 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
         mask: 3,
         past: 4,
         bias: Some(5),
+        cached: Some(6),
     };
     finished(b, all, &places)
 }
@@ -62,6 +65,7 @@ fn quantized_attention(b: &mut NodeBuilder) -> Result<()> {
         mask: 5,
         past: 8,
         bias: None,
+        cached: None,
     };
     finished(b, all, &places)
 }
@@ -84,18 +88,38 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
         split.push(split_heads(b, part, heads)?);
     }
     let past = b.optional(places.past)?;
-    let offset = past.map(|past| b.dim(past, 3)).transpose()?;
-    if let Some(past) = past {
-        for (i, x) in split[1..].iter_mut().enumerate() {
+    let fixed = b.flag("past_present_share_buffer")?;
+    let offset = match (past, fixed, places.cached) {
+        (None, ..) => None,
+        (Some(past), false, _) => Some(b.dim(past, 3)?),
+        (Some(_), true, Some(cached)) => {
+            let cached = b.input(cached)?;
+            let cached = b.cast(cached, DType::I64)?;
+            Some(b.reshape(cached, &[1])?)
+        }
+        (Some(_), true, None) => return Err(unsupported("a cache of a fixed size")),
+    };
+    let mut present = [split[1], split[2]];
+    if let (Some(past), Some(before)) = (past, offset) {
+        for (i, x) in present.iter_mut().enumerate() {
             let (first, end) = (i as i64, i as i64 + 1);
             let own = b.slice(past, 0, first, end)?;
             let own = b.squeeze(own, &[0])?;
-            *x = b.concat(&[own, *x], 2)?;
+            if !fixed {
+                *x = b.concat(&[own, *x], 2)?;
+                split[1 + i] = *x;
+                continue;
+            }
+            let new = b.dim(*x, 2)?;
+            *x = filled(b, own, *x, before)?;
+            // What is not filled yet is no key.
+            let (start, end, axis) = (b.i64s(&[0])?, b.add(before, new)?, b.i64s(&[2])?);
+            split[1 + i] = b.op(Slice, &[*x, start, end, axis])?;
         }
     }
     if b.has_output(1) {
-        let key = b.unsqueeze(split[1], &[0])?;
-        let value = b.unsqueeze(split[2], &[0])?;
+        let key = b.unsqueeze(present[0], &[0])?;
+        let value = b.unsqueeze(present[1], &[0])?;
         let present = b.concat(&[key, value], 0)?;
         b.bind(1, present)?;
     }
@@ -118,8 +142,19 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
             None => mask,
         });
     }
-    let y = attend(b, [split[0], split[1], split[2]], &rules, bias)?;
+    let y = attend(b, [split[0], split[1], split[2]], &rules, bias, None)?;
     b.bind(0, y)
+}
+
+/// The cache `[batch, heads, room, size]` with the new keys from place `before` (`[1]`) on.
+fn filled(b: &mut NodeBuilder, cache: ValueId, new: ValueId, before: ValueId) -> Result<ValueId> {
+    let batch = b.dim(cache, 0)?;
+    let before = b.expand(before, batch)?;
+    let op = TensorScatter {
+        axis: 2,
+        circular: false,
+    };
+    b.op(op, &[cache, new, before])
 }
 
 /// What a mask adds to the scores: nothing, or `mask_filter_value` where it hides a key. A mask has a
@@ -147,18 +182,28 @@ fn masked(b: &mut NodeBuilder, mask: ValueId, query: ValueId, key: ValueId) -> R
 fn counted(b: &mut NodeBuilder, mask: ValueId, query: ValueId, key: ValueId) -> Result<ValueId> {
     let count =
         |b: &mut NodeBuilder, v: ValueId| b.fact(v).shape.and_then(|s| s.0.first()?.known());
-    let (Some(batch), Some(numbers)) = (count(b, query), count(b, mask)) else {
-        return Err(unsupported(
-            "a mask of counts for a batch known only at run time",
-        ));
-    };
     let keys = b.dim(key, 2)?;
     let keys = b.iota(keys)?;
-    let bound = |b: &mut NodeBuilder, first: usize, kind: BinaryKind| -> Result<ValueId> {
-        let bound = b.slice(mask, 0, first as i64, (first + batch) as i64)?;
+    let compare = |b: &mut NodeBuilder, bound: ValueId, kind: BinaryKind| -> Result<ValueId> {
         let bound = b.cast(bound, DType::I64)?;
         let bound = b.unsqueeze(bound, &[1, 2, 3])?;
         b.binary(kind, keys, bound)
+    };
+    let (Some(batch), Some(numbers)) = (count(b, query), count(b, mask)) else {
+        let first =
+            |b: &mut NodeBuilder, v: ValueId| b.fact(v).shape.and_then(|s| s.0.first().cloned());
+        return match (first(b, query), first(b, mask)) {
+            (Some(Dim::Symbol(batch)), Some(Dim::Symbol(numbers))) if batch == numbers => {
+                compare(b, mask, BinaryKind::Less)
+            }
+            _ => Err(unsupported(
+                "a mask of counts for a batch known only at run time",
+            )),
+        };
+    };
+    let bound = |b: &mut NodeBuilder, first: usize, kind: BinaryKind| -> Result<ValueId> {
+        let bound = b.slice(mask, 0, first as i64, (first + batch) as i64)?;
+        compare(b, bound, kind)
     };
     let below = bound(b, 0, BinaryKind::Less)?;
     match numbers {

@@ -69,12 +69,9 @@ fn gather_block_quantized(b: &mut NodeBuilder) -> Result<()> {
     let zeros = if b.has_input(3) {
         unpacked(b, 3, bits, blocks)?
     } else {
-        let Some(shape) = b.shape(scales) else {
-            return Err(unsupported("scales of a shape known only at run time"));
-        };
-        let count = kilim_core::tensor::element_count(&shape)?;
-        let middle = vec![1u8 << (bits - 1); count];
-        b.tensor_value(Tensor::from_slice(&shape, &middle)?)
+        let middle = Tensor::scalar(1u8 << (bits - 1))?;
+        let (middle, shape) = (b.tensor_value(middle), b.shape_of(scales)?);
+        b.expand(middle, shape)?
     };
     let mut rows = Vec::with_capacity(3);
     for x in [data, scales, zeros] {
@@ -90,7 +87,8 @@ fn gather_block_quantized(b: &mut NodeBuilder) -> Result<()> {
 const MAX_BLOCK: usize = 1 << 16;
 
 /// `a · bᵀ` where the weights `[n, blocks, block * bits / 8]` are packed, with a scale for each block
-/// of a row and an optional zero point.
+/// of a row and an optional zero point, which may be a real number. Input 4 may say which block each
+/// column belongs to.
 fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
     let (k, n) = (b.count("K", None)?, b.count("N", None)?);
     let block = b.count("block_size", None)?;
@@ -99,9 +97,7 @@ fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
     if !matches!(bits, 2 | 4 | 8) || k == 0 || !whole {
         return Err(unsupported(format!("{bits} bits in blocks of {block}")));
     }
-    if b.has_input(4) {
-        return Err(unsupported("weights whose columns are reordered (g_idx)"));
-    }
+    b.fixed("weight_prepacked", 0)?;
     let bits = bits as u32;
     let blocks = k.div_ceil(block);
     let constant = |b: &mut NodeBuilder, i: usize| -> Result<Tensor> {
@@ -129,21 +125,36 @@ fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
     let scales = b.reshape(scales, &[n as i64, blocks as i64])?;
     let middle = 1u8 << (bits - 1);
     let zeros = match b.optional(3)? {
-        None => vec![middle; size(n, blocks)?],
-        Some(v) if b.dtype(v) == Some(DType::U8) => {
-            let packed = constant(b, 3)?;
-            let per_row = blocks.next_multiple_of(8 / bits as usize);
-            let all = numbers_of(&packed, bits, size(n, per_row)?)?;
-            let rows = all.chunks(per_row.max(1));
-            rows.flat_map(|row| row.iter().take(blocks).copied())
-                .collect()
+        Some(v) if b.dtype(v) != Some(DType::U8) => b.reshape(v, &[n as i64, blocks as i64])?,
+        packed => {
+            let zeros = match packed {
+                None => vec![middle; size(n, blocks)?],
+                Some(_) => {
+                    let packed = constant(b, 3)?;
+                    let per_row = blocks.next_multiple_of(8 / bits as usize);
+                    let all = numbers_of(&packed, bits, size(n, per_row)?)?;
+                    let rows = all.chunks(per_row.max(1));
+                    rows.flat_map(|row| row.iter().take(blocks).copied())
+                        .collect()
+                }
+            };
+            b.tensor_value(Tensor::from_slice(&[n, blocks], &zeros)?)
         }
-        Some(_) => return Err(unsupported("zero points that are no integers")),
     };
-    let zeros = b.tensor_value(Tensor::from_slice(&[n, blocks], &zeros)?);
-    let op = DequantizeLinear { axis: 1, block };
-    let weights = b.op(op, &[weights, scales, zeros])?;
     let a = b.input(0)?;
+    let weights = if b.has_input(4) || b.dtype(zeros) != Some(DType::U8) {
+        let groups = match b.optional(4)? {
+            Some(groups) => b.slice(groups, 0, 0, k as i64)?,
+            None => {
+                let groups: Vec<i64> = (0..k).map(|column| (column / block) as i64).collect();
+                b.i64s(&groups)?
+            }
+        };
+        reordered(b, weights, [scales, zeros], groups)?
+    } else {
+        let op = DequantizeLinear { axis: 1, block };
+        b.op(op, &[weights, scales, zeros])?
+    };
     let weights = b.cast_like(weights, a)?;
     let product = MatMul {
         transpose_b: true,
@@ -154,6 +165,21 @@ fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
         y = b.add(y, bias)?;
     }
     b.bind(0, y)
+}
+
+/// `(weights - zero) * scale`, where `groups` says which of a row's scales and zero points each column has.
+fn reordered(
+    b: &mut NodeBuilder,
+    weights: ValueId,
+    [scales, zeros]: [ValueId; 2],
+    groups: ValueId,
+) -> Result<ValueId> {
+    let each = Gather { axis: 1 };
+    let scale = b.op(each.clone(), &[scales, groups])?;
+    let zero = b.op(each, &[zeros, groups])?;
+    let (weights, zero) = (b.cast_like(weights, scales)?, b.cast_like(zero, scales)?);
+    let centred = b.sub(weights, zero)?;
+    b.mul(centred, scale)
 }
 
 /// The `count` numbers of `bits` bits that a tensor of bytes holds.

@@ -1,5 +1,6 @@
 //! Normalisations.
 
+use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
@@ -10,19 +11,12 @@ use kilim_core::ops::{
 use super::OpTable;
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
+use crate::onnx::tensor::dtype;
 
 pub fn register(table: &mut OpTable) {
     table.add("BatchNormalization", batch_norm);
-    table.add("LayerNormalization", |b| {
-        let axis = b.int_or("axis", -1)?;
-        let epsilon = epsilon(b)?;
-        b.emit_same(LayerNorm { axis, epsilon })
-    });
-    table.add("RMSNormalization", |b| {
-        let axis = b.int_or("axis", -1)?;
-        let epsilon = epsilon(b)?;
-        b.emit_same(RmsNorm { axis, epsilon })
-    });
+    table.add("LayerNormalization", layer_norm);
+    table.add("RMSNormalization", rms_norm);
     table.add("InstanceNormalization", |b| {
         let epsilon = epsilon(b)?;
         b.emit_same(InstanceNorm { epsilon })
@@ -34,6 +28,41 @@ pub fn register(table: &mut OpTable) {
         let axes = b.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
         b.emit_same(MeanVarianceNorm { axes })
     });
+}
+
+/// The statistics, outputs 1 and 2, are of the type of the first stage.
+fn layer_norm(b: &mut NodeBuilder) -> Result<()> {
+    let axis = b.int_or("axis", -1)?;
+    let epsilon = epsilon(b)?;
+    let stage = dtype(b.int_or("stash_type", 1)?)?;
+    let inputs = b.inputs_from(0)?;
+    let outputs = b.apply(LayerNorm { axis, epsilon }, &inputs, b.output_count())?;
+    for (i, y) in outputs.into_iter().enumerate() {
+        let y = match i > 0 && b.has_output(i) {
+            true => b.cast(y, stage)?,
+            false => y,
+        };
+        b.bind(i, y)?;
+    }
+    Ok(())
+}
+
+/// Data and scale may differ in type; the result is of the scale's.
+fn rms_norm(b: &mut NodeBuilder) -> Result<()> {
+    let axis = b.int_or("axis", -1)?;
+    let op = RmsNorm {
+        axis,
+        epsilon: epsilon(b)?,
+    };
+    let (x, scale) = (b.input(0)?, b.input(1)?);
+    let types = [b.dtype(x), b.dtype(scale)];
+    if types[0] == types[1] || !types.contains(&Some(DType::F64)) {
+        return b.emit(op, &[Some(x), Some(scale)]);
+    }
+    let wide = [b.cast(x, DType::F64)?, b.cast(scale, DType::F64)?];
+    let y = b.op(op, &wide)?;
+    let y = b.cast_like(y, scale)?;
+    b.bind(0, y)
 }
 
 fn epsilon(b: &NodeBuilder) -> Result<f32> {
@@ -61,11 +90,25 @@ fn batch_norm(b: &mut NodeBuilder) -> Result<()> {
     }
     if !training {
         b.only_outputs(1)?;
-        let inputs = b.inputs_from(0)?;
+        let x = b.input(0)?;
+        let mut inputs = vec![Some(x)];
+        for i in 1..5 {
+            let parameter = b.input(i)?;
+            inputs.push(Some(fitting(b, parameter, x)?));
+        }
         let y = b.apply(op, &inputs, 1)?;
         return b.bind(0, y[0]);
     }
     batch_norm_training(b, op)
+}
+
+/// A parameter in the type of `x` where one of them is `float64`; narrower types are widened by the kernels.
+fn fitting(b: &mut NodeBuilder, parameter: ValueId, x: ValueId) -> Result<ValueId> {
+    let types = [b.dtype(x), b.dtype(parameter)];
+    match types[0] != types[1] && types.contains(&Some(DType::F64)) {
+        true => b.cast_like(parameter, x),
+        false => Ok(parameter),
+    }
 }
 
 /// With scale, bias and statistics of the shape of one item of the batch.
@@ -94,6 +137,7 @@ fn batch_norm_training(b: &mut NodeBuilder, op: BatchNorm) -> Result<()> {
     let mean = b.squeeze(mean, &axes)?;
     let variance = b.reduce(ReduceKind::Mean, squares, &axes, false)?;
     let (scale, bias) = (b.input(1)?, b.input(2)?);
+    let (scale, bias) = (fitting(b, scale, x)?, fitting(b, bias, x)?);
     let y = b.op(op, &[x, scale, bias, mean, variance])?;
     b.bind(0, y)?;
     let momentum = f64::from(b.float_or("momentum", 0.9)?);

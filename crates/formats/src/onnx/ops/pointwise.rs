@@ -1,5 +1,6 @@
 //! Pointwise operators.
 
+use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::narrow::{Narrowing, Overflow, PowerRounding};
@@ -41,7 +42,7 @@ pub fn register(table: &mut OpTable) {
     table.add("Softsign", |b| unary(b, UnaryKind::Softsign));
     table.add("Not", |b| unary(b, UnaryKind::Not));
     table.add("BitwiseNot", |b| unary(b, UnaryKind::BitwiseNot));
-    table.add("IsNaN", |b| unary(b, UnaryKind::IsNaN));
+    table.add("IsNaN", |b| is_special(b, UnaryKind::IsNaN));
     table.add("HardSwish", |b| unary(b, UnaryKind::HardSwish));
     table.add("Mish", |b| unary(b, UnaryKind::Mish));
     table.add("IsInf", is_inf);
@@ -105,7 +106,16 @@ fn identity(b: &mut NodeBuilder) -> Result<()> {
 fn is_inf(b: &mut NodeBuilder) -> Result<()> {
     let negative = b.int_or("detect_negative", 1)? != 0;
     let positive = b.int_or("detect_positive", 1)? != 0;
-    unary(b, UnaryKind::IsInf { negative, positive })
+    is_special(b, UnaryKind::IsInf { negative, positive })
+}
+
+/// Types that are only stored have their infinities and NaN in `float32`, too.
+fn is_special(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {
+    let mut x = b.input(0)?;
+    if b.dtype(x).is_some_and(DType::is_narrow_float) {
+        x = b.cast(x, DType::F32)?;
+    }
+    b.emit(Unary(kind), &[Some(x)])
 }
 
 fn leaky_relu(b: &mut NodeBuilder) -> Result<()> {

@@ -5,8 +5,8 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::narrow::{Narrowing, Overflow};
 use kilim_core::ops::{
-    Cast, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Gather, MatMulInteger, QLinearConv,
-    QLinearMatMul, QuantizeLinear,
+    Cast, ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Gather, MatMul, MatMulInteger,
+    QLinearConv, QLinearMatMul, QuantizeLinear,
 };
 
 use super::OpTable;
@@ -31,7 +31,7 @@ pub fn register(table: &mut OpTable) {
             requantize: None,
         })
     });
-    table.add("QLinearMatMul", |b| b.emit_same(QLinearMatMul::default()));
+    table.add("QLinearMatMul", qlinear_matmul);
     table.add("QLinearConv", |b| {
         let weights = b.input(3)?;
         let conv = attributes(b, weights)?;
@@ -63,11 +63,11 @@ pub fn quantize(b: &mut NodeBuilder) -> Result<()> {
     b.emit(op, &[Some(x), Some(scale), zero])
 }
 
-/// The scale, input 1. Powers of two become numbers of type `to`.
+/// The scale, input 1. Powers of two and integers become numbers of type `to`.
 fn real_scale(b: &mut NodeBuilder, to: Option<DType>) -> Result<ValueId> {
     let scale = b.input(1)?;
     match b.dtype(scale) {
-        Some(DType::F8E8M0) => b.cast(scale, to.unwrap_or(DType::F32)),
+        Some(DType::F8E8M0 | DType::I32) => b.cast(scale, to.unwrap_or(DType::F32)),
         _ => Ok(scale),
     }
 }
@@ -144,6 +144,33 @@ fn broadcasting(
     let block = b.number(op.block as f64, places)?;
     let blocks = b.div(places, block)?;
     b.op(Gather { axis }, &[scale, blocks])
+}
+
+/// Products of float8 are written out: they have no exact sums.
+fn qlinear_matmul(b: &mut NodeBuilder) -> Result<()> {
+    let [left, right, zero] = [b.input(0)?, b.input(3)?, b.input(7)?];
+    let narrow = |b: &mut NodeBuilder, v| b.dtype(v).is_some_and(DType::is_narrow_float);
+    if ![left, right, zero].iter().any(|&v| narrow(b, v)) {
+        return b.emit_same(QLinearMatMul::default());
+    }
+    let mut factors = Vec::new();
+    // Scales are those of the rows on the left, and of the columns on the right.
+    for (first, axis) in [(0, -2), (3, -1)] {
+        let (x, scale) = (b.input(first)?, b.input(first + 1)?);
+        let scale = b.cast(scale, DType::F32)?;
+        let op = DequantizeLinear { axis, block: 0 };
+        let inputs = [Some(x), Some(scale), b.optional(first + 2)?];
+        factors.push(b.apply(op, &inputs, 1)?[0]);
+    }
+    let product = b.op(MatMul::default(), &factors)?;
+    let scale = b.input(6)?;
+    let scale = b.cast(scale, DType::F32)?;
+    let op = QuantizeLinear {
+        axis: -2,
+        block: 0,
+        output: None,
+    };
+    b.emit(op, &[Some(product), Some(scale), Some(zero)])
 }
 
 pub fn dequantize(b: &mut NodeBuilder) -> Result<()> {

@@ -145,6 +145,8 @@ fn dropout(b: &mut NodeBuilder) -> Result<()> {
     if known.is_some_and(|mode| mode == [0]) {
         return keep_all(b, x);
     }
+    let (data, narrow) = (x, b.dtype(x).is_some_and(DType::is_narrow_float));
+    let x = if narrow { b.cast(x, DType::F32)? } else { x };
     let ratio = match b.optional(1)? {
         Some(ratio) => b.cast_like(ratio, x)?,
         None => b.number(0.5, x)?,
@@ -163,6 +165,7 @@ fn dropout(b: &mut NodeBuilder) -> Result<()> {
     let scaled = b.mul(x, scale)?;
     let zero = b.number(0.0, x)?;
     let y = b.choose(mask, scaled, zero)?;
+    let y = b.cast_like(y, data)?;
     b.bind(0, y)?;
     b.bind(1, mask)
 }

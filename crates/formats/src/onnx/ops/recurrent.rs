@@ -41,6 +41,11 @@ fn recurrent(b: &mut NodeBuilder, defaults: &[&str]) -> Result<Recurrent> {
     };
     let wanted = defaults.len() * direction.count();
     let names = match b.texts("activations")? {
+        // The default of RNN, written out, is for two directions whether there are two or not.
+        Some(mut names) if names == ["Tanh", "Tanh"] => {
+            names.truncate(wanted);
+            names
+        }
         Some(names) => names,
         None => (0..direction.count())
             .flat_map(|_| defaults.iter().map(|n| n.to_string()))

@@ -1,10 +1,11 @@
 //! Sampling at other positions.
 
+use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    AffineGrid, AspectPolicy, CoordinateMode, GridMode, GridPadding, GridSample, NearestMode,
-    Resize, ResizeMode,
+    AffineGrid, AspectPolicy, BinaryKind, CoordinateMode, GridMode, GridPadding, GridSample,
+    NearestMode, Resize, ResizeMode, UnaryKind,
 };
 use kilim_core::tensor::Tensor;
 
@@ -59,11 +60,45 @@ fn upsample(b: &mut NodeBuilder) -> Result<()> {
             .ok_or_else(|| invalid("the attribute `scales` is missing"))?,
         _ => {
             let scales = b.input(1)?;
-            return b.emit(op, &[Some(x), None, Some(scales)]);
+            return sampled(b, op, [Some(x), None, Some(scales), None]);
         }
     };
     let scales = b.tensor_value(Tensor::from_slice(&[scales.len()], &scales)?);
-    b.emit(op, &[Some(x), None, Some(scales)])
+    sampled(b, op, [Some(x), None, Some(scales), None])
+}
+
+/// The integers that `float64` holds, first and last.
+fn range(dtype: DType) -> Option<[f64; 2]> {
+    let [first, last]: [i64; 2] = match dtype {
+        DType::I8 => [i8::MIN.into(), i8::MAX.into()],
+        DType::U8 => [0, u8::MAX.into()],
+        DType::I16 => [i16::MIN.into(), i16::MAX.into()],
+        DType::U16 => [0, u16::MAX.into()],
+        DType::I32 => [i32::MIN.into(), i32::MAX.into()],
+        DType::U32 => [0, u32::MAX.into()],
+        _ => return None,
+    };
+    Some([first as f64, last as f64])
+}
+
+/// Numbers between integers are rounded, and those outside clamped, as onnx's reference implementation does.
+fn sampled(b: &mut NodeBuilder, op: Resize, mut inputs: [Option<ValueId>; 4]) -> Result<()> {
+    let dtype = match (&op.mode, inputs[0]) {
+        (ResizeMode::Linear | ResizeMode::Cubic { .. }, Some(x)) => b.dtype(x),
+        _ => None,
+    };
+    let (Some(dtype), Some([first, last]), Some(x)) = (dtype, dtype.and_then(range), inputs[0])
+    else {
+        return b.emit(op, &inputs);
+    };
+    inputs[0] = Some(b.cast(x, DType::F64)?);
+    let y = b.apply(op, &inputs, 1)?[0];
+    let y = b.unary(UnaryKind::Round, y)?;
+    let (first, last) = (b.number(first, y)?, b.number(last, y)?);
+    let y = b.binary(BinaryKind::Max, y, first)?;
+    let y = b.binary(BinaryKind::Min, y, last)?;
+    let y = b.cast(y, dtype)?;
+    b.bind(0, y)
 }
 
 /// An input that counts as left out where it has no elements.
@@ -78,7 +113,7 @@ fn resize(b: &mut NodeBuilder) -> Result<()> {
     if b.version() < 11 {
         let op = scaled(old_mode(b)?);
         let scales = b.input(1)?;
-        return b.emit(op, &[Some(x), None, Some(scales)]);
+        return sampled(b, op, [Some(x), None, Some(scales), None]);
     }
     let nearest = match b.text_or("nearest_mode", "round_prefer_floor")? {
         "round_prefer_floor" => NearestMode::RoundPreferFloor,
@@ -130,7 +165,7 @@ fn resize(b: &mut NodeBuilder) -> Result<()> {
     if scales.is_some() == sizes.is_some() {
         return Err(unsupported("neither or both of scales and sizes"));
     }
-    b.emit(op, &[Some(x), roi, scales, sizes])
+    sampled(b, op, [Some(x), roi, scales, sizes])
 }
 
 fn grid_sample(b: &mut NodeBuilder) -> Result<()> {
@@ -147,9 +182,10 @@ fn grid_sample(b: &mut NodeBuilder) -> Result<()> {
         other => return Err(unknown("padding_mode", other)),
     };
     let align_corners = b.flag("align_corners")?;
-    b.emit_same(GridSample {
+    let op = GridSample {
         mode,
         padding,
         align_corners,
-    })
+    };
+    b.emit_same(op)
 }

@@ -19,7 +19,7 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
         sin = b.op(Gather { axis: 0 }, &[sin, positions])?;
     }
     let interleaved = b.flag("interleaved")?;
-    let part = b.count("rotary_embedding_dim", Some(0))?;
+    let part = part(b)?;
     let packed = b.rank(x)? == 3;
     let y = if packed {
         let heads = b.count("num_heads", None)?;
@@ -32,24 +32,34 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
+/// How many numbers of a head turn, `[1]`; `None` where all do.
+pub fn part(b: &mut NodeBuilder) -> Result<Option<ValueId>> {
+    match b.count("rotary_embedding_dim", Some(0))? {
+        0 => Ok(None),
+        part => b.i64s(&[part as i64]).map(Some),
+    }
+}
+
 /// Turns pairs of the last dimension of `x` by angles `[batch, sequence, pairs]`. `heads_axis` is
-/// where `x` has its heads; of the last dimension the first `part` turn, all where that is 0.
+/// where `x` has its heads; of the last dimension the first `part` (`[1]`) turn, or all.
 pub fn rotated(
     b: &mut NodeBuilder,
     x: ValueId,
     angles: [ValueId; 2],
     heads_axis: i64,
-    part: usize,
+    part: Option<ValueId>,
     interleaved: bool,
 ) -> Result<ValueId> {
     let [cos, sin] = angles;
     let cos = b.unsqueeze(cos, &[heads_axis])?;
     let sin = b.unsqueeze(sin, &[heads_axis])?;
-    let (turned, kept) = if part == 0 {
-        (x, None)
-    } else {
-        let turned = b.slice(x, -1, 0, part as i64)?;
-        (turned, Some(b.slice(x, -1, part as i64, i64::MAX)?))
+    let (turned, kept) = match part {
+        None => (x, None),
+        Some(part) => {
+            let (first, last, axis) = (b.i64s(&[0])?, b.i64s(&[i64::MAX])?, b.i64s(&[-1])?);
+            let turned = b.op(Slice, &[x, first, part, axis])?;
+            (turned, Some(b.op(Slice, &[x, part, last, axis])?))
+        }
     };
     let [first, second] = if interleaved {
         let every_second = |b: &mut NodeBuilder, start: i64| {

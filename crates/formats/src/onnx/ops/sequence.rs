@@ -21,6 +21,8 @@ const MAX_LENGTH: usize = 1 << 12;
 
 pub fn register(table: &mut OpTable) {
     table.add("SequenceEmpty", |b| {
+        // There is no element whose type it would be.
+        b.int("dtype")?;
         b.bind_sequence(0, Vec::new());
         Ok(())
     });
@@ -255,7 +257,7 @@ fn concat(b: &mut NodeBuilder) -> Result<()> {
 fn split(b: &mut NodeBuilder) -> Result<()> {
     let x = b.input(0)?;
     let axis = b.int_or("axis", 0)?;
-    let keep_dims = b.has_input(1) || b.int_or("keepdims", 1)? != 0;
+    let keep_dims = b.int_or("keepdims", 1)? != 0 || b.has_input(1);
     let Some(sizes) = known_sizes(b, x, axis)? else {
         return b.emit_same(SplitToSequence { axis, keep_dims });
     };

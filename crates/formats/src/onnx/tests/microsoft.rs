@@ -120,17 +120,18 @@ fn packed_weights_must_fit() {
     }
 }
 
-/// With one sequence the cache is appended to; with several, each has its own length.
+/// With one sequence a cache of open length is appended to; with several, each has its own length, and a cache of fixed
+/// length may have room.
 #[test]
 fn caches_of_grouped_attention() -> Result<()> {
-    let graph = |batch: i64| {
+    let graph = |batch: i64, keys: i64| {
         let attributes = [attr_int("num_heads", 4), attr_int("kv_num_heads", 2)];
         load(&model_of(&[
             input("q", &[batch, 1, 32]),
             input("k", &[batch, 1, 16]),
             input("v", &[batch, 1, 16]),
-            input("pk", &[batch, 2, 5, 8]),
-            input("pv", &[batch, 2, 5, 8]),
+            input("pk", &[batch, 2, keys, 8]),
+            input("pv", &[batch, 2, keys, 8]),
             value(11, "lens", 6, &[batch]),
             value(11, "total", 6, &[]),
             node_in(
@@ -146,15 +147,12 @@ fn caches_of_grouped_attention() -> Result<()> {
         ]))
     };
     let count = |graph: &Graph, op: &str| ops(graph).iter().filter(|o| **o == op).count();
-    let (one, several) = (graph(1)?, graph(3)?);
-    assert_eq!(
-        (count(&one, "Concat"), count(&one, "TensorScatter")),
-        (2, 0)
-    );
+    let (one, room, several) = (graph(1, -1)?, graph(1, 5)?, graph(3, -1)?);
+    assert_eq!(count(&one, "TensorScatter"), 0);
+    assert_eq!(count(&room, "TensorScatter"), 2);
     assert_eq!(count(&several, "TensorScatter"), 2);
-    for graph in [one, several] {
-        let y = graph.value(graph.outputs[0]).fact.concrete();
-        assert_eq!(y.map(|y| y[1..].to_vec()), Some(vec![1, 32]));
+    assert_eq!(one.value(one.outputs[0]).fact.rank(), Some(3));
+    for graph in [one, room, several] {
         assert_eq!(count(&graph, "Expand"), 0);
     }
     Ok(())

@@ -159,9 +159,10 @@ fn zip_map(b: &mut NodeBuilder) -> Result<()> {
 }
 
 fn cast_map(b: &mut NodeBuilder) -> Result<()> {
+    let length = b.count("max_map", Some(1))?;
     let length = match b.text_or("map_form", "DENSE")? {
         "DENSE" => None,
-        "SPARSE" => Some(b.count("max_map", Some(1))?),
+        "SPARSE" => Some(length),
         other => return Err(unknown("map_form", other)),
     };
     let to = match b.text_or("cast_to", "TO_FLOAT")? {
