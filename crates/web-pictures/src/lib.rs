@@ -4,7 +4,7 @@
 
 use js_sys::{Object, Reflect};
 use kilim_core::Error;
-use kilim_core::ops::PixelFormat;
+use kilim_core::ops::{PixelFormat, unreadable};
 use kilim_pictures::READER;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
@@ -19,7 +19,8 @@ pub fn size(file: &[u8]) -> Result<Vec<u32>, JsValue> {
 /// Bytes `[height, width, channels]`; `pixels` is a [`PixelFormat`]'s name in ONNX.
 #[wasm_bindgen]
 pub fn decode(file: &[u8], pixels: &str) -> Result<Vec<u8>, JsValue> {
-    let pixels = PixelFormat::from_name(pixels).unwrap_or(PixelFormat::Rgb);
+    let known = PixelFormat::from_name(pixels);
+    let pixels = known.ok_or_else(|| thrown(&unreadable(format!("no pixels are `{pixels}`"))))?;
     (READER.decode)(file, pixels).map_err(|e| thrown(&e))
 }
 
