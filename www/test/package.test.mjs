@@ -274,7 +274,7 @@ test('a timed run names every node that runs', async () => {
   const seen = await page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
     // Many pictures, since a page's clock may step by 0.1 ms.
-    const image = new kilim.Tensor('float32', [64, 1, 28, 28]);
+    const image = new kilim.Tensor('float32', [256, 1, 28, 28]);
     image.data.set(await digit(6));
     const { outputs, nodes } = await session.profile({ image });
     session.close();
@@ -445,13 +445,15 @@ test('loading and running can be aborted', async () => {
     };
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
     const image = await digit(3);
-    const many = new kilim.Tensor('float32', [64, 1, 28, 28]);
+    const many = new kilim.Tensor('float32', [256, 1, 28, 28]);
+    // The last run waits for these, and so is under way when it is aborted.
     const busy = [1, 2, 3].map(() => session.run({ image: many }));
+    const waiting = failureOf(session.run({ image }, { signal: later() }));
     const failures = [
+      await waiting,
+      await failureOf(session.run({ image }, { signal: aborted })),
       await failureOf(kilim.load('/assets/digits.onnx', { signal: aborted })),
       await failureOf(kilim.load('/assets/digits.onnx', { signal: later() })),
-      await failureOf(session.run({ image }, { signal: aborted })),
-      await failureOf(session.run({ image }, { signal: later() })),
     ];
     await Promise.all(busy);
     const answer = best((await session.run({ image })).probabilities);
