@@ -110,11 +110,16 @@ impl Buffer {
         Ok(copy)
     }
 
-    /// The bytes, where they are there and nobody else has them.
+    /// The bytes, where they are there and nobody else has them. What was computed is kept from then on: it may be
+    /// changed, and computing it anew would lose that.
     pub(super) fn alone(&mut self) -> Option<&mut AlignedBytes> {
+        if let Buffer::Later(later) = self {
+            let bytes = Arc::get_mut(later)?.made.take()?;
+            *self = Buffer::Made(Arc::new(bytes));
+        }
         match self {
             Buffer::Made(bytes) => Arc::get_mut(bytes),
-            Buffer::Later(later) => Arc::get_mut(later)?.made.get_mut(),
+            Buffer::Later(_) => None,
         }
     }
 

@@ -138,6 +138,20 @@ fn what_is_computed_late_may_fail_or_be_changed_in_a_copy() {
 }
 
 #[test]
+fn what_was_computed_and_changed_is_not_computed_anew() {
+    let source = Tensor::from_slice(&[2], &[1u8, 2]).unwrap();
+    let (mut later, made) = counted(&source);
+    assert_eq!(later.bytes(), [2, 3]);
+    assert!(later.is_unshared());
+    later.make_mut::<u8>().unwrap()[0] = 9;
+    assert_eq!(
+        (later.unread().bytes(), later.bytes()),
+        (&[9, 3][..], &[9, 3][..])
+    );
+    assert_eq!(made.load(Ordering::Relaxed), 1);
+}
+
+#[test]
 fn a_part_is_computed_without_the_rest() {
     let source = Tensor::from_slice(&[4], &[1u8, 2, 3, 4]).unwrap();
     let (later, made) = counted(&source);
