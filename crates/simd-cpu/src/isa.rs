@@ -24,6 +24,10 @@ use std::fmt;
 use std::sync::OnceLock;
 
 pub(crate) use pairs::{PairTask, Pairs};
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+pub(crate) use portable::turn;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(crate) use wasm::turn;
 
 /// Vectors of `f32` and what can be done with them.
 pub(crate) trait Simd: Copy + 'static {

@@ -353,10 +353,12 @@ impl Tensor {
             return Ok(&self.as_slice()?[elements]);
         }
         let size = size_of::<T>();
-        room.clear();
-        room.try_reserve(elements.len())
-            .map_err(|_| bytes::out_of_memory(elements.len() * size))?;
-        room.resize(elements.len(), T::zeroed());
+        if let Some(more) = elements.len().checked_sub(room.len()) {
+            room.try_reserve(more)
+                .map_err(|_| bytes::out_of_memory(elements.len() * size))?;
+            room.resize(elements.len(), T::zeroed());
+        }
+        let room = &mut room[..elements.len()];
         self.copy_to(elements.start * size, bytemuck::cast_slice_mut(room))?;
         Ok(room)
     }

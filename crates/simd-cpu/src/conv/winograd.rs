@@ -13,7 +13,8 @@ use kilim_core::{Result, Tensor};
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
-    Depth, NO_CLAMP, Panels, Product, ROW_BLOCK, Reading, Rows, multiply, split_activation,
+    Depth, Matrix, NO_CLAMP, PackedRows, Panels, Product, ROW_BLOCK, Reading, RowStarts, Rows,
+    multiply, split_activation,
 };
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
@@ -47,7 +48,7 @@ struct Sizes {
     m_point: usize,
 }
 
-/// The weights `[m, c, 3, 3]`, transformed, as packed columns for each point.
+/// The weights `[m, c, 3, 3]`, transformed: in each panel of columns the rows of all points, one point's after another's.
 pub(crate) fn pack_weights<const IN: usize>(
     isa: Isa,
     shape: &Shape,
@@ -55,69 +56,111 @@ pub(crate) fn pack_weights<const IN: usize>(
 ) -> Result<AlignedBytes> {
     let (c, m) = (shape.window.channels, shape.m);
     let panels = Panels::new(isa, m);
-    let size = panels.elements(c);
-    let mut bytes = AlignedBytes::zeroed(IN * IN * size * size_of::<f32>())?;
-    let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-    let (mut block, mut room) = (Vec::new(), Vec::new());
+    let all = IN * IN * panels.elements(c) * size_of::<f32>();
+    let mut bytes = AlignedBytes::with_capacity(all)?;
+    let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
+    let mut points = AlignedBytes::zeroed(IN * IN * c * widest * size_of::<f32>())?;
+    let (mut block, mut room) = (vec![0.0; ROW_BLOCK * 9 * widest], Vec::new());
     for (first, width) in panels.each() {
         let used = width.min(m - first);
         let weights = weights.run(first * c * 9..(first + used) * c * 9, &mut room)?;
-        for i in (0..c).step_by(ROW_BLOCK) {
-            let rows = ROW_BLOCK.min(c - i);
-            block.clear();
-            block.resize(rows * IN * IN * width, 0.0);
-            for n in 0..used {
-                let filters = &weights[(n * c + i) * 9..][..rows * 9];
-                transform_filters::<IN>(filters, width, &mut block[n..]);
-            }
-            for (point, packed) in packed.chunks_exact_mut(size).enumerate() {
-                let to = packed[first * c + i * width..].chunks_exact_mut(width);
-                let from = block[point * width..].chunks(IN * IN * width);
-                for (to, from) in to.zip(from) {
-                    to.copy_from_slice(&from[..width]);
-                }
-            }
+        let points = &mut points.as_mut_slice()[..IN * IN * c * width * size_of::<f32>()];
+        for channel in (0..c).step_by(ROW_BLOCK) {
+            let rows = 9 * ROW_BLOCK.min(c - channel);
+            let filters = &mut block[..rows * width];
+            let matrix = Matrix {
+                rows: RowStarts::even(rows, 1),
+                column_stride: c * 9,
+                reading: Reading::PLAIN,
+            };
+            matrix.panel(&weights[channel * 9..], used, width, filters);
+            let points = &mut bytemuck::cast_slice_mut(points)[channel * width..];
+            transform_filters::<IN>(isa, filters, width, points, c * width);
         }
+        bytes.extend_from_slice(points);
     }
     Ok(bytes)
 }
 
-/// Writes each filter at all points, `width` elements apart. A function of its own, which a browser
-/// optimises while the first layers are packed.
+/// A function of its own, which a browser optimises while the first layers are packed.
 #[inline(never)]
-fn transform_filters<const IN: usize>(filters: &[f32], width: usize, block: &mut [f32]) {
-    for (row, filter) in filters.chunks_exact(9).enumerate() {
-        let points: [[f64; IN]; IN] = filter_points(filter);
-        let to = block[row * IN * IN * width..].iter_mut();
-        for (to, &v) in to.step_by(width).zip(points.as_flattened()) {
-            *to = Reading::WEIGHT.read(v as f32);
+fn transform_filters<const IN: usize>(
+    isa: Isa,
+    filters: &[f32],
+    width: usize,
+    to: &mut [f32],
+    point: usize,
+) {
+    isa.dispatch(FilterPoints::<IN> {
+        filters,
+        width,
+        to,
+        point,
+    });
+}
+
+/// Transforms filters, of which `width` stand side by side.
+struct FilterPoints<'a, const IN: usize> {
+    /// Nine rows of taps for each channel.
+    filters: &'a [f32],
+    width: usize,
+    /// A row for each channel at the first point; the others follow `point` elements apart.
+    to: &'a mut [f32],
+    point: usize,
+}
+
+impl<const IN: usize> Task for FilterPoints<'_, IN> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        assert!(self.width.is_multiple_of(S::LANES));
+        let least = s.splat(f32::MIN_POSITIVE);
+        let rows = self.filters.len() / (9 * self.width);
+        assert!((IN * IN - 1) * self.point + rows * self.width <= self.to.len());
+        for row in 0..rows {
+            for column in (0..self.width).step_by(S::LANES) {
+                let from = self.filters[row * 9 * self.width + column..].as_ptr();
+                let to = self.to[row * self.width + column..].as_mut_ptr();
+                // SAFETY: nine rows of whole vectors, and one at each point, by the assertions.
+                unsafe {
+                    let tap = |i: usize| s.load(from.add(i * self.width));
+                    let lines = [0, 3, 6].map(|y| [tap(y), tap(y + 1), tap(y + 2)]);
+                    let lines = lines.map(|line| filter_line::<S, IN>(s, line));
+                    for x in 0..IN {
+                        let column = filter_line::<S, IN>(s, lines.map(|line| line[x]));
+                        for (y, v) in column.into_iter().enumerate() {
+                            let subnormal = s.less(s.abs(v), least);
+                            let v = s.select(subnormal, s.splat(0.0), v);
+                            s.store(to.add((y * IN + x) * self.point), v);
+                        }
+                    }
+                }
+            }
         }
     }
 }
 
-/// A filter at all points, row by row.
-fn filter_points<const IN: usize>(filter: &[f32]) -> [[f64; IN]; IN] {
-    let rows: [[f64; IN]; 3] =
-        std::array::from_fn(|y| filter_line(std::array::from_fn(|x| f64::from(filter[y * 3 + x]))));
-    let columns: [[f64; IN]; IN] =
-        std::array::from_fn(|x| filter_line([rows[0][x], rows[1][x], rows[2][x]]));
-    std::array::from_fn(|y| std::array::from_fn(|x| columns[x][y]))
-}
-
 /// A line of the filter at the points 0, 1, -1, (2, -2,) and infinity.
-fn filter_line<const IN: usize>(g: [f64; 3]) -> [f64; IN] {
-    let (even, odd) = (g[0] + g[2], g[1]);
-    let (even2, odd2) = (g[0] + 4.0 * g[2], 2.0 * g[1]);
-    let four = [g[0], (even + odd) / 2.0, (even - odd) / 2.0, g[2]];
-    let six = [
-        g[0] / 4.0,
-        (-even - odd) / 6.0,
-        (odd - even) / 6.0,
-        (even2 + odd2) / 24.0,
-        (even2 - odd2) / 24.0,
-        g[2],
-    ];
-    std::array::from_fn(|i| if IN == 4 { four[i] } else { six[i] })
+#[inline(always)]
+fn filter_line<S: Simd, const IN: usize>(s: S, g: [S::V; 3]) -> [S::V; IN] {
+    let mut t = [g[2]; IN];
+    let (even, odd) = (s.add(g[0], g[2]), g[1]);
+    if IN == 4 {
+        let half = s.splat(0.5);
+        t[0] = g[0];
+        t[1] = s.mul(half, s.add(even, odd));
+        t[2] = s.mul(half, s.sub(even, odd));
+    } else {
+        let (two, four) = (s.splat(2.0), s.splat(4.0));
+        let (even2, odd2) = (s.fma(four, g[2], g[0]), s.mul(two, g[1]));
+        t[0] = s.mul(s.splat(0.25), g[0]);
+        t[1] = s.div(s.add(even, odd), s.splat(-6.0));
+        t[2] = s.div(s.sub(odd, even), s.splat(6.0));
+        t[3] = s.div(s.add(even2, odd2), s.splat(24.0));
+        t[4] = s.div(s.sub(even2, odd2), s.splat(24.0));
+    }
+    t
 }
 
 /// The transform of a line of input.
@@ -226,14 +269,17 @@ impl<const IN: usize> Winograd<IN> {
             });
         }
         let packed: &[f32] = bytemuck::cast_slice(common.weights.as_slice());
-        let size = Panels::new(common.isa, m).elements(w.channels);
         for point in 0..IN * IN {
             let product = Product {
                 isa: common.isa,
                 a: points[point * s.c_point..][..tiles.len() * s.c].as_ptr(),
                 rows: Rows::Strided(s.c),
                 depth: &self.depth,
-                b: packed[point * size..][..size].as_ptr(),
+                b: packed.as_ptr(),
+                b_rows: PackedRows {
+                    first: point * w.channels,
+                    all: IN * IN * w.channels,
+                },
                 m: tiles.len(),
                 n: m,
                 c: products[point * s.m_point..][..tiles.len() * s.m].as_mut_ptr(),

@@ -5,7 +5,7 @@ use std::ops::Range;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
 
-use crate::isa::Isa;
+use crate::isa::{Isa, turn};
 
 /// The shape of packed B: panels as wide as a tile; the last has as many vectors as it needs.
 #[derive(Clone, Copy, Debug)]
@@ -181,7 +181,7 @@ impl Matrix<'_> {
 
     /// Writes the first `used` columns of a source in rows of `width` elements.
     #[inline(never)]
-    fn panel(&self, source: &[f32], used: usize, width: usize, panel: &mut [f32]) {
+    pub(crate) fn panel(&self, source: &[f32], used: usize, width: usize, panel: &mut [f32]) {
         let RowStarts {
             starts,
             inner,
@@ -197,6 +197,9 @@ impl Matrix<'_> {
                     (_, 1) => self.turned(from, used, width, to),
                     _ => self.strided(from, 0..used, width, to),
                 }
+                for x in to.iter_mut() {
+                    *x = self.reading.read(*x);
+                }
                 for row in to.chunks_exact_mut(width) {
                     row[used..].fill(0.0);
                 }
@@ -207,14 +210,11 @@ impl Matrix<'_> {
     /// Rows lie together.
     fn lines(&self, from: &[f32], used: usize, width: usize, to: &mut [f32]) {
         for (row, to) in to.chunks_exact_mut(width).enumerate() {
-            let from = &from[row * self.rows.step..][..used];
-            for (to, &x) in to.iter_mut().zip(from) {
-                *to = self.reading.read(x);
-            }
+            to[..used].copy_from_slice(&from[row * self.rows.step..][..used]);
         }
     }
 
-    /// Columns lie together: squares of four rows and columns are turned.
+    /// Columns lie together.
     fn turned(&self, from: &[f32], used: usize, width: usize, to: &mut [f32]) {
         let count = to.len() / width;
         let whole = used - used % COLUMN_BLOCK;
@@ -228,9 +228,9 @@ impl Matrix<'_> {
             });
             let rows = to.chunks_exact_mut(COLUMN_BLOCK * width);
             for ((((rows, a), b), c), d) in rows.zip(a).zip(b).zip(c).zip(d) {
-                let [a, b, c, d] = [a, b, c, d].map(|x| x.map(|x| self.reading.read(x)));
-                for (i, row) in rows.chunks_exact_mut(width).enumerate() {
-                    row[n..n + COLUMN_BLOCK].copy_from_slice(&[a[i], b[i], c[i], d[i]]);
+                let square = turn([a, b, c, d]);
+                for (row, line) in rows.chunks_exact_mut(width).zip(&square) {
+                    row[n..n + COLUMN_BLOCK].copy_from_slice(line);
                 }
             }
         }
@@ -244,19 +244,18 @@ impl Matrix<'_> {
                 .iter()
                 .step_by(self.rows.step)
         };
-        let read = |x: &f32| self.reading.read(*x);
         let whole = columns.end - columns.len() % COLUMN_BLOCK;
         for n in (columns.start..whole).step_by(COLUMN_BLOCK) {
             let sources = column(n).zip(column(n + 1));
             let sources = sources.zip(column(n + 2)).zip(column(n + 3));
             for (row, (((a, b), c), d)) in to.chunks_exact_mut(width).zip(sources) {
-                let values = [read(a), read(b), read(c), read(d)];
+                let values = [*a, *b, *c, *d];
                 row[n..n + COLUMN_BLOCK].copy_from_slice(&values);
             }
         }
         for n in whole..columns.end {
             for (row, x) in to.chunks_exact_mut(width).zip(column(n)) {
-                row[n] = read(x);
+                row[n] = *x;
             }
         }
     }

@@ -9,6 +9,12 @@ pub(crate) struct Portable;
 
 type V = [f32; 4];
 
+/// Columns of a square as its rows.
+#[inline(always)]
+pub(crate) fn turn(columns: [&V; 4]) -> [V; 4] {
+    from_fn(|i| columns.map(|column| column[i]))
+}
+
 impl Simd for Portable {
     const LANES: usize = 4;
     const TILE_ROWS: usize = 4;

@@ -39,6 +39,33 @@ fn smaller(a: v128, b: v128) -> v128 {
     }
 }
 
+/// Columns of a square as its rows. The compiler moves them one element at a time.
+#[inline(always)]
+pub(crate) fn turn(columns: [&[f32; 4]; 4]) -> [[f32; 4]; 4] {
+    // SAFETY: each column has the four elements of a vector.
+    let [a, b, c, d] = columns.map(|column| unsafe { v128_load(column.as_ptr().cast()) });
+    let (ab, cd) = (
+        i32x4_shuffle::<0, 4, 1, 5>(a, b),
+        i32x4_shuffle::<0, 4, 1, 5>(c, d),
+    );
+    let (ab2, cd2) = (
+        i32x4_shuffle::<2, 6, 3, 7>(a, b),
+        i32x4_shuffle::<2, 6, 3, 7>(c, d),
+    );
+    let rows = [
+        i64x2_shuffle::<0, 2>(ab, cd),
+        i64x2_shuffle::<1, 3>(ab, cd),
+        i64x2_shuffle::<0, 2>(ab2, cd2),
+        i64x2_shuffle::<1, 3>(ab2, cd2),
+    ];
+    let mut square = [[0.0f32; 4]; 4];
+    for (row, to) in rows.into_iter().zip(&mut square) {
+        // SAFETY: a row has the four elements of a vector.
+        unsafe { v128_store(to.as_mut_ptr().cast(), row) }
+    }
+    square
+}
+
 impl Simd for Wasm {
     const LANES: usize = 4;
     // With two vectors, V8 keeps the tile in x86-64's sixteen registers. A fused multiplication
