@@ -56,13 +56,40 @@ fn every_element_type_of_every_operator() {
         [wrong, unlisted].concat().join("\n")
     );
     if ops.is_empty() {
-        assert!(passed > 3000, "only {passed} cases");
+        assert!(passed > 4000, "only {passed} cases");
         let stale: Vec<_> = listed
             .iter()
             .filter(|s| !refused.contains_key(**s))
             .collect();
         assert!(stale.is_empty(), "listed, but not refused: {stale:?}");
     }
+}
+
+/// Values that are no tensors, control flow and random numbers, in every element type.
+#[test]
+fn every_element_type_of_every_form_of_value() {
+    written_out("forms.py", 400);
+}
+
+/// Runs all cases of a script that writes models one by one, at least so many.
+fn written_out(script: &str, least: usize) {
+    let Some(python) = python() else {
+        println!("skipped: there is no .venv; `cargo xtask setup` makes it");
+        return;
+    };
+    let ops = std::env::var("KILIM_OPS").unwrap_or_default();
+    let mut generator = Generator::of(script, &python, &[&ops]).expect("Python starts");
+    let cpu = [BackendId::from("cpu")];
+    let (mut passed, mut wrong) = (0, Vec::new());
+    while let Some(case) = generator.read().expect("the generator works") {
+        match pollster::block_on(case.run(&cpu)) {
+            Outcome::Passed => passed += 1,
+            other => wrong.push(format!("{}: {other:?}", case.header.name)),
+        }
+    }
+    println!("{passed} passed, {} not", wrong.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(!ops.is_empty() || passed >= least, "only {passed} cases");
 }
 
 /// Attributes at their defaults change nothing, whether they are written out or not; what no schema has is refused.

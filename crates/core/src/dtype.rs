@@ -147,9 +147,18 @@ impl DType {
         matches!(self, DType::I4 | DType::U4 | DType::I2 | DType::U2)
     }
 
-    /// True for complex numbers, which are only moved.
+    /// True for complex numbers, which are moved, and summed with real weights.
     pub const fn is_complex(self) -> bool {
         matches!(self, DType::C64 | DType::C128)
+    }
+
+    /// The type of a complex number's two parts; any other type is its own.
+    pub const fn part(self) -> DType {
+        match self {
+            DType::C64 => DType::F32,
+            DType::C128 => DType::F64,
+            other => other,
+        }
     }
 
     /// True for the types that operators do not compute with: narrow ones, complex numbers, strings.

@@ -44,7 +44,7 @@ fn reduce(kind: ReduceKind, v: &[f64]) -> f64 {
 
 pub(super) fn cases() -> Vec<Case> {
     let mut random = Random::new(3);
-    let mut cases = Vec::new();
+    let mut cases = infinite_scales();
     let kinds = [
         ReduceKind::Sum,
         ReduceKind::Mean,
@@ -169,4 +169,70 @@ pub(super) fn cases() -> Vec<Case> {
         });
     }
     cases
+}
+
+/// Scales that are infinite, as those of a format where infinity stands for what it does not hold.
+fn infinite_scales() -> Vec<Case> {
+    let scale = [2.0, f32::INFINITY, f32::NEG_INFINITY];
+    let x = [1.0, 3.0, -2.0, 2.5, 1.5, -0.5];
+    let vector = |data: &[f32]| Array {
+        shape: vec![data.len()],
+        data: data.to_vec(),
+    };
+    let data = |shape: &[usize]| Array {
+        shape: shape.to_vec(),
+        data: x.to_vec(),
+    };
+    let (mean, variance) = (vec![0.5f32, 1.0, -1.0], vec![1.0f32, 4.0, 0.25]);
+    let batch = |name: &str, channels_last, shape: &[usize]| {
+        let channel = |i: usize| if channels_last { i % 3 } else { i / 2 };
+        let want = x.iter().enumerate().map(|(i, &x)| {
+            let c = channel(i);
+            f64::from(x - mean[c]) / f64::from(variance[c]).sqrt() * f64::from(scale[c]) + 0.25
+        });
+        Case {
+            name: name.to_string(),
+            op: Arc::new(BatchNorm {
+                epsilon: 0.0,
+                channels_last,
+            }),
+            inputs: vec![
+                data(shape).fed(),
+                vector(&scale).constant(),
+                vector(&[0.25; 3]).constant(),
+                vector(&mean).constant(),
+                vector(&variance).constant(),
+            ],
+            want: (shape.to_vec(), want.collect()),
+            tolerance: 1e-6,
+        }
+    };
+    let instance = {
+        let planes = x.chunks_exact(2).zip(scale);
+        let want = planes.flat_map(|(plane, scale)| {
+            let mean = (plane[0] + plane[1]) / 2.0;
+            let off = [plane[0] - mean, plane[1] - mean].map(f64::from);
+            off.map(|v| v / (v * v).sqrt() * f64::from(scale) + 0.25)
+        });
+        Case {
+            name: "InstanceNormalization with infinite scales".to_string(),
+            op: Arc::new(InstanceNorm { epsilon: 0.0 }),
+            inputs: vec![
+                data(&[1, 3, 2]).fed(),
+                vector(&scale).fed(),
+                vector(&[0.25; 3]).fed(),
+            ],
+            want: (vec![1, 3, 2], want.collect()),
+            tolerance: 1e-6,
+        }
+    };
+    vec![
+        batch("BatchNormalization with infinite scales", false, &[1, 3, 2]),
+        batch(
+            "BatchNormalization with infinite scales, last",
+            true,
+            &[2, 3],
+        ),
+        instance,
+    ]
 }

@@ -48,6 +48,25 @@ fn normalisation_on_its_own() {
 }
 
 #[test]
+fn an_infinite_scale_stays_outside_of_a_sum() {
+    let mut b = Builder::new(4);
+    let x = b.input("x", &[1, 2, 4, 5]);
+    let y = b.conv(x, 2, 2, 1);
+    let scale = b.constant(Tensor::from_slice(&[2], &[1.0f32, f32::INFINITY]).unwrap());
+    let p: Vec<V> = (0..2).map(|_| b.floats(&[2])).collect();
+    let variance = b.constant(Tensor::from_slice(&[2], &[0.5f32, 2.0]).unwrap());
+    let norm = BatchNorm {
+        epsilon: 1e-3,
+        channels_last: false,
+    };
+    let y = b.op(norm, &[y, scale, p[0], p[1], variance]);
+    let y = b.unary(UnaryKind::Relu, y);
+    b.g.outputs = vec![y];
+    let kept = optimised(&b.g);
+    assert!(names(&kept).contains(&"BatchNormalization"), "{kept:#?}");
+}
+
+#[test]
 fn a_transformer_block_spelled_out() {
     let mut b = Builder::new(3);
     let x = b.input("x", &[2, 5, 8]);

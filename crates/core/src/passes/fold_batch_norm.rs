@@ -19,6 +19,14 @@ struct Affine {
     shift: Vec<f64>,
 }
 
+impl Affine {
+    /// It, where `float32` holds all of it: products with infinity do not distribute over sums.
+    fn finite(self) -> Option<Affine> {
+        let mut all = self.scale.iter().chain(&self.shift);
+        all.all(|&v| (v as f32).is_finite()).then_some(self)
+    }
+}
+
 /// Runs on `float32` only: half precision would round the weights differently. Needs inferred
 /// facts. True where a node went.
 pub fn run(graph: &mut Graph) -> bool {
@@ -99,7 +107,7 @@ fn batch_norm(graph: &Graph, node: &Node, op: &BatchNorm) -> Option<Affine> {
         .map(|(s, v)| s / (v + epsilon).sqrt())
         .collect();
     let shift = (0..n).map(|i| bias[i] - mean[i] * scale[i]).collect();
-    Some(Affine { scale, shift })
+    Affine { scale, shift }.finite()
 }
 
 /// What `node` does to the value `x` it reads, if that is a scale and a shift for each channel.
@@ -139,7 +147,7 @@ fn affine(graph: &Graph, node: &Node, axis: usize, channels: usize) -> Option<(V
         BinaryKind::Div if first => (c.iter().map(|v| 1.0 / v).collect(), zeros()),
         _ => return None,
     };
-    Some((x, Affine { scale, shift }))
+    Some((x, Affine { scale, shift }.finite()?))
 }
 
 /// Which weight belongs to which output channel: `[outer, channels, inner]`, or for a transposed

@@ -57,12 +57,12 @@ impl Real for f64 {
     }
 }
 
-/// Calls a generic function with the [`Real`] type of an element type.
+/// Calls a generic function with the [`Real`] type of an element type, of complex numbers that of their parts.
 #[macro_export]
 #[doc(hidden)]
 macro_rules! by_real {
     ($dtype:expr, $t:ident => $body:expr) => {
-        if $dtype == kilim_core::DType::F64 {
+        if $dtype.part() == kilim_core::DType::F64 {
             type $t = f64;
             $body
         } else {

@@ -1,45 +1,49 @@
 //! Col2Im: blocks are added up where they overlap.
 
-use std::marker::PhantomData;
-
-use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::ops::{Col2Im, Col2ImGeometry, WindowAxis};
+use kilim_core::ops::{Col2Im, Col2ImGeometry, ScatterReduction, WindowAxis};
+use kilim_core::{DType, Result};
 
-use crate::by_real;
+use crate::common::rules;
 use crate::common::rules::required;
-use crate::common::{Real, rules};
 use crate::frame::{Build, Io, Kernel};
+use crate::index::combine::{Writer, accepts as accepts_sums, writer};
 
-pub fn accepts(op: &Col2Im, node: &NodeSpec) -> Result<(), Refusal> {
+/// Halves are widened first, so that a sum is rounded once.
+pub fn accepts(_: &Col2Im, node: &NodeSpec) -> Result<(), Refusal> {
     rules::known(node, 1)?;
     rules::known(node, 2)?;
-    rules::reals(op, node)
+    match node.input(0).map(|x| x.dtype) {
+        Some(dtype @ (DType::F16 | DType::BF16 | DType::String)) => {
+            Err(Refusal::new(format!("sums of {dtype}")))
+        }
+        _ => accepts_sums(ScatterReduction::Add, node),
+    }
 }
 
 pub fn build(op: &Col2Im, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
     let g = Col2ImGeometry::new(op, &x.shape, node)?;
-    by_real!(x.dtype, T => Ok(Box::new(Image::<T> {
+    Ok(Box::new(Image {
         planes: g.batch * g.channels,
         image: g.axes.iter().map(|a| a.input).product(),
         block: g.axes.iter().map(|a| a.kernel).product(),
         blocks: g.axes.iter().map(|a| a.output).product(),
         axes: g.axes,
-        element: PhantomData,
-    })))
+        sum: writer(ScatterReduction::Add, x.dtype)?,
+    }))
 }
 
-struct Image<T> {
+struct Image {
     planes: usize,
     image: usize,
     block: usize,
     blocks: usize,
     axes: Vec<WindowAxis>,
-    element: PhantomData<T>,
+    sum: Box<dyn Writer>,
 }
 
-impl<T> Image<T> {
+impl Image {
     /// Where position `k` of block `b` lies in the image.
     fn place(&self, mut k: usize, mut b: usize) -> Option<usize> {
         let (mut at, mut step) = (0, 1);
@@ -54,15 +58,16 @@ impl<T> Image<T> {
     }
 }
 
-impl<T: Real> Kernel for Image<T> {
+impl Kernel for Image {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
-        y.fill(T::default());
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        y.fill(0);
         for p in 0..self.planes {
             for k in 0..self.block {
                 for b in 0..self.blocks {
                     if let Some(at) = self.place(k, b) {
-                        y[p * self.image + at] += x[(p * self.block + k) * self.blocks + b];
+                        let from = (p * self.block + k) * self.blocks + b;
+                        (self.sum).write(y, p * self.image + at, x, from, io.texts())?;
                     }
                 }
             }

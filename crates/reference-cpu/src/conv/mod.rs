@@ -13,6 +13,6 @@ use crate::registry::KernelRegistry;
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Conv>(rules::reals, plain::build_conv);
     registry.add::<ConvTranspose>(rules::reals, plain::build_transpose);
-    registry.add::<Col2Im>(image::accepts, image::build);
+    registry.add_for_every_type::<Col2Im>(image::accepts, image::build);
     registry.add::<DeformConv>(deform::accepts, deform::build);
 }

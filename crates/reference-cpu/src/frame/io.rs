@@ -89,9 +89,12 @@ impl View {
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }
     }
 
+    /// As elements, or as the parts of complex numbers.
     fn typed<T: Pod>(&self) -> (*mut T, usize) {
         assert!(
-            size_of::<T>() == self.dtype.size(),
+            [self.dtype, self.dtype.part()]
+                .iter()
+                .any(|d| d.size() == size_of::<T>()),
             "a kernel reads {} as an element of {} bytes",
             self.dtype,
             size_of::<T>()

@@ -21,7 +21,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<ConstantOfShape>(any, build_constant);
     registry.add::<Range>(any, build_range);
     registry.add::<EyeLike>(any, build_eye);
-    registry.add::<Random>(any, random::build);
+    registry.add_for_every_type::<Random>(any, random::build);
     registry.add::<ImageDecoder>(any, picture::build);
 }
 

@@ -1,6 +1,7 @@
 //! Reading and writing by index. Indices count from the end where they are negative; one that is
 //! out of range is an error.
 
+pub(crate) mod combine;
 mod dynamic;
 mod gather;
 mod one_hot;

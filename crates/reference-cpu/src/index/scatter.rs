@@ -1,80 +1,22 @@
 //! ScatterElements, ScatterND, TensorScatter: the data is copied, then written on.
 
+use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::{shape_error, value_error};
-use kilim_core::ops::{
-    BinaryKind, ScatterElements, ScatterNd, ScatterReduction, TensorScatter, normalize_axis,
-};
-use kilim_core::{DType, Result};
+use kilim_core::ops::{ScatterElements, ScatterNd, TensorScatter, normalize_axis};
 
+use super::combine::{self, Writer, writer};
 use super::gather::{ElementLines, Slices, element_lines};
-use crate::by_class;
 use crate::common::rules::required;
-use crate::common::{Codec, Wide, rules};
-use crate::elementwise::Number;
+use crate::common::{Codec, Wide};
 use crate::frame::{Build, Io, Kernel};
 
-/// Writes elements, or combines them with those that are there.
-trait Writer: Send + Sync {
-    /// Element `from` of `updates` onto element `to` of `y`.
-    fn write(&self, y: &mut [u8], to: usize, updates: &[u8], from: usize);
-}
-
-/// The size of an element in bytes.
-struct Replace(usize);
-
-impl Writer for Replace {
-    fn write(&self, y: &mut [u8], to: usize, updates: &[u8], from: usize) {
-        let size = self.0;
-        y[to * size..][..size].copy_from_slice(&updates[from * size..][..size]);
-    }
-}
-
-struct Combine<W> {
-    codec: Codec<W>,
-    f: fn(W, W) -> W,
-}
-
-impl<W: Wide> Writer for Combine<W> {
-    fn write(&self, y: &mut [u8], to: usize, updates: &[u8], from: usize) {
-        let v = (self.f)(self.codec.get(y, to), self.codec.get(updates, from));
-        self.codec.set(y, to, v);
-    }
-}
-
-fn writer(reduction: ScatterReduction, dtype: DType) -> Result<Box<dyn Writer>> {
-    let kind = match reduction {
-        ScatterReduction::None => return Ok(Box::new(Replace(dtype.size()))),
-        // Of booleans the sum is "or" and the product "and".
-        ScatterReduction::Add => BinaryKind::Add,
-        ScatterReduction::Mul => BinaryKind::Mul,
-        ScatterReduction::Max => BinaryKind::Max,
-        ScatterReduction::Min => BinaryKind::Min,
-    };
-    fn combine<W: Number>(kind: BinaryKind, dtype: DType) -> Result<Box<dyn Writer>> {
-        let f = W::arithmetic(kind)
-            .ok_or_else(|| kilim_core::error::dtype_error("no such reduction"))?;
-        Ok(Box::new(Combine {
-            codec: W::codec(dtype),
-            f,
-        }))
-    }
-    by_class!(dtype, W => combine::<W>(kind, dtype))
-}
-
 pub fn accepts_elements(op: &ScatterElements, node: &NodeSpec) -> Result<(), Refusal> {
-    accepts_reduction(op.reduction, node)
+    combine::accepts(op.reduction, node)
 }
 
 pub fn accepts_nd(op: &ScatterNd, node: &NodeSpec) -> Result<(), Refusal> {
-    accepts_reduction(op.reduction, node)
-}
-
-fn accepts_reduction(reduction: ScatterReduction, node: &NodeSpec) -> Result<(), Refusal> {
-    match reduction {
-        ScatterReduction::None => Ok(()),
-        _ => rules::computed(node, 0),
-    }
+    combine::accepts(op.reduction, node)
 }
 
 pub fn build_elements(
@@ -103,8 +45,13 @@ impl Kernel for Elements {
         let index = |i| self.indices.get(indices, i);
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
         y.copy_from_slice(x);
-        self.lines
-            .visit(index, |i, at| self.writer.write(y, at, updates, i))
+        let (mut done, texts) = (Ok(()), io.texts());
+        self.lines.visit(index, |i, at| {
+            if done.is_ok() {
+                done = self.writer.write(y, at, updates, i, texts);
+            }
+        })?;
+        done
     }
 }
 
@@ -132,7 +79,8 @@ impl Kernel for Nd {
         for t in 0..self.slices.tuples {
             let at = self.slices.at(t, |i| self.indices.get(indices, i))?;
             for i in 0..slice {
-                self.writer.write(y, at + i, updates, t * slice + i);
+                let from = t * slice + i;
+                (self.writer).write(y, at + i, updates, from, io.texts())?;
             }
         }
         Ok(())
@@ -203,6 +151,8 @@ impl Kernel for Cache {
 
 #[cfg(test)]
 mod tests {
+    use kilim_core::ops::ScatterReduction;
+
     use super::*;
     use crate::common::testing::{run_as, run_f32, tensor};
 

@@ -13,6 +13,13 @@ use crate::common::Real;
 use crate::common::rules::required;
 use crate::frame::{Build, Io, Kernel};
 
+/// The mean is taken off first: times an infinite slope it could not be any more.
+fn line<T: Real>(x: &[T], mean: T, slope: T, shift: T, y: &mut [T]) {
+    for (y, &x) in y.iter_mut().zip(x) {
+        *y = (x - mean) * slope + shift;
+    }
+}
+
 /// Batch, channels, and elements behind a channel.
 fn planes(node: &NodeSpec) -> Result<(usize, usize, usize)> {
     match &required(node, 0)?.shape[..] {
@@ -61,19 +68,20 @@ impl<T: Real> Kernel for Batch<T> {
         let x = io.input::<T>(0);
         let [scale, bias, mean, variance] = [1, 2, 3, 4].map(|i| io.input::<T>(i));
         let period = self.period();
-        let (a, b) = io.scratch::<T>(2 * period).split_at_mut(period);
+        let (slopes, rest) = io.scratch::<T>(3 * period).split_at_mut(period);
+        let (means, shifts) = rest.split_at_mut(period);
         for i in 0..period {
             let c = i % self.channels;
             let slope = scale[c].wide() / (variance[c].wide() + self.epsilon).sqrt();
-            a[i] = T::of(slope);
-            b[i] = T::of(bias[c].wide() - mean[c].wide() * slope);
+            (slopes[i], means[i], shifts[i]) = (T::of(slope), mean[c], bias[c]);
         }
         let y = io.output::<T>(0);
         if self.plane == 1 {
             let rows = x.chunks(period.max(1)).zip(y.chunks_mut(period.max(1)));
             for (x, y) in rows {
-                for (((y, &x), &a), &b) in y.iter_mut().zip(x).zip(&*a).zip(&*b) {
-                    *y = x * a + b;
+                let lines = means.iter().zip(&*slopes).zip(&*shifts);
+                for ((y, &x), ((&mean, &slope), &shift)) in y.iter_mut().zip(x).zip(lines) {
+                    *y = (x - mean) * slope + shift;
                 }
             }
         } else if self.plane > 0 {
@@ -81,17 +89,15 @@ impl<T: Real> Kernel for Batch<T> {
                 .chunks_exact(self.plane)
                 .zip(y.chunks_exact_mut(self.plane));
             for (i, (x, y)) in planes.enumerate() {
-                let (a, b) = (a[i % self.channels], b[i % self.channels]);
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = x * a + b;
-                }
+                let c = i % self.channels;
+                line(x, means[c], slopes[c], shifts[c], y);
             }
         }
         Ok(())
     }
 
     fn scratch_bytes(&self) -> usize {
-        2 * self.period() * size_of::<T>()
+        3 * self.period() * size_of::<T>()
     }
 }
 
@@ -158,11 +164,8 @@ impl<T: Real> Kernel for Group<T> {
                 .zip(y.chunks_exact_mut(self.plane));
             for (i, (x, y)) in planes.enumerate() {
                 let c = g % self.groups * deep + i;
-                let slope = scale[c].wide() * inverse;
-                let (a, b) = (T::of(slope), T::of(bias[c].wide() - mean * slope));
-                for (y, &x) in y.iter_mut().zip(x) {
-                    *y = x * a + b;
-                }
+                let slope = T::of(scale[c].wide() * inverse);
+                line(x, T::of(mean), slope, bias[c], y);
             }
         }
         Ok(())

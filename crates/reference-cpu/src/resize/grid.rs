@@ -18,16 +18,12 @@ const MOST: usize = 3;
 /// Elements along an axis that one sample reads at most.
 const TAPS: usize = 4;
 
-/// Data of any type where elements are only chosen, and of floating point where they are combined.
+/// Data of any type where elements are only chosen; what lies outside is 0, false or the empty text.
 pub fn accepts_sample(op: &GridSample, node: &NodeSpec) -> Result<(), Refusal> {
     rules::input_is(node, 1, &rules::FLOATS)?;
     match op.mode {
-        // There is no text to stand for what lies outside.
-        GridMode::Nearest if node.input(0).is_some_and(|x| x.dtype == DType::String) => {
-            Err(Refusal::new("GridSample of texts"))
-        }
         GridMode::Nearest => Ok(()),
-        _ => rules::input_is(node, 0, &[DType::F32, DType::F64]),
+        _ => rules::weighed(node),
     }
 }
 
@@ -67,7 +63,7 @@ struct Sampler {
     grid: DType,
 }
 
-/// Elements combined by their weights.
+/// Elements combined by their weights; of complex numbers, each part by itself.
 struct Combined<T>(Sampler, PhantomData<T>);
 
 /// The nearest elements, moved.
@@ -175,9 +171,15 @@ impl Sampler {
         self.spatial.iter().product()
     }
 
+    /// Numbers of an element.
+    fn parts(&self) -> usize {
+        1 + usize::from(self.data.is_complex())
+    }
+
+    /// The sum over the axes from `d` on. `plane` begins with the part that is wanted.
     fn gather<T: Real>(&self, axes: &[(usize, AxisTaps)], d: usize, at: usize, plane: &[T]) -> f64 {
         let Some((count, taps)) = axes.get(d) else {
-            return plane[at].wide();
+            return plane[at * self.parts()].wide();
         };
         taps[..*count]
             .iter()
@@ -193,12 +195,16 @@ impl Sampler {
 
 impl<T: Real> Kernel for Combined<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (sampler, plane) = (&self.0, self.0.plane());
+        let (sampler, parts) = (&self.0, self.0.parts());
+        let plane = sampler.plane() * parts;
         let (x, grid, y) = (io.input::<T>(0), io.input_bytes(1), io.output::<T>(0));
         sampler.visit(grid, |b, p, axes| {
             for image in b * sampler.channels..(b + 1) * sampler.channels {
-                let v = sampler.gather(axes, 0, 0, &x[image * plane..][..plane]);
-                y[image * sampler.points + p] = T::of(v);
+                let x = &x[image * plane..][..plane];
+                let y = &mut y[(image * sampler.points + p) * parts..][..parts];
+                for (part, y) in y.iter_mut().enumerate() {
+                    *y = T::of(sampler.gather(axes, 0, 0, &x[part..]));
+                }
             }
         });
         Ok(())

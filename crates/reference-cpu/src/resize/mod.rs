@@ -25,23 +25,13 @@ pub fn register(registry: &mut KernelRegistry) {
 
 fn accepts(op: &Resize, node: &NodeSpec) -> Result<(), Refusal> {
     (1..4).try_for_each(|i| rules::known(node, i))?;
-    let fits = node.input(0).is_some_and(|x| x.dtype.is_float());
     match op.mode {
         // Only one way to crop writes a number where there is nothing to move.
         ResizeMode::Nearest(_) if op.coordinates == CoordinateMode::TfCropAndResize => {
             rules::computed(node, 0)
         }
         ResizeMode::Nearest(_) => Ok(()),
-        _ if fits => rules::reals(op, &data_only(node)),
-        _ => Err(Refusal::new("Resize between elements that are no floats")),
-    }
-}
-
-/// The node without the inputs that say how to resize, whose types do not matter.
-fn data_only<'a>(node: &NodeSpec<'a>) -> NodeSpec<'a> {
-    NodeSpec {
-        inputs: &node.inputs[..node.inputs.len().min(1)],
-        ..node.clone()
+        _ => rules::weighed(node),
     }
 }
 

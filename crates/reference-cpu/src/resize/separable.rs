@@ -61,14 +61,18 @@ impl<T: Real> Pass<T> {
 pub fn build(op: &Resize, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
     let axes = op.resolve(&x.shape, node)?;
-    by_real!(x.dtype, T => Ok(Box::new(Separable::<T>::new(op, &axes, &x.shape))))
+    let mut shape = x.shape.clone();
+    // The parts of a complex number are an axis more, along which nothing is resized.
+    shape.extend(x.dtype.is_complex().then_some(2));
+    by_real!(x.dtype, T => Ok(Box::new(Separable::<T>::new(op, &axes, &shape))))
 }
 
 struct Separable<T> {
     passes: Vec<Pass<T>>,
     /// For each axis, the output elements that lie outside of the input; empty where none does.
     outside: Vec<Vec<bool>>,
-    extrapolation: T,
+    /// One number, or the two parts of a complex one.
+    extrapolation: Vec<T>,
     /// Elements of each of two buffers between the passes.
     between: usize,
 }
@@ -105,6 +109,8 @@ impl<T: Real> Separable<T> {
         if !outside.iter().flatten().any(|&o| o) {
             outside.clear();
         }
+        let extrapolation = T::of(op.extrapolation.into());
+        let complex = shape.len() > axes.len();
         let before_last = passes.len().saturating_sub(1);
         let between = passes[..before_last]
             .iter()
@@ -114,7 +120,10 @@ impl<T: Real> Separable<T> {
         Separable {
             passes,
             outside,
-            extrapolation: T::of(op.extrapolation.into()),
+            extrapolation: match complex {
+                true => vec![extrapolation, T::default()],
+                false => vec![extrapolation],
+            },
             between,
         }
     }
@@ -135,10 +144,10 @@ impl<T: Real> Kernel for Separable<T> {
         }
         last.run(if first.is_empty() { x } else { from }, y);
         if !self.outside.is_empty() {
-            let mut y = y.iter_mut();
+            let mut y = y.chunks_exact_mut(self.extrapolation.len());
             mark(&self.outside, false, &mut |outside| {
                 if let (Some(y), true) = (y.next(), outside) {
-                    *y = self.extrapolation;
+                    y.copy_from_slice(&self.extrapolation);
                 }
             });
         }

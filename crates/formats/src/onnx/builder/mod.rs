@@ -444,7 +444,7 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         self.emit_shared(op, &inputs)
     }
 
-    fn emit_shared(&mut self, op: Arc<dyn Operator>, inputs: &[Option<ValueId>]) -> Result<()> {
+    pub fn emit_shared(&mut self, op: Arc<dyn Operator>, inputs: &[Option<ValueId>]) -> Result<()> {
         let count = self.output_count();
         let name = self.name;
         let values = self.importer.push(self.frame, name, op, inputs, count)?;

@@ -39,7 +39,8 @@ impl NodeBuilder<'_, '_> {
         Ok(values[0])
     }
 
-    fn apply_shared(
+    /// As [`NodeBuilder::apply`], of an operator that others may hold, too.
+    pub fn apply_shared(
         &mut self,
         op: Arc<dyn Operator>,
         inputs: &[Option<ValueId>],

@@ -1,6 +1,7 @@
 //! Matrix products.
 
-use kilim_core::error::{Result, unsupported};
+use kilim_core::dtype::DType;
+use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Det, Einsum, Gemm, MatMul};
 
@@ -18,8 +19,9 @@ pub fn register(table: &mut OpTable) {
     table.add("Det", |b| b.emit_same(Det));
 }
 
-/// `a · b` of integers, times `alpha`, and `c` times `beta`, which sums of integers need to be integers, too.
-fn integer_gemm(b: &mut NodeBuilder, op: &Gemm) -> Result<()> {
+/// `a · b` of integers, times `alpha`, and `c` times `beta`. Factors that are no integers are multiplied with in `float64`, and
+/// what is behind the point is cut off the sum, as onnx's reference implementation does.
+fn integer_gemm(b: &mut NodeBuilder, op: &Gemm, dtype: DType) -> Result<()> {
     let (mut left, mut right) = (b.input(0)?, b.input(1)?);
     if op.transpose_a {
         left = b.transpose(left, &[1, 0])?;
@@ -27,22 +29,23 @@ fn integer_gemm(b: &mut NodeBuilder, op: &Gemm) -> Result<()> {
     if op.transpose_b {
         right = b.transpose(right, &[1, 0])?;
     }
-    let scaled = |b: &mut NodeBuilder, x: ValueId, factor: f32| match factor {
-        1.0 => Ok(x),
-        _ if factor.fract() != 0.0 => {
-            Err(unsupported("integers times a factor that is no integer"))
+    let added = b.optional(2)?.filter(|_| op.beta != 0.0);
+    let whole = op.alpha.fract() == 0.0 && (added.is_none() || op.beta.fract() == 0.0);
+    let scaled = |b: &mut NodeBuilder, x: ValueId, factor: f32| {
+        let x = if whole { x } else { b.cast(x, DType::F64)? };
+        if factor == 1.0 {
+            return Ok(x);
         }
-        _ => {
-            let factor = b.number(factor.into(), x)?;
-            b.mul(x, factor)
-        }
+        let factor = b.number(factor.into(), x)?;
+        b.mul(x, factor)
     };
     let y = b.op(MatMul::default(), &[left, right])?;
     let mut y = scaled(b, y, op.alpha)?;
-    if let Some(c) = b.optional(2)? {
+    if let Some(c) = added {
         let c = scaled(b, c, op.beta)?;
         y = b.add(y, c)?;
     }
+    let y = b.cast(y, dtype)?;
     b.bind(0, y)
 }
 
@@ -56,7 +59,7 @@ fn gemm(b: &mut NodeBuilder) -> Result<()> {
     };
     let a = b.input(0)?;
     match b.dtype(a) {
-        Some(dtype) if !dtype.is_float() => integer_gemm(b, &op),
+        Some(dtype) if !dtype.is_float() => integer_gemm(b, &op, dtype),
         _ => b.emit_same(op),
     }
 }

@@ -1,11 +1,13 @@
 //! Sampling at other positions.
 
+use std::sync::Arc;
+
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     AffineGrid, AspectPolicy, BinaryKind, CoordinateMode, GridMode, GridPadding, GridSample,
-    NearestMode, Resize, ResizeMode, UnaryKind,
+    NearestMode, Operator, Resize, ResizeMode, UnaryKind,
 };
 use kilim_core::tensor::Tensor;
 
@@ -67,38 +69,47 @@ fn upsample(b: &mut NodeBuilder) -> Result<()> {
     sampled(b, op, [Some(x), None, Some(scales), None])
 }
 
-/// The integers that `float64` holds, first and last.
+/// The first and the last number of an integer type.
 fn range(dtype: DType) -> Option<[f64; 2]> {
-    let [first, last]: [i64; 2] = match dtype {
+    Some(match dtype {
         DType::I8 => [i8::MIN.into(), i8::MAX.into()],
-        DType::U8 => [0, u8::MAX.into()],
+        DType::U8 => [0.0, u8::MAX.into()],
         DType::I16 => [i16::MIN.into(), i16::MAX.into()],
-        DType::U16 => [0, u16::MAX.into()],
+        DType::U16 => [0.0, u16::MAX.into()],
         DType::I32 => [i32::MIN.into(), i32::MAX.into()],
-        DType::U32 => [0, u32::MAX.into()],
+        DType::U32 => [0.0, u32::MAX.into()],
+        DType::I64 => [i64::MIN as f64, i64::MAX as f64],
+        DType::U64 => [0.0, u64::MAX as f64],
         _ => return None,
-    };
-    Some([first as f64, last as f64])
+    })
 }
 
-/// Numbers between integers are rounded, and those outside clamped, as onnx's reference implementation does.
-fn sampled(b: &mut NodeBuilder, op: Resize, mut inputs: [Option<ValueId>; 4]) -> Result<()> {
-    let dtype = match (&op.mode, inputs[0]) {
-        (ResizeMode::Linear | ResizeMode::Cubic { .. }, Some(x)) => b.dtype(x),
-        _ => None,
-    };
-    let (Some(dtype), Some([first, last]), Some(x)) = (dtype, dtype.and_then(range), inputs[0])
-    else {
-        return b.emit(op, &inputs);
+/// Integers are combined in `float64`. What lies between two of them is rounded, and what lies outside clamped, as onnx's
+/// reference implementation of Resize does.
+fn combined(
+    b: &mut NodeBuilder,
+    op: Arc<dyn Operator>,
+    mut inputs: Vec<Option<ValueId>>,
+) -> Result<()> {
+    let x = b.input(0)?;
+    let Some((dtype, [first, last])) = b.dtype(x).and_then(|d| Some((d, range(d)?))) else {
+        return b.emit_shared(op, &inputs);
     };
     inputs[0] = Some(b.cast(x, DType::F64)?);
-    let y = b.apply(op, &inputs, 1)?[0];
+    let y = b.apply_shared(op, &inputs, 1)?[0];
     let y = b.unary(UnaryKind::Round, y)?;
     let (first, last) = (b.number(first, y)?, b.number(last, y)?);
     let y = b.binary(BinaryKind::Max, y, first)?;
     let y = b.binary(BinaryKind::Min, y, last)?;
     let y = b.cast(y, dtype)?;
     b.bind(0, y)
+}
+
+fn sampled(b: &mut NodeBuilder, op: Resize, inputs: [Option<ValueId>; 4]) -> Result<()> {
+    match op.mode {
+        ResizeMode::Nearest(_) => b.emit(op, &inputs),
+        _ => combined(b, Arc::new(op), inputs.to_vec()),
+    }
 }
 
 /// An input that counts as left out where it has no elements.
@@ -187,5 +198,16 @@ fn grid_sample(b: &mut NodeBuilder) -> Result<()> {
         padding,
         align_corners,
     };
-    b.emit_same(op)
+    if mode == GridMode::Nearest {
+        return b.emit_same(op);
+    }
+    let (x, grid) = (b.input(0)?, b.input(1)?);
+    if b.dtype(x) != Some(DType::Bool) {
+        return combined(b, Arc::new(op), vec![Some(x), Some(grid)]);
+    }
+    // True where something true has a weight.
+    let x = b.cast(x, DType::F64)?;
+    let y = b.op(op, &[x, grid])?;
+    let y = b.cast(y, DType::Bool)?;
+    b.bind(0, y)
 }
