@@ -1,5 +1,7 @@
 //! Bytes on the heap.
 
+use std::mem::MaybeUninit;
+
 use bytemuck::{Pod, Zeroable};
 
 use crate::error::{Error, ErrorCode, Result};
@@ -57,6 +59,32 @@ impl AlignedBytes {
             self.lines.push(Line(line));
         }
         self.len = end + bytes.len();
+    }
+
+    /// The room behind the bytes, which [`AlignedBytes::with_capacity`] made.
+    pub fn spare(&mut self) -> &mut [MaybeUninit<u8>] {
+        let room = self.lines.capacity() * 64 - self.len;
+        let start = self.lines.as_mut_ptr().cast::<MaybeUninit<u8>>();
+        // SAFETY: the vector owns so many lines, and bytes that may be uninitialised have no invalid
+        // values. `len` is at most 64 times the capacity.
+        unsafe { std::slice::from_raw_parts_mut(start.add(self.len), room) }
+    }
+
+    /// Makes the first `more` bytes of [`AlignedBytes::spare`] part of these.
+    ///
+    /// # Safety
+    /// They were written.
+    ///
+    /// # Panics
+    /// Where there is no room for so many.
+    pub unsafe fn assume_init(&mut self, more: usize) {
+        let end = self.len + more;
+        let lines = end.div_ceil(64);
+        let rest = lines * 64 - self.len;
+        self.spare()[more..rest].fill(MaybeUninit::new(0));
+        self.len = end;
+        // SAFETY: the lines before the last are written, by the caller, and what was left of that is zero.
+        unsafe { self.lines.set_len(lines) }
     }
 
     pub fn len(&self) -> usize {

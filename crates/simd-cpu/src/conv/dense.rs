@@ -191,7 +191,6 @@ impl Dense {
                 rows,
                 depth: &self.depth,
                 b: packed[group * size..][..size].as_ptr(),
-                b_rows: self.depth.packed_rows(),
                 m: pixels,
                 n: m,
                 c: out[group * m..].as_mut_ptr(),

@@ -13,8 +13,8 @@ use kilim_core::{Result, Tensor};
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
-    Depth, Matrix, NO_CLAMP, PackedRows, Panels, Product, ROW_BLOCK, Reading, RowStarts, Rows,
-    multiply, split_activation,
+    Depth, Matrix, NO_CLAMP, Panels, Product, ROW_BLOCK, Reading, RowStarts, Rows, multiply,
+    split_activation,
 };
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
@@ -48,7 +48,7 @@ struct Sizes {
     m_point: usize,
 }
 
-/// The weights `[m, c, 3, 3]`, transformed: in each panel of columns the rows of all points, one point's after another's.
+/// The weights `[m, c, 3, 3]`, transformed, as packed columns for each point.
 pub(crate) fn pack_weights<const IN: usize>(
     isa: Isa,
     shape: &Shape,
@@ -56,46 +56,46 @@ pub(crate) fn pack_weights<const IN: usize>(
 ) -> Result<AlignedBytes> {
     let (c, m) = (shape.window.channels, shape.m);
     let panels = Panels::new(isa, m);
-    let all = IN * IN * panels.elements(c) * size_of::<f32>();
-    let mut bytes = AlignedBytes::with_capacity(all)?;
+    let size = panels.elements(c) * size_of::<f32>();
+    let mut packed = AlignedBytes::with_capacity(IN * IN * size)?;
     let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
-    let mut points = AlignedBytes::zeroed(IN * IN * c * widest * size_of::<f32>())?;
-    let (mut block, mut room) = (vec![0.0; ROW_BLOCK * 9 * widest], Vec::new());
+    let mut filters = vec![0.0; 9 * ROW_BLOCK * widest];
+    let mut points = vec![0.0; IN * IN * ROW_BLOCK * widest];
+    let mut room = Vec::new();
     for (first, width) in panels.each() {
         let used = width.min(m - first);
         let weights = weights.run(first * c * 9..(first + used) * c * 9, &mut room)?;
-        let points = &mut points.as_mut_slice()[..IN * IN * c * width * size_of::<f32>()];
         for channel in (0..c).step_by(ROW_BLOCK) {
-            let rows = 9 * ROW_BLOCK.min(c - channel);
-            let filters = &mut block[..rows * width];
-            let matrix = Matrix {
-                rows: RowStarts::even(rows, 1),
-                column_stride: c * 9,
+            let rows = ROW_BLOCK.min(c - channel);
+            let taps = Matrix {
+                rows: RowStarts::even(9 * rows, 1),
+                column_stride: 9 * c,
                 reading: Reading::PLAIN,
             };
-            matrix.panel(&weights[channel * 9..], used, width, filters);
-            let points = &mut bytemuck::cast_slice_mut(points)[channel * width..];
-            transform_filters::<IN>(isa, filters, width, points, c * width);
+            let filters = &mut filters[..9 * rows * width];
+            taps.panel(&weights[9 * channel..], used, width, filters);
+            let points = &mut points[..IN * IN * rows * width];
+            transform_filters::<IN>(isa, filters, width, points);
+            let at = (first * c + channel * width) * size_of::<f32>();
+            let to = packed.spare().chunks_exact_mut(size);
+            for (to, point) in to.zip(points.chunks_exact(rows * width)) {
+                let point = bytemuck::cast_slice(point);
+                to[at..][..point.len()].write_copy_of_slice(point);
+            }
         }
-        bytes.extend_from_slice(points);
     }
-    Ok(bytes)
+    // SAFETY: at each point all rows of all panels were written.
+    unsafe { packed.assume_init(IN * IN * size) }
+    Ok(packed)
 }
 
 /// A function of its own, which a browser optimises while the first layers are packed.
 #[inline(never)]
-fn transform_filters<const IN: usize>(
-    isa: Isa,
-    filters: &[f32],
-    width: usize,
-    to: &mut [f32],
-    point: usize,
-) {
+fn transform_filters<const IN: usize>(isa: Isa, filters: &[f32], width: usize, points: &mut [f32]) {
     isa.dispatch(FilterPoints::<IN> {
         filters,
         width,
-        to,
-        point,
+        points,
     });
 }
 
@@ -104,9 +104,8 @@ struct FilterPoints<'a, const IN: usize> {
     /// Nine rows of taps for each channel.
     filters: &'a [f32],
     width: usize,
-    /// A row for each channel at the first point; the others follow `point` elements apart.
-    to: &'a mut [f32],
-    point: usize,
+    /// At each point a row for each channel.
+    points: &'a mut [f32],
 }
 
 impl<const IN: usize> Task for FilterPoints<'_, IN> {
@@ -117,11 +116,12 @@ impl<const IN: usize> Task for FilterPoints<'_, IN> {
         assert!(self.width.is_multiple_of(S::LANES));
         let least = s.splat(f32::MIN_POSITIVE);
         let rows = self.filters.len() / (9 * self.width);
-        assert!((IN * IN - 1) * self.point + rows * self.width <= self.to.len());
+        let point = rows * self.width;
+        assert!(IN * IN * point <= self.points.len());
         for row in 0..rows {
             for column in (0..self.width).step_by(S::LANES) {
                 let from = self.filters[row * 9 * self.width + column..].as_ptr();
-                let to = self.to[row * self.width + column..].as_mut_ptr();
+                let to = self.points[row * self.width + column..].as_mut_ptr();
                 // SAFETY: nine rows of whole vectors, and one at each point, by the assertions.
                 unsafe {
                     let tap = |i: usize| s.load(from.add(i * self.width));
@@ -132,7 +132,7 @@ impl<const IN: usize> Task for FilterPoints<'_, IN> {
                         for (y, v) in column.into_iter().enumerate() {
                             let subnormal = s.less(s.abs(v), least);
                             let v = s.select(subnormal, s.splat(0.0), v);
-                            s.store(to.add((y * IN + x) * self.point), v);
+                            s.store(to.add((y * IN + x) * point), v);
                         }
                     }
                 }
@@ -269,17 +269,14 @@ impl<const IN: usize> Winograd<IN> {
             });
         }
         let packed: &[f32] = bytemuck::cast_slice(common.weights.as_slice());
+        let size = Panels::new(common.isa, m).elements(w.channels);
         for point in 0..IN * IN {
             let product = Product {
                 isa: common.isa,
                 a: points[point * s.c_point..][..tiles.len() * s.c].as_ptr(),
                 rows: Rows::Strided(s.c),
                 depth: &self.depth,
-                b: packed.as_ptr(),
-                b_rows: PackedRows {
-                    first: point * w.channels,
-                    all: IN * IN * w.channels,
-                },
+                b: packed[point * size..][..size].as_ptr(),
                 m: tiles.len(),
                 n: m,
                 c: products[point * s.m_point..][..tiles.len() * s.m].as_mut_ptr(),

@@ -108,14 +108,6 @@ impl Depth {
         self.k
     }
 
-    /// The rows of B, if no others were packed with them.
-    pub(crate) fn packed_rows(&self) -> PackedRows {
-        PackedRows {
-            first: 0,
-            all: self.k,
-        }
-    }
-
     /// One more than the largest offset of an element of a row.
     pub(crate) fn reach(&self) -> usize {
         self.reach
@@ -131,14 +123,6 @@ fn depth_limit(isa: Isa) -> usize {
     }
 }
 
-/// The rows of packed B that a product reads: as many as A has columns.
-#[derive(Clone, Copy)]
-pub(crate) struct PackedRows {
-    pub first: usize,
-    /// Rows that were packed together.
-    pub all: usize,
-}
-
 /// `C = clamp(A B + bias + residual)`, pointers and sizes.
 #[derive(Clone, Copy)]
 pub(crate) struct Product<'a> {
@@ -148,7 +132,6 @@ pub(crate) struct Product<'a> {
     pub depth: &'a Depth,
     /// Packed by [`pack`] for `isa`.
     pub b: *const f32,
-    pub b_rows: PackedRows,
     pub m: usize,
     pub n: usize,
     pub c: *mut f32,
@@ -191,7 +174,7 @@ impl Product<'_> {
             }
         };
         Product {
-            b: self.b.wrapping_add(columns.start * self.b_rows.all),
+            b: self.b.wrapping_add(columns.start * self.depth.k),
             n: columns.len(),
             c: self.c.wrapping_add(columns.start),
             bias: skip(self.bias),

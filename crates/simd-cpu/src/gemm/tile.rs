@@ -13,7 +13,7 @@ const SMALL: usize = 6 * 1024;
 ///
 /// # Safety
 /// For each row `r < m` and each segment, `a` is valid for reads from `rows.start(r) + offset` on;
-/// `b` holds `n` columns of `b_rows.all` rows packed for `isa`, from `b_rows.first` on in the order of the segments; `bias` is null or valid
+/// `b` holds `n` columns packed for `isa` in the order of the segments; `bias` is null or valid
 /// for `n` reads; `c` is valid for writes of `n` elements at each multiple of `c_stride`, and so is
 /// `residual` for reads unless it is null. C overlaps nothing but the residual, which may be C.
 #[inline(never)]
@@ -54,7 +54,7 @@ impl Task for Multiply<'_> {
 #[inline(always)]
 unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
     let width = p.n.next_multiple_of(S::LANES);
-    let (mut begin, mut rows_before) = (0, p.b_rows.first);
+    let (mut begin, mut depth_before) = (0, 0);
     for &until in &p.depth.blocks {
         let segments = &p.depth.segments[begin..until];
         let step = Step {
@@ -67,7 +67,7 @@ unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
             let panel = Panel {
                 segments,
                 b: p.b
-                    .wrapping_add(column * p.b_rows.all + rows_before * vectors * S::LANES),
+                    .wrapping_add(column * p.depth.k + depth_before * vectors * S::LANES),
                 column,
                 columns: (p.n - column).min(panel_width),
                 step,
@@ -86,7 +86,7 @@ unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
             of_width!(1, 2, 3, 4);
         }
         begin = until;
-        rows_before += segments.iter().map(|s| s.len as usize).sum::<usize>();
+        depth_before += segments.iter().map(|s| s.len as usize).sum::<usize>();
     }
 }
 

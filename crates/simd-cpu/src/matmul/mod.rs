@@ -183,7 +183,6 @@ impl Multiplication {
             rows: Rows::Strided(p.k),
             depth: &self.depth,
             b: b.as_ptr(),
-            b_rows: self.depth.packed_rows(),
             m: p.m,
             n: p.n,
             c: out.as_mut_ptr(),

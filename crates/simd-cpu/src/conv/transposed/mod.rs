@@ -281,7 +281,6 @@ impl Transposed {
                     rows: Rows::Strided(c),
                     depth: &phase.depth,
                     b: packed[phase.weights..].as_ptr(),
-                    b_rows: phase.depth.packed_rows(),
                     m: phase.width,
                     n: m,
                     c: out[first..].as_mut_ptr(),
