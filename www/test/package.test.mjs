@@ -101,17 +101,18 @@ for (const backend of ['cpu', 'wgpu']) {
         const session = await load({ tune: true, cache });
         const answer = best((await session.run({ image: await digit(5) })).probabilities);
         const kept = await session.saveCache();
-        const { tuning } = session.report;
+        const { tuning, cache: ignored } = session.report;
         session.close();
-        return { answer, kept, tuning };
+        return { answer, kept, tuning, ignored };
       };
       const first = await tuned();
       const again = await tuned(first.kept);
       const other = await tuned(first.kept.map((byte, i) => (i === 40 ? byte ^ 1 : byte)));
+      const rubbish = await failureOf(load({ cache: Uint8Array.from([1, 2, 3]) }));
       const plain = await load({});
       const untuned = plain.report.tuning.length;
       plain.close();
-      return { runs: [first, again, other].map(({ answer, tuning }) => ({ answer, tuning })), untuned };
+      return { runs: [first, again, other].map(({ answer, tuning, ignored }) => ({ answer, tuning, ignored })), untuned, rubbish: rubbish.code };
     }, backend);
     assert.deepEqual(seen.runs.map(({ answer }) => answer), [5, 5, 5]);
     const [first, again, other] = seen.runs.map(({ tuning }) => tuning);
@@ -120,6 +121,9 @@ for (const backend of ['cpu', 'wgpu']) {
     assert.deepEqual(again.map(({ algorithm }) => algorithm), first.map(({ algorithm }) => algorithm));
     assert.ok(again.every(({ times }) => times.length === 0), 'measured again');
     assert.ok(other.every(({ times }) => times.length > 1), 'a damaged cache was taken');
+    assert.deepEqual(seen.runs.map(({ ignored }) => ignored !== null), [false, false, true]);
+    assert.match(seen.runs[2].ignored, /the cache is damaged/);
+    assert.equal(seen.rubbish, 'INVALID_VALUE');
     assert.equal(seen.untuned, 0);
   });
 }

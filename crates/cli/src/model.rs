@@ -10,8 +10,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 use kilim::core::backend::Setting;
 use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim::{
-    BackendId, Error, ErrorCode, MemoryMode, Pin, Placement, PrecisionPin, Report, Runtime,
-    Session, SessionOptions,
+    BackendId, CacheUse, Error, ErrorCode, MemoryMode, Pin, Placement, PrecisionPin, Report,
+    Runtime, Session, SessionOptions,
 };
 
 use crate::Failure;
@@ -164,8 +164,14 @@ impl BackendArgs {
             Err(e) => return Err(cannot("read", file, &e)),
         };
         let runtime = Runtime::shared();
-        // SAFETY: the user says that it is what `keep_cache` wrote; a damaged file is refused.
-        pollster::block_on(unsafe { runtime.load_cache(&cache) })?;
+        // SAFETY: the user says that it is what `keep_cache` wrote; a damaged file is not used.
+        let used = pollster::block_on(unsafe { runtime.load_cache(&cache) });
+        match used {
+            Ok(CacheUse::Taken) => {}
+            Ok(CacheUse::Ignored(why)) => eprintln!("warning: {why}: everything is measured anew"),
+            // It is not replaced: it may be anything.
+            Err(error) => return Err(error.with_got(file.display()).into()),
+        }
         Ok(())
     }
 

@@ -29,6 +29,8 @@ pub struct Report {
     pub timeline: Vec<TraceEvent>,
     /// The classes of nodes for which a kernel was chosen by measuring.
     pub tuning: Vec<TuningReport>,
+    /// Why the cache that the runtime was given is not used, if so.
+    pub cache: Option<String>,
 }
 
 /// The kernel that nodes of one class get on a device that has several for them.

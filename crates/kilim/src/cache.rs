@@ -19,9 +19,17 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
     hash.to_le_bytes()
 }
 
+/// What became of a cache that a runtime was given.
+#[derive(Debug)]
+pub enum CacheUse {
+    /// Everything in it is known now.
+    Taken,
+    /// It is of no use here, for this reason, and nothing of it is used: everything is found out anew.
+    Ignored(Error),
+}
+
 fn mismatch(what: &str) -> Error {
     Error::new(ErrorCode::InvalidValue, format!("the cache {what}"))
-        .with_hint("delete it: Kilim makes a new one")
 }
 
 fn put(to: &mut Vec<u8>, part: &[u8]) {
@@ -70,20 +78,38 @@ impl Runtime {
     /// Gives the backends back what they had learnt, before the sessions that are to profit from it
     /// are made. Backends that the cache names are opened.
     ///
+    /// A cache that is damaged, of another version of Kilim, or of a backend, device or driver that is
+    /// not here, is ignored as a whole. The reports of sessions that are made afterwards say why
+    /// ([`kilim_core::Report::cache`]).
+    ///
     /// # Safety
     /// `cache` must be what [`Runtime::save_cache`] gave, here or in an earlier process: drivers do
     /// not check what they compiled.
     ///
     /// # Errors
-    /// `InvalidValue` where the cache is damaged, of another version of Kilim, or of another device
-    /// or driver, in which case nothing of it is used; what opening a backend says.
-    pub async unsafe fn load_cache(&self, cache: &[u8]) -> Result<()> {
+    /// `InvalidValue` where the bytes are something else than a cache of Kilim's.
+    pub async unsafe fn load_cache(&self, cache: &[u8]) -> Result<CacheUse> {
+        if !cache.starts_with(MAGIC) && !MAGIC.starts_with(cache) {
+            return Err(mismatch("is not one of Kilim's"));
+        }
+        // SAFETY: as of this function.
+        let taken = unsafe { self.take_cache(cache) }.await;
+        *self.cache_ignored() = taken.as_ref().err().map(ToString::to_string);
+        Ok(match taken {
+            Ok(()) => CacheUse::Taken,
+            Err(why) => CacheUse::Ignored(why),
+        })
+    }
+
+    /// # Safety
+    /// As of [`Runtime::load_cache`].
+    async unsafe fn take_cache(&self, cache: &[u8]) -> Result<()> {
         let (body, sum) = cache
             .split_last_chunk::<8>()
             .ok_or_else(|| mismatch("ends too early"))?;
         let mut rest = body
             .strip_prefix(MAGIC)
-            .ok_or_else(|| mismatch("is not one of Kilim's"))?;
+            .ok_or_else(|| mismatch("ends too early"))?;
         if checksum(body) != *sum {
             return Err(mismatch("is damaged"));
         }
@@ -107,13 +133,15 @@ impl Runtime {
             }
             known.push((backend, learnt, tuned));
         }
-        for (backend, learnt, tuned) in known {
-            self.tuning.of(backend.describe()).load(tuned)?;
+        for (backend, learnt, _) in &known {
             if !learnt.is_empty() {
                 // SAFETY: the bytes are those that this backend saved on this device: the caller
                 // says so, and checksum, version and device agree.
                 unsafe { backend.load_cache(learnt)? };
             }
+        }
+        for (backend, _, tuned) in known {
+            self.tuning.of(backend.describe()).load(tuned)?;
         }
         Ok(())
     }

@@ -30,6 +30,7 @@ pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]
 pub use kilim_simd_cpu::stir;
 
+pub use cache::CacheUse;
 pub use runtime::Runtime;
 pub use source::ModelSource;
 pub use verify::{Verification, VerifyOptions};

@@ -20,6 +20,8 @@ pub struct Runtime {
     opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
     /// What was measured of the devices' kernels.
     pub(crate) tuning: Arc<Tuning>,
+    /// Why the cache that was given last is not used.
+    cache_ignored: Mutex<Option<String>>,
 }
 
 #[cfg(feature = "cpu")]
@@ -71,6 +73,7 @@ impl Runtime {
             interpreters: InterpreterRegistry::default(),
             opened: Mutex::default(),
             tuning: Arc::default(),
+            cache_ignored: Mutex::default(),
         }
     }
 
@@ -112,6 +115,11 @@ impl Runtime {
 
     pub(crate) fn opened(&self) -> MutexGuard<'_, HashMap<BackendId, Arc<dyn Backend>>> {
         self.opened.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn cache_ignored(&self) -> MutexGuard<'_, Option<String>> {
+        let ignored = self.cache_ignored.lock();
+        ignored.unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The backend `id`, opened if it is not yet.
@@ -205,6 +213,7 @@ impl Runtime {
         let evaluator = self.evaluator(&backends).await?;
         let mut core = options.core;
         core.tuning = self.tuning.clone();
+        core.cache_ignored.clone_from(&self.cache_ignored());
         if core.calibration.is_empty() {
             core.calibration = kept_calibration();
         }

@@ -161,9 +161,7 @@ async fn load(
     if let Some(Ok(cache)) = convert::field(options, "cache").map(|c| c.dyn_into::<Uint8Array>()) {
         let (runtime, cache) = (Runtime::shared(), cache.to_vec());
         // SAFETY: in a browser no driver takes compiled pipelines; the rest is checked.
-        let taken = unsafe { runtime.load_cache(&cache) }.await;
-        // One of another version or device is as good as none: the report says what is measured.
-        drop(taken);
+        unsafe { runtime.load_cache(&cache) }.await?;
     }
     let mut options = self::options(options)?;
     options.pictures = pictures;

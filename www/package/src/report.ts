@@ -22,6 +22,8 @@ export interface Report {
   precisions: { node: string; op: string; dtype: DType }[];
   /** The classes of nodes for which a kernel was chosen by measuring, with the option `tune`. */
   tuning: TuningReport[];
+  /** Why the bytes of the option `cache` are not used, if so: they are damaged, or of another version or device. */
+  cache: string | null;
   /** Backends that were not asked for and would have been used, and why they were not. */
   skipped: { backend: string; reason: string }[];
 }

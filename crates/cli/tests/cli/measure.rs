@@ -98,7 +98,20 @@ fn what_was_tuned_is_kept() {
     assert!(again.contains("known before"), "{again}");
     let plain = ok(&["run", &digits, "--backends", "cpu"]);
     assert!(!plain.contains("cpu: Conv 3x3"), "{plain}");
+    // One that is of no use is replaced.
+    let mut damaged = std::fs::read(&file).expect("the file is there");
+    damaged[20] ^= 1;
+    std::fs::write(&file, damaged).expect("the file can be written");
+    let out = kilim(&tuned);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let (out, warning) = (text(&out.stdout), text(&out.stderr));
+    assert!(warning.contains("the cache is damaged"), "{warning}");
+    assert!(!out.contains("known before"), "{out}");
+    assert!(ok(&tuned).contains("known before"));
+    // What is no cache stays what it is.
     std::fs::write(&file, "something else").expect("the file can be written");
     fails(3, &tuned);
+    let left = std::fs::read(&file).expect("the file is there");
+    assert_eq!(left, b"something else");
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }

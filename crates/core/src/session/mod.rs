@@ -293,6 +293,7 @@ impl Session {
         report.precisions = self.precisions.clone();
         report.timeline = self.timeline.clone();
         report.tuning = self.shared.tuning.clone();
+        report.cache.clone_from(&self.shared.options.cache_ignored);
         report
     }
 }

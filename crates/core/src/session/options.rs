@@ -28,6 +28,8 @@ pub struct SessionOptions {
     pub tune: bool,
     /// What was measured of kernels.
     pub tuning: Arc<Tuning>,
+    /// Why what was learnt of the devices before is not used, for the report.
+    pub cache_ignored: Option<String>,
     /// A node that the first backend does not run is an error (control flow, views, what is
     /// computed while planning and pinned nodes aside).
     pub strict: bool,
@@ -113,6 +115,7 @@ impl Default for SessionOptions {
             calibration: Calibration::default(),
             tune: false,
             tuning: Arc::default(),
+            cache_ignored: None,
             strict: false,
             pins: Vec::new(),
             precisions: Vec::new(),
