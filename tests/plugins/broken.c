@@ -23,6 +23,9 @@ enum {
     BIND_FAILS,
     ABSURD_BYTES,
     PADS,
+    CREATION_CRASHES,
+    CREATION_ABORTS,
+    NO_DESTROY,
 };
 
 static KilimStatus fail(KilimMessage *m, KilimStatus status, const char *text) {
@@ -166,12 +169,19 @@ KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **out
     (void)host;
     if (BROKEN == CREATION_FAILS) return fail(error, KILIM_DEVICE, "there is no such device");
     if (BROKEN == CREATION_GIVES_NOTHING) return KILIM_OK;
+    if (BROKEN == CREATION_CRASHES) {
+        volatile int *volatile nowhere = NULL;
+        *nowhere = 1;
+    }
+    if (BROKEN == CREATION_ABORTS) abort();
     *out = &backend.table;
     return KILIM_OK;
 }
 
+#if BROKEN != 20 /* NO_DESTROY */
 void kilim_backend_destroy(const KilimBackend *b) {
     (void)b;
     /* Whatever was allocated was given back before. */
     if (blocks != 0) abort();
 }
+#endif

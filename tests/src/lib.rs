@@ -5,6 +5,8 @@ pub mod coverage;
 pub mod files;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod fuzz;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod libraries;
 pub mod onnx;
 pub mod operators;
 pub mod stand_in;

@@ -10,12 +10,8 @@ use kilim::{
     BackendId, Error, ErrorCode, Pin, Result, RunOptions, Runtime, Session, SessionOptions,
     Sharing, Tensor,
 };
+use kilim_tests::libraries::{compile, file_name, root};
 use kilim_tests::onnx::{Node, Value, model};
-
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
-}
 
 /// A folder of this test's own below the target folder.
 fn folder(name: &str) -> PathBuf {
@@ -26,32 +22,10 @@ fn folder(name: &str) -> PathBuf {
     folder
 }
 
-fn library(id: &str) -> String {
-    format!(
-        "{}backend_{id}{}",
-        std::env::consts::DLL_PREFIX,
-        std::env::consts::DLL_SUFFIX
-    )
-}
-
-/// Compiles a library of one C file. `KILIM_HEADER` is the header that is shipped.
-fn compile(source: &Path, out: &Path, defines: &[String]) {
-    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_string());
-    let mut command = Command::new(compiler);
-    command.args([
-        "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC",
-    ]);
-    command.args(defines.iter().map(|d| format!("-D{d}")));
-    command.arg("-I").arg(root().join("include"));
-    let status = command.arg(source).arg("-o").arg(out).status().unwrap();
-    assert!(status.success(), "{} does not compile", source.display());
-}
-
 /// The folder with the sample in C.
 fn sample_in_c(name: &str) -> PathBuf {
     let folder = folder(name);
-    let source = root().join("examples/plugin-c/scale.c");
-    compile(&source, &folder.join(library("scale")), &[]);
+    compile("examples/plugin-c/scale.c", &folder, "scale", &[]);
     folder
 }
 
@@ -177,7 +151,9 @@ fn a_library_in_rust_runs_its_share_of_a_model() {
     assert_eq!(unknown.code(), ErrorCode::Unsupported);
 }
 
-/// Numbers of `tests/plugins/broken.c`.
+const BROKEN: &str = "tests/plugins/broken.c";
+
+/// Its numbers.
 const CREATION_FAILS: u32 = 1;
 const CREATION_GIVES_NOTHING: u32 = 2;
 const OTHER_VERSION: u32 = 3;
@@ -195,6 +171,9 @@ const TABLE_BEFORE_MEMORY: u32 = 14;
 const BIND_FAILS: u32 = 15;
 const ABSURD_BYTES: u32 = 16;
 const PADS: u32 = 17;
+const CREATION_CRASHES: u32 = 18;
+const CREATION_ABORTS: u32 = 19;
+const NO_DESTROY: u32 = 20;
 
 fn relu() -> Vec<u8> {
     let nodes = [node("", "Relu", &["x"], &["y"])];
@@ -203,12 +182,7 @@ fn relu() -> Vec<u8> {
 
 fn broken(how: u32, others: &[&str]) -> Result<Session> {
     let folder = folder(&format!("broken{how}"));
-    let source = root().join("tests/plugins/broken.c");
-    compile(
-        &source,
-        &folder.join(library("broken")),
-        &[format!("BROKEN={how}")],
-    );
+    compile(BROKEN, &folder, "broken", &[format!("BROKEN={how}")]);
     let backends = [&["broken"], others].concat();
     load(&relu(), options(&backends, &folder))
 }
@@ -244,6 +218,32 @@ fn a_library_that_cannot_be_used_is_a_typed_error() {
     let error = refused(PREPARE_FAILS);
     assert_eq!(error.code(), ErrorCode::Limit);
     assert_eq!((error.node(), error.op()), (Some("y"), Some("Relu")));
+}
+
+#[test]
+fn a_library_that_crashes_its_creation_is_a_typed_error() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    for (how, signal) in [
+        (CREATION_CRASHES, "signal 11"),
+        (CREATION_ABORTS, "signal 6"),
+    ] {
+        let error = refused(how);
+        assert_eq!(error.code(), ErrorCode::Device);
+        assert!(error.message().contains("crashes"), "{error}");
+        assert_eq!(error.got(), Some(signal));
+    }
+}
+
+#[test]
+fn a_library_has_both_functions_of_the_interface() {
+    let error = refused(NO_DESTROY);
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert!(
+        error.hint().unwrap().contains("kilim_backend_destroy"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn a_backend_that_is_nowhere_says_where_it_was_looked_for() {
     let error = load(&relu(), options(&["nowhere"], &folder)).err().unwrap();
     assert_eq!(error.code(), ErrorCode::NoBackend);
     assert!(
-        error.expected().unwrap().contains(&library("nowhere")),
+        error.expected().unwrap().contains(&file_name("nowhere")),
         "{error}"
     );
     // An id is not a path.
@@ -395,7 +395,7 @@ fn a_backend_that_is_nowhere_says_where_it_was_looked_for() {
         .err()
         .unwrap();
     assert_eq!(error.code(), ErrorCode::NoBackend);
-    std::fs::write(folder.join(library("text")), "no library").unwrap();
+    std::fs::write(folder.join(file_name("text")), "no library").unwrap();
     let error = load(&relu(), options(&["text"], &folder)).err().unwrap();
     assert!(error.message().contains("cannot be loaded"), "{error}");
 }

@@ -97,6 +97,18 @@ pub fn backend_of<'a>(pins: &'a [Pin], node: &str, op: &str) -> Option<&'a Backe
     holding(pins, |p| &p.what, node, op).map(|p| &p.backend)
 }
 
+/// # Errors
+/// `NoBackend` where a node of `builtin`'s is pinned by name or as an operator.
+pub fn leave_control(pins: &[Pin], node: &str, op: &str) -> Result<()> {
+    match backend_of(pins, node, op) {
+        Some(to) => {
+            let message = format!("`builtin` alone runs this, and the options pin it to `{to}`");
+            Err(Error::new(ErrorCode::NoBackend, message).at(node, op))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The type that a node is to compute in, if it is to in one.
 pub fn precision_of(pins: &[PrecisionPin], node: &str, op: &str) -> Option<DType> {
     holding(pins, |p| &p.what, node, op).map(|p| p.dtype)

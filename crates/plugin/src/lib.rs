@@ -1,7 +1,7 @@
 //! Backends in libraries of their own, behind the C interface of `include/kilim_backend.h`.
 //!
 //! `search` finds and opens a library, `backend` makes a [`kilim_core::Backend`] of it, `executable`
-//! runs its stages, `memory` has the blocks that these lie in; `encode` puts nodes and stages into C, `attributes` what an operator says of itself.
+//! runs its stages, `memory` has the blocks that these lie in; `trial` finds out which libraries crash; `encode` puts nodes and stages into C, `attributes` what an operator says of itself.
 #![cfg(not(target_arch = "wasm32"))]
 
 mod attributes;
@@ -11,6 +11,7 @@ mod executable;
 mod library;
 mod memory;
 mod search;
+mod trial;
 
 pub use attributes::attributes;
 pub use search::{PATH_VARIABLE, file_names, find};

@@ -6,6 +6,8 @@ use std::path::Path;
 use kilim_core::{Error, ErrorCode, Result};
 use kilim_plugin_abi::{self as abi, Status};
 
+use crate::trial;
+
 /// Bytes of the interface up to the last function that every backend has.
 const LEAST: usize = std::mem::offset_of!(abi::Backend, begin);
 
@@ -41,12 +43,28 @@ fn no_backend(file: &Path, what: &str) -> Error {
 }
 
 impl Library {
-    /// Opens a library and has it create its backend.
+    /// Opens a library and has it create its backend, after a [`trial`].
     ///
     /// # Errors
     /// `NoBackend` where it cannot be loaded, lacks the functions of the interface or is for another
-    /// version; what the backend says where it cannot be created.
+    /// version; `Device` where it crashes; what the backend says where it cannot be created.
     pub fn open(file: &Path) -> Result<Library> {
+        match trial::survives(|| drop(Library::load(file))) {
+            Ok(()) => Library::load(file),
+            Err(signal) => {
+                let what = format!("`{}` crashes as it creates its backend", file.display());
+                let hint = format!(
+                    "where only a trial of it fails, set {}=off",
+                    trial::VARIABLE
+                );
+                Err(Error::new(ErrorCode::Device, what)
+                    .with_got(format!("signal {signal}"))
+                    .with_hint(hint))
+            }
+        }
+    }
+
+    fn load(file: &Path) -> Result<Library> {
         // SAFETY: the user names the folder whose libraries are run; loading runs their initialisers.
         let library = unsafe { libloading::Library::new(file) }
             .map_err(|e| no_backend(file, &format!("cannot be loaded: {e}")))?;

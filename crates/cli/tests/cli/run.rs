@@ -1,6 +1,10 @@
 //! `kilim run`: inputs, outputs, and the options of a session.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use kilim_tests::libraries::compile;
 
 use crate::support::*;
 
@@ -53,6 +57,61 @@ fn pins_and_plugin_folders_are_options() {
         error.contains("backend_other") && error.contains(empty),
         "{error}"
     );
+}
+
+#[test]
+fn libraries_are_looked_for_in_folders_of_options_and_of_the_environment() {
+    let dir = folder("plugin-path");
+    let [works, fails_to_open, empty] = ["works", "broken", "empty"].map(|name| {
+        let folder = dir.join(name);
+        std::fs::create_dir_all(&folder).expect("the folder can be made");
+        folder
+    });
+    compile("examples/plugin-c/scale.c", &works, "scale", &[]);
+    let broken = "BROKEN=1".to_string();
+    compile("tests/plugins/broken.c", &fails_to_open, "scale", &[broken]);
+    let digits = digits();
+    let inspect = |options: &[&PathBuf], environment: &[&PathBuf]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kilim"));
+        command.args(["inspect", &digits, "--backends", "scale,cpu"]);
+        for folder in options {
+            command.arg("--plugin-path").arg(folder);
+        }
+        let folders = std::env::join_paths(environment).expect("the names are plain");
+        command.env("KILIM_BACKEND_PATH", folders);
+        // What the C library looks up in libraries, in words.
+        command.env("LD_DEBUG", "symbols");
+        let out = command.output().expect("the binary can be started");
+        (out.status.success(), text(&out.stdout) + &text(&out.stderr))
+    };
+    let works_with = |options: &[&PathBuf], environment: &[&PathBuf]| {
+        let (ok, out) = inspect(options, environment);
+        let said = |what: &str| out.contains(what);
+        assert_eq!(
+            ok,
+            said("a sample in C") && !said("there is no such device")
+        );
+        ok
+    };
+    assert!(works_with(&[], &[&empty, &works]));
+    assert!(works_with(&[&works], &[]));
+    assert!(!works_with(&[], &[]));
+    assert!(!works_with(&[&empty], &[&empty]));
+    // Those of the options go first, and in either list the first one that has it.
+    assert!(works_with(&[&works], &[&fails_to_open]));
+    assert!(!works_with(&[&fails_to_open], &[&works]));
+    assert!(works_with(&[&works, &fails_to_open], &[]));
+    assert!(!works_with(&[], &[&fails_to_open, &works]));
+
+    let (_, out) = inspect(&[&works], &[]);
+    let looked_up = out.split("symbol=").skip(1);
+    let names = looked_up.filter_map(|rest| rest.split([';', ' ', '\n']).next());
+    let own: BTreeSet<&str> = names.filter(|n| n.contains("kilim")).collect();
+    if cfg!(all(target_os = "linux", target_env = "gnu")) {
+        let both = ["kilim_backend_create", "kilim_backend_destroy"];
+        assert_eq!(own, BTreeSet::from(both));
+    }
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 
 #[test]

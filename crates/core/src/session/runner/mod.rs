@@ -14,6 +14,7 @@ use crate::builtin::control;
 use crate::builtin::values::{self, Inputs};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
+use crate::pin;
 use crate::stages::{self, Stages};
 
 /// A graph with its stages, the plans made so far, and runners for the bodies it contains.
@@ -43,6 +44,7 @@ impl Runner {
             }
             for &id in &stage.control {
                 let node = &graph.nodes[id.0];
+                pin::leave_control(&shared.options.pins, &node.name, node.op.name())?;
                 for v in control::host_inputs(node) {
                     host[v.0] = true;
                 }

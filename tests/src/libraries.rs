@@ -1,0 +1,39 @@
+//! Libraries of backends, compiled for a test.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The root of the repository.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// How the library of a backend is called here.
+pub fn file_name(id: &str) -> String {
+    format!(
+        "{}backend_{id}{}",
+        std::env::consts::DLL_PREFIX,
+        std::env::consts::DLL_SUFFIX
+    )
+}
+
+/// Compiles a library of one C file below the root into `folder`, with the header that is shipped.
+///
+/// # Panics
+/// Where it does not compile.
+pub fn compile(source: &str, folder: &Path, id: &str, defines: &[String]) {
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".to_string());
+    let mut command = Command::new(compiler);
+    command.args([
+        "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC",
+    ]);
+    command.args(defines.iter().map(|d| format!("-D{d}")));
+    command.arg("-I").arg(root().join("include"));
+    command.arg(root().join(source));
+    let status = command.arg("-o").arg(folder.join(file_name(id))).status();
+    assert!(
+        status.is_ok_and(|s| s.success()),
+        "{source} does not compile"
+    );
+}
