@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kilim::core::Backend;
 use kilim::core::Tensor;
 use kilim::core::backend::{
-    API_VERSION, Allocator, BackendContext, BackendId, ContextConfig, DataLayout, Description,
+    API_VERSION, Allocator, BackendConfig, BackendContext, BackendId, ContextConfig, Description,
     Executable, Grade, Half, LocalFuture, NodeSpec, RawConstants, Refusal, StageSpec, StageTensors,
     TensorRegistry,
 };
@@ -66,9 +66,9 @@ impl StandIn {
         self
     }
 
-    /// Says which layouts its kernels read.
-    pub fn with_layouts(mut self, layouts: &[DataLayout]) -> Self {
-        self.description.config.layouts = layouts.to_vec();
+    /// Offers something else.
+    pub fn offering(mut self, offer: impl FnOnce(&mut BackendConfig)) -> Self {
+        offer(&mut self.description.config);
         self
     }
 

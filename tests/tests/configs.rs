@@ -50,11 +50,15 @@ fn session(settings: &[&str]) -> Result<Session> {
 }
 
 fn on(backends: Vec<Arc<dyn Backend>>, settings: &[&str]) -> Result<Session> {
+    made(convolutions(), backends, settings)
+}
+
+fn made(graph: Graph, backends: Vec<Arc<dyn Backend>>, settings: &[&str]) -> Result<Session> {
     let mut options = SessionOptions::default();
     for setting in settings {
         options.configs.set(&setting.parse()?);
     }
-    pollster::block_on(Session::new(convolutions(), backends, cpu(), options))
+    pollster::block_on(Session::new(graph, backends, cpu(), options))
 }
 
 fn run(session: &mut Session, width: usize) -> Result<Tensor> {
@@ -80,7 +84,8 @@ fn spatial_operators_have_the_layout_that_the_user_wants() {
 
 #[test]
 fn a_backend_that_is_best_in_channels_first_gets_it() {
-    let first = StandIn::new(cpu(), "first").with_layouts(&[DataLayout::ChannelsFirst]);
+    let first = StandIn::new(cpu(), "first")
+        .offering(|config| config.layouts = vec![DataLayout::ChannelsFirst]);
     let s = on(vec![Arc::new(first)], &[]).unwrap();
     assert_eq!(in_channels_last(&s), [false, false]);
 }
@@ -130,6 +135,50 @@ fn the_backend_is_told() {
     let told = told.lock().unwrap().clone().unwrap();
     assert_eq!(told.layouts[0], DataLayout::ChannelsFirst);
     assert!(told.timers && told.dynamic_tensors);
+}
+
+/// Where the two nodes of a model of half precision compute.
+fn types_of_halves(backends: Vec<Arc<dyn Backend>>, settings: &[&str]) -> Vec<String> {
+    let mut g = Graph::new("halves");
+    let x = g.add_input("x", Fact::fixed(DType::F16, &[4]));
+    let exp = g.apply("exp", Unary(UnaryKind::Exp), &[x]);
+    let tanh = g.apply("tanh", Unary(UnaryKind::Tanh), &[exp]);
+    g.outputs.push(tanh);
+    let session = made(g, backends, settings).unwrap();
+    let nodes = session.report().nodes.into_iter();
+    let computing = nodes.filter(|n| n.op != "Cast");
+    computing.map(|n| n.outputs[0].dtype.clone()).collect()
+}
+
+#[test]
+fn models_of_half_precision_stay_in_it_where_all_backends_and_the_user_want_that() {
+    let half = || Arc::new(StandIn::new(cpu(), "half").fast_in(DType::F16)) as Arc<dyn Backend>;
+    let (kept, widened) = (["float16"; 2], ["float32"; 2]);
+    assert_eq!(types_of_halves(vec![half()], &[]), kept);
+    assert_eq!(types_of_halves(vec![half()], &["half:f16=kept"]), kept);
+    for less in ["half:f16=chosen", "half:f16=off"] {
+        assert_eq!(types_of_halves(vec![half()], &[less]), widened, "{less}");
+    }
+    assert_eq!(types_of_halves(vec![half(), cpu()], &[]), widened);
+}
+
+#[test]
+fn what_a_backend_does_not_offer_cannot_be_asked_of_it() {
+    let bare = |settings: &[&str]| {
+        let bare = StandIn::new(cpu(), "bare").offering(|config| {
+            config.dynamic_tensors = false;
+            config.timers = false;
+        });
+        on(vec![Arc::new(bare)], settings)
+    };
+    for setting in ["bare:dynamic=on", "bare:timers=on", "bare:f16=chosen"] {
+        let error = bare(&[setting]).err().expect(setting);
+        assert_eq!(error.code(), ErrorCode::Unsupported, "{error}");
+    }
+    // One set of shapes is all that it takes, without a word of the user's.
+    let mut s = bare(&[]).unwrap();
+    run(&mut s, 8).unwrap();
+    assert_eq!(run(&mut s, 9).unwrap_err().code(), ErrorCode::State);
 }
 
 #[test]

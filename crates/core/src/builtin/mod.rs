@@ -1,6 +1,13 @@
 //! The backend that is always there. It alone runs control flow and what takes or gives values that
 //! are no tensors, and carries tensors from one backend to another; the tensors that take the user's
 //! inputs and hand out results are its own.
+//!
+//! It alone is given the executor, which runs the bodies of control flow. Other backends are given
+//! stages, and cannot even name it:
+//!
+//! ```compile_fail,E0603
+//! use kilim_core::session::Runner;
+//! ```
 
 pub(crate) mod control;
 mod layouts;

@@ -195,6 +195,23 @@ mod tests {
     }
 
     #[test]
+    fn a_tensor_goes_into_the_gap_of_its_size() {
+        let request = |bytes, first, last| Request { bytes, first, last };
+        // At step 1, gaps of 100 and 10 bytes are left between what lives on.
+        let requests = [
+            request(100, 0, 0),
+            request(10, 0, 2),
+            request(10, 0, 0),
+            request(10, 0, 2),
+            request(10, 1, 2),
+            request(100, 1, 2),
+        ];
+        let layout = place(&requests, &[0, 1, 2, 3, 4, 5], 1);
+        assert_eq!(layout.offsets, [0, 100, 110, 120, 110, 0]);
+        assert_eq!(layout.bytes, lower_bound(&requests));
+    }
+
+    #[test]
     fn random_lifetimes_never_overlap() {
         let mut seed = 7u64;
         let mut next = |n: u64| {

@@ -1,6 +1,7 @@
 //! What executables do beside running kernels.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use kilim_core::backend::{
     Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
@@ -73,6 +74,29 @@ fn parts_run_one_after_the_other_and_again() {
     // The same constant again is the same buffer.
     context.prepare(two_parts(6)).unwrap();
     assert_eq!(context.constant_bytes(), 24);
+}
+
+#[test]
+fn waiting_is_over_when_the_device_is_done() {
+    let Some(gpu) = gpu() else { return };
+    let mut context = gpu.create_context(&Default::default()).unwrap();
+    let mut e = context.prepare(two_parts(1 << 16)).unwrap();
+    for of_the_context in [false, true] {
+        e.execute_begin().unwrap();
+        e.write(0, &random(&[1 << 16], 1)).unwrap();
+        e.run(0).unwrap();
+        e.submit().unwrap();
+        let done = Arc::new(AtomicBool::new(false));
+        let told = done.clone();
+        let queue = &gpu.shared().gpu.queue;
+        queue.on_submitted_work_done(move || told.store(true, Ordering::Relaxed));
+        match of_the_context {
+            true => pollster::block_on(context.wait_finish()).unwrap(),
+            false => pollster::block_on(e.wait_finish()).unwrap(),
+        }
+        assert!(done.load(Ordering::Relaxed));
+        e.execute_end().unwrap();
+    }
 }
 
 /// A write into the arena does not overtake what was recorded before it.
