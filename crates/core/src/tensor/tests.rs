@@ -67,6 +67,21 @@ fn bytes_in_pieces() {
 }
 
 #[test]
+fn bytes_written_out_of_order() {
+    let mut bytes = AlignedBytes::with_capacity(150).unwrap();
+    bytes.extend_from_slice(&[1; 70]);
+    let spare = bytes.spare();
+    assert!(spare.len() >= 80);
+    spare[60..80].write_copy_of_slice(&[3; 20]);
+    spare[..60].write_copy_of_slice(&[2; 60]);
+    // SAFETY: both parts were written.
+    unsafe { bytes.assume_init(80) }
+    bytes.extend_from_slice(&[4; 5]);
+    let want = [&[1u8; 70][..], &[2; 60], &[3; 20], &[4; 5]].concat();
+    assert_eq!(bytes.as_slice(), want);
+}
+
+#[test]
 fn packed_and_back() {
     let t = Tensor::from_packed(DType::I4, &[3], &[0x8f, 0x07]).unwrap();
     assert_eq!(t.to_i64s().unwrap(), [-1, -8, 7]);
