@@ -18,7 +18,7 @@ impl Window {
     /// elements than offsets of 32 bits reach.
     pub(crate) fn new(batch: usize, channels: usize, axes: &[WindowAxis]) -> Option<Window> {
         let (y, x) = match *axes {
-            [x] => (point(), x),
+            [x] => (WindowAxis::POINT, x),
             [y, x] => (y, x),
             _ => return None,
         };
@@ -39,19 +39,6 @@ impl Window {
     /// Elements of one image of the input.
     pub(crate) fn image(&self) -> usize {
         self.y.input * self.x.input * self.channels
-    }
-}
-
-/// The axis that is missing where there is only one.
-fn point() -> WindowAxis {
-    WindowAxis {
-        input: 1,
-        kernel: 1,
-        stride: 1,
-        dilation: 1,
-        begin: 0,
-        end: 0,
-        output: 1,
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::*;
 use crate::error::value_error;
 
-/// One spatial axis of a sliding window, resolved.
+/// One spatial axis of a sliding window, resolved: sizes in elements, `output` in windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowAxis {
     pub input: usize,
@@ -20,6 +20,17 @@ pub struct WindowAxis {
 }
 
 impl WindowAxis {
+    /// An axis that data does not have: one element, one tap.
+    pub const POINT: WindowAxis = WindowAxis {
+        input: 1,
+        kernel: 1,
+        stride: 1,
+        dilation: 1,
+        begin: 0,
+        end: 0,
+        output: 1,
+    };
+
     /// The elements that a window spans, holes of the dilation included.
     pub fn extent(&self) -> usize {
         (self.kernel - 1) * self.dilation + 1

@@ -1,7 +1,7 @@
 //! Convolutions: general, depthwise, grouped where ACL has it, transposed.
 
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::ops::{Conv, ConvGeometry, ConvTranspose, TransposeGeometry, WindowAxis};
+use kilim_core::ops::{Conv, ConvGeometry, ConvTranspose, WindowAxis};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::activation::{self, NO_ACTIVATION};
@@ -19,17 +19,8 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
 
 /// The axes of a window as height and width; one axis is the width of a picture of height 1.
 pub fn two_axes(axes: &[WindowAxis]) -> Result<[WindowAxis; 2], Refusal> {
-    let flat = WindowAxis {
-        input: 1,
-        kernel: 1,
-        stride: 1,
-        dilation: 1,
-        begin: 0,
-        end: 0,
-        output: 1,
-    };
     let axes = match axes {
-        [x] => [flat, *x],
+        [x] => [WindowAxis::POINT, *x],
         [y, x] => [*y, *x],
         _ => return refuse("ACL's windows have one or two dimensions"),
     };
@@ -252,7 +243,7 @@ impl Lower for Conv {
 impl Lower for ConvTranspose {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let (x, w) = (input(node, 0)?, input(node, 1)?);
-        let g = resolved(TransposeGeometry::new(self, &x.shape, &w.shape))?;
+        let g = resolved(ConvGeometry::transposed(self, &x.shape, &w.shape))?;
         if g.groups != 1 {
             return refuse("ACL has no transposed convolution in groups");
         }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
-use kilim_core::ops::{DeformConv, DeformGeometry, WindowAxis};
+use kilim_core::ops::{ConvGeometry, DeformConv, WindowAxis};
 
 use crate::by_real;
 use crate::common::rules::required;
@@ -21,15 +21,22 @@ pub fn accepts(op: &DeformConv, node: &NodeSpec) -> Result<(), Refusal> {
 
 pub fn build(op: &DeformConv, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let (x, w) = (required(node, 0)?, required(node, 1)?);
-    let geometry = DeformGeometry::new(op, &x.shape, &w.shape)?;
+    let geometry = ConvGeometry::deformed(op, &x.shape, &w.shape)?;
     let &[v, h] = &geometry.axes[..] else {
         return Err(shape_error("an image is needed"));
     };
-    by_real!(x.dtype, T => Ok(Box::new(Deform::<T> { geometry, v, h, element: PhantomData })))
+    by_real!(x.dtype, T => Ok(Box::new(Deform::<T> {
+        geometry,
+        offset_groups: op.offset_groups,
+        v,
+        h,
+        element: PhantomData,
+    })))
 }
 
 struct Deform<T> {
-    geometry: DeformGeometry,
+    geometry: ConvGeometry,
+    offset_groups: usize,
     v: WindowAxis,
     h: WindowAxis,
     element: PhantomData<T>,
@@ -62,7 +69,7 @@ impl<T: Real> Kernel for Deform<T> {
         let (taps, pixels) = (v.kernel * h.kernel, v.output * h.output);
         let plane = v.input * h.input;
         let (ci, co) = (g.in_channels / g.groups, g.out_channels / g.groups);
-        let per_offset = g.in_channels / g.offset_groups;
+        let per_offset = g.in_channels / self.offset_groups;
         for (i, out) in out.iter_mut().enumerate() {
             let (pixel, m) = (i % pixels, i / pixels % g.out_channels);
             let n = i / pixels / g.out_channels;
@@ -72,7 +79,7 @@ impl<T: Real> Kernel for Deform<T> {
                 let channel = m / co * ci + c;
                 let source = &x[(n * g.in_channels + channel) * plane..][..plane];
                 for t in 0..taps {
-                    let tap = (n * g.offset_groups + channel / per_offset) * taps + t;
+                    let tap = (n * self.offset_groups + channel / per_offset) * taps + t;
                     let shift = |axis: usize| offsets[(2 * tap + axis) * pixels + pixel].wide();
                     let base = |a: &WindowAxis, o: usize, k: usize| {
                         (a.start(o) + (k * a.dilation) as isize) as f64

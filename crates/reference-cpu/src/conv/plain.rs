@@ -4,9 +4,9 @@ use std::marker::PhantomData;
 
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
-use kilim_core::ops::{Activation, Conv, ConvGeometry, ConvTranspose, TransposeGeometry};
+use kilim_core::ops::{Activation, Conv, ConvGeometry, ConvTranspose};
 
-use super::window::{Direction, Loops, Sizes};
+use super::window::{Direction, Loops};
 use crate::by_real;
 use crate::common::rules::required;
 use crate::common::{Real, Ring};
@@ -15,19 +15,7 @@ use crate::frame::{Build, Io, Kernel};
 /// The loops of a convolution.
 pub fn conv_loops(op: &Conv, x: &[usize], w: &[usize]) -> Result<(Loops, Channels)> {
     let g = ConvGeometry::new(op, x, w)?;
-    let plane = g.axes.iter().map(|a| a.output).product();
-    let loops = Loops::new(
-        Direction::Gather,
-        &Sizes {
-            batch: g.batch,
-            in_channels: g.in_channels,
-            out_channels: g.out_channels,
-            groups: g.groups,
-            channels_last: g.channels_last,
-            axes: &g.axes,
-        },
-    );
-    Ok((loops, Channels::new(g.out_channels, plane, g.channels_last)))
+    Ok((Loops::new(Direction::Gather, &g), Channels::of(&g)))
 }
 
 /// Where the channels of an output are.
@@ -39,10 +27,11 @@ pub struct Channels {
 }
 
 impl Channels {
-    fn new(count: usize, plane: usize, channels_last: bool) -> Channels {
+    fn of(g: &ConvGeometry) -> Channels {
+        let plane = g.axes.iter().map(|a| a.output).product();
         Channels {
-            count,
-            run: if channels_last { 1 } else { plane },
+            count: g.out_channels,
+            run: if g.channels_last { 1 } else { plane },
         }
     }
 
@@ -71,22 +60,10 @@ pub fn build_transpose(
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
     let (x, w) = (required(node, 0)?, required(node, 1)?);
-    let g = TransposeGeometry::new(op, &x.shape, &w.shape)?;
-    let loops = Loops::new(
-        Direction::Scatter,
-        &Sizes {
-            batch: g.batch,
-            in_channels: g.in_channels,
-            out_channels: g.out_channels,
-            groups: g.groups,
-            channels_last: g.channels_last,
-            axes: &g.axes,
-        },
-    );
-    let plane = g.axes.iter().map(|a| a.output).product();
+    let g = ConvGeometry::transposed(op, &x.shape, &w.shape)?;
     by_real!(x.dtype, T => Ok(Box::new(Floating::<T> {
-        loops,
-        channels: Channels::new(g.out_channels, plane, g.channels_last),
+        loops: Loops::new(Direction::Scatter, &g),
+        channels: Channels::of(&g),
         activation: op.activation,
         element: PhantomData,
     })))

@@ -3,7 +3,7 @@
 //! at `i * stride + k * dilation - begin` of the windowed side. A convolution's dense side is its
 //! output; a transposed one's is its input.
 
-use kilim_core::ops::WindowAxis;
+use kilim_core::ops::{ConvGeometry, WindowAxis};
 
 use crate::common::{Ring, contiguous_strides};
 
@@ -60,33 +60,24 @@ pub struct Loops {
     taps: usize,
 }
 
-pub struct Sizes<'a> {
-    pub batch: usize,
-    pub in_channels: usize,
-    pub out_channels: usize,
-    pub groups: usize,
-    pub channels_last: bool,
-    pub axes: &'a [WindowAxis],
-}
-
 impl Loops {
-    pub fn new(direction: Direction, sizes: &Sizes) -> Loops {
+    pub fn new(direction: Direction, geometry: &ConvGeometry) -> Loops {
         let place = |channels: usize, extents: Vec<usize>| {
             let plane: usize = extents.iter().product();
             let steps = contiguous_strides(&extents);
-            let (channel, pixel) = match sizes.channels_last {
+            let (channel, pixel) = match geometry.channels_last {
                 true => (1, channels),
                 false => (plane, 1),
             };
             let steps: Vec<usize> = steps.iter().map(|&s| s as usize * pixel).collect();
             ((plane * channels, channel), steps)
         };
-        let extent = |f: fn(&WindowAxis) -> usize| sizes.axes.iter().map(f).collect::<Vec<_>>();
-        let (input, input_steps) = place(sizes.in_channels, extent(|a| a.input));
-        let (output, output_steps) = place(sizes.out_channels, extent(|a| a.output));
+        let extent = |f: fn(&WindowAxis) -> usize| geometry.axes.iter().map(f).collect::<Vec<_>>();
+        let (input, input_steps) = place(geometry.in_channels, extent(|a| a.input));
+        let (output, output_steps) = place(geometry.out_channels, extent(|a| a.output));
         let kernel = extent(|a| a.kernel);
         let weight_steps = contiguous_strides(&kernel);
-        let axes = sizes
+        let axes = geometry
             .axes
             .iter()
             .enumerate()
@@ -110,10 +101,10 @@ impl Loops {
             .collect();
         Loops {
             direction,
-            batch: sizes.batch,
-            groups: sizes.groups,
-            in_channels: sizes.in_channels / sizes.groups.max(1),
-            out_channels: sizes.out_channels / sizes.groups.max(1),
+            batch: geometry.batch,
+            groups: geometry.groups,
+            in_channels: geometry.in_channels / geometry.groups.max(1),
+            out_channels: geometry.out_channels / geometry.groups.max(1),
             input,
             output,
             axes,

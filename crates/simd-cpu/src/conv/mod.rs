@@ -51,7 +51,10 @@ impl Shape {
 
     /// From the shapes of data and weights; `None` for what the kernels do not compute.
     pub(crate) fn new(op: &Conv, data: &[usize], weights: &[usize]) -> Option<Shape> {
-        let g = ConvGeometry::new(op, data, weights).ok()?;
+        Shape::of_geometry(&ConvGeometry::new(op, data, weights).ok()?)
+    }
+
+    fn of_geometry(g: &ConvGeometry) -> Option<Shape> {
         Some(Shape {
             window: Window::new(g.batch, g.in_channels, &g.axes)?,
             groups: g.groups,

@@ -9,22 +9,22 @@ use crate::testing::test;
 use crate::testing::{assert_within, run_kernel};
 use kilim_reference_cpu::common::testing::{noise, tensor};
 
-/// A convolution to test: sizes are (y, x).
+/// A convolution to test, transposed or not: sizes are (y, x).
 #[derive(Clone, Copy, Debug)]
-struct Case {
-    batch: usize,
-    size: [usize; 2],
-    channels: usize,
-    outputs: usize,
-    groups: usize,
-    kernel: [usize; 2],
-    stride: [usize; 2],
-    dilation: [usize; 2],
+pub(super) struct Case {
+    pub batch: usize,
+    pub size: [usize; 2],
+    pub channels: usize,
+    pub outputs: usize,
+    pub groups: usize,
+    pub kernel: [usize; 2],
+    pub stride: [usize; 2],
+    pub dilation: [usize; 2],
     /// Begin and end of both axes.
-    pad: [usize; 4],
-    activation: Activation,
-    bias: bool,
-    residual: bool,
+    pub pad: [usize; 4],
+    pub activation: Activation,
+    pub bias: bool,
+    pub residual: bool,
 }
 
 const PLAIN: Case = Case {
@@ -50,30 +50,36 @@ impl Case {
         })
     }
 
+    /// `[n, h, w, c]`.
+    pub fn data_shape(&self) -> [usize; 4] {
+        [self.batch, self.size[0], self.size[1], self.channels]
+    }
+
+    /// What a convolution does with its sums.
+    pub fn finish(&self, sums: &mut [f64], bias: &[f32], residual: &[f32]) {
+        for (i, sum) in sums.iter_mut().enumerate() {
+            if self.bias {
+                *sum += f64::from(bias[i % self.outputs]);
+            }
+            if self.residual {
+                *sum += f64::from(residual[i]);
+            }
+            *sum = activate(self.activation, *sum);
+        }
+    }
+
     fn check(&self, algorithm: Option<Algorithm>, tolerance: f64) {
         let (c, m) = (self.channels, self.outputs);
         let [oh, ow] = self.output();
         let out_shape = [self.batch, oh, ow, m];
-        let data_shape = [self.batch, self.size[0], self.size[1], c];
+        let data_shape = self.data_shape();
         let data = noise(data_shape.iter().product(), 1);
         let weight_shape = [m, c / self.groups, self.kernel[0], self.kernel[1]];
         let weights = noise(weight_shape.iter().product(), 2);
         let bias = noise(m, 3);
         let residual = noise(out_shape.iter().product(), 4);
         let mut want = self.reference(&data, &weights);
-        for (i, w) in want.iter_mut().enumerate() {
-            *w += if self.bias {
-                f64::from(bias[i % m])
-            } else {
-                0.0
-            };
-            *w += if self.residual {
-                f64::from(residual[i])
-            } else {
-                0.0
-            };
-            *w = activate(self.activation, *w);
-        }
+        self.finish(&mut want, &bias, &residual);
         let op = Conv {
             strides: self.stride.to_vec(),
             dilations: self.dilation.to_vec(),

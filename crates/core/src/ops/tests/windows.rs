@@ -227,7 +227,7 @@ fn transposed_convolutions() {
         groups: 2,
         ..transpose()
     };
-    let g = TransposeGeometry::new(&asked, &[1, 2, 3, 3], &[2, 4, 3, 3]).unwrap();
+    let g = ConvGeometry::transposed(&asked, &[1, 2, 3, 3], &[2, 4, 3, 3]).unwrap();
     assert_eq!(g.output_shape(), [1, 8, 8, 7]);
     assert_eq!((g.axes[0].begin, g.axes[0].end), (1, 0));
     assert_eq!((g.axes[1].begin, g.axes[1].end), (0, 0));

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
-use kilim_core::ops::{Activation, ConvTranspose, TransposeGeometry, WindowAxis};
+use kilim_core::ops::{Activation, ConvGeometry, ConvTranspose, WindowAxis};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
 
@@ -27,7 +27,6 @@ use crate::gemm::{
 use crate::isa::Isa;
 use crate::math;
 use crate::memory::{Shared, share};
-use crate::window::Window;
 use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
 use kilim_reference_cpu::registry::KernelRegistry;
 
@@ -39,14 +38,10 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
 
 fn shape(op: &ConvTranspose, node: &NodeSpec) -> Option<Shape> {
     let (data, weights) = (node.input(0)?, node.input(1)?);
-    let g = TransposeGeometry::new(op, &data.shape, &weights.shape).ok()?;
+    let g = ConvGeometry::transposed(op, &data.shape, &weights.shape).ok()?;
     let usual = |a: &WindowAxis| a.stride.max(a.dilation) < 1024 && a.stride <= a.output;
     g.axes.iter().all(usual).then_some(())?;
-    Some(Shape {
-        window: Window::new(g.batch, g.in_channels, &g.axes)?,
-        groups: g.groups,
-        m: g.out_channels,
-    })
+    Shape::of_geometry(&g)
 }
 
 fn accepts(op: &ConvTranspose, node: &NodeSpec) -> Result<(), Refusal> {

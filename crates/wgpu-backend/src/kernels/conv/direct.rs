@@ -1,10 +1,10 @@
 //! Convolutions and transposed ones with a thread for each output element.
 
-use kilim_core::ops::{ConvTranspose, TransposeGeometry, WindowAxis};
+use kilim_core::ops::{ConvGeometry, ConvTranspose, WindowAxis};
 
-use super::{Window, three};
+use super::Window;
 use crate::kernels::matmul::flag;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
+use crate::lower::{Lowering, Lowers, Operand};
 use crate::params::Params;
 
 /// One thread an output element; any layout, weights as they are.
@@ -66,24 +66,9 @@ pub(super) fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
 }
 
 pub(super) fn transpose(op: &ConvTranspose, l: &mut Lowering) -> Lowers {
-    let stored = l.float()?;
     let (x, w) = (l.input(0)?, l.input(1)?);
-    let g = match TransposeGeometry::new(op, &x.shape, &w.shape) {
-        Ok(g) => g,
-        Err(e) => return refuse(e.message()),
-    };
-    let c = Window {
-        batch: g.batch,
-        inputs: g.in_channels / g.groups.max(1),
-        outputs: g.out_channels / g.groups.max(1),
-        groups: g.groups,
-        channels_last: g.channels_last,
-        axes: three(&g.axes)?,
-        activation: op.activation,
-        bias: l.optional(2).is_some(),
-        residual: false,
-        stored,
-    };
+    let geometry = ConvGeometry::transposed(op, &x.shape, &w.shape);
+    let c = Window::new(geometry, op.activation, l)?;
     direct(&c, true, l);
     Ok(())
 }

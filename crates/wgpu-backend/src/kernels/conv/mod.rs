@@ -3,6 +3,7 @@
 
 mod direct;
 
+use kilim_core::Result;
 use kilim_core::ops::{Activation, Conv, ConvGeometry, ConvTranspose, WindowAxis};
 
 use self::direct::{direct, transpose};
@@ -37,6 +38,27 @@ struct Window {
 }
 
 impl Window {
+    /// Without a residual.
+    fn new(g: Result<ConvGeometry>, activation: Activation, l: &mut Lowering) -> Lowers<Window> {
+        let stored = l.float()?;
+        let g = match g {
+            Ok(g) => g,
+            Err(e) => return refuse(e.message()),
+        };
+        Ok(Window {
+            batch: g.batch,
+            inputs: g.in_channels / g.groups.max(1),
+            outputs: g.out_channels / g.groups.max(1),
+            groups: g.groups,
+            channels_last: g.channels_last,
+            axes: three(&g.axes)?,
+            activation,
+            bias: l.optional(2).is_some(),
+            residual: false,
+            stored,
+        })
+    }
+
     fn taps(&self) -> usize {
         self.axes.iter().map(|a| a.kernel).product()
     }
@@ -80,21 +102,11 @@ impl Window {
     }
 }
 
-/// An axis that is not there.
-pub(crate) const POINT: WindowAxis = WindowAxis {
-    input: 1,
-    kernel: 1,
-    stride: 1,
-    dilation: 1,
-    begin: 0,
-    end: 0,
-    output: 1,
-};
-
+/// The axes, those that are not there in front.
 pub(crate) fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
     match axes {
-        [w] => Ok([POINT, POINT, *w]),
-        [h, w] => Ok([POINT, *h, *w]),
+        [w] => Ok([WindowAxis::POINT, WindowAxis::POINT, *w]),
+        [h, w] => Ok([WindowAxis::POINT, *h, *w]),
         [d, h, w] => Ok([*d, *h, *w]),
         _ => refuse(format!(
             "the GPU kernel has up to three spatial dimensions, these are {}",
@@ -104,23 +116,10 @@ pub(crate) fn three(axes: &[WindowAxis]) -> Lowers<[WindowAxis; 3]> {
 }
 
 fn conv(op: &Conv, l: &mut Lowering) -> Lowers {
-    let stored = l.float()?;
     let (x, w) = (l.input(0)?, l.input(1)?);
-    let g = match ConvGeometry::new(op, &x.shape, &w.shape) {
-        Ok(g) => g,
-        Err(e) => return refuse(e.message()),
-    };
     let c = Window {
-        batch: g.batch,
-        inputs: g.in_channels / g.groups.max(1),
-        outputs: g.out_channels / g.groups.max(1),
-        groups: g.groups,
-        channels_last: g.channels_last,
-        axes: three(&g.axes)?,
-        activation: op.activation,
-        bias: l.optional(2).is_some(),
         residual: l.optional(3).is_some(),
-        stored,
+        ..Window::new(ConvGeometry::new(op, &x.shape, &w.shape), op.activation, l)?
     };
     if c.pointwise() {
         return pointwise(&c, l);

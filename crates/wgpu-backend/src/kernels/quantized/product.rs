@@ -7,7 +7,7 @@ use kilim_core::ops::{
 };
 
 use super::super::Kernels;
-use super::super::conv::{POINT, three};
+use super::super::conv::three;
 use super::super::matmul::{Batches, flag};
 use super::super::movement::ok;
 use super::is_byte;
@@ -251,7 +251,7 @@ fn matmul(
         outputs: g.n,
         channels: g.k,
         // A row is an image of one position.
-        axes: [POINT; 3],
+        axes: [WindowAxis::POINT; 3],
         x_image: g.k,
         x_c: 1,
         x_space: [0; 3],
