@@ -11,7 +11,6 @@
 
 pub(crate) mod control;
 mod layouts;
-mod maps;
 pub(crate) mod permute;
 mod ports;
 pub(crate) mod values;

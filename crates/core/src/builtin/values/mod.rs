@@ -1,0 +1,89 @@
+//! Values that are no tensors, and the operators that `builtin` runs because they take or give one: a
+//! file for each kind of value.
+
+mod map;
+mod optional;
+mod sequence;
+
+use crate::backend::LocalFuture;
+use crate::error::{Result, value_error};
+use crate::ops::*;
+use crate::session::{Handle, Shared};
+use crate::tensor::Tensor;
+
+/// An operator that `builtin` runs.
+trait OnValues: Operator {
+    async fn run(&self, inputs: Inputs, shared: &mut Shared) -> Result<Handle>;
+}
+
+/// [`OnValues`] of a type that is not known.
+pub(crate) trait Runs {
+    fn run<'a>(&'a self, inputs: Inputs, shared: &'a mut Shared)
+    -> LocalFuture<'a, Result<Handle>>;
+}
+
+impl<T: OnValues> Runs for T {
+    fn run<'a>(
+        &'a self,
+        inputs: Inputs,
+        shared: &'a mut Shared,
+    ) -> LocalFuture<'a, Result<Handle>> {
+        Box::pin(OnValues::run(self, inputs, shared))
+    }
+}
+
+/// An operator as one of those, if it is.
+type Known = fn(&dyn Operator) -> Option<&dyn Runs>;
+
+/// `op` as one of those.
+pub(crate) fn of(op: &dyn Operator) -> Option<&dyn Runs> {
+    const KNOWN: [Known; 14] = [
+        known::<SequenceConstruct>,
+        known::<SequenceAt>,
+        known::<SequenceInsert>,
+        known::<SequenceErase>,
+        known::<SequenceLength>,
+        known::<SplitToSequence>,
+        known::<ConcatFromSequence>,
+        known::<OptionalAbsent>,
+        known::<OptionalGetElement>,
+        known::<OptionalHasElement>,
+        known::<ZipMap>,
+        known::<DictVectorizer>,
+        known::<MapValues>,
+        |op| match op.downcast_ref::<Unary>() {
+            Some(unary) if unary.0 == UnaryKind::Identity => Some(unary),
+            _ => None,
+        },
+    ];
+    KNOWN.iter().find_map(|known| known(op))
+}
+
+fn known<T: OnValues>(op: &dyn Operator) -> Option<&dyn Runs> {
+    op.downcast_ref::<T>().map(|op| op as &dyn Runs)
+}
+
+/// What a node is given.
+pub(crate) struct Inputs(pub Vec<Option<Handle>>);
+
+impl Inputs {
+    pub fn take(&mut self, i: usize) -> Result<Handle> {
+        self.optional(i)
+            .ok_or_else(|| value_error(format!("input {i} is missing")))
+    }
+
+    fn optional(&mut self, i: usize) -> Option<Handle> {
+        self.0.get_mut(i).and_then(Option::take)
+    }
+
+    pub async fn tensor(&mut self, i: usize, shared: &mut Shared) -> Result<Tensor> {
+        self.take(i)?.into_host(shared).await
+    }
+}
+
+/// Identity: kernels copy tensors, so this only sees the rest.
+impl OnValues for Unary {
+    async fn run(&self, mut inputs: Inputs, _: &mut Shared) -> Result<Handle> {
+        inputs.take(0)
+    }
+}
