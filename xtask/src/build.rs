@@ -48,7 +48,7 @@ const BINARIES: [Binary; 3] = [
 ];
 
 /// What every binary's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
-/// products stay functions of their own (see `simd-cpu/src/isa.rs`), though each has one caller. No
+/// products stay functions of their own (see `simd-cpu/src/isa/`), though each has one caller. No
 /// pointer wraps around into the first kilobyte, where the far end of the stack lies.
 const WASM_OPT: &[&str] = &[
     "--no-inline=*::tile::*",

@@ -2,7 +2,7 @@
 
 use std::arch::aarch64::*;
 
-use super::{Simd, with_token};
+use super::{Simd, with_memory, with_token};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Neon(());
@@ -46,15 +46,9 @@ impl Simd for Neon {
         fn sum(a: float32x4_t) -> f32 { vaddvq_f32(a) }
     }
 
-    #[inline(always)]
-    unsafe fn load(self, p: *const f32) -> float32x4_t {
-        // SAFETY: the caller's promise.
-        unsafe { vld1q_f32(p) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32, v: float32x4_t) {
-        // SAFETY: the caller's promise.
-        unsafe { vst1q_f32(p, v) }
+    with_memory! {
+        unsafe fn load(p: *const f32) -> float32x4_t { vld1q_f32(p) }
+        unsafe fn store(p: *mut f32, v: float32x4_t) { vst1q_f32(p, v) }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> float32x4_t {

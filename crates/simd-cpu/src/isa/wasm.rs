@@ -2,7 +2,7 @@
 
 use std::arch::wasm32::*;
 
-use super::{Simd, with_token};
+use super::{Simd, with_memory, with_token};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Wasm;
@@ -110,15 +110,9 @@ impl Simd for Wasm {
         }}
     }
 
-    #[inline(always)]
-    unsafe fn load(self, p: *const f32) -> v128 {
-        // SAFETY: the caller's promise; wasm loads need no alignment.
-        unsafe { v128_load(p.cast()) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32, v: v128) {
-        // SAFETY: the caller's promise.
-        unsafe { v128_store(p.cast(), v) }
+    with_memory! {
+        unsafe fn load(p: *const f32) -> v128 { v128_load(p.cast()) }
+        unsafe fn store(p: *mut f32, v: v128) { v128_store(p.cast(), v) }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> v128 {

@@ -2,7 +2,7 @@
 
 use std::arch::x86_64::*;
 
-use super::{Simd, Task, with_token};
+use super::{Simd, Task, with_memory, with_token};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
@@ -71,15 +71,9 @@ impl Simd for Avx2 {
         }}
     }
 
-    #[inline(always)]
-    unsafe fn load(self, p: *const f32) -> __m256 {
-        // SAFETY: the caller's promise, and the token.
-        unsafe { _mm256_loadu_ps(p) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32, v: __m256) {
-        // SAFETY: the caller's promise, and the token.
-        unsafe { _mm256_storeu_ps(p, v) }
+    with_memory! {
+        unsafe fn load(p: *const f32) -> __m256 { _mm256_loadu_ps(p) }
+        unsafe fn store(p: *mut f32, v: __m256) { _mm256_storeu_ps(p, v) }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> __m256 {
@@ -137,24 +131,15 @@ impl Simd for Avx512 {
         fn sum(a: __m512) -> f32 { _mm512_reduce_add_ps(a) }
     }
 
-    #[inline(always)]
-    unsafe fn load(self, p: *const f32) -> __m512 {
-        // SAFETY: the caller's promise, and the token.
-        unsafe { _mm512_loadu_ps(p) }
-    }
-    #[inline(always)]
-    unsafe fn store(self, p: *mut f32, v: __m512) {
-        // SAFETY: the caller's promise, and the token.
-        unsafe { _mm512_storeu_ps(p, v) }
-    }
-    #[inline(always)]
-    unsafe fn load_part(self, p: *const f32, n: usize) -> __m512 {
-        // SAFETY: only the first `n` elements are touched.
-        unsafe { _mm512_maskz_loadu_ps(0xffff >> (16 - n), p) }
-    }
-    #[inline(always)]
-    unsafe fn store_part(self, p: *mut f32, v: __m512, n: usize) {
-        // SAFETY: only the first `n` elements are touched.
-        unsafe { _mm512_mask_storeu_ps(p, 0xffff >> (16 - n), v) }
+    with_memory! {
+        unsafe fn load(p: *const f32) -> __m512 { _mm512_loadu_ps(p) }
+        unsafe fn store(p: *mut f32, v: __m512) { _mm512_storeu_ps(p, v) }
+        // Only the first `n` elements are touched.
+        unsafe fn load_part(p: *const f32, n: usize) -> __m512 {
+            _mm512_maskz_loadu_ps(0xffff >> (16 - n), p)
+        }
+        unsafe fn store_part(p: *mut f32, v: __m512, n: usize) {
+            _mm512_mask_storeu_ps(p, 0xffff >> (16 - n), v)
+        }
     }
 }

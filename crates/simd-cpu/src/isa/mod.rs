@@ -128,6 +128,18 @@ macro_rules! with_token {
 }
 use with_token;
 
+/// As [`with_token`], for what reads or writes memory.
+macro_rules! with_memory {
+    ($(unsafe fn $name:ident($($a:ident: $t:ty),*) $(-> $r:ty)? { $e:expr })*) => { $(
+        #[inline(always)]
+        unsafe fn $name(self, $($a: $t),*) $(-> $r)? {
+            // SAFETY: the token, and the promises that the trait asks its callers for.
+            unsafe { $e }
+        }
+    )* };
+}
+use with_memory;
+
 /// A computation that is compiled for each instruction set.
 pub(crate) trait Task {
     type Output;

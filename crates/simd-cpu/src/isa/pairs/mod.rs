@@ -1,0 +1,86 @@
+//! Vectors of `i32` and products of pairs of `i16`: what sums of quantised products are made of. All
+//! of it is exact, but that sums wrap, so that results are the same on every instruction set. (The
+//! products of eight bits that some machines have saturate, and those of relaxed SIMD may.)
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+mod portable;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use super::{Isa, Kind};
+
+/// As [`super::Simd`], for integers.
+pub(crate) trait Pairs: Copy + 'static {
+    /// Elements of a vector: `i32`, or pairs of `i16`.
+    const LANES: usize;
+    /// Rows of the tile that fills the register file; at most 12.
+    const TILE_ROWS: usize;
+    /// Vectors of a row of that tile; at most 2.
+    const TILE_VECTORS: usize;
+    type V: Copy;
+
+    fn splat(self, x: i32) -> Self::V;
+    fn add(self, a: Self::V, b: Self::V) -> Self::V;
+    /// `sum + a.0 * b.0 + a.1 * b.1` for each pair.
+    fn dot(self, a: Self::V, b: Self::V, sum: Self::V) -> Self::V;
+    /// # Safety
+    /// `p` is valid for reads of `LANES` elements.
+    unsafe fn load(self, p: *const i32) -> Self::V;
+    /// `LANES` numbers, each widened: the first of a pair.
+    /// # Safety
+    /// `p` is valid for reads of `LANES` elements.
+    unsafe fn load_words(self, p: *const i16) -> Self::V;
+    /// # Safety
+    /// `p` is valid for writes of `LANES` elements.
+    unsafe fn store(self, p: *mut i32, v: Self::V);
+}
+
+/// A computation on integers that is compiled for each instruction set.
+pub(crate) trait PairTask {
+    type Output;
+    /// Implementations are `#[inline(always)]`.
+    fn run<P: Pairs>(self, p: P) -> Self::Output;
+}
+
+struct Sizes;
+
+impl PairTask for Sizes {
+    type Output = (usize, usize);
+
+    #[inline(always)]
+    fn run<P: Pairs>(self, _: P) -> (usize, usize) {
+        (P::LANES, P::TILE_VECTORS)
+    }
+}
+
+impl Isa {
+    /// Elements of a vector of integers, and vectors of a row of a tile.
+    pub(crate) fn pair_sizes(self) -> (usize, usize) {
+        self.dispatch_pairs(Sizes)
+    }
+
+    /// Runs a task on integers, compiled for this instruction set.
+    #[inline]
+    pub(crate) fn dispatch_pairs<T: PairTask>(self, task: T) -> T::Output {
+        match self.0 {
+            #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
+            Kind::Portable => task.run(portable::Portable),
+            #[cfg(target_arch = "x86_64")]
+            Kind::Avx512 if std::is_x86_feature_detected!("avx512vnni") => {
+                // SAFETY: the machine has AVX-512 by the kind, and the rest was just asked for.
+                unsafe { x86::run_vnni(task) }
+            }
+            #[cfg(target_arch = "x86_64")]
+            // SAFETY: both kinds are made only where the machine has AVX2.
+            Kind::Avx2 | Kind::Avx512 => unsafe { x86::run_avx2(task) },
+            #[cfg(target_arch = "aarch64")]
+            Kind::Neon => task.run(neon::Neon),
+            #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+            Kind::Wasm => task.run(wasm::Wasm),
+        }
+    }
+}

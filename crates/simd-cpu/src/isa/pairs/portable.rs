@@ -1,0 +1,49 @@
+//! Plain Rust.
+
+use std::array::from_fn;
+
+use super::Pairs;
+
+type V = [i32; 4];
+
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+impl Pairs for Portable {
+    const LANES: usize = 4;
+    const TILE_ROWS: usize = 4;
+    const TILE_VECTORS: usize = 2;
+    type V = V;
+
+    #[inline(always)]
+    fn splat(self, x: i32) -> V {
+        [x; 4]
+    }
+    #[inline(always)]
+    fn add(self, a: V, b: V) -> V {
+        from_fn(|i| a[i].wrapping_add(b[i]))
+    }
+    #[inline(always)]
+    fn dot(self, a: V, b: V, sum: V) -> V {
+        from_fn(|i| {
+            let low = i32::from(a[i] as i16) * i32::from(b[i] as i16);
+            let high = (a[i] >> 16) * (b[i] >> 16);
+            sum[i].wrapping_add(low.wrapping_add(high))
+        })
+    }
+    #[inline(always)]
+    unsafe fn load(self, p: *const i32) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<V>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn load_words(self, p: *const i16) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<[i16; 4]>().read_unaligned() }.map(i32::from)
+    }
+    #[inline(always)]
+    unsafe fn store(self, p: *mut i32, v: V) {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<V>().write_unaligned(v) }
+    }
+}

@@ -1,0 +1,71 @@
+//! x86-64: AVX2, and AVX-512 with VNNI.
+
+use std::arch::x86_64::*;
+
+use super::{PairTask, Pairs};
+use crate::isa::{with_memory, with_token};
+
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+#[derive(Clone, Copy)]
+pub(crate) struct Vnni(());
+
+/// # Safety
+/// The machine has AVX2.
+#[target_feature(enable = "avx2")]
+pub(super) unsafe fn run_avx2<T: PairTask>(task: T) -> T::Output {
+    task.run(Avx2(()))
+}
+
+/// # Safety
+/// The machine has AVX-512F and AVX-512VNNI.
+#[target_feature(enable = "avx512f,avx512vnni,avx2")]
+pub(super) unsafe fn run_vnni<T: PairTask>(task: T) -> T::Output {
+    task.run(Vnni(()))
+}
+
+impl Pairs for Avx2 {
+    const LANES: usize = 8;
+    const TILE_ROWS: usize = 6;
+    const TILE_VECTORS: usize = 2;
+    type V = __m256i;
+
+    with_token! {
+        fn splat(x: i32) -> __m256i { _mm256_set1_epi32(x) }
+        fn add(a: __m256i, b: __m256i) -> __m256i { _mm256_add_epi32(a, b) }
+        fn dot(a: __m256i, b: __m256i, sum: __m256i) -> __m256i {
+            _mm256_add_epi32(sum, _mm256_madd_epi16(a, b))
+        }
+    }
+
+    with_memory! {
+        unsafe fn load(p: *const i32) -> __m256i { _mm256_loadu_si256(p.cast()) }
+        unsafe fn load_words(p: *const i16) -> __m256i {
+            _mm256_cvtepi16_epi32(_mm_loadu_si128(p.cast()))
+        }
+        unsafe fn store(p: *mut i32, v: __m256i) { _mm256_storeu_si256(p.cast(), v) }
+    }
+}
+
+impl Pairs for Vnni {
+    const LANES: usize = 16;
+    const TILE_ROWS: usize = 12;
+    const TILE_VECTORS: usize = 2;
+    type V = __m512i;
+
+    with_token! {
+        fn splat(x: i32) -> __m512i { _mm512_set1_epi32(x) }
+        fn add(a: __m512i, b: __m512i) -> __m512i { _mm512_add_epi32(a, b) }
+        fn dot(a: __m512i, b: __m512i, sum: __m512i) -> __m512i {
+            _mm512_dpwssd_epi32(sum, a, b)
+        }
+    }
+
+    with_memory! {
+        unsafe fn load(p: *const i32) -> __m512i { _mm512_loadu_si512(p.cast()) }
+        unsafe fn load_words(p: *const i16) -> __m512i {
+            _mm512_cvtepi16_epi32(_mm256_loadu_si256(p.cast()))
+        }
+        unsafe fn store(p: *mut i32, v: __m512i) { _mm512_storeu_si512(p.cast(), v) }
+    }
+}
