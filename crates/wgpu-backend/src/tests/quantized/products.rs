@@ -6,6 +6,70 @@ use kilim_core::{DType, Tensor};
 use super::super::harness::*;
 use super::*;
 
+/// How weights are known, and how zero points and scales are.
+type Known = [fn(Tensor) -> Given; 2];
+
+/// Data and weights of a product, and their zero points.
+struct Quantized {
+    types: [DType; 2],
+    /// Zero points and scales of the weights.
+    count: usize,
+    parameters: fn(Tensor) -> Given,
+    /// Data, weights, zero point of the data, those of the weights.
+    integer: [Given; 4],
+}
+
+impl Quantized {
+    fn new(types: [DType; 2], shapes: [&[usize]; 2], count: usize, known: Known) -> Quantized {
+        let [x, w] = types;
+        let [weights, parameters] = known;
+        Quantized {
+            types,
+            count,
+            parameters,
+            integer: [
+                Given::Fed(bytes(x, shapes[0], 1)),
+                weights(bytes(w, shapes[1], 2)),
+                parameters(bytes(x, &[], 3)),
+                parameters(bytes(w, &[count], 4)),
+            ],
+        }
+    }
+
+    /// With what quantises the sums again, and a bias for each of `n` outputs.
+    fn linear(self, n: usize) -> [Given; 9] {
+        let given = self.parameters;
+        let [x, w, x_zero, w_zero] = self.integer;
+        [
+            x,
+            given(one(&scales(1, 0.02, 5))),
+            x_zero,
+            w,
+            given(scales(self.count, 0.003, 6)),
+            w_zero,
+            given(one(&scales(1, 0.3, 7))),
+            given(bytes(self.types[0], &[], 8)),
+            given(biases(n)),
+        ]
+    }
+}
+
+/// Data, weights and biases of a product in fixed point.
+fn fixed(x: &[usize], w: &[usize], n: usize) -> [Given; 5] {
+    [
+        Given::Fed(bytes(DType::I8, x, 1)),
+        Given::Constant(bytes(DType::I8, w, 2)),
+        Given::Constant(bytes(DType::I8, &[], 3)),
+        Given::Absent,
+        Given::Constant(biases(n)),
+    ]
+}
+
+fn biases(n: usize) -> Tensor {
+    let biases: Vec<i32> = (0..n as i32).map(|i| i * 977 - 3000).collect();
+    Tensor::from_slice(&[n], &biases).unwrap()
+}
+
 #[test]
 fn matrix_products() {
     if gpu().is_none() {
@@ -29,43 +93,19 @@ fn matrix_products() {
                 for parameters in KNOWN {
                     for count in [1, n] {
                         eprintln!("{a:?} {b:?} {x} {w} {count}");
-                        let a = Given::Fed(bytes(x, &a, 1));
-                        let b = weights(bytes(w, &b, 2));
-                        let x_zero = parameters(bytes(x, &[], 3));
-                        let w_zero = parameters(bytes(w, &[count], 4));
-                        let given = [a.clone(), b.clone(), x_zero.clone(), w_zero.clone()];
-                        agree(MatMulInteger::default(), &given, 1, 0.0);
-                        let given = [
-                            a,
-                            parameters(one(&scales(1, 0.02, 5))),
-                            x_zero,
-                            b,
-                            parameters(scales(count, 0.003, 6)),
-                            w_zero,
-                            parameters(one(&scales(1, 0.3, 7))),
-                            parameters(bytes(x, &[], 8)),
-                            parameters(biases(n)),
-                        ];
+                        let known = [weights, parameters];
+                        let given = Quantized::new([x, w], [&a, &b], count, known);
+                        agree(MatMulInteger::default(), &given.integer, 1, 0.0);
+                        let given = given.linear(n);
                         agree(QLinearMatMul::default(), &given, 1, 0.0);
                     }
                 }
             }
         }
-        let given = [
-            Given::Fed(bytes(DType::I8, &a, 1)),
-            Given::Constant(bytes(DType::I8, &b, 2)),
-            Given::Constant(bytes(DType::I8, &[], 3)),
-            Given::Absent,
-            Given::Constant(biases(n)),
-        ];
+        let given = fixed(&a, &b, n);
         let requantize = Some(requantize(n, DType::I8));
         agree(MatMulInteger { requantize }, &given, 1, 0.0);
     }
-}
-
-fn biases(n: usize) -> Tensor {
-    let biases: Vec<i32> = (0..n as i32).map(|i| i * 977 - 3000).collect();
-    Tensor::from_slice(&[n], &biases).unwrap()
 }
 
 #[test]
@@ -147,31 +187,18 @@ fn convolutions() {
             ] {
                 for count in [1, filters] {
                     eprintln!("{conv:?} {x:?} {w:?} {data} {count}");
-                    let x = Given::Fed(bytes(data, &x, 1));
-                    let w = weights(bytes(kind, &w, 2));
-                    let x_zero = parameters(bytes(data, &[], 3));
-                    let w_zero = parameters(bytes(kind, &[count], 4));
-                    let given = [x.clone(), w.clone(), x_zero.clone(), w_zero.clone()];
+                    let known = [weights, parameters];
+                    let given = Quantized::new([data, kind], [&x, &w], count, known);
                     let conv = conv.clone();
                     let integer = ConvInteger {
                         conv: conv.clone(),
                         requantize: None,
                     };
-                    agree(integer, &given, 1, 0.0);
-                    let known = matches!(w_zero, Given::Constant(_));
-                    let given = [
-                        x,
-                        parameters(one(&scales(1, 0.02, 5))),
-                        x_zero,
-                        w,
-                        parameters(scales(count, 0.003, 6)),
-                        w_zero,
-                        parameters(one(&scales(1, 0.3, 7))),
-                        parameters(bytes(data, &[], 8)),
-                        parameters(biases(filters)),
-                    ];
+                    agree(integer, &given.integer, 1, 0.0);
+                    let constant = matches!(given.integer[3], Given::Constant(_));
+                    let given = given.linear(filters);
                     agree(QLinearConv { conv: conv.clone() }, &given, 1, 0.0);
-                    if known {
+                    if constant {
                         let conv = clamped(conv);
                         agree(QLinearConv { conv }, &given[..8], 1, 0.0);
                     }
@@ -179,13 +206,7 @@ fn convolutions() {
             }
         }
         if conv.channels_last {
-            let given = [
-                Given::Fed(bytes(DType::I8, &x, 1)),
-                Given::Constant(bytes(DType::I8, &w, 2)),
-                Given::Constant(bytes(DType::I8, &[], 3)),
-                Given::Absent,
-                Given::Constant(biases(filters)),
-            ];
+            let given = fixed(&x, &w, filters);
             let requantize = Some(requantize(filters, DType::I8));
             agree(ConvInteger { conv, requantize }, &given, 1, 0.0);
         }

@@ -1,0 +1,212 @@
+//! A writer of small TFLite files.
+
+use crate::tflite::ops::CUSTOM;
+
+/// A field of a table, or an element.
+#[derive(Clone)]
+pub enum Field {
+    None,
+    I8(i8),
+    I32(i32),
+    Bytes(Vec<u8>),
+    I32s(Vec<i32>),
+    F32s(Vec<f32>),
+    Table(Vec<Field>),
+    Tables(Vec<Field>),
+}
+
+pub fn text(s: &str) -> Field {
+    Field::Bytes(s.as_bytes().to_vec())
+}
+
+/// Writes parents before children, so that every offset points forward.
+pub fn write(file: &mut Vec<u8>, field: &Field) -> usize {
+    file.resize(file.len().next_multiple_of(4), 0);
+    let start = file.len();
+    match field {
+        Field::Bytes(bytes) => {
+            file.extend((bytes.len() as u32).to_le_bytes());
+            file.extend(bytes);
+        }
+        Field::I32s(v) => {
+            file.extend((v.len() as u32).to_le_bytes());
+            v.iter().for_each(|n| file.extend(n.to_le_bytes()));
+        }
+        Field::F32s(v) => {
+            file.extend((v.len() as u32).to_le_bytes());
+            v.iter().for_each(|n| file.extend(n.to_le_bytes()));
+        }
+        Field::Tables(tables) => {
+            file.extend((tables.len() as u32).to_le_bytes());
+            file.resize(file.len() + 4 * tables.len(), 0);
+            for (i, table) in tables.iter().enumerate() {
+                refer(file, start + 4 + 4 * i, table);
+            }
+        }
+        Field::Table(fields) => {
+            // Every field takes four bytes after the offset to the vtable.
+            let vtable = 4 + 2 * fields.len();
+            file.extend((vtable as u16).to_le_bytes());
+            file.extend((4 + 4 * fields.len() as u16).to_le_bytes());
+            for (i, f) in fields.iter().enumerate() {
+                let there = !matches!(f, Field::None);
+                let offset = if there { 4 + 4 * i as u16 } else { 0 };
+                file.extend(offset.to_le_bytes());
+            }
+            file.resize(file.len().next_multiple_of(4), 0);
+            let table = file.len();
+            file.extend(((table - start) as i32).to_le_bytes());
+            file.resize(file.len() + 4 * fields.len(), 0);
+            for (i, f) in fields.iter().enumerate() {
+                let at = table + 4 + 4 * i;
+                match f {
+                    Field::None => {}
+                    Field::I8(n) => file[at] = *n as u8,
+                    Field::I32(n) => file[at..at + 4].copy_from_slice(&n.to_le_bytes()),
+                    other => refer(file, at, other),
+                }
+            }
+            return table;
+        }
+        _ => unreachable!("scalars stand in tables"),
+    }
+    start
+}
+
+pub fn refer(file: &mut Vec<u8>, at: usize, field: &Field) {
+    let target = write(file, field);
+    file[at..at + 4].copy_from_slice(&((target - at) as u32).to_le_bytes());
+}
+
+pub struct TestTensor {
+    pub name: &'static str,
+    pub kind: i8,
+    pub shape: Vec<i32>,
+    pub signature: Vec<i32>,
+    pub data: Vec<u8>,
+    pub scale: Vec<f32>,
+}
+
+pub fn tensor(name: &'static str, shape: &[i32]) -> TestTensor {
+    TestTensor {
+        name,
+        kind: 0,
+        shape: shape.to_vec(),
+        signature: Vec::new(),
+        data: Vec::new(),
+        scale: Vec::new(),
+    }
+}
+
+pub fn constant(name: &'static str, shape: &[i32], data: &[f32]) -> TestTensor {
+    let data = data.iter().flat_map(|v| v.to_le_bytes()).collect();
+    TestTensor {
+        data,
+        ..tensor(name, shape)
+    }
+}
+
+pub fn ints(name: &'static str, shape: &[i32], data: &[i32]) -> TestTensor {
+    let data = data.iter().flat_map(|v| v.to_le_bytes()).collect();
+    TestTensor {
+        data,
+        kind: 2,
+        ..tensor(name, shape)
+    }
+}
+
+pub struct TestOp {
+    pub code: i32,
+    pub inputs: Vec<i32>,
+    pub outputs: Vec<i32>,
+    pub options: Vec<Field>,
+}
+
+pub fn op(code: i32, inputs: &[i32], outputs: &[i32], options: &[Field]) -> TestOp {
+    TestOp {
+        code,
+        inputs: inputs.to_vec(),
+        outputs: outputs.to_vec(),
+        options: options.to_vec(),
+    }
+}
+
+pub fn file(tensors: &[TestTensor], inputs: &[i32], outputs: &[i32], ops: &[TestOp]) -> Vec<u8> {
+    use Field::*;
+    let mut buffers = vec![Table(vec![None])];
+    let tensors = tensors
+        .iter()
+        .map(|t| {
+            let buffer = if t.data.is_empty() {
+                0
+            } else {
+                buffers.push(Table(vec![Bytes(t.data.clone())]));
+                buffers.len() as i32 - 1
+            };
+            let quantization = if t.scale.is_empty() {
+                None
+            } else {
+                Table(vec![None, None, F32s(t.scale.clone())])
+            };
+            Table(vec![
+                I32s(t.shape.clone()),
+                I8(t.kind),
+                I32(buffer),
+                text(t.name),
+                quantization,
+                None,
+                None,
+                I32s(t.signature.clone()),
+            ])
+        })
+        .collect();
+    let codes = ops
+        .iter()
+        .map(|o| {
+            let custom = if o.code == CUSTOM {
+                text("Scale")
+            } else {
+                None
+            };
+            Table(vec![I8(o.code.min(127) as i8), custom, I32(1), I32(o.code)])
+        })
+        .collect();
+    let operators = ops
+        .iter()
+        .enumerate()
+        .map(|(i, o)| {
+            Table(vec![
+                I32(i as i32),
+                I32s(o.inputs.clone()),
+                I32s(o.outputs.clone()),
+                I8(1),
+                match o.code {
+                    CUSTOM => None,
+                    _ => Table(o.options.clone()),
+                },
+                match o.code {
+                    CUSTOM => o.options[0].clone(),
+                    _ => None,
+                },
+            ])
+        })
+        .collect();
+    let subgraph = Table(vec![
+        Tables(tensors),
+        I32s(inputs.to_vec()),
+        I32s(outputs.to_vec()),
+        Tables(operators),
+        text("main"),
+    ]);
+    let model = Table(vec![
+        I32(3),
+        Tables(codes),
+        Tables(vec![subgraph]),
+        text("test"),
+        Tables(buffers),
+    ]);
+    let mut bytes = vec![0; 8];
+    bytes[4..8].copy_from_slice(b"TFL3");
+    refer(&mut bytes, 0, &model);
+    bytes
+}
