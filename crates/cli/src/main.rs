@@ -8,6 +8,7 @@ mod commands;
 mod data;
 mod mixed;
 mod model;
+mod session;
 mod timeline;
 
 use std::process::ExitCode;

@@ -4,6 +4,10 @@ use std::fmt::Arguments;
 use std::io::{ErrorKind, Write, stdout};
 use std::process::exit;
 
+use serde::Serialize;
+
+use crate::Failure;
+
 /// The exit code of programs in a pipe whose reader has gone away, by the signal they end with elsewhere.
 const READER_GONE: i32 = 128 + 13;
 
@@ -13,6 +17,14 @@ macro_rules! say {
     ($($text:tt)*) => {
         $crate::out::line(format_args!($($text)*))
     };
+}
+
+/// Prints a value as JSON, for people and for `jq`.
+pub fn json(value: &impl Serialize) -> Result<(), Failure> {
+    let text = serde_json::to_string_pretty(value);
+    let text = text.map_err(|e| Failure::Usage(format!("the result cannot be written: {e}")))?;
+    say!("{text}");
+    Ok(())
 }
 
 pub fn line(text: Arguments) {

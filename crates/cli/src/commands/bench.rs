@@ -1,6 +1,5 @@
 //! `kilim bench`.
 
-use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::value_parser;
@@ -11,13 +10,13 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::data::source::InputArgs;
-use crate::mixed::{self, MixedArgs};
-use crate::model::{self, BackendArgs};
+use crate::mixed;
+use crate::model;
+use crate::out;
+use crate::session::ModelArgs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The model file.
-    model: PathBuf,
     /// Runs whose median is taken.
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     runs: u32,
@@ -30,9 +29,7 @@ pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
-    backends: BackendArgs,
-    #[command(flatten)]
-    mixed: MixedArgs,
+    model: ModelArgs,
 }
 
 #[derive(Serialize)]
@@ -49,10 +46,10 @@ struct Figures {
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let options = args.backends.options()?;
+    let options = args.model.backends.options()?;
     let backends = options.backends.iter().map(ToString::to_string).collect();
     let start = Instant::now();
-    let mut session = args.mixed.load(&args.model, options).await?;
+    let mut session = args.model.load_with(options).await?;
     let load_ms = ms(start);
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
@@ -74,7 +71,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     times.sort_by(f64::total_cmp);
     let (_, nodes) = session.profile(&inputs).await?;
     let figures = Figures {
-        model: args.model.display().to_string(),
+        model: args.model.file.display().to_string(),
         backends,
         load_ms,
         first_ms,
@@ -84,11 +81,9 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         runs: times.len(),
         nodes,
     };
-    args.backends.keep_cache()?;
+    args.model.backends.keep_cache()?;
     if args.json {
-        let text = serde_json::to_string_pretty(&figures)
-            .map_err(|e| Failure::Usage(format!("the figures cannot be written: {e}")))?;
-        say!("{text}");
+        out::json(&figures)?;
     } else {
         print(&figures);
         mixed::print(&session.report());

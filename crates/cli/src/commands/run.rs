@@ -11,8 +11,9 @@ use kilim::{Datum, Fact, RunOptions, Session, Tensor};
 use crate::commands::bench;
 use crate::data::npy;
 use crate::data::source::{InputArgs, parts};
-use crate::mixed::{self, MixedArgs};
-use crate::model::{self, BackendArgs, not_negative};
+use crate::mixed;
+use crate::model::{self, not_negative};
+use crate::session::ModelArgs;
 use crate::{Failure, timeline};
 
 pub const EXAMPLES: &str = "\
@@ -25,8 +26,6 @@ Examples:
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The model file.
-    model: PathBuf,
     /// Print the K largest values of each output.
     #[arg(long, value_name = "K")]
     top: Option<usize>,
@@ -47,9 +46,7 @@ pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
-    backends: BackendArgs,
-    #[command(flatten)]
-    mixed: MixedArgs,
+    model: ModelArgs,
 }
 
 /// The name of a `.npz` file.
@@ -62,10 +59,7 @@ fn npz(text: &str) -> Result<PathBuf, String> {
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut session = args
-        .mixed
-        .load(&args.model, args.backends.options()?)
-        .await?;
+    let mut session = args.model.load().await?;
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
     let bar = model::spinner("running".to_string());
@@ -106,7 +100,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     }
     mixed::print(&session.report());
     model::print_tuning(&session.report());
-    args.backends.keep_cache()?;
+    args.model.backends.keep_cache()?;
     let times = session.times();
     if !times.is_empty() {
         bench::print_times(&times);

@@ -1,20 +1,18 @@
 //! `kilim verify`.
 
-use std::path::PathBuf;
-
 use comfy_table::{Table, presets};
 use kilim::verify::{Agreement, NodeCheck, Verification};
 use kilim::{BackendId, VerifyOptions};
 
 use crate::Failure;
 use crate::data::source::InputArgs;
-use crate::mixed::{self, MixedArgs};
-use crate::model::{self, BackendArgs, not_negative};
+use crate::mixed;
+use crate::model::{self, not_negative};
+use crate::out;
+use crate::session::ModelArgs;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The model file.
-    model: PathBuf,
     /// The backend whose results count.
     #[arg(long, default_value = "cpu", value_name = "ID")]
     reference: String,
@@ -33,16 +31,11 @@ pub struct Args {
     #[command(flatten)]
     inputs: InputArgs,
     #[command(flatten)]
-    backends: BackendArgs,
-    #[command(flatten)]
-    mixed: MixedArgs,
+    model: ModelArgs,
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut session = args
-        .mixed
-        .load(&args.model, args.backends.options()?)
-        .await?;
+    let mut session = args.model.load().await?;
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
     let options = VerifyOptions {
@@ -54,11 +47,9 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let found = session.verify(&inputs, &options).await;
     bar.finish_and_clear();
     let found = found?;
-    args.backends.keep_cache()?;
+    args.model.backends.keep_cache()?;
     if args.json {
-        let text = serde_json::to_string_pretty(&found)
-            .map_err(|e| Failure::Usage(format!("the result cannot be written: {e}")))?;
-        say!("{text}");
+        out::json(&found)?;
     } else {
         print(&found, args.all);
         mixed::print(&session.report());

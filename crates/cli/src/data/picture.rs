@@ -3,29 +3,28 @@
 use std::path::Path;
 
 use image::imageops::FilterType;
-use image::{DynamicImage, ImageReader};
+use image::{DynamicImage, GrayImage, RgbImage};
+use kilim::core::error::unsupported;
+use kilim::core::ops::PixelFormat;
 use kilim::core::tensor::{AlignedBytes, element_count};
-use kilim::{DType, Dim, Error, ErrorCode, Fact, Result, Tensor};
+use kilim::{DType, Dim, Error, ErrorCode, Fact, Result, SessionOptions, Tensor};
 
 use super::io_error;
 
-/// Reads a PNG or JPEG for an input of shape `[n, c, h, w]` or `[n, h, w, c]` with 1 or 3 channels.
+/// Reads a picture, with what reads those of the operator ImageDecoder, for an input of shape `[n, c, h, w]` or `[n, h, w, c]` with 1 or 3 channels.
 /// Free dimensions become 1 (batch) and the picture's own size. Integer inputs get 0..255, floating
 /// ones 0..1.
 ///
 /// # Errors
-/// `Io` for a file that is no picture, `Shape` and `DType` for an input that takes none, `Limit` for one
-/// that is too large.
+/// `Io` for a file that is no picture, `Unsupported` in a build that reads none, `Shape` and `DType` for an
+/// input that takes none, `Limit` for a picture that is too large.
 pub fn tensor(fact: &Fact, file: &Path) -> Result<Tensor> {
     let plan = Layout::of(fact)?;
-    let picture = open(file)?;
+    let picture = open(file, plan.channels)?;
     let width = plan.width.unwrap_or(picture.width() as usize);
     let height = plan.height.unwrap_or(picture.height() as usize);
     let scaled = scale(&picture, width, height)?;
-    let pixels: Vec<u8> = match plan.channels {
-        1 => scaled.to_luma8().into_raw(),
-        _ => scaled.to_rgb8().into_raw(),
-    };
+    let pixels = scaled.into_bytes();
     let c = plan.channels;
     let ordered: Vec<u8> = if plan.channels_first {
         (0..c)
@@ -63,14 +62,26 @@ pub fn tensor(fact: &Fact, file: &Path) -> Result<Tensor> {
     }
 }
 
-/// Decodes a picture of whatever format its content has, or else its name says.
-fn open(file: &Path) -> Result<DynamicImage> {
-    let reader = ImageReader::open(file).and_then(ImageReader::with_guessed_format);
+/// Decodes a picture of whatever format its content has, to one channel or three.
+fn open(file: &Path, channels: usize) -> Result<DynamicImage> {
+    let reader = SessionOptions::default().pictures;
+    let reader = reader.ok_or_else(|| unsupported("this build reads no pictures"))?;
     let unreadable = |e: &dyn std::fmt::Display| {
-        io_error(file, e).with_hint("inputs are .npy, .npz, .pb, .png, .jpg or the word random")
+        io_error(file, e).with_hint("inputs are .npy, .npz, .pb, pictures or the word random")
     };
-    let reader = reader.map_err(|e| unreadable(&e))?;
-    reader.decode().map_err(|e| unreadable(&e))
+    let bytes = std::fs::read(file).map_err(|e| unreadable(&e))?;
+    let [height, width] = (reader.size)(&bytes).map_err(|e| unreadable(&e))?;
+    let pixels = match channels {
+        1 => PixelFormat::Grayscale,
+        _ => PixelFormat::Rgb,
+    };
+    let pixels = (reader.decode)(&bytes, pixels).map_err(|e| unreadable(&e))?;
+    let picture = match (u32::try_from(width), u32::try_from(height), channels) {
+        (Ok(w), Ok(h), 1) => GrayImage::from_raw(w, h, pixels).map(DynamicImage::from),
+        (Ok(w), Ok(h), _) => RgbImage::from_raw(w, h, pixels).map(DynamicImage::from),
+        _ => None,
+    };
+    picture.ok_or_else(|| unreadable(&"its size is not what its header says"))
 }
 
 fn scale(picture: &DynamicImage, width: usize, height: usize) -> Result<DynamicImage> {

@@ -12,7 +12,7 @@ use crate::Failure;
 #[derive(clap::Args)]
 #[command(next_help_heading = "Inputs")]
 pub struct InputArgs {
-    /// An input: NAME=FILE with .npy, .npz or .pb (a TensorProto), a picture (.png, .jpg), or the word
+    /// An input: NAME=FILE with .npy, .npz or .pb (a TensorProto), a picture (.png, .jpg …), or the word
     /// random; a sequence as .npz, or a .pb as the ONNX suite has them, which holds optional values
     /// and maps, too; the word none for an optional value. Without a name for a model with one
     /// input. Inputs that are not given are random, optional ones absent.

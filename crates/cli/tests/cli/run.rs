@@ -6,6 +6,8 @@ use std::process::Command;
 
 use kilim_tests::libraries::compile;
 
+use kilim::formats::onnx::read_tensor;
+
 use crate::support::*;
 
 #[test]
@@ -23,6 +25,43 @@ fn run_reads_a_picture_and_names_the_digit() {
     ]);
     let best = out.lines().nth(1).and_then(|l| l.split_whitespace().next());
     assert_eq!(best, Some("3"), "{out}");
+}
+
+/// With the bytes that libjpeg-turbo gives, as the operator ImageDecoder has them.
+#[test]
+fn a_jpeg_is_read_as_the_operator_reads_it() {
+    let case = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/references/pictures/jpeg_420_30/test_data_set_0");
+    let stored = |name: &str| {
+        let file = std::fs::read(case.join(name)).expect("the case is there");
+        read_tensor(&file).expect("a tensor").1
+    };
+    let dir = folder("jpeg");
+    let write = |name: &str, bytes: &[u8]| {
+        let file = dir.join(name);
+        std::fs::write(&file, bytes).expect("the file can be written");
+        file.display().to_string()
+    };
+    let encoded = stored("input_0.pb");
+    let jpeg = write("picture.jpg", encoded.as_slice::<u8>().expect("bytes"));
+    let pixels = stored("output_0.pb");
+    let [height, width, 3] = *pixels.shape() else {
+        panic!("{:?} is no picture", pixels.shape());
+    };
+    let unit = pixels.as_slice::<u8>().expect("bytes").iter();
+    let unit: Vec<u8> = unit
+        .flat_map(|&p| (f32::from(p) / 255.0).to_le_bytes())
+        .collect();
+    let pixels = array("<f4", false, &format!("{height}, {width}, 3"), &unit);
+    let (pixels, saved) = (write("pixels.npy", &pixels), write("saved.npz", &[]));
+    let relu = model(&[("Relu", &["x"], "y")], &["h", "w", "3"]);
+    let relu = write("relu.onnx", &relu);
+    let cpu = ["--backends", "cpu"];
+    ok(&[&["run", &relu, "-i", &jpeg, "--save", &saved][..], &cpu].concat());
+    let case = format!("{pixels}:{saved}");
+    let exact = ["--rtol", "0", "--atol", "0"];
+    ok(&[&["check", &relu, &case][..], &exact, &cpu].concat());
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 
 #[test]

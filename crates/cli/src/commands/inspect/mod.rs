@@ -10,8 +10,9 @@ use serde::Serialize;
 
 use crate::Failure;
 use crate::data::io_error;
-use crate::mixed::{self, MixedArgs};
-use crate::model::BackendArgs;
+use crate::mixed;
+use crate::out;
+use crate::session::ModelArgs;
 
 pub const EXAMPLES: &str = "\
 Examples:
@@ -21,8 +22,6 @@ Examples:
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// The model file.
-    model: PathBuf,
     /// Print everything as JSON.
     #[arg(long)]
     json: bool,
@@ -30,9 +29,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     memory: Option<PathBuf>,
     #[command(flatten)]
-    backends: BackendArgs,
-    #[command(flatten)]
-    mixed: MixedArgs,
+    model: ModelArgs,
 }
 
 #[derive(Serialize)]
@@ -66,15 +63,11 @@ fn view(ports: &[Port]) -> Vec<PortView> {
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut options = args.backends.options()?;
+    let mut options = args.model.backends.options()?;
     options.core.plan_unknown_as = Some(1);
-    let session = match args.mixed.load(&args.model, options).await {
+    let session = match args.model.load_with(options).await {
         // Sizes that are open may not all be 1: such a model is planned when it runs.
-        Err(Failure::Kilim(e)) if e.code() == ErrorCode::Shape => {
-            args.mixed
-                .load(&args.model, args.backends.options()?)
-                .await?
-        }
+        Err(Failure::Kilim(e)) if e.code() == ErrorCode::Shape => args.model.load().await?,
         loaded => loaded?,
     };
     let report = session.report();
@@ -87,10 +80,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             outputs: view(session.outputs()),
             report,
         };
-        let text = serde_json::to_string_pretty(&view)
-            .map_err(|e| Failure::Usage(format!("the report cannot be written: {e}")))?;
-        say!("{text}");
-        return Ok(());
+        return out::json(&view);
     }
     for (title, ports) in [("inputs", session.inputs()), ("outputs", session.outputs())] {
         say!("{title}");
