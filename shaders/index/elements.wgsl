@@ -1,6 +1,6 @@
 // GatherElements: y[.., i, ..] = x[.., indices[.., i, ..], ..]; ScatterElements: y[.., indices, ..] = x.
 // Positions are those of the indices; walk is that of the data without the axis.
-#include "shared/index.wgsl"
+#include "shared/indices.wgsl"
 #if REDUCTION != None
 #include "shared/float.wgsl"
 #endif
@@ -14,12 +14,6 @@ struct Params {
     stride: u32,
     node: u32,
 }
-
-#if WIDE
-alias Index = vec2<u32>;
-#else
-alias Index = u32;
-#endif
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
@@ -46,11 +40,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         at += (rest % size) * p.walk[d >> 2u][d & 3];
         rest /= size;
     }
-#if WIDE
-    var k = narrow(indices[i]);
-#else
-    var k = bitcast<i32>(indices[i]);
-#endif
+    var k = index_of(indices[i]);
     if k < 0 { k += i32(p.size); }
     if k < 0 || k >= i32(p.size) {
         fault[0] = p.node;

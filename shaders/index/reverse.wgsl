@@ -1,6 +1,6 @@
 // ReverseSequence: the first `lengths[batch]` steps of time in reverse; batch and time are the first
 // two axes, in any order.
-#include "shared/index.wgsl"
+#include "shared/indices.wgsl"
 
 struct Params {
     count: u32,
@@ -10,12 +10,6 @@ struct Params {
     time_step: u32,
     node: u32,
 }
-
-#if WIDE
-alias Index = vec2<u32>;
-#else
-alias Index = u32;
-#endif
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
@@ -28,11 +22,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let i = linear_id(id, groups);
     if i >= p.count { return; }
     let time = (i / p.time_step) % p.time;
-#if WIDE
-    let length = narrow(lengths[(i / p.batch_step) % p.batch]);
-#else
-    let length = bitcast<i32>(lengths[(i / p.batch_step) % p.batch]);
-#endif
+    let length = index_of(lengths[(i / p.batch_step) % p.batch]);
     if length < 0 || length > i32(p.time) {
         fault[0] = p.node;
         return;

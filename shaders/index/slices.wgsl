@@ -1,6 +1,6 @@
 // GatherND and ScatterND: the last dimension of the indices are coordinates of a slice of `inner`
 // elements; `sizes` and `walk` are of the coordinates' dimensions of the data.
-#include "shared/index.wgsl"
+#include "shared/indices.wgsl"
 #if REDUCTION != None
 #include "shared/float.wgsl"
 #endif
@@ -16,12 +16,6 @@ struct Params {
     batch: u32,
     node: u32,
 }
-
-#if WIDE
-alias Index = vec2<u32>;
-#else
-alias Index = u32;
-#endif
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
@@ -44,11 +38,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let slice = i / p.inner;
     var far = (slice / p.tuples) * p.batch + i % p.inner;
     for (var c = 0u; c < p.coordinates; c++) {
-#if WIDE
-        var k = narrow(indices[slice * p.coordinates + c]);
-#else
-        var k = bitcast<i32>(indices[slice * p.coordinates + c]);
-#endif
+        var k = index_of(indices[slice * p.coordinates + c]);
         let size = i32(p.sizes[c >> 2u][c & 3u]);
         if k < 0 { k += size; }
         if k < 0 || k >= size {

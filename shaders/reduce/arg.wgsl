@@ -1,15 +1,9 @@
 // The index of the largest (or smallest) element along an axis; `last` takes the last of equals.
 // GROUP: a workgroup makes one output element, else a thread does.
-#include "shared/index.wgsl"
+#include "shared/indices.wgsl"
 #include "shared/float.wgsl"
 
 struct Params { outputs: u32, size: u32, inner: u32, last: u32 }
-
-#if WIDE
-alias Index = vec2<u32>;
-#else
-alias Index = u32;
-#endif
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;

@@ -113,6 +113,21 @@ const VEC: Values = ("VEC", &["1", "4"]);
 const MOVED4: Values = ("T", &["u32", "vec2u", "vec4u"]);
 const MOVED: Values = ("T", &["u32", "vec2u"]);
 
+/// What moves to or from where indices say.
+const INDEXED: &[Values] = &[
+    MOVED,
+    ("WIDE", BIT),
+    ("SCATTER", BIT),
+    ("REDUCTION", &["None"]),
+];
+/// What is combined there with what is there.
+const COMBINED: &[Values] = &[
+    ("T", &["f32", "i32", "u32"]),
+    ("WIDE", BIT),
+    ("SCATTER", &["1"]),
+    ("REDUCTION", &["Add", "Mul", "Max", "Min"]),
+];
+
 macro_rules! shader {
     ($name:literal, $path:literal, [$($set:expr),* $(,)?]) => {
         Shader { name: $name, path: $path, workgroup: [64, 1, 1], variants: &[$($set),*] }
@@ -343,42 +358,8 @@ pub(crate) const ALL: &[Shader] = &[
         "index/gather.wgsl",
         [&[MOVED4, ("INDEX", &["u32", "vec2u", "f32"])]]
     ),
-    shader!(
-        "elements",
-        "index/elements.wgsl",
-        [
-            &[
-                MOVED,
-                ("WIDE", BIT),
-                ("SCATTER", BIT),
-                ("REDUCTION", &["None"])
-            ],
-            &[
-                ("T", &["f32", "i32", "u32"]),
-                ("WIDE", BIT),
-                ("SCATTER", &["1"]),
-                ("REDUCTION", &["Add", "Mul", "Max", "Min"])
-            ],
-        ]
-    ),
-    shader!(
-        "slices",
-        "index/slices.wgsl",
-        [
-            &[
-                MOVED,
-                ("WIDE", BIT),
-                ("SCATTER", BIT),
-                ("REDUCTION", &["None"])
-            ],
-            &[
-                ("T", &["f32", "i32", "u32"]),
-                ("WIDE", BIT),
-                ("SCATTER", &["1"]),
-                ("REDUCTION", &["Add", "Mul", "Max", "Min"])
-            ],
-        ]
-    ),
+    shader!("elements", "index/elements.wgsl", [INDEXED, COMBINED]),
+    shader!("slices", "index/slices.wgsl", [INDEXED, COMBINED]),
     shader!("reverse", "index/reverse.wgsl", [&[MOVED, ("WIDE", BIT)]]),
     shader!(
         "one_hot",
