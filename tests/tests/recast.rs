@@ -71,6 +71,18 @@ fn every_element_type_of_every_form_of_value() {
     written_out("forms.py", 400);
 }
 
+/// The operators of `ai.onnx.ml` by the tables in their attributes, and TfIdfVectorizer.
+#[test]
+fn every_element_type_of_what_was_learnt() {
+    written_out("learnt.py", 130);
+}
+
+/// The suite's cases under every older version of their operators that means the same, or that onnx's converter reaches.
+#[test]
+fn older_versions_of_every_operator() {
+    written_out("older.py", 500);
+}
+
 /// Runs all cases of a script that writes models one by one, at least so many.
 fn written_out(script: &str, least: usize) {
     let Some(python) = python() else {
