@@ -28,6 +28,16 @@ enum {
     NO_DESTROY,
 };
 
+/* Into the file LOG, if one is named: `+` for each backend that is created, `-` for each that is gone. */
+static void note(char what) {
+#ifdef LOG
+    FILE *log = fopen(LOG, "a");
+    if (log && fputc(what, log) != EOF) fclose(log);
+#else
+    (void)what;
+#endif
+}
+
 static KilimStatus fail(KilimMessage *m, KilimStatus status, const char *text) {
     snprintf(m->text, m->capacity, "%s", text);
     return status;
@@ -174,6 +184,7 @@ KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **out
         *nowhere = 1;
     }
     if (BROKEN == CREATION_ABORTS) abort();
+    note('+');
     *out = &backend.table;
     return KILIM_OK;
 }
@@ -181,6 +192,7 @@ KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **out
 #if BROKEN != 20 /* NO_DESTROY */
 void kilim_backend_destroy(const KilimBackend *b) {
     (void)b;
+    note('-');
     /* Whatever was allocated was given back before. */
     if (blocks != 0) abort();
 }

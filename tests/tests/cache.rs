@@ -8,7 +8,7 @@ use kilim::{BackendId, CacheUse, DType, ErrorCode, Fact, Graph, Runtime, Session
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 fn load(runtime: &Runtime, cache: &[u8]) -> kilim::Result<CacheUse> {
-    // SAFETY: what compiled pipelines a driver sees come from `save_cache`; those written here have none.
+    // SAFETY: what compiled pipelines a driver sees come from `save_cache`; none are written here.
     pollster::block_on(unsafe { runtime.load_cache(cache) })
 }
 
@@ -23,8 +23,13 @@ fn ignored(runtime: &Runtime, cache: &[u8]) -> kilim::Error {
 
 /// A cache of a version of Kilim with what was tuned on one device.
 fn written(version: &str, backend: &str, device: &str) -> Vec<u8> {
+    with_pipelines(version, backend, device, "")
+}
+
+/// As [`written`], with what a driver is to take.
+fn with_pipelines(version: &str, backend: &str, device: &str, compiled: &str) -> Vec<u8> {
     let mut cache = b"KILIMCCH".to_vec();
-    for part in [version, backend, device, "", "Conv 3x3\tanother\n"] {
+    for part in [version, backend, device, compiled, "Conv 3x3\tanother\n"] {
         cache.extend((part.len() as u64).to_le_bytes());
         cache.extend(part.as_bytes());
     }
@@ -116,11 +121,16 @@ fn a_cache_from_elsewhere_is_ignored_and_the_report_says_why() {
 
 #[test]
 fn what_a_driver_compiled_goes_along() {
-    let [runtime, later] = [(); 2].map(|()| Runtime::default());
+    let [runtime, later, other] = [(); 3].map(|()| Runtime::default());
     let gpu = BackendId::from("wgpu");
-    if let Err(e) = pollster::block_on(runtime.backend(&gpu)) {
-        return eprintln!("skipped: {e}");
-    }
+    let device = match pollster::block_on(runtime.backend(&gpu)) {
+        Ok(backend) => backend.describe().device.clone(),
+        Err(e) => return eprintln!("skipped: {e}"),
+    };
+    // What does not even begin like compiled pipelines never comes to the driver.
+    let rubbish = with_pipelines(VERSION, "wgpu", &device, &"rubbish ".repeat(32));
+    ignored(&other, &rubbish);
+    session(&other, "wgpu").expect("the device is as it was");
     let empty = runtime.save_cache().len();
     drop(session(&runtime, "wgpu").unwrap());
     let saved = runtime.save_cache();

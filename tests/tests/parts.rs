@@ -193,8 +193,8 @@ fn a_rewrite_that_cannot_be_is_an_error() {
     );
 }
 
-/// A model in words: `negate SIZE`.
-struct Words;
+/// A model in words, `negate SIZE`, and what is made of it.
+struct Words(UnaryKind);
 
 impl Interpreter for Words {
     fn format(&self) -> &'static str {
@@ -210,7 +210,7 @@ impl Interpreter for Words {
         let size = text.trim().parse().map_err(|_| value_error("a size"))?;
         let mut g = Graph::new("words");
         let x = g.add_input("x", Fact::fixed(DType::F32, &[size]));
-        let y = g.apply("y", Unary(UnaryKind::Neg), &[x]);
+        let y = g.apply("y", Unary(self.0), &[x]);
         g.outputs.push(y);
         Ok(g)
     }
@@ -226,7 +226,9 @@ fn a_program_may_add_a_format() {
         |runtime: &Runtime| pollster::block_on(runtime.load(b"negate 2".as_slice(), options()));
     let error = load(&Runtime::default()).err().unwrap();
     assert_eq!(error.code(), ErrorCode::UnknownFormat);
-    let mut session = load(&Runtime::default().with_interpreter(Words)).unwrap();
+    // One of the same id takes the place of the first.
+    let runtime = Runtime::default().with_interpreter(Words(UnaryKind::Abs));
+    let mut session = load(&runtime.with_interpreter(Words(UnaryKind::Neg))).unwrap();
     let x = Tensor::from_slice(&[2], &[1.0f32, -2.0]).unwrap();
     let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default())).unwrap();
     assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [-1.0, 2.0]);

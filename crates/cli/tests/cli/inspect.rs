@@ -52,8 +52,19 @@ fn limit_holds_less_and_says_the_same() {
 #[test]
 fn inspect_shows_inputs_placement_and_memory() {
     let out = ok(&["inspect", &digits(), "--backends", "cpu"]);
+    assert!(out.contains("image: float32["), "{out}");
+    // The line of a table that begins with a word.
+    let row = |first: &str| {
+        let lines = out
+            .lines()
+            .map(|l| l.split_whitespace().collect::<Vec<_>>());
+        let mut rows = lines.filter(|words| words.first() == Some(&first));
+        rows.next().unwrap_or_else(|| panic!("no {first} in {out}"))
+    };
+    assert_eq!(row("conv1")[..3], ["conv1", "Conv", "cpu"]);
+    let [nodes, launches] = [row("cpu")[1], row("cpu")[2]].map(|n| n.parse::<usize>());
     assert!(
-        out.contains("image: float32[") && out.contains("cpu"),
+        nodes.is_ok_and(|n| n > 0) && launches.is_ok_and(|n| n > 0),
         "{out}"
     );
     let json = ok(&["inspect", &digits(), "--backends", "cpu", "--json"]);

@@ -1,0 +1,111 @@
+//! Backends in libraries of their own: the samples, built here ([`samples`]), their memory ([`memory`]), and
+//! libraries that go wrong ([`wrong`]) in the ways of [`broken`].
+
+#![cfg(not(target_arch = "wasm32"))]
+
+mod broken;
+mod memory;
+mod samples;
+mod wrong;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::{Mutex, PoisonError};
+
+use kilim::{BackendId, Result, RunOptions, Runtime, Session, SessionOptions, Tensor};
+use kilim_tests::libraries::{compile, root};
+use kilim_tests::onnx::{Node, Value, model};
+
+/// A folder of this test's own below the target folder.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+        .join("plugins")
+        .join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// The folder with the sample in C.
+fn sample_in_c(name: &str) -> PathBuf {
+    let folder = folder(name);
+    compile("examples/plugin-c/scale.c", &folder, "scale", &[]);
+    folder
+}
+
+/// The folder with the sample in Rust.
+fn sample_in_rust() -> PathBuf {
+    static BUILDING: Mutex<()> = Mutex::new(());
+    let _one = BUILDING.lock().unwrap_or_else(PoisonError::into_inner);
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("plugin-rust");
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .current_dir(root())
+        .args(["build", "-p", "backend_cube", "--target-dir"]);
+    assert!(cargo.arg(&target).status().unwrap().success());
+    target.join("debug")
+}
+
+fn options(backends: &[&str], folder: &Path) -> SessionOptions {
+    SessionOptions {
+        backends: backends.iter().map(|b| BackendId::from(*b)).collect(),
+        plugin_path: vec![folder.to_path_buf()],
+        ..SessionOptions::default()
+    }
+}
+
+/// A runtime of its own: a library that was found is kept.
+fn load(model: &[u8], options: SessionOptions) -> Result<Session> {
+    pollster::block_on(Runtime::default().load(model, options))
+}
+
+fn run(session: &mut Session, x: &[f32]) -> Result<Vec<f32>> {
+    let x = Tensor::from_slice(&[x.len()], x)?;
+    let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default()))?;
+    Ok(out[0].1.as_slice::<f32>()?.to_vec())
+}
+
+fn node<'a>(
+    domain: &'a str,
+    op: &'a str,
+    inputs: &'a [&'a str],
+    outputs: &'a [&'a str],
+) -> Node<'a> {
+    Node {
+        domain,
+        op,
+        inputs,
+        outputs,
+        attributes: &[],
+    }
+}
+
+fn at(session: &Session, op: &str) -> Option<String> {
+    let nodes = session.report().nodes;
+    nodes.into_iter().find(|n| n.op == op).map(|n| n.backend)
+}
+
+/// `y = exp(relu(3 x) + x)`; Scale is the sample's own.
+fn scaled() -> Vec<u8> {
+    let scale = Node {
+        attributes: &[("factor", Value::Float(3.0))],
+        ..node("com.example", "Scale", &["x"], &["s"])
+    };
+    let nodes = [
+        scale,
+        node("", "Relu", &["s"], &["r"]),
+        node("", "Add", &["r", "x"], &["a"]),
+        node("", "Exp", &["a"], &["y"]),
+    ];
+    model(&nodes, &[("x", &["n"])], &[("y", &["n"])])
+}
+
+fn check_scaled(session: &mut Session) {
+    for x in [vec![1.0f32, -1.0, 0.5, 0.0], vec![0.25f32]] {
+        let want: Vec<f32> = x.iter().map(|&x| ((3.0 * x).max(0.0) + x).exp()).collect();
+        for (y, want) in run(session, &x).unwrap().iter().zip(&want) {
+            assert!((y - want).abs() <= 1e-5 * want.abs(), "{y} is not {want}");
+        }
+    }
+    assert_eq!(at(session, "Scale").as_deref(), Some("scale"));
+    assert_eq!(at(session, "Exp").as_deref(), Some("cpu"));
+}

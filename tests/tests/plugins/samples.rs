@@ -1,0 +1,71 @@
+//! The samples in C and in Rust.
+
+use kilim::{ErrorCode, Pin};
+
+use crate::*;
+
+#[test]
+fn a_library_in_c_runs_its_share_of_a_model() {
+    let folder = sample_in_c("c");
+    let mut session = load(&scaled(), options(&["scale", "cpu"], &folder)).unwrap();
+    check_scaled(&mut session);
+    let report = session.report();
+    assert_eq!(report.backends[0].device, "a sample in C");
+    assert!(!report.crossings.is_empty());
+}
+
+#[test]
+fn nodes_are_pinned_to_a_library_or_away_from_it() {
+    let folder = sample_in_c("pins");
+    let pinned = |pin: &str| {
+        let mut options = options(&["scale", "cpu"], &folder);
+        options.core.pins = vec![pin.parse::<Pin>().unwrap()];
+        let mut session = load(&scaled(), options).unwrap();
+        run(&mut session, &[1.0, 2.0]).map(|_| at(&session, "Relu"))
+    };
+    assert_eq!(pinned("op:Relu=cpu").unwrap().as_deref(), Some("cpu"));
+    assert_eq!(pinned("node:r=cpu").unwrap().as_deref(), Some("cpu"));
+    assert_eq!(pinned("node:r=scale").unwrap().as_deref(), Some("scale"));
+    let error = pinned("op:Exp=scale").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert!(error.message().contains("only Relu, Add"), "{error}");
+}
+
+#[test]
+fn a_library_in_rust_runs_its_share_of_a_model() {
+    let nodes = [
+        node("com.example", "Cube", &["x"], &["c"]),
+        node("", "Neg", &["c"], &["y"]),
+    ];
+    let bytes = model(&nodes, &[("x", &["n"])], &[("y", &["n"])]);
+    let folder = sample_in_rust();
+    let mut session = load(&bytes, options(&["cube"], &folder)).unwrap();
+    assert_eq!(
+        run(&mut session, &[1.0, -2.0, 3.0]).unwrap(),
+        [-1.0, 8.0, -27.0]
+    );
+    assert_eq!(at(&session, "Cube").as_deref(), Some("cube"));
+    let unknown = load(&bytes, options(&["cpu"], &folder)).err().unwrap();
+    assert_eq!(unknown.code(), ErrorCode::Unsupported);
+}
+
+#[test]
+fn the_walk_through_shows_the_sample() {
+    let text = std::fs::read_to_string(root().join("docs/backends.md")).unwrap();
+    let mut quotes = text.split("<!-- examples/").skip(1);
+    let mut shown = 0;
+    assert!(quotes.all(|quote| {
+        let (path, rest) = quote.split_once(" -->\n```rust\n").unwrap();
+        let (code, _) = rest.split_once("\n```").unwrap();
+        let file = std::fs::read_to_string(root().join("examples").join(path)).unwrap();
+        shown += code.lines().count();
+        assert!(file.contains(code), "{path} has no\n{code}");
+        true
+    }));
+    // All of it but the imports and empty lines.
+    let sample = root().join("examples/plugin-rust/src/lib.rs");
+    let sample = std::fs::read_to_string(sample).unwrap();
+    let code = sample.split_once("struct Cube;").unwrap().1;
+    let lines = code.lines().filter(|l| !l.is_empty()).count();
+    assert!(shown >= lines, "{shown} lines of {lines}");
+}
