@@ -141,12 +141,18 @@ pub async fn run(
     Ok(scores)
 }
 
-/// Runs the cases that pass on `backends` under every later operator set in which they mean the
-/// same. Gives how many such runs there were, and what failed.
-pub async fn run_restamped(
-    files: &dyn Files,
-    backends: &[BackendId],
-) -> Result<(usize, Vec<String>), String> {
+/// How other models do that must give what the cases' own give.
+#[derive(Debug, Default)]
+pub struct Changed {
+    pub runs: usize,
+    /// What failed though the case's own model passes.
+    pub failed: Vec<String>,
+    /// How many ran wholly on the backend asked first.
+    pub wholly: usize,
+}
+
+/// Runs the cases that pass on `backends` under every later operator set in which they mean the same.
+pub async fn run_restamped(files: &dyn Files, backends: &[BackendId]) -> Result<Changed, String> {
     run_changed(files, backends, &|case, own| {
         let models = case.stamps.iter().map(|&version| {
             let model = crate::onnx::restamped(own, version)?;
@@ -157,12 +163,8 @@ pub async fn run_restamped(
     .await
 }
 
-/// Runs the cases that pass on `backends` without the dimensions that their models declare. Gives how
-/// many such runs there were, and what failed.
-pub async fn run_opened(
-    files: &dyn Files,
-    backends: &[BackendId],
-) -> Result<(usize, Vec<String>), String> {
+/// Runs the cases that pass on `backends` without the dimensions that their models declare.
+pub async fn run_opened(files: &dyn Files, backends: &[BackendId]) -> Result<Changed, String> {
     run_changed(files, backends, &|_, own| {
         let model = crate::onnx::opened(own)?;
         Some(vec![("no dimensions".to_string(), model)])
@@ -177,29 +179,34 @@ async fn run_changed(
     files: &dyn Files,
     backends: &[BackendId],
     change: &Change,
-) -> Result<(usize, Vec<String>), String> {
+) -> Result<Changed, String> {
     let index = Index::read(files)?;
-    let (mut runs, mut failed) = (0, Vec::new());
+    let (mut changed, mut score) = (Changed::default(), Score::default());
     for case in &index.cases {
         let unreadable = || format!("{} cannot be read", case.name);
         let own = files.read(&format!("{}/{}", case.path, case.model));
         let own = own.ok_or_else(unreadable)?;
-        let run = |model| {
-            let run = run_model(files, case, model, index.bfloat16_rtol, backends, None);
-            caught(Box::pin(run))
-        };
-        let models = change(case, &own).ok_or_else(unreadable)?;
-        if models.is_empty() || run(own).await != Outcome::Passed {
-            continue;
-        }
-        for (what, model) in models {
+        let mut wrong = Vec::new();
+        let mut runs = 0;
+        for (what, model) in change(case, &own).ok_or_else(unreadable)? {
             runs += 1;
-            if let Outcome::Failed(why) | Outcome::Refused(why) = run(model).await {
-                failed.push(format!("{}, {what}: {why}", case.name));
+            let score = Some(&mut score);
+            let run = run_model(files, case, model, index.bfloat16_rtol, backends, score);
+            if let Outcome::Failed(why) | Outcome::Refused(why) = caught(Box::pin(run)).await {
+                wrong.push(format!("{}, {what}: {why}", case.name));
             }
         }
+        if !wrong.is_empty() {
+            let run = run_model(files, case, own, index.bfloat16_rtol, backends, None);
+            if caught(Box::pin(run)).await != Outcome::Passed {
+                continue;
+            }
+        }
+        changed.runs += runs;
+        changed.failed.extend(wrong);
     }
-    Ok((runs, failed))
+    changed.wholly = score.wholly.len();
+    Ok(changed)
 }
 
 /// A panic is a failure of its case, not of the whole suite.

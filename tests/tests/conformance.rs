@@ -33,18 +33,23 @@ fn suite() -> Option<PathBuf> {
     root
 }
 
-/// Runs the suite, prints the score and holds it against `tests/floors.json` and the exclusions.
-fn score(backends: &[&str], floor_key: &str) {
-    let Some(root) = suite() else {
-        return;
-    };
+/// The backends' names; `None`, and a word of it, where one does not open.
+fn opened(backends: &[&str]) -> Option<Vec<BackendId>> {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
     for id in &ids {
         if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
             say(format_args!("skipped: {e}"));
-            return;
+            return None;
         }
     }
+    Some(ids)
+}
+
+/// Runs the suite, prints the score and holds it against `tests/floors.json` and the exclusions.
+fn score(backends: &[&str], floor_key: &str) {
+    let (Some(root), Some(ids)) = (suite(), opened(backends)) else {
+        return;
+    };
     let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(here.join("exclusions.txt")).expect("exclusions.txt");
     let exclusions = Exclusions::parse(&text);
@@ -141,7 +146,8 @@ fn onnx_suite_under_every_operator_set() {
     };
     let (files, cpu) = (Folder(root), [BackendId::from("cpu")]);
     let run = conformance::run_restamped(&files, &cpu);
-    let (runs, failed) = pollster::block_on(run).expect("the suite can be read");
+    let changed = pollster::block_on(run).expect("the suite can be read");
+    let (runs, failed) = (changed.runs, changed.failed);
     say(format_args!(
         "cpu: {runs} runs under later operator sets, {} failed",
         failed.len()
@@ -154,20 +160,33 @@ fn onnx_suite_under_every_operator_set() {
 }
 
 /// Each case with models that tell no dimension of their inputs, outputs and values.
-#[test]
-fn onnx_suite_with_open_shapes() {
-    let Some(root) = suite() else {
+fn open_shapes(backends: &[&str]) {
+    let (Some(root), Some(ids)) = (suite(), opened(backends)) else {
         return;
     };
-    let (files, cpu) = (Folder(root), [BackendId::from("cpu")]);
-    let run = conformance::run_opened(&files, &cpu);
-    let (runs, failed) = pollster::block_on(run).expect("the suite can be read");
+    let files = Folder(root);
+    let run = conformance::run_opened(&files, &ids);
+    let changed = pollster::block_on(run).expect("the suite can be read");
+    let (runs, failed) = (changed.runs, changed.failed);
     say(format_args!(
-        "cpu: {runs} runs with open shapes, {} failed",
-        failed.len()
+        "{}: {runs} runs with open shapes, {} failed, {} wholly on {}",
+        backends.join("+"),
+        failed.len(),
+        changed.wholly,
+        backends[0]
     ));
     assert!(failed.is_empty(), "{failed:#?}");
     assert!(runs > 1900, "only {runs} runs");
+}
+
+#[test]
+fn onnx_suite_with_open_shapes_on_cpu() {
+    open_shapes(&["cpu"]);
+}
+
+#[test]
+fn onnx_suite_with_open_shapes_on_wgpu() {
+    open_shapes(&["wgpu", "cpu"]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! The web binaries (one per set of wasm features), the npm package and the app; natively the command-line tool.
 
-use crate::{setup, sh};
+use crate::{relaxed, setup, sh};
 use anyhow::{Result, bail};
 use flate2::{Compression, write::GzEncoder};
 use std::fs;
@@ -124,6 +124,9 @@ impl Binary {
         let [glue, types, wasm] = &outputs;
         sh::up_to_date(&stamp, &fingerprint, &outputs, || {
             let raw = self.bind(&bindgen.wasm_bindgen, &built, glue, types)?;
+            if self.rustc_features.contains("relaxed-simd") {
+                relaxed::check(&raw)?;
+            }
             self.optimise(&raw, wasm)
         })?;
         Ok(())

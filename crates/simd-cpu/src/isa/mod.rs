@@ -48,9 +48,9 @@ pub(crate) trait Simd: Copy + 'static {
     fn div(self, a: Self::V, b: Self::V) -> Self::V;
     /// `a * b + c`, rounded once or twice.
     fn fma(self, a: Self::V, b: Self::V, c: Self::V) -> Self::V;
-    /// The smaller; `a` where `a` is NaN.
+    /// The smaller; `a` where either is NaN.
     fn min(self, a: Self::V, b: Self::V) -> Self::V;
-    /// The larger; `a` where `a` is NaN.
+    /// The larger; `a` where either is NaN.
     fn max(self, a: Self::V, b: Self::V) -> Self::V;
     fn abs(self, a: Self::V) -> Self::V;
     fn neg(self, a: Self::V) -> Self::V;

@@ -3,6 +3,7 @@
 use kilim_core::fixed::Factor;
 use kilim_core::ops::Requantize;
 
+use super::steps::Steps;
 use crate::isa::{Isa, PairTask, Pairs};
 
 /// What becomes of a sum of each channel.
@@ -10,13 +11,8 @@ use crate::isa::{Isa, PairTask, Pairs};
 pub(super) enum Finish {
     /// It is the output, in `int32`.
     Sum,
-    /// Scaled in `float32`, rounded to the nearest, ties to even, and moved to a zero point. Zero point and
-    /// range are those of a byte.
-    Real {
-        factors: Vec<f32>,
-        zero: f32,
-        range: [f32; 2],
-    },
+    /// Scaled in `float32` and rounded.
+    Real { factors: Vec<f32>, steps: Steps },
     /// Scaled in fixed point.
     Fixed(Fixed),
 }
@@ -84,22 +80,10 @@ impl PairTask for Apply<'_> {
         let rows = self.sums.chunks_exact_mut(self.channels);
         match self.finish {
             Finish::Sum => {}
-            Finish::Real {
-                factors,
-                zero,
-                range: [low, high],
-            } => {
-                // The bits of a small number with 1.5 * 2^23 added to it count up from those of the latter.
-                const ROUND: f32 = 12_582_912.0;
-                let (low, high) = (low - zero, high - zero);
-                let zero = (*zero as i32).wrapping_sub(ROUND.to_bits() as i32);
+            Finish::Real { factors, steps } => {
                 for row in rows {
                     for (sum, factor) in row.iter_mut().zip(factors) {
-                        let scaled = *sum as f32 * factor;
-                        // Not `max` and `min`, which WebAssembly lacks: what is no number becomes `low`.
-                        let scaled = if scaled > low { scaled } else { low };
-                        let scaled = if scaled < high { scaled } else { high };
-                        *sum = ((scaled + ROUND).to_bits() as i32).wrapping_add(zero);
+                        *sum = steps.nearest(*sum as f32 * factor);
                     }
                 }
             }

@@ -5,7 +5,8 @@ use kilim_core::ops::{DynamicQuantizeLinear, QuantizeLinear};
 use kilim_core::{DType, Result};
 
 use super::is_narrow;
-use crate::isa::{Isa, PairTask, Pairs};
+use super::steps::Steps;
+use crate::isa::{Isa, PairTask, Pairs, Simd, Task};
 use kilim_reference_cpu::frame::{Io, Kernel};
 use kilim_reference_cpu::registry::KernelRegistry;
 
@@ -63,8 +64,7 @@ impl Kernel for Quantize {
         self.isa.dispatch_pairs(ToBytes {
             from: io.input(0),
             scale: io.input(1)[0],
-            zero,
-            low: if self.signed { -128 } else { 0 },
+            steps: Steps::new(zero, if self.signed { [-128, 127] } else { [0, 255] }),
             to: io.output_bytes(0),
         });
         Ok(())
@@ -78,7 +78,7 @@ struct Dynamic {
 impl Kernel for Dynamic {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<f32>(0);
-        let [low, high] = self.isa.dispatch_pairs(RangeWithZero(x));
+        let [low, high] = self.isa.dispatch(RangeWithZero(x));
         let scale = match (high - low) / 255.0 {
             0.0 => 1.0,
             s => s,
@@ -87,8 +87,7 @@ impl Kernel for Dynamic {
         self.isa.dispatch_pairs(ToBytes {
             from: x,
             scale,
-            zero: zero.into(),
-            low: 0,
+            steps: Steps::new(zero.into(), [0, 255]),
             to: io.output_bytes(0),
         });
         io.output::<f32>(1).fill(scale);
@@ -97,13 +96,11 @@ impl Kernel for Dynamic {
     }
 }
 
-/// Divides, rounds to the nearest, ties to even, and saturates to a byte whose smallest number is `low`. NaN
-/// becomes the zero point.
+/// Divides and rounds.
 struct ToBytes<'a> {
     from: &'a [f32],
     scale: f32,
-    zero: i16,
-    low: i16,
+    steps: Steps,
     to: &'a mut [u8],
 }
 
@@ -113,17 +110,8 @@ impl PairTask for ToBytes<'_> {
     // Written without vectors: the compiler makes them for each instruction set.
     #[inline(always)]
     fn run<P: Pairs>(self, _: P) {
-        // The bits of a small number with 1.5 * 2^23 added to it count up from those of the latter.
-        const ROUND: f32 = 12_582_912.0;
-        let low = f32::from(self.low - self.zero);
-        let high = low + 255.0;
-        let zero = i32::from(self.zero).wrapping_sub(ROUND.to_bits() as i32);
         for (to, &v) in self.to.iter_mut().zip(self.from) {
-            let v = v / self.scale;
-            let v = if v.is_nan() { 0.0 } else { v };
-            let v = if v < low { low } else { v };
-            let v = if v > high { high } else { v };
-            *to = ((v + ROUND).to_bits() as i32).wrapping_add(zero) as u8;
+            *to = self.steps.nearest(v / self.scale) as u8;
         }
     }
 }
@@ -131,24 +119,36 @@ impl PairTask for ToBytes<'_> {
 /// The smallest and the largest number, zero among them; what is no number is left out.
 struct RangeWithZero<'a>(&'a [f32]);
 
-impl PairTask for RangeWithZero<'_> {
+impl Task for RangeWithZero<'_> {
     type Output = [f32; 2];
 
     #[inline(always)]
-    fn run<P: Pairs>(self, _: P) -> [f32; 2] {
-        const LANES: usize = 32;
-        let (mut low, mut high) = ([0f32; LANES], [0f32; LANES]);
-        let whole = self.0.chunks_exact(LANES);
-        let rest = whole.remainder();
-        for chunk in whole.chain([rest]) {
-            for ((low, high), &x) in low.iter_mut().zip(&mut high).zip(chunk) {
-                *low = if x < *low { x } else { *low };
-                *high = if x > *high { x } else { *high };
+    fn run<S: Simd>(self, s: S) -> [f32; 2] {
+        const VECTORS: usize = 4;
+        let (mut low, mut high) = ([s.splat(0.0); VECTORS], [s.splat(0.0); VECTORS]);
+        let blocks = self.0.chunks_exact(VECTORS * S::LANES);
+        let rest = blocks.remainder();
+        for block in blocks {
+            for (i, (low, high)) in low.iter_mut().zip(&mut high).enumerate() {
+                // SAFETY: a block has so many vectors.
+                let x = unsafe { s.load(block.as_ptr().add(i * S::LANES)) };
+                *low = s.min(*low, x);
+                *high = s.max(*high, x);
             }
         }
-        [
-            low.into_iter().fold(0.0, f32::min),
-            high.into_iter().fold(0.0, f32::max),
-        ]
+        let mut range = [0.0f32; 2];
+        let mut widen = |x: &[f32]| {
+            for &x in x {
+                range = [range[0].min(x), range[1].max(x)];
+            }
+        };
+        for v in low.into_iter().chain(high) {
+            let mut lanes = [0.0f32; 16];
+            // SAFETY: no vector has more than 16 elements.
+            unsafe { s.store(lanes.as_mut_ptr(), v) };
+            widen(&lanes[..S::LANES]);
+        }
+        widen(rest);
+        range
     }
 }

@@ -12,6 +12,7 @@ mod pairwise;
 mod product;
 mod real;
 mod resize;
+mod steps;
 #[cfg(test)]
 mod tests;
 
@@ -24,6 +25,7 @@ use kilim_core::ops::{
 };
 
 use self::finish::{Finish, Fixed};
+use self::steps::Steps;
 use super::isa::{Isa, PairTask, Pairs};
 use kilim_reference_cpu::common::rules;
 use kilim_reference_cpu::frame::Io;
@@ -146,8 +148,10 @@ impl Places {
             factors: (0..channels)
                 .map(|i| x[0] * w[i % w.len()] / y[0])
                 .collect(),
-            zero: zero[0],
-            range: clamped_range(output, activation, result)?,
+            steps: Steps::new(
+                zero[0] as i32,
+                clamped_range(output, activation, result)?.map(|r| r as i32),
+            ),
         })
     }
 

@@ -5,6 +5,7 @@ use kilim_core::ops::{Affine, BinaryKind, QLinearBinary};
 use kilim_core::{DType, Result};
 
 use super::pairwise::{self, Combine};
+use super::steps::Steps;
 use kilim_reference_cpu::common::rules::required;
 use kilim_reference_cpu::frame::{Build, Kernel};
 
@@ -85,14 +86,9 @@ fn combine(kind: BinaryKind, offset: f32, a: &mut [f32], b: &[f32]) {
 
 #[inline(always)]
 fn store(op: &QLinearBinary, values: &[f32], to: &mut [u8]) {
-    // Adding and taking off 1.5 * 2^23 rounds small numbers to the nearest, ties to even.
-    const ROUND: f32 = 12_582_912.0;
     let Affine { scale, zero } = op.result;
-    let [low, high] = op.range.map(|r| r - zero);
+    let steps = Steps::new(zero as i32, op.range.map(|r| r as i32));
     for (to, &v) in to.iter_mut().zip(values) {
-        let v = v / scale;
-        let v = if v < low { low } else { v };
-        let v = if v > high { high } else { v };
-        *to = ((v + ROUND - ROUND) + zero) as i32 as u8;
+        *to = steps.nearest(v / scale) as u8;
     }
 }
