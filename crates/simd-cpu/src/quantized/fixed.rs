@@ -6,6 +6,7 @@ use kilim_core::{DType, Result};
 
 use super::finish::Scale;
 use super::pairwise::{self, Combine};
+use crate::isa::Simd;
 use kilim_reference_cpu::common::BLOCK;
 use kilim_reference_cpu::common::rules::{range, required};
 use kilim_reference_cpu::frame::{Build, Io, Kernel};
@@ -192,7 +193,7 @@ impl Combine for FixedPoint {
     }
 
     #[inline(always)]
-    fn combine(&self, a: &mut [i32], b: &[i32]) {
+    fn combine<S: Simd>(&self, _: S, a: &mut [i32], b: &[i32]) {
         combine(&self.op.combination, a, b);
     }
 

@@ -8,23 +8,23 @@ use kilim_reference_cpu::common::rules::required;
 use kilim_reference_cpu::common::{BLOCK, Walk, broadcast_strides};
 use kilim_reference_cpu::frame::{Io, Kernel};
 
-/// What becomes of the elements of two tensors. Written without vectors: the compiler makes them for each
+/// What becomes of the elements of two tensors. Mostly written without vectors: the compiler makes them for each
 /// instruction set, so all functions are to be inlined.
-pub trait Combine: Send + Sync + 'static {
+pub(super) trait Combine: Send + Sync + 'static {
     type Number: Copy + Default;
 
     /// The numbers of elements `at`, `at + step`, .. of tensor `which`.
     fn load(&self, which: usize, bytes: &[u8], at: usize, step: usize, to: &mut [Self::Number]);
 
     /// The result goes to the first.
-    fn combine(&self, a: &mut [Self::Number], b: &[Self::Number]);
+    fn combine<S: Simd>(&self, s: S, a: &mut [Self::Number], b: &[Self::Number]);
 
     /// Writes elements from `at` on.
     fn store(&self, values: &mut [Self::Number], bytes: &mut [u8], at: usize);
 }
 
 /// The kernel of a node with two inputs and one output, which are broadcast.
-pub fn kernel<C: Combine>(combine: C, node: &NodeSpec) -> Result<Box<dyn Kernel>> {
+pub(super) fn kernel<C: Combine>(combine: C, node: &NodeSpec) -> Result<Box<dyn Kernel>> {
     let shape = &node.outputs[0].shape;
     let a = broadcast_strides(&required(node, 0)?.shape, shape);
     let b = broadcast_strides(&required(node, 1)?.shape, shape);
@@ -62,7 +62,7 @@ impl<C: Combine> Task for Rows<'_, C> {
     type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
+    fn run<S: Simd>(self, s: S) {
         let Pairwise { combine, walk, .. } = self.kernel;
         let (n, steps) = walk.row();
         let zero = C::Number::default();
@@ -77,7 +77,7 @@ impl<C: Combine> Task for Rows<'_, C> {
                     combine.load(t, self.inputs[t], at, step, &mut block[..count]);
                 }
                 let a = &mut a[..count];
-                combine.combine(a, &b[..count]);
+                combine.combine(s, a, &b[..count]);
                 combine.store(a, self.output, row + first);
             }
             row += n;

@@ -6,6 +6,7 @@ use kilim_core::{DType, Result};
 
 use super::pairwise::{self, Combine};
 use super::steps::Steps;
+use crate::isa::Simd;
 use kilim_reference_cpu::common::rules::required;
 use kilim_reference_cpu::frame::{Build, Kernel};
 
@@ -35,8 +36,8 @@ impl Combine for Real {
     }
 
     #[inline(always)]
-    fn combine(&self, a: &mut [f32], b: &[f32]) {
-        combine(self.op.kind, self.op.offset, a, b);
+    fn combine<S: Simd>(&self, s: S, a: &mut [f32], b: &[f32]) {
+        combine(s, self.op.kind, self.op.offset, a, b);
     }
 
     #[inline(always)]
@@ -73,14 +74,29 @@ fn load(affine: Affine, signed: bool, from: &[u8], step: usize, to: &mut [f32]) 
 }
 
 #[inline(always)]
-fn combine(kind: BinaryKind, offset: f32, a: &mut [f32], b: &[f32]) {
+fn combine<S: Simd>(s: S, kind: BinaryKind, offset: f32, a: &mut [f32], b: &[f32]) {
     let both = a.iter_mut().zip(b);
     match kind {
         BinaryKind::Add => both.for_each(|(a, &b)| *a += b + offset),
         BinaryKind::Sub => both.for_each(|(a, &b)| *a -= b + offset),
         BinaryKind::Mul => both.for_each(|(a, &b)| *a *= b + offset),
-        BinaryKind::Max => both.for_each(|(a, &b)| *a = a.max(b + offset)),
-        _ => both.for_each(|(a, &b)| *a = a.min(b + offset)),
+        _ => extremes(s, kind == BinaryKind::Max, offset, a, b),
+    }
+}
+
+/// The larger, or the smaller, of each two.
+#[inline(always)]
+fn extremes<S: Simd>(s: S, larger: bool, offset: f32, a: &mut [f32], b: &[f32]) {
+    let offset = s.splat(offset);
+    for (a, b) in a.chunks_mut(S::LANES).zip(b.chunks(S::LANES)) {
+        let n = a.len().min(b.len());
+        // SAFETY: both have `n` elements, at least one and no more than a vector.
+        unsafe {
+            let x = s.load_part(a.as_ptr(), n);
+            let y = s.add(s.load_part(b.as_ptr(), n), offset);
+            let v = if larger { s.max(x, y) } else { s.min(x, y) };
+            s.store_part(a.as_mut_ptr(), v, n);
+        }
     }
 }
 
