@@ -64,7 +64,7 @@ export interface LoadOptions {
   calibration?: string;
   /** Measures the kernels between which a backend has a choice and takes the fastest; loading takes some seconds longer. See `report.tuning`. */
   tune?: boolean;
-  /** What `session.saveCache` gave. One that is of another version, browser or device is ignored. */
+  /** What `session.saveCache` gave. One that is of another version, browser or device is ignored: see `report.cache`. */
   cache?: Uint8Array;
   /** `limit` spares memory rather than time: weights in their own size only, one plan for each stage, nothing kept between runs. */
   memory?: 'normal' | 'limit';
