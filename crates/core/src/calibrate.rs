@@ -38,6 +38,7 @@ impl Calibration {
         speed.filter(Speed::is_possible)
     }
 
+    /// Keeps what was measured of a device, instead of what was known.
     pub fn insert(&mut self, device: &Description, speed: Speed) {
         self.devices.insert(device.key(), speed);
     }

@@ -92,6 +92,7 @@ macro_rules! field {
 }
 
 impl Error {
+    /// With no more than a code and a message; what else is known is added by `with_…` and [`Error::at`].
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Error(Box::new(Detail {
             code,

@@ -93,6 +93,7 @@ impl Graph {
         id
     }
 
+    /// Adds a value whose elements are known.
     pub fn add_constant(&mut self, name: impl Into<String>, tensor: Tensor) -> ValueId {
         let id = self.add_value(name, Fact::of(&tensor));
         self.values[id.0].constant = Some(tensor);
@@ -200,22 +201,6 @@ impl Graph {
             uses[v.0] += 1;
         }
         uses
-    }
-
-    /// Replaces every use of `old`, as input and as output of the graph, by `new`.
-    pub fn replace_uses(&mut self, old: ValueId, new: ValueId) {
-        for node in &mut self.nodes {
-            for slot in node.inputs.iter_mut().flatten() {
-                if *slot == old {
-                    *slot = new;
-                }
-            }
-        }
-        for out in &mut self.outputs {
-            if *out == old {
-                *out = new;
-            }
-        }
     }
 
     /// Brings the nodes into an order in which every value is written before it is read, keeping

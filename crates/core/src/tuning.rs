@@ -33,6 +33,7 @@ impl Tuned {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Keeps the fastest algorithm of a class of nodes.
     pub fn insert(&self, class: &str, algorithm: &str) {
         self.table()
             .insert(class.to_string(), algorithm.to_string());

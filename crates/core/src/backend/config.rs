@@ -104,6 +104,7 @@ impl BackendConfigs {
         self.0.entry(id.into()).or_default()
     }
 
+    /// What is asked of a backend; nothing where it is not named.
     pub fn get(&self, id: &BackendId) -> BackendOptions {
         self.0.get(id).copied().unwrap_or_default()
     }

@@ -104,6 +104,7 @@ impl Description {
         format!("{}: {}", self.id, self.device)
     }
 
+    /// How well an element type is served; `None` where it is not.
     pub fn grade(&self, dtype: DType) -> Option<Grade> {
         self.dtypes
             .iter()

@@ -15,6 +15,7 @@ pub struct BackendRegistry {
 }
 
 impl BackendRegistry {
+    /// Without backends.
     pub fn new() -> BackendRegistry {
         BackendRegistry::default()
     }
@@ -25,6 +26,7 @@ impl BackendRegistry {
         self.factories.push((id, factory));
     }
 
+    /// In the order in which they were registered.
     pub fn ids(&self) -> impl Iterator<Item = &BackendId> {
         self.factories.iter().map(|(id, _)| id)
     }

@@ -17,6 +17,7 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
+    /// Of a tensor whose elements are not known.
     pub fn new(dtype: DType, shape: &[usize]) -> TensorSpec {
         TensorSpec {
             dtype,
@@ -33,10 +34,12 @@ impl TensorSpec {
         }
     }
 
+    /// The product of the dimensions.
     pub fn elements(&self) -> usize {
         self.shape.iter().product()
     }
 
+    /// As stored on the host: types of less than 8 bits take a byte an element.
     pub fn bytes(&self) -> usize {
         self.elements() * self.dtype.size()
     }
@@ -53,6 +56,7 @@ pub struct NodeSpec<'a> {
 }
 
 impl NodeSpec<'_> {
+    /// `None` where the node has no such input or it is left out.
     pub fn input(&self, i: usize) -> Option<&TensorSpec> {
         self.inputs.get(i).and_then(Option::as_ref)
     }

@@ -16,6 +16,7 @@ pub struct StageTensors {
 }
 
 impl StageTensors {
+    /// Of all tensors of a stage, without the values of its constants.
     pub fn of(stage: &StageSpec) -> StageTensors {
         let slots = stage.tensors.iter().map(|slot| TensorSlot {
             name: slot.name.clone(),
@@ -48,6 +49,7 @@ impl StageTensors {
             .ok_or_else(|| Error::new(ErrorCode::State, format!("the stage has no tensor {i}")))
     }
 
+    /// By their number in the stage.
     pub fn slots(&self) -> &[TensorSlot] {
         &self.slots
     }
@@ -58,6 +60,7 @@ impl StageTensors {
         self.roots[i]
     }
 
+    /// [`StageTensors::root`] of every tensor.
     pub fn roots(&self) -> &[usize] {
         &self.roots
     }

@@ -14,6 +14,7 @@ pub struct HostMemory {
 unsafe impl Send for HostMemory {}
 
 impl HostMemory {
+    /// Memory of the length of `bytes`, which hold what was in them.
     pub fn new(mut bytes: AlignedBytes) -> HostMemory {
         HostMemory {
             base: bytes.as_mut_slice().as_mut_ptr(),

@@ -11,6 +11,7 @@ pub struct PairwiseCoupling {
 }
 
 impl PairwiseCoupling {
+    /// Pairs of different classes.
     pub fn pairs(&self) -> usize {
         self.classes * self.classes.saturating_sub(1) / 2
     }

@@ -30,6 +30,7 @@ pub enum Attribute {
 pub struct Attributes(pub BTreeMap<String, Attribute>);
 
 impl Attributes {
+    /// `None` where the node does not have it.
     pub fn get(&self, name: &str) -> Option<&Attribute> {
         self.0.get(name)
     }
@@ -55,6 +56,7 @@ impl Attributes {
         }
     }
 
+    /// `None` where it is not there, or no text.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
             Some(Attribute::Text(text)) => Some(text),
@@ -62,6 +64,7 @@ impl Attributes {
         }
     }
 
+    /// `None` where it is not there, or no list of integers.
     pub fn ints(&self, name: &str) -> Option<&[i64]> {
         match self.get(name) {
             Some(Attribute::Ints(list)) => Some(list),
@@ -248,6 +251,7 @@ impl CustomOperators {
         others.0.iter().for_each(|o| self.add(o.clone()));
     }
 
+    /// By the domain and the name that the model file has.
     pub fn get(&self, domain: &str, name: &str) -> Option<&Arc<CustomOperator>> {
         self.0
             .iter()

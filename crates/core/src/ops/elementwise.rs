@@ -143,6 +143,7 @@ pub struct Binary {
 }
 
 impl Binary {
+    /// Without an activation.
     pub fn new(kind: BinaryKind) -> Binary {
         Binary {
             kind,

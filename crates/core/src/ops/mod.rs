@@ -89,6 +89,7 @@ pub struct Fact {
 }
 
 impl Fact {
+    /// Of a tensor.
     pub fn new(dtype: DType, shape: Shape) -> Fact {
         Fact {
             dtype: Some(dtype),
@@ -112,6 +113,7 @@ impl Fact {
         self.shape.as_ref().and_then(Shape::concrete)
     }
 
+    /// The number of dimensions, where that is known.
     pub fn rank(&self) -> Option<usize> {
         self.shape.as_ref().map(Shape::rank)
     }
@@ -154,14 +156,23 @@ impl InferContext<'_> {
             .ok_or_else(|| shape_error(format!("input {i} is missing")))
     }
 
+    /// Input `i`, if the node has it.
     pub fn optional(&self, i: usize) -> Option<&InputFact> {
         self.inputs.get(i).and_then(Option::as_ref)
     }
 
+    /// What is known of input `i`.
+    ///
+    /// # Errors
+    /// `Shape` where it is missing.
     pub fn fact(&self, i: usize) -> Result<&Fact> {
         Ok(&self.input(i)?.fact)
     }
 
+    /// The element type of input `i`; `None` where it is not known yet.
+    ///
+    /// # Errors
+    /// `Shape` where the input is missing.
     pub fn dtype(&self, i: usize) -> Result<Option<DType>> {
         Ok(self.fact(i)?.dtype)
     }
@@ -257,6 +268,7 @@ impl dyn Operator {
         (self as &dyn Any).downcast_ref()
     }
 
+    /// Whether it is an operator of this type.
     pub fn is<T: Operator>(&self) -> bool {
         self.downcast_ref::<T>().is_some()
     }

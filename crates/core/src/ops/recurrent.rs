@@ -5,6 +5,7 @@ use super::*;
 use crate::error::value_error;
 use crate::fixed::Factor;
 
+/// In which direction a recurrent layer goes over the steps of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
     Forward,

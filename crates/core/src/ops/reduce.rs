@@ -55,6 +55,7 @@ pub enum SoftmaxKind {
     Hardmax,
 }
 
+/// Input: x, floating point; the output has its shape. What `kind` says of the numbers along `axis`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Softmax {
     pub kind: SoftmaxKind,

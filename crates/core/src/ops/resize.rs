@@ -3,6 +3,7 @@
 use super::*;
 use crate::error::value_error;
 
+/// Which place in the input an element of the output stands for: ONNX's `coordinate_transformation_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CoordinateMode {
     HalfPixel,
@@ -15,6 +16,7 @@ pub enum CoordinateMode {
     TfHalfPixelForNearest,
 }
 
+/// Which of two neighbours is the nearest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum NearestMode {
     RoundPreferFloor,
@@ -23,6 +25,7 @@ pub enum NearestMode {
     Ceil,
 }
 
+/// What is made of the elements around a place.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum ResizeMode {
     Nearest(NearestMode),
@@ -30,6 +33,7 @@ pub enum ResizeMode {
     Cubic { a: f32 },
 }
 
+/// Whether asked-for sizes are bounds within which proportions are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AspectPolicy {
     Stretch,
@@ -50,6 +54,7 @@ pub struct Resize {
     pub policy: AspectPolicy,
 }
 
+/// What is read outside of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GridPadding {
     Zeros,
@@ -57,6 +62,7 @@ pub enum GridPadding {
     Reflection,
 }
 
+/// What is made of the elements around a place of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum GridMode {
     Linear,

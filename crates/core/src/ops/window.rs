@@ -212,7 +212,11 @@ impl AxisRule {
                 )
             }
         };
-        Ok(WindowAxis {
+        Ok(self.axis(input, [begin, end], output))
+    }
+
+    fn axis(&self, input: usize, [begin, end]: [usize; 2], output: usize) -> WindowAxis {
+        WindowAxis {
             input,
             kernel: self.kernel,
             stride: self.stride,
@@ -220,7 +224,7 @@ impl AxisRule {
             begin,
             end,
             output,
-        })
+        }
     }
 
     fn output(&self, input: usize, begin: usize, padded: usize, ceil: bool) -> Result<usize> {
@@ -306,15 +310,7 @@ impl AxisRule {
             }
             (None, _) => (0, 0, full),
         };
-        Ok(WindowAxis {
-            input,
-            kernel: self.kernel,
-            stride: self.stride,
-            dilation: self.dilation,
-            begin,
-            end,
-            output,
-        })
+        Ok(self.axis(input, [begin, end], output))
     }
 }
 

@@ -71,6 +71,7 @@ pub struct StageTrace<'a> {
 }
 
 impl StageTrace<'_> {
+    /// Seconds, by the clock of the session.
     pub fn now(&self) -> f64 {
         (self.clock)()
     }

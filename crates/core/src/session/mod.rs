@@ -49,10 +49,12 @@ pub struct Session {
 }
 
 impl Session {
+    /// Names, element types and shapes of what a run takes, in the order of the model file.
     pub fn inputs(&self) -> &[Port] {
         &self.ports.inputs
     }
 
+    /// The same of what a run gives.
     pub fn outputs(&self) -> &[Port] {
         &self.ports.outputs
     }

@@ -60,11 +60,30 @@ impl Shared {
                 ..site
             }
         });
-        Ok(Shared {
-            contexts: contexts.collect::<Result<_>>()?,
-            configs: options.resolved(&backends)?,
-            sites: sites.collect(),
+        Ok(Shared::unused(
+            contexts.collect::<Result<_>>()?,
+            backends.clone(),
+            options.resolved(&backends)?,
+            sites.collect(),
+            evaluator,
+            options,
+        ))
+    }
+
+    /// Of a session that has not run yet.
+    fn unused(
+        contexts: Vec<Box<dyn BackendContext>>,
+        backends: Vec<Arc<dyn Backend>>,
+        configs: Vec<BackendConfig>,
+        sites: Vec<Site>,
+        evaluator: Arc<dyn Backend>,
+        options: SessionOptions,
+    ) -> Shared {
+        Shared {
             backends,
+            sites,
+            contexts,
+            configs,
             evaluator,
             options,
             interrupt: Interrupt::default(),
@@ -75,7 +94,7 @@ impl Shared {
             next_runner: 0,
             resizing: 0,
             revision: 0,
-        })
+        }
     }
 
     /// `Limit` where a tensor is larger than the session allows.
@@ -174,21 +193,13 @@ impl Shared {
                 ..self.options.context.clone()
             }),
         });
-        Ok(Shared {
-            contexts: contexts.collect::<Result<_>>()?,
-            backends: self.backends.clone(),
-            configs: self.configs.clone(),
-            sites: self.sites.clone(),
-            evaluator: self.evaluator.clone(),
-            options: self.options.clone(),
-            interrupt: Interrupt::default(),
-            trace: None,
-            profiling: false,
-            recorder: None,
-            tuning: Vec::new(),
-            next_runner: 0,
-            resizing: 0,
-            revision: 0,
-        })
+        Ok(Shared::unused(
+            contexts.collect::<Result<_>>()?,
+            self.backends.clone(),
+            self.configs.clone(),
+            self.sites.clone(),
+            self.evaluator.clone(),
+            self.options.clone(),
+        ))
     }
 }

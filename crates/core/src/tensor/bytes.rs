@@ -43,6 +43,7 @@ impl AlignedBytes {
         Ok(AlignedBytes { lines, len: 0 })
     }
 
+    /// Appends within the capacity that was reserved; beyond it, memory grows infallibly.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
         let open = self.len.next_multiple_of(64) - self.len;
         let (filling, bytes) = bytes.split_at(open.min(bytes.len()));

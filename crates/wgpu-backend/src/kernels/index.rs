@@ -129,6 +129,18 @@ fn elements(axis: i64, scatter: Option<ScatterReduction>, l: &mut Lowering) -> L
         .u(count)
         .u(x.shape[axis])
         .u(stride);
+    by_indices("elements", scatter, params, count, l)
+}
+
+/// Launches what moves elements from where indices say, or with a reduction to there.
+fn by_indices(
+    shader: &'static str,
+    scatter: Option<ScatterReduction>,
+    params: Params,
+    count: usize,
+    l: &mut Lowering,
+) -> Lowers {
+    let (x, indices) = (l.input(0)?, l.input(1)?);
     let [t, scattered, reduction] = combining(scatter, x.dtype)?;
     let source = if scatter.is_some() {
         super::copy::whole(l)?;
@@ -137,7 +149,7 @@ fn elements(axis: i64, scatter: Option<ScatterReduction>, l: &mut Lowering) -> L
         Operand::Input(0)
     };
     l.linear(
-        "elements",
+        shader,
         &[t, ("WIDE", wide(indices.dtype)?), scattered, reduction],
         &[
             source,
@@ -188,20 +200,7 @@ fn slices(
         .u(inner)
         .u(tuples[batch_dims..].iter().product())
         .u(x.shape[batch_dims..].iter().product());
-    let [t, scattered, reduction] = combining(scatter, x.dtype)?;
-    l.linear(
-        "slices",
-        &[t, ("WIDE", wide(indices.dtype)?), scattered, reduction],
-        &[
-            Operand::Input(if scatter.is_some() { 2 } else { 0 }),
-            Operand::Input(1),
-            Operand::Output(0),
-            Operand::Fault,
-        ],
-        params,
-        count,
-    );
-    Ok(())
+    by_indices("slices", scatter, params, count, l)
 }
 
 fn gather_nd(op: &GatherNd, l: &mut Lowering) -> Lowers {
@@ -211,7 +210,6 @@ fn gather_nd(op: &GatherNd, l: &mut Lowering) -> Lowers {
 
 fn scatter_nd(op: &ScatterNd, l: &mut Lowering) -> Lowers {
     let count = l.input(2)?.elements();
-    super::copy::whole(l)?;
     slices(l, 0, Some(op.reduction), count)
 }
 

@@ -1,9 +1,13 @@
 //! Operators that move elements without changing them.
 
 mod arrange;
-mod region;
+mod expand;
+mod pad;
+mod slice;
 mod view;
 
 pub use arrange::*;
-pub use region::*;
+pub use expand::*;
+pub use pad::*;
+pub use slice::*;
 pub use view::*;

@@ -143,53 +143,43 @@ impl<'a> Numbers<'a> {
         }
     }
 
-    pub fn ints(&self) -> Result<Vec<i64>> {
+    /// Each number, by what reads it where they are packed and where it is a field of its own.
+    fn each<T>(
+        &self,
+        packed: fn(&mut Reader<'a>) -> Result<T>,
+        single: fn(Field<'a>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let mut out = Vec::new();
-        for field in &self.0 {
-            match *field {
+        for &field in &self.0 {
+            match field {
                 Field::Bytes(b) => {
                     let mut r = Reader::new(b);
                     while !r.is_at_end() {
-                        out.push(r.varint()? as i64);
+                        out.push(packed(&mut r)?);
                     }
                 }
-                other => out.push(other.int()?),
+                other => out.push(single(other)?),
             }
         }
         Ok(out)
+    }
+
+    pub fn ints(&self) -> Result<Vec<i64>> {
+        self.each(|r| Ok(r.varint()? as i64), |f| f.int())
     }
 
     pub fn floats(&self) -> Result<Vec<f32>> {
-        let mut out = Vec::new();
-        for field in &self.0 {
-            match *field {
-                Field::Bytes(b) => {
-                    let mut r = Reader::new(b);
-                    while !r.is_at_end() {
-                        out.push(f32::from_bits(r.fixed32()?));
-                    }
-                }
-                other => out.push(other.float()?),
-            }
-        }
-        Ok(out)
+        self.each(|r| Ok(f32::from_bits(r.fixed32()?)), |f| f.float())
     }
 
     pub fn doubles(&self) -> Result<Vec<f64>> {
-        let mut out = Vec::new();
-        for field in &self.0 {
-            match *field {
-                Field::Bytes(b) => {
-                    let mut r = Reader::new(b);
-                    while !r.is_at_end() {
-                        out.push(f64::from_bits(r.fixed64()?));
-                    }
-                }
-                Field::Fixed64(v) => out.push(f64::from_bits(v)),
-                _ => return Err(invalid("a protobuf field has the wrong wire type")),
-            }
-        }
-        Ok(out)
+        self.each(
+            |r| Ok(f64::from_bits(r.fixed64()?)),
+            |f| match f {
+                Field::Fixed64(v) => Ok(f64::from_bits(v)),
+                _ => Err(invalid("a protobuf field has the wrong wire type")),
+            },
+        )
     }
 }
 

@@ -1,0 +1,131 @@
+//! Tensors that are repeated, or of which a triangle is kept.
+
+use crate::ops::*;
+
+/// Inputs: data, repeats.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tile;
+
+/// Inputs: data, shape; broadcast both ways.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expand;
+
+/// Keeps one triangle of the last two dimensions. Inputs: data, optional diagonal `k`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Trilu {
+    pub upper: bool,
+}
+
+impl Tile {
+    /// How often each axis is repeated.
+    ///
+    /// # Errors
+    /// `Shape` where there are not `rank` numbers, `InvalidValue` where one is negative or they are
+    /// not known.
+    pub fn repeats(&self, rank: usize, values: &dyn InputValues) -> Result<Vec<usize>> {
+        let repeats = sizes(&values.need_ints(1)?, "a number of repeats")?;
+        if repeats.len() != rank {
+            return Err(wrong_count("the list of repeats", rank, repeats.len()));
+        }
+        Ok(repeats)
+    }
+}
+
+impl Operator for Tile {
+    fn name(&self) -> &'static str {
+        "Tile"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let dtype = ctx.dtype(0)?;
+        ctx.typed(1, &INDICES)?;
+        let shape = match ctx.shape(0)? {
+            Some(x) if ctx.value(1).is_some() => {
+                let repeats = self.repeats(x.rank(), ctx)?;
+                let dims = x.0.iter().zip(repeats);
+                let dims = dims.map(|(d, r)| times(d, &Dim::Known(r)));
+                Some(Shape(dims.collect::<Result<_>>()?))
+            }
+            Some(x) => Some(Shape::unknown(x.rank())),
+            None => None,
+        };
+        Ok(vec![fact(dtype, shape)])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
+    }
+}
+
+impl Operator for Expand {
+    fn name(&self) -> &'static str {
+        "Expand"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let dtype = ctx.dtype(0)?;
+        ctx.typed(1, &INDICES)?;
+        let length = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+        let target = match (ctx.ints(1)?, length) {
+            (Some(t), _) => Some(Shape::fixed(&sizes(&t, "a dimension of the new shape")?)),
+            (None, Some(n)) if n <= MAX_RANK => Some(Shape::unknown(n)),
+            _ => None,
+        };
+        let shape = match (ctx.shape(0)?, target) {
+            (Some(x), Some(target)) => Some(broadcast(x, &target)?),
+            _ => None,
+        };
+        Ok(vec![fact(dtype, shape)])
+    }
+
+    fn infer_with_elements(
+        &self,
+        ctx: &InferContext,
+        elements: &[Option<Vec<Dim>>],
+    ) -> Result<Vec<Fact>> {
+        let facts = self.infer(ctx)?;
+        match (ctx.shape(0)?, partly_known(ctx, elements, 1)) {
+            (Some(x), Some(target)) => {
+                let shape = broadcast(x, &Shape(target.to_vec()))?;
+                Ok(vec![fact(ctx.dtype(0)?, Some(shape))])
+            }
+            _ => Ok(facts),
+        }
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
+    }
+}
+
+impl Trilu {
+    /// The diagonal that the triangle begins on; 0 without an input.
+    ///
+    /// # Errors
+    /// `InvalidValue` where it is given but not known.
+    pub fn diagonal(&self, values: &dyn InputValues) -> Result<i64> {
+        match (values.has(1), values.int(1)?) {
+            (_, Some(k)) => Ok(k),
+            (true, None) => Err(missing_value(1)),
+            (false, None) => Ok(0),
+        }
+    }
+}
+
+impl Operator for Trilu {
+    fn name(&self) -> &'static str {
+        "Trilu"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let dtype = ctx.dtype(0)?;
+        ctx.typed_optional(1, &INDICES)?;
+        ctx.scalar(1)?;
+        let x = ctx.shape_of_min_rank(0, 2)?;
+        Ok(vec![fact(dtype, x.cloned())])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[1]
+    }
+}
