@@ -26,6 +26,7 @@ pub struct StandIn {
     inner: Arc<dyn Backend>,
     description: Description,
     takes: Arc<Takes>,
+    prefers_half: Arc<Takes>,
     rewrite: Arc<Rewrite>,
     on_context: Arc<OnContext>,
     on_run: Arc<OnRun>,
@@ -42,6 +43,7 @@ impl StandIn {
             },
             inner,
             takes: Arc::new(|_| true),
+            prefers_half: Arc::new(|_| true),
             rewrite: Arc::new(|_| ()),
             on_context: Arc::new(|_| ()),
             on_run: Arc::new(|_| Ok(())),
@@ -97,6 +99,15 @@ impl StandIn {
         self
     }
 
+    /// Where it is fast in half precision, has only these nodes in it.
+    pub fn preferring_half(
+        mut self,
+        prefers: impl Fn(&NodeSpec) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        self.prefers_half = Arc::new(prefers);
+        self
+    }
+
     /// Prepares another stage than the one asked for.
     pub fn rewriting(mut self, rewrite: impl Fn(&mut StageSpec) + Send + Sync + 'static) -> Self {
         self.rewrite = Arc::new(rewrite);
@@ -120,6 +131,17 @@ impl Backend for StandIn {
             return Err(Refusal::new("not for this stand-in"));
         }
         self.inner.supports(node)
+    }
+
+    fn prefers_half(&self, half: &NodeSpec) -> Result<(), Refusal> {
+        if !self.description.f16() {
+            let device = &self.description.device;
+            return Err(Refusal::new(format!("float16 is not faster on {device}")));
+        }
+        if !(self.prefers_half)(half) {
+            return Err(Refusal::new("not faster in float16"));
+        }
+        self.supports(half).map(drop)
     }
 
     fn api_version(&self) -> u32 {

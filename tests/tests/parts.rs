@@ -384,6 +384,27 @@ fn a_backend_of_another_version_is_refused() {
 }
 
 #[test]
+fn an_id_is_of_one_backend() {
+    fn first() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+        Box::pin(async { Ok(Arc::new(StandIn::new(cpu(), "first")) as _) })
+    }
+    fn second() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
+        Box::pin(async { Ok(Arc::new(StandIn::new(cpu(), "second")) as _) })
+    }
+    let id = BackendId::new("one");
+    let mut registry = BackendRegistry::new();
+    registry.register(id.clone(), first);
+    registry.register(id.clone(), second);
+    assert_eq!(registry.ids().collect::<Vec<_>>(), [&id]);
+    let made = pollster::block_on(registry.create(&id)).unwrap();
+    assert_eq!(made.describe().id.as_str(), "second");
+    let unknown = pollster::block_on(registry.create(&BackendId::new("two")));
+    let error = unknown.err().unwrap();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert!(error.to_string().contains("this build has one"), "{error}");
+}
+
+#[test]
 fn sessions_share_the_device() {
     let session = || {
         let options = SessionOptions {

@@ -6,13 +6,13 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use kilim::core::backend::{Memory, Speed};
+use kilim::core::backend::{Description, Memory, Speed};
 use kilim::core::ops::*;
 use kilim::core::{Backend, Session, calibrate};
 use kilim::verify::Agreement;
 use kilim::{
-    BackendId, DType, Fact, Graph, Placement, Report, RunOptions, Runtime, SessionOptions, Tensor,
-    VerifyOptions,
+    BackendId, DType, ErrorCode, Fact, Graph, Placement, Report, RunOptions, Runtime,
+    SessionOptions, Tensor, VerifyOptions,
 };
 use kilim_tests::stand_in::StandIn;
 
@@ -194,6 +194,102 @@ fn measured_prices_decide_and_the_report_says_so() {
 }
 
 #[test]
+fn figures_belong_to_a_device_with_its_driver() {
+    let described = backend("cpu").unwrap().describe().clone();
+    let updated = Description {
+        device: format!("{}, driver 2", described.device),
+        ..described.clone()
+    };
+    let mut kept = calibrate::Calibration::default();
+    let speed = described.speed;
+    kept.insert(&described, speed);
+    assert_eq!(kept.speed(&described), Some(speed));
+    assert_eq!(kept.speed(&updated), None);
+    // What cannot be was not measured.
+    let impossible = Speed {
+        flops_per_second: 0.0,
+        ..speed
+    };
+    kept.insert(&described, impossible);
+    assert_eq!(kept.speed(&described), None);
+}
+
+/// `exp(-x)` on `cpu` and a device before it that takes nodes of one name only.
+fn strict(takes: &'static str, pins: &[&str]) -> kilim::Result<Report> {
+    let cpu = backend("cpu").unwrap();
+    let device = StandIn::new(cpu.clone(), "device").taking(move |n| n.name.contains(takes));
+    let mut g = Graph::new("two");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[4]));
+    let neg = g.apply("first neg", Unary(UnaryKind::Neg), &[x]);
+    let exp = g.apply("second exp", Unary(UnaryKind::Exp), &[neg]);
+    g.outputs.push(exp);
+    let mut options = kilim::core::SessionOptions {
+        strict: true,
+        pins: pins.iter().map(|p| p.parse().unwrap()).collect(),
+        ..kilim::core::SessionOptions::default()
+    };
+    // Priced so that everything would go to `cpu`.
+    let slow = Speed {
+        flops_per_second: 1.0,
+        bytes_per_second: 1.0,
+        ..device.describe().speed
+    };
+    options.calibration.insert(device.describe(), slow);
+    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(device), cpu.clone()];
+    pollster::block_on(Session::new(g, backends, cpu, options)).map(|s| s.report())
+}
+
+#[test]
+fn a_strict_session_runs_on_the_first_backend_or_not_at_all() {
+    let report = strict("", &[]).unwrap();
+    let on = |report: &Report| -> Vec<String> {
+        report.nodes.iter().map(|n| n.backend.clone()).collect()
+    };
+    assert_eq!(on(&report), ["device"; 2], "whatever the prices");
+    let error = strict("neg", &[]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    let said = error.message();
+    assert!(
+        said.contains("Exp `second exp` (device: not for this stand-in)"),
+        "{said}"
+    );
+    assert!(!said.contains("first neg"), "{said}");
+    // Who says of a node where it runs need not have it on the first.
+    let report = strict("neg", &["node:second exp=cpu"]).unwrap();
+    assert_eq!(on(&report), ["device", "cpu"]);
+}
+
+#[test]
+fn the_order_of_backends_is_the_order_of_preference() {
+    let cpu = backend("cpu").unwrap();
+    let refused = |id: &'static str, op: &'static str| {
+        let device = StandIn::new(cpu.clone(), id);
+        Arc::new(device.taking(move |n| n.op.name() != op)) as Arc<dyn Backend>
+    };
+    let mut g = Graph::new("two");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[4]));
+    let neg = g.apply("neg", Unary(UnaryKind::Neg), &[x]);
+    let exp = g.apply("exp", Unary(UnaryKind::Exp), &[neg]);
+    g.outputs.push(exp);
+    let placed = |backends: Vec<Arc<dyn Backend>>| {
+        let options = kilim::core::SessionOptions {
+            placement: Placement::Fixed,
+            ..kilim::core::SessionOptions::default()
+        };
+        let session = Session::new(g.clone(), backends, cpu.clone(), options);
+        let nodes = pollster::block_on(session).unwrap().report().nodes;
+        nodes.into_iter().map(|n| n.backend).collect::<Vec<_>>()
+    };
+    let (a, b) = (refused("a", "Exp"), refused("b", "Neg"));
+    assert_eq!(placed(vec![a.clone(), b.clone()]), ["a", "b"]);
+    assert_eq!(
+        placed(vec![a.clone(), cpu.clone(), b.clone()]),
+        ["a", "cpu"]
+    );
+    assert_eq!(placed(vec![cpu.clone(), a, b]), ["cpu", "cpu"]);
+}
+
+#[test]
 fn devices_are_measured() {
     let clock = SessionOptions::default().core.clock;
     for id in ["cpu", "wgpu"] {
@@ -203,6 +299,9 @@ fn devices_are_measured() {
         };
         let speed = pollster::block_on(calibrate::measure(&backend, clock)).unwrap();
         assert!(speed.is_possible(), "{id}: {speed:?}");
+        let said = backend.describe().speed;
+        assert_ne!(speed.flops_per_second, said.flops_per_second);
+        assert_ne!(speed.bytes_per_second, said.bytes_per_second);
         // A thousandth and a thousandfold of a desktop processor.
         assert!(
             (1e7..1e14).contains(&speed.flops_per_second),
@@ -255,6 +354,8 @@ fn verify_names_the_first_node_that_differs() {
         ("size", &["loop".to_string()][..])
     );
     assert!(!found.passed());
+    // The whole model as the session runs it: its loop runs on with the wrong sizes.
+    assert_eq!(found.outputs[0].agreement, Agreement::Differs, "{found:?}");
     let differing = found
         .nodes
         .iter()

@@ -116,6 +116,116 @@ fn without_tolerance_or_a_fast_device_nothing_changes() {
     }
 }
 
+/// Two products with movement between them: `x · v`, turned, its rows halved, `· w`.
+fn moved(read_elsewhere: bool) -> Graph {
+    let mut random = Random::new(9);
+    let mut g = Graph::new("moved");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[4, 16]));
+    let v = g.add_constant("v", random.array(&[16, 16]).tensor());
+    let w = g.add_constant("w", random.array(&[2, 6]).tensor());
+    let shape = g.add_constant("shape", Tensor::from_slice(&[2], &[32i64, 2]).unwrap());
+    let first = g.apply("first", MatMul::default(), &[x, v]);
+    let turned = g.apply("turned", Transpose { perm: vec![1, 0] }, &[first]);
+    let pairs = g.apply("pairs", Reshape { allow_zero: false }, &[turned, shape]);
+    let second = g.apply("second", MatMul::default(), &[pairs, w]);
+    g.outputs.push(second);
+    if read_elsewhere {
+        let negated = g.apply("negated", Unary(UnaryKind::Neg), &[turned]);
+        g.outputs.push(negated);
+    }
+    g
+}
+
+/// What computes in half precision on `backend`, and how often it is cast.
+fn mixed(graph: Graph, backend: StandIn) -> (Vec<(String, String)>, usize) {
+    let session = make(graph, backend, options(within(0.01))).unwrap();
+    let report = session.report();
+    let chosen = report.precision.unwrap();
+    assert_eq!(chosen.nodes, ["first", "second"]);
+    let moved = |name: &str| ["turned", "pairs"].contains(&name);
+    let nodes = report.nodes.iter().filter(|n| moved(&n.name));
+    let dtypes = nodes.map(|n| (n.name.clone(), n.outputs[0].dtype.clone()));
+    let dtypes: Vec<_> = dtypes.collect();
+    for (name, dtype) in &dtypes {
+        let told = chosen.single.iter().any(|s| s.node == *name);
+        assert!(!told || dtype == "float32", "{name} {dtype}: {chosen:?}");
+    }
+    let casts = report.nodes.iter().filter(|n| n.op == "Cast").count();
+    (dtypes, casts)
+}
+
+#[test]
+fn nothing_is_cast_between_two_products_of_half_precision() {
+    // Of products alone; the stand-in would have everything in half precision.
+    let products = || half().preferring_half(|n| n.op.name() == "MatMul");
+    let all = |dtype: &str| ["turned", "pairs"].map(|n| (n.to_string(), dtype.to_string()));
+    // Where it goes in and where it comes out.
+    assert_eq!(
+        mixed(moved(false), products()),
+        (all("float16").to_vec(), 2)
+    );
+    // Somebody else reads what was moved: it stays, and is cast on both sides.
+    assert_eq!(mixed(moved(true), products()), (all("float32").to_vec(), 4));
+    // A backend that does not move halves is not given them.
+    let turns_single = products().taking(|n| {
+        n.op.name() != "Transpose" || n.inputs[0].as_ref().is_some_and(|x| x.dtype == DType::F32)
+    });
+    let (dtypes, casts) = mixed(moved(false), turns_single);
+    assert_eq!((dtypes, casts), (all("float32").to_vec(), 4));
+}
+
+/// The products on one backend and the movement on another, of which the user wants no half precision.
+#[test]
+fn movement_stays_single_on_a_backend_without_half_precision() {
+    let casts = |f16: Option<Half>| {
+        let products = half().taking(|n| n.op.name() == "MatMul");
+        let mover = StandIn::new(cpu(), "mover").taking(|n| n.op.name() != "MatMul");
+        let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(products), Arc::new(mover)];
+        let mut options = options(within(0.01));
+        options.configs.entry("mover").f16 = f16;
+        let session = Session::new(moved(false), backends, cpu(), options);
+        let nodes = pollster::block_on(session).unwrap().report().nodes;
+        nodes.iter().filter(|n| n.op == "Cast").count()
+    };
+    assert_eq!((casts(None), casts(Some(Half::Off))), (2, 4));
+}
+
+#[test]
+fn movement_in_half_precision_changes_no_number() {
+    let pins = pinned(&["op:MatMul=float16"]);
+    let want = run(&mut make(moved(false), StandIn::new(cpu(), "any"), pins).unwrap());
+    let products = half().preferring_half(|n| n.op.name() == "MatMul");
+    let got = run(&mut make(moved(false), products, options(within(0.01))).unwrap());
+    assert_eq!(got, want);
+}
+
+#[test]
+fn the_worst_of_the_samples_counts() {
+    // Of rows of ones the second product is small; of rows of a thousand it leaves what half precision has.
+    let of = |v: f32| {
+        vec![(
+            "x".to_string(),
+            Tensor::from_slice(&[4, 16], &[v; 64]).unwrap(),
+        )]
+    };
+    let mut g = Graph::new("growing");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[4, 16]));
+    let hundred = g.add_constant("w", Tensor::from_slice(&[16, 4], &[100.0f32; 64]).unwrap());
+    let out = g.apply("product", MatMul::default(), &[x, hundred]);
+    g.outputs.push(out);
+    let chosen = |samples: Vec<Vec<(String, Tensor)>>| {
+        let mixed = MixedPrecision {
+            tolerance: 0.01,
+            samples,
+        };
+        let session = make(g.clone(), half(), options(Some(mixed))).unwrap();
+        session.report().precision.unwrap().nodes
+    };
+    assert_eq!(chosen(vec![of(1.0)]), ["product"]);
+    assert_eq!(chosen(vec![of(1.0), of(1000.0)]), [""; 0]);
+    assert_eq!(chosen(vec![of(1000.0), of(1.0)]), [""; 0]);
+}
+
 #[test]
 fn samples_are_needed() {
     let mixed = MixedPrecision {

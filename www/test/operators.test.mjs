@@ -75,6 +75,20 @@ function scaled(module, options) {
   }, { bytes: [...bytes], options: { ...options, ...operators }, feed });
 }
 
+/** What a comparison of the GPU with the CPU says. */
+function verified(module) {
+  writeFileSync(join(modules, `${written++}.js`), module);
+  return page.evaluate(async ({ bytes, operators, feed }) => {
+    const session = await kilim.load(new Uint8Array(bytes), { backends: ['wgpu', 'cpu'], operators });
+    const { first, nodes } = await session.verify({ x: Float32Array.from(feed) });
+    session.close();
+    return {
+      first: first && { name: first.name, op: first.op },
+      differing: nodes.filter(({ agreement }) => agreement === 'differs').map(({ name }) => name),
+    };
+  }, { bytes: [...bytes], operators: `/modules/${written - 1}.js`, feed });
+}
+
 for (const worker of [true, false]) {
   test(`an operator in JavaScript runs on the CPU, ${worker ? 'in the worker' : 'in the page'}`, async () => {
     assert.deepEqual(await scaled(definition(run), { backends: ['cpu'], worker }), { y: want, at: 'cpu' });
@@ -90,6 +104,23 @@ test('a node is pinned to a backend', async () => {
   assert.equal((await scaled(both, { backends: ['wgpu', 'cpu'], pins: ['op:Scale=cpu'] })).at, 'cpu');
   assert.equal((await scaled(both, { backends: ['cpu', 'wgpu'], pins: ['node:node0=wgpu'] })).at, 'wgpu');
   assert.equal((await scaled(both, { backends: ['cpu'], pins: ['Scale'] })).code, 'INVALID_VALUE');
+});
+
+test('verify names the first node that differs', async () => {
+  // The shader multiplies by twice the factor of the function.
+  const twice = WGSL.replace('params.factor', '2.0 * params.factor');
+  const seen = await verified(definition(run + shader(twice)));
+  assert.deepEqual(seen.first, { name: 'node0', op: 'Scale' });
+  assert.deepEqual(seen.differing, ['node0']);
+  assert.deepEqual(await verified(definition(run + shader(WGSL))), { first: null, differing: [] });
+});
+
+test('a strict session runs on its first backend or not at all', async () => {
+  const onCpu = definition(run);
+  assert.deepEqual(await scaled(onCpu, { backends: ['wgpu', 'cpu'] }), { y: want, at: 'cpu' });
+  const refused = await scaled(onCpu, { backends: ['wgpu', 'cpu'], strict: true });
+  assert.equal(refused.code, 'NO_BACKEND');
+  assert.match(refused.message, /Scale `node0` \(wgpu: /);
 });
 
 test('without its definition the operator is listed', async () => {

@@ -1,5 +1,6 @@
 //! Every check of the repository, in order, with its time, and a count at the end.
 
+use crate::setup::arm::TARGET;
 use crate::{arm, build, demo, failures, setup, sh};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
@@ -155,14 +156,21 @@ pub fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> 
     counted(sh::cargo().arg(subcommand).args(args))
 }
 
+/// The features that choose backends, and the crates that they bring.
+const FEATURES: [(&str, &str); 4] = [
+    ("cpu", "kilim-simd-cpu"),
+    ("wgpu", "kilim-wgpu"),
+    ("arm", "kilim-native-arm"),
+    ("plugins", "kilim-plugin"),
+];
+
 /// Checks the facade and the command line with every combination of the features that choose backends.
 fn features() -> Result<Counts> {
-    const FEATURES: [&str; 4] = ["cpu", "wgpu", "arm", "plugins"];
     let mut counts = Counts::default();
     for choice in 0..1usize << FEATURES.len() {
         let chosen = FEATURES.iter().enumerate();
         let chosen: Vec<&str> = chosen
-            .filter_map(|(i, f)| (choice >> i & 1 == 1).then_some(*f))
+            .filter_map(|(i, (f, _))| (choice >> i & 1 == 1).then_some(*f))
             .collect();
         let names = chosen.iter().map(|f| format!("kilim/{f},kilim-cli/{f}"));
         let names = names.collect::<Vec<_>>().join(",");
@@ -172,8 +180,24 @@ fn features() -> Result<Counts> {
         let strict = ["--", "-D", "warnings"];
         let args = [&packages[..], &features, &strict].concat();
         counts.add(component("clippy", "clippy", &args)?);
+        counts.add(check(only_what_is_chosen(&chosen, &features))?);
     }
     Ok(counts)
+}
+
+/// A backend that is off is not among what the facade is built of. On AArch64, which alone has all of them.
+fn only_what_is_chosen(chosen: &[&str], features: &[&str]) -> Result<()> {
+    let mut tree = sh::cargo();
+    tree.args(["tree", "-p", "kilim", "-p", "kilim-cli", "--target"]);
+    tree.args([TARGET, "--edges", "normal", "--prefix", "none"]);
+    let crates = sh::capture_or_error(tree.args(features))?;
+    for (feature, package) in FEATURES {
+        let there = crates.lines().any(|l| l.split(' ').next() == Some(package));
+        if there != chosen.contains(&feature) {
+            bail!("with the features {chosen:?}, {package} is there: {there}");
+        }
+    }
+    Ok(())
 }
 
 /// Runs a command and counts the tests in its output; one that counts none is itself the check. What its failures
@@ -280,7 +304,22 @@ fn web_page() -> Result<Counts> {
 
 #[cfg(test)]
 mod tests {
-    use super::Counts;
+    use super::{Counts, FEATURES};
+
+    /// Whatever else the facade can be built without must not be forgotten in the combinations.
+    #[test]
+    fn every_feature_that_chooses_a_backend_is_combined() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates");
+        let manifest = std::fs::read_to_string(format!("{root}/kilim/Cargo.toml")).unwrap();
+        let (_, features) = manifest.split_once("\n[features]\n").unwrap();
+        let names = features.lines().filter_map(|l| l.split_once(" = "));
+        let names: Vec<&str> = names.map(|(name, _)| name).collect();
+        // Pictures are no backend.
+        let others = ["default", "pictures"];
+        let backends = names.iter().filter(|name| !others.contains(name));
+        let combined: Vec<&str> = FEATURES.iter().map(|(feature, _)| *feature).collect();
+        assert_eq!(backends.copied().collect::<Vec<_>>(), combined);
+    }
 
     fn read(lines: &[&str]) -> (usize, usize, usize) {
         let mut counts = Counts::default();

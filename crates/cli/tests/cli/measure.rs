@@ -51,6 +51,32 @@ fn verify_compares_node_by_node() {
     );
 }
 
+/// Two devices add up in other orders: without a tolerance something differs.
+#[test]
+fn verify_names_the_first_node_that_differs() {
+    if ok(&["devices"]).contains("wgpu: not available") {
+        eprintln!("skipped: there is no GPU");
+        return;
+    }
+    let digits = digits();
+    let verify = |more: &[&'static str]| {
+        let args = ["verify", &digits, "--backends", "wgpu,cpu"];
+        let out = kilim(&[&args[..], &["--tolerance", "0"], more].concat());
+        assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+        text(&out.stdout)
+    };
+    let found: serde_json::Value = serde_json::from_str(&verify(&["--json"])).expect("JSON");
+    let nodes = found["nodes"].as_array().expect("a list of nodes");
+    let first = nodes.iter().find(|n| n["agreement"] == "differs");
+    let first = first.expect("a node that differs");
+    assert_eq!(found["first"], *first);
+    let name = first["name"].as_str().expect("nodes have names");
+    let said = format!("the first node that differs: {name}\n");
+    assert!(verify(&[]).contains(&said), "{said}");
+    let wide = ["verify", &digits, "--backends", "wgpu,cpu"];
+    assert!(ok(&wide).contains(" 0 differ"));
+}
+
 #[test]
 fn measured_speeds_are_kept() {
     let dir = folder("calibration");

@@ -39,6 +39,7 @@ use crate::graph::{Graph, Node};
 use crate::tensor::Tensor;
 
 pub use infer::infer_graph;
+pub(crate) use quantized::moves;
 pub use retype::{everywhere as retype_everywhere, run as retype};
 
 /// Computes one node on host tensors; `None` where that is not offered.

@@ -21,6 +21,8 @@ mod pointwise;
 mod products;
 mod table;
 
+pub use movement::moves;
+
 use std::sync::Arc;
 
 use super::Evaluator;

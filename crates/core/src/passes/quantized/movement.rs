@@ -59,7 +59,7 @@ pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
 
 /// True where each element of the output is one of the first input (of any, for Concat), whichever
 /// element type they have.
-fn moves(graph: &Graph, node: &Node) -> bool {
+pub fn moves(graph: &Graph, node: &Node) -> bool {
     let op = &*node.op;
     op.is::<Reshape>()
         || op.is::<Flatten>()

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::between::between;
 use crate::backend::{Backend, Half, NodeSpec, Refusal, TensorSpec};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
@@ -81,8 +82,12 @@ pub(in crate::session) async fn choose(
     }
     drop(session);
     let mut candidates: Vec<NodeId> = Vec::new();
+    let mut movers: Vec<NodeId> = Vec::new();
     let mut single: Vec<SingleReport> = Vec::new();
     for record in records.iter().filter(|r| r.scope.is_empty()) {
+        if runs_in_half(record, backends, options) {
+            movers.push(record.node);
+        }
         match wants_half(record, backends, options) {
             Some(Ok(())) => candidates.push(record.node),
             Some(Err(reason)) => single.push(SingleReport {
@@ -92,6 +97,7 @@ pub(in crate::session) async fn choose(
             None => {}
         }
     }
+    drop(records);
     let considered = candidates.len();
     let name = |id: NodeId| graph.nodes[id.0].name.clone();
     let mut chosen: Vec<NodeId> = Vec::new();
@@ -105,7 +111,7 @@ pub(in crate::session) async fn choose(
         let mut set = chosen.clone();
         set.extend(&more);
         let mut halved = graph.clone();
-        halve(&mut halved, &set)?;
+        halve(&mut halved, &set, &movers)?;
         let found = trial.error(halved, &mixed.samples, &wanted).await?;
         if found <= mixed.tolerance {
             (chosen, error) = (set, found);
@@ -124,7 +130,12 @@ pub(in crate::session) async fn choose(
         reason: format!("not tried by itself: {TRIALS} trials were made"),
     }));
     let nodes = chosen.iter().map(|&id| name(id)).collect();
-    halve(graph, &chosen)?;
+    let moved: Vec<String> = between(graph, &chosen, &movers)
+        .into_iter()
+        .map(name)
+        .collect();
+    single.retain(|s| !moved.contains(&s.node));
+    halve(graph, &chosen, &movers)?;
     Ok(PrecisionReport {
         tolerance: mixed.tolerance,
         error,
@@ -134,9 +145,11 @@ pub(in crate::session) async fn choose(
     })
 }
 
-/// Has `chosen` compute in `f16`.
-fn halve(graph: &mut Graph, chosen: &[NodeId]) -> Result<()> {
-    passes::retype(graph, &|id| chosen.contains(&id).then_some(DType::F16))
+/// Has `chosen` compute in `f16`, and those of `movers` that lie between them move it.
+fn halve(graph: &mut Graph, chosen: &[NodeId], movers: &[NodeId]) -> Result<()> {
+    let moved = between(graph, chosen, movers);
+    let half = |id| (chosen.contains(&id) || moved.contains(&id)).then_some(DType::F16);
+    passes::retype(graph, &half)
 }
 
 /// Sessions of variants of the graph.
@@ -201,6 +214,34 @@ fn difference(got: &Tensor, want: &Tensor) -> Result<f64> {
     Ok(apart.fold(0.0, f64::max))
 }
 
+/// Whether half precision is the question: it computes in single precision.
+fn is_single(record: &NodeRecord) -> bool {
+    let single = record.outputs.iter().all(|t| t.dtype() == DType::F32);
+    single && record.op.deterministic()
+}
+
+/// Whether the backend that takes the node in single precision runs it in half as well, fast or not.
+fn runs_in_half(
+    record: &NodeRecord,
+    backends: &[Arc<dyn Backend>],
+    options: &SessionOptions,
+) -> bool {
+    let pinned = pin::precision_of(&options.precisions, &record.name, record.op.name()).is_some();
+    if pinned || !is_single(record) {
+        return false;
+    }
+    let (as_is, halved) = (Question::of(record, false), Question::of(record, true));
+    let taker = backends
+        .iter()
+        .find(|b| as_is.ask(|n| b.supports(n)).is_ok());
+    // No kernel runs for a view.
+    record.op.is_view()
+        || taker.is_some_and(|b| {
+            let off = options.configs.get(&b.describe().id).f16 == Some(Half::Off);
+            !off && halved.ask(|n| b.supports(n)).is_ok()
+        })
+}
+
 /// Whether the backend that takes the node in single precision would rather have it in half, and why
 /// not. `None` where half precision is not the question.
 fn wants_half(
@@ -208,8 +249,7 @@ fn wants_half(
     backends: &[Arc<dyn Backend>],
     options: &SessionOptions,
 ) -> Option<Result<(), String>> {
-    let single = record.outputs.iter().all(|t| t.dtype() == DType::F32);
-    if !single || record.op.is_view() || !record.op.deterministic() {
+    if !is_single(record) || record.op.is_view() {
         return None;
     }
     if pin::precision_of(&options.precisions, &record.name, record.op.name()).is_some() {

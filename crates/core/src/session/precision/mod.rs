@@ -1,6 +1,7 @@
 //! The precision that nodes compute in: where the options fix it ([`forced`]), and where half
 //! precision does no harm ([`mixed`]).
 
+mod between;
 mod forced;
 mod mixed;
 
