@@ -1,7 +1,9 @@
 //! AArch64 under emulation: the NEON kernels of the `cpu` backend, the backends of the ARM Compute
 //! Library against its oldest and newest release, and whole models on them.
 
-use crate::setup::arm::{self, ACL, Acl, ArmToolchain, Emulation};
+mod library;
+
+use crate::setup::arm::{self, ACL, ArmToolchain, Emulation};
 use crate::setup::opencl;
 use crate::test::{Counts, component, counted};
 use crate::{failures, sh};
@@ -41,6 +43,8 @@ pub fn tests() -> Result<Counts> {
                     "--test",
                     "table",
                     "--test",
+                    "threads",
+                    "--test",
                     "operators",
                 ]);
                 // The kernels of `cpu` have their own tests below.
@@ -56,9 +60,6 @@ pub fn tests() -> Result<Counts> {
                 let mut cargo = test(&toolchain, &plain);
                 cargo.args(["--test", "neon", "--", "quantization", "pooling"]);
                 counts.add(counted(&mut cargo)?);
-                if release.opencl && std::env::var_os("KILIM_OPENCL").is_some() {
-                    counts.add(opencl(&toolchain, &acl)?);
-                }
                 newest = Some(emulation);
             }
         }
@@ -69,21 +70,40 @@ pub fn tests() -> Result<Counts> {
     // Quantised results are the same bytes on every instruction set.
     cargo.args(["--test", "embedded", "--test", "references"]);
     counts.add(counted(&mut cargo)?);
-    counts.add(check(without_library(&toolchain)));
+    counts.add(check(library::absent(&toolchain)));
+    if emulation
+        .variables
+        .iter()
+        .any(|(name, _)| *name == "KILIM_ACL")
+    {
+        counts.add(check(library::order(&toolchain, &emulation)));
+    }
     counts.add(models(&toolchain, &emulation)?);
     Ok(counts)
 }
 
 /// The kernels of `acl_cl` on PoCL. Compiling them takes minutes the first time, so that this is done
-/// where it is asked for.
-fn opencl(toolchain: &ArmToolchain, acl: &Acl) -> Result<Counts> {
-    println!("with OpenCL");
-    let emulation = opencl::emulation(acl, &acl.shim()?)?;
-    let mut cargo = test(toolchain, &emulation);
-    // One after another: a kernel is compiled for everyone who waits for it.
-    cargo.args(["--test", "cl", "--test", "table"]);
-    cargo.args(["--", "--test-threads", "1"]);
-    counted(&mut cargo)
+/// where `KILIM_OPENCL` asks for it.
+pub fn opencl_tests() -> Result<Counts> {
+    if std::env::var_os("KILIM_OPENCL").is_none() {
+        return Ok(skipped("KILIM_OPENCL is not set"));
+    }
+    let toolchain = match arm::toolchain()? {
+        Ok(toolchain) => toolchain,
+        Err(reason) => return Ok(skipped(&reason)),
+    };
+    let mut counts = Counts::default();
+    for release in ACL.iter().filter(|release| release.opencl) {
+        let acl = release.unpack()?;
+        println!("on ACL {} with OpenCL", release.version);
+        let emulation = opencl::emulation(&acl, &acl.shim()?)?;
+        let mut cargo = test(&toolchain, &emulation);
+        // One after another: a kernel is compiled for everyone who waits for it.
+        cargo.args(["--test", "cl", "--test", "table"]);
+        cargo.args(["--", "--test-threads", "1"]);
+        counts.add(counted(&mut cargo)?);
+    }
+    Ok(counts)
 }
 
 fn skipped(reason: &str) -> Counts {
@@ -145,30 +165,6 @@ pub fn lint() -> Result<Counts> {
 /// The binary that `cargo test` has built beside the tests of its package.
 fn kilim() -> PathBuf {
     sh::target().join(arm::TARGET).join("debug/kilim")
-}
-
-/// Where `libkilim_acl.so` is absent, the backends say so and everything else works.
-fn without_library(toolchain: &ArmToolchain) -> Result<()> {
-    let plain = Emulation::plain();
-    let devices = sh::capture_or_error(plain.command(toolchain, &kilim()).arg("devices"))?;
-    println!("{devices}");
-    for backend in ["acl_neon", "acl_cl"] {
-        let line = devices
-            .lines()
-            .find(|l| l.starts_with(&format!("{backend}: ")));
-        let line = line.with_context(|| format!("`kilim devices` does not list {backend}"))?;
-        if !(line.contains("not available") && line.contains("libkilim_acl.so")) {
-            bail!("the reason is not said: {line}");
-        }
-    }
-    let mut run = plain.command(toolchain, &kilim());
-    run.args([
-        "run",
-        "assets/digits.onnx",
-        "--input",
-        "image=assets/digit-3.png",
-    ]);
-    sh::capture_or_error(&mut run).map(drop)
 }
 
 /// Whole models on `acl_neon` against their references.

@@ -72,6 +72,7 @@ const STEPS: &[Step] = &[
     ("integration tests", || native_tests(&["--test", "*"])),
     ("documentation tests", || native_tests(&["--doc"])),
     ("arm", arm::tests),
+    ("opencl", arm::opencl_tests),
     ("web build", || {
         check(build::wasm().and_then(|()| build::www()))
     }),

@@ -8,10 +8,10 @@
 mod common;
 
 use common::Given::{Constant, Fed};
-use common::{Given, bytes, conv, difference, noise, scalar};
+use common::{Given, bytes, conv, difference, max_pool, noise, scalar, window};
 use kilim_core::ops::{
-    Binary, BinaryKind, Concat, DequantizeLinear, MatMul, MaxPool, Padding, Softmax, SoftmaxKind,
-    Transpose, Unary, UnaryKind, Window,
+    Binary, BinaryKind, Concat, DequantizeLinear, MatMul, Softmax, SoftmaxKind, Transpose, Unary,
+    UnaryKind,
 };
 use kilim_core::{DType, ErrorCode, Operator, Tensor};
 use kilim_native_arm::AclBackend;
@@ -102,17 +102,7 @@ fn grouped_convolution() {
 
 #[test]
 fn pooling() {
-    let op = MaxPool {
-        window: Window {
-            kernel: vec![2, 2],
-            strides: vec![2, 2],
-            dilations: vec![1, 1],
-            padding: Padding::Explicit(vec![0; 4]),
-            ceil_mode: false,
-        },
-        column_major: false,
-        channels_last: true,
-    };
+    let op = max_pool(window(2, 2, 0), true);
     check(op, &[Fed(noise(&[1, 4, 6, 8], 1))], &[1, 2, 3, 8]);
 }
 

@@ -5,22 +5,19 @@
     any(target_os = "linux", target_os = "android")
 ))]
 
-// What runs nodes is not needed here.
-#[allow(dead_code)]
 mod common;
 
 use std::sync::Arc;
 
 use common::Given::{self, Constant, Fed};
-use common::{bytes, conv, noise, scalar};
+use common::{bytes, conv, conv_transpose, max_pool, noise, resize, resized, scalar, window};
 use kilim_core::backend::{Backend, NodeSpec, TensorSpec};
 use kilim_core::fixed::Factor;
 use kilim_core::ops::{
-    Affine, AspectPolicy, AveragePool, BatchNorm, Binary, BinaryKind, Combination, Concat,
-    ConvTranspose, CoordinateMode, LayerNorm, Lrn, MatMul, MaxPool, NearestMode, Padding,
-    QLinearBinary, QLinearConv, QLinearMatMul, QuantizedBinary, QuantizedResize, QuantizedSoftmax,
-    Requantize, Resize, ResizeMode, Softmax, SoftmaxKind, TableLookup, Transpose, Unary, UnaryKind,
-    Window,
+    Affine, AveragePool, BatchNorm, Binary, BinaryKind, Combination, Concat, CoordinateMode,
+    LayerNorm, Lrn, MatMul, MatMulInteger, NearestMode, QLinearBinary, QLinearConv, QLinearMatMul,
+    QuantizedBinary, QuantizedResize, QuantizedSoftmax, Requantize, ResizeMode, Softmax,
+    SoftmaxKind, TableLookup, Transpose, Unary, UnaryKind,
 };
 use kilim_core::{DType, Operator, Tensor};
 use kilim_native_arm::AclBackend;
@@ -90,16 +87,6 @@ fn convolutions() -> Vec<Row> {
         let bytes = node(QLinearConv { conv: op.clone() }, quantised(&x, &w), &y);
         row(name, node(op, float, &y), bytes)
     };
-    let transposed = ConvTranspose {
-        strides: vec![1, 1],
-        dilations: vec![1, 1],
-        padding: Padding::Explicit(vec![1; 4]),
-        output_padding: Vec::new(),
-        output_shape: None,
-        groups: 1,
-        channels_last: true,
-        activation: Default::default(),
-    };
     let inputs = vec![
         Fed(noise(&[1, 6, 6, 8], 1)),
         Constant(noise(&[8, 8, 3, 3], 2)),
@@ -111,7 +98,7 @@ fn convolutions() -> Vec<Row> {
         row("convolution in groups, channels last", 2, true),
         crate::row(
             "transposed convolution",
-            node(transposed, inputs, &[1, 6, 6, 8]),
+            node(conv_transpose(1, true), inputs, &[1, 6, 6, 8]),
             None,
         ),
     ]
@@ -124,54 +111,32 @@ fn products() -> Vec<Row> {
     let quantised = node(QLinearMatMul::default(), quantised, &[4, 8]);
     let inputs = vec![Fed(noise(&[4, 16], 1)), Fed(noise(&[16, 8], 2))];
     let computed = node(MatMul::default(), inputs, &[4, 8]);
+    let two = [zero(), zero()];
+    let inputs = [Fed(bytes(&[4, 16], 37)), Fed(bytes(&[16, 8], 91))];
+    let of_bytes = inputs.into_iter().chain(two).collect();
+    let of_bytes = node(MatMulInteger::default(), of_bytes, &[4, 8]);
     let inputs = vec![Fed(noise(&[3, 4, 16], 1)), Fed(noise(&[3, 16, 8], 2))];
     let stack = node(MatMul::default(), inputs, &[3, 4, 8]);
     vec![
         row("matrix product with weights", weights, quantised),
-        row("matrix product of computed factors", computed, None),
+        row("matrix product of computed factors", computed, of_bytes),
         row("stack of matrix products", stack, None),
     ]
 }
 
 fn pictures() -> Vec<Row> {
-    let window = || Window {
-        kernel: vec![2, 2],
-        strides: vec![2, 2],
-        dilations: vec![1, 1],
-        padding: Padding::Explicit(vec![0; 4]),
-        ceil_mode: false,
-    };
-    let max = MaxPool {
-        window: window(),
-        column_major: false,
-        channels_last: true,
-    };
+    let max = max_pool(window(2, 2, 0), true);
     let average = AveragePool {
-        window: window(),
+        window: window(2, 2, 0),
         count_include_pad: false,
         channels_last: true,
         activation: Default::default(),
     };
-    let resize = |mode, coordinates| Resize {
-        mode,
-        coordinates,
-        antialias: false,
-        exclude_outside: false,
-        extrapolation: 0.0,
-        axes: None,
-        policy: AspectPolicy::Stretch,
-    };
-    let (x, small, large) = ([1, 6, 6, 8], [1, 3, 3, 8], [1i64, 12, 12, 8]);
+    let (x, small, large) = ([1, 6, 6, 8], [1, 3, 3, 8], [1, 12, 12, 8]);
     let both = |name, op: Arc<dyn Operator>, y: &[usize], sizes: bool| {
-        let inputs = |data| {
-            let none = Tensor::from_slice::<f32>(&[0], &[]).unwrap();
-            let sized = [
-                Constant(none.clone()),
-                Constant(none),
-                Constant(Tensor::from_slice(&[4], &large).unwrap()),
-            ];
-            let sized = sized.into_iter().filter(|_| sizes);
-            std::iter::once(Fed(data)).chain(sized).collect()
+        let inputs = |data| match sizes {
+            true => resized(data, y),
+            false => vec![Fed(data)],
         };
         let of = |data| Node {
             op: op.clone(),
@@ -189,20 +154,15 @@ fn pictures() -> Vec<Row> {
         align_corners: false,
         half_pixel: true,
     };
-    let sizes = Constant(Tensor::from_slice(&[2], &large[1..3]).unwrap());
-    let quantised = node(quantised, vec![Fed(bytes(&x, 37)), sizes], &[1, 12, 12, 8]);
+    let sizes = Constant(Tensor::from_slice(&[2], &[12i64, 12]).unwrap());
+    let quantised = node(quantised, vec![Fed(bytes(&x, 37)), sizes], &large);
     vec![
         both("maximum of windows", Arc::new(max), &small, false),
         both("average of windows", Arc::new(average), &small, false),
-        both(
-            "resizing, nearest",
-            Arc::new(nearest),
-            &[1, 12, 12, 8],
-            true,
-        ),
+        both("resizing, nearest", Arc::new(nearest), &large, true),
         Row {
             bytes: Some(quantised),
-            ..both("resizing, linear", Arc::new(linear), &[1, 12, 12, 8], true)
+            ..both("resizing, linear", Arc::new(linear), &large, true)
         },
     ]
 }

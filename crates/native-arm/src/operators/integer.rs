@@ -91,8 +91,8 @@ struct Product {
 }
 
 impl Product {
-    /// `order` is that of the dimensions of the weights as a matrix. This function of ACL adds offsets, which
-    /// are zero points with the sign changed.
+    /// `order` is that of the dimensions of constant weights as a matrix; computed ones are one already. This
+    /// function of ACL adds offsets, which are zero points with the sign changed.
     fn new(
         node: &NodeSpec,
         at: &Inputs,
@@ -100,19 +100,19 @@ impl Product {
         order: Vec<usize>,
         unfold: Option<Unfold>,
     ) -> Result<Product, Refusal> {
-        let (data, weights) = (
-            input(node, at.data)?,
-            constant(node, at.weights, "weights of bytes")?,
-        );
+        let (data, weights) = (input(node, at.data)?, input(node, at.weights)?);
         let [data_zero, weights_zero] = at.zero_points.map(|i| zero_point(node, i));
         let left = Operand {
             source: Source::Input(at.data),
             form: bytes(data, &[rows, k])?.with_scales(vec![1.0], -data_zero?),
         };
         let right = Operand {
-            source: Source::Constant {
-                input: at.weights,
-                order,
+            source: match weights.value {
+                Some(_) => Source::Constant {
+                    input: at.weights,
+                    order,
+                },
+                None => Source::Input(at.weights),
             },
             form: weight_form(data, weights, [k, n], weights_zero?)?,
         };
@@ -206,6 +206,10 @@ fn weight_form(
     zero: i32,
 ) -> Result<Form, Refusal> {
     match (data.dtype, weights.dtype) {
+        // They would be packed anew in every run, and ACL then reads them as uint8.
+        (DType::U8, DType::I8) if weights.value.is_none() => {
+            refuse("ACL multiplies uint8 by computed int8 as if that were uint8, too")
+        }
         (DType::U8, DType::I8) if zero == 0 => {
             let form = Form::of_type(ElementType::Qsymm8PerChannel, &[k, n])?;
             Ok(form.with_scales(vec![1.0; n], 0))

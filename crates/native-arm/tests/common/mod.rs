@@ -1,27 +1,22 @@
 //! One node on a backend of the ARM Compute Library, and on `cpu` beside it.
 
+// Each program of tests needs a part of it.
+#![allow(dead_code, unused_imports)]
+
+mod nodes;
+mod tensors;
+
 use std::sync::Arc;
 
 use kilim_core::backend::{
     Backend, ConstantKey, ContextConfig, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot,
     TensorSpec,
 };
-use kilim_core::ops::{Conv, Padding};
 use kilim_core::{DType, Operator, Tensor};
 use kilim_native_arm::AclBackend;
 
-pub fn floats(shape: &[usize], f: impl Fn(usize) -> f32) -> Tensor {
-    let data: Vec<f32> = (0..shape.iter().product()).map(f).collect();
-    Tensor::from_slice(shape, &data).unwrap()
-}
-
-/// Numbers between -1 and 1 without a pattern.
-pub fn noise(shape: &[usize], seed: usize) -> Tensor {
-    floats(shape, |i| {
-        let x = (i * 7919 + seed * 104_729 + 13) * 2_654_435_761 % 65_536;
-        x as f32 / 32_768.0 - 1.0
-    })
-}
+pub use nodes::*;
+pub use tensors::*;
 
 pub enum Given {
     Fed(Tensor),
@@ -40,7 +35,7 @@ pub fn poll<T>(mut future: kilim_core::backend::LocalFuture<T>) -> T {
     }
 }
 
-/// Runs one node on a backend, once with each of `feeds` in the place of the first fed input.
+/// Runs one node on a backend, twice: then with what is fed turned around.
 pub fn run(
     backend: &dyn Backend,
     op: impl Operator,
@@ -98,16 +93,10 @@ pub fn run(
     let mut stage = context.prepare(stage).map_err(error)?;
     let mut results = Vec::new();
     // The second time with other data: nothing of the first may be left.
-    for sign in [1.0, -1.0] {
+    for again in [false, true] {
         stage.execute_begin().map_err(error)?;
         for (i, t) in &feeds {
-            let fed = match t.dtype() {
-                DType::F32 => {
-                    let data = t.as_slice::<f32>().unwrap();
-                    floats(t.shape(), |i| sign * data[i])
-                }
-                _ => t.clone(),
-            };
+            let fed = if again { turned(t) } else { t.clone() };
             stage.write(*i, &fed).map_err(error)?;
         }
         stage.run(0).map_err(error)?;
@@ -138,26 +127,4 @@ pub fn difference(
     }
     assert!(want[0].to_f64s().unwrap().iter().any(|&v| v != 0.0));
     largest
-}
-
-pub fn bytes(shape: &[usize], step: usize) -> Tensor {
-    let data: Vec<i8> = (0..shape.iter().product())
-        .map(|i: usize| (i * step % 251) as u8 as i8)
-        .collect();
-    Tensor::from_slice(shape, &data).unwrap()
-}
-
-pub fn scalar(v: f32) -> Given {
-    Constant(Tensor::scalar(v).unwrap())
-}
-
-pub fn conv(groups: usize, channels_last: bool) -> Conv {
-    Conv {
-        strides: vec![1, 1],
-        dilations: vec![1, 1],
-        padding: Padding::Explicit(vec![1, 1, 1, 1]),
-        groups,
-        channels_last,
-        activation: Default::default(),
-    }
 }

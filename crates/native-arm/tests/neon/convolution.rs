@@ -1,10 +1,9 @@
 //! Convolutions.
 
 use kilim_core::DType;
-use kilim_core::ops::{ConvTranspose, Padding};
 
 use crate::common::Given::{Constant, Fed};
-use crate::common::{conv, noise, run};
+use crate::common::{conv, conv_transpose, noise, run};
 use crate::{difference, neon};
 
 #[test]
@@ -25,16 +24,7 @@ fn transposed_convolution() {
             false => ([1, 5, 6, 7], [1, 3, 11, 13]),
             true => ([1, 6, 7, 5], [1, 11, 13, 3]),
         };
-        let op = ConvTranspose {
-            strides: vec![2, 2],
-            dilations: vec![1, 1],
-            padding: Padding::Explicit(vec![1, 1, 1, 1]),
-            output_padding: Vec::new(),
-            output_shape: None,
-            groups: 1,
-            channels_last,
-            activation: Default::default(),
-        };
+        let op = conv_transpose(2, channels_last);
         let inputs = [
             Fed(noise(&x, 1)),
             Constant(noise(&[5, 3, 3, 3], 2)),

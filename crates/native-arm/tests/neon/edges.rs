@@ -1,76 +1,19 @@
 //! NaN, infinities and numbers at the edges: as `cpu` has them, or refused.
 
+use kilim_core::Tensor;
 use kilim_core::ops::{
     Activation, AveragePool, Binary, BinaryKind, Conv, ConvTranspose, MatMul, Padding, Softmax,
-    SoftmaxKind, Unary, UnaryKind, Window,
+    SoftmaxKind, Unary, UnaryKind,
 };
-use kilim_core::{DType, Operator, Tensor};
 
+use crate::agreement::{agrees, check};
 use crate::common::Given::{Constant, Fed};
-use crate::common::{Given, conv, floats, noise, run};
-use crate::neon;
-
-/// Numbers at the edges of what there is.
-pub fn extremes(shape: &[usize]) -> Tensor {
-    let edges = [
-        f32::INFINITY,
-        1.0,
-        f32::NEG_INFINITY,
-        -1.0,
-        0.0,
-        1e30,
-        -1e30,
-        88.0,
-        -88.0,
-        1e-30,
-        -0.0,
-        3e9,
-        f32::NAN,
-    ];
-    floats(shape, |i| edges[i % edges.len()])
-}
+use crate::common::{conv, conv_transpose, extremes, floats, noise, window};
 
 /// Every third number is none.
 fn holes(shape: &[usize]) -> Tensor {
     let noise = noise(shape, 5).as_slice::<f32>().unwrap().to_vec();
     floats(shape, |i| if i % 3 == 1 { f32::NAN } else { noise[i] })
-}
-
-/// Runs a node on ACL and on `cpu`, which must agree on what is no finite number and be near each
-/// other elsewhere; or ACL is not asked.
-pub fn agrees(
-    what: &str,
-    op: impl Operator + Clone,
-    inputs: &[Given],
-    y: &[usize],
-) -> Result<(), String> {
-    let Some(neon) = neon() else { return Ok(()) };
-    let got = match run(&neon, op.clone(), inputs, (DType::F32, y)) {
-        Ok(got) => got,
-        Err(reason) => {
-            println!("{what}: refused: {reason}");
-            return Ok(());
-        }
-    };
-    let want = run(&kilim_simd_cpu::backend(), op, inputs, (DType::F32, y)).unwrap();
-    let near = |(g, w): (f32, f32)| {
-        g == w || g.is_nan() && w.is_nan() || (g - w).abs() <= 1e-5 + 1e-4 * w.abs()
-    };
-    for (got, want) in got.iter().zip(&want) {
-        let (got, want) = (
-            got.as_slice::<f32>().unwrap(),
-            want.as_slice::<f32>().unwrap(),
-        );
-        let mut pairs = got.iter().copied().zip(want.iter().copied());
-        if let Some(at) = pairs.position(|pair| !near(pair)) {
-            return Err(format!(
-                "{what}: {} instead of {} at {at}",
-                got[at], want[at]
-            ));
-        }
-    }
-    println!("{what}: agrees");
-    Ok(())
 }
 
 /// Functions of one tensor, among them those that ACL computes otherwise and that are refused.
@@ -97,11 +40,6 @@ fn functions() -> Vec<UnaryKind> {
         UnaryKind::Round,
         UnaryKind::Floor,
     ]
-}
-
-pub fn check(results: Vec<Result<(), String>>) {
-    let wrong: Vec<String> = results.into_iter().filter_map(Result::err).collect();
-    assert!(wrong.is_empty(), "ACL differs:\n{}", wrong.join("\n"));
 }
 
 #[test]
@@ -147,31 +85,18 @@ fn nan_comes_out_where_it_does_elsewhere() {
             let inputs = [Fed(one.clone()), Constant(noise(&[5, 1, 3, 3], 2))];
             results.push(agrees(&what("depthwise"), depthwise, &inputs, &x));
             let transposed = ConvTranspose {
-                strides: vec![1, 1],
-                dilations: vec![1, 1],
-                padding: Padding::Explicit(vec![1; 4]),
-                output_padding: Vec::new(),
-                output_shape: None,
-                groups: 1,
-                channels_last,
                 activation,
+                ..conv_transpose(1, channels_last)
             };
             let inputs = [Fed(one.clone()), Constant(noise(&[5, 7, 3, 3], 2))];
             results.push(agrees(&what("ConvTranspose"), transposed, &inputs, &y));
-            let window = Window {
-                kernel: vec![2, 2],
-                strides: vec![1, 1],
-                dilations: vec![1, 1],
-                padding: Padding::Explicit(vec![0; 4]),
-                ceil_mode: false,
-            };
             let pooled = if channels_last {
                 [1, 2, 2, 5]
             } else {
                 [1, 5, 2, 2]
             };
             let average = AveragePool {
-                window,
+                window: window(2, 1, 0),
                 count_include_pad: false,
                 channels_last,
                 activation,

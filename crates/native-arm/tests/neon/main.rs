@@ -9,6 +9,7 @@
 mod common;
 
 mod activation;
+mod agreement;
 mod convolution;
 mod edges;
 mod matmul;

@@ -1,10 +1,10 @@
 //! Elements that are moved and compared.
 
-use kilim_core::ops::{Concat, MaxPool, Padding, Transpose, Window};
+use kilim_core::ops::{Concat, Transpose};
 use kilim_core::{DType, Tensor};
 
 use crate::common::Given::Fed;
-use crate::common::bytes;
+use crate::common::{bytes, max_pool, window};
 use crate::difference;
 
 #[test]
@@ -16,17 +16,7 @@ fn bytes_are_moved_and_compared() {
         };
         // All below zero, so that padding that counted would show.
         let below: Vec<i8> = (0..630).map(|i| -1 - (i * 37 % 120) as i8).collect();
-        let op = MaxPool {
-            window: Window {
-                kernel: vec![3, 3],
-                strides: vec![2, 2],
-                dilations: vec![1, 1],
-                padding: Padding::Explicit(vec![1, 1, 1, 1]),
-                ceil_mode: false,
-            },
-            column_major: false,
-            channels_last,
-        };
+        let op = max_pool(window(3, 2, 1), channels_last);
         let x = Tensor::from_slice(&x, &below).unwrap();
         let d = difference(op, &[Fed(x)], (DType::I8, &y));
         assert!(d.is_none_or(|d| d == 0.0), "{channels_last}: {d:?}");

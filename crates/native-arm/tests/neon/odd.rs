@@ -1,15 +1,14 @@
 //! NaN and infinities in what is convolved, multiplied, normalised, resized and moved.
 
 use kilim_core::ops::{
-    AspectPolicy, BatchNorm, Binary, BinaryKind, Concat, ConvTranspose, CoordinateMode, Gemm, Lrn,
-    MatMul, NearestMode, Padding, Resize, ResizeMode, Softmax, SoftmaxKind, Transpose, Unary,
-    UnaryKind,
+    BatchNorm, Binary, BinaryKind, Concat, Gemm, Lrn, MatMul, Softmax, SoftmaxKind, Transpose,
+    Unary, UnaryKind,
 };
 use kilim_core::{DType, Tensor};
 
+use crate::agreement::{agrees, check};
 use crate::common::Given::{Constant, Fed};
-use crate::common::{conv, floats, noise, run};
-use crate::edges::{agrees, check, extremes};
+use crate::common::{RESIZES, conv, conv_transpose, extremes, floats, noise, resize, resized, run};
 use crate::neon;
 
 const ODD: [f32; 3] = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
@@ -60,27 +59,13 @@ fn odd_numbers_in_convolutions() {
                 &[Fed(noise(&x, 1)), Constant(w)],
                 &d,
             ));
-            let op = ConvTranspose {
-                strides: vec![1, 1],
-                dilations: vec![1, 1],
-                padding: Padding::Explicit(vec![1; 4]),
-                output_padding: Vec::new(),
-                output_shape: None,
-                groups: 1,
-                channels_last,
-                activation: Default::default(),
-            };
             let w = noise(&[c, m, 3, 3], 2);
             results.push(agrees(
                 &what("ConvTranspose"),
-                op.clone(),
+                conv_transpose(1, channels_last),
                 &[Fed(data.clone()), Constant(w)],
                 &y,
             ));
-            let op = ConvTranspose {
-                strides: vec![2, 2],
-                ..op
-            };
             let w = noise(&[c, m, 3, 3], 2);
             let s = 2 * side - 1;
             let y2 = match channels_last {
@@ -89,7 +74,7 @@ fn odd_numbers_in_convolutions() {
             };
             results.push(agrees(
                 &what("ConvTranspose 2"),
-                op,
+                conv_transpose(2, channels_last),
                 &[Fed(data), Constant(w)],
                 &y2,
             ));
@@ -318,15 +303,7 @@ fn odd_numbers_in_rows() {
 fn odd_numbers_are_resized_and_moved() {
     let mut results = Vec::new();
     for odd in ODD {
-        for (mode, coordinates) in [
-            (ResizeMode::Linear, CoordinateMode::HalfPixel),
-            (ResizeMode::Linear, CoordinateMode::Asymmetric),
-            (ResizeMode::Linear, CoordinateMode::AlignCorners),
-            (
-                ResizeMode::Nearest(NearestMode::Floor),
-                CoordinateMode::Asymmetric,
-            ),
-        ] {
+        for (mode, coordinates) in RESIZES {
             for (x, y) in [
                 ([1, 3, 5, 4], [1, 3, 10, 8]),
                 ([1, 5, 4, 3], [1, 10, 8, 3]),
@@ -335,28 +312,11 @@ fn odd_numbers_are_resized_and_moved() {
                 ([1, 3, 1, 1], [1, 3, 4, 4]),
                 ([1, 3, 4, 4], [1, 3, 1, 1]),
             ] {
-                let op = Resize {
-                    mode,
-                    coordinates,
-                    antialias: false,
-                    exclude_outside: false,
-                    extrapolation: 0.0,
-                    axes: None,
-                    policy: AspectPolicy::Stretch,
-                };
-                let none = Tensor::from_slice::<f32>(&[0], &[]).unwrap();
-                let sizes: Vec<i64> = y.iter().map(|&d| d as i64).collect();
                 let n: usize = x.iter().product();
-                let inputs = [
-                    Fed(one(&x, odd, n / 2)),
-                    Constant(none.clone()),
-                    Constant(none),
-                    Constant(Tensor::from_slice(&[4], &sizes).unwrap()),
-                ];
                 results.push(agrees(
                     &format!("{mode:?} {coordinates:?} {x:?} {y:?} {odd}"),
-                    op,
-                    &inputs,
+                    resize(mode, coordinates),
+                    &resized(one(&x, odd, n / 2), &y),
                     &y,
                 ));
             }

@@ -1,21 +1,11 @@
 //! Pooling. What is no number and what is infinite comes out as on `cpu`, or ACL is not asked.
 
 use kilim_core::Tensor;
-use kilim_core::ops::{AveragePool, MaxPool, Padding, Reduce, ReduceKind, Window};
+use kilim_core::ops::{AveragePool, Reduce, ReduceKind};
 
+use crate::agreement::{agrees, check};
 use crate::common::Given::{Constant, Fed};
-use crate::common::{floats, noise};
-use crate::edges::{agrees, check, extremes};
-
-fn window(kernel: usize, stride: usize, pad: usize) -> Window {
-    Window {
-        kernel: vec![kernel; 2],
-        strides: vec![stride; 2],
-        dilations: vec![1, 1],
-        padding: Padding::Explicit(vec![pad; 4]),
-        ceil_mode: false,
-    }
-}
+use crate::common::{extremes, floats, max_pool, noise, window};
 
 /// A picture of `c` channels and `side` rows and columns, and what a window leaves of it.
 fn shapes(channels_last: bool, c: usize, side: usize, out: usize) -> ([usize; 4], [usize; 4]) {
@@ -67,11 +57,7 @@ fn odd_numbers_are_pooled_as_elsewhere() {
                 for (name, picture) in pictures(&x) {
                     let what =
                         |op: &str| format!("{op} {kernel}x{kernel} by {stride} {x:?} {name}");
-                    let max = MaxPool {
-                        window: window(kernel, stride, pad),
-                        column_major: false,
-                        channels_last,
-                    };
+                    let max = max_pool(window(kernel, stride, pad), channels_last);
                     results.push(agrees(&what("MaxPool"), max, &[Fed(picture.clone())], &y));
                     let average = AveragePool {
                         window: window(kernel, stride, pad),
@@ -81,11 +67,7 @@ fn odd_numbers_are_pooled_as_elsewhere() {
                     };
                     results.push(agrees(&what("AveragePool"), average, &[Fed(picture)], &y));
                 }
-                let max = MaxPool {
-                    window: window(kernel, stride, pad),
-                    column_major: false,
-                    channels_last,
-                };
+                let max = max_pool(window(kernel, stride, pad), channels_last);
                 results.push(agrees("MaxPool of extremes", max, &[Fed(extremes(&x))], &y));
             }
         }

@@ -96,6 +96,38 @@ fn products_are_exact() {
     }
 }
 
+/// Two runs: what was packed of the factors of the first is nothing to the second.
+#[test]
+fn products_of_computed_bytes_are_exact() {
+    for (data, weights, z) in TYPES {
+        if data != weights {
+            continue;
+        }
+        for (m, k, n) in [(5, 33, 20), (1, 129, 10), (2, 8, 3)] {
+            let inputs = [
+                Fed(of_type(data, &[m, k], 37)),
+                Fed(of_type(weights, &[k, n], 91)),
+                zero(data, 7),
+                zero(weights, z),
+            ];
+            let op = MatMulInteger::default();
+            same_bytes(op, &inputs, (DType::I32, &[m, n]));
+            let inputs = [
+                Fed(of_type(data, &[m, k], 37)),
+                scalar(0.05),
+                zero(data, 7),
+                Fed(of_type(weights, &[k, n], 91)),
+                scalar(0.02),
+                zero(weights, z),
+                scalar(0.4),
+                zero(data, 40),
+            ];
+            let op = QLinearMatMul { activation: CLAMP };
+            same_bytes(op, &inputs, (data, &[m, n]));
+        }
+    }
+}
+
 #[test]
 fn convolutions_are_exact() {
     let geometries = |plain: Conv| {
@@ -271,14 +303,28 @@ fn what_would_be_other_bytes_is_refused() {
         (DType::I8, &[1, 7, 9, 8]),
         "to other bytes",
     );
+    // ACL reads such bytes as unsigned, in every release.
     let computed = [
-        Fed(bytes(&[2, 8], 37)),
+        Fed(of_type(DType::U8, &[2, 8], 37)),
         Fed(bytes(&[8, 3], 91)),
+        zero(DType::U8, 7),
+        zero(DType::I8, 0),
+    ];
+    let op = MatMulInteger::default();
+    refused(
+        op,
+        &computed,
+        (DType::I32, &[2, 3]),
+        "as if that were uint8",
+    );
+    let stacks = [
+        Fed(bytes(&[2, 2, 8], 37)),
+        Fed(bytes(&[2, 8, 3], 91)),
         zero(DType::I8, 7),
         zero(DType::I8, 3),
     ];
     let op = MatMulInteger::default();
-    refused(op, &computed, (DType::I32, &[2, 3]), "they are computed");
+    refused(op, &stacks, (DType::I32, &[2, 2, 3]), "not one matrix");
     let op = QuantizeLinear {
         axis: 1,
         block: 0,

@@ -1,47 +1,21 @@
 //! Resizing.
 
-use kilim_core::ops::{AspectPolicy, CoordinateMode, NearestMode, Resize, ResizeMode};
-use kilim_core::{DType, Tensor};
+use kilim_core::DType;
+use kilim_core::ops::{CoordinateMode, NearestMode, ResizeMode};
 
-use crate::common::Given::{Constant, Fed};
-use crate::common::{bytes, noise};
+use crate::common::{RESIZES, bytes, noise, resize, resized};
 use crate::difference;
 
 #[test]
 fn pictures_are_resized() {
-    let modes = [
-        (ResizeMode::Linear, CoordinateMode::HalfPixel),
-        (ResizeMode::Linear, CoordinateMode::Asymmetric),
-        (ResizeMode::Linear, CoordinateMode::AlignCorners),
-        (
-            ResizeMode::Nearest(NearestMode::Floor),
-            CoordinateMode::Asymmetric,
-        ),
-    ];
-    for (mode, coordinates) in modes {
+    for (mode, coordinates) in RESIZES {
         for (x, y) in [
             ([1, 3, 5, 4], [1, 3, 10, 12]),
             ([2, 5, 4, 3], [2, 10, 12, 3]),
             ([1, 8, 10, 3], [1, 5, 4, 3]),
         ] {
-            let op = Resize {
-                mode,
-                coordinates,
-                antialias: false,
-                exclude_outside: false,
-                extrapolation: 0.0,
-                axes: None,
-                policy: AspectPolicy::Stretch,
-            };
-            let none = Tensor::from_slice::<f32>(&[0], &[]).unwrap();
-            let sizes: Vec<i64> = y.iter().map(|&d| d as i64).collect();
-            let inputs = [
-                Fed(noise(&x, 1)),
-                Constant(none.clone()),
-                Constant(none),
-                Constant(Tensor::from_slice(&[4], &sizes).unwrap()),
-            ];
-            let d = difference(op, &inputs, (DType::F32, &y));
+            let op = resize(mode, coordinates);
+            let d = difference(op, &resized(noise(&x, 1), &y), (DType::F32, &y));
             assert!(
                 d.is_none_or(|d| d < 2e-6),
                 "{mode:?} {coordinates:?} {x:?}: {d:?}"
@@ -52,23 +26,11 @@ fn pictures_are_resized() {
 
 #[test]
 fn bytes_are_resized_to_the_nearest() {
-    let op = Resize {
-        mode: ResizeMode::Nearest(NearestMode::Floor),
-        coordinates: CoordinateMode::Asymmetric,
-        antialias: false,
-        exclude_outside: false,
-        extrapolation: 0.0,
-        axes: None,
-        policy: AspectPolicy::Stretch,
-    };
-    let none = Tensor::from_slice::<f32>(&[0], &[]).unwrap();
-    let sizes = Tensor::from_slice(&[4], &[1i64, 10, 12, 3]).unwrap();
-    let inputs = [
-        Fed(bytes(&[1, 5, 4, 3], 37)),
-        Constant(none.clone()),
-        Constant(none),
-        Constant(sizes),
-    ];
-    let d = difference(op, &inputs, (DType::I8, &[1, 10, 12, 3]));
+    let op = resize(
+        ResizeMode::Nearest(NearestMode::Floor),
+        CoordinateMode::Asymmetric,
+    );
+    let y = [1, 10, 12, 3];
+    let d = difference(op, &resized(bytes(&[1, 5, 4, 3], 37), &y), (DType::I8, &y));
     assert!(d.is_none_or(|d| d == 0.0), "{d:?}");
 }

@@ -1,0 +1,65 @@
+//! Tensors to compute with.
+
+use kilim_core::{DType, Tensor};
+
+use super::Given::{self, Constant};
+
+pub fn floats(shape: &[usize], f: impl Fn(usize) -> f32) -> Tensor {
+    let data: Vec<f32> = (0..shape.iter().product()).map(f).collect();
+    Tensor::from_slice(shape, &data).unwrap()
+}
+
+/// Numbers between -1 and 1 without a pattern.
+pub fn noise(shape: &[usize], seed: usize) -> Tensor {
+    floats(shape, |i| {
+        let x = (i * 7919 + seed * 104_729 + 13) * 2_654_435_761 % 65_536;
+        x as f32 / 32_768.0 - 1.0
+    })
+}
+
+/// Every element negated, of bytes every bit.
+pub fn turned(tensor: &Tensor) -> Tensor {
+    let shape = tensor.shape();
+    match tensor.dtype() {
+        DType::F32 => {
+            let data = tensor.as_slice::<f32>().unwrap();
+            floats(shape, |i| -data[i])
+        }
+        DType::I8 | DType::U8 => {
+            let bits: Vec<u8> = tensor.bytes().iter().map(|b| !b).collect();
+            Tensor::from_raw(tensor.dtype(), shape, &bits).unwrap()
+        }
+        _ => tensor.clone(),
+    }
+}
+
+pub fn bytes(shape: &[usize], step: usize) -> Tensor {
+    let data: Vec<i8> = (0..shape.iter().product())
+        .map(|i: usize| (i * step % 251) as u8 as i8)
+        .collect();
+    Tensor::from_slice(shape, &data).unwrap()
+}
+
+pub fn scalar(v: f32) -> Given {
+    Constant(Tensor::scalar(v).unwrap())
+}
+
+/// Numbers at the edges of what there is.
+pub fn extremes(shape: &[usize]) -> Tensor {
+    let edges = [
+        f32::INFINITY,
+        1.0,
+        f32::NEG_INFINITY,
+        -1.0,
+        0.0,
+        1e30,
+        -1e30,
+        88.0,
+        -88.0,
+        1e-30,
+        -0.0,
+        3e9,
+        f32::NAN,
+    ];
+    floats(shape, |i| edges[i % edges.len()])
+}
