@@ -327,6 +327,7 @@ test('the report says where nodes run and what is held', async () => {
   assert.ok(cpu.constantBytes > 0 && cpu.plannedBytes > 0 && cpu.launches > 0);
   assert.ok(cpu.plannedBytes >= cpu.lowerBoundBytes);
   assert.equal(report.nodesLoaded, 11);
+  assert.match(report.threads, /one thread/);
   assert.ok(report.nodes.every(({ op, outputs }) => op && outputs.length > 0));
 });
 

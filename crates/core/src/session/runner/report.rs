@@ -70,6 +70,9 @@ impl Runner {
                     ..BackendReport::default()
                 })
                 .collect(),
+            threads: cfg!(target_family = "wasm").then(|| {
+                "one thread computes: the WebAssembly builds have no shared memory".into()
+            }),
             ..Report::default()
         };
         self.add_to_report(&[], &mut report);
