@@ -211,7 +211,7 @@ case("matmul_integer_to_float", "MatMulIntegerToFloat",
      constants=[1, 3, 5, 6])
 
 # Caches of a fixed size, sinks, and what is known only at run time.
-def roomy(name, queries, lengths, room, extra=(), dims={}, constants=(), **attributes):
+def roomy(name, queries, lengths, room, extra=(), dims={}, constants=(), outputs=("y", "key", "value"), **attributes):
     """Grouped attention with a cache of `room` keys; `lengths` are those of the sequences, the new keys included."""
     batch, total = len(lengths), max(lengths)
     # Behind what a sequence holds onnxruntime writes zeros, unless it is told to leave what is there.
@@ -222,7 +222,7 @@ def roomy(name, queries, lengths, room, extra=(), dims={}, constants=(), **attri
     inputs += [None] * (16 - len(inputs))
     for i, x in dict(extra).items():
         inputs[i] = x
-    case(name, "GroupQueryAttention", inputs, ["y", "key", "value"], constants, num_heads=4, kv_num_heads=2, dims=dims, **attributes)
+    case(name, "GroupQueryAttention", inputs, [*outputs], constants, num_heads=4, kv_num_heads=2, dims=dims, **attributes)
 
 
 wider = {7: np.hstack([cos, cos]), 8: np.hstack([sin, sin])}
@@ -271,5 +271,8 @@ for name, extra in (("columns", [None, groups]), ("real_zeros", [floats(18)]), (
 case("gather_block_quantized_open", "GatherBlockQuantized",
      [numbers(np.uint8, 7, 16), np.array([[3, 0], [6, 1]], np.int64), floats(7, 2)],
      constants=[0], gather_axis=0, quantize_axis=1, block_size=16, bits=4, dims={2: ["rows", "blocks"]})
+# A bias beside a cache with room, and the shares of the keys.
+roomy("group_query_attention_bias_room", 1, [6, 4], 9, {10: floats(1, 4, 1, 6)})
+roomy("group_query_attention_shares", 3, [5], 2, {11: floats(4)}, one_open, outputs=["y", "key", "value", "shares"], qk_output=2, local_window_size=3)
 
 cases.write()

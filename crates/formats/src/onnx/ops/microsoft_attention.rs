@@ -4,7 +4,9 @@ use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{BinaryKind, Gather, Pad, PadMode, RmsNorm, Split, TensorScatter, UnaryKind};
+use kilim_core::ops::{
+    BinaryKind, Gather, Pad, PadMode, RmsNorm, Slice, Split, TensorScatter, UnaryKind,
+};
 
 use super::OpTable;
 use super::attention::{Heads, Rules, check_groups, softmax, split_heads};
@@ -18,6 +20,12 @@ pub fn register(table: &mut OpTable) {
     table.add_in(DOMAIN, "GroupQueryAttention", group_query_attention);
 }
 
+/// What attention gives, and the shares of the keys in it, `[batch, heads, queries, keys]`.
+pub struct Attended {
+    pub y: ValueId,
+    shares: ValueId,
+}
+
 /// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`; the three are
 /// `[batch, heads, sequence, size]`. A sink is a score that takes a share of the attention and gives nothing; it
 /// broadcasts to `[batch, heads, queries, 1]`.
@@ -27,7 +35,7 @@ pub fn attend(
     rules: &Rules,
     bias: Option<ValueId>,
     sink: Option<ValueId>,
-) -> Result<ValueId> {
+) -> Result<Attended> {
     let heads = Heads::new(b, query, key, value)?;
     let scale = b.float("scale")?.filter(|s| *s != 0.0);
     let mut scores = heads.scores(b, query, scale)?;
@@ -44,7 +52,7 @@ pub fn attend(
     if let Some(bias) = rules.bias(b, query, key)? {
         scores = b.add(scores, bias.value)?;
     }
-    let probabilities = match sink {
+    let shares = match sink {
         None => softmax(b, scores)?,
         Some(sink) => {
             let one = b.i64s(&[1])?;
@@ -57,9 +65,12 @@ pub fn attend(
             b.slice(shares, 3, 0, -1)?
         }
     };
-    let y = heads.weighted(b, probabilities)?;
+    let y = heads.weighted(b, shares)?;
     let y = b.transpose(y, &[0, 2, 1, 3])?;
-    b.reshape(y, &[0, 0, -1])
+    Ok(Attended {
+        y: b.reshape(y, &[0, 0, -1])?,
+        shares,
+    })
 }
 
 /// `N` tensors `[batch, sequence, heads * size]` from `[batch, sequence, heads, N, size]`.
@@ -139,7 +150,7 @@ fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
             None => filter,
         });
     }
-    let y = attend(b, [query, present[0], present[1]], &rules, bias, None)?;
+    let y = attend(b, [query, present[0], present[1]], &rules, bias, None)?.y;
     b.bind(0, y)
 }
 
@@ -223,9 +234,29 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         right: -1,
         causal,
     };
-    let bias = b.optional(10)?;
-    let y = attend(b, split, &rules, bias, sink)?;
-    b.bind(0, y)
+    let bias = match (b.optional(10)?, &cache) {
+        (Some(bias), Some(cache)) if !cache.grows => {
+            // As far as the cache has room.
+            let (keys, known) = (b.dim(split[1], 2)?, b.dim(bias, 3)?);
+            let missing = b.sub(keys, known)?;
+            Some(lengthened(b, bias, 3, missing)?)
+        }
+        (bias, _) => bias,
+    };
+    let attended = attend(b, split, &rules, bias, sink)?;
+    b.bind(0, attended.y)?;
+    let shown = match b.int_or("qk_output", 0)? {
+        0 => return b.only_outputs(3),
+        2 => attended.shares,
+        _ => return Err(unsupported("scores before the softmax as an output")),
+    };
+    // Not as far as a cache has room.
+    let total = b.input(6)?;
+    let total = b.reshape(total, &[1])?;
+    let total = b.cast(total, DType::I64)?;
+    let (start, axis) = (b.i64s(&[0])?, b.i64s(&[3])?);
+    let shown = b.op(Slice, &[shown, start, total, axis])?;
+    b.bind(3, shown)
 }
 
 /// Refuses caches of integers, and those that forget.
@@ -236,7 +267,7 @@ fn quantised_cache(b: &mut NodeBuilder) -> Result<()> {
             other => return Err(unknown(name, other)),
         }
     }
-    for name in ["kv_cache_bit_width", "sliding_window_cache", "qk_output"] {
+    for name in ["kv_cache_bit_width", "sliding_window_cache"] {
         b.fixed(name, 0)?;
     }
     if b.has_input(12) || b.has_input(13) {
@@ -335,10 +366,7 @@ impl Cache {
         let room = b.dim(past, 2)?;
         let missing = b.sub(self.total, room)?;
         let missing = b.binary(BinaryKind::Max, missing, same)?;
-        let none = b.i64s(&[0, 0, 0, 0, 0, 0])?;
-        let pads = b.vector(&[none, missing, same])?;
-        let mode = PadMode::Constant;
-        let longer = b.op(Pad { mode }, &[past, pads])?;
+        let longer = lengthened(b, past, 2, missing)?;
         let op = TensorScatter {
             axis: 2,
             circular: false,
@@ -346,6 +374,15 @@ impl Cache {
         let filled = b.op(op, &[longer, new, self.before])?;
         Ok([filled, filled])
     }
+}
+
+/// `x` of four dimensions with zeros behind its end along `axis`, as many as `missing` says, `[1]`.
+fn lengthened(b: &mut NodeBuilder, x: ValueId, axis: usize, missing: ValueId) -> Result<ValueId> {
+    let before = b.i64s(&vec![0; 4 + axis])?;
+    let behind = b.i64s(&vec![0; 3 - axis])?;
+    let pads = b.vector(&[before, missing, behind])?;
+    let mode = PadMode::Constant;
+    b.op(Pad { mode }, &[x, pads])
 }
 
 /// Cosines and sines of the positions of the queries, `[batch or 1, sequence, half]`.

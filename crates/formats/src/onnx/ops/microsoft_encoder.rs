@@ -142,7 +142,7 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
             None => mask,
         });
     }
-    let y = attend(b, [split[0], split[1], split[2]], &rules, bias, None)?;
+    let y = attend(b, [split[0], split[1], split[2]], &rules, bias, None)?.y;
     b.bind(0, y)
 }
 
