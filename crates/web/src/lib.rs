@@ -13,3 +13,10 @@ mod session;
 pub use calibrate::calibrate;
 pub use file::WasmFile;
 pub use session::WasmSession;
+
+/// A panic is a fault of Kilim's: where it was goes to the console, and the call that met it fails with
+/// `INTERNAL`.
+#[wasm_bindgen::prelude::wasm_bindgen(start)]
+fn start() {
+    console_error_panic_hook::set_once();
+}
