@@ -99,6 +99,26 @@ test('an operator as WGSL runs on the GPU', async () => {
   assert.deepEqual(await scaled(definition(shader(WGSL)), { backends: ['wgpu'] }), { y: want, at: 'wgpu' });
 });
 
+test('only an operator that draws random numbers runs once for each of two equal nodes', async () => {
+  const twins = model({
+    nodes: [['Draw', ['x'], ['a'], { domain: 'com.example' }], ['Draw', ['x'], ['b'], { domain: 'com.example' }]],
+    inputs: [['x', [2]]],
+    outputs: [['a', [2]], ['b', [2]]],
+  });
+  const drawn = (random) => {
+    writeFileSync(join(modules, `${written++}.js`), `let n = 0;
+      export default [{ domain: 'com.example', name: 'Draw', random: ${random}, infer: (_, [x]) => [x], run: (_, [x], [y]) => y.data.fill(n++) }];`);
+    return page.evaluate(async ({ bytes, operators }) => {
+      const session = await kilim.load(new Uint8Array(bytes), { backends: ['cpu'], operators });
+      const { a, b } = await session.run({ x: new Float32Array(2) });
+      session.close();
+      return b.data[0] - a.data[0];
+    }, { bytes: [...twins], operators: `/modules/${written - 1}.js` });
+  };
+  assert.equal(await drawn(false), 0);
+  assert.equal(Math.abs(await drawn(true)), 1);
+});
+
 test('a node is pinned to a backend', async () => {
   const both = definition(run + shader(WGSL));
   assert.equal((await scaled(both, { backends: ['wgpu', 'cpu'], pins: ['op:Scale=cpu'] })).at, 'cpu');
