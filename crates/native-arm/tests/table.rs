@@ -14,7 +14,7 @@ use common::{bytes, conv, conv_transpose, max_pool, noise, resize, resized, scal
 use kilim_core::backend::{Backend, NodeSpec, TensorSpec};
 use kilim_core::fixed::Factor;
 use kilim_core::ops::{
-    Affine, AveragePool, BatchNorm, Binary, BinaryKind, Combination, Concat, CoordinateMode,
+    Affine, AveragePool, BatchNorm, Binary, BinaryKind, Combination, Concat, CoordinateMode, Gemm,
     LayerNorm, Lrn, MatMul, MatMulInteger, NearestMode, QLinearBinary, QLinearConv, QLinearMatMul,
     QuantizedBinary, QuantizedResize, QuantizedSoftmax, Requantize, ResizeMode, Softmax,
     SoftmaxKind, TableLookup, Transpose, Unary, UnaryKind,
@@ -117,7 +117,21 @@ fn products() -> Vec<Row> {
     let of_bytes = node(MatMulInteger::default(), of_bytes, &[4, 8]);
     let inputs = vec![Fed(noise(&[3, 4, 16], 1)), Fed(noise(&[3, 16, 8], 2))];
     let stack = node(MatMul::default(), inputs, &[3, 4, 8]);
+    let gemm = Gemm {
+        alpha: 1.0,
+        beta: 1.0,
+        transpose_a: false,
+        transpose_b: true,
+        activation: Default::default(),
+    };
+    let inputs = vec![
+        Fed(noise(&[4, 16], 1)),
+        Constant(noise(&[8, 16], 2)),
+        Constant(noise(&[8], 3)),
+    ];
+    let gemm = node(gemm, inputs, &[4, 8]);
     vec![
+        row("Gemm with weights and bias", gemm, None),
         row("matrix product with weights", weights, quantised),
         row("matrix product of computed factors", computed, of_bytes),
         row("stack of matrix products", stack, None),
@@ -198,25 +212,41 @@ fn elementwise() -> Vec<Row> {
         result: requantize(),
     };
     let product = node(product, two_bytes(), &shape);
+    let slopes = vec![Fed(noise(&shape, 1)), Constant(noise(&[8], 2))];
     vec![
         function("Relu", UnaryKind::Relu),
         function("Sigmoid", UnaryKind::Sigmoid),
         function("HardSwish", UnaryKind::HardSwish),
         function("Exp", UnaryKind::Exp),
         function("Log", UnaryKind::Log),
+        function("Abs", UnaryKind::Abs),
+        function("Neg", UnaryKind::Neg),
+        function("Round", UnaryKind::Round),
         binary("sum", BinaryKind::Add),
         row(
             "product",
             node(Binary::new(BinaryKind::Mul), two(), &shape),
             product,
         ),
+        binary("difference", BinaryKind::Sub),
+        row(
+            "quotient",
+            node(Binary::new(BinaryKind::Div), two(), &shape),
+            None,
+        ),
         binary("larger of two", BinaryKind::Max),
+        binary("smaller of two", BinaryKind::Min),
+        row(
+            "PRelu",
+            node(Binary::new(BinaryKind::PRelu), slopes, &shape),
+            None,
+        ),
     ]
 }
 
 fn rows() -> Vec<Row> {
-    let softmax = Softmax {
-        kind: SoftmaxKind::Softmax,
+    let softmax = |kind| Softmax {
+        kind,
         axis: 1,
         beta: 1.0,
     };
@@ -260,8 +290,21 @@ fn rows() -> Vec<Row> {
     vec![
         row(
             "Softmax",
-            node(softmax, vec![Fed(noise(&shape, 1))], &shape),
+            node(
+                softmax(SoftmaxKind::Softmax),
+                vec![Fed(noise(&shape, 1))],
+                &shape,
+            ),
             node(quantised, vec![Fed(bytes(&shape, 37))], &shape),
+        ),
+        row(
+            "LogSoftmax",
+            node(
+                softmax(SoftmaxKind::LogSoftmax),
+                vec![Fed(noise(&shape, 1))],
+                &shape,
+            ),
+            None,
         ),
         row("BatchNormalization", batch, None),
         row("LayerNormalization", layer, None),
