@@ -263,3 +263,28 @@ fn judge(verdict: Result<Verdict>) -> (Agreement, Option<f64>, Option<String>) {
         Err(e) => (Agreement::Differs, None, Some(e.to_string())),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_output_that_differs_fails_it_where_no_node_does() {
+        let verification = |agreement| Verification {
+            reference: "cpu".to_string(),
+            candidate: "wgpu".to_string(),
+            tolerance: 1e-3,
+            first: None,
+            nodes: Vec::new(),
+            outputs: vec![OutputCheck {
+                name: "y".to_string(),
+                agreement,
+                error: None,
+                message: None,
+            }],
+        };
+        assert!(verification(Agreement::Same).passed());
+        assert!(verification(Agreement::Skipped).passed());
+        assert!(!verification(Agreement::Differs).passed());
+    }
+}
