@@ -4,6 +4,7 @@
 //! A family of operators is a module with a `register` function. [`isa`] has the instruction sets.
 
 mod binary;
+mod cast;
 mod conv;
 mod gemm;
 mod isa;
@@ -37,6 +38,7 @@ pub fn kernels() -> KernelRegistry {
     quantized::register(&mut registry);
     unary::register(&mut registry);
     binary::register(&mut registry);
+    cast::register(&mut registry);
     rows::register(&mut registry);
     reduce::register(&mut registry);
     registry.add_reference();

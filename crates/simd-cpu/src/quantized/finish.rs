@@ -17,28 +17,48 @@ pub(super) enum Finish {
     Fixed(Fixed),
 }
 
-/// [`Requantize`] with a factor for each channel: the members of their [`Scale`]s one by one, for vectors.
+/// [`Requantize`].
 #[derive(Clone, Debug)]
 pub(super) struct Fixed {
-    left: Vec<i32>,
-    multipliers: Vec<i32>,
-    halves: Vec<u32>,
-    right: Vec<u32>,
+    scales: Scales,
     zero: i32,
     /// Without the zero point.
     range: [i32; 2],
 }
 
+#[derive(Clone, Debug)]
+enum Scales {
+    One(Scale),
+    /// One for each channel, member by member for vectors. Shifts are products with powers of two: WebAssembly
+    /// shifts all elements of a vector by one number.
+    Each {
+        /// What a shift to the left multiplies with.
+        left: Vec<i32>,
+        multipliers: Vec<i32>,
+        /// Half of what a shift to the right divides by; zero where there is none.
+        halves: Vec<u32>,
+        /// 2^31 over what it divides by.
+        right: Vec<u32>,
+    },
+}
+
 impl Fixed {
     pub(super) fn new(requantize: &Requantize, channels: usize) -> Fixed {
-        let several = requantize.factors.len() > 1;
-        let scales =
-            || (0..channels).map(|c| Scale::new(requantize.factors[if several { c } else { 0 }]));
+        let factors = &requantize.factors;
+        let scales = match factors.iter().all(|f| *f == factors[0]) {
+            true => Scales::One(Scale::new(factors[0])),
+            false => {
+                let scales = || factors.iter().map(|&f| Scale::new(f)).take(channels);
+                Scales::Each {
+                    left: scales().map(|s| 1 << s.left).collect(),
+                    multipliers: scales().map(|s| s.multiplier).collect(),
+                    halves: scales().map(|s| (1 << s.right) >> 1).collect(),
+                    right: scales().map(|s| (1 << 31) >> s.right).collect(),
+                }
+            }
+        };
         Fixed {
-            left: scales().map(|s| s.left).collect(),
-            multipliers: scales().map(|s| s.multiplier).collect(),
-            halves: scales().map(|s| s.half).collect(),
-            right: scales().map(|s| s.right).collect(),
+            scales,
             zero: requantize.zero_point,
             range: requantize
                 .range
@@ -89,20 +109,34 @@ impl PairTask for Apply<'_> {
             }
             Finish::Fixed(f) => {
                 let [low, high] = f.range;
-                for row in rows {
-                    let left = f.left.iter().zip(&f.multipliers);
-                    let right = f.halves.iter().zip(&f.right);
-                    for ((sum, (&left, &multiplier)), (&half, &right)) in
-                        row.iter_mut().zip(left).zip(right)
-                    {
-                        let scale = Scale {
-                            left,
-                            multiplier,
-                            half,
-                            right,
-                        };
-                        let scaled = scale.apply(*sum);
-                        *sum = scaled.max(low).min(high).wrapping_add(f.zero);
+                let put = |x: i32| x.max(low).min(high).wrapping_add(f.zero);
+                match &f.scales {
+                    Scales::One(scale) => {
+                        self.sums
+                            .iter_mut()
+                            .for_each(|sum| *sum = put(scale.apply(*sum)));
+                    }
+                    Scales::Each {
+                        left,
+                        multipliers,
+                        halves,
+                        right,
+                    } => {
+                        for row in rows {
+                            let up = left.iter().zip(multipliers);
+                            let down = halves.iter().zip(right);
+                            for ((sum, (left, &multiplier)), (half, &right)) in
+                                row.iter_mut().zip(up).zip(down)
+                            {
+                                let high = high_product(sum.wrapping_mul(*left), multiplier);
+                                // The magnitude is rounded up where it ties.
+                                let sign = high >> 31;
+                                let size = (high ^ sign).wrapping_sub(sign) as u32;
+                                let size = u64::from(size.wrapping_add(*half));
+                                let quotient = ((size * u64::from(right)) >> 31) as i32;
+                                *sum = put((quotient ^ sign).wrapping_sub(sign));
+                            }
+                        }
                     }
                 }
             }
@@ -110,41 +144,39 @@ impl PairTask for Apply<'_> {
     }
 }
 
-/// A [`Factor`] as vectors take it. Its shifts are products with powers of two: WebAssembly shifts all elements
-/// of a vector by one number.
-#[derive(Clone, Copy)]
+/// That of the core for a multiplier that is not negative, with which nothing saturates.
+#[inline(always)]
+fn high_product(x: i32, multiplier: i32) -> i32 {
+    let product = i64::from(x) * i64::from(multiplier);
+    // The lower bits, which are all that is wanted, are the same with and without the sign.
+    ((product + (1 << 30)) as u64 >> 31) as i32
+}
+
+/// A [`Factor`] as vectors take it.
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Scale {
-    /// What a shift to the left multiplies with.
-    left: i32,
+    left: u32,
     multiplier: i32,
-    /// Half of what a shift to the right divides by; zero where there is none.
-    half: u32,
-    /// 2^31 over what it divides by.
     right: u32,
 }
 
 impl Scale {
     pub(super) fn new(factor: Factor) -> Scale {
-        let right = factor.shift.min(0).unsigned_abs().min(31);
         Scale {
-            left: 1 << factor.shift.clamp(0, 31),
+            left: factor.shift.clamp(0, 31).unsigned_abs(),
             multiplier: factor.multiplier,
-            half: (1 << right) >> 1,
-            right: (1 << 31) >> right,
+            right: factor.shift.min(0).unsigned_abs().min(31),
         }
     }
 
-    /// [`Factor::apply`]. The multiplier is not negative, so that no product saturates.
+    /// [`Factor::apply`].
     #[inline(always)]
     pub(super) fn apply(self, x: i32) -> i32 {
-        let product = i64::from(x.wrapping_mul(self.left)) * i64::from(self.multiplier);
-        // The lower bits, which are all that is wanted, are the same with and without the sign.
-        let high = ((product + (1 << 30)) as u64 >> 31) as i32;
-        // The magnitude is rounded up where it ties.
-        let sign = high >> 31;
-        let magnitude = ((high ^ sign).wrapping_sub(sign) as u32).wrapping_add(self.half);
-        let quotient = ((u64::from(magnitude) * u64::from(self.right)) >> 31) as i32;
-        (quotient ^ sign).wrapping_sub(sign)
+        let high = high_product(x.wrapping_shl(self.left), self.multiplier);
+        // What is cut off counts where it is more than half, of negative numbers more than that.
+        let cut = ((1u32 << self.right) - 1) as i32;
+        let up = (high & cut) > (cut >> 1) - (high >> 31);
+        (high >> self.right) + i32::from(up)
     }
 }
 
@@ -163,24 +195,30 @@ mod tests {
         .into_iter()
         .map(|f| Factor::new(f).expect("a factor"))
         .collect();
-        let requantize = Requantize {
-            factors: factors.clone(),
-            zero_point: -3,
-            range: [-1_000_000, 1_000_000],
-            output: DType::I32,
-        };
-        let finish = Finish::Fixed(Fixed::new(&requantize, factors.len()));
         let sums: Vec<i32> = (-40_000..40_000)
             .map(|i: i32| i.wrapping_mul(53_681) >> (i & 15))
+            .chain([i32::MIN, i32::MIN + 1, i32::MAX - 1, i32::MAX])
             .collect();
         let sums = &sums[..sums.len() / factors.len() * factors.len()];
-        let want: Vec<i32> = (0..sums.len())
-            .map(|i| requantize.apply(i % factors.len(), sums[i]))
-            .collect();
-        for isa in Isa::available() {
-            let mut got = sums.to_vec();
-            finish.apply(isa, factors.len(), &mut got);
-            assert_eq!(got, want, "{isa:?}");
+        // All of them side by side, and each alone.
+        let alone = factors.iter().map(|&f| vec![f]);
+        for factors in alone.chain([factors.clone()]) {
+            let channels = factors.len();
+            let requantize = Requantize {
+                factors,
+                zero_point: -3,
+                range: [-1_000_000, 1_000_000],
+                output: DType::I32,
+            };
+            let finish = Finish::Fixed(Fixed::new(&requantize, channels));
+            let want: Vec<i32> = (0..sums.len())
+                .map(|i| requantize.apply(i % channels, sums[i]))
+                .collect();
+            for isa in Isa::available() {
+                let mut got = sums.to_vec();
+                finish.apply(isa, channels, &mut got);
+                assert_eq!(got, want, "{:?} {isa:?}", requantize.factors);
+            }
         }
     }
 }

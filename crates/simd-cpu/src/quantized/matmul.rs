@@ -106,23 +106,31 @@ struct Matrices {
 }
 
 impl Matrices {
-    /// Elements of A with room behind it, in `i32`, and of C.
+    /// Elements of A with room behind it, in `i32`, and of C where that is not the output.
     fn sizes(&self) -> [usize; 2] {
         let m = self.starts.len();
-        [(m * self.run.len + SLACK).div_ceil(2), m * self.n]
+        let sums = match self.finish {
+            Finish::Sum => 0,
+            _ => m * self.n,
+        };
+        [(m * self.run.len + SLACK).div_ceil(2), sums]
     }
 }
 
 impl Kernel for Matrices {
     fn run(&self, io: &mut Io) -> Result<()> {
         let [a, c] = self.sizes();
-        let (a, sums) = io.scratch::<i32>(a + c).split_at_mut(a);
+        let (a, mut sums) = io.scratch::<i32>(a + c).split_at_mut(a);
+        if let Finish::Sum = self.finish {
+            sums = io.output(0);
+        }
         let a: &mut [i16] = bytemuck::cast_slice_mut(a);
         let zero = self.data.zero(io);
         self.data.widen(self.isa, zero, io.input_bytes(0), a);
         let runs = [self.run];
         let packed: &[i16] = bytemuck::cast_slice(self.packed.as_slice());
         assert!(self.starts.len() * self.run.len < a.len());
+        assert!(self.starts.len() * self.n == sums.len());
         let bias = self.bias.as_ref();
         let product = Product {
             a: a.as_ptr(),
@@ -138,7 +146,6 @@ impl Kernel for Matrices {
         // columns, for each of which there is a bias; C has `n` elements for each row.
         unsafe { multiply(self.isa, &product) };
         if let Finish::Sum = self.finish {
-            io.output::<i32>(0).copy_from_slice(sums);
             return Ok(());
         }
         self.finish.apply(self.isa, self.n, sums);

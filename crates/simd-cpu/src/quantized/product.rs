@@ -2,6 +2,7 @@
 //! and panels of packed B. Columns of A are multiplied in pairs.
 
 use crate::isa::{Isa, PairTask, Pairs};
+use crate::memory::share;
 
 /// A run of elements of a row of A, `offset` behind the row's beginning, in pairs. Where the run is
 /// odd, the last pair's second element is whatever comes next; its weights are zero.
@@ -22,7 +23,7 @@ pub(super) fn depth(runs: &[Run]) -> usize {
     runs.iter().map(|r| r.pairs()).sum()
 }
 
-/// The shape of packed B: panels as wide as a tile; the last has as many vectors as it needs.
+/// The shape of packed B: panels as wide as a tile or narrower, all about as wide.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Panels {
     lanes: usize,
@@ -36,6 +37,16 @@ impl Panels {
         Panels { lanes, vectors, n }
     }
 
+    /// The first column of each panel, and its vectors.
+    fn each(self) -> impl Iterator<Item = (usize, usize)> {
+        let vectors = self.n.div_ceil(self.lanes);
+        let panels = vectors.div_ceil(self.vectors);
+        (0..panels).map(move |i| {
+            let part = share(vectors, panels, i);
+            (part.start * self.lanes, part.len())
+        })
+    }
+
     /// `i16` that a matrix with `runs` takes.
     pub(super) fn words(self, runs: &[Run]) -> usize {
         2 * depth(runs) * self.n.next_multiple_of(self.lanes)
@@ -43,10 +54,9 @@ impl Panels {
 
     /// Packs a matrix: element (k, n) is `weight(k, n)`, rows in the order of the runs.
     pub(super) fn pack(self, runs: &[Run], weight: impl Fn(usize, usize) -> i16, to: &mut [i16]) {
-        let width = self.lanes * self.vectors;
         let mut out = to.chunks_exact_mut(2);
-        for first in (0..self.n).step_by(width) {
-            let columns = (self.n - first).next_multiple_of(self.lanes).min(width);
+        for (first, vectors) in self.each() {
+            let columns = vectors * self.lanes;
             let mut row = 0;
             for run in runs {
                 for pair in 0..run.pairs() {
@@ -100,23 +110,24 @@ impl PairTask for Multiply<'_> {
     #[inline(always)]
     fn run<P: Pairs>(self, p: P) {
         let product = self.0;
-        let panel = P::LANES * P::TILE_VECTORS;
+        let panels = Panels {
+            lanes: P::LANES,
+            vectors: P::TILE_VECTORS,
+            n: product.n,
+        };
         let pairs = depth(product.runs);
         let rows = product.starts.len();
-        let tiles = rows.div_ceil(P::TILE_ROWS).max(1);
-        let (low, more) = (rows / tiles, rows % tiles);
-        for column in (0..product.n).step_by(panel) {
-            let vectors = (product.n - column).min(panel).div_ceil(P::LANES);
+        for (column, vectors) in panels.each() {
             let b = product.b.wrapping_add(2 * pairs * column);
-            let mut row = 0;
+            let tiles = rows.div_ceil(P::tile_rows(vectors));
             for t in 0..tiles {
-                let height = low + usize::from(t < more);
+                let part = share(rows, tiles, t);
                 macro_rules! of_size {
                     ($vectors:literal: $($rows:literal),*) => {
-                        match height {
+                        match part.len() {
                             // SAFETY: the contract of `multiply`; rows and columns are inside.
-                            $($rows if $rows <= P::TILE_ROWS => unsafe {
-                                tile::<P, $rows, $vectors>(p, product, b, row, column)
+                            $($rows if $rows <= P::tile_rows($vectors) => unsafe {
+                                tile::<P, $rows, $vectors>(p, product, b, part.start, column)
                             },)*
                             _ => {}
                         }
@@ -124,9 +135,10 @@ impl PairTask for Multiply<'_> {
                 }
                 match vectors {
                     1 => of_size!(1: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
-                    _ => of_size!(2: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
+                    2 => of_size!(2: 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12),
+                    3 if P::TILE_VECTORS > 2 => of_size!(3: 1, 2, 3, 4),
+                    _ => {}
                 }
-                row += height;
             }
         }
     }
@@ -138,6 +150,7 @@ impl PairTask for Multiply<'_> {
 /// As for [`multiply`]; `b` is the panel that begins with `column`.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+#[allow(clippy::needless_range_loop)]
 unsafe fn tile<P: Pairs, const ROWS: usize, const VECTORS: usize>(
     p: P,
     product: &Product,
@@ -151,48 +164,94 @@ unsafe fn tile<P: Pairs, const ROWS: usize, const VECTORS: usize>(
     }
     let mut sums = [[p.splat(0); VECTORS]; ROWS];
     for run in product.runs {
-        let a = starts.map(|a| a.wrapping_add(run.offset));
-        for pair in 0..run.pairs() {
+        let mut a = starts.map(|a| a.wrapping_add(run.offset));
+        // One step at a time: the compiler would mix two, for which browsers lack registers.
+        for _ in 0..run.pairs() {
             // SAFETY: the pair is in the run or one element behind it; the panel has as many rows.
-            unsafe {
-                let mut columns = [p.splat(0); VECTORS];
-                for (j, column) in columns.iter_mut().enumerate() {
-                    *column = p.load(b.add(2 * j * P::LANES).cast());
-                }
-                for (a, sums) in a.iter().zip(&mut sums) {
-                    let x = p.splat(a.add(2 * pair).cast::<i32>().read_unaligned());
-                    for (sum, &column) in sums.iter_mut().zip(&columns) {
-                        *sum = p.dot(x, column, *sum);
-                    }
-                }
-                b = b.add(2 * VECTORS * P::LANES);
-            }
+            unsafe { step(p, &a, b, &mut sums) }
+            a = a.map(|a| a.wrapping_add(2));
+            b = b.wrapping_add(2 * VECTORS * P::LANES);
         }
     }
-    for j in 0..VECTORS {
-        let first = column + j * P::LANES;
-        let count = (product.n - first).min(P::LANES);
-        for (i, sums) in sums.iter().enumerate() {
-            // SAFETY: `count` columns from `first` on are inside of C and of the bias.
-            unsafe {
-                let c = product.c.add((row + i) * product.c_stride + first);
-                if count == P::LANES {
-                    let sum = match product.bias.is_null() {
-                        true => sums[j],
-                        false => p.add(sums[j], p.load(product.bias.add(first))),
-                    };
-                    p.store(c, sum);
-                } else {
-                    let mut whole = [0; 16];
-                    p.store(whole.as_mut_ptr(), sums[j]);
-                    for (k, sum) in whole.into_iter().take(count).enumerate() {
-                        let bias = match product.bias.is_null() {
-                            true => 0,
-                            false => *product.bias.add(first + k),
-                        };
-                        *c.add(k) = sum.wrapping_add(bias);
-                    }
+    let corner = row * product.c_stride + column;
+    // SAFETY: the columns are inside of C and of the bias.
+    unsafe {
+        if product.n - column >= VECTORS * P::LANES {
+            let mut bias = [p.splat(0); VECTORS];
+            if !product.bias.is_null() {
+                for j in 0..VECTORS {
+                    bias[j] = p.load(product.bias.add(column + j * P::LANES));
                 }
+            }
+            for i in 0..ROWS {
+                let c = product.c.add(corner + i * product.c_stride);
+                for j in 0..VECTORS {
+                    p.store(c.add(j * P::LANES), p.add(sums[i][j], bias[j]));
+                }
+            }
+        } else {
+            // A copy: what is passed by address does not stay in registers.
+            let rest = sums;
+            edge(p, product, corner, column, &rest);
+        }
+    }
+}
+
+/// Adds the products of a pair of each row and the columns.
+///
+/// # Safety
+/// A pair is at each of `a`, `VECTORS` vectors of them at `b`.
+#[inline(always)]
+#[allow(clippy::needless_range_loop)]
+unsafe fn step<P: Pairs, const ROWS: usize, const VECTORS: usize>(
+    p: P,
+    a: &[*const i16; ROWS],
+    b: *const i16,
+    sums: &mut [[P::V; VECTORS]; ROWS],
+) {
+    let mut columns = [p.splat(0); VECTORS];
+    for j in 0..VECTORS {
+        // SAFETY: the caller's promise.
+        columns[j] = unsafe { p.load(b.add(2 * j * P::LANES).cast()) };
+    }
+    for i in 0..ROWS {
+        // SAFETY: the caller's promise.
+        let x = p.splat(unsafe { a[i].cast::<i32>().read_unaligned() });
+        for j in 0..VECTORS {
+            sums[i][j] = p.dot(x, columns[j], sums[i][j]);
+        }
+    }
+}
+
+/// Stores a tile that lacks columns, of any height.
+///
+/// # Safety
+/// The columns from `column` on are inside of the bias, and of C, where the tile begins at `corner`.
+#[cfg_attr(target_arch = "wasm32", inline(never))]
+#[cfg_attr(not(target_arch = "wasm32"), inline(always))]
+unsafe fn edge<P: Pairs, const VECTORS: usize>(
+    p: P,
+    product: &Product,
+    corner: usize,
+    column: usize,
+    sums: &[[P::V; VECTORS]],
+) {
+    let count = product.n - column;
+    for (i, sums) in sums.iter().enumerate() {
+        let mut row = [0; 32];
+        for (j, &sum) in sums.iter().enumerate() {
+            // SAFETY: a row of a tile has no more than 32 elements.
+            unsafe { p.store(row.as_mut_ptr().add(j * P::LANES), sum) };
+        }
+        for (k, &sum) in row.iter().take(count).enumerate() {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let bias = match product.bias.is_null() {
+                    true => 0,
+                    false => *product.bias.add(column + k),
+                };
+                let c = product.c.add(corner + i * product.c_stride + k);
+                *c = sum.wrapping_add(bias);
             }
         }
     }

@@ -52,9 +52,16 @@ fn reference(
 
 #[test]
 fn matrices() {
-    for (m, k, n) in [(1, 7, 5), (6, 64, 33), (3, 1000, 20)] {
+    for (m, k, n, za) in [
+        (1, 7, 5, 131i32),
+        (6, 64, 33, 0),
+        (3, 1000, 20, 255),
+        (13, 9, 47, 128),
+        (5, 1, 50, 255),
+        (12, 2, 36, 1),
+    ] {
         let (a, b) = (bytes(m * k, 1), bytes(k * n, 2));
-        let (za, zb) = (131i32, bytes(n, 3));
+        let zb = bytes(n, 3);
         let want: Vec<i32> = (0..m * n)
             .map(|i| {
                 let (row, column) = (i / n, i % n);

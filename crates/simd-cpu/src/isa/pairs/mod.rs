@@ -17,11 +17,19 @@ use super::{Isa, Kind};
 pub(crate) trait Pairs: Copy + 'static {
     /// Elements of a vector: `i32`, or pairs of `i16`.
     const LANES: usize;
-    /// Rows of the tile that fills the register file; at most 12.
+    /// Rows of a tile; at most 12.
     const TILE_ROWS: usize;
-    /// Vectors of a row of that tile; at most 2.
+    /// Vectors of a row of a tile; at most 3.
     const TILE_VECTORS: usize;
+    /// Vectors of sums for which there are registers.
+    const TILE_SUMS: usize = Self::TILE_ROWS * Self::TILE_VECTORS;
     type V: Copy;
+
+    /// Rows of a tile of this many vectors.
+    #[inline(always)]
+    fn tile_rows(vectors: usize) -> usize {
+        (Self::TILE_SUMS / vectors).min(Self::TILE_ROWS)
+    }
 
     fn splat(self, x: i32) -> Self::V;
     fn add(self, a: Self::V, b: Self::V) -> Self::V;

@@ -11,8 +11,10 @@ pub(crate) struct Portable;
 
 impl Pairs for Portable {
     const LANES: usize = 4;
+    // The tiles of WebAssembly.
     const TILE_ROWS: usize = 4;
-    const TILE_VECTORS: usize = 2;
+    const TILE_VECTORS: usize = 3;
+    const TILE_SUMS: usize = 9;
     type V = V;
 
     #[inline(always)]

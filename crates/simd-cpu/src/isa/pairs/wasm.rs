@@ -10,9 +10,10 @@ pub(crate) struct Wasm;
 
 impl Pairs for Wasm {
     const LANES: usize = 4;
-    // Browsers have 15 registers of x86, and a product takes one.
     const TILE_ROWS: usize = 4;
-    const TILE_VECTORS: usize = 2;
+    const TILE_VECTORS: usize = 3;
+    // Browsers have 15 registers of x86. A product takes one, three columns three, and a row one.
+    const TILE_SUMS: usize = 9;
     type V = v128;
 
     with_token! {

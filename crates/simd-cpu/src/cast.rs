@@ -1,0 +1,29 @@
+//! `int32` to `float32`, which is how sums of dynamically quantised products go on.
+
+use kilim_core::backend::Refusal;
+use kilim_core::ops::Cast;
+use kilim_core::{DType, Result};
+
+use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::registry::KernelRegistry;
+
+pub(crate) fn register(registry: &mut KernelRegistry) {
+    registry.add::<Cast>(
+        |op, node| match node.input(0) {
+            Some(x) if x.dtype == DType::I32 && op.to == DType::F32 => Ok(()),
+            _ => Err(Refusal::new("the SIMD Cast: not int32 to float32")),
+        },
+        |_, _, _| Ok(Box::new(ToReal)),
+    );
+}
+
+struct ToReal;
+
+impl Kernel for ToReal {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (from, to) = (io.input::<i32>(0), io.output::<f32>(0));
+        // The compiler makes vectors of it.
+        to.iter_mut().zip(from).for_each(|(to, &x)| *to = x as f32);
+        Ok(())
+    }
+}
