@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kilim_core::dtype::DType;
-use kilim_core::error::Result;
+use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     Binary, BinaryKind, Cast, CastLike, Concat, Expand, Operator, Range, Reduce, ReduceKind,
@@ -12,7 +12,7 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::{NodeBuilder, number};
+use super::NodeBuilder;
 
 /// Counts up to this are written out when a model is read.
 const MAX_IOTA: i64 = 1 << 16;
@@ -50,30 +50,37 @@ impl NodeBuilder<'_, '_> {
         (self.importer).push(self.frame, &name, op, inputs, outputs)
     }
 
+    /// `kind` of every element.
     pub fn unary(&mut self, kind: UnaryKind, x: ValueId) -> Result<ValueId> {
         self.op(Unary(kind), &[x])
     }
 
+    /// `kind` of every two elements; the two are broadcast.
     pub fn binary(&mut self, kind: BinaryKind, a: ValueId, b: ValueId) -> Result<ValueId> {
         self.op(Binary::new(kind), &[a, b])
     }
 
+    /// `a + b`, broadcast.
     pub fn add(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
         self.binary(BinaryKind::Add, a, b)
     }
 
+    /// `a - b`, broadcast.
     pub fn sub(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
         self.binary(BinaryKind::Sub, a, b)
     }
 
+    /// `a * b`, broadcast.
     pub fn mul(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
         self.binary(BinaryKind::Mul, a, b)
     }
 
+    /// `a / b`, broadcast.
     pub fn div(&mut self, a: ValueId, b: ValueId) -> Result<ValueId> {
         self.binary(BinaryKind::Div, a, b)
     }
 
+    /// `kind` over `axes`; over none `x` itself.
     pub fn reduce(
         &mut self,
         kind: ReduceKind,
@@ -90,6 +97,7 @@ impl NodeBuilder<'_, '_> {
         self.op(op, &[x, axes])
     }
 
+    /// `x` as `to`; nothing where it is known to be of that type.
     pub fn cast(&mut self, x: ValueId, to: DType) -> Result<ValueId> {
         if self.dtype(x) == Some(to) {
             return Ok(x);
@@ -97,6 +105,7 @@ impl NodeBuilder<'_, '_> {
         self.op(Cast::new(to), &[x])
     }
 
+    /// `x` in the element type of `like`.
     pub fn cast_like(&mut self, x: ValueId, like: ValueId) -> Result<ValueId> {
         match self.dtype(like) {
             Some(to) => self.cast(x, to),
@@ -104,20 +113,24 @@ impl NodeBuilder<'_, '_> {
         }
     }
 
+    /// Dimension `i` of the result is dimension `perm[i]` of `x`.
     pub fn transpose(&mut self, x: ValueId, perm: &[usize]) -> Result<ValueId> {
         let perm = perm.to_vec();
         self.op(Transpose { perm }, &[x])
     }
 
+    /// `x` in another shape: 0 keeps a dimension, -1 is what is left.
     pub fn reshape(&mut self, x: ValueId, shape: &[i64]) -> Result<ValueId> {
         let shape = self.i64s(shape)?;
         self.reshape_to(x, shape)
     }
 
+    /// `x` in another shape, an `int64` vector.
     pub fn reshape_to(&mut self, x: ValueId, shape: ValueId) -> Result<ValueId> {
         self.op(Reshape { allow_zero: false }, &[x, shape])
     }
 
+    /// `x` with dimensions of 1 at `axes` of the result.
     pub fn unsqueeze(&mut self, x: ValueId, axes: &[i64]) -> Result<ValueId> {
         if axes.is_empty() {
             return Ok(x);
@@ -126,6 +139,7 @@ impl NodeBuilder<'_, '_> {
         self.op(Unsqueeze, &[x, axes])
     }
 
+    /// `x` without the dimensions `axes`, which are 1.
     pub fn squeeze(&mut self, x: ValueId, axes: &[i64]) -> Result<ValueId> {
         let axes = self.i64s(axes)?;
         self.op(Squeeze, &[x, axes])
@@ -139,6 +153,7 @@ impl NodeBuilder<'_, '_> {
         self.op(Slice, &[x, starts, ends, axes])
     }
 
+    /// The parts one behind the other along `axis`.
     pub fn concat(&mut self, parts: &[ValueId], axis: i64) -> Result<ValueId> {
         match parts {
             [one] => Ok(*one),
@@ -146,6 +161,7 @@ impl NodeBuilder<'_, '_> {
         }
     }
 
+    /// `x` broadcast with `shape`, an `int64` vector.
     pub fn expand(&mut self, x: ValueId, shape: ValueId) -> Result<ValueId> {
         self.op(Expand, &[x, shape])
     }
@@ -217,18 +233,19 @@ impl NodeBuilder<'_, '_> {
         self.op(Where, &[condition, a, b])
     }
 
-    // Constants.
-
+    /// A constant.
     pub fn tensor_value(&mut self, tensor: Tensor) -> ValueId {
         let name = format!("{}/constant", self.name);
         self.graph().add_constant(name, tensor)
     }
 
+    /// A constant `int64` vector.
     pub fn i64s(&mut self, ints: &[i64]) -> Result<ValueId> {
         let tensor = Tensor::from_slice(&[ints.len()], ints)?;
         Ok(self.tensor_value(tensor))
     }
 
+    /// A constant `int64` scalar.
     pub fn i64(&mut self, n: i64) -> Result<ValueId> {
         let tensor = Tensor::scalar(n)?;
         Ok(self.tensor_value(tensor))
@@ -247,5 +264,25 @@ impl NodeBuilder<'_, '_> {
                 self.op(CastLike::default(), &[value, like])
             }
         }
+    }
+}
+
+/// A scalar of element type `dtype`.
+pub fn number(n: f64, dtype: DType) -> Result<Tensor> {
+    match dtype {
+        DType::F32 => Tensor::scalar(n as f32),
+        DType::F64 => Tensor::scalar(n),
+        DType::F16 => Tensor::scalar(half::f16::from_f64(n)),
+        DType::BF16 => Tensor::scalar(half::bf16::from_f64(n)),
+        DType::I8 => Tensor::scalar(n as i8),
+        DType::I16 => Tensor::scalar(n as i16),
+        DType::I32 => Tensor::scalar(n as i32),
+        DType::I64 => Tensor::scalar(n as i64),
+        DType::U8 => Tensor::scalar(n as u8),
+        DType::U16 => Tensor::scalar(n as u16),
+        DType::U32 => Tensor::scalar(n as u32),
+        DType::U64 => Tensor::scalar(n as u64),
+        DType::Bool => Tensor::from_bools(&[], &[n != 0.0]),
+        _ => Err(unsupported(format!("a number as {dtype}"))),
     }
 }

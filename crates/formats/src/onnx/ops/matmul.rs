@@ -49,14 +49,19 @@ fn integer_gemm(b: &mut NodeBuilder, op: &Gemm, dtype: DType) -> Result<()> {
     b.bind(0, y)
 }
 
-fn gemm(b: &mut NodeBuilder) -> Result<()> {
-    let op = Gemm {
+/// A Gemm by the node's attributes.
+pub fn gemm_attributes(b: &NodeBuilder) -> Result<Gemm> {
+    Ok(Gemm {
         alpha: b.float_or("alpha", 1.0)?,
         beta: b.float_or("beta", 1.0)?,
         transpose_a: b.flag("transA")?,
         transpose_b: b.flag("transB")?,
         activation: Activation::None,
-    };
+    })
+}
+
+fn gemm(b: &mut NodeBuilder) -> Result<()> {
+    let op = gemm_attributes(b)?;
     let a = b.input(0)?;
     match b.dtype(a) {
         Some(dtype) if !dtype.is_float() => integer_gemm(b, &op, dtype),

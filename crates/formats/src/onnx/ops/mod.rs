@@ -10,9 +10,6 @@ mod linear_attention;
 mod loss;
 mod matmul;
 mod microsoft;
-mod microsoft_attention;
-mod microsoft_encoder;
-mod microsoft_packed;
 mod ml;
 mod movement;
 mod ngrams;
@@ -77,9 +74,6 @@ impl OpTable {
         ml::register(&mut table);
         ngrams::register(&mut table);
         microsoft::register(&mut table);
-        microsoft_attention::register(&mut table);
-        microsoft_encoder::register(&mut table);
-        microsoft_packed::register(&mut table);
         table
     }
 

@@ -13,10 +13,9 @@ pub fn register(table: &mut OpTable) {
 
 fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     let x = b.input(0)?;
-    let (mut cos, mut sin) = (b.input(1)?, b.input(2)?);
+    let mut angles = [b.input(1)?, b.input(2)?];
     if let Some(positions) = b.optional(3)? {
-        cos = b.op(Gather { axis: 0 }, &[cos, positions])?;
-        sin = b.op(Gather { axis: 0 }, &[sin, positions])?;
+        angles = looked_up(b, angles, positions)?;
     }
     let interleaved = b.flag("interleaved")?;
     let part = part(b)?;
@@ -24,12 +23,25 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     let y = if packed {
         let heads = b.count("num_heads", None)?;
         let split = b.reshape(x, &[0, 0, heads as i64, -1])?;
-        let y = rotated(b, split, [cos, sin], 2, part, interleaved)?;
+        let y = rotated(b, split, angles, 2, part, interleaved)?;
         b.reshape(y, &[0, 0, -1])?
     } else {
-        rotated(b, x, [cos, sin], 1, part, interleaved)?
+        rotated(b, x, angles, 1, part, interleaved)?
     };
     b.bind(0, y)
+}
+
+/// Cosines and sines `[batch, sequence, pairs]` of positions `[batch, sequence]`, of tables `[positions, pairs]`.
+pub fn looked_up(
+    b: &mut NodeBuilder,
+    tables: [ValueId; 2],
+    positions: ValueId,
+) -> Result<[ValueId; 2]> {
+    let gather = Gather { axis: 0 };
+    Ok([
+        b.op(gather.clone(), &[tables[0], positions])?,
+        b.op(gather, &[tables[1], positions])?,
+    ])
 }
 
 /// How many numbers of a head turn, `[1]`; `None` where all do.

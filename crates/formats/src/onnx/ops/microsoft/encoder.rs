@@ -5,20 +5,19 @@ use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{
-    BinaryKind, Gather, LayerNorm, MatMul, MatMulInteger, ReduceKind, Slice, Split, TensorScatter,
-};
+use kilim_core::ops::{BinaryKind, Gather, LayerNorm, MatMul, ReduceKind, Slice, Split};
 
-use super::OpTable;
-use super::attention::{Rules, split_heads};
-use super::microsoft::DOMAIN;
-use super::microsoft_attention::attend;
+use super::Add;
+use super::attention::attend;
+use super::cache;
+use super::quantized::{Quantized, product};
 use crate::onnx::builder::NodeBuilder;
+use crate::onnx::ops::attention::{Rules, split_heads};
 
-pub fn register(table: &mut OpTable) {
-    table.add_in(DOMAIN, "Attention", attention);
-    table.add_in(DOMAIN, "QAttention", quantized_attention);
-    table.add_in(DOMAIN, "EmbedLayerNormalization", embed_layer_norm);
+pub fn register(add: Add) {
+    add("Attention", attention);
+    add("QAttention", quantized_attention);
+    add("EmbedLayerNormalization", embed_layer_norm);
 }
 
 /// Where the optional inputs of the two operators are.
@@ -49,17 +48,10 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
 
 /// Inputs: x, weights, bias, scales of x and weights, mask, zero points of x and weights, cache.
 fn quantized_attention(b: &mut NodeBuilder) -> Result<()> {
-    let inputs = [
-        Some(b.input(0)?),
-        Some(b.input(1)?),
-        b.optional(6)?,
-        b.optional(7)?,
-    ];
-    let sums = b.apply(MatMulInteger::default(), &inputs, 1)?[0];
-    let (x_scale, scale, bias) = (b.input(3)?, b.input(4)?, b.input(2)?);
-    let sums = b.cast_like(sums, x_scale)?;
-    let scale = b.mul(x_scale, scale)?;
-    let all = b.mul(sums, scale)?;
+    let x = Quantized::inputs(b, 0, 3, 6)?;
+    let weights = Quantized::inputs(b, 1, 4, 7)?;
+    let all = product(b, &x, &weights)?;
+    let bias = b.input(2)?;
     let all = b.add(all, bias)?;
     let places = Places {
         mask: 5,
@@ -111,7 +103,9 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
                 continue;
             }
             let new = b.dim(*x, 2)?;
-            *x = filled(b, own, *x, before)?;
+            let batch = b.dim(own, 0)?;
+            let places = b.expand(before, batch)?;
+            *x = cache::filled(b, own, *x, places)?;
             // What is not filled yet is no key.
             let (start, end, axis) = (b.i64s(&[0])?, b.add(before, new)?, b.i64s(&[2])?);
             split[1 + i] = b.op(Slice, &[*x, start, end, axis])?;
@@ -144,17 +138,6 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
     }
     let y = attend(b, [split[0], split[1], split[2]], &rules, bias, None)?.y;
     b.bind(0, y)
-}
-
-/// The cache `[batch, heads, room, size]` with the new keys from place `before` (`[1]`) on.
-fn filled(b: &mut NodeBuilder, cache: ValueId, new: ValueId, before: ValueId) -> Result<ValueId> {
-    let batch = b.dim(cache, 0)?;
-    let before = b.expand(before, batch)?;
-    let op = TensorScatter {
-        axis: 2,
-        circular: false,
-    };
-    b.op(op, &[cache, new, before])
 }
 
 /// What a mask adds to the scores: nothing, or `mask_filter_value` where it hides a key. A mask has a

@@ -7,14 +7,13 @@ use kilim_core::narrow::unpack;
 use kilim_core::ops::{DequantizeLinear, Gather, MatMul};
 use kilim_core::tensor::Tensor;
 
-use super::OpTable;
-use super::microsoft::DOMAIN;
+use super::Add;
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add_in(DOMAIN, "MatMulNBits", matmul_n_bits);
-    table.add_in(DOMAIN, "GatherBlockQuantized", gather_block_quantized);
+pub fn register(add: Add) {
+    add("MatMulNBits", matmul_n_bits);
+    add("GatherBlockQuantized", gather_block_quantized);
 }
 
 /// Input `i` with its last dimension unpacked to numbers of `bits` bits; its length is `length` where

@@ -1,0 +1,59 @@
+//! The graphs inside a node.
+
+use kilim_core::error::Result;
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::ops::Fact;
+
+use super::NodeBuilder;
+use crate::onnx::import::Body;
+
+impl NodeBuilder<'_, '_> {
+    /// The subgraph in attribute `name`; `inputs` is what is known of its inputs.
+    pub fn body(&mut self, name: &str, inputs: &[Fact]) -> Result<Body> {
+        let proto = self.graph_attribute(name)?;
+        (self.importer).body(self.frame, self.name, proto, inputs, false)
+    }
+
+    /// A subgraph without inputs that may never run.
+    pub fn branch(&mut self, name: &str) -> Result<Body> {
+        let proto = self.graph_attribute(name)?;
+        self.importer.body(self.frame, self.name, proto, &[], true)
+    }
+
+    /// A body that takes `inputs`, made by `build` of what stands for them inside.
+    pub fn new_body(
+        &mut self,
+        inputs: &[ValueId],
+        build: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Body> {
+        let facts: Vec<Fact> = inputs.iter().map(|&v| self.fact(v)).collect();
+        self.new_body_of(&facts, build)
+    }
+
+    /// A body of which this is known of its inputs.
+    pub fn new_body_of(
+        &mut self,
+        inputs: &[Fact],
+        build: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
+    ) -> Result<Body> {
+        let around = self.frame;
+        let mut graph = Graph::new(self.name);
+        let named = inputs.iter().enumerate();
+        let inner: Vec<ValueId> = named
+            .map(|(i, fact)| graph.add_input(format!("{}/input_{i}", self.name), fact.clone()))
+            .collect();
+        self.frame = self.importer.scope.open(around, self.name, graph);
+        let outputs = build(self, &inner);
+        self.frame = around;
+        let (mut graph, captures) = self.importer.scope.close()?;
+        graph.outputs = outputs?;
+        Ok(Body { graph, captures })
+    }
+
+    /// Writes the subgraph in attribute `name` out into the graph, and gives its outputs.
+    pub fn inline(&mut self, name: &str, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
+        let proto = self.graph_attribute(name)?;
+        self.importer
+            .inline_body(self.frame, self.name, proto, inputs)
+    }
+}

@@ -1,0 +1,117 @@
+//! The keys and values of what came before a call.
+
+use kilim_core::dim::Dim;
+use kilim_core::dtype::DType;
+use kilim_core::error::Result;
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{BinaryKind, Pad, PadMode, TensorScatter};
+
+use crate::onnx::builder::NodeBuilder;
+
+/// The cache `[batch, heads, room, size]` with the new keys of each sequence from its place in `before` (`[batch]`) on.
+pub fn filled(
+    b: &mut NodeBuilder,
+    cache: ValueId,
+    new: ValueId,
+    before: ValueId,
+) -> Result<ValueId> {
+    let op = TensorScatter {
+        axis: 2,
+        circular: false,
+    };
+    b.op(op, &[cache, new, before])
+}
+
+/// What GroupQueryAttention knows of its cache: keys and values `[batch, heads, keys, size]`, as long as the longest sequence with its
+/// new keys, or longer.
+pub struct Cache {
+    /// How many keys each sequence has already, `[batch]` or `[1]`.
+    pub before: ValueId,
+    /// The length of the longest sequence with the new keys, `[1]`.
+    total: ValueId,
+    /// There is one sequence, and a cache that grows with it.
+    pub grows: bool,
+}
+
+impl Cache {
+    pub fn new(b: &mut NodeBuilder, past: ValueId, query: ValueId) -> Result<Cache> {
+        let total = b.input(6)?;
+        let total = b.cast(total, DType::I64)?;
+        let total = b.reshape(total, &[1])?;
+        let dims = b.fact(past).shape.map(|s| s.0).unwrap_or_default();
+        let dim = |i: usize| dims.get(i).and_then(Dim::known);
+        let new = b.dim(query, 1)?;
+        // A cache of fixed size has room for more than it holds, unless the model says otherwise.
+        let grows = dim(0) == Some(1)
+            && match (dim(2), b.constant(total), b.constant(new)) {
+                (None, ..) => true,
+                (Some(past), Some(total), Some(new)) => {
+                    total.to_i64s()?.first()
+                        == new.to_i64s()?.first().map(|new| new + past as i64).as_ref()
+                }
+                _ => false,
+            };
+        let before = if grows {
+            b.dim(past, 2)?
+        } else {
+            // A first prompt may be longer than its sequence, being padded.
+            let lengths = lengths(b)?;
+            let before = b.sub(lengths, new)?;
+            let zero = b.i64(0)?;
+            b.binary(BinaryKind::Max, before, zero)?
+        };
+        Ok(Cache {
+            before,
+            total,
+            grows,
+        })
+    }
+
+    /// `past` with the new keys behind those of each sequence: as output `output`, and as attention reads it.
+    pub fn appended(
+        &self,
+        b: &mut NodeBuilder,
+        past: ValueId,
+        new: ValueId,
+        output: usize,
+    ) -> Result<[ValueId; 2]> {
+        let same = b.i64s(&[0])?;
+        if self.grows {
+            let all = b.concat(&[past, new], 2)?;
+            // As many elements, unless the cache has room: that is an error.
+            let shape = b.vector(&[same, same, self.total, same])?;
+            let checked = b.reshape_to(all, shape)?;
+            let read = if b.has_output(output) { all } else { checked };
+            return Ok([checked, read]);
+        }
+        let room = b.dim(past, 2)?;
+        let missing = b.sub(self.total, room)?;
+        let missing = b.binary(BinaryKind::Max, missing, same)?;
+        let longer = lengthened(b, past, 2, missing)?;
+        let filled = filled(b, longer, new, self.before)?;
+        Ok([filled, filled])
+    }
+}
+
+/// `x` of four dimensions with zeros behind its end along `axis`, as many as `missing` says, `[1]`.
+pub fn lengthened(
+    b: &mut NodeBuilder,
+    x: ValueId,
+    axis: usize,
+    missing: ValueId,
+) -> Result<ValueId> {
+    let before = b.i64s(&vec![0; 4 + axis])?;
+    let behind = b.i64s(&vec![0; 3 - axis])?;
+    let pads = b.vector(&[before, missing, behind])?;
+    let mode = PadMode::Constant;
+    b.op(Pad { mode }, &[x, pads])
+}
+
+/// How many keys each sequence has, with the new ones, `[batch]`; input 5 says it less one.
+pub fn lengths(b: &mut NodeBuilder) -> Result<ValueId> {
+    let lengths = b.input(5)?;
+    let lengths = b.cast(lengths, DType::I64)?;
+    let lengths = b.reshape(lengths, &[-1])?;
+    let one = b.i64(1)?;
+    b.add(lengths, one)
+}

@@ -1,0 +1,195 @@
+//! GroupQueryAttention, as language models have it.
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{RmsNorm, Slice, Split};
+
+use super::Add;
+use super::attention::attend;
+use super::cache::{Cache, lengthened, lengths};
+use crate::onnx::builder::{NodeBuilder, number, unknown};
+use crate::onnx::ops::attention::{Rules, check_groups};
+use crate::onnx::ops::rotary::{looked_up, rotated};
+use crate::onnx::proto::invalid;
+
+pub fn register(add: Add) {
+    add("GroupQueryAttention", group_query_attention);
+}
+
+/// Inputs: query (or all three packed), key, value, cached key and value, lengths less one, total
+/// length, cosines, sines, positions, bias of the scores, sinks of the heads, two scales of a quantised cache,
+/// weights by which queries and keys are normalised.
+fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
+    let query_heads = b.count("num_heads", None)?;
+    let key_heads = b.count("kv_num_heads", None)?;
+    check_groups(query_heads, key_heads)?;
+    // The window counts the query itself.
+    let left = match b.int_or("local_window_size", -1)? {
+        0 => return Err(unsupported("a window of no keys")),
+        window => (window - 1).max(-1),
+    };
+    let causal = b.int_or("causal", 1)? != 0;
+    if !causal && left >= 0 {
+        return Err(unsupported("a window on both sides"));
+    }
+    refuse_quantised_cache(b)?;
+    let sink = match (b.optional(11)?, b.int_or("smooth_softmax", 0)?) {
+        (Some(sinks), _) => Some(b.reshape(sinks, &[1, query_heads as i64, 1, 1])?),
+        (None, 1) => Some(b.tensor_value(number(0.0, DType::F32)?)),
+        (None, _) => None,
+    };
+    let query = b.input(0)?;
+    let mut split = normalised(b, query, query_heads, key_heads)?;
+    let past = b.optional(3)?;
+    let cache = past.map(|past| Cache::new(b, past, query)).transpose()?;
+    let before = cache.as_ref().map(|cache| cache.before);
+    let interleaved = b.flag("rotary_interleaved")?;
+    if b.flag("do_rotary")? {
+        let angles = angles(b, query, before)?;
+        let part = turned_part(b, split[0], angles[0])?;
+        for x in &mut split[..2] {
+            *x = rotated(b, *x, angles, 2, part, interleaved)?;
+        }
+    }
+    for x in &mut split {
+        *x = b.transpose(*x, &[0, 2, 1, 3])?;
+    }
+    for i in [0, 1] {
+        let mut present = split[1 + i];
+        if let (Some(past), Some(cache)) = (b.optional(3 + i)?, &cache) {
+            [present, split[1 + i]] = cache.appended(b, past, present, 1 + i)?;
+        }
+        b.bind(1 + i, present)?;
+    }
+    // What is causal never sees the padding behind a sequence.
+    let lengths = match causal {
+        true => None,
+        false => Some(lengths(b)?),
+    };
+    let rules = Rules {
+        mask: None,
+        offset: before,
+        lengths,
+        left,
+        right: -1,
+        causal,
+    };
+    let bias = match (b.optional(10)?, &cache) {
+        (Some(bias), Some(cache)) if !cache.grows => {
+            // As far as the cache has room.
+            let (keys, known) = (b.dim(split[1], 2)?, b.dim(bias, 3)?);
+            let missing = b.sub(keys, known)?;
+            Some(lengthened(b, bias, 3, missing)?)
+        }
+        (bias, _) => bias,
+    };
+    let attended = attend(b, split, &rules, bias, sink)?;
+    b.bind(0, attended.y)?;
+    match b.int_or("qk_output", 0)? {
+        0 => b.only_outputs(3),
+        2 => show(b, attended.shares),
+        _ => Err(unsupported("scores before the softmax as an output")),
+    }
+}
+
+/// Output 3: the shares of the keys, not as far as a cache has room.
+fn show(b: &mut NodeBuilder, shares: ValueId) -> Result<()> {
+    let total = b.input(6)?;
+    let total = b.reshape(total, &[1])?;
+    let total = b.cast(total, DType::I64)?;
+    let (start, axis) = (b.i64s(&[0])?, b.i64s(&[3])?);
+    let shown = b.op(Slice, &[shares, start, total, axis])?;
+    b.bind(3, shown)
+}
+
+/// Refuses caches of integers, and those that forget.
+fn refuse_quantised_cache(b: &mut NodeBuilder) -> Result<()> {
+    for name in ["k_quant_type", "v_quant_type"] {
+        match b.text_or(name, "NONE")? {
+            "NONE" => {}
+            other => return Err(unknown(name, other)),
+        }
+    }
+    for name in ["kv_cache_bit_width", "sliding_window_cache"] {
+        b.fixed(name, 0)?;
+    }
+    if b.has_input(12) || b.has_input(13) {
+        return Err(unsupported("a quantised cache"));
+    }
+    Ok(())
+}
+
+/// Query, key and value `[batch, sequence, heads, size]`, normalised where there are weights for it.
+fn normalised(
+    b: &mut NodeBuilder,
+    query: ValueId,
+    query_heads: usize,
+    key_heads: usize,
+) -> Result<[ValueId; 3]> {
+    let mut split = match (b.optional(1)?, b.optional(2)?) {
+        (Some(key), Some(value)) => [
+            b.reshape(query, &[0, 0, query_heads as i64, -1])?,
+            b.reshape(key, &[0, 0, key_heads as i64, -1])?,
+            b.reshape(value, &[0, 0, key_heads as i64, -1])?,
+        ],
+        _ => unpacked(b, query, query_heads, key_heads)?,
+    };
+    let epsilon = b.float_or("qk_norm_epsilon", 1e-6)?;
+    for (i, x) in split[..2].iter_mut().enumerate() {
+        if let Some(weight) = b.optional(14 + i)? {
+            *x = b.op(RmsNorm { axis: -1, epsilon }, &[*x, weight])?;
+        }
+    }
+    Ok(split)
+}
+
+/// Query, key and value `[batch, sequence, heads, size]` that stand in one tensor, one after the other.
+fn unpacked(
+    b: &mut NodeBuilder,
+    packed: ValueId,
+    query_heads: usize,
+    key_heads: usize,
+) -> Result<[ValueId; 3]> {
+    let all = key_heads
+        .checked_mul(2)
+        .and_then(|n| n.checked_add(query_heads));
+    let all = all.ok_or_else(|| invalid("too many heads"))?;
+    let apart = b.reshape(packed, &[0, 0, all as i64, -1])?;
+    let sizes = b.i64s(&[query_heads as i64, key_heads as i64, key_heads as i64])?;
+    let parts = b.apply(Split { axis: 2 }, &[Some(apart), Some(sizes)], 3)?;
+    Ok([parts[0], parts[1], parts[2]])
+}
+
+/// How many numbers of a head turn, `[1]`: two for each angle. `None` where these are all.
+fn turned_part(b: &mut NodeBuilder, query: ValueId, angles: ValueId) -> Result<Option<ValueId>> {
+    let [pairs, size] = [angles, query].map(|x| b.fact(x).shape.and_then(|s| s.0.last()?.known()));
+    if let (Some(pairs), Some(size)) = (pairs, size)
+        && 2 * pairs >= size
+    {
+        return Ok(None);
+    }
+    let pairs = b.dim(angles, -1)?;
+    b.add(pairs, pairs).map(Some)
+}
+
+/// Cosines and sines of the positions of the queries, `[batch or 1, sequence, half]`.
+fn angles(b: &mut NodeBuilder, query: ValueId, before: Option<ValueId>) -> Result<[ValueId; 2]> {
+    let tables = [b.input(7)?, b.input(8)?];
+    let positions = match b.optional(9)? {
+        Some(positions) => positions,
+        None => {
+            let length = b.dim(query, 1)?;
+            let steps = b.iota(length)?;
+            let steps = b.unsqueeze(steps, &[0])?;
+            match before {
+                Some(before) => {
+                    let before = b.unsqueeze(before, &[1])?;
+                    b.add(steps, before)?
+                }
+                None => steps,
+            }
+        }
+    };
+    looked_up(b, tables, positions)
+}
