@@ -1,6 +1,7 @@
 //! The elements of a tensor as numbers of one type, whatever their own.
 
-use super::{Tensor, cast_slice};
+use super::Tensor;
+use super::read::cast_slice;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::narrow;

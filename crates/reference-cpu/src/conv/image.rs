@@ -7,7 +7,7 @@ use kilim_core::{DType, Result};
 use crate::common::rules;
 use crate::common::rules::required;
 use crate::frame::{Build, Io, Kernel};
-use crate::index::combine::{Writer, accepts as accepts_sums, writer};
+use crate::index::combine::{Update, Writer, accepts as accepts_sums, writer};
 
 /// Halves are widened first, so that a sum is rounded once.
 pub fn accepts(_: &Col2Im, node: &NodeSpec) -> Result<(), Refusal> {
@@ -66,8 +66,13 @@ impl Kernel for Image {
             for k in 0..self.block {
                 for b in 0..self.blocks {
                     if let Some(at) = self.place(k, b) {
-                        let from = (p * self.block + k) * self.blocks + b;
-                        (self.sum).write(y, p * self.image + at, x, from, io.texts())?;
+                        let update = Update {
+                            y,
+                            to: p * self.image + at,
+                            updates: x,
+                            from: (p * self.block + k) * self.blocks + b,
+                        };
+                        self.sum.write(update, io.texts())?;
                     }
                 }
             }

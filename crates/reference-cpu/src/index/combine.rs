@@ -11,20 +11,21 @@ use crate::common::{Codec, Wide, rules};
 use crate::elementwise::Number;
 use crate::frame::Texts;
 
+/// Element `to` of the result `y`, and element `from` of `updates`, which is written onto it. Both are bytes.
+pub struct Update<'a> {
+    pub y: &'a mut [u8],
+    pub to: usize,
+    pub updates: &'a [u8],
+    pub from: usize,
+}
+
 /// Writes elements, or combines them with those that are there.
 pub trait Writer: Send + Sync {
-    /// Element `from` of `updates` onto element `to` of `y`.
+    /// Writes one element; `texts` are those that numbers of strings stand for.
     ///
     /// # Errors
     /// `Limit` where there are more texts than numbers.
-    fn write(
-        &self,
-        y: &mut [u8],
-        to: usize,
-        updates: &[u8],
-        from: usize,
-        texts: &mut Texts,
-    ) -> Result<()>;
+    fn write(&self, update: Update, texts: &mut Texts) -> Result<()>;
 }
 
 /// Whether elements of the first input can be combined.
@@ -72,15 +73,14 @@ pub fn writer(reduction: ScatterReduction, dtype: DType) -> Result<Box<dyn Write
 struct Replace(usize);
 
 impl Writer for Replace {
-    fn write(
-        &self,
-        y: &mut [u8],
-        to: usize,
-        updates: &[u8],
-        from: usize,
-        _: &mut Texts,
-    ) -> Result<()> {
+    fn write(&self, update: Update, _: &mut Texts) -> Result<()> {
         let size = self.0;
+        let Update {
+            y,
+            to,
+            updates,
+            from,
+        } = update;
         y[to * size..][..size].copy_from_slice(&updates[from * size..][..size]);
         Ok(())
     }
@@ -92,14 +92,13 @@ struct Combine<W> {
 }
 
 impl<W: Wide> Writer for Combine<W> {
-    fn write(
-        &self,
-        y: &mut [u8],
-        to: usize,
-        updates: &[u8],
-        from: usize,
-        _: &mut Texts,
-    ) -> Result<()> {
+    fn write(&self, update: Update, _: &mut Texts) -> Result<()> {
+        let Update {
+            y,
+            to,
+            updates,
+            from,
+        } = update;
         let v = (self.f)(self.codec.get(y, to), self.codec.get(updates, from));
         self.codec.set(y, to, v);
         Ok(())
@@ -114,14 +113,13 @@ struct CombineComplex {
 }
 
 impl Writer for CombineComplex {
-    fn write(
-        &self,
-        y: &mut [u8],
-        to: usize,
-        updates: &[u8],
-        from: usize,
-        _: &mut Texts,
-    ) -> Result<()> {
+    fn write(&self, update: Update, _: &mut Texts) -> Result<()> {
+        let Update {
+            y,
+            to,
+            updates,
+            from,
+        } = update;
         let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
         self.part.load(y, 2 * to, &mut a);
         self.part.load(updates, 2 * from, &mut b);
@@ -143,18 +141,12 @@ impl Writer for CombineComplex {
 struct CombineTexts(BinaryKind);
 
 impl Writer for CombineTexts {
-    fn write(
-        &self,
-        y: &mut [u8],
-        to: usize,
-        updates: &[u8],
-        from: usize,
-        texts: &mut Texts,
-    ) -> Result<()> {
-        let y: &mut [u32] = bytemuck::cast_slice_mut(y);
-        let (a, b) = (y[to], bytemuck::cast_slice::<_, u32>(updates)[from]);
+    fn write(&self, update: Update, texts: &mut Texts) -> Result<()> {
+        let y: &mut [u32] = bytemuck::cast_slice_mut(update.y);
+        let updates: &[u32] = bytemuck::cast_slice(update.updates);
+        let (a, b) = (y[update.to], updates[update.from]);
         let (left, right) = (texts.text(a), texts.text(b));
-        y[to] = match self.0 {
+        y[update.to] = match self.0 {
             BinaryKind::Add => {
                 let joined = [&**left, &**right].concat();
                 texts.number(&Arc::from(joined))?

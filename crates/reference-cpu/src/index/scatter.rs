@@ -5,7 +5,7 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{ScatterElements, ScatterNd, TensorScatter, normalize_axis};
 
-use super::combine::{self, Writer, writer};
+use super::combine::{self, Update, Writer, writer};
 use super::gather::{ElementLines, Slices, element_lines};
 use crate::common::rules::required;
 use crate::common::{Codec, Wide};
@@ -46,9 +46,15 @@ impl Kernel for Elements {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
         y.copy_from_slice(x);
         let (mut done, texts) = (Ok(()), io.texts());
-        self.lines.visit(index, |i, at| {
+        self.lines.visit(index, |from, to| {
             if done.is_ok() {
-                done = self.writer.write(y, at, updates, i, texts);
+                let update = Update {
+                    y,
+                    to,
+                    updates,
+                    from,
+                };
+                done = self.writer.write(update, texts);
             }
         })?;
         done
@@ -79,8 +85,13 @@ impl Kernel for Nd {
         for t in 0..self.slices.tuples {
             let at = self.slices.at(t, |i| self.indices.get(indices, i))?;
             for i in 0..slice {
-                let from = t * slice + i;
-                (self.writer).write(y, at + i, updates, from, io.texts())?;
+                let update = Update {
+                    y,
+                    to: at + i,
+                    updates,
+                    from: t * slice + i,
+                };
+                self.writer.write(update, io.texts())?;
             }
         }
         Ok(())

@@ -3,6 +3,8 @@
 mod cells;
 mod layer;
 mod quantized;
+#[cfg(test)]
+mod tests;
 
 use kilim_core::ops::{Gru, Lstm, QuantizedLstm, Rnn};
 

@@ -1,5 +1,9 @@
 //! A prepared stage: an arena, and for every node the dispatches to record.
 
+mod command;
+mod exported;
+mod read;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,66 +13,14 @@ use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::WgpuBackend;
 use crate::backend::Shared;
-use crate::binding::Binding;
-use crate::faults::{self, Faults};
+use crate::faults::Faults;
 use crate::gpu::{Gpu, GpuBuffer};
-use crate::pipelines::Pipeline;
 use crate::profile::Profiler;
 use crate::storage;
 use crate::transfer;
 
-/// One launch.
-pub(crate) struct Command {
-    pub pipeline: Arc<Pipeline>,
-    groups: [u32; 3],
-    /// The parameters, then the operands.
-    bindings: Vec<Binding>,
-    /// Made for the arena as it is.
-    group: Option<wgpu::BindGroup>,
-}
-
-impl Command {
-    pub fn new(
-        pipeline: Arc<Pipeline>,
-        groups: [u32; 3],
-        parameters: Binding,
-        operands: Vec<Binding>,
-    ) -> Command {
-        Command {
-            pipeline,
-            groups,
-            bindings: std::iter::once(parameters).chain(operands).collect(),
-            group: None,
-        }
-    }
-
-    /// The same launch in another arena, with another word for faults.
-    fn replica(&self, faults: (&Faults, &Faults)) -> Command {
-        let turn = |b: &Binding| b.exchanged(&faults.0.buffer, &faults.1.buffer);
-        Command {
-            pipeline: self.pipeline.clone(),
-            groups: self.groups,
-            bindings: self.bindings.iter().map(turn).collect(),
-            group: None,
-        }
-    }
-
-    fn bind(&mut self, gpu: &Gpu, arena: Option<&GpuBuffer>) -> Result<()> {
-        let mut entries = Vec::with_capacity(self.bindings.len());
-        for (i, binding) in self.bindings.iter().enumerate() {
-            entries.push(wgpu::BindGroupEntry {
-                binding: i as u32,
-                resource: binding.resource(arena)?,
-            });
-        }
-        self.group = Some(gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {
-            label: None,
-            layout: &self.pipeline.layout,
-            entries: &entries,
-        }));
-        Ok(())
-    }
-}
+pub(crate) use command::{Command, record};
+pub(crate) use exported::ExportedTensor;
 
 /// What a context has made of a stage.
 pub(crate) struct Prepared {
@@ -82,39 +34,6 @@ pub(crate) struct Prepared {
     /// Bytes of the arena, and of buffers of the stage's own.
     pub claims: [Claim; 2],
     pub memory: MemoryMode,
-}
-
-/// A copy of a tensor that outlives the arena.
-pub(crate) struct ExportedTensor {
-    buffer: Arc<GpuBuffer>,
-}
-
-impl ExportedTensor {
-    pub fn of(tensor: &DeviceTensor) -> Result<&ExportedTensor> {
-        let handle: &dyn std::any::Any = tensor.handle.as_ref();
-        handle.downcast_ref().ok_or_else(|| {
-            Error::new(
-                ErrorCode::State,
-                format!("a tensor of `{}` is not one of `wgpu`", tensor.backend),
-            )
-        })
-    }
-
-    pub async fn read(&self, gpu: &Gpu, faults: &Faults, tensor: &DeviceTensor) -> Result<Tensor> {
-        let bytes = storage::device_bytes(tensor.dtype, tensor.shape.iter().product()) as u64;
-        let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
-        let staging = gpu.buffer("staging", bytes + faults::BYTES, usage)?;
-        let mut encoder = gpu.device.create_command_encoder(&Default::default());
-        if bytes > 0 {
-            encoder.copy_buffer_to_buffer(&self.buffer.raw, 0, &staging.raw, 0, bytes);
-        }
-        let fault = &faults.buffer.raw;
-        encoder.copy_buffer_to_buffer(fault, 0, &staging.raw, bytes, faults::BYTES);
-        gpu.queue.submit([encoder.finish()]);
-        let data = transfer::map(gpu, &staging, bytes + faults::BYTES).await?;
-        faults.check(gpu, &data[bytes as usize..])?;
-        storage::from_device(tensor.dtype, &tensor.shape, &data[..bytes as usize])
-    }
 }
 
 /// See [`Executable`].
@@ -137,6 +56,7 @@ pub(crate) struct WgpuExecutable {
 }
 
 impl WgpuExecutable {
+    /// The executable of a stage; nothing is bound to the arena yet.
     pub fn new(shared: Arc<Shared>, prepared: Prepared) -> WgpuExecutable {
         WgpuExecutable {
             shared,
@@ -247,23 +167,6 @@ fn encoder<'a>(
     slot.get_or_insert_with(|| gpu.device.create_command_encoder(&Default::default()))
 }
 
-fn record(
-    gpu: &Gpu,
-    pass: &mut wgpu::ComputePass,
-    commands: &[Command],
-    current: &mut Option<*const Pipeline>,
-) {
-    for c in commands {
-        let pipeline = Arc::as_ptr(&c.pipeline);
-        if *current != Some(pipeline) {
-            pass.set_pipeline(c.pipeline.raw(gpu));
-            *current = Some(pipeline);
-        }
-        pass.set_bind_group(0, c.group.as_ref(), &[]);
-        pass.dispatch_workgroups(c.groups[0], c.groups[1], c.groups[2]);
-    }
-}
-
 impl Executable for WgpuExecutable {
     fn execute_begin(&mut self) -> Result<()> {
         self.encoder = None;
@@ -357,74 +260,7 @@ impl Executable for WgpuExecutable {
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
-        Box::pin(async move {
-            let mut ranges = Vec::with_capacity(tensors.len());
-            let mut total = 0u64;
-            for &t in tensors {
-                let bytes = self.bytes(t)?;
-                let start = total;
-                if self.values[t].is_none() {
-                    total += bytes;
-                }
-                ranges.push(start as usize..(start + bytes) as usize);
-            }
-            let results = total;
-            if self.faults.possible() {
-                total += faults::BYTES;
-            }
-            let shared = self.shared.clone();
-            let gpu = &shared.gpu;
-            let mut data = Vec::new();
-            if total > 0 {
-                let staging = match self.staging.take() {
-                    Some(s) if s.bytes >= total => s,
-                    _ => gpu.buffer(
-                        "staging",
-                        total,
-                        wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST,
-                    )?,
-                };
-                if results > 0 {
-                    let buffer = self.buffer()?;
-                    for (&t, range) in tensors.iter().zip(&ranges) {
-                        if self.values[t].is_none() && !range.is_empty() {
-                            let from = (&*buffer, self.offset(t)?);
-                            let bytes = range.len() as u64;
-                            self.transfer(from, (&staging, range.start as u64), bytes);
-                        }
-                    }
-                }
-                if total > results {
-                    encoder(gpu, &mut self.encoder).copy_buffer_to_buffer(
-                        &self.faults.buffer.raw,
-                        0,
-                        &staging.raw,
-                        results,
-                        faults::BYTES,
-                    );
-                }
-                self.flush();
-                data = transfer::map(gpu, &staging, total).await?;
-                if self.memory == MemoryMode::Normal {
-                    self.staging = Some(staging);
-                }
-                self.faults.check(gpu, &data[results as usize..])?;
-            } else {
-                self.flush();
-                gpu.check()?;
-            }
-            tensors
-                .iter()
-                .zip(ranges)
-                .map(|(&t, range)| {
-                    let spec = &self.tensors.slot(t)?.spec;
-                    match &self.values[t] {
-                        Some(value) => value.reshaped(&spec.shape),
-                        None => storage::from_device(spec.dtype, &spec.shape, &data[range]),
-                    }
-                })
-                .collect()
-        })
+        Box::pin(self.read_back(tensors))
     }
 
     fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {

@@ -1,0 +1,89 @@
+//! Results on their way to the host.
+
+use std::ops::Range;
+
+use kilim_core::memory::MemoryMode;
+use kilim_core::{Result, Tensor};
+
+use super::{WgpuExecutable, encoder};
+use crate::faults;
+use crate::storage;
+use crate::transfer;
+
+impl WgpuExecutable {
+    /// The elements of tensors, which go through one staging buffer with the word for faults behind them;
+    /// `InvalidValue` where a kernel has reported one.
+    pub async fn read_back(&mut self, tensors: &[usize]) -> Result<Vec<Tensor>> {
+        let ranges = self.staging_ranges(tensors)?;
+        let results = ranges.last().map_or(0, |range| range.end);
+        let data = match results > 0 || self.faults.possible() {
+            true => self.staged(tensors, &ranges, results as u64).await?,
+            false => {
+                self.flush();
+                self.shared.gpu.check()?;
+                Vec::new()
+            }
+        };
+        self.faults.check(&self.shared.gpu, &data[results..])?;
+        let read = |(&t, range): (&usize, Range<usize>)| {
+            let spec = &self.tensors.slot(t)?.spec;
+            match &self.values[t] {
+                Some(value) => value.reshaped(&spec.shape),
+                None => storage::from_device(spec.dtype, &spec.shape, &data[range]),
+            }
+        };
+        tensors.iter().zip(ranges).map(read).collect()
+    }
+
+    /// Where each tensor lies in the staging buffer, one behind the other; known ones take no bytes.
+    fn staging_ranges(&self, tensors: &[usize]) -> Result<Vec<Range<usize>>> {
+        let mut end = 0;
+        let range = |&t: &usize| {
+            let start = end;
+            if self.values[t].is_none() {
+                end += self.bytes(t)? as usize;
+            }
+            Ok(start..end)
+        };
+        tensors.iter().map(range).collect()
+    }
+
+    /// The bytes of the staging buffer: `results` of the tensors, then the word for faults where there may be any.
+    async fn staged(
+        &mut self,
+        tensors: &[usize],
+        ranges: &[Range<usize>],
+        results: u64,
+    ) -> Result<Vec<u8>> {
+        let shared = self.shared.clone();
+        let gpu = &shared.gpu;
+        let possible = self.faults.possible();
+        let total = results + if possible { faults::BYTES } else { 0 };
+        let staging = match self.staging.take() {
+            Some(s) if s.bytes >= total => s,
+            _ => {
+                let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
+                gpu.buffer("staging", total, usage)?
+            }
+        };
+        if results > 0 {
+            let buffer = self.buffer()?;
+            for (&t, range) in tensors.iter().zip(ranges).filter(|(_, r)| !r.is_empty()) {
+                let from = (&*buffer, self.offset(t)?);
+                let to = (&*staging, range.start as u64);
+                self.transfer(from, to, range.len() as u64);
+            }
+        }
+        if possible {
+            let word = &self.faults.buffer.raw;
+            let encoder = encoder(gpu, &mut self.encoder);
+            encoder.copy_buffer_to_buffer(word, 0, &staging.raw, results, faults::BYTES);
+        }
+        self.flush();
+        let data = transfer::map(gpu, &staging, total).await?;
+        if self.memory == MemoryMode::Normal {
+            self.staging = Some(staging);
+        }
+        Ok(data)
+    }
+}
