@@ -149,11 +149,13 @@ impl Comparison {
                 (unequal, 1.0 - share)
             }
             Comparison::Close { rtol, atol } => {
-                let excess = pairs()
-                    .map(|(a, b)| difference(a, b) / (atol + rtol * b.abs()))
-                    .map(|e| if e.is_nan() { 0.0 } else { e })
-                    .fold(0.0, f64::max);
-                (excess, 1.0)
+                let excess = |(a, b): (f64, f64)| match difference(a, b) {
+                    0.0 => 0.0,
+                    // What is allowed of a reference that is infinite or no number is no number.
+                    d if d.is_infinite() => d,
+                    d => d / (atol + rtol * b.abs()),
+                };
+                (pairs().map(excess).fold(0.0, f64::max), 1.0)
             }
         };
         Ok(Verdict {
@@ -222,5 +224,24 @@ mod tests {
         assert!(by.verdict(&f32s(&[1.0]), &want, None).is_err());
         let nothing = f32s(&[0.0, 0.0]);
         assert!(!by.verdict(&want, &nothing, None).unwrap().passed);
+    }
+
+    #[test]
+    fn references_that_are_infinite_or_no_number_are_met_by_the_same_alone() {
+        let close = Comparison::Close {
+            rtol: 1e-3,
+            atol: 1e-7,
+        };
+        for by in [close, Comparison::Relative(1e-3), Comparison::Exact] {
+            for odd in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+                let want = f32s(&[1.0, odd]);
+                let passes = |got: f32| by.verdict(&f32s(&[1.0, got]), &want, None).unwrap().passed;
+                assert!(passes(odd), "{by:?} {odd}");
+                for other in [0.0, 3e38, -odd, f32::INFINITY, f32::NAN] {
+                    let same = other == odd || (other.is_nan() && odd.is_nan());
+                    assert!(same || !passes(other), "{by:?} {odd} {other}");
+                }
+            }
+        }
     }
 }

@@ -2,15 +2,21 @@
 
 use std::path::{Path, PathBuf};
 
-use kilim::{Datum, Error, ErrorCode, Port, Result};
+use kilim::{DType, Datum, Error, ErrorCode, Port, Result};
 
+use super::verdict::Wanted;
 use crate::data::{io_error, npy};
 
 /// Inputs and references of one case, by name.
 pub struct Case {
     pub name: String,
     pub inputs: Vec<(String, Datum)>,
-    pub outputs: Vec<(String, Datum)>,
+    pub outputs: Vec<Wanted>,
+}
+
+/// Whether this can be a case at all.
+pub fn is_case(case: &str) -> bool {
+    Path::new(case).is_dir() || case.contains(':')
 }
 
 /// Reads a case: a folder of `input_N.pb` and `output_N.pb`; or `INPUTS:REFERENCES`, two `.npz`
@@ -21,20 +27,34 @@ pub fn read(case: &str, inputs: &[Port], outputs: &[Port]) -> Result<Case> {
         return Ok(Case {
             name: case.to_string(),
             inputs: protobufs(folder, "input", inputs)?,
-            outputs: protobufs(folder, "output", outputs)?,
+            outputs: protobufs(folder, "output", outputs)?
+                .into_iter()
+                .map(|(name, datum)| (name, datum, None))
+                .collect(),
         });
     }
-    let (given, want) = case.split_once(':').ok_or_else(|| {
-        Error::new(
-            ErrorCode::Input,
-            format!("the case `{case}` is neither a folder nor of the form INPUTS:REFERENCES"),
-        )
-    })?;
+    let (given, want) = case.split_once(':').unwrap_or((case, ""));
     Ok(Case {
         name: case.to_string(),
         inputs: arrays(Path::new(given), inputs)?,
-        outputs: arrays(Path::new(want), outputs)?,
+        outputs: arrays(Path::new(want), outputs)?
+            .into_iter()
+            .map(|(name, datum)| {
+                let stored_as = widened(&name, &datum, outputs);
+                (name, datum, stored_as)
+            })
+            .collect(),
     })
+}
+
+/// The element type of an output whose reference is stored in half of its precision, to take less room.
+fn widened(name: &str, datum: &Datum, ports: &[Port]) -> Option<String> {
+    let Datum::Tensor(stored) = datum else {
+        return None;
+    };
+    let own = ports.iter().find(|p| p.name == name)?.fact.dtype?;
+    let wider = stored.dtype() == DType::F16 && matches!(own, DType::F32 | DType::F64);
+    wider.then(|| own.name().to_string())
 }
 
 fn protobufs(folder: &Path, kind: &str, ports: &[Port]) -> Result<Vec<(String, Datum)>> {

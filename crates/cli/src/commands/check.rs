@@ -78,6 +78,11 @@ async fn cases_of(
     if args.cases.is_empty() {
         return Err(Failure::Usage("no case is given".to_string()));
     }
+    if let Some(case) = args.cases.iter().find(|case| !testset::is_case(case)) {
+        let message =
+            format!("the case `{case}` is neither a folder nor of the form INPUTS:REFERENCES");
+        return Err(Failure::Usage(message));
+    }
     let mut session = model::load(file, options).await?;
     let by = Comparison::Close {
         rtol: args.rtol,
@@ -86,9 +91,7 @@ async fn cases_of(
     for case in &args.cases {
         let start = Instant::now();
         let case = testset::read(case, session.inputs(), session.outputs())?;
-        let outputs = case.outputs.into_iter().map(|(n, t)| (n, t, None));
-        let outputs: Vec<_> = outputs.collect();
-        let verdict = compare(&mut session, &case.inputs, &outputs, &by).await;
+        let verdict = compare(&mut session, &case.inputs, &case.outputs, &by).await;
         let line = Line::of(verdict, Some(&session), start);
         let file = file.display().to_string();
         tally.add(&line.named("", &file, &case.name), args.json);

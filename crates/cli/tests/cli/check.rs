@@ -34,6 +34,35 @@ fn run_saves_what_check_then_accepts() {
 }
 
 #[test]
+fn references_may_be_stored_in_half_precision() {
+    let dir = folder("half");
+    let write = |name: &str, bytes: &[u8]| {
+        std::fs::write(dir.join(name), bytes).expect("the file can be written");
+        dir.join(name).display().to_string()
+    };
+    let neg = write("neg.onnx", &model(&[("Neg", &["x"], "y")], &["2"]));
+    let singles: Vec<u8> = [1.0f32, -2.5]
+        .iter()
+        .flat_map(|v| v.to_le_bytes())
+        .collect();
+    let x = write("x.npy", &array("<f4", false, "2,", &singles));
+    let halves = |bits: [u16; 2]| array("<f2", false, "2,", &bits.map(u16::to_le_bytes).concat());
+    let checked = |y: &str| kilim(&["check", &neg, &format!("{x}:{y}"), "--backends", "cpu"]);
+    let right = checked(&write("right.npy", &halves([0xbc00, 0x4100])));
+    assert!(right.status.success(), "{}", text(&right.stdout));
+    let wrong = checked(&write("wrong.npy", &halves([0xbc00, 0x4200])));
+    assert_eq!(wrong.status.code(), Some(1), "{}", text(&wrong.stdout));
+    let integers = checked(&write("integers.npy", &array("<i2", false, "2,", &[0; 4])));
+    assert_eq!(
+        integers.status.code(),
+        Some(1),
+        "{}",
+        text(&integers.stdout)
+    );
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
 fn a_comparison_with_nothing_does_not_pass() {
     let dir = folder("nothing");
     let path = |name: &str| dir.join(name).display().to_string();
@@ -49,6 +78,10 @@ fn a_comparison_with_nothing_does_not_pass() {
     assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("no reference"));
 
+    for case in [given.as_str(), "no-such-folder"] {
+        let error = fails(2, &["check", &digits(), case, "--backends", "cpu"]);
+        assert!(error.contains("neither a folder nor"), "{error}");
+    }
     let empty = write("manifest.json", br#"{"models": []}"#);
     assert!(fails(2, &["check", "--manifest", &empty]).contains("nothing was compared"));
     let absent = ["check", "--manifest", &empty, "--backends", "abacus"];
