@@ -147,6 +147,8 @@ test('a dropped file that is no model is a typed error, and the page goes on', a
   await state('failed');
   const code = await page.getByTestId('error').getAttribute('data-code');
   assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL'].includes(code), code);
+  await drop([{ name: 'digit.png', type: 'image/png', bytes: [...readFileSync(join(repository, 'assets', 'digit-3.png'))] }]);
+  await page.locator('[data-testid=error][data-code=STATE]').waitFor();
   await page.getByTestId('digits').click();
   await state('ready');
   await page.getByTestId('sample-6').click();

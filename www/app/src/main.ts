@@ -77,6 +77,7 @@ async function open(next: Model): Promise<void> {
   loading = controller;
   session?.close();
   session = undefined;
+  inputs = undefined;
   setReady(false);
   clearError('model');
   byId('model-name').textContent = next.label;
@@ -192,7 +193,8 @@ async function profile(): Promise<void> {
 async function take(files: File[]): Promise<void> {
   const [first] = files;
   if (!first) return;
-  if (first.type.startsWith('image/') && inputs) {
+  if (first.type.startsWith('image/')) {
+    if (!inputs) return inputError(new KilimError('STATE', 'there is no model yet that the picture could go to'));
     try {
       if (!(await inputs.takePicture(first))) inputError(new KilimError('INPUT', 'this model has no input that can hold a picture'));
     } catch (error) {

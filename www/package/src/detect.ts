@@ -1,5 +1,6 @@
 /** The builds of the runtime; each needs what the one before it needs, and more. */
-export type Variant = 'simd' | 'relaxed';
+export const VARIANTS = ['simd', 'relaxed'] as const;
+export type Variant = (typeof VARIANTS)[number];
 
 const HEADER = [0, 97, 115, 109, 1, 0, 0, 0];
 const TYPE = [1, 5, 1, 96, 0, 1, 123]; // () -> v128

@@ -23,6 +23,7 @@ export type Feed = TensorLike | TypedArray | readonly number[] | readonly string
 
 /** Brings what the caller gave into the form that the runtime takes, checked against the model's inputs. */
 export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireValue[] {
+  if (typeof feeds !== 'object' || feeds === null) throw new KilimError('INPUT', 'inputs are given as an object, by their names', { got: typeof feeds });
   const known = new Map(inputs.map((port) => [port.name, port]));
   for (const name of Object.keys(feeds)) {
     if (!known.has(name)) {

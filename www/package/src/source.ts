@@ -9,14 +9,27 @@ export type WireSource = { url: string } | { blob: Blob } | { bytes: Uint8Array 
 /** Called with the bytes read so far, and all of them where that is known. */
 export type OnBytes = (loaded: number, total: number | undefined) => void;
 
+/**
+ * An address as an absolute one.
+ * @throws KilimError `IO` where it is none.
+ */
+export function absolute(address: string | URL): URL {
+  try {
+    return new URL(address, globalThis.location?.href);
+  } catch (error) {
+    throw new KilimError('IO', `\`${address}\` is not an address`, {}, error);
+  }
+}
+
 /** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
 export async function toWireSource(source: ModelSource, onBytes: OnBytes, signal?: AbortSignal): Promise<WireSource> {
-  if (typeof source === 'string' || source instanceof URL) {
-    return { url: new URL(source, globalThis.location?.href).href };
-  }
+  if (typeof source === 'string' || source instanceof URL) return { url: absolute(source).href };
   if (source instanceof Blob) return { blob: source };
-  if (source instanceof ArrayBuffer) return { bytes: new Uint8Array(source) };
-  if (source instanceof Uint8Array) return { bytes: source };
+  if (source instanceof ArrayBuffer || source instanceof Uint8Array) {
+    const buffer = source instanceof Uint8Array ? source.buffer : source;
+    if ('detached' in buffer && buffer.detached) throw new KilimError('IO', 'the bytes were handed to another thread');
+    return { bytes: source instanceof Uint8Array ? source : new Uint8Array(source) };
+  }
   if (source instanceof Response) return { bytes: await readResponse(source, onBytes, signal) };
   if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, onBytes, signal) };
   throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: Object.prototype.toString.call(source).slice(8, -1) });
@@ -41,11 +54,13 @@ async function readResponse(response: Response, onBytes: OnBytes, signal?: Abort
   }
   // A compressed body's length is not that of the bytes which come out.
   const length = response.headers.get('content-encoding') ? null : response.headers.get('content-length');
+  if (response.bodyUsed) throw new KilimError('IO', 'the response was read already');
   if (!response.body) return new Uint8Array(await response.arrayBuffer());
   return readStream(response.body, length === null ? undefined : Number(length), onBytes, signal);
 }
 
 async function readStream(stream: ReadableStream<Uint8Array>, total: number | undefined, onBytes: OnBytes, signal?: AbortSignal): Promise<Uint8Array> {
+  if (stream.locked) throw new KilimError('IO', 'the stream is being read, or was read already');
   const reader = stream.getReader();
   const buffer = new Growing(total);
   const stop = () => void reader.cancel(signal?.reason).catch(() => undefined);

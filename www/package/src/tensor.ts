@@ -205,7 +205,8 @@ function numberCount(type: DType, count: number): number {
 }
 
 /** The product of the dimensions. */
-export function elementCount(dims: readonly number[]): number {
+export function elementCount(dims: readonly number[] | undefined): number {
+  if (typeof dims?.find !== 'function') throw new KilimError('SHAPE', 'a tensor needs `dims`, an array of numbers', { got: typeof dims });
   const bad = dims.find((d) => !Number.isSafeInteger(d) || d < 0);
   if (bad !== undefined) throw new KilimError('SHAPE', 'a dimension must be a whole number, zero or more', { got: `[${dims.join(', ')}]` });
   return dims.reduce((n, d) => n * d, 1);
@@ -219,7 +220,7 @@ function wrongCount(type: DType, dims: readonly number[], expected: number, got:
 }
 
 /** Throws where a tensor's data does not agree with its type and dimensions. */
-export function check(tensor: TensorLike, count = elementCount(tensor.dims)): void {
+export function check(tensor: TensorLike, count = elementCount(tensor?.dims)): void {
   const { type, dims, data } = tensor;
   const expected = type === 'string' ? 'an array of strings' : arrayOf(type).name;
   if (type === 'string' ? !isStrings(data) : !isTypedArray(data) || !canHold(type, data)) {

@@ -16,6 +16,9 @@ fn inspect_draws_the_memory_plan() {
     let tensors = view["report"]["memory"][0]["tensors"].as_array();
     let count = tensors.expect("a plan").len();
     assert_eq!(svg.matches("<title>").count(), count);
+    for word in ["input", "intermediate", "output", "alive"] {
+        assert!(svg.contains(word), "the legend lacks `{word}`");
+    }
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 

@@ -235,12 +235,16 @@ pub fn fact(kind: &TypeProto) -> Result<Fact> {
     };
     let shape = tensor.shape.as_ref().map(|shape| {
         let dims = shape.dims.iter().map(|d| match d.value {
-            Some(n) => usize::try_from(n).map_or(Dim::Unknown, Dim::Known),
-            None if d.param.is_empty() => Dim::Unknown,
-            None => Dim::Symbol(d.param.into()),
+            Some(..0) => Ok(Dim::Unknown),
+            Some(n) => usize::try_from(n).map(Dim::Known).map_err(|_| {
+                Error::new(ErrorCode::Limit, format!("the dimension {n} is too large"))
+            }),
+            None if d.param.is_empty() => Ok(Dim::Unknown),
+            None => Ok(Dim::Symbol(d.param.into())),
         });
-        Shape(dims.collect())
+        Ok(Shape(dims.collect::<Result<_>>()?))
     });
+    let shape = shape.transpose()?;
     let dtype = match tensor.elem_type {
         0 => None,
         n => Some(dtype(n)?),

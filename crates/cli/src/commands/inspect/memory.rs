@@ -12,6 +12,8 @@ const WIDTH: f64 = 960.0;
 const HEIGHT: f64 = 320.0;
 const MARGIN: f64 = 16.0;
 const TITLE: f64 = 24.0;
+/// The height of what explains the drawing.
+const LEGEND: f64 = 28.0;
 
 /// Prints the size of every arena.
 pub fn print(report: &Report) {
@@ -41,7 +43,7 @@ pub fn draw(plans: &[MemoryPlan]) -> String {
     let block = TITLE + HEIGHT + MARGIN;
     let (width, height) = (
         WIDTH + 2.0 * MARGIN,
-        MARGIN + block * plans.len().max(1) as f64,
+        MARGIN + LEGEND + block * plans.len().max(1) as f64,
     );
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
@@ -50,12 +52,51 @@ pub fn draw(plans: &[MemoryPlan]) -> String {
     );
     if plans.is_empty() {
         svg.push_str("<text x=\"16\" y=\"32\">nothing is planned before the first run</text>\n");
+    } else {
+        draw_legend(&mut svg);
     }
     for (i, plan) in plans.iter().enumerate() {
-        draw_plan(&mut svg, plan, MARGIN + block * i as f64);
+        draw_plan(&mut svg, plan, MARGIN + LEGEND + block * i as f64);
     }
     svg.push_str("</svg>\n");
     svg
+}
+
+fn draw_legend(svg: &mut String) {
+    let mut x = MARGIN;
+    for (role, name) in [
+        (TensorRole::Input, "input"),
+        (TensorRole::Intermediate, "intermediate"),
+        (TensorRole::Output, "output"),
+    ] {
+        let fill = colour(role);
+        line(
+            svg,
+            format_args!(
+                "<rect x=\"{x}\" y=\"{MARGIN}\" width=\"12\" height=\"12\" fill=\"{fill}\" \
+                 fill-opacity=\"0.75\"/><text x=\"{}\" y=\"{}\">{name}</text>",
+                x + 18.0,
+                MARGIN + 11.0
+            ),
+        );
+        x += 120.0;
+    }
+    line(
+        svg,
+        format_args!(
+            "<text x=\"{x}\" y=\"{}\">kernels to the right, addresses upwards; dashed: the most \
+             that is alive at any one step</text>",
+            MARGIN + 11.0
+        ),
+    );
+}
+
+fn colour(role: TensorRole) -> &'static str {
+    match role {
+        TensorRole::Input => "#3b6ea5",
+        TensorRole::Output => "#b5483a",
+        TensorRole::Intermediate => "#c9a227",
+    }
 }
 
 fn draw_plan(svg: &mut String, plan: &MemoryPlan, top: f64) {
@@ -86,11 +127,7 @@ fn draw_plan(svg: &mut String, plan: &MemoryPlan, top: f64) {
         ),
     );
     for t in &plan.tensors {
-        let fill = match t.role {
-            TensorRole::Input => "#3b6ea5",
-            TensorRole::Output => "#b5483a",
-            TensorRole::Intermediate => "#c9a227",
-        };
+        let fill = colour(t.role);
         let (width, height) = ((t.last + 1 - t.first) as f64 * across, t.bytes as f64 * up);
         let (x, y) = (
             MARGIN + t.first as f64 * across,
@@ -132,6 +169,8 @@ fn line(svg: &mut String, text: std::fmt::Arguments) {
 }
 
 fn escape(text: &str) -> String {
+    // XML has no way to write these.
+    let text = text.replace(|c: char| c.is_control(), " ");
     text.replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
