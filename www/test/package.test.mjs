@@ -351,6 +351,9 @@ test('feeds that do not fit are typed errors', async () => {
     ['a wrong number of elements', '(s) => s.run({ image: new Float32Array(783) })', { code: 'SHAPE', input: 'image', got: '783 elements' }],
     ['data that does not fill its dims', "(s) => s.run({ image: { type: 'float32', dims: [1, 1, 28, 28], data: new Float32Array(5) } })", { code: 'SHAPE', got: '5 elements' }],
     ['no tensor at all', '(s) => s.run({ image: null })', { code: 'DTYPE', input: 'image' }],
+    ['no inputs at all', '(s) => s.run()', { code: 'INPUT' }],
+    ['a tensor without dims', "(s) => s.run({ image: { type: 'float32', data: new Float32Array(784) } })", { code: 'SHAPE', input: 'image' }],
+    ['a timeout that is no number', '(s) => s.run({ image: new Float32Array(784) }, { timeout: NaN })', { code: 'INVALID_VALUE' }],
     ['a closed session', '(s) => { s.close(); return s.run({}); }', { code: 'STATE' }],
   ];
   for (const [what, body, expected] of cases) {
@@ -373,14 +376,23 @@ test('models that cannot be read are typed errors', async () => {
     });
     const sources = {
       empty: new Uint8Array(0), garbage, half: model.slice(0, model.length >> 1), short: model.slice(0, 40), cut: model.slice(0, -1),
-      missing: '/assets/no-such-file.onnx', torn: torn(), nothing: null, page: '/empty',
+      missing: '/assets/no-such-file.onnx', torn: torn(), nothing: null, page: '/empty', address: 'http://:none',
     };
+    const response = await fetch('/assets/digits.onnx');
+    await response.arrayBuffer();
+    sources.read = response;
+    sources.locked = (await fetch('/assets/digits.onnx')).body;
+    sources.locked.getReader();
+    sources.detached = model.slice().buffer;
+    structuredClone(sources.detached, { transfer: [sources.detached] });
+    sources.gone = new Uint8Array(model);
+    structuredClone(sources.gone.buffer, { transfer: [sources.gone.buffer] });
     const failures = {};
     for (const [name, source] of Object.entries(sources)) failures[name] = await failureOf(kilim.load(source, { backends: ['cpu'] }));
     return failures;
   });
   const codes = Object.fromEntries(Object.entries(failures).map(([name, failure]) => [name, failure?.typed && failure.code]));
-  for (const name of ['missing', 'torn', 'nothing']) assert.equal(codes[name], 'IO', JSON.stringify(failures[name]));
+  for (const name of ['missing', 'torn', 'nothing', 'address', 'read', 'locked', 'detached', 'gone']) assert.equal(codes[name], 'IO', JSON.stringify(failures[name]));
   for (const name of ['empty', 'garbage', 'half', 'short', 'cut', 'page']) assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL', 'INVALID_GRAPH'].includes(codes[name]), `${name}: ${JSON.stringify(failures[name])}`);
 });
 
@@ -404,6 +416,10 @@ test('tensors that are too large for anything are typed errors', async () => {
   for (const dims of [[2 ** 40], [2 ** 32, 2 ** 32], [2 ** 62, 4]]) {
     const failure = await loadFailure(model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', dims)] }));
     assert.ok(['INVALID_MODEL', 'LIMIT'].includes(failure?.code), `${dims}: ${JSON.stringify(failure)}`);
+  }
+  for (const dims of [[2 ** 40], [2 ** 62, 2 ** 62]]) {
+    const failure = await loadFailure(model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', dims]], outputs: [['y', dims]] }));
+    assert.equal(failure?.code, 'LIMIT', `${dims}: ${JSON.stringify(failure)}`);
   }
   const wide = await loadFailure(model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', [2 ** 20, 2 ** 20]]], outputs: [['y', [2 ** 20, 2 ** 20]]] }));
   assert.equal(wide?.code, 'LIMIT', JSON.stringify(wide));
@@ -438,6 +454,32 @@ test('options that name nothing are typed errors', async () => {
     await failureOf(kilim.load('/assets/digits.onnx', { wasm: '/kilim/no-such-binary.wasm', worker: false })),
   ]);
   assert.deepEqual(failures.map((failure) => failure?.typed && failure.code), ['NO_BACKEND', 'NO_BACKEND', 'IO', 'IO']);
+});
+
+test('options that are something else are typed errors', async () => {
+  const options = [
+    ['IO', { operators: 'http://:none' }], ['IO', { wasm: 'http://:none' }], ['INVALID_VALUE', { variant: 'fast' }],
+    ['INVALID_VALUE', { cache: 'text' }], ['INVALID_VALUE', { calibration: 5 }], ['INVALID_VALUE', { mixedPrecision: { tolerance: 1 } }],
+    ['SHAPE', { mixedPrecision: { tolerance: 1, samples: [{ image: {} }] } }], ['INVALID_VALUE', { pins: ['node:nowhere=cpu'] }],
+  ];
+  const failures = await page.evaluate((options) => Promise.all(options.map(([, more]) => (
+    failureOf(kilim.load('/assets/digits.onnx', { backends: ['cpu'], ...more }))
+  ))), options);
+  for (const [i, [code, more]] of options.entries()) {
+    assert.equal(failures[i]?.typed && failures[i].code, code, `${JSON.stringify(more)}: ${JSON.stringify(failures[i])}`);
+  }
+});
+
+test('verify needs weights that were kept', async () => {
+  const bytes = model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', [2], { floats: [1, 2] })] });
+  const verified = (options) => page.evaluate(async ([bytes, options]) => {
+    const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], ...options });
+    const failure = await failureOf(session.verify({ x: [1, 2] }));
+    session.close();
+    return failure?.code ?? null;
+  }, [bytes, options]);
+  assert.equal(await verified({}), 'STATE');
+  assert.equal(await verified({ keepWeights: true }), null);
 });
 
 test('loading and running can be aborted', async () => {

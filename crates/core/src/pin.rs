@@ -1,11 +1,13 @@
 //! What the options say of single nodes: the backend they run on, whatever the partitioner would do,
 //! and the precision they compute in.
 
+use std::collections::HashSet;
 use std::str::FromStr;
 
 use crate::backend::{BackendId, Refusal};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::graph::Graph;
 use crate::ops::Cost;
 
 /// Which nodes a [`Pin`] or a [`PrecisionPin`] holds.
@@ -74,7 +76,7 @@ fn split(text: &str) -> Option<(Pinned, &str)> {
 }
 
 fn malformed(text: &str, expected: &str) -> Error {
-    Error::new(ErrorCode::InvalidValue, "this does not pin a node")
+    Error::new(ErrorCode::InvalidValue, "this is not said of nodes")
         .with_expected(expected)
         .with_got(text)
 }
@@ -140,6 +142,35 @@ pub fn check(pins: &[Pin], ids: &[BackendId]) -> Result<()> {
             .with_expected(known.join(", ")))
         }
         None => Ok(()),
+    }
+}
+
+/// Looks for the nodes that pins name, in bodies of control flow too.
+///
+/// # Errors
+/// `InvalidValue` where there is none of a name.
+pub fn find<'a>(graph: &Graph, pinned: impl Iterator<Item = &'a Pinned>) -> Result<()> {
+    let mut names = HashSet::new();
+    for what in pinned {
+        let Pinned::Node(name) = what else { continue };
+        if names.is_empty() {
+            collect_names(graph, &mut names);
+        }
+        if !names.contains(name.as_str()) {
+            let message = format!("no node is called `{name}`, which the options pin");
+            return Err(Error::new(ErrorCode::InvalidValue, message)
+                .with_hint("names are those of the report, after the passes"));
+        }
+    }
+    Ok(())
+}
+
+fn collect_names<'a>(graph: &'a Graph, names: &mut HashSet<&'a str>) {
+    for node in &graph.nodes {
+        names.insert(&node.name);
+        for body in node.op.subgraphs() {
+            collect_names(body, names);
+        }
     }
 }
 

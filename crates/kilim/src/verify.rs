@@ -92,7 +92,8 @@ impl Session {
     /// control flow included. Everything that the reference computes is held in memory meanwhile.
     ///
     /// # Errors
-    /// Whatever the runs of the whole model say; what a single node says is in its check.
+    /// `State` where the session has let go of its weights (see `keep_weights` of the options); whatever
+    /// the runs of the whole model say. What a single node says is in its check.
     pub async fn verify(
         &mut self,
         inputs: &[(&str, Datum)],
@@ -110,7 +111,7 @@ impl Session {
             ..alone(self.options())
         };
         let mut recording = kilim_core::Session::new(
-            self.graph().clone(),
+            self.whole_graph()?.clone(),
             vec![reference.clone()],
             self.evaluator().clone(),
             core_options,

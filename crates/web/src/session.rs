@@ -181,6 +181,9 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
     if let Some(tune) = convert::field(given, "tune") {
         options.core.tune = tune.is_truthy();
     }
+    if let Some(keep) = convert::field(given, "keepWeights") {
+        options.core.keep_weights = keep.is_truthy();
+    }
     if let Some(strict) = convert::field(given, "strict") {
         options.core.strict = strict.is_truthy();
     }

@@ -12,8 +12,8 @@ mod thrift;
 use kilim::core::backend::ContextConfig;
 use kilim::core::ops::*;
 use kilim::{
-    BackendId, DType, Dim, Fact, Graph, MemoryMode, Result, RunOptions, Runtime, Session,
-    SessionOptions, Shape, Sharing, Tensor,
+    BackendId, DType, Dim, ErrorCode, Fact, Graph, MemoryMode, Result, RunOptions, Runtime,
+    Session, SessionOptions, Shape, Sharing, Tensor, VerifyOptions,
 };
 
 fn options() -> SessionOptions {

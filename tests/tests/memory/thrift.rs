@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kilim::core::PrecisionPin;
 use kilim::core::tensor::AlignedBytes;
+use kilim_tests::stand_in::StandIn;
 
 use crate::*;
 
@@ -34,6 +35,56 @@ fn packed_weights_are_all_that_stays() {
         .zip(&b)
         .fold(0.0f64, |m, (a, b)| m.max((a - b).abs()));
     assert!(error <= 1e-4 * scale, "{error} of {scale}");
+}
+
+#[test]
+fn verify_needs_weights_that_are_kept() {
+    let x = weights(&[1, 8, 8, 8]);
+    let verified = |options: SessionOptions| {
+        let mut s = session(convolutions(8, Dim::Known(8)), options).unwrap();
+        let inputs = [("x", x.clone().into())];
+        pollster::block_on(s.verify(&inputs, &VerifyOptions::default()))
+    };
+    for mut options in [options(), thrifty()] {
+        let gone = verified(options.clone()).unwrap_err();
+        assert_eq!(gone.code(), ErrorCode::State, "{gone}");
+        options.core.keep_weights = true;
+        assert!(verified(options).unwrap().passed());
+    }
+}
+
+#[test]
+fn runs_in_the_background_need_no_raw_weights() {
+    let x = weights(&[1, 8, 8, 8]);
+    let model = || convolutions(8, Dim::Known(8));
+    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap();
+    // Whose kernels other contexts cannot share.
+    let alone = Arc::new(StandIn::new(cpu.clone(), "alone"));
+    let alone = Session::from(
+        pollster::block_on(kilim::core::Session::new(
+            model(),
+            vec![alone],
+            cpu,
+            options().core,
+        ))
+        .unwrap(),
+    );
+    let sessions = [
+        session(model(), options()),
+        session(model(), thrifty()),
+        Ok(alone),
+    ];
+    for mut s in sessions.map(Result::unwrap) {
+        let want = run(&mut s, &x).unwrap();
+        let runs: Vec<_> = (0..3)
+            .map(|_| s.run_async(&[("x", x.clone().into())], &RunOptions::default()))
+            .collect();
+        for run in runs {
+            let out = run.unwrap().wait().unwrap();
+            let y = out[0].1.tensor().unwrap();
+            assert_eq!(y.to_f64s().unwrap(), want.to_f64s().unwrap());
+        }
+    }
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn nodes_are_pinned_to_a_library_or_away_from_it() {
     let pinned = |pin: &str| {
         let mut options = options(&["scale", "cpu"], &folder);
         options.core.pins = vec![pin.parse::<Pin>().unwrap()];
-        let mut session = load(&scaled(), options).unwrap();
+        let mut session = load(&scaled(), options)?;
         run(&mut session, &[1.0, 2.0]).map(|_| at(&session, "Relu"))
     };
     assert_eq!(pinned("op:Relu=cpu").unwrap().as_deref(), Some("cpu"));
@@ -29,6 +29,9 @@ fn nodes_are_pinned_to_a_library_or_away_from_it() {
     let error = pinned("op:Exp=scale").unwrap_err();
     assert_eq!(error.code(), ErrorCode::NoBackend);
     assert!(error.message().contains("only Relu, Add"), "{error}");
+    let error = pinned("node:nowhere=cpu").unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidValue);
+    assert!(error.message().contains("`nowhere`"), "{error}");
 }
 
 #[test]

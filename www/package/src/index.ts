@@ -5,7 +5,7 @@
  *     const { scores } = await session.run({ image: pixels });
  */
 import { compileBinary, ownBinary } from './binary.js';
-import { detectVariant } from './detect.js';
+import { VARIANTS, detectVariant } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
 import { createLocalEngine } from './local.js';
@@ -13,7 +13,7 @@ import { pickBackends } from './pick.js';
 import type { Backend, Engine, EngineOptions, Progress, Schedule, WasmSource } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
 import { Session } from './session.js';
-import { toWireSource } from './source.js';
+import { absolute, toWireSource } from './source.js';
 import type { ModelSource, WireSource } from './source.js';
 import { check, toWire } from './tensor.js';
 import type { TensorLike, WireTensor } from './tensor.js';
@@ -68,6 +68,11 @@ export interface LoadOptions {
   cache?: Uint8Array;
   /** `limit` spares memory rather than time: weights in their own size only, one plan for each stage, nothing kept between runs. */
   memory?: 'normal' | 'limit';
+  /**
+   * Keeps weights as the file has them beside those that kernels read, which `verify` needs. Otherwise they go where nothing
+   * else needs them: on the CPU, in models whose inputs have fixed dimensions, and with `memory: 'limit'`.
+   */
+  keepWeights?: boolean;
   /** Files that the model refers to, by the names it uses. */
   externalData?: Record<string, ModelSource>;
   /**
@@ -99,8 +104,9 @@ export async function load(source: ModelSource, options: LoadOptions = {}): Prom
   const { engine, started } = await takeEngine(options);
   const stop = () => engine.close();
   signal?.addEventListener('abort', stop);
-  const module = addressOf(options.operators);
+  let module: string | undefined;
   try {
+    module = addressOf(options.operators);
     const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
     const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, onBytes, signal);
     const external: Record<string, WireSource> = {};
@@ -162,7 +168,8 @@ async function startEngine({ worker = true, wasm, variant }: Pick<LoadOptions, '
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
   }
-  const address = typeof wasm === 'string' ? new URL(wasm, globalThis.location?.href) : wasm;
+  if (!VARIANTS.includes(build)) throw new KilimError('INVALID_VALUE', `there is no build \`${build}\``, { expected: VARIANTS.join(', ') });
+  const address = typeof wasm === 'string' ? absolute(wasm) : wasm;
   const binary = address === undefined ? ownBinary(build) : compileBinary(address);
   // Whoever waits for it learns of a failure; nobody need wait.
   binary.catch(() => undefined);
@@ -175,13 +182,20 @@ async function startEngine({ worker = true, wasm, variant }: Pick<LoadOptions, '
 /** A blob's address is of this page's origin, so that the worker may import it. */
 function addressOf(module: LoadOptions['operators']): string | undefined {
   if (module instanceof Blob) return URL.createObjectURL(new Blob([module], { type: 'text/javascript' }));
-  return module === undefined ? undefined : new URL(module, globalThis.location?.href).href;
+  return module === undefined ? undefined : absolute(module).href;
 }
 
-function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory, tune, cache }: LoadOptions): EngineOptions {
+function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory, keepWeights, tune, cache }: LoadOptions): EngineOptions {
+  if (cache !== undefined && !(cache instanceof Uint8Array)) wrongOption('cache', 'a Uint8Array', cache);
+  if (calibration !== undefined && typeof calibration !== 'string') wrongOption('calibration', 'a string', calibration);
+  if (mixedPrecision !== undefined && !Array.isArray(mixedPrecision.samples)) wrongOption('mixedPrecision.samples', 'an array', mixedPrecision.samples);
   const mixed = mixedPrecision && { ...mixedPrecision, samples: mixedPrecision.samples.map(wireSample) };
-  const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims, schedule, calibration, memory, tune, cache });
+  const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims, schedule, calibration, memory, keepWeights, tune, cache });
   return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+}
+
+function wrongOption(name: string, expected: string, got: unknown): never {
+  throw new KilimError('INVALID_VALUE', `the option \`${name}\` is not ${expected}`, { expected, got: typeof got });
 }
 
 function wireSample(sample: Record<string, TensorLike>): WireTensor[] {

@@ -43,6 +43,7 @@ export interface EngineOptions {
   schedule?: Schedule;
   calibration?: string;
   memory?: 'normal' | 'limit';
+  keepWeights?: boolean;
   tune?: boolean;
   cache?: Uint8Array;
 }

@@ -69,6 +69,7 @@ export class Session {
   /**
    * Runs every node on two backends with the same inputs, and the whole model, and names the first node that differs.
    * Everything that the reference computes is held in memory meanwhile.
+   * @throws KilimError `STATE` where the session has let go of its weights: load it with `keepWeights`.
    */
   async verify(feeds: Record<string, Feed>, options: VerifyOptions & { signal?: AbortSignal } = {}): Promise<Verification> {
     if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
@@ -93,6 +94,9 @@ export class Session {
 
   async #run(feeds: Record<string, Feed>, { signal, timeout }: RunOptions, profile: boolean): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
     if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
+    if (timeout !== undefined && !(typeof timeout === 'number' && timeout >= 0)) {
+      throw new KilimError('INVALID_VALUE', 'a timeout is a number of milliseconds, zero or more', { got: String(timeout) });
+    }
     const request = { feeds: prepareFeeds(this.inputs, feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
     const ran = await this.#engine.run(request, signal ?? never);
     if (ran.report) this.#report = ran.report;

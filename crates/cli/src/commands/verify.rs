@@ -35,7 +35,9 @@ pub struct Args {
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut session = args.model.load().await?;
+    let mut wanted = args.model.backends.options()?;
+    wanted.core.keep_weights = true;
+    let mut session = args.model.load_with(wanted).await?;
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
     let options = VerifyOptions {

@@ -38,6 +38,24 @@ fn verify_compares_node_by_node() {
     let out = ok(&["verify", &digits(), "--backends", "cpu", "--all"]);
     assert!(out.contains("0 differ, 0 were skipped"), "{out}");
     assert!(out.contains("Conv"), "{out}");
+    // One whose weights would go once kernels have them.
+    let dir = folder("verify");
+    let file = dir.join("fixed.onnx").display().to_string();
+    let scaled: [(&str, &[&str], &str); 5] = [
+        ("Shape", &["x"], "shape"),
+        ("ConstantOfShape", &["shape"], "zeros"),
+        ("Exp", &["zeros"], "ones"),
+        ("Exp", &["ones"], "weights"),
+        ("Mul", &["x", "weights"], "y"),
+    ];
+    std::fs::write(&file, model(&scaled, &["2"])).expect("the file can be written");
+    let out = ok(&["verify", &file, "--backends", "cpu"]);
+    assert!(
+        out.contains("1 nodes agree, 0 differ, 0 were skipped"),
+        "{out}"
+    );
+    ok(&["run", &file, "--backends", "cpu", "--runs", "2"]);
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
     fails(
         3,
         &[

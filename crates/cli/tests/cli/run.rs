@@ -73,13 +73,15 @@ fn pins_and_plugin_folders_are_options() {
         "--pin",
         "op:Conv=cpu",
         "--pin",
-        "node:none=cpu",
+        "node:conv1=cpu",
     ]));
     let error = fails(3, &inspect(&["--pin", "op:Conv=wgpu"]));
     assert!(
         error.contains("NO_BACKEND") && error.contains("pinned"),
         "{error}"
     );
+    let error = fails(3, &inspect(&["--pin", "node:none=cpu"]));
+    assert!(error.contains("no node is called `none`"), "{error}");
     fails(2, &inspect(&["--pin", "Conv=cpu"]));
     let empty = folder("no-plugins");
     let empty = empty.to_str().expect("a folder of ASCII");

@@ -14,7 +14,7 @@ mod tune;
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, TensorSpec};
+use crate::backend::{Backend, RawConstants, TensorSpec};
 use crate::builtin::Ports;
 use crate::datum::Datum;
 use crate::error::{Error, ErrorCode, Result};
@@ -39,6 +39,8 @@ pub struct Session {
     shared: Shared,
     runner: Runner,
     ports: Ports,
+    /// Whether the graph has its constants still.
+    raw: RawConstants,
     nodes_loaded: usize,
     precision: Option<PrecisionReport>,
     precisions: Vec<PrecisionOverride>,
@@ -169,10 +171,15 @@ impl Session {
     #[cfg(not(target_arch = "wasm32"))]
     fn replica(&self) -> Result<Session> {
         let mut shared = self.shared.replica()?;
+        let runner = self.runner.replica(&mut shared)?;
+        if !runner.has_plan() {
+            self.whole_graph()?;
+        }
         Ok(Session {
-            runner: self.runner.replica(&mut shared)?,
+            runner,
             shared,
             ports: self.ports.clone(),
+            raw: self.raw,
             nodes_loaded: self.nodes_loaded,
             precision: self.precision.clone(),
             precisions: self.precisions.clone(),
@@ -186,6 +193,7 @@ impl Session {
         let mut lost = false;
         for b in 0..self.shared.contexts.len() {
             if self.shared.contexts[b].is_lost() {
+                self.whole_graph()?;
                 let backend = &self.shared.backends[b];
                 backend.reopen().await?;
                 self.shared.contexts[b] = self.shared.options.create_context(backend)?;
@@ -247,6 +255,21 @@ impl Session {
     /// packed.
     pub fn graph(&self) -> &Graph {
         self.runner.graph()
+    }
+
+    /// The graph as it runs, whole.
+    ///
+    /// # Errors
+    /// `State` where constants were dropped once they were packed.
+    pub fn whole_graph(&self) -> Result<&Graph> {
+        match self.raw {
+            RawConstants::Keep => Ok(self.graph()),
+            RawConstants::Drop => Err(Error::new(
+                ErrorCode::State,
+                "the session has let go of its weights, but for those in the form that kernels read",
+            )
+            .with_hint("load it with `keep_weights`, in JavaScript `keepWeights`")),
+        }
     }
 
     /// In the order of preference.

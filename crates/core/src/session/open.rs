@@ -58,6 +58,11 @@ impl Session {
         } else {
             passes::infer_graph(&mut graph)?;
         }
+        let pinned = options.pins.iter().map(|p| &p.what);
+        pin::find(
+            &graph,
+            pinned.chain(options.precisions.iter().map(|p| &p.what)),
+        )?;
         let precisions = precision::force(&mut graph, &options.precisions)?;
         let precision = match &options.mixed_precision {
             Some(mixed) => {
@@ -90,6 +95,7 @@ impl Session {
             shared,
             runner,
             ports: Ports { inputs, outputs },
+            raw,
             nodes_loaded,
             precision,
             precisions,

@@ -43,6 +43,9 @@ pub struct SessionOptions {
     pub mixed_precision: Option<MixedPrecision>,
     /// Every value leaves its stage, as [`Session::record`] needs it. Costs memory and time.
     pub keep_all: bool,
+    /// Weights stay as the graph has them beside those that kernels read; otherwise they go where
+    /// nothing needs them to plan again. Whoever runs [`Session::graph`] anew needs them.
+    pub keep_weights: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
     pub dims: HashMap<String, usize>,
     /// Also plan before the first run where sizes are unknown, taking this for each of them.
@@ -122,6 +125,7 @@ impl Default for SessionOptions {
             optimise: true,
             mixed_precision: None,
             keep_all: false,
+            keep_weights: false,
             dims: HashMap::new(),
             plan_unknown_as: None,
             plans_kept: 4,

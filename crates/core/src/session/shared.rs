@@ -151,8 +151,11 @@ impl Shared {
         let fixed = inputs.iter().all(is_fixed);
         let on_host = |b: &Arc<dyn Backend>| b.describe().memory == Memory::Host;
         let thrifty = self.options.context.memory == MemoryMode::Limit;
-        let recorded = self.options.keep_all;
-        match !recorded
+        let wanted = self.options.keep_all || self.options.keep_weights;
+        // Runs at the same time plan again where a backend cannot share its kernels.
+        #[cfg(not(target_arch = "wasm32"))]
+        let wanted = wanted || self.contexts.iter().any(|c| c.replica().is_none());
+        match !wanted
             && fixed
             && runner.plans_once()
             && (thrifty || self.backends.iter().all(on_host))

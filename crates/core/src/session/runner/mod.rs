@@ -230,7 +230,7 @@ impl Runner {
     /// Another runner of the same graph, with those plans that can be shared.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
-        let mut replica = Runner::new(self.graph.clone(), shared)?;
+        let mut replica = self.unplanned();
         shared.resize(RawConstants::Keep, |shared| {
             for (own, plans) in replica.plans.iter_mut().zip(&self.plans) {
                 let share =
@@ -240,6 +240,29 @@ impl Runner {
             Ok(())
         })?;
         Ok(replica)
+    }
+
+    /// The same cut of the same graph, without plans. A graph whose raw constants were dropped could
+    /// not be cut again.
+    #[cfg(not(target_arch = "wasm32"))]
+    fn unplanned(&self) -> Runner {
+        let inner = |bodies: &Vec<Runner>| bodies.iter().map(Runner::unplanned).collect();
+        Runner {
+            id: self.id,
+            graph: self.graph.clone(),
+            stages: self.stages.clone(),
+            live_in: self.live_in.clone(),
+            live_out: self.live_out.clone(),
+            host: self.host.clone(),
+            bodies: self.bodies.iter().map(|(id, b)| (*id, inner(b))).collect(),
+            plans: self.plans.iter().map(|_| Vec::new()).collect(),
+        }
+    }
+
+    /// Whether the first stage has a plan.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub fn has_plan(&self) -> bool {
+        !self.plans[0].is_empty()
     }
 
     /// Drops all plans: they are made anew when they are needed.
