@@ -17,24 +17,25 @@ pub(super) enum Finish {
     Fixed(Fixed),
 }
 
-/// [`Requantize`].
+/// [`Requantize`] with a factor for each channel: the members of their [`Scale`]s one by one, for vectors.
 #[derive(Clone, Debug)]
 pub(super) struct Fixed {
-    scales: Scales,
+    /// One for each channel even where all are the same: of one for all LLVM makes products of 64 bits.
+    multipliers: Vec<i32>,
+    shifts: Shifts,
     zero: i32,
     /// Without the zero point.
     range: [i32; 2],
 }
 
 #[derive(Clone, Debug)]
-enum Scales {
-    One(Scale),
-    /// One for each channel, member by member for vectors. Shifts are products with powers of two: WebAssembly
-    /// shifts all elements of a vector by one number.
+enum Shifts {
+    /// To the left, and to the right.
+    One(u32, u32),
+    /// Products with powers of two for each channel: WebAssembly shifts all elements of a vector by one number.
     Each {
         /// What a shift to the left multiplies with.
         left: Vec<i32>,
-        multipliers: Vec<i32>,
         /// Half of what a shift to the right divides by; zero where there is none.
         halves: Vec<u32>,
         /// 2^31 over what it divides by.
@@ -44,21 +45,21 @@ enum Scales {
 
 impl Fixed {
     pub(super) fn new(requantize: &Requantize, channels: usize) -> Fixed {
-        let factors = &requantize.factors;
-        let scales = match factors.iter().all(|f| *f == factors[0]) {
-            true => Scales::One(Scale::new(factors[0])),
-            false => {
-                let scales = || factors.iter().map(|&f| Scale::new(f)).take(channels);
-                Scales::Each {
-                    left: scales().map(|s| 1 << s.left).collect(),
-                    multipliers: scales().map(|s| s.multiplier).collect(),
-                    halves: scales().map(|s| (1 << s.right) >> 1).collect(),
-                    right: scales().map(|s| (1 << 31) >> s.right).collect(),
-                }
-            }
+        let several = requantize.factors.len() > 1;
+        let scales =
+            || (0..channels).map(|c| Scale::new(requantize.factors[if several { c } else { 0 }]));
+        let first = Scale::new(requantize.factors[0]);
+        let shifts = match scales().all(|s| (s.left, s.right) == (first.left, first.right)) {
+            true => Shifts::One(first.left, first.right),
+            false => Shifts::Each {
+                left: scales().map(|s| 1 << s.left).collect(),
+                halves: scales().map(|s| (1 << s.right) >> 1).collect(),
+                right: scales().map(|s| (1 << 31) >> s.right).collect(),
+            },
         };
         Fixed {
-            scales,
+            multipliers: scales().map(|s| s.multiplier).collect(),
+            shifts,
             zero: requantize.zero_point,
             range: requantize
                 .range
@@ -110,20 +111,26 @@ impl PairTask for Apply<'_> {
             Finish::Fixed(f) => {
                 let [low, high] = f.range;
                 let put = |x: i32| x.max(low).min(high).wrapping_add(f.zero);
-                match &f.scales {
-                    Scales::One(scale) => {
-                        self.sums
-                            .iter_mut()
-                            .for_each(|sum| *sum = put(scale.apply(*sum)));
+                match &f.shifts {
+                    &Shifts::One(left, right) => {
+                        for row in rows {
+                            for (sum, &multiplier) in row.iter_mut().zip(&f.multipliers) {
+                                let scale = Scale {
+                                    left,
+                                    multiplier,
+                                    right,
+                                };
+                                *sum = put(scale.apply(*sum));
+                            }
+                        }
                     }
-                    Scales::Each {
+                    Shifts::Each {
                         left,
-                        multipliers,
                         halves,
                         right,
                     } => {
                         for row in rows {
-                            let up = left.iter().zip(multipliers);
+                            let up = left.iter().zip(&f.multipliers);
                             let down = halves.iter().zip(right);
                             for ((sum, (left, &multiplier)), (half, &right)) in
                                 row.iter_mut().zip(up).zip(down)
