@@ -17,6 +17,7 @@ use kilim::{DType, Result};
 type Takes = dyn Fn(&NodeSpec) -> bool + Send + Sync;
 type Rewrite = dyn Fn(&mut StageSpec) + Send + Sync;
 type OnCall = dyn Fn(&'static str) -> Result<()> + Send + Sync;
+type Configured = dyn Fn(&BackendConfig) -> Option<Arc<dyn Backend>> + Send + Sync;
 type OnContext = dyn Fn(&ContextConfig) + Send + Sync;
 type OnRun = dyn Fn(usize) -> Result<()> + Send + Sync;
 
@@ -28,6 +29,7 @@ pub struct StandIn {
     takes: Arc<Takes>,
     prefers_half: Arc<Takes>,
     rewrite: Arc<Rewrite>,
+    configured: Arc<Configured>,
     on_context: Arc<OnContext>,
     on_run: Arc<OnRun>,
     on_call: Arc<OnCall>,
@@ -45,6 +47,7 @@ impl StandIn {
             takes: Arc::new(|_| true),
             prefers_half: Arc::new(|_| true),
             rewrite: Arc::new(|_| ()),
+            configured: Arc::new(|_| None),
             on_context: Arc::new(|_| ()),
             on_run: Arc::new(|_| Ok(())),
             on_call: Arc::new(|_| Ok(())),
@@ -71,6 +74,15 @@ impl StandIn {
     /// Offers something else.
     pub fn offering(mut self, offer: impl FnOnce(&mut BackendConfig)) -> Self {
         offer(&mut self.description.config);
+        self
+    }
+
+    /// Gives another backend to sessions of some config.
+    pub fn configured(
+        mut self,
+        f: impl Fn(&BackendConfig) -> Option<Arc<dyn Backend>> + Send + Sync + 'static,
+    ) -> Self {
+        self.configured = Arc::new(f);
         self
     }
 
@@ -150,6 +162,10 @@ impl Backend for StandIn {
 
     fn allocator(&self) -> Arc<dyn Allocator> {
         self.inner.allocator()
+    }
+
+    fn configured(&self, config: &BackendConfig) -> Option<Arc<dyn Backend>> {
+        (self.configured)(config)
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use kilim::core::backend::{BackendConfig, DataLayout};
+use kilim::core::backend::{BackendConfig, DataLayout, Quantized};
 use kilim::core::ops::*;
 use kilim::core::{Backend, Session, SessionOptions};
 use kilim::{
@@ -135,6 +135,27 @@ fn the_backend_is_told() {
     let told = told.lock().unwrap().clone().unwrap();
     assert_eq!(told.layouts[0], DataLayout::ChannelsFirst);
     assert!(told.timers && told.dynamic_tensors);
+}
+
+#[test]
+fn a_backend_may_be_another_one_for_its_config() {
+    let exact = || StandIn::new(cpu(), "own").taking(|_| false);
+    let native = Arc::new(StandIn::new(cpu(), "own"));
+    let own = exact()
+        .offering(|config| config.quantized = Quantized::Native)
+        .configured(move |config| {
+            let native = native.clone() as Arc<dyn Backend>;
+            (config.quantized == Quantized::Native).then_some(native)
+        });
+    let own: Arc<dyn Backend> = Arc::new(own);
+    let on_own = |settings: &[&str]| {
+        let session = on(vec![own.clone(), cpu()], settings).unwrap();
+        session.report().nodes.iter().any(|n| n.backend == "own")
+    };
+    assert!(!on_own(&[]) && !on_own(&["own:quantized=exact"]));
+    assert!(on_own(&["own:quantized=native"]));
+    let exact = on(vec![Arc::new(exact())], &["own:quantized=native"]);
+    assert_eq!(exact.err().unwrap().code(), ErrorCode::Unsupported);
 }
 
 /// Where the two nodes of a model of half precision compute.

@@ -45,6 +45,11 @@ impl Factor {
         })
     }
 
+    /// As a real number.
+    pub fn value(self) -> f64 {
+        f64::from(self.multiplier) * 2f64.powi(self.shift - 31)
+    }
+
     /// The factor over `count` for a mean; as in TFLite's, what is left of the division is cut off.
     pub fn over(self, count: u32) -> Factor {
         let count = count.max(1);

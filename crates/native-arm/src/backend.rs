@@ -1,15 +1,17 @@
 //! The backends `acl_neon` and `acl_cl`.
 
+use std::sync::Arc;
+
 use kilim_core::backend::{
-    Backend, BackendContext, BackendId, ContextConfig, Description, Grade, Memory, NodeSpec,
-    Refusal, Speed,
+    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, Description, Grade, Memory,
+    NodeSpec, Quantized, Refusal, Speed,
 };
 use kilim_core::ops::Cost;
 use kilim_core::{DType, Result};
 use kilim_reference_cpu::CpuBackend;
 
 use crate::ffi;
-use crate::kernel::{Cl, Neon};
+use crate::kernel::{Cl, Native, Neon, Target};
 use crate::library::Library;
 use crate::operators;
 
@@ -36,8 +38,7 @@ impl AclBackend {
     pub fn neon() -> Result<AclBackend> {
         let library = Library::get()?;
         library.start(ffi::NEON)?;
-        let host = CpuBackend::with_registry(operators::all::<Neon>(), "neon");
-        Ok(AclBackend::new(AclBackend::NEON, "CPU", library, host))
+        Ok(AclBackend::new::<Neon>(AclBackend::NEON, "CPU", library))
     }
 
     /// On an OpenCL device. Every kernel copies its tensors from and to host memory.
@@ -47,8 +48,7 @@ impl AclBackend {
     pub fn cl() -> Result<AclBackend> {
         let library = Library::get()?;
         library.start(ffi::CL)?;
-        let host = CpuBackend::with_registry(operators::all::<Cl>(), "neon");
-        Ok(AclBackend::new(AclBackend::CL, "OpenCL", library, host))
+        Ok(AclBackend::new::<Cl>(AclBackend::CL, "OpenCL", library))
     }
 
     /// As [`Backend::supports`] for the node in its own element types, where `supports` also takes
@@ -60,7 +60,21 @@ impl AclBackend {
         self.host.registry().supports_as_it_is(node)
     }
 
-    fn new(id: BackendId, device: &str, library: &'static Library, host: CpuBackend) -> AclBackend {
+    /// The same with ACL's own arithmetic of quantised tensors, see [`Quantized::Native`].
+    pub fn native(&self) -> AclBackend {
+        let host = match self.description.id == AclBackend::CL {
+            true => host::<Native<Cl>>(),
+            false => host::<Native<Neon>>(),
+        };
+        AclBackend {
+            description: self.description.clone(),
+            library: self.library,
+            host,
+        }
+    }
+
+    fn new<A: Target>(id: BackendId, device: &str, library: &'static Library) -> AclBackend {
+        let host = host::<A>();
         let quantised = [DType::I8, DType::U8].map(|d| (d, Grade::Fast));
         let mut dtypes = vec![(DType::F32, Grade::Fast), (DType::F16, Grade::Arithmetic)];
         dtypes.extend(quantised);
@@ -75,12 +89,20 @@ impl AclBackend {
                     kernel_start: 2e-6,
                     ..host.describe().speed
                 },
+                config: BackendConfig {
+                    quantized: Quantized::Native,
+                    ..host.describe().config.clone()
+                },
                 ..host.describe().clone()
             },
             library,
             host,
         }
     }
+}
+
+fn host<A: Target>() -> CpuBackend {
+    CpuBackend::with_registry(operators::all::<A>(), "neon")
 }
 
 /// The release in ACL's description of its build, `arm_compute_version=v24.11 Build options: ...`.
@@ -100,6 +122,10 @@ impl Backend for AclBackend {
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
         self.host.supports(node)
+    }
+
+    fn configured(&self, config: &BackendConfig) -> Option<Arc<dyn Backend>> {
+        (config.quantized == Quantized::Native).then(|| Arc::new(self.native()) as Arc<dyn Backend>)
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {

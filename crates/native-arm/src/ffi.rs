@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_void};
 use libloading::Library;
 
 /// `KILIM_ACL_ABI`.
-pub const ABI: u32 = 3;
+pub const ABI: u32 = 4;
 pub const MAX_RANK: usize = 6;
 
 pub const OK: i32 = 0;
@@ -242,6 +242,12 @@ pub struct DequantizeInfo {
     unused: i32,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+pub struct QuantizeInfo {
+    unused: i32,
+}
+
 /// The structure of a family: names the function that takes it.
 pub trait Family: Send + Sync {
     /// # Safety
@@ -304,6 +310,7 @@ functions! {
         permute(PermuteInfo) = b"kilim_acl_permute\0";
         resize(ResizeInfo) = b"kilim_acl_resize\0";
         dequantize(DequantizeInfo) = b"kilim_acl_dequantize\0";
+        quantize(QuantizeInfo) = b"kilim_acl_quantize\0";
     }
     others {
         build_info: fn() -> *const c_char = b"kilim_acl_build_info\0";

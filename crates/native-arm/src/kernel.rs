@@ -1,6 +1,8 @@
 //! Calls of ACL functions as kernels of the host's frame.
 
-use kilim_core::backend::{NodeSpec, Refusal};
+use std::marker::PhantomData;
+
+use kilim_core::backend::{NodeSpec, Quantized, Refusal};
 use kilim_core::{Error, ErrorCode, Operator, Result};
 use kilim_reference_cpu::registry::KernelRegistry;
 use kilim_reference_cpu::{Build, Io, Kernel};
@@ -10,9 +12,10 @@ use crate::ffi;
 use crate::library::{Answer, Library};
 use crate::operators::Lower;
 
-/// A target of ACL.
+/// A target of ACL, and in which arithmetic quantised tensors may be computed on it.
 pub trait Target: Send + Sync + 'static {
     const TARGET: i32;
+    const QUANTIZED: Quantized = Quantized::Exact;
 }
 
 pub struct Neon;
@@ -25,14 +28,52 @@ impl Target for Cl {
     const TARGET: i32 = ffi::CL;
 }
 
-/// Lets operator `T` run on target `A`, wherever ACL agrees.
-pub fn add<A: Target, T: Lower + Operator>(registry: &mut KernelRegistry) {
-    registry.add::<T>(accepts::<A, T>, build::<A, T>);
+/// The same target with ACL's own arithmetic of quantised tensors.
+pub struct Native<A>(PhantomData<A>);
+impl<A: Target> Target for Native<A> {
+    const TARGET: i32 = A::TARGET;
+    const QUANTIZED: Quantized = Quantized::Native;
 }
 
-fn accepts<A: Target, T: Lower>(op: &T, node: &NodeSpec) -> Result<(), Refusal> {
-    let calls = op.lower(node)?;
-    calls.iter().try_for_each(ask::<A>)
+/// Lets operator `T` run on target `A`, wherever ACL agrees.
+pub fn add<A: Target, T: Lower + Operator>(registry: &mut KernelRegistry) {
+    registry.add::<T>(
+        |op, node| calls::<A, T>(op, node).map(drop),
+        |op, node, _: &mut Build| {
+            let calls = calls::<A, T>(op, node).map_err(unsupported)?;
+            kernel::<A>(&calls, node)
+        },
+    );
+}
+
+/// The calls that ACL agrees to.
+fn calls<A: Target, T: Lower>(op: &T, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+    let exact = op.lower(node).and_then(agreed::<A>);
+    exact.or_else(|refusal| or_native::<A>(refusal, op.native(node)))
+}
+
+/// The calls in ACL's own arithmetic, if that may be used, after a refusal of the exact one, which else is
+/// told of it.
+pub fn or_native<A: Target>(
+    refusal: Refusal,
+    calls: Option<Result<Vec<Call>, Refusal>>,
+) -> Result<Vec<Call>, Refusal> {
+    let Some(calls) = calls else {
+        return Err(refusal);
+    };
+    let calls = calls.and_then(agreed::<A>);
+    match (A::QUANTIZED, calls) {
+        (Quantized::Native, calls) => calls,
+        (Quantized::Exact, Ok(_)) => Err(Refusal::new(format!(
+            "{}; with quantized=native it runs",
+            refusal.reason
+        ))),
+        (Quantized::Exact, Err(_)) => Err(refusal),
+    }
+}
+
+fn agreed<A: Target>(calls: Vec<Call>) -> Result<Vec<Call>, Refusal> {
+    calls.iter().try_for_each(ask::<A>).map(|()| calls)
 }
 
 /// What ACL's own `validate` says of a call.
@@ -46,12 +87,7 @@ pub fn ask<A: Target>(call: &Call) -> Result<(), Refusal> {
     }
 }
 
-fn build<A: Target, T: Lower>(
-    op: &T,
-    node: &NodeSpec,
-    _build: &mut Build,
-) -> Result<Box<dyn Kernel>> {
-    let calls = op.lower(node).map_err(unsupported)?;
+pub fn kernel<A: Target>(calls: &[Call], node: &NodeSpec) -> Result<Box<dyn Kernel>> {
     let steps = calls.iter().map(|call| Step::new::<A>(call, node));
     Ok(Box::new(AclKernel {
         steps: steps.collect::<Result<_>>()?,

@@ -356,10 +356,11 @@ fn without_place(reason: &str) -> String {
 }
 
 fn table(acl: &AclBackend) -> String {
+    let native = acl.native();
     let mut reasons: Vec<String> = Vec::new();
     let mut lines = vec![
-        "| | float32 | float16 | int8 |".to_string(),
-        "|---|---|---|---|".to_string(),
+        "| | float32 | float16 | int8 | int8, native |".to_string(),
+        "|---|---|---|---|---|".to_string(),
     ];
     let families = [
         convolutions(),
@@ -369,7 +370,8 @@ fn table(acl: &AclBackend) -> String {
         rows(),
     ];
     for row in families.iter().flatten() {
-        let mut cell = |node: Option<&Node>, half| match node.map(|node| ask(acl, node, half)) {
+        let mut cell = |acl, node: Option<&Node>, half| match node.map(|node| ask(acl, node, half))
+        {
             None => String::new(),
             Some(Ok(())) => "yes".into(),
             Some(Err(reason)) => {
@@ -384,11 +386,12 @@ fn table(acl: &AclBackend) -> String {
             }
         };
         lines.push(format!(
-            "| {} | {} | {} | {} |",
+            "| {} | {} | {} | {} | {} |",
             row.name,
-            cell(Some(&row.float), false),
-            cell(Some(&row.float), true),
-            cell(row.bytes.as_ref(), false)
+            cell(acl, Some(&row.float), false),
+            cell(acl, Some(&row.float), true),
+            cell(acl, row.bytes.as_ref(), false),
+            cell(&native, row.bytes.as_ref(), false)
         ));
     }
     lines.push(String::new());

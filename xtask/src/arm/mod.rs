@@ -58,7 +58,8 @@ pub fn tests() -> Result<Counts> {
                     ..acl.emulation(&acl.shim()?)
                 };
                 let mut cargo = test(&toolchain, &plain);
-                cargo.args(["--test", "neon", "--", "quantization", "pooling"]);
+                let filters = ["quantization", "pooling", "native"];
+                cargo.args(["--test", "neon", "--"]).args(filters);
                 counts.add(counted(&mut cargo)?);
                 newest = Some(emulation);
             }

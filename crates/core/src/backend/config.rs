@@ -19,6 +19,17 @@ pub enum Half {
     Kept,
 }
 
+/// In which arithmetic a backend computes with quantised tensors; each includes the one before it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Quantized {
+    /// The one that Kilim defines: the same bytes on every backend.
+    #[default]
+    Exact,
+    /// Where that is not to be had, one of the backend's own, at most a step of quantisation off in each
+    /// operator.
+    Native,
+}
+
 /// In a [`Description`] what a backend offers; for a context what it is to do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendConfig {
@@ -27,6 +38,7 @@ pub struct BackendConfig {
     /// Whether a session can be planned again for inputs of other shapes.
     pub dynamic_tensors: bool,
     pub f16: Half,
+    pub quantized: Quantized,
     /// Offered: nodes are timed by the device itself, or by a clock beside it. Wanted: every run is
     /// timed, see [`crate::Session::times`].
     pub timers: bool,
@@ -38,18 +50,21 @@ impl Default for BackendConfig {
             layouts: vec![DataLayout::ChannelsFirst],
             dynamic_tensors: true,
             f16: Half::Off,
+            quantized: Quantized::Exact,
             timers: false,
         }
     }
 }
 
-/// What a user wants of one backend; what is left out stays as the backend has it, without timers.
+/// What a user wants of one backend; what is left out stays as the backend has it, without timers and
+/// with exact quantised results.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct BackendOptions {
     /// The layout of spatial operators, instead of the one that the backend is fastest with.
     pub layout: Option<DataLayout>,
     pub dynamic_tensors: Option<bool>,
     pub f16: Option<Half>,
+    pub quantized: Quantized,
     pub timers: bool,
 }
 
@@ -65,6 +80,7 @@ impl BackendOptions {
             Err(Error::new(ErrorCode::Unsupported, message).with_expected(offered))
         };
         let mut config = BackendConfig {
+            quantized: self.quantized,
             timers: self.timers,
             ..offered.clone()
         };
@@ -86,6 +102,12 @@ impl BackendOptions {
                 return refuse("this of float16", format!("{:?}", offered.f16));
             }
             config.f16 = half;
+        }
+        if self.quantized > offered.quantized {
+            return refuse(
+                "an arithmetic of its own for quantised tensors",
+                format!("{:?}", offered.quantized),
+            );
         }
         if self.timers && !offered.timers {
             return refuse("timers", "none".to_string());
@@ -129,7 +151,7 @@ impl BackendConfigs {
 }
 
 /// One wish of a user in words: `BACKEND:KEY=VALUE`, where the keys are `layout` (`NCHW`, `NHWC`),
-/// `dynamic`, `timers` (`on`, `off`) and `f16` (`off`, `chosen`, `kept`).
+/// `dynamic`, `timers` (`on`, `off`), `f16` (`off`, `chosen`, `kept`) and `quantized` (`exact`, `native`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     backend: BackendId,
@@ -141,6 +163,7 @@ enum Wish {
     Layout(DataLayout),
     Dynamic(bool),
     Half(Half),
+    Quantized(Quantized),
     Timers(bool),
 }
 
@@ -161,6 +184,11 @@ impl Wish {
                 "kept" => Half::Kept,
                 _ => return None,
             }),
+            "quantized" => Wish::Quantized(match value {
+                "exact" => Quantized::Exact,
+                "native" => Quantized::Native,
+                _ => return None,
+            }),
             _ => return None,
         })
     }
@@ -170,6 +198,7 @@ impl Wish {
             Wish::Layout(layout) => options.layout = Some(layout),
             Wish::Dynamic(dynamic) => options.dynamic_tensors = Some(dynamic),
             Wish::Half(half) => options.f16 = Some(half),
+            Wish::Quantized(quantized) => options.quantized = quantized,
             Wish::Timers(timers) => options.timers = timers,
         }
     }
@@ -191,7 +220,8 @@ impl FromStr for Setting {
         setting.ok_or_else(|| {
             Error::new(ErrorCode::InvalidValue, "this does not configure a backend")
                 .with_expected(
-                    "`ID:layout=NCHW`, `ID:dynamic=off`, `ID:f16=off|chosen|kept`, `ID:timers=on`",
+                    "`ID:layout=NCHW`, `ID:dynamic=off`, `ID:f16=off|chosen|kept`, \
+                     `ID:quantized=exact|native`, `ID:timers=on`",
                 )
                 .with_got(text)
         })
@@ -205,9 +235,17 @@ mod tests {
     #[test]
     fn wishes_in_words() {
         let mut configs = BackendConfigs::default();
-        for text in ["cpu:layout=NCHW", "cpu:timers=on", "wgpu:f16=off"] {
+        for text in [
+            "cpu:layout=NCHW",
+            "cpu:timers=on",
+            "wgpu:f16=off",
+            "acl_neon:quantized=native",
+        ] {
             configs.set(&text.parse().unwrap());
         }
+        let quantized = |id: &str| configs.get(&id.into()).quantized;
+        assert_eq!(quantized("acl_neon"), Quantized::Native);
+        assert_eq!(quantized("cpu"), Quantized::Exact);
         let cpu = configs.get(&"cpu".into());
         assert_eq!(cpu.layout, Some(DataLayout::ChannelsFirst));
         assert!(cpu.timers && !configs.get(&"wgpu".into()).timers);

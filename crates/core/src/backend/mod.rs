@@ -32,7 +32,7 @@ use crate::tensor::Tensor;
 use crate::tuning::Choice;
 
 pub use allocator::{Allocator, HostAllocator};
-pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Setting};
+pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Quantized, Setting};
 pub use context::{BackendContext, ContextConfig, RawConstants};
 pub use data_layout::DataLayout;
 pub use description::{BackendId, Description, Grade, Memory, Speed};
@@ -43,7 +43,7 @@ pub use spec::{ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, 
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 4;
+pub const API_VERSION: u32 = 5;
 
 /// A future of the current thread: on the web nothing that touches a GPU may move between threads.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -96,6 +96,12 @@ pub trait Backend: MaybeSend + MaybeSync {
     /// Whether this backend runs exactly this node, with these shapes, element types, attributes
     /// and known values, and what it costs. Nothing is supported by default.
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal>;
+
+    /// The same device as a session has it that wants `config`, where what it supports depends on that.
+    fn configured(&self, config: &BackendConfig) -> Option<Arc<dyn Backend>> {
+        let _ = config;
+        None
+    }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>>;
 

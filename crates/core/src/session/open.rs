@@ -36,6 +36,11 @@ impl Session {
         pin::check(&options.pins, &ids)?;
         options.configs.check(&ids)?;
         let configs = options.resolved(&backends)?;
+        let backends: Vec<_> = backends
+            .into_iter()
+            .zip(&configs)
+            .map(|(backend, config)| backend.configured(config).unwrap_or(backend))
+            .collect();
         if options.scheduler.gives_way()
             && let Some(scheduler) = backends.iter().find_map(|b| b.scheduler())
         {

@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 /* Raised with every change of this file. */
-#define KILIM_ACL_ABI 3
+#define KILIM_ACL_ABI 4
 #define KILIM_ACL_MAX_RANK 6
 
 #ifdef __cplusplus
@@ -203,6 +203,11 @@ typedef struct {
     int32_t unused;
 } kilim_acl_dequantize_info;
 
+/* x -> y, from a float or a quantised type to a quantised one. */
+typedef struct {
+    int32_t unused;
+} kilim_acl_quantize_info;
+
 #define KILIM_ACL_FAMILY(name) int32_t kilim_acl_##name(const kilim_acl_request *request, const kilim_acl_##name##_info *info)
 KILIM_ACL_FAMILY(activation);
 KILIM_ACL_FAMILY(convolution);
@@ -221,6 +226,7 @@ KILIM_ACL_FAMILY(concatenate);
 KILIM_ACL_FAMILY(permute);
 KILIM_ACL_FAMILY(resize);
 KILIM_ACL_FAMILY(dequantize);
+KILIM_ACL_FAMILY(quantize);
 
 /* KILIM_ACL_ABI of the library. */
 uint32_t kilim_acl_abi(void);

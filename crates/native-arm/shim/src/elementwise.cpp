@@ -1,3 +1,5 @@
+#include <sys/auxv.h>
+
 #include "arm_compute/runtime/NEON/functions/NEArithmeticAddition.h"
 #include "arm_compute/runtime/NEON/functions/NEArithmeticSubtraction.h"
 #include "arm_compute/runtime/NEON/functions/NEElementwiseOperations.h"
@@ -35,12 +37,23 @@ KILIM_ACL_FUNCTION(AbsLayer)
 KILIM_ACL_FUNCTION(RoundLayer)
 KILIM_ACL_FUNCTION(Floor)
 
+static const unsigned long HWCAP2_OF_SME = 1ul << 23; // not in older headers
+
+// On an emulated processor with SME, 24.11 ends the process with a fault where it multiplies QASYMM8_SIGNED; without SME it does not.
+template <class T> static void refuse_sme(Call<T> &call) {
+#ifdef KILIM_ACL_SINCE_21
+    const bool is_signed = call.input(0)->info.data_type() == DataType::QASYMM8_SIGNED;
+    if (T::on_cpu && is_signed && (getauxval(AT_HWCAP2) & HWCAP2_OF_SME)) throw Refused("its product of int8 crashes on processors with SME");
+#endif
+}
+
 template <class T> static void binary(Call<T> &call, const kilim_acl_binary_info &info) {
     auto a = call.input(0), b = call.input(1), y = call.output(0);
     switch (info.kind) {
     case KILIM_ACL_ADD: return call.template make<ArithmeticAdditionOn<T>>(a, b, y, ConvertPolicy::SATURATE);
     case KILIM_ACL_SUB: return call.template make<ArithmeticSubtractionOn<T>>(a, b, y, ConvertPolicy::SATURATE);
     case KILIM_ACL_MUL:
+        refuse_sme(call);
         return call.template make<PixelWiseMultiplicationOn<T>>(a, b, y, 1.f, ConvertPolicy::SATURATE, RoundingPolicy::TO_ZERO);
     case KILIM_ACL_DIV: return call.template make<DivisionOn<T>>(a, b, y);
     case KILIM_ACL_MAX: return call.template make<ElementwiseMaxOn<T>>(a, b, y);

@@ -17,6 +17,7 @@ struct Neon {
     using Tensor = arm_compute::Tensor;
     using ITensor = arm_compute::ITensor;
 
+    static constexpr bool on_cpu = true;
     // Operators work on the caller's memory where it has the layout that they want.
     static constexpr bool imports = true;
     static void import(Tensor &tensor, void *memory) {
@@ -35,6 +36,7 @@ struct Cl {
     using Tensor = arm_compute::CLTensor;
     using ITensor = arm_compute::ICLTensor;
 
+    static constexpr bool on_cpu = false;
     static constexpr bool imports = false;
     static void import(Tensor &, void *) {}
     static void open(Tensor &tensor) { tensor.map(true); }

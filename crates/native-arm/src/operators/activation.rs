@@ -30,7 +30,7 @@ fn function(function: Function, a: f32, b: f32) -> ActivationInfo {
     }
 }
 
-fn clip(min: f32, max: f32) -> ActivationInfo {
+pub fn clip(min: f32, max: f32) -> ActivationInfo {
     function(Function::LuBoundedRelu, max, min)
 }
 

@@ -150,6 +150,10 @@ impl Convolution {
         })
     }
 
+    pub fn is_depthwise(&self) -> bool {
+        matches!(self.kind, Kind::Depthwise(_))
+    }
+
     /// `inputs` are data, weights and bias.
     pub fn call(&self, inputs: [Option<Operand>; 3], y: Form, activation: ActivationInfo) -> Call {
         let window = self.window;

@@ -14,10 +14,11 @@ use kilim_reference_cpu::registry::KernelRegistry;
 use kilim_reference_cpu::{Build, Io, Kernel};
 
 use super::convolution::two_axes;
+use super::quantized_convolution::QuantizedConvolution;
 use super::{as_is, constant, input, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};
 use crate::ffi::{self, ElementType, IntegerProductInfo};
-use crate::kernel::{Step, Target, ask, unsupported};
+use crate::kernel::{Step, Target, ask, kernel, or_native, unsupported};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, ConvInteger>(registry);
@@ -29,15 +30,20 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
 fn add<A: Target, T: IntegerProduct + Operator>(registry: &mut KernelRegistry) {
     registry.add::<T>(
         |op, node| {
-            let product = op.product(node)?;
-            // No OpenCL at hand compiles ACL's program for it.
-            if A::TARGET == ffi::CL {
-                return refuse("products of bytes on OpenCL have not been tried");
-            }
-            ask::<A>(&product.call)
+            let refusal = match product::<A, T>(op, node) {
+                Ok(_) => return Ok(()),
+                Err(refusal) => refusal,
+            };
+            or_native::<A>(refusal, op.native(node, A::TARGET)).map(drop)
         },
         |op, node, _: &mut Build| {
-            let product = op.product(node).map_err(unsupported)?;
+            let product = match product::<A, T>(op, node) {
+                Ok(product) => product,
+                Err(refusal) => {
+                    let calls = or_native::<A>(refusal, op.native(node, A::TARGET));
+                    return kernel::<A>(&calls.map_err(unsupported)?, node);
+                }
+            };
             Ok(Box::new(ProductKernel {
                 step: Step::new::<A>(&product.call, node)?,
                 finish: op.finish(node)?,
@@ -47,31 +53,49 @@ fn add<A: Target, T: IntegerProduct + Operator>(registry: &mut KernelRegistry) {
     );
 }
 
+/// Why products of bytes are refused on OpenCL: none at hand compiles ACL's program for them.
+const NOT_TRIED: &str = "products of bytes on OpenCL have not been tried";
+
+/// The product that ACL agrees to.
+fn product<A: Target, T: IntegerProduct>(op: &T, node: &NodeSpec) -> Result<Product, Refusal> {
+    let product = op.product(node)?;
+    match A::TARGET {
+        ffi::CL => refuse(NOT_TRIED),
+        _ => ask::<A>(&product.call).map(|()| product),
+    }
+}
+
 /// An operator that is a product of two matrices of bytes.
 trait IntegerProduct {
     /// # Errors
     /// Where ACL has no such product.
     fn product(&self, node: &NodeSpec) -> Result<Product, Refusal>;
     fn finish(&self, node: &NodeSpec) -> Result<Finish>;
+
+    /// As [`Lower::native`].
+    fn native(&self, node: &NodeSpec, target: i32) -> Option<Result<Vec<Call>, Refusal>> {
+        let _ = (node, target);
+        None
+    }
 }
 
 /// Where the tensors of a product are among the inputs of its node.
-struct Inputs {
-    data: usize,
-    weights: usize,
+pub struct Inputs {
+    pub data: usize,
+    pub weights: usize,
     /// Of data and weights.
-    zero_points: [usize; 2],
-    bias: usize,
+    pub zero_points: [usize; 2],
+    pub bias: usize,
 }
 
-const INTEGER: Inputs = Inputs {
+pub const INTEGER: Inputs = Inputs {
     data: 0,
     weights: 1,
     zero_points: [2, 3],
     bias: 4,
 };
 
-const QLINEAR: Inputs = Inputs {
+pub const QLINEAR: Inputs = Inputs {
     data: 0,
     weights: 3,
     zero_points: [2, 5],
@@ -179,7 +203,7 @@ impl Product {
 }
 
 /// The one zero point of a tensor.
-fn zero_point(node: &NodeSpec, i: usize) -> Result<i32, Refusal> {
+pub fn zero_point(node: &NodeSpec, i: usize) -> Result<i32, Refusal> {
     if node.input(i).is_none() {
         return Ok(0);
     }
@@ -317,6 +341,12 @@ impl IntegerProduct for ConvInteger {
         Product::convolution(&self.conv, node, &INTEGER)
     }
 
+    fn native(&self, node: &NodeSpec, target: i32) -> Option<Result<Vec<Call>, Refusal>> {
+        let requantize = self.requantize.as_ref()?;
+        let convolution = QuantizedConvolution::fixed(&self.conv, requantize, node);
+        Some(convolution.and_then(|c| tried(&c, target)?.calls(node)))
+    }
+
     fn finish(&self, _: &NodeSpec) -> Result<Finish> {
         Ok(Finish::fixed(self.requantize.as_ref(), 1))
     }
@@ -339,7 +369,20 @@ impl IntegerProduct for QLinearConv {
         Product::convolution(&self.conv, node, &QLINEAR)
     }
 
+    fn native(&self, node: &NodeSpec, target: i32) -> Option<Result<Vec<Call>, Refusal>> {
+        let convolution = QuantizedConvolution::real(&self.conv, node);
+        Some(convolution.and_then(|c| tried(&c, target)?.calls(node)))
+    }
+
     fn finish(&self, node: &NodeSpec) -> Result<Finish> {
         Finish::real(node, 1, self.conv.activation)
+    }
+}
+
+/// A convolution in channels of their own is no product of matrices.
+fn tried(c: &QuantizedConvolution, target: i32) -> Result<&QuantizedConvolution, Refusal> {
+    match target == ffi::CL && !c.is_depthwise() {
+        true => refuse(NOT_TRIED),
+        false => Ok(c),
     }
 }

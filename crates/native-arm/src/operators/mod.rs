@@ -9,6 +9,8 @@ mod movement;
 mod normalization;
 mod pooling;
 mod quantization;
+mod quantized_binary;
+mod quantized_convolution;
 mod resize;
 mod softmax;
 
@@ -26,6 +28,14 @@ pub trait Lower {
     /// # Errors
     /// Where no function of ACL means the same.
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal>;
+
+    /// As [`Lower::lower`], in ACL's own arithmetic of quantised tensors: each result is at most one step of
+    /// quantisation from that of real numbers. Asked for what `lower` or ACL refuses. `None` where ACL has
+    /// no such function.
+    fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
+        let _ = node;
+        None
+    }
 }
 
 /// Every operator that can be lowered.
@@ -40,6 +50,7 @@ pub fn all<A: Target>() -> KernelRegistry {
     normalization::register::<A>(&mut registry);
     pooling::register::<A>(&mut registry);
     quantization::register::<A>(&mut registry);
+    quantized_binary::register::<A>(&mut registry);
     resize::register::<A>(&mut registry);
     softmax::register::<A>(&mut registry);
     registry

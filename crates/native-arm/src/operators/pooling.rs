@@ -3,7 +3,8 @@
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
-    AveragePool, InputValues, MaxPool, PoolGeometry, Reduce, ReduceKind, WindowAxis, normalize_axes,
+    Activation, AveragePool, InputValues, MaxPool, PoolGeometry, Reduce, ReduceKind, WindowAxis,
+    normalize_axes,
 };
 use kilim_reference_cpu::registry::KernelRegistry;
 
@@ -18,6 +19,8 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, MaxPool>(registry);
     add::<A, Reduce>(registry);
 }
+
+type FormOf = fn(&TensorSpec, &[usize]) -> Result<Form, Refusal>;
 
 struct Pooling {
     max: bool,
@@ -40,7 +43,15 @@ impl Pooling {
         })
     }
 
+    /// Bytes are averaged only where the caller wants that.
     fn call(&self, x: &TensorSpec, y: &TensorSpec) -> Result<Call, Refusal> {
+        match self.max {
+            true => self.call_of(Form::of_elements, x, y),
+            false => self.call_of(Form::new, x, y),
+        }
+    }
+
+    fn call_of(&self, form: FormOf, x: &TensorSpec, y: &TensorSpec) -> Result<Call, Refusal> {
         let [vertical, horizontal] = self.axes;
         if vertical.dilation != 1 || horizontal.dilation != 1 {
             return refuse("ACL's pooling has no dilation");
@@ -58,10 +69,6 @@ impl Pooling {
             kernel_y: vertical.kernel as u32,
             window: window(&self.axes),
             exclude_padding: self.exclude_padding.into(),
-        };
-        let form = match self.max {
-            true => Form::of_elements,
-            false => Form::new,
         };
         let data = Operand {
             source: Source::Input(0),
@@ -97,6 +104,26 @@ impl Lower for AveragePool {
         let after = activation::calls(self.activation, &call.output)?;
         Ok(std::iter::once(call).chain(after).collect())
     }
+
+    fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
+        let bytes = matches!(node.input(0)?.dtype, DType::I8 | DType::U8);
+        bytes.then(|| of_bytes(self, node))
+    }
+}
+
+/// The average of bytes has the scale of its input.
+fn of_bytes(op: &AveragePool, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    if op.activation != Activation::None {
+        return refuse("an activation behind an average of bytes");
+    }
+    let g = resolved(PoolGeometry::new(&op.window, op.channels_last, &x.shape))?;
+    let pooling = Pooling::new(false, true, &g)?;
+    let padded = |a: &WindowAxis| a.begin + a.end > 0;
+    if op.count_include_pad && pooling.axes.iter().any(padded) {
+        return refuse("an average of bytes in which the padding counts");
+    }
+    Ok(vec![pooling.call_of(Form::of_elements, x, y)?])
 }
 
 /// The mean over height and width is one window.

@@ -1,7 +1,9 @@
 //! Resizing of a picture's height and width.
 
-use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::ops::{CoordinateMode, NearestMode, Resize, ResizeAxis, ResizeMode};
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_core::ops::{
+    CoordinateMode, NearestMode, QuantizedResize, Resize, ResizeAxis, ResizeMode,
+};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::{Lower, input, output, refuse, resolved};
@@ -10,6 +12,7 @@ use crate::ffi::{Layout, ResizeInfo};
 use crate::kernel::{Target, add};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
+    add::<A, QuantizedResize>(registry);
     add::<A, Resize>(registry);
 }
 
@@ -67,5 +70,35 @@ impl Lower for Resize {
         };
         let form = form(y, &y.shape)?.with_layout(layout);
         Ok(vec![Call::new(info, vec![Some(data)], form)])
+    }
+}
+
+impl Lower for QuantizedResize {
+    fn lower(&self, _: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        refuse("ACL interpolates bytes in an arithmetic of its own, to other bytes")
+    }
+
+    fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
+        let info = ResizeInfo {
+            bilinear: 1,
+            center: self.half_pixel.into(),
+            align_corners: self.align_corners.into(),
+        };
+        let form = |spec: &TensorSpec| {
+            let form = Form::of_elements(spec, &spec.shape)?;
+            Ok(form.with_layout(Layout::Nhwc))
+        };
+        let calls = || {
+            let data = Operand {
+                source: Source::Input(0),
+                form: form(input(node, 0)?)?,
+            };
+            Ok(vec![Call::new(
+                info,
+                vec![Some(data)],
+                form(output(node)?)?,
+            )])
+        };
+        Some(calls())
     }
 }

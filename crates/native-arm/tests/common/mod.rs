@@ -4,6 +4,8 @@
 #![allow(dead_code, unused_imports)]
 
 mod nodes;
+pub mod real;
+pub mod steps;
 mod tensors;
 
 use std::sync::Arc;

@@ -63,3 +63,17 @@ pub fn extremes(shape: &[usize]) -> Tensor {
     ];
     floats(shape, |i| edges[i % edges.len()])
 }
+
+/// Bytes of all values, without a pattern that would make sums small.
+pub fn of_type(dtype: DType, shape: &[usize], step: usize) -> Tensor {
+    let n: usize = shape.iter().product();
+    let data: Vec<u8> = (0..n).map(|i| (i * step % 256) as u8).collect();
+    Tensor::from_raw(dtype, shape, &data).unwrap()
+}
+
+pub fn zero(dtype: DType, z: i32) -> Given {
+    Constant(match dtype {
+        DType::U8 => Tensor::scalar(z as u8).unwrap(),
+        _ => Tensor::scalar(z as i8).unwrap(),
+    })
+}

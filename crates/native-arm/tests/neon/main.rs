@@ -14,6 +14,7 @@ mod convolution;
 mod edges;
 mod matmul;
 mod movement;
+mod native;
 mod normalization;
 mod odd;
 mod pooling;

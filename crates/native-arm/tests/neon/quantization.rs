@@ -9,28 +9,8 @@ use kilim_core::ops::{
 use kilim_core::{DType, Operator, Tensor};
 
 use crate::common::Given::{Constant, Fed};
-use crate::common::{Given, bytes, conv, floats, run, scalar};
+use crate::common::{Given, bytes, conv, floats, of_type, run, scalar, zero};
 use crate::{difference, neon};
-
-/// Without a pattern that would make sums small.
-fn of_type(dtype: DType, shape: &[usize], step: usize) -> Tensor {
-    let n: usize = shape.iter().product();
-    let data: Vec<u8> = (0..n).map(|i| (i * step % 256) as u8).collect();
-    match dtype {
-        DType::U8 => Tensor::from_slice(shape, &data).unwrap(),
-        _ => {
-            let data: Vec<i8> = data.iter().map(|&b| b as i8).collect();
-            Tensor::from_slice(shape, &data).unwrap()
-        }
-    }
-}
-
-fn zero(dtype: DType, z: i32) -> Given {
-    Constant(match dtype {
-        DType::U8 => Tensor::scalar(z as u8).unwrap(),
-        _ => Tensor::scalar(z as i8).unwrap(),
-    })
-}
 
 #[track_caller]
 fn same_bytes(op: impl Operator + Clone, inputs: &[Given], output: (DType, &[usize])) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
-    Grade, Half, HostAllocator, Memory, NodeSpec, Refusal, Speed,
+    Grade, Half, HostAllocator, Memory, NodeSpec, Quantized, Refusal, Speed,
 };
 use kilim_core::memory::{Arena, HostMemory, MemoryMode};
 use kilim_core::ops::Cost;
@@ -71,6 +71,7 @@ impl CpuBackend {
                     layouts: vec![DataLayout::ChannelsLast, DataLayout::ChannelsFirst],
                     dynamic_tensors: true,
                     f16: Half::Off,
+                    quantized: Quantized::Exact,
                     timers: true,
                 },
             },
