@@ -140,16 +140,16 @@ fn the_backend_is_told() {
 #[test]
 fn a_backend_may_be_another_one_for_its_config() {
     let exact = || StandIn::new(cpu(), "own").taking(|_| false);
-    let native = Arc::new(StandIn::new(cpu(), "own"));
-    let own = exact()
-        .offering(|config| config.quantized = Quantized::Native)
-        .configured(move |config| {
-            let native = native.clone() as Arc<dyn Backend>;
-            (config.quantized == Quantized::Native).then_some(native)
-        });
+    let offer = |config: &mut BackendConfig| config.quantized = Quantized::Native;
+    let native = Arc::new(StandIn::new(cpu(), "own").offering(offer));
+    let own = exact().offering(offer).configured(move |config| {
+        let native = native.clone() as Arc<dyn Backend>;
+        (config.quantized == Quantized::Native).then_some(native)
+    });
     let own: Arc<dyn Backend> = Arc::new(own);
     let on_own = |settings: &[&str]| {
-        let session = on(vec![own.clone(), cpu()], settings).unwrap();
+        let mut session = on(vec![own.clone(), cpu()], settings).unwrap();
+        run(&mut session, 8).unwrap();
         session.report().nodes.iter().any(|n| n.backend == "own")
     };
     assert!(!on_own(&[]) && !on_own(&["own:quantized=exact"]));

@@ -111,6 +111,7 @@ impl WgpuBackend {
                 dynamic_tensors: true,
                 f16: if gpu.half { Half::Chosen } else { Half::Off },
                 timers: gpu.timestamps,
+                ..BackendConfig::default()
             },
         };
         WgpuBackend {

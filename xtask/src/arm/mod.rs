@@ -21,6 +21,9 @@ const MODELS: [(&str, &str); 6] = [
     ("mobilenet-v1-025", "tflite"),
 ];
 
+/// Those that are there in int8, too. In ACL's own arithmetic all of it runs on `acl_neon`.
+const QUANTISED: [(&str, &str); 3] = [MODELS[3], MODELS[4], MODELS[5]];
+
 pub fn tests() -> Result<Counts> {
     let toolchain = match arm::toolchain()? {
         Ok(toolchain) => toolchain,
@@ -174,18 +177,31 @@ fn models(toolchain: &ArmToolchain, emulation: &Emulation) -> Result<Counts> {
         return Ok(skipped("the models of ../shared are not there"));
     };
     let (mut counts, mut wholly) = (Counts::default(), 0);
-    for (model, format) in MODELS {
+    let references = |(model, format): (&str, &str), config: &[&str]| {
         let mut command = emulation.command(toolchain, &kilim());
         command
             .args(["check", "--manifest"])
             .arg(shared.join("models/manifest.json"))
             .args(["--only", model, "--format", format])
             // Whatever acl_neon takes, however the partitioner would price it.
-            .args(["--backends", "acl_neon,cpu", "--place", "fixed"]);
-        let result = references(&mut command);
-        let result = result.with_context(|| format!("{model} ({format})"));
-        wholly += usize::from(matches!(result, Ok(true)));
+            .args(["--backends", "acl_neon,cpu", "--place", "fixed"])
+            .args(config);
+        places(&mut command).with_context(|| format!("{model} ({format})"))
+    };
+    let alone = |place: &String| place.starts_with("acl_neon ");
+    for model in MODELS {
+        let result = references(model, &[]);
+        wholly += usize::from(result.as_ref().is_ok_and(|places| places.iter().any(alone)));
         counts.add(check(result.map(drop)));
+    }
+    for model in QUANTISED {
+        let result = references(model, &["--config", "acl_neon:quantized=native"]);
+        counts.add(check(result.and_then(
+            |places| match places.iter().all(alone) {
+                true => Ok(()),
+                false => Err(anyhow!("{} is not on acl_neon alone: {places:?}", model.0)),
+            },
+        )));
     }
     counts.add(check(match wholly {
         3.. => Ok(()),
@@ -194,8 +210,8 @@ fn models(toolchain: &ArmToolchain, emulation: &Emulation) -> Result<Counts> {
     Ok(counts)
 }
 
-/// All cases pass, and some have nodes on `acl_neon`; whether one has no others.
-fn references(check: &mut Command) -> Result<bool> {
+/// All cases pass, and some have nodes on `acl_neon`; where those are that have.
+fn places(check: &mut Command) -> Result<Vec<String>> {
     let text = sh::capture_or_error(check)?;
     let place = |line: &str| {
         let (_, place) = line.strip_prefix("pass ")?.rsplit_once(" on ")?;
@@ -206,5 +222,5 @@ fn references(check: &mut Command) -> Result<bool> {
     if places.is_empty() {
         bail!("no case ran on acl_neon");
     }
-    Ok(places.iter().any(|place| place.starts_with("acl_neon ")))
+    Ok(places)
 }
