@@ -152,17 +152,20 @@ impl Shared {
         let on_host = |b: &Arc<dyn Backend>| b.describe().memory == Memory::Host;
         let thrifty = self.options.context.memory == MemoryMode::Limit;
         let wanted = self.options.keep_all || self.options.keep_weights;
-        // Runs at the same time plan again where a backend cannot share its kernels.
-        #[cfg(not(target_arch = "wasm32"))]
-        let wanted = wanted || self.contexts.iter().any(|c| c.replica().is_none());
         match !wanted
             && fixed
             && runner.plans_once()
             && (thrifty || self.backends.iter().all(on_host))
+            && self.shares_kernels()
         {
             true => RawConstants::Drop,
             false => RawConstants::Keep,
         }
+    }
+
+    /// Whether runs at the same time need not plan again.
+    fn shares_kernels(&self) -> bool {
+        cfg!(target_arch = "wasm32") || self.contexts.iter().all(|c| c.replica().is_some())
     }
 
     /// Plans kept for each stage.

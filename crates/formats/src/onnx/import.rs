@@ -121,11 +121,14 @@ impl<'a> Importer<'a> {
                 continue;
             }
             let known = input.kind.as_ref().map_or(Ok(Fact::default()), fact);
-            let declared = known.unwrap_or_else(|error| {
-                self.refused
-                    .add(format!("an input that is {}", reason(&error)), input.name);
-                Fact::default()
-            });
+            let declared = match known {
+                Err(error) if error.code() == ErrorCode::Unsupported => {
+                    self.refused
+                        .add(format!("an input that is {}", reason(&error)), input.name);
+                    Fact::default()
+                }
+                known => known.map_err(|error| error.with_input(input.name))?,
+            };
             let given = inputs.get(i).cloned().unwrap_or_default();
             let fact = unify(declared, given);
             let value = self.scope.graph(frame).add_input(input.name, fact);
