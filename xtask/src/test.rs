@@ -9,7 +9,7 @@ use std::time::Instant;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Run only the steps whose name contains one of these words
+    /// Run only the steps whose name contains one of these words (`lint`, `unit`, `web` …)
     only: Vec<String>,
 }
 
@@ -81,14 +81,26 @@ const STEPS: &[Step] = &[
     ("demo", || check(demo::headless())),
 ];
 
+/// The steps whose names contain one of `words`; without words, all.
+fn steps(words: &[String]) -> Result<Vec<&'static Step>> {
+    let named = |word: &String, (name, _): &Step| name.contains(word.as_str());
+    if let Some(word) = words.iter().find(|w| !STEPS.iter().any(|s| named(w, s))) {
+        let names: Vec<_> = STEPS.iter().map(|(name, _)| *name).collect();
+        bail!(
+            "no step is called `{word}`; there are: {}",
+            names.join(", ")
+        );
+    }
+    let chosen = |s: &&Step| words.is_empty() || words.iter().any(|w| named(w, s));
+    Ok(STEPS.iter().filter(chosen).collect())
+}
+
 pub fn run(args: &Args) -> Result<()> {
+    let steps = steps(&args.only)?;
     let start = Instant::now();
     let mut total = Counts::default();
     let mut failures = Vec::new();
-    for (name, step) in STEPS {
-        if !args.only.is_empty() && !args.only.iter().any(|word| name.contains(word.as_str())) {
-            continue;
-        }
+    for (name, step) in steps {
         println!("\n== {name}");
         let begun = Instant::now();
         let counts = step().unwrap_or_else(|error| {
@@ -305,7 +317,19 @@ fn web_page() -> Result<Counts> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Counts, FEATURES};
+    use super::{Counts, FEATURES, STEPS, steps};
+
+    #[test]
+    fn a_word_that_names_no_step_is_an_error() {
+        let chosen = |words: &[&str]| {
+            let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
+            steps(&words).map(|steps| steps.iter().map(|(name, _)| *name).collect::<Vec<_>>())
+        };
+        assert_eq!(chosen(&[]).unwrap().len(), STEPS.len());
+        assert_eq!(chosen(&["lint", "demo"]).unwrap(), ["lint", "demo"]);
+        assert_eq!(chosen(&["tests"]).unwrap().len(), 4);
+        assert!(chosen(&["lint", "lnit"]).is_err());
+    }
 
     /// Whatever else the facade can be built without must not be forgotten in the combinations.
     #[test]
