@@ -1,18 +1,10 @@
-//! From lowered nodes to commands: finding the buffers of every dispatch.
+//! Parts of buffers that dispatches bind.
 
 use std::sync::Arc;
 
-use kilim_core::backend::{KernelSpec, Place, StageSpec, TensorSlot};
-use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_core::{Error, ErrorCode, Result};
 
-use crate::constants::{Constants, Pack};
-use crate::executable::Command;
-use crate::faults::Faults;
-use crate::gpu::{Gpu, GpuBuffer};
-use crate::lower::{Dispatch, Lowered, Operand};
-use crate::params::Params;
-use crate::shaders::Variant;
-use crate::storage;
+use crate::gpu::GpuBuffer;
 
 /// The buffer behind a binding.
 #[derive(Clone)]
@@ -27,21 +19,37 @@ enum Source {
 pub(crate) struct Binding {
     source: Source,
     offset: u64,
-    bytes: u64,
-    read_only: bool,
+    pub bytes: u64,
+    pub read_only: bool,
 }
 
 impl Binding {
-    fn whole(buffer: Arc<GpuBuffer>) -> Binding {
+    /// All of a buffer, to be read.
+    pub fn whole(buffer: Arc<GpuBuffer>) -> Binding {
+        let bytes = buffer.bytes;
+        Binding::part(buffer, 0, bytes)
+    }
+
+    /// Bytes of a buffer, to be read.
+    pub fn part(buffer: Arc<GpuBuffer>, offset: u64, bytes: u64) -> Binding {
         Binding {
-            bytes: buffer.bytes,
             source: Source::Buffer(buffer),
-            offset: 0,
+            offset,
+            bytes,
             read_only: true,
         }
     }
 
-    fn in_arena(offset: u64, bytes: u64) -> Binding {
+    /// The same, to be written, too.
+    pub fn written(self) -> Binding {
+        Binding {
+            read_only: false,
+            ..self
+        }
+    }
+
+    /// Bytes of the arena, to be read and written.
+    pub fn in_arena(offset: u64, bytes: u64) -> Binding {
         Binding {
             source: Source::Arena,
             offset,
@@ -59,7 +67,8 @@ impl Binding {
         binding
     }
 
-    fn is(&self, buffer: &Arc<GpuBuffer>) -> bool {
+    /// Whether it lies in this buffer.
+    pub fn is(&self, buffer: &Arc<GpuBuffer>) -> bool {
         matches!(&self.source, Source::Buffer(own) if Arc::ptr_eq(own, buffer))
     }
 
@@ -80,7 +89,7 @@ impl Binding {
     }
 
     /// WebGPU forbids two bindings of one dispatch to overlap if either is written.
-    fn clashes(&self, other: &Binding) -> bool {
+    pub fn clashes(&self, other: &Binding) -> bool {
         let same = match (&self.source, &other.source) {
             (Source::Arena, Source::Arena) => true,
             (Source::Buffer(buffer), _) => other.is(buffer),
@@ -92,310 +101,6 @@ impl Binding {
     }
 }
 
-/// A dispatch with its buffers found; its parameters are not in the uniform buffer yet.
-struct Bound {
-    node: usize,
-    dispatch: Dispatch,
-    bindings: Vec<Binding>,
-}
-
-/// Finds the buffers of a stage's dispatches, node by node.
-pub(crate) struct Binder<'a> {
-    gpu: &'a Gpu,
-    constants: &'a mut Constants,
-    faults: &'a Faults,
-    stage: &'a StageSpec,
-    raw: Vec<Option<Arc<GpuBuffer>>>,
-    empty: Arc<GpuBuffer>,
-    bound: Vec<Bound>,
-    /// Bytes of buffers that belong to this stage alone.
-    own: u64,
-}
-
-/// The commands of each node, and the bytes of buffers that belong to the stage alone.
-pub(crate) struct Commands {
-    pub nodes: Vec<Vec<Command>>,
-    pub own: u64,
-}
-
-pub(crate) const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
-    .union(wgpu::BufferUsages::COPY_SRC)
-    .union(wgpu::BufferUsages::COPY_DST);
-
-impl<'a> Binder<'a> {
-    pub fn new(
-        gpu: &'a Gpu,
-        constants: &'a mut Constants,
-        faults: &'a Faults,
-        stage: &'a StageSpec,
-    ) -> Result<Self> {
-        Ok(Binder {
-            gpu,
-            constants,
-            faults,
-            stage,
-            raw: vec![None; stage.tensors.len()],
-            empty: gpu.buffer("empty", 16, STORAGE)?,
-            bound: Vec::new(),
-            own: 0,
-        })
-    }
-
-    fn tensor(&mut self, tensor: usize) -> Result<Binding> {
-        let root = self.stage.root(tensor);
-        let slot = &self.stage.tensors[root];
-        let bytes = storage::device_bytes(slot.spec.dtype, slot.spec.elements()) as u64;
-        if bytes == 0 {
-            return Ok(Binding::whole(self.empty.clone()));
-        }
-        match slot.place {
-            Place::Arena { offset } => Ok(Binding::in_arena(offset as u64, bytes)),
-            Place::Constant(key) => {
-                if let Some(buffer) = &self.raw[root] {
-                    return Ok(Binding::whole(buffer.clone()));
-                }
-                let value = known(slot)?;
-                let buffer = self.constants.get(self.gpu, Some(key), value, None)?;
-                self.raw[root] = Some(buffer.clone());
-                Ok(Binding::whole(buffer))
-            }
-            Place::Planned => {
-                if let Some(buffer) = &self.raw[root] {
-                    return Ok(Binding::whole(buffer.clone()));
-                }
-                let buffer = self.constants.get(self.gpu, None, known(slot)?, None)?;
-                self.own += buffer.bytes;
-                self.raw[root] = Some(buffer.clone());
-                Ok(Binding::whole(buffer))
-            }
-            Place::Input | Place::Output | Place::Alias(_) => Err(Error::new(
-                ErrorCode::State,
-                format!("the tensor `{}` has no place on the GPU", slot.name),
-            )),
-        }
-    }
-
-    fn packed(&mut self, spec: &KernelSpec, pack: &Pack) -> Result<Binding> {
-        let tensor = spec.inputs.get(pack.input).copied().flatten();
-        let root = self.stage.root(tensor.ok_or_else(missing)?);
-        let slot = &self.stage.tensors[root];
-        let key = match slot.place {
-            Place::Constant(key) => Some(key),
-            _ => None,
-        };
-        let value = known(slot)?;
-        let buffer = self.constants.get(self.gpu, key, value, Some(&pack.kind))?;
-        if key.is_none() {
-            self.own += buffer.bytes;
-        }
-        Ok(Binding::whole(buffer))
-    }
-
-    /// Finds the buffers of a node's dispatches. Operands that clash are copied out of the way.
-    pub fn node(&mut self, index: usize, spec: &KernelSpec, lowered: Lowered) -> Result<()> {
-        let Lowered {
-            dispatches,
-            scratch,
-            packs,
-            tables,
-            choice: _,
-        } = lowered;
-        let alignment = self.gpu.limits.min_storage_buffer_offset_alignment.max(16) as u64;
-        let mut scratch_at = Vec::with_capacity(scratch.len());
-        let mut scratch_end = scratch_start(self.gpu, self.stage);
-        for &bytes in &scratch {
-            scratch_at.push(scratch_end);
-            scratch_end = (scratch_end + bytes as u64).next_multiple_of(alignment);
-        }
-        let tables = tables
-            .iter()
-            .map(|t| self.gpu.upload("table", bytemuck::cast_slice(t)))
-            .collect::<Result<Vec<_>>>()?;
-        self.own += tables.iter().map(|t| t.bytes).sum::<u64>();
-        for mut dispatch in dispatches {
-            let mut bindings: Vec<Binding> = Vec::with_capacity(dispatch.operands.len());
-            if dispatch.operands.contains(&Operand::Fault) {
-                let number = self.faults.number(&spec.name, spec.op.name());
-                dispatch.params.words.push(number);
-            }
-            for operand in &dispatch.operands {
-                let mut binding = match *operand {
-                    Operand::Input(i) => {
-                        let tensor = spec.inputs.get(i).copied().flatten();
-                        self.tensor(tensor.ok_or_else(missing)?)?
-                    }
-                    Operand::Output(i) => {
-                        let tensor = spec.outputs.get(i).copied();
-                        let binding = self.tensor(tensor.ok_or_else(missing)?)?;
-                        if binding.is(&self.empty) {
-                            // An output without elements beside others that have some.
-                            Binding {
-                                read_only: false,
-                                ..Binding::whole(self.gpu.buffer("empty", 16, STORAGE)?)
-                            }
-                        } else {
-                            binding
-                        }
-                    }
-                    Operand::Scratch(i) => in_scratch(scratch_at[i], scratch[i]),
-                    Operand::Pack(i) => self.packed(spec, &packs[i])?,
-                    Operand::Table(i) => Binding::whole(tables[i].clone()),
-                    Operand::Fault => Binding {
-                        read_only: false,
-                        ..Binding::whole(self.faults.buffer.clone())
-                    },
-                };
-                if matches!(operand, Operand::Input(_))
-                    && bindings.iter().any(|b| b.clashes(&binding))
-                {
-                    let copy = in_scratch(scratch_end, binding.bytes as usize);
-                    scratch_end = (scratch_end + binding.bytes).next_multiple_of(alignment);
-                    self.copy(index, binding, copy.clone());
-                    binding = copy;
-                }
-                bindings.push(binding);
-            }
-            self.bound.push(Bound {
-                node: index,
-                dispatch,
-                bindings,
-            });
-        }
-        Ok(())
-    }
-
-    fn copy(&mut self, node: usize, from: Binding, to: Binding) {
-        let words = (from.bytes / 4) as usize;
-        let groups = crate::lower::spread(words.div_ceil(crate::shaders::LINEAR));
-        self.bound.push(Bound {
-            node,
-            dispatch: Dispatch {
-                shader: "copy",
-                text: None,
-                defines: vec![("T", "u32")],
-                operands: Vec::new(),
-                params: Params::new().u(words),
-                groups: groups.map(|g| g as u32),
-            },
-            bindings: vec![from, to],
-        });
-    }
-
-    /// Puts all parameters in one uniform buffer and finds the pipelines.
-    pub fn finish(self) -> Result<Commands> {
-        let Binder {
-            gpu,
-            stage,
-            bound,
-            own,
-            ..
-        } = self;
-        // Whole blocks are bound: a struct may declare more fields at its end than a variant uses.
-        let step = (gpu.limits.min_uniform_buffer_offset_alignment as usize).max(256);
-        let mut words: Vec<u32> = Vec::new();
-        let mut ranges = Vec::with_capacity(bound.len());
-        for b in &bound {
-            let start = words.len() * 4;
-            words.extend(&b.dispatch.params.words);
-            let end = words.len().max(1).saturating_mul(4).next_multiple_of(step);
-            words.resize(end / 4, 0);
-            ranges.push((start as u64, (end - start) as u64));
-        }
-        let mut commands: Vec<Vec<Command>> = stage.nodes.iter().map(|_| Vec::new()).collect();
-        if bound.is_empty() {
-            return Ok(Commands {
-                nodes: commands,
-                own,
-            });
-        }
-        let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
-        let uniforms = gpu.buffer("parameters", words.len() as u64 * 4, usage)?;
-        gpu.write(&uniforms.raw, 0, bytemuck::cast_slice(&words));
-        for (b, (offset, bytes)) in bound.into_iter().zip(ranges) {
-            let node = &stage.nodes[b.node];
-            let variant = Variant {
-                shader: b.dispatch.shader,
-                text: b.dispatch.text,
-                defines: b.dispatch.defines,
-                read_only: b.bindings.iter().map(|b| b.read_only).collect(),
-            };
-            let pipeline = gpu
-                .pipelines
-                .get(gpu, &variant)
-                .map_err(|e| e.at(&node.name, node.op.name()))?;
-            let parameters = Binding {
-                source: Source::Buffer(uniforms.clone()),
-                offset,
-                bytes,
-                read_only: true,
-            };
-            commands[b.node].push(Command::new(
-                pipeline,
-                b.dispatch.groups,
-                parameters,
-                b.bindings,
-            ));
-        }
-        Ok(Commands {
-            nodes: commands,
-            own: own + uniforms.bytes,
-        })
-    }
-}
-
-fn in_scratch(offset: u64, bytes: usize) -> Binding {
-    Binding::in_arena(offset, bytes.next_multiple_of(4).max(4) as u64)
-}
-
-/// Where scratch begins in the arena: behind the tensors.
-pub(crate) fn scratch_start(gpu: &Gpu, stage: &StageSpec) -> u64 {
-    let alignment = gpu.limits.min_storage_buffer_offset_alignment.max(16) as u64;
-    (stage.arena_bytes as u64).next_multiple_of(alignment)
-}
-
 fn no_arena() -> Error {
     Error::new(ErrorCode::State, "the stage has no arena")
-}
-
-fn known(slot: &TensorSlot) -> Result<&Tensor> {
-    slot.spec.value.as_ref().ok_or_else(|| {
-        Error::new(
-            ErrorCode::State,
-            format!("the constant `{}` has no data", slot.name),
-        )
-    })
-}
-
-fn missing() -> Error {
-    Error::new(ErrorCode::State, "a kernel binds an input that is missing")
-}
-
-/// Bytes of scratch that a node may need, with copies of clashing inputs.
-pub(crate) fn scratch_bytes(
-    stage: &StageSpec,
-    spec: &KernelSpec,
-    lowered: &Lowered,
-    alignment: u64,
-) -> u64 {
-    let own: u64 = lowered
-        .scratch
-        .iter()
-        .map(|&b| (b as u64).next_multiple_of(alignment))
-        .sum();
-    let roots: Vec<usize> = spec
-        .inputs
-        .iter()
-        .flatten()
-        .map(|&t| stage.root(t))
-        .collect();
-    let twins: u64 = roots
-        .iter()
-        .enumerate()
-        .filter(|(i, r)| roots[..*i].contains(r))
-        .map(|(_, &r)| {
-            let s = &stage.tensors[r].spec;
-            (storage::device_bytes(s.dtype, s.elements()) as u64).next_multiple_of(alignment)
-        })
-        .sum();
-    own + twins * lowered.dispatches.len() as u64
 }

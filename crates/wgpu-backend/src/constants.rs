@@ -59,10 +59,10 @@ impl PackKind {
             PackKind::Bytes { .. } => (Cow::Borrowed(tensor.bytes()), 1),
         };
         let words: &[u8] = &data;
-        let own = crate::lower::strides(shape);
+        let own = crate::walk::strides(shape);
         let walk: Vec<usize> = perm.iter().map(|&p| own[p]).collect();
         let dims: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
-        let to = crate::lower::strides(padded);
+        let to = crate::walk::strides(padded);
         let mut out = vec![0u8; padded.iter().product::<usize>() * size];
         let rank = dims.len();
         let count: usize = dims.iter().product();

@@ -13,7 +13,7 @@ use kilim_core::tuning::Tuned;
 use kilim_core::{Result, Tensor};
 
 use crate::backend::Shared;
-use crate::binding::{Binder, scratch_bytes, scratch_start};
+use crate::binder::{Binder, scratch_bytes, scratch_start};
 use crate::constants::Constants;
 use crate::executable::{ExportedTensor, Prepared, WgpuExecutable};
 use crate::faults::Faults;

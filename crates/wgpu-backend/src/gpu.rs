@@ -195,18 +195,12 @@ impl Gpu {
 
     /// The memory of an arena.
     pub fn arena(&self, bytes: usize) -> Result<Arc<GpuBuffer>> {
-        let usage = wgpu::BufferUsages::STORAGE
-            | wgpu::BufferUsages::COPY_SRC
-            | wgpu::BufferUsages::COPY_DST;
-        self.buffer("arena", bytes as u64, usage)
+        self.buffer("arena", bytes as u64, STORAGE)
     }
 
     /// A storage buffer with this content.
     pub fn upload(&self, label: &str, data: &[u8]) -> Result<Arc<GpuBuffer>> {
-        let usage = wgpu::BufferUsages::STORAGE
-            | wgpu::BufferUsages::COPY_DST
-            | wgpu::BufferUsages::COPY_SRC;
-        let buffer = self.buffer(label, data.len() as u64, usage)?;
+        let buffer = self.buffer(label, data.len() as u64, STORAGE)?;
         self.write(&buffer.raw, 0, data);
         Ok(buffer)
     }
@@ -225,6 +219,11 @@ impl Gpu {
         }
     }
 }
+
+/// What kernels read and write, and what is copied.
+pub(crate) const STORAGE: wgpu::BufferUsages = wgpu::BufferUsages::STORAGE
+    .union(wgpu::BufferUsages::COPY_SRC)
+    .union(wgpu::BufferUsages::COPY_DST);
 
 /// A buffer that gives its memory back at once when it is dropped.
 pub(crate) struct GpuBuffer {

@@ -6,6 +6,7 @@
 
 mod allocator;
 mod backend;
+mod binder;
 mod binding;
 mod constants;
 mod context;
@@ -23,5 +24,6 @@ mod storage;
 #[cfg(test)]
 mod tests;
 mod transfer;
+mod walk;
 
 pub use backend::WgpuBackend;

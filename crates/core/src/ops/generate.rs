@@ -85,7 +85,7 @@ impl Operator for ConstantOfShape {
         if self.value.len() != 1 {
             return Err(wrong_count("the value to fill with", 1, self.value.len()));
         }
-        let length = ctx.shape_of_rank(0, 1)?.and_then(|s| s.0[0].known());
+        let length = ctx.length(0)?;
         let shape = match ctx.ints(0)? {
             Some(dims) => Some(Shape::fixed(&sizes(&dims, "a dimension")?)),
             None => length.filter(|&n| n <= MAX_RANK).map(Shape::unknown),

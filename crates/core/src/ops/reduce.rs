@@ -92,7 +92,7 @@ impl Operator for Reduce {
         } else if self.keep_dims {
             Some(Shape::unknown(x.rank()))
         } else {
-            match ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known()) {
+            match ctx.length(1)? {
                 Some(0) | None => None,
                 Some(n) => x.rank().checked_sub(n).map(Shape::unknown),
             }

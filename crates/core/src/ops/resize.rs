@@ -336,7 +336,7 @@ impl Operator for AffineGrid {
         ctx.typed(1, &INDICES)?;
         let theta = ctx.shape_of_rank(0, 3)?;
         if ctx.value(1).is_none() {
-            let length = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+            let length = ctx.length(1)?;
             let rank = length.filter(|n| (4..=5).contains(n));
             return Ok(vec![fact(dtype, rank.map(Shape::unknown))]);
         }

@@ -225,6 +225,11 @@ impl InferContext<'_> {
         }
     }
 
+    /// How many elements input `i`, a vector, has; `None` where it is left out or that is not known.
+    pub(crate) fn length(&self, i: usize) -> Result<Option<usize>> {
+        Ok(self.shape_of_rank(i, 1)?.and_then(|s| s.0[0].known()))
+    }
+
     /// `Shape` where input `i` is there, its shape known, and it cannot be a vector of `len`.
     pub(crate) fn vector(&self, i: usize, len: &Dim) -> Result<()> {
         if let Some(s) = self.shape_of_rank(i, 1)? {
@@ -254,6 +259,19 @@ pub(crate) fn partly_known<'a>(
         Some(_) => None,
         None => elements.get(i)?.as_deref(),
     }
+}
+
+/// The fact of input 0 under another shape, which is `shape` of its own and of what is known of the elements of input 1;
+/// `None` where one of these is not known.
+pub(crate) fn shaped_by_elements(
+    ctx: &InferContext,
+    elements: &[Option<Vec<Dim>>],
+    shape: impl FnOnce(&Shape, &[Dim]) -> Result<Shape>,
+) -> Result<Option<Fact>> {
+    let (Some(x), Some(target)) = (ctx.shape(0)?, partly_known(ctx, elements, 1)) else {
+        return Ok(None);
+    };
+    Ok(Some(fact(ctx.dtype(0)?, Some(shape(x, target)?))))
 }
 
 /// A fact of parts that may be unknown.

@@ -14,3 +14,12 @@ pub use codec::{BLOCK, Class, Codec, Wide};
 pub use real::Real;
 pub use ring::Ring;
 pub use walk::{Walk, broadcast_strides, contiguous_strides};
+
+/// True for what is not a number; of integers nothing is that.
+#[expect(
+    clippy::eq_op,
+    reason = "only what is not a number differs from itself"
+)]
+pub fn is_nan<T: PartialEq>(v: T) -> bool {
+    v != v
+}

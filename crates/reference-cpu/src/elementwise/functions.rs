@@ -3,6 +3,7 @@
 use kilim_core::ops::{BinaryKind, UnaryKind};
 
 use crate::common::activation::{clip, hard_sigmoid, relu, sigmoid};
+use crate::common::is_nan;
 
 /// A function of one `float32`, or `None` where the kind is not one of floating point.
 ///
@@ -186,14 +187,12 @@ pub trait Number: crate::common::Wide {
     fn arithmetic(kind: BinaryKind) -> Option<fn(Self, Self) -> Self>;
 }
 
-fn maximum<T: PartialOrd>(a: T, b: T) -> T {
-    #[allow(clippy::eq_op)]
-    if a > b || a != a { a } else { b }
+fn maximum<T: PartialOrd + Copy>(a: T, b: T) -> T {
+    if a > b || is_nan(a) { a } else { b }
 }
 
-fn minimum<T: PartialOrd>(a: T, b: T) -> T {
-    #[allow(clippy::eq_op)]
-    if a < b || a != a { a } else { b }
+fn minimum<T: PartialOrd + Copy>(a: T, b: T) -> T {
+    if a < b || is_nan(a) { a } else { b }
 }
 
 macro_rules! float_number {

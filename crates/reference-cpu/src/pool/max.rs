@@ -8,7 +8,7 @@ use kilim_core::{DType, Result};
 use super::windows::Windows;
 use crate::by_class;
 use crate::common::rules::required;
-use crate::common::{Codec, Wide};
+use crate::common::{Codec, Wide, is_nan};
 use crate::frame::{Build, Io, Kernel};
 
 pub fn build(op: &MaxPool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -78,7 +78,6 @@ struct Generic<W> {
 }
 
 impl<W: Wide> Kernel for Generic<W> {
-    #[allow(clippy::eq_op)]
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
         let mut places = io.has_output(1).then(|| io.output::<i64>(1));
@@ -91,7 +90,7 @@ impl<W: Wide> Kernel for Generic<W> {
                     let mut first = true;
                     w.pixels(place, |i| {
                         let v = self.codec.get(x, (p * w.input + i) * deep + c);
-                        if first || v > best || v != v {
+                        if first || v > best || is_nan(v) {
                             (best, at, first) = (v, i, false);
                         }
                     });

@@ -10,7 +10,7 @@ use kilim_core::{DType, Result};
 use super::Along;
 use crate::by_class;
 use crate::common::rules::required;
-use crate::common::{Codec, Wide};
+use crate::common::{Codec, Wide, is_nan};
 use crate::frame::{Build, Io, Kernel};
 
 pub fn build(op: &ArgReduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -48,7 +48,6 @@ struct Search {
 }
 
 impl Search {
-    #[allow(clippy::eq_op)]
     fn run<W: PartialOrd + Copy>(&self, y: &mut [u8], get: impl Fn(usize) -> W) {
         let Along { n, inner, .. } = self.along;
         let mut o = 0;
@@ -58,8 +57,8 @@ impl Search {
                 let v = get(first + i * inner);
                 // The first NaN wins, as in numpy.
                 let better = match self.max {
-                    true => v > best || (self.last && v == best) || (v != v && best == best),
-                    false => v < best || (self.last && v == best) || (v != v && best == best),
+                    true => v > best || (self.last && v == best) || (is_nan(v) && !is_nan(best)),
+                    false => v < best || (self.last && v == best) || (is_nan(v) && !is_nan(best)),
                 };
                 if better {
                     (best, at) = (v, i);

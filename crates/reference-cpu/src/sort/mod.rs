@@ -8,7 +8,7 @@ use kilim_core::ops::{TopK, normalize_axis};
 
 use crate::by_class;
 use crate::common::rules::required;
-use crate::common::{Codec, Wide, rules};
+use crate::common::{Codec, Wide, is_nan, rules};
 use crate::frame::{Build, Io, Kernel};
 use crate::reduce::Along;
 use crate::registry::KernelRegistry;
@@ -44,9 +44,8 @@ struct Best<W> {
 }
 
 fn order<W: PartialOrd>(a: &W, b: &W) -> Ordering {
-    #[allow(clippy::eq_op)]
-    let nan = |v: &W| v != v;
-    a.partial_cmp(b).unwrap_or_else(|| nan(a).cmp(&nan(b)))
+    a.partial_cmp(b)
+        .unwrap_or_else(|| is_nan(a).cmp(&is_nan(b)))
 }
 
 impl<W: Wide> Kernel for Best<W> {

@@ -4,9 +4,10 @@ use kilim_core::DType;
 use kilim_core::ops::{Activation, Binary, BinaryKind};
 
 use super::Kernels;
-use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, collapse, refuse};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
 use crate::storage::{Scalar, scalar};
+use crate::walk::{broadcast_strides, collapse};
 
 pub(crate) const FLOAT_OPS: &[&str] = &[
     "Add",

@@ -5,8 +5,9 @@ use kilim_core::ops::{Activation, Einsum, EinsumPlan};
 use super::Kernels;
 use super::matmul::Product;
 use super::movement::ok;
-use crate::lower::{Lowering, Lowers, Operand, collapse, refuse, strides};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::{MAX_RANK, Params};
+use crate::walk::{collapse, strides};
 
 pub(crate) const COUNTS: &[&str] = &["1", "2", "3"];
 

@@ -8,9 +8,10 @@ use kilim_core::ops::*;
 use super::Kernels;
 use super::movement::{around, filled, ok};
 use super::select::carrier;
-use crate::lower::{Lowering, Lowers, Operand, refuse, strides};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::{MAX_RANK, Params};
 use crate::storage::{Scalar, scalar};
+use crate::walk::strides;
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Gather>(gather);

@@ -5,8 +5,9 @@ use kilim_core::ops::{Activation, Gemm, MatMul, MatMulGeometry};
 use super::Kernels;
 use super::tile::Tile;
 use crate::constants::PackKind;
-use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, refuse, strides};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
+use crate::walk::{broadcast_strides, strides};
 
 /// Up to this many rows a product is expected to be the fastest row by row.
 const FEW_ROWS: usize = 4;

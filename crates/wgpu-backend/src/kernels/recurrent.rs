@@ -51,6 +51,39 @@ fn layer(
     linear_before_reset: bool,
     l: &mut Lowering,
 ) -> Lowers {
+    let g = geometry(gates, cell, l)?;
+    let projected = projected_inputs(&g, l)?;
+    let weights = recurrent_weights(&g, l)?;
+    let states = g.directions * g.batch * g.hidden;
+    let or_zeros = |l: &mut Lowering, i: usize, count: usize| match l.optional(i) {
+        Some(_) => Operand::Input(i),
+        None => l.table(vec![0; count]),
+    };
+    let bias = or_zeros(l, 3, 2 * g.directions * gates * g.hidden);
+    let first_h = or_zeros(l, 5, states);
+    let out = |l: &mut Lowering, i: usize, count: usize| match l.node.outputs.get(i) {
+        Some(_) => Operand::Output(i),
+        None => l.scratch(count * 4),
+    };
+    let y = out(l, 0, g.time * g.batch * g.directions * g.hidden);
+    let last_h = out(l, 1, states);
+    let mut operands = vec![projected, weights, y, last_h, bias, first_h];
+    if gates == 4 {
+        operands.push(out(l, 2, states));
+        operands.push(or_zeros(l, 6, states));
+    }
+    let params = strides(&g)
+        .u(usize::from(cell.direction == Direction::Reverse))
+        .f(cell.clip.unwrap_or(f32::MAX))
+        .f(cell_clip)
+        .u(usize::from(linear_before_reset));
+    let groups = [g.batch, g.directions, 1];
+    l.dispatch("cell", &[("CELL", name)], &operands, params, groups);
+    Ok(())
+}
+
+/// The sizes of a layer that the kernel can run.
+fn geometry(gates: usize, cell: &Recurrent, l: &mut Lowering) -> Lowers<RecurrentGeometry> {
     let (x, w, r) = (l.input(0)?, l.input(1)?, l.input(2)?);
     let g = ok(RecurrentGeometry::new(
         cell, gates, &x.shape, &w.shape, &r.shape,
@@ -71,8 +104,12 @@ fn layer(
             "the GPU kernel has up to {MOST_HIDDEN} hidden units"
         ));
     }
-    let n = g.directions * gates * g.hidden;
-    let rows = g.time * g.batch;
+    Ok(g)
+}
+
+/// The product of the inputs of all steps with their weights, `[time * batch, directions * gates * hidden]`.
+fn projected_inputs(g: &RecurrentGeometry, l: &mut Lowering) -> Lowers<Operand> {
+    let n = g.directions * g.gates * g.hidden;
     let (b, b_strides) = if l.is_known(1) {
         let wide = n.next_multiple_of(4);
         let kind = PackKind::Permute {
@@ -84,7 +121,8 @@ fn layer(
     } else {
         (Operand::Input(1), [1, g.input])
     };
-    let xw = l.scratch(rows * n * 4);
+    let rows = g.time * g.batch;
+    let projected = l.scratch(rows * n * 4);
     Product {
         m: rows,
         n,
@@ -96,7 +134,7 @@ fn layer(
         a_strides: [g.input, 1],
         b,
         b_strides,
-        c: xw,
+        c: projected,
         bias: None,
         residual: None,
         alpha: 1.0,
@@ -104,56 +142,23 @@ fn layer(
         stored: "f32",
     }
     .emit(l)?;
-    let weights = recurrent_weights(&g, l)?;
-    let states = g.directions * g.batch * g.hidden;
-    let zeros = |l: &mut Lowering, count: usize| l.table(vec![0; count]);
-    let or_zeros = |l: &mut Lowering, i: usize, count: usize| match l.optional(i) {
-        Some(_) => Operand::Input(i),
-        None => zeros(l, count),
-    };
-    let bias = or_zeros(l, 3, 2 * n);
-    let first_h = or_zeros(l, 5, states);
-    let out = |l: &mut Lowering, i: usize, count: usize| match l.node.outputs.get(i) {
-        Some(_) => Operand::Output(i),
-        None => l.scratch(count * 4),
-    };
-    let y = out(l, 0, rows * g.directions * g.hidden);
-    let last_h = out(l, 1, states);
-    let mut operands = vec![xw, weights, y, last_h, bias, first_h];
-    if gates == 4 {
-        operands.push(out(l, 2, states));
-        operands.push(or_zeros(l, 6, states));
-    }
+    Ok(projected)
+}
+
+/// The first parameters of the kernel: sizes, then the strides of the product, of the output and of the states.
+fn strides(g: &RecurrentGeometry) -> Params {
     let (h, d) = (g.hidden, g.directions);
-    let (xw_time, xw_batch, y_time, y_batch, y_direction, h_batch, h_direction) = if g.batch_first {
-        (1, g.time, d * h, g.time * d * h, h, d * h, h)
-    } else {
-        (g.batch, 1, d * g.batch * h, h, g.batch * h, h, g.batch * h)
+    let (projected, y, states) = match g.batch_first {
+        true => ([1, g.time], [d * h, g.time * d * h, h], [d * h, h]),
+        false => (
+            [g.batch, 1],
+            [d * g.batch * h, h, g.batch * h],
+            [h, g.batch * h],
+        ),
     };
-    let params = Params::new()
-        .u(g.time)
-        .u(g.batch)
-        .u(d)
-        .u(h)
-        .u(xw_time)
-        .u(xw_batch)
-        .u(y_time)
-        .u(y_batch)
-        .u(y_direction)
-        .u(h_batch)
-        .u(h_direction)
-        .u(usize::from(cell.direction == Direction::Reverse))
-        .f(cell.clip.unwrap_or(f32::MAX))
-        .f(cell_clip)
-        .u(usize::from(linear_before_reset));
-    l.dispatch(
-        "cell",
-        &[("CELL", name)],
-        &operands,
-        params,
-        [g.batch, d, 1],
-    );
-    Ok(())
+    let sizes = [g.time, g.batch, d, h];
+    let all = sizes.iter().chain(&projected).chain(&y).chain(&states);
+    all.fold(Params::new(), |params, &n| params.u(n))
 }
 
 /// `[directions, gates * hidden, hidden]` with the columns outermost, so that neighbouring threads

@@ -5,9 +5,10 @@ use kilim_core::ops::*;
 
 use super::Kernels;
 use super::movement::{around, ok};
-use crate::lower::{Lowering, Lowers, Operand, collapse, refuse, strides};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
 use crate::storage::{Scalar, scalar};
+use crate::walk::{collapse, strides};
 
 pub(crate) const FLOAT_OPS: &[&str] = &[
     "Sum",

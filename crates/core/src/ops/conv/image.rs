@@ -100,7 +100,7 @@ impl Operator for Col2Im {
             let unknown = Shape::unknown(3);
             Some(self.shape(x.unwrap_or(&unknown), &axes)?)
         } else {
-            let spatial = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+            let spatial = ctx.length(1)?;
             spatial.map(|n| Shape::unknown(n.saturating_add(2).min(MAX_RANK)))
         };
         Ok(vec![fact(dtype, shape)])

@@ -65,7 +65,7 @@ impl Operator for Expand {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed(1, &INDICES)?;
-        let length = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+        let length = ctx.length(1)?;
         let target = match (ctx.ints(1)?, length) {
             (Some(t), _) => Some(Shape::fixed(&sizes(&t, "a dimension of the new shape")?)),
             (None, Some(n)) if n <= MAX_RANK => Some(Shape::unknown(n)),
@@ -84,13 +84,9 @@ impl Operator for Expand {
         elements: &[Option<Vec<Dim>>],
     ) -> Result<Vec<Fact>> {
         let facts = self.infer(ctx)?;
-        match (ctx.shape(0)?, partly_known(ctx, elements, 1)) {
-            (Some(x), Some(target)) => {
-                let shape = broadcast(x, &Shape(target.to_vec()))?;
-                Ok(vec![fact(ctx.dtype(0)?, Some(shape))])
-            }
-            _ => Ok(facts),
-        }
+        let target = |x: &Shape, target: &[Dim]| broadcast(x, &Shape(target.to_vec()));
+        let better = shaped_by_elements(ctx, elements, target)?;
+        Ok(better.map_or(facts, |fact| vec![fact]))
     }
 
     fn value_inputs(&self) -> &'static [usize] {

@@ -141,7 +141,7 @@ impl Operator for Slice {
             }
         } else {
             // Dimensions that are not cut stay.
-            let count = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+            let count = ctx.length(1)?;
             let axes = match count {
                 Some(n) if ctx.known(&[3]) => self.axes(x.rank(), n, ctx)?,
                 _ => (0..x.rank()).collect(),

@@ -158,7 +158,7 @@ impl Operator for Reshape {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed(1, &INDICES)?;
-        let length = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+        let length = ctx.length(1)?;
         let shape = match (ctx.shape(0)?, ctx.ints(1)?) {
             (Some(x), Some(target)) => Some(self.target(x, &target)?),
             (None, Some(target)) => {
@@ -179,13 +179,9 @@ impl Operator for Reshape {
         elements: &[Option<Vec<Dim>>],
     ) -> Result<Vec<Fact>> {
         let facts = self.infer(ctx)?;
-        match (ctx.shape(0)?, partly_known(ctx, elements, 1)) {
-            (Some(x), Some(target)) => {
-                let shape = self.symbolic_target(x, target)?;
-                Ok(vec![fact(ctx.dtype(0)?, Some(shape))])
-            }
-            _ => Ok(facts),
-        }
+        let target = |x: &Shape, target: &[Dim]| self.symbolic_target(x, target);
+        let better = shaped_by_elements(ctx, elements, target)?;
+        Ok(better.map_or(facts, |fact| vec![fact]))
     }
 
     fn value_inputs(&self) -> &'static [usize] {
@@ -237,7 +233,7 @@ impl Operator for Squeeze {
         let shape = match (ctx.has(1), ctx.ints(1)?) {
             (_, Some(axes)) => Some(keep(&named_axes(x, &axes)?)),
             (true, None) => {
-                let count = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+                let count = ctx.length(1)?;
                 let rank = count.and_then(|n| x.rank().checked_sub(n));
                 rank.map(Shape::unknown)
             }
@@ -283,7 +279,7 @@ impl Operator for Unsqueeze {
                 Some(Shape(dims.collect()))
             }
             None => {
-                let count = ctx.shape_of_rank(1, 1)?.and_then(|s| s.0[0].known());
+                let count = ctx.length(1)?;
                 let rank = count.and_then(|n| x.rank().checked_add(n));
                 rank.filter(|&r| r <= MAX_RANK).map(Shape::unknown)
             }

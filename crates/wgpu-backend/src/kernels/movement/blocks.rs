@@ -3,8 +3,9 @@
 use kilim_core::ops::*;
 
 use super::{Walk, ok, pad::padded, permuted, signed};
-use crate::lower::{Lowering, Lowers, Operand, refuse, strides};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::storage;
+use crate::walk::strides;
 
 fn image(shape: &[usize]) -> Lowers<[usize; 4]> {
     match *shape {

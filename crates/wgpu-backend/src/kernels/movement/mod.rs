@@ -10,9 +10,10 @@ use kilim_core::ops::*;
 
 use super::Kernels;
 use super::select::carrier;
-use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, collapse, refuse, strides};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
 use crate::storage;
+use crate::walk::{broadcast_strides, collapse, strides};
 
 pub(crate) use generate::filled;
 pub(crate) use join::PART_COUNTS;

@@ -5,8 +5,9 @@ use kilim_core::ops::*;
 
 use super::super::select::carrier;
 use super::{ok, words_of};
-use crate::lower::{Lowering, Lowers, Operand, refuse, strides};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::{MAX_RANK, Params};
+use crate::walk::strides;
 
 pub(crate) const PAD_MODES: &[&str] = &["Constant", "Edge", "Wrap", "Reflect", "Symmetric"];
 

@@ -6,9 +6,10 @@ use kilim_core::ops::{
 
 use super::super::Kernels;
 use super::is_byte;
-use crate::lower::{Lowering, Lowers, Operand, broadcast_strides, collapse, refuse};
+use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
 use crate::storage::scalar;
+use crate::walk::{broadcast_strides, collapse};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<QLinearBinary>(real);

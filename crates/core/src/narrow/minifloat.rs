@@ -1,11 +1,6 @@
-//! Numbers of at most 8 bits: what their bits mean, how other numbers are rounded to them, and how
-//! those of less than a byte are packed.
-//!
-//! The float8 formats are those of the ONNX documentation ("Float stored in 8 bits"), float4, float6
-//! and float8e8m0 those of the OCP Microscaling Formats (MX) v1.0.
+//! Floating-point numbers of at most 8 bits.
 
 use crate::dtype::DType;
-use crate::error::{Error, ErrorCode, Result, shape_error};
 
 /// How a floating-point number of up to 8 bits is made up: sign, exponent, mantissa.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,33 +30,6 @@ pub enum Overflow {
     Saturate,
     /// Infinity, or NaN where the type has none.
     Special,
-}
-
-/// How numbers are rounded to powers of two ([`DType::F8E8M0`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum PowerRounding {
-    Up,
-    Down,
-    /// To the nearest, ties up.
-    Nearest,
-}
-
-/// How numbers are converted to types of 8 bits and less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Narrowing {
-    pub overflow: Overflow,
-    /// Only for [`DType::F8E8M0`].
-    pub rounding: PowerRounding,
-}
-
-impl Default for Narrowing {
-    /// Saturates, and rounds up to powers of two.
-    fn default() -> Self {
-        Narrowing {
-            overflow: Overflow::Saturate,
-            rounding: PowerRounding::Up,
-        }
-    }
 }
 
 impl Minifloat {
@@ -176,130 +144,6 @@ impl Minifloat {
     }
 }
 
-/// The power of two that the bits of a [`DType::F8E8M0`] stand for; 255 is NaN.
-pub fn decode_power(bits: u8) -> f32 {
-    match bits {
-        255 => f32::NAN,
-        // 2^-127 is a subnormal number.
-        0 => f32::from_bits(1 << 22),
-        exponent => f32::from_bits(u32::from(exponent) << 23),
-    }
-}
-
-/// The bits of a power of two close to `value`. Of a negative number the sign is lost.
-pub fn encode_power(value: f64, overflow: Overflow, rounding: PowerRounding) -> u8 {
-    const NAN: u8 = 255;
-    let size = value.abs();
-    let beyond = |limit| match overflow {
-        Overflow::Saturate => limit,
-        Overflow::Special => NAN,
-    };
-    if size.is_nan() {
-        return NAN;
-    }
-    let lowest = f64::from(decode_power(0));
-    if size < lowest {
-        return beyond(0);
-    }
-    let bits = size.to_bits();
-    let exponent = (bits >> 52) as i64 - 1023 + 127;
-    let fraction = bits & ((1 << 52) - 1);
-    let up = match rounding {
-        PowerRounding::Up => fraction > 0,
-        PowerRounding::Down => false,
-        PowerRounding::Nearest => fraction >= 1 << 51,
-    };
-    match exponent + i64::from(up) {
-        power @ 0..=254 => power as u8,
-        _ => beyond(254),
-    }
-}
-
-/// The value of a narrow element, whatever its type.
-pub fn decode(dtype: DType, bits: u8) -> f32 {
-    match dtype {
-        DType::F8E8M0 => decode_power(bits),
-        DType::I4 | DType::I2 => sign_extended(bits, dtype.bits()).into(),
-        _ => match Minifloat::of(dtype) {
-            Some(format) => format.decode(bits),
-            None => (bits & (u8::MAX >> (8 - dtype.bits()))).into(),
-        },
-    }
-}
-
-/// The bits of the number of a narrow floating-point type that `value` becomes.
-pub fn encode(dtype: DType, value: f64, narrowing: Narrowing) -> u8 {
-    match Minifloat::of(dtype) {
-        Some(format) => format.encode(value, narrowing.overflow),
-        None => encode_power(value, narrowing.overflow, narrowing.rounding),
-    }
-}
-
-/// The lowest `bits` of a byte as a signed number.
-pub const fn sign_extended(byte: u8, bits: usize) -> i8 {
-    let above = 8 - bits;
-    ((byte << above) as i8) >> above
-}
-
-/// The element of a narrow integer type that `value` wraps to.
-pub fn wrap(dtype: DType, value: i64) -> u8 {
-    let low = value as u8;
-    match dtype {
-        DType::I4 | DType::I2 => sign_extended(low, dtype.bits()) as u8,
-        _ => low & (u8::MAX >> (8 - dtype.bits())),
-    }
-}
-
-/// The bytes that `count` numbers of `bits` each take when they are packed; `Limit` where that does
-/// not fit.
-pub fn packed_bytes(bits: usize, count: usize) -> Result<usize> {
-    let all = count.checked_mul(bits).ok_or_else(|| {
-        Error::new(
-            ErrorCode::Limit,
-            format!("{count} packed numbers are too many"),
-        )
-    })?;
-    Ok(all.div_ceil(8))
-}
-
-/// `count` numbers of `bits` each, less than 8, that stand one after the other in bytes, the lowest
-/// bits first.
-///
-/// # Errors
-/// `Shape` where there are more or fewer bytes than they take.
-pub fn unpack(packed: &[u8], bits: usize, count: usize) -> Result<Vec<u8>> {
-    let wanted = packed_bytes(bits, count)?;
-    if packed.len() != wanted {
-        return Err(shape_error("packed data has the wrong size")
-            .with_expected(format!("{wanted} bytes"))
-            .with_got(format!("{} bytes", packed.len())));
-    }
-    let mask = u8::MAX >> (8 - bits);
-    let number = |i: usize| {
-        let (byte, shift) = (i * bits / 8, i * bits % 8);
-        let low = packed[byte] >> shift;
-        match shift + bits {
-            ..=8 => low & mask,
-            _ => (low | packed[byte + 1] << (8 - shift)) & mask,
-        }
-    };
-    Ok((0..count).map(number).collect())
-}
-
-/// The inverse of [`unpack`]; what is above the lowest `bits` of a number is cut off.
-pub fn pack(numbers: &[u8], bits: usize) -> Vec<u8> {
-    let mask = u8::MAX >> (8 - bits);
-    let mut packed = vec![0; (numbers.len() * bits).div_ceil(8)];
-    for (i, &n) in numbers.iter().enumerate() {
-        let (byte, shift) = (i * bits / 8, i * bits % 8);
-        packed[byte] |= (n & mask) << shift;
-        if shift + bits > 8 {
-            packed[byte + 1] |= (n & mask) >> (8 - shift);
-        }
-    }
-    packed
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -390,50 +234,5 @@ mod tests {
         assert_eq!(format.encode(464.1, Overflow::Special), 0x7f);
         assert_eq!(Minifloat::F8E5M2.encode(61440.0, Overflow::Special), 0x7c);
         assert_eq!(Minifloat::F8E5M2.encode(61439.0, Overflow::Special), 0x7b);
-    }
-
-    #[test]
-    fn powers_of_two() {
-        use Overflow::{Saturate, Special};
-        use PowerRounding::{Down, Nearest, Up};
-        for bits in 0..=254 {
-            let power = f64::from(decode_power(bits));
-            assert_eq!(power, 2f64.powi(i32::from(bits) - 127));
-            for rounding in [Up, Down, Nearest] {
-                assert_eq!(encode_power(power, Special, rounding), bits);
-            }
-        }
-        assert!(decode_power(255).is_nan());
-        let of = |value| [Up, Down, Nearest].map(|r| encode_power(value, Saturate, r));
-        assert_eq!(of(3.0), [129, 128, 129]);
-        assert_eq!(of(2.9), [129, 128, 128]);
-        assert_eq!(of(f64::INFINITY), [254; 3]);
-        assert_eq!(of(0.0), [0; 3]);
-        for value in [0.0, f64::INFINITY, f64::NAN, 1e39] {
-            assert_eq!(encode_power(value, Special, Nearest), 255);
-        }
-    }
-
-    #[test]
-    fn packing_begins_with_the_lowest_bits() {
-        assert_eq!(unpack(&[0x21, 0x43, 0x05], 4, 5).unwrap(), [1, 2, 3, 4, 5]);
-        assert_eq!(unpack(&[0b11_10_01_00], 2, 3).unwrap(), [0, 1, 2]);
-        assert_eq!(pack(&[1, 2, 3, 4, 5], 4), [0x21, 0x43, 0x05]);
-        assert_eq!(pack(&[0xff, 1, 0xfe], 2), [0b10_01_11]);
-        // The example of onnx.proto: four numbers of six bits in three bytes.
-        let x = [0x15, 0x2a, 0x3f, 0x01];
-        let packed = [
-            0x15 | (0x2a & 3) << 6,
-            0x2a >> 2 | 0x0f << 4,
-            0x3f >> 4 | 1 << 2,
-        ];
-        assert_eq!(pack(&x, 6), packed);
-        assert_eq!(unpack(&packed, 6, 4).unwrap(), x);
-        assert_eq!(unpack(&packed[..2], 6, 2).unwrap(), [0x15, 0x2a]);
-        assert!(unpack(&[0], 4, 3).is_err());
-        assert!(unpack(&packed, 6, 3).is_ok() && unpack(&packed, 6, 2).is_err());
-        assert!(unpack(&[], 6, usize::MAX / 2).is_err());
-        assert_eq!(sign_extended(0x0f, 4), -1);
-        assert_eq!(sign_extended(0b10, 2), -2);
     }
 }

@@ -1,0 +1,143 @@
+//! Functions of two tensors.
+
+use super::broadcast_inputs;
+use crate::ops::*;
+
+/// The function of [`Binary`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BinaryKind {
+    Add,
+    Sub,
+    Mul,
+    /// Integers truncate towards zero.
+    Div,
+    Pow,
+    /// The sign of the divisor (Python's `%`).
+    Mod,
+    /// The sign of the dividend (C's `fmod`).
+    Fmod,
+    Max,
+    Min,
+    And,
+    Or,
+    Xor,
+    BitwiseAnd,
+    BitwiseOr,
+    BitwiseXor,
+    ShiftLeft,
+    ShiftRight,
+    Equal,
+    Less,
+    LessOrEqual,
+    Greater,
+    GreaterOrEqual,
+    /// `a < 0 ? a * b : a`.
+    PRelu,
+}
+
+impl BinaryKind {
+    /// True where the output is `bool` whatever the inputs are.
+    pub const fn is_comparison(self) -> bool {
+        matches!(
+            self,
+            BinaryKind::Equal
+                | BinaryKind::Less
+                | BinaryKind::LessOrEqual
+                | BinaryKind::Greater
+                | BinaryKind::GreaterOrEqual
+        )
+    }
+}
+
+/// Two inputs that broadcast against each other, of one element type but for Pow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Binary {
+    pub kind: BinaryKind,
+    /// Applied to the result; only on `float32`.
+    pub activation: Activation,
+}
+
+impl Binary {
+    /// Without an activation.
+    pub fn new(kind: BinaryKind) -> Binary {
+        Binary {
+            kind,
+            activation: Activation::None,
+        }
+    }
+}
+
+impl Operator for Binary {
+    fn name(&self) -> &'static str {
+        self.kind.name()
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let types = self.kind.types();
+        let left = ctx.typed(0, types)?;
+        ctx.typed(1, types)?;
+        let dtype = match self.kind {
+            BinaryKind::Pow => left,
+            kind if kind.is_comparison() => {
+                ctx.common_type([0, 1])?;
+                Some(DType::Bool)
+            }
+            _ => ctx.common_type([0, 1])?,
+        };
+        if self.activation != Activation::None {
+            FLOATS.check(0, dtype)?;
+        }
+        let shape = broadcast_inputs(ctx, 2)?;
+        if self.kind == BinaryKind::PRelu
+            && let (Some(x), Some(slope)) = (ctx.shape(0)?, ctx.shape(1)?)
+        {
+            broadcasts_to(slope, x, "the slope")?;
+        }
+        Ok(vec![fact(dtype, shape)])
+    }
+}
+
+impl BinaryKind {
+    /// The element types of the inputs.
+    fn types(self) -> &'static Types {
+        match self {
+            BinaryKind::And | BinaryKind::Or | BinaryKind::Xor => &BOOL,
+            BinaryKind::BitwiseAnd
+            | BinaryKind::BitwiseOr
+            | BinaryKind::BitwiseXor
+            | BinaryKind::ShiftLeft
+            | BinaryKind::ShiftRight => &INTEGERS,
+            BinaryKind::Equal => &NOT_COMPLEX,
+            _ => &NUMBERS,
+        }
+    }
+
+    /// The name as ONNX spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            BinaryKind::Add => "Add",
+            BinaryKind::Sub => "Sub",
+            BinaryKind::Mul => "Mul",
+            BinaryKind::Div => "Div",
+            BinaryKind::Pow => "Pow",
+            BinaryKind::Mod => "Mod",
+            BinaryKind::Fmod => "Mod",
+            BinaryKind::Max => "Max",
+            BinaryKind::Min => "Min",
+            BinaryKind::And => "And",
+            BinaryKind::Or => "Or",
+            BinaryKind::Xor => "Xor",
+            BinaryKind::BitwiseAnd => "BitwiseAnd",
+            BinaryKind::BitwiseOr => "BitwiseOr",
+            BinaryKind::BitwiseXor => "BitwiseXor",
+            BinaryKind::ShiftLeft => "BitShift",
+            BinaryKind::ShiftRight => "BitShift",
+            BinaryKind::Equal => "Equal",
+            BinaryKind::Less => "Less",
+            BinaryKind::LessOrEqual => "LessOrEqual",
+            BinaryKind::Greater => "Greater",
+            BinaryKind::GreaterOrEqual => "GreaterOrEqual",
+            BinaryKind::PRelu => "PRelu",
+        }
+    }
+}

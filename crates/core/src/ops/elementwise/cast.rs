@@ -1,0 +1,77 @@
+//! Elements of another type.
+
+use crate::error::dtype_error;
+use crate::narrow::Narrowing;
+use crate::ops::*;
+
+/// Converts the element type. Numbers become text in decimal form, as short as tells them apart;
+/// text that is no number is an error.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Cast {
+    pub to: DType,
+    pub narrowing: Narrowing,
+}
+
+impl Cast {
+    /// A conversion as ONNX does it by default.
+    pub fn new(to: DType) -> Cast {
+        Cast {
+            to,
+            narrowing: Narrowing::default(),
+        }
+    }
+}
+
+/// Converts the first input to the element type of the second, as [`Cast`] does.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct CastLike {
+    pub narrowing: Narrowing,
+}
+
+/// Gives the elements another type of as many bits, whatever these bits mean there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BitCast {
+    pub to: DType,
+}
+
+impl Operator for Cast {
+    fn name(&self) -> &'static str {
+        "Cast"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &NOT_COMPLEX)?;
+        NOT_COMPLEX.check(0, Some(self.to))?;
+        Ok(vec![fact(Some(self.to), ctx.shape(0)?.cloned())])
+    }
+}
+
+impl Operator for CastLike {
+    fn name(&self) -> &'static str {
+        "CastLike"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.typed(0, &NOT_COMPLEX)?;
+        let to = ctx.typed(1, &NOT_COMPLEX)?;
+        Ok(vec![fact(to, ctx.shape(0)?.cloned())])
+    }
+}
+
+impl Operator for BitCast {
+    fn name(&self) -> &'static str {
+        "BitCast"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let bits = |d: DType| (d != DType::String).then_some(d.bits());
+        if let Some(from) = ctx.dtype(0)?
+            && (bits(from) != bits(self.to) || bits(from).is_none())
+        {
+            return Err(dtype_error("the bits of one element type are no other's")
+                .with_expected(format!("elements of as many bits as {}", self.to))
+                .with_got(from));
+        }
+        Ok(vec![fact(Some(self.to), ctx.shape(0)?.cloned())])
+    }
+}

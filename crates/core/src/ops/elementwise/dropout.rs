@@ -1,0 +1,20 @@
+//! Dropout, which keeps everything at inference.
+
+use crate::ops::*;
+
+/// Dropout at inference: the data, and a mask of ones if asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Dropout;
+
+impl Operator for Dropout {
+    fn name(&self) -> &'static str {
+        "Dropout"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        let data = ctx.fact(0)?.clone();
+        FLOATS.check(0, data.dtype)?;
+        let mask = fact(Some(DType::Bool), data.shape.clone());
+        Ok(some_of(ctx, [data, mask]))
+    }
+}

@@ -1,0 +1,11 @@
+//! Operators whose output shape depends on the data itself.
+
+mod compress;
+mod non_max_suppression;
+mod non_zero;
+mod unique;
+
+pub use compress::*;
+pub use non_max_suppression::*;
+pub use non_zero::*;
+pub use unique::*;

@@ -1,0 +1,183 @@
+//! The best of boxes that overlap.
+
+use crate::error::{dtype_error, value_error};
+use crate::ops::*;
+use crate::order::sort_indices;
+
+/// Inputs: boxes `[batch, n, 4]`, scores `[batch, classes, n]`, optional max boxes, IoU threshold,
+/// score threshold. Output `int64[m, 3]`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NonMaxSuppression {
+    /// Boxes are centre and size instead of two corners.
+    pub center_point_box: bool,
+}
+
+/// A box as its corners, the smaller coordinates first.
+#[derive(Clone, Copy)]
+struct Corners {
+    low: [f32; 2],
+    high: [f32; 2],
+}
+
+impl Corners {
+    fn new(b: &[f32], center_point: bool) -> Corners {
+        if center_point {
+            let [x, y, w, h] = [b[0], b[1], b[2] / 2.0, b[3] / 2.0];
+            return Corners {
+                low: [y - h, x - w],
+                high: [y + h, x + w],
+            };
+        }
+        Corners {
+            low: [b[0].min(b[2]), b[1].min(b[3])],
+            high: [b[0].max(b[2]), b[1].max(b[3])],
+        }
+    }
+
+    fn area(&self) -> f32 {
+        (self.high[0] - self.low[0]) * (self.high[1] - self.low[1])
+    }
+
+    /// Intersection over union, 0 for empty boxes.
+    fn overlap(&self, other: &Corners) -> f32 {
+        let side = |i: usize| {
+            let span = self.high[i].min(other.high[i]) - self.low[i].max(other.low[i]);
+            span.max(0.0)
+        };
+        let (common, a, b) = (side(0) * side(1), self.area(), other.area());
+        if common <= 0.0 || a <= 0.0 || b <= 0.0 {
+            return 0.0;
+        }
+        common / (a + b - common)
+    }
+}
+
+/// The boxes that [`NonMaxSuppression`] keeps, as `[batch, class, box]` in the order of the output:
+/// of every class of every image the best boxes first, each overlapping no better one that is kept.
+///
+/// # Errors
+/// `Shape` and `DType` where boxes and scores do not fit each other, `InvalidValue` where an input is
+/// not known.
+pub fn non_max_suppression(
+    op: &NonMaxSuppression,
+    values: &dyn InputValues,
+) -> Result<Vec<[i64; 3]>> {
+    let tensor = |i: usize| values.value(i).ok_or_else(|| missing_value(i));
+    let (boxes, scores) = (tensor(0)?, tensor(1)?);
+    check_boxes(&Shape::fixed(boxes.shape()), &Shape::fixed(scores.shape()))?;
+    let threshold = |i: usize| -> Result<Option<f32>> {
+        if !values.has(i) {
+            return Ok(None);
+        }
+        match tensor(i)?.to_f64s()?.as_slice() {
+            [] => Ok(None),
+            [t] => Ok(Some(*t as f32)),
+            _ => Err(shape_error(format!("input {i} must be a scalar"))),
+        }
+    };
+    let (overlap, least) = (threshold(3)?.unwrap_or(0.0), threshold(4)?);
+    let most = match values.has(2) {
+        true => values.need_ints(2)?.first().copied().unwrap_or(0),
+        false => 0,
+    };
+    if !(0.0..=1.0).contains(&overlap) {
+        return Err(value_error("an IoU threshold is between 0 and 1").with_got(overlap));
+    }
+    let most = usize::try_from(most).unwrap_or(0);
+    let (count, classes) = (boxes.shape()[1], scores.shape()[1]);
+    let mut kept = Vec::new();
+    if most == 0 || count == 0 || classes == 0 {
+        return Ok(kept);
+    }
+    let (boxes, scores) = (boxes.as_slice::<f32>()?, scores.as_slice::<f32>()?);
+    for (batch, (boxes, scores)) in boxes
+        .chunks_exact(4 * count)
+        .zip(scores.chunks_exact(classes * count))
+        .enumerate()
+    {
+        let corners: Vec<Corners> = boxes
+            .chunks_exact(4)
+            .map(|b| Corners::new(b, op.center_point_box))
+            .collect();
+        for (class, scores) in scores.chunks_exact(count).enumerate() {
+            let chosen = best_of_class(&corners, scores, overlap, least, most);
+            let chosen = chosen
+                .iter()
+                .map(|&i| [batch as i64, class as i64, i as i64]);
+            kept.extend(chosen);
+        }
+    }
+    Ok(kept)
+}
+
+/// At most `most` boxes with scores above `least`, the best first, none of which overlaps a better one by more than
+/// `overlap`.
+fn best_of_class(
+    boxes: &[Corners],
+    scores: &[f32],
+    overlap: f32,
+    least: Option<f32>,
+    most: usize,
+) -> Vec<usize> {
+    let mut best: Vec<usize> = (0..boxes.len())
+        .filter(|&i| least.is_none_or(|least| scores[i] > least))
+        .collect();
+    sort_indices(&mut best, &mut |a, b| scores[b].total_cmp(&scores[a]));
+    let mut chosen: Vec<usize> = Vec::new();
+    for i in best {
+        if chosen.len() == most {
+            break;
+        }
+        let apart = |&c: &usize| boxes[c].overlap(&boxes[i]) <= overlap;
+        if chosen.iter().all(apart) {
+            chosen.push(i);
+        }
+    }
+    chosen
+}
+
+fn check_boxes(boxes: &Shape, scores: &Shape) -> Result<()> {
+    let expected = Shape(vec![
+        scores.0.first().cloned().unwrap_or(Dim::Unknown),
+        scores.0.get(2).cloned().unwrap_or(Dim::Unknown),
+        Dim::Known(4),
+    ]);
+    unify_shapes(boxes, &expected, || "the shape of the boxes".into())?;
+    unify_shapes(scores, &Shape::unknown(3), || {
+        "the shape of the scores".into()
+    })?;
+    Ok(())
+}
+
+impl Operator for NonMaxSuppression {
+    fn name(&self) -> &'static str {
+        "NonMaxSuppression"
+    }
+
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        for i in [0, 1, 3, 4] {
+            if let Some(d) = ctx.optional(i).and_then(|f| f.fact.dtype)
+                && d != DType::F32
+            {
+                return Err(dtype_error(format!("input {i} must be float32")).with_got(d));
+            }
+        }
+        ctx.typed_optional(2, &INDICES)?;
+        let (boxes, scores) = (ctx.shape(0)?, ctx.shape(1)?);
+        let unknown = Shape::unknown(3);
+        check_boxes(boxes.unwrap_or(&unknown), scores.unwrap_or(&unknown))?;
+        let count = if ctx.known(self.value_inputs()) {
+            Dim::Known(non_max_suppression(self, ctx)?.len())
+        } else {
+            Dim::Unknown
+        };
+        Ok(vec![Fact::new(
+            DType::I64,
+            Shape(vec![count, Dim::Known(3)]),
+        )])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[0, 1, 2, 3, 4]
+    }
+}
