@@ -11,7 +11,7 @@ use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 use kilim_plugin_abi as abi;
 
-use crate::backend::ContextHandle;
+use crate::context::ContextHandle;
 use crate::library::{Message, check};
 use crate::memory::PluginMemory;
 
