@@ -43,6 +43,7 @@ impl Calibration {
         self.devices.insert(device.key(), speed);
     }
 
+    /// Whether nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.devices.is_empty()
     }

@@ -97,6 +97,7 @@ impl Shape {
         Shape(vec![Dim::Unknown; rank])
     }
 
+    /// The number of dimensions.
     pub fn rank(&self) -> usize {
         self.0.len()
     }

@@ -106,6 +106,7 @@ impl Error {
         }))
     }
 
+    /// What kind of error it is.
     pub fn code(&self) -> ErrorCode {
         self.0.code
     }

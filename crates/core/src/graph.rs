@@ -61,6 +61,7 @@ pub struct Graph {
 }
 
 impl Graph {
+    /// An empty graph.
     pub fn new(name: impl Into<String>) -> Graph {
         Graph {
             name: name.into(),
@@ -68,10 +69,12 @@ impl Graph {
         }
     }
 
+    /// A value; panics where it is not of this graph.
     pub fn value(&self, id: ValueId) -> &Value {
         &self.values[id.0]
     }
 
+    /// A value, to be changed; panics where it is not of this graph.
     pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
         &mut self.values[id.0]
     }

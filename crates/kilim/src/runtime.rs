@@ -62,6 +62,7 @@ impl Default for Runtime {
 }
 
 impl Runtime {
+    /// With these backends; none is opened before a session asks for it.
     pub fn new(registry: BackendRegistry) -> Runtime {
         #[cfg(target_arch = "wasm32")]
         kilim_core::ops::set_case_mapping(kilim_core::ops::CaseMapping {

@@ -33,6 +33,7 @@ impl Failure {
     }
 }
 
+/// What a backend's functions give: a value, or why not.
 pub type Result<T = ()> = std::result::Result<T, Failure>;
 
 /// What is known of a tensor.
@@ -79,6 +80,7 @@ pub struct Node<'a> {
 }
 
 impl Node<'_> {
+    /// The values of an attribute; `None` where the node has none of this name.
     pub fn attribute(&self, name: &str) -> Option<&Values<'_>> {
         let found = self.attributes.iter().find(|(n, _)| *n == name);
         found.map(|(_, v)| v)
@@ -115,21 +117,25 @@ impl Data {
         Data { start, bytes }
     }
 
+    /// The elements as bytes, row-major.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: as of `new`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes) }
     }
 
+    /// The elements as bytes, to be changed.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as of `new`.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes) }
     }
 
+    /// The elements as `float32`.
     pub fn f32s(&self) -> &[f32] {
         // SAFETY: as of `new`; the start is aligned for f32, and every pattern is one.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / 4) }
     }
 
+    /// The elements as `float32`, to be changed.
     pub fn f32s_mut(&mut self) -> &mut [f32] {
         // SAFETY: as above.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 4) }

@@ -12,34 +12,55 @@ use std::ffi::{c_char, c_void};
 
 /// `KILIM_BACKEND_VERSION`.
 pub const VERSION: u32 = 1;
+/// `KILIM_MAX_RANK`: the dimensions that an [`Output`] has room for.
 pub const MAX_RANK: usize = 16;
 /// An optional input that is left out.
 pub const ABSENT: usize = usize::MAX;
 
+/// `KilimStatus`: how a call ended, [`OK`] or one of the others.
 pub type Status = i32;
+/// `KILIM_OK`.
 pub const OK: Status = 0;
+/// `KILIM_UNSUPPORTED`: nothing that the backend runs.
 pub const UNSUPPORTED: Status = 1;
+/// `KILIM_INVALID_VALUE`: the data is out of an operator's domain.
 pub const INVALID_VALUE: Status = 2;
+/// `KILIM_LIMIT`: memory is short, or another limit was passed.
 pub const LIMIT: Status = 3;
+/// `KILIM_DEVICE`: the device failed.
 pub const DEVICE: Status = 4;
 
+/// `KILIM_INTS`, a kind of [`Attribute`]: `i64`s, booleans as 0 and 1.
 pub const INTS: i32 = 1;
+/// `KILIM_FLOATS`: `f64`s.
 pub const FLOATS: i32 = 2;
+/// `KILIM_TEXTS`: strings that end with a zero.
 pub const TEXTS: i32 = 3;
+/// `KILIM_BYTES`: bytes.
 pub const BYTES: i32 = 4;
+/// `KILIM_TENSORS`: [`Tensor`]s.
 pub const TENSORS: i32 = 5;
 
+/// `KILIM_STORAGE`, a grade of an element type: it can be stored.
 pub const STORAGE: i32 = 1;
+/// `KILIM_ARITHMETIC`: it can be computed with, too.
 pub const ARITHMETIC: i32 = 2;
+/// `KILIM_FAST`: computing with it is fast.
 pub const FAST: i32 = 3;
 
+/// `KILIM_CONSTANT`, a place of a [`Slot`]: a constant of the session.
 pub const CONSTANT: i32 = 1;
+/// `KILIM_PLANNED`: known, but only for this stage.
 pub const PLANNED: i32 = 2;
+/// `KILIM_ARENA`: in the arena, [`Slot::offset`] bytes from its beginning.
 pub const ARENA: i32 = 3;
+/// `KILIM_ALIAS`: the bytes of tensor [`Slot::of`].
 pub const ALIAS: i32 = 4;
 
+/// `KILIM_FLOAT32`; element types are numbered as in ONNX.
 pub const FLOAT32: i32 = 1;
 
+/// `KilimMessage`: room for words of a call that fails.
 #[repr(C)]
 pub struct Message {
     pub text: *mut c_char,
@@ -47,6 +68,7 @@ pub struct Message {
     pub node: i64,
 }
 
+/// `KilimTensor`: element type, shape and, where they are known, elements.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Tensor {
@@ -58,6 +80,7 @@ pub struct Tensor {
     pub bytes: usize,
 }
 
+/// `KilimAttribute`: a list of values of one kind.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Attribute {
@@ -67,6 +90,7 @@ pub struct Attribute {
     pub values: *const c_void,
 }
 
+/// `KilimNode`: an operator with its attributes, inputs and outputs.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Node {
@@ -81,6 +105,7 @@ pub struct Node {
     pub outputs: *const *const Tensor,
 }
 
+/// `KilimCost`: operations, and bytes read and written.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
@@ -88,6 +113,7 @@ pub struct Cost {
     pub bytes: f64,
 }
 
+/// `KilimDtypeGrade`: how well a backend handles an element type.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct DtypeGrade {
@@ -95,6 +121,7 @@ pub struct DtypeGrade {
     pub grade: i32,
 }
 
+/// `KilimDescription`: what a backend says of itself; bytes, seconds, and operations or bytes a second.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Description {
@@ -111,6 +138,7 @@ pub struct Description {
     pub transfer_bytes_per_second: f64,
 }
 
+/// `KilimSlot`: a tensor of a stage and where it is.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Slot {
@@ -121,6 +149,7 @@ pub struct Slot {
     pub key: u64,
 }
 
+/// `KilimStep`: a node with the tensors of the stage that it reads and writes; [`ABSENT`] for an input that is left out.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Step {
@@ -129,6 +158,7 @@ pub struct Step {
     pub outputs: *const usize,
 }
 
+/// `KilimStage`: a backend's share of the graph, in order of execution.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Stage {
@@ -141,12 +171,14 @@ pub struct Stage {
     pub arena_bytes: usize,
 }
 
+/// `KilimContextOptions`: what a session tells its context.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct ContextOptions {
     pub threads: usize,
 }
 
+/// `KilimOutput`: element type and shape of an output; -1 for what is not known.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Output {
@@ -155,6 +187,7 @@ pub struct Output {
     pub shape: [i64; MAX_RANK],
 }
 
+/// `KilimOperator`: an operator beside Kilim's own.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Operator {
@@ -167,6 +200,7 @@ pub struct Operator {
 
 type Call = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut Message) -> Status;
 
+/// `KilimBackend`: the table of a backend's functions. [`Backend::this`] is handed to every one of them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Backend {
@@ -259,6 +293,7 @@ impl Backend {
     };
 }
 
+/// `KilimHost`: who asks for a backend.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct Host {

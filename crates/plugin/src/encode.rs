@@ -27,6 +27,7 @@ const DTYPES: [(DType, i32); 13] = [
     (DType::BF16, 16),
 ];
 
+/// The element type that ONNX gives this number.
 pub fn dtype(number: i32) -> Option<DType> {
     DTYPES.iter().find(|(_, n)| *n == number).map(|(d, _)| *d)
 }
@@ -55,6 +56,7 @@ pub struct TensorView<'a> {
 }
 
 impl<'a> TensorView<'a> {
+    /// What the library is told of a tensor.
     pub fn of(spec: &'a TensorSpec) -> TensorView<'a> {
         TensorView {
             dtype: spec.dtype,
@@ -88,6 +90,7 @@ impl Arena {
         self.texts.last().map_or(std::ptr::null(), |t| t.as_ptr())
     }
 
+    /// A tensor whose pointers live as long as the arena; refused where its type has no number.
     pub fn tensor(&mut self, name: &str, view: &TensorView) -> Result<abi::Tensor, Refusal> {
         let shape: Box<[i64]> = view.shape.clone().unwrap_or_default().into();
         let tensor = abi::Tensor {

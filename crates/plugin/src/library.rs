@@ -160,6 +160,7 @@ pub struct Message {
 }
 
 impl Message {
+    /// Room for words, empty.
     pub fn new() -> Message {
         Message {
             text: vec![0; TEXT],
@@ -177,6 +178,7 @@ impl Message {
         &raw mut self.raw
     }
 
+    /// The words; where they are not UTF-8 with replacements.
     pub fn text(&self) -> String {
         match CStr::from_bytes_until_nul(&self.text) {
             Ok(text) => text.to_string_lossy().into_owned(),

@@ -29,6 +29,7 @@ impl Drop for PluginMemory {
     }
 }
 
+/// Blocks that the library allocates.
 pub struct PluginAllocator {
     pub id: BackendId,
     pub library: Arc<Library>,

@@ -53,6 +53,7 @@ impl Shared {
 pub(crate) struct Device(Mutex<Arc<Shared>>);
 
 impl Device {
+    /// The device and what all sessions on it share.
     pub fn shared(&self) -> Arc<Shared> {
         lock(&self.0).clone()
     }
@@ -65,6 +66,7 @@ pub struct WgpuBackend {
 }
 
 impl WgpuBackend {
+    /// The name of the backend.
     pub const ID: BackendId = BackendId::new("wgpu");
 
     /// Opens the fastest GPU there is.

@@ -42,6 +42,7 @@ pub(crate) struct Commands {
 }
 
 impl<'a> Binder<'a> {
+    /// For one stage; what kernels report goes to `faults`.
     pub fn new(
         gpu: &'a Gpu,
         constants: &'a mut Constants,

@@ -18,6 +18,7 @@ pub(crate) struct Faults {
 pub(crate) const BYTES: u64 = 4;
 
 impl Faults {
+    /// No faults, of no nodes.
     pub fn new(gpu: &Gpu) -> Result<Arc<Faults>> {
         Ok(Arc::new(Faults {
             buffer: gpu.upload("faults", &[0; BYTES as usize])?,

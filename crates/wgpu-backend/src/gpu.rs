@@ -63,6 +63,7 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
+    /// Opens the fastest adapter; `Device` where there is none, or it does not open.
     pub async fn open() -> Result<Gpu> {
         let instance =
             wgpu::Instance::new(wgpu::InstanceDescriptor::new_without_display_handle_from_env());
@@ -128,6 +129,7 @@ impl Gpu {
             .min(self.limits.max_buffer_size)
     }
 
+    /// The device in words.
     pub fn describe_device(&self) -> String {
         let i = &self.info;
         let name = if i.name.is_empty() { "GPU" } else { &i.name };

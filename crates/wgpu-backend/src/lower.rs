@@ -92,6 +92,7 @@ pub(crate) struct Lowering<'a> {
 }
 
 impl<'a> Lowering<'a> {
+    /// Without dispatches.
     pub fn new(node: &'a NodeSpec<'a>, caps: Caps) -> Lowering<'a> {
         Lowering {
             node,
@@ -109,6 +110,7 @@ impl<'a> Lowering<'a> {
         root(i).is_some() && root(i) == root(j) && shape(i) == shape(j)
     }
 
+    /// The spec of an input that must be there.
     pub fn input(&self, i: usize) -> Lowers<&'a TensorSpec> {
         match self.node.inputs.get(i).and_then(Option::as_ref) {
             Some(spec) => Ok(spec),
@@ -116,10 +118,12 @@ impl<'a> Lowering<'a> {
         }
     }
 
+    /// The spec of an input that may be left out.
     pub fn optional(&self, i: usize) -> Option<&'a TensorSpec> {
         self.node.inputs.get(i).and_then(Option::as_ref)
     }
 
+    /// The spec of an output.
     pub fn output(&self, i: usize) -> Lowers<&'a TensorSpec> {
         match self.node.outputs.get(i) {
             Some(spec) => Ok(spec),
@@ -196,11 +200,13 @@ impl<'a> Lowering<'a> {
         *kernel
     }
 
+    /// Bytes that the node needs while it runs.
     pub fn scratch(&mut self, bytes: usize) -> Operand {
         self.lowered.scratch.push(bytes);
         Operand::Scratch(self.lowered.scratch.len() - 1)
     }
 
+    /// Words that are made while planning.
     pub fn table(&mut self, words: Vec<u32>) -> Operand {
         self.lowered.tables.push(words);
         Operand::Table(self.lowered.tables.len() - 1)
@@ -212,6 +218,7 @@ impl<'a> Lowering<'a> {
         Operand::Pack(self.lowered.packs.len() - 1)
     }
 
+    /// Whether the value of input `i` is known while planning.
     pub fn is_known(&self, i: usize) -> bool {
         self.optional(i).is_some_and(|s| s.value.is_some())
     }

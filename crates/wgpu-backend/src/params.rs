@@ -14,22 +14,26 @@ pub(crate) struct Params {
 }
 
 impl Params {
+    /// No words.
     pub fn new() -> Params {
         Params::default()
     }
 
+    /// Adds a `u32`.
     pub fn u(mut self, value: usize) -> Params {
         self.overflow |= u32::try_from(value).is_err();
         self.words.push(value as u32);
         self
     }
 
+    /// Adds an `i32`.
     pub fn i(mut self, value: i64) -> Params {
         self.overflow |= i32::try_from(value).is_err();
         self.words.push(value as i32 as u32);
         self
     }
 
+    /// Adds an `f32`.
     pub fn f(mut self, value: f32) -> Params {
         self.words.push(value.to_bits());
         self

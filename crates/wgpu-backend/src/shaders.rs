@@ -55,6 +55,7 @@ pub(crate) struct Variant {
 }
 
 impl Variant {
+    /// What stands for `name` in the shader; of `ACCESS_n` how binding `n` is accessed.
     pub fn definition(&self, name: &str) -> Option<String> {
         if let Some((_, value)) = self.defines.iter().find(|(n, _)| *n == name) {
             return Some((*value).to_string());
@@ -81,6 +82,7 @@ impl Variant {
         })
     }
 
+    /// Name and definitions, for errors and profiles.
     pub fn label(&self) -> String {
         let mut label = self.shader.to_string();
         for (_, value) in &self.defines {

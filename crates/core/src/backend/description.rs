@@ -13,10 +13,12 @@ use crate::dtype::DType;
 pub struct BackendId(Cow<'static, str>);
 
 impl BackendId {
+    /// The backend of this name.
     pub const fn new(id: &'static str) -> BackendId {
         BackendId(Cow::Borrowed(id))
     }
 
+    /// The name.
     pub fn as_str(&self) -> &str {
         &self.0
     }

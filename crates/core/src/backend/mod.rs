@@ -77,6 +77,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
+    /// A refusal for a reason, which is shown to users.
     pub fn new(reason: impl Into<String>) -> Refusal {
         Refusal {
             reason: reason.into(),

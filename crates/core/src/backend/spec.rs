@@ -26,6 +26,7 @@ impl TensorSpec {
         }
     }
 
+    /// The spec of a tensor whose value is known.
     pub fn of(value: &Tensor) -> TensorSpec {
         TensorSpec {
             dtype: value.dtype(),

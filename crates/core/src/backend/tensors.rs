@@ -31,10 +31,12 @@ impl StageTensors {
         }
     }
 
+    /// The number of tensors.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

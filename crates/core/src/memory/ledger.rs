@@ -87,6 +87,7 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// How many bytes are claimed.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -35,6 +35,7 @@ impl Attributes {
         self.0.get(name)
     }
 
+    /// Sets an attribute, in the place of one of this name.
     pub fn set(&mut self, name: impl Into<String>, value: Attribute) {
         self.0.insert(name.into(), value);
     }
@@ -218,10 +219,12 @@ impl CustomOperator {
         self
     }
 
+    /// The domain, "" for that of ONNX.
     pub fn domain(&self) -> &str {
         &self.domain
     }
 
+    /// The name in its domain.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -267,6 +270,7 @@ pub struct Custom {
 }
 
 impl Custom {
+    /// A node of `operator`.
     pub fn new(operator: Arc<CustomOperator>, attributes: Attributes) -> Custom {
         Custom {
             operator,
@@ -274,10 +278,12 @@ impl Custom {
         }
     }
 
+    /// The definition.
     pub fn operator(&self) -> &CustomOperator {
         &self.operator
     }
 
+    /// The attributes of the node.
     pub fn attributes(&self) -> &Attributes {
         &self.attributes
     }

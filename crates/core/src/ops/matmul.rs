@@ -81,6 +81,7 @@ pub(crate) struct Product {
 }
 
 impl Product {
+    /// `Shape` where a factor is a scalar, or the factors do not fit each other.
     pub fn new(a: &Shape, b: &Shape, transpose_b: bool) -> Result<Product> {
         let one = Dim::Known(1);
         let (a_batch, m, ka) = match a.0.as_slice() {

@@ -13,6 +13,7 @@ pub enum PixelFormat {
 }
 
 impl PixelFormat {
+    /// How many channels a picture has.
     pub const fn channels(self) -> usize {
         match self {
             PixelFormat::Rgb | PixelFormat::Bgr => 3,

@@ -14,6 +14,7 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// How many directions a layer runs in.
     pub const fn count(self) -> usize {
         match self {
             Direction::Bidirectional => 2,

@@ -53,6 +53,7 @@ pub struct CostModel<'a> {
 }
 
 impl<'a> CostModel<'a> {
+    /// `bytes` are those of each value; a site is a place where nodes may run.
     pub fn new(nodes: &'a [Candidate], bytes: &'a [usize], sites: &'a [Site]) -> CostModel<'a> {
         let mut links = vec![Link::default(); bytes.len()];
         for (i, node) in nodes.iter().enumerate() {

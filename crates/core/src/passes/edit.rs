@@ -73,6 +73,7 @@ impl Rewriter {
         (rewriter, std::mem::take(&mut graph.nodes))
     }
 
+    /// Gives the nodes back to the graph; whether anything was changed.
     pub fn finish(self, graph: &mut Graph) -> bool {
         graph.nodes = self.done.into_iter().flatten().collect();
         self.changed
@@ -87,6 +88,7 @@ impl Rewriter {
         }
     }
 
+    /// Counts what a node reads as one use less: it is about to be put back or replaced.
     pub fn take_up(&mut self, node: &Node) {
         self.count(node, |n| n.saturating_sub(1));
     }

@@ -29,6 +29,7 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Without events.
     pub fn new() -> Trace {
         Trace::default()
     }

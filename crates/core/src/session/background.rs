@@ -56,6 +56,7 @@ pub(super) struct Workers {
 }
 
 impl Workers {
+    /// A thread for each replica; `State` where one cannot be started.
     pub fn start(replicas: Vec<Session>) -> Result<Workers> {
         let (jobs, queue) = mpsc::channel::<Job>();
         let queue = Arc::new(Mutex::new(queue));
@@ -77,6 +78,7 @@ impl Workers {
         Ok(workers)
     }
 
+    /// Puts a run at the end of the queue.
     pub fn enqueue(&self, inputs: &[(&str, Datum)], options: &RunOptions) -> RunHandle {
         let (reply, result) = mpsc::channel();
         let owned = inputs.iter().map(|(n, t)| (n.to_string(), t.clone()));

@@ -43,6 +43,7 @@ impl Handle {
         }
     }
 
+    /// What inference may know of the value.
     pub fn fact(&self) -> Fact {
         let of = |kind: Kind, each: Option<Fact>| Fact {
             kind,

@@ -43,6 +43,7 @@ impl Recorder {
         self.seen.insert((runner, node))
     }
 
+    /// Keeps what a node read and wrote.
     pub fn push(
         &mut self,
         id: NodeId,

@@ -181,6 +181,7 @@ impl Shared {
         self.contexts.iter().map(|c| c.arena().lease()).collect()
     }
 
+    /// A number that no other runner of the session has.
     pub fn runner_id(&mut self) -> u64 {
         self.next_runner += 1;
         self.next_runner

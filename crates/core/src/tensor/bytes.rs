@@ -88,18 +88,22 @@ impl AlignedBytes {
         unsafe { self.lines.set_len(lines) }
     }
 
+    /// The number of bytes.
     pub fn len(&self) -> usize {
         self.len
     }
 
+    /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
+    /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.lines)[..self.len]
     }
 
+    /// The bytes, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
     }

@@ -59,6 +59,7 @@ pub(crate) fn flag(on: bool) -> &'static str {
 }
 
 impl Product {
+    /// Adds the dispatch of the kernel that suits strides and sizes.
     pub fn emit(self, l: &mut Lowering) -> Lowers {
         let p = self;
         let whole = |v: &[usize]| v.iter().all(|s| s % 4 == 0);

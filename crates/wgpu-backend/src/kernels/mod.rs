@@ -37,6 +37,7 @@ pub(crate) struct Kernels {
 }
 
 impl Kernels {
+    /// Everything that is registered.
     pub fn all() -> Kernels {
         let mut kernels = Kernels::default();
         unary::register(&mut kernels);
@@ -59,6 +60,7 @@ impl Kernels {
         kernels
     }
 
+    /// Registers the lowering of an operator.
     pub fn add<T: Operator>(&mut self, lower: fn(&T, &mut Lowering) -> Lowers) {
         self.by_type.insert(
             TypeId::of::<T>(),
@@ -69,6 +71,7 @@ impl Kernels {
         );
     }
 
+    /// Lowers a node, or says why the GPU does not run it.
     pub fn lower(&self, l: &mut Lowering) -> Result<(), Refusal> {
         if !l.node.op.subgraphs().is_empty() {
             return refuse("control flow is not run on the GPU");

@@ -67,6 +67,7 @@ fn known<T: OnValues>(op: &dyn Operator) -> Option<&dyn Runs> {
 pub(crate) struct Inputs(pub Vec<Option<Handle>>);
 
 impl Inputs {
+    /// Input `i`, which is gone then; `InvalidValue` where it is left out.
     pub fn take(&mut self, i: usize) -> Result<Handle> {
         self.optional(i)
             .ok_or_else(|| value_error(format!("input {i} is missing")))
@@ -76,6 +77,7 @@ impl Inputs {
         self.0.get_mut(i).and_then(Option::take)
     }
 
+    /// Input `i` on the host; errors as of [`Inputs::take`] and of reading it.
     pub async fn tensor(&mut self, i: usize, shared: &mut Shared) -> Result<Tensor> {
         self.take(i)?.into_host(shared).await
     }

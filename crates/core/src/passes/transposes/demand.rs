@@ -13,6 +13,7 @@ pub struct Demand {
 }
 
 impl Demand {
+    /// The wishes of all readers.
     pub fn of(graph: &Graph) -> Demand {
         let mut wish: Vec<Option<Vec<usize>>> = vec![None; graph.values.len()];
         let mut blocked = vec![false; graph.values.len()];
@@ -45,10 +46,12 @@ impl Demand {
         Demand { wish, blocked }
     }
 
+    /// The permutation that readers of `v` would like it in.
     pub fn of_value(&self, v: ValueId) -> Option<&Vec<usize>> {
         self.wish.get(v.0)?.as_ref()
     }
 
+    /// Whether some reader needs `v` as it is.
     pub fn is_blocked(&self, v: ValueId) -> bool {
         self.blocked.get(v.0) == Some(&true)
     }

@@ -249,6 +249,7 @@ impl Planner<'_> {
 pub(super) struct Key(Vec<TensorSpec>);
 
 impl Key {
+    /// The key of a stage that is fed with these.
     pub fn of(feeds: &[(ValueId, TensorSpec)]) -> Key {
         Key(feeds.iter().map(|(_, s)| s.clone()).collect())
     }

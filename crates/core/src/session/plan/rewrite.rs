@@ -22,6 +22,7 @@ pub(super) struct Rewritten {
 }
 
 impl Rewritten {
+    /// Whether everything stays as it is.
     pub fn is_empty(&self) -> bool {
         self.given_back.is_empty() && self.graph.is_none()
     }

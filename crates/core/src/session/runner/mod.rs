@@ -34,6 +34,7 @@ pub(crate) struct Runner {
 }
 
 impl Runner {
+    /// Cuts the graph and those of its control flow into stages; errors as of [`stages::split`].
     pub fn new(graph: Graph, shared: &mut Shared) -> Result<Runner> {
         let stages = stages::split(&graph)?;
         let mut bodies = HashMap::new();
@@ -223,6 +224,7 @@ impl Runner {
         Ok(())
     }
 
+    /// The graph as it was cut into stages.
     pub fn graph(&self) -> &Graph {
         &self.graph
     }

@@ -52,6 +52,7 @@ impl Runner {
         }
     }
 
+    /// The report of the graph and of those inside it.
     pub fn report(&self, shared: &Shared) -> Report {
         let calibration = &shared.options.calibration;
         let mut report = Report {

@@ -68,6 +68,7 @@ impl Walk {
         }
     }
 
+    /// Adds the dispatch that moves elements of `dtype`.
     pub fn emit(self, l: &mut Lowering, dtype: DType, from: Operand, to: Operand) -> Lowers {
         let mut t = carrier(dtype)?;
         let (mut dims, mut walks) = collapse(&self.dims, &[self.x, self.y])?;
