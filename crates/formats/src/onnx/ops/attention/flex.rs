@@ -1,4 +1,4 @@
-//! FlexAttention: scores and shares are changed by bodies of the node.
+//! FlexAttention: scores and probabilities are changed by bodies of the node.
 
 use kilim_core::dtype::DType;
 use kilim_core::error::Result;

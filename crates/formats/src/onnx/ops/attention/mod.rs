@@ -21,7 +21,7 @@ pub fn register(table: &mut OpTable) {
     table.add_in("ai.onnx.preview", "FlexAttention", flex::flex_attention);
 }
 
-/// The shares of the keys, of scores `[batch, heads, queries, keys]`.
+/// The probabilities of the keys by scores `[batch, heads, queries, keys]`.
 pub fn softmax(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {
     let op = Softmax {
         kind: SoftmaxKind::Softmax,
@@ -89,11 +89,11 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
     if mode == 2 {
         b.bind(3, scores)?;
     }
-    let shares = shares(b, scores, bias, query)?;
+    let probabilities = probabilities(b, scores, bias, query)?;
     if mode == 3 {
-        b.bind(3, shares)?;
+        b.bind(3, probabilities)?;
     }
-    let mut y = heads.weighted(b, shares)?;
+    let mut y = heads.weighted(b, probabilities)?;
     if packed {
         y = b.transpose(y, &[0, 2, 1, 3])?;
         y = b.reshape(y, &[0, 0, -1])?;
@@ -101,23 +101,23 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
-/// The shares of the keys, in the element type of the query. `bias` is in the scores already.
-fn shares(
+/// The probabilities of the keys, in the element type of the query. `bias` is in the scores already.
+fn probabilities(
     b: &mut NodeBuilder,
     mut scores: ValueId,
     bias: Option<Bias>,
     query: ValueId,
 ) -> Result<ValueId> {
-    let shares = match b.int_or("softmax_precision", 0)? {
+    let probabilities = match b.int_or("softmax_precision", 0)? {
         0 => softmax(b, scores)?,
         precision => {
             scores = b.cast(scores, dtype(precision)?)?;
-            let shares = softmax(b, scores)?;
-            b.cast_like(shares, query)?
+            let probabilities = softmax(b, scores)?;
+            b.cast_like(probabilities, query)?
         }
     };
     let Some(bias) = bias.filter(|bias| bias.may_mask_rows) else {
-        return Ok(shares);
+        return Ok(probabilities);
     };
     // A query that may attend to nothing gives zeros.
     let best = b.reduce(ReduceKind::Max, bias.value, &[-1], true)?;
@@ -126,8 +126,8 @@ fn shares(
         positive: false,
     };
     let masked = b.unary(lowest, best)?;
-    let zero = b.number(0.0, shares)?;
-    b.choose(masked, zero, shares)
+    let zero = b.number(0.0, probabilities)?;
+    b.choose(masked, zero, probabilities)
 }
 
 /// How many keys stand before the first query: those of the cache, or with a cache outside as many

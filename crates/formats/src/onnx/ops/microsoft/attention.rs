@@ -6,10 +6,10 @@ use kilim_core::graph::ValueId;
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::ops::attention::{Heads, Rules, capped, softmax};
 
-/// What attention gives, and the shares of the keys in it, `[batch, heads, queries, keys]`.
+/// What attention gives, and the probabilities of the keys, `[batch, heads, queries, keys]`.
 pub struct Attended {
     pub y: ValueId,
-    pub shares: ValueId,
+    pub probabilities: ValueId,
 }
 
 /// `softmax(query · keyᵀ · scale + biases) · value` as `[batch, sequence, heads * size]`; the three are
@@ -32,7 +32,7 @@ pub fn attend(
     if let Some(bias) = rules.bias(b, query, key)? {
         scores = b.add(scores, bias.value)?;
     }
-    let shares = match sink {
+    let probabilities = match sink {
         None => softmax(b, scores)?,
         Some(sink) => {
             let one = b.i64s(&[1])?;
@@ -41,14 +41,14 @@ pub fn attend(
             let sink = b.cast_like(sink, scores)?;
             let column = b.expand(sink, rows)?;
             let beside = b.concat(&[scores, column], 3)?;
-            let shares = softmax(b, beside)?;
-            b.slice(shares, 3, 0, -1)?
+            let probabilities = softmax(b, beside)?;
+            b.slice(probabilities, 3, 0, -1)?
         }
     };
-    let y = heads.weighted(b, shares)?;
+    let y = heads.weighted(b, probabilities)?;
     let y = b.transpose(y, &[0, 2, 1, 3])?;
     Ok(Attended {
         y: b.reshape(y, &[0, 0, -1])?,
-        shares,
+        probabilities,
     })
 }

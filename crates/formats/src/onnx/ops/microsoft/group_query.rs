@@ -88,18 +88,18 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, attended.y)?;
     match b.int_or("qk_output", 0)? {
         0 => b.only_outputs(3),
-        2 => show(b, attended.shares),
+        2 => show(b, attended.probabilities),
         _ => Err(unsupported("scores before the softmax as an output")),
     }
 }
 
-/// Output 3: the shares of the keys, not as far as a cache has room.
-fn show(b: &mut NodeBuilder, shares: ValueId) -> Result<()> {
+/// Output 3: the probabilities of the keys, not as far as a cache has room.
+fn show(b: &mut NodeBuilder, probabilities: ValueId) -> Result<()> {
     let total = b.input(6)?;
     let total = b.reshape(total, &[1])?;
     let total = b.cast(total, DType::I64)?;
     let (start, axis) = (b.i64s(&[0])?, b.i64s(&[3])?);
-    let shown = b.op(Slice, &[shares, start, total, axis])?;
+    let shown = b.op(Slice, &[probabilities, start, total, axis])?;
     b.bind(3, shown)
 }
 
