@@ -23,7 +23,6 @@ impl<T> Shared<T> {
     /// # Safety
     /// The slice that this was made of is still borrowed for it, and no two parts that are alive
     /// at the same time overlap.
-    #[allow(clippy::mut_from_ref)]
     pub(crate) unsafe fn part<'a>(&self, first: usize, len: usize) -> &'a mut [T] {
         assert!(first <= self.len && len <= self.len - first);
         // SAFETY: inside of the slice, and exclusive by the contract.

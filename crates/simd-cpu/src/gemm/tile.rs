@@ -238,7 +238,6 @@ unsafe fn edge<S: Simd, const NV: usize>(
 /// # Safety
 /// Each of `a` has more than `u` elements, `b` more than `u` rows.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)]
 unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
     s: S,
     a: &[*const f32; MR],
@@ -266,7 +265,10 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
 /// # Safety
 /// The tile at `row` and the panel's column is inside C.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "an index counts several arrays, all unrolled"
+)]
 unsafe fn finish<S: Simd, const NV: usize, const FULL: bool>(
     s: S,
     p: &Product,

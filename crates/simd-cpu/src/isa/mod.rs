@@ -119,7 +119,7 @@ pub(crate) unsafe fn write<S: Simd, const FULL: bool>(s: S, p: *mut f32, v: S::V
 macro_rules! with_token {
     ($($v:vis fn $name:ident($($a:ident: $t:ty),*) -> $r:ty { $e:expr })*) => { $(
         #[inline(always)]
-        #[allow(unused_unsafe)]
+        #[allow(unused_unsafe, reason = "some of what stands there is safe")]
         $v fn $name(self, $($a: $t),*) -> $r {
             // SAFETY: the token exists only where the machine has these instructions.
             unsafe { $e }
@@ -164,7 +164,7 @@ impl Task for Sizes {
 pub struct Isa(Kind);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-#[allow(dead_code)]
+#[allow(dead_code, reason = "some builds make no choice between them")]
 enum Kind {
     #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
     Portable,
@@ -188,7 +188,7 @@ impl Isa {
 
     /// The instruction sets of this machine, the best last.
     pub fn available() -> Vec<Isa> {
-        #[allow(unused_mut)]
+        #[allow(unused_mut, reason = "most machines have one only")]
         let mut list = vec![Isa::ALWAYS];
         #[cfg(target_arch = "x86_64")]
         {
