@@ -211,7 +211,7 @@ impl Weights {
         while !rest.is_empty() {
             let run = (self.inner - at % self.inner).min(rest.len());
             let (weights, others) = rest.split_at_mut(run);
-            multiply(weights, scale[self.channel(at)]);
+            multiply(weights, scale[self.channel(at)] as f32);
             (at, rest) = (at + run, others);
         }
     }
@@ -234,9 +234,9 @@ impl Weights {
 
 /// A function of its own, which a browser optimises while the first layers are folded.
 #[inline(never)]
-fn multiply(weights: &mut [f32], scale: f64) {
+fn multiply(weights: &mut [f32], scale: f32) {
     for w in weights {
-        *w = (f64::from(*w) * scale) as f32;
+        *w *= scale;
     }
 }
 

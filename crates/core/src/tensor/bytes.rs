@@ -62,16 +62,20 @@ impl AlignedBytes {
         self.len = end + bytes.len();
     }
 
-    /// The room behind the bytes, which [`AlignedBytes::with_capacity`] made.
-    pub fn spare(&mut self) -> &mut [MaybeUninit<u8>] {
+    /// The room behind the bytes, which [`AlignedBytes::with_capacity`] made, from the first address on that `T` may
+    /// have.
+    pub fn spare<T: Pod>(&mut self) -> &mut [MaybeUninit<T>] {
         let room = self.lines.capacity() * 64 - self.len;
         let start = self.lines.as_mut_ptr().cast::<MaybeUninit<u8>>();
-        // SAFETY: the vector owns so many lines, and bytes that may be uninitialised have no invalid
-        // values. `len` is at most 64 times the capacity.
-        unsafe { std::slice::from_raw_parts_mut(start.add(self.len), room) }
+        // SAFETY: the vector owns so many lines, and what may be uninitialised has no invalid values.
+        // `len` is at most 64 times the capacity.
+        unsafe {
+            let room = std::slice::from_raw_parts_mut(start.add(self.len), room);
+            room.align_to_mut().1
+        }
     }
 
-    /// Makes the first `more` bytes of [`AlignedBytes::spare`] part of these.
+    /// Makes the first `more` bytes behind the last part of these.
     ///
     /// # Safety
     /// They were written.
@@ -82,7 +86,7 @@ impl AlignedBytes {
         let end = self.len + more;
         let lines = end.div_ceil(64);
         let rest = lines * 64 - self.len;
-        self.spare()[more..rest].fill(MaybeUninit::new(0));
+        self.spare::<u8>()[more..rest].fill(MaybeUninit::new(0));
         self.len = end;
         // SAFETY: the lines before the last are written, by the caller, and what was left of that is zero.
         unsafe { self.lines.set_len(lines) }

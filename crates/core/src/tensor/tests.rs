@@ -70,7 +70,7 @@ fn bytes_in_pieces() {
 fn bytes_written_out_of_order() {
     let mut bytes = AlignedBytes::with_capacity(150).unwrap();
     bytes.extend_from_slice(&[1; 70]);
-    let spare = bytes.spare();
+    let spare = bytes.spare::<u8>();
     assert!(spare.len() >= 80);
     spare[60..80].write_copy_of_slice(&[3; 20]);
     spare[..60].write_copy_of_slice(&[2; 60]);

@@ -5,6 +5,7 @@
 //! of the `IN * IN` points is a matrix product over channels with rows for tiles. A block of
 //! tiles is transformed, multiplied and transformed back while it is in the cache.
 
+use std::mem::MaybeUninit;
 use std::sync::Arc;
 
 use kilim_core::ops::Activation;
@@ -13,8 +14,7 @@ use kilim_core::{Result, Tensor};
 
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
-    Depth, Matrix, NO_CLAMP, Panels, Product, ROW_BLOCK, Reading, RowStarts, Rows, multiply,
-    split_activation,
+    Depth, Matrix, NO_CLAMP, Panels, Product, Reading, RowStarts, Rows, multiply, split_activation,
 };
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
@@ -23,6 +23,8 @@ use kilim_reference_cpu::frame::CpuRun;
 
 /// Elements that the transformed tiles of a block may have.
 const BLOCK: usize = 192 * 1024;
+/// Channels of which filters are transformed together.
+const CHANNELS: usize = 16;
 /// Tiles of a block at least, so that the products are not flat.
 const MIN_TILES: usize = 12;
 
@@ -56,17 +58,17 @@ pub(crate) fn pack_weights<const IN: usize>(
 ) -> Result<AlignedBytes> {
     let (c, m) = (shape.window.channels, shape.m);
     let panels = Panels::new(isa, m);
-    let size = panels.elements(c) * size_of::<f32>();
-    let mut packed = AlignedBytes::with_capacity(IN * IN * size)?;
+    let point = panels.elements(c);
+    let size = IN * IN * point * size_of::<f32>();
+    let mut packed = AlignedBytes::with_capacity(size)?;
     let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
-    let mut filters = vec![0.0; 9 * ROW_BLOCK * widest];
-    let mut points = vec![0.0; IN * IN * ROW_BLOCK * widest];
+    let mut filters = vec![0.0; 9 * CHANNELS * widest];
     let mut room = Vec::new();
     for (first, width) in panels.each() {
         let used = width.min(m - first);
         let weights = weights.run(first * c * 9..(first + used) * c * 9, &mut room)?;
-        for channel in (0..c).step_by(ROW_BLOCK) {
-            let rows = ROW_BLOCK.min(c - channel);
+        for channel in (0..c).step_by(CHANNELS) {
+            let rows = CHANNELS.min(c - channel);
             let taps = Matrix {
                 rows: RowStarts::even(9 * rows, 1),
                 column_stride: 9 * c,
@@ -74,28 +76,29 @@ pub(crate) fn pack_weights<const IN: usize>(
             };
             let filters = &mut filters[..9 * rows * width];
             taps.panel(&weights[9 * channel..], used, width, filters);
-            let points = &mut points[..IN * IN * rows * width];
-            transform_filters::<IN>(isa, filters, width, points);
-            let at = (first * c + channel * width) * size_of::<f32>();
-            let to = packed.spare().chunks_exact_mut(size);
-            for (to, point) in to.zip(points.chunks_exact(rows * width)) {
-                let point = bytemuck::cast_slice(point);
-                to[at..][..point.len()].write_copy_of_slice(point);
-            }
+            let to = &mut packed.spare::<f32>()[first * c + channel * width..];
+            transform_filters::<IN>(isa, filters, width, to, point);
         }
     }
     // SAFETY: at each point all rows of all panels were written.
-    unsafe { packed.assume_init(IN * IN * size) }
+    unsafe { packed.assume_init(size) }
     Ok(packed)
 }
 
 /// A function of its own, which a browser optimises while the first layers are packed.
 #[inline(never)]
-fn transform_filters<const IN: usize>(isa: Isa, filters: &[f32], width: usize, points: &mut [f32]) {
+fn transform_filters<const IN: usize>(
+    isa: Isa,
+    filters: &[f32],
+    width: usize,
+    to: &mut [MaybeUninit<f32>],
+    point: usize,
+) {
     isa.dispatch(FilterPoints::<IN> {
         filters,
         width,
-        points,
+        to,
+        point,
     });
 }
 
@@ -105,7 +108,9 @@ struct FilterPoints<'a, const IN: usize> {
     filters: &'a [f32],
     width: usize,
     /// At each point a row for each channel.
-    points: &'a mut [f32],
+    to: &'a mut [MaybeUninit<f32>],
+    /// From a point to the next.
+    point: usize,
 }
 
 impl<const IN: usize> Task for FilterPoints<'_, IN> {
@@ -116,12 +121,13 @@ impl<const IN: usize> Task for FilterPoints<'_, IN> {
         assert!(self.width.is_multiple_of(S::LANES));
         let least = s.splat(f32::MIN_POSITIVE);
         let rows = self.filters.len() / (9 * self.width);
-        let point = rows * self.width;
-        assert!(IN * IN * point <= self.points.len());
+        let last = (IN * IN - 1) * self.point;
+        assert!(last + rows * self.width <= self.to.len());
         for row in 0..rows {
             for column in (0..self.width).step_by(S::LANES) {
                 let from = self.filters[row * 9 * self.width + column..].as_ptr();
-                let to = self.points[row * self.width + column..].as_mut_ptr();
+                let to = self.to[row * self.width + column..].as_mut_ptr();
+                let to = to.cast::<f32>();
                 // SAFETY: nine rows of whole vectors, and one at each point, by the assertions.
                 unsafe {
                     let tap = |i: usize| s.load(from.add(i * self.width));
@@ -132,7 +138,7 @@ impl<const IN: usize> Task for FilterPoints<'_, IN> {
                         for (y, v) in column.into_iter().enumerate() {
                             let subnormal = s.less(s.abs(v), least);
                             let v = s.select(subnormal, s.splat(0.0), v);
-                            s.store(to.add((y * IN + x) * point), v);
+                            s.store(to.add((y * IN + x) * self.point), v);
                         }
                     }
                 }

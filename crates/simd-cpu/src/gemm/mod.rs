@@ -8,7 +8,7 @@
 mod pack;
 mod tile;
 
-pub(crate) use pack::{Matrix, Panels, ROW_BLOCK, Reading, RowStarts, append, pack};
+pub(crate) use pack::{Matrix, Panels, Reading, RowStarts, append, pack};
 pub(crate) use tile::multiply;
 
 use std::ops::Range;

@@ -1,5 +1,6 @@
 //! Packing B in panels.
 
+use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use kilim_core::tensor::AlignedBytes;
@@ -107,8 +108,8 @@ pub(crate) struct Matrix<'a> {
     pub reading: Reading,
 }
 
-/// Rows that are read together: what a cache line of a column holds is used up before the next.
-pub(crate) const ROW_BLOCK: usize = 16;
+/// Rows that are read together: what some cache lines of a column hold is used up before the next column.
+const ROW_BLOCK: usize = 64;
 /// Columns that are read together: a few, as columns often lie a multiple of 4 KiB apart and then
 /// share one set of the first-level cache.
 const COLUMN_BLOCK: usize = 4;
@@ -123,11 +124,11 @@ pub(crate) fn pack(panels: Panels, matrix: Matrix, source: &[f32], packed: &mut 
     }
 }
 
-/// Appends a matrix in panels, so that new memory is written once, not cleared before. Its source begins at element
-/// `start` of a constant, of which a panel's columns are computed when it is their turn.
+/// Appends a matrix in panels within the capacity, so that new memory is written once, not cleared before. Its source
+/// begins at element `start` of a constant, of which a panel's columns are computed when it is their turn.
 ///
 /// # Errors
-/// `Limit` where there is no memory for a panel.
+/// `Limit` where there is no memory for the columns of a panel.
 pub(crate) fn append(
     panels: Panels,
     matrix: Matrix,
@@ -136,11 +137,8 @@ pub(crate) fn append(
     packed: &mut AlignedBytes,
 ) -> Result<()> {
     let k = matrix.k();
-    let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
-    let mut panel = AlignedBytes::zeroed(widest * k * size_of::<f32>())?;
     let mut room = Vec::new();
     for (first, width) in panels.each() {
-        let panel = &mut panel.as_mut_slice()[..width * k * size_of::<f32>()];
         let used = width.min(panels.n - first);
         let from = start + first * matrix.column_stride;
         let source = match matrix.column_bound() <= matrix.column_stride {
@@ -148,8 +146,10 @@ pub(crate) fn append(
             // Every panel reads all of the source.
             false => &constant.as_slice()?[from..from + matrix.extent(used)],
         };
-        matrix.panel(source, used, width, bytemuck::cast_slice_mut(panel));
-        packed.extend_from_slice(panel);
+        let size = width * k;
+        matrix.write_panel(source, used, width, &mut packed.spare::<f32>()[..size]);
+        // SAFETY: all of the panel was written.
+        unsafe { packed.assume_init(size * size_of::<f32>()) }
     }
     Ok(())
 }
@@ -180,13 +180,32 @@ impl Matrix<'_> {
     }
 
     /// Writes the first `used` columns of a source in rows of `width` elements.
-    #[inline(never)]
     pub(crate) fn panel(&self, source: &[f32], used: usize, width: usize, panel: &mut [f32]) {
+        let (start, len) = (panel.as_mut_ptr(), panel.len());
+        // SAFETY: it is the same memory, and nothing but numbers is written to it.
+        let panel = unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
+        self.write_panel(source, used, width, panel);
+    }
+
+    /// The same to memory that nobody has written: all of it is written.
+    ///
+    /// # Panics
+    /// Where the panel has another size than the rows, or the source ends before them.
+    #[inline(never)]
+    fn write_panel(
+        &self,
+        source: &[f32],
+        used: usize,
+        width: usize,
+        panel: &mut [MaybeUninit<f32>],
+    ) {
         let RowStarts {
             starts,
             inner,
             step,
         } = self.rows;
+        assert!(used <= width && panel.len() == width * self.k());
+        assert!(source.len() >= self.extent(used));
         for i in (0..inner).step_by(ROW_BLOCK) {
             let count = ROW_BLOCK.min(inner - i);
             for (outer, start) in starts.iter().enumerate() {
@@ -197,25 +216,32 @@ impl Matrix<'_> {
                     (_, 1) => self.turned(from, used, width, to),
                     _ => self.strided(from, 0..used, width, to),
                 }
-                for x in to.iter_mut() {
-                    *x = self.reading.read(*x);
-                }
-                for row in to.chunks_exact_mut(width) {
-                    row[used..].fill(0.0);
+                if used < width {
+                    for row in to.chunks_exact_mut(width) {
+                        row[used..].fill(MaybeUninit::new(0.0));
+                    }
                 }
             }
         }
     }
 
+    #[inline(always)]
+    fn read<const N: usize>(&self, values: [f32; N]) -> [MaybeUninit<f32>; N] {
+        values.map(|x| MaybeUninit::new(self.reading.read(x)))
+    }
+
     /// Rows lie together.
-    fn lines(&self, from: &[f32], used: usize, width: usize, to: &mut [f32]) {
+    fn lines(&self, from: &[f32], used: usize, width: usize, to: &mut [MaybeUninit<f32>]) {
         for (row, to) in to.chunks_exact_mut(width).enumerate() {
-            to[..used].copy_from_slice(&from[row * self.rows.step..][..used]);
+            let from = &from[row * self.rows.step..][..used];
+            for (x, to) in from.iter().zip(to) {
+                to.write(self.reading.read(*x));
+            }
         }
     }
 
     /// Columns lie together.
-    fn turned(&self, from: &[f32], used: usize, width: usize, to: &mut [f32]) {
+    fn turned(&self, from: &[f32], used: usize, width: usize, to: &mut [MaybeUninit<f32>]) {
         let count = to.len() / width;
         let whole = used - used % COLUMN_BLOCK;
         if !count.is_multiple_of(COLUMN_BLOCK) {
@@ -229,8 +255,8 @@ impl Matrix<'_> {
             let rows = to.chunks_exact_mut(COLUMN_BLOCK * width);
             for ((((rows, a), b), c), d) in rows.zip(a).zip(b).zip(c).zip(d) {
                 let square = turn([a, b, c, d]);
-                for (row, line) in rows.chunks_exact_mut(width).zip(&square) {
-                    row[n..n + COLUMN_BLOCK].copy_from_slice(line);
+                for (row, line) in rows.chunks_exact_mut(width).zip(square) {
+                    row[n..n + COLUMN_BLOCK].copy_from_slice(&self.read(line));
                 }
             }
         }
@@ -238,7 +264,13 @@ impl Matrix<'_> {
     }
 
     /// Any other source, some columns at a time.
-    fn strided(&self, from: &[f32], columns: Range<usize>, width: usize, to: &mut [f32]) {
+    fn strided(
+        &self,
+        from: &[f32],
+        columns: Range<usize>,
+        width: usize,
+        to: &mut [MaybeUninit<f32>],
+    ) {
         let column = |n: usize| {
             from[n * self.column_stride..]
                 .iter()
@@ -249,13 +281,12 @@ impl Matrix<'_> {
             let sources = column(n).zip(column(n + 1));
             let sources = sources.zip(column(n + 2)).zip(column(n + 3));
             for (row, (((a, b), c), d)) in to.chunks_exact_mut(width).zip(sources) {
-                let values = [*a, *b, *c, *d];
-                row[n..n + COLUMN_BLOCK].copy_from_slice(&values);
+                row[n..n + COLUMN_BLOCK].copy_from_slice(&self.read([*a, *b, *c, *d]));
             }
         }
         for n in whole..columns.end {
             for (row, x) in to.chunks_exact_mut(width).zip(column(n)) {
-                row[n] = *x;
+                row[n].write(self.reading.read(*x));
             }
         }
     }
