@@ -83,7 +83,7 @@ unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
                     }
                 };
             }
-            of_width!(1, 2, 3, 4);
+            of_width!(1, 2);
         }
         begin = until;
         depth_before += segments.iter().map(|s| s.len as usize).sum::<usize>();
@@ -121,7 +121,7 @@ unsafe fn panel_rows<S: Simd, const NV: usize>(
     end: usize,
 ) {
     let rows = end - first;
-    let tiles = rows.div_ceil(S::TILE_ROWS);
+    let tiles = rows.div_ceil(s.tile_rows());
     let (low, more) = (rows / tiles, rows % tiles);
     let mut row = first;
     for t in 0..tiles {
@@ -137,7 +137,7 @@ unsafe fn panel_rows<S: Simd, const NV: usize>(
                 }
             };
         }
-        of_height!(1: 4, 2: 2, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 1, 10: 1, 11: 1, 12: 1);
+        of_height!(1: 4, 2: 2, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1, 9: 1, 10: 1, 11: 1, 12: 1);
         row += height;
     }
 }
@@ -171,7 +171,7 @@ unsafe fn tile<S: Simd, const MR: usize, const NV: usize, const KU: usize>(
             *a = a.wrapping_add(segment.offset as usize);
         }
         let mut left = segment.len;
-        while left >= 4 {
+        while (KU > 1 || S::UNROLLED) && left >= 4 {
             // Written out: in a loop the accumulators would be picked, and held, in memory.
             // SAFETY: four more elements are left of each row, and four rows of the panel.
             unsafe {

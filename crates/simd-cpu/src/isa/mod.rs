@@ -35,11 +35,18 @@ pub(crate) trait Simd: Copy + 'static {
     const LANES: usize;
     /// Rows of the matrix-product tile that fills the register file; at most 12.
     const TILE_ROWS: usize;
-    /// Vectors of a row of that tile; at most 4.
+    /// Vectors of a row of that tile; at most 2.
     const TILE_VECTORS: usize;
+    /// Whether a tile's loop takes several steps of the depth in a turn.
+    const UNROLLED: bool = true;
     type V: Copy;
     /// One condition for each element.
     type Mask: Copy;
+
+    /// Rows of the tile on this machine, where the instruction set alone does not tell; at most `TILE_ROWS`.
+    fn tile_rows(self) -> usize {
+        Self::TILE_ROWS
+    }
 
     fn splat(self, x: f32) -> Self::V;
     fn add(self, a: Self::V, b: Self::V) -> Self::V;

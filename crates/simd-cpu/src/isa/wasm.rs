@@ -18,6 +18,14 @@ fn multiply_add(a: v128, b: v128, c: v128) -> v128 {
     f32x4_add(c, f32x4_mul(a, b))
 }
 
+/// Whether the browser's machine is an x86: there alone a NaN that is computed has its sign bit set.
+/// XNNPACK tells them apart so, too.
+#[inline(always)]
+fn on_x86() -> bool {
+    let zero = std::hint::black_box(0.0f32);
+    (zero / zero).is_sign_negative()
+}
+
 /// `a < b ? b : a`. With relaxed SIMD, LLVM turns `pmin`, `pmax` and a plain selection into
 /// instructions that may lose a NaN; it does not look through `bitselect`.
 #[inline(always)]
@@ -68,20 +76,20 @@ pub(crate) fn turn(columns: [&[f32; 4]; 4]) -> [[f32; 4]; 4] {
 
 impl Simd for Wasm {
     const LANES: usize = 4;
-    // With two vectors, V8 keeps the tile in x86-64's sixteen registers. A fused multiplication
-    // needs no register for the product, and then fewer loads from A are worth more.
-    const TILE_ROWS: usize = if cfg!(target_feature = "relaxed-simd") {
-        4
-    } else {
-        6
-    };
-    const TILE_VECTORS: usize = if cfg!(target_feature = "relaxed-simd") {
-        4
-    } else {
-        2
-    };
+    // As many as AArch64's thirty-two registers hold.
+    const TILE_ROWS: usize = 8;
+    const TILE_VECTORS: usize = 2;
+    // Of steps in a row LLVM makes one expression for each sum, of which all factors are alive at once:
+    // browsers keep half of them in memory then. V8 unrolls the loop itself, in order.
+    const UNROLLED: bool = false;
     type V = v128;
     type Mask = v128;
+
+    /// Four where V8 has x86-64's registers but one: eight sums, a column of A and a vector of B.
+    #[inline(always)]
+    fn tile_rows(self) -> usize {
+        if on_x86() { 4 } else { 8 }
+    }
 
     with_token! {
         fn splat(x: f32) -> v128 { f32x4_splat(x) }
