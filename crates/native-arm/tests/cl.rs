@@ -8,6 +8,7 @@
 mod common;
 
 use common::Given::{Constant, Fed};
+use common::steps::{self, Extent};
 use common::{Given, bytes, conv, difference, max_pool, noise, scalar, window};
 use kilim_core::ops::{
     Binary, BinaryKind, Concat, DequantizeLinear, MatMul, Softmax, SoftmaxKind, Transpose, Unary,
@@ -16,17 +17,22 @@ use kilim_core::ops::{
 use kilim_core::{DType, ErrorCode, Operator, Tensor};
 use kilim_native_arm::AclBackend;
 
-/// Compares a node with `cpu`. Without OpenCL the test is skipped, unless `KILIM_OPENCL` asks for it.
-fn check(op: impl Operator + Clone, inputs: &[Given], y: &[usize]) {
-    let cl = match AclBackend::cl() {
-        Ok(cl) => cl,
+/// The backend. Without OpenCL there is none, which skips the test unless `KILIM_OPENCL` asks for it.
+fn cl() -> Option<AclBackend> {
+    match AclBackend::cl() {
+        Ok(cl) => Some(cl),
         Err(e) if std::env::var_os("KILIM_OPENCL").is_none() => {
             assert_eq!(e.code(), ErrorCode::NoBackend);
             println!("skipped: {e}");
-            return;
+            None
         }
         Err(e) => panic!("{e}"),
-    };
+    }
+}
+
+/// Compares a node with `cpu`.
+fn check(op: impl Operator + Clone, inputs: &[Given], y: &[usize]) {
+    let Some(cl) = cl() else { return };
     let d = difference(&cl, op, inputs, (DType::F32, y));
     assert!(d < 2e-5, "{d}");
 }
@@ -111,4 +117,46 @@ fn dequantisation() {
     let zero = Constant(Tensor::scalar(-3i8).unwrap());
     let inputs = [Fed(bytes(&[2, 8], 37)), scalar(0.01), zero];
     check(DequantizeLinear { axis: 1, block: 0 }, &inputs, &[2, 8]);
+}
+
+#[test]
+fn native_sum() {
+    let Some(cl) = cl() else { return };
+    steps::of_two(&cl, BinaryKind::Add, Extent::Sample);
+}
+
+#[test]
+fn native_difference() {
+    let Some(cl) = cl() else { return };
+    steps::of_two(&cl, BinaryKind::Sub, Extent::Sample);
+}
+
+#[test]
+fn native_product() {
+    let Some(cl) = cl() else { return };
+    steps::of_two(&cl, BinaryKind::Mul, Extent::Sample);
+}
+
+#[test]
+fn native_depthwise_convolution() {
+    let Some(cl) = cl() else { return };
+    steps::convolutions(&cl, &steps::DEPTHWISE[..1], &steps::FORMS[..1], true);
+}
+
+#[test]
+fn native_average() {
+    let Some(cl) = cl() else { return };
+    steps::averages(&cl, Extent::Sample);
+}
+
+#[test]
+fn native_softmax() {
+    let Some(cl) = cl() else { return };
+    steps::softmaxes(&cl, Extent::Sample);
+}
+
+#[test]
+fn native_resizing() {
+    let Some(cl) = cl() else { return };
+    steps::resizes(&cl, Extent::Sample);
 }

@@ -14,6 +14,24 @@ use super::Given::{self, Constant, Fed};
 use super::real::{self, Geometry, Quanta, quanta};
 use super::{of_type, run, scalar, turned, zero};
 
+/// How much of what there is to try: an emulated OpenCL device compiles for seconds.
+#[derive(Clone, Copy)]
+pub enum Extent {
+    Whole,
+    Sample,
+}
+
+impl Extent {
+    fn of<T>(self, all: &[T]) -> &[T] {
+        match self {
+            Extent::Whole => all,
+            Extent::Sample => &all[..1],
+        }
+    }
+}
+
+const BYTES: [DType; 2] = [DType::I8, DType::U8];
+
 fn limits(dtype: DType) -> [f64; 2] {
     match dtype {
         DType::U8 => [0.0, 255.0],
@@ -140,14 +158,14 @@ fn combined(
     pairs.map(|(a, b)| qy.steps(apply(kind, a, b))).collect()
 }
 
-pub fn of_two(acl: &AclBackend, kind: BinaryKind) {
+pub fn of_two(acl: &AclBackend, kind: BinaryKind, extent: Extent) {
     let mut results = Vec::new();
-    for dtype in [DType::I8, DType::U8] {
-        for [qa, qb, mut qy] in scales(dtype) {
+    for &dtype in extent.of(&BYTES) {
+        for &[qa, qb, mut qy] in extent.of(&scales(dtype)) {
             if kind == BinaryKind::Mul {
                 qy.scale *= 1.5;
             }
-            for (a, b, constant) in SHAPES {
+            for &(a, b, constant) in extent.of(&SHAPES) {
                 let inputs = two(dtype, &a, &b, constant);
                 let real = |given: &[Tensor]| combined(kind, [qa, qb, qy], &a, given);
                 let [least, most] = limits(dtype);
@@ -422,16 +440,16 @@ fn convolution(
     [plain, clamped, fixed]
 }
 
-pub fn averages(acl: &AclBackend) {
+pub fn averages(acl: &AclBackend, extent: Extent) {
     let mut results = Vec::new();
-    for dtype in [DType::I8, DType::U8] {
-        for (x, g) in [
+    for &dtype in extent.of(&BYTES) {
+        for &(x, g) in extent.of(&[
             ([2, 7, 9, 8], geometry(3, 1, 1, 1)),
             ([1, 8, 8, 33], geometry(2, 2, 0, 1)),
             ([2, 9, 7, 16], geometry(3, 2, 1, 1)),
             ([1, 8, 8, 64], geometry(8, 1, 0, 1)),
             ([3, 25, 25, 5], geometry(25, 1, 0, 1)),
-        ] {
+        ]) {
             let op = AveragePool {
                 window: Window {
                     kernel: vec![g.kernel; 2],
@@ -462,16 +480,16 @@ pub fn averages(acl: &AclBackend) {
     all(results);
 }
 
-pub fn softmaxes(acl: &AclBackend) {
+pub fn softmaxes(acl: &AclBackend, extent: Extent) {
     let mut results = Vec::new();
-    for dtype in [DType::I8, DType::U8] {
-        for (shape, scale) in [
+    for &dtype in extent.of(&BYTES) {
+        for &(shape, scale) in extent.of(&[
             ([5, 10], 0.05f32),
             ([3, 17], 0.2),
             ([1, 256], 0.02),
             ([7, 1001], 0.1),
             ([2, 3], 0.0078),
-        ] {
+        ]) {
             let op = QuantizedSoftmax {
                 factor: Factor::new(f64::from(scale) * f64::from(1 << 26)).unwrap(),
                 smallest: i32::MIN / 2,
@@ -498,14 +516,14 @@ pub fn softmaxes(acl: &AclBackend) {
     all(results);
 }
 
-pub fn resizes(acl: &AclBackend) {
+pub fn resizes(acl: &AclBackend, extent: Extent) {
     let mut results = Vec::new();
-    for dtype in [DType::I8, DType::U8] {
-        for (x, y) in [
+    for &dtype in extent.of(&BYTES) {
+        for &(x, y) in extent.of(&[
             ([1, 6, 6, 8], [12, 12]),
             ([2, 5, 7, 3], [9, 10]),
             ([1, 9, 11, 16], [4, 5]),
-        ] {
+        ]) {
             for (align_corners, half_pixel) in [(false, false), (true, false), (false, true)] {
                 let op = QuantizedResize {
                     align_corners,

@@ -2,32 +2,32 @@
 
 use kilim_core::ops::BinaryKind;
 
-use crate::common::steps;
+use crate::common::steps::{self, Extent};
 use crate::neon;
 
 #[test]
 fn sums() {
     let Some(neon) = neon() else { return };
-    steps::of_two(&neon, BinaryKind::Add);
+    steps::of_two(&neon, BinaryKind::Add, Extent::Whole);
 }
 
 #[test]
 fn differences() {
     let Some(neon) = neon() else { return };
-    steps::of_two(&neon, BinaryKind::Sub);
+    steps::of_two(&neon, BinaryKind::Sub, Extent::Whole);
 }
 
 #[test]
 fn products() {
     let Some(neon) = neon() else { return };
-    steps::of_two(&neon, BinaryKind::Mul);
+    steps::of_two(&neon, BinaryKind::Mul, Extent::Whole);
 }
 
 #[test]
 fn the_larger_and_the_smaller_of_different_scales() {
     let Some(neon) = neon() else { return };
-    steps::of_two(&neon, BinaryKind::Max);
-    steps::of_two(&neon, BinaryKind::Min);
+    steps::of_two(&neon, BinaryKind::Max, Extent::Whole);
+    steps::of_two(&neon, BinaryKind::Min, Extent::Whole);
 }
 
 #[test]
@@ -45,17 +45,17 @@ fn depthwise_convolutions_of_channels_first() {
 #[test]
 fn averages_of_windows() {
     let Some(neon) = neon() else { return };
-    steps::averages(&neon);
+    steps::averages(&neon, Extent::Whole);
 }
 
 #[test]
 fn softmaxes() {
     let Some(neon) = neon() else { return };
-    steps::softmaxes(&neon);
+    steps::softmaxes(&neon, Extent::Whole);
 }
 
 #[test]
 fn pictures_are_interpolated() {
     let Some(neon) = neon() else { return };
-    steps::resizes(&neon);
+    steps::resizes(&neon, Extent::Whole);
 }
