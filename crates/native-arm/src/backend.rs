@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, Description, Grade, Memory,
-    NodeSpec, Quantized, Refusal, Speed,
+    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, Description, Grade, Half,
+    Memory, NodeSpec, Quantized, Refusal, Speed,
 };
 use kilim_core::ops::Cost;
 use kilim_core::{DType, Result};
@@ -38,7 +38,11 @@ impl AclBackend {
     pub fn neon() -> Result<AclBackend> {
         let library = Library::get()?;
         library.start(ffi::NEON)?;
-        Ok(AclBackend::new::<Neon>(AclBackend::NEON, "CPU", library))
+        let mut neon = AclBackend::new::<Neon>(AclBackend::NEON, "CPU", library);
+        if operators::has_half::<Neon>() {
+            neon.compute_in_half();
+        }
+        Ok(neon)
     }
 
     /// On an OpenCL device. Every kernel copies its tensors from and to host memory.
@@ -70,6 +74,16 @@ impl AclBackend {
             description: self.description.clone(),
             library: self.library,
             host,
+        }
+    }
+
+    fn compute_in_half(&mut self) {
+        let description = &mut self.description;
+        description.config.f16 = Half::Kept;
+        for (dtype, grade) in &mut description.dtypes {
+            if *dtype == DType::F16 {
+                *grade = Grade::Fast;
+            }
         }
     }
 
@@ -126,6 +140,15 @@ impl Backend for AclBackend {
 
     fn configured(&self, config: &BackendConfig) -> Option<Arc<dyn Backend>> {
         (config.quantized == Quantized::Native).then(|| Arc::new(self.native()) as Arc<dyn Backend>)
+    }
+
+    /// Only where ACL computes the node in `float16`: `supports` also takes what is widened.
+    fn prefers_half(&self, half: &NodeSpec) -> Result<(), Refusal> {
+        if !self.description.f16() {
+            let device = &self.description.device;
+            return Err(Refusal::new(format!("no float16 on {device}")));
+        }
+        self.supports_as_it_is(half)
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {

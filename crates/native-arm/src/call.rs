@@ -71,6 +71,10 @@ impl Form {
         &self.shape
     }
 
+    pub fn is_half(&self) -> bool {
+        self.dtype == ElementType::F16
+    }
+
     /// The same elements in rows of so many whole vectors; `None` where there is a rest.
     pub fn in_vectors(&self) -> Option<Form> {
         let lanes = match self.dtype {

@@ -1,4 +1,4 @@
-//! The tables in `docs/arm.md` of what ACL 24.11 runs in which element type are what the support query says.
+//! The tables in `docs/arm.md` of what ACL 24.11, and 24.09 with float16, run in which element type are what the support query says.
 //! Where they differ, the test prints the one that belongs there.
 #![cfg(all(
     target_arch = "aarch64",
@@ -10,8 +10,10 @@ mod common;
 use std::sync::Arc;
 
 use common::Given::{self, Constant, Fed};
-use common::{bytes, conv, conv_transpose, max_pool, noise, resize, resized, scalar, window};
-use kilim_core::backend::{Backend, NodeSpec, TensorSpec};
+use common::{
+    bytes, conv, conv_transpose, given_in, max_pool, noise, resize, resized, scalar, window,
+};
+use kilim_core::backend::Backend;
 use kilim_core::fixed::Factor;
 use kilim_core::ops::{
     Affine, AveragePool, BatchNorm, Binary, BinaryKind, Combination, Concat, CoordinateMode, Gemm,
@@ -324,28 +326,13 @@ fn rows() -> Vec<Row> {
 
 /// The answer to a node, with `float16` in the place of `float32` where that is wanted.
 fn ask(acl: &AclBackend, node: &Node, half: bool) -> Result<(), String> {
-    let of = |dtype| match dtype {
-        DType::F32 if half => DType::F16,
-        other => other,
+    let inputs = match half {
+        true => &given_in(DType::F16, &node.inputs),
+        false => &node.inputs,
     };
-    let spec = |given: &Given| {
-        Some(match given {
-            Fed(t) => TensorSpec::new(of(t.dtype()), t.shape()),
-            Constant(t) => TensorSpec {
-                dtype: of(t.dtype()),
-                ..TensorSpec::of(t)
-            },
-        })
-    };
-    let inputs: Vec<_> = node.inputs.iter().map(spec).collect();
-    let dtype = inputs[0].as_ref().map_or(DType::F32, |x| x.dtype);
-    let answer = acl.supports_as_it_is(&NodeSpec {
-        name: "node",
-        op: &*node.op,
-        inputs: &inputs,
-        outputs: &[TensorSpec::new(dtype, &node.y)],
-    });
-    answer.map_err(|refusal| without_place(&refusal.reason))
+    let (Fed(x) | Constant(x)) = &inputs[0];
+    let answer = common::ask(acl, &*node.op, inputs, (x.dtype(), &node.y));
+    answer.map_err(|reason| without_place(&reason))
 }
 
 /// ACL says in which line of its source it refuses, `in FUNCTION FILE:LINE: REASON`.
@@ -402,9 +389,14 @@ fn table(acl: &AclBackend) -> String {
 
 /// Compares the table with what stands in the document behind `<!-- NAME -->`.
 fn check(name: &str, acl: &AclBackend) {
-    let device = &acl.describe().device;
-    if !device.contains("v24.11") {
-        println!("skipped: the table is that of ACL 24.11, this is {device}");
+    let (device, half) = (&acl.describe().device, acl.describe().f16());
+    let name = match half {
+        true => &format!("{name} with float16"),
+        false => name,
+    };
+    let release = if half { "v24.09" } else { "v24.11" };
+    if !device.contains(release) {
+        println!("skipped: the table is that of ACL {release}, this is {device}");
         return;
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/arm.md");

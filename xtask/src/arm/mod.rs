@@ -1,10 +1,10 @@
 //! AArch64 under emulation: the NEON kernels of the `cpu` backend, the backends of the ARM Compute
-//! Library against its oldest and newest release, and whole models on them.
+//! Library against its oldest and newest release and a build with float16, and whole models on them.
 
 mod library;
 
 use crate::setup::arm::{self, ACL, ArmToolchain, Emulation};
-use crate::setup::opencl;
+use crate::setup::{half, opencl};
 use crate::test::{Counts, component, counted};
 use crate::{failures, sh};
 use anyhow::{Context, Result, anyhow, bail};
@@ -68,6 +68,7 @@ pub fn tests() -> Result<Counts> {
             }
         }
     }
+    counts.add(half_tests(&toolchain)?);
     let emulation = newest.unwrap_or_else(Emulation::plain);
     let mut cargo = test(&toolchain, &emulation);
     cargo.args(["-p", "kilim-simd-cpu", "-p", "kilim-reference-cpu", "--lib"]);
@@ -83,6 +84,30 @@ pub fn tests() -> Result<Counts> {
         counts.add(check(library::order(&toolchain, &emulation)));
     }
     counts.add(models(&toolchain, &emulation)?);
+    Ok(counts)
+}
+
+/// The tests of the operators on a build of ACL that has float16, SVE and bfloat16.
+fn half_tests(toolchain: &ArmToolchain) -> Result<Counts> {
+    let acl = match half::unpack() {
+        Ok(acl) => acl,
+        Err(e) => return Ok(skipped(&format!("ACL with float16: {e:#}"))),
+    };
+    println!("on ACL {} with float16", acl.version);
+    let shim = acl.shim()?;
+    // There, what has no float16 fails.
+    let asked = |cpu| {
+        let mut emulation = acl.emulation(&shim);
+        emulation.variables.push(("KILIM_HALF", "1".into()));
+        Emulation { cpu, ..emulation }
+    };
+    let mut cargo = test(toolchain, &asked("max"));
+    cargo.args(["--test", "neon", "--test", "table"]);
+    let mut counts = counted(&mut cargo)?;
+    // float16 without SVE, whose kernels ACL prefers.
+    let mut cargo = test(toolchain, &asked("neoverse-n1"));
+    cargo.args(["--test", "neon", "--", "float16"]);
+    counts.add(counted(&mut cargo)?);
     Ok(counts)
 }
 

@@ -193,35 +193,39 @@ pub static ACL: [AclRelease; 2] = [
     },
 ];
 
-/// An unpacked release.
+/// A build of the library with its headers.
 pub struct Acl {
-    root: PathBuf,
-    release: &'static AclRelease,
+    pub version: &'static str,
+    pub headers: PathBuf,
+    pub libraries: PathBuf,
+    /// The root of the C library that programs run on.
+    pub root: PathBuf,
+    /// Whether the shim is built with `acl_cl`.
+    pub opencl: bool,
 }
 
 impl AclRelease {
     pub fn unpack(&'static self) -> Result<Acl> {
         let name = format!("acl-{}", self.version);
         let dir = folder().join(&name);
+        let root = unpack(&name, &sources(&dir, self.suite)?, self.packages)?;
         Ok(Acl {
-            root: unpack(&name, &sources(&dir, self.suite)?, self.packages)?,
-            release: self,
+            version: self.version,
+            headers: root.join("usr/include").join(TRIPLE),
+            libraries: root.join("usr/lib").join(TRIPLE),
+            root: match self.own_c_library {
+                true => root,
+                false => C_LIBRARY.into(),
+            },
+            opencl: self.opencl,
         })
     }
 }
 
 impl Acl {
-    pub fn headers(&self) -> PathBuf {
-        self.root.join("usr/include").join(TRIPLE)
-    }
-
-    pub fn libraries(&self) -> PathBuf {
-        self.root.join("usr/lib").join(TRIPLE)
-    }
-
     /// Builds the shim against it and gives its path.
     pub fn shim(&self) -> Result<PathBuf> {
-        let out = folder().join(format!("shim-{}", self.release.version));
+        let out = folder().join(format!("shim-{}", self.version));
         let variable = |name: &str, path: &Path| format!("{name}={}", path.display());
         let jobs = std::thread::available_parallelism().map_or(1, usize::from);
         let mut make = sh::cmd("make");
@@ -229,12 +233,12 @@ impl Acl {
             .arg(sh::root().join("crates/native-arm/shim"))
             .arg(format!("-j{jobs}"))
             .arg(format!("CXX={COMPILER}"))
-            .arg(format!("CL={}", u8::from(self.release.opencl)))
-            .arg(variable("ACL_INCLUDE", &self.headers()))
-            .arg(variable("ACL_LIB", &self.libraries()))
+            .arg(format!("CL={}", u8::from(self.opencl)))
+            .arg(variable("ACL_INCLUDE", &self.headers))
+            .arg(variable("ACL_LIB", &self.libraries))
             .arg(variable("OUT", &out));
         sh::run_quiet(
-            &format!("build the shim for ACL {}", self.release.version),
+            &format!("build the shim for ACL {}", self.version),
             &mut make,
         )?;
         Ok(out.join("libkilim_acl.so"))
@@ -244,12 +248,9 @@ impl Acl {
     pub fn emulation(&self, shim: &Path) -> Emulation {
         Emulation {
             cpu: "max",
-            root: match self.release.own_c_library {
-                true => self.root.clone(),
-                false => C_LIBRARY.into(),
-            },
+            root: self.root.clone(),
             variables: vec![
-                ("LD_LIBRARY_PATH", self.libraries().into()),
+                ("LD_LIBRARY_PATH", self.libraries.clone().into()),
                 ("KILIM_ACL", shim.into()),
                 ("RUST_BACKTRACE", "0".into()),
             ],

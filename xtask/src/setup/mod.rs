@@ -4,6 +4,7 @@
 mod apt;
 pub mod arm;
 mod browser;
+pub mod half;
 pub mod opencl;
 mod wasm;
 

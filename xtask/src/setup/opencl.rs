@@ -49,7 +49,7 @@ pub fn emulation(acl: &Acl, shim: &Path) -> Result<Emulation> {
     compiler
         .args(["-Wall", "-Wextra", "-shared", "-fPIC", "-O1"])
         .arg("-I")
-        .arg(acl.headers())
+        .arg(&acl.headers)
         .arg(source)
         .arg("-o")
         .arg(layer.join("libOpenCL.so"))
@@ -72,7 +72,7 @@ pub fn emulation(acl: &Acl, shim: &Path) -> Result<Emulation> {
     variables.extend([
         (
             "LD_LIBRARY_PATH",
-            first(&layer, &[&libraries, &acl.libraries()])?,
+            first(&layer, &[&libraries, &acl.libraries])?,
         ),
         ("OCL_ICD_VENDORS", root.join("etc/OpenCL/vendors").into()),
         ("POCL_CACHE_DIR", cache.into()),

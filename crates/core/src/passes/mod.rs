@@ -26,7 +26,7 @@ mod known_dims;
 mod layout;
 mod patterns;
 mod quantized;
-mod retype;
+pub(crate) mod retype;
 mod tensors;
 mod transposes;
 mod views;

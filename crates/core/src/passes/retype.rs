@@ -143,7 +143,7 @@ fn like(graph: &mut Graph, v: ValueId, dtype: DType) -> Result<ValueId> {
 }
 
 /// Numbers in another floating-point type, rounded once.
-fn converted(tensor: &Tensor, to: DType) -> Result<Tensor> {
+pub(crate) fn converted(tensor: &Tensor, to: DType) -> Result<Tensor> {
     let shape = tensor.shape();
     if let (Ok(single), DType::F16) = (tensor.as_slice::<f32>(), to) {
         let rounded: Vec<f16> = single.iter().map(|&x| f16::from_f32(x)).collect();

@@ -69,12 +69,25 @@ fn clamps(info: &ActivationInfo) -> bool {
     clamping.contains(&info.function)
 }
 
+/// Whether ACL subtracts from 1, or from a number near it, in the type of the tensor, so that in float16 little is
+/// left of a result near zero.
+fn loses_digits(info: &ActivationInfo, form: &Form) -> bool {
+    form.is_half()
+        && matches!(
+            info.function,
+            Function::Elu | Function::Gelu | Function::Swish
+        )
+}
+
 /// Calls that apply functions one after another to a tensor of `form`, first to `source`.
 fn chain(
     functions: Vec<ActivationInfo>,
     source: Source,
     form: &Form,
 ) -> Result<Vec<Call>, Refusal> {
+    if functions.iter().any(|f| loses_digits(f, form)) {
+        return refuse("in float16 this function of ACL loses digits near zero");
+    }
     let form = match functions.iter().any(clamps) {
         true => &form.in_vectors().ok_or_else(|| Refusal::new(LOSES_NAN))?,
         false => form,
@@ -94,10 +107,10 @@ pub fn calls(activation: Activation, form: &Form) -> Result<Vec<Call>, Refusal> 
 
 /// The function that another call can apply itself. `None` where it takes more than one, and for a clip,
 /// which makes numbers of NaN there.
-pub fn within(activation: Activation) -> Option<ActivationInfo> {
+pub fn within(activation: Activation, form: &Form) -> Option<ActivationInfo> {
     match activation {
         Activation::Clip { .. } => None,
-        other => one(other),
+        other => one(other).filter(|info| !loses_digits(info, form)),
     }
 }
 

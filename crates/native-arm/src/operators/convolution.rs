@@ -226,7 +226,7 @@ impl Lower for Conv {
         let residual = node.input(3).is_some();
         let within = match residual {
             true => None,
-            false => activation::within(self.activation),
+            false => activation::within(self.activation, &y),
         };
         let call = c.call(
             [x, weights, bias],

@@ -143,7 +143,7 @@ impl Product {
             other => (None, other),
         };
         let fused = match behind {
-            None => activation::within(self.activation),
+            None => activation::within(self.activation, &form),
             Some(_) => None,
         };
         let info = FullyConnectedInfo {

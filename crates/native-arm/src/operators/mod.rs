@@ -15,10 +15,12 @@ mod resize;
 mod softmax;
 
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_core::ops::Activation;
 use kilim_reference_cpu::registry::KernelRegistry;
 
-use crate::call::Call;
-use crate::kernel::Target;
+use crate::call::{Call, Form};
+use crate::ffi::ElementType;
+use crate::kernel::{self, Target};
 
 /// An operator that ACL has functions for.
 pub trait Lower {
@@ -54,6 +56,15 @@ pub fn all<A: Target>() -> KernelRegistry {
     resize::register::<A>(&mut registry);
     softmax::register::<A>(&mut registry);
     registry
+}
+
+/// Whether ACL was built with kernels for `float16`, and the processor has them.
+pub fn has_half<A: Target>() -> bool {
+    let form = Form::of_type(ElementType::F16, &[8]);
+    form.is_ok_and(|form| {
+        let relu = activation::calls(Activation::Relu, &form).unwrap_or_default();
+        !relu.is_empty() && relu.iter().all(|call| kernel::ask::<A>(call).is_ok())
+    })
 }
 
 fn refuse<T>(reason: impl Into<String>) -> Result<T, Refusal> {

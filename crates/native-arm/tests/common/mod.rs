@@ -37,6 +37,32 @@ pub fn poll<T>(mut future: kilim_core::backend::LocalFuture<T>) -> T {
     }
 }
 
+/// Whether ACL has functions for a node in the types that it has.
+///
+/// # Errors
+/// The reason why not.
+pub fn ask(
+    acl: &AclBackend,
+    op: &dyn Operator,
+    inputs: &[Given],
+    output: (DType, &[usize]),
+) -> Result<(), String> {
+    let spec = |given: &Given| {
+        Some(match given {
+            Fed(t) => TensorSpec::new(t.dtype(), t.shape()),
+            Constant(t) => TensorSpec::of(t),
+        })
+    };
+    let inputs: Vec<_> = inputs.iter().map(spec).collect();
+    let answer = acl.supports_as_it_is(&NodeSpec {
+        name: "node",
+        op,
+        inputs: &inputs,
+        outputs: &[TensorSpec::new(output.0, output.1)],
+    });
+    answer.map_err(|refusal| refusal.reason)
+}
+
 /// Runs one node on a backend, twice: then with what is fed turned around.
 pub fn run(
     backend: &dyn Backend,

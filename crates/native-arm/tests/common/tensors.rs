@@ -1,8 +1,9 @@
 //! Tensors to compute with.
 
+use half::f16;
 use kilim_core::{DType, Tensor};
 
-use super::Given::{self, Constant};
+use super::Given::{self, Constant, Fed};
 
 pub fn floats(shape: &[usize], f: impl Fn(usize) -> f32) -> Tensor {
     let data: Vec<f32> = (0..shape.iter().product()).map(f).collect();
@@ -17,13 +18,41 @@ pub fn noise(shape: &[usize], seed: usize) -> Tensor {
     })
 }
 
+/// Numbers in a floating-point type, rounded once.
+pub fn of_numbers(dtype: DType, shape: &[usize], numbers: impl Iterator<Item = f64>) -> Tensor {
+    match dtype {
+        DType::F16 => Tensor::from_slice(shape, &numbers.map(f16::from_f64).collect::<Vec<_>>()),
+        DType::F64 => Tensor::from_slice(shape, &numbers.collect::<Vec<_>>()),
+        _ => Tensor::from_slice(shape, &numbers.map(|v| v as f32).collect::<Vec<_>>()),
+    }
+    .unwrap()
+}
+
+/// With every floating-point number changed by `f` and in another type.
+pub fn floats_in(dtype: DType, inputs: &[Given], f: fn(f64) -> f64) -> Vec<Given> {
+    let turned = |t: &Tensor| match t.dtype().is_float() {
+        true => of_numbers(dtype, t.shape(), t.to_f64s().unwrap().into_iter().map(f)),
+        false => t.clone(),
+    };
+    let given = |g: &Given| match g {
+        Fed(t) => Fed(turned(t)),
+        Constant(t) => Constant(turned(t)),
+    };
+    inputs.iter().map(given).collect()
+}
+
+/// In another floating-point type.
+pub fn given_in(dtype: DType, inputs: &[Given]) -> Vec<Given> {
+    floats_in(dtype, inputs, |v| v)
+}
+
 /// Every element negated, of bytes every bit.
 pub fn turned(tensor: &Tensor) -> Tensor {
     let shape = tensor.shape();
     match tensor.dtype() {
-        DType::F32 => {
-            let data = tensor.as_slice::<f32>().unwrap();
-            floats(shape, |i| -data[i])
+        dtype if dtype.is_float() => {
+            let negated = tensor.to_f64s().unwrap().into_iter().map(|v| -v);
+            of_numbers(dtype, shape, negated)
         }
         DType::I8 | DType::U8 => {
             let bits: Vec<u8> = tensor.bytes().iter().map(|b| !b).collect();

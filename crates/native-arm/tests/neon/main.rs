@@ -12,6 +12,7 @@ mod activation;
 mod agreement;
 mod convolution;
 mod edges;
+mod float16;
 mod matmul;
 mod movement;
 mod native;

@@ -9,7 +9,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId};
 use crate::memory::Sharing;
 use crate::ops::{Fact, InferContext, InputFact};
-use crate::passes;
+use crate::passes::{self, retype};
 use crate::pin;
 use crate::report::{PrecisionReport, SingleReport};
 use crate::session::{NodeRecord, RunOptions, Session, SessionOptions};
@@ -284,7 +284,8 @@ impl<'a> Question<'a> {
             spec.value = known.then(|| tensor.clone());
             if half && spec.dtype == DType::F32 {
                 spec.dtype = DType::F16;
-                spec.value = None;
+                let value = spec.value.as_ref();
+                spec.value = value.and_then(|t| retype::converted(t, DType::F16).ok());
             }
             spec
         };
