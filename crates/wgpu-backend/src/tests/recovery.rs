@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use kilim_core::backend::{Backend, LocalFuture};
+use kilim_core::backend::{Backend, ContextConfig, LocalFuture};
+use kilim_core::memory::MemoryMode;
 use kilim_core::ops::{Fact, MatMul, Unary, UnaryKind};
 use kilim_core::schedule::{Scheduler, StageRun};
 use kilim_core::{DType, ErrorCode, Graph, Result, RunOptions, Session, SessionOptions, Tensor};
@@ -23,20 +24,17 @@ fn open() -> Option<Arc<WgpuBackend>> {
     }
 }
 
-fn session(backend: &Arc<WgpuBackend>, scheduler: Option<Arc<dyn Scheduler>>) -> Session {
+fn session(backend: &Arc<WgpuBackend>, options: SessionOptions) -> Session {
     let mut g = Graph::new("product");
     let x = g.add_input("x", Fact::fixed(DType::F32, &[2, 8]));
     let w = g.add_constant("w", random(&[8, 4], 3));
     let y = g.apply("product", MatMul::default(), &[x, w]);
     let out = g.apply("neg", Unary(UnaryKind::Neg), &[y]);
     g.outputs.push(out);
-    let mut options = SessionOptions {
+    let options = SessionOptions {
         strict: true,
-        ..SessionOptions::default()
+        ..options
     };
-    if let Some(scheduler) = scheduler {
-        options.scheduler = scheduler;
-    }
     let backends: Vec<Arc<dyn Backend>> = vec![backend.clone()];
     let evaluator = Arc::new(kilim_simd_cpu::backend());
     pollster::block_on(Session::new(g, backends, evaluator, options)).unwrap()
@@ -51,7 +49,8 @@ fn run(session: &mut Session) -> Result<Tensor> {
 #[test]
 fn the_next_run_opens_a_lost_device_again() {
     let Some(backend) = open() else { return };
-    let (mut a, mut b) = (session(&backend, None), session(&backend, None));
+    let open = || session(&backend, SessionOptions::default());
+    let (mut a, mut b) = (open(), open());
     let want = run(&mut a).unwrap();
     let weights = |s: &Session| s.report().backends[0].constant_bytes;
     let before = weights(&a);
@@ -66,6 +65,27 @@ fn the_next_run_opens_a_lost_device_again() {
         assert!(Arc::ptr_eq(&again, &backend.shared()));
     }
     assert_eq!(weights(&a), before);
+}
+
+#[test]
+fn without_its_weights_a_session_does_not_come_back() {
+    let Some(backend) = open() else { return };
+    let thrifty = |keep_weights| SessionOptions {
+        context: ContextConfig {
+            memory: MemoryMode::Limit,
+            ..ContextConfig::default()
+        },
+        keep_weights,
+        ..SessionOptions::default()
+    };
+    let mut kept = session(&backend, thrifty(true));
+    let mut gone = session(&backend, thrifty(false));
+    let want = run(&mut kept).unwrap();
+    assert_eq!(run(&mut gone).unwrap(), want);
+    backend.shared().gpu.device.destroy();
+    let error = run(&mut gone).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::State, "{error}");
+    assert_eq!(run(&mut kept).unwrap(), want);
 }
 
 /// Destroys the device once, when everything is recorded.
@@ -95,7 +115,11 @@ fn a_run_that_loses_its_device_is_an_error() {
         backend: backend.clone(),
         armed: AtomicBool::new(false),
     });
-    let mut s = session(&backend, Some(saboteur.clone()));
+    let options = SessionOptions {
+        scheduler: saboteur.clone(),
+        ..SessionOptions::default()
+    };
+    let mut s = session(&backend, options);
     let want = run(&mut s).unwrap();
     saboteur.armed.store(true, Ordering::Relaxed);
     let error = run(&mut s).unwrap_err();
