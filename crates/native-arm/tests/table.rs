@@ -95,6 +95,7 @@ fn convolutions() -> Vec<Row> {
     ];
     vec![
         row("convolution", 1, true),
+        row("convolution, channels first", 1, false),
         row("depthwise convolution", 8, true),
         row("convolution in groups, channels first", 2, false),
         row("convolution in groups, channels last", 2, true),

@@ -275,6 +275,16 @@ pub const DEPTHWISE: [Shape; 6] = [
     ([1, 5, 6, 3], 3, 3, geometry(2, 1, 0, 1)),
 ];
 
+pub const GENERAL: [Shape; 7] = [
+    ([2, 7, 9, 8], 1, 16, geometry(3, 1, 1, 1)),
+    ([1, 9, 7, 33], 1, 17, geometry(3, 2, 1, 1)),
+    ([2, 11, 8, 5], 1, 10, geometry(3, 1, 0, 1)),
+    ([3, 5, 7, 19], 1, 13, geometry(1, 1, 0, 1)),
+    ([2, 6, 9, 16], 1, 8, geometry(1, 2, 0, 1)),
+    ([1, 13, 11, 3], 1, 21, geometry(5, 1, 2, 1)),
+    ([2, 10, 10, 4], 1, 6, geometry(3, 1, 2, 2)),
+];
+
 /// From channels last to channels first, and back.
 fn transposed(data: &Tensor, [n, h, w, c]: [usize; 4]) -> Tensor {
     let bytes = data.bytes();

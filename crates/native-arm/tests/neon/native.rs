@@ -43,6 +43,12 @@ fn depthwise_convolutions_of_channels_first() {
 }
 
 #[test]
+fn convolutions_of_channels_first() {
+    let Some(neon) = neon() else { return };
+    steps::convolutions(&neon, &steps::GENERAL, &steps::FORMS, false);
+}
+
+#[test]
 fn averages_of_windows() {
     let Some(neon) = neon() else { return };
     steps::averages(&neon, Extent::Whole);
