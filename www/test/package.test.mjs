@@ -274,6 +274,41 @@ test('calls of one session wait for each other, and sessions run side by side', 
   assert.deepEqual(answers, [0, 1, 2, 3, 4, 5]);
 });
 
+test('large inputs stay the caller\'s, and travel in memory that comes back', async () => {
+  const seen = await page.evaluate(async () => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
+    const digits = await Promise.all(Array.from({ length: 10 }, (_, n) => digit(n)));
+    const all = new Float32Array(20 * 784);
+    digits.concat(digits.toReversed()).forEach((pixels, i) => all.set(pixels, i * 784));
+    // Parts of one buffer: 10 digits each, 31 KB.
+    const parts = [all.subarray(0, 7840), all.subarray(7840)];
+    const read = ({ probabilities }) => Array.from({ length: 10 }, (_, i) => best({ data: probabilities.data.subarray(i * 10, i * 10 + 10) }));
+    const made = [];
+    const { ArrayBuffer: Own } = globalThis;
+    globalThis.ArrayBuffer = class extends Own {
+      constructor(size) {
+        super(size);
+        made.push(size);
+      }
+    };
+    const together = (await Promise.all(parts.map((image) => session.run({ image })))).map(read);
+    const first = made.length;
+    const again = [];
+    for (const image of parts) again.push(read(await session.run({ image })));
+    globalThis.ArrayBuffer = Own;
+    const small = best((await session.run({ image: all.subarray(784 * 3, 784 * 4) })).probabilities);
+    session.close();
+    return { together, again, small, first, made, left: all.length };
+  });
+  const rising = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9];
+  assert.deepEqual(seen.together, [rising, rising.toReversed()]);
+  assert.deepEqual(seen.again, [rising, rising.toReversed()]);
+  assert.equal(seen.small, 3);
+  assert.equal(seen.left, 20 * 784);
+  assert.deepEqual(seen.made, [31360, 31360], 'only the runs that were under way together need memory of their own');
+  assert.equal(seen.first, 2);
+});
+
 test('a timed run names every node that runs', async () => {
   const seen = await page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });

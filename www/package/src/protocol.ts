@@ -81,6 +81,8 @@ export interface Ran {
   report?: WireReport;
   /** Given when the run was timed. */
   nodes?: NodeTime[];
+  /** What large inputs came in, from a worker. */
+  carriers?: ArrayBuffer[];
 }
 
 /** A session's runtime, in a worker or in this thread. */

@@ -1,3 +1,4 @@
+import { Carriers } from './carriers.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
 import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
@@ -37,6 +38,7 @@ function spawnAnywhere(variant: Variant): Worker {
 export function createRemoteEngine(variant: Variant): Engine {
   const worker = spawnAnywhere(variant);
   const pending = new Map<number, Pending>();
+  const carriers = new Carriers();
   let lastId = 0;
   let dead: KilimError | undefined;
 
@@ -64,7 +66,7 @@ export function createRemoteEngine(variant: Variant): Engine {
   });
   worker.addEventListener('messageerror', () => end(new KilimError('INTERNAL', 'a message of the worker could not be read')));
 
-  function call<T>(message: Omit<Request, 'id'>, signal?: AbortSignal, onProgress?: (progress: Progress) => void): Promise<T> {
+  function call<T>(message: Omit<Request, 'id'>, signal?: AbortSignal, onProgress?: (progress: Progress) => void, transfer: Transferable[] = []): Promise<T> {
     const id = ++lastId;
     return new Promise<T>((resolve, reject) => {
       if (dead) return reject(dead);
@@ -81,7 +83,7 @@ export function createRemoteEngine(variant: Variant): Engine {
       signal?.addEventListener('abort', stop);
       pending.set(id, { resolve: settle(resolve as (value: unknown) => void), reject: settle(reject), onProgress });
       try {
-        worker.postMessage({ ...message, id });
+        worker.postMessage({ ...message, id }, transfer);
       } catch (error) {
         pending.delete(id);
         reject(new KilimError('INTERNAL', `the request cannot be posted to the worker: ${error instanceof Error ? error.message : error}`, {}, error));
@@ -92,7 +94,12 @@ export function createRemoteEngine(variant: Variant): Engine {
   return {
     start: async (binary) => call({ kind: 'start', module: await binary } as Omit<Request, 'id'>),
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),
-    run: (request: RunRequest, signal) => call<Ran>({ kind: 'run', request } as Omit<Request, 'id'>, signal),
+    run: async (request: RunRequest, signal) => {
+      const { values, transfer } = carriers.load(request.feeds);
+      const ran = await call<Ran>({ kind: 'run', request: { ...request, feeds: values } } as Omit<Request, 'id'>, signal, undefined, transfer);
+      carriers.unload(ran.carriers ?? []);
+      return ran;
+    },
     verify: (request, signal) => call<Verification>({ kind: 'verify', request } as Omit<Request, 'id'>, signal),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     calibrate: (backends) => call<string>({ kind: 'calibrate', backends } as Omit<Request, 'id'>),

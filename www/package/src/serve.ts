@@ -1,13 +1,21 @@
+import { carriersOf } from './carriers.js';
 import { createEngine } from './engine.js';
 import { toPlain } from './errors.js';
 import type { Glue } from './glue.js';
-import type { Progress, Ran, Reply, Request } from './protocol.js';
+import type { Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { tensorsOf } from './values.js';
 
 /** The worker's global scope, as far as it is used here. */
 interface Scope {
   postMessage(message: Reply, transfer: Transferable[]): void;
   addEventListener(type: 'message', listener: (event: MessageEvent<Request>) => void): void;
+}
+
+/** What a run's reply takes along: its outputs, and what its inputs came in. */
+function handBack(request: RunRequest, ran: Ran): ArrayBuffer[] {
+  ran.carriers = carriersOf(request.feeds);
+  const outputs = ran.outputs.flatMap(tensorsOf).flatMap(({ bytes }) => (bytes ? [bytes.buffer as ArrayBuffer] : []));
+  return [...outputs, ...ran.carriers];
 }
 
 /** Answers the page's requests, loads and runs one at a time and in order. */
@@ -38,7 +46,7 @@ export function serve(glue: Glue): void {
     const { id } = message;
     try {
       const value = await answer(message, signal);
-      const buffers = message.kind === 'run' ? (value as Ran).outputs.flatMap(tensorsOf).flatMap(({ bytes }) => (bytes ? [bytes.buffer as ArrayBuffer] : [])) : [];
+      const buffers = message.kind === 'run' ? handBack(message.request, value as Ran) : [];
       scope.postMessage({ kind: 'done', id, value }, buffers);
     } catch (error) {
       scope.postMessage({ kind: 'failed', id, error: toPlain(error) }, []);

@@ -50,3 +50,10 @@ export function tensorsOf(wire: WireValue): WireTensor[] {
   if ('sequence' in wire) return wire.sequence;
   return 'maps' in wire ? wire.maps.flat() : [wire];
 }
+
+/** The value with `map` of each of its tensors. */
+export function mapTensors(wire: WireValue, map: (tensor: WireTensor) => WireTensor): WireValue {
+  if ('absent' in wire) return wire;
+  if ('sequence' in wire) return { ...wire, sequence: wire.sequence.map(map) };
+  return 'maps' in wire ? { ...wire, maps: wire.maps.map(([keys, values]) => [map(keys), map(values)]) } : map(wire);
+}
