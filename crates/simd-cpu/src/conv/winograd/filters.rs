@@ -1,0 +1,111 @@
+//! Filters at the points of a tile.
+
+use std::mem::MaybeUninit;
+
+use kilim_core::tensor::AlignedBytes;
+use kilim_core::{Result, Tensor};
+
+use super::Shape;
+use super::lines::filter_line;
+use crate::gemm::{Matrix, Panels, Reading, RowStarts};
+use crate::isa::{Isa, Simd, Task};
+
+/// Channels of which filters are transformed together.
+const CHANNELS: usize = 16;
+
+/// The weights `[m, c, 3, 3]`, transformed, as packed columns for each point.
+pub(crate) fn pack_weights<const IN: usize>(
+    isa: Isa,
+    shape: &Shape,
+    weights: &Tensor,
+) -> Result<AlignedBytes> {
+    let (c, m) = (shape.window.channels, shape.m);
+    let panels = Panels::new(isa, m);
+    let point = panels.elements(c);
+    let size = IN * IN * point * size_of::<f32>();
+    let mut packed = AlignedBytes::with_capacity(size)?;
+    let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
+    let mut filters = vec![0.0; 9 * CHANNELS * widest];
+    let mut room = Vec::new();
+    for (first, width) in panels.each() {
+        let used = width.min(m - first);
+        let weights = weights.run(first * c * 9..(first + used) * c * 9, &mut room)?;
+        for channel in (0..c).step_by(CHANNELS) {
+            let rows = CHANNELS.min(c - channel);
+            let taps = Matrix {
+                rows: RowStarts::even(9 * rows, 1),
+                column_stride: 9 * c,
+                reading: Reading::PLAIN,
+            };
+            let filters = &mut filters[..9 * rows * width];
+            taps.panel(&weights[9 * channel..], used, width, filters);
+            let to = &mut packed.spare::<f32>()[first * c + channel * width..];
+            transform_filters::<IN>(isa, filters, width, to, point);
+        }
+    }
+    // SAFETY: at each point all rows of all panels were written.
+    unsafe { packed.assume_init(size) }
+    Ok(packed)
+}
+
+/// A function of its own, which a browser optimises while the first layers are packed.
+#[inline(never)]
+fn transform_filters<const IN: usize>(
+    isa: Isa,
+    filters: &[f32],
+    width: usize,
+    to: &mut [MaybeUninit<f32>],
+    point: usize,
+) {
+    isa.dispatch(FilterPoints::<IN> {
+        filters,
+        width,
+        to,
+        point,
+    });
+}
+
+/// Transforms filters, of which `width` stand side by side.
+struct FilterPoints<'a, const IN: usize> {
+    /// Nine rows of taps for each channel.
+    filters: &'a [f32],
+    width: usize,
+    /// At each point a row for each channel.
+    to: &'a mut [MaybeUninit<f32>],
+    /// From a point to the next.
+    point: usize,
+}
+
+impl<const IN: usize> Task for FilterPoints<'_, IN> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        assert!(self.width.is_multiple_of(S::LANES));
+        let least = s.splat(f32::MIN_POSITIVE);
+        let rows = self.filters.len() / (9 * self.width);
+        let last = (IN * IN - 1) * self.point;
+        assert!(last + rows * self.width <= self.to.len());
+        for row in 0..rows {
+            for column in (0..self.width).step_by(S::LANES) {
+                let from = self.filters[row * 9 * self.width + column..].as_ptr();
+                let to = self.to[row * self.width + column..].as_mut_ptr();
+                let to = to.cast::<f32>();
+                // SAFETY: nine rows of whole vectors, and one at each point, by the assertions.
+                unsafe {
+                    let tap = |i: usize| s.load(from.add(i * self.width));
+                    let lines = [0, 3, 6].map(|y| [tap(y), tap(y + 1), tap(y + 2)]);
+                    let lines = lines.map(|line| filter_line::<S, IN>(s, line));
+                    for x in 0..IN {
+                        let column = filter_line::<S, IN>(s, lines.map(|line| line[x]));
+                        for (y, v) in column.into_iter().enumerate() {
+                            let subnormal = s.less(s.abs(v), least);
+                            let v = s.select(subnormal, s.splat(0.0), v);
+                            s.store(to.add((y * IN + x) * self.point), v);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
