@@ -84,13 +84,19 @@ impl StridedCopy {
         });
     }
 
-    /// Rows of a length that is known to the compiler: moves instead of calls.
+    /// Rows of a length that is known to the compiler, the loop around them included: moves instead of calls.
     fn short_rows<T: Pod, const N: usize>(&self, src: &[T], dst: &mut [T]) {
-        self.walk.rows(|[r, w]| {
-            let (from, to) = ((self.from + r) as usize, (self.to + w) as usize);
-            let row: Option<&[T; N]> = src[from..].first_chunk();
-            if let (Some(row), Some(to)) = (row, dst[to..].first_chunk_mut()) {
-                *to = *row;
+        let (&(m, [read, write]), rest) = match self.walk.outer().split_last() {
+            Some(split) => split,
+            None => (&(1, [0, 0]), &[][..]),
+        };
+        self.nest(rest, self.from, self.to, &mut |from, to| {
+            for i in 0..m as isize {
+                let (from, to) = ((from + i * read) as usize, (to + i * write) as usize);
+                let row: Option<&[T; N]> = src[from..].first_chunk();
+                if let (Some(row), Some(to)) = (row, dst[to..].first_chunk_mut()) {
+                    *to = *row;
+                }
             }
         });
     }
