@@ -144,6 +144,13 @@ fn native_depthwise_convolution() {
 }
 
 #[test]
+fn native_activations() {
+    let Some(cl) = cl() else { return };
+    let [functions @ .., _tanh] = &steps::FUNCTIONS;
+    steps::activations(&cl, functions, Extent::Sample);
+}
+
+#[test]
 fn native_average() {
     let Some(cl) = cl() else { return };
     steps::averages(&cl, Extent::Sample);

@@ -19,7 +19,7 @@ use kilim_core::ops::{
     Affine, AveragePool, BatchNorm, Binary, BinaryKind, Combination, Concat, CoordinateMode, Gemm,
     LayerNorm, Lrn, MatMul, MatMulInteger, NearestMode, QLinearBinary, QLinearConv, QLinearMatMul,
     QuantizedBinary, QuantizedResize, QuantizedSoftmax, Requantize, ResizeMode, Softmax,
-    SoftmaxKind, TableLookup, Transpose, Unary, UnaryKind,
+    SoftmaxKind, TableLookup, Tabulated, Transpose, Unary, UnaryKind,
 };
 use kilim_core::{DType, Operator, Tensor};
 use kilim_native_arm::AclBackend;
@@ -186,17 +186,35 @@ fn pictures() -> Vec<Row> {
 
 fn elementwise() -> Vec<Row> {
     let shape = [4, 8];
-    let function = |name, kind| {
-        let table = vec![Fed(bytes(&shape, 37)), Constant(bytes(&[256], 1))];
-        let float = node(Unary(kind), vec![Fed(noise(&shape, 1))], &shape);
-        row(name, float, node(TableLookup, table, &shape))
-    };
-    let two = || vec![Fed(noise(&shape, 1)), Fed(noise(&shape, 2))];
-    let two_bytes = || vec![Fed(bytes(&shape, 37)), Fed(bytes(&shape, 91))];
     let one = Affine {
         scale: 0.1,
         zero: 0.0,
     };
+    let two = || vec![Fed(noise(&shape, 1)), Fed(noise(&shape, 2))];
+    let function = |name, kind| {
+        let table = vec![Fed(bytes(&shape, 37)), Constant(bytes(&[256], 1))];
+        let float = node(Unary(kind), vec![Fed(noise(&shape, 1))], &shape);
+        let zero = if kind == UnaryKind::Sigmoid {
+            -128.0
+        } else {
+            0.0
+        };
+        let to = Affine {
+            scale: 1.0 / 256.0,
+            zero,
+        };
+        let of = Tabulated {
+            function: kind,
+            from: one,
+            to,
+        };
+        row(
+            name,
+            float,
+            node(TableLookup { of: Some(of) }, table, &shape),
+        )
+    };
+    let two_bytes = || vec![Fed(bytes(&shape, 37)), Fed(bytes(&shape, 91))];
     let binary = |name, kind| {
         let quantised = QLinearBinary {
             kind,

@@ -28,8 +28,19 @@ pub struct AffineQuantize {
 
 /// Replaces each element by one of a table. Inputs: `int8` or `uint8` data, table `[256]`. The table
 /// is indexed by the byte, so that negative numbers find theirs in its second half.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TableLookup;
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TableLookup {
+    /// What the table was made of, for backends that have such functions of their own.
+    pub of: Option<Tabulated>,
+}
+
+/// A function of the real numbers that bytes stand for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tabulated {
+    pub function: UnaryKind,
+    pub from: Affine,
+    pub to: Affine,
+}
 
 /// How [`QuantizedBinary`] combines two numbers without their zero points.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -130,8 +130,7 @@ impl Lower for Unary {
             let info = UnaryInfo { kind };
             Ok(vec![Call::pointwise(info, Source::Input(0), &form)])
         };
-        let one = |f, a, b| Ok(vec![function(f, a, b)]);
-        let functions = match self.0 {
+        match self.0 {
             UnaryKind::Abs => return unary(UnaryFunction::Abs),
             UnaryKind::Exp => return unary(UnaryFunction::Exp),
             UnaryKind::Neg => return unary(UnaryFunction::Neg),
@@ -140,22 +139,32 @@ impl Lower for Unary {
                 return refuse("ACL makes numbers of NaN");
             }
             UnaryKind::Sin => return refuse("ACL's sine is a polynomial of too few terms"),
-            UnaryKind::Clip { min, max } => Ok(vec![clip(min as f32, max as f32)]),
-            UnaryKind::Elu { alpha } => one(Function::Elu, alpha, 0.0),
-            UnaryKind::Gelu { tanh: false } => one(Function::Gelu, 0.0, 0.0),
-            UnaryKind::HardSigmoid { alpha, beta } => Ok(hard_sigmoid(alpha, beta)),
-            UnaryKind::HardSwish => one(Function::HardSwish, 0.0, 0.0),
-            UnaryKind::LeakyRelu { alpha } => one(Function::LeakyRelu, alpha, 0.0),
-            UnaryKind::Relu => one(Function::Relu, 0.0, 0.0),
-            UnaryKind::Sigmoid => one(Function::Logistic, 0.0, 0.0),
-            UnaryKind::Sqrt => one(Function::Sqrt, 0.0, 0.0),
-            UnaryKind::Tanh => one(Function::Tanh, 1.0, 1.0),
             UnaryKind::Swish { alpha: 1.0 } => return Ok(silu(&form)),
-            UnaryKind::Swish { alpha } => one(Function::Swish, alpha, 0.0),
-            _ => refuse("ACL has no such function"),
-        }?;
+            _ => {}
+        }
+        let functions = match self.0 {
+            UnaryKind::HardSigmoid { alpha, beta } => hard_sigmoid(alpha, beta),
+            kind => vec![activation(kind).ok_or_else(|| Refusal::new("ACL has no such function"))?],
+        };
         chain(functions, Source::Input(0), &form)
     }
+}
+
+/// The activation of ACL that is `kind`.
+pub fn activation(kind: UnaryKind) -> Option<ActivationInfo> {
+    Some(match kind {
+        UnaryKind::Clip { min, max } => clip(min as f32, max as f32),
+        UnaryKind::Elu { alpha } => function(Function::Elu, alpha, 0.0),
+        UnaryKind::Gelu { tanh: false } => function(Function::Gelu, 0.0, 0.0),
+        UnaryKind::HardSwish => function(Function::HardSwish, 0.0, 0.0),
+        UnaryKind::LeakyRelu { alpha } => function(Function::LeakyRelu, alpha, 0.0),
+        UnaryKind::Relu => function(Function::Relu, 0.0, 0.0),
+        UnaryKind::Sigmoid => function(Function::Logistic, 0.0, 0.0),
+        UnaryKind::Sqrt => function(Function::Sqrt, 0.0, 0.0),
+        UnaryKind::Swish { alpha } => function(Function::Swish, alpha, 0.0),
+        UnaryKind::Tanh => function(Function::Tanh, 1.0, 1.0),
+        _ => return None,
+    })
 }
 
 /// `x * sigmoid(x)`, which releases without SWISH have, too.

@@ -2,12 +2,14 @@
 
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
-use kilim_core::ops::{AffineQuantize, DequantizeLinear, QuantizeLinear, TableLookup};
+use kilim_core::ops::{
+    Affine, AffineQuantize, DequantizeLinear, QuantizeLinear, TableLookup, Tabulated, UnaryKind,
+};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::{Lower, activation, collapse, constant, input, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};
-use crate::ffi::{DequantizeInfo, ElementType};
+use crate::ffi::{DequantizeInfo, ElementType, Family, QuantizeInfo};
 use crate::kernel::{Target, add};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
@@ -22,6 +24,15 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
 pub struct Quanta {
     pub scale: f64,
     pub zero_point: i32,
+}
+
+impl From<Affine> for Quanta {
+    fn from(affine: Affine) -> Quanta {
+        Quanta {
+            scale: affine.scale.into(),
+            zero_point: affine.zero as i32,
+        }
+    }
 }
 
 impl Quanta {
@@ -109,7 +120,56 @@ macro_rules! other_bytes {
 other_bytes! {
     AffineQuantize: "ACL takes ties to even, TFLite away from zero";
     QuantizeLinear: "ACL multiplies by the reciprocal of the scale, and large numbers wrap";
-    TableLookup: "ACL makes tables of its own, in another precision";
+}
+
+impl Lower for TableLookup {
+    fn lower(&self, _: &NodeSpec) -> Result<Vec<Call>, Refusal> {
+        refuse("ACL makes tables of its own, in another precision")
+    }
+
+    fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
+        let Tabulated { function, from, to } = self.of?;
+        let function = match function {
+            UnaryKind::Identity => {
+                return Some(pointwise(QuantizeInfo::default(), node, from, to));
+            }
+            UnaryKind::Clip { min, max } => within_bytes(min, max, from),
+            UnaryKind::HardSwish
+            | UnaryKind::LeakyRelu { .. }
+            | UnaryKind::Relu
+            | UnaryKind::Sigmoid
+            | UnaryKind::Tanh => function,
+            _ => return None,
+        };
+        Some(pointwise(activation::activation(function)?, node, from, to))
+    }
+}
+
+/// A clip that does the same to bytes of any type, with limits that ACL can count in steps.
+fn within_bytes(min: f64, max: f64, from: Affine) -> UnaryKind {
+    let end = |steps: f64| f64::from(from.scale) * (steps - f64::from(from.zero));
+    let limit = |v: f64| v.max(end(-128.0)).min(end(255.0));
+    UnaryKind::Clip {
+        min: limit(min),
+        max: limit(max),
+    }
+}
+
+/// A function of ACL, from one scale and zero point to another.
+fn pointwise(
+    family: impl Family + 'static,
+    node: &NodeSpec,
+    from: Affine,
+    to: Affine,
+) -> Result<Vec<Call>, Refusal> {
+    let (x, y) = (input(node, 0)?, output(node)?);
+    let shape = collapse(&x.shape, 3);
+    let data = Operand {
+        source: Source::Input(0),
+        form: Quanta::from(from).form(x, &shape)?,
+    };
+    let form = Quanta::from(to).form(y, &shape)?;
+    Ok(vec![Call::new(family, vec![Some(data)], form)])
 }
 
 impl Lower for DequantizeLinear {

@@ -3,7 +3,7 @@
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::fixed::Factor;
-use kilim_core::ops::{Affine, BinaryKind, Combination, QLinearBinary, QuantizedBinary};
+use kilim_core::ops::{BinaryKind, Combination, QLinearBinary, QuantizedBinary};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::quantization::{Quanta, clamped};
@@ -52,13 +52,6 @@ fn calls(
     Ok(std::iter::once(call).chain(clamp).collect())
 }
 
-fn quanta(affine: Affine) -> Quanta {
-    Quanta {
-        scale: affine.scale.into(),
-        zero_point: affine.zero as i32,
-    }
-}
-
 impl Lower for QLinearBinary {
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let least = match output(node)?.dtype {
@@ -84,8 +77,8 @@ impl Lower for QLinearBinary {
             return Some(refuse("ACL's functions of quantised tensors add nothing"));
         }
         let range = self.range.map(|v| v as i32);
-        let operands = self.operands.map(quanta);
-        Some(calls(node, self.kind, operands, quanta(self.result), range))
+        let operands = self.operands.map(Quanta::from);
+        Some(calls(node, self.kind, operands, self.result.into(), range))
     }
 }
 

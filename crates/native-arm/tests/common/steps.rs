@@ -1,11 +1,12 @@
 //! ACL's own arithmetic of quantised tensors against real numbers in `float64`: no result is further than a
 //! step of quantisation from the real number, and the default is a refusal that says so.
 
+use kilim_core::backend::Backend;
 use kilim_core::fixed::Factor;
 use kilim_core::ops::{
     Activation, Affine, AveragePool, BinaryKind, Combination, Conv, ConvInteger, Padding,
     QLinearBinary, QLinearConv, QuantizedBinary, QuantizedResize, QuantizedSoftmax, Requantize,
-    Window,
+    TableLookup, Tabulated, UnaryKind, Window,
 };
 use kilim_core::{DType, Operator, Tensor};
 use kilim_native_arm::AclBackend;
@@ -448,6 +449,112 @@ fn convolution(
         real,
     );
     [plain, clamped, fixed]
+}
+
+/// Tanh is the last: PoCL does not compile it.
+pub const FUNCTIONS: [UnaryKind; 9] = [
+    UnaryKind::Relu,
+    UnaryKind::Sigmoid,
+    UnaryKind::HardSwish,
+    UnaryKind::Clip { min: 0.0, max: 6.0 },
+    UnaryKind::Clip {
+        min: -1.0,
+        max: 1.0,
+    },
+    UnaryKind::Clip {
+        min: f64::NEG_INFINITY,
+        max: 2.0,
+    },
+    UnaryKind::LeakyRelu { alpha: 0.1 },
+    UnaryKind::Identity,
+    UnaryKind::Tanh,
+];
+
+fn applied(kind: UnaryKind, x: f64) -> f64 {
+    match kind {
+        UnaryKind::Relu => x.max(0.0),
+        UnaryKind::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+        UnaryKind::Tanh => x.tanh(),
+        UnaryKind::HardSwish => x * (x + 3.0).clamp(0.0, 6.0) / 6.0,
+        UnaryKind::Clip { min, max } => x.clamp(min, max),
+        UnaryKind::LeakyRelu { alpha } if x < 0.0 => f64::from(alpha) * x,
+        _ => x,
+    }
+}
+
+/// The one scale and zero point that ACL gives the results of some functions.
+fn own(kind: UnaryKind, dtype: DType) -> Option<Quanta> {
+    match (kind, dtype) {
+        (UnaryKind::Sigmoid, DType::U8) => Some(quanta(1.0 / 256.0, 0)),
+        (UnaryKind::Sigmoid, _) => Some(quanta(1.0 / 256.0, -128)),
+        (UnaryKind::Tanh, DType::U8) => Some(quanta(1.0 / 128.0, 128)),
+        (UnaryKind::Tanh, _) => Some(quanta(1.0 / 128.0, 0)),
+        _ => None,
+    }
+}
+
+pub fn activations(acl: &AclBackend, functions: &[UnaryKind], extent: Extent) {
+    let old = acl.describe().device.contains("v20.08");
+    let mut results = Vec::new();
+    for &dtype in extent.of(&BYTES) {
+        for &kind in functions {
+            if old && matches!(kind, UnaryKind::LeakyRelu { .. }) {
+                println!("skipped: this release has no LeakyRelu of bytes");
+                continue;
+            }
+            // The function that changes scales changes types, too.
+            let others = BYTES
+                .iter()
+                .filter(|&&y| y == dtype || kind == UnaryKind::Identity);
+            for &output in others {
+                results.extend(activation(acl, extent, kind, dtype, output));
+            }
+        }
+    }
+    all(results);
+}
+
+fn activation(
+    acl: &AclBackend,
+    extent: Extent,
+    kind: UnaryKind,
+    dtype: DType,
+    output: DType,
+) -> Vec<Result<(), String>> {
+    let (inputs, outputs) = (scales(dtype), scales(output));
+    let mut results = Vec::new();
+    for (&[from, ..], &[.., to]) in extent.of(&inputs).iter().zip(&outputs) {
+        for shape in extent.of(&[vec![285], vec![2, 5, 3, 16]]) {
+            let to = own(kind, output).unwrap_or(to);
+            let of = Tabulated {
+                function: kind,
+                from: affine(from),
+                to: affine(to),
+            };
+            let real = |given: &[Tensor]| {
+                let x = from.real(&given[0]).into_iter();
+                x.map(|v| to.steps(applied(kind, v))).collect()
+            };
+            let name = format!(
+                "{kind:?} of {dtype} to {output} {shape:?} zero {}",
+                from.zero
+            );
+            // What is in the table is not read.
+            let table = Constant(of_type(output, &[256], 1));
+            let inputs = [Fed(of_type(dtype, shape, 37)), table];
+            let op = TableLookup { of: Some(of) };
+            results.push(check(
+                acl,
+                &name,
+                op,
+                &inputs,
+                (output, shape),
+                limits(output),
+                real,
+            ));
+        }
+    }
+    results
 }
 
 pub fn averages(acl: &AclBackend, extent: Extent) {

@@ -49,6 +49,12 @@ fn convolutions_of_channels_first() {
 }
 
 #[test]
+fn activations() {
+    let Some(neon) = neon() else { return };
+    steps::activations(&neon, &steps::FUNCTIONS, Extent::Whole);
+}
+
+#[test]
 fn averages_of_windows() {
     let Some(neon) = neon() else { return };
     steps::averages(&neon, Extent::Whole);

@@ -259,7 +259,7 @@ fn what_would_be_other_bytes_is_refused() {
     let table = Constant(bytes(&[256], 1));
     let inputs = [Fed(bytes(shape, 37)), table];
     refused(
-        TableLookup,
+        TableLookup::default(),
         &inputs,
         (DType::I8, shape),
         "tables of its own",

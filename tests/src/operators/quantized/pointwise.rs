@@ -173,7 +173,7 @@ pub(super) fn conversions(random: &mut Random) -> Vec<Case> {
             let looked_up = |&v: &i64| table.data[usize::from(v as u8)] as f64;
             cases.push(Case {
                 name: format!("TableLookup {shape:?} {dtype}"),
-                op: Arc::new(TableLookup),
+                op: Arc::new(TableLookup::default()),
                 inputs: vec![bytes.fed(), table.constant()],
                 want: (shape.to_vec(), bytes.data.iter().map(looked_up).collect()),
                 tolerance: 0.0,

@@ -68,6 +68,14 @@ fn functions_of_one_tensor_become_tables() {
             };
             assert!(same, "{kind:?} {seed}: {count} differ");
             assert_eq!(remaining(&b.g), ["TableLookup"], "{kind:?} {seed}");
+            let graph = optimised(&b.g);
+            let of = graph
+                .nodes
+                .iter()
+                .find_map(|n| n.op.downcast_ref::<TableLookup>()?.of);
+            // A function of its own, where it is one operator.
+            let function = of.map(|of| of.function);
+            assert_eq!(function, (seed % 3 != 0).then_some(kind), "{seed}");
         }
     }
 }

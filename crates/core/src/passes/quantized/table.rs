@@ -74,11 +74,27 @@ pub fn find(
     let Some(tensor) = body.value(table).constant.clone() else {
         return Ok(None);
     };
+    let function = match direct {
+        true => Some(UnaryKind::Identity),
+        false => alone(rw, target.real),
+    };
+    let of = function.map(|function| Tabulated {
+        function,
+        from: affine,
+        to: target.affine,
+    });
     let table = graph.add_constant(format!("{}/table", quantize.name), tensor);
     Ok(Some((
-        Arc::new(TableLookup),
+        Arc::new(TableLookup { of }),
         vec![Some(bytes), Some(table)],
     )))
+}
+
+/// The function of which `v` is the value, if it is one operator on bytes.
+fn alone(rw: &Rewriter, v: ValueId) -> Option<UnaryKind> {
+    let (op, node) = rw.produced_by::<Unary>(Some(v))?;
+    rw.produced_by::<DequantizeLinear>(node.input(0))?;
+    Some(op.0)
 }
 
 fn cast(to: DType) -> Cast {

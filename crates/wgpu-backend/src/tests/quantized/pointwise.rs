@@ -68,7 +68,7 @@ fn pointwise() {
                 _ => bytes(to, &[256], 6),
             };
             let given = [bytes(dtype, &[9, 11], 5), table].map(Given::Fed);
-            agree(TableLookup, &given, 1, 0.0);
+            agree(TableLookup::default(), &given, 1, 0.0);
         }
     }
     let sums: Vec<i32> = (0..3000i32)

@@ -4,7 +4,9 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::fixed::{self, Factor, divide_by_power, high_product};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Activation, AffineQuantize, Concat, Requantize, TableLookup};
+use kilim_core::ops::{
+    Activation, Affine, AffineQuantize, Concat, Requantize, TableLookup, Tabulated, UnaryKind,
+};
 use kilim_core::tensor::Tensor;
 
 use super::{Importer, Op, Quanta, limits};
@@ -28,7 +30,7 @@ pub(super) fn looked_up(
 ) -> Result<ValueId> {
     let table = Tensor::from_slice(&[256], &entries(quanta, f))?;
     let table = imp.graph.add_constant(format!("{}/table", op.node), table);
-    Ok(imp.step(op, TableLookup, &[Some(x), Some(table)]))
+    Ok(imp.step(op, TableLookup::default(), &[Some(x), Some(table)]))
 }
 
 /// A table of bytes of type `y`, to which its entries are clamped.
@@ -48,11 +50,32 @@ fn table(
     Ok(imp.graph.add_constant(format!("{}/table", op.node), table))
 }
 
-/// The output of `op` as a function of its input.
-fn emit(imp: &mut Importer, op: &Op, x: &Quanta, y: &Quanta, f: impl Fn(i32) -> i32) -> Result<()> {
+/// The lookup in a table that stands for `function`, where that has a name.
+fn lookup(function: Option<UnaryKind>, x: &Quanta, y: &Quanta) -> TableLookup {
+    let affine = |q: &Quanta| Affine {
+        scale: q.scale,
+        zero: q.zero_point as f32,
+    };
+    let of = function.map(|function| Tabulated {
+        function,
+        from: affine(x),
+        to: affine(y),
+    });
+    TableLookup { of }
+}
+
+/// The output of `op` as a function of its input, which on real numbers is `function`.
+fn emit(
+    imp: &mut Importer,
+    op: &Op,
+    x: &Quanta,
+    y: &Quanta,
+    function: Option<UnaryKind>,
+    f: impl Fn(i32) -> i32,
+) -> Result<()> {
     let data = imp.input(op, 0)?;
     let table = table(imp, op, x, y, f)?;
-    imp.emit(op, TableLookup, &[Some(data), Some(table)])
+    imp.emit(op, lookup(function, x, y), &[Some(data), Some(table)])
 }
 
 /// As [`Importer::emit`] with an activation that `operator` cannot take itself.
@@ -70,7 +93,19 @@ pub fn emit_activated(
     let [low, high] = y.range(activation)?;
     let value = imp.step(op, operator, inputs);
     let table = table(imp, op, &y, &y, |v| v.max(low).min(high))?;
-    imp.emit(op, TableLookup, &[Some(value), Some(table)])
+    let operator = lookup(clamp(activation), &y, &y);
+    imp.emit(op, operator, &[Some(value), Some(table)])
+}
+
+fn clamp(activation: Activation) -> Option<UnaryKind> {
+    match activation {
+        Activation::Clip { min, max } => Some(UnaryKind::Clip {
+            min: min.into(),
+            max: max.into(),
+        }),
+        Activation::Relu => Some(UnaryKind::Relu),
+        _ => None,
+    }
 }
 
 /// The factor from the scale of `x` to that of `y`.
@@ -81,7 +116,7 @@ fn rescaled(x: &Quanta, y: &Quanta, by: f32) -> Result<Factor> {
 fn relu_like(imp: &mut Importer, op: &Op, activation: Activation) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let (factor, [low, high]) = (rescaled(&x, &y, 1.0)?, y.range(activation)?);
-    emit(imp, op, &x, &y, |v| {
+    emit(imp, op, &x, &y, clamp(activation), |v| {
         (y.zero_point + factor.apply(v - x.zero_point))
             .max(low)
             .min(high)
@@ -114,7 +149,8 @@ pub fn leaky_relu(imp: &mut Importer, op: &Op) -> Result<()> {
     if alpha < 0.0 {
         negative.multiplier = -negative.multiplier;
     }
-    emit(imp, op, &x, &y, |v| {
+    let function = UnaryKind::LeakyRelu { alpha };
+    emit(imp, op, &x, &y, Some(function), |v| {
         let v = v - x.zero_point;
         let factor = if v >= 0 { positive } else { negative };
         y.zero_point + factor.apply(v)
@@ -126,6 +162,7 @@ pub fn leaky_relu(imp: &mut Importer, op: &Op) -> Result<()> {
 fn squashed(
     imp: &mut Importer,
     op: &Op,
+    function: UnaryKind,
     f: fn(i32, u32) -> i32,
     bits: u32,
     low: i32,
@@ -137,7 +174,7 @@ fn squashed(
     let (smallest, largest) = limits(y.dtype)?;
     // Zero is the smallest byte, or the middle one where there are negative results.
     let zero = smallest - low;
-    emit(imp, op, &x, &y, |v| {
+    emit(imp, op, &x, &y, Some(function), |v| {
         let v = v - x.zero_point;
         if v <= -radius {
             return smallest;
@@ -157,11 +194,11 @@ pub fn radius(integer: u32, factor: Factor) -> i32 {
 }
 
 pub fn logistic(imp: &mut Importer, op: &Op) -> Result<()> {
-    squashed(imp, op, fixed::logistic::<32>, 8, 0)
+    squashed(imp, op, UnaryKind::Sigmoid, fixed::logistic::<32>, 8, 0)
 }
 
 pub fn tanh(imp: &mut Importer, op: &Op) -> Result<()> {
-    squashed(imp, op, fixed::tanh::<32>, 7, -128)
+    squashed(imp, op, UnaryKind::Tanh, fixed::tanh::<32>, 7, -128)
 }
 
 /// In 16 bits: `x * relu6(x + 3) / 6`.
@@ -178,7 +215,7 @@ pub fn hard_swish(imp: &mut Importer, op: &Op) -> Result<()> {
     let halved = |f: Factor| f.multiplier.saturating_add(1 << 15) >> 16;
     let saturated =
         |v: i32, shift: i32| (i64::from(v) << shift).clamp(i16::MIN.into(), i16::MAX.into()) as i32;
-    emit(imp, op, &x, &y, |v| {
+    emit(imp, op, &x, &y, Some(UnaryKind::HardSwish), |v| {
         let v = (v - x.zero_point) << 7;
         let scaled = high_product::<16>(v, halved(outer));
         let mut part = v;
@@ -200,7 +237,7 @@ pub fn hard_swish(imp: &mut Importer, op: &Op) -> Result<()> {
 fn real(imp: &mut Importer, op: &Op, f: impl Fn(f32) -> f32) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let inverse = 1.0 / y.scale;
-    emit(imp, op, &x, &y, |v| {
+    emit(imp, op, &x, &y, None, |v| {
         let real = f(x.scale * (v - x.zero_point) as f32);
         ((real * inverse).round() + y.zero_point as f32) as i32
     })
@@ -239,7 +276,7 @@ pub fn rsqrt(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn abs(imp: &mut Importer, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let factor = rescaled(&x, &y, 1.0)?;
-    emit(imp, op, &x, &y, |v| {
+    emit(imp, op, &x, &y, None, |v| {
         y.zero_point + factor.apply((v - x.zero_point).abs())
     })
 }
@@ -268,7 +305,8 @@ pub fn requantize(imp: &mut Importer, op: &Op) -> Result<()> {
     let factor = Factor::new(f64::from(x.scale) / f64::from(y.scale))?;
     let shifted = |v: i32| factor.apply(v).saturating_add(y.zero_point);
     if x.dtype.size() == 1 && y.dtype.size() == 1 {
-        return emit(imp, op, &x, &y, |v| shifted(v - x.zero_point));
+        let function = Some(UnaryKind::Identity);
+        return emit(imp, op, &x, &y, function, |v| shifted(v - x.zero_point));
     }
     if x.zero_point != 0 {
         return Err(unsupported(format!("{} with a zero point", x.dtype)));
@@ -298,7 +336,8 @@ pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
             let table = table(imp, op, &x, &y, |v| {
                 ((v as f32 * scale + bias).round() as i32).saturating_add(y.zero_point)
             })?;
-            imp.step(op, TableLookup, &[Some(part), Some(table)])
+            let operator = lookup(Some(UnaryKind::Identity), &x, &y);
+            imp.step(op, operator, &[Some(part), Some(table)])
         }));
     }
     let axis = op.int(0)?.into();
