@@ -35,7 +35,7 @@ fn f(x: T) -> R {
 #elif OP == Exp
     return exp(x);
 #elif OP == Log
-    return select(log(max(x, 0.0)), not_a_number(), x < 0.0 || is_nan(x));
+    return natural_log(x);
 #elif OP == Sqrt
     return select(sqrt(max(x, 0.0)), not_a_number(), x < 0.0 || is_nan(x));
 #elif OP == Reciprocal

@@ -76,9 +76,9 @@ fn finish(v: T, top: T) -> T {
 #elif OP == L2
     return sqrt(v);
 #elif OP == LogSum
-    return log(v);
+    return natural_log(v);
 #elif OP == LogSumExp
-    return log(v) + top;
+    return natural_log(v) + top;
 #elif T == f32
     return v;
 #else

@@ -23,6 +23,14 @@ fn not_a_number() -> f32 {
     return bitcast<f32>(bits);
 }
 
+// Drivers' log(0) is any large negative number.
+fn natural_log(x: f32) -> f32 {
+    if is_nan(x) || x < 0.0 { return not_a_number(); }
+    if is_inf(x) { return x; }
+    if x == 0.0 { return -infinity(); }
+    return log(x);
+}
+
 // max and min that pass NaN on.
 fn max_nan(a: f32, b: f32) -> f32 {
     if is_nan(a) { return a; }
@@ -89,7 +97,7 @@ fn log1p(x: f32) -> f32 {
         let q = s * s;
         return 2.0 * s * (1.0 + q * (0.33333333 + q * (0.2 + q * (0.14285714 + q * 0.11111111))));
     }
-    return log(1.0 + x);
+    return natural_log(1.0 + x);
 }
 
 fn expm1(x: f32) -> f32 {

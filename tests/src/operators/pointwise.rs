@@ -185,6 +185,7 @@ pub(super) fn cases() -> Vec<Case> {
         }
     }
     cases.extend(with_itself());
+    cases.extend(logarithms());
     cases.extend(not_numbers());
     cases
 }
@@ -220,6 +221,27 @@ fn not_numbers() -> Vec<Case> {
         .flat_map(|k| [(k, 3), (k, 8)])
         .map(case)
         .collect()
+}
+
+/// Logarithms at the ends of their domain and beyond.
+fn logarithms() -> Vec<Case> {
+    let values = [0.0, -0.0, f32::INFINITY, -1.0, f32::NAN, 1.0, 8.0];
+    let case = |n: usize| {
+        let data: Vec<f32> = values.iter().cycle().take(n).copied().collect();
+        let want = data.iter().map(|&v| f64::from(v).ln()).collect();
+        let x = Array {
+            shape: vec![n],
+            data,
+        };
+        Case {
+            name: format!("Log of {n} at its ends"),
+            op: Arc::new(Unary(UnaryKind::Log)),
+            inputs: vec![x.fed()],
+            want: (vec![n], want),
+            tolerance: 1e-6,
+        }
+    };
+    [7, 16].map(case).into()
 }
 
 /// A value with itself, where NaN and infinities must not be forgotten.
