@@ -386,9 +386,15 @@ fn the_gpu_works_beside_the_cpu() {
         return;
     };
     assert!(!beside, "one after the other is not beside each other");
-    let (got, beside, events) = run(Arc::new(OverlappedScheduler::default())).unwrap();
-    assert!(beside, "{events:?}");
-    assert_eq!(got, want);
+    // On a busy machine a thread may come to its turn when the other is done.
+    let mut seen = Vec::new();
+    let together = (0..8).any(|_| {
+        let (got, beside, events) = run(Arc::new(OverlappedScheduler::default())).unwrap();
+        assert_eq!(got, want);
+        seen.push(events);
+        beside
+    });
+    assert!(together, "{seen:?}");
 }
 
 #[test]
