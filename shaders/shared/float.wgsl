@@ -23,7 +23,7 @@ fn not_a_number() -> f32 {
     return bitcast<f32>(bits);
 }
 
-// Drivers' log(0) is any large negative number.
+// WGSL promises nothing of log(0) and of log of infinity.
 fn natural_log(x: f32) -> f32 {
     if is_nan(x) || x < 0.0 { return not_a_number(); }
     if is_inf(x) { return x; }

@@ -67,6 +67,31 @@ fn an_infinite_scale_stays_outside_of_a_sum() {
 }
 
 #[test]
+fn large_weights_with_a_scale_below_single_precision() {
+    let mut b = Builder::new(5);
+    let x = b.input("x", &[1, 2]);
+    let weights = b.constant(Tensor::from_slice(&[2, 1], &[1e38f32, 2e38]).unwrap());
+    let y = b.op(MatMul::default(), &[x, weights]);
+    let p: Vec<V> = [1e-30f32, 0.0, 0.0, 1e34]
+        .map(|v| b.constant(Tensor::from_slice(&[1], &[v]).unwrap()))
+        .to_vec();
+    let norm = BatchNorm {
+        epsilon: 0.0,
+        channels_last: false,
+    };
+    let y = b.op(norm, &[y, p[0], p[1], p[2], p[3]]);
+    b.g.outputs = vec![y];
+    let g = optimised(&b.g);
+    assert_eq!(names(&g), ["MatMul"]);
+    let folded = g.value(g.nodes[0].inputs[1].unwrap());
+    let folded = folded.constant.as_ref().unwrap();
+    let weights = folded.as_slice::<f32>().unwrap();
+    for (w, expected) in weights.iter().zip([1e-9f32, 2e-9]) {
+        assert!((w - expected).abs() < 1e-15, "{w}");
+    }
+}
+
+#[test]
 fn a_transformer_block_spelled_out() {
     let mut b = Builder::new(3);
     let x = b.input("x", &[2, 5, 8]);

@@ -9,6 +9,7 @@
 use super::arm::{self, ACL, Acl};
 use crate::sh;
 use anyhow::{Context, Result};
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -59,10 +60,20 @@ const CHANGES: [(&str, &[Change]); 3] = [
     ),
 ];
 
+/// The package index does not give the package.
+#[derive(Debug)]
+pub struct NotThere;
+
+impl fmt::Display for NotThere {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "the package index does not give PyTorch for AArch64")
+    }
+}
+
 /// The library and its headers.
 ///
 /// # Errors
-/// Where the package index or Debian's mirror cannot be reached, or what came is something else.
+/// [`NotThere`], and others where Debian's mirror cannot be reached or what came is something else.
 pub fn unpack() -> Result<Acl> {
     let newest = ACL.last().context("no release of the library")?.unpack()?;
     let dir = arm::folder().join(format!("acl-{VERSION}"));
@@ -127,7 +138,7 @@ fn download(dir: &Path, libraries: &Path) -> Result<()> {
     .arg(&requirements)
     .arg("-d")
     .arg(&wheels);
-    sh::run_quiet("download an ACL with float16", &mut pip)?;
+    sh::run_quiet("download an ACL with float16", &mut pip).context(NotThere)?;
     let wheel = fs::read_dir(&wheels)?.flatten().next();
     let wheel = wheel.context("pip has downloaded nothing")?.path();
     let extract = "import os, sys, zipfile\n\

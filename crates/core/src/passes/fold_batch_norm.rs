@@ -211,7 +211,7 @@ impl Weights {
         while !rest.is_empty() {
             let run = (self.inner - at % self.inner).min(rest.len());
             let (weights, others) = rest.split_at_mut(run);
-            multiply(weights, scale[self.channel(at)] as f32);
+            multiply(weights, scale[self.channel(at)]);
             (at, rest) = (at + run, others);
         }
     }
@@ -234,9 +234,14 @@ impl Weights {
 
 /// A function of its own, which a browser optimises while the first layers are folded.
 #[inline(never)]
-fn multiply(weights: &mut [f32], scale: f32) {
-    for w in weights {
-        *w *= scale;
+fn multiply(weights: &mut [f32], scale: f64) {
+    let single = scale as f32;
+    if single.is_normal() {
+        weights.iter_mut().for_each(|w| *w *= single);
+    } else {
+        // Large weights may make a normal number of what single precision has few digits of, or none.
+        let scaled = |w: f32| (f64::from(w) * scale) as f32;
+        weights.iter_mut().for_each(|w| *w = scaled(*w));
     }
 }
 

@@ -80,7 +80,7 @@ impl Simd for Wasm {
     const TILE_ROWS: usize = 8;
     const TILE_VECTORS: usize = 2;
     // Of steps in a row LLVM makes one expression for each sum, of which all factors are alive at once:
-    // browsers keep half of them in memory then. V8 unrolls the loop itself, in order.
+    // V8 keeps those in memory for which it has no register. It unrolls the loop itself, in order.
     const UNROLLED: bool = false;
     type V = v128;
     type Mask = v128;

@@ -150,7 +150,10 @@ impl PairTask for Multiply<'_> {
 /// As for [`multiply`]; `b` is the panel that begins with `column`.
 #[cfg_attr(target_arch = "wasm32", inline(never))]
 #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
-#[allow(clippy::needless_range_loop)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "an index counts several arrays, all unrolled"
+)]
 unsafe fn tile<P: Pairs, const ROWS: usize, const VECTORS: usize>(
     p: P,
     product: &Product,
@@ -202,7 +205,10 @@ unsafe fn tile<P: Pairs, const ROWS: usize, const VECTORS: usize>(
 /// # Safety
 /// A pair is at each of `a`, `VECTORS` vectors of them at `b`.
 #[inline(always)]
-#[allow(clippy::needless_range_loop)]
+#[expect(
+    clippy::needless_range_loop,
+    reason = "an index counts several arrays, all unrolled"
+)]
 unsafe fn step<P: Pairs, const ROWS: usize, const VECTORS: usize>(
     p: P,
     a: &[*const i16; ROWS],
