@@ -1,9 +1,6 @@
 // GatherElements: y[.., i, ..] = x[.., indices[.., i, ..], ..]; ScatterElements: y[.., indices, ..] = x.
 // Positions are those of the indices; walk is that of the data without the axis.
-#include "shared/indices.wgsl"
-#if REDUCTION != None
-#include "shared/float.wgsl"
-#endif
+#include "shared/by_indices.wgsl"
 
 struct Params {
     dims: array<vec4<u32>, 2>,
@@ -16,18 +13,6 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
-#if REDUCTION == None
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
-#else
-@group(0) @binding(3) var<storage, read_write> y: array<atomic<u32>>;
-#endif
-@group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
-
-#if REDUCTION != None
-#include "shared/combine.wgsl"
-#endif
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -40,18 +25,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         at += (rest % size) * p.walk[d >> 2u][d & 3];
         rest /= size;
     }
-    var k = index_of(indices[i]);
-    if k < 0 { k += i32(p.size); }
-    if k < 0 || k >= i32(p.size) {
+    let k = place_of(indices[i], p.size);
+    if k < 0 {
         fault[0] = p.node;
         return;
     }
-    let far = at + u32(k) * p.stride;
-#if REDUCTION != None
-    combine(far, x[i]);
-#elif SCATTER
-    y[far] = x[i];
-#else
-    y[i] = x[far];
-#endif
+    move_element(i, at + u32(k) * p.stride);
 }

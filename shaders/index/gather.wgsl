@@ -1,11 +1,11 @@
 // y[outer, i, inner] = x[outer, indices[i], inner].
-#include "shared/index.wgsl"
+#include "shared/indices.wgsl"
 
 struct Params { count: u32, picked: u32, size: u32, inner: u32, node: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> indices: array<INDEX>;
+@group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
 @group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
 @group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
 
@@ -15,17 +15,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if i >= p.count { return; }
     let inner = i % p.inner;
     let rest = i / p.inner;
-#if INDEX == vec2u
-    var k = narrow(indices[rest % p.picked]);
-#elif INDEX == f32
-    var k = i32(indices[rest % p.picked]);
-#else
-    var k = bitcast<i32>(indices[rest % p.picked]);
-#endif
-    if k < 0 { k += i32(p.size); }
-    if k >= 0 && k < i32(p.size) {
-        y[i] = x[((rest / p.picked) * p.size + u32(k)) * p.inner + inner];
-    } else {
+    let k = place_of(indices[rest % p.picked], p.size);
+    if k < 0 {
         fault[0] = p.node;
+        return;
     }
+    y[i] = x[((rest / p.picked) * p.size + u32(k)) * p.inner + inner];
 }

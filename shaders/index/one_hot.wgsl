@@ -1,13 +1,7 @@
 // y[outer, depth, inner] = indices[outer, inner] == depth ? on : off; values are [off, on].
-#include "shared/index.wgsl"
+#include "shared/indices.wgsl"
 
 struct Params { count: u32, depth: u32, inner: u32 }
-
-#if INDEX == i64
-alias Index = vec2<u32>;
-#else
-alias Index = INDEX;
-#endif
 
 @group(0) @binding(0) var<uniform> p: Params;
 @group(0) @binding(1) var<storage, ACCESS_1> indices: array<Index>;
@@ -20,12 +14,6 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if i >= p.count { return; }
     let inner = i % p.inner;
     let rest = i / p.inner;
-    let v = indices[(rest / p.depth) * p.inner + inner];
-#if INDEX == i64
-    var k = bitcast<i32>(v.x);
-#else
-    var k = i32(v);
-#endif
-    if k < 0 { k += i32(p.depth); }
+    let k = place_of(indices[(rest / p.depth) * p.inner + inner], p.depth);
     y[i] = values[select(0u, 1u, k == i32(rest % p.depth))];
 }

@@ -1,9 +1,6 @@
 // GatherND and ScatterND: the last dimension of the indices are coordinates of a slice of `inner`
 // elements; `sizes` and `walk` are of the coordinates' dimensions of the data.
-#include "shared/indices.wgsl"
-#if REDUCTION != None
-#include "shared/float.wgsl"
-#endif
+#include "shared/by_indices.wgsl"
 
 struct Params {
     sizes: array<vec4<u32>, 2>,
@@ -18,18 +15,6 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
-#if REDUCTION == None
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
-#else
-@group(0) @binding(3) var<storage, read_write> y: array<atomic<u32>>;
-#endif
-@group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
-
-#if REDUCTION != None
-#include "shared/combine.wgsl"
-#endif
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -38,20 +23,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let slice = i / p.inner;
     var far = (slice / p.tuples) * p.batch + i % p.inner;
     for (var c = 0u; c < p.coordinates; c++) {
-        var k = index_of(indices[slice * p.coordinates + c]);
-        let size = i32(p.sizes[c >> 2u][c & 3u]);
-        if k < 0 { k += size; }
-        if k < 0 || k >= size {
+        let k = place_of(indices[slice * p.coordinates + c], p.sizes[c >> 2u][c & 3u]);
+        if k < 0 {
             fault[0] = p.node;
             return;
         }
         far += u32(k) * p.walk[c >> 2u][c & 3u];
     }
-#if REDUCTION != None
-    combine(far, x[i]);
-#elif SCATTER
-    y[far] = x[i];
-#else
-    y[i] = x[far];
-#endif
+    move_element(i, far);
 }

@@ -26,10 +26,10 @@ fn wins(a: T, i: u32, b: T, j: u32) -> bool {
 }
 
 fn give(output: u32, i: u32) {
-#if WIDE
-    y[output] = vec2<u32>(i, 0u);
+#if INDEX == i64
+    y[output] = Index(i, 0u);
 #else
-    y[output] = i;
+    y[output] = Index(i);
 #endif
 }
 

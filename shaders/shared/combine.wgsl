@@ -1,5 +1,6 @@
 // Combining with an element that others may be combined with at the same time. `y` is an array of
 // atomic words; the order in which sums and products are made is not fixed.
+#include "shared/float.wgsl"
 
 fn joined(a: T, b: T) -> T {
 #if REDUCTION == Add

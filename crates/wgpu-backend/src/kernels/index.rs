@@ -1,5 +1,4 @@
-//! Operators that read or write by index. Indices of 64 bits are read by their low words: a tensor
-//! never has more elements than 32 bits count.
+//! Operators that read or write by index.
 
 use kilim_core::DType;
 use kilim_core::backend::NodeSpec;
@@ -26,12 +25,12 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<OneHot>(one_hot);
 }
 
-/// Whether indices are two words each.
-fn wide(dtype: DType) -> Lowers<&'static str> {
-    match dtype {
-        DType::I64 | DType::U64 => Ok("1"),
-        DType::I32 | DType::U32 | DType::U8 | DType::I8 | DType::I16 | DType::U16 => Ok("0"),
-        d => refuse(format!("indices of type {d} are not on the GPU")),
+/// How the shaders read indices of a type: their `INDEX`.
+pub(crate) fn index_type(dtype: DType) -> Lowers<&'static str> {
+    match (dtype, scalar(dtype)) {
+        (DType::I64, _) => Ok("i64"),
+        (_, Some(scalar)) => Ok(scalar.name),
+        _ => refuse(format!("indices of type {dtype} are not on the GPU")),
     }
 }
 
@@ -54,11 +53,7 @@ fn gather(op: &Gather, l: &mut Lowering) -> Lowers {
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
     let [_, size, mut inner] = around(&x.shape, axis);
     in_range(l, 1, size)?;
-    let index = match indices.dtype {
-        DType::F32 => "f32",
-        other if wide(other)? == "1" => "vec2u",
-        _ => "u32",
-    };
+    let index = index_type(indices.dtype)?;
     let mut t = carrier(x.dtype)?;
     let mut count = y.elements();
     if t == "u32" && inner.is_multiple_of(4) {
@@ -151,7 +146,12 @@ fn by_indices(
     };
     l.linear(
         shader,
-        &[t, ("WIDE", wide(indices.dtype)?), scattered, reduction],
+        &[
+            t,
+            ("INDEX", index_type(indices.dtype)?),
+            scattered,
+            reduction,
+        ],
         &[
             source,
             Operand::Input(1),
@@ -218,15 +218,13 @@ fn one_hot(op: &OneHot, l: &mut Lowering) -> Lowers {
     let (indices, y) = (l.input(0)?, l.output(0)?);
     let axis = ok(normalize_axis(op.axis, y.shape.len()))?;
     let [_, depth, inner] = around(&y.shape, axis);
-    let index = match (indices.dtype, scalar(indices.dtype)) {
-        (DType::I64, _) => "i64",
-        (_, Some(scalar)) => scalar.name,
-        (d, None) => return refuse(format!("indices of type {d} are not on the GPU")),
-    };
     let count = y.elements();
     l.linear(
         "one_hot",
-        &[("T", carrier(y.dtype)?), ("INDEX", index)],
+        &[
+            ("T", carrier(y.dtype)?),
+            ("INDEX", index_type(indices.dtype)?),
+        ],
         &[Operand::Input(0), Operand::Input(2), Operand::Output(0)],
         Params::new().u(count).u(depth).u(inner),
         count,
@@ -250,7 +248,12 @@ fn max_unpool(op: &MaxUnpool, l: &mut Lowering) -> Lowers {
     let (source, target) = (Operand::Input(0), Operand::Output(0));
     l.linear(
         "elements",
-        &[t, ("WIDE", wide(indices.dtype)?), scattered, reduction],
+        &[
+            t,
+            ("INDEX", index_type(indices.dtype)?),
+            scattered,
+            reduction,
+        ],
         &[source, Operand::Input(1), target, Operand::Fault],
         Params::new()
             .dims(&[count])
@@ -299,7 +302,10 @@ fn reverse(op: &ReverseSequence, l: &mut Lowering) -> Lowers {
     let count = x.elements();
     l.linear(
         "reverse",
-        &[("T", carrier(x.dtype)?), ("WIDE", wide(lengths.dtype)?)],
+        &[
+            ("T", carrier(x.dtype)?),
+            ("INDEX", index_type(lengths.dtype)?),
+        ],
         &[
             Operand::Input(0),
             Operand::Input(1),

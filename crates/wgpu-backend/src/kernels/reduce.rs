@@ -4,6 +4,7 @@ use kilim_core::DType;
 use kilim_core::ops::*;
 
 use super::Kernels;
+use super::index::index_type;
 use super::movement::{around, ok};
 use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
@@ -127,11 +128,7 @@ fn arg(op: &ArgReduce, l: &mut Lowering) -> Lowers {
     let Some(Scalar { name: t, .. }) = scalar(x.dtype) else {
         return refuse(format!("arg reductions of {} are not on the GPU", x.dtype));
     };
-    let wide = match y.dtype {
-        DType::I64 | DType::U64 => "1",
-        DType::I32 | DType::U32 => "0",
-        d => return refuse(format!("indices of type {d} are not on the GPU")),
-    };
+    let index = index_type(y.dtype)?;
     let outputs = y.elements();
     if size == 0 && outputs > 0 {
         return refuse("there is nothing to choose from");
@@ -144,7 +141,7 @@ fn arg(op: &ArgReduce, l: &mut Lowering) -> Lowers {
     let defines = [
         ("T", t),
         ("MAX", if op.max { "1" } else { "0" }),
-        ("WIDE", wide),
+        ("INDEX", index),
     ];
     let group = grouped(outputs, size, inner);
     launch(l, "arg", &defines, params, outputs, group);

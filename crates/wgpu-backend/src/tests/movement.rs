@@ -255,13 +255,18 @@ fn gathers_and_scatters() {
     let depth = Given::Constant(Tensor::scalar(4i64).unwrap());
     let values = Given::Fed(f32s(&[2], &[-1.0, 3.0]));
     for axis in [-1, 0, 1] {
-        let indices = wide(&[2, 3], &[0, 3, -1, 1, 2, -4]);
-        agree(
-            OneHot { axis },
-            &[indices, depth.clone(), values.clone()],
-            1,
-            0.0,
-        );
+        let far = Tensor::from_slice(&[2, 3], &[0, 3, u32::MAX, 1, 2, 4]).unwrap();
+        for indices in [
+            wide(&[2, 3], &[0, 3, -1, 1, (1 << 32) + 2, -4]),
+            Given::Fed(far),
+        ] {
+            agree(
+                OneHot { axis },
+                &[indices, depth.clone(), values.clone()],
+                1,
+                0.0,
+            );
+        }
     }
 }
 

@@ -13,6 +13,7 @@ use kilim_core::DType;
 use kilim_core::ops::TableLookup;
 
 use super::Kernels;
+use super::index::index_type;
 use super::select::carrier;
 use crate::lower::{Lowering, Lowers, Operand, refuse};
 use crate::params::Params;
@@ -31,7 +32,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
 
 /// A Gather: negative numbers count from the end of the table, where their bytes are.
 fn look_up(l: &mut Lowering) -> Lowers {
-    let (table, y) = (l.input(1)?, l.output(0)?);
+    let (bytes, table, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
     let operands = [
         Operand::Input(1),
         Operand::Input(0),
@@ -39,7 +40,10 @@ fn look_up(l: &mut Lowering) -> Lowers {
         Operand::Fault,
     ];
     let count = y.elements();
-    let defines = [("T", carrier(table.dtype)?), ("INDEX", "u32")];
+    let defines = [
+        ("T", carrier(table.dtype)?),
+        ("INDEX", index_type(bytes.dtype)?),
+    ];
     let params = Params::new().u(count).u(count).u(256).u(1);
     l.linear("gather", &defines, &operands, params, count);
     Ok(())

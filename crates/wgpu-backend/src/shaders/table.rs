@@ -1,134 +1,64 @@
-//! The shader files and their variants. A file is compiled once for every combination of
-//! definitions that is used; shapes are never among them.
+//! Every shader, with the definitions that it takes.
 
-use std::sync::{Arc, LazyLock};
-
-use crate::kernels::custom::UserShader;
+use super::{Shader, Values};
 use crate::kernels::quantized::{self, product};
 use crate::kernels::{binary, conv, einsum, grid, matmul, movement, reduce, unary};
-use crate::preprocess;
 
-/// Threads of a workgroup in kernels that treat elements one by one.
-pub(crate) const LINEAR: usize = 64;
+/// What a definition may be.
+type Choice = &'static [&'static str];
 
-/// Workgroups along one dimension of a dispatch, at most.
-pub(crate) const MOST_GROUPS: usize = 65535;
-
-/// Values that a definition may take.
-pub(crate) type Values = (&'static str, &'static [&'static str]);
-
-/// One shader file and what is known of it.
-pub(crate) struct Shader {
-    pub name: &'static str,
-    /// The file, under `shaders/`.
-    pub path: &'static str,
-    #[cfg_attr(
-        not(test),
-        expect(dead_code, reason = "what the tests hold shaders to")
-    )]
-    pub workgroup: [u32; 3],
-    /// The sets of definitions that make valid variants: any of the values of each definition of one set.
-    pub variants: &'static [&'static [Values]],
-}
-
-impl Shader {
-    /// Whether these definitions are among the declared variants.
-    pub fn allows(&self, defines: &[(&str, &str)]) -> bool {
-        self.variants.iter().any(|set| {
-            set.len() == defines.len()
-                && set.iter().all(|(name, values)| {
-                    defines.iter().any(|(n, v)| n == name && values.contains(v))
-                })
-        })
-    }
-}
-
-/// A shader with its definitions chosen.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Variant {
-    pub shader: &'static str,
-    /// WGSL that is not one of the files: a custom operator's.
-    pub text: Option<Arc<UserShader>>,
-    pub defines: Vec<(&'static str, &'static str)>,
-    /// For each storage binding, whether it is read only.
-    pub read_only: Vec<bool>,
-}
-
-impl Variant {
-    /// What stands for `name` in the shader; of `ACCESS_n` how binding `n` is accessed.
-    pub fn definition(&self, name: &str) -> Option<String> {
-        if let Some((_, value)) = self.defines.iter().find(|(n, _)| *n == name) {
-            return Some((*value).to_string());
-        }
-        let binding: usize = name.strip_prefix("ACCESS_")?.parse().ok()?;
-        let read_only = *self.read_only.get(binding.checked_sub(1)?)?;
-        Some(if read_only { "read" } else { "read_write" }.to_string())
-    }
-
-    /// The WGSL. Binding 0 is the uniform `Params`, storage buffers follow.
-    pub fn source(&self) -> preprocess::Result<String> {
-        if let Some(text) = &self.text {
-            return Ok(text.source(&self.read_only));
-        }
-        let shader = find(self.shader).ok_or_else(|| format!("no shader `{}`", self.shader))?;
-        let text = file(shader.path).ok_or_else(|| format!("no shader file `{}`", shader.path))?;
-        let text = preprocess::expand(text, &file, &|n| self.definition(n))?;
-        // By the text: of another definition, `f16` may be a format that is read bit by bit.
-        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
-        Ok(if words.any(|word| word == "f16") {
-            format!("enable f16;\n{text}")
-        } else {
-            text
-        })
-    }
-
-    /// Name and definitions, for errors and profiles.
-    pub fn label(&self) -> String {
-        let mut label = self.shader.to_string();
-        for (_, value) in &self.defines {
-            label.push(' ');
-            label.push_str(value);
-        }
-        label
-    }
-}
-
-/// The text of a shader file, as `build.rs` left it.
-fn file(path: &str) -> Option<&'static str> {
-    static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shaders.lz4"));
-    static FILES: LazyLock<Vec<u8>> =
-        LazyLock::new(|| lz4_flex::decompress_size_prepended(PACKED).unwrap_or_default());
-    let mut parts = FILES.split(|byte| *byte == 0);
-    parts.find(|part| *part == path.as_bytes())?;
-    str::from_utf8(parts.next()?).ok()
-}
-
-pub(crate) fn find(name: &str) -> Option<&'static Shader> {
-    ALL.iter().find(|s| s.name == name)
-}
-
-const BIT: &[&str] = &["0", "1"];
+const BIT: Choice = &["0", "1"];
 /// Elements in memory, where sums are `f32` whatever they are.
 const STORED: Values = ("S", &["f32", "f16"]);
 const VEC: Values = ("VEC", &["1", "4"]);
 
-const MOVED4: Values = ("T", &["u32", "vec2u", "vec4u"]);
+/// Elements that are moved without being looked at, by themselves or four at once.
 const MOVED: Values = ("T", &["u32", "vec2u"]);
+const MOVED4: Values = ("T", &["u32", "vec2u", "vec4u"]);
+const INDEX: Values = ("INDEX", &["i64", "i32", "u32", "f32"]);
 
 /// What moves to or from where indices say.
-const INDEXED: &[Values] = &[
-    MOVED,
-    ("WIDE", BIT),
-    ("SCATTER", BIT),
-    ("REDUCTION", &["None"]),
-];
+const INDEXED: &[Values] = &[MOVED, INDEX, ("SCATTER", BIT), ("REDUCTION", &["None"])];
 /// What is combined there with what is there.
 const COMBINED: &[Values] = &[
     ("T", &["f32", "i32", "u32"]),
-    ("WIDE", BIT),
+    INDEX,
     ("SCATTER", &["1"]),
     ("REDUCTION", &["Add", "Mul", "Max", "Min"]),
 ];
+
+/// Two operands, element by element.
+const fn pairs(t: Choice, ops: Choice) -> [Values; 6] {
+    [
+        ("T", t),
+        ("OP", ops),
+        VEC,
+        ("SPLAT_A", BIT),
+        ("SPLAT_B", BIT),
+        ("SAME", BIT),
+    ]
+}
+
+/// `TILED`, `RM`, `W` and `TK` of products by workgroups of 8 x 8 threads.
+const SMALL: [Choice; 4] = [BIT, &["1", "4"], &["8"], &["32"]];
+/// The same by workgroups of 16 x 16 threads.
+const LARGE: [Choice; 4] = [&["1"], &["4"], &["16"], &["16"]];
+
+/// A product of matrices, tile by tile.
+const fn tiles(a: Choice, b: Choice, [tiled, rm, w, tk]: [Choice; 4]) -> [Values; 10] {
+    [
+        STORED,
+        ("A", a),
+        ("B", b),
+        ("C4", BIT),
+        ("TILED", tiled),
+        ("RM", rm),
+        ("W", w),
+        ("TK", tk),
+        ("BIAS", BIT),
+        ("RESIDUAL", BIT),
+    ]
+}
 
 macro_rules! shader {
     ($name:literal, $path:literal, [$($set:expr),* $(,)?]) => {
@@ -155,22 +85,8 @@ pub(crate) const ALL: &[Shader] = &[
         "binary",
         "elementwise/binary.wgsl",
         [
-            &[
-                ("T", &["f32"]),
-                ("OP", binary::FLOAT_OPS),
-                VEC,
-                ("SPLAT_A", BIT),
-                ("SPLAT_B", BIT),
-                ("SAME", BIT)
-            ],
-            &[
-                ("T", &["i32", "u32"]),
-                ("OP", binary::INT_OPS),
-                VEC,
-                ("SPLAT_A", BIT),
-                ("SPLAT_B", BIT),
-                ("SAME", BIT)
-            ],
+            &pairs(&["f32"], binary::FLOAT_OPS),
+            &pairs(&["i32", "u32"], binary::INT_OPS),
         ]
     ),
     shader!(
@@ -216,30 +132,8 @@ pub(crate) const ALL: &[Shader] = &[
         "products/matmul.wgsl",
         [8, 8, 1],
         [
-            &[
-                STORED,
-                ("A", matmul::A_MODES),
-                ("B", matmul::B_MODES),
-                ("C4", BIT),
-                ("TILED", BIT),
-                ("RM", &["1", "4"]),
-                ("W", &["8"]),
-                ("TK", &["32"]),
-                ("BIAS", BIT),
-                ("RESIDUAL", BIT)
-            ],
-            &[
-                STORED,
-                ("A", conv::WINDOW_MODES),
-                ("B", &["n4"]),
-                ("C4", BIT),
-                ("TILED", BIT),
-                ("RM", &["1", "4"]),
-                ("W", &["8"]),
-                ("TK", &["32"]),
-                ("BIAS", BIT),
-                ("RESIDUAL", BIT)
-            ],
+            &tiles(matmul::A_MODES, matmul::B_MODES, SMALL),
+            &tiles(conv::WINDOW_MODES, &["n4"], SMALL),
         ]
     ),
     shader!(
@@ -247,30 +141,8 @@ pub(crate) const ALL: &[Shader] = &[
         "products/matmul.wgsl",
         [16, 16, 1],
         [
-            &[
-                STORED,
-                ("A", matmul::A_MODES),
-                ("B", matmul::B_MODES),
-                ("C4", BIT),
-                ("TILED", &["1"]),
-                ("RM", &["4"]),
-                ("W", &["16"]),
-                ("TK", &["16"]),
-                ("BIAS", BIT),
-                ("RESIDUAL", BIT)
-            ],
-            &[
-                STORED,
-                ("A", conv::WINDOW_MODES),
-                ("B", &["n4"]),
-                ("C4", BIT),
-                ("TILED", &["1"]),
-                ("RM", &["4"]),
-                ("W", &["16"]),
-                ("TK", &["16"]),
-                ("BIAS", BIT),
-                ("RESIDUAL", BIT)
-            ],
+            &tiles(matmul::A_MODES, matmul::B_MODES, LARGE),
+            &tiles(conv::WINDOW_MODES, &["n4"], LARGE),
         ]
     ),
     shader!(
@@ -355,19 +227,11 @@ pub(crate) const ALL: &[Shader] = &[
     shader!("fill", "movement/fill.wgsl", [&[MOVED]]),
     shader!("trilu", "movement/trilu.wgsl", [&[MOVED]]),
     shader!("eye", "movement/eye.wgsl", [&[MOVED]]),
-    shader!(
-        "gather",
-        "index/gather.wgsl",
-        [&[MOVED4, ("INDEX", &["u32", "vec2u", "f32"])]]
-    ),
+    shader!("gather", "index/gather.wgsl", [&[MOVED4, INDEX]]),
     shader!("elements", "index/elements.wgsl", [INDEXED, COMBINED]),
     shader!("slices", "index/slices.wgsl", [INDEXED, COMBINED]),
-    shader!("reverse", "index/reverse.wgsl", [&[MOVED, ("WIDE", BIT)]]),
-    shader!(
-        "one_hot",
-        "index/one_hot.wgsl",
-        [&[MOVED, ("INDEX", &["i64", "i32", "u32", "f32"])],]
-    ),
+    shader!("reverse", "index/reverse.wgsl", [&[MOVED, INDEX]]),
+    shader!("one_hot", "index/one_hot.wgsl", [&[MOVED, INDEX]]),
     shader!(
         "reduce",
         "reduce/reduce.wgsl",
@@ -386,7 +250,7 @@ pub(crate) const ALL: &[Shader] = &[
         [&[
             ("T", &["f32", "i32", "u32"]),
             ("MAX", BIT),
-            ("WIDE", BIT),
+            INDEX,
             ("GROUP", BIT)
         ],]
     ),
