@@ -1,0 +1,148 @@
+//! Reductions of any element type, one element after another.
+
+use kilim_core::ops::ReduceKind;
+use kilim_core::{DType, Result};
+
+use super::{Nest, finish, start};
+use crate::common::{Codec, Wide};
+use crate::frame::{Io, Kernel};
+
+/// A type to accumulate in.
+pub(super) trait Accumulator: Wide {
+    fn start(kind: ReduceKind, dtype: DType) -> Self;
+    fn step(kind: ReduceKind, sum: Self, x: Self) -> Self;
+    fn finish(kind: ReduceKind, sum: Self, count: usize) -> Self;
+    /// `x` relative to the largest element, exponentiated.
+    fn shifted_exp(self, largest: Self) -> Self;
+    /// The logarithm of a sum of such, with `largest` as it was.
+    fn log_of_shifted(self, largest: Self) -> Self;
+}
+
+impl Accumulator for f64 {
+    fn start(kind: ReduceKind, _: DType) -> f64 {
+        start(kind)
+    }
+
+    fn step(kind: ReduceKind, sum: f64, x: f64) -> f64 {
+        match kind {
+            ReduceKind::Max if sum > x || sum.is_nan() => sum,
+            ReduceKind::Min if sum < x || sum.is_nan() => sum,
+            ReduceKind::Max | ReduceKind::Min => x,
+            ReduceKind::Prod => sum * x,
+            ReduceKind::L1 => sum + x.abs(),
+            ReduceKind::L2 | ReduceKind::SumSquare => sum + x * x,
+            _ => sum + x,
+        }
+    }
+
+    fn finish(kind: ReduceKind, sum: f64, count: usize) -> f64 {
+        finish(kind, sum, count)
+    }
+
+    fn shifted_exp(self, largest: f64) -> f64 {
+        (self - largest).exp()
+    }
+
+    fn log_of_shifted(self, largest: f64) -> f64 {
+        largest + self.ln()
+    }
+}
+
+macro_rules! integers {
+    ($($t:ident),*) => { $(impl Accumulator for $t {
+        fn start(kind: ReduceKind, dtype: DType) -> $t {
+            let bits = 8 * dtype.size() as u32;
+            let unsigned = !dtype.is_signed_integer();
+            match kind {
+                ReduceKind::Prod => 1,
+                ReduceKind::Max if unsigned => 0,
+                ReduceKind::Max => (-1i64 << (bits - 1)) as $t,
+                ReduceKind::Min if dtype == DType::Bool => 1,
+                ReduceKind::Min if unsigned => (u64::MAX >> (64 - bits)) as $t,
+                ReduceKind::Min => (i64::MAX >> (64 - bits)) as $t,
+                _ => 0,
+            }
+        }
+
+        fn step(kind: ReduceKind, sum: $t, x: $t) -> $t {
+            match kind {
+                ReduceKind::Max => sum.max(x),
+                ReduceKind::Min => sum.min(x),
+                ReduceKind::Prod => sum.wrapping_mul(x),
+                ReduceKind::L1 if x < <$t>::MIN.max(0) => sum.wrapping_sub(x),
+                ReduceKind::SumSquare => sum.wrapping_add(x.wrapping_mul(x)),
+                _ => sum.wrapping_add(x),
+            }
+        }
+
+        fn finish(_: ReduceKind, sum: $t, _: usize) -> $t {
+            sum
+        }
+
+        fn shifted_exp(self, _: $t) -> $t {
+            self
+        }
+
+        fn log_of_shifted(self, _: $t) -> $t {
+            self
+        }
+    })* };
+}
+integers!(i64, u64);
+
+pub(super) fn build<W: Accumulator>(kind: ReduceKind, nest: Nest, dtype: DType) -> Box<dyn Kernel> {
+    Box::new(Fold::<W> {
+        kind,
+        nest,
+        codec: W::codec(dtype),
+        first: W::start(kind, dtype),
+        lowest: W::start(ReduceKind::Max, dtype),
+    })
+}
+
+struct Fold<W> {
+    kind: ReduceKind,
+    nest: Nest,
+    codec: Codec<W>,
+    first: W,
+    lowest: W,
+}
+
+impl<W: Accumulator> Kernel for Fold<W> {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (kind, codec) = (self.kind, &self.codec);
+        let x = io.input_bytes(0);
+        let y = io.output_bytes(0);
+        let mut o = 0;
+        self.nest.kept.elements(|[base]| {
+            let result = if kind == ReduceKind::LogSumExp {
+                let mut largest = self.lowest;
+                self.nest.reduced.elements(|[r]| {
+                    let v = codec.get(x, (base + r) as usize);
+                    largest = W::step(ReduceKind::Max, largest, v);
+                });
+                let mut sum = W::zeroed();
+                if largest > self.lowest {
+                    self.nest.reduced.elements(|[r]| {
+                        let v = codec.get(x, (base + r) as usize).shifted_exp(largest);
+                        sum = W::step(ReduceKind::Sum, sum, v);
+                    });
+                    sum.log_of_shifted(largest)
+                } else {
+                    // Nothing but minus infinity, or NaN.
+                    largest
+                }
+            } else {
+                let mut sum = self.first;
+                self.nest.reduced.elements(|[r]| {
+                    sum = W::step(kind, sum, codec.get(x, (base + r) as usize));
+                });
+                W::finish(kind, sum, self.nest.count)
+            };
+            codec.set(y, o, result);
+            o += 1;
+        });
+        debug_assert_eq!(o, self.nest.outputs);
+        Ok(())
+    }
+}
