@@ -9,8 +9,9 @@ import sys
 
 import numpy as np
 import onnx
+from casting import kind_of, numbers
 from onnx import AttributeProto, helper
-from recast import Subject, kind_of, numbers, subjects, write
+from recast import Subject, subjects, write
 from values import FLOATS
 
 UNKNOWN = "no_schema_has_this"

@@ -9,10 +9,10 @@ import sys
 
 import numpy as np
 import onnx
+from casting import converted
 from onnx import TensorProto, helper
-from recast import converted
 from tables import Table, given, kinds, made
-from values import BOOL, COMPLEX128, DOUBLE, E8M0, FLOATS, INT32, INT64, NAMES, STORED, TYPES
+from values import BOOL, DOUBLE, E8M0, INT64, NAMES, STORED
 
 NEWEST = onnx.defs.onnx_opset_version()
 

@@ -12,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, version_converter
 from recast import Subject, evaluated, subjects, write
-from export import extends  # found by way of `recast`
+from models import extends  # found by way of `recast`
 from values import BOOL, DOUBLE, HALF, INT32, INT64, STRING, UINT8
 
 # One of every class of types.

@@ -18,15 +18,16 @@ from types import SimpleNamespace
 import numpy as np
 import onnx
 from bounds import settled
+from casting import bits, converted, floating, kind_of, limits, numbers
 from main import part
 from onnx import AttributeProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 from values import (
-    BOOL, COMPLEX128, DOUBLE, E8M0, FLOATS, NAMES, STORED, STRING, TINY, TYPES, UNIT, Skip, proto, rounded,
+    BOOL, COMPLEX128, DOUBLE, E8M0, FLOATS, NAMES, STORED, STRING, TINY, TYPES, UNIT, Skip, proto,
 )
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "conformance"))
-from export import RANDOM_OPS, stamps  # noqa: E402
+from models import RANDOM_OPS, stamps  # noqa: E402
 
 warnings.filterwarnings("ignore")
 np.seterr(all="ignore")
@@ -46,74 +47,9 @@ COARSE = ("AffineGrid", "DeformConv", "Erf", "Gelu", "HardSwish", "LRN")
 SHAPING = ("scales", "roi", "depth")
 # They round what they compute to integers, so that the last bit may be a step.
 ROUNDING = ("QuantizeLinear", "DynamicQuantizeLinear", "QLinearConv", "QLinearMatMul")
-
-
 # Weighted sums of elements. The reference implementation makes the weights integers, too, where the elements are, or forgets
 # the imaginary parts; so it is asked in float64, of each part. Between two integers its Resize rounds.
 INTERPOLATING = ("GridSample", "Resize")
-
-
-def floating(array):
-    return np.asarray(array).dtype in [STORED[kind] for kind in FLOATS]
-
-
-def kind_of(array):
-    return helper.np_dtype_to_tensor_dtype(np.asarray(array).dtype)
-
-
-def numbers(array):
-    """The elements as float64; of texts, a number each."""
-    array = np.asarray(array)
-    if array.dtype.kind in "OUS":
-        texts = sorted({str(t) for t in array.flat})
-        return np.array([texts.index(str(t)) for t in array.flat], np.float64).reshape(array.shape)
-    return np.asarray(array.real if array.dtype.kind == "c" else array).astype(np.float64)
-
-
-def limits(kind):
-    """The ends of an integer type."""
-    import ml_dtypes
-
-    info = ml_dtypes.iinfo(STORED[kind])
-    return int(info.min), int(info.max)
-
-
-def converted(arrays, kind):
-    """The arrays of one type variable in another type: the same numbers where it has them, and such as keep their order and
-    their sign where it does not."""
-    stored = STORED[kind]
-    if kind == STRING:
-        return [np.array([f"{v:g}" for v in numbers(a).flat], object).reshape(np.shape(a)) for a in arrays]
-    if stored.kind == "c":
-        # The conjugates of no two elements that differ are equal.
-        return [(numbers(a) + 0.5j * numbers(a)).astype(stored) for a in arrays]
-    if kind == BOOL:
-        return [numbers(a) > 0 for a in arrays]
-    if kind in FLOATS:
-        return [rounded(kind, numbers(a)).astype(stored) for a in arrays]
-    wide = [numbers(a) for a in arrays]
-    if "float" in stored.name:
-        import ml_dtypes
-
-        top = float(ml_dtypes.finfo(stored).max)
-        return [np.clip(a, -top, top).astype(stored) for a in wide]
-    low, high = limits(kind)
-    wide = [np.abs(a) if low == 0 else a for a in wide]
-    exact = all((a == np.floor(a)).all() and (a >= low).all() and (a <= high).all() for a in wide)
-    if not exact:
-        size = max(np.max(np.abs(np.nan_to_num(a)), initial=0) for a in wide)
-        scale = min(high, 20) / max(size, 1e-9)
-        wide = [np.clip(np.rint(np.nan_to_num(a) * scale), low, high) for a in wide]
-    return [a.astype(np.int64).astype(stored) for a in wide]
-
-
-def bits(kind):
-    import ml_dtypes
-
-    dtype = STORED[kind]
-    if kind == BOOL or dtype.kind == "c":
-        return dtype.itemsize * 8
-    return ml_dtypes.finfo(dtype).bits if "float" in dtype.name else ml_dtypes.iinfo(dtype).bits
 
 
 def defined(op, kind, arrays):

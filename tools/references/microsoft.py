@@ -7,7 +7,7 @@ Needs numpy, onnx and onnxruntime.
 
 import numpy as np
 import onnxruntime as ort
-from onnx import TensorProto, helper, numpy_helper
+from onnx import helper, numpy_helper
 
 from common import Cases
 

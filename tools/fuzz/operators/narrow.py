@@ -2,7 +2,6 @@
 
 import numpy as np
 from operators import operator
-from operators.quantisation import steps
 from onnx.numpy_helper import saturate_cast
 from values import E2M1, FLOAT, FLOAT8, HALF, INT4, INT64, NARROW, STORED, UINT4, Skip, rounded
 
