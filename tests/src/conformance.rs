@@ -18,6 +18,15 @@ use crate::coverage::Coverage;
 use crate::files::Files;
 use crate::wholly;
 
+/// The kinds of cases of the ONNX suite.
+pub const KINDS: [&str; 5] = [
+    "node",
+    "simple",
+    "pytorch-converted",
+    "pytorch-operator",
+    "light",
+];
+
 #[derive(Deserialize)]
 struct Index {
     bfloat16_rtol: f64,

@@ -7,6 +7,8 @@ pub mod files;
 pub mod fuzz;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod libraries;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod machine;
 pub mod onnx;
 pub mod operators;
 pub mod stand_in;

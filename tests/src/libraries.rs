@@ -1,13 +1,9 @@
 //! Libraries of backends, compiled for a test.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
-/// The root of the repository.
-pub fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
-}
+use crate::machine::root;
 
 /// How the library of a backend is called here.
 pub fn file_name(id: &str) -> String {

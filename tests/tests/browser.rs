@@ -10,15 +10,6 @@ use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_config
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
-/// The kinds of cases of the ONNX suite.
-const KINDS: [&str; 5] = [
-    "node",
-    "simple",
-    "pytorch-converted",
-    "pytorch-operator",
-    "light",
-];
-
 async fn ids(backends: &[&str]) -> Option<Vec<BackendId>> {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
     for id in &ids {
@@ -156,10 +147,10 @@ async fn operators_on_webgpu() {
 
 #[wasm_bindgen_test]
 async fn onnx_suite_on_wasm() {
-    onnx_suite(&["cpu"], &KINDS, "browser-cpu").await;
+    onnx_suite(&["cpu"], &conformance::KINDS, "browser-cpu").await;
 }
 
 #[wasm_bindgen_test]
 async fn onnx_suite_on_webgpu() {
-    onnx_suite(&["wgpu", "cpu"], &KINDS, "browser-wgpu").await;
+    onnx_suite(&["wgpu", "cpu"], &conformance::KINDS, "browser-wgpu").await;
 }

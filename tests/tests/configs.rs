@@ -7,15 +7,9 @@ use std::sync::{Arc, Mutex};
 use kilim::core::backend::{BackendConfig, DataLayout, Quantized};
 use kilim::core::ops::*;
 use kilim::core::{Backend, Session, SessionOptions};
-use kilim::{
-    BackendId, DType, Dim, Error, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Shape,
-    Tensor,
-};
+use kilim::{DType, Dim, Error, ErrorCode, Fact, Graph, Result, RunOptions, Shape, Tensor};
+use kilim_tests::machine::cpu;
 use kilim_tests::stand_in::StandIn;
-
-fn cpu() -> Arc<dyn Backend> {
-    pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap()
-}
 
 fn weights(shape: &[usize]) -> Tensor {
     let count: usize = shape.iter().product();

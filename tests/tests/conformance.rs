@@ -3,46 +3,21 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use kilim::{BackendId, Runtime};
+use kilim::BackendId;
 use kilim_tests::conformance::{self, Exclusions, Outcome};
 use kilim_tests::coverage::Coverage;
 use kilim_tests::files::Folder;
-
-const KINDS: [&str; 5] = [
-    "node",
-    "simple",
-    "pytorch-converted",
-    "pytorch-operator",
-    "light",
-];
-
-/// Prints past the test runner, which keeps what passing tests print to itself.
-fn say(line: std::fmt::Arguments) {
-    let _ = writeln!(std::io::stdout(), "{line}");
-}
+use kilim_tests::machine::{opened, say};
 
 /// The folder of the suite; `None`, and a word of it, without one.
 fn suite() -> Option<PathBuf> {
     let root = std::env::var_os("KILIM_CONFORMANCE").map(PathBuf::from);
     if root.is_none() {
-        say(format_args!("skipped: KILIM_CONFORMANCE is not set"));
+        say("skipped: KILIM_CONFORMANCE is not set");
     }
     root
-}
-
-/// The backends' names; `None`, and a word of it, where one does not open.
-fn opened(backends: &[&str]) -> Option<Vec<BackendId>> {
-    let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
-    for id in &ids {
-        if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
-            say(format_args!("skipped: {e}"));
-            return None;
-        }
-    }
-    Some(ids)
 }
 
 /// Runs the suite, prints the score and holds it against `tests/floors.json` and the exclusions.
@@ -58,7 +33,7 @@ fn score(backends: &[&str], floor_key: &str) {
     let verbose = std::env::var_os("KILIM_VERBOSE").is_some();
     let scores = pollster::block_on(conformance::run(
         &Folder(root),
-        &KINDS,
+        &conformance::KINDS,
         &ids,
         |case, outcome| {
             if verbose {

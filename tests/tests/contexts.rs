@@ -10,16 +10,9 @@ use kilim::core::backend::{
 };
 use kilim::core::ops::*;
 use kilim::core::{Pin, Session, SessionOptions};
-use kilim::{BackendId, DType, ErrorCode, Fact, Graph, RunOptions, Runtime, Tensor};
+use kilim::{DType, ErrorCode, Fact, Graph, RunOptions, Runtime, Tensor};
+use kilim_tests::machine::{backend, cpu};
 use kilim_tests::stand_in::StandIn;
-
-fn open(id: &str) -> kilim::Result<Arc<dyn Backend>> {
-    pollster::block_on(Runtime::shared().backend(&BackendId::from(id)))
-}
-
-fn cpu() -> Arc<dyn Backend> {
-    open("cpu").unwrap()
-}
 
 /// The stages that backends were given, in words, and the operators that they were asked about.
 #[derive(Clone, Default)]
@@ -223,7 +216,7 @@ fn stage(backend: &Arc<dyn Backend>, name: &str) -> StageSpec {
 #[test]
 fn each_context_has_a_registry_of_its_own_tensors() {
     for id in Runtime::shared().ids() {
-        let Ok(backend) = open(id.as_str()) else {
+        let Ok(backend) = backend(id.as_str()) else {
             continue;
         };
         let context = || backend.create_context(&ContextConfig::default()).unwrap();

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use kilim::core::error::value_error;
 use kilim::core::ops::{CustomOperator, CustomOperators, ShaderKernel, ShaderNumber, ShaderTensor};
 use kilim::{BackendId, ErrorCode, Result, RunOptions, Runtime, Session, SessionOptions, Tensor};
+use kilim_tests::machine::gpu;
 use kilim_tests::onnx::{Node, Value, model};
 
 /// `y = relu(scale(x) + x)` with `scale` of another domain.
@@ -190,17 +191,9 @@ fn equal_nodes_are_computed_once_and_others_are_not() {
     );
 }
 
-fn gpu() -> bool {
-    let opened = pollster::block_on(Runtime::shared().backend(&BackendId::new("wgpu")));
-    if opened.is_err() {
-        eprintln!("skipped: there is no GPU");
-    }
-    opened.is_ok()
-}
-
 #[test]
 fn a_shader_runs_on_the_gpu() {
-    if !gpu() {
+    if gpu().is_none() {
         return;
     }
     let mut session = load(&["wgpu"], Some(shader(WGSL))).unwrap();
@@ -210,7 +203,7 @@ fn a_shader_runs_on_the_gpu() {
 
 #[test]
 fn a_shader_that_is_wrong_is_an_error_and_the_device_goes_on() {
-    if !gpu() {
+    if gpu().is_none() {
         return;
     }
     let garbled = "@compute @workgroup_size(64) fn main() { y[0] = no_such_thing; }";
@@ -224,7 +217,7 @@ fn a_shader_that_is_wrong_is_an_error_and_the_device_goes_on() {
 
 #[test]
 fn a_wrong_shader_of_one_session_is_no_concern_of_another() {
-    if !gpu() {
+    if gpu().is_none() {
         return;
     }
     let garbled = "@compute @workgroup_size(64) fn main() { y[0] = no_such_thing; }";

@@ -1,22 +1,32 @@
-//! The tests that `docs/backends.md` names for its abilities are there.
+//! What the documents name is there: paths, and the tests that `docs/backends.md` has for its abilities.
 
 #![cfg(not(target_arch = "wasm32"))]
 
 use std::path::{Path, PathBuf};
 
-use kilim_tests::libraries::root;
+use kilim_tests::machine::root;
 
-/// The source files below a folder.
-fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+/// The files below a folder whose names end so.
+fn files_below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let path = entry.path();
         let name = entry.file_name();
-        if path.is_dir() && name != "target" && name != "node_modules" {
-            sources(&path, found);
-        } else if path.extension().is_some_and(|e| e == "rs" || e == "mjs") {
+        let ours =
+            name != "target" && name != "node_modules" && !name.to_string_lossy().starts_with('.');
+        if path.is_dir() && ours {
+            files_below(&path, endings, found);
+        } else if path
+            .extension()
+            .is_some_and(|e| endings.iter().any(|f| e == *f))
+        {
             found.push(path);
         }
     }
+}
+
+/// The source files below a folder.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    files_below(folder, &["rs", "mjs"], found);
 }
 
 /// The files of tests that are called `name`: a file or a folder of tests, a module, or a crate.
@@ -108,6 +118,45 @@ fn missing(all: &[PathBuf], cell: &str) -> Vec<String> {
         }
     }
     missing
+}
+
+/// The paths that a document names in backquotes, and those that it links to.
+fn paths(text: &str) -> Vec<&str> {
+    let prose = text.split("```").step_by(2);
+    let named = prose.flat_map(|part| {
+        let plain = |name: &&str| {
+            let ends = name.ends_with('/') || Path::new(name).extension().is_some();
+            let letter = |c: char| c.is_alphanumeric() || "/._-".contains(c);
+            name.contains('/') && ends && name.chars().all(letter)
+        };
+        let quoted = part.split('`').skip(1).step_by(2).filter(plain);
+        let links = part.split("](").skip(1);
+        let links = links.filter_map(|rest| rest.split([')', '#']).next());
+        quoted.chain(links.filter(|l| !l.is_empty() && !l.contains("://")))
+    });
+    named.collect()
+}
+
+#[test]
+fn the_paths_that_documents_name_are_there() {
+    let root = root();
+    let mut documents = Vec::new();
+    files_below(&root, &["md"], &mut documents);
+    let (mut named, mut wrong) = (0, Vec::new());
+    for document in documents {
+        let text = std::fs::read_to_string(&document).unwrap();
+        let own = document.parent().unwrap();
+        for path in paths(&text) {
+            named += 1;
+            let from = [own, &root, &root.join("crates")];
+            let built = path.starts_with("target/");
+            if !built && !from.iter().any(|folder| folder.join(path).exists()) {
+                wrong.push(format!("{}: {path}", document.display()));
+            }
+        }
+    }
+    assert!(named > 100, "{named} paths");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]

@@ -2,21 +2,12 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use kilim::{BackendId, Runtime};
-use kilim_tests::fuzz::{Draw, Generator, Outcome, python};
+use kilim_tests::fuzz::{Draw, Generator, Outcome};
+use kilim_tests::machine::{opened, python};
 
 fn slice(cases: u64, backends: &[&str]) {
-    let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
-    for id in &ids {
-        if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
-            println!("skipped: {e}");
-            return;
-        }
-    }
-    let Some(python) = python() else {
-        println!("skipped: there is no .venv; `cargo xtask setup` makes it");
-        return;
-    };
+    let Some(ids) = opened(backends) else { return };
+    let Some(python) = python() else { return };
     let draw = Draw {
         seed: 1,
         first: 0,

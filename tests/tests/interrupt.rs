@@ -18,6 +18,7 @@ use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, Placement, Result, RunOptions, Runtime,
     SessionOptions, Tensor,
 };
+use kilim_tests::machine::{cpu, gpu};
 use kilim_tests::stand_in::StandIn;
 
 /// `-|-|x||`, each node a step of its own where the operators are on two backends.
@@ -97,7 +98,6 @@ fn assert_runs(session: &mut CoreSession, what: &str) {
 /// On `cpu` alone, and with the GPU where there is one.
 fn sessions() -> Vec<(kilim::Session, Arc<Pausing>)> {
     let runtime = Runtime::shared();
-    let gpu = pollster::block_on(runtime.backend(&BackendId::from("wgpu"))).is_ok();
     let open = |ids: &[&str], pins: &[&str]| {
         let scheduler = Arc::new(Pausing {
             after: AtomicUsize::new(usize::MAX),
@@ -115,7 +115,7 @@ fn sessions() -> Vec<(kilim::Session, Arc<Pausing>)> {
         (session, scheduler)
     };
     let mut sessions = vec![open(&["cpu"], &[])];
-    if gpu {
+    if gpu().is_some() {
         sessions.push(open(&["wgpu"], &[]));
         sessions.push(open(&["wgpu", "cpu"], &["op:Abs=cpu"]));
     }
@@ -171,7 +171,7 @@ fn a_run_that_is_aborted_leaves_the_session_as_it_was() {
 
 #[test]
 fn what_has_begun_ends_where_a_run_is_dropped() {
-    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap();
+    let cpu = cpu();
     let calls = Arc::new(Mutex::new(Vec::new()));
     let backend = |id: &'static str, takes: &'static str| -> Arc<dyn Backend> {
         let calls = calls.clone();

@@ -2,20 +2,18 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::io::Write;
-
-use kilim::{BackendId, Runtime};
+use kilim::BackendId;
+use kilim_tests::machine::{backend, cpu, say};
 use kilim_tests::operators::{self, Outcome};
 
 fn suite(backends: &[&str]) {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
     for id in &ids {
-        if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
+        if let Err(e) = backend(id.as_str()) {
             // The library that is named must be there; OpenCL need not.
             let named = backends[0] == "acl_neon" && std::env::var_os("KILIM_ACL").is_some();
             assert!(!named, "{e}");
-            println!("skipped: {e}");
-            return;
+            return say(format_args!("skipped: {e}"));
         }
     }
     let (mut first, mut fallen, mut wrong) = (0, 0, Vec::new());
@@ -31,12 +29,10 @@ fn suite(backends: &[&str]) {
             }
         }
     }
-    // Past the test runner, which keeps what passing tests print to itself.
     let names = backends.join("+");
-    let _ = writeln!(
-        std::io::stdout(),
+    say(format_args!(
         "{names}: {first} operator cases there, {fallen} elsewhere"
-    );
+    ));
     assert!(
         wrong.is_empty(),
         "{} wrong:\n{}",
@@ -63,11 +59,8 @@ fn operators_on_every_instruction_set() {
         let said = String::from_utf8_lossy(&run.stdout);
         assert!(run.status.success(), "{name}:\n{said}");
         let ran = said.contains(&format!("{name}: ran"));
-        let _ = writeln!(
-            std::io::stdout(),
-            "{name}: {}",
-            if ran { "ran" } else { "not there" }
-        );
+        let found = if ran { "ran" } else { "not there" };
+        say(format_args!("{name}: {found}"));
         assert!(ran || name != "portable", "{said}");
     }
 }
@@ -79,11 +72,9 @@ fn operators_on_one_instruction_set() {
     let Ok(name) = std::env::var("KILIM_ISA") else {
         return;
     };
-    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu")));
-    let cpu = cpu.expect("the CPU is always there");
-    if cpu.describe().device.contains(&format!(", {name},")) {
+    if cpu().describe().device.contains(&format!(", {name},")) {
         suite(&["cpu"]);
-        let _ = writeln!(std::io::stdout(), "{name}: ran");
+        say(format_args!("{name}: ran"));
     }
 }
 

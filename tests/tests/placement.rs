@@ -2,7 +2,6 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -14,24 +13,8 @@ use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, Placement, Report, RunOptions, Runtime,
     SessionOptions, Tensor, VerifyOptions,
 };
+use kilim_tests::machine::{backend, gpu, say};
 use kilim_tests::stand_in::StandIn;
-
-fn backend(id: &str) -> kilim::Result<Arc<dyn Backend>> {
-    pollster::block_on(Runtime::shared().backend(&BackendId::from(id)))
-}
-
-/// Prints past the test runner, which keeps what passing tests print to itself.
-fn say(line: std::fmt::Arguments) {
-    let _ = writeln!(std::io::stdout(), "{line}");
-}
-
-fn gpu_is_there() -> bool {
-    let found = backend("wgpu");
-    if let Err(e) = &found {
-        say(format_args!("skipped: {e}"));
-    }
-    found.is_ok()
-}
 
 fn on(backends: &[&str]) -> SessionOptions {
     let mut options = SessionOptions {
@@ -108,7 +91,7 @@ fn controlled() -> Graph {
 
 #[test]
 fn bodies_run_on_the_gpu_and_control_on_builtin() {
-    if !gpu_is_there() {
+    if gpu().is_none() {
         return;
     }
     let options = on(&["wgpu", "cpu"]);
@@ -125,10 +108,10 @@ fn bodies_run_on_the_gpu_and_control_on_builtin() {
 #[test]
 fn silero_runs_its_branches_on_the_gpu() {
     let Some(shared) = std::env::var_os("KILIM_SHARED").map(PathBuf::from) else {
-        say(format_args!("skipped: KILIM_SHARED is not set"));
+        say("skipped: KILIM_SHARED is not set");
         return;
     };
-    if !gpu_is_there() {
+    if gpu().is_none() {
         return;
     }
     let file = shared.join("models/silero-vad/silero_vad.onnx");
@@ -365,7 +348,7 @@ fn verify_names_the_first_node_that_differs() {
 
 #[test]
 fn verify_compares_the_gpu() {
-    if !gpu_is_there() {
+    if gpu().is_none() {
         return;
     }
     let options = on(&["wgpu", "cpu"]);

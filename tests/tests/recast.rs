@@ -6,15 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kilim::BackendId;
-use kilim_tests::fuzz::{Generator, Outcome, python};
+use kilim_tests::fuzz::{Generator, Outcome};
+use kilim_tests::machine::python;
 
 /// `KILIM_OPS` names the operators, separated by commas, where not all are wanted.
 #[test]
 fn every_element_type_of_every_operator() {
-    let Some(python) = python() else {
-        println!("skipped: there is no .venv; `cargo xtask setup` makes it");
-        return;
-    };
+    let Some(python) = python() else { return };
     let ops = std::env::var("KILIM_OPS").unwrap_or_default();
     let mut generator =
         Generator::of("recast.py", &python, &["--ops", &ops]).expect("Python starts");
@@ -85,10 +83,7 @@ fn older_versions_of_every_operator() {
 
 /// Runs all cases of a script that writes models one by one, at least so many.
 fn written_out(script: &str, least: usize) {
-    let Some(python) = python() else {
-        println!("skipped: there is no .venv; `cargo xtask setup` makes it");
-        return;
-    };
+    let Some(python) = python() else { return };
     let ops = std::env::var("KILIM_OPS").unwrap_or_default();
     let mut generator = Generator::of(script, &python, &[&ops]).expect("Python starts");
     let cpu = [BackendId::from("cpu")];
@@ -107,10 +102,7 @@ fn written_out(script: &str, least: usize) {
 /// Attributes at their defaults change nothing, whether they are written out or not; what no schema has is refused.
 #[test]
 fn every_attribute_is_read_or_refused() {
-    let Some(python) = python() else {
-        println!("skipped: there is no .venv; `cargo xtask setup` makes it");
-        return;
-    };
+    let Some(python) = python() else { return };
     let mut generator = Generator::of("attributes.py", &python, &[]).expect("Python starts");
     let cpu = [BackendId::from("cpu")];
     let (mut right, mut wrong) = (0, Vec::new());

@@ -5,18 +5,12 @@
 
 use std::path::Path;
 
-use kilim::{BackendId, Runtime};
 use kilim_tests::conformance;
 use kilim_tests::files::Folder;
+use kilim_tests::machine::opened;
 
 fn score(backends: &[&str]) {
-    let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
-    for id in &ids {
-        if let Err(e) = pollster::block_on(Runtime::shared().backend(id)) {
-            println!("skipped: {e}");
-            return;
-        }
-    }
+    let Some(ids) = opened(backends) else { return };
     let folder = Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("references"));
     let run = conformance::run(
         &folder,

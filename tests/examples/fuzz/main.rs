@@ -10,7 +10,8 @@ use std::{fs, io, process, thread};
 
 use clap::Parser;
 use kilim::BackendId;
-use kilim_tests::fuzz::{Case, Draw, Generator, Outcome, python, quiet_panics};
+use kilim_tests::fuzz::{Case, Draw, Generator, Outcome, quiet_panics};
+use kilim_tests::machine::python;
 use progress::Progress;
 
 /// A case that takes longer hangs.

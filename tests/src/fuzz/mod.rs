@@ -2,7 +2,7 @@
 
 mod stream;
 
-pub use stream::{Draw, Generator, python};
+pub use stream::{Draw, Generator};
 
 use std::cell::RefCell;
 use std::panic::{AssertUnwindSafe, catch_unwind};

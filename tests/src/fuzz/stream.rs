@@ -1,10 +1,11 @@
 //! The Python process that draws cases.
 
 use std::io::{self, BufReader, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::{Case, Header, is_judged};
+use crate::machine::root;
 
 /// Which cases are drawn. The same numbers give the same cases.
 #[derive(Clone, Debug)]
@@ -118,16 +119,4 @@ impl Drop for Generator {
             let _ = child.wait();
         }
     }
-}
-
-fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_path_buf()
-}
-
-/// The Python of `cargo xtask setup`, where it is there.
-pub fn python() -> Option<PathBuf> {
-    let venv = root().join(".venv");
-    let names = ["bin/python", "Scripts/python.exe"];
-    names.iter().map(|n| venv.join(n)).find(|p| p.exists())
 }

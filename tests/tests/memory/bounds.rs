@@ -27,12 +27,10 @@ fn models(folder: &Path, found: &mut Vec<PathBuf>) {
 /// The sets of backends whose plans are held to the lower bound. The GPU's pipelines are not compiled
 /// for that.
 fn planners() -> Vec<Vec<Arc<dyn Backend>>> {
-    let open = |id| pollster::block_on(Runtime::shared().backend(&BackendId::from(id)));
-    let cpu = open("cpu").unwrap();
+    let cpu = cpu();
     let mut sets = vec![vec![cpu.clone()]];
-    match open("wgpu") {
-        Ok(gpu) => sets.push(vec![Arc::new(StandIn::new(gpu, "wgpu")), cpu]),
-        Err(e) => eprintln!("without a GPU: {e}"),
+    if let Some(gpu) = gpu() {
+        sets.push(vec![Arc::new(StandIn::new(gpu, "wgpu")), cpu]);
     }
     sets
 }

@@ -15,6 +15,7 @@ use kilim::{
     BackendId, DType, Dim, ErrorCode, Fact, Graph, MemoryMode, Result, RunOptions, Runtime,
     Session, SessionOptions, Shape, Sharing, Tensor, VerifyOptions,
 };
+use kilim_tests::machine::{cpu, gpu};
 
 fn options() -> SessionOptions {
     SessionOptions {

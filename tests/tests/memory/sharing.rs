@@ -38,7 +38,7 @@ fn sessions_of_one_thread_share_an_arena() {
 
 #[test]
 fn the_caller_may_own_the_arena() {
-    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap();
+    let cpu = cpu();
     let make = |size, arenas| {
         let with = sharing(Sharing::External(arenas));
         session(convolutions(8, Dim::Known(size)), with)

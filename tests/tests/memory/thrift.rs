@@ -57,7 +57,7 @@ fn verify_needs_weights_that_are_kept() {
 fn runs_in_the_background_need_no_raw_weights() {
     let x = weights(&[1, 8, 8, 8]);
     let model = || convolutions(8, Dim::Known(8));
-    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap();
+    let cpu = cpu();
     // Whose kernels other contexts cannot share.
     let alone = Arc::new(StandIn::new(cpu.clone(), "alone"));
     let alone = Session::from(

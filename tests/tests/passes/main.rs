@@ -11,6 +11,7 @@ mod random;
 
 use kilim::core::ops::*;
 use kilim::{BackendId, DType, Fact, Graph, RunOptions, Runtime, SessionOptions, Tensor};
+use kilim_tests::machine::cpu;
 
 type V = kilim::core::ValueId;
 
@@ -54,9 +55,8 @@ fn run(graph: &Graph, optimise: bool, inputs: &[(&str, Tensor)]) -> Vec<(String,
 fn optimised(graph: &Graph) -> Graph {
     let mut g = graph.clone();
     g.sort().unwrap();
-    let cpu = Runtime::shared();
-    let evaluator = pollster::block_on(cpu.backend(&BackendId::from("cpu"))).unwrap();
-    let evaluate = |node: &kilim::core::backend::NodeSpec| evaluator.evaluate(node);
+    let cpu = cpu();
+    let evaluate = |node: &kilim::core::backend::NodeSpec| cpu.evaluate(node);
     let narrow = |d: DType| d == DType::F16;
     let layout = kilim::core::backend::DataLayout::ChannelsLast;
     kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout).unwrap();

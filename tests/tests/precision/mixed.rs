@@ -1,61 +1,6 @@
-//! Half precision where it does no harm, as measured on samples; and precision by name.
+//! Half precision where it does no harm.
 
-#![cfg(not(target_arch = "wasm32"))]
-
-use std::sync::Arc;
-
-use kilim::core::backend::Half;
-use kilim::core::ops::*;
-use kilim::core::report::SingleReport;
-use kilim::core::session::{MixedPrecision, SessionOptions};
-use kilim::core::{Backend, Session};
-use kilim::{BackendId, DType, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Tensor};
-use kilim_tests::operators::Random;
-use kilim_tests::stand_in::StandIn;
-
-fn cpu() -> Arc<dyn Backend> {
-    pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap()
-}
-
-/// Two products, then a detour over numbers that half precision does not have: `y * 1e6 / 1e6`.
-fn graph() -> Graph {
-    let mut random = Random::new(7);
-    let mut g = Graph::new("products");
-    let x = g.add_input("x", Fact::fixed(DType::F32, &[4, 16]));
-    let mut weights =
-        |g: &mut Graph, name: &str| g.add_constant(name, random.array(&[16, 16]).tensor());
-    let (v, w) = (weights(&mut g, "v"), weights(&mut g, "w"));
-    let large = g.add_constant("large", Tensor::scalar(1e6f32).unwrap());
-    let first = g.apply("first", MatMul::default(), &[x, v]);
-    let tanh = g.apply("tanh", Unary(UnaryKind::Tanh), &[first]);
-    let second = g.apply("second", MatMul::default(), &[tanh, w]);
-    let up = g.apply("up", Binary::new(BinaryKind::Mul), &[second, large]);
-    let down = g.apply("down", Binary::new(BinaryKind::Div), &[up, large]);
-    g.outputs.push(down);
-    g
-}
-
-fn sample(seed: u64) -> Tensor {
-    Random::new(seed).array(&[4, 16]).tensor()
-}
-
-fn options(mixed: Option<MixedPrecision>) -> SessionOptions {
-    SessionOptions {
-        mixed_precision: mixed,
-        // The passes would fold the detour into the weights.
-        optimise: false,
-        ..SessionOptions::default()
-    }
-}
-
-fn make(graph: Graph, backend: StandIn, options: SessionOptions) -> Result<Session> {
-    let backends: Vec<Arc<dyn Backend>> = vec![Arc::new(backend)];
-    pollster::block_on(Session::new(graph, backends, cpu(), options))
-}
-
-fn session(backend: StandIn, mixed: Option<MixedPrecision>) -> Result<Session> {
-    make(graph(), backend, options(mixed))
-}
+use crate::*;
 
 fn within(tolerance: f64) -> Option<MixedPrecision> {
     Some(MixedPrecision {
@@ -65,11 +10,6 @@ fn within(tolerance: f64) -> Option<MixedPrecision> {
             vec![("x".to_string(), sample(2))],
         ],
     })
-}
-
-fn run(session: &mut Session) -> Tensor {
-    let out = pollster::block_on(session.run(&[("x", sample(3))], &RunOptions::default()));
-    out.unwrap()[0].1.clone()
 }
 
 fn half() -> StandIn {
@@ -249,106 +189,10 @@ fn the_user_may_turn_half_precision_off() {
     assert!(found.single.iter().all(off), "{found:?}");
 }
 
-fn pinned(pins: &[&str]) -> SessionOptions {
-    SessionOptions {
-        precisions: pins.iter().map(|p| p.parse().unwrap()).collect(),
-        ..options(None)
-    }
-}
-
-fn dtypes(session: &Session, op: &str) -> Vec<(String, String)> {
-    let nodes = session.report().nodes.into_iter();
-    let nodes = nodes.filter(|n| n.op == op);
-    nodes
-        .map(|n| (n.name, n.outputs[0].dtype.clone()))
-        .collect()
-}
-
-#[test]
-fn a_node_computes_in_the_precision_that_its_name_is_given() {
-    let cpu = || StandIn::new(cpu(), "any");
-    let want = run(&mut session(cpu(), None).unwrap());
-    let pins = pinned(&["op:MatMul=float64", "node:second=float16"]);
-    let mut s = make(graph(), cpu(), pins).unwrap();
-    let names = |name: &str, dtype: &str| (name.to_string(), dtype.to_string());
-    assert_eq!(
-        dtypes(&s, "MatMul"),
-        [names("first", "float64"), names("second", "float16")]
-    );
-    assert_eq!(dtypes(&s, "Tanh"), [names("tanh", "float32")]);
-    let report = s.report();
-    let told: Vec<_> = report.precisions.iter().collect();
-    assert_eq!(told.len(), 2, "{told:?}");
-    assert_eq!(
-        (&told[1].node[..], &told[1].dtype[..]),
-        ("second", "float16")
-    );
-    let got = run(&mut s);
-    assert_eq!(got.dtype(), DType::F32);
-    let (got, want) = (got.to_f64s().unwrap(), want.to_f64s().unwrap());
-    let apart = got.iter().zip(&want).map(|(a, b)| (a - b).abs());
-    let apart = apart.fold(0.0, f64::max);
-    assert!(apart > 0.0 && apart < 0.05, "{apart}");
-}
-
-#[test]
-fn precision_reaches_into_bodies() {
-    let branch = |name: &str, kind| {
-        let mut g = Graph::new(name);
-        let x = g.add_input("x", Fact::fixed(DType::F32, &[2]));
-        let out = g.apply(name, Unary(kind), &[x]);
-        g.outputs.push(out);
-        Arc::new(g)
-    };
-    let mut g = Graph::new("branches");
-    let yes = g.add_input("yes", Fact::fixed(DType::Bool, &[]));
-    let x = g.add_input("x", Fact::fixed(DType::F32, &[2]));
-    let op = If {
-        then_body: branch("sine", UnaryKind::Sin),
-        else_body: branch("cosine", UnaryKind::Cos),
-    };
-    let out = g.apply("if", op, &[yes, x]);
-    g.outputs.push(out);
-    let cpu = StandIn::new(cpu(), "any");
-    let mut s = make(g, cpu, pinned(&["node:sine=float16"])).unwrap();
-    let x = Tensor::from_slice(&[2], &[0.1f32, 0.7]).unwrap();
-    let inputs = [
-        ("yes", Tensor::from_raw(DType::Bool, &[], &[1]).unwrap()),
-        ("x", x),
-    ];
-    let out = pollster::block_on(s.run(&inputs, &RunOptions::default())).unwrap();
-    let got = out[0].1.as_slice::<f32>().unwrap();
-    let exact = [0.1f32.sin(), 0.7f32.sin()];
-    assert!(got != exact && got.iter().zip(exact).all(|(g, e)| (g - e).abs() < 1e-3));
-    assert_eq!(dtypes(&s, "Sin")[0].1, "float16");
-}
-
-#[test]
-fn a_precision_that_cannot_be_is_an_error() {
-    let error = |g: Graph, pin: &str| {
-        let made = make(g, StandIn::new(cpu(), "any"), pinned(&[pin]));
-        made.err().map(|e| (e.code(), e.node().map(str::to_string)))
-    };
-    let unknown = error(graph(), "node:third=float16");
-    assert_eq!(unknown, Some((ErrorCode::InvalidValue, None)));
-    let mut g = Graph::new("cast");
-    let x = g.add_input("x", Fact::fixed(DType::F32, &[2]));
-    let out = g.apply("wider", Cast::new(DType::F64), &[x]);
-    g.outputs.push(out);
-    let named = error(g, "node:wider=float16");
-    assert_eq!(named, Some((ErrorCode::Unsupported, Some("wider".into()))));
-}
-
 /// On a device that computes in half precision, its products do; elsewhere the report says why not.
 #[test]
 fn the_gpu_grades_half_precision_by_its_adapter() {
-    let gpu = match pollster::block_on(Runtime::shared().backend(&BackendId::from("wgpu"))) {
-        Ok(gpu) => gpu,
-        Err(e) => {
-            eprintln!("skipped: {e}");
-            return;
-        }
-    };
+    let Some(gpu) = gpu() else { return };
     let backends = vec![gpu.clone()];
     let make = |mixed| Session::new(graph(), backends.clone(), cpu(), options(mixed));
     let want = run(&mut pollster::block_on(make(None)).unwrap());
@@ -394,10 +238,7 @@ fn convolutions() -> Graph {
 
 #[test]
 fn convolutions_on_the_gpu_may_be_of_half_precision() {
-    let Ok(gpu) = pollster::block_on(Runtime::shared().backend(&BackendId::from("wgpu"))) else {
-        eprintln!("skipped: there is no GPU");
-        return;
-    };
+    let Some(gpu) = gpu() else { return };
     let feed = |seed| Random::new(seed).array(&[1, 4, 4, 8]).tensor();
     let make = |tolerance: f64| {
         let mixed = MixedPrecision {
