@@ -86,15 +86,24 @@ impl Convolve for Depthwise {
 /// One row of the output. The pointers are good for what the shape says.
 struct Row<'a> {
     common: &'a Common,
-    /// The image's first pixel.
-    input: *const f32,
-    weights: *const f32,
-    bias: *const f32,
+    sight: Sight,
     /// The row's first pixel, or null.
     residual: *const f32,
     out: *mut f32,
-    /// The row in its image.
-    y: usize,
+}
+
+/// What the windows of a row see: of the taps above each other those that are inside of the image.
+#[derive(Clone, Copy)]
+struct Sight {
+    /// The input row of the first of them.
+    input: *const f32,
+    /// Elements from one's input row to the next one's.
+    step: usize,
+    rows: usize,
+    /// The first of them.
+    tap: usize,
+    weights: *const f32,
+    bias: *const f32,
 }
 
 impl<'a> Row<'a> {
@@ -110,14 +119,24 @@ impl<'a> Row<'a> {
                 .residual
                 .is_none_or(|r| r.len() >= (row + 1) * size)
         );
+        let image = &operands.input[image * w.image()..][..w.image()];
+        let taps = w.y.taps(y);
+        let first = match taps.is_empty() {
+            true => 0,
+            false => y * w.y.stride + taps.start * w.y.dilation - w.y.begin,
+        };
         Row {
             common,
-            input: operands.input[image * w.image()..][..w.image()].as_ptr(),
-            weights: weights.as_ptr(),
-            bias: operands.bias_from(0),
+            sight: Sight {
+                input: image[first * w.x.input * w.channels..].as_ptr(),
+                step: w.y.dilation * w.x.input * w.channels,
+                rows: taps.len(),
+                tap: taps.start * w.x.kernel,
+                weights: weights.as_ptr(),
+                bias: operands.bias_from(0),
+            },
             residual: operands.residual_from(row * size),
             out: out.as_mut_ptr(),
-            y,
         }
     }
 }
@@ -180,76 +199,107 @@ impl Row<'_> {
         x: usize,
         taps: Range<usize>,
     ) {
-        let c = self.common.shape.m;
+        let w = &self.common.shape.window;
+        let c = w.channels;
+        let width = c.next_multiple_of(S::LANES);
+        let left = (x * w.x.stride + taps.start * w.x.dilation - w.x.begin) * c;
+        let (low, high) = self.common.clamp;
+        // A copy: the output might lie over what is read through a reference.
+        let tile = Tile {
+            sight: Sight {
+                input: self.sight.input.wrapping_add(left),
+                weights: (self.sight.weights).wrapping_add((self.sight.tap + taps.start) * width),
+                ..self.sight
+            },
+            channels: c,
+            taps: taps.len(),
+            pixel_step: if KX > 0 { SX } else { w.x.stride } * c,
+            tap_step: if KX > 0 { 1 } else { w.x.dilation } * c,
+            weight_step: w.x.kernel * width,
+            residual: match self.residual.is_null() {
+                true => self.residual,
+                false => self.residual.wrapping_add(x * c),
+            },
+            out: self.out.wrapping_add(x * c),
+            low: s.splat(low),
+            high: s.splat(high),
+        };
         let whole = c - c % S::LANES;
-        // SAFETY: full vectors below `whole`, the rest is shorter than a vector.
+        // SAFETY: full vectors below `whole`, the rest is shorter than a vector; pixels and taps
+        // are inside of the image, the weights, and the output row.
         unsafe {
             for channel in (0..whole).step_by(S::LANES) {
-                self.tile::<S, P, KX, SX, true>(s, x, taps.clone(), channel);
+                tile.compute::<P, KX, true>(s, channel);
             }
             if whole < c {
-                self.tile::<S, P, KX, SX, false>(s, x, taps.clone(), whole);
+                tile.compute::<P, KX, false>(s, whole);
             }
         }
     }
+}
 
-    /// One vector of channels of `P` pixels. `FULL` where the vector has all its channels.
+/// Some pixels next to each other.
+struct Tile<S: Simd> {
+    /// From the first pixel's first tap on.
+    sight: Sight,
+    channels: usize,
+    /// Of a row of a window.
+    taps: usize,
+    /// Elements of the input from a pixel to the next, and from a tap.
+    pixel_step: usize,
+    tap_step: usize,
+    /// Elements from the weights of a row of taps to the next.
+    weight_step: usize,
+    residual: *const f32,
+    out: *mut f32,
+    low: S::V,
+    high: S::V,
+}
+
+impl<S: Simd> Tile<S> {
+    /// One vector of channels of `P` pixels. `KX` are the taps of a row, or zero where they are not
+    /// known; `FULL` where the vector has all its channels.
     ///
     /// # Safety
-    /// As above; `channel` is one of the image's.
+    /// All the pointers are good for `P` pixels, `channel` is one of theirs.
     #[inline(always)]
-    unsafe fn tile<S: Simd, const P: usize, const KX: usize, const SX: usize, const FULL: bool>(
+    unsafe fn compute<const P: usize, const KX: usize, const FULL: bool>(
         &self,
         s: S,
-        x: usize,
-        taps: Range<usize>,
         channel: usize,
     ) {
-        let w = &self.common.shape.window;
-        let c = w.channels;
+        let c = self.channels;
         let count = if FULL { S::LANES } else { c - channel };
         let width = c.next_multiple_of(S::LANES);
-        let left = (x * w.x.stride + taps.start * w.x.dilation - w.x.begin) * c + channel;
-        // SAFETY: pixels and channels are inside of the image, the weights, and the output row.
+        let bias = self.sight.bias;
+        // SAFETY: the caller's promise.
         unsafe {
-            let mut acc = [if self.bias.is_null() {
+            let mut acc = [if bias.is_null() {
                 s.splat(0.0)
             } else {
-                read::<S, FULL>(s, self.bias.add(channel), count)
+                read::<S, FULL>(s, bias.add(channel), count)
             }; P];
-            for ty in w.y.taps(self.y) {
-                let y = self.y * w.y.stride + ty * w.y.dilation - w.y.begin;
-                let row = self.input.add(y * w.x.input * c + left);
-                let tap = ty * w.x.kernel + taps.start;
-                let weights = self.weights.add(tap * width + channel);
-                if KX > 0 {
-                    for t in 0..KX {
-                        let weight = s.load(weights.add(t * width));
-                        for (p, acc) in acc.iter_mut().enumerate() {
-                            let x = read::<S, FULL>(s, row.add((p * SX + t) * c), count);
-                            *acc = s.fma(x, weight, *acc);
-                        }
-                    }
-                } else {
-                    for t in 0..taps.len() {
-                        let weight = s.load(weights.add(t * width));
-                        for (p, acc) in acc.iter_mut().enumerate() {
-                            let at = (p * w.x.stride + t * w.x.dilation) * c;
-                            let x = read::<S, FULL>(s, row.add(at), count);
-                            *acc = s.fma(x, weight, *acc);
-                        }
+            let mut row = self.sight.input.wrapping_add(channel);
+            let mut weights = self.sight.weights.wrapping_add(channel);
+            for _ in 0..self.sight.rows {
+                for t in 0..if KX > 0 { KX } else { self.taps } {
+                    let weight = s.load(weights.add(t * width));
+                    for (p, acc) in acc.iter_mut().enumerate() {
+                        let at = p * self.pixel_step + t * self.tap_step;
+                        let x = read::<S, FULL>(s, row.add(at), count);
+                        *acc = s.fma(x, weight, *acc);
                     }
                 }
+                row = row.wrapping_add(self.sight.step);
+                weights = weights.wrapping_add(self.weight_step);
             }
-            let (low, high) = self.common.clamp;
-            let (low, high) = (s.splat(low), s.splat(high));
             for (p, acc) in acc.into_iter().enumerate() {
-                let at = (x + p) * c + channel;
+                let at = p * c + channel;
                 let mut v = acc;
                 if !self.residual.is_null() {
                     v = s.add(v, read::<S, FULL>(s, self.residual.add(at), count));
                 }
-                v = s.min(s.max(v, low), high);
+                v = s.min(s.max(v, self.low), self.high);
                 write::<S, FULL>(s, self.out.add(at), v, count);
             }
         }
