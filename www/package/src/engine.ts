@@ -3,6 +3,7 @@ import { KilimError, aborted, toPlain } from './errors.js';
 import type { Glue, WasmFile, WasmSession } from './glue.js';
 import type { Backend, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
 import { readJson } from './json.js';
+import { SMALL, isSteady } from './small.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
 import { openDecoders } from './pictures.js';
@@ -51,13 +52,13 @@ export function createEngine(glue: Glue): Engine {
     return backends ? { backends, skipped: [] } : pickBackends();
   }
 
-  /** Reading needs no runtime, so that both come over the network together. */
-  async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal): Promise<WasmFile> {
+  /** Reading needs no runtime, so that both come over the network together. Gives the bytes, too, where they are few. */
+  async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal): Promise<[WasmFile, Uint8Array | undefined]> {
     const bytes = await readSource(source, onBytes, signal);
     await started;
     const file = new glue.WasmFile(bytes.length);
     file.write(0, bytes);
-    return file;
+    return [file, bytes.length <= SMALL ? bytes.slice() : undefined];
   }
 
   return {
@@ -72,10 +73,13 @@ export function createEngine(glue: Glue): Engine {
         picking.catch(() => undefined);
         const files = [];
         const names = [];
+        let small: Uint8Array | undefined;
         for (const [name, source] of [['', request.source] as const, ...Object.entries(request.external)]) {
           const onBytes = (loaded: number, total?: number) => onProgress({ phase: 'download', loaded, total });
-          files.push(await readFile(source, onBytes, signal));
+          const [file, bytes] = await readFile(source, onBytes, signal);
+          files.push(file);
           names.push(name);
+          small = bytes;
         }
         if (signal.aborted) throw aborted(signal);
         onProgress({ phase: 'prepare', loaded: 0, total: 1 });
@@ -85,7 +89,9 @@ export function createEngine(glue: Glue): Engine {
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
         session = await glue.WasmSession.load(files, names, { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends });
         onProgress({ phase: 'prepare', loaded: 1, total: 1 });
-        return { inputs: session.inputs(), outputs: session.outputs(), report: report(session) };
+        const loaded: Loaded = { inputs: session.inputs(), outputs: session.outputs(), report: report(session) };
+        if (small && isSteady(request, loaded)) loaded.small = small;
+        return loaded;
       });
     },
 
@@ -96,7 +102,8 @@ export function createEngine(glue: Glue): Engine {
         const stop = () => current.abort();
         signal.addEventListener('abort', stop);
         try {
-          const ran: Ran = { outputs: [] };
+          const ran: Ran = { outputs: [], milliseconds: 0 };
+          const began = performance.now();
           if (request.profile) {
             const [outputs, times] = await current.profile(request.feeds);
             ran.outputs = outputs;
@@ -105,6 +112,7 @@ export function createEngine(glue: Glue): Engine {
             ran.outputs = await current.run(request.feeds, request.timeout);
             if (timed) ran.nodes = readJson<NodeTime[]>(current.times());
           }
+          ran.milliseconds = performance.now() - began;
           if (current.revision() !== revision) ran.report = report(current);
           return ran;
         } finally {

@@ -9,6 +9,7 @@ import { VARIANTS, detectVariant } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
 import { createLocalEngine } from './local.js';
+import { createNearbyEngine } from './nearby.js';
 import { pickBackends } from './pick.js';
 import type { Backend, Engine, EngineOptions, Progress, Schedule, WasmSource } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
@@ -83,7 +84,11 @@ export interface LoadOptions {
   onProgress?: (progress: Progress) => void;
   /** Stops loading and gives everything back. */
   signal?: AbortSignal;
-  /** Run in a worker of the session's own (the default), or in the calling thread. */
+  /**
+   * Run in a worker of the session's own (`true`), or in the calling thread (`false`). By default in a worker, until a small model of
+   * fixed shapes has turned out to take less than half a millisecond on the CPU, less than messages to a worker and back: then in the
+   * calling thread, and in the worker again if a run there should take longer than a frame.
+   */
   worker?: boolean;
   /** The runtime's binary, where it is not to be fetched from beside this module; `variant` says which build it is. */
   wasm?: WasmSource;
@@ -159,11 +164,17 @@ async function takeEngine(options: LoadOptions): Promise<Started> {
   return kept.running;
 }
 
-function engineKey({ worker = true, variant }: PrepareOptions): string {
+function engineKey({ worker, variant }: PrepareOptions): string {
   return `${worker} ${variant}`;
 }
 
-async function startEngine({ worker = true, wasm, variant }: Pick<LoadOptions, 'worker' | 'wasm' | 'variant'>): Promise<Started> {
+/** By the option `worker`. */
+function createEngine(worker: boolean | undefined, build: Variant): Engine | Promise<Engine> {
+  if (worker === undefined) return createNearbyEngine(build);
+  return worker ? createRemoteEngine(build) : createLocalEngine(build);
+}
+
+async function startEngine({ worker, wasm, variant }: Pick<LoadOptions, 'worker' | 'wasm' | 'variant'>): Promise<Started> {
   const build = variant ?? (wasm === undefined ? detectVariant() : 'simd');
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
@@ -173,7 +184,7 @@ async function startEngine({ worker = true, wasm, variant }: Pick<LoadOptions, '
   const binary = address === undefined ? ownBinary(build) : compileBinary(address);
   // Whoever waits for it learns of a failure; nobody need wait.
   binary.catch(() => undefined);
-  const engine = worker ? createRemoteEngine(build) : await createLocalEngine(build);
+  const engine = await createEngine(worker, build);
   const started = engine.start(binary);
   started.catch(() => undefined);
   return { engine, started };

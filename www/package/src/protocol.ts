@@ -73,10 +73,14 @@ export interface Loaded {
   inputs: Port[];
   outputs: Port[];
   report: WireReport;
+  /** The file, where runs of a model like it might as well be made in the page's thread. */
+  small?: Uint8Array;
 }
 
 export interface Ran {
   outputs: WireValue[];
+  /** What the run took where the runtime is. */
+  milliseconds: number;
   /** Given when the run has made new plans. */
   report?: WireReport;
   /** Given when the run was timed. */

@@ -18,7 +18,9 @@ function message(...fields) {
 }
 
 const FLOAT = 1;
-const value = (name, dims) => message([1, name], [2, message([1, message([1, FLOAT], [2, message(...dims.map((d) => [1, message([1, d])]))])])]);
+// A dimension is a number or a name.
+const dimension = (d) => message([typeof d === 'number' ? 1 : 2, d]);
+const value = (name, dims) => message([1, name], [2, message([1, message([1, FLOAT], [2, message(...dims.map((d) => [1, dimension(d)]))])])]);
 
 /** An initializer of floats, in the model or in the file `location`. */
 export function tensor(name, dims, { floats = [], location } = {}) {
