@@ -8,11 +8,12 @@
 mod common;
 
 use common::Given::{Constant, Fed};
+use common::exact;
 use common::steps::{self, Extent};
-use common::{Given, bytes, conv, difference, max_pool, noise, scalar, window};
+use common::{Given, bytes, conv, difference, max_pool, noise, quantised, run, scalar, window};
 use kilim_core::ops::{
-    Binary, BinaryKind, Concat, DequantizeLinear, MatMul, Softmax, SoftmaxKind, Transpose, Unary,
-    UnaryKind,
+    Binary, BinaryKind, Concat, DequantizeLinear, MatMul, QLinearConv, Softmax, SoftmaxKind,
+    Transpose, Unary, UnaryKind,
 };
 use kilim_core::{DType, ErrorCode, Operator, Tensor};
 use kilim_native_arm::AclBackend;
@@ -100,10 +101,11 @@ fn depthwise_convolution() {
 #[test]
 fn grouped_convolution() {
     let inputs = [
-        Fed(noise(&[1, 4, 5, 5], 1)),
+        Fed(noise(&[2, 4, 7, 5], 1)),
         Constant(noise(&[6, 2, 3, 3], 2)),
+        Constant(noise(&[6], 3)),
     ];
-    check(conv(2, false), &inputs, &[1, 6, 5, 5]);
+    check(conv(2, false), &inputs, &[2, 6, 7, 5]);
 }
 
 #[test]
@@ -117,6 +119,24 @@ fn dequantisation() {
     let zero = Constant(Tensor::scalar(-3i8).unwrap());
     let inputs = [Fed(bytes(&[2, 8], 37)), scalar(0.01), zero];
     check(DequantizeLinear { axis: 1, block: 0 }, &inputs, &[2, 8]);
+}
+
+#[test]
+fn products_of_bytes() {
+    let Some(cl) = cl() else { return };
+    exact::products(&cl, &exact::TYPES, &exact::MATRICES[..1]);
+}
+
+#[test]
+fn products_of_computed_bytes() {
+    let Some(cl) = cl() else { return };
+    exact::computed_products(&cl, &exact::TYPES, &exact::MATRICES[..1]);
+}
+
+#[test]
+fn convolutions_of_bytes() {
+    let Some(cl) = cl() else { return };
+    exact::convolutions(&cl, &exact::TYPES[..3], &exact::WINDOWS[..1]);
 }
 
 #[test]
@@ -144,10 +164,36 @@ fn native_depthwise_convolution() {
 }
 
 #[test]
+fn native_convolution() {
+    let Some(cl) = cl() else { return };
+    steps::convolutions(&cl, &steps::GENERAL[..1], &steps::FORMS, false);
+}
+
+#[test]
+fn native_grouped_convolution() {
+    let Some(cl) = cl() else { return };
+    let (first, other) = steps::WITHOUT_BIAS.split_at(1);
+    steps::convolutions(&cl, &steps::GROUPED, first, false);
+    steps::convolutions(&cl, &steps::GROUPED[..1], other, false);
+}
+
+/// Of which ACL's are wrong, though its `validate` takes them.
+#[test]
+fn native_grouped_convolution_of_two_pictures() {
+    let Some(cl) = cl() else { return };
+    let op = QLinearConv {
+        conv: conv(2, false),
+    };
+    let x = [2, 8, 6, 6];
+    let inputs = quantised(&x, &[8, 4, 3, 3]);
+    let reason = run(&cl.native(), op, &inputs, (DType::I8, &x)).unwrap_err();
+    assert!(reason.contains("of several pictures"), "{reason}");
+}
+
+#[test]
 fn native_activations() {
     let Some(cl) = cl() else { return };
-    let [functions @ .., _tanh] = &steps::FUNCTIONS;
-    steps::activations(&cl, functions, Extent::Sample);
+    steps::activations(&cl, &steps::FUNCTIONS, Extent::Sample);
 }
 
 #[test]

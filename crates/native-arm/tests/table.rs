@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use common::Given::{self, Constant, Fed};
 use common::{
-    bytes, conv, conv_transpose, given_in, max_pool, noise, resize, resized, scalar, window,
+    bytes, conv, conv_transpose, given_in, max_pool, noise, quantised, resize, resized, window,
+    zero,
 };
 use kilim_core::backend::Backend;
 use kilim_core::fixed::Factor;
@@ -52,19 +53,6 @@ fn row(name: &'static str, float: Node, bytes: impl Into<Option<Node>>) -> Row {
         float,
         bytes: bytes.into(),
     }
-}
-
-fn zero() -> Given {
-    Constant(Tensor::scalar(0i8).unwrap())
-}
-
-/// Data, weights and result with scales, as the QLinear operators take them.
-fn quantised(x: &[usize], w: &[usize]) -> Vec<Given> {
-    let scales = || [scalar(0.01), zero()];
-    let [a, b] = scales();
-    let [c, d] = scales();
-    let [e, f] = scales();
-    vec![Fed(bytes(x, 37)), a, b, Constant(bytes(w, 91)), c, d, e, f]
 }
 
 fn requantize() -> Requantize {
@@ -114,7 +102,7 @@ fn products() -> Vec<Row> {
     let quantised = node(QLinearMatMul::default(), quantised, &[4, 8]);
     let inputs = vec![Fed(noise(&[4, 16], 1)), Fed(noise(&[16, 8], 2))];
     let computed = node(MatMul::default(), inputs, &[4, 8]);
-    let two = [zero(), zero()];
+    let two = [zero(DType::I8, 0), zero(DType::I8, 0)];
     let inputs = [Fed(bytes(&[4, 16], 37)), Fed(bytes(&[16, 8], 91))];
     let of_bytes = inputs.into_iter().chain(two).collect();
     let of_bytes = node(MatMulInteger::default(), of_bytes, &[4, 8]);

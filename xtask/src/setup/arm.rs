@@ -125,6 +125,8 @@ pub struct Emulation {
     pub root: PathBuf,
     /// Variables of the emulated program.
     pub variables: Vec<(&'static str, OsString)>,
+    /// A program that hangs ends after so many minutes.
+    pub minutes: u32,
 }
 
 impl Emulation {
@@ -134,12 +136,13 @@ impl Emulation {
             cpu: "max",
             root: C_LIBRARY.into(),
             variables: Vec::new(),
+            minutes: 10,
         }
     }
 
-    /// The emulator with its options; a program that hangs ends after ten minutes.
+    /// The emulator with its options.
     fn words(&self, toolchain: &ArmToolchain) -> Vec<String> {
-        let mut words: Vec<String> = ["timeout", "600"].map(String::from).into();
+        let mut words = vec!["timeout".into(), format!("{}m", self.minutes)];
         words.push(toolchain.emulator.display().to_string());
         words.extend(["-L".into(), self.root.display().to_string()]);
         words.extend(["-cpu", self.cpu].map(String::from));
@@ -254,6 +257,7 @@ impl Acl {
                 ("KILIM_ACL", shim.into()),
                 ("RUST_BACKTRACE", "0".into()),
             ],
+            ..Emulation::plain()
         }
     }
 }

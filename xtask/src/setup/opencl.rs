@@ -84,6 +84,7 @@ pub fn emulation(acl: &Acl, shim: &Path) -> Result<Emulation> {
         cpu: "cortex-a72",
         root,
         variables,
+        minutes: 40,
     })
 }
 

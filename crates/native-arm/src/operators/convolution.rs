@@ -150,8 +150,8 @@ impl Convolution {
         })
     }
 
-    pub fn is_depthwise(&self) -> bool {
-        matches!(self.kind, Kind::Depthwise(_))
+    pub fn is_in_groups(&self) -> bool {
+        matches!(self.kind, Kind::Groups(2..))
     }
 
     /// `inputs` are data, weights and bias.

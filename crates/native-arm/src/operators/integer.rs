@@ -17,7 +17,7 @@ use super::convolution::two_axes;
 use super::quantized_convolution::QuantizedConvolution;
 use super::{as_is, constant, input, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};
-use crate::ffi::{self, ElementType, IntegerProductInfo};
+use crate::ffi::{ElementType, IntegerProductInfo};
 use crate::kernel::{Step, Target, ask, kernel, or_native, unsupported};
 
 pub fn register<A: Target>(registry: &mut KernelRegistry) {
@@ -34,13 +34,13 @@ fn add<A: Target, T: IntegerProduct + Operator>(registry: &mut KernelRegistry) {
                 Ok(_) => return Ok(()),
                 Err(refusal) => refusal,
             };
-            or_native::<A>(refusal, op.native(node, A::TARGET)).map(drop)
+            or_native::<A>(refusal, op.native(node)).map(drop)
         },
         |op, node, _: &mut Build| {
             let product = match product::<A, T>(op, node) {
                 Ok(product) => product,
                 Err(refusal) => {
-                    let calls = or_native::<A>(refusal, op.native(node, A::TARGET));
+                    let calls = or_native::<A>(refusal, op.native(node));
                     return kernel::<A>(&calls.map_err(unsupported)?, node);
                 }
             };
@@ -53,16 +53,10 @@ fn add<A: Target, T: IntegerProduct + Operator>(registry: &mut KernelRegistry) {
     );
 }
 
-/// Why products of bytes are refused on OpenCL: none at hand compiles ACL's program for them.
-const NOT_TRIED: &str = "products of bytes on OpenCL have not been tried";
-
 /// The product that ACL agrees to.
 fn product<A: Target, T: IntegerProduct>(op: &T, node: &NodeSpec) -> Result<Product, Refusal> {
     let product = op.product(node)?;
-    match A::TARGET {
-        ffi::CL => refuse(NOT_TRIED),
-        _ => ask::<A>(&product.call).map(|()| product),
-    }
+    ask::<A>(&product.call).map(|()| product)
 }
 
 /// An operator that is a product of two matrices of bytes.
@@ -73,8 +67,8 @@ trait IntegerProduct {
     fn finish(&self, node: &NodeSpec) -> Result<Finish>;
 
     /// As [`Lower::native`].
-    fn native(&self, node: &NodeSpec, target: i32) -> Option<Result<Vec<Call>, Refusal>> {
-        let _ = (node, target);
+    fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
+        let _ = node;
         None
     }
 }
@@ -341,10 +335,10 @@ impl IntegerProduct for ConvInteger {
         Product::convolution(&self.conv, node, &INTEGER)
     }
 
-    fn native(&self, node: &NodeSpec, target: i32) -> Option<Result<Vec<Call>, Refusal>> {
+    fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
         let requantize = self.requantize.as_ref()?;
         let convolution = QuantizedConvolution::fixed(&self.conv, requantize, node);
-        Some(convolution.and_then(|c| tried(&c, target)?.calls(node)))
+        Some(convolution.and_then(|c| c.calls(node)))
     }
 
     fn finish(&self, _: &NodeSpec) -> Result<Finish> {
@@ -369,20 +363,12 @@ impl IntegerProduct for QLinearConv {
         Product::convolution(&self.conv, node, &QLINEAR)
     }
 
-    fn native(&self, node: &NodeSpec, target: i32) -> Option<Result<Vec<Call>, Refusal>> {
+    fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
         let convolution = QuantizedConvolution::real(&self.conv, node);
-        Some(convolution.and_then(|c| tried(&c, target)?.calls(node)))
+        Some(convolution.and_then(|c| c.calls(node)))
     }
 
     fn finish(&self, node: &NodeSpec) -> Result<Finish> {
         Finish::real(node, 1, self.conv.activation)
-    }
-}
-
-/// A convolution in channels of their own is no product of matrices.
-fn tried(c: &QuantizedConvolution, target: i32) -> Result<&QuantizedConvolution, Refusal> {
-    match target == ffi::CL && !c.is_depthwise() {
-        true => refuse(NOT_TRIED),
-        false => Ok(c),
     }
 }

@@ -84,14 +84,13 @@ impl QuantizedConvolution {
         })
     }
 
-    pub fn is_depthwise(&self) -> bool {
-        self.convolution.is_depthwise()
-    }
-
     pub fn calls(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal> {
         let (x, y) = (input(node, self.at.data)?, output(node)?);
         let w = constant(node, self.at.weights, "weights")?;
         let c = &self.convolution;
+        if c.is_in_groups() && c.x[0] > 1 {
+            return refuse("ACL is wrong in convolutions of bytes in groups, of several pictures");
+        }
         let data = Operand {
             source: Source::Input(self.at.data),
             form: self.data.form(x, &c.x)?.with_layout(c.layout),

@@ -3,6 +3,7 @@
 // Each program of tests needs a part of it.
 #![allow(dead_code, unused_imports)]
 
+pub mod exact;
 mod nodes;
 pub mod real;
 pub mod steps;

@@ -1,12 +1,13 @@
 //! Operators whose attributes most tests have in common.
 
-use kilim_core::Tensor;
 use kilim_core::ops::{
     AspectPolicy, Conv, ConvTranspose, CoordinateMode, MaxPool, NearestMode, Padding, Resize,
     ResizeMode, Window,
 };
+use kilim_core::{DType, Tensor};
 
 use super::Given::{self, Constant, Fed};
+use super::{bytes, scalar, zero};
 
 /// Of 3x3, with a border of one.
 pub fn conv(groups: usize, channels_last: bool) -> Conv {
@@ -81,4 +82,12 @@ pub fn resized(x: Tensor, y: &[usize]) -> Vec<Given> {
     let sizes: Vec<i64> = y.iter().map(|&d| d as i64).collect();
     let sizes = Tensor::from_slice(&[y.len()], &sizes).unwrap();
     vec![Fed(x), none(), none(), Constant(sizes)]
+}
+
+/// int8 of data, weights and result with scales, as the QLinear operators take them.
+pub fn quantised(x: &[usize], w: &[usize]) -> Vec<Given> {
+    let scales = || [scalar(0.01), zero(DType::I8, 0)];
+    let data = [Fed(bytes(x, 37))].into_iter().chain(scales());
+    let weights = [Constant(bytes(w, 91))].into_iter().chain(scales());
+    data.chain(weights).chain(scales()).collect()
 }
