@@ -23,7 +23,7 @@ mod x86;
 use std::fmt;
 use std::sync::OnceLock;
 
-pub(crate) use pairs::{PairTask, Pairs};
+pub(crate) use pairs::{PairTask, Pairs, Rescale};
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 pub(crate) use portable::turn;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]

@@ -297,8 +297,8 @@ impl Convolution {
         }
     }
 
-    /// Writes the finished sums of `rows` output rows from `first` on, as bytes of `size`.
-    fn store(&self, sums: &[i32], image: usize, first: usize, output: &Shared<u8>) {
+    /// Finishes the sums of output rows from `first` on, which are lost, and writes what becomes of them.
+    fn store(&self, sums: &mut [i32], image: usize, first: usize, output: &Shared<u8>) {
         let (w, m, size) = (&self.shape.window, self.shape.m, self.finish.size());
         let plane = w.y.output * w.x.output;
         let (pixels, before) = (sums.len() / m, first * w.x.output);
@@ -306,8 +306,12 @@ impl Convolution {
             let at = (image * plane + before) * m * size;
             // SAFETY: strips are disjoint, and each is computed once.
             let to = unsafe { output.part(at, sums.len() * size) };
-            return put(to, size, sums.iter());
+            return match size {
+                1 => self.finish.bytes(self.isa, m, sums, to),
+                _ => put(to, size, sums.iter()),
+            };
         }
+        self.finish.apply(self.isa, m, sums);
         for channel in 0..m {
             let at = ((image * m + channel) * plane + before) * size;
             // SAFETY: as above; the rows of a strip are in one piece in each plane.
@@ -352,7 +356,6 @@ impl Kernel for Convolution {
                     let from = &x[image * w.image()..][..w.image()];
                     self.widen(from, first, rows, zero, strip);
                     self.sums(strip, pixels, sums);
-                    self.finish.apply(self.isa, self.shape.m, sums);
                     self.store(sums, image, first, &output);
                 }
             }

@@ -4,7 +4,7 @@ use kilim_core::fixed::Factor;
 use kilim_core::ops::Requantize;
 
 use super::steps::Steps;
-use crate::isa::{Isa, PairTask, Pairs};
+use crate::isa::{Isa, PairTask, Pairs, Rescale};
 
 /// What becomes of a sum of each channel.
 #[derive(Clone, Debug)]
@@ -20,7 +20,8 @@ pub(super) enum Finish {
 /// [`Requantize`] with a factor for each channel: the members of their [`Scale`]s one by one, for vectors.
 #[derive(Clone, Debug)]
 pub(super) struct Fixed {
-    /// One for each channel even where all are the same: of one for all LLVM makes products of 64 bits.
+    /// One for each channel even where all are the same: of one for all LLVM makes products of 64 bits. As
+    /// many as [`Rescale`] takes.
     multipliers: Vec<i32>,
     shifts: Shifts,
     zero: i32,
@@ -57,14 +58,35 @@ impl Fixed {
                 right: scales().map(|s| (1 << 31) >> s.right).collect(),
             },
         };
+        let several = channels + Rescale::BLOCK - 1;
+        let multipliers = scales().map(|s| s.multiplier).cycle();
         Fixed {
-            multipliers: scales().map(|s| s.multiplier).collect(),
+            multipliers: multipliers.take(several).collect(),
             shifts,
             zero: requantize.zero_point,
             range: requantize
                 .range
                 .map(|r| r.saturating_sub(requantize.zero_point)),
         }
+    }
+}
+
+impl Fixed {
+    /// The same for results that are bytes, where all channels shift to the right.
+    fn rescale(&self, channels: usize) -> Option<Rescale<'_>> {
+        let Shifts::One(0, right @ 1..) = self.shifts else {
+            return None;
+        };
+        let range = self.range.map(|r| i64::from(r) + i64::from(self.zero));
+        let inside = |low, high| range.iter().all(|r| (low..=high).contains(r));
+        let bytes = inside(-128, 127) || inside(0, 255);
+        bytes.then_some(Rescale {
+            channels,
+            multipliers: &self.multipliers,
+            right,
+            zero: i16::try_from(self.zero).ok()?,
+            range: range.map(|r| r as i16),
+        })
     }
 }
 
@@ -83,6 +105,37 @@ impl Finish {
                 sums,
             });
         }
+    }
+
+    /// [`Finish::apply`] where results are bytes, and these; the sums are lost.
+    pub(super) fn bytes(&self, isa: Isa, channels: usize, sums: &mut [i32], to: &mut [u8]) {
+        if let Finish::Fixed(fixed) = self
+            && let Some(by) = fixed.rescale(channels)
+        {
+            let (sums, to) = (&*sums, &mut *to);
+            if isa.dispatch_pairs(ToBytes { by, sums, to }) {
+                return;
+            }
+        }
+        self.apply(isa, channels, sums);
+        to.iter_mut()
+            .zip(sums)
+            .for_each(|(to, sum)| *to = *sum as u8);
+    }
+}
+
+struct ToBytes<'a> {
+    by: Rescale<'a>,
+    sums: &'a [i32],
+    to: &'a mut [u8],
+}
+
+impl PairTask for ToBytes<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<P: Pairs>(self, p: P) -> bool {
+        p.rescale(&self.by, self.sums, self.to)
     }
 }
 
@@ -194,18 +247,25 @@ mod tests {
     use crate::testing::test;
     use kilim_core::DType;
 
-    #[test]
-    fn fixed_point_is_that_of_the_core() {
-        let factors: Vec<Factor> = [
-            1e-9, 3e-10, 0.0003, 0.25, 0.5, 0.999, 1.0, 3.7, 0.0, 1e-7, 2e9,
-        ]
-        .into_iter()
-        .map(|f| Factor::new(f).expect("a factor"))
-        .collect();
-        let sums: Vec<i32> = (-40_000..40_000)
+    fn factors(of: &[f64]) -> Vec<Factor> {
+        of.iter()
+            .map(|&f| Factor::new(f).expect("a factor"))
+            .collect()
+    }
+
+    fn some_sums() -> Vec<i32> {
+        (-40_000..40_000)
             .map(|i: i32| i.wrapping_mul(53_681) >> (i & 15))
             .chain([i32::MIN, i32::MIN + 1, i32::MAX - 1, i32::MAX])
-            .collect();
+            .collect()
+    }
+
+    #[test]
+    fn fixed_point_is_that_of_the_core() {
+        let factors = factors(&[
+            1e-9, 3e-10, 0.0003, 0.25, 0.5, 0.999, 1.0, 3.7, 0.0, 1e-7, 2e9,
+        ]);
+        let sums = some_sums();
         let sums = &sums[..sums.len() / factors.len() * factors.len()];
         // All of them side by side, and each alone.
         let alone = factors.iter().map(|&f| vec![f]);
@@ -225,6 +285,50 @@ mod tests {
                 let mut got = sums.to_vec();
                 finish.apply(isa, channels, &mut got);
                 assert_eq!(got, want, "{:?} {isa:?}", requantize.factors);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_the_core() {
+        // Factors that shift alike, and not, to the right and to the left.
+        let all: [&[f64]; 7] = [
+            &[0.3],
+            &[0.0001],
+            &[1e-9, 1.1e-9, 1.3e-9],
+            &[0.13, 0.15, 0.2, 0.24, 0.125],
+            &[0.9],
+            &[3.7, 0.2],
+            &[0.0],
+        ];
+        let ranges = [
+            (DType::U8, 130, [0, 255]),
+            (DType::U8, 0, [0, 200]),
+            (DType::I8, -128, [-128, 127]),
+            (DType::I8, 5, [5, 90]),
+        ];
+        for (of, (output, zero_point, range)) in
+            all.iter().flat_map(|of| ranges.map(|range| (of, range)))
+        {
+            // Vectors go on from row to row.
+            for channels in [of.len(), of.len() * 8] {
+                let requantize = Requantize {
+                    factors: factors(of).repeat(if of.len() > 1 { channels / of.len() } else { 1 }),
+                    zero_point,
+                    range,
+                    output,
+                };
+                let finish = Finish::Fixed(Fixed::new(&requantize, channels));
+                let sums = some_sums();
+                let sums = &sums[sums.len() % channels..];
+                let want: Vec<u8> = (0..sums.len())
+                    .map(|i| requantize.apply(i % channels, sums[i]) as u8)
+                    .collect();
+                for isa in Isa::available() {
+                    let mut got = vec![0; sums.len()];
+                    finish.bytes(isa, channels, &mut sums.to_vec(), &mut got);
+                    assert_eq!(got, want, "{of:?} {output} {range:?} {isa:?}");
+                }
             }
         }
     }

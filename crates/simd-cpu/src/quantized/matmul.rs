@@ -148,10 +148,8 @@ impl Kernel for Matrices {
         if let Finish::Sum = self.finish {
             return Ok(());
         }
-        self.finish.apply(self.isa, self.n, sums);
-        for (to, &sum) in io.output_bytes(0).iter_mut().zip(sums.iter()) {
-            *to = sum as u8;
-        }
+        self.finish
+            .bytes(self.isa, self.n, sums, io.output_bytes(0));
         Ok(())
     }
 

@@ -45,6 +45,31 @@ pub(crate) trait Pairs: Copy + 'static {
     /// # Safety
     /// `p` is valid for writes of `LANES` elements.
     unsafe fn store(self, p: *mut i32, v: Self::V);
+
+    /// Rows of sums as bytes. False, and nothing done, where what the compiler makes is as good.
+    #[inline(always)]
+    fn rescale(self, _: &Rescale, _sums: &[i32], _to: &mut [u8]) -> bool {
+        false
+    }
+}
+
+/// Products in fixed point that shift all channels alike, [`Factor::apply`](kilim_core::fixed::Factor::apply), and
+/// the way of the results into bytes.
+#[allow(dead_code, reason = "some builds leave it to the compiler")]
+pub(crate) struct Rescale<'a> {
+    pub channels: usize,
+    /// Those of the channels, and from the first on again, so that [`Rescale::BLOCK`] begin at each.
+    pub multipliers: &'a [i32],
+    /// Bits, at least one; none to the left.
+    pub right: u32,
+    pub zero: i16,
+    /// Of results with their zero point: numbers of an `i8` where the first is negative, else of a `u8`.
+    pub range: [i16; 2],
+}
+
+impl Rescale<'_> {
+    /// Results that are made together.
+    pub const BLOCK: usize = 16;
 }
 
 /// A computation on integers that is compiled for each instruction set.
