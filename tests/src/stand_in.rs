@@ -275,6 +275,11 @@ impl Executable for Stage {
         self.inner.run(part)
     }
 
+    fn submit(&mut self) -> Result<()> {
+        (self.on_call)("submit")?;
+        self.inner.submit()
+    }
+
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         if let Err(error) = (self.on_call)("read") {
             return Box::pin(std::future::ready(Err(error)));

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use kilim::core::backend::{BackendConfig, DataLayout, Quantized};
+use kilim::core::backend::{BackendConfig, ContextConfig, DataLayout, Quantized};
 use kilim::core::ops::*;
 use kilim::core::{Backend, Session, SessionOptions};
 use kilim::{DType, Dim, Error, ErrorCode, Fact, Graph, Result, RunOptions, Shape, Tensor};
@@ -129,6 +129,35 @@ fn the_backend_is_told() {
     let told = told.lock().unwrap().clone().unwrap();
     assert_eq!(told.layouts[0], DataLayout::ChannelsFirst);
     assert!(told.timers && told.dynamic_tensors);
+}
+
+/// A backend that shares nothing between runs has a context for each of those that are under way.
+#[test]
+fn every_context_of_a_session_is_told_the_same() {
+    let told: Arc<Mutex<Vec<ContextConfig>>> = Arc::default();
+    let heard = told.clone();
+    let stand_in = Arc::new(
+        StandIn::new(cpu(), "asked").on_context(move |c| heard.lock().unwrap().push(c.clone())),
+    );
+    let mut options = SessionOptions::default();
+    options.configs.entry("asked").timers = true;
+    options.context.threads = Some(2);
+    options
+        .tuning
+        .of(stand_in.describe())
+        .insert("class", "algorithm");
+    let session = Session::new(convolutions(), vec![stand_in], cpu(), options);
+    let mut session = pollster::block_on(session).unwrap();
+    let inputs = [("x", weights(&[1, 4, 8, 8]).into())];
+    let run = session.run_async(&inputs, &RunOptions::default()).unwrap();
+    run.wait().unwrap();
+    let told = told.lock().unwrap();
+    assert_eq!(told.len(), 2);
+    for config in &*told {
+        assert!(config.backend.timers);
+        assert_eq!(config.threads, Some(2));
+        assert_eq!(config.tuned.save(), "class\talgorithm\n");
+    }
 }
 
 #[test]

@@ -4,15 +4,18 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use kilim::core::backend::{BackendContext, ContextConfig, Description, NodeSpec, Refusal};
 use kilim::core::ops::*;
 use kilim::core::report::TuningReport;
-use kilim::core::tuning::Tuning;
+use kilim::core::tuning::{Choice, Tuning};
 use kilim::core::{Backend, Session as CoreSession, SessionOptions as CoreOptions};
 use kilim::{
-    BackendId, DType, Dim, Fact, Graph, RunOptions, Runtime, SessionOptions, Shape, Tensor,
+    BackendId, DType, Dim, Fact, Graph, Result, RunOptions, Runtime, SessionOptions, Shape, Tensor,
 };
 use kilim_tests::operators::Random;
+use kilim_tests::stand_in::StandIn;
 
 const SIZE: usize = 12;
 const CHANNELS: usize = 16;
@@ -124,6 +127,130 @@ fn what_was_measured_is_saved_and_not_measured_again() {
             &run(&mut untuned, &image(SIZE)),
         );
     }
+}
+
+/// By [`now`], which moves as the kernels of [`Choosing`] say.
+static NANOSECONDS: AtomicU64 = AtomicU64::new(0);
+
+fn now() -> f64 {
+    NANOSECONDS.load(Ordering::Relaxed) as f64 * 1e-9
+}
+
+/// Like `cpu`, with kernels for Neg that take as many microseconds as `costs` says.
+struct Choosing {
+    cpu: Arc<dyn Backend>,
+    description: Description,
+    costs: [u64; 3],
+}
+
+impl Choosing {
+    fn kernels() -> Choice {
+        Choice {
+            class: "Neg".to_string(),
+            algorithms: vec!["first", "second", "third"],
+        }
+    }
+}
+
+impl Backend for Choosing {
+    fn describe(&self) -> &Description {
+        &self.description
+    }
+
+    fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
+        self.cpu.supports(node)
+    }
+
+    fn choice(&self, node: &NodeSpec, _: &ContextConfig) -> Option<Choice> {
+        (node.op.name() == "Neg").then(Choosing::kernels)
+    }
+
+    fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
+        let kernels = Choosing::kernels();
+        let picked = config.tuned.pick(&kernels);
+        let cost = kernels.algorithms.iter().zip(self.costs);
+        let microseconds = cost
+            .filter(|(a, _)| **a == picked)
+            .map(|(_, c)| c)
+            .sum::<u64>();
+        let kernel = StandIn::new(self.cpu.clone(), "kernel").on_run(move |_| {
+            NANOSECONDS.fetch_add(microseconds * 1000, Ordering::Relaxed);
+            Ok(())
+        });
+        kernel.create_context(config)
+    }
+}
+
+/// One test alone moves the clock.
+#[test]
+fn the_fastest_kernel_is_taken_if_it_is_clearly_faster() {
+    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap();
+    let mut g = Graph::new("twice");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[4]));
+    let y = g.apply("one", Unary(UnaryKind::Neg), &[x]);
+    let y = g.apply("two", Unary(UnaryKind::Neg), &[y]);
+    g.outputs.push(y);
+    for (costs, fastest) in [
+        ([100, 200, 50], "third"),
+        ([100, 50, 200], "second"),
+        ([100, 90, 80], "third"),
+        ([50, 100, 200], "first"),
+        // Less than 3 % is noise.
+        ([100, 99, 98], "first"),
+    ] {
+        let device = |costs| -> Arc<dyn Backend> {
+            let description = cpu.describe().clone();
+            Arc::new(Choosing {
+                cpu: cpu.clone(),
+                description,
+                costs,
+            })
+        };
+        let tuning = Arc::<Tuning>::default();
+        let session = |backend: Arc<dyn Backend>, tune| {
+            let options = CoreOptions {
+                tune,
+                tuning: tuning.clone(),
+                optimise: false,
+                clock: now,
+                ..CoreOptions::default()
+            };
+            let session = CoreSession::new(g.clone(), vec![backend], cpu.clone(), options);
+            pollster::block_on(session).unwrap()
+        };
+        let measured = session(device(costs), true).report().tuning;
+        assert_eq!(
+            picked(&measured),
+            [("Neg", fastest)],
+            "{costs:?}: {measured:?}"
+        );
+        let times = measured[0].times.iter().map(|t| t.seconds * 1e6);
+        let times: Vec<u64> = times.map(|t| t.round() as u64).collect();
+        assert_eq!(times, costs);
+        // Sessions that measure nothing take it, too.
+        let mut later = session(device(costs), false);
+        let before = now();
+        let inputs = [("x", Tensor::zeros(DType::F32, &[4]).unwrap())];
+        pollster::block_on(later.run(&inputs, &RunOptions::default())).unwrap();
+        let took = ((now() - before) * 1e6).round() as u64;
+        let kernels = Choosing::kernels().algorithms;
+        let at = kernels.iter().position(|k| *k == fastest).unwrap();
+        assert_eq!(took, costs[at], "{costs:?}");
+    }
+}
+
+#[test]
+fn what_was_measured_belongs_to_a_device_with_its_driver() {
+    let cpu = pollster::block_on(Runtime::shared().backend(&BackendId::from("cpu"))).unwrap();
+    let device = cpu.describe().clone();
+    let updated = Description {
+        device: format!("{}, driver 2", device.device),
+        ..device.clone()
+    };
+    let tuning = Tuning::default();
+    tuning.of(&device).insert("class", "algorithm");
+    assert_eq!(tuning.of(&device).save(), "class\talgorithm\n");
+    assert_eq!(tuning.of(&updated).save(), "");
 }
 
 #[test]

@@ -75,18 +75,21 @@ function scaled(module, options) {
   }, { bytes: [...bytes], options: { ...options, ...operators }, feed });
 }
 
-/** What a comparison of the GPU with the CPU says. */
-function verified(module) {
+/** What a comparison of the GPU with the CPU says, or the error's code. */
+function verified(module, how, configs = []) {
   writeFileSync(join(modules, `${written++}.js`), module);
-  return page.evaluate(async ({ bytes, operators, feed }) => {
-    const session = await kilim.load(new Uint8Array(bytes), { backends: ['wgpu', 'cpu'], operators });
-    const { first, nodes } = await session.verify({ x: Float32Array.from(feed) });
-    session.close();
-    return {
-      first: first && { name: first.name, op: first.op },
-      differing: nodes.filter(({ agreement }) => agreement === 'differs').map(({ name }) => name),
-    };
-  }, { bytes: [...bytes], operators: `/modules/${written - 1}.js`, feed });
+  return page.evaluate(async ({ bytes, operators, feed, how, configs }) => {
+    const session = await kilim.load(new Uint8Array(bytes), { backends: ['wgpu', 'cpu'], operators, configs });
+    try {
+      const { first, nodes } = await session.verify({ x: Float32Array.from(feed) }, how);
+      const named = (which) => nodes.filter(({ agreement }) => agreement === which).map(({ name }) => name);
+      return { first: first && { name: first.name, op: first.op }, differing: named('differs'), skipped: named('skipped') };
+    } catch ({ code }) {
+      return code;
+    } finally {
+      session.close();
+    }
+  }, { bytes: [...bytes], operators: `/modules/${written - 1}.js`, feed, how, configs });
 }
 
 for (const worker of [true, false]) {
@@ -129,10 +132,18 @@ test('a node is pinned to a backend', async () => {
 test('verify names the first node that differs', async () => {
   // The shader multiplies by twice the factor of the function.
   const twice = WGSL.replace('params.factor', '2.0 * params.factor');
-  const seen = await verified(definition(run + shader(twice)));
-  assert.deepEqual(seen.first, { name: 'node0', op: 'Scale' });
-  assert.deepEqual(seen.differing, ['node0']);
-  assert.deepEqual(await verified(definition(run + shader(WGSL))), { first: null, differing: [] });
+  const wrong = definition(run + shader(twice));
+  const found = { first: { name: 'node0', op: 'Scale' }, differing: ['node0'], skipped: [] };
+  const nothing = { first: null, differing: [], skipped: [] };
+  assert.deepEqual(await verified(wrong), found);
+  assert.deepEqual(await verified(definition(run + shader(WGSL))), nothing);
+  // As the options say, of the comparison and of single backends.
+  assert.deepEqual(await verified(wrong, { tolerance: 10 }), nothing);
+  assert.deepEqual(await verified(wrong, { candidate: 'cpu' }), nothing);
+  assert.deepEqual(await verified(wrong, { reference: 'wgpu' }), nothing);
+  assert.deepEqual(await verified(wrong, { reference: 'wgpu', candidate: 'cpu' }), found);
+  assert.deepEqual(await verified(wrong, {}, ['wgpu:f16=off', 'cpu:layout=NCHW']), found);
+  assert.equal(await verified(wrong, { tolerance: -1 }), 'INVALID_VALUE');
 });
 
 test('a strict session runs on its first backend or not at all', async () => {

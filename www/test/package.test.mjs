@@ -171,6 +171,18 @@ for (const backend of ['cpu', 'wgpu']) {
   });
 }
 
+test('a session that spares memory holds less and says the same', async () => {
+  const [normal, limit] = await page.evaluate(() => Promise.all(['normal', 'limit'].map(async (memory) => {
+    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], memory });
+    const answer = best((await session.run({ image: await digit(5) })).probabilities);
+    const [{ constantBytes, plannedBytes }] = session.report.backends;
+    session.close();
+    return { answer, held: constantBytes + plannedBytes };
+  })));
+  assert.deepEqual([normal.answer, limit.answer], [5, 5]);
+  assert.ok(limit.held < normal.held, `${limit.held} of ${normal.held}`);
+});
+
 test('single backends are configured', async () => {
   const seen = await page.evaluate(async () => {
     const load = async (configs) => {
@@ -496,6 +508,7 @@ test('options that are something else are typed errors', async () => {
     ['IO', { operators: 'http://:none' }], ['IO', { wasm: 'http://:none' }], ['INVALID_VALUE', { variant: 'fast' }],
     ['INVALID_VALUE', { cache: 'text' }], ['INVALID_VALUE', { calibration: 5 }], ['INVALID_VALUE', { mixedPrecision: { tolerance: 1 } }],
     ['SHAPE', { mixedPrecision: { tolerance: 1, samples: [{ image: {} }] } }], ['INVALID_VALUE', { pins: ['node:nowhere=cpu'] }],
+    ['INVALID_VALUE', { schedule: 'soon' }], ['INVALID_VALUE', { memory: 'little' }], ['NO_BACKEND', { configs: ['wgpu:f16=off'] }],
   ];
   const failures = await page.evaluate((options) => Promise.all(options.map(([, more]) => (
     failureOf(kilim.load('/assets/digits.onnx', { backends: ['cpu'], ...more }))

@@ -108,7 +108,7 @@ impl Session {
         let core_options = kilim_core::SessionOptions {
             optimise: false,
             keep_all: true,
-            ..alone(self.options())
+            ..alone(self.options(), &reference)
         };
         let mut recording = kilim_core::Session::new(
             self.whole_graph()?.clone(),
@@ -232,7 +232,8 @@ impl Session {
         let options = kilim_core::SessionOptions {
             optimise: false,
             placement: Placement::Fixed,
-            ..alone(self.options())
+            layouts: Default::default(),
+            ..alone(self.options(), candidate)
         };
         let backends = vec![candidate.clone()];
         let evaluator = self.evaluator().clone();
@@ -243,9 +244,13 @@ impl Session {
     }
 }
 
-/// A session's options, without what concerns its set of backends.
-fn alone(options: &kilim_core::SessionOptions) -> kilim_core::SessionOptions {
+/// A session's options for one backend, without what concerns its set of backends.
+fn alone(
+    options: &kilim_core::SessionOptions,
+    backend: &Arc<dyn Backend>,
+) -> kilim_core::SessionOptions {
     kilim_core::SessionOptions {
+        configs: options.configs.only(&backend.describe().id),
         strict: false,
         pins: Vec::new(),
         precisions: Vec::new(),

@@ -116,6 +116,17 @@ fn parts_that_are_left_out_have_defaults() {
     let bare = Bare::new();
     assert!(bare.optimizer().is_none() && bare.scheduler().is_none());
     assert!(bare.operators().is_empty() && bare.save_cache().is_none());
+    // Half precision is preferred where the backend grades it fast, and nowhere else.
+    let halves = [TensorSpec::new(DType::F16, &[4])];
+    let node = NodeSpec {
+        name: "exp",
+        op: &Unary(UnaryKind::Exp),
+        inputs: &[Some(halves[0].clone())],
+        outputs: &halves,
+    };
+    assert!(bare.supports(&node).is_ok());
+    let refusal = bare.prefers_half(&node).unwrap_err();
+    assert!(refusal.reason.starts_with("float16 is not faster on"));
     let given = bare.create_arena(1000).unwrap();
     let mut guard = given.lock(1000).unwrap();
     let memory = guard.memory::<HostMemory>().unwrap();

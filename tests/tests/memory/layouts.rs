@@ -28,6 +28,14 @@ fn inputs_and_outputs_may_have_layouts_of_their_own() {
         assert_eq!(user.convert(&out, &shape, model).unwrap(), want, "{user}");
         assert_eq!(run(&mut s, &x).unwrap_err().code(), ErrorCode::Shape);
     }
+    let mut wrong = options();
+    let model = ChannelsFirst;
+    let layout = kilim::core::session::PortLayout { model, user: model };
+    wrong.core.layouts.insert("nowhere".to_string(), layout);
+    let error = session(convolutions(6, Dim::Known(8)), wrong)
+        .err()
+        .unwrap();
+    assert_eq!(error.code(), ErrorCode::Input, "{error}");
 }
 
 /// An input in one executable of each backend that opens, copied through all of them.

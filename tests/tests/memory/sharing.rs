@@ -1,6 +1,8 @@
 //! Who owns the memory of intermediates.
 
 use kilim::ErrorCode;
+use kilim::core::Backend;
+use kilim_tests::stand_in::StandIn;
 
 use crate::*;
 
@@ -61,6 +63,12 @@ fn the_caller_may_own_the_arena() {
     assert!(error.expected().unwrap().starts_with("at least"), "{error}");
     let error = make(32, Vec::new()).err().expect("there is none");
     assert_eq!(error.code(), ErrorCode::Input);
+    let other = StandIn::new(cpu.clone(), "other").create_arena(needed);
+    let error = make(32, vec![other.unwrap()]).err();
+    assert_eq!(
+        error.expect("it is another backend's").code(),
+        ErrorCode::Input
+    );
     // Somebody else is in it.
     let other = given.attach();
     let lease = other.lease().unwrap();

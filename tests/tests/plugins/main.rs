@@ -6,6 +6,7 @@
 mod broken;
 mod memory;
 mod samples;
+mod telling;
 mod wrong;
 
 use std::path::{Path, PathBuf};

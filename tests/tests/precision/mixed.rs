@@ -189,6 +189,19 @@ fn the_user_may_turn_half_precision_off() {
     assert!(found.single.iter().all(off), "{found:?}");
 }
 
+#[test]
+fn nodes_whose_precision_is_given_are_left_alone() {
+    let pinned = SessionOptions {
+        mixed_precision: within(0.01),
+        ..pinned(&["node:first=float32"])
+    };
+    let session = make(graph(), half(), pinned).unwrap();
+    let found = session.report().precision.unwrap();
+    assert!(found.nodes.iter().any(|n| n == "second"), "{found:?}");
+    let first = found.single.iter().find(|s| s.node == "first").unwrap();
+    assert_eq!(first.reason, "the options give its precision");
+}
+
 /// On a device that computes in half precision, its products do; elsewhere the report says why not.
 #[test]
 fn the_gpu_grades_half_precision_by_its_adapter() {

@@ -4,7 +4,7 @@
 
 mod gpu;
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
@@ -155,6 +155,31 @@ fn the_default_scheduler_does_one_thing_at_a_time() {
         events.windows(2).all(|w| w[0].end <= w[1].start),
         "{events:?}"
     );
+    // The trace goes on, the report has the last run.
+    pollster::block_on(s.run(&[("x", x())], &options)).unwrap();
+    assert_eq!(trace.events().len(), 6);
+    let last = s.report().timeline;
+    assert!(
+        last.len() == 3 && last.iter().all(|e| e.run == 1),
+        "{last:?}"
+    );
+}
+
+#[test]
+fn what_is_recorded_is_started_before_another_backend_is_waited_for() {
+    let calls: Arc<Mutex<Vec<&'static str>>> = Arc::default();
+    let log = calls.clone();
+    let left = stand_in("left").on_call(move |call| {
+        log.lock().unwrap().push(call);
+        Ok(())
+    });
+    let scheduler = Arc::new(OverlappedScheduler::default());
+    let mut s = session(branches(), [left, stand_in("right")], scheduler);
+    pollster::block_on(s.run(&[("x", x())], &RunOptions::default())).unwrap();
+    let calls = calls.lock().unwrap();
+    let at = |name| calls.iter().position(|call| *call == name);
+    let run = at("run").unwrap();
+    assert_eq!(calls[run + 1], "submit", "{calls:?}");
 }
 
 /// The second run is on `left` while the first is on `right`.
@@ -234,12 +259,41 @@ fn a_handle_can_be_asked_without_waiting() {
     };
     let y = out[0].1.tensor().unwrap();
     assert_eq!(y.as_slice::<f32>().unwrap(), [1.0, 2.0, 3.0]);
-    // A session that goes drops what has not begun.
-    let handle = s
-        .run_async(&[("x", x().into())], &RunOptions::default())
-        .unwrap();
+}
+
+#[test]
+fn a_session_that_goes_drops_what_has_not_begun() {
+    let slow = stand_in("left").on_run(|_| {
+        std::thread::sleep(Duration::from_millis(20));
+        Ok(())
+    });
+    let mut s = session(chain(), [slow, stand_in("right")], Arc::new(SyncScheduler));
+    // All of them would take a second.
+    let handles = (0..50).map(|_| {
+        s.run_async(&[("x", x().into())], &RunOptions::default())
+            .unwrap()
+    });
+    let last = handles.last().unwrap();
     drop(s);
-    let _ = handle.wait();
+    assert_eq!(last.wait().unwrap_err().code(), ErrorCode::State);
+}
+
+#[test]
+fn a_run_is_stopped_between_two_steps() {
+    let abort = Arc::new(AtomicBool::new(false));
+    let pulled = abort.clone();
+    let left = stand_in("left").on_run(move |_| {
+        pulled.store(true, Ordering::Relaxed);
+        Ok(())
+    });
+    let scheduler = Arc::new(OverlappedScheduler::default());
+    let mut s = session(chain(), [left, stand_in("right")], scheduler);
+    let options = RunOptions {
+        abort: Some(abort),
+        ..RunOptions::default()
+    };
+    let error = pollster::block_on(s.run(&[("x", x())], &options)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Aborted);
 }
 
 #[test]

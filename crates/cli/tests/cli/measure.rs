@@ -117,6 +117,25 @@ fn measured_speeds_are_kept() {
     let out = with_file(&["devices", "--calibrate"]);
     assert!(out.contains("speed (measured)"), "{out}");
     assert_eq!(calibrated(&with_file(&inspect)), true);
+    // Without a file of that name, the user's cache folder has it; an empty name is for none.
+    let cache = dir.join("cache");
+    std::fs::create_dir_all(cache.join("kilim")).expect("the folder can be made");
+    let kept = cache.join("kilim").join("calibration.json");
+    std::fs::copy(&file, kept).expect("the file can be copied");
+    let in_cache = |name: Option<&str>| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kilim"));
+        command.args(inspect).env("XDG_CACHE_HOME", &cache);
+        match name {
+            Some(name) => command.env("KILIM_CALIBRATION", name),
+            None => command.env_remove("KILIM_CALIBRATION"),
+        };
+        let out = command.output().expect("the binary can be started");
+        calibrated(&text(&out.stdout))
+    };
+    if cfg!(target_os = "linux") {
+        assert_eq!(in_cache(None), true);
+        assert_eq!(in_cache(Some("")), false);
+    }
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 

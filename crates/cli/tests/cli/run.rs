@@ -155,6 +155,29 @@ fn libraries_are_looked_for_in_folders_of_options_and_of_the_environment() {
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 
+/// Which then takes the program along.
+#[test]
+fn a_library_may_be_loaded_without_a_trial() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let dir = folder("trial");
+    let crashes = "BROKEN=18".to_string();
+    compile("tests/plugins/broken.c", &dir, "broken", &[crashes]);
+    let digits = digits();
+    let inspect = |trial: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kilim"));
+        command.args(["inspect", &digits, "--backends", "broken", "--plugin-path"]);
+        command.arg(&dir).env("KILIM_BACKEND_TRIAL", trial);
+        command.output().expect("the binary can be started")
+    };
+    let tried = inspect("on");
+    assert_eq!(tried.status.code(), Some(3));
+    assert!(text(&tried.stderr).contains("crashes as it creates its backend"));
+    assert_eq!(inspect("off").status.code(), None);
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
 #[test]
 fn runs_are_traced() {
     let dir = folder("trace");

@@ -131,6 +131,12 @@ impl BackendConfigs {
         self.0.get(id).copied().unwrap_or_default()
     }
 
+    /// What is asked of one backend alone.
+    pub fn only(&self, id: &BackendId) -> BackendConfigs {
+        let own = self.0.get(id).map(|wishes| (id.clone(), *wishes));
+        BackendConfigs(own.into_iter().collect())
+    }
+
     /// # Errors
     /// `NoBackend` where there are wishes for a backend that the session does not have.
     pub fn check(&self, ids: &[BackendId]) -> Result<()> {

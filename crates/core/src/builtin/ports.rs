@@ -42,6 +42,18 @@ pub(crate) struct Ports {
 }
 
 impl Ports {
+    /// `Input` where a layout is given for something that is neither an input nor an output.
+    pub fn check_layouts(&self, layouts: &PortLayouts) -> Result<()> {
+        let ports = || self.inputs.iter().chain(&self.outputs);
+        let known = |name: &String| ports().any(|p| p.name == *name);
+        let Some(name) = layouts.keys().find(|name| !known(name)) else {
+            return Ok(());
+        };
+        let names: Vec<_> = ports().map(|p| p.name.as_str()).collect();
+        let message = format!("the model has no input or output `{name}`, which has a layout");
+        Err(Error::new(ErrorCode::Input, message).with_expected(names.join(", ")))
+    }
+
     /// The user's data, one for each input. Nothing is copied: backends in host memory share the
     /// bytes, others are written from them.
     ///

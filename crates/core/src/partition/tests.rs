@@ -50,6 +50,25 @@ fn a_small_side_island_joins_its_neighbours() {
     assert_eq!(fixed.at, [0, 1, 0, 1]);
 }
 
+/// The largest island of a backend stays there, unless prices alone count.
+#[test]
+fn the_order_of_preference_counts_unless_prices_do() {
+    let sites = [1e9, 1e12, 1e10].map(|flops| site(Memory::Host, flops));
+    let nodes = [
+        node(&[0], &[1], &[Some(1e10), Some(1e10), None]),
+        node(&[1], &[2], &[None, None, Some(1e3)]),
+    ];
+    let at = |placement| place(&nodes, &[64; 3], &sites, placement).unwrap().at;
+    assert_eq!(at(Placement::Fixed), [0, 2]);
+    assert_eq!(at(Placement::Prefer), [0, 2]);
+    assert_eq!(at(Placement::Priced), [1, 2]);
+    // What one backend takes whole stays there, too.
+    let whole = [node(&[0], &[1], &[Some(1e10), Some(1e10), None])];
+    let at = |placement| place(&whole, &[64; 2], &sites, placement).unwrap().at;
+    assert_eq!(at(Placement::Prefer), [0]);
+    assert_eq!(at(Placement::Priced), [1]);
+}
+
 #[test]
 fn nodes_that_nobody_takes_are_all_listed() {
     let sites = [site(Memory::Host, 1e10)];

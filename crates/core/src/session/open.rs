@@ -81,16 +81,18 @@ impl Session {
             port.name = declared.name;
             port.fact.kind.optional |= declared.fact.kind.optional;
         }
+        let ports = Ports { inputs, outputs };
+        ports.check_layouts(&options.layouts)?;
         let mut shared = Shared::new(backends, evaluator, options)?;
         let mut runner = Runner::new(graph, &mut shared)?;
-        let mut facts: Vec<Fact> = inputs.iter().map(|p| p.fact.clone()).collect();
+        let mut facts: Vec<Fact> = ports.inputs.iter().map(|p| p.fact.clone()).collect();
         if let Some(n) = shared.options.plan_unknown_as {
             let shapes = facts.iter_mut().filter_map(|f| f.shape.as_mut());
             for d in shapes.flat_map(|s| &mut s.0) {
                 *d = Dim::Known(d.known().unwrap_or(n));
             }
         }
-        let raw = shared.raw_constants(&inputs, &runner);
+        let raw = shared.raw_constants(&ports.inputs, &runner);
         runner.tune_first(&mut shared, &facts).await?;
         shared.resize(raw, |shared| runner.prepare(shared, &facts, raw))?;
         for context in &mut shared.contexts {
@@ -99,7 +101,7 @@ impl Session {
         Ok(Session {
             shared,
             runner,
-            ports: Ports { inputs, outputs },
+            ports,
             raw,
             nodes_loaded,
             precision,

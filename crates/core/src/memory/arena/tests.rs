@@ -57,6 +57,8 @@ fn one_user_runs_at_a_time() {
     assert_eq!(second.lease().unwrap_err().code(), ErrorCode::State);
     second.reserve(16).unwrap();
     assert_eq!(first.bytes(), 8, "a run's memory stays where it is");
+    let locked = second.lock(8).err().map(|e| e.code());
+    assert_eq!(locked, Some(ErrorCode::State));
     first.clear();
     assert_eq!(first.bytes(), 8);
     drop(lease);

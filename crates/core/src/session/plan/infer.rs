@@ -6,7 +6,7 @@ use super::Planner;
 use crate::backend::{NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::NodeId;
-use crate::ops::{InferContext, InputFact, ShapeOf, Size};
+use crate::ops::{Custom, InferContext, InputFact, ShapeOf, Size};
 use crate::session::Shared;
 use crate::tensor::Tensor;
 
@@ -80,7 +80,13 @@ impl Planner<'_> {
             inputs,
             outputs,
         };
-        shared.evaluate(&spec).transpose()
+        match shared.evaluate(&spec).transpose() {
+            // An operator of the session's may have a kernel on another backend alone.
+            Err(e) if op.is::<Custom>() && !wanted && e.code() == ErrorCode::Unsupported => {
+                Ok(None)
+            }
+            computed => computed,
+        }
     }
 
     /// Forgets nodes whose results nothing needs any more.

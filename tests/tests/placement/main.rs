@@ -1,6 +1,9 @@
-//! Where nodes go and what the report says of it: control flow on the GPU, prices, comparisons.
+//! Where nodes go and what the report says of it: control flow on the GPU, prices, and backends side by side
+//! ([`verify`]).
 
 #![cfg(not(target_arch = "wasm32"))]
+
+mod verify;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,10 +11,9 @@ use std::sync::Arc;
 use kilim::core::backend::{Description, Memory, Speed};
 use kilim::core::ops::*;
 use kilim::core::{Backend, Session, calibrate};
-use kilim::verify::Agreement;
 use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, Placement, Report, RunOptions, Runtime,
-    SessionOptions, Tensor, VerifyOptions,
+    SessionOptions, Tensor,
 };
 use kilim_tests::machine::{backend, gpu, say};
 use kilim_tests::stand_in::StandIn;
@@ -188,6 +190,12 @@ fn figures_belong_to_a_device_with_its_driver() {
     kept.insert(&described, speed);
     assert_eq!(kept.speed(&described), Some(speed));
     assert_eq!(kept.speed(&updated), None);
+    // The user's go before those that the machine keeps.
+    let mut options = on(&["cpu"]);
+    options.core.calibration = kept.clone();
+    let runtime = Runtime::shared();
+    let session = pollster::block_on(runtime.session(controlled(), options)).unwrap();
+    assert!(session.report().backends[0].calibrated);
     // What cannot be was not measured.
     let impossible = Speed {
         flops_per_second: 0.0,
@@ -240,6 +248,36 @@ fn a_strict_session_runs_on_the_first_backend_or_not_at_all() {
     // Who says of a node where it runs need not have it on the first.
     let report = strict("neg", &["node:second exp=cpu"]).unwrap();
     assert_eq!(on(&report), ["device", "cpu"]);
+}
+
+#[test]
+fn all_nodes_that_cannot_be_placed_are_listed() {
+    let cpu = backend("cpu").unwrap();
+    let none: Arc<dyn Backend> = Arc::new(StandIn::new(cpu.clone(), "none").taking(|_| false));
+    let mut g = Graph::new("two");
+    let x = g.add_input("x", Fact::fixed(DType::F32, &[4]));
+    let neg = g.apply("first", Unary(UnaryKind::Neg), &[x]);
+    let exp = g.apply("second", Unary(UnaryKind::Exp), &[neg]);
+    g.outputs.push(exp);
+    let made = |options| {
+        let session = Session::new(g.clone(), vec![none.clone()], cpu.clone(), options);
+        pollster::block_on(session).err().unwrap()
+    };
+    let error = made(kilim::core::SessionOptions::default());
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    for node in [
+        "Neg `first` (none: not for this stand-in)",
+        "Exp `second` (none: not for this stand-in)",
+    ] {
+        assert!(error.message().contains(node), "{error}");
+    }
+    // A pin to a backend that the session does not have is one before anything is asked.
+    let error = made(kilim::core::SessionOptions {
+        pins: vec!["op:Neg=cpu".parse().unwrap()],
+        ..kilim::core::SessionOptions::default()
+    });
+    assert_eq!(error.code(), ErrorCode::NoBackend);
+    assert_eq!(error.expected(), Some("none"), "{error}");
 }
 
 #[test]
@@ -298,65 +336,4 @@ fn devices_are_measured() {
             assert!(speed.transfer_start > 1e-7, "{id}: {speed:?}");
         }
     }
-}
-
-#[test]
-fn verify_names_the_first_node_that_differs() {
-    let cpu = backend("cpu").unwrap();
-    let wrong = StandIn::new(cpu.clone(), "wrong").rewriting(|stage| {
-        for node in &mut stage.nodes {
-            if node.name == "size" {
-                node.op = Arc::new(Unary(UnaryKind::Exp));
-            }
-        }
-    });
-    let options = SessionOptions {
-        backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
-    };
-    let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
-    let inputs = [("x", f32s(&[3.0]).into()), ("limit", f32s(&[10.0]).into())];
-    let verified = |s: &mut kilim::Session| {
-        pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap()
-    };
-    let same = verified(&mut s);
-    assert!(same.passed() && same.first.is_none(), "{same:?}");
-    assert!(same.nodes.iter().any(|n| n.scope == ["loop"]), "{same:?}");
-
-    let session = pollster::block_on(Session::new(
-        controlled(),
-        vec![Arc::new(wrong)],
-        cpu,
-        kilim::core::SessionOptions::default(),
-    ));
-    let mut s = kilim::Session::from(session.unwrap());
-    let found = verified(&mut s);
-    let first = found.first.clone().unwrap();
-    assert_eq!(
-        (first.name.as_str(), first.scope.as_slice()),
-        ("size", &["loop".to_string()][..])
-    );
-    assert!(!found.passed());
-    // The whole model as the session runs it: its loop runs on with the wrong sizes.
-    assert_eq!(found.outputs[0].agreement, Agreement::Differs, "{found:?}");
-    let differing = found
-        .nodes
-        .iter()
-        .filter(|n| n.agreement == Agreement::Differs);
-    assert_eq!(differing.count(), 1, "{found:?}");
-}
-
-#[test]
-fn verify_compares_the_gpu() {
-    if gpu().is_none() {
-        return;
-    }
-    let options = on(&["wgpu", "cpu"]);
-    let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
-    let inputs = [("x", f32s(&[3.0]).into()), ("limit", f32s(&[10.0]).into())];
-    let found = pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap();
-    assert!(found.passed(), "{found:?}");
-    assert_eq!(found.candidate, "wgpu");
-    let same = |n: &&kilim::verify::NodeCheck| n.agreement == Agreement::Same;
-    assert!(found.nodes.iter().filter(same).count() >= 4, "{found:?}");
 }
