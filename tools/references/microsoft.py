@@ -275,4 +275,18 @@ case("gather_block_quantized_open", "GatherBlockQuantized",
 roomy("group_query_attention_bias_room", 1, [6, 4], 9, {10: floats(1, 4, 1, 6)})
 roomy("group_query_attention_shares", 3, [5], 2, {11: floats(4)}, one_open, outputs=["y", "key", "value", "shares"], qk_output=2, local_window_size=3)
 
+# Recurrent layers of 8 bits.
+steps, hidden = floats(5, 2, 7), 6
+for name, directions, dtype, columns in (("", 1, np.int8, False), ("_columns", 2, np.int8, True), ("_uint8", 1, np.uint8, False)):
+    layer = []
+    for n in (7, hidden):
+        shape = (directions, 4 * hidden) if columns else (directions,)
+        scales = random.uniform(0.002, 0.006, shape).astype(np.float32)
+        layer.append((numbers(dtype, directions, n, 4 * hidden), scales, np.full(shape, 120 if dtype == np.uint8 else 0, dtype)))
+    (w, w_scale, w_zero), (r, r_scale, r_zero) = layer
+    state = [floats(directions, 2, hidden) if columns else None for _ in range(2)]
+    case(f"dynamic_quantize_lstm{name}", "DynamicQuantizeLSTM",
+         [steps, w, r, floats(directions, 8 * hidden), None, *state, None, w_scale, w_zero, r_scale, r_zero], 3,
+         constants=[1, 2, 8, 9, 10, 11], hidden_size=hidden, direction="bidirectional" if directions == 2 else "forward")
+
 cases.write()

@@ -360,4 +360,16 @@ def control():
 
 
 control()
+
+def empty_constant():
+    """A shape of no dimensions, for which the file has no data."""
+    m = Model()
+    x = m.input((1, 1), "float32")
+    shape, y = m.tensor((0,), "int32"), m.tensor((), "float32")
+    m.op("RESHAPE", [x, shape], [y], "ReshapeOptions")
+    case("reshape_to_scalar", m.finish(y), numbers((1, 1), "float32"))
+
+
+empty_constant()
+
 cases.write()

@@ -21,7 +21,7 @@ mod movement;
 mod norm;
 mod pool;
 pub mod quant;
-mod recurrent;
+pub mod recurrent;
 mod reduce;
 pub mod registry;
 mod resize;

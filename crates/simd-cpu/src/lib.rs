@@ -13,6 +13,7 @@ mod matmul;
 mod memory;
 mod pool;
 mod quantized;
+mod recurrent;
 mod reduce;
 mod rows;
 #[cfg(test)]
@@ -36,6 +37,7 @@ pub fn kernels() -> KernelRegistry {
     matmul::register(&mut registry);
     pool::register(&mut registry);
     quantized::register(&mut registry);
+    recurrent::register(&mut registry);
     unary::register(&mut registry);
     binary::register(&mut registry);
     cast::register(&mut registry);

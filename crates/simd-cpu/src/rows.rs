@@ -162,6 +162,7 @@ macro_rules! for_vectors {
         }
     }};
 }
+pub(crate) use for_vectors;
 
 #[inline(always)]
 fn softmax<S: Simd>(s: S, x: &[f32], y: &mut [f32], log: bool, beta: f32) {

@@ -39,6 +39,7 @@ impl Cell {
                 cell,
                 input_forget: false,
                 cell_clip: None,
+                rounds_state: false,
             }),
             Cell::Gru {
                 linear_before_reset,

@@ -58,6 +58,9 @@ pub struct Lstm {
     pub input_forget: bool,
     /// Bounds the cell state of every step to plus and minus this (TFLite's `cell_clip`).
     pub cell_clip: Option<f32>,
+    /// Before its product the state `h` of each element of the batch is rounded to 8 bits, as by
+    /// DynamicQuantizeLinear. onnxruntime's DynamicQuantizeLSTM does so where it has a thread for each.
+    pub rounds_state: bool,
 }
 
 /// Outputs: y, h.

@@ -157,31 +157,52 @@ pub fn build_dynamic(
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
     match required(node, 0)?.dtype {
-        DType::F32 => Ok(Box::new(Dynamic)),
+        DType::F32 => Ok(Box::new(DynamicKernel)),
         other => Err(kilim_core::error::dtype_error(format!(
             "DynamicQuantizeLinear of {other}"
         ))),
     }
 }
 
-struct Dynamic;
+/// Scale and zero point that DynamicQuantizeLinear finds for numbers.
+pub struct Dynamic {
+    scale: f32,
+    zero: f32,
+}
 
-impl Kernel for Dynamic {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input::<f32>(0);
+impl Dynamic {
+    pub fn parameters(numbers: impl Iterator<Item = f32>) -> Dynamic {
         // What is no number is left out.
-        let low = x.iter().copied().fold(0.0, f32::min);
-        let high = x.iter().copied().fold(0.0, f32::max);
+        let (low, high) = numbers.fold((0f32, 0f32), |(low, high), x| (low.min(x), high.max(x)));
         let scale = match (high - low) / 255.0 {
             0.0 => 1.0,
             s => s,
         };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();
+        Dynamic { scale, zero }
+    }
+
+    fn stored(&self, x: f32) -> u8 {
+        quantize((x / self.scale).into(), self.zero.into(), (0.0, 255.0)) as u8
+    }
+
+    /// What the byte of `x` stands for.
+    pub fn rounded(&self, x: f32) -> f32 {
+        (f32::from(self.stored(x)) - self.zero) * self.scale
+    }
+}
+
+struct DynamicKernel;
+
+impl Kernel for DynamicKernel {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let x = io.input::<f32>(0);
+        let parameters = Dynamic::parameters(x.iter().copied());
         for (y, &x) in io.output::<u8>(0).iter_mut().zip(x) {
-            *y = quantize((x / scale).into(), zero.into(), (0.0, 255.0)) as u8;
+            *y = parameters.stored(x);
         }
-        io.output::<f32>(1).fill(scale);
-        io.output::<u8>(2).fill(zero as u8);
+        io.output::<f32>(1).fill(parameters.scale);
+        io.output::<u8>(2).fill(parameters.zero as u8);
         Ok(())
     }
 }

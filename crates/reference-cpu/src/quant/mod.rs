@@ -11,6 +11,7 @@ use kilim_core::ops::{
 };
 
 pub use finish::{Finish, accepts_clamp, add_bias};
+pub use linear::Dynamic;
 
 use crate::registry::{KernelRegistry, any};
 

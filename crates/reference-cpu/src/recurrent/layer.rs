@@ -1,7 +1,5 @@
 //! The loop over directions, time and batch.
 
-use std::marker::PhantomData;
-
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
@@ -11,13 +9,16 @@ use super::cells::Step;
 use crate::by_real;
 use crate::common::rules::required;
 use crate::common::{Codec, Real, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Io, Kernel};
+use crate::quant::Dynamic;
 
+/// Which cell a layer has, and what only that one can do.
 #[derive(Clone, Copy, PartialEq)]
-enum Cell {
+pub enum Cell {
     Lstm {
         input_forget: bool,
         cell_clip: Option<f32>,
+        rounds_state: bool,
     },
     /// `after`: the reset gate is applied to the result of the recurrence.
     Gru {
@@ -46,50 +47,74 @@ impl Cell {
     }
 }
 
-pub fn build_lstm(op: &Lstm, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    build(
+impl From<&Lstm> for Cell {
+    fn from(op: &Lstm) -> Cell {
         Cell::Lstm {
             input_forget: op.input_forget,
             cell_clip: op.cell_clip,
-        },
-        &op.cell,
-        node,
-    )
+            rounds_state: op.rounds_state,
+        }
+    }
 }
 
-pub fn build_gru(op: &Gru, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    build(
+impl From<&Gru> for Cell {
+    fn from(op: &Gru) -> Cell {
         Cell::Gru {
             after: op.linear_before_reset,
-        },
-        &op.cell,
-        node,
-    )
+        }
+    }
 }
 
-pub fn build_rnn(op: &Rnn, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    build(Cell::Rnn, &op.cell, node)
+impl From<&Rnn> for Cell {
+    fn from(_: &Rnn) -> Cell {
+        Cell::Rnn
+    }
 }
 
-fn build(cell: Cell, op: &Recurrent, node: &NodeSpec) -> Result<Box<dyn Kernel>> {
-    let (x, w, r) = (required(node, 0)?, required(node, 1)?, required(node, 2)?);
-    let geometry = RecurrentGeometry::new(op, cell.gates(), &x.shape, &w.shape, &r.shape)?;
-    let defaults = cell.activations();
-    let activations = (0..defaults.len() * geometry.directions)
-        .map(|i| {
-            let given = op.activations.get(i).copied();
-            given.unwrap_or(defaults[i % defaults.len()])
-        })
-        .collect();
-    by_real!(x.dtype, T => Ok(Box::new(Layer::<T> {
-        cell,
-        geometry,
-        activations,
-        clip: op.clip,
-        reversed: op.direction == Direction::Reverse,
-        lengths: node.input(4).map(|s| i64::codec(s.dtype)),
-        element: PhantomData,
-    })))
+/// Adds the product of a matrix, whose rows are as long as the second argument, with it to the third.
+type AddProduct<T> = fn(&[T], &[T], &mut [T]);
+
+/// The kernel of a layer.
+pub fn build(cell: Cell, op: &Recurrent, node: &NodeSpec) -> Result<Box<dyn Kernel>> {
+    by_real!(required(node, 0)?.dtype, T => Layer::<T>::boxed(cell, op, node, add_product))
+}
+
+/// The kernel of a layer in float32, with another product than the plain one.
+pub fn float_layer(
+    cell: Cell,
+    op: &Recurrent,
+    node: &NodeSpec,
+    add_product: AddProduct<f32>,
+) -> Result<Box<dyn Kernel>> {
+    Layer::<f32>::boxed(cell, op, node, add_product)
+}
+
+impl<T: Real> Layer<T> {
+    fn boxed(
+        cell: Cell,
+        op: &Recurrent,
+        node: &NodeSpec,
+        add_product: AddProduct<T>,
+    ) -> Result<Box<dyn Kernel>> {
+        let (x, w, r) = (required(node, 0)?, required(node, 1)?, required(node, 2)?);
+        let geometry = RecurrentGeometry::new(op, cell.gates(), &x.shape, &w.shape, &r.shape)?;
+        let defaults = cell.activations();
+        let activations = (0..defaults.len() * geometry.directions)
+            .map(|i| {
+                let given = op.activations.get(i).copied();
+                given.unwrap_or(defaults[i % defaults.len()])
+            })
+            .collect();
+        Ok(Box::new(Layer::<T> {
+            cell,
+            geometry,
+            activations,
+            clip: op.clip,
+            reversed: op.direction == Direction::Reverse,
+            lengths: node.input(4).map(|s| i64::codec(s.dtype)),
+            add_product,
+        }))
+    }
 }
 
 struct Layer<T> {
@@ -100,7 +125,7 @@ struct Layer<T> {
     /// The first direction runs backwards.
     reversed: bool,
     lengths: Option<Codec<i64>>,
-    element: PhantomData<T>,
+    add_product: AddProduct<T>,
 }
 
 const LANES: usize = 8;
@@ -120,14 +145,23 @@ fn dot<T: Real>(a: &[T], b: &[T]) -> T {
     lanes.into_iter().fold(sum, |s, l| s + l)
 }
 
-/// Adds the product of a matrix of rows as long as `x` with `x`.
-fn multiply_add<T: Real>(rows: &[T], x: &[T], y: &mut [T]) {
+/// The plain product.
+fn add_product<T: Real>(rows: &[T], x: &[T], y: &mut [T]) {
     if x.is_empty() {
         return;
     }
     for (y, row) in y.iter_mut().zip(rows.chunks_exact(x.len())) {
         *y += dot(row, x);
     }
+}
+
+/// A state as 8 bits can hold it.
+fn rounded<'a, T: Real>(state: &[T], into: &'a mut [T]) -> &'a [T] {
+    let parameters = Dynamic::parameters(state.iter().map(|h| h.wide() as f32));
+    for (to, h) in into.iter_mut().zip(state) {
+        *to = T::of(parameters.rounded(h.wide() as f32).into());
+    }
+    into
 }
 
 /// Weights of one direction.
@@ -178,7 +212,7 @@ impl<T: Real> Layer<T> {
             Some(bias) => gates.copy_from_slice(&bias[..gates_len]),
             None => gates.fill(T::default()),
         }
-        multiply_add(weights.w, x, gates);
+        (self.add_product)(weights.w, x, gates);
         let own = match self.cell {
             // The candidate's recurrence waits for the reset gate.
             Cell::Gru { .. } => 2 * n,
@@ -190,10 +224,16 @@ impl<T: Real> Layer<T> {
                 *g += b;
             }
         }
-        multiply_add(&weights.r[..own * n], h, &mut gates[..own]);
+        let recurrent = &mut recurrent[..n];
+        let state = match self.cell {
+            Cell::Lstm {
+                rounds_state: true, ..
+            } => rounded(h, recurrent),
+            _ => h,
+        };
+        (self.add_product)(&weights.r[..own * n], state, &mut gates[..own]);
         let per_direction = self.cell.activations().len();
         let candidate = &weights.r[own * n..];
-        let recurrent = &mut recurrent[..n];
         match recurrent_bias {
             Some(bias) if own < gates_len => recurrent.copy_from_slice(&bias[own..]),
             _ => recurrent.fill(T::default()),
@@ -211,10 +251,11 @@ impl<T: Real> Layer<T> {
             Cell::Lstm {
                 input_forget,
                 cell_clip,
+                ..
             } => step.lstm(input_forget, cell_clip),
             Cell::Rnn => step.rnn(),
             Cell::Gru { after: true } => {
-                multiply_add(candidate, step.h, recurrent);
+                (self.add_product)(candidate, step.h, recurrent);
                 step.recurrent = recurrent;
                 step.gru_after();
             }
@@ -224,7 +265,7 @@ impl<T: Real> Layer<T> {
                 for j in 0..n {
                     step.c[j] = T::of(step.gru_reset(j) * step.h[j].wide());
                 }
-                multiply_add(candidate, step.c, recurrent);
+                (self.add_product)(candidate, step.c, recurrent);
                 for (j, &r) in recurrent.iter().enumerate() {
                     let sum = step.gates[2 * n + j] + r;
                     step.gru_output(j, sum.wide());

@@ -6,14 +6,22 @@ mod quantized;
 #[cfg(test)]
 mod tests;
 
+pub use layer::{Cell, float_layer};
+
 use kilim_core::ops::{Gru, Lstm, QuantizedLstm, Rnn};
 
 use crate::common::rules;
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
-    registry.add::<Lstm>(rules::reals, layer::build_lstm);
-    registry.add::<Gru>(rules::reals, layer::build_gru);
-    registry.add::<Rnn>(rules::reals, layer::build_rnn);
+    registry.add::<Lstm>(rules::reals, |op, node, _| {
+        layer::build(Cell::from(op), &op.cell, node)
+    });
+    registry.add::<Gru>(rules::reals, |op, node, _| {
+        layer::build(Cell::from(op), &op.cell, node)
+    });
+    registry.add::<Rnn>(rules::reals, |op, node, _| {
+        layer::build(Cell::from(op), &op.cell, node)
+    });
     registry.add::<QuantizedLstm>(any, quantized::build);
 }

@@ -67,6 +67,7 @@ fn lstm_directions_lengths_and_layouts() {
             cell: cell(n, Direction::Bidirectional, batch_first),
             input_forget: false,
             cell_clip: None,
+            rounds_state: false,
         };
         run(
             &op,

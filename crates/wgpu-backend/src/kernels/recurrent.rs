@@ -20,6 +20,9 @@ pub(crate) fn register(kernels: &mut Kernels) {
         if l.optional(7).is_some() {
             return refuse("LSTM with peepholes is not on the GPU");
         }
+        if op.rounds_state {
+            return refuse("LSTM with a state of 8 bits is not on the GPU");
+        }
         let clip = op.cell_clip.unwrap_or(f32::MAX);
         layer("lstm", 4, &op.cell, clip, false, l)
     });

@@ -68,6 +68,7 @@ fn recurrent_layers() {
                         cell: cell(&[Sigmoid, Tanh, Tanh]),
                         input_forget: false,
                         cell_clip: full.then_some(0.5),
+                        rounds_state: false,
                     };
                     agree(lstm, &given(4, full), 3, 1e-5);
                     let gru = Gru {

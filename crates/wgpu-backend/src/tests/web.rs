@@ -129,6 +129,7 @@ async fn recurrent_layers_run_in_both_directions() {
             cell: cell(&[Sigmoid, Tanh, Tanh]),
             input_forget: false,
             cell_clip: None,
+            rounds_state: false,
         };
         agree_later(lstm, &given(4), 3, 1e-5).await;
     }

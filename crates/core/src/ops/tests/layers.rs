@@ -123,6 +123,7 @@ fn lstm(direction: Direction, batch_first: bool) -> Lstm {
         },
         input_forget: false,
         cell_clip: None,
+        rounds_state: false,
     }
 }
 

@@ -313,6 +313,7 @@ fn operator(random: &mut Random, which: usize) -> Option<Box<dyn Operator>> {
             cell,
             input_forget: flag,
             cell_clip: None,
+            rounds_state: false,
         }),
         53 => Box::new(Gru {
             cell,

@@ -9,12 +9,13 @@ use crate::onnx::proto::invalid;
 
 pub fn register(table: &mut OpTable) {
     table.add("LSTM", |b| {
-        let cell = recurrent(b, &["Sigmoid", "Tanh", "Tanh"])?;
+        let cell = recurrent(b, LSTM_ACTIVATIONS)?;
         let input_forget = b.flag("input_forget")?;
         b.emit_same(Lstm {
             cell,
             input_forget,
             cell_clip: None,
+            rounds_state: false,
         })
     });
     table.add("GRU", |b| {
@@ -31,8 +32,11 @@ pub fn register(table: &mut OpTable) {
     });
 }
 
+/// The activations of one direction where the node has none.
+pub const LSTM_ACTIVATIONS: &[&str] = &["Sigmoid", "Tanh", "Tanh"];
+
 /// `defaults` are the activations of one direction.
-fn recurrent(b: &mut NodeBuilder, defaults: &[&str]) -> Result<Recurrent> {
+pub fn recurrent(b: &mut NodeBuilder, defaults: &[&str]) -> Result<Recurrent> {
     let direction = match b.text_or("direction", "forward")? {
         "forward" => Direction::Forward,
         "reverse" => Direction::Reverse,

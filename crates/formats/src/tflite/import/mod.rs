@@ -3,7 +3,7 @@
 mod op;
 mod operands;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use kilim_core::dtype::DType;
@@ -52,7 +52,7 @@ impl<'a> Importer<'a> {
             custom_operators,
             graph,
             values: vec![None; subgraph.tensors.len()],
-            computed: HashMap::new(),
+            computed: empty_constants(subgraph),
         }
     }
 
@@ -222,6 +222,17 @@ impl<'a> Importer<'a> {
         }
         Ok(None)
     }
+}
+
+/// Constants without elements, for which the file has no data.
+fn empty_constants(subgraph: &Subgraph) -> HashMap<usize, Tensor> {
+    let made = subgraph.operators.iter().flat_map(|o| &o.outputs);
+    let made: HashSet<usize> = made.chain(&subgraph.inputs).copied().collect();
+    let tensors = subgraph.tensors.iter().enumerate();
+    tensors
+        .filter(|(t, info)| info.shape.contains(&0) && !made.contains(t))
+        .filter_map(|(t, info)| Some((t, Tensor::zeros(info.dtype().ok()?, &info.shape).ok()?)))
+        .collect()
 }
 
 fn quantized(info: &TensorInfo) -> Error {

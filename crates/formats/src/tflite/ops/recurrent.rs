@@ -106,6 +106,7 @@ pub fn unidirectional_lstm(imp: &mut Importer, op: &Op) -> Result<()> {
         },
         input_forget: false,
         cell_clip: (clip > 0.0).then_some(clip),
+        rounds_state: false,
     };
     let mut inputs = vec![Some(x), Some(w), Some(r), Some(bias), None, h, c, peepholes];
     while inputs.last() == Some(&None) {

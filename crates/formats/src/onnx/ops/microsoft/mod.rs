@@ -7,6 +7,7 @@ mod encoder;
 mod fused;
 mod gelu;
 mod group_query;
+mod lstm;
 mod multi_head;
 mod norm;
 mod packed;
@@ -22,6 +23,7 @@ pub fn register(table: &mut OpTable) {
     let mut add = |op, map: MapFn| table.add_in(DOMAIN, op, map);
     quantized::register(&mut add);
     packed::register(&mut add);
+    lstm::register(&mut add);
     fused::register(&mut add);
     gelu::register(&mut add);
     norm::register(&mut add);
