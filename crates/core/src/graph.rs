@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::dim::Dim;
 use crate::error::{Error, ErrorCode, Result};
-use crate::ops::{Fact, Operator};
+use crate::ops::{Fact, InputFact, Operator};
 use crate::tensor::Tensor;
 
 /// The index of a value in its graph.
@@ -77,6 +77,18 @@ impl Graph {
     /// A value, to be changed; panics where it is not of this graph.
     pub fn value_mut(&mut self, id: ValueId) -> &mut Value {
         &mut self.values[id.0]
+    }
+
+    /// What is known of the inputs of a node.
+    pub fn input_facts(&self, inputs: &[Option<ValueId>]) -> Vec<Option<InputFact>> {
+        let known = |id: ValueId| {
+            let value = self.value(id);
+            InputFact {
+                fact: value.fact.clone(),
+                value: value.constant.clone(),
+            }
+        };
+        inputs.iter().map(|id| id.map(known)).collect()
     }
 
     /// A new value that nothing produces yet.

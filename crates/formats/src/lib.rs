@@ -43,6 +43,7 @@ impl Default for InterpreterRegistry {
 }
 
 impl InterpreterRegistry {
+    /// Without any format.
     pub fn empty() -> InterpreterRegistry {
         InterpreterRegistry {
             interpreters: Vec::new(),
@@ -56,6 +57,7 @@ impl InterpreterRegistry {
         self.interpreters.push(Box::new(interpreter));
     }
 
+    /// The interpreter of a format, by its id.
     pub fn get(&self, format: &str) -> Option<&dyn Interpreter> {
         self.interpreters
             .iter()

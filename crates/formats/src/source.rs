@@ -104,6 +104,7 @@ impl Default for Limits {
 }
 
 impl Limits {
+    /// `Limit` where a file is larger than allowed.
     pub(crate) fn check_bytes(&self, bytes: usize) -> Result<()> {
         if bytes > self.bytes {
             return Err(Error::new(ErrorCode::Limit, "the model file is too large")

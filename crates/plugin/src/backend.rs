@@ -46,12 +46,7 @@ impl Backend for PluginBackend {
     }
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
-        let shapes = node
-            .inputs
-            .iter()
-            .map(|i| i.as_ref().map(|s| s.shape.clone()));
-        let outputs: Vec<_> = node.outputs.iter().map(|s| s.shape.clone()).collect();
-        let estimate = node.op.cost(&shapes.collect::<Vec<_>>(), &outputs);
+        let estimate = node.cost();
         let mut cost = abi::Cost {
             flops: estimate.flops,
             bytes: estimate.bytes,

@@ -19,9 +19,15 @@ pub type Chooses<T> = fn(&T, &NodeSpec, &ContextConfig) -> Option<Choice>;
 
 /// A kernel for some operator.
 pub trait Candidate: Send + Sync {
+    /// Whether the kernel can run a node; the reason where it cannot.
     fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal>;
+    /// Makes the kernel for a node that it accepts.
+    ///
+    /// # Errors
+    /// What is wrong with the node's attributes or constants.
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>>;
 
+    /// The algorithms between which it has a choice on a node that it accepts.
     fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
         let _ = (node, config);
         None

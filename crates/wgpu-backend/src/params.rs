@@ -57,19 +57,31 @@ impl Params {
         self
     }
 
-    /// `act: u32, act_a: f32, act_b: f32`, as `shared/activation.wgsl` reads them.
-    pub fn activation(self, activation: &Activation) -> Params {
-        let (kind, a, b) = match *activation {
-            Activation::None => (0, 0.0, 0.0),
-            Activation::Relu => (1, 0.0, 0.0),
-            Activation::Clip { min, max } => (2, min, max),
-            Activation::LeakyRelu { alpha } => (3, alpha, 0.0),
-            Activation::Sigmoid => (4, 0.0, 0.0),
-            Activation::Tanh => (5, 0.0, 0.0),
-            Activation::HardSwish => (6, 0.0, 0.0),
-            Activation::HardSigmoid { alpha, beta } => (7, alpha, beta),
-            Activation::Silu => (8, 0.0, 0.0),
-        };
-        self.u(kind).f(a).f(b)
+    /// Adds a word as it is.
+    pub fn word(mut self, word: u32) -> Params {
+        self.words.push(word);
+        self
     }
+
+    /// `act: u32, act_a: f32, act_b: f32`.
+    pub fn activation(self, activation: &Activation) -> Params {
+        let words = activation_words(activation);
+        words.into_iter().fold(self, Params::word)
+    }
+}
+
+/// Kind and numbers of an activation, as `shared/activation.wgsl` reads them.
+pub(crate) fn activation_words(activation: &Activation) -> [u32; 3] {
+    let (kind, a, b): (u32, f32, f32) = match *activation {
+        Activation::None => (0, 0.0, 0.0),
+        Activation::Relu => (1, 0.0, 0.0),
+        Activation::Clip { min, max } => (2, min, max),
+        Activation::LeakyRelu { alpha } => (3, alpha, 0.0),
+        Activation::Sigmoid => (4, 0.0, 0.0),
+        Activation::Tanh => (5, 0.0, 0.0),
+        Activation::HardSwish => (6, 0.0, 0.0),
+        Activation::HardSigmoid { alpha, beta } => (7, alpha, beta),
+        Activation::Silu => (8, 0.0, 0.0),
+    };
+    [kind, a.to_bits(), b.to_bits()]
 }

@@ -87,6 +87,7 @@ impl Refusal {
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {
+    /// The device and what it can do; the same for as long as the backend lives.
     fn describe(&self) -> &Description;
 
     /// [`API_VERSION`] at the time the backend was built.
@@ -104,6 +105,10 @@ pub trait Backend: MaybeSend + MaybeSync {
         None
     }
 
+    /// A session's part of the backend, with constants and an arena of its own.
+    ///
+    /// # Errors
+    /// `Device` where the device is lost.
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>>;
 
     /// The kernels for a node that this backend runs, where there are several and only measuring

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::dtype::DType;
-use crate::ops::Operator;
+use crate::ops::{Cost, Operator};
 use crate::tensor::Tensor;
 
 /// A tensor with everything known about it when a kernel is chosen.
@@ -60,6 +60,16 @@ impl NodeSpec<'_> {
     /// `None` where the node has no such input or it is left out.
     pub fn input(&self, i: usize) -> Option<&TensorSpec> {
         self.inputs.get(i).and_then(Option::as_ref)
+    }
+
+    /// What the operator says that it costs, whoever runs it.
+    pub fn cost(&self) -> Cost {
+        let inputs = self.inputs.iter();
+        let inputs: Vec<_> = inputs
+            .map(|i| i.as_ref().map(|s| s.shape.clone()))
+            .collect();
+        let outputs: Vec<_> = self.outputs.iter().map(|s| s.shape.clone()).collect();
+        self.op.cost(&inputs, &outputs)
     }
 }
 

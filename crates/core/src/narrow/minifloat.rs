@@ -33,12 +33,19 @@ pub enum Overflow {
 }
 
 impl Minifloat {
+    /// `float8e4m3fn`: no infinity.
     pub const F8E4M3FN: Minifloat = Minifloat::new(4, 3, 7, Special::AllOnes);
+    /// `float8e4m3fnuz`: no infinity and no negative zero.
     pub const F8E4M3FNUZ: Minifloat = Minifloat::new(4, 3, 8, Special::NegativeZero);
+    /// `float8e5m2`: as IEEE 754 has it.
     pub const F8E5M2: Minifloat = Minifloat::new(5, 2, 15, Special::Infinity);
+    /// `float8e5m2fnuz`: no infinity and no negative zero.
     pub const F8E5M2FNUZ: Minifloat = Minifloat::new(5, 2, 16, Special::NegativeZero);
+    /// `float4e2m1`: finite numbers alone.
     pub const F4E2M1: Minifloat = Minifloat::new(2, 1, 1, Special::None);
+    /// `float6e2m3`: finite numbers alone.
     pub const F6E2M3: Minifloat = Minifloat::new(2, 3, 1, Special::None);
+    /// `float6e3m2`: finite numbers alone.
     pub const F6E3M2: Minifloat = Minifloat::new(3, 2, 3, Special::None);
 
     const fn new(exponent_bits: u32, mantissa_bits: u32, bias: i32, special: Special) -> Self {

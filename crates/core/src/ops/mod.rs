@@ -4,6 +4,7 @@
 use std::any::Any;
 use std::fmt;
 
+use crate::backend::TensorSpec;
 use crate::datum::{Form, Kind};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
@@ -140,6 +141,15 @@ impl fmt::Display for Fact {
 pub struct InputFact {
     pub fact: Fact,
     pub value: Option<Tensor>,
+}
+
+impl From<&TensorSpec> for InputFact {
+    fn from(spec: &TensorSpec) -> InputFact {
+        InputFact {
+            fact: Fact::fixed(spec.dtype, &spec.shape),
+            value: spec.value.clone(),
+        }
+    }
 }
 
 /// The inputs of a node, as shape inference sees them. `None` is an optional input left out.

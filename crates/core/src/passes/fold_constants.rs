@@ -75,15 +75,10 @@ fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Option<Vec<Tenso
             None => None,
         });
     }
-    let known: Vec<Option<InputFact>> = specs
+    let known = specs
         .iter()
-        .map(|s: &Option<TensorSpec>| {
-            s.as_ref().map(|s| InputFact {
-                fact: Fact::fixed(s.dtype, &s.shape),
-                value: s.value.clone(),
-            })
-        })
-        .collect();
+        .map(|s: &Option<_>| s.as_ref().map(InputFact::from));
+    let known: Vec<_> = known.collect();
     let facts = node
         .op
         .infer(&InferContext {

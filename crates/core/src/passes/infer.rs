@@ -21,16 +21,7 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
                 elements[k] = known.get(graph, v);
             }
         }
-        let inputs: Vec<Option<InputFact>> = node
-            .inputs
-            .iter()
-            .map(|v| {
-                v.map(|v| InputFact {
-                    fact: graph.value(v).fact.clone(),
-                    value: graph.value(v).constant.clone(),
-                })
-            })
-            .collect();
+        let inputs = graph.input_facts(&node.inputs);
         let ctx = InferContext {
             inputs: &inputs,
             outputs: node.outputs.len(),

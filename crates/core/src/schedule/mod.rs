@@ -70,6 +70,10 @@ impl StageRun<'_> {
 /// Decides in which order, and beside what else, the steps of a stage run. Steps that share a
 /// backend must keep their order; see [`StageRun::execute`].
 pub trait Scheduler: MaybeSend + MaybeSync {
+    /// Runs all steps of a stage, once each.
+    ///
+    /// # Errors
+    /// That of a step that failed.
     fn run<'a>(&'a self, stage: StageRun<'a>) -> LocalFuture<'a, Result<()>>;
 
     /// Whether steps of different backends run at the same time. The planner then ends a part as

@@ -282,6 +282,7 @@ impl Session {
         &self.shared.evaluator
     }
 
+    /// What the session was made with.
     pub fn options(&self) -> &SessionOptions {
         &self.shared.options
     }

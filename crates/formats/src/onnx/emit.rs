@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::{Node, ValueId};
-use kilim_core::ops::{InferContext, InputFact, Operator, Unary, UnaryKind};
+use kilim_core::ops::{InferContext, Operator, Unary, UnaryKind};
 
 use super::import::Importer;
 use super::proto::NodeProto;
@@ -89,15 +89,7 @@ impl<'a> Importer<'a> {
             .rposition(Option::is_some)
             .map_or(0, |i| i + 1);
         let inputs = &inputs[..present];
-        let known: Vec<_> = inputs
-            .iter()
-            .map(|v| {
-                v.map(|v| InputFact {
-                    fact: graph.value(v).fact.clone(),
-                    value: graph.value(v).constant.clone(),
-                })
-            })
-            .collect();
+        let known = graph.input_facts(inputs);
         let inferred = op.infer(&InferContext {
             inputs: &known,
             outputs,

@@ -39,6 +39,7 @@ pub fn domain(name: &str) -> &str {
     if name == "ai.onnx" { "" } else { name }
 }
 
+/// The version of each domain; the standard one has the empty name.
 pub fn opsets<'a>(imports: &[OperatorSetId<'a>]) -> Rc<HashMap<&'a str, i64>> {
     Rc::new(
         imports
@@ -206,6 +207,7 @@ impl<'a> Importer<'a> {
         Ok(outputs)
     }
 
+    /// `Limit` where subgraphs or functions are nested too deeply.
     pub fn check_depth(&self) -> Result<()> {
         if self.scope.frames.len() >= self.limits.depth {
             return Err(Error::new(
@@ -216,6 +218,7 @@ impl<'a> Importer<'a> {
         Ok(())
     }
 
+    /// Brings nodes into the graph of a frame; `Limit` where the model has too many.
     pub fn nodes(&mut self, frame: usize, nodes: &'a [NodeProto<'a>]) -> Result<()> {
         for node in nodes {
             self.nodes += 1;
@@ -304,6 +307,7 @@ fn declared<'a>(proto: &'a GraphProto<'a>) -> HashMap<&'a str, &'a TypeProto<'a>
         .collect()
 }
 
+/// The names that nodes write.
 pub fn written<'a>(nodes: &[NodeProto<'a>]) -> HashSet<&'a str> {
     let outputs = nodes.iter().flat_map(|n| n.outputs.iter().copied());
     outputs.filter(|o| !o.is_empty()).collect()

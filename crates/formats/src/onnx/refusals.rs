@@ -18,10 +18,12 @@ struct Refusal {
 const SHOWN: usize = 8;
 
 impl Refusals {
+    /// Whether nothing was refused.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// Notes what a node has that is not supported.
     pub fn add(&mut self, what: String, node: &str) {
         match self.0.iter_mut().find(|r| r.what == what) {
             Some(refusal) => refusal.nodes.push(node.to_string()),

@@ -61,14 +61,17 @@ pub struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// The graph that a frame builds.
     pub fn graph(&mut self, frame: usize) -> &mut Graph {
         &mut self.graphs[self.frames[frame].graph]
     }
 
+    /// What a name means in a frame itself, not in those around it.
     pub fn binding(&self, frame: usize, name: &str) -> Option<&Binding<'a>> {
         self.frames[frame].bindings.get(name)
     }
 
+    /// Gives a name its meaning in a frame.
     pub fn bind(&mut self, frame: usize, name: &'a str, binding: Binding<'a>) {
         self.frames[frame].bindings.insert(name, binding);
     }

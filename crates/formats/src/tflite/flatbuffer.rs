@@ -129,38 +129,47 @@ impl<'a> Table<'a> {
             .transpose()
     }
 
+    /// Field `slot`, 0 where the file leaves it out, as in the readers below.
     pub fn i8(&self, slot: usize) -> Result<i8> {
         Ok(self.scalar(slot)?.map_or(0, i8::from_le_bytes))
     }
 
+    /// As [`Table::i8`].
     pub fn u8(&self, slot: usize) -> Result<u8> {
         Ok(self.scalar(slot)?.map_or(0, u8::from_le_bytes))
     }
 
+    /// Field `slot`; false where the file leaves it out.
     pub fn bool(&self, slot: usize) -> Result<bool> {
         Ok(self.u8(slot)? != 0)
     }
 
+    /// Field `slot`, or the default of the schema.
     pub fn i32_or(&self, slot: usize, default: i32) -> Result<i32> {
         Ok(self.scalar(slot)?.map_or(default, i32::from_le_bytes))
     }
 
+    /// As [`Table::i8`].
     pub fn i32(&self, slot: usize) -> Result<i32> {
         self.i32_or(slot, 0)
     }
 
+    /// As [`Table::i8`].
     pub fn u32(&self, slot: usize) -> Result<u32> {
         Ok(self.scalar(slot)?.map_or(0, u32::from_le_bytes))
     }
 
+    /// As [`Table::i8`].
     pub fn u64(&self, slot: usize) -> Result<u64> {
         Ok(self.scalar(slot)?.map_or(0, u64::from_le_bytes))
     }
 
+    /// As [`Table::i8`].
     pub fn f32(&self, slot: usize) -> Result<f32> {
         Ok(self.scalar(slot)?.map_or(0.0, f32::from_le_bytes))
     }
 
+    /// The table that field `slot` refers to.
     pub fn table(&self, slot: usize) -> Result<Option<Table<'a>>> {
         match self.field(slot)? {
             Some(position) => Table::at(self.file, follow(self.bytes, position)?).map(Some),
@@ -197,14 +206,17 @@ impl<'a> Table<'a> {
         Ok(String::from_utf8_lossy(v.raw(1)?).into_owned())
     }
 
+    /// The numbers of a vector, none where the file leaves it out.
     pub fn i32s(&self, slot: usize) -> Result<Vec<i32>> {
         self.vector(slot, 4)?.numbers(i32::from_le_bytes)
     }
 
+    /// As [`Table::i32s`].
     pub fn i64s(&self, slot: usize) -> Result<Vec<i64>> {
         self.vector(slot, 8)?.numbers(i64::from_le_bytes)
     }
 
+    /// As [`Table::i32s`].
     pub fn f32s(&self, slot: usize) -> Result<Vec<f32>> {
         self.vector(slot, 4)?.numbers(f32::from_le_bytes)
     }

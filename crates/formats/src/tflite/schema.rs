@@ -154,6 +154,7 @@ impl<'a> Model<'a> {
             .ok_or_else(|| invalid(format!("subgraph {index} is no body")))
     }
 
+    /// The operator code of an index; `InvalidModel` where there is none.
     pub fn code(&self, index: usize) -> Result<&OperatorCode> {
         self.codes
             .get(index)

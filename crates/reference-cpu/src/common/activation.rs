@@ -41,6 +41,7 @@ pub fn sigmoid(x: f32) -> f32 {
     if x < 0.0 { e * s } else { s }
 }
 
+/// `max(0, min(1, alpha * x + beta))`.
 pub fn hard_sigmoid(x: f32, alpha: f32, beta: f32) -> f32 {
     clip(alpha * x + beta, 0.0, 1.0)
 }

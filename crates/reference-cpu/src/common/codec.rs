@@ -20,6 +20,7 @@ pub enum Class {
 }
 
 impl Class {
+    /// What elements of a type are computed in.
     pub const fn of(dtype: DType) -> Class {
         match dtype {
             DType::F32 | DType::F16 | DType::BF16 => Class::F32,
@@ -51,12 +52,14 @@ impl<W: Pod> Codec<W> {
         (self.store)(self.dtype, bytes, start, from);
     }
 
+    /// Element `i` of a buffer.
     pub fn get(&self, bytes: &[u8], i: usize) -> W {
         let mut one = [W::zeroed()];
         self.load(bytes, i, &mut one);
         one[0]
     }
 
+    /// Writes element `i` of a buffer, as [`Codec::store`] does.
     pub fn set(&self, bytes: &mut [u8], i: usize, value: W) {
         self.store(bytes, i, &[value]);
     }
@@ -64,6 +67,7 @@ impl<W: Pod> Codec<W> {
 
 /// A type to compute in.
 pub trait Wide: Pod + PartialOrd + Send + Sync {
+    /// How elements of a type are read as `Self` and written.
     fn codec(dtype: DType) -> Codec<Self>;
 }
 

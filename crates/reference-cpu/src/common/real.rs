@@ -17,7 +17,9 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
 {
+    /// `v`, rounded to this type.
     fn of(v: f64) -> Self;
+    /// The number in `float64`, exactly.
     fn wide(self) -> f64;
     /// Applies an activation, which only operators on `float32` have.
     fn activate(activation: Activation, data: &mut [Self]);

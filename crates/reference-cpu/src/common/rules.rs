@@ -4,6 +4,7 @@ use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::shape_error;
 use kilim_core::{DType, Error};
 
+/// The floating-point types that kernels compute with.
 pub const FLOATS: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::BF16];
 
 /// Input `i`'s element type is one of `allowed`; a missing input is fine.

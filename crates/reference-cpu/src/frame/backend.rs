@@ -28,6 +28,7 @@ pub struct CpuBackend {
 }
 
 impl CpuBackend {
+    /// Its name.
     pub const ID: BackendId = BackendId::new("cpu");
 
     /// With the reference kernels only.
@@ -37,6 +38,7 @@ impl CpuBackend {
         CpuBackend::with_registry(registry, "portable")
     }
 
+    /// Its kernels.
     pub fn registry(&self) -> &KernelRegistry {
         &self.registry
     }
@@ -172,13 +174,7 @@ impl Backend for CpuBackend {
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
         self.registry.supports(node)?;
-        let inputs: Vec<_> = node
-            .inputs
-            .iter()
-            .map(|i| i.as_ref().map(|s| s.shape.clone()))
-            .collect();
-        let outputs: Vec<_> = node.outputs.iter().map(|s| s.shape.clone()).collect();
-        Ok(node.op.cost(&inputs, &outputs))
+        Ok(node.cost())
     }
 
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {

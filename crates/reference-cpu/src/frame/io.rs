@@ -151,6 +151,7 @@ impl<'a> Io<'a> {
         }
     }
 
+    /// The threads that the run may use.
     pub fn cpu(&self) -> CpuRun {
         self.cpu
     }
@@ -160,14 +161,17 @@ impl<'a> Io<'a> {
         self.texts
     }
 
+    /// The number of inputs, those that are left out between others too.
     pub fn inputs(&self) -> usize {
         self.inputs.len()
     }
 
+    /// Whether the node has input `i`.
     pub fn has_input(&self, i: usize) -> bool {
         self.inputs.get(i).is_some_and(|&v| v != ABSENT)
     }
 
+    /// Whether the node has output `i`.
     pub fn has_output(&self, i: usize) -> bool {
         i < self.outputs.len()
     }
@@ -204,6 +208,10 @@ impl<'a> Io<'a> {
         view.bytes / view.dtype.size()
     }
 
+    /// The bytes of input `i`, whatever its element type.
+    ///
+    /// # Panics
+    /// Where the kernel was built for an input that is not there.
     pub fn input_bytes(&self, i: usize) -> &'a [u8] {
         // SAFETY: as for `input`.
         unsafe { self.input_view(i).read() }
@@ -237,6 +245,10 @@ impl<'a> Io<'a> {
         unsafe { std::slice::from_raw_parts_mut(ptr, len) }
     }
 
+    /// The bytes of output `i`, to be written; whatever they hold now is rubbish.
+    ///
+    /// # Panics
+    /// Where it was taken before or is not there.
     pub fn output_bytes(&mut self, i: usize) -> &'a mut [u8] {
         let view = self.take(i);
         // SAFETY: as for `output`.

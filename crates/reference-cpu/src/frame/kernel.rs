@@ -36,6 +36,7 @@ pub struct CpuRun {
 impl CpuRun {
     pub(crate) const SINGLE: CpuRun = CpuRun { threads: 1 };
 
+    /// How many there are, this one included.
     pub fn threads(&self) -> usize {
         self.threads
     }
@@ -62,6 +63,7 @@ pub struct Build<'a> {
 }
 
 impl Build<'_> {
+    /// The threads that the kernel will have.
     pub fn threads(&self) -> usize {
         self.run.threads
     }

@@ -14,7 +14,6 @@ use kilim_core::{Result, Tensor};
 use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{
     Depth, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
-    split_activation,
 };
 use crate::isa::Isa;
 use crate::math;
@@ -132,7 +131,6 @@ impl Dense {
                 })
                 .collect()
         };
-        let (clamp, rest) = split_activation(activation);
         Dense {
             depth: Depth::of(isa, &runs),
             starts,
@@ -140,14 +138,7 @@ impl Dense {
             strip_rows,
             strips,
             copied: copied.then_some(((strip_rows - 1) * y.stride + y.extent()) * row),
-            common: Common {
-                isa,
-                shape,
-                weights,
-                clamp,
-                rest,
-                threads: threads.min(strips * w.batch).max(1),
-            },
+            common: Common::new(isa, shape, activation, weights, threads, strips * w.batch),
         }
     }
 

@@ -11,7 +11,7 @@ use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Convolve, Operands, Shape};
-use crate::gemm::{Reading, split_activation};
+use crate::gemm::Reading;
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
 use crate::memory::{Shared, share};
@@ -45,17 +45,9 @@ impl Depthwise {
         weights: Arc<AlignedBytes>,
         threads: usize,
     ) -> Depthwise {
-        let (clamp, rest) = split_activation(activation);
         let rows = shape.window.batch * shape.window.y.output;
         Depthwise {
-            common: Common {
-                isa,
-                shape,
-                weights,
-                clamp,
-                rest,
-                threads: threads.clamp(1, rows),
-            },
+            common: Common::new(isa, shape, activation, weights, threads, rows),
         }
     }
 }

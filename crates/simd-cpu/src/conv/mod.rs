@@ -17,6 +17,7 @@ use kilim_core::tensor::AlignedBytes;
 use kilim_core::tuning::Choice;
 use kilim_core::{DType, Result, Tensor};
 
+use super::gemm::split_activation;
 use super::isa::Isa;
 use super::window::Window;
 use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey};
@@ -306,4 +307,26 @@ pub(crate) struct Common {
     /// What the bounds do not do.
     pub rest: Activation,
     pub threads: usize,
+}
+
+impl Common {
+    /// With at most as many threads as there are `shares` of the work.
+    fn new(
+        isa: Isa,
+        shape: Shape,
+        activation: Activation,
+        weights: Arc<AlignedBytes>,
+        threads: usize,
+        shares: usize,
+    ) -> Common {
+        let (clamp, rest) = split_activation(activation);
+        Common {
+            isa,
+            shape,
+            weights,
+            clamp,
+            rest,
+            threads: threads.min(shares).max(1),
+        }
+    }
 }

@@ -105,16 +105,21 @@ impl Product {
             .u(p.b_strides[0])
             .u(p.b_strides[1])
             .u(p.n);
+        // matvec.wgsl has no `c_col`.
+        let params = match tile {
+            Some(_) => params.u(1),
+            None => params,
+        };
+        let params = params
+            .u(p.m.saturating_mul(p.n))
+            .u(bias_row)
+            .u(bias_column)
+            .u(bias_batch)
+            .f(p.alpha)
+            .f(beta)
+            .activation(&p.activation);
         let bias = flag(p.bias.is_some());
         let Some(tile) = tile else {
-            let params = params
-                .u(p.m.saturating_mul(p.n))
-                .u(bias_row)
-                .u(bias_column)
-                .u(bias_batch)
-                .f(p.alpha)
-                .f(beta)
-                .activation(&p.activation);
             let columns = match b_mode {
                 "n4" => 64,
                 "k4" => 4,
@@ -129,15 +134,6 @@ impl Product {
             );
             return Ok(());
         };
-        let params = params
-            .u(1)
-            .u(p.m.saturating_mul(p.n))
-            .u(bias_row)
-            .u(bias_column)
-            .u(bias_batch)
-            .f(p.alpha)
-            .f(beta)
-            .activation(&p.activation);
         let [rows, width, depth] = tile.defines();
         l.dispatch(
             tile.shader,

@@ -6,7 +6,7 @@ use kilim_core::ops::*;
 use super::movement::ok;
 use super::{Kernels, quantized};
 use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
+use crate::params::{Params, activation_words};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<MaxPool>(|op, l| {
@@ -84,8 +84,7 @@ fn pool(op: &Pool, l: &mut Lowering) -> Lowers {
     };
     let count: usize = dims.iter().product();
     let three = |p: Params, f: fn(&WindowAxis) -> usize| axes.iter().fold(p, |p, a| p.u(f(a)));
-    let act = Params::new().activation(&op.activation).words;
-    let word = |i: usize| f32::from_bits(act[i]);
+    let [act, act_a, act_b] = activation_words(&op.activation);
     let mut p = Params::new()
         .dims(&dims)
         .dims(&what)
@@ -94,9 +93,9 @@ fn pool(op: &Pool, l: &mut Lowering) -> Lowers {
         .u(count)
         .u(usize::from(op.padded))
         .i(power);
-    p = three(p, |a| a.input).f(word(0));
-    p = three(p, |a| a.kernel).f(word(1));
-    p = three(p, |a| a.stride).f(word(2));
+    p = three(p, |a| a.input).word(act);
+    p = three(p, |a| a.kernel).word(act_a);
+    p = three(p, |a| a.stride).word(act_b);
     p = three(p, |a| a.dilation).u(0);
     p = three(p, |a| a.begin).u(0);
     p = three(p, |a| a.begin + a.input + a.end);

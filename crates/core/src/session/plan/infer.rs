@@ -127,15 +127,8 @@ fn infer_concrete(
     inputs: &[Option<TensorSpec>],
     shared: &Shared,
 ) -> Result<Vec<TensorSpec>> {
-    let facts: Vec<Option<InputFact>> = inputs
-        .iter()
-        .map(|s| {
-            s.as_ref().map(|s| InputFact {
-                fact: crate::Fact::fixed(s.dtype, &s.shape),
-                value: s.value.clone(),
-            })
-        })
-        .collect();
+    let facts = inputs.iter().map(|s| s.as_ref().map(InputFact::from));
+    let facts: Vec<_> = facts.collect();
     let outputs = node.op.infer(&InferContext {
         inputs: &facts,
         outputs: node.outputs.len(),

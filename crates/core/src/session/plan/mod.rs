@@ -78,7 +78,7 @@ pub(super) struct PlannedStage {
 
 impl PlannedStage {
     /// The same plan in the contexts of `shared`, if all backends can share their kernels.
-    #[cfg_attr(target_arch = "wasm32", allow(dead_code))]
+    #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &Shared) -> Option<PlannedStage> {
         let mut executables = Vec::with_capacity(self.executables.len());
         for (executable, context) in self.executables.iter().zip(&shared.contexts) {

@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId};
 use crate::memory::Sharing;
-use crate::ops::{Fact, InferContext, InputFact};
+use crate::ops::{InferContext, InputFact};
 use crate::passes::{self, retype};
 use crate::pin;
 use crate::report::{PrecisionReport, SingleReport};
@@ -317,11 +317,8 @@ impl<'a> Question<'a> {
 
     /// Whether all outputs are `f16`.
     fn stays_half(&self) -> bool {
-        let fact = |s: &TensorSpec| InputFact {
-            fact: Fact::fixed(s.dtype, &s.shape),
-            value: s.value.clone(),
-        };
-        let facts: Vec<_> = self.inputs.iter().map(|s| s.as_ref().map(fact)).collect();
+        let facts = self.inputs.iter().map(|s| s.as_ref().map(InputFact::from));
+        let facts: Vec<_> = facts.collect();
         let inferred = self.record.op.infer(&InferContext {
             inputs: &facts,
             outputs: self.outputs.len(),

@@ -82,10 +82,12 @@ impl OpTable {
         self.add_in("", op, map);
     }
 
+    /// Adds an operator of another domain.
     pub fn add_in(&mut self, domain: &'static str, op: &'static str, map: MapFn) {
         self.maps.insert((domain, op), map);
     }
 
+    /// The mapping of an operator; the standard domain has the empty name.
     pub fn get(&self, domain: &str, op: &str) -> Option<MapFn> {
         self.maps.get(&(domain, op)).copied()
     }

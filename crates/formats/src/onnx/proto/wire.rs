@@ -11,33 +11,45 @@ pub enum Field<'a> {
     Fixed32(u32),
 }
 
+/// An `InvalidModel` error.
 pub fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidModel, message)
 }
 
+fn wrong_type() -> Error {
+    invalid("a protobuf field has the wrong wire type")
+}
+
 impl<'a> Field<'a> {
+    /// The bytes of a field: a string, a message, packed numbers.
+    ///
+    /// # Errors
+    /// `InvalidModel` where it is a number. The readers below fail alike where the wire type is another.
     pub fn bytes(self) -> Result<&'a [u8]> {
         match self {
             Field::Bytes(b) => Ok(b),
-            _ => Err(invalid("a protobuf field has the wrong wire type")),
+            _ => Err(wrong_type()),
         }
     }
 
+    /// The text; `InvalidModel` where it is not UTF-8.
     pub fn string(self) -> Result<&'a str> {
         std::str::from_utf8(self.bytes()?).map_err(|_| invalid("a name is not valid UTF-8"))
     }
 
+    /// The integer of a varint; `enum` and `bool` are ones, too.
     pub fn int(self) -> Result<i64> {
         match self {
             Field::Varint(v) => Ok(v as i64),
-            _ => Err(invalid("a protobuf field has the wrong wire type")),
+            _ => Err(wrong_type()),
         }
     }
 
+    /// The `float32` of four bytes.
     pub fn float(self) -> Result<f32> {
         match self {
             Field::Fixed32(v) => Ok(f32::from_bits(v)),
-            _ => Err(invalid("a protobuf field has the wrong wire type")),
+            _ => Err(wrong_type()),
         }
     }
 }
@@ -52,10 +64,12 @@ impl<'a> Reader<'a> {
         Reader { rest: bytes }
     }
 
+    /// Whether nothing is left.
     pub fn is_at_end(&self) -> bool {
         self.rest.is_empty()
     }
 
+    /// The next `n` bytes; `InvalidModel` where there are fewer.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, tail) = self
             .rest
@@ -65,18 +79,21 @@ impl<'a> Reader<'a> {
         Ok(head)
     }
 
+    /// The next four bytes as a number, the low byte first.
     pub fn fixed32(&mut self) -> Result<u32> {
         let mut b = [0; 4];
         b.copy_from_slice(self.take(4)?);
         Ok(u32::from_le_bytes(b))
     }
 
+    /// The next eight bytes as a number, the low byte first.
     pub fn fixed64(&mut self) -> Result<u64> {
         let mut b = [0; 8];
         b.copy_from_slice(self.take(8)?);
         Ok(u64::from_le_bytes(b))
     }
 
+    /// A number in groups of seven bits, the low ones first; `InvalidModel` above 64 bits.
     pub fn varint(&mut self) -> Result<u64> {
         let mut value = 0u64;
         for shift in (0..70).step_by(7) {
@@ -131,6 +148,7 @@ impl<'a> Reader<'a> {
 pub struct Numbers<'a>(Vec<Field<'a>>);
 
 impl<'a> Numbers<'a> {
+    /// Appends one number, or a packed run of them.
     pub fn push(&mut self, field: Field<'a>) {
         self.0.push(field);
     }
@@ -164,20 +182,23 @@ impl<'a> Numbers<'a> {
         Ok(out)
     }
 
+    /// All as `int64`.
     pub fn ints(&self) -> Result<Vec<i64>> {
         self.each(|r| Ok(r.varint()? as i64), |f| f.int())
     }
 
+    /// All as `float32`.
     pub fn floats(&self) -> Result<Vec<f32>> {
         self.each(|r| Ok(f32::from_bits(r.fixed32()?)), |f| f.float())
     }
 
+    /// All as `float64`.
     pub fn doubles(&self) -> Result<Vec<f64>> {
         self.each(
             |r| Ok(f64::from_bits(r.fixed64()?)),
             |f| match f {
                 Field::Fixed64(v) => Ok(f64::from_bits(v)),
-                _ => Err(invalid("a protobuf field has the wrong wire type")),
+                _ => Err(wrong_type()),
             },
         )
     }

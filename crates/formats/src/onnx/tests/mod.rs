@@ -1,8 +1,15 @@
 //! What the interpreter makes of small models.
 
+mod bodies;
 mod garbage;
 mod microsoft;
 mod structure;
 mod tensors;
 mod upgrades;
 mod writer;
+
+use kilim_core::graph::{Graph, ValueId};
+
+fn names(graph: &Graph, ids: &[ValueId]) -> Vec<String> {
+    ids.iter().map(|&v| graph.value(v).name.clone()).collect()
+}

@@ -20,10 +20,18 @@ impl<'a> Op<'a> {
         self.info.inputs.get(i).copied().flatten()
     }
 
+    /// The tensor number of output `i`; `InvalidModel` where it is missing.
+    pub(super) fn output_tensor(&self, i: usize) -> Result<usize> {
+        let tensor = self.info.outputs.get(i).copied();
+        tensor.ok_or_else(|| Error::new(ErrorCode::InvalidModel, format!("output {i} is missing")))
+    }
+
+    /// The number of inputs, those that are left out too.
     pub fn input_count(&self) -> usize {
         self.info.inputs.len()
     }
 
+    /// The number of outputs.
     pub fn output_count(&self) -> usize {
         self.info.outputs.len()
     }
@@ -32,10 +40,12 @@ impl<'a> Op<'a> {
         self.info.options.as_ref().map_or(Ok(default), read)
     }
 
+    /// The option in `slot`; 0 where the file leaves it out, as in the readers below.
     pub fn int(&self, slot: usize) -> Result<i32> {
         self.option(|t| t.i32(slot), 0)
     }
 
+    /// The option in `slot`, or the default of the schema.
     pub fn int_or(&self, slot: usize, default: i32) -> Result<i32> {
         self.option(|t| t.i32_or(slot, default), default)
     }
@@ -51,18 +61,22 @@ impl<'a> Op<'a> {
         })
     }
 
+    /// The number of a choice.
     pub fn enumeration(&self, slot: usize) -> Result<i8> {
         self.option(|t| t.i8(slot), 0)
     }
 
+    /// Whether the option is set.
     pub fn flag(&self, slot: usize) -> Result<bool> {
         self.option(|t| t.bool(slot), false)
     }
 
+    /// As [`Op::int`].
     pub fn float(&self, slot: usize) -> Result<f32> {
         self.option(|t| t.f32(slot), 0.0)
     }
 
+    /// The numbers of an option; none where the file leaves it out.
     pub fn ints(&self, slot: usize) -> Result<Vec<i32>> {
         self.option(|t| t.i32s(slot), Vec::new())
     }

@@ -13,18 +13,16 @@ use super::{Importer, Op};
 use crate::tflite::schema::TensorInfo;
 
 impl<'a> Importer<'a> {
+    /// Shape, element type and quantisation of input `i`; `InvalidModel` where it is missing.
     pub fn info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
         op.tensor(i)
             .map(|t| &self.subgraph.tensors[t])
             .ok_or_else(|| missing(i))
     }
 
+    /// The same of output `i`.
     pub fn output_info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
-        let t =
-            op.info.outputs.get(i).ok_or_else(|| {
-                Error::new(ErrorCode::InvalidModel, format!("output {i} is missing"))
-            })?;
-        Ok(&self.subgraph.tensors[*t])
+        Ok(&self.subgraph.tensors[op.output_tensor(i)?])
     }
 
     /// The tensor that says how intermediate result `i` is quantised.
@@ -38,6 +36,7 @@ impl<'a> Importer<'a> {
         Ok(&self.subgraph.tensors[*t])
     }
 
+    /// The number of dimensions of input `i`.
     pub fn rank(&self, op: &Op, i: usize) -> Result<usize> {
         Ok(self.info(op, i)?.shape.len())
     }
@@ -72,6 +71,7 @@ impl<'a> Importer<'a> {
         }
     }
 
+    /// Makes tensor `t` an input of the graph; each dynamic dimension is a symbol of its own.
     pub(super) fn graph_input(&mut self, t: usize) -> Result<()> {
         let info = &self.subgraph.tensors[t];
         let dims = info.shape.iter().zip(&info.dynamic).enumerate();
@@ -109,21 +109,20 @@ impl<'a> Importer<'a> {
         Ok(value)
     }
 
+    /// The value of input `i`; `InvalidModel` where it is missing.
     pub fn input(&mut self, op: &Op, i: usize) -> Result<ValueId> {
         let t = op.tensor(i).ok_or_else(|| missing(i))?;
         self.value(t)
     }
 
+    /// The value of input `i`, if it is there.
     pub fn optional(&mut self, op: &Op, i: usize) -> Result<Option<ValueId>> {
         op.tensor(i).map(|t| self.value(t)).transpose()
     }
 
+    /// The value of output `i`; `InvalidModel` where it is missing.
     pub fn output(&mut self, op: &Op, i: usize) -> Result<ValueId> {
-        let t =
-            op.info.outputs.get(i).ok_or_else(|| {
-                Error::new(ErrorCode::InvalidModel, format!("output {i} is missing"))
-            })?;
-        self.value(*t)
+        self.value(op.output_tensor(i)?)
     }
 
     /// True where the state tensor of input `i` starts as zeros: a variable without data.

@@ -22,7 +22,6 @@ use self::phases::{Phases, Tap, margins};
 use super::{Common, Operands, Shape, known_float};
 use crate::gemm::{
     Depth, Matrix, Panels, Product, Reading, RowStarts, Rows, Segment, append, multiply,
-    split_activation,
 };
 use crate::isa::Isa;
 use crate::math;
@@ -203,20 +202,12 @@ impl Transposed {
                 }
             })
             .collect();
-        let (clamp, rest) = split_activation(activation);
         Transposed {
             phases,
             group,
             margins,
             padded: rows * row,
-            common: Common {
-                isa,
-                shape,
-                weights,
-                clamp,
-                rest,
-                threads: threads.clamp(1, w.y.output),
-            },
+            common: Common::new(isa, shape, activation, weights, threads, w.y.output),
         }
     }
 

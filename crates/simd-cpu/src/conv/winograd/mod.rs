@@ -16,7 +16,7 @@ use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
 use super::{Common, Convolve, Operands, Shape};
-use crate::gemm::{Depth, NO_CLAMP, Panels, Product, Rows, multiply, split_activation};
+use crate::gemm::{Depth, NO_CLAMP, Panels, Product, Rows, multiply};
 use crate::isa::Isa;
 use crate::math;
 use crate::memory::{Shared, share};
@@ -67,7 +67,6 @@ impl<const IN: usize> Winograd<IN> {
         let fitting = (BLOCK / (IN * IN * (c + m))).max(MIN_TILES);
         let blocks = tiles.div_ceil(fitting);
         let most = tiles.div_ceil(blocks);
-        let (clamp, rest) = split_activation(activation);
         Winograd {
             depth: Depth::dense(isa, w.channels),
             grid,
@@ -78,14 +77,7 @@ impl<const IN: usize> Winograd<IN> {
                 c_point: most * c + 16,
                 m_point: most * m + 16,
             },
-            common: Common {
-                isa,
-                shape,
-                weights,
-                clamp,
-                rest,
-                threads: threads.clamp(1, blocks),
-            },
+            common: Common::new(isa, shape, activation, weights, threads, blocks),
         }
     }
 

@@ -5,7 +5,7 @@ use kilim_core::ops::{ConvGeometry, ConvTranspose, WindowAxis};
 use super::Window;
 use crate::kernels::matmul::flag;
 use crate::lower::{Lowering, Lowers, Operand};
-use crate::params::Params;
+use crate::params::{Params, activation_words};
 
 /// One thread an output element; any layout, weights as they are.
 pub(super) fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
@@ -30,14 +30,7 @@ pub(super) fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
         (c.inputs * c.taps(), c.taps())
     };
     let three = |p: Params, f: fn(&WindowAxis) -> usize| c.axes.iter().fold(p, |p, a| p.u(f(a)));
-    let (act, act_a, act_b) = {
-        let words = Params::new().activation(&c.activation).words;
-        (
-            words[0] as usize,
-            f32::from_bits(words[1]),
-            f32::from_bits(words[2]),
-        )
-    };
+    let [act, act_a, act_b] = activation_words(&c.activation);
     let mut p = Params::new()
         .dims(&dims)
         .dims(&what)
@@ -46,9 +39,9 @@ pub(super) fn direct(c: &Window, transposed: bool, l: &mut Lowering) {
         .u(count)
         .u(c.inputs)
         .u(c.outputs);
-    p = three(p, |a| a.input).u(act);
-    p = three(p, |a| a.kernel).f(act_a);
-    p = three(p, |a| a.stride).f(act_b);
+    p = three(p, |a| a.input).word(act);
+    p = three(p, |a| a.kernel).word(act_a);
+    p = three(p, |a| a.stride).word(act_b);
     p = three(p, |a| a.dilation).u(w_out);
     p = three(p, |a| a.begin).u(w_in);
     l.linear(

@@ -121,6 +121,7 @@ impl Heads {
     }
 }
 
+/// `InvalidModel` where several heads of queries cannot share one of keys and values.
 pub fn check_groups(query_heads: usize, key_heads: usize) -> Result<()> {
     if key_heads == 0 || !query_heads.is_multiple_of(key_heads) {
         return Err(invalid(format!(

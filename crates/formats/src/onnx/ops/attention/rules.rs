@@ -31,6 +31,20 @@ pub struct Rules {
     pub causal: bool,
 }
 
+impl Default for Rules {
+    /// Every query attends to every key.
+    fn default() -> Rules {
+        Rules {
+            mask: None,
+            offset: None,
+            lengths: None,
+            left: -1,
+            right: -1,
+            causal: false,
+        }
+    }
+}
+
 impl Rules {
     /// Query and key are `[batch, heads, sequence, size]`.
     pub fn bias(&self, b: &mut NodeBuilder, query: ValueId, key: ValueId) -> Result<Option<Bias>> {

@@ -118,12 +118,9 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
         b.bind(1, present)?;
     }
     let rules = Rules {
-        mask: None,
         offset,
-        lengths: None,
-        left: -1,
-        right: -1,
         causal: b.flag("unidirectional")?,
+        ..Rules::default()
     };
     let mut bias = match places.bias {
         Some(i) => b.optional(i)?,

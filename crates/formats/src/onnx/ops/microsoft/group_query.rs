@@ -68,12 +68,11 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         false => Some(lengths(b)?),
     };
     let rules = Rules {
-        mask: None,
         offset: before,
         lengths,
         left,
-        right: -1,
         causal,
+        ..Rules::default()
     };
     let bias = match (b.optional(10)?, &cache) {
         (Some(bias), Some(cache)) if !cache.grows => {

@@ -68,12 +68,9 @@ fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
         _ => None,
     };
     let rules = Rules {
-        mask: None,
         offset,
-        lengths: None,
-        left: -1,
-        right: -1,
         causal,
+        ..Rules::default()
     };
     let mut bias = b.optional(5)?;
     if let Some(mask) = b.optional(4)? {

@@ -22,6 +22,7 @@ pub enum PostTransform {
 }
 
 impl PostTransform {
+    /// The transform that the attribute `post_transform` names.
     pub fn named(b: &NodeBuilder) -> Result<PostTransform> {
         Ok(match b.text_or("post_transform", "NONE")? {
             "NONE" => PostTransform::None,
