@@ -5,9 +5,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, open, repository, www } from './support/browser.mjs';
-import { serve } from './support/server.mjs';
+import { after, test } from 'node:test';
+import { repository, www } from './support/browser.mjs';
+import { packagePage } from './support/page.mjs';
 
 const suite = process.env.KILIM_CONFORMANCE;
 const skip = suite && existsSync(suite) ? false : 'the ONNX suite is not there';
@@ -18,33 +18,17 @@ const tests = join(repository, 'tests');
 const floors = JSON.parse(readFileSync(join(tests, 'floors.json'), 'utf8'))['browser-cpu'];
 const excluded = readFileSync(join(tests, 'exclusions.txt'), 'utf8').split('\n').filter((line) => !line.startsWith('#')).map((line) => line.split(/\s/)[0]);
 
-let browser;
-let server;
-let page;
-let graphs;
-
-before(async () => {
-  graphs = mkdtempSync(join(tmpdir(), 'kilim-graphs-'));
-  browser = await launch();
-  server = await serve([
-    ['/kilim/', join(www, 'dist', 'kilim')],
+const graphs = mkdtempSync(join(tmpdir(), 'kilim-graphs-'));
+const here = packagePage({
+  folders: [
     ['/support/', join(www, 'test', 'support')],
     ['/suite/', suite ?? graphs],
     ['/references/', join(tests, 'references')],
     ['/graphs/', graphs],
-  ]);
-  ({ page } = await open(browser, `${server.url}/empty`));
-  await page.evaluate(async () => {
-    globalThis.kilim = await import('/kilim/index.js');
-    globalThis.suite = await import('/support/suite.mjs');
-  });
+  ],
+  opened: (page) => page.evaluate(async () => { globalThis.suite = await import('/support/suite.mjs'); }),
 });
-
-after(async () => {
-  await browser?.close();
-  await server?.close();
-  rmSync(graphs, { recursive: true });
-});
+after(() => rmSync(graphs, { recursive: true }));
 
 /** Cases that failed, but for those that cannot pass. */
 const unexcused = (wrong) => wrong.filter(({ name }) => !excluded.includes(name)).map(({ name, why }) => `${name}: ${why}`);
@@ -53,7 +37,7 @@ const optionsOf = (variant) => ({ backends: ['cpu'], worker: false, variant });
 
 // On the other build it is what `tests/tests/browser.rs` runs.
 test('the ONNX suite on relaxed SIMD', { skip, timeout: 900_000 }, async () => {
-  const { kinds, wrong } = await page.evaluate((options) => suite.runSuite(kilim, '/suite', options), optionsOf('relaxed'));
+  const { kinds, wrong } = await here.page.evaluate((options) => suite.runSuite(kilim, '/suite', options), optionsOf('relaxed'));
   assert.deepEqual(unexcused(wrong).filter((why) => !/: (UNSUPPORTED|NO_BACKEND):/.test(why)), []);
   for (const [kind, floor] of Object.entries(floors)) assert.ok(kinds[kind] >= floor, `${kind}: ${kinds[kind]} of ${floor}`);
 });
@@ -61,7 +45,7 @@ test('the ONNX suite on relaxed SIMD', { skip, timeout: 900_000 }, async () => {
 test('what other runtimes make of small models, with the same integers on both builds', { timeout: 900_000 }, async () => {
   const results = [];
   for (const variant of ['simd', 'relaxed']) {
-    const { wrong, integers } = await page.evaluate((options) => suite.runSuite(kilim, '/references', options), optionsOf(variant));
+    const { wrong, integers } = await here.page.evaluate((options) => suite.runSuite(kilim, '/references', options), optionsOf(variant));
     assert.deepEqual(unexcused(wrong), [], variant);
     results.push(integers);
   }
@@ -73,7 +57,7 @@ test('random graphs on both builds', { skip: python ? false : 'there is no .venv
   assert.equal(drawn.status, 0, String(drawn.stderr));
   writeFileSync(join(graphs, 'graphs.bin'), drawn.stdout);
   for (const variant of ['simd', 'relaxed']) {
-    const { passed, wrong } = await page.evaluate((options) => suite.runGraphs(kilim, '/graphs/graphs.bin', options), optionsOf(variant));
+    const { passed, wrong } = await here.page.evaluate((options) => suite.runGraphs(kilim, '/graphs/graphs.bin', options), optionsOf(variant));
     assert.deepEqual(unexcused(wrong), [], variant);
     assert.ok(passed > GRAPHS * 0.85, `only ${passed} of ${GRAPHS} ran on ${variant}`);
   }

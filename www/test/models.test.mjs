@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, open, repository, www } from './support/browser.mjs';
+import { test } from 'node:test';
+import { repository } from './support/browser.mjs';
 import { readNpz } from './support/npz.mjs';
-import { serve } from './support/server.mjs';
+import { packagePage } from './support/page.mjs';
 
 const folder = join(process.env.KILIM_SHARED ?? join(repository, '..', 'shared'), 'models');
 const manifest = join(folder, 'manifest.json');
@@ -18,23 +18,12 @@ const FILES = [
 const KEPT = { 'trained_lstm.tflite': 'LSTM' };
 const variants = skip ? [] : JSON.parse(readFileSync(manifest)).models.flatMap(({ name, variants }) => variants.map((variant) => ({ name, ...variant })));
 
-let browser;
-let server;
-let page;
 /** What the page fetches: the arrays of the case that is being run. */
 const arrays = new Map();
-
-before(async () => {
-  if (skip) return;
-  browser = await launch();
-  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/models/', folder]]);
-  ({ page } = await open(browser, `${server.url}/empty`));
-  await page.route('**/arrays/*', (route) => route.fulfill({ body: arrays.get(new URL(route.request().url()).pathname) }));
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.close();
+const here = packagePage({
+  folders: [['/models/', folder]],
+  opened: (page) => page.route('**/arrays/*', (route) => route.fulfill({ body: arrays.get(new URL(route.request().url()).pathname) })),
+  skip,
 });
 
 /** An array of a case, put where the page can fetch it. */
@@ -90,7 +79,7 @@ for (const file of FILES) {
         outputs: outputs.map((output) => offer(variant.name, output)),
         backends,
       };
-      const { worst, nodes } = await page.evaluate(compare, request);
+      const { worst, nodes } = await here.page.evaluate(compare, request);
       const there = nodes.filter(({ op, backend }) => op === (KEPT[file] ?? op) && backend === backends[0]);
       assert.ok(there.length > 0, JSON.stringify(nodes));
       const tolerance = variant.tolerance === 'exact' ? 0 : variant.tolerance;

@@ -1,10 +1,8 @@
 // Where a session without the option `worker` computes: in its worker, or, a short while later, in the page.
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, open, repository, www } from './support/browser.mjs';
+import { after, test } from 'node:test';
 import { model, tensor } from './support/onnx.mjs';
-import { serve } from './support/server.mjs';
+import { packagePage } from './support/page.mjs';
 
 const add = (dims) => model({
   nodes: [['Add', ['x', 'w'], ['y']]],
@@ -13,17 +11,8 @@ const add = (dims) => model({
   initializers: [tensor('w', [2], { floats: [10, 20] })],
 });
 
-let browser;
-let server;
-let page;
-let problems;
-
-before(async () => {
-  browser = await launch();
-  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')]]);
-  ({ page, problems } = await open(browser, `${server.url}/empty`));
-  await page.evaluate(async () => {
-    globalThis.kilim = await import('/kilim/index.js');
+const here = packagePage({
+  opened: (page) => page.evaluate(() => {
     const post = Worker.prototype.postMessage;
     globalThis.posted = 0;
     Worker.prototype.postMessage = function (...message) {
@@ -40,17 +29,12 @@ before(async () => {
       }
       return false;
     };
-  });
+  }),
 });
-
-after(async () => {
-  await browser?.close();
-  await server?.close();
-  assert.deepEqual(problems, []);
-});
+after(() => assert.deepEqual(here.problems, []));
 
 test('short runs of a small model come to the page, with the same answers', async () => {
-  const seen = await page.evaluate(async (bytes) => {
+  const seen = await here.page.evaluate(async (bytes) => {
     const given = Uint8Array.from(bytes);
     const session = await kilim.load(given, { backends: ['cpu'] });
     given.fill(0); // the caller's bytes are its own again
@@ -66,7 +50,7 @@ test('short runs of a small model come to the page, with the same answers', asyn
 });
 
 test('a run that takes the page too long is made in the worker, as are the next', async () => {
-  const seen = await page.evaluate(async (bytes) => {
+  const seen = await here.page.evaluate(async (bytes) => {
     const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'] });
     const near = await comesNear(session, { x: [1, 2] });
     const { now } = performance;
@@ -85,7 +69,7 @@ test('a run that takes the page too long is made in the worker, as are the next'
 });
 
 test('everything else stays in the worker', async () => {
-  const near = await page.evaluate(async ([fixed, open]) => {
+  const near = await here.page.evaluate(async ([fixed, open]) => {
     const stays = [[fixed, { worker: true }], [fixed, { memory: 'limit' }], [fixed, { configs: ['cpu:timers=on'] }], [open, {}]];
     const near = [];
     for (const [bytes, options] of stays) {

@@ -3,10 +3,9 @@ import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, open, www } from './support/browser.mjs';
+import { after, test } from 'node:test';
 import { model } from './support/onnx.mjs';
-import { serve } from './support/server.mjs';
+import { packagePage } from './support/page.mjs';
 
 // y = relu(scale(x) + x)
 const bytes = model({
@@ -35,33 +34,17 @@ const WGSL = `@compute @workgroup_size(64) fn main(@builtin(global_invocation_id
   if (id.x < params.count) { y[id.x] = x[id.x] * params.factor; }
 }`;
 
-let browser;
-let server;
-let page;
-let modules;
 let written = 0;
 
-before(async () => {
-  browser = await launch();
-  modules = mkdtempSync(join(tmpdir(), 'kilim-operators-'));
-  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/modules/', modules]]);
-  ({ page } = await open(browser, `${server.url}/empty`));
-  await page.evaluate(async () => {
-    globalThis.kilim = await import('/kilim/index.js');
-  });
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.close();
-  if (modules) rmSync(modules, { recursive: true });
-});
+const modules = mkdtempSync(join(tmpdir(), 'kilim-operators-'));
+const here = packagePage({ folders: [['/modules/', modules]] });
+after(() => rmSync(modules, { recursive: true }));
 
 /** The output and where the operator ran, or the error's code, message and node. `module` is the text of one that is served. */
 function scaled(module, options) {
   const operators = module === null ? {} : { operators: `/modules/${written++}.js` };
   if (module !== null) writeFileSync(join(modules, `${written - 1}.js`), module);
-  return page.evaluate(async ({ bytes, options, feed }) => {
+  return here.page.evaluate(async ({ bytes, options, feed }) => {
     let session;
     try {
       session = await kilim.load(new Uint8Array(bytes), options);
@@ -78,7 +61,7 @@ function scaled(module, options) {
 /** What a comparison of the GPU with the CPU says, or the error's code. */
 function verified(module, how, configs = []) {
   writeFileSync(join(modules, `${written++}.js`), module);
-  return page.evaluate(async ({ bytes, operators, feed, how, configs }) => {
+  return here.page.evaluate(async ({ bytes, operators, feed, how, configs }) => {
     const session = await kilim.load(new Uint8Array(bytes), { backends: ['wgpu', 'cpu'], operators, configs });
     try {
       const { first, nodes } = await session.verify({ x: Float32Array.from(feed) }, how);
@@ -111,7 +94,7 @@ test('only an operator that draws random numbers runs once for each of two equal
   const drawn = (random) => {
     writeFileSync(join(modules, `${written++}.js`), `let n = 0;
       export default [{ domain: 'com.example', name: 'Draw', random: ${random}, infer: (_, [x]) => [x], run: (_, [x], [y]) => y.data.fill(n++) }];`);
-    return page.evaluate(async ({ bytes, operators }) => {
+    return here.page.evaluate(async ({ bytes, operators }) => {
       const session = await kilim.load(new Uint8Array(bytes), { backends: ['cpu'], operators });
       const { a, b } = await session.run({ x: new Float32Array(2) });
       session.close();

@@ -1,54 +1,18 @@
-// The package in a page: every kind of source, feeds and outputs, errors, aborting and closing, on both backends.
+// The package in a page: every kind of source, feeds and outputs, on both backends.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, open, repository, www } from './support/browser.mjs';
+import { after, test } from 'node:test';
+import { repository } from './support/browser.mjs';
 import { model, tensor } from './support/onnx.mjs';
-import { serve } from './support/server.mjs';
+import { packagePage } from './support/page.mjs';
 
-let browser;
-let server;
-let page;
-let problems;
-
-before(async () => {
-  browser = await launch();
-  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')]]);
-  ({ page, problems } = await open(browser, `${server.url}/empty`));
-  await page.evaluate(async () => {
-    globalThis.kilim = await import('/kilim/index.js');
-    globalThis.bytes = async () => new Uint8Array(await (await fetch('/assets/digits.onnx')).arrayBuffer());
-    // A picture of a digit as the model takes it.
-    globalThis.digit = async (n) => {
-      const picture = await createImageBitmap(await (await fetch(`/assets/digit-${n}.png`)).blob());
-      const context = new OffscreenCanvas(28, 28).getContext('2d');
-      context.drawImage(picture, 0, 0);
-      return Float32Array.from({ length: 784 }, (_, i) => context.getImageData(0, 0, 28, 28).data[i * 4] / 255);
-    };
-    globalThis.best = ({ data }) => data.indexOf(Math.max(...data));
-    // What a promise was rejected with, as plain data.
-    globalThis.failureOf = async (promise) => {
-      try {
-        await promise;
-        return null;
-      } catch (error) {
-        const { code, message, node, op, input, expected, got, hint } = error;
-        return { typed: error instanceof kilim.KilimError && error instanceof Error, code, message, node, op, input, expected, got, hint };
-      }
-    };
-  });
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.close();
-  assert.deepEqual(problems, []);
-});
+const here = packagePage();
+after(() => assert.deepEqual(here.problems, []));
 
 for (const [name, backends] of [['WebGPU', ['wgpu', 'cpu']], ['WASM', ['cpu']]]) {
   test(`digits are read on ${name}`, async () => {
-    const seen = await page.evaluate(async (backends) => {
+    const seen = await here.page.evaluate(async (backends) => {
       const session = await kilim.load('/assets/digits.onnx', { backends });
       const answers = [];
       for (let n = 0; n < 10; n++) answers.push(best((await session.run({ image: await digit(n) })).probabilities));
@@ -63,7 +27,7 @@ for (const [name, backends] of [['WebGPU', ['wgpu', 'cpu']], ['WASM', ['cpu']]])
   });
 
   test(`an odd batch is right on ${name}`, async () => {
-    const seen = await page.evaluate(async (backends) => {
+    const seen = await here.page.evaluate(async (backends) => {
       const session = await kilim.load('/assets/digits.onnx', { backends });
       const data = new Float32Array(3 * 784);
       for (const [i, n] of [7, 0, 4].entries()) data.set(await digit(n), i * 784);
@@ -76,7 +40,7 @@ for (const [name, backends] of [['WebGPU', ['wgpu', 'cpu']], ['WASM', ['cpu']]])
 }
 
 test('two backends are compared node by node', async () => {
-  const seen = await page.evaluate(async () => {
+  const seen = await here.page.evaluate(async () => {
     const calibration = await kilim.calibrate({ backends: ['cpu'] });
     const session = await kilim.load('/assets/digits.onnx', { backends: ['wgpu', 'cpu'], schedule: 'overlapped', calibration });
     const image = await digit(5);
@@ -95,7 +59,7 @@ test('two backends are compared node by node', async () => {
 
 for (const backend of ['cpu', 'wgpu']) {
   test(`kernels are measured once, and the cache knows them, on ${backend}`, async () => {
-    const seen = await page.evaluate(async (backend) => {
+    const seen = await here.page.evaluate(async (backend) => {
       const load = (options) => kilim.load('/assets/digits.onnx', { backends: [backend], ...options });
       const tuned = async (cache) => {
         const session = await load({ tune: true, cache });
@@ -129,7 +93,7 @@ for (const backend of ['cpu', 'wgpu']) {
 }
 
 test('precision is given by name', async () => {
-  const seen = await page.evaluate(async () => {
+  const seen = await here.page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], precision: ['op:Conv=float16'] });
     const answer = best((await session.run({ image: await digit(5) })).probabilities);
     const { nodes, precisions } = session.report;
@@ -146,7 +110,7 @@ test('precision is given by name', async () => {
 
 for (const backend of ['cpu', 'wgpu']) {
   test(`mixed precision is chosen within a tolerance, or the report says why not, on ${backend}`, async () => {
-    const seen = await page.evaluate(async (backend) => {
+    const seen = await here.page.evaluate(async (backend) => {
       const sample = async (n) => ({ image: new kilim.Tensor('float32', [1, 1, 28, 28], await digit(n)) });
       const samples = [await sample(1), await sample(2)];
       const session = await kilim.load('/assets/digits.onnx', { backends: [backend], mixedPrecision: { tolerance: 0.01, samples } });
@@ -172,7 +136,7 @@ for (const backend of ['cpu', 'wgpu']) {
 }
 
 test('a session that spares memory holds less and says the same', async () => {
-  const [normal, limit] = await page.evaluate(() => Promise.all(['normal', 'limit'].map(async (memory) => {
+  const [normal, limit] = await here.page.evaluate(() => Promise.all(['normal', 'limit'].map(async (memory) => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], memory });
     const answer = best((await session.run({ image: await digit(5) })).probabilities);
     const [{ constantBytes, plannedBytes }] = session.report.backends;
@@ -184,7 +148,7 @@ test('a session that spares memory holds less and says the same', async () => {
 });
 
 test('single backends are configured', async () => {
-  const seen = await page.evaluate(async () => {
+  const seen = await here.page.evaluate(async () => {
     const load = async (configs) => {
       const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], configs });
       const answer = best((await session.run({ image: await digit(4) })).probabilities);
@@ -206,7 +170,7 @@ test('single backends are configured', async () => {
 
 for (const kind of ['string', 'URL', 'Uint8Array', 'ArrayBuffer', 'File', 'Blob', 'ReadableStream', 'Response']) {
   test(`a model is loaded from a ${kind}`, async () => {
-    const seen = await page.evaluate(async (kind) => {
+    const seen = await here.page.evaluate(async (kind) => {
       const path = '/assets/digits.onnx';
       const make = {
         string: () => path,
@@ -239,7 +203,7 @@ for (const kind of ['string', 'URL', 'Uint8Array', 'ArrayBuffer', 'File', 'Blob'
 }
 
 test('the runtime may run in the calling thread', async () => {
-  const answer = await page.evaluate(async () => {
+  const answer = await here.page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], worker: false });
     const answer = best((await session.run({ image: await digit(5) })).probabilities);
     session.close();
@@ -249,7 +213,7 @@ test('the runtime may run in the calling thread', async () => {
 });
 
 test('every build gives the same answer, from a binary that the caller brings too', async () => {
-  const answers = await page.evaluate(async () => {
+  const answers = await here.page.evaluate(async () => {
     const answers = [];
     for (const variant of ['simd', 'relaxed']) {
       const module = await WebAssembly.compileStreaming(fetch(`/kilim/kilim.${variant}.wasm`));
@@ -265,7 +229,7 @@ test('every build gives the same answer, from a binary that the caller brings to
 });
 
 test('a prepared runtime is taken by the next load', async () => {
-  const seen = await page.evaluate(async () => {
+  const seen = await here.page.evaluate(async () => {
     await kilim.prepare();
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
     const answer = best((await session.run({ image: await digit(2) })).probabilities);
@@ -276,7 +240,7 @@ test('a prepared runtime is taken by the next load', async () => {
 });
 
 test('calls of one session wait for each other, and sessions run side by side', async () => {
-  const answers = await page.evaluate(async () => {
+  const answers = await here.page.evaluate(async () => {
     const sessions = await Promise.all([1, 2].map(() => kilim.load('/assets/digits.onnx', { backends: ['cpu'] })));
     const images = await Promise.all([0, 1, 2, 3, 4, 5].map((n) => digit(n)));
     const outputs = await Promise.all(images.map((image, i) => sessions[i % 2].run({ image })));
@@ -287,7 +251,7 @@ test('calls of one session wait for each other, and sessions run side by side', 
 });
 
 test('large inputs stay the caller\'s, and travel in memory that comes back', async () => {
-  const seen = await page.evaluate(async () => {
+  const seen = await here.page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
     const digits = await Promise.all(Array.from({ length: 10 }, (_, n) => digit(n)));
     const all = new Float32Array(20 * 784);
@@ -322,7 +286,7 @@ test('large inputs stay the caller\'s, and travel in memory that comes back', as
 });
 
 test('a timed run names every node that runs', async () => {
-  const seen = await page.evaluate(async () => {
+  const seen = await here.page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
     // Many pictures, since a page's clock may step by 0.1 ms.
     const image = new kilim.Tensor('float32', [256, 1, 28, 28]);
@@ -338,7 +302,7 @@ test('a timed run names every node that runs', async () => {
 });
 
 test('without a WebGPU worth having the CPU computes, and the report says why', async () => {
-  const seen = await page.evaluate(async () => {
+  const seen = await here.page.evaluate(async () => {
     const answer = async (options) => {
       const session = await kilim.load('/assets/digits.onnx', options);
       const answer = best((await session.run({ image: await digit(5) })).probabilities);
@@ -363,7 +327,7 @@ test('without a WebGPU worth having the CPU computes, and the report says why', 
 });
 
 test('the report says where nodes run and what is held', async () => {
-  const report = await page.evaluate(async () => {
+  const report = await here.page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
     await session.run({ image: await digit(1) });
     session.close();
@@ -378,109 +342,9 @@ test('the report says where nodes run and what is held', async () => {
   assert.ok(report.nodes.every(({ op, outputs }) => op && outputs.length > 0));
 });
 
-/** Runs `body` in the page with a loaded session and gives what its promise was rejected with. */
-function failureWith(body) {
-  return page.evaluate(`(async () => {
-    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
-    const failure = await failureOf((${body})(session));
-    session.close();
-    return failure;
-  })()`);
-}
-
-test('feeds that do not fit are typed errors', async () => {
-  const cases = [
-    ['a missing input', '(s) => s.run({})', { code: 'INPUT', input: 'image' }],
-    ['an unknown input', '(s) => s.run({ picture: new Float32Array(784) })', { code: 'INPUT', input: 'picture', expected: 'image' }],
-    ['a wrong element type', "(s) => s.run({ image: new kilim.Tensor('int64', [1, 1, 28, 28]) })", { code: 'DTYPE', input: 'image', expected: 'float32', got: 'int64' }],
-    ['a wrong array', '(s) => s.run({ image: new Int32Array(784) })', { code: 'DTYPE', input: 'image', expected: 'float32', got: 'int32' }],
-    ['a wrong shape', "(s) => s.run({ image: new kilim.Tensor('float32', [1, 3, 28, 28]) })", { code: 'SHAPE', input: 'image', got: '[1, 3, 28, 28]' }],
-    ['a wrong number of elements', '(s) => s.run({ image: new Float32Array(783) })', { code: 'SHAPE', input: 'image', got: '783 elements' }],
-    ['data that does not fill its dims', "(s) => s.run({ image: { type: 'float32', dims: [1, 1, 28, 28], data: new Float32Array(5) } })", { code: 'SHAPE', got: '5 elements' }],
-    ['no tensor at all', '(s) => s.run({ image: null })', { code: 'DTYPE', input: 'image' }],
-    ['no inputs at all', '(s) => s.run()', { code: 'INPUT' }],
-    ['a tensor without dims', "(s) => s.run({ image: { type: 'float32', data: new Float32Array(784) } })", { code: 'SHAPE', input: 'image' }],
-    ['a timeout that is no number', '(s) => s.run({ image: new Float32Array(784) }, { timeout: NaN })', { code: 'INVALID_VALUE' }],
-    ['a closed session', '(s) => { s.close(); return s.run({}); }', { code: 'STATE' }],
-  ];
-  for (const [what, body, expected] of cases) {
-    const failure = await failureWith(body);
-    assert.ok(failure?.typed, `${what}: ${JSON.stringify(failure)}`);
-    for (const [field, value] of Object.entries(expected)) assert.equal(failure[field], value, `${what}: ${field} of ${JSON.stringify(failure)}`);
-    assert.ok(failure.message.length > 10, what);
-  }
-});
-
-test('models that cannot be read are typed errors', async () => {
-  const failures = await page.evaluate(async () => {
-    const model = await bytes();
-    const garbage = Uint8Array.from({ length: 5000 }, (_, i) => (i * 7919 + 13) % 251);
-    const torn = () => new ReadableStream({
-      start(controller) {
-        controller.enqueue(model.slice(0, 100));
-        controller.error(new Error('the line broke'));
-      },
-    });
-    const sources = {
-      empty: new Uint8Array(0), garbage, half: model.slice(0, model.length >> 1), short: model.slice(0, 40), cut: model.slice(0, -1),
-      missing: '/assets/no-such-file.onnx', torn: torn(), nothing: null, page: '/empty', address: 'http://:none',
-    };
-    const response = await fetch('/assets/digits.onnx');
-    await response.arrayBuffer();
-    sources.read = response;
-    sources.locked = (await fetch('/assets/digits.onnx')).body;
-    sources.locked.getReader();
-    sources.detached = model.slice().buffer;
-    structuredClone(sources.detached, { transfer: [sources.detached] });
-    sources.gone = new Uint8Array(model);
-    structuredClone(sources.gone.buffer, { transfer: [sources.gone.buffer] });
-    const failures = {};
-    for (const [name, source] of Object.entries(sources)) failures[name] = await failureOf(kilim.load(source, { backends: ['cpu'] }));
-    return failures;
-  });
-  const codes = Object.fromEntries(Object.entries(failures).map(([name, failure]) => [name, failure?.typed && failure.code]));
-  for (const name of ['missing', 'torn', 'nothing', 'address', 'read', 'locked', 'detached', 'gone']) assert.equal(codes[name], 'IO', JSON.stringify(failures[name]));
-  for (const name of ['empty', 'garbage', 'half', 'short', 'cut', 'page']) assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL', 'INVALID_GRAPH'].includes(codes[name]), `${name}: ${JSON.stringify(failures[name])}`);
-});
-
-/** What loading a model of these bytes is rejected with, `null` where it loads. */
-const loadFailure = (bytes, options = {}) => page.evaluate(([bytes, options]) => failureOf(kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], ...options })), [bytes, options]);
-
-const x = [['x', [2]]];
-const y = [['y', [2]]];
-
-test('graphs that cannot be are typed errors', async () => {
-  const cyclic = await loadFailure(model({ nodes: [['Add', ['x', 'b'], ['a']], ['Relu', ['a'], ['b']], ['Relu', ['b'], ['y']]], inputs: x, outputs: y }));
-  assert.equal(cyclic?.code, 'INVALID_GRAPH', JSON.stringify(cyclic));
-  const dangling = await loadFailure(model({ nodes: [['Add', ['x', 'nowhere'], ['y']]], inputs: x, outputs: y }));
-  assert.ok(['INVALID_GRAPH', 'INVALID_MODEL'].includes(dangling?.code), JSON.stringify(dangling));
-  const shapes = await loadFailure(model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', [3], { floats: [1, 2, 3] })] }));
-  assert.equal(shapes?.code, 'SHAPE', JSON.stringify(shapes));
-  assert.equal(shapes.node, 'node0');
-});
-
-test('tensors that are too large for anything are typed errors', async () => {
-  for (const dims of [[2 ** 40], [2 ** 32, 2 ** 32], [2 ** 62, 4]]) {
-    const failure = await loadFailure(model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', dims)] }));
-    assert.ok(['INVALID_MODEL', 'LIMIT'].includes(failure?.code), `${dims}: ${JSON.stringify(failure)}`);
-  }
-  for (const dims of [[2 ** 40], [2 ** 62, 2 ** 62]]) {
-    const failure = await loadFailure(model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', dims]], outputs: [['y', dims]] }));
-    assert.equal(failure?.code, 'LIMIT', `${dims}: ${JSON.stringify(failure)}`);
-  }
-  const wide = await loadFailure(model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', [2 ** 20, 2 ** 20]]], outputs: [['y', [2 ** 20, 2 ** 20]]] }));
-  assert.equal(wide?.code, 'LIMIT', JSON.stringify(wide));
-});
-
-test('one error lists all unknown operators with their nodes', async () => {
-  const failure = await loadFailure(model({ nodes: [['Frobnicate', ['x'], ['a']], ['Relu', ['a'], ['b']], ['Defenestrate', ['b'], ['y']]], inputs: x, outputs: y }));
-  assert.equal(failure?.code, 'UNSUPPORTED');
-  for (const word of ['Frobnicate', 'node0', 'Defenestrate', 'node2']) assert.ok(failure.message.includes(word), failure.message);
-});
-
 test('data files beside the model are read by name', async () => {
-  const bytes = model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', [2], { location: 'weights.bin' })] });
-  const sum = await page.evaluate(async (bytes) => {
+  const bytes = model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: [['x', [2]]], outputs: [['y', [2]]], initializers: [tensor('w', [2], { location: 'weights.bin' })] });
+  const sum = await here.page.evaluate(async (bytes) => {
     const weights = new Blob([Float32Array.from([10, 20])]);
     const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], externalData: { 'weights.bin': weights } });
     const { y } = await session.run({ x: [1, 2] });
@@ -488,77 +352,7 @@ test('data files beside the model are read by name', async () => {
     return [...y.data];
   }, bytes);
   assert.deepEqual(sum, [11, 22]);
-  const missing = await loadFailure(bytes);
+  const missing = await here.page.evaluate((bytes) => failureOf(kilim.load(Uint8Array.from(bytes), { backends: ['cpu'] })), bytes);
   assert.equal(missing?.code, 'IO', JSON.stringify(missing));
   assert.ok(missing.message.includes('weights.bin'));
-});
-
-test('options that name nothing are typed errors', async () => {
-  const failures = await page.evaluate(async () => [
-    await failureOf(kilim.load('/assets/digits.onnx', { backends: ['npu'] })),
-    await failureOf(kilim.load('/assets/digits.onnx', { backends: [] })),
-    await failureOf(kilim.load('/assets/digits.onnx', { wasm: '/kilim/no-such-binary.wasm' })),
-    await failureOf(kilim.load('/assets/digits.onnx', { wasm: '/kilim/no-such-binary.wasm', worker: false })),
-  ]);
-  assert.deepEqual(failures.map((failure) => failure?.typed && failure.code), ['NO_BACKEND', 'NO_BACKEND', 'IO', 'IO']);
-});
-
-test('options that are something else are typed errors', async () => {
-  const options = [
-    ['IO', { operators: 'http://:none' }], ['IO', { wasm: 'http://:none' }], ['INVALID_VALUE', { variant: 'fast' }],
-    ['INVALID_VALUE', { cache: 'text' }], ['INVALID_VALUE', { calibration: 5 }], ['INVALID_VALUE', { mixedPrecision: { tolerance: 1 } }],
-    ['SHAPE', { mixedPrecision: { tolerance: 1, samples: [{ image: {} }] } }], ['INVALID_VALUE', { pins: ['node:nowhere=cpu'] }],
-    ['INVALID_VALUE', { schedule: 'soon' }], ['INVALID_VALUE', { memory: 'little' }], ['NO_BACKEND', { configs: ['wgpu:f16=off'] }],
-  ];
-  const failures = await page.evaluate((options) => Promise.all(options.map(([, more]) => (
-    failureOf(kilim.load('/assets/digits.onnx', { backends: ['cpu'], ...more }))
-  ))), options);
-  for (const [i, [code, more]] of options.entries()) {
-    assert.equal(failures[i]?.typed && failures[i].code, code, `${JSON.stringify(more)}: ${JSON.stringify(failures[i])}`);
-  }
-});
-
-test('verify needs weights that were kept', async () => {
-  const bytes = model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: x, outputs: y, initializers: [tensor('w', [2], { floats: [1, 2] })] });
-  const verified = (options) => page.evaluate(async ([bytes, options]) => {
-    const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], ...options });
-    const failure = await failureOf(session.verify({ x: [1, 2] }));
-    session.close();
-    return failure?.code ?? null;
-  }, [bytes, options]);
-  assert.equal(await verified({}), 'STATE');
-  assert.equal(await verified({ keepWeights: true }), null);
-});
-
-test('loading and running can be aborted', async () => {
-  const failures = await page.evaluate(async () => {
-    const aborted = AbortSignal.abort();
-    const later = () => {
-      const controller = new AbortController();
-      setTimeout(() => controller.abort(), 0);
-      return controller.signal;
-    };
-    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
-    const image = await digit(3);
-    const many = new kilim.Tensor('float32', [256, 1, 28, 28]);
-    // The last run waits for these, and so is under way when it is aborted.
-    const busy = [1, 2, 3].map(() => session.run({ image: many }));
-    const waiting = failureOf(session.run({ image }, { signal: later() }));
-    const failures = [
-      await waiting,
-      await failureOf(session.run({ image }, { signal: aborted })),
-      await failureOf(kilim.load('/assets/digits.onnx', { signal: aborted })),
-      await failureOf(kilim.load('/assets/digits.onnx', { signal: later() })),
-    ];
-    await Promise.all(busy);
-    const answer = best((await session.run({ image })).probabilities);
-    session.close();
-    return { codes: failures.map((failure) => failure?.typed && failure.code), answer };
-  });
-  assert.deepEqual(failures, { codes: ['ABORTED', 'ABORTED', 'ABORTED', 'ABORTED'], answer: 3 });
-});
-
-test('closing rejects what is under way', async () => {
-  const failure = await failureWith('(s) => { const run = s.run({ image: new Float32Array(784) }); s.close(); return run; }');
-  assert.equal(failure?.code, 'STATE');
 });

@@ -3,34 +3,19 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { launch, open, repository, www } from './support/browser.mjs';
+import { test } from 'node:test';
+import { repository } from './support/browser.mjs';
 import { fields } from './support/onnx.mjs';
-import { serve } from './support/server.mjs';
+import { packagePage } from './support/page.mjs';
 
 const suite = process.env.KILIM_CONFORMANCE;
 const skip = suite && existsSync(suite) ? false : 'the ONNX suite is not there';
 const FORMATS = ['bmp_rgb', 'jpeg2k_rgb', 'jpeg_bgr', 'jpeg_grayscale', 'jpeg_rgb', 'png_rgb', 'pnm_rgb', 'tiff_rgb', 'webp_rgb'];
 
-let browser;
-let server;
-let page;
-let fetched;
 
-before(async () => {
-  browser = await launch();
-  server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')]]);
-  ({ page } = await open(browser, `${server.url}/empty`));
-  fetched = [];
-  page.context().on('request', (request) => fetched.push(new URL(request.url()).pathname));
-  await page.evaluate(async () => {
-    globalThis.kilim = await import('/kilim/index.js');
-  });
-});
-
-after(async () => {
-  await browser?.close();
-  await server?.close();
+const fetched = [];
+const here = packagePage({
+  opened: (page) => page.context().on('request', (request) => fetched.push(new URL(request.url()).pathname)),
 });
 
 const folder = (format) => join(suite, 'node', `test_image_decoder_decode_${format}`);
@@ -43,7 +28,7 @@ function tensorIn(file) {
 
 /** Decodes files in one session: of each the dims and bytes, or the error's code and operator. */
 function decode(model, files, worker) {
-  return page.evaluate(async ({ model, files, worker }) => {
+  return here.page.evaluate(async ({ model, files, worker }) => {
     const session = await kilim.load(new Uint8Array(model), { backends: ['cpu'], worker });
     const input = session.inputs[0].name;
     const results = [];
@@ -61,7 +46,7 @@ function decode(model, files, worker) {
 }
 
 test('without an ImageDecoder the decoders are not fetched', async () => {
-  await page.evaluate(async () => (await kilim.load('/assets/digits.onnx', { backends: ['cpu'], worker: false })).close());
+  await here.page.evaluate(async () => (await kilim.load('/assets/digits.onnx', { backends: ['cpu'], worker: false })).close());
   assert.ok(fetched.some((path) => path.endsWith('.wasm')));
   assert.ok(!fetched.includes('/kilim/kilim.pictures.wasm'));
 });
