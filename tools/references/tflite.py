@@ -372,4 +372,25 @@ def empty_constant():
 
 empty_constant()
 
+def transform(n):
+    """Frames to spectra, of which each part and the magnitude are taken, and what CAST makes of complex numbers."""
+    m = Model()
+    bins = n // 2 + 1
+    x = m.input((2, 1, 3, 1, n), "float32")
+    spectrum = m.tensor((2, 1, 3, 1, bins), "complex64")
+    m.op("RFFT2D", [x, m.ints([1, n])], [spectrum], "Rfft2dOptions")
+    moved = m.tensor((2, 3, bins), "complex64")
+    m.op("SQUEEZE", [spectrum], [moved], "SqueezeOptions", squeezeDims=[1, 3])
+    turned = m.tensor((2, bins, 3), "complex64")
+    m.op("TRANSPOSE", [moved, m.ints([0, 2, 1])], [turned], "TransposeOptions", version=6)
+    outputs = [m.tensor((2, 3, bins), "float32") for _ in range(4)]
+    m.op("REAL", [moved], outputs[:1])
+    m.op("IMAG", [moved], outputs[1:2])
+    m.op("COMPLEX_ABS", [moved], outputs[2:3])
+    m.op("CAST", [moved], outputs[3:], "CastOptions")
+    case(f"rfft_{n}", m.finish(*outputs), numbers((2, 1, 3, 1, n), "float32"), rtol=1e-4, atol=1e-5)
+
+
+transform(8)
+transform(64)
 cases.write()

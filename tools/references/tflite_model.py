@@ -12,6 +12,7 @@ TYPES = {
     "bool": schema.TensorType.BOOL,
     "int16": schema.TensorType.INT16,
     "int8": schema.TensorType.INT8,
+    "complex64": schema.TensorType.COMPLEX64,
 }
 
 

@@ -1,6 +1,7 @@
 //! Model interpreters: file formats to graphs. A format is an [`Interpreter`], found by the content
 //! of the file through the [`InterpreterRegistry`].
 
+mod fourier;
 pub mod onnx;
 mod source;
 pub mod tflite;

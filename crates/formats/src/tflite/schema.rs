@@ -279,6 +279,11 @@ impl TensorInfo {
         })
     }
 
+    /// True for complex numbers of two `float32`.
+    pub fn is_complex(&self) -> bool {
+        self.kind == 8
+    }
+
     /// True where the elements stand for other numbers than they say.
     pub fn is_quantized(&self) -> bool {
         // int8, uint8, int16, int4, and the int32 of quantised biases.

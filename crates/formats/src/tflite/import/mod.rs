@@ -1,5 +1,6 @@
 //! From a subgraph of the file to a graph.
 
+mod complex;
 mod op;
 mod operands;
 
@@ -27,6 +28,8 @@ pub struct Importer<'a> {
     values: Vec<Option<ValueId>>,
     /// Constants that the importer computed instead of reading them as they are.
     computed: HashMap<usize, Tensor>,
+    /// Real and imaginary parts of complex tensors.
+    complex: HashMap<usize, [ValueId; 2]>,
 }
 
 /// Maps a subgraph; one error lists everything in it that Kilim cannot run.
@@ -53,6 +56,7 @@ impl<'a> Importer<'a> {
             graph,
             values: vec![None; subgraph.tensors.len()],
             computed: empty_constants(subgraph),
+            complex: HashMap::new(),
         }
     }
 
@@ -125,6 +129,9 @@ impl<'a> Importer<'a> {
             return Err(unsupported(message));
         }
         let outputs = &self.subgraph.outputs;
+        if outputs.iter().any(|t| self.complex.contains_key(t)) {
+            return Err(unsupported("a complex output of the model"));
+        }
         outputs.iter().map(|&t| self.value(t)).collect()
     }
 
@@ -187,7 +194,7 @@ impl<'a> Importer<'a> {
                 OnQuantized::Nothing => return Err(quantized(tensor)),
             },
         };
-        map(self, op)
+        self.with_complex(op, map, mapping.complex)
     }
 
     /// A tensor that makes `op` one of quantised data. Quantised weights of an operator that

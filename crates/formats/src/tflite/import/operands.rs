@@ -98,8 +98,12 @@ impl<'a> Importer<'a> {
         let value = match self.constant(t)? {
             Some(tensor) => self.graph.add_constant(info.name.clone(), tensor),
             None => {
+                let dtype = match info.is_complex() {
+                    true => DType::F32,
+                    false => info.dtype()?,
+                };
                 let fact = Fact {
-                    dtype: Some(info.dtype()?),
+                    dtype: Some(dtype),
                     ..Fact::default()
                 };
                 self.graph.add_value(info.name.clone(), fact)

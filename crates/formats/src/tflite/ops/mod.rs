@@ -9,6 +9,7 @@ mod pointwise;
 mod quantized;
 mod recurrent;
 mod reduce;
+mod signal;
 
 use kilim_core::error::Result;
 
@@ -20,6 +21,7 @@ pub struct Mapping {
     pub name: &'static str,
     pub map: MapFn,
     pub quantized: OnQuantized,
+    pub complex: OnComplex,
 }
 
 /// What becomes of an operator whose data is quantised.
@@ -33,7 +35,18 @@ pub enum OnQuantized {
     Integers(MapFn),
 }
 
-type MapFn = for<'a> fn(&mut Importer<'a>, &Op<'a>) -> Result<()>;
+/// What becomes of an operator that is given complex numbers.
+#[derive(Clone, Copy)]
+pub enum OnComplex {
+    /// It is refused.
+    Nothing,
+    /// It is mapped for the real parts, and where its output is complex for the imaginary ones.
+    EachPart,
+    /// Its mapping takes the parts.
+    Itself,
+}
+
+pub type MapFn = for<'a> fn(&mut Importer<'a>, &Op<'a>) -> Result<()>;
 
 /// The number of custom operators.
 pub const CUSTOM: i32 = 32;
@@ -44,6 +57,7 @@ const fn computes(code: i32, name: &'static str, map: MapFn) -> Mapping {
         name,
         map,
         quantized: OnQuantized::Nothing,
+        complex: OnComplex::Nothing,
     }
 }
 
@@ -53,6 +67,7 @@ const fn moves(code: i32, name: &'static str, map: MapFn) -> Mapping {
         name,
         map,
         quantized: OnQuantized::Same,
+        complex: OnComplex::EachPart,
     }
 }
 
@@ -60,6 +75,21 @@ impl Mapping {
     const fn or_integers(self, map: MapFn) -> Mapping {
         Mapping {
             quantized: OnQuantized::Integers(map),
+            ..self
+        }
+    }
+
+    /// It looks at the order of elements, which complex numbers have not.
+    const fn of_real(self) -> Mapping {
+        Mapping {
+            complex: OnComplex::Nothing,
+            ..self
+        }
+    }
+
+    const fn of_complex(self) -> Mapping {
+        Mapping {
+            complex: OnComplex::Itself,
             ..self
         }
     }
@@ -113,13 +143,13 @@ static MAPPINGS: &[Mapping] = &[
     .or_integers(quantized::lstm::unidirectional),
     moves(45, "STRIDED_SLICE", index::strided_slice),
     computes(47, "EXP", pointwise::exp).or_integers(quantized::table::exp),
-    moves(48, "TOPK_V2", reduce::top_k),
+    moves(48, "TOPK_V2", reduce::top_k).of_real(),
     moves(49, "SPLIT", movement::split),
     computes(50, "LOG_SOFTMAX", reduce::log_softmax),
     moves(53, "CAST", pointwise::cast),
     computes(54, "PRELU", pointwise::prelu),
     computes(55, "MAXIMUM", pointwise::maximum).or_integers(quantized::binary::maximum),
-    moves(56, "ARG_MAX", reduce::arg_max),
+    moves(56, "ARG_MAX", reduce::arg_max).of_real(),
     computes(57, "MINIMUM", pointwise::minimum).or_integers(quantized::binary::minimum),
     computes(58, "LESS", pointwise::less).or_integers(quantized::binary::less),
     computes(59, "NEG", pointwise::neg).or_integers(quantized::table::neg),
@@ -142,16 +172,16 @@ static MAPPINGS: &[Mapping] = &[
     computes(76, "RSQRT", pointwise::rsqrt).or_integers(quantized::table::rsqrt),
     moves(77, "SHAPE", movement::shape),
     computes(78, "POW", pointwise::pow),
-    moves(79, "ARG_MIN", reduce::arg_min),
+    moves(79, "ARG_MIN", reduce::arg_min).of_real(),
     computes(81, "REDUCE_PROD", reduce::product),
-    moves(82, "REDUCE_MAX", reduce::max),
+    moves(82, "REDUCE_MAX", reduce::max).of_real(),
     moves(83, "PACK", movement::pack),
     computes(84, "LOGICAL_OR", pointwise::logical_or),
     computes(85, "ONE_HOT", index::one_hot),
     computes(86, "LOGICAL_AND", pointwise::logical_and),
     computes(87, "LOGICAL_NOT", pointwise::logical_not),
     moves(88, "UNPACK", movement::unpack),
-    moves(89, "REDUCE_MIN", reduce::min),
+    moves(89, "REDUCE_MIN", reduce::min).of_real(),
     computes(90, "FLOOR_DIV", pointwise::floor_div),
     computes(91, "REDUCE_ANY", reduce::any),
     computes(92, "SQUARE", pointwise::square),
@@ -185,7 +215,11 @@ static MAPPINGS: &[Mapping] = &[
     computes(126, "BATCH_MATMUL", conv::batch_matmul).or_integers(quantized::product::batch_matmul),
     computes(128, "CUMSUM", reduce::cumsum),
     moves(130, "BROADCAST_TO", movement::broadcast_to),
+    computes(131, "RFFT2D", signal::rfft_2d),
     computes(132, "CONV_3D", conv::conv_3d),
+    computes(133, "IMAG", signal::imaginary_part).of_complex(),
+    moves(134, "REAL", signal::real_part),
+    computes(135, "COMPLEX_ABS", signal::magnitude).of_complex(),
     computes(140, "REDUCE_ALL", reduce::all),
     computes(150, "GELU", pointwise::gelu).or_integers(quantized::table::gelu),
     computes(152, "RELU_0_TO_1", pointwise::relu_0_to_1).or_integers(quantized::table::relu_0_to_1),

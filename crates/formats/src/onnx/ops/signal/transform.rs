@@ -3,16 +3,13 @@
 use std::f64::consts::TAU;
 
 use kilim_core::dtype::DType;
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, MatMul, ShapeOf, UnaryKind};
-use kilim_core::tensor::Tensor;
 
+use crate::fourier;
 use crate::onnx::builder::{NodeBuilder, number};
 use crate::onnx::proto::invalid;
-
-/// The largest transform whose matrix is a constant.
-const MAX_DFT: usize = 2048;
 
 /// How many values a transform is of.
 #[derive(Clone, Copy)]
@@ -64,43 +61,12 @@ impl Transform {
     /// sums, scale included.
     fn matrices(&self, b: &mut NodeBuilder) -> Result<[ValueId; 2]> {
         match self.length {
-            Length::Known(n) if n == 0 || n > MAX_DFT => {
-                Err(unsupported(format!("a transform of {n} values")))
-            }
             Length::Known(n) => {
-                let [cos, sin] = self.known_matrices(n)?;
+                let [cos, sin] = fourier::matrices(n, self.inverse, self.onesided)?;
                 Ok([b.tensor_value(cos), b.tensor_value(sin)])
             }
             Length::Computed(n) => self.computed_matrices(b, n),
         }
-    }
-
-    fn known_matrices(&self, n: usize) -> Result<[Tensor; 2]> {
-        let bins = n / 2 + 1;
-        let (rows, columns) = match (self.inverse, self.onesided) {
-            (false, true) => (n, bins),
-            (true, true) => (bins, n),
-            _ => (n, n),
-        };
-        let sign = if self.inverse { 1.0 } else { -1.0 };
-        let scale = if self.inverse { 1.0 / n as f64 } else { 1.0 };
-        let mut cos = Vec::with_capacity(rows * columns);
-        let mut sin = Vec::with_capacity(rows * columns);
-        for r in 0..rows {
-            // Of a half spectrum each bin but the first and the middle one stands for two.
-            let twice = self.inverse && self.onesided && r != 0 && 2 * r != n;
-            let scale = if twice { 2.0 * scale } else { scale };
-            for c in 0..columns {
-                let angle = TAU * ((r * c) % n) as f64 / n as f64;
-                cos.push(scale * angle.cos());
-                sin.push(scale * sign * angle.sin());
-            }
-        }
-        let shape = [rows, columns];
-        Ok([
-            Tensor::from_slice(&shape, &cos)?,
-            Tensor::from_slice(&shape, &sin)?,
-        ])
     }
 
     /// The same at run time, of length `n`.
