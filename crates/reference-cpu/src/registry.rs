@@ -37,6 +37,11 @@ pub trait Candidate: Send + Sync {
 struct Typed<T> {
     accepts: Accepts<T>,
     build: Builder<T>,
+}
+
+/// A kernel with several algorithms.
+struct Choosing<T> {
+    kernel: Typed<T>,
     chooses: Chooses<T>,
 }
 
@@ -52,6 +57,16 @@ impl<T: Operator> Candidate for Typed<T> {
 
     fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
         (self.build)(operator(node), node, build)
+    }
+}
+
+impl<T: Operator> Candidate for Choosing<T> {
+    fn accepts(&self, node: &NodeSpec) -> Result<(), Refusal> {
+        self.kernel.accepts(node)
+    }
+
+    fn build(&self, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+        self.kernel.build(node, build)
     }
 
     fn choice(&self, node: &NodeSpec, config: &ContextConfig) -> Option<Choice> {
@@ -95,7 +110,7 @@ impl KernelRegistry {
     /// Adds a kernel for operator `T` behind those that are there. It is never asked about
     /// types that are only stored ([`kilim_core::DType::is_only_stored`]).
     pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
-        self.add_with_choice(accepts, build, |_, _, _| None);
+        self.push(TypeId::of::<T>(), Box::new(Typed { accepts, build }), false);
     }
 
     /// Like [`KernelRegistry::add`] for a kernel with several algorithms.
@@ -105,23 +120,15 @@ impl KernelRegistry {
         build: Builder<T>,
         chooses: Chooses<T>,
     ) {
-        let candidate = Box::new(Typed {
-            accepts,
-            build,
-            chooses,
-        });
+        let kernel = Typed { accepts, build };
+        let candidate = Box::new(Choosing { kernel, chooses });
         self.push(TypeId::of::<T>(), candidate, false);
     }
 
     /// Like [`KernelRegistry::add`] for a kernel that moves elements without looking at them, or
     /// itself says which types it takes.
     pub fn add_for_every_type<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {
-        let candidate = Box::new(Typed {
-            accepts,
-            build,
-            chooses: |_, _, _| None,
-        });
-        self.push(TypeId::of::<T>(), candidate, true);
+        self.push(TypeId::of::<T>(), Box::new(Typed { accepts, build }), true);
     }
 
     #[inline(never)]

@@ -53,25 +53,26 @@ impl Task for Product<'_> {
         let (blocks, rest) = self.y.as_chunks_mut::<ROWS>();
         let (matrix, last) = self.matrix.split_at(blocks.len() * ROWS * n);
         for (y, rows) in blocks.iter_mut().zip(matrix.chunks_exact(ROWS * n)) {
-            for (y, sum) in y.iter_mut().zip(sums::<S, ROWS>(s, rows, self.x)) {
+            for (y, sum) in y.iter_mut().zip(sums(s, rows, self.x)) {
                 *y += sum;
             }
         }
         for (y, row) in rest.iter_mut().zip(last.chunks_exact(n)) {
-            let [sum] = sums::<S, 1>(s, row, self.x);
-            *y += sum;
+            let terms = row.iter().zip(self.x);
+            let terms = terms.map(|(&a, &b)| f64::from(a) * f64::from(b));
+            *y = terms.fold(f64::from(*y), |sum, term| sum + term) as f32;
         }
     }
 }
 
-/// The products of `R` rows with `x`.
+/// The products of some rows with `x`.
 #[inline(always)]
-fn sums<S: Simd, const R: usize>(s: S, rows: &[f32], x: &[f32]) -> [f32; R] {
+fn sums<S: Simd>(s: S, rows: &[f32], x: &[f32]) -> [f32; ROWS] {
     let n = x.len();
-    assert!(rows.len() == R * n);
+    assert!(rows.len() == ROWS * n);
     let (rows, from) = (rows.as_ptr(), x.as_ptr());
-    let mut sums = [s.splat(0.0); R];
-    // SAFETY: `for_vectors` stays inside of a row, and there are `R` of them.
+    let mut sums = [s.splat(0.0); ROWS];
+    // SAFETY: `for_vectors` stays inside of a row, and there are `ROWS` of them.
     unsafe {
         for_vectors!(s: S::LANES, n, |i, FULL, count| {
             let x = read::<S, FULL>(s, from.add(i), count);

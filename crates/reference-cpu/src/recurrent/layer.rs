@@ -96,15 +96,7 @@ impl<T: Real> Layer<T> {
         node: &NodeSpec,
         add_product: AddProduct<T>,
     ) -> Result<Box<dyn Kernel>> {
-        let (x, w, r) = (required(node, 0)?, required(node, 1)?, required(node, 2)?);
-        let geometry = RecurrentGeometry::new(op, cell.gates(), &x.shape, &w.shape, &r.shape)?;
-        let defaults = cell.activations();
-        let activations = (0..defaults.len() * geometry.directions)
-            .map(|i| {
-                let given = op.activations.get(i).copied();
-                given.unwrap_or(defaults[i % defaults.len()])
-            })
-            .collect();
+        let (geometry, activations) = plan(cell, op, node)?;
         Ok(Box::new(Layer::<T> {
             cell,
             geometry,
@@ -115,6 +107,22 @@ impl<T: Real> Layer<T> {
             add_product,
         }))
     }
+}
+
+/// Sizes, and the activations of all directions.
+fn plan(
+    cell: Cell,
+    op: &Recurrent,
+    node: &NodeSpec,
+) -> Result<(RecurrentGeometry, Vec<CellActivation>)> {
+    let (x, w, r) = (required(node, 0)?, required(node, 1)?, required(node, 2)?);
+    let geometry = RecurrentGeometry::new(op, cell.gates(), &x.shape, &w.shape, &r.shape)?;
+    let defaults = cell.activations();
+    let activations = (0..defaults.len() * geometry.directions).map(|i| {
+        let given = op.activations.get(i).copied();
+        given.unwrap_or(defaults[i % defaults.len()])
+    });
+    Ok((geometry, activations.collect()))
 }
 
 struct Layer<T> {
@@ -128,30 +136,14 @@ struct Layer<T> {
     add_product: AddProduct<T>,
 }
 
-const LANES: usize = 8;
-
-fn dot<T: Real>(a: &[T], b: &[T]) -> T {
-    let mut lanes = [T::default(); LANES];
-    let ((a, rest_a), (b, rest_b)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for l in 0..LANES {
-            lanes[l] += a[l] * b[l];
-        }
-    }
-    let mut sum = T::default();
-    for (&a, &b) in rest_a.iter().zip(rest_b) {
-        sum += a * b;
-    }
-    lanes.into_iter().fold(sum, |s, l| s + l)
-}
-
 /// The plain product.
 fn add_product<T: Real>(rows: &[T], x: &[T], y: &mut [T]) {
     if x.is_empty() {
         return;
     }
     for (y, row) in y.iter_mut().zip(rows.chunks_exact(x.len())) {
-        *y += dot(row, x);
+        let terms = row.iter().zip(x).map(|(a, b)| a.wide() * b.wide());
+        *y = T::of(terms.fold(y.wide(), |sum, term| sum + term));
     }
 }
 

@@ -10,20 +10,20 @@ impl<'a> Importer<'a> {
     /// Makes the first output of `op` complex.
     pub fn set_complex(&mut self, op: &Op, parts: [ValueId; 2]) {
         if let Some(&t) = op.info.outputs.first() {
-            self.complex.insert(t, parts);
+            self.complex[t] = Some(parts);
         }
     }
 
     /// The parts of input `i`.
     pub fn complex(&self, op: &Op, i: usize) -> Result<[ValueId; 2]> {
-        let parts = op.tensor(i).and_then(|t| self.complex.get(&t));
-        parts.copied().ok_or_else(|| unsupported("real numbers"))
+        let parts = op.tensor(i).and_then(|t| self.complex[t]);
+        parts.ok_or_else(|| unsupported("real numbers"))
     }
 
     /// Maps an operator that may be given complex numbers.
     pub(super) fn with_complex(&mut self, op: &Op<'a>, map: MapFn, of: OnComplex) -> Result<()> {
         let given = op.info.inputs.iter().copied().flatten();
-        let given: Vec<usize> = given.filter(|t| self.complex.contains_key(t)).collect();
+        let given: Vec<usize> = given.filter(|&t| self.complex[t].is_some()).collect();
         match of {
             _ if given.is_empty() => map(self, op)?,
             OnComplex::Nothing => return Err(unsupported("complex numbers")),
@@ -31,10 +31,10 @@ impl<'a> Importer<'a> {
             OnComplex::Itself => map(self, op)?,
         }
         let tensors = &self.subgraph.tensors;
-        let missing = |t: &&usize| tensors[**t].is_complex() && !self.complex.contains_key(t);
-        match op.info.outputs.iter().find(missing) {
-            Some(_) => Err(unsupported("a complex result")),
-            None => Ok(()),
+        let missing = |&t: &usize| tensors[t].is_complex() && self.complex[t].is_none();
+        match op.info.outputs.iter().any(missing) {
+            true => Err(unsupported("a complex result")),
+            false => Ok(()),
         }
     }
 
@@ -45,7 +45,7 @@ impl<'a> Importer<'a> {
         let mut parts = vec![Vec::with_capacity(2); made.len()];
         for part in 0..if made.is_empty() { 1 } else { 2 } {
             for t in given {
-                self.values[*t] = self.complex.get(t).map(|parts| parts[part]);
+                self.values[*t] = self.complex[*t].map(|parts| parts[part]);
             }
             for &t in &made {
                 self.values[t] = None;
@@ -57,7 +57,7 @@ impl<'a> Importer<'a> {
         }
         for (t, parts) in made.into_iter().zip(parts) {
             if let [real, imaginary] = parts[..] {
-                self.complex.insert(t, [real, imaginary]);
+                self.complex[t] = Some([real, imaginary]);
             }
         }
         Ok(())

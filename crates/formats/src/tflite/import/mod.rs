@@ -4,7 +4,6 @@ mod complex;
 mod op;
 mod operands;
 
-use std::collections::{HashMap, HashSet};
 use std::fmt::Write;
 
 use kilim_core::dtype::DType;
@@ -26,10 +25,10 @@ pub struct Importer<'a> {
     pub graph: Graph,
     /// The value of each tensor that was used so far.
     values: Vec<Option<ValueId>>,
-    /// Constants that the importer computed instead of reading them as they are.
-    computed: HashMap<usize, Tensor>,
-    /// Real and imaginary parts of complex tensors.
-    complex: HashMap<usize, [ValueId; 2]>,
+    /// Constants that the importer computed instead of reading them as they are, one for each tensor.
+    computed: Vec<Option<Tensor>>,
+    /// Real and imaginary parts of complex tensors, one for each tensor.
+    complex: Vec<Option<[ValueId; 2]>>,
 }
 
 /// Maps a subgraph; one error lists everything in it that Kilim cannot run.
@@ -56,7 +55,7 @@ impl<'a> Importer<'a> {
             graph,
             values: vec![None; subgraph.tensors.len()],
             computed: empty_constants(subgraph),
-            complex: HashMap::new(),
+            complex: vec![None; subgraph.tensors.len()],
         }
     }
 
@@ -129,7 +128,7 @@ impl<'a> Importer<'a> {
             return Err(unsupported(message));
         }
         let outputs = &self.subgraph.outputs;
-        if outputs.iter().any(|t| self.complex.contains_key(t)) {
+        if outputs.iter().any(|&t| self.complex[t].is_some()) {
             return Err(unsupported("a complex output of the model"));
         }
         outputs.iter().map(|&t| self.value(t)).collect()
@@ -223,7 +222,7 @@ impl<'a> Importer<'a> {
         }
         for (t, tensor) in constants {
             if let (Some(q), true) = (&tensors[t].quantization, tensor.dtype() != DType::F32) {
-                self.computed.insert(t, dequantized(&tensor, q)?);
+                self.computed[t] = Some(dequantized(&tensor, q)?);
                 self.values[t] = None;
             }
         }
@@ -231,15 +230,18 @@ impl<'a> Importer<'a> {
     }
 }
 
-/// Constants without elements, for which the file has no data.
-fn empty_constants(subgraph: &Subgraph) -> HashMap<usize, Tensor> {
+/// Constants without elements, for which the file has no data; one for each tensor.
+fn empty_constants(subgraph: &Subgraph) -> Vec<Option<Tensor>> {
+    let empty = |info: &TensorInfo| match info.shape.contains(&0) {
+        true => Tensor::zeros(info.dtype().ok()?, &info.shape).ok(),
+        false => None,
+    };
+    let mut constants: Vec<_> = subgraph.tensors.iter().map(empty).collect();
     let made = subgraph.operators.iter().flat_map(|o| &o.outputs);
-    let made: HashSet<usize> = made.chain(&subgraph.inputs).copied().collect();
-    let tensors = subgraph.tensors.iter().enumerate();
-    tensors
-        .filter(|(t, info)| info.shape.contains(&0) && !made.contains(t))
-        .filter_map(|(t, info)| Some((t, Tensor::zeros(info.dtype().ok()?, &info.shape).ok()?)))
-        .collect()
+    for &t in made.chain(&subgraph.inputs) {
+        constants[t] = None;
+    }
+    constants
 }
 
 fn quantized(info: &TensorInfo) -> Error {

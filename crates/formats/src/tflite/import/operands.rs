@@ -43,7 +43,7 @@ impl<'a> Importer<'a> {
 
     /// The constant that tensor `t` holds, if it holds one.
     pub(super) fn constant(&self, t: usize) -> Result<Option<Tensor>> {
-        if let Some(tensor) = self.computed.get(&t) {
+        if let Some(tensor) = &self.computed[t] {
             return Ok(Some(tensor.clone()));
         }
         self.model.constant(&self.subgraph.tensors[t])
@@ -67,7 +67,7 @@ impl<'a> Importer<'a> {
     /// Makes the output of `op` a constant.
     pub fn set_constant(&mut self, op: &Op, tensor: Tensor) {
         if let Some(&t) = op.info.outputs.first() {
-            self.computed.insert(t, tensor);
+            self.computed[t] = Some(tensor);
         }
     }
 
