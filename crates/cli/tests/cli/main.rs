@@ -4,5 +4,6 @@ mod check;
 mod errors;
 mod inspect;
 mod measure;
+mod options;
 mod run;
 mod support;
