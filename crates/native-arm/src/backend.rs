@@ -38,11 +38,7 @@ impl AclBackend {
     pub fn neon() -> Result<AclBackend> {
         let library = Library::get()?;
         library.start(ffi::NEON)?;
-        let mut neon = AclBackend::new::<Neon>(AclBackend::NEON, "CPU", library);
-        if operators::has_half::<Neon>() {
-            neon.compute_in_half();
-        }
-        Ok(neon)
+        Ok(AclBackend::new::<Neon>(AclBackend::NEON, "CPU", library))
     }
 
     /// On an OpenCL device. Every kernel copies its tensors from and to host memory.
@@ -77,21 +73,18 @@ impl AclBackend {
         }
     }
 
-    fn compute_in_half(&mut self) {
-        let description = &mut self.description;
-        description.config.f16 = Half::Kept;
-        for (dtype, grade) in &mut description.dtypes {
-            if *dtype == DType::F16 {
-                *grade = Grade::Fast;
-            }
-        }
-    }
-
     fn new<A: Target>(id: BackendId, device: &str, library: &'static Library) -> AclBackend {
         let host = host::<A>();
-        let quantised = [DType::I8, DType::U8].map(|d| (d, Grade::Fast));
-        let mut dtypes = vec![(DType::F32, Grade::Fast), (DType::F16, Grade::Arithmetic)];
-        dtypes.extend(quantised);
+        let mut config = BackendConfig {
+            quantized: Quantized::Native,
+            ..host.describe().config.clone()
+        };
+        let mut half = Grade::Arithmetic;
+        if operators::has_half::<A>() {
+            (half, config.f16) = (Grade::Fast, Half::Kept);
+        }
+        let mut dtypes = vec![(DType::F32, Grade::Fast), (DType::F16, half)];
+        dtypes.extend([DType::I8, DType::U8].map(|d| (d, Grade::Fast)));
         AclBackend {
             description: Description {
                 id,
@@ -103,10 +96,7 @@ impl AclBackend {
                     kernel_start: 2e-6,
                     ..host.describe().speed
                 },
-                config: BackendConfig {
-                    quantized: Quantized::Native,
-                    ..host.describe().config.clone()
-                },
+                config,
                 ..host.describe().clone()
             },
             library,

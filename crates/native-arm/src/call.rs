@@ -132,13 +132,6 @@ pub struct Call {
 }
 
 impl Call {
-    /// Whether a tensor of it is of `float16`.
-    pub fn has_half(&self) -> bool {
-        let inputs = self.inputs.iter().flatten().map(|operand| &operand.form);
-        let mut forms = inputs.chain([&self.output]);
-        forms.any(|form| form.dtype == ElementType::F16)
-    }
-
     pub fn new(family: impl Family + 'static, inputs: Vec<Option<Operand>>, output: Form) -> Call {
         Call {
             family: Box::new(family),

@@ -44,13 +44,14 @@ pub fn emulation(acl: &Acl, shim: &Path) -> Result<Emulation> {
         fs::create_dir_all(folder)?;
     }
     let libraries = root.join("usr/lib").join(TRIPLE);
-    let source = sh::root().join("crates/native-arm/tests/opencl/layer.c");
+    let sources = sh::root().join("crates/native-arm/tests/opencl");
     let mut compiler = sh::cmd(LINKER);
     compiler
         .args(["-Wall", "-Wextra", "-shared", "-fPIC", "-O1"])
+        .arg(format!("-DHERE={:?}", sources.display().to_string()))
         .arg("-I")
         .arg(&acl.headers)
-        .arg(source)
+        .arg(sources.join("layer.c"))
         .arg("-o")
         .arg(layer.join("libOpenCL.so"))
         .arg("-L")

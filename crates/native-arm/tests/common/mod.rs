@@ -4,6 +4,7 @@
 #![allow(dead_code, unused_imports)]
 
 pub mod exact;
+pub mod half;
 mod nodes;
 pub mod real;
 pub mod steps;

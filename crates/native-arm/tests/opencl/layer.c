@@ -4,6 +4,7 @@
  * This claims the extension, keeps its option from the compiler, and lets PoCL choose the size of
  * groups that do not divide their range. Functions of OpenCL are macros in PoCL's headers, which two things
  * in ACL's programs do not expect: names defined as themselves, and names put together from a function's.
+ * It claims float16, too, for which each program begins with half.cl.
  * Everything else is the libOpenCL.so.1 that it is linked to. */
 #define CL_TARGET_OPENCL_VERSION 220
 #define _GNU_SOURCE
@@ -35,7 +36,7 @@ cl_int clGetDeviceInfo(cl_device_id device, cl_device_info what, size_t room, vo
     if (what != CL_DEVICE_EXTENSIONS) return info(device, what, room, value, size);
     const cl_int status = info(device, what, sizeof extensions - 64, extensions, NULL);
     if (status != CL_SUCCESS) return status;
-    strcat(extensions, " cl_arm_non_uniform_work_group_size");
+    strcat(extensions, " cl_arm_non_uniform_work_group_size cl_khr_fp16");
     return answer(extensions, room, value, size);
 }
 
@@ -52,17 +53,21 @@ static void drop_definitions_as_themselves(char *text) {
     }
 }
 
+static const char *const HALF = "#include \"half.cl\"\n";
+
 cl_program clCreateProgramWithSource(cl_context context, cl_uint count, const char **texts, const size_t *sizes, cl_int *error) {
     cl_program (*create)(cl_context, cl_uint, const char **, const size_t *, cl_int *) = below("clCreateProgramWithSource");
     cl_program program = NULL;
-    char **copies = calloc(count, sizeof *copies);
+    char **copies = calloc(count + 1, sizeof *copies);
     if (copies) {
+        copies[0] = strdup(HALF);
         for (cl_uint i = 0; i < count; i++) {
-            copies[i] = sizes && sizes[i] ? strndup(texts[i], sizes[i]) : strdup(texts[i]);
-            if (copies[i]) drop_definitions_as_themselves(copies[i]);
+            char *copy = sizes && sizes[i] ? strndup(texts[i], sizes[i]) : strdup(texts[i]);
+            if (copy) drop_definitions_as_themselves(copy);
+            copies[i + 1] = copy;
         }
-        program = create(context, count, (const char **)copies, NULL, error);
-        for (cl_uint i = 0; i < count; i++) free(copies[i]);
+        program = create(context, count + 1, (const char **)copies, NULL, error);
+        for (cl_uint i = 0; i <= count; i++) free(copies[i]);
         free(copies);
     }
     return program;
@@ -76,7 +81,7 @@ cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *dev
     char known[16384], *at;
     /* ACL puts `_op` behind the name of an activation, of which PoCL makes its own before. Unoptimised, programs
      * are compiled in two thirds of the time. */
-    const char *ours = "-w -cl-opt-disable -D_cl_abs_op=abs_op -D_cl_sqrt_op=sqrt_op -D_cl_tanh_op=tanh_op";
+    const char *ours = "-w -cl-opt-disable -D_cl_abs_op=abs_op -D_cl_sqrt_op=sqrt_op -D_cl_tanh_op=tanh_op -I" HERE;
     snprintf(known, sizeof known, "%s %s", options ? options : "", ours);
     while ((at = strstr(known, unknown))) memset(at, ' ', strlen(unknown));
     return build(program, count, devices, known, done, data);

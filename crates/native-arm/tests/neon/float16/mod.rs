@@ -12,32 +12,9 @@ use kilim_core::backend::Backend;
 use kilim_core::{DType, Operator};
 use kilim_native_arm::AclBackend;
 
-use crate::common::{Given, ask, floats_in, given_in, run};
+pub use crate::common::half::{self, To, UNIT, sum_of};
+use crate::common::{Given, ask, given_in};
 use crate::neon;
-
-/// Of one rounding, relative to the number: half the distance of two halves.
-const UNIT: f64 = 1.0 / 2048.0;
-/// Of one rounding of the smallest numbers: half the distance of two of them.
-const SMALLEST: f64 = 1.0 / 33_554_432.0;
-
-/// What the roundings of a result are relative to.
-#[derive(Clone, Copy)]
-pub enum To {
-    Result,
-    /// The sum of the magnitudes of what is summed: the same operator on the magnitudes of its inputs.
-    Terms,
-    /// A number that no intermediate result exceeds.
-    AtMost(f64),
-}
-
-/// How often the sum of so many products is rounded, each of them and each addition. For long sums, how often in
-/// effect: their errors are as likely up as down, so that they grow as the root of their number (Higham and Mary,
-/// A new approach to probabilistic rounding error analysis, 2019; with a factor of 4, seven sums in 10000 exceed it
-/// at most, if every single error is as large as it can be).
-pub fn sum_of(terms: usize) -> f64 {
-    let n = terms as f64;
-    n.min(4.0 * n.sqrt()) + 2.0
-}
 
 /// ACL where it has float16; `None`, which skips the test, where it has not and was not asked for it.
 pub fn half() -> Option<AclBackend> {
@@ -63,8 +40,7 @@ pub fn refused(op: impl Operator, inputs: &[Given], y: &[usize], why: &str) {
     ask(&acl, &op, inputs, (DType::F32, y)).unwrap();
 }
 
-/// Runs a node in float16 on ACL, which must have it so, and compares with float64. What is given is rounded to halves
-/// first.
+/// As [`half::check`], where ACL has float16.
 pub fn check(
     what: &str,
     op: impl Operator + Clone,
@@ -73,52 +49,7 @@ pub fn check(
     roundings: f64,
     to: To,
 ) {
-    let Some(acl) = half() else { return };
-    let halves = given_in(DType::F16, inputs);
-    let output = (DType::F16, y);
-    if let Err(reason) = ask(&acl, &op, &halves, output) {
-        panic!("{what} is refused: {reason}");
-    }
-    let got = run(&acl, op.clone(), &halves, output).unwrap();
-    let cpu = kilim_simd_cpu::backend();
-    let exact = (DType::F64, y);
-    let want = run(&cpu, op.clone(), &given_in(DType::F64, &halves), exact).unwrap();
-    let terms = match to {
-        To::Terms => Some(
-            run(&cpu, op, &floats_in(DType::F64, &halves, f64::abs), exact)
-                .unwrap()
-                .remove(0),
-        ),
-        _ => None,
-    };
-    let terms = terms.map(|t| t.to_f64s().unwrap());
-    for (got, want) in got.iter().zip(&want) {
-        assert_eq!(got.dtype(), DType::F16);
-        let (got, want) = (got.to_f64s().unwrap(), want.to_f64s().unwrap());
-        assert!(want.iter().any(|&w| w != 0.0), "{what}: nothing but zeros");
-        let mut worst = (0.0, 0);
-        for (i, (g, w)) in got.iter().zip(&want).enumerate() {
-            let scale = match (&terms, to) {
-                (Some(terms), _) => terms[i].abs(),
-                (None, To::AtMost(largest)) => largest,
-                (None, _) => w.abs(),
-            };
-            let allowed = roundings * (UNIT * scale + SMALLEST);
-            let off = match g == w || g.is_nan() && w.is_nan() {
-                true => 0.0,
-                false => (g - w).abs() / allowed,
-            };
-            if off.is_nan() || off > worst.0 {
-                worst = (off, i);
-            }
-        }
-        println!("{what}: {:.2} of what may be", worst.0);
-        let (off, at) = worst;
-        assert!(
-            off <= 1.0,
-            "{what}: {} instead of {} at {at}, {off:.2} of what may be",
-            got[at],
-            want[at]
-        );
+    if let Some(acl) = half() {
+        half::check(&acl, what, op, inputs, y, roundings, to);
     }
 }

@@ -5,7 +5,9 @@
     any(target_os = "linux", target_os = "android")
 ))]
 
+#[path = "../common/mod.rs"]
 mod common;
+mod float16;
 
 use common::Given::{Constant, Fed};
 use common::exact;
