@@ -1,4 +1,4 @@
-//! `acl_cl` on a machine with OpenCL: one node of each family. Every function compiles OpenCL
+//! `acl_cl` on a machine with OpenCL: one node or more of each family. Every function compiles OpenCL
 //! programs, which takes seconds under an emulator.
 #![cfg(all(
     target_arch = "aarch64",
