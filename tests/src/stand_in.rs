@@ -4,14 +4,14 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kilim::core::Backend;
-use kilim::core::Tensor;
 use kilim::core::backend::{
     API_VERSION, Allocator, BackendConfig, BackendContext, BackendId, ContextConfig, Description,
-    Executable, Grade, Half, LocalFuture, NodeSpec, RawConstants, Refusal, StageSpec, StageTensors,
-    TensorRegistry,
+    Executable, Grade, Half, LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec,
+    StageTensors, TensorRegistry,
 };
 use kilim::core::memory::{Arena, Ledger};
 use kilim::core::ops::Cost;
+use kilim::core::{Interrupt, Tensor};
 use kilim::{DType, Result};
 
 type Takes = dyn Fn(&NodeSpec) -> bool + Send + Sync;
@@ -203,11 +203,12 @@ impl BackendContext for Context {
         &mut self,
         mut stage: StageSpec,
         tensors: Arc<StageTensors>,
+        interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
         (self.on_call)("gen_kernels")?;
         (self.rewrite)(&mut stage);
         Ok(Box::new(Stage {
-            inner: self.inner.gen_kernels(stage, tensors)?,
+            inner: self.inner.gen_kernels(stage, tensors, interrupt)?,
             on_run: self.on_run.clone(),
             on_call: self.on_call.clone(),
         }))
@@ -269,10 +270,14 @@ impl Executable for Stage {
         self.inner.copy(from, to)
     }
 
-    fn run(&mut self, part: usize) -> Result<()> {
+    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
         (self.on_call)("run")?;
         (self.on_run)(part)?;
-        self.inner.run(part)
+        self.inner.run(part, interrupt)
+    }
+
+    fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {
+        self.inner.wait_room()
     }
 
     fn submit(&mut self) -> Result<()> {

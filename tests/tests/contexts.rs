@@ -9,7 +9,7 @@ use kilim::core::backend::{
     TensorSlot, TensorSpec,
 };
 use kilim::core::ops::*;
-use kilim::core::{Pin, Session, SessionOptions};
+use kilim::core::{Interrupt, Pin, Session, SessionOptions};
 use kilim::{DType, ErrorCode, Fact, Graph, RunOptions, Runtime, Tensor};
 use kilim_tests::machine::{backend, cpu};
 use kilim_tests::stand_in::StandIn;
@@ -222,8 +222,12 @@ fn each_context_has_a_registry_of_its_own_tensors() {
         let context = || backend.create_context(&ContextConfig::default()).unwrap();
         let (mut own, other) = (context(), context());
         let kept = |c: &dyn BackendContext| c.tensors().stages().count();
-        let first = own.prepare(stage(&backend, "y")).unwrap();
-        let second = own.prepare(stage(&backend, "z")).unwrap();
+        let first = own
+            .prepare(stage(&backend, "y"), &Interrupt::NEVER)
+            .unwrap();
+        let second = own
+            .prepare(stage(&backend, "z"), &Interrupt::NEVER)
+            .unwrap();
         assert_eq!((kept(&*own), kept(&*other)), (2, 0), "{id}");
         assert!(other.tensors().find("y").is_none());
         let (tensors, at) = own.tensors().find("y").expect("it was made");

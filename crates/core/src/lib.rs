@@ -1,4 +1,5 @@
-//! The portable core of Kilim: graph, operators, shape inference, passes, partitioner, memory
+//! The portable core of Kilim: the graph, operators with shape inference, passes, the partitioner, the
+//! memory planner, schedulers, sessions, and the interface of backends.
 
 pub mod backend;
 pub mod builtin;
@@ -9,6 +10,7 @@ pub mod dtype;
 pub mod error;
 pub mod fixed;
 pub mod graph;
+mod interrupt;
 pub mod memory;
 pub mod narrow;
 pub mod ops;
@@ -30,6 +32,7 @@ pub use dim::{Dim, Shape};
 pub use dtype::DType;
 pub use error::{Error, ErrorCode, Result};
 pub use graph::{Graph, Node, NodeId, Value, ValueId};
+pub use interrupt::{AbortSignal, Interrupt};
 pub use ops::{Fact, InferContext, Operator};
 pub use partition::Placement;
 pub use pin::{Pin, PrecisionPin};

@@ -10,7 +10,7 @@ use kilim_core::backend::{
 };
 use kilim_core::error::unsupported;
 use kilim_core::memory::{self, Claim, Ledger, Storage};
-use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 use kilim_plugin_abi as abi;
 
 use crate::encode::StageView;
@@ -104,7 +104,9 @@ impl BackendContext for PluginContext {
         &mut self,
         stage: StageSpec,
         tensors: Arc<StageTensors>,
+        interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
+        interrupt.check()?;
         for slot in &stage.tensors {
             if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value) {
                 let bytes = value.byte_len();

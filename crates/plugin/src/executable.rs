@@ -4,11 +4,11 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    BackendId, DeviceTensor, Executable, LocalFuture, StageSpec, StageTensors,
+    BackendId, DeviceTensor, Executable, LocalFuture, Progress, StageSpec, StageTensors,
 };
 use kilim_core::memory::{Arena, ArenaGuard, Claim, Ledger, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
-use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 use kilim_plugin_abi as abi;
 
 use crate::context::ContextHandle;
@@ -227,7 +227,8 @@ impl Executable for PluginExecutable {
         self.write(to, &value)
     }
 
-    fn run(&mut self, part: usize) -> Result<()> {
+    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
+        interrupt.check()?;
         let arena = self.arena.clone();
         let _guard = self.lock(&arena)?;
         let table = &self.context.library.table;
@@ -237,7 +238,8 @@ impl Executable for PluginExecutable {
         let mut message = Message::new();
         // SAFETY: a function of the table, with what `prepare` gave.
         let status = unsafe { run(table.this, self.raw, part, message.raw()) };
-        self.check(status, &message, "failed")
+        self.check(status, &message, "failed")?;
+        Ok(Progress::Whole)
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {

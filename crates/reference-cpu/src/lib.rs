@@ -28,5 +28,5 @@ mod resize;
 mod sort;
 mod text;
 
-pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey, Texts};
+pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey, Texts, Threads};
 pub use generate::stir;

@@ -10,7 +10,7 @@ use kilim_core::backend::{
     TensorSpec,
 };
 use kilim_core::ops::{Activation, Conv, Padding};
-use kilim_core::{DType, Operator, Result, Tensor};
+use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 
 /// A convolution: name, size, channels, outputs, groups, kernel, stride.
 type Layer = (&'static str, usize, usize, usize, usize, usize, usize);
@@ -126,7 +126,7 @@ impl Bench {
         let backend = kilim_simd_cpu::backend();
         let mut executable = backend
             .create_context(&ContextConfig::default())?
-            .prepare(stage)?;
+            .prepare(stage, &Interrupt::NEVER)?;
         executable.write(0, data)?;
         Ok(Bench { executable, flops })
     }
@@ -134,7 +134,7 @@ impl Bench {
     fn run(&mut self, times: usize) -> Result<()> {
         for _ in 0..times {
             self.executable.execute_begin()?;
-            self.executable.run(0)?;
+            self.executable.run(0, &Interrupt::NEVER)?;
             self.executable.execute_end()?;
         }
         Ok(())

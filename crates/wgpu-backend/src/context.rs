@@ -10,7 +10,7 @@ use kilim_core::backend::{
 use kilim_core::error::unsupported;
 use kilim_core::memory::{Arena, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
-use kilim_core::{Result, Tensor};
+use kilim_core::{Interrupt, Result, Tensor};
 
 use crate::backend::Shared;
 use crate::binder::{Binder, scratch_bytes, scratch_start};
@@ -103,12 +103,27 @@ impl BackendContext for WgpuContext {
         &mut self,
         stage: StageSpec,
         tensors: Arc<StageTensors>,
+        interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
         let shared = self.shared.clone();
         let gpu = &shared.gpu;
         let (lowered, scratch) = self.lower(&stage)?;
+        let speed = gpu.speed();
+        let seconds = |node| {
+            let (inputs, outputs) = stage.specs(node);
+            let cost = NodeSpec {
+                name: &node.name,
+                op: node.op.as_ref(),
+                inputs: &inputs,
+                outputs: &outputs,
+            }
+            .cost();
+            speed.seconds(&cost)
+        };
+        let seconds = stage.nodes.iter().map(seconds).collect();
         let mut binder = Binder::new(gpu, &mut self.constants, &self.faults, &stage)?;
         for (i, (node, l)) in stage.nodes.iter().zip(lowered).enumerate() {
+            interrupt.check()?;
             binder
                 .node(i, node, l)
                 .map_err(|e| e.at(&node.name, node.op.name()))?;
@@ -143,6 +158,7 @@ impl BackendContext for WgpuContext {
                 values,
                 parts: stage.parts,
                 nodes: commands.nodes,
+                seconds,
                 arena: self.arena.clone(),
                 claims,
                 memory: self.memory,
@@ -172,9 +188,9 @@ impl BackendContext for WgpuContext {
         Box::pin(transfer::idle(&self.shared.gpu))
     }
 
-    fn warm_up(&mut self) -> LocalFuture<'_, Result<()>> {
+    fn warm_up<'a>(&'a mut self, interrupt: &'a Interrupt) -> LocalFuture<'a, Result<()>> {
         let cold = std::mem::take(&mut self.cold);
-        Box::pin(async move { pipelines::warm(&self.shared.gpu, &cold).await })
+        Box::pin(async move { pipelines::warm(&self.shared.gpu, &cold, interrupt).await })
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
-use kilim_core::{Error, ErrorCode, Result};
+use kilim_core::{Error, ErrorCode, Interrupt, Result};
 
 use crate::gpu::{Gpu, lock};
 use crate::shaders::Variant;
@@ -186,10 +186,15 @@ impl Pipelines {
 }
 
 /// Resolves when all of these pipelines are compiled and what the device had to say of them, and of
-/// everything before, is known.
-pub(crate) async fn warm(gpu: &Gpu, pipelines: &[Arc<Pipeline>]) -> Result<()> {
+/// everything before, is known. `Aborted` where `interrupt` stops it on the way.
+pub(crate) async fn warm(
+    gpu: &Gpu,
+    pipelines: &[Arc<Pipeline>],
+    interrupt: &Interrupt,
+) -> Result<()> {
     #[cfg(target_arch = "wasm32")]
     let held = web::compile(gpu, pipelines).await?;
+    interrupt.check()?;
     let refused = create(gpu, pipelines).await;
     #[cfg(target_arch = "wasm32")]
     drop(held);

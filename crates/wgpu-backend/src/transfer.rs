@@ -53,18 +53,56 @@ impl<T> Future for Completion<T> {
 
 /// Waits natively until everything submitted is done; in a browser the event loop does that.
 pub(crate) fn drive(gpu: &Gpu) -> Result<()> {
-    if cfg!(target_arch = "wasm32") {
-        return Ok(());
+    match cfg!(target_arch = "wasm32") {
+        true => Ok(()),
+        false => poll(gpu, wgpu::PollType::wait_indefinitely()),
     }
-    gpu.device
-        .poll(wgpu::PollType::wait_indefinitely())
-        .map(|_| ())
-        .map_err(|e| {
-            Error::new(
-                ErrorCode::Device,
-                format!("waiting for the GPU failed: {e}"),
-            )
-        })
+}
+
+fn poll(gpu: &Gpu, what: wgpu::PollType) -> Result<()> {
+    gpu.device.poll(what).map(|_| ()).map_err(|e| {
+        Error::new(
+            ErrorCode::Device,
+            format!("waiting for the GPU failed: {e}"),
+        )
+    })
+}
+
+/// What was submitted up to some moment.
+pub(crate) struct Submitted {
+    done: Completion<()>,
+    /// Natively nothing completes unless the device is polled.
+    #[cfg(not(target_arch = "wasm32"))]
+    index: wgpu::SubmissionIndex,
+}
+
+impl Submitted {
+    /// What was submitted to the device so far, `index` last.
+    pub fn new(gpu: &Gpu, index: wgpu::SubmissionIndex) -> Submitted {
+        let (done, complete) = Completion::new();
+        gpu.queue.on_submitted_work_done(move || complete(()));
+        #[cfg(target_arch = "wasm32")]
+        let _ = index;
+        Submitted {
+            done,
+            #[cfg(not(target_arch = "wasm32"))]
+            index,
+        }
+    }
+}
+
+/// Resolves when this and what was submitted before is done.
+pub(crate) async fn finished(gpu: &Gpu, submitted: Submitted) -> Result<()> {
+    #[cfg(not(target_arch = "wasm32"))]
+    poll(
+        gpu,
+        wgpu::PollType::Wait {
+            submission_index: Some(submitted.index),
+            timeout: None,
+        },
+    )?;
+    submitted.done.await;
+    Ok(())
 }
 
 /// Resolves when everything submitted so far is done.

@@ -74,9 +74,10 @@ impl BackendContext for NotedContext {
         &mut self,
         stage: StageSpec,
         tensors: Arc<StageTensors>,
+        interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
         log("gen_kernels");
-        let inner = self.0.gen_kernels(stage, tensors)?;
+        let inner = self.0.gen_kernels(stage, tensors, interrupt)?;
         Ok(Box::new(NotedExecutable(inner)))
     }
 
@@ -85,9 +86,9 @@ impl BackendContext for NotedContext {
         self.0.resize_end()
     }
 
-    fn warm_up(&mut self) -> LocalFuture<'_, Result<()>> {
+    fn warm_up<'a>(&'a mut self, interrupt: &'a Interrupt) -> LocalFuture<'a, Result<()>> {
         log("warm_up");
-        self.0.warm_up()
+        self.0.warm_up(interrupt)
     }
 
     fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
@@ -131,9 +132,9 @@ impl Executable for NotedExecutable {
         self.0.copy(from, to)
     }
 
-    fn run(&mut self, part: usize) -> Result<()> {
+    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
         log("run");
-        self.0.run(part)
+        self.0.run(part, interrupt)
     }
 
     fn submit(&mut self) -> Result<()> {

@@ -10,15 +10,15 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-use kilim::core::Backend;
 use kilim::core::backend::{
     Allocator, BackendContext, BackendRegistry, ContextConfig, Description, Executable,
-    LocalFuture, NodeSpec, RawConstants, Refusal, StageSpec, StageTensors, TensorRegistry,
-    TensorSpec,
+    LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec, StageTensors,
+    TensorRegistry, TensorSpec,
 };
 use kilim::core::memory::{Arena, ArenaMemory, HostMemory, Ledger};
 use kilim::core::ops::{Binary, BinaryKind, Cost, Unary, UnaryKind};
 use kilim::core::schedule::{Scheduler, StageRun, SyncScheduler, Trace};
+use kilim::core::{Backend, Interrupt};
 use kilim::{
     BackendId, DType, Dim, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Session,
     SessionOptions, Shape, Sharing, Tensor,

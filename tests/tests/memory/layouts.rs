@@ -85,15 +85,15 @@ fn tensors_are_copied_between_any_two_backends() {
                 let open = |backend: &Arc<dyn Backend>, layout: DataLayout| {
                     let mut context = backend.create_context(&ContextConfig::default()).unwrap();
                     let stage = stage(backend, &layout.stored(&shape).unwrap());
-                    let mut e = context.prepare(stage).unwrap();
-                    pollster::block_on(context.warm_up()).unwrap();
+                    let mut e = context.prepare(stage, &Interrupt::NEVER).unwrap();
+                    pollster::block_on(context.warm_up(&Interrupt::NEVER)).unwrap();
                     e.execute_begin().unwrap();
                     e
                 };
                 let (mut source, mut target) = (open(a, from), open(b, to));
                 let given = layouts[0].convert(&x, &shape, from).unwrap();
                 source.write(0, &given).unwrap();
-                source.run(0).unwrap();
+                source.run(0, &Interrupt::NEVER).unwrap();
                 let side = |executable, tensor, layout| StoredTensor {
                     executable,
                     tensor,

@@ -9,6 +9,7 @@ mod plans;
 mod sharing;
 mod thrift;
 
+use kilim::core::Interrupt;
 use kilim::core::backend::ContextConfig;
 use kilim::core::ops::*;
 use kilim::{

@@ -56,7 +56,8 @@ fn optimised(graph: &Graph) -> Graph {
     let mut g = graph.clone();
     g.sort().unwrap();
     let cpu = cpu();
-    let evaluate = |node: &kilim::core::backend::NodeSpec| cpu.evaluate(node);
+    let evaluate =
+        |node: &kilim::core::backend::NodeSpec| cpu.evaluate(node, &kilim::core::Interrupt::NEVER);
     let narrow = |d: DType| d == DType::F16;
     let layout = kilim::core::backend::DataLayout::ChannelsLast;
     kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout).unwrap();

@@ -7,6 +7,7 @@ use super::{
     TensorRegistry,
 };
 use crate::error::{Error, ErrorCode, Result};
+use crate::interrupt::Interrupt;
 use crate::memory::{Arena, Ledger, MemoryMode, Storage};
 use crate::tensor::Tensor;
 use crate::tuning::Tuned;
@@ -53,11 +54,13 @@ pub trait BackendContext: MaybeSend {
     /// brought in already (by [`super::ConstantKey`]) are not copied or packed again.
     ///
     /// # Errors
-    /// `Limit` where the device cannot hold the constants; `Device` where it fails.
+    /// `Limit` where the device cannot hold the constants; `Device` where it fails; `Aborted` where
+    /// `interrupt` stops the packing of weights.
     fn gen_kernels(
         &mut self,
         stage: StageSpec,
         tensors: Arc<StageTensors>,
+        interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>>;
 
     /// Everything is known that the stages need: the arena is allocated, in one go. Called also where
@@ -71,10 +74,10 @@ pub trait BackendContext: MaybeSend {
     ///
     /// # Errors
     /// As for the four calls above.
-    fn prepare(&mut self, stage: StageSpec) -> Result<Box<dyn Executable>> {
+    fn prepare(&mut self, stage: StageSpec, interrupt: &Interrupt) -> Result<Box<dyn Executable>> {
         self.resize_begin(RawConstants::Keep)?;
         let tensors = self.gen_tensors(&stage);
-        let executable = tensors.and_then(|tensors| self.gen_kernels(stage, tensors));
+        let executable = tensors.and_then(|tensors| self.gen_kernels(stage, tensors, interrupt));
         let ended = self.resize_end();
         executable.and_then(|executable| ended.map(|()| executable))
     }
@@ -104,8 +107,9 @@ pub trait BackendContext: MaybeSend {
     }
 
     /// Resolves when every kernel prepared so far is ready to run at full speed (pipelines are
-    /// compiled); the first run then compiles nothing.
-    fn warm_up(&mut self) -> LocalFuture<'_, Result<()>> {
+    /// compiled); the first run then compiles nothing. `interrupt` is asked between pipelines.
+    fn warm_up<'a>(&'a mut self, interrupt: &'a Interrupt) -> LocalFuture<'a, Result<()>> {
+        let _ = interrupt;
         Box::pin(std::future::ready(Ok(())))
     }
 

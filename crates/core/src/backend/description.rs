@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BackendConfig;
 use crate::dtype::DType;
+use crate::ops::Cost;
 
 /// A backend's unique name: `cpu`, `wgpu`, `builtin`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -69,6 +70,13 @@ pub struct Speed {
 }
 
 impl Speed {
+    /// Seconds that a node of this cost takes, its start included.
+    pub fn seconds(&self, cost: &Cost) -> f64 {
+        let computing = cost.flops / self.flops_per_second;
+        let moving = cost.bytes / self.bytes_per_second;
+        self.kernel_start + computing.max(moving)
+    }
+
     /// Whether every figure is one that a device can have.
     pub fn is_possible(&self) -> bool {
         let rates = [

@@ -7,7 +7,17 @@ use std::sync::Arc;
 use super::{BackendId, LocalFuture, MaybeSend, MaybeSync};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
+
+/// How far [`Executable::run`] has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Progress {
+    /// All kernels of the part have run or are recorded.
+    Whole,
+    /// The device's queue is full.
+    Partly,
+}
 
 /// The tensors and kernels of one planned stage. Tensors are named by their index in
 /// [`super::StageSpec::tensors`].
@@ -34,7 +44,20 @@ pub trait Executable: Any + MaybeSend {
     fn copy(&mut self, from: usize, to: usize) -> Result<()>;
 
     /// Runs the kernels of one part (see [`super::StageSpec::parts`]). On a device this may only record.
-    fn run(&mut self, part: usize) -> Result<()>;
+    ///
+    /// A device that is given more work than it should have in its queue at once stops on the way and
+    /// gives [`Progress::Partly`]; `run` is called again for the rest of the part when
+    /// [`Executable::wait_room`] has resolved.
+    ///
+    /// # Errors
+    /// `Aborted` where `interrupt` stops it, `InvalidValue` where the data is out of an operator's
+    /// domain, `Device` where the device fails.
+    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress>;
+
+    /// Resolves when the device can take the rest of a part.
+    fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {
+        self.wait_finish()
+    }
 
     /// Starts whatever is only recorded, without waiting for it.
     fn submit(&mut self) -> Result<()> {

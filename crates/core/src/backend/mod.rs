@@ -25,6 +25,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::memory::Arena;
 use crate::ops::{Cost, CustomOperator};
 use crate::schedule::Scheduler;
@@ -36,14 +37,14 @@ pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Quantized,
 pub use context::{BackendContext, ContextConfig, RawConstants};
 pub use data_layout::DataLayout;
 pub use description::{BackendId, Description, Grade, Memory, Speed};
-pub use executable::{DeviceHandle, DeviceTensor, Executable};
+pub use executable::{DeviceHandle, DeviceTensor, Executable, Progress};
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry};
 pub use spec::{ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec};
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 5;
+pub const API_VERSION: u32 = 6;
 
 /// A future of the current thread: on the web nothing that touches a GPU may move between threads.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -194,9 +195,10 @@ pub trait Backend: MaybeSend + MaybeSync {
     }
 
     /// Runs one node at once on host tensors: for constant folding and shape arithmetic. All
-    /// inputs of the node carry values. `None` where the backend does not offer this.
-    fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
-        let _ = node;
+    /// inputs of the node carry values. `None` where the backend does not offer this. `interrupt`
+    /// stops it with `Aborted`.
+    fn evaluate(&self, node: &NodeSpec, interrupt: &Interrupt) -> Option<Result<Vec<Tensor>>> {
+        let _ = (node, interrupt);
         None
     }
 }

@@ -5,7 +5,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
 use crate::graph::{Node, ValueId};
 use crate::ops::{Fact, If, Loop, Scan, normalize_axis};
-use crate::session::{Handle, Runner, Shared};
+use crate::session::{Handle, Run, Runner};
 use crate::tensor::Tensor;
 
 /// The inputs of a control-flow node whose contents steer it, or that it cuts up on the host.
@@ -57,16 +57,16 @@ pub(crate) fn run<'a>(
     bodies: &'a mut [Runner],
     inputs: Vec<Option<Handle>>,
     host: &'a [bool],
-    shared: &'a mut Shared,
+    run: &'a mut Run<'_>,
 ) -> LocalFuture<'a, Result<Vec<Handle>>> {
     Box::pin(async move {
         let op = node.op.as_ref();
         if op.is::<If>() {
-            run_if(bodies, inputs, host, shared).await
+            run_if(bodies, inputs, host, run).await
         } else if let Some(op) = op.downcast_ref::<Loop>() {
-            run_loop(op, bodies, inputs, host, shared).await
+            run_loop(op, bodies, inputs, host, run).await
         } else if let Some(op) = op.downcast_ref::<Scan>() {
-            run_scan(op, bodies, inputs, host, shared).await
+            run_scan(op, bodies, inputs, host, run).await
         } else {
             Err(Error::new(
                 ErrorCode::NoBackend,
@@ -80,11 +80,11 @@ fn no_body() -> Error {
     Error::new(ErrorCode::InvalidGraph, "a control-flow node has no body")
 }
 
-async fn scalar(handle: Option<Handle>, shared: &mut Shared) -> Result<Option<i64>> {
+async fn scalar(handle: Option<Handle>, run: &mut Run<'_>) -> Result<Option<i64>> {
     let Some(handle) = handle else {
         return Ok(None);
     };
-    let tensor = handle.into_host(shared).await?;
+    let tensor = handle.into_host(run.shared).await?;
     match tensor.to_i64s()?.as_slice() {
         [v] => Ok(Some(*v)),
         other => Err(
@@ -98,10 +98,10 @@ async fn run_if(
     bodies: &mut [Runner],
     mut inputs: Vec<Option<Handle>>,
     host: &[bool],
-    shared: &mut Shared,
+    run: &mut Run<'_>,
 ) -> Result<Vec<Handle>> {
     let captured = inputs.split_off(1.min(inputs.len()));
-    let condition = scalar(inputs.pop().flatten(), shared).await?;
+    let condition = scalar(inputs.pop().flatten(), run).await?;
     let which = match condition {
         Some(0) => 1,
         Some(_) => 0,
@@ -109,7 +109,7 @@ async fn run_if(
     };
     let body = bodies.get_mut(which).ok_or_else(no_body)?;
     let given = present(captured)?;
-    body.run(shared, given, host).await
+    body.run(run, given, host).await
 }
 
 fn present(handles: Vec<Option<Handle>>) -> Result<Vec<Handle>> {
@@ -124,12 +124,12 @@ async fn run_loop(
     bodies: &mut [Runner],
     inputs: Vec<Option<Handle>>,
     host: &[bool],
-    shared: &mut Shared,
+    run: &mut Run<'_>,
 ) -> Result<Vec<Handle>> {
     let body = bodies.first_mut().ok_or_else(no_body)?;
     let mut inputs = inputs.into_iter();
-    let trips = scalar(inputs.next().flatten(), shared).await?;
-    let first = scalar(inputs.next().flatten(), shared).await?;
+    let trips = scalar(inputs.next().flatten(), run).await?;
+    let first = scalar(inputs.next().flatten(), run).await?;
     let mut rest = present(inputs.collect())?;
     let captured = rest.split_off(op.carried.min(rest.len()));
     let mut carried = rest;
@@ -141,22 +141,22 @@ async fn run_loop(
     scanned.resize_with(host.len().saturating_sub(op.carried), Vec::new);
     let mut i = 0i64;
     while going && trips.is_none_or(|t| i < t) {
-        if i as u64 >= shared.options.max_iterations {
+        if i as u64 >= run.shared.options.max_iterations {
             return Err(
                 Error::new(ErrorCode::Limit, "a Loop runs too often").with_expected(format!(
                     "at most {} iterations",
-                    shared.options.max_iterations
+                    run.shared.options.max_iterations
                 )),
             );
         }
-        shared.interrupt.check()?;
+        run.interrupt.check()?;
         let mut given = vec![
             Handle::Host(Tensor::scalar(i)?),
             Handle::Host(Tensor::from_bools(&[], &[true])?),
         ];
         given.append(&mut carried);
         given.extend(captured.iter().cloned());
-        let results = body.run(shared, given, &wanted).await?;
+        let results = body.run(run, given, &wanted).await?;
         if results.len() != outputs_of_body {
             return Err(Error::new(
                 ErrorCode::InvalidGraph,
@@ -166,7 +166,7 @@ async fn run_loop(
             .with_got(results.len()));
         }
         let mut results = results.into_iter();
-        going = scalar(results.next(), shared).await?.is_none_or(|c| c != 0);
+        going = scalar(results.next(), run).await?.is_none_or(|c| c != 0);
         carried = results.by_ref().take(op.carried).collect();
         for (list, handle) in scanned.iter_mut().zip(results) {
             list.push(handle);
@@ -181,7 +181,7 @@ async fn run_loop(
     }
     let mut outputs = carried;
     for (k, list) in scanned.into_iter().enumerate() {
-        let stacked = stack(list, 0, false, facts.get(k), shared).await?;
+        let stacked = stack(list, 0, false, facts.get(k), run).await?;
         outputs.push(Handle::Host(stacked));
     }
     Ok(outputs)
@@ -192,7 +192,7 @@ async fn run_scan(
     bodies: &mut [Runner],
     inputs: Vec<Option<Handle>>,
     host: &[bool],
-    shared: &mut Shared,
+    run: &mut Run<'_>,
 ) -> Result<Vec<Handle>> {
     let body = bodies.first_mut().ok_or_else(no_body)?;
     let mut states = present(inputs)?;
@@ -201,7 +201,7 @@ async fn run_scan(
     let mut slices = Vec::with_capacity(scanned.len());
     let mut length = None;
     for (k, handle) in scanned.into_iter().enumerate() {
-        let tensor = handle.into_host(shared).await?;
+        let tensor = handle.into_host(run.shared).await?;
         let axis = normalize_axis(op.input_axes.get(k).copied().unwrap_or(0), tensor.rank())?;
         let n = tensor.shape()[axis];
         if *length.get_or_insert(n) != n {
@@ -230,14 +230,14 @@ async fn run_scan(
         Vec::new()
     };
     for i in 0..length {
-        shared.interrupt.check()?;
+        run.interrupt.check()?;
         let mut given = std::mem::take(&mut states);
         for (tensor, axis, reverse) in &slices {
             let at = if *reverse { length - 1 - i } else { i };
             given.push(Handle::Host(select(tensor, *axis, at)?));
         }
         given.extend(captured.iter().cloned());
-        let mut results = body.run(shared, given, host).await?.into_iter();
+        let mut results = body.run(run, given, host).await?.into_iter();
         states = results.by_ref().take(op.states).collect();
         for (list, handle) in collected.iter_mut().zip(results) {
             list.push(handle);
@@ -247,7 +247,7 @@ async fn run_scan(
     for (k, list) in collected.into_iter().enumerate() {
         let axis = op.output_axes.get(k).copied().unwrap_or(0);
         let reverse = op.output_reverse.get(k).copied().unwrap_or(false);
-        let stacked = stack(list, axis, reverse, facts.get(k), shared).await?;
+        let stacked = stack(list, axis, reverse, facts.get(k), run).await?;
         outputs.push(Handle::Host(stacked));
     }
     Ok(outputs)
@@ -275,11 +275,11 @@ async fn stack(
     axis: i64,
     reverse: bool,
     fact: Option<&Fact>,
-    shared: &mut Shared,
+    run: &mut Run<'_>,
 ) -> Result<Tensor> {
     let mut tensors = Vec::with_capacity(list.len());
     for handle in list {
-        tensors.push(handle.into_host(shared).await?);
+        tensors.push(handle.into_host(run.shared).await?);
     }
     if reverse {
         tensors.reverse();

@@ -2,7 +2,6 @@
 
 use super::Candidate;
 use crate::backend::{Description, Memory, Speed};
-use crate::ops::Cost;
 
 /// A backend as the prices see it.
 #[derive(Clone, Copy, Debug)]
@@ -18,12 +17,6 @@ impl Site {
             memory: description.memory,
             speed: description.speed,
         }
-    }
-
-    /// Seconds that a node takes.
-    fn work(&self, cost: &Cost) -> f64 {
-        let s = &self.speed;
-        s.kernel_start + (cost.flops / s.flops_per_second).max(cost.bytes / s.bytes_per_second)
     }
 
     /// Seconds between this backend's memory and the host's.
@@ -102,7 +95,7 @@ impl<'a> CostModel<'a> {
         let mut sum = 0.0;
         for i in nodes {
             let cost = self.nodes[i].answers[at(i)].as_ref().ok()?;
-            sum += self.sites[at(i)].work(cost);
+            sum += self.sites[at(i)].speed.seconds(cost);
         }
         Some(sum)
     }

@@ -1,15 +1,14 @@
 //! Runs the steps of a planned stage: which one when, and beside what else.
 
-mod interrupt;
 mod overlapped;
 mod sync;
 mod trace;
 
-use crate::backend::{Executable, LocalFuture, MaybeSend, MaybeSync};
+use crate::backend::{Executable, LocalFuture, MaybeSend, MaybeSync, Progress};
 use crate::builtin::permute;
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 
-pub use interrupt::Interrupt;
 pub use overlapped::OverlappedScheduler;
 pub use sync::SyncScheduler;
 pub use trace::{StageTrace, StepLabel, Trace, TraceEvent};
@@ -49,7 +48,7 @@ impl StageRun<'_> {
         match &self.steps[index] {
             Step::Part { backend, part } => {
                 if let Some(e) = &mut self.executables[*backend] {
-                    e.run(*part)?;
+                    run_part(e.as_mut(), *part, self.interrupt).await?;
                     if self.trace.is_some() {
                         e.submit()?;
                         e.wait_finish().await?;
@@ -65,6 +64,19 @@ impl StageRun<'_> {
         }
         Ok(())
     }
+}
+
+/// Runs a part whole, waiting for room on the device where its queue is full.
+pub(crate) async fn run_part(
+    executable: &mut dyn Executable,
+    part: usize,
+    interrupt: &Interrupt,
+) -> Result<()> {
+    while executable.run(part, interrupt)? == Progress::Partly {
+        executable.wait_room().await?;
+        interrupt.check()?;
+    }
+    Ok(())
 }
 
 /// Decides in which order, and beside what else, the steps of a stage run. Steps that share a

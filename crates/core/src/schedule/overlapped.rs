@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-use super::{Interrupt, Scheduler, StageRun, StageTrace, Step};
+use super::{Scheduler, StageRun, StageTrace, Step, run_part};
 use crate::backend::{Executable, LocalFuture};
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
 
 /// Every backend runs its own steps as soon as what they need is there: natively on a thread of its
@@ -135,7 +136,7 @@ impl Lane<'_> {
         let mut start = self.trace.map(|t| t.now());
         match action {
             Action::Part(part) => {
-                self.executable.run(part)?;
+                run_part(self.executable, part, self.interrupt).await?;
                 self.executable.submit()?;
                 if self.trace.is_some() {
                     self.executable.wait_finish().await?;

@@ -8,6 +8,7 @@ mod options;
 mod plan;
 mod precision;
 mod record;
+mod run;
 mod runner;
 mod shared;
 mod tune;
@@ -19,8 +20,9 @@ use crate::builtin::Ports;
 use crate::datum::Datum;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Graph;
+use crate::interrupt::Interrupt;
 use crate::report::{NodeTime, PrecisionOverride, PrecisionReport, Report};
-use crate::schedule::{Interrupt, TraceEvent};
+use crate::schedule::TraceEvent;
 use crate::tensor::Tensor;
 
 pub use crate::builtin::{Port, PortLayout};
@@ -31,6 +33,7 @@ pub use options::{RunOptions, SessionOptions};
 pub use precision::MixedPrecision;
 use record::Recorder;
 pub use record::{NodeRecord, RecordedInput};
+pub(crate) use run::Run;
 pub(crate) use runner::Runner;
 pub(crate) use shared::Shared;
 
@@ -50,13 +53,22 @@ pub struct Session {
     workers: Option<background::Workers>,
 }
 
+/// Who looks on at a run.
+#[derive(Clone, Copy, Default)]
+struct Watch {
+    /// Times the nodes of every backend.
+    profiling: bool,
+    /// Keeps what every node reads and writes.
+    records: bool,
+}
+
 impl Session {
     /// Names, element types and shapes of what a run takes, in the order of the model file.
     pub fn inputs(&self) -> &[Port] {
         &self.ports.inputs
     }
 
-    /// The same of what a run gives.
+    /// Names, element types and shapes of the model's outputs, in the order of the model file.
     pub fn outputs(&self) -> &[Port] {
         &self.ports.outputs
     }
@@ -92,37 +104,39 @@ impl Session {
         inputs: &[(&str, Datum)],
         options: &RunOptions,
     ) -> Result<Vec<(String, Datum)>> {
-        // A run that was dropped may have left them on.
-        self.shared.profiling = false;
-        self.shared.recorder = None;
-        self.run_watched(inputs, options).await
+        let watched = self.run_watched(inputs, options, Watch::default()).await;
+        watched.map(|(outputs, _)| outputs)
     }
 
-    /// [`Session::run_data`], timed or recorded if `shared` says so.
+    /// [`Session::run_data`] that is timed or recorded, with what was recorded.
     async fn run_watched(
         &mut self,
         inputs: &[(&str, Datum)],
         options: &RunOptions,
-    ) -> Result<Vec<(String, Datum)>> {
+        watch: Watch,
+    ) -> Result<(Vec<(String, Datum)>, Vec<NodeRecord>)> {
         let feeds = self.ports.accept(inputs, &self.shared.options.layouts)?;
-        self.recover().await?;
         let clock = self.shared.options.clock;
-        self.shared.interrupt = Interrupt {
-            abort: options.abort.clone(),
-            deadline: options.timeout.map(|t| (clock, clock() + t)),
-        };
-        self.shared.trace = options.trace.clone().map(|t| {
-            let run = t.begin();
-            (t, run)
-        });
+        let interrupt = Interrupt::on(options.abort.clone()).within(options.timeout, clock);
+        interrupt.check()?;
+        self.recover().await?;
         let _held = self.shared.lease()?;
         let host = vec![true; self.ports.outputs.len()];
-        let results = self.runner.run(&mut self.shared, feeds, &host).await;
-        if let Some((trace, run)) = self.shared.trace.take() {
+        let mut run = Run::new(&mut self.shared, interrupt);
+        run.trace = options.trace.clone().map(|t| {
+            let number = t.begin();
+            (t, number)
+        });
+        run.profiling = watch.profiling;
+        run.recorder = watch.records.then(Recorder::default);
+        let results = self.runner.run(&mut run, feeds, &host).await;
+        if let Some((trace, number)) = run.trace.take() {
             self.timeline = trace.events();
-            self.timeline.retain(|e| e.run == run);
+            self.timeline.retain(|e| e.run == number);
         }
-        self.ports.hand_out(results?, &mut self.shared).await
+        let records = run.recorder.take().unwrap_or_default().records;
+        let outputs = self.ports.hand_out(results?, &mut self.shared).await?;
+        Ok((outputs, records))
     }
 
     /// Runs the model and fills buffers of the caller's with outputs: each takes the elements of the
@@ -220,12 +234,14 @@ impl Session {
         &mut self,
         inputs: &[(&str, Datum)],
     ) -> Result<(Vec<(String, Datum)>, Vec<NodeTime>)> {
-        self.shared.profiling = true;
-        self.shared.recorder = None;
         self.runner.clear_times();
-        let result = self.run_watched(inputs, &RunOptions::default()).await;
-        self.shared.profiling = false;
-        Ok((result?, self.times()))
+        let watch = Watch {
+            profiling: true,
+            ..Watch::default()
+        };
+        let options = RunOptions::default();
+        let (outputs, _) = self.run_watched(inputs, &options, watch).await?;
+        Ok((outputs, self.times()))
     }
 
     /// Runs the model once and keeps what every node read and wrote, in the order of the runs; of
@@ -244,11 +260,12 @@ impl Session {
                 "the session was not made to keep all values",
             ));
         }
-        self.shared.profiling = false;
-        self.shared.recorder = Some(Recorder::default());
-        let result = self.run_watched(inputs, &RunOptions::default()).await;
-        let recorder = self.shared.recorder.take().unwrap_or_default();
-        Ok((result?, recorder.records))
+        let watch = Watch {
+            records: true,
+            ..Watch::default()
+        };
+        let options = RunOptions::default();
+        self.run_watched(inputs, &options, watch).await
     }
 
     /// The graph as it runs, after the passes; without the constants that were dropped once they were

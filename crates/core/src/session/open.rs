@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Runner, Session, SessionOptions, Shared, precision};
+use super::{Run, Runner, Session, SessionOptions, Shared, precision};
 use crate::backend::{Backend, Half, NodeSpec};
 use crate::builtin::{Port, Ports};
 use crate::dim::Dim;
@@ -19,7 +19,8 @@ impl Session {
     ///
     /// # Errors
     /// `InvalidGraph`, `Shape`, `DType` for a graph that cannot be; `NoBackend` with a list of all
-    /// nodes that no backend takes; `Limit` and `Device` as the devices say.
+    /// nodes that no backend takes; `Limit` and `Device` as the devices say; `Aborted` where
+    /// [`SessionOptions::interrupt`] stops it.
     pub async fn new(
         mut graph: Graph,
         backends: Vec<Arc<dyn Backend>>,
@@ -51,7 +52,8 @@ impl Session {
         graph.fix_dims(&options.dims)?;
         let names = Port::all(&graph, &graph.outputs);
         let inputs = Port::all(&graph, &graph.inputs);
-        let fold = |node: &NodeSpec| evaluator.evaluate(node);
+        let interrupt = std::mem::take(&mut options.interrupt);
+        let fold = |node: &NodeSpec| evaluator.evaluate(node, &interrupt);
         if options.optimise {
             let keeps = configs.iter().all(|c| c.f16 == Half::Kept);
             let narrow = |dtype: DType| match dtype {
@@ -71,6 +73,10 @@ impl Session {
         let precisions = precision::force(&mut graph, &options.precisions)?;
         let precision = match &options.mixed_precision {
             Some(mixed) => {
+                let options = SessionOptions {
+                    interrupt: interrupt.clone(),
+                    ..options.clone()
+                };
                 let chosen = precision::choose(&mut graph, &backends, &evaluator, &options, mixed);
                 Some(chosen.await?)
             }
@@ -93,10 +99,11 @@ impl Session {
             }
         }
         let raw = shared.raw_constants(&ports.inputs, &runner);
-        runner.tune_first(&mut shared, &facts).await?;
-        shared.resize(raw, |shared| runner.prepare(shared, &facts, raw))?;
+        let mut run = Run::new(&mut shared, interrupt.clone());
+        runner.tune_first(&mut run, &facts).await?;
+        run.resize(raw, |run| runner.prepare(run, &facts, raw))?;
         for context in &mut shared.contexts {
-            context.warm_up().await?;
+            context.warm_up(&interrupt).await?;
         }
         Ok(Session {
             shared,

@@ -9,6 +9,7 @@ use crate::backend::{
 use crate::builtin::PortLayouts;
 use crate::calibrate::Calibration;
 use crate::error::Result;
+use crate::interrupt::{AbortSignal, Interrupt};
 use crate::memory::{Arena, Sharing};
 use crate::partition::Placement;
 use crate::pin::{Pin, PrecisionPin};
@@ -67,6 +68,8 @@ pub struct SessionOptions {
     /// Inputs and outputs, by name, that the user has in another layout than the model.
     pub layouts: PortLayouts,
     pub scheduler: Arc<dyn Scheduler>,
+    /// What may stop the loading of the model; runs have [`RunOptions`] of their own.
+    pub interrupt: Interrupt,
     /// Seconds since some moment, for timeouts.
     pub clock: fn() -> f64,
 }
@@ -136,6 +139,7 @@ impl Default for SessionOptions {
             sharing: Sharing::default(),
             layouts: PortLayouts::new(),
             scheduler: Arc::new(SyncScheduler),
+            interrupt: Interrupt::NEVER,
             clock: default_clock,
         }
     }
@@ -157,9 +161,10 @@ fn default_clock() -> f64 {
 /// What may stop a run, and where it is recorded.
 #[derive(Clone, Default)]
 pub struct RunOptions {
-    /// Set to true from elsewhere to abort between two steps.
-    pub abort: Option<Arc<std::sync::atomic::AtomicBool>>,
-    /// Seconds after which the run is aborted.
+    /// Stops the run when it is set, for instance an `AtomicBool`: within milliseconds where the host
+    /// computes, at the next submission to a device.
+    pub abort: Option<Arc<dyn AbortSignal>>,
+    /// Seconds after which the run is stopped in the same way.
     pub timeout: Option<f64>,
     /// Records when each step ran. The device is waited for after every part.
     pub trace: Option<Arc<Trace>>,

@@ -1,10 +1,10 @@
-//! What all runners of a session share.
+//! What all runners of a session share, and what outlives a run.
 
 use std::sync::Arc;
 
 #[cfg(not(target_arch = "wasm32"))]
 use crate::backend::ContextConfig;
-use crate::backend::{Backend, BackendConfig, BackendContext, Memory, NodeSpec, RawConstants};
+use crate::backend::{Backend, BackendConfig, BackendContext, Memory, RawConstants};
 use crate::builtin::Port;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
@@ -13,10 +13,8 @@ use crate::memory::Arena;
 use crate::memory::{Lease, MemoryMode};
 use crate::partition::Site;
 use crate::report::TuningReport;
-use crate::schedule::{Interrupt, Trace};
-use crate::tensor::{Tensor, byte_count};
+use crate::tensor::byte_count;
 
-use super::record::Recorder;
 use super::{Runner, SessionOptions};
 
 /// What all runners of a session share.
@@ -29,12 +27,6 @@ pub(crate) struct Shared {
     pub configs: Vec<BackendConfig>,
     pub evaluator: Arc<dyn Backend>,
     pub options: SessionOptions,
-    pub interrupt: Interrupt,
-    /// Of the run under way, and the run's number in it.
-    pub trace: Option<(Arc<Trace>, usize)>,
-    pub profiling: bool,
-    /// Takes what every node reads and writes, if somebody wants to know.
-    pub recorder: Option<Recorder>,
     /// The classes of nodes that were tuned, in the order in which they were met.
     pub tuning: Vec<TuningReport>,
     next_runner: u64,
@@ -86,10 +78,6 @@ impl Shared {
             configs,
             evaluator,
             options,
-            interrupt: Interrupt::default(),
-            trace: None,
-            profiling: false,
-            recorder: None,
             tuning: Vec::new(),
             next_runner: 0,
             resizing: 0,
@@ -107,41 +95,31 @@ impl Shared {
         Err(Error::new(ErrorCode::Limit, message).with_expected(format!("at most {most} bytes")))
     }
 
-    /// Whether the nodes of a backend are timed.
-    pub fn is_timed(&self, backend: usize) -> bool {
-        self.profiling || self.configs[backend].timers
-    }
-
-    /// Runs a node on host tensors now.
-    pub fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
-        self.evaluator.evaluate(node)
-    }
-
-    /// Plans, and has every backend allocate what the plans need when the outermost call is done.
-    /// What has begun ends, also where planning fails.
-    pub fn resize<T>(
-        &mut self,
-        raw: RawConstants,
-        plan: impl FnOnce(&mut Shared) -> Result<T>,
-    ) -> Result<T> {
-        let outermost = self.resizing == 0;
-        let mut begun = 0;
-        let mut result = Ok(());
-        while outermost && result.is_ok() && begun < self.contexts.len() {
-            result = self.contexts[begun].resize_begin(raw);
-            begun += usize::from(result.is_ok());
+    /// Tells every backend that stages are planned, unless such a call is under way. Gives how many
+    /// were told, for [`Shared::resize_end`].
+    pub fn resize_begin(&mut self, raw: RawConstants) -> Result<usize> {
+        self.resizing += 1;
+        if self.resizing > 1 {
+            return Ok(0);
         }
-        let planned = result.and_then(|()| {
-            self.resizing += 1;
-            let planned = plan(self);
-            self.resizing -= 1;
-            planned
-        });
+        for begun in 0..self.contexts.len() {
+            if let Err(error) = self.contexts[begun].resize_begin(raw) {
+                // The first error counts.
+                let _ = self.resize_end(begun);
+                return Err(error);
+            }
+        }
+        Ok(self.contexts.len())
+    }
+
+    /// Has the first `begun` backends allocate what was planned.
+    pub fn resize_end(&mut self, begun: usize) -> Result<()> {
+        self.resizing -= 1;
         let mut ended = Ok(());
         for context in &mut self.contexts[..begun] {
             ended = ended.and(context.resize_end());
         }
-        planned.and_then(|planned| ended.map(|()| planned))
+        ended
     }
 
     /// Raw constants go once they are packed where nothing can be planned later. A device may be

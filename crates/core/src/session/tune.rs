@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 
-use super::Shared;
 use super::plan::arena;
+use super::{Run, Shared};
 use crate::backend::{
     Backend, BackendContext, ContextConfig, Executable, Memory, NodeSpec, Place, StageSpec,
 };
 use crate::error::Result;
+use crate::interrupt::Interrupt;
 use crate::report::{AlgorithmTime, TuningReport};
+use crate::schedule::run_part;
 use crate::tensor::Tensor;
 use crate::tuning::{Choice, Tuned};
 
@@ -117,20 +119,24 @@ fn alone(stage: &StageSpec, node: usize, backend: &dyn Backend) -> Result<StageS
     Ok(own)
 }
 
-impl Shared {
+impl Run<'_> {
     /// Measures, and keeps what was the fastest.
     ///
     /// # Errors
-    /// `Device` where a device fails.
+    /// `Device` where a device fails, `Aborted` where the run is to stop.
     pub(super) async fn measure(&mut self, trials: Vec<Trial>) -> Result<()> {
+        let Run {
+            shared, interrupt, ..
+        } = self;
         for trial in trials {
-            let device = self.backends[trial.backend].clone();
+            let device = shared.backends[trial.backend].clone();
             let config = ContextConfig {
                 arena: None,
-                backend: self.options.config(&device)?,
-                ..self.options.context.clone()
+                backend: shared.options.config(&device)?,
+                ..shared.options.context.clone()
             };
-            let times = trial.times(&*device, &config, self.options.clock).await?;
+            let clock = shared.options.clock;
+            let times = trial.times(&*device, &config, clock, interrupt).await?;
             let mut fastest = 0;
             for i in 1..times.len() {
                 let bound = if fastest == 0 { FASTER } else { 1.0 };
@@ -140,10 +146,10 @@ impl Shared {
             }
             let Choice { class, algorithms } = trial.choice;
             let algorithm = algorithms[fastest];
-            let tuned = self.options.tuning.of(device.describe());
+            let tuned = shared.options.tuning.of(device.describe());
             tuned.insert(&class, algorithm);
             let times = algorithms.iter().zip(times);
-            self.tuning.push(TuningReport {
+            shared.tuning.push(TuningReport {
                 backend: device.describe().id.to_string(),
                 class,
                 algorithm: algorithm.to_string(),
@@ -168,6 +174,7 @@ impl Trial {
         backend: &dyn Backend,
         config: &ContextConfig,
         clock: fn() -> f64,
+        interrupt: &Interrupt,
     ) -> Result<Vec<f64>> {
         let mut lanes = Vec::with_capacity(self.choice.algorithms.len());
         for algorithm in &self.choice.algorithms {
@@ -176,11 +183,13 @@ impl Trial {
                 tuned,
                 ..config.clone()
             };
+            interrupt.check()?;
             lanes.push(Lane::new(&self.stage, backend, &config).await.ok());
         }
         let mut best = vec![f64::INFINITY; lanes.len()];
         for _ in 0..ROUNDS {
             for (lane, best) in lanes.iter_mut().zip(&mut best) {
+                interrupt.check()?;
                 if let Some(lane) = lane {
                     *best = best.min(lane.seconds(clock).await?);
                 }
@@ -200,8 +209,8 @@ struct Lane {
 impl Lane {
     async fn new(stage: &StageSpec, backend: &dyn Backend, config: &ContextConfig) -> Result<Lane> {
         let mut context = backend.create_context(config)?;
-        let mut executable = context.prepare(stage.clone())?;
-        context.warm_up().await?;
+        let mut executable = context.prepare(stage.clone(), &Interrupt::NEVER)?;
+        context.warm_up(&Interrupt::NEVER).await?;
         let mut inputs = Vec::with_capacity(stage.inputs.len());
         for &t in &stage.inputs {
             let spec = &stage.tensors[t].spec;
@@ -224,7 +233,7 @@ impl Lane {
             self.executable.write(*t, value)?;
         }
         for _ in 0..times {
-            self.executable.run(0)?;
+            run_part(&mut *self.executable, 0, &Interrupt::NEVER).await?;
         }
         self.executable.submit()?;
         self.executable.wait_finish().await

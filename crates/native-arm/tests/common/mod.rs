@@ -16,7 +16,7 @@ use kilim_core::backend::{
     Backend, ConstantKey, ContextConfig, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot,
     TensorSpec,
 };
-use kilim_core::{DType, Operator, Tensor};
+use kilim_core::{DType, Interrupt, Operator, Tensor};
 use kilim_native_arm::AclBackend;
 
 pub use nodes::*;
@@ -120,7 +120,7 @@ pub fn run(
     let mut context = backend
         .create_context(&ContextConfig::default())
         .map_err(error)?;
-    let mut stage = context.prepare(stage).map_err(error)?;
+    let mut stage = context.prepare(stage, &Interrupt::NEVER).map_err(error)?;
     let mut results = Vec::new();
     // The second time with other data: nothing of the first may be left.
     for again in [false, true] {
@@ -129,7 +129,7 @@ pub fn run(
             let fed = if again { turned(t) } else { t.clone() };
             stage.write(*i, &fed).map_err(error)?;
         }
-        stage.run(0).map_err(error)?;
+        stage.run(0, &Interrupt::NEVER).map_err(error)?;
         stage.execute_end().map_err(error)?;
         results.push(poll(stage.read(&[y])).map_err(error)?.remove(0));
     }

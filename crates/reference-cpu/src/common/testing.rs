@@ -24,7 +24,7 @@ pub fn run(
         outputs: &outputs,
     };
     CpuBackend::reference()
-        .evaluate(&node)
+        .evaluate(&node, &kilim_core::Interrupt::NEVER)
         .expect("the backend evaluates")
 }
 

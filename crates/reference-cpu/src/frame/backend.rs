@@ -10,11 +10,11 @@ use kilim_core::memory::{Arena, HostMemory, MemoryMode};
 use kilim_core::ops::Cost;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::tuning::{Choice, Tuned};
-use kilim_core::{DType, Result, Tensor};
+use kilim_core::{DType, Interrupt, Result, Tensor};
 
 use super::context::CpuContext;
 use super::io::{ABSENT, Io, View};
-use super::kernel::{Build, CpuRun, Kernel};
+use super::kernel::{Build, CpuRun, Kernel, Threads};
 use super::packs::Packs;
 use super::texts::Texts;
 #[cfg(any(test, feature = "testing"))]
@@ -88,26 +88,30 @@ impl CpuBackend {
         Arena::external(CpuBackend::ID, Arc::new(HostAllocator), memory, bytes)
     }
 
-    fn run_once(&self, node: &NodeSpec) -> Result<Vec<Tensor>> {
-        run_with(node, |build| self.registry.build(node, build))
+    fn run_once(&self, node: &NodeSpec, interrupt: &Interrupt) -> Result<Vec<Tensor>> {
+        run_with(node, interrupt, |build| self.registry.build(node, build))
     }
 }
 
 /// Runs a kernel once on a node whose inputs all carry values.
 #[cfg(any(test, feature = "testing"))]
 pub fn run_candidate(candidate: &dyn Candidate, node: &NodeSpec) -> Result<Vec<Tensor>> {
-    run_with(node, |build| candidate.build(node, build))
+    run_with(node, &Interrupt::NEVER, |build| {
+        candidate.build(node, build)
+    })
 }
 
 fn run_with(
     node: &NodeSpec,
+    interrupt: &Interrupt,
     make: impl FnOnce(&mut Build) -> Result<Box<dyn Kernel>>,
 ) -> Result<Vec<Tensor>> {
     let mut packs = Packs::default();
     let kernel = make(&mut Build {
         packs: &mut packs,
         constants: &[],
-        run: CpuRun::SINGLE,
+        threads: Threads::SINGLE,
+        interrupt,
         memory: MemoryMode::Normal,
         tuned: &Tuned::default(),
         packed: 0,
@@ -153,7 +157,7 @@ fn run_with(
             &outputs,
             scratch.as_mut_slice(),
             &mut texts,
-            CpuRun::SINGLE,
+            CpuRun::new(Threads::SINGLE, interrupt),
         )
     };
     kernel.run(&mut io)?;
@@ -180,7 +184,7 @@ impl Backend for CpuBackend {
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         Ok(Box::new(CpuContext::new(
             self.registry.clone(),
-            CpuRun::SINGLE,
+            Threads::SINGLE,
             config,
         )))
     }
@@ -189,9 +193,9 @@ impl Backend for CpuBackend {
         self.registry.choice(node, config)
     }
 
-    fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
+    fn evaluate(&self, node: &NodeSpec, interrupt: &Interrupt) -> Option<Result<Vec<Tensor>>> {
         Some(
-            self.run_once(node)
+            self.run_once(node, interrupt)
                 .map_err(|e| e.at(node.name, node.op.name())),
         )
     }

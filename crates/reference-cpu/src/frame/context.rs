@@ -10,17 +10,17 @@ use kilim_core::backend::{
 };
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
-use kilim_core::{Result, Tensor};
+use kilim_core::{Interrupt, Result, Tensor};
 
 use super::executable::{CpuExecutable, Prepared, Step};
 use super::io::ABSENT;
-use super::kernel::{Build, CpuRun};
+use super::kernel::{Build, Threads};
 use super::packs::Packs;
 use crate::registry::KernelRegistry;
 
 pub struct CpuContext {
     registry: Arc<KernelRegistry>,
-    run: CpuRun,
+    threads: Threads,
     memory: MemoryMode,
     tuned: Tuned,
     raw: RawConstants,
@@ -41,11 +41,15 @@ struct Kernels {
 }
 
 impl CpuContext {
-    pub fn new(registry: Arc<KernelRegistry>, run: CpuRun, config: &ContextConfig) -> CpuContext {
+    pub fn new(
+        registry: Arc<KernelRegistry>,
+        threads: Threads,
+        config: &ContextConfig,
+    ) -> CpuContext {
         let ledger = Ledger::default();
         CpuContext {
             registry,
-            run,
+            threads,
             memory: config.memory,
             tuned: config.tuned.clone(),
             raw: RawConstants::default(),
@@ -59,7 +63,7 @@ impl CpuContext {
 
     /// Makes the kernels. Where raw constants are dropped, each goes as soon as its last reader has
     /// packed it.
-    fn kernels(&mut self, stage: &mut StageSpec) -> Result<Kernels> {
+    fn kernels(&mut self, stage: &mut StageSpec, interrupt: &Interrupt) -> Result<Kernels> {
         let mut readers = vec![0usize; stage.tensors.len()];
         for &input in stage.nodes.iter().flat_map(|n| n.inputs.iter().flatten()) {
             readers[stage.root(input)] += 1;
@@ -70,6 +74,7 @@ impl CpuContext {
             read: vec![false; stage.tensors.len()],
         };
         for n in 0..stage.nodes.len() {
+            interrupt.check()?;
             let node = &stage.nodes[n];
             let (inputs, outputs) = stage.specs(node);
             let spec = NodeSpec {
@@ -93,7 +98,8 @@ impl CpuContext {
             let mut build = Build {
                 packs: &mut self.packs,
                 constants: &keys,
-                run: self.run,
+                threads: self.threads,
+                interrupt,
                 memory: self.memory,
                 tuned: &self.tuned,
                 packed: 0,
@@ -165,8 +171,9 @@ impl BackendContext for CpuContext {
         &mut self,
         mut stage: StageSpec,
         tensors: Arc<StageTensors>,
+        interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
-        let kernels = self.kernels(&mut stage)?;
+        let kernels = self.kernels(&mut stage, interrupt)?;
         let mut values = Vec::with_capacity(stage.tensors.len());
         for t in 0..stage.tensors.len() {
             values.push(match kernels.read[t] {
@@ -183,7 +190,7 @@ impl BackendContext for CpuContext {
             values,
             arena_bytes: stage.arena_bytes,
             scratch: kernels.scratch,
-            run: self.run,
+            threads: self.threads,
             memory: self.memory,
         };
         let executable = CpuExecutable::new(prepared, &self.arena, &self.ledger)?;
@@ -214,7 +221,7 @@ impl BackendContext for CpuContext {
         let ledger = Ledger::default();
         Some(Box::new(CpuContext {
             registry: self.registry.clone(),
-            run: self.run,
+            threads: self.threads,
             memory: self.memory,
             tuned: self.tuned.clone(),
             raw: self.raw,

@@ -114,7 +114,7 @@ pub struct Io<'a> {
     taken: u64,
     scratch: (*mut u8, usize),
     texts: &'a mut Texts,
-    cpu: CpuRun,
+    cpu: CpuRun<'a>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
@@ -136,7 +136,7 @@ impl<'a> Io<'a> {
         outputs: &'a [u32],
         scratch: &'a mut [u8],
         texts: &'a mut Texts,
-        cpu: CpuRun,
+        cpu: CpuRun<'a>,
     ) -> Io<'a> {
         debug_assert!(outputs.len() < 63);
         Io {
@@ -151,8 +151,8 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// The threads that the run may use.
-    pub fn cpu(&self) -> CpuRun {
+    /// The threads that the run may use, and what may stop it.
+    pub fn cpu(&self) -> CpuRun<'a> {
         self.cpu
     }
 

@@ -3,11 +3,11 @@
 use std::ops::Range;
 use std::sync::Arc;
 
-use kilim_core::Result;
 use kilim_core::backend::{ConstantKey, NodeSpec};
 use kilim_core::memory::MemoryMode;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::tuning::Tuned;
+use kilim_core::{Interrupt, Result};
 
 use super::io::Io;
 use super::packs::{PackKey, Packs};
@@ -27,18 +27,44 @@ pub trait Kernel: Send + Sync {
     }
 }
 
-/// The threads that a kernel may spread its work over.
+/// The threads that the kernels of a context may spread their work over.
 #[derive(Clone, Copy, Debug)]
-pub struct CpuRun {
-    threads: usize,
+pub struct Threads {
+    count: usize,
 }
 
-impl CpuRun {
-    pub(crate) const SINGLE: CpuRun = CpuRun { threads: 1 };
+impl Threads {
+    pub(crate) const SINGLE: Threads = Threads { count: 1 };
 
-    /// How many there are, this one included.
+    /// The number of threads, the calling one included.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// What a kernel computes with during a run: the threads that it may use, and what may stop it.
+#[derive(Clone, Copy, Debug)]
+pub struct CpuRun<'a> {
+    threads: Threads,
+    interrupt: &'a Interrupt,
+}
+
+impl<'a> CpuRun<'a> {
+    pub(crate) fn new(threads: Threads, interrupt: &'a Interrupt) -> CpuRun<'a> {
+        CpuRun { threads, interrupt }
+    }
+
+    /// The number of threads, the calling one included.
     pub fn threads(&self) -> usize {
-        self.threads
+        self.threads.count
+    }
+
+    /// Asks whether the run is to stop. A kernel asks about once for each millisecond of computing.
+    ///
+    /// # Errors
+    /// `Aborted` if it is.
+    pub fn check(&self) -> Result<()> {
+        self.interrupt.check()
     }
 
     /// Calls `work` with ranges that together are `0..items`, each at least `grain` long but the
@@ -55,7 +81,8 @@ impl CpuRun {
 pub struct Build<'a> {
     pub(crate) packs: &'a mut Packs,
     pub(crate) constants: &'a [Option<ConstantKey>],
-    pub(crate) run: CpuRun,
+    pub(crate) threads: Threads,
+    pub(crate) interrupt: &'a Interrupt,
     pub(crate) memory: MemoryMode,
     pub(crate) tuned: &'a Tuned,
     /// Inputs that were packed, as bits.
@@ -65,7 +92,7 @@ pub struct Build<'a> {
 impl Build<'_> {
     /// The threads that the kernel will have.
     pub fn threads(&self) -> usize {
-        self.run.threads
+        self.threads.count
     }
 
     /// Whether to spare memory rather than time.

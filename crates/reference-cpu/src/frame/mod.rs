@@ -14,6 +14,6 @@ pub use backend::CpuBackend;
 #[cfg(any(test, feature = "testing"))]
 pub use backend::run_candidate;
 pub use io::Io;
-pub use kernel::{Build, CpuRun, Kernel};
+pub use kernel::{Build, CpuRun, Kernel, Threads};
 pub use packs::PackKey;
 pub use texts::Texts;

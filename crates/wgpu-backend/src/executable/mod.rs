@@ -2,14 +2,17 @@
 
 mod command;
 mod exported;
+mod pace;
 mod read;
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use kilim_core::backend::{DeviceTensor, Executable, LocalFuture, Place, StageTensors, TensorSpec};
+use kilim_core::backend::{
+    DeviceTensor, Executable, LocalFuture, Place, Progress, StageTensors, TensorSpec,
+};
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
-use kilim_core::{Error, ErrorCode, Result, Tensor};
+use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 
 use crate::WgpuBackend;
 use crate::backend::Shared;
@@ -17,10 +20,11 @@ use crate::faults::Faults;
 use crate::gpu::{Gpu, GpuBuffer};
 use crate::profile::Profiler;
 use crate::storage;
-use crate::transfer;
+use crate::transfer::{self, Submitted};
 
 pub(crate) use command::{Command, record};
 pub(crate) use exported::ExportedTensor;
+use pace::Pace;
 
 /// What a context has made of a stage.
 pub(crate) struct Prepared {
@@ -30,6 +34,8 @@ pub(crate) struct Prepared {
     pub values: Vec<Option<Tensor>>,
     pub parts: Vec<Range<usize>>,
     pub nodes: Vec<Vec<Command>>,
+    /// How long each node takes, in seconds, as far as it can be told before it has run.
+    pub seconds: Arc<[f64]>,
     pub arena: Arena,
     /// Bytes of the arena, and of buffers of the stage's own.
     pub claims: [Claim; 2],
@@ -53,6 +59,9 @@ pub(crate) struct WgpuExecutable {
     encoder: Option<wgpu::CommandEncoder>,
     staging: Option<Arc<GpuBuffer>>,
     profiler: Option<Profiler>,
+    pace: Pace,
+    /// Nodes of the part that runs now that are recorded.
+    recorded: usize,
 }
 
 impl WgpuExecutable {
@@ -72,6 +81,8 @@ impl WgpuExecutable {
             encoder: None,
             staging: None,
             profiler: None,
+            pace: Pace::new(prepared.seconds),
+            recorded: 0,
         }
     }
 
@@ -83,12 +94,14 @@ impl WgpuExecutable {
             commands.iter().map(replica).collect()
         };
         let bytes = self.claims[0].bytes();
+        let pace = self.pace.replica();
         let prepared = Prepared {
             faults: faults.clone(),
             tensors: self.tensors.clone(),
             values: self.values.clone(),
             parts: self.parts.clone(),
             nodes: self.nodes.iter().map(node).collect(),
+            seconds: Arc::default(),
             arena: arena.clone(),
             // Buffers of the stage's own are shared.
             claims: [
@@ -97,7 +110,10 @@ impl WgpuExecutable {
             ],
             memory: self.memory,
         };
-        WgpuExecutable::new(self.shared.clone(), prepared)
+        WgpuExecutable {
+            pace,
+            ..WgpuExecutable::new(self.shared.clone(), prepared)
+        }
     }
 
     /// The arena's buffer. Where it is another one than before, bind groups are made anew.
@@ -154,9 +170,28 @@ impl WgpuExecutable {
     }
 
     fn flush(&mut self) {
-        if let Some(encoder) = self.encoder.take() {
-            self.shared.gpu.queue.submit([encoder.finish()]);
+        self.submit_recorded();
+    }
+
+    /// Submits what is recorded, if anything is.
+    fn submit_recorded(&mut self) -> Option<wgpu::SubmissionIndex> {
+        let encoder = self.encoder.take()?;
+        Some(self.shared.gpu.queue.submit([encoder.finish()]))
+    }
+
+    /// Records nodes until they make a slice; gives the first that is left.
+    fn record_slice(&mut self, nodes: Range<usize>) -> usize {
+        let gpu = &self.shared.gpu;
+        let encoder = encoder(gpu, &mut self.encoder);
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        let mut current = None;
+        for node in nodes.clone() {
+            record(gpu, &mut pass, &self.nodes[node], &mut current);
+            if self.pace.record(node) {
+                return node + 1;
+            }
         }
+        nodes.end
     }
 }
 
@@ -170,6 +205,8 @@ fn encoder<'a>(
 impl Executable for WgpuExecutable {
     fn execute_begin(&mut self) -> Result<()> {
         self.encoder = None;
+        self.recorded = 0;
+        self.pace.begin();
         self.shared.gpu.check()?;
         self.bind().map(drop)
     }
@@ -225,28 +262,39 @@ impl Executable for WgpuExecutable {
         Ok(())
     }
 
-    fn run(&mut self, part: usize) -> Result<()> {
+    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
+        interrupt.check()?;
         let range =
             self.parts.get(part).cloned().ok_or_else(|| {
                 Error::new(ErrorCode::State, format!("the stage has no part {part}"))
             })?;
         if self.nodes[range.clone()].iter().all(Vec::is_empty) {
-            return Ok(());
+            return Ok(Progress::Whole);
         }
         if self.generation.is_none() {
             return Err(state_error("a stage runs that was not begun".into()));
         }
         let gpu = &self.shared.gpu;
         if let Some(profiler) = &mut self.profiler {
-            return profiler.run(gpu, &mut self.encoder, range, &self.nodes, record);
+            profiler.run(gpu, &mut self.encoder, range, &self.nodes, record)?;
+            return Ok(Progress::Whole);
         }
-        let encoder = encoder(gpu, &mut self.encoder);
-        let mut pass = encoder.begin_compute_pass(&Default::default());
-        let mut current = None;
-        for commands in &self.nodes[range] {
-            record(gpu, &mut pass, commands, &mut current);
+        let mut next = range.start + std::mem::take(&mut self.recorded);
+        while next < range.end {
+            next = self.record_slice(next..range.end);
+            if next < range.end
+                && let Some(index) = self.submit_recorded()
+                && self.pace.submitted(Submitted::new(&self.shared.gpu, index))
+            {
+                self.recorded = next - range.start;
+                return Ok(Progress::Partly);
+            }
         }
-        Ok(())
+        Ok(Progress::Whole)
+    }
+
+    fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {
+        Box::pin(self.pace.wait_room(&self.shared.gpu))
     }
 
     fn submit(&mut self) -> Result<()> {

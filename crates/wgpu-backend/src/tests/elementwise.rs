@@ -1,5 +1,5 @@
 use kilim_core::ops::{Activation, Binary, BinaryKind, Clip, Unary, UnaryKind, Where};
-use kilim_core::{DType, Tensor};
+use kilim_core::{DType, Interrupt, Tensor};
 
 use super::harness::*;
 
@@ -315,10 +315,10 @@ fn one_tensor_may_be_both_operands() {
         );
         spec.tensors[1].place = Place::Alias(0);
         let mut context = gpu.create_context(&Default::default()).unwrap();
-        let mut e = context.prepare(spec).unwrap();
+        let mut e = context.prepare(spec, &Interrupt::NEVER).unwrap();
         e.execute_begin().unwrap();
         e.write(0, &x).unwrap();
-        e.run(0).unwrap();
+        e.run(0, &Interrupt::NEVER).unwrap();
         let got = pollster::block_on(e.read(&[2])).unwrap();
         let want: Vec<f64> = x
             .to_f64s()

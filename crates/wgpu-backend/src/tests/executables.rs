@@ -7,7 +7,7 @@ use kilim_core::backend::{
     Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
 };
 use kilim_core::ops::{Binary, BinaryKind, Gather, Unary, UnaryKind};
-use kilim_core::{DType, ErrorCode, Tensor};
+use kilim_core::{DType, ErrorCode, Interrupt, Tensor};
 
 use super::harness::*;
 
@@ -52,14 +52,14 @@ fn two_parts(n: usize) -> StageSpec {
 fn parts_run_one_after_the_other_and_again() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut e = context.prepare(two_parts(6)).unwrap();
+    let mut e = context.prepare(two_parts(6), &Interrupt::NEVER).unwrap();
     for round in 0..3 {
         let x = random(&[6], round);
         e.execute_begin().unwrap();
         e.write(0, &x).unwrap();
-        e.run(0).unwrap();
+        e.run(0, &Interrupt::NEVER).unwrap();
         let c = pollster::block_on(e.read(&[1])).unwrap();
-        e.run(1).unwrap();
+        e.run(1, &Interrupt::NEVER).unwrap();
         let d = pollster::block_on(e.read(&[2, 3, 1])).unwrap();
         e.execute_end().unwrap();
         let relu: Vec<f64> = x.to_f64s().unwrap().iter().map(|v| v.max(0.0)).collect();
@@ -72,7 +72,7 @@ fn parts_run_one_after_the_other_and_again() {
     assert_eq!(e.launches(), 2);
     assert_eq!(context.constant_bytes(), 24);
     // The same constant again is the same buffer.
-    context.prepare(two_parts(6)).unwrap();
+    context.prepare(two_parts(6), &Interrupt::NEVER).unwrap();
     assert_eq!(context.constant_bytes(), 24);
 }
 
@@ -80,11 +80,13 @@ fn parts_run_one_after_the_other_and_again() {
 fn waiting_is_over_when_the_device_is_done() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut e = context.prepare(two_parts(1 << 16)).unwrap();
+    let mut e = context
+        .prepare(two_parts(1 << 16), &Interrupt::NEVER)
+        .unwrap();
     for of_the_context in [false, true] {
         e.execute_begin().unwrap();
         e.write(0, &random(&[1 << 16], 1)).unwrap();
-        e.run(0).unwrap();
+        e.run(0, &Interrupt::NEVER).unwrap();
         e.submit().unwrap();
         let done = Arc::new(AtomicBool::new(false));
         let told = done.clone();
@@ -104,10 +106,10 @@ fn waiting_is_over_when_the_device_is_done() {
 fn writes_keep_their_place() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut e = context.prepare(two_parts(4)).unwrap();
+    let mut e = context.prepare(two_parts(4), &Interrupt::NEVER).unwrap();
     e.execute_begin().unwrap();
     e.write(0, &f32s(&[4], &[1.0; 4])).unwrap();
-    e.run(0).unwrap();
+    e.run(0, &Interrupt::NEVER).unwrap();
     e.write(0, &f32s(&[4], &[5.0; 4])).unwrap();
     let out = pollster::block_on(e.read(&[1, 0])).unwrap();
     close(&out[0], &[1.0; 4], 0.0);
@@ -118,22 +120,22 @@ fn writes_keep_their_place() {
 fn device_tensors_outlive_the_run() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut e = context.prepare(two_parts(5)).unwrap();
+    let mut e = context.prepare(two_parts(5), &Interrupt::NEVER).unwrap();
     e.execute_begin().unwrap();
     e.write(0, &f32s(&[5], &[2.0; 5])).unwrap();
-    e.run(0).unwrap();
+    e.run(0, &Interrupt::NEVER).unwrap();
     let kept = e.export(1).unwrap();
     e.write(0, &f32s(&[5], &[-2.0; 5])).unwrap();
-    e.run(0).unwrap();
+    e.run(0, &Interrupt::NEVER).unwrap();
     e.execute_end().unwrap();
     let read = pollster::block_on(context.read(std::slice::from_ref(&kept))).unwrap();
     close(&read[0], &[2.0; 5], 0.0);
-    let mut other = context.prepare(two_parts(5)).unwrap();
+    let mut other = context.prepare(two_parts(5), &Interrupt::NEVER).unwrap();
     other.execute_begin().unwrap();
     other.import(0, &kept).unwrap();
     drop(kept);
-    other.run(0).unwrap();
-    other.run(1).unwrap();
+    other.run(0, &Interrupt::NEVER).unwrap();
+    other.run(1, &Interrupt::NEVER).unwrap();
     let out = pollster::block_on(other.read(&[2])).unwrap();
     close(&out[0], &[12.0; 5], 0.0);
 }
@@ -167,14 +169,14 @@ fn picking() -> StageSpec {
 fn an_index_out_of_range_is_an_error_of_its_node() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut e = context.prepare(picking()).unwrap();
+    let mut e = context.prepare(picking(), &Interrupt::NEVER).unwrap();
     let x = f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let mut picked = |indices: [i64; 2]| {
         e.execute_begin().unwrap();
         e.write(0, &x).unwrap();
         e.write(1, &Tensor::from_slice(&[2], &indices).unwrap())
             .unwrap();
-        e.run(0).unwrap();
+        e.run(0, &Interrupt::NEVER).unwrap();
         let read = pollster::block_on(e.read(&[2]));
         e.execute_end().unwrap();
         read
@@ -191,12 +193,14 @@ fn an_index_out_of_range_is_an_error_of_its_node() {
 fn nodes_are_timed() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut e = context.prepare(two_parts(1 << 16)).unwrap();
+    let mut e = context
+        .prepare(two_parts(1 << 16), &Interrupt::NEVER)
+        .unwrap();
     e.set_profiling(true);
     e.execute_begin().unwrap();
     e.write(0, &random(&[1 << 16], 1)).unwrap();
-    e.run(0).unwrap();
-    e.run(1).unwrap();
+    e.run(0, &Interrupt::NEVER).unwrap();
+    e.run(1, &Interrupt::NEVER).unwrap();
     e.execute_end().unwrap();
     let seconds = pollster::block_on(e.profile()).unwrap();
     assert_eq!(seconds.len(), 2);
@@ -207,19 +211,22 @@ fn nodes_are_timed() {
 fn wrong_use_is_a_typed_error() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut e = context.prepare(two_parts(4)).unwrap();
+    let mut e = context.prepare(two_parts(4), &Interrupt::NEVER).unwrap();
     let wrong = e.write(0, &random(&[5], 1)).unwrap_err();
     assert_eq!(wrong.code(), ErrorCode::Shape);
     assert_eq!(
         e.write(9, &random(&[5], 1)).unwrap_err().code(),
         ErrorCode::State
     );
-    assert_eq!(e.run(5).unwrap_err().code(), ErrorCode::State);
+    assert_eq!(
+        e.run(5, &Interrupt::NEVER).unwrap_err().code(),
+        ErrorCode::State
+    );
     let huge = StageSpec {
         arena_bytes: usize::MAX / 2,
         ..two_parts(4)
     };
-    let Err(error) = context.prepare(huge) else {
+    let Err(error) = context.prepare(huge, &Interrupt::NEVER) else {
         panic!("an arena of {} bytes was accepted", usize::MAX / 2)
     };
     assert_eq!(error.code(), ErrorCode::Limit);
@@ -242,7 +249,7 @@ fn wrong_use_is_a_typed_error() {
 fn a_replica_runs_beside_its_original() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
-    let mut original = context.prepare(picking()).unwrap();
+    let mut original = context.prepare(picking(), &Interrupt::NEVER).unwrap();
     let mut other = context.replica().unwrap();
     let mut replica = other.replicate(&*original).unwrap();
     other.resize_end().unwrap();
@@ -252,7 +259,7 @@ fn a_replica_runs_beside_its_original() {
         e.execute_begin().unwrap();
         e.write(0, &x).unwrap();
         e.write(1, &indices(of)).unwrap();
-        e.run(0).unwrap();
+        e.run(0, &Interrupt::NEVER).unwrap();
         e.submit().unwrap();
     }
     let out = pollster::block_on(replica.read(&[2])).unwrap();
@@ -264,7 +271,7 @@ fn a_replica_runs_beside_its_original() {
     );
     replica.execute_begin().unwrap();
     replica.write(1, &indices([0, -9])).unwrap();
-    replica.run(0).unwrap();
+    replica.run(0, &Interrupt::NEVER).unwrap();
     let error = pollster::block_on(replica.read(&[2])).unwrap_err();
     assert_eq!(error.node(), Some("pick"));
 }

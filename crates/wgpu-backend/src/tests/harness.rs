@@ -12,7 +12,7 @@ use kilim_core::ops::{Fact, InferContext, InputFact};
 #[cfg(not(target_arch = "wasm32"))]
 use kilim_core::tuning::Choice;
 use kilim_core::tuning::Tuned;
-use kilim_core::{DType, Operator, Result, Tensor};
+use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 
 use crate::WgpuBackend;
 use crate::gpu::Gpu;
@@ -234,13 +234,13 @@ async fn run_tuned(spec: &StageSpec, inputs: &[Given], tuned: Tuned) -> (Vec<Ten
         ..ContextConfig::default()
     };
     let mut context = gpu().unwrap().create_context(&config).unwrap();
-    let mut executable = context.prepare(spec.clone()).unwrap();
-    context.warm_up().await.unwrap();
+    let mut executable = context.prepare(spec.clone(), &Interrupt::NEVER).unwrap();
+    context.warm_up(&Interrupt::NEVER).await.unwrap();
     executable.execute_begin().unwrap();
     for (slot, tensor) in &feeds {
         executable.write(*slot, tensor).unwrap();
     }
-    executable.run(0).unwrap();
+    executable.run(0, &Interrupt::NEVER).unwrap();
     let out = executable.read(&wanted).await.unwrap();
     executable.execute_end().unwrap();
     (out, executable.launches())
@@ -299,12 +299,15 @@ pub async fn agree_later(
         .collect();
     let outs: Vec<TensorSpec> = shapes.iter().map(|(d, s)| TensorSpec::new(*d, s)).collect();
     let want = kilim_simd_cpu::backend()
-        .evaluate(&NodeSpec {
-            name: "node",
-            op: &op,
-            inputs: &specs,
-            outputs: &outs,
-        })
+        .evaluate(
+            &NodeSpec {
+                name: "node",
+                op: &op,
+                inputs: &specs,
+                outputs: &outs,
+            },
+            &Interrupt::NEVER,
+        )
         .unwrap()
         .unwrap();
     let (got, launches) = run_later(op, inputs, &shapes).await;

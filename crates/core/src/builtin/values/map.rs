@@ -10,12 +10,12 @@ use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error, value_error};
 use crate::ops::{DictVectorizer, MapValues, ZipMap, too_large};
 use crate::order::sort_indices;
-use crate::session::{Handle, Shared};
+use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
 
 impl OnValues for ZipMap {
-    async fn run(&self, mut inputs: Inputs, shared: &mut Shared) -> Result<Handle> {
-        let scores = inputs.tensor(0, shared).await?;
+    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
+        let scores = inputs.tensor(0, run).await?;
         let columns = self.keys.len();
         let rows = match *scores.shape() {
             [n] if n == columns => 1,
@@ -53,7 +53,7 @@ impl Inputs {
 }
 
 impl OnValues for DictVectorizer {
-    async fn run(&self, mut inputs: Inputs, _: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         let map = inputs.map(0)?;
         let places = places(&map.keys, &self.keys)?;
         let all = values_at(&map, &[places.len()], &places)?;
@@ -62,7 +62,7 @@ impl OnValues for DictVectorizer {
 }
 
 impl OnValues for MapValues {
-    async fn run(&self, mut inputs: Inputs, _: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         let map = inputs.map(0)?;
         let keys = map.keys.as_slice::<i64>()?;
         let places = match self.length {

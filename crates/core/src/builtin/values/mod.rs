@@ -8,27 +8,22 @@ mod sequence;
 use crate::backend::LocalFuture;
 use crate::error::{Result, value_error};
 use crate::ops::*;
-use crate::session::{Handle, Shared};
+use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
 
 /// An operator that `builtin` runs.
 trait OnValues: Operator {
-    async fn run(&self, inputs: Inputs, shared: &mut Shared) -> Result<Handle>;
+    async fn run(&self, inputs: Inputs, run: &mut Run<'_>) -> Result<Handle>;
 }
 
 /// [`OnValues`] of a type that is not known.
 pub(crate) trait Runs {
-    fn run<'a>(&'a self, inputs: Inputs, shared: &'a mut Shared)
-    -> LocalFuture<'a, Result<Handle>>;
+    fn run<'a>(&'a self, inputs: Inputs, run: &'a mut Run<'_>) -> LocalFuture<'a, Result<Handle>>;
 }
 
 impl<T: OnValues> Runs for T {
-    fn run<'a>(
-        &'a self,
-        inputs: Inputs,
-        shared: &'a mut Shared,
-    ) -> LocalFuture<'a, Result<Handle>> {
-        Box::pin(OnValues::run(self, inputs, shared))
+    fn run<'a>(&'a self, inputs: Inputs, run: &'a mut Run<'_>) -> LocalFuture<'a, Result<Handle>> {
+        Box::pin(OnValues::run(self, inputs, run))
     }
 }
 
@@ -78,14 +73,14 @@ impl Inputs {
     }
 
     /// Input `i` on the host; errors as of [`Inputs::take`] and of reading it.
-    pub async fn tensor(&mut self, i: usize, shared: &mut Shared) -> Result<Tensor> {
-        self.take(i)?.into_host(shared).await
+    pub async fn tensor(&mut self, i: usize, run: &mut Run<'_>) -> Result<Tensor> {
+        self.take(i)?.into_host(run.shared).await
     }
 }
 
 /// Identity: kernels copy tensors, so this only sees the rest.
 impl OnValues for Unary {
-    async fn run(&self, mut inputs: Inputs, _: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         inputs.take(0)
     }
 }

@@ -6,7 +6,7 @@ use super::{Inputs, OnValues};
 use crate::backend::{NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
 use crate::ops::*;
-use crate::session::{Handle, Shared};
+use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
 
 /// The longest sequence that one tensor is cut into.
@@ -29,9 +29,9 @@ impl Inputs {
         i: usize,
         len: usize,
         last: usize,
-        shared: &mut Shared,
+        run: &mut Run<'_>,
     ) -> Result<usize> {
-        let tensor = self.tensor(i, shared).await?;
+        let tensor = self.tensor(i, run).await?;
         let given = match tensor.to_i64s()?[..] {
             [given] => given,
             _ => return Err(shape_error(format!("input {i} must be a scalar"))),
@@ -47,7 +47,7 @@ impl Inputs {
 }
 
 impl OnValues for SequenceConstruct {
-    async fn run(&self, inputs: Inputs, _: &mut Shared) -> Result<Handle> {
+    async fn run(&self, inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         let mut handles = Vec::with_capacity(inputs.0.len());
         for handle in inputs.0 {
             handles.push(handle.ok_or_else(|| value_error("an input is missing"))?);
@@ -57,22 +57,22 @@ impl OnValues for SequenceConstruct {
 }
 
 impl OnValues for SequenceAt {
-    async fn run(&self, mut inputs: Inputs, shared: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
         let handles = inputs.sequence(0)?;
         let last = handles.len().saturating_sub(1);
-        let at = inputs.position(1, handles.len(), last, shared).await?;
+        let at = inputs.position(1, handles.len(), last, run).await?;
         let handle = handles.get(at).cloned();
         handle.ok_or_else(|| value_error("an empty sequence has no tensor to give"))
     }
 }
 
 impl OnValues for SequenceInsert {
-    async fn run(&self, mut inputs: Inputs, shared: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
         let mut handles = inputs.sequence(0)?;
         let new = inputs.take(1)?;
         let len = handles.len();
         let at = match inputs.0.get(2) {
-            Some(Some(_)) => inputs.position(2, len, len, shared).await?,
+            Some(Some(_)) => inputs.position(2, len, len, run).await?,
             _ => len,
         };
         Arc::make_mut(&mut handles).insert(at, new);
@@ -81,12 +81,12 @@ impl OnValues for SequenceInsert {
 }
 
 impl OnValues for SequenceErase {
-    async fn run(&self, mut inputs: Inputs, shared: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
         let mut handles = inputs.sequence(0)?;
         let len = handles.len();
         let last = len.saturating_sub(1);
         let at = match inputs.0.get(1) {
-            Some(Some(_)) => inputs.position(1, len, last, shared).await?,
+            Some(Some(_)) => inputs.position(1, len, last, run).await?,
             _ => last,
         };
         if at >= len {
@@ -98,19 +98,19 @@ impl OnValues for SequenceErase {
 }
 
 impl OnValues for SequenceLength {
-    async fn run(&self, mut inputs: Inputs, _: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         let len = inputs.sequence(0)?.len() as i64;
         Ok(Handle::Host(Tensor::scalar(len)?))
     }
 }
 
 impl OnValues for SplitToSequence {
-    async fn run(&self, mut inputs: Inputs, shared: &mut Shared) -> Result<Handle> {
-        let tensor = inputs.tensor(0, shared).await?;
+    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
+        let tensor = inputs.tensor(0, run).await?;
         let axis = normalize_axis(self.axis, tensor.rank())?;
         let size = tensor.shape()[axis] as i64;
         let given = match inputs.optional(1) {
-            Some(handle) => Some(handle.into_host(shared).await?),
+            Some(handle) => Some(handle.into_host(run.shared).await?),
             None => None,
         };
         let keep = given.is_some() || self.keep_dims;
@@ -121,7 +121,7 @@ impl OnValues for SplitToSequence {
         let mut handles = Vec::with_capacity(parts);
         for part in match parts {
             0 => Vec::new(),
-            _ => compute(&op, &[tensor, sizes], parts, shared)?,
+            _ => compute(&op, &[tensor, sizes], parts, run)?,
         } {
             let mut shape = part.shape().to_vec();
             if !keep {
@@ -161,11 +161,11 @@ fn sizes(size: i64, given: Option<Tensor>) -> Result<Vec<i64>> {
 }
 
 impl OnValues for ConcatFromSequence {
-    async fn run(&self, mut inputs: Inputs, shared: &mut Shared) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
         let handles = inputs.sequence(0)?;
         let mut parts = Vec::with_capacity(handles.len());
         for handle in handles.iter() {
-            let mut part = handle.clone().into_host(shared).await?;
+            let mut part = handle.clone().into_host(run.shared).await?;
             if self.new_axis {
                 let mut shape = part.shape().to_vec();
                 let axis = normalize_axis(self.axis, shape.len() + 1)?;
@@ -177,7 +177,7 @@ impl OnValues for ConcatFromSequence {
         if parts.is_empty() {
             return Err(value_error("an empty sequence cannot be joined"));
         }
-        let mut whole = compute(&Concat { axis: self.axis }, &parts, 1, shared)?;
+        let mut whole = compute(&Concat { axis: self.axis }, &parts, 1, run)?;
         let whole = whole.pop();
         whole
             .map(Handle::Host)
@@ -190,7 +190,7 @@ fn compute(
     op: &dyn Operator,
     inputs: &[Tensor],
     outputs: usize,
-    shared: &Shared,
+    run: &Run<'_>,
 ) -> Result<Vec<Tensor>> {
     let specs: Vec<_> = inputs.iter().map(|t| Some(TensorSpec::of(t))).collect();
     let facts: Vec<_> = inputs
@@ -209,7 +209,7 @@ fn compute(
     let unknown = || shape_error("the shape of an output cannot be found");
     let made = facts.iter().take(outputs).map(|f| {
         let (dtype, shape) = f.dtype.zip(f.concrete()).ok_or_else(unknown)?;
-        shared.check_bytes(dtype, &shape)?;
+        run.shared.check_bytes(dtype, &shape)?;
         Ok(TensorSpec::new(dtype, &shape))
     });
     let made = made.collect::<Result<Vec<_>>>()?;
@@ -219,7 +219,7 @@ fn compute(
         inputs: &specs,
         outputs: &made,
     };
-    let done = shared.evaluate(&node);
+    let done = run.evaluate(&node);
     done.unwrap_or_else(|| {
         Err(Error::new(
             ErrorCode::NoBackend,

@@ -7,7 +7,7 @@ use crate::backend::{NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::NodeId;
 use crate::ops::{Custom, InferContext, InputFact, ShapeOf, Size};
-use crate::session::Shared;
+use crate::session::{Run, Shared};
 use crate::tensor::Tensor;
 
 /// Known values up to this size are computed while planning even if no shape depends on them: it
@@ -16,16 +16,14 @@ const SMALL: usize = 1024;
 
 impl Planner<'_> {
     /// Gives every output of the stage's nodes a spec, and a value where it can be computed now.
-    pub(super) fn infer(&mut self, shared: &Shared) -> Result<()> {
+    pub(super) fn infer(&mut self, run: &Run<'_>) -> Result<()> {
         let graph = self.input.graph;
         for &id in &self.input.stages.stages[self.input.index].nodes {
             let node = &graph.nodes[id.0];
             let at = |e: Error| e.at(&node.name, node.op.name());
             let inputs = self.inputs(id)?;
-            let mut outputs = infer_concrete(node, &inputs, shared).map_err(at)?;
-            let known = self
-                .known_outputs(id, &inputs, &outputs, shared)
-                .map_err(at)?;
+            let mut outputs = infer_concrete(node, &inputs, run.shared).map_err(at)?;
+            let known = self.known_outputs(id, &inputs, &outputs, run).map_err(at)?;
             if let Some(values) = known {
                 for (spec, value) in outputs.iter_mut().zip(values) {
                     *spec = TensorSpec::of(&value);
@@ -50,7 +48,7 @@ impl Planner<'_> {
         id: NodeId,
         inputs: &[Option<TensorSpec>],
         outputs: &[TensorSpec],
-        shared: &Shared,
+        run: &Run<'_>,
     ) -> Result<Option<Vec<Tensor>>> {
         let node = &self.input.graph.nodes[id.0];
         let op = node.op.as_ref();
@@ -80,7 +78,7 @@ impl Planner<'_> {
             inputs,
             outputs,
         };
-        match shared.evaluate(&spec).transpose() {
+        match run.evaluate(&spec).transpose() {
             // An operator of the session's may have a kernel on another backend alone.
             Err(e) if op.is::<Custom>() && !wanted && e.code() == ErrorCode::Unsupported => {
                 Ok(None)

@@ -16,8 +16,8 @@ use std::collections::HashMap;
 
 use rewrite::{GivenBack, Rewritten};
 
-use super::Shared;
 use super::tune::{self, Trial};
+use super::{Run, Shared};
 use crate::backend::{Executable, Refusal, StageSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
@@ -126,16 +126,16 @@ impl Draft {
     }
 
     /// Has every backend make its tensors and kernels.
-    pub fn generate(self, shared: &mut Shared) -> Result<PlannedStage> {
+    pub fn generate(self, run: &mut Run<'_>) -> Result<PlannedStage> {
         let mut executables = Vec::with_capacity(self.stages.len());
         for (b, stage) in self.stages.into_iter().enumerate() {
             if stage.tensors.is_empty() {
                 executables.push(None);
                 continue;
             }
-            let context = &mut shared.contexts[b];
+            let context = &mut run.shared.contexts[b];
             let tensors = context.gen_tensors(&stage)?;
-            executables.push(Some(context.gen_kernels(stage, tensors)?));
+            executables.push(Some(context.gen_kernels(stage, tensors, &run.interrupt)?));
         }
         Ok(PlannedStage {
             executables,
@@ -169,7 +169,7 @@ struct Planner<'a> {
 /// How often backends are offered what was placed on them.
 const OFFERS: usize = 4;
 
-pub(super) fn draft(input: StageInput, shared: &Shared) -> Result<Draft> {
+pub(super) fn draft(input: StageInput, run: &Run<'_>) -> Result<Draft> {
     let mut given_back = GivenBack::default();
     let mut own: Option<(Graph, Stages)> = None;
     let mut offers = 0;
@@ -190,15 +190,15 @@ pub(super) fn draft(input: StageInput, shared: &Shared) -> Result<Draft> {
             live: Vec::new(),
             view_of: HashMap::new(),
         };
-        planner.infer(shared)?;
+        planner.infer(run)?;
         planner.drop_dead();
-        let (kernels, answers, placed) = planner.place(shared)?;
+        let (kernels, answers, placed) = planner.place(run)?;
         let rewritten = match offers < OFFERS {
-            true => planner.offer(shared, &kernels, &placed.at)?,
+            true => planner.offer(run.shared, &kernels, &placed.at)?,
             false => Rewritten::default(),
         };
         if rewritten.is_empty() {
-            return planner.lay_out(shared, &kernels, &answers, &placed);
+            return planner.lay_out(run.shared, &kernels, &answers, &placed);
         }
         offers += 1;
         given_back.extend(rewritten.given_back);

@@ -8,11 +8,12 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{NodeId, ValueId};
 use crate::partition::{self, Candidate, Placed, Placement};
 use crate::pin;
-use crate::session::Shared;
+use crate::session::Run;
 
 impl Planner<'_> {
     /// Asks every backend about every node that needs a kernel, and places them.
-    pub(super) fn place(&self, shared: &Shared) -> Result<(Vec<NodeId>, Vec<Answers>, Placed)> {
+    pub(super) fn place(&self, run: &Run<'_>) -> Result<(Vec<NodeId>, Vec<Answers>, Placed)> {
+        let shared = &*run.shared;
         let graph = self.input.graph;
         let is_view = |id: NodeId| {
             let outs = &graph.nodes[id.0].outputs;
@@ -42,6 +43,7 @@ impl Planner<'_> {
                 inputs: &inputs,
                 outputs: &outputs,
             };
+            run.interrupt.check()?;
             let mut answers: Answers = shared.backends.iter().map(|b| b.supports(&spec)).collect();
             for (b, answer) in answers.iter_mut().enumerate() {
                 if let Some(refusal) = self.given_back.get(&(id, b)) {

@@ -5,7 +5,7 @@ use crate::backend::Memory;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::ValueId;
 use crate::schedule::{StageRun, StageTrace};
-use crate::session::{Handle, Shared};
+use crate::session::{Handle, Run, Shared};
 
 impl PlannedStage {
     /// Runs the stage: `env` holds its inputs and takes its results. `host` says which results the
@@ -14,22 +14,22 @@ impl PlannedStage {
         &mut self,
         env: &mut [Option<Handle>],
         host: &[bool],
-        shared: &mut Shared,
+        run: &mut Run<'_>,
     ) -> Result<()> {
         for (b, e) in self.executables.iter_mut().enumerate() {
             if let Some(e) = e {
-                e.set_profiling(shared.is_timed(b));
+                e.set_profiling(run.is_timed(b));
             }
         }
         let begun = Begun::begin(self)?;
-        begun.stage.write(env, shared).await?;
-        begun.stage.steps(shared).await?;
-        begun.stage.read(env, host, shared).await?;
+        begun.stage.write(env, run.shared).await?;
+        begun.stage.steps(run).await?;
+        begun.stage.read(env, host, run.shared).await?;
         begun.end()?;
         self.times.clear();
         for (b, e) in self.executables.iter_mut().enumerate() {
             self.times.push(match e {
-                Some(e) if shared.is_timed(b) => e.profile().await?,
+                Some(e) if run.is_timed(b) => e.profile().await?,
                 _ => Vec::new(),
             });
         }
@@ -58,20 +58,20 @@ impl PlannedStage {
     }
 
     /// Has the scheduler run the kernels.
-    async fn steps(&mut self, shared: &Shared) -> Result<()> {
-        let trace = shared.trace.as_ref().map(|(trace, run)| StageTrace {
+    async fn steps(&mut self, run: &Run<'_>) -> Result<()> {
+        let trace = run.trace.as_ref().map(|(trace, number)| StageTrace {
             trace,
-            run: *run,
-            clock: shared.options.clock,
+            run: *number,
+            clock: run.shared.options.clock,
             labels: &self.labels,
         });
         let stage = StageRun {
             executables: &mut self.executables,
             steps: &self.steps,
-            interrupt: &shared.interrupt,
+            interrupt: &run.interrupt,
             trace,
         };
-        shared.options.scheduler.run(stage).await
+        run.shared.options.scheduler.run(stage).await
     }
 
     /// Takes what others read of the stage.

@@ -8,12 +8,14 @@ use std::collections::HashMap;
 
 use super::plan::{Key, PlannedStage};
 use super::record::{RecordedInput, Recorder};
-use super::{Handle, Shared};
+use super::{Handle, Run, Shared};
 use crate::backend::{LocalFuture, RawConstants, TensorSpec};
 use crate::builtin::control;
 use crate::builtin::values::{self, Inputs};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
+#[cfg(not(target_arch = "wasm32"))]
+use crate::interrupt::Interrupt;
 use crate::pin;
 use crate::stages::{self, Stages};
 
@@ -80,14 +82,14 @@ impl Runner {
     /// Runs the graph. `host[i]` says that the caller will look at output `i` on the host.
     pub fn run<'a>(
         &'a mut self,
-        shared: &'a mut Shared,
+        run: &'a mut Run<'_>,
         inputs: Vec<Handle>,
         host: &'a [bool],
     ) -> LocalFuture<'a, Result<Vec<Handle>>> {
         Box::pin(async move {
             let mut env: Vec<Option<Handle>> = vec![None; self.graph.values.len()];
             let mut on_host = self.host.clone();
-            if shared.recorder.is_some() {
+            if run.recorder.is_some() {
                 on_host.fill(true);
             }
             for (&v, &h) in self.graph.outputs.iter().zip(host) {
@@ -97,17 +99,18 @@ impl Runner {
                 env[v.0] = Some(handle);
             }
             for index in 0..self.stages.stages.len() {
-                let feeds = self.feeds(index, &mut env, shared).await?;
-                self.tune(index, &feeds, shared).await?;
-                self.plan(index, feeds, shared, RawConstants::Keep)?
-                    .run(&mut env, &on_host, shared)
+                run.interrupt.check()?;
+                let feeds = self.feeds(index, &mut env, run.shared).await?;
+                self.tune(index, &feeds, run).await?;
+                self.plan(index, feeds, run, RawConstants::Keep)?
+                    .run(&mut env, &on_host, run)
                     .await?;
-                if shared.recorder.is_some() {
-                    self.record(index, &env, shared).await?;
+                if run.recorder.is_some() {
+                    self.record(index, &env, run).await?;
                 }
                 for k in 0..self.stages.stages[index].control.len() {
                     let id = self.stages.stages[index].control[k];
-                    self.control(id, &mut env, &on_host, shared).await?;
+                    self.control(id, &mut env, &on_host, run).await?;
                 }
             }
             let mut outputs = Vec::with_capacity(self.graph.outputs.len());
@@ -119,15 +122,10 @@ impl Runner {
     }
 
     /// Shows the nodes of a stage that has run to the recorder.
-    async fn record(
-        &self,
-        index: usize,
-        env: &[Option<Handle>],
-        shared: &mut Shared,
-    ) -> Result<()> {
+    async fn record(&self, index: usize, env: &[Option<Handle>], run: &mut Run<'_>) -> Result<()> {
         for &id in &self.stages.stages[index].nodes {
             let new = |r: &mut Recorder| r.is_new(self.id, id);
-            if !shared.recorder.as_mut().is_some_and(new) {
+            if !run.recorder.as_mut().is_some_and(new) {
                 continue;
             }
             let node = &self.graph.nodes[id.0];
@@ -135,7 +133,7 @@ impl Runner {
             for v in &node.inputs {
                 inputs.push(match v {
                     Some(v) => Some(RecordedInput {
-                        tensor: self.value(*v, env)?.into_host(shared).await?,
+                        tensor: self.value(*v, env)?.into_host(run.shared).await?,
                         constant: self.graph.value(*v).constant.is_some(),
                     }),
                     None => None,
@@ -143,9 +141,9 @@ impl Runner {
             }
             let mut outputs = Vec::with_capacity(node.outputs.len());
             for &v in &node.outputs {
-                outputs.push(self.value(v, env)?.into_host(shared).await?);
+                outputs.push(self.value(v, env)?.into_host(run.shared).await?);
             }
-            if let Some(recorder) = &mut shared.recorder {
+            if let Some(recorder) = &mut run.recorder {
                 recorder.push(id, node, inputs, outputs);
             }
         }
@@ -193,7 +191,7 @@ impl Runner {
         id: NodeId,
         env: &mut [Option<Handle>],
         on_host: &[bool],
-        shared: &mut Shared,
+        run: &mut Run<'_>,
     ) -> Result<()> {
         let node = self.graph.nodes[id.0].clone();
         let mut inputs = Vec::with_capacity(node.inputs.len());
@@ -204,17 +202,17 @@ impl Runner {
             });
         }
         let host: Vec<bool> = node.outputs.iter().map(|v| on_host[v.0]).collect();
-        if let Some(recorder) = &mut shared.recorder {
+        if let Some(recorder) = &mut run.recorder {
             recorder.scope.push(node.name.clone());
         }
         let outputs = match values::of(node.op.as_ref()) {
-            Some(op) => op.run(Inputs(inputs), shared).await.map(|y| vec![y]),
+            Some(op) => op.run(Inputs(inputs), run).await.map(|y| vec![y]),
             None => {
                 let bodies = self.bodies.entry(id).or_default();
-                control::run(&node, bodies, inputs, &host, shared).await
+                control::run(&node, bodies, inputs, &host, run).await
             }
         };
-        if let Some(recorder) = &mut shared.recorder {
+        if let Some(recorder) = &mut run.recorder {
             recorder.scope.pop();
         }
         let outputs = outputs.map_err(|e| e.at(&node.name, node.op.name()))?;
@@ -233,10 +231,11 @@ impl Runner {
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
         let mut replica = self.unplanned();
-        shared.resize(RawConstants::Keep, |shared| {
+        Run::new(shared, Interrupt::NEVER).resize(RawConstants::Keep, |run| {
             for (own, plans) in replica.plans.iter_mut().zip(&self.plans) {
-                let share =
-                    |(key, plan): &(Key, PlannedStage)| Some((key.clone(), plan.replica(shared)?));
+                let share = |(key, plan): &(Key, PlannedStage)| {
+                    Some((key.clone(), plan.replica(run.shared)?))
+                };
                 own.extend(plans.iter().filter_map(share));
             }
             Ok(())

@@ -8,8 +8,8 @@ use crate::builtin::control;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::ValueId;
 use crate::ops::{Fact, InferContext, InputFact};
-use crate::session::Shared;
 use crate::session::plan::{self, Key, PlannedStage, StageInput};
+use crate::session::{Run, Shared};
 
 impl Runner {
     /// Plans what can be planned before the first run: the first stage if its input shapes are
@@ -17,18 +17,13 @@ impl Runner {
     /// the first run.
     ///
     /// Where raw constants are dropped, only one that is an output of the graph outlives this.
-    pub fn prepare(
-        &mut self,
-        shared: &mut Shared,
-        inputs: &[Fact],
-        raw: RawConstants,
-    ) -> Result<()> {
+    pub fn prepare(&mut self, run: &mut Run<'_>, inputs: &[Fact], raw: RawConstants) -> Result<()> {
         let specs = self.specs(inputs);
         let Some(feeds) = self.first_feeds(&specs) else {
             return Ok(());
         };
-        self.plan(0, feeds, shared, raw)?;
-        if shared.options.tune {
+        self.plan(0, feeds, run, raw)?;
+        if run.shared.options.tune {
             return Ok(());
         }
         let control = self.stages.stages[0].control.clone();
@@ -42,7 +37,8 @@ impl Runner {
             let facts = control::body_facts(&node, &facts);
             for body in self.bodies.entry(id).or_default() {
                 // A branch that is never taken may not fit the shapes; a run that takes it says so.
-                let _ = body.prepare(shared, &facts, RawConstants::Keep);
+                let _ = body.prepare(run, &facts, RawConstants::Keep);
+                run.interrupt.check()?;
             }
         }
         Ok(())
@@ -75,10 +71,10 @@ impl Runner {
     }
 
     /// Measures what the first stage leaves a choice of, if it can be planned before a run.
-    pub async fn tune_first(&self, shared: &mut Shared, inputs: &[Fact]) -> Result<()> {
-        let feeds = shared.options.tune.then(|| self.specs(inputs));
+    pub async fn tune_first(&self, run: &mut Run<'_>, inputs: &[Fact]) -> Result<()> {
+        let feeds = run.shared.options.tune.then(|| self.specs(inputs));
         match feeds.and_then(|specs| self.first_feeds(&specs)) {
-            Some(feeds) => self.tune(0, &feeds, shared).await,
+            Some(feeds) => self.tune(0, &feeds, run).await,
             None => Ok(()),
         }
     }
@@ -89,19 +85,19 @@ impl Runner {
         &self,
         index: usize,
         feeds: &[(ValueId, TensorSpec)],
-        shared: &mut Shared,
+        run: &mut Run<'_>,
     ) -> Result<()> {
         let planned = || {
             let key = Key::of(feeds);
             self.plans[index].iter().any(|(k, _)| *k == key)
         };
-        if !shared.options.tune || planned() {
+        if !run.shared.options.tune || planned() {
             return Ok(());
         }
-        let draft = plan::draft(self.stage(index, feeds.to_vec()), shared)?;
-        let trials = draft.trials(shared)?;
+        let draft = plan::draft(self.stage(index, feeds.to_vec()), run)?;
+        let trials = draft.trials(run.shared)?;
         drop(draft);
-        shared.measure(trials).await
+        run.measure(trials).await
     }
 
     fn stage(&self, index: usize, feeds: Vec<(ValueId, TensorSpec)>) -> StageInput<'_> {
@@ -150,7 +146,7 @@ impl Runner {
         &mut self,
         index: usize,
         feeds: Vec<(ValueId, TensorSpec)>,
-        shared: &mut Shared,
+        run: &mut Run<'_>,
         raw: RawConstants,
     ) -> Result<&mut PlannedStage> {
         let key = Key::of(&feeds);
@@ -159,13 +155,13 @@ impl Runner {
             Some(i) => {
                 let kept = self.plans[index].remove(i);
                 self.plans[index].push(kept);
-                shared.revision += 1;
+                run.shared.revision += 1;
             }
             None => {
                 if !self.plans[index].is_empty() {
-                    may_plan_again(shared)?;
+                    may_plan_again(run.shared)?;
                 }
-                let draft = plan::draft(self.stage(index, feeds), shared)?;
+                let draft = plan::draft(self.stage(index, feeds), run)?;
                 if raw == RawConstants::Drop {
                     for (i, value) in self.graph.values.iter_mut().enumerate() {
                         if !self.graph.outputs.contains(&ValueId(i)) {
@@ -174,12 +170,12 @@ impl Runner {
                     }
                 }
                 let plans = &mut self.plans[index];
-                while plans.len() >= shared.plans_kept() {
+                while plans.len() >= run.shared.plans_kept() {
                     plans.remove(0);
                 }
-                let planned = shared.resize(raw, |shared| draft.generate(shared))?;
+                let planned = run.resize(raw, |run| draft.generate(run))?;
                 plans.push((key, planned));
-                shared.revision += 1;
+                run.shared.revision += 1;
             }
         }
         self.plans[index]

@@ -7,15 +7,17 @@ mod tests;
 use std::ops::Range;
 use std::sync::Arc;
 
-use kilim_core::backend::{Executable, KernelSpec, LocalFuture, Place, StageTensors, TensorSpec};
+use kilim_core::backend::{
+    Executable, KernelSpec, LocalFuture, Place, Progress, StageTensors, TensorSpec,
+};
 use kilim_core::memory::{Arena, ArenaGuard, Claim, HostMemory, Ledger, MemoryMode, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
-use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
+use kilim_core::{DType, Error, ErrorCode, Interrupt, Result, Tensor};
 use web_time::Instant;
 
 use self::holder::{Holder, held};
 use super::io::{Io, View};
-use super::kernel::{CpuRun, Kernel};
+use super::kernel::{CpuRun, Kernel, Threads};
 use super::texts::Texts;
 
 /// A node of the stage with its kernel; inputs and outputs are indices of tensors.
@@ -37,7 +39,7 @@ pub struct Prepared {
     pub arena_bytes: usize,
     /// Bytes that the kernels share, one after another.
     pub scratch: usize,
-    pub run: CpuRun,
+    pub threads: Threads,
     pub memory: MemoryMode,
 }
 
@@ -204,7 +206,8 @@ impl CpuExecutable {
     }
 
     /// Runs a step. The arena is locked, and `lock` has found it as it is now.
-    fn run_step(&mut self, i: usize) -> Result<()> {
+    fn run_step(&mut self, i: usize, interrupt: &Interrupt) -> Result<()> {
+        interrupt.check()?;
         let step = &self.prepared.steps[i];
         // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
         // outputs got their buffers in `execute_begin`, the arena is locked), aligned to their
@@ -217,7 +220,7 @@ impl CpuExecutable {
                 &step.outputs,
                 self.scratch.write(),
                 &mut self.texts,
-                self.prepared.run,
+                CpuRun::new(self.prepared.threads, interrupt),
             )
         };
         step.kernel.run(&mut io).map_err(|e| {
@@ -334,7 +337,7 @@ impl Executable for CpuExecutable {
         Ok(())
     }
 
-    fn run(&mut self, part: usize) -> Result<()> {
+    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
         let Some(nodes) = self.prepared.parts.get(part).cloned() else {
             return Err(state_error(format!("the stage has no part {part}")));
         };
@@ -351,17 +354,17 @@ impl Executable for CpuExecutable {
         if let Some(mut seconds) = self.seconds.take() {
             for i in nodes {
                 let start = Instant::now();
-                let done = self.run_step(i);
+                let done = self.run_step(i, interrupt);
                 seconds[i] = start.elapsed().as_secs_f64();
                 done?;
             }
             self.seconds = Some(seconds);
         } else {
             for i in nodes {
-                self.run_step(i)?;
+                self.run_step(i, interrupt)?;
             }
         }
-        Ok(())
+        Ok(Progress::Whole)
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {

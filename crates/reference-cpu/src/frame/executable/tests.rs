@@ -7,7 +7,7 @@ use kilim_core::backend::{
     TensorSlot, TensorSpec,
 };
 use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
-use kilim_core::{DType, ErrorCode, Operator, Tensor};
+use kilim_core::{DType, ErrorCode, Interrupt, Operator, Tensor};
 
 use crate::CpuBackend;
 use crate::common::testing::tensor;
@@ -55,7 +55,7 @@ fn executable() -> (Box<dyn BackendContext>, Box<dyn Executable>) {
     };
     let backend = CpuBackend::reference();
     let mut context = backend.create_context(&ContextConfig::default()).unwrap();
-    let executable = context.prepare(stage).unwrap();
+    let executable = context.prepare(stage, &Interrupt::NEVER).unwrap();
     (context, executable)
 }
 
@@ -80,7 +80,7 @@ fn an_output_that_is_still_held_is_not_written_again() {
     for x in [1.0f32, 2.0] {
         stage.execute_begin().unwrap();
         stage.write(0, &tensor(&[2], &[x, x])).unwrap();
-        stage.run(0).unwrap();
+        stage.run(0, &Interrupt::NEVER).unwrap();
         stage.execute_end().unwrap();
         held.push(read(&mut *stage, 4));
     }
@@ -95,9 +95,12 @@ fn an_output_that_is_still_held_is_not_written_again() {
 #[test]
 fn an_input_must_be_there_and_fit() {
     let (_context, mut stage) = executable();
-    assert_eq!(stage.run(0).unwrap_err().code(), ErrorCode::State);
+    assert_eq!(
+        stage.run(0, &Interrupt::NEVER).unwrap_err().code(),
+        ErrorCode::State
+    );
     stage.execute_begin().unwrap();
-    let e = stage.run(0).unwrap_err();
+    let e = stage.run(0, &Interrupt::NEVER).unwrap_err();
     assert_eq!((e.code(), e.input()), (ErrorCode::Input, Some("x")));
     let e = stage.write(0, &tensor(&[3], &[0.0f32; 3])).unwrap_err();
     assert_eq!(e.code(), ErrorCode::Shape);

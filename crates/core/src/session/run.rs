@@ -1,0 +1,60 @@
+//! One run of a session.
+
+use std::sync::Arc;
+
+use super::Shared;
+use super::record::Recorder;
+use crate::backend::{NodeSpec, RawConstants};
+use crate::error::Result;
+use crate::interrupt::Interrupt;
+use crate::schedule::Trace;
+use crate::tensor::Tensor;
+
+/// A run under way, or the planning before the first one: the session's state that it works on, what
+/// may stop it, and who watches it. Nothing of it is left when it ends, however it ends.
+pub(crate) struct Run<'s> {
+    pub shared: &'s mut Shared,
+    pub interrupt: Interrupt,
+    /// The timeline that records the steps, and the run's number in it.
+    pub trace: Option<(Arc<Trace>, usize)>,
+    /// Whether the nodes of every backend are timed.
+    pub profiling: bool,
+    /// Takes what every node reads and writes.
+    pub recorder: Option<Recorder>,
+}
+
+impl<'s> Run<'s> {
+    /// A run that nobody watches.
+    pub fn new(shared: &'s mut Shared, interrupt: Interrupt) -> Run<'s> {
+        Run {
+            shared,
+            interrupt,
+            trace: None,
+            profiling: false,
+            recorder: None,
+        }
+    }
+
+    /// Whether the nodes of a backend are timed.
+    pub fn is_timed(&self, backend: usize) -> bool {
+        self.profiling || self.shared.configs[backend].timers
+    }
+
+    /// Computes a node on host tensors now; `None` where the session's evaluator cannot.
+    pub fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
+        self.shared.evaluator.evaluate(node, &self.interrupt)
+    }
+
+    /// Calls `plan`, then has every backend allocate what the plans need. Calls may be nested; the
+    /// outermost one allocates. What has begun ends, also where planning fails.
+    pub fn resize<T>(
+        &mut self,
+        raw: RawConstants,
+        plan: impl FnOnce(&mut Run<'s>) -> Result<T>,
+    ) -> Result<T> {
+        let begun = self.shared.resize_begin(raw)?;
+        let planned = plan(self);
+        let ended = self.shared.resize_end(begun);
+        planned.and_then(|planned| ended.map(|()| planned))
+    }
+}
