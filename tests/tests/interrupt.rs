@@ -13,7 +13,7 @@ use kilim::core::backend::LocalFuture;
 use kilim::core::ops::*;
 use kilim::core::schedule::{Scheduler, StageRun};
 use kilim::core::session::SessionOptions as CoreOptions;
-use kilim::core::{Datum, Session as CoreSession};
+use kilim::core::{AbortSignal, Datum, Session as CoreSession};
 use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, Placement, Result, RunOptions, Runtime,
     SessionOptions, Tensor,
@@ -204,4 +204,92 @@ fn what_has_begun_ends_where_a_run_is_dropped() {
     }
     assert_runs(&mut session, "after a dropped profile");
     assert!(session.times().is_empty(), "the next run was timed, too");
+}
+
+/// Says stop from a certain question on, and counts them.
+#[derive(Default)]
+struct Counting {
+    asked: AtomicUsize,
+    stop: AtomicUsize,
+}
+
+impl AbortSignal for Counting {
+    fn is_set(&self) -> bool {
+        self.asked.fetch_add(1, Ordering::Relaxed) >= self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// A chain of products that a software GPU takes seconds for, so that it is submitted in slices.
+fn long_work() -> Graph {
+    let (n, nodes) = (320, 64);
+    let mut g = Graph::new("long");
+    let mut x = g.add_input("x", Fact::fixed(DType::F32, &[n, n]));
+    let mut identity = vec![0.0f32; n * n];
+    (0..n).for_each(|i| identity[i * (n + 1)] = 1.0);
+    let weights = Tensor::from_slice(&[n, n], &identity).unwrap();
+    let weights = g.add_constant("identity", weights);
+    for i in 0..nodes {
+        x = g.apply(format!("product {i}"), MatMul::default(), &[x, weights]);
+    }
+    g.outputs.push(x);
+    g
+}
+
+#[test]
+fn a_long_run_on_a_gpu_stops_between_slices() {
+    if gpu().is_none() {
+        println!("skipped: there is no GPU");
+        return;
+    }
+    let mut options = SessionOptions {
+        backends: vec![BackendId::from("wgpu")],
+        ..SessionOptions::default()
+    };
+    options.core.placement = Placement::Fixed;
+    let runtime = Runtime::shared();
+    let mut session = pollster::block_on(runtime.session(long_work(), options)).unwrap();
+    let n = 320;
+    let x: Vec<f32> = (0..n * n).map(|i| (i % 97) as f32).collect();
+    let x = Tensor::from_slice(&[n, n], &x).unwrap();
+    let mut run = |stop: usize| {
+        let signal = Arc::new(Counting {
+            stop: stop.into(),
+            ..Counting::default()
+        });
+        let options = RunOptions {
+            abort: Some(signal.clone()),
+            ..RunOptions::default()
+        };
+        let feeds = [("x", x.clone().into())];
+        let result = pollster::block_on(session.run_data(&feeds, &options));
+        (result, signal.asked.load(Ordering::Relaxed))
+    };
+    let (whole, asked) = run(usize::MAX);
+    let whole = whole.unwrap()[0].1.clone().into_tensor().unwrap();
+    assert_eq!(whole, x);
+    assert!(asked > 4, "asked {asked} times in a run of several slices");
+    // Slices grow where the device turns out to be fast, so only the first questions are certain.
+    for stop in [0, 1, 3] {
+        let (stopped, times) = run(stop);
+        assert_eq!(stopped.unwrap_err().code(), ErrorCode::Aborted);
+        assert_eq!(times, stop + 1, "the run went on after it was told to stop");
+        assert_eq!(
+            run(usize::MAX).0.unwrap()[0]
+                .1
+                .clone()
+                .into_tensor()
+                .unwrap(),
+            x
+        );
+    }
+}
+
+#[test]
+fn who_watched_a_run_that_was_dropped_sees_nothing_of_the_next() {
+    let (mut session, _) = sessions().remove(0);
+    assert!(!dropped_after(1, session.profile(&feeds([7.0, 8.0, 9.0]))));
+    assert_runs(&mut session, "after a dropped profile");
+    assert!(session.times().is_empty(), "{:?}", session.times());
+    let (_, times) = pollster::block_on(session.profile(&feeds([7.0, 8.0, 9.0]))).unwrap();
+    assert_eq!(times.len(), 4);
 }
