@@ -85,7 +85,7 @@ impl PluginContext {
                 library: library.clone(),
             }),
             tensors: TensorRegistry::default(),
-            ledger: Ledger::default(),
+            ledger: Ledger::limited(&config.limits),
             arena: match &config.arena {
                 Some(arena) => arena.clone(),
                 None => memory::Arena::new(allocator),
@@ -109,11 +109,10 @@ impl BackendContext for PluginContext {
         interrupt.check()?;
         for slot in &stage.tensors {
             if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value) {
-                let bytes = value.byte_len();
-                let claim = || self.ledger.acquire(Storage::Static, bytes);
-                self.constants
-                    .entry(key)
-                    .or_insert_with(|| (value.clone(), claim()));
+                if !self.constants.contains_key(&key) {
+                    let claim = self.ledger.acquire(Storage::Static, value.byte_len())?;
+                    self.constants.insert(key, (value.clone(), claim));
+                }
             }
         }
         let view = StageView::new(&stage).map_err(|r| unsupported(r.reason))?;

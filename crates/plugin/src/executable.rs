@@ -104,8 +104,8 @@ impl PluginExecutable {
             stage,
             _tensors: tensors,
             arena: arena.clone(),
-            planned: ledger.acquire(Storage::Dynamic, planned),
-            _own: ledger.acquire(Storage::DynamicSeparate, own),
+            planned: ledger.acquire(Storage::Dynamic, planned)?,
+            _own: ledger.acquire(Storage::DynamicSeparate, own)?,
             generation: None,
             context,
         })

@@ -136,7 +136,9 @@ impl Constants {
             return Ok(buffer.clone());
         }
         let buffer = make()?;
-        let claim = self.ledger.acquire(Storage::Static, buffer.bytes as usize);
+        let claim = self
+            .ledger
+            .acquire(Storage::Static, buffer.bytes as usize)?;
         self.buffers.insert(id, (buffer.clone(), Arc::new(claim)));
         Ok(buffer)
     }

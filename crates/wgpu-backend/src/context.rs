@@ -38,7 +38,7 @@ pub(crate) struct WgpuContext {
 impl WgpuContext {
     /// `arena` is for where the session has none.
     pub fn new(shared: Arc<Shared>, arena: Arena, config: &ContextConfig) -> Result<WgpuContext> {
-        let ledger = Ledger::default();
+        let ledger = Ledger::limited(&config.limits);
         Ok(WgpuContext {
             faults: Faults::new(&shared.gpu)?,
             shared,
@@ -141,9 +141,9 @@ impl BackendContext for WgpuContext {
             _ => scratch_start(gpu, &stage).saturating_add(scratch),
         };
         let claims = [
-            self.ledger.acquire(Storage::Dynamic, bytes as usize),
+            self.ledger.acquire(Storage::Dynamic, bytes as usize)?,
             self.ledger
-                .acquire(Storage::DynamicSeparate, commands.own as usize),
+                .acquire(Storage::DynamicSeparate, commands.own as usize)?,
         ];
         let known = |t| match self.raw {
             RawConstants::Keep => stage.tensors[stage.root(t)].spec.value.clone(),
@@ -206,7 +206,7 @@ impl BackendContext for WgpuContext {
     }
 
     fn replica(&self) -> Option<Box<dyn BackendContext>> {
-        let ledger = Ledger::default();
+        let ledger = self.ledger.another();
         Some(Box::new(WgpuContext {
             faults: Faults::new(&self.shared.gpu).ok()?,
             shared: self.shared.clone(),
@@ -224,11 +224,8 @@ impl BackendContext for WgpuContext {
     fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
         let executable: &dyn Any = executable;
         let own: &WgpuExecutable = executable.downcast_ref()?;
-        Some(Box::new(own.replica(
-            &self.faults,
-            &self.arena,
-            &self.ledger,
-        )))
+        let replica = own.replica(&self.faults, &self.arena, &self.ledger);
+        Some(Box::new(replica.ok()?))
     }
 
     fn is_lost(&self) -> bool {

@@ -8,6 +8,7 @@ use super::{
 };
 use crate::error::{Error, ErrorCode, Result};
 use crate::interrupt::Interrupt;
+use crate::limits::Limits;
 use crate::memory::{Arena, Ledger, MemoryMode, Storage};
 use crate::tensor::Tensor;
 use crate::tuning::Tuned;
@@ -18,6 +19,8 @@ pub struct ContextConfig {
     /// Threads that a CPU backend may use; `None` lets it choose.
     pub threads: Option<usize>,
     pub memory: MemoryMode,
+    /// What the session may use; a backend gives them to its [`Ledger`].
+    pub limits: Limits,
     /// Where intermediates go; `None` is an arena of the context's own.
     pub arena: Option<Arena>,
     /// What the user wants of the backend, or else what it does by itself.

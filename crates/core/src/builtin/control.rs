@@ -4,6 +4,7 @@ use crate::backend::LocalFuture;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
 use crate::graph::{Node, ValueId};
+use crate::limits::Limits;
 use crate::ops::{Fact, If, Loop, Scan, normalize_axis};
 use crate::session::{Handle, Run, Runner};
 use crate::tensor::Tensor;
@@ -141,13 +142,11 @@ async fn run_loop(
     scanned.resize_with(host.len().saturating_sub(op.carried), Vec::new);
     let mut i = 0i64;
     while going && trips.is_none_or(|t| i < t) {
-        if i as u64 >= run.shared.options.max_iterations {
-            return Err(
-                Error::new(ErrorCode::Limit, "a Loop runs too often").with_expected(format!(
-                    "at most {} iterations",
-                    run.shared.options.max_iterations
-                )),
-            );
+        let most = run.shared.options.limits.iterations;
+        if i as u64 >= most {
+            let what = "a Loop runs too often";
+            let most = format!("{most} iterations");
+            return Err(Limits::exceeded("iterations", what, most, "more"));
         }
         run.interrupt.check()?;
         let mut given = vec![

@@ -117,7 +117,10 @@ impl Session {
     ) -> Result<(Vec<(String, Datum)>, Vec<NodeRecord>)> {
         let feeds = self.ports.accept(inputs, &self.shared.options.layouts)?;
         let clock = self.shared.options.clock;
-        let interrupt = Interrupt::on(options.abort.clone()).within(options.timeout, clock);
+        let most = Some(self.shared.options.limits.run_seconds);
+        let interrupt = Interrupt::on(options.abort.clone())
+            .within(options.timeout, clock)
+            .within(most, clock);
         interrupt.check()?;
         self.recover().await?;
         let _held = self.shared.lease()?;

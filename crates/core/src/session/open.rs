@@ -1,9 +1,10 @@
 //! From a graph to a session.
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use super::{Run, Runner, Session, SessionOptions, Shared, precision};
-use crate::backend::{Backend, Half, NodeSpec};
+use crate::backend::{Backend, Half, NodeSpec, TensorSpec};
 use crate::builtin::{Port, Ports};
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -49,11 +50,19 @@ impl Session {
         }
         graph.sort()?;
         let nodes_loaded = count_nodes(&graph);
+        options.limits.check_nodes(nodes_loaded)?;
         graph.fix_dims(&options.dims)?;
         let names = Port::all(&graph, &graph.outputs);
         let inputs = Port::all(&graph, &graph.inputs);
         let interrupt = std::mem::take(&mut options.interrupt);
-        let fold = |node: &NodeSpec| evaluator.evaluate(node, &interrupt);
+        let interrupt = interrupt.within(Some(options.limits.load_seconds), options.clock);
+        let room = Cell::new(options.limits.folded_bytes);
+        let fold = |node: &NodeSpec| {
+            let bytes = node.outputs.iter().map(TensorSpec::bytes);
+            let bytes = bytes.fold(0usize, usize::saturating_add);
+            room.set(room.get().checked_sub(bytes)?);
+            evaluator.evaluate(node, &interrupt)
+        };
         if options.optimise {
             let keeps = configs.iter().all(|c| c.f16 == Half::Kept);
             let narrow = |dtype: DType| match dtype {

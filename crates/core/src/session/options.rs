@@ -10,6 +10,7 @@ use crate::builtin::PortLayouts;
 use crate::calibrate::Calibration;
 use crate::error::Result;
 use crate::interrupt::{AbortSignal, Interrupt};
+use crate::limits::Limits;
 use crate::memory::{Arena, Sharing};
 use crate::partition::Placement;
 use crate::pin::{Pin, PrecisionPin};
@@ -54,12 +55,10 @@ pub struct SessionOptions {
     /// Plans kept for each stage, one for each set of input shapes: the latest. One is kept in
     /// [`MemoryMode::Limit`].
     pub plans_kept: usize,
-    /// Iterations after which a Loop is an error.
-    pub max_iterations: u64,
-    /// The largest tensor, in bytes.
-    pub max_tensor_bytes: usize,
+    /// What the model may use.
+    pub limits: Limits,
     /// The `arena` is chosen by `sharing`, the config of the backend by `configs`, what is tuned by
-    /// `tuning`.
+    /// `tuning`, the limits by `limits`.
     pub context: ContextConfig,
     /// What is wanted of single backends.
     pub configs: BackendConfigs,
@@ -82,6 +81,7 @@ impl SessionOptions {
         backend.create_context(&ContextConfig {
             arena: Some(Arena::of_session(&self.sharing, backend)?),
             backend: self.config(backend)?,
+            limits: self.limits.clone(),
             tuned: self.tuning.of(backend.describe()),
             ..self.context.clone()
         })
@@ -132,8 +132,7 @@ impl Default for SessionOptions {
             dims: HashMap::new(),
             plan_unknown_as: None,
             plans_kept: 4,
-            max_iterations: 1 << 32,
-            max_tensor_bytes: usize::MAX / 4,
+            limits: Limits::default(),
             context: ContextConfig::default(),
             configs: BackendConfigs::default(),
             sharing: Sharing::default(),

@@ -7,6 +7,7 @@ use super::record::Recorder;
 use crate::backend::{NodeSpec, RawConstants};
 use crate::error::Result;
 use crate::interrupt::Interrupt;
+use crate::limits::Limits;
 use crate::schedule::Trace;
 use crate::tensor::Tensor;
 
@@ -21,6 +22,8 @@ pub(crate) struct Run<'s> {
     pub profiling: bool,
     /// Takes what every node reads and writes.
     pub recorder: Option<Recorder>,
+    /// Operations of the stages that have run or are running.
+    operations: f64,
 }
 
 impl<'s> Run<'s> {
@@ -32,6 +35,7 @@ impl<'s> Run<'s> {
             trace: None,
             profiling: false,
             recorder: None,
+            operations: 0.0,
         }
     }
 
@@ -43,6 +47,28 @@ impl<'s> Run<'s> {
     /// Computes a node on host tensors now; `None` where the session's evaluator cannot.
     pub fn evaluate(&self, node: &NodeSpec) -> Option<Result<Vec<Tensor>>> {
         self.shared.evaluator.evaluate(node, &self.interrupt)
+    }
+
+    /// Counts the operations of a stage that is about to run.
+    ///
+    /// # Errors
+    /// `Limit` where the run has more of them than the session's limits allow.
+    pub fn count(&mut self, operations: f64) -> Result<()> {
+        self.operations += operations;
+        let most = self.shared.options.limits.operations;
+        match self.operations <= most {
+            true => Ok(()),
+            false => {
+                let got = format!("{:e} so far", self.operations);
+                let what = "the run has too many operations";
+                Err(Limits::exceeded(
+                    "operations",
+                    what,
+                    format_args!("{most:e}"),
+                    got,
+                ))
+            }
+        }
     }
 
     /// Calls `plan`, then has every backend allocate what the plans need. Calls may be nested; the

@@ -7,7 +7,8 @@ use crate::backend::ContextConfig;
 use crate::backend::{Backend, BackendConfig, BackendContext, Memory, RawConstants};
 use crate::builtin::Port;
 use crate::dtype::DType;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
+use crate::limits::Limits;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::Arena;
 use crate::memory::{Lease, MemoryMode};
@@ -87,12 +88,18 @@ impl Shared {
 
     /// `Limit` where a tensor is larger than the session allows.
     pub fn check_bytes(&self, dtype: DType, shape: &[usize]) -> Result<()> {
-        let most = self.options.max_tensor_bytes;
-        if byte_count(dtype, shape)? <= most {
+        let (bytes, most) = (byte_count(dtype, shape)?, self.options.limits.tensor_bytes);
+        if bytes <= most {
             return Ok(());
         }
         let message = format!("a {dtype} tensor of shape {shape:?} is too large");
-        Err(Error::new(ErrorCode::Limit, message).with_expected(format!("at most {most} bytes")))
+        let in_bytes = |n: usize| format!("{n} bytes");
+        Err(Limits::exceeded(
+            "tensor_bytes",
+            message,
+            in_bytes(most),
+            in_bytes(bytes),
+        ))
     }
 
     /// Tells every backend that stages are planned, unless such a call is under way. Gives how many
@@ -174,6 +181,7 @@ impl Shared {
             None => b.create_context(&ContextConfig {
                 arena: Some(Arena::new(b.allocator())),
                 backend: self.options.config(b)?,
+                limits: self.options.limits.clone(),
                 tuned: self.options.tuning.of(b.describe()),
                 ..self.options.context.clone()
             }),

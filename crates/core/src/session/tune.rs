@@ -133,6 +133,7 @@ impl Run<'_> {
             let config = ContextConfig {
                 arena: None,
                 backend: shared.options.config(&device)?,
+                limits: shared.options.limits.clone(),
                 ..shared.options.context.clone()
             };
             let clock = shared.options.clock;

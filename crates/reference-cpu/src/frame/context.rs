@@ -46,7 +46,7 @@ impl CpuContext {
         threads: Threads,
         config: &ContextConfig,
     ) -> CpuContext {
-        let ledger = Ledger::default();
+        let ledger = Ledger::limited(&config.limits);
         CpuContext {
             registry,
             threads,
@@ -151,7 +151,7 @@ impl CpuContext {
             // Nobody else is to keep the buffer of a whole file.
             RawConstants::Drop => value.clone().detached()?,
         };
-        let claim = self.ledger.acquire(Storage::Static, own.byte_len());
+        let claim = self.ledger.acquire(Storage::Static, own.byte_len())?;
         self.constants.insert(key, (own.clone(), Arc::new(claim)));
         Ok(Some(own))
     }
@@ -218,7 +218,7 @@ impl BackendContext for CpuContext {
     }
 
     fn replica(&self) -> Option<Box<dyn BackendContext>> {
-        let ledger = Ledger::default();
+        let ledger = self.ledger.another();
         Some(Box::new(CpuContext {
             registry: self.registry.clone(),
             threads: self.threads,

@@ -50,7 +50,7 @@ impl Packs {
             Entry::Occupied(e) => e.get().0.clone(),
             Entry::Vacant(e) => {
                 let packed = Arc::new(make()?);
-                let claim = self.ledger.acquire(Storage::Static, packed.len());
+                let claim = self.ledger.acquire(Storage::Static, packed.len())?;
                 e.insert((packed, Arc::new(claim))).0.clone()
             }
         })

@@ -87,7 +87,12 @@ impl WgpuExecutable {
     }
 
     /// The same launches in the arena of another context.
-    pub fn replica(&self, faults: &Arc<Faults>, arena: &Arena, ledger: &Ledger) -> WgpuExecutable {
+    pub fn replica(
+        &self,
+        faults: &Arc<Faults>,
+        arena: &Arena,
+        ledger: &Ledger,
+    ) -> Result<WgpuExecutable> {
         faults.know(&self.faults);
         let node = |commands: &Vec<Command>| {
             let replica = |c: &Command| c.replica((&self.faults, faults));
@@ -105,15 +110,15 @@ impl WgpuExecutable {
             arena: arena.clone(),
             // Buffers of the stage's own are shared.
             claims: [
-                ledger.acquire(Storage::Dynamic, bytes),
-                ledger.acquire(Storage::DynamicSeparate, 0),
+                ledger.acquire(Storage::Dynamic, bytes)?,
+                ledger.acquire(Storage::DynamicSeparate, 0)?,
             ],
             memory: self.memory,
         };
-        WgpuExecutable {
+        Ok(WgpuExecutable {
             pace,
             ..WgpuExecutable::new(self.shared.clone(), prepared)
-        }
+        })
     }
 
     /// The arena's buffer. Where it is another one than before, bind groups are made anew.

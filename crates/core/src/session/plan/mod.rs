@@ -73,6 +73,8 @@ pub(super) struct PlannedStage {
     pub crossings: Vec<CrossingReport>,
     /// The arenas, by backend.
     pub memory: Vec<(usize, MemoryPlan)>,
+    /// Operations of one run, as far as shapes tell them.
+    pub operations: f64,
     pub times: Vec<Vec<f64>>,
 }
 
@@ -97,6 +99,7 @@ impl PlannedStage {
             report: self.report.clone(),
             crossings: self.crossings.clone(),
             memory: self.memory.clone(),
+            operations: self.operations,
             times: Vec::new(),
         })
     }
@@ -113,6 +116,7 @@ pub(super) struct Draft {
     crossings: Vec<CrossingReport>,
     memory: Vec<(usize, MemoryPlan)>,
     labels: Vec<StepLabel>,
+    operations: f64,
 }
 
 impl Draft {
@@ -147,6 +151,7 @@ impl Draft {
             report: self.report,
             crossings: self.crossings,
             memory: self.memory,
+            operations: self.operations,
             times: Vec::new(),
         })
     }

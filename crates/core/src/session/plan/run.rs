@@ -16,6 +16,7 @@ impl PlannedStage {
         host: &[bool],
         run: &mut Run<'_>,
     ) -> Result<()> {
+        run.count(self.operations)?;
         for (b, e) in self.executables.iter_mut().enumerate() {
             if let Some(e) = e {
                 e.set_profiling(run.is_timed(b));

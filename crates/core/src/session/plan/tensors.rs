@@ -89,6 +89,11 @@ impl Planner<'_> {
         let crossings = self.crossing_report(&steps, &stages, shared);
         let report = self.node_report(shared, kernels, answers, placed);
         let labels = report::labels(&steps, &stages, shared);
+        let costs = answers
+            .iter()
+            .zip(at)
+            .filter_map(|(a, &b)| a[b].as_ref().ok());
+        let operations = costs.map(|cost| cost.flops).sum();
         let feeds = self
             .input
             .feeds
@@ -105,6 +110,7 @@ impl Planner<'_> {
             report,
             crossings,
             memory,
+            operations,
         })
     }
 }
