@@ -38,7 +38,7 @@ macro_rules! limits {
             /// # Errors
             /// `InvalidValue` for an unknown name, and for a value that is negative or no number.
             pub fn set(&mut self, name: &str, value: f64) -> Result<()> {
-                if !(value >= 0.0) {
+                if value.is_nan() || value < 0.0 {
                     return Err(value_error(format!("the limit `{name}` is a number of at least 0"))
                         .with_got(value));
                 }
