@@ -1,68 +1,38 @@
 // What `npm pack` makes, installed like any package: in a plain page, and under Vite, built and served.
 import assert from 'node:assert/strict';
-import { execFile } from 'node:child_process';
-import { copyFileSync, cpSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { copyFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
-import { launch, open, repository, www } from './support/browser.mjs';
+import { test } from 'node:test';
+import { open, repository, www } from './support/browser.mjs';
+import { projects, run } from './support/project.mjs';
 import { serve } from './support/server.mjs';
 
-const run = promisify(execFile);
 const tools = join(www, 'node_modules');
-let browser;
-let folder;
-let tarball;
+const here = projects();
 
-before(async () => {
-  browser = await launch();
-  folder = mkdtempSync(join(tmpdir(), 'kilim-install-'));
-  const { stdout } = await run('npm', ['pack', '--json', '--pack-destination', folder], { cwd: www, shell: process.platform === 'win32' });
-  const [packed] = Object.values(JSON.parse(stdout));
-  tarball = join(folder, packed.filename);
-});
-
-after(async () => {
-  await browser?.close();
-  if (folder) rmSync(folder, { recursive: true, force: true });
-});
-
-/** A copy of a fixture with the package installed from the tarball. */
 async function install(name) {
-  const project = join(folder, name);
-  cpSync(join(www, 'fixtures', name), project, { recursive: true });
+  const project = await here.install(name);
   copyFileSync(join(repository, 'assets', 'digits.onnx'), join(project, 'digits.onnx'));
-  writeFileSync(join(project, 'package.json'), JSON.stringify({ name: `fixture-${name}`, private: true, type: 'module' }));
-  await run('npm', ['install', '--offline', '--no-audit', '--no-fund', tarball], { cwd: project, shell: process.platform === 'win32' });
   return project;
 }
 
-async function answerAt(url) {
-  const { page, problems } = await open(browser, url);
-  const answer = page.locator('#answer');
-  await page.waitForFunction(() => document.getElementById('answer').textContent, null, { timeout: 60_000 });
-  const text = await answer.textContent();
-  await page.close();
-  assert.deepEqual(problems, []);
-  return text;
-}
+const ANSWER = { text: 'float32 [1,10]', problems: [] };
 
 test('the installed package works in a plain page', async () => {
   const server = await serve([['/', await install('plain')]]);
   try {
-    assert.equal(await answerAt(`${server.url}/`), 'float32 [1,10]');
+    assert.deepEqual(await here.answerAt(`${server.url}/`), ANSWER);
   } finally {
     await server.close();
   }
 });
 
 test('it works from another origin, as on a CDN', async () => {
-  const project = join(folder, 'plain');
+  const project = join(here.folder, 'plain');
   const cdn = await serve([['/', join(project, 'node_modules')]], { 'access-control-allow-origin': '*' });
   const policy = `script-src ${cdn.url} 'wasm-unsafe-eval'; worker-src blob: ${cdn.url}; connect-src 'self' ${cdn.url}`;
   const server = await serve([['/', project]], { 'content-security-policy': policy });
-  const { page, problems } = await open(browser, `${server.url}/empty`);
+  const { page, problems } = await open(here.browser, `${server.url}/empty`);
   try {
     const answers = await page.evaluate(async (url) => {
       const { load } = await import(url);
@@ -85,11 +55,11 @@ test('it works from another origin, as on a CDN', async () => {
 
 test('its types hold, and it works under Vite, built', async () => {
   const project = await install('vite');
-  await run(process.execPath, [join(tools, 'typescript/bin/tsc'), '-p', project]);
-  await run(process.execPath, [join(tools, 'vite/bin/vite.js'), 'build', '--logLevel', 'error'], { cwd: project });
+  await run(project, process.execPath, [join(tools, 'typescript/bin/tsc')]);
+  await run(project, process.execPath, [join(tools, 'vite/bin/vite.js'), 'build', '--logLevel', 'error']);
   const server = await serve([['/', join(project, 'dist')]]);
   try {
-    assert.equal(await answerAt(`${server.url}/`), 'float32 [1,10]');
+    assert.deepEqual(await here.answerAt(`${server.url}/`), ANSWER);
   } finally {
     await server.close();
   }
@@ -97,10 +67,10 @@ test('its types hold, and it works under Vite, built', async () => {
 
 test('it works under Vite, as served while developing', async () => {
   const { createServer } = await import('vite');
-  const server = await createServer({ root: join(folder, 'vite'), logLevel: 'error', server: { port: 0, host: '127.0.0.1' } });
+  const server = await createServer({ root: join(here.folder, 'vite'), logLevel: 'error', server: { port: 0, host: '127.0.0.1' } });
   await server.listen();
   try {
-    assert.equal(await answerAt(server.resolvedUrls.local[0]), 'float32 [1,10]');
+    assert.deepEqual(await here.answerAt(server.resolvedUrls.local[0]), ANSWER);
   } finally {
     await server.close();
   }

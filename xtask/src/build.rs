@@ -1,6 +1,6 @@
 //! The web binaries (one per set of wasm features), the npm package and the app; natively the command-line tool.
 
-use crate::{relaxed, setup, sh};
+use crate::{glue, relaxed, setup, sh};
 use anyhow::{Result, bail};
 use flate2::{Compression, write::GzEncoder};
 use std::fs;
@@ -114,16 +114,21 @@ impl Binary {
             .join("web")
             .join(library);
         let bindgen = setup::bindgen()?;
-        let recipe = format!("{} {WASM_OPT:?} {:?}", bindgen.version, self.wasm_opt);
+        let recipe = format!(
+            "{} {WASM_OPT:?} {:?} {}",
+            bindgen.version,
+            self.wasm_opt,
+            include_str!("glue.rs")
+        );
         let fingerprint = sh::fingerprint(&recipe, std::slice::from_ref(&built))?;
         let stamp = sh::target()
             .join("xtask")
             .join(format!("wasm-{}", self.name));
         let file = |extension: &str| pkg.join(format!("kilim.{}.{extension}", self.name));
-        let outputs = ["js", "d.ts", "wasm"].map(file);
-        let [glue, types, wasm] = &outputs;
+        let outputs = ["js", "wasm"].map(file);
+        let [script, wasm] = &outputs;
         sh::up_to_date(&stamp, &fingerprint, &outputs, || {
-            let raw = self.bind(&bindgen.wasm_bindgen, &built, glue, types)?;
+            let raw = self.bind(&bindgen.wasm_bindgen, &built, script)?;
             if self.rustc_features.contains("relaxed-simd") {
                 relaxed::check(&raw)?;
             }
@@ -132,19 +137,18 @@ impl Binary {
         Ok(())
     }
 
-    /// Runs wasm-bindgen, whose names cannot hold a dot: its files are renamed, in the glue as well.
-    /// Returns the binary, not yet optimised.
-    fn bind(&self, program: &Path, built: &Path, glue: &Path, types: &Path) -> Result<PathBuf> {
+    /// Runs wasm-bindgen, whose names cannot hold a dot: its files are renamed. Returns the binary, not
+    /// yet optimised.
+    fn bind(&self, program: &Path, built: &Path, script_file: &Path) -> Result<PathBuf> {
         let out = sh::target()
             .join("xtask")
             .join(format!("bind-{}", self.name));
         let mut command = sh::cmd(program);
-        command.args(["--target", "web", "--out-name", "kilim", "--out-dir"]);
+        command.args(["--target", "web", "--omit-default-module-path"]);
+        command.args(["--no-typescript", "--out-name", "kilim", "--out-dir"]);
         sh::run_quiet("wasm-bindgen", command.arg(&out).arg(built))?;
         let script = fs::read_to_string(out.join("kilim.js"))?;
-        let name = format!("kilim.{}.wasm", self.name);
-        fs::write(glue, script.replace("kilim_bg.wasm", &name))?;
-        fs::copy(out.join("kilim.d.ts"), types)?;
+        fs::write(script_file, glue::factory(&script)?)?;
         Ok(out.join("kilim_bg.wasm"))
     }
 

@@ -6,6 +6,7 @@ mod build;
 mod demo;
 mod failures;
 mod fuzz;
+mod glue;
 mod relaxed;
 mod serve;
 mod setup;

@@ -1,9 +1,10 @@
 //! Operators whose functions are JavaScript's.
 //!
 //! An operator must be `Send`, which functions of JavaScript are not: they stay in a list of their
-//! thread, and the operator holds their place in it.
+//! thread, and the operator holds their place in it, until it is dropped.
 
 use std::cell::RefCell;
+use std::sync::Arc;
 
 use js_sys::{Array, Function, Object, Reflect, Uint8Array};
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
@@ -18,25 +19,41 @@ use wasm_bindgen::{JsCast, JsValue};
 use crate::convert;
 
 thread_local! {
-    static FUNCTIONS: RefCell<Vec<Function>> = const { RefCell::new(Vec::new()) };
+    static FUNCTIONS: RefCell<Vec<Option<Function>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// The place of a function in the list of the thread that the session was loaded in.
+struct Place(usize);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let function = FUNCTIONS.with_borrow_mut(|list| list.get_mut(self.0)?.take());
+        drop(function);
+    }
 }
 
 /// A function of the thread that the session was loaded in.
-#[derive(Clone, Copy)]
-struct Callback(usize);
+#[derive(Clone)]
+struct Callback(Arc<Place>);
 
 impl Callback {
     fn new(function: Function) -> Callback {
-        FUNCTIONS.with_borrow_mut(|list| {
-            list.push(function);
-            Callback(list.len() - 1)
-        })
+        let place = FUNCTIONS.with_borrow_mut(|list| {
+            let free = list.iter().position(Option::is_none);
+            let place = free.unwrap_or_else(|| {
+                list.push(None);
+                list.len() - 1
+            });
+            list[place] = Some(function);
+            place
+        });
+        Callback(Arc::new(Place(place)))
     }
 
     /// # Errors
     /// `InvalidValue` where the function throws.
-    fn call(self, arguments: &[JsValue; 3]) -> Result<JsValue> {
-        let function = FUNCTIONS.with_borrow(|list| list.get(self.0).cloned());
+    fn call(&self, arguments: &[JsValue; 3]) -> Result<JsValue> {
+        let function = FUNCTIONS.with_borrow(|list| list.get(self.0.0).cloned().flatten());
         let function = function.ok_or_else(|| {
             value_error("an operator's function was called by another thread than its own")
         })?;
@@ -81,7 +98,7 @@ fn operator(given: &JsValue) -> Result<CustomOperator> {
         return Err(malformed("domain, name or `infer`"));
     };
     let mut operator = CustomOperator::new(domain, name, move |attributes, ctx| {
-        self::infer(infer, attributes, ctx)
+        self::infer(&infer, attributes, ctx)
     });
     if let Some(run) = function("run") {
         operator = operator.host(move |attributes, inputs, outputs| {
@@ -118,7 +135,7 @@ fn operator(given: &JsValue) -> Result<CustomOperator> {
     }
     if let Some(shader) = function("shader") {
         operator = operator.shader(move |attributes, node| {
-            self::shader(shader, attributes, node).map_err(|e| Refusal::new(e.message()))
+            self::shader(&shader, attributes, node).map_err(|e| Refusal::new(e.message()))
         });
     }
     let random = convert::field(given, "random").is_some_and(|r| r.is_truthy());
@@ -169,7 +186,7 @@ fn info(dtype: Option<DType>, dims: JsValue) -> JsValue {
     object.into()
 }
 
-fn infer(infer: Callback, attributes: &Attributes, ctx: &InferContext) -> Result<Vec<Fact>> {
+fn infer(infer: &Callback, attributes: &Attributes, ctx: &InferContext) -> Result<Vec<Fact>> {
     let dim = |d: &Dim| {
         d.known()
             .map_or(JsValue::NULL, |n| JsValue::from_f64(n as f64))
@@ -216,7 +233,7 @@ fn fact(output: &JsValue) -> Result<Fact> {
     })
 }
 
-fn shader(shader: Callback, attributes: &Attributes, node: &NodeSpec) -> Result<ShaderKernel> {
+fn shader(shader: &Callback, attributes: &Attributes, node: &NodeSpec) -> Result<ShaderKernel> {
     let spec = |s: &TensorSpec| {
         let dims = s.shape.iter().map(|&d| JsValue::from_f64(d as f64));
         info(Some(s.dtype), dims.collect::<Array>().into())

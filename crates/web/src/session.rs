@@ -2,10 +2,11 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use js_sys::{Array, Object, Uint8Array};
+use js_sys::{Array, Object, Promise, Uint8Array};
 use kilim::{BackendId, MemoryMode, ModelSource, Runtime, Session, SessionOptions, VerifyOptions};
 use kilim_core::ops::PictureReader;
 use kilim_core::report::NodeTime;
@@ -14,6 +15,7 @@ use kilim_core::session::{MixedPrecision, RunOptions};
 use kilim_core::{Datum, Error, ErrorCode};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::calibrate;
 use crate::convert;
@@ -30,10 +32,11 @@ pub(crate) fn seconds() -> f64 {
     milliseconds() / 1000.0
 }
 
-/// A model ready to run. While a run is under way only `abort` may be called.
+/// A model ready to run. While a call is under way only `abort` and `free` may be called. What inputs
+/// hold is read before a call returns its promise.
 #[wasm_bindgen]
 pub struct WasmSession {
-    session: Cell<Option<Session>>,
+    session: Rc<Cell<Option<Session>>>,
     abort: Arc<AtomicBool>,
 }
 
@@ -52,7 +55,7 @@ impl WasmSession {
         let pictures = pictures::reader(first, open).await?;
         let session = load(files, names, &options, pictures).await;
         Ok(WasmSession {
-            session: Cell::new(Some(session.map_err(|e| convert::error(&e))?)),
+            session: Rc::new(Cell::new(Some(session.map_err(|e| convert::error(&e))?))),
             abort: Arc::default(),
         })
     }
@@ -77,20 +80,20 @@ impl WasmSession {
         self.look(|session| session.revision() as f64)
     }
 
-    /// Runs the model on values (see [`convert::datum`]) and gives the outputs in the same form.
+    /// Runs the model on values (see [`convert::datum`]): a promise of the outputs in the same form.
     /// `timeout` is in milliseconds.
-    pub async fn run(&self, feeds: Array, timeout: Option<f64>) -> Result<Array, JsValue> {
-        let feeds = given(&feeds)?;
+    pub fn run(&self, feeds: &Array, timeout: Option<f64>) -> Result<Promise, JsValue> {
+        let feeds = given(feeds)?;
         self.abort.store(false, Ordering::Relaxed);
         let options = RunOptions {
             abort: Some(self.abort.clone()),
             timeout: timeout.map(|ms| ms / 1000.0),
             ..RunOptions::default()
         };
-        let mut session = self.take()?;
-        let result = session.run_data(&borrowed(&feeds), &options).await;
-        self.session.set(Some(session));
-        Ok(objects(&result.map_err(|e| convert::error(&e))?))
+        self.promise(async move |session| {
+            let result = session.run_data(&borrowed(&feeds), &options).await;
+            Ok(objects(&result.map_err(|e| convert::error(&e))?).into())
+        })
     }
 
     /// What the nodes of backends with timers took in the last run, as JSON.
@@ -98,25 +101,25 @@ impl WasmSession {
         json(&self.look(|session| session.times())?)
     }
 
-    /// Runs the model once and times every node: `[outputs, times as JSON]`.
-    pub async fn profile(&self, feeds: Array) -> Result<Array, JsValue> {
-        let feeds = given(&feeds)?;
-        let mut session = self.take()?;
-        let result = session.profile(&borrowed(&feeds)).await;
-        self.session.set(Some(session));
-        let (outputs, times) = result.map_err(|e| convert::error(&e))?;
-        let times: Vec<NodeTime> = times;
-        Ok(Array::of2(&objects(&outputs), &json(&times)?.into()))
+    /// Runs the model once and times every node: a promise of `[outputs, times as JSON]`.
+    pub fn profile(&self, feeds: &Array) -> Result<Promise, JsValue> {
+        let feeds = given(feeds)?;
+        self.promise(async move |session| {
+            let result = session.profile(&borrowed(&feeds)).await;
+            let (outputs, times) = result.map_err(|e| convert::error(&e))?;
+            let times: Vec<NodeTime> = times;
+            Ok(Array::of2(&objects(&outputs), &json(&times)?.into()).into())
+        })
     }
 
-    /// Compares two backends node by node: `{reference?, candidate?, tolerance?}` in, JSON out.
-    pub async fn verify(&self, feeds: Array, options: JsValue) -> Result<String, JsValue> {
-        let feeds = given(&feeds)?;
-        let options = verify_options(&options).map_err(|e| convert::error(&e))?;
-        let mut session = self.take()?;
-        let result = session.verify(&borrowed(&feeds), &options).await;
-        self.session.set(Some(session));
-        json(&result.map_err(|e| convert::error(&e))?)
+    /// Compares two backends node by node: `{reference?, candidate?, tolerance?}` in, a promise of JSON out.
+    pub fn verify(&self, feeds: &Array, options: &JsValue) -> Result<Promise, JsValue> {
+        let feeds = given(feeds)?;
+        let options = verify_options(options).map_err(|e| convert::error(&e))?;
+        self.promise(async move |session| {
+            let result = session.verify(&borrowed(&feeds), &options).await;
+            Ok(json(&result.map_err(|e| convert::error(&e))?)?.into())
+        })
     }
 
     /// What is known of the devices, for the option `cache` of [`WasmSession::load`].
@@ -137,6 +140,20 @@ impl WasmSession {
             let error = Error::new(ErrorCode::State, "the session is busy with another run");
             convert::error(&error)
         })
+    }
+
+    /// A promise of what `call` makes of the session, which is taken out meanwhile.
+    fn promise(
+        &self,
+        call: impl AsyncFnOnce(&mut Session) -> Result<JsValue, JsValue> + 'static,
+    ) -> Result<Promise, JsValue> {
+        let mut session = self.take()?;
+        let place = self.session.clone();
+        Ok(future_to_promise(async move {
+            let result = call(&mut session).await;
+            place.set(Some(session));
+            result
+        }))
     }
 
     fn look<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, JsValue> {

@@ -1,9 +1,10 @@
 //! The JavaScript classes in a browser: what crosses, and how errors look there.
 #![cfg(target_arch = "wasm32")]
 
-use js_sys::{Array, Object, Reflect, Uint8Array};
+use js_sys::{Array, Object, Promise, Reflect, Uint8Array};
 use kilim_web::{WasmFile, WasmSession};
 use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
@@ -59,14 +60,17 @@ async fn load_error(bytes: &[u8], backend: &str) -> JsValue {
         .expect("this does not load")
 }
 
+/// What a call comes to, whether it fails at once or later.
+async fn outcome(call: Result<Promise, JsValue>) -> Result<Array, JsValue> {
+    Ok(JsFuture::from(call?).await?.into())
+}
+
 #[wasm_bindgen_test]
 async fn a_run_gives_tensors_of_their_own() {
     let session = digits().await;
     let zeros = [0; 28 * 28 * 4];
-    let outputs = session
-        .run(feed("float32", &[1.0, 1.0, 28.0, 28.0], &zeros), None)
-        .await
-        .expect("it runs");
+    let image = feed("float32", &[1.0, 1.0, 28.0, 28.0], &zeros);
+    let outputs = outcome(session.run(&image, None)).await.expect("it runs");
     let output = outputs.get(0);
     assert_eq!(text(&output, "name"), "probabilities");
     assert_eq!(text(&output, "type"), "float32");
@@ -95,21 +99,21 @@ async fn errors_are_plain_objects() {
     assert!(text(&unknown, "hint").contains("cpu"));
 
     let session = digits().await;
-    let wrong = session.run(feed("int64", &[1.0], &[0; 8]), None).await;
+    let wrong = outcome(session.run(&feed("int64", &[1.0], &[0; 8]), None)).await;
     let wrong = wrong.expect_err("the input is of another type");
     assert_eq!(text(&wrong, "code"), "DTYPE");
     assert_eq!(text(&wrong, "input"), "image");
-    let short = session.run(feed("float32", &[2.0], &[0; 4]), None).await;
+    let short = outcome(session.run(&feed("float32", &[2.0], &[0; 4]), None)).await;
     assert_eq!(
         text(&short.expect_err("bytes are missing"), "code"),
         "SHAPE"
     );
-    let missing = session.run(Array::new(), None).await;
+    let missing = outcome(session.run(&Array::new(), None)).await;
     assert_eq!(
         text(&missing.expect_err("an input is missing"), "code"),
         "INPUT"
     );
-    let negative = session.run(feed("float32", &[-1.0], &[]), None).await;
+    let negative = outcome(session.run(&feed("float32", &[-1.0], &[]), None)).await;
     assert_eq!(
         text(&negative.expect_err("a size is negative"), "code"),
         "INVALID_VALUE"
@@ -132,14 +136,27 @@ fn a_file_takes_no_bytes_outside_of_it() {
 async fn a_timeout_stops_a_run() {
     let session = digits().await;
     let zeros = vec![0; 256 * 28 * 28 * 4];
-    let late = session
-        .run(
-            feed("float32", &[256.0, 1.0, 28.0, 28.0], &zeros),
-            Some(0.0),
-        )
-        .await;
+    let images = feed("float32", &[256.0, 1.0, 28.0, 28.0], &zeros);
+    let late = outcome(session.run(&images, Some(0.0))).await;
     assert_eq!(
         text(&late.expect_err("there is no time"), "code"),
         "ABORTED"
     );
+}
+
+#[wasm_bindgen_test]
+async fn a_run_reads_its_inputs_before_it_returns() {
+    let session = digits().await;
+    let picture = feed("float32", &[1.0, 1.0, 28.0, 28.0], &[0; 28 * 28 * 4]);
+    let blank = outcome(session.run(&picture, None)).await.expect("it runs");
+    let bytes = Reflect::get(&picture.get(0), &"bytes".into()).expect("a feed has bytes");
+    let bytes: Uint8Array = bytes.into();
+    let run = session.run(&picture, None);
+    bytes.fill(0x3f, 0, bytes.length());
+    let again = outcome(run).await.expect("it runs");
+    let of = |outputs: &Array| {
+        let bytes = Reflect::get(&outputs.get(0), &"bytes".into()).expect("an output has bytes");
+        Uint8Array::from(bytes).to_vec()
+    };
+    assert_eq!(of(&again), of(&blank));
 }

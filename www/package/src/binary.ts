@@ -1,5 +1,7 @@
+import { describe, reasonOf } from './describe.js';
 import type { Variant } from './detect.js';
 import { KilimError } from './errors.js';
+import { fetchBytes } from './fetch.js';
 import type { WasmSource } from './protocol.js';
 
 // Bundlers find the binaries by exactly this form.
@@ -17,7 +19,7 @@ const own = new Map<Variant, Promise<WebAssembly.Module>>();
 export function ownBinary(variant: Variant): Promise<WebAssembly.Module> {
   let module = own.get(variant);
   if (module === undefined) {
-    module = compileBinary(addresses[variant]());
+    module = compileBinary(addresses[variant]);
     own.set(variant, module);
     // The next session tries again.
     module.catch(() => own.delete(variant));
@@ -26,11 +28,13 @@ export function ownBinary(variant: Variant): Promise<WebAssembly.Module> {
 }
 
 /** @throws KilimError `IO` where it cannot be read or is no WebAssembly. */
-export async function compileBinary(source: WasmSource): Promise<WebAssembly.Module> {
+export async function compileBinary(from: () => WasmSource): Promise<WebAssembly.Module> {
   try {
+    const source = from();
     if (source instanceof WebAssembly.Module) return source;
-    if (source instanceof ArrayBuffer || source instanceof Uint8Array) return await WebAssembly.compile(source as BufferSource);
-    const response = source instanceof Response ? source : await fetch(source);
+    if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return await WebAssembly.compile(source as BufferSource);
+    if (!(source instanceof Response || source instanceof URL || typeof source === 'string')) throw new TypeError(`${describe(source)} is no binary`);
+    const response = source instanceof Response ? source : await fetchBytes(source);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     // Of another type, it cannot be compiled while it comes.
     const streams = response.headers.get('content-type')?.startsWith('application/wasm');
@@ -42,7 +46,8 @@ export async function compileBinary(source: WasmSource): Promise<WebAssembly.Mod
 
 /** Why there is no runtime. */
 export function cannotStart(error: unknown): KilimError {
-  return new KilimError('IO', `cannot start the WASM runtime: ${error instanceof Error ? error.message : error}`, {
+  if (error instanceof KilimError) return error;
+  return new KilimError('IO', `cannot start the WASM runtime: ${reasonOf(error)}`, {
     hint: 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
   }, error);
 }

@@ -1,41 +1,56 @@
-import { cannotStart } from './binary.js';
-import { KilimError, aborted, toPlain } from './errors.js';
+import { toKilimError, KilimError, aborted } from './errors.js';
 import type { Glue, WasmFile, WasmSession } from './glue.js';
 import type { Backend, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
+import { onAbort } from './abort.js';
 import { readJson } from './json.js';
 import { SMALL, isSteady } from './small.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
 import { openDecoders } from './pictures.js';
 import { pickBackends } from './pick.js';
+import type { Runtime } from './runtime.js';
 import { readSource } from './source.js';
 import type { WireSource } from './source.js';
 import type { Verification } from './verify.js';
 
-/** One runtime with at most one session in it. Calls are made one after another. */
-export function createEngine(glue: Glue): Engine {
-  let session: WasmSession | undefined;
+/** A session, and where it is. */
+interface Opened {
+  runtime: Runtime<Glue>;
+  session: WasmSession;
+}
+
+/**
+ * One runtime with at most one session in it. Calls are made one after another, and read their inputs before they return a promise.
+ * `open` gives the runtime of a compiled binary.
+ */
+export function createEngine(open: (module: WebAssembly.Module) => Promise<Runtime<Glue>>): Engine {
+  let opened: Opened | undefined;
+  let closed = false;
   let skipped: Picked['skipped'] = [];
   let give!: (binary: Promise<WebAssembly.Module>) => void;
-  const started = new Promise<WebAssembly.Module>((resolve) => { give = resolve; }).then((module) => instantiate(glue, module));
+  const started = new Promise<WebAssembly.Module>((resolve) => { give = resolve; }).then(open);
   started.catch(() => undefined);
   /** Of the session when it was last reported on. */
   let revision = 0;
   /** Whether a backend was told to time its nodes. */
   let timed = false;
-  /** Set once the runtime has trapped: its memory can no longer be trusted. */
-  let broken: KilimError | undefined;
 
-  /** Errors of the runtime itself end it; the others are the library's. */
-  async function guarded<T>(call: () => Promise<T> | T): Promise<T> {
-    if (broken) throw new KilimError('STATE', 'the runtime failed before; load the model again', {}, broken);
+  async function typed<T>(call: () => Promise<T>): Promise<T> {
     try {
       return await call();
     } catch (error) {
-      const known = KilimError.from(toPlain(error), error instanceof Error ? error : undefined);
-      if (error instanceof WebAssembly.RuntimeError) broken = known;
-      throw known;
+      throw toKilimError(error);
     }
+  }
+
+  /** A call of the session. */
+  function calling<T>(signal: AbortSignal | undefined, call: (session: WasmSession) => Promise<T> | T): Promise<T> {
+    return typed(async () => {
+      if (!opened) throw new KilimError('STATE', 'the session is closed');
+      if (signal?.aborted) throw aborted(signal);
+      const { runtime, session } = opened;
+      return runtime.call(() => call(session));
+    });
   }
 
   function report(current: WasmSession): WireReport {
@@ -43,36 +58,34 @@ export function createEngine(glue: Glue): Engine {
     return { json: current.report(), skipped };
   }
 
-  function open(): WasmSession {
-    if (!session) throw new KilimError('STATE', 'the session is closed');
-    return session;
-  }
-
   async function pick({ backends }: EngineOptions): Promise<Picked> {
     return backends ? { backends, skipped: [] } : pickBackends();
   }
 
   /** Reading needs no runtime, so that both come over the network together. Gives the bytes, too, where they are few. */
-  async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal): Promise<[WasmFile, Uint8Array | undefined]> {
+  async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal | undefined): Promise<[WasmFile, Uint8Array | undefined]> {
     const bytes = await readSource(source, onBytes, signal);
-    await started;
-    const file = new glue.WasmFile(bytes.length);
-    file.write(0, bytes);
+    const runtime = await started;
+    const file = await runtime.call(() => {
+      const file = new runtime.glue.WasmFile(bytes.length);
+      file.write(0, bytes);
+      return file;
+    });
     return [file, bytes.length <= SMALL ? bytes.slice() : undefined];
   }
 
   return {
-    start(binary) {
+    async start(binary) {
       give(binary);
-      return started;
+      await started;
     },
 
-    load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded> {
-      return guarded(async () => {
+    load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
+      return typed(async () => {
         const picking = pick(request.options);
         picking.catch(() => undefined);
-        const files = [];
-        const names = [];
+        const files: WasmFile[] = [];
+        const names: string[] = [];
         let small: Uint8Array | undefined;
         for (const [name, source] of [['', request.source] as const, ...Object.entries(request.external)]) {
           const onBytes = (loaded: number, total?: number) => onProgress({ phase: 'download', loaded, total });
@@ -81,76 +94,75 @@ export function createEngine(glue: Glue): Engine {
           names.push(name);
           small = bytes;
         }
-        if (signal.aborted) throw aborted(signal);
+        if (signal?.aborted) throw aborted(signal);
         onProgress({ phase: 'prepare', loaded: 0, total: 1 });
         const picked = await picking;
         skipped = picked.skipped;
         timed = (request.options.configs ?? []).some((setting) => setting.endsWith(':timers=on'));
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
-        session = await glue.WasmSession.load(files, names, { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends });
+        const options = { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends };
+        const runtime = await started;
+        const session = await runtime.call(() => runtime.glue.WasmSession.load(files, names, options));
+        opened = { runtime, session };
+        if (closed) throw letGo();
         onProgress({ phase: 'prepare', loaded: 1, total: 1 });
-        const loaded: Loaded = { inputs: session.inputs(), outputs: session.outputs(), report: report(session) };
+        const loaded: Loaded = await runtime.call(() => ({ inputs: session.inputs(), outputs: session.outputs(), report: report(session) }));
         if (small && isSteady(request, loaded)) loaded.small = small;
         return loaded;
       });
     },
 
-    run(request: RunRequest, signal: AbortSignal): Promise<Ran> {
-      return guarded(async () => {
-        const current = open();
-        if (signal.aborted) throw aborted(signal);
-        const stop = () => current.abort();
-        signal.addEventListener('abort', stop);
+    run(request: RunRequest, signal?: AbortSignal): Promise<Ran> {
+      return calling(signal, async (session) => {
+        const stopListening = onAbort(signal, () => session.abort());
         try {
           const ran: Ran = { outputs: [], milliseconds: 0 };
           const began = performance.now();
           if (request.profile) {
-            const [outputs, times] = await current.profile(request.feeds);
+            const [outputs, times] = await session.profile(request.feeds);
             ran.outputs = outputs;
             ran.nodes = readJson<NodeTime[]>(times);
           } else {
-            ran.outputs = await current.run(request.feeds, request.timeout);
-            if (timed) ran.nodes = readJson<NodeTime[]>(current.times());
+            ran.outputs = await session.run(request.feeds, request.timeout);
+            if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
           }
           ran.milliseconds = performance.now() - began;
-          if (current.revision() !== revision) ran.report = report(current);
+          if (session.revision() !== revision) ran.report = report(session);
           return ran;
         } finally {
-          signal.removeEventListener('abort', stop);
+          stopListening();
         }
       });
     },
 
-    verify(request: VerifyRequest, signal: AbortSignal): Promise<Verification> {
-      return guarded(async () => {
-        const current = open();
-        if (signal.aborted) throw aborted(signal);
-        return readJson<Verification>(await current.verify(request.feeds, request.options));
-      });
+    verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification> {
+      return calling(signal, async (session) => readJson<Verification>(await session.verify(request.feeds, request.options)));
     },
 
     saveCache(): Promise<Uint8Array> {
-      return guarded(() => open().saveCache());
+      return calling(undefined, (session) => session.saveCache());
     },
 
     calibrate(backends: Backend[]): Promise<string> {
-      return guarded(async () => {
-        await started;
-        return glue.calibrate(backends);
+      return typed(async () => {
+        const runtime = await started;
+        return runtime.call(() => runtime.glue.calibrate(backends));
       });
     },
 
     close() {
-      if (!broken) session?.free();
-      session = undefined;
+      closed = true;
+      letGo();
     },
   };
-}
 
-async function instantiate(glue: Glue, module: WebAssembly.Module): Promise<void> {
-  try {
-    await glue.default({ module_or_path: module });
-  } catch (error) {
-    throw cannotStart(error);
+  /** Frees the session; a run that is under way stops at its next step. */
+  function letGo(): KilimError {
+    if (opened && !opened.runtime.fault) {
+      opened.session.abort();
+      opened.session.free();
+    }
+    opened = undefined;
+    return new KilimError('STATE', 'the session is closed');
   }
 }

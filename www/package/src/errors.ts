@@ -1,3 +1,5 @@
+import { describe, reasonOf } from './describe.js';
+
 /** What went wrong. The first fourteen are the codes of the Rust library; `INTERNAL` means that the runtime itself failed. */
 export type ErrorCode =
   | 'UNKNOWN_FORMAT'
@@ -30,49 +32,105 @@ export interface ErrorContext {
   hint?: string;
 }
 
-/** An error as it crosses from the worker. */
+/** An error as it crosses from the runtime: `message` is the summary. */
 export interface PlainError extends ErrorContext {
   code: ErrorCode;
   message: string;
 }
 
-/** Every failure of this package is one of these. */
-export class KilimError extends Error {
-  override readonly name = 'KilimError';
-  readonly code: ErrorCode;
-  readonly node?: string;
-  readonly op?: string;
-  readonly input?: string;
-  readonly expected?: string;
-  readonly got?: string;
-  readonly hint?: string;
+/** The parts in the order in which a message says them, with the names that it gives them. */
+const PARTS = { node: 'node', op: 'operator', input: 'input', expected: 'expected', got: 'got', hint: 'hint' } as const;
+type Part = keyof typeof PARTS;
 
-  constructor(code: ErrorCode, message: string, context: ErrorContext = {}, cause?: unknown) {
-    super(message, cause === undefined ? undefined : { cause });
-    this.code = code;
-    Object.assign(this, context);
+/** Those parts that are known, as texts. */
+function contextOf(error: ErrorContext): ErrorContext {
+  const known = (Object.keys(PARTS) as Part[]).flatMap((part) => {
+    const value: unknown = error[part];
+    return value === undefined || value === '' ? [] : [[part, textOf(value)]];
+  });
+  return Object.fromEntries(known);
+}
+
+function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : describe(value);
+}
+
+/** The summary, and the parts that it does not mention. */
+function messageOf(summary: string, context: ErrorContext): string {
+  const missing = Object.entries(context).filter(([, value]) => !mentions(summary, value));
+  return missing.length === 0 ? summary : `${summary} (${missing.map(([part, value]) => `${PARTS[part as Part]}: ${value}`).join('; ')})`;
+}
+
+/** Whether `text` has `part` in it, not as a piece of a longer word or number. */
+function mentions(text: string, part: string): boolean {
+  const letter = /[\p{L}\p{N}_]/u;
+  for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + 1)) {
+    if (!letter.test(text.charAt(at - 1)) && !letter.test(text.charAt(at + part.length))) return true;
+  }
+  return false;
+}
+
+/** Every failure of this package is one of these. Its `message` says all that is known; the parts are fields, too. */
+export class KilimError extends Error {
+  declare readonly name: 'KilimError';
+  readonly code: ErrorCode;
+  /** What went wrong, without the parts below. */
+  readonly summary: string;
+  declare readonly node?: string;
+  declare readonly op?: string;
+  declare readonly input?: string;
+  declare readonly expected?: string;
+  declare readonly got?: string;
+  declare readonly hint?: string;
+
+  static {
+    // On the prototype, so that the stack begins with it.
+    Object.defineProperty(this.prototype, 'name', { value: 'KilimError', configurable: true, writable: true });
   }
 
-  static from(plain: PlainError, cause?: unknown): KilimError {
-    const { code, message, ...context } = plain;
-    return new KilimError(code, message, context, cause);
+  constructor(code: ErrorCode, summary: string, context: ErrorContext = {}, cause?: unknown) {
+    const parts = contextOf(Object(context));
+    super(messageOf(textOf(summary), parts), cause === undefined ? undefined : { cause });
+    this.code = code;
+    this.summary = textOf(summary);
+    Object.assign(this, parts);
   }
 }
 
+/** The error that crossed as a plain object. */
+export function fromPlain(plain: PlainError, cause?: unknown): KilimError {
+  const { code, message, ...context } = plain;
+  return new KilimError(code, message, context, cause);
+}
+
 /** Any thrown value in the form that crosses threads. */
-export function toPlain(error: unknown): PlainError {
-  if (error instanceof KilimError) {
-    const { code, message, node, op, input, expected, got, hint } = error;
-    const fields = Object.entries({ node, op, input, expected, got, hint }).filter(([, v]) => v !== undefined);
-    return { code, message, ...Object.fromEntries(fields) };
-  }
-  if (isPlain(error)) return error;
-  const message = error instanceof Error ? `${error.name}: ${error.message}` : String(error);
-  return { code: 'INTERNAL', message };
+export function toPlain(thrown: unknown): PlainError {
+  if (thrown instanceof KilimError) return { code: thrown.code, message: thrown.summary, ...contextOf(thrown) };
+  if (isPlain(thrown)) return thrown;
+  const name = thrown instanceof Error ? `${thrown.name}: ` : '';
+  return { code: 'INTERNAL', message: `${name}${reasonOf(thrown)}` };
 }
 
 function isPlain(value: unknown): value is PlainError {
   return typeof value === 'object' && value !== null && !(value instanceof Error) && 'code' in value && 'message' in value;
+}
+
+/** Whatever was thrown as a KilimError: `INTERNAL` where it is not one of the package's own. */
+export function toKilimError(thrown: unknown): KilimError {
+  return thrown instanceof KilimError ? thrown : fromPlain(toPlain(thrown), thrown instanceof Error ? thrown : undefined);
+}
+
+/**
+ * Reads what a caller gave.
+ * @throws KilimError what `read` throws; `INVALID_VALUE` with the caller's own error as its cause, where a value throws when it is read.
+ */
+export function reading<T>(what: string, read: () => T): T {
+  try {
+    return read();
+  } catch (thrown) {
+    if (thrown instanceof KilimError) throw thrown;
+    throw new KilimError('INVALID_VALUE', `${what} cannot be read: ${reasonOf(thrown)}`, {}, thrown);
+  }
 }
 
 /** The error of an aborted call; its `cause` is the signal's reason. */

@@ -1,4 +1,5 @@
-import { KilimError } from './errors.js';
+import { describe } from './describe.js';
+import { KilimError, reading, toPlain } from './errors.js';
 import { isNarrow } from './narrow.js';
 import { canHold, check, elementCount, fromNumbers, isStrings, isTypedArray, typeOfArray } from './tensor.js';
 import type { DType, TensorLike, TypedArray } from './tensor.js';
@@ -19,18 +20,20 @@ export interface Port {
 }
 
 /** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest; an array of tensors for a sequence; `null` for an optional value that is not there. */
-export type Feed = TensorLike | TypedArray | readonly number[] | readonly string[] | readonly TensorLike[] | null;
+export type Feed = TensorLike | TypedArray | readonly number[] | readonly bigint[] | readonly string[] | readonly TensorLike[] | null;
 
 /** Brings what the caller gave into the form that the runtime takes, checked against the model's inputs. */
 export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireValue[] {
-  if (typeof feeds !== 'object' || feeds === null) throw new KilimError('INPUT', 'inputs are given as an object, by their names', { got: typeof feeds });
+  if (typeof feeds !== 'object' || feeds === null || Array.isArray(feeds) || isTypedArray(feeds) || feeds instanceof Map) {
+    throw new KilimError('INPUT', 'inputs are given as an object, by their names', { expected: `{ ${inputs.map(({ name }) => name).join(', ')} }`, got: describe(feeds) });
+  }
   const known = new Map(inputs.map((port) => [port.name, port]));
   for (const name of Object.keys(feeds)) {
     if (!known.has(name)) {
       throw new KilimError('INPUT', `the model has no input \`${name}\``, { input: name, expected: [...known.keys()].join(', '), got: name });
     }
   }
-  return Object.entries(feeds).map(([name, feed]) => toWireValue(known.get(name) as Port, feed));
+  return Object.entries(feeds).map(([name, feed]) => reading(`input \`${name}\``, () => toWireValue(known.get(name) as Port, feed)));
 }
 
 /** One tensor of an input. */
@@ -48,28 +51,59 @@ export function asTensor(port: Port, feed: Feed): TensorLike {
       return checked(port, { type, dims: inferDims(port, feed.length), data: feed });
     }
     if (typeof feed !== 'object' || feed === null) {
-      throw new KilimError('DTYPE', 'an input must be a tensor or an array of elements', { got: typeof feed });
+      throw new KilimError('DTYPE', 'an input must be a tensor or an array of elements', { got: describe(feed) });
     }
+    if (isPicture(feed)) throw new KilimError('DTYPE', 'a picture is no tensor', { got: 'ImageData', hint: 'take its `data` without the alpha channel, as numbers of the model\'s range and in its layout, and give a tensor with dims' });
     return checked(port, feed as TensorLike);
   } catch (error) {
     if (!(error instanceof KilimError)) throw error;
-    const { code, message, expected, got, hint } = error;
-    const known = Object.entries({ expected, got, hint }).filter(([, value]) => value !== undefined);
-    throw new KilimError(code, `input \`${port.name}\`: ${message}`, { input: port.name, ...Object.fromEntries(known) });
+    const { code, message: summary, ...parts } = toPlain(error);
+    throw new KilimError(code, `input \`${port.name}\`: ${summary}`, { ...parts, input: port.name }, error.cause);
   }
 }
 
+function isPicture(feed: object): boolean {
+  return typeof ImageData !== 'undefined' && feed instanceof ImageData;
+}
+
 function checked(port: Port, tensor: TensorLike): TensorLike {
-  if (port.type !== null && tensor.type !== port.type) {
-    throw new KilimError('DTYPE', 'the element type is not the model\'s', { expected: port.type, got: String(tensor.type) });
+  const { type, dims, data } = tensor;
+  if (port.type !== null && type !== port.type) {
+    const hint = isPixels(data) && port.type.includes('float') ? { hint: 'bytes from 0 to 255 must be scaled as the model was trained: `Float32Array.from(pixels, (v) => v / 255)`, for instance' } : {};
+    throw new KilimError('DTYPE', 'the element type is not the model\'s', { expected: port.type, got: typeof type === 'string' ? type : describe(type), ...hint });
   }
   check(tensor);
-  const { dims } = port;
-  const fits = dims === null || (dims.length === tensor.dims.length && dims.every((d, i) => typeof d !== 'number' || d === tensor.dims[i]));
-  if (!fits) {
-    throw new KilimError('SHAPE', 'the dimensions are not the model\'s', { expected: show(dims), got: show(tensor.dims) });
+  if (!fits(port.dims, dims)) {
+    const hint = hintFor(port.dims, dims);
+    throw new KilimError('SHAPE', 'the dimensions are not the model\'s', { expected: show(port.dims), got: show(dims), ...(hint !== undefined && { hint }) });
   }
   return tensor;
+}
+
+function isPixels(data: unknown): boolean {
+  return data instanceof Uint8Array || data instanceof Uint8ClampedArray;
+}
+
+function fits(wanted: Port['dims'], dims: readonly number[]): boolean {
+  return wanted === null || (wanted.length === dims.length && wanted.every((d, i) => typeof d !== 'number' || d === dims[i]));
+}
+
+/** How a picture's dimensions change their places: `[height, width, channels]` and the channels first, with a batch before them or without. */
+const LAYOUTS = [
+  { name: 'channels-last data (NHWC)', order: [0, 3, 1, 2] },
+  { name: 'channels-first data (NCHW)', order: [0, 2, 3, 1] },
+  { name: 'channels-last data (HWC)', order: [2, 0, 1] },
+  { name: 'channels-first data (CHW)', order: [1, 2, 0] },
+];
+
+/** What would make dimensions fit that do not. */
+function hintFor(wanted: Port['dims'], dims: readonly number[]): string | undefined {
+  if (fits(wanted, [1, ...dims])) return `a dimension for the batch is missing: give dims ${show([1, ...dims])}`;
+  for (const { name, order } of LAYOUTS) {
+    const moved = order.map((axis) => dims[axis] ?? -1);
+    if (order.length === dims.length && fits(wanted, moved)) return `this is the shape of ${name}: transposed to ${show(moved)} it would fit`;
+  }
+  return undefined;
 }
 
 /** The dimensions of a bare array: the model's own, with at most one free dimension worked out from the length. */
@@ -87,6 +121,6 @@ function inferDims(port: Port, length: number): number[] {
   return dims.map((d) => (typeof d === 'number' ? d : rest));
 }
 
-function show(dims: readonly (number | string | null)[]): string {
-  return `[${dims.map((d) => d ?? '?').join(', ')}]`;
+function show(dims: readonly (number | string | null)[] | null): string {
+  return dims === null ? 'any' : `[${dims.map((d) => d ?? '?').join(', ')}]`;
 }

@@ -5,9 +5,17 @@ import type { Backend, EngineOptions } from './protocol.js';
 import type { WireValue } from './values.js';
 import type { VerifyOptions } from './verify.js';
 
+/** What every script of wasm-bindgen gives for an instance of its binary. */
+export interface Instance {
+  /** Makes the instance. Before that nothing else may be used. */
+  init(options: { module_or_path: WebAssembly.Module }): Promise<unknown>;
+}
+
+/** What `cargo xtask build` makes of wasm-bindgen's script; `guard` gives the exports that are called in place of the instance's own. */
+export type CreateGlue<G extends Instance> = (guard: (exports: WebAssembly.Exports) => WebAssembly.Exports) => G;
+
 /** What wasm-bindgen makes of `crates/web`, in either build. */
-export interface Glue {
-  default(options: { module_or_path?: unknown }): Promise<unknown>;
+export interface Glue extends Instance {
   WasmFile: { new (length: number): WasmFile };
   WasmSession: { load(files: WasmFile[], names: string[], options: LoadOptions): Promise<WasmSession> };
   /** Gives JSON to be handed to `load`. */
@@ -27,6 +35,7 @@ export interface WasmFile {
   free(): void;
 }
 
+/** Calls read their inputs before they return. */
 export interface WasmSession {
   inputs(): Port[];
   outputs(): Port[];

@@ -1,6 +1,4 @@
-import type { Decoders } from './pictures.js';
+import type { CreateGlue } from './glue.js';
+import type { PictureGlue } from './pictures.js';
 
-declare const init: (options: { module_or_path?: unknown }) => Promise<unknown>;
-export default init;
-export declare const size: Decoders['size'];
-export declare const decode: Decoders['decode'];
+export declare const createGlue: CreateGlue<PictureGlue>;

@@ -1,30 +1,84 @@
+import { cannotStart } from './binary.js';
 import type { Variant } from './detect.js';
 import { createEngine } from './engine.js';
-import type { Glue } from './glue.js';
+import { KilimError } from './errors.js';
+import type { CreateGlue, Glue } from './glue.js';
 import type { Engine } from './protocol.js';
+import { Runtime } from './runtime.js';
+import { copyValues } from './values.js';
+import type { WireValue } from './values.js';
 
 // The builds are fetched only when the runtime is to run in this thread.
-const glues: Record<Variant, () => Promise<Glue>> = {
+const scripts: Record<Variant, () => Promise<{ createGlue: CreateGlue<Glue> }>> = {
   simd: () => import('./kilim.simd.js'),
   relaxed: () => import('./kilim.relaxed.js'),
 };
 
+/** The runtime of each binary in this thread, which all sessions of it share. One that has trapped is not among them. */
+const runtimes = new WeakMap<WebAssembly.Module, Promise<Runtime<Glue>>>();
+
+function openRuntime(create: CreateGlue<Glue>, module: WebAssembly.Module): Promise<Runtime<Glue>> {
+  const kept = runtimes.get(module);
+  if (kept) return kept;
+  const forget = () => runtimes.delete(module);
+  const runtime = Runtime.start(create, module, forget);
+  runtime.catch(forget);
+  runtimes.set(module, runtime);
+  return runtime;
+}
+
+async function importScript(variant: Variant): Promise<CreateGlue<Glue>> {
+  try {
+    return (await scripts[variant]()).createGlue;
+  } catch (error) {
+    throw cannotStart(error);
+  }
+}
+
 /** A runtime in this thread. Calls wait for each other as they do in a worker. */
 export async function createLocalEngine(variant: Variant): Promise<Engine> {
-  const engine = createEngine(await glues[variant]());
-  let queue: Promise<unknown> = Promise.resolve();
-  const queued = <T>(call: () => Promise<T>): Promise<T> => {
-    const result = queue.then(call);
-    queue = result.catch(() => undefined);
-    return result;
-  };
+  const create = await importScript(variant);
+  const engine = createEngine((module) => openRuntime(create, module));
+  const waiting = new Set<(error: KilimError) => void>();
+  /** Resolves when the last call is done; there is none while nothing is under way. */
+  let last: Promise<void> | undefined;
+  let closed: KilimError | undefined;
+
+  function queued<T>(call: () => Promise<T>): Promise<T> {
+    return new Promise<T>((resolve, reject) => {
+      if (closed) return reject(closed);
+      const turn = () => (closed ? Promise.reject(closed) : call());
+      waiting.add(reject);
+      const done = (last ? last.then(turn) : turn()).then(resolve, reject).finally(() => {
+        waiting.delete(reject);
+        if (last === done) last = undefined;
+      });
+      last = done;
+    });
+  }
+
+  /** The request as the caller gave it now: a call that has to wait reads copies. */
+  function asGiven<R extends { feeds: WireValue[] }>(request: R): R {
+    return last ? { ...request, feeds: copyValues(request.feeds) } : request;
+  }
+
   return {
     start: (binary) => engine.start(binary),
     load: (request, onProgress, signal) => queued(() => engine.load(request, onProgress, signal)),
-    run: (request, signal) => queued(() => engine.run(request, signal)),
-    verify: (request, signal) => queued(() => engine.verify(request, signal)),
+    run: async (request, signal) => {
+      const given = asGiven(request);
+      return queued(() => engine.run(given, signal));
+    },
+    verify: async (request, signal) => {
+      const given = asGiven(request);
+      return queued(() => engine.verify(given, signal));
+    },
     saveCache: () => queued(() => engine.saveCache()),
     calibrate: (backends) => queued(() => engine.calibrate(backends)),
-    close: () => void queued(async () => engine.close()),
+    close() {
+      closed ??= new KilimError('STATE', 'the session is closed');
+      for (const reject of waiting) reject(closed);
+      engine.close();
+    },
   };
 }

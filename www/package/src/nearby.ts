@@ -1,8 +1,10 @@
 import type { Variant } from './detect.js';
-import { aborted } from './errors.js';
+import { KilimError, aborted } from './errors.js';
 import { createLocalEngine } from './local.js';
 import type { Engine, LoadRequest, Loaded, Ran, RunRequest } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
+import { NoWorker } from './spawn.js';
+import { copyValues } from './values.js';
 
 /** Milliseconds of computing below which the way to a worker and back is a large part of a run. */
 const SHORT = 0.5;
@@ -11,12 +13,58 @@ const ENOUGH = 3;
 /** Milliseconds after which a run in this thread is given up: a frame. */
 const PATIENCE = 16;
 
+/** A runtime in a worker, or in this thread where none may be started; reports say why. */
+function createFarEngine(variant: Variant): Engine {
+  const remote = createRemoteEngine(variant);
+  let local: Engine | undefined;
+  let creating: Promise<Engine> | undefined;
+  let reason: string | undefined;
+  let closed = false;
+
+  async function create(): Promise<Engine> {
+    local = await createLocalEngine(variant);
+    if (closed) local.close();
+    return local;
+  }
+
+  async function either<T>(call: (engine: Engine) => Promise<T>): Promise<T> {
+    // Without waiting: a call reads its inputs before it returns.
+    if (local) return call(local);
+    try {
+      return await call(remote);
+    } catch (error) {
+      if (!(error instanceof NoWorker)) throw error;
+      ({ reason } = error);
+      return call(await (creating ??= create()));
+    }
+  }
+
+  /** What a call says, with the reason in its report. */
+  function explained<T extends Partial<Pick<Loaded, 'report'>>>(said: T): T {
+    return said.report && reason !== undefined ? { ...said, report: { ...said.report, worker: reason } } : said;
+  }
+
+  return {
+    start: (binary) => either((engine) => engine.start(binary)),
+    load: async (request, onProgress, signal) => explained(await either((engine) => engine.load(request, onProgress, signal))),
+    run: async (request, signal) => explained(await either((engine) => engine.run(request, signal))),
+    verify: (request, signal) => either((engine) => engine.verify(request, signal)),
+    saveCache: () => either((engine) => engine.saveCache()),
+    calibrate: (backends) => either((engine) => engine.calibrate(backends)),
+    close() {
+      closed = true;
+      remote.close();
+      local?.close();
+    },
+  };
+}
+
 /**
  * A runtime in a worker. For a small model whose runs are shorter there than the messages about them, a second one is made in this
  * thread, which then does the runs. A run that takes it too long is made anew in the worker, and so are all that follow.
  */
 export function createNearbyEngine(variant: Variant): Engine {
-  const far = createRemoteEngine(variant);
+  const far = createFarEngine(variant);
   let near: Engine | undefined;
   /** What the second one is to load; nothing where it is not wanted, or has been made. */
   let wanted: LoadRequest | undefined;
@@ -29,7 +77,7 @@ export function createNearbyEngine(variant: Variant): Engine {
   async function approach(request: LoadRequest): Promise<void> {
     const engine = await createLocalEngine(variant);
     await engine.start(module);
-    await engine.load(request, () => undefined, new AbortController().signal);
+    await engine.load(request, () => undefined);
     if (closed) engine.close();
     else near = engine;
   }
@@ -39,7 +87,7 @@ export function createNearbyEngine(variant: Variant): Engine {
     near = undefined;
   }
 
-  async function runFar(request: RunRequest, signal: AbortSignal): Promise<Ran> {
+  async function runFar(request: RunRequest, signal: AbortSignal | undefined): Promise<Ran> {
     underWay++;
     try {
       const ran = await far.run(request, signal);
@@ -62,18 +110,20 @@ export function createNearbyEngine(variant: Variant): Engine {
     },
     async load(request, onProgress, signal) {
       const { small, ...loaded }: Loaded = await far.load(request, onProgress, signal);
-      if (small) wanted = { source: { bytes: small }, external: {}, options: { ...request.options, backends: ['cpu'] } };
+      if (small && loaded.report.worker === undefined) wanted = { source: { bytes: small }, external: {}, options: { ...request.options, backends: ['cpu'] } };
       return loaded;
     },
     async run(request, signal) {
       if (!near || underWay > 0) return runFar(request, signal);
       const { timeout = PATIENCE } = request;
+      const again = { ...request, feeds: copyValues(request.feeds) };
       try {
         return await near.run({ ...request, timeout: Math.min(timeout, PATIENCE) }, signal);
       } catch {
-        if (signal.aborted) throw aborted(signal);
+        if (signal?.aborted) throw aborted(signal);
+        if (closed) throw new KilimError('STATE', 'the session is closed');
         leave();
-        return runFar(request, signal);
+        return runFar(again, signal);
       }
     },
     verify: (request, signal) => far.verify(request, signal),

@@ -1,4 +1,5 @@
-import { KilimError } from './errors.js';
+import { describe, reasonOf } from './describe.js';
+import { KilimError, reading } from './errors.js';
 import { fromWire } from './tensor.js';
 import type { DType, Tensor, WireTensor } from './tensor.js';
 
@@ -69,7 +70,7 @@ function attributesOf(wire: WireAttributes): Attributes {
 function toWire(operator: Operator): WireOperator {
   const { domain, name, run, shader } = operator;
   if (typeof domain !== 'string' || typeof name !== 'string' || typeof operator.infer !== 'function') {
-    throw new KilimError('INVALID_VALUE', 'an operator needs a `domain`, a `name` and a function `infer`', { got: `${domain}::${name}` });
+    throw new KilimError('INVALID_VALUE', 'an operator needs a `domain`, a `name` and a function `infer`', { got: `${describe(domain)}, ${describe(name)}` });
   }
   const tensor = (wire: WireTensor | null) => wire && fromWire(wire);
   return {
@@ -92,12 +93,13 @@ function toWire(operator: Operator): WireOperator {
 export async function importOperators(url: string): Promise<WireOperator[]> {
   let module: { default?: unknown };
   try {
-    module = await import(/* @vite-ignore */ url);
+    module = await import(/* @vite-ignore */ /* webpackIgnore: true */ /* turbopackIgnore: true */ url);
   } catch (error) {
-    throw new KilimError('IO', `cannot import the operators of ${url}: ${error instanceof Error ? error.message : error}`, {}, error);
+    throw new KilimError('IO', `cannot import the operators of ${url}: ${reasonOf(error)}`, {}, error);
   }
   if (!Array.isArray(module.default)) {
     throw new KilimError('INVALID_VALUE', `the module ${url} does not export an array of operators as its default`);
   }
-  return (module.default as Operator[]).map(toWire);
+  const operators = module.default as Operator[];
+  return reading(`an operator of ${url}`, () => operators.map(toWire));
 }

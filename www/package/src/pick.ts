@@ -13,7 +13,9 @@ export async function pickBackends(): Promise<Picked> {
 
 async function whyNoGpu(): Promise<string | null> {
   const gpu = (globalThis.navigator as { gpu?: Gpu } | undefined)?.gpu;
-  if (!gpu) return globalThis.isSecureContext ? 'this browser has no WebGPU' : 'WebGPU needs a page served over https';
+  // Engines outside of browsers know no secure contexts.
+  const secure = (globalThis as { isSecureContext?: boolean }).isSecureContext;
+  if (!gpu) return secure === undefined ? 'this JavaScript engine has no WebGPU' : secure ? 'this browser has no WebGPU' : 'WebGPU needs a page served over https';
   const adapter = await gpu.requestAdapter().catch(() => null);
   if (!adapter) return 'the browser offers no WebGPU adapter';
   return adapter.info?.isFallbackAdapter ? 'the only WebGPU adapter is a software one, slower than the CPU backend' : null;

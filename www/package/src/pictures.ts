@@ -1,5 +1,7 @@
 import { compileBinary } from './binary.js';
-import init, { decode, size } from './kilim.pictures.js';
+import type { Instance } from './glue.js';
+import { createGlue } from './kilim.pictures.js';
+import { Runtime } from './runtime.js';
 
 /** What reads the pictures of ImageDecoder (`crates/web-pictures`). Both throw objects like a `PlainError`. */
 export interface Decoders {
@@ -9,9 +11,9 @@ export interface Decoders {
   decode(file: Uint8Array, pixels: string): Uint8Array;
 }
 
+export interface PictureGlue extends Decoders, Instance {}
+
 let opened: Promise<Decoders> | undefined;
-/** Set once the decoders have trapped: their memory can no longer be trusted. */
-let broken = false;
 
 /** Fetches the decoders' binary, once for a thread. */
 export function openDecoders(): Promise<Decoders> {
@@ -24,16 +26,16 @@ export function openDecoders(): Promise<Decoders> {
 }
 
 async function start(): Promise<Decoders> {
-  await init({ module_or_path: await compileBinary(new URL('./kilim.pictures.wasm', import.meta.url)) });
+  const module = await compileBinary(() => new URL('./kilim.pictures.wasm', import.meta.url));
+  // After a trap the next session gets another instance.
+  const runtime = await Runtime.start(createGlue, module, () => { opened = undefined; });
+  const guarded = <T>(call: () => T): T => {
+    try {
+      return call();
+    } catch (error) {
+      throw runtime.fault ?? error;
+    }
+  };
+  const { size, decode } = runtime.glue;
   return { size: (file) => guarded(() => size(file)), decode: (file, pixels) => guarded(() => decode(file, pixels)) };
-}
-
-function guarded<T>(call: () => T): T {
-  if (broken) throw new Error('the decoder failed at a picture before; load the model again');
-  try {
-    return call();
-  } catch (error) {
-    broken = error instanceof WebAssembly.RuntimeError;
-    throw error;
-  }
 }

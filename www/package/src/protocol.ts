@@ -89,13 +89,13 @@ export interface Ran {
   carriers?: ArrayBuffer[];
 }
 
-/** A session's runtime, in a worker or in this thread. */
+/** A session's runtime, in a worker or in this thread. What inputs hold is read before a call returns its promise. */
 export interface Engine {
   /** Called once. Other calls need not wait for it. */
   start(binary: Promise<WebAssembly.Module>): Promise<void>;
-  load(request: LoadRequest, onProgress: (progress: Progress) => void, signal: AbortSignal): Promise<Loaded>;
-  run(request: RunRequest, signal: AbortSignal): Promise<Ran>;
-  verify(request: VerifyRequest, signal: AbortSignal): Promise<Verification>;
+  load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded>;
+  run(request: RunRequest, signal?: AbortSignal): Promise<Ran>;
+  verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification>;
   saveCache(): Promise<Uint8Array>;
   /** Without a session. */
   calibrate(backends: Backend[]): Promise<string>;

@@ -1,7 +1,10 @@
+import { onAbort } from './abort.js';
 import { Carriers } from './carriers.js';
+import { reasonOf } from './describe.js';
 import type { Variant } from './detect.js';
-import { KilimError, aborted } from './errors.js';
+import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
 import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
+import { spawnWorker } from './spawn.js';
 import type { Verification } from './verify.js';
 
 interface Pending {
@@ -10,83 +13,57 @@ interface Pending {
   onProgress: ((progress: Progress) => void) | undefined;
 }
 
-// Bundlers find the workers by exactly this form.
-const spawn: Record<Variant, () => Worker> = {
-  simd: () => new Worker(new URL('./worker.simd.js', import.meta.url), { type: 'module', name: 'kilim' }),
-  relaxed: () => new Worker(new URL('./worker.relaxed.js', import.meta.url), { type: 'module', name: 'kilim' }),
-};
-
-/** A worker whose script lies on another origin, as on a CDN, from where none may be started: a script of this page imports it. */
-function spawnForeign(variant: Variant): Worker {
-  const file = `worker.${variant}.js`; // no bundler should take it for a file of its own
-  const script = `import ${JSON.stringify(new URL(file, import.meta.url))};`;
-  const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
-  const worker = new Worker(url, { type: 'module', name: 'kilim' });
-  for (const event of ['message', 'error']) worker.addEventListener(event, () => URL.revokeObjectURL(url), { once: true });
-  return worker;
-}
-
-function spawnAnywhere(variant: Variant): Worker {
-  try {
-    return spawn[variant]();
-  } catch {
-    return spawnForeign(variant);
-  }
-}
-
 /** A runtime in a worker of its own, which ends with it. */
 export function createRemoteEngine(variant: Variant): Engine {
-  const worker = spawnAnywhere(variant);
   const pending = new Map<number, Pending>();
   const carriers = new Carriers();
   let lastId = 0;
   let dead: KilimError | undefined;
+  let worker: Worker | undefined;
 
   function end(error: KilimError): void {
     if (dead) return;
     dead = error;
-    worker.terminate();
+    worker?.terminate();
     for (const { reject } of pending.values()) reject(error);
     pending.clear();
   }
 
-  worker.addEventListener('message', ({ data: reply }: MessageEvent<Reply>) => {
+  try {
+    worker = spawnWorker(variant, end);
+  } catch (error) {
+    end(toKilimError(error));
+  }
+  worker?.addEventListener('message', ({ data: reply }: MessageEvent<Reply>) => {
     const call = pending.get(reply.id);
     if (!call) return;
     if (reply.kind === 'progress') return call.onProgress?.(reply.progress);
     pending.delete(reply.id);
     if (reply.kind === 'done') call.resolve(reply.value);
-    else call.reject(KilimError.from(reply.error));
+    else call.reject(fromPlain(reply.error));
   });
-  worker.addEventListener('error', (event) => {
-    event.preventDefault();
-    end(new KilimError('INTERNAL', `the worker failed: ${event.message || 'its script could not be loaded'}`, {
-      hint: 'the package\'s worker.*.js must be served beside its index.js; from another origin than the page\'s, with CORS, and with it and `blob:` in the `worker-src` of a content security policy',
-    }));
-  });
-  worker.addEventListener('messageerror', () => end(new KilimError('INTERNAL', 'a message of the worker could not be read')));
 
   function call<T>(message: Omit<Request, 'id'>, signal?: AbortSignal, onProgress?: (progress: Progress) => void, transfer: Transferable[] = []): Promise<T> {
     const id = ++lastId;
     return new Promise<T>((resolve, reject) => {
-      if (dead) return reject(dead);
-      const stop = () => {
+      if (dead || !worker) return reject(dead);
+      if (signal?.aborted) return reject(aborted(signal));
+      const stopListening = onAbort(signal, () => {
         pending.delete(id);
         worker.postMessage({ kind: 'abort', id } satisfies Request);
         reject(aborted(signal));
-      };
+      });
       const settle = <V>(then: (value: V) => void) => (value: V) => {
-        signal?.removeEventListener('abort', stop);
+        stopListening();
         then(value);
       };
-      if (signal?.aborted) return reject(aborted(signal));
-      signal?.addEventListener('abort', stop);
       pending.set(id, { resolve: settle(resolve as (value: unknown) => void), reject: settle(reject), onProgress });
       try {
         worker.postMessage({ ...message, id }, transfer);
       } catch (error) {
         pending.delete(id);
-        reject(new KilimError('INTERNAL', `the request cannot be posted to the worker: ${error instanceof Error ? error.message : error}`, {}, error));
+        stopListening();
+        reject(new KilimError('INTERNAL', `the request cannot be posted to the worker: ${reasonOf(error)}`, {}, error));
       }
     });
   }

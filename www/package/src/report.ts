@@ -26,17 +26,21 @@ export interface Report {
   cache: string | null;
   /** Backends that were not asked for and would have been used, and why they were not. */
   skipped: { backend: string; reason: string }[];
+  /** Why the session computes in the calling thread, where it should have a worker and none may be started. */
+  worker: string | null;
 }
 
 /** A report as the library writes it, which takes a while to read. */
 export interface WireReport {
   json: string;
   skipped: Report['skipped'];
+  worker?: string;
 }
 
 export function readReport(report: WireReport | Report): Report {
   if (!('json' in report)) return report;
-  return { ...readJson<Omit<Report, 'skipped'>>(report.json), skipped: report.skipped };
+  const { json, skipped, worker = null } = report;
+  return { ...readJson<Omit<Report, 'skipped' | 'worker'>>(json), skipped, worker };
 }
 
 /** Nodes that compute in half precision. */
@@ -87,7 +91,11 @@ export interface BackendReport {
 export interface NodeReport {
   name: string;
   op: string;
-  /** A backend's id, `builtin`, or `plan` for what was computed while planning and for views. */
+  /**
+   * A backend's id, or one of two names that are none: `plan`, where nothing is left to run, since the node's outputs were computed when
+   * the stage was planned (arithmetic on shapes, for instance) or are views of its inputs (Reshape, Squeeze …); and `builtin`, for what
+   * Kilim runs itself between the backends (control flow, and values that are no tensors).
+   */
   backend: string;
   /** The bodies of control-flow nodes that hold this one, outermost first. */
   scope: string[];

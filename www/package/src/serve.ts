@@ -1,8 +1,9 @@
 import { carriersOf } from './carriers.js';
 import { createEngine } from './engine.js';
 import { toPlain } from './errors.js';
-import type { Glue } from './glue.js';
+import type { CreateGlue, Glue } from './glue.js';
 import type { Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
+import { Runtime } from './runtime.js';
 import { tensorsOf } from './values.js';
 
 /** The worker's global scope, as far as it is used here. */
@@ -19,9 +20,9 @@ function handBack(request: RunRequest, ran: Ran): ArrayBuffer[] {
 }
 
 /** Answers the page's requests, loads and runs one at a time and in order. */
-export function serve(glue: Glue): void {
+export function serve(create: CreateGlue<Glue>): void {
   const scope = globalThis as unknown as Scope;
-  const engine = createEngine(glue);
+  const engine = createEngine((module) => Runtime.start(create, module));
   const waiting = new Map<number, AbortController>();
   let queue = Promise.resolve();
 

@@ -1,7 +1,10 @@
-import { KilimError } from './errors.js';
+/// <reference lib="esnext.disposable" preserve="true" />
+import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
-import type { Engine, Loaded } from './protocol.js';
+import { readProfileOptions, readRunOptions, readVerifyOptions } from './options.js';
+import type { RunOptions } from './options.js';
+import type { Engine, Loaded, RunRequest } from './protocol.js';
 import { readReport } from './report.js';
 import type { NodeTime, Report, WireReport } from './report.js';
 import type { Tensor } from './tensor.js';
@@ -9,22 +12,20 @@ import { fromWireValue } from './values.js';
 import type { Value } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
-export interface RunOptions {
-  /** Rejects the call at once; work already begun is stopped at the next step. */
-  signal?: AbortSignal;
-  /** Milliseconds after which the run is stopped with the code `ABORTED`. */
-  timeout?: number;
-}
-
 /** What one timed run gives. */
 export interface Profile {
   outputs: Record<string, Tensor>;
   nodes: NodeTime[];
 }
 
-const never = new AbortController().signal;
+/** Closes the runtimes of sessions that nobody has any more. */
+const dropped = new FinalizationRegistry<Engine>((engine) => engine.close());
 
-/** A model ready to run. Calls wait for each other in order; different sessions run side by side. */
+/**
+ * A model ready to run. Calls wait for each other in order; different sessions run side by side. `close` gives back what a session
+ * holds, as does `using session = await load(…)` at the end of its block. A session that is dropped without it is closed when its object
+ * is collected, which may be late: nothing tells the collector how much memory a worker holds.
+ */
 export class Session {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
@@ -33,12 +34,14 @@ export class Session {
   #times: NodeTime[] = [];
   #engine: Engine | undefined;
 
-  /** Made by `load`. */
+  /** Sessions are made by `load`. */
   constructor(engine: Engine, loaded: Loaded) {
+    if (!Array.isArray(loaded?.inputs)) throw new KilimError('INVALID_VALUE', 'sessions are made by `load`');
     this.#engine = engine;
     this.inputs = loaded.inputs;
     this.outputs = loaded.outputs;
     this.#report = loaded.report;
+    dropped.register(this, engine, this);
   }
 
   /** Where every node runs and why. A run with new input shapes brings it up to date. */
@@ -54,16 +57,16 @@ export class Session {
   /**
    * Runs the model. An input is a tensor, or the elements alone where the model's dimensions say the rest; an array of
    * tensors where it is a sequence, and `null` where it may be absent. What outputs are, `outputs` says; of a model that
-   * gives other values than tensors, `T` is what they are.
+   * gives other values than tensors, `T` is what they are. Inputs are read before the call returns: afterwards their memory is the caller's.
    * @throws KilimError `INPUT` for a missing or unknown input, `DTYPE` and `SHAPE` where one does not fit, `STATE` on a closed session.
    */
   async run<T extends Value = Tensor>(feeds: Record<string, Feed>, options: RunOptions = {}): Promise<Record<string, T>> {
-    return (await this.#run(feeds, options, false)).outputs as Record<string, T>;
+    return (await this.#run(feeds, readRunOptions(options), false)).outputs as Record<string, T>;
   }
 
   /** Runs a model of tensors once and times every node. */
   async profile(feeds: Record<string, Feed>, options: { signal?: AbortSignal } = {}): Promise<Profile> {
-    return (await this.#run(feeds, options, true)) as Profile;
+    return (await this.#run(feeds, readProfileOptions(options), true)) as Profile;
   }
 
   /**
@@ -72,9 +75,8 @@ export class Session {
    * @throws KilimError `STATE` where the session has let go of its weights: load it with `keepWeights`.
    */
   async verify(feeds: Record<string, Feed>, options: VerifyOptions & { signal?: AbortSignal } = {}): Promise<Verification> {
-    if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
-    const { signal, ...rest } = options;
-    return this.#engine.verify({ feeds: prepareFeeds(this.inputs, feeds), options: rest }, signal ?? never);
+    const { signal, ...how } = readVerifyOptions(options);
+    return this.#call((engine) => engine.verify({ feeds: this.#prepare(feeds), options: how }, signal));
   }
 
   /**
@@ -82,25 +84,56 @@ export class Session {
    * give it to `load` as `cache`.
    */
   async saveCache(): Promise<Uint8Array> {
-    if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
-    return this.#engine.saveCache();
+    return this.#call((engine) => engine.saveCache());
   }
 
   /** Gives everything back, the worker and its memory included. Calls under way are rejected with `STATE`. */
   close(): void {
     this.#engine?.close();
     this.#engine = undefined;
+    dropped.unregister(this);
+  }
+
+  #prepare(feeds: Record<string, Feed>) {
+    return reading('an input', () => prepareFeeds(this.inputs, feeds));
+  }
+
+  /** A call of the runtime. The session is in use until the call is done, so that it is not collected meanwhile. */
+  async #call<T>(call: (engine: Engine) => Promise<T>): Promise<T> {
+    if (!this.#engine) throw closed();
+    let result: T;
+    try {
+      result = await call(this.#engine);
+    } catch (error) {
+      throw toKilimError(error);
+    }
+    if (!this.#engine) throw closed();
+    return result;
   }
 
   async #run(feeds: Record<string, Feed>, { signal, timeout }: RunOptions, profile: boolean): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
-    if (!this.#engine) throw new KilimError('STATE', 'the session is closed');
-    if (timeout !== undefined && !(typeof timeout === 'number' && timeout >= 0)) {
-      throw new KilimError('INVALID_VALUE', 'a timeout is a number of milliseconds, zero or more', { got: String(timeout) });
-    }
-    const request = { feeds: prepareFeeds(this.inputs, feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
-    const ran = await this.#engine.run(request, signal ?? never);
+    const ran = await this.#call((engine) => {
+      const request: RunRequest = { feeds: this.#prepare(feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
+      return engine.run(request, signal);
+    });
     if (ran.report) this.#report = ran.report;
     this.#times = ran.nodes ?? [];
     return { outputs: Object.fromEntries(ran.outputs.map((value) => [value.name, fromWireValue(value)])), nodes: ran.nodes ?? [] };
   }
+}
+
+function closed(): KilimError {
+  return new KilimError('STATE', 'the session is closed');
+}
+
+export interface Session extends Disposable, AsyncDisposable {}
+
+// Where the engine does not know them, there is nobody to call them.
+if (Symbol.dispose) Object.defineProperty(Session.prototype, Symbol.dispose, { value: Session.prototype.close });
+if (Symbol.asyncDispose) {
+  Object.defineProperty(Session.prototype, Symbol.asyncDispose, {
+    async value(this: Session) {
+      this.close();
+    },
+  });
 }

@@ -1,4 +1,7 @@
+import { onAbort } from './abort.js';
+import { describe, reasonOf } from './describe.js';
 import { KilimError, aborted } from './errors.js';
+import { absolute, fetchBytes } from './fetch.js';
 
 /** Where a model, or a file beside it, comes from. A string is a URL. */
 export type ModelSource = string | URL | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | Response;
@@ -9,30 +12,23 @@ export type WireSource = { url: string } | { blob: Blob } | { bytes: Uint8Array 
 /** Called with the bytes read so far, and all of them where that is known. */
 export type OnBytes = (loaded: number, total: number | undefined) => void;
 
-/**
- * An address as an absolute one.
- * @throws KilimError `IO` where it is none.
- */
-export function absolute(address: string | URL): URL {
-  try {
-    return new URL(address, globalThis.location?.href);
-  } catch (error) {
-    throw new KilimError('IO', `\`${address}\` is not an address`, {}, error);
-  }
-}
-
 /** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
 export async function toWireSource(source: ModelSource, onBytes: OnBytes, signal?: AbortSignal): Promise<WireSource> {
   if (typeof source === 'string' || source instanceof URL) return { url: absolute(source).href };
   if (source instanceof Blob) return { blob: source };
-  if (source instanceof ArrayBuffer || source instanceof Uint8Array) {
-    const buffer = source instanceof Uint8Array ? source.buffer : source;
-    if ('detached' in buffer && buffer.detached) throw new KilimError('IO', 'the bytes were handed to another thread');
-    return { bytes: source instanceof Uint8Array ? source : new Uint8Array(source) };
-  }
+  if (source instanceof ArrayBuffer || source instanceof Uint8Array) return { bytes: bytesOf(source) };
   if (source instanceof Response) return { bytes: await readResponse(source, onBytes, signal) };
   if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, onBytes, signal) };
-  throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: Object.prototype.toString.call(source).slice(8, -1) });
+  throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: describe(source) });
+}
+
+function bytesOf(source: Uint8Array | ArrayBuffer): Uint8Array {
+  try {
+    // On memory that was handed away this throws.
+    return source instanceof Uint8Array ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength) : new Uint8Array(source);
+  } catch (error) {
+    throw new KilimError('IO', 'the bytes were handed to another thread', {}, error);
+  }
 }
 
 /** The bytes of a source, read where the runtime is. */
@@ -40,11 +36,10 @@ export async function readSource(source: WireSource, onBytes: OnBytes, signal?: 
   if ('bytes' in source) return source.bytes;
   try {
     if ('blob' in source) return await readStream(source.blob.stream(), source.blob.size, onBytes, signal);
-    return await readResponse(await fetch(source.url, signal ? { signal } : {}), onBytes, signal);
+    return await readResponse(await fetchBytes(source.url, signal), onBytes, signal);
   } catch (error) {
     if (error instanceof KilimError) throw error;
-    const from = 'url' in source ? source.url : 'the file';
-    throw new KilimError('IO', `cannot read ${from}: ${error instanceof Error ? error.message : error}`, {}, error);
+    throw new KilimError('IO', `cannot read the file: ${reasonOf(error)}`, {}, error);
   }
 }
 
@@ -63,8 +58,7 @@ async function readStream(stream: ReadableStream<Uint8Array>, total: number | un
   if (stream.locked) throw new KilimError('IO', 'the stream is being read, or was read already');
   const reader = stream.getReader();
   const buffer = new Growing(total);
-  const stop = () => void reader.cancel(signal?.reason).catch(() => undefined);
-  signal?.addEventListener('abort', stop);
+  const stopListening = onAbort(signal, () => void reader.cancel(signal?.reason).catch(() => undefined));
   try {
     for (;;) {
       const { done, value } = await reader.read();
@@ -75,9 +69,9 @@ async function readStream(stream: ReadableStream<Uint8Array>, total: number | un
     }
   } catch (error) {
     if (error instanceof KilimError) throw error;
-    throw new KilimError('IO', `the stream broke off: ${error instanceof Error ? error.message : error}`, {}, error);
+    throw new KilimError('IO', `the stream broke off: ${reasonOf(error)}`, {}, error);
   } finally {
-    signal?.removeEventListener('abort', stop);
+    stopListening();
   }
 }
 
@@ -92,7 +86,7 @@ class Growing {
   }
 
   push(chunk: Uint8Array): void {
-    if (!(chunk instanceof Uint8Array)) throw new KilimError('IO', 'a stream must give bytes', { expected: 'Uint8Array', got: typeof chunk });
+    if (!(chunk instanceof Uint8Array)) throw new KilimError('IO', 'a stream must give bytes', { expected: 'Uint8Array', got: describe(chunk) });
     const end = this.length + chunk.length;
     if (end > this.#bytes.length) {
       const bigger = new Uint8Array(Math.max(end, this.#bytes.length * 2));

@@ -1,4 +1,5 @@
-import { KilimError } from './errors.js';
+import { describe } from './describe.js';
+import { KilimError, reading } from './errors.js';
 import { NARROW_TYPES, isNarrow, pack, packedLength, unpack } from './narrow.js';
 import type { NarrowType } from './narrow.js';
 
@@ -71,14 +72,18 @@ export class Tensor implements TensorLike {
 
   /**
    * Without `data` the tensor is all zeros, of strings all empty.
-   * @throws KilimError `SHAPE` where the data does not fill the dimensions, `DTYPE` where it is of another type.
+   * @throws KilimError `SHAPE` where the data does not fill the dimensions, `DTYPE` where it is of another type, `LIMIT` where there is no
+   * memory for the zeros.
    */
   constructor(type: DType, dims: readonly number[], data?: Elements) {
-    const count = elementCount(dims);
-    this.type = type;
-    this.dims = [...dims];
-    this.data = data ?? (type === 'string' ? new Array<string>(count).fill('') : new (arrayOf(type))(dataLength(type, count)));
-    check(this, count);
+    const own = reading('a tensor', () => {
+      const made = { type, dims: dimsOf(dims), data: data ?? zeros(type, elementCount(dims)) };
+      check(made);
+      return made;
+    });
+    this.type = own.type;
+    this.dims = own.dims;
+    this.data = own.data;
   }
 
   /**
@@ -92,34 +97,54 @@ export class Tensor implements TensorLike {
 
 /** The elements of any tensor as numbers. */
 export function toNumbers(tensor: TensorLike): Float64Array {
-  const { type, data } = tensor;
-  if (type === 'string') throw new KilimError('DTYPE', 'strings are no numbers', { got: type });
-  if (isNarrow(type)) return unpack(type, elementCount(tensor.dims), data as Uint8Array);
-  if (type === 'bfloat16') {
-    const wide = Uint32Array.from(data as Uint16Array, (bits) => bits << 16);
-    return Float64Array.from(new Float32Array(wide.buffer));
-  }
-  if (type === 'float16' && data instanceof Uint16Array) return Float64Array.from(data, halfToNumber);
-  return Float64Array.from(data as ArrayLike<number | bigint>, Number);
+  return reading('a tensor', () => {
+    check(tensor);
+    const { type, data } = tensor;
+    if (type === 'string') throw new KilimError('DTYPE', 'strings are no numbers', { got: type });
+    if (isNarrow(type)) return unpack(type, elementCount(tensor.dims), data as Uint8Array);
+    if (type === 'bfloat16') {
+      const wide = Uint32Array.from(data as Uint16Array, (bits) => bits << 16);
+      return Float64Array.from(new Float32Array(wide.buffer));
+    }
+    if (type === 'float16' && data instanceof Uint16Array) return Float64Array.from(data, halfToNumber);
+    return Float64Array.from(data as ArrayLike<number | bigint>, Number);
+  });
 }
 
-/** Numbers as a tensor of any type, of complex ones both parts in turn: integers are cut off, `bool` is whatever is not zero, strings are decimal. */
+/**
+ * Numbers as a tensor of any type, of complex ones both parts in turn: integers are cut off, `bool` is whatever is not zero, strings are decimal.
+ * @throws KilimError `DTYPE` where values are no numbers, `INVALID_VALUE` where one that is not finite should become a 64-bit integer.
+ */
 export function fromNumbers(type: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
-  const count = elementCount(dims);
-  if (values.length !== numberCount(type, count)) wrongCount(type, dims, numberCount(type, count), values.length);
-  if (type === 'string') return new Tensor(type, dims, Array.from(values, String));
-  if (isNarrow(type)) return new Tensor(type, dims, pack(type, values));
-  const data = new (arrayOf(type))(values.length);
-  const convert = converter(type, data);
-  for (let i = 0; i < values.length; i++) data[i] = convert(values[i] as number) as never;
-  return new Tensor(type, dims, data);
+  return reading('the values of a tensor', () => {
+    const count = elementCount(dims);
+    if (typeof values !== 'object' || !Number.isSafeInteger(values?.length)) throw new KilimError('DTYPE', 'a tensor is made of an array of numbers', { got: describe(values) });
+    if (values.length !== numberCount(type, count)) wrongCount(type, dims, numberCount(type, count), values.length);
+    for (let i = 0; i < values.length; i++) checkNumber(type, values[i]);
+    if (type === 'string') return new Tensor(type, dims, Array.from(values, String));
+    if (isNarrow(type)) return new Tensor(type, dims, pack(type, values));
+    const data = new (arrayOf(type))(values.length);
+    const convert = converter(type, data);
+    for (let i = 0; i < values.length; i++) data[i] = convert(values[i] as number) as never;
+    return new Tensor(type, dims, data);
+  });
 }
 
-function converter(type: DType, data: TypedArray): (value: number) => number | bigint {
-  if (data instanceof BigInt64Array || data instanceof BigUint64Array) return (v) => BigInt(Math.trunc(v));
+/** 64-bit integers are taken as they are, too. */
+function checkNumber(type: DType, value: unknown): void {
+  const wide = type === 'int64' || type === 'uint64';
+  if (typeof value === 'number') {
+    if (wide && !Number.isFinite(value)) throw new KilimError('INVALID_VALUE', `${value} cannot be an element of ${type}`);
+  } else if (!(wide && typeof value === 'bigint')) {
+    throw new KilimError('DTYPE', 'an element is no number', { expected: type, got: describe(value), ...(Array.isArray(value) && { hint: 'give all elements in one flat array' }) });
+  }
+}
+
+function converter(type: DType, data: TypedArray): (value: number | bigint) => number | bigint {
+  if (data instanceof BigInt64Array || data instanceof BigUint64Array) return (v) => (typeof v === 'bigint' ? v : BigInt(Math.trunc(v)));
   if (type === 'bool') return (v) => Number(v !== 0);
-  if (type === 'bfloat16') return numberToBfloat;
-  if (type === 'float16' && data instanceof Uint16Array) return numberToHalf;
+  if (type === 'bfloat16') return (v) => numberToBfloat(Number(v));
+  if (type === 'float16' && data instanceof Uint16Array) return (v) => numberToHalf(Number(v));
   return (v) => v;
 }
 
@@ -186,12 +211,25 @@ export function isStrings(value: unknown): value is readonly string[] {
 }
 
 function arrayOf(type: Exclude<DType, 'string'>): ArrayType {
-  const array: ArrayType | undefined = isNarrow(type) ? Uint8Array : ARRAYS[type];
-  if (!array) {
-    const known = [...Object.keys(ARRAYS), ...NARROW_TYPES, 'string'];
-    throw new KilimError('DTYPE', `there is no element type \`${type}\``, { expected: known.join(', '), got: type });
+  if (isNarrow(type)) return Uint8Array;
+  if (Object.hasOwn(ARRAYS, type)) return ARRAYS[type];
+  const known = [...Object.keys(ARRAYS), ...NARROW_TYPES, 'string'];
+  throw new KilimError('DTYPE', `there is no element type ${describe(type)}`, { expected: known.join(', '), got: typeof type === 'string' ? type : describe(type) });
+}
+
+/** Strings of which an engine makes an array at once. */
+const MOST_STRINGS = 2 ** 26;
+
+function zeros(type: DType, count: number): Elements {
+  const length = dataLength(type, count);
+  const array = type === 'string' ? undefined : arrayOf(type);
+  try {
+    if (array) return new array(length);
+    if (length > MOST_STRINGS) throw new RangeError(`more than ${MOST_STRINGS} strings`);
+    return new Array<string>(length).fill('');
+  } catch (error) {
+    throw new KilimError('LIMIT', 'there is no memory for a tensor of that size', { got: `${count} elements of ${type}` }, error);
   }
-  return array;
 }
 
 /** The length of the array that holds so many elements. */
@@ -204,30 +242,52 @@ function numberCount(type: DType, count: number): number {
   return type === 'complex64' || type === 'complex128' ? 2 * count : count;
 }
 
+/**
+ * A copy of the dimensions.
+ * @throws KilimError `SHAPE` where they are none.
+ */
+export function dimsOf(dims: readonly number[] | undefined): number[] {
+  if (!Array.isArray(dims) && !isTypedArray(dims)) throw new KilimError('SHAPE', 'a tensor needs `dims`, an array of numbers', { got: describe(dims) });
+  const list = Array.from<number>(dims as readonly number[]);
+  const bad = list.findIndex((d) => !Number.isSafeInteger(d) || d < 0);
+  if (bad >= 0) throw new KilimError('SHAPE', 'a dimension must be a whole number, zero or more', { got: `[${list.map((d) => (typeof d === 'number' ? d : describe(d))).join(', ')}]` });
+  return list;
+}
+
 /** The product of the dimensions. */
 export function elementCount(dims: readonly number[] | undefined): number {
-  if (typeof dims?.find !== 'function') throw new KilimError('SHAPE', 'a tensor needs `dims`, an array of numbers', { got: typeof dims });
-  const bad = dims.find((d) => !Number.isSafeInteger(d) || d < 0);
-  if (bad !== undefined) throw new KilimError('SHAPE', 'a dimension must be a whole number, zero or more', { got: `[${dims.join(', ')}]` });
-  return dims.reduce((n, d) => n * d, 1);
+  const list = dimsOf(dims);
+  const count = list.includes(0) ? 0 : list.reduce((n, d) => n * d, 1);
+  if (!Number.isSafeInteger(count)) throw new KilimError('LIMIT', 'no tensor has so many elements', { got: `[${list.join(', ')}]` });
+  return count;
 }
 
 function wrongCount(type: DType, dims: readonly number[], expected: number, got: number): never {
-  throw new KilimError('SHAPE', `the data does not fill a ${type} tensor of dimensions [${dims.join(', ')}]`, {
+  throw new KilimError('SHAPE', `the data does not fill a ${type} tensor of dimensions [${dimsOf(dims).join(', ')}]`, {
     expected: `${expected} elements`,
     got: `${got} elements`,
   });
 }
 
 /** Throws where a tensor's data does not agree with its type and dimensions. */
-export function check(tensor: TensorLike, count = elementCount(tensor?.dims)): void {
+export function check(tensor: TensorLike): void {
+  const count = elementCount(tensor?.dims);
   const { type, dims, data } = tensor;
   const expected = type === 'string' ? 'an array of strings' : arrayOf(type).name;
   if (type === 'string' ? !isStrings(data) : !isTypedArray(data) || !canHold(type, data)) {
-    const got = Object.prototype.toString.call(data).slice(8, -1);
-    throw new KilimError('DTYPE', `the data of a ${type} tensor is in the wrong kind of array`, { expected, got });
+    throw new KilimError('DTYPE', `the data of a ${type} tensor is in the wrong kind of array`, { expected, got: describe(data) });
   }
+  if (isTypedArray(data)) bytesOf(data);
   if (data.length !== dataLength(type, count)) wrongCount(type, dims, dataLength(type, count), data.length);
+}
+
+/** @throws KilimError `INVALID_VALUE` where the memory is another thread's. */
+function bytesOf(data: TypedArray): Uint8Array {
+  try {
+    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+  } catch (error) {
+    throw new KilimError('INVALID_VALUE', 'the memory of the data was handed to another thread', {}, error);
+  }
 }
 
 /** A tensor in the form that crosses into the runtime: bytes, or strings. */
@@ -240,8 +300,8 @@ export interface WireTensor {
 }
 
 export function toWire(name: string, { type, dims, data }: TensorLike): WireTensor {
-  if (!isTypedArray(data)) return { name, type, dims, texts: data };
-  return { name, type, dims, bytes: new Uint8Array(data.buffer, data.byteOffset, data.byteLength) };
+  if (!isTypedArray(data)) return { name, type, dims: dimsOf(dims), texts: data };
+  return { name, type, dims: dimsOf(dims), bytes: bytesOf(data) };
 }
 
 /** Takes the bytes as they are; they are a buffer of their own. */

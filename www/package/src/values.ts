@@ -57,3 +57,23 @@ export function mapTensors(wire: WireValue, map: (tensor: WireTensor) => WireTen
   if ('sequence' in wire) return { ...wire, sequence: wire.sequence.map(map) };
   return 'maps' in wire ? { ...wire, maps: wire.maps.map(([keys, values]) => [map(keys), map(values)]) } : map(wire);
 }
+
+/**
+ * The values with elements of their own.
+ * @throws KilimError `LIMIT` where there is no memory for them.
+ */
+export function copyValues(values: readonly WireValue[]): WireValue[] {
+  return values.map((value) => mapTensors(value, (tensor) => ({
+    ...tensor,
+    ...(tensor.bytes && { bytes: copyBytes(tensor.bytes) }),
+    ...(tensor.texts && { texts: [...tensor.texts] }),
+  })));
+}
+
+function copyBytes(bytes: Uint8Array): Uint8Array {
+  try {
+    return bytes.slice();
+  } catch (error) {
+    throw new KilimError('LIMIT', 'there is no memory for a copy of an input', { got: `${bytes.byteLength} bytes` }, error);
+  }
+}

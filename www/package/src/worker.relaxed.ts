@@ -1,4 +1,4 @@
-import * as glue from './kilim.relaxed.js';
+import { createGlue } from './kilim.relaxed.js';
 import { serve } from './serve.js';
 
-serve(glue);
+serve(createGlue);

@@ -1,4 +1,4 @@
-import * as glue from './kilim.simd.js';
+import { createGlue } from './kilim.simd.js';
 import { serve } from './serve.js';
 
-serve(glue);
+serve(createGlue);

@@ -1,0 +1,236 @@
+import { closest, describe } from './describe.js';
+import { VARIANTS } from './detect.js';
+import type { Variant } from './detect.js';
+import { KilimError, reading } from './errors.js';
+import type { Backend, EngineOptions, Progress, Schedule, WasmSource } from './protocol.js';
+import type { ModelSource } from './source.js';
+import { check as checkTensor, toWire } from './tensor.js';
+import type { TensorLike, WireTensor } from './tensor.js';
+import type { VerifyOptions } from './verify.js';
+
+/** Half precision, as long as the outputs stay close. */
+export interface MixedPrecision {
+  /** The largest difference of an output from the one in single precision, relative to that output's largest magnitude. */
+  tolerance: number;
+  /** Inputs to measure that with, all of the model's in each. What they do not show is not noticed, so they should be typical ones. */
+  samples: Record<string, TensorLike>[];
+}
+
+/** Options of `load`. */
+export interface LoadOptions {
+  /** In order of preference; what the first does not run falls to the next. The default is what `pickBackends` says; `report.skipped` tells why. */
+  backends?: Backend[];
+  /** A node that the first backend does not run is an error. */
+  strict?: boolean;
+  /** Puts operators (`op:Conv=cpu`) and nodes (`node:NAME=cpu`) on a backend, by the names that `report` shows. */
+  pins?: string[];
+  /** Has operators (`op:Conv=float16`) and nodes (`node:NAME=float32`) compute in a floating-point type. */
+  precision?: string[];
+  /** Asks something of single backends: `cpu:layout=NCHW`, `wgpu:f16=off`, `cpu:dynamic=off`, `cpu:timers=on` (see `session.times`). */
+  configs?: string[];
+  /** Lets nodes compute in float16 where a backend is faster in it; `report.precision` says which, and why others do not. */
+  mixedPrecision?: MixedPrecision;
+  /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
+  dims?: Record<string, number>;
+  /** What runs beside what; `sync` by default. */
+  schedule?: Schedule;
+  /** What `calibrate` measured on this machine: placement is priced by it. */
+  calibration?: string;
+  /** Measures the kernels between which a backend has a choice and takes the fastest; loading takes some seconds longer. See `report.tuning`. */
+  tune?: boolean;
+  /** What `session.saveCache` gave. One that is of another version, browser or device is ignored: see `report.cache`. */
+  cache?: Uint8Array;
+  /** `limit` spares memory rather than time: weights in their own size only, one plan for each stage, nothing kept between runs. */
+  memory?: 'normal' | 'limit';
+  /**
+   * Keeps weights as the file has them beside those that kernels read, which `verify` needs. Otherwise they go where nothing
+   * else needs them: on the CPU, in models whose inputs have fixed dimensions, and with `memory: 'limit'`.
+   */
+  keepWeights?: boolean;
+  /** Files that the model refers to, by the names it uses. */
+  externalData?: Record<string, ModelSource>;
+  /**
+   * The address of a module whose default export is an array of `Operator`s, which the model may use beside Kilim's own.
+   * It is imported where the runtime is, in the worker: functions cannot be posted. A `Blob` of its text is taken, too.
+   */
+  operators?: string | URL | Blob;
+  onProgress?: (progress: Progress) => void;
+  /** Stops loading and gives everything back. */
+  signal?: AbortSignal;
+  /**
+   * Run in a worker of the session's own (`true`), or in the calling thread (`false`). By default in a worker, until a small model of
+   * fixed shapes has turned out to take less than half a millisecond on the CPU, less than messages to a worker and back: then in the
+   * calling thread, and in the worker again if a run there should take longer than a frame.
+   */
+  worker?: boolean;
+  /** The runtime's binary, where it is not to be fetched from beside this module; `variant` says which build it is. */
+  wasm?: WasmSource;
+  /** The build to use; the default is the fastest that the browser runs. */
+  variant?: Variant;
+}
+
+/** Options of `prepare` and `calibrate`: those of `load` that concern the runtime. */
+export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant'>;
+
+/** Options of `Session.run`. */
+export interface RunOptions {
+  /** Rejects the call at once; work already begun is stopped at the next step. */
+  signal?: AbortSignal;
+  /** Milliseconds after which the run is stopped with the code `ABORTED`. */
+  timeout?: number;
+}
+
+/** What an option has to be, and whether a value is that. */
+interface Kind {
+  expected: string;
+  fits(value: unknown): boolean;
+}
+
+const flag: Kind = { expected: '`true` or `false`', fits: (value) => typeof value === 'boolean' };
+const text: Kind = { expected: 'a string', fits: (value) => typeof value === 'string' };
+const texts: Kind = { expected: 'an array of strings', fits: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string') };
+const bytes: Kind = { expected: 'a Uint8Array', fits: (value) => value instanceof Uint8Array };
+const milliseconds: Kind = { expected: 'a number of milliseconds, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
+const tolerance: Kind = { expected: 'a number, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
+const callback: Kind = { expected: 'a function', fits: (value) => typeof value === 'function' };
+const record: Kind = { expected: 'an object', fits: (value) => typeof value === 'object' && !Array.isArray(value) };
+const samples: Kind = { expected: 'an array of objects with inputs', fits: (value) => Array.isArray(value) && value.every(record.fits) };
+const anything: Kind = { expected: 'anything', fits: () => true };
+const signal: Kind = {
+  expected: 'an AbortSignal',
+  fits: (value) => typeof value === 'object' && 'aborted' in (value as object) && typeof (value as EventTarget).addEventListener === 'function',
+};
+
+const oneOf = (...words: readonly string[]): Kind => ({
+  expected: words.map((word) => `\`${word}\``).join(' or '),
+  fits: (value) => words.some((word) => word === value),
+});
+
+const address: Kind = {
+  expected: 'an address or a Blob',
+  fits: (value) => typeof value === 'string' || value instanceof URL || value instanceof Blob,
+};
+
+type Kinds<T> = { [Name in keyof Required<T>]: Kind };
+
+const LOAD: Kinds<LoadOptions> = {
+  backends: texts,
+  strict: flag,
+  pins: texts,
+  precision: texts,
+  configs: texts,
+  mixedPrecision: record,
+  dims: record,
+  schedule: oneOf('sync', 'overlapped'),
+  calibration: text,
+  tune: flag,
+  cache: bytes,
+  memory: oneOf('normal', 'limit'),
+  keepWeights: flag,
+  externalData: record,
+  operators: address,
+  onProgress: callback,
+  signal,
+  worker: flag,
+  wasm: anything,
+  variant: oneOf(...VARIANTS),
+};
+const MIXED: Kinds<NonNullable<LoadOptions['mixedPrecision']>> = { tolerance, samples };
+const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds };
+const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
+const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance };
+
+/** What options of other runtimes are called here. */
+const OTHER_NAMES: Record<string, string> = { executionProviders: 'backends', freeDimensionOverrides: 'dims', providers: 'backends' };
+
+/**
+ * The options, each read once. `null` is as good as none: that is what storage gives for what it does not have.
+ * @throws KilimError `INVALID_VALUE` for one that there is not, and for a value of another kind.
+ */
+function readOptions<T extends object>(call: string, kinds: Kinds<T>, given: unknown): T {
+  return reading(`an option of \`${call}\``, () => {
+    if (given === undefined || given === null) return {} as T;
+    if (typeof given !== 'object') throw new KilimError('INVALID_VALUE', `the options of \`${call}\` are no object`, { got: describe(given) });
+    const names = Object.keys(kinds);
+    const unknown = Object.keys(given).find((name) => !Object.hasOwn(kinds, name));
+    if (unknown !== undefined) throw noOption(call, unknown, names);
+    const read: Record<string, unknown> = {};
+    for (const [name, kind] of Object.entries<Kind>(kinds)) {
+      const value = (given as Record<string, unknown>)[name];
+      if (value === undefined || value === null) continue;
+      if (!kind.fits(value)) throw wrongOption(name, kind.expected, value);
+      read[name] = value;
+    }
+    return read as T;
+  });
+}
+
+function noOption(call: string, name: string, names: readonly string[]): KilimError {
+  const meant = Object.hasOwn(OTHER_NAMES, name) ? OTHER_NAMES[name] : closest(name, names);
+  return new KilimError('INVALID_VALUE', `\`${call}\` has no option \`${name}\``, meant === undefined ? { expected: names.join(', ') } : { hint: `did you mean \`${meant}\`?` });
+}
+
+function wrongOption(name: string, expected: string, got: unknown): KilimError {
+  return new KilimError('INVALID_VALUE', `the option \`${name}\` is of another kind`, { expected, got: describe(got) });
+}
+
+const BACKENDS = ['wgpu', 'cpu'] as const satisfies readonly Backend[];
+const ALIASES: Record<string, Backend> = { webgpu: 'wgpu', wasm: 'cpu' };
+
+/** @throws KilimError `NO_BACKEND` for a name that is none. */
+function backendOf(name: string): Backend {
+  const known = BACKENDS.find((backend) => backend === name) ?? (Object.hasOwn(ALIASES, name) ? ALIASES[name] : undefined);
+  if (known) return known;
+  const near = closest(name, [...BACKENDS, ...Object.keys(ALIASES)]);
+  const meant = near === undefined ? undefined : (ALIASES[near] ?? near);
+  throw new KilimError('NO_BACKEND', `there is no backend \`${name}\``, { expected: BACKENDS.join(', '), ...(meant && { hint: `did you mean \`${meant}\`?` }) });
+}
+
+/** With `backends` by their own names. */
+export function readLoadOptions(call: string, given: unknown): LoadOptions {
+  const options = readOptions<LoadOptions>(call, LOAD, given);
+  return options.backends ? { ...options, backends: options.backends.map(backendOf) } : options;
+}
+
+export const readRunOptions = (given: unknown): RunOptions => readOptions('run', RUN, given);
+
+export const readProfileOptions = (given: unknown): { signal?: AbortSignal } => readOptions('profile', PROFILE, given);
+
+/** With backends by their own names. */
+export function readVerifyOptions(given: unknown): VerifyOptions & { signal?: AbortSignal } {
+  const { reference, candidate, ...options } = readOptions('verify', VERIFY, given);
+  return { ...options, ...(reference && { reference: backendOf(reference) }), ...(candidate && { candidate: backendOf(candidate) }) };
+}
+
+/**
+ * The options that the runtime itself reads.
+ * @throws KilimError `INVALID_VALUE`, and what is wrong with tensors among them.
+ */
+export function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory, keepWeights, tune, cache }: LoadOptions): EngineOptions {
+  return reading('an option of `load`', () => {
+    const mixed = mixedPrecision && readMixed(mixedPrecision);
+    if (dims) checkDims(dims);
+    const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims: dims && { ...dims }, schedule, calibration, memory, keepWeights, tune, cache });
+    return Object.fromEntries(given.filter(([, value]) => value !== undefined));
+  });
+}
+
+function readMixed(given: object): { tolerance: number; samples: WireTensor[][] } {
+  const { tolerance: error, samples: all } = readOptions<NonNullable<LoadOptions['mixedPrecision']>>('mixedPrecision', MIXED, given);
+  if (all === undefined) throw wrongOption('mixedPrecision.samples', samples.expected, all);
+  if (error === undefined) throw wrongOption('mixedPrecision.tolerance', tolerance.expected, error);
+  return { tolerance: error, samples: all.map(wireSample) };
+}
+
+function wireSample(sample: Record<string, TensorLike>): WireTensor[] {
+  return Object.entries(sample).map(([name, tensor]) => {
+    checkTensor(tensor);
+    return toWire(name, tensor);
+  });
+}
+
+function checkDims(dims: Record<string, number>): void {
+  for (const [name, size] of Object.entries(dims)) {
+    if (!Number.isSafeInteger(size) || size < 0) throw wrongOption(`dims.${name}`, 'a whole number, zero or more', size);
+  }
+}

@@ -1,0 +1,54 @@
+// The installed package in pages that bundlers build. Vite has tests in install.test.mjs.
+import assert from 'node:assert/strict';
+import { copyFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { before, test } from 'node:test';
+import { model } from './support/onnx.mjs';
+import { projects, run } from './support/project.mjs';
+import { serve } from './support/server.mjs';
+
+const here = projects();
+
+const scale = model({
+  nodes: [['Scale', ['x'], ['y'], { domain: 'com.example', floats: { factor: 3 } }]],
+  inputs: [['x', [2]]],
+  outputs: [['y', [2]]],
+});
+
+/** What the page in `site` says, and what the scripts that it has by itself may do. */
+async function answerIn(project, site, headers = {}) {
+  writeFileSync(join(site, 'scale.onnx'), Uint8Array.from(scale));
+  copyFileSync(join(project, 'operators.js'), join(site, 'operators.js'));
+  const server = await serve([['/', site]], headers);
+  try {
+    return await here.answerAt(`${server.url}/`);
+  } finally {
+    await server.close();
+  }
+}
+
+const ANSWER = { text: '100 runs in both threads', problems: [] };
+
+test('it works under webpack, which warns of nothing', { timeout: 300_000 }, async () => {
+  const project = await here.install('shared', 'webpack');
+  const said = JSON.parse(await run(project, process.execPath, ['build.js']));
+  // The size of the binaries is no fault of a page.
+  assert.deepEqual(said.filter((message) => !/size limit|performance/.test(message)), []);
+  copyFileSync(join(project, 'index.html'), join(project, 'dist', 'index.html'));
+  assert.deepEqual(await answerIn(project, join(project, 'dist')), ANSWER);
+});
+
+for (const bundler of ['webpack', 'turbopack']) {
+  test(`it works under Next with ${bundler}`, { timeout: 300_000 }, async () => {
+    const project = await next();
+    const said = await run(project, process.execPath, [join('node_modules', 'next', 'dist', 'bin', 'next'), 'build', `--${bundler}`], { NEXT_TELEMETRY_DISABLED: '1' });
+    assert.doesNotMatch(said, /warn|critical dependency/i);
+    // Next's pages have scripts in their text.
+    const policy = "default-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'";
+    assert.deepEqual(await answerIn(project, join(project, 'out'), { 'content-security-policy': policy }), ANSWER);
+  });
+}
+
+let installed;
+/** Installed once for both of its bundlers. */
+const next = () => (installed ??= here.install('shared', 'next'));
