@@ -15,19 +15,20 @@ const scale = model({
   outputs: [['y', [2]]],
 });
 
-/** What the page in `site` says, and what the scripts that it has by itself may do. */
+/** What the page in `site` says, what nobody caught, and how often the model was fetched: once for each thread. */
 async function answerIn(project, site, headers = {}) {
   writeFileSync(join(site, 'scale.onnx'), Uint8Array.from(scale));
   copyFileSync(join(project, 'operators.js'), join(site, 'operators.js'));
   const server = await serve([['/', site]], headers);
   try {
-    return await here.answerAt(`${server.url}/`);
+    const answer = await here.answerAt(`${server.url}/`);
+    return { ...answer, fetched: server.asked.filter((path) => path === '/scale.onnx').length };
   } finally {
     await server.close();
   }
 }
 
-const ANSWER = { text: '100 runs in both threads', problems: [] };
+const ANSWER = { text: '100 runs in both threads', problems: [], fetched: 2 };
 
 test('it works under webpack, which warns of nothing', { timeout: 300_000 }, async () => {
   const project = await here.install('shared', 'webpack');

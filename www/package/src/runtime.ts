@@ -49,6 +49,8 @@ export class Runtime<G extends Instance> {
     if (this.#fault) throw new KilimError('STATE', 'the runtime failed before', { hint: 'load the model again' }, this.#fault);
     let tell!: (fault: KilimError) => void;
     const failed = new Promise<never>((_resolve, reject) => { tell = reject; });
+    // A call that throws at once is not waited for.
+    failed.catch(() => undefined);
     this.#waiting.add(tell);
     try {
       return await Promise.race([call(), failed]);

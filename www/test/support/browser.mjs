@@ -7,9 +7,10 @@ import { chromium } from 'playwright-core';
 export const www = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
 export const repository = dirname(www);
 
-export function launch() {
+/** `flags` go to the browser beside the usual ones. */
+export function launch(flags = []) {
   const { args } = JSON.parse(readFileSync(join(repository, 'tests', 'webdriver.json'), 'utf8'))['goog:chromeOptions'];
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: args.filter((flag) => !flag.startsWith('--headless')) });
+  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: [...args.filter((flag) => !flag.startsWith('--headless')), ...flags] });
 }
 
 /** A page at `url` that fails the test on errors which nobody caught and on breaches of the content security policy. */

@@ -31,13 +31,13 @@ async function prepare() {
 /**
  * Opens the page before the tests of a file and closes it after them. Gives what is filled in then: `browser`, `server`,
  * `page`, and the `problems` that nobody caught. `folders` are served beside the package, and `opened` is told of the page: hooks
- * do not wait for each other.
+ * do not wait for each other. `flags` are for the browser.
  */
-export function packagePage({ folders = [], opened = () => {}, skip = false } = {}) {
+export function packagePage({ folders = [], opened = () => {}, skip = false, flags = [] } = {}) {
   const here = {};
   before(async () => {
     if (skip) return;
-    here.browser = await launch();
+    here.browser = await launch(flags);
     here.server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')], ...folders]);
     Object.assign(here, await open(here.browser, `${here.server.url}/empty`));
     await here.page.evaluate(prepare);

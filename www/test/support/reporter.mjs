@@ -13,8 +13,10 @@ export default new Transform({
   writableObjectMode: true,
   transform({ type, data }, _encoding, done) {
     if (type === 'test:stdout' || type === 'test:stderr') return done(null, data.message);
-    const leaf = (type === 'test:pass' || type === 'test:fail') && data.details?.type !== 'suite' && !data.file?.endsWith(data.name);
-    if (!leaf) return done();
+    const ended = (type === 'test:pass' || type === 'test:fail') && data.details?.type !== 'suite';
+    // A file is reported on only where it fails outside of its tests, in a hook for instance.
+    const file = ended && data.file?.endsWith(data.name);
+    if (!ended || (file && (type === 'test:pass' || data.details.error?.failureType === 'subtestsFailed'))) return done();
     const outcome = data.skip !== undefined ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed';
     count[outcome] += 1;
     const why = outcome === 'skipped' && typeof data.skip === 'string' ? `: ${data.skip}` : '';

@@ -9,10 +9,15 @@ const TYPES = {
 };
 const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; img-src 'self'; style-src 'self' 'unsafe-inline'";
 
-/** `mounts` are pairs of a path's beginning and the folder behind it; the first that fits is taken. `headers` go before the policy. */
+/**
+ * `mounts` are pairs of a path's beginning and the folder behind it; the first that fits is taken. `headers` go before the policy. `asked`
+ * are the paths that were asked for.
+ */
 export async function serve(mounts, headers = {}) {
+  const asked = [];
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://localhost').pathname));
+    asked.push(path);
     const mount = mounts.find(([prefix]) => path.startsWith(prefix));
     let file = mount && join(mount[1], path.slice(mount[0].length));
     if (file && existsSync(file) && statSync(file).isDirectory()) file = join(file, 'index.html');
@@ -23,5 +28,5 @@ export async function serve(mounts, headers = {}) {
     createReadStream(file).pipe(response);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
-  return { url: `http://127.0.0.1:${server.address().port}`, close: () => new Promise((done) => { server.close(done); server.closeAllConnections(); }) };
+  return { url: `http://127.0.0.1:${server.address().port}`, asked, close: () => new Promise((done) => { server.close(done); server.closeAllConnections(); }) };
 }
