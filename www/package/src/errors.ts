@@ -42,11 +42,15 @@ export interface PlainError extends ErrorContext {
 const PARTS = { node: 'node', op: 'operator', input: 'input', expected: 'expected', got: 'got', hint: 'hint' } as const;
 type Part = keyof typeof PARTS;
 
-/** Those parts that are known, as texts. */
+/** Those parts that are known, as texts. One that cannot be read is none: an error about another error would hide it. */
 function contextOf(error: ErrorContext): ErrorContext {
   const known = (Object.keys(PARTS) as Part[]).flatMap((part) => {
-    const value: unknown = error[part];
-    return value === undefined || value === '' ? [] : [[part, textOf(value)]];
+    try {
+      const value: unknown = error[part];
+      return value === undefined || value === '' ? [] : [[part, textOf(value)]];
+    } catch {
+      return [];
+    }
   });
   return Object.fromEntries(known);
 }

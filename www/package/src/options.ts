@@ -1,3 +1,4 @@
+import { bytesOf, copyOf } from './bytes.js';
 import { closest, describe } from './describe.js';
 import { VARIANTS } from './detect.js';
 import type { Variant } from './detect.js';
@@ -210,7 +211,7 @@ export function engineOptions({ backends, strict, pins, precision, configs, mixe
   return reading('an option of `load`', () => {
     const mixed = mixedPrecision && readMixed(mixedPrecision);
     if (dims) checkDims(dims);
-    const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims: dims && { ...dims }, schedule, calibration, memory, keepWeights, tune, cache });
+    const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims: dims && { ...dims }, schedule, calibration, memory, keepWeights, tune, cache: cache && copyOf(bytesOf(cache, 'INVALID_VALUE')) });
     return Object.fromEntries(given.filter(([, value]) => value !== undefined));
   });
 }

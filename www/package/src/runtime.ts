@@ -2,6 +2,9 @@ import { cannotStart } from './binary.js';
 import { KilimError, toPlain } from './errors.js';
 import type { CreateGlue, Instance } from './glue.js';
 
+/** What an entry gives that was not made or that trapped: for the script neither a result nor an error. */
+const NOTHING: readonly unknown[] = Object.freeze([]);
+
 /**
  * One instance of a binary. A trap anywhere in it is the end of it: its memory can no longer be trusted, and nothing enters it again.
  * Its futures are polled by the engine's microtasks, where a trap would be an error that nobody catches, and what waits for them would
@@ -53,9 +56,11 @@ export class Runtime<G extends Instance> {
     failed.catch(() => undefined);
     this.#waiting.add(tell);
     try {
-      return await Promise.race([call(), failed]);
+      const result = await Promise.race([call(), failed]);
+      if (this.#fault) throw this.#fault;
+      return result;
     } catch (error) {
-      // What comes of an entry that trapped is `undefined`, on which its caller fails in some way.
+      // What comes of an entry that trapped is nothing, on which its caller may fail in some way.
       throw this.#fault ?? error;
     } finally {
       this.#waiting.delete(tell);
@@ -73,7 +78,7 @@ export class Runtime<G extends Instance> {
       if (this.#fault) {
         // Frames of the binary that are still on the stack must go, too.
         if (this.#depth > 0) throw this.#fault;
-        return undefined;
+        return NOTHING;
       }
       this.#depth++;
       try {
@@ -81,7 +86,7 @@ export class Runtime<G extends Instance> {
       } catch (thrown) {
         this.#end(thrown);
         if (this.#depth > 1) throw thrown;
-        return undefined;
+        return NOTHING;
       } finally {
         this.#depth--;
       }

@@ -36,11 +36,12 @@ export class Session {
 
   /** Sessions are made by `load`. */
   constructor(engine: Engine, loaded: Loaded) {
-    if (!Array.isArray(loaded?.inputs)) throw new KilimError('INVALID_VALUE', 'sessions are made by `load`');
+    const { inputs, outputs, report } = reading('a session', () => ({ ...loaded }));
+    if (!inputs || !outputs || !report || typeof engine?.close !== 'function') throw new KilimError('INVALID_VALUE', 'sessions are made by `load`');
     this.#engine = engine;
-    this.inputs = loaded.inputs;
-    this.outputs = loaded.outputs;
-    this.#report = loaded.report;
+    this.inputs = inputs;
+    this.outputs = outputs;
+    this.#report = report;
     dropped.register(this, engine, this);
   }
 

@@ -1,4 +1,5 @@
 import { onAbort } from './abort.js';
+import { bytesOf } from './bytes.js';
 import { describe, reasonOf } from './describe.js';
 import { KilimError, aborted } from './errors.js';
 import { absolute, fetchBytes } from './fetch.js';
@@ -16,19 +17,10 @@ export type OnBytes = (loaded: number, total: number | undefined) => void;
 export async function toWireSource(source: ModelSource, onBytes: OnBytes, signal?: AbortSignal): Promise<WireSource> {
   if (typeof source === 'string' || source instanceof URL) return { url: absolute(source).href };
   if (source instanceof Blob) return { blob: source };
-  if (source instanceof ArrayBuffer || source instanceof Uint8Array) return { bytes: bytesOf(source) };
+  if (source instanceof ArrayBuffer || source instanceof Uint8Array) return { bytes: bytesOf(source, 'IO') };
   if (source instanceof Response) return { bytes: await readResponse(source, onBytes, signal) };
   if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, onBytes, signal) };
   throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: describe(source) });
-}
-
-function bytesOf(source: Uint8Array | ArrayBuffer): Uint8Array {
-  try {
-    // On memory that was handed away this throws.
-    return source instanceof Uint8Array ? new Uint8Array(source.buffer, source.byteOffset, source.byteLength) : new Uint8Array(source);
-  } catch (error) {
-    throw new KilimError('IO', 'the bytes were handed to another thread', {}, error);
-  }
 }
 
 /** The bytes of a source, read where the runtime is. */

@@ -1,3 +1,4 @@
+import { bytesOf } from './bytes.js';
 import { describe } from './describe.js';
 import { KilimError, reading } from './errors.js';
 import { NARROW_TYPES, isNarrow, pack, packedLength, unpack } from './narrow.js';
@@ -277,17 +278,8 @@ export function check(tensor: TensorLike): void {
   if (type === 'string' ? !isStrings(data) : !isTypedArray(data) || !canHold(type, data)) {
     throw new KilimError('DTYPE', `the data of a ${type} tensor is in the wrong kind of array`, { expected, got: describe(data) });
   }
-  if (isTypedArray(data)) bytesOf(data);
+  if (isTypedArray(data)) bytesOf(data, 'INVALID_VALUE');
   if (data.length !== dataLength(type, count)) wrongCount(type, dims, dataLength(type, count), data.length);
-}
-
-/** @throws KilimError `INVALID_VALUE` where the memory is another thread's. */
-function bytesOf(data: TypedArray): Uint8Array {
-  try {
-    return new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
-  } catch (error) {
-    throw new KilimError('INVALID_VALUE', 'the memory of the data was handed to another thread', {}, error);
-  }
 }
 
 /** A tensor in the form that crosses into the runtime: bytes, or strings. */
@@ -301,7 +293,7 @@ export interface WireTensor {
 
 export function toWire(name: string, { type, dims, data }: TensorLike): WireTensor {
   if (!isTypedArray(data)) return { name, type, dims: dimsOf(dims), texts: data };
-  return { name, type, dims: dimsOf(dims), bytes: bytesOf(data) };
+  return { name, type, dims: dimsOf(dims), bytes: bytesOf(data, 'INVALID_VALUE') };
 }
 
 /** Takes the bytes as they are; they are a buffer of their own. */

@@ -1,3 +1,4 @@
+import { copyOf } from './bytes.js';
 import { KilimError } from './errors.js';
 import { asTensor } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
@@ -65,15 +66,7 @@ export function mapTensors(wire: WireValue, map: (tensor: WireTensor) => WireTen
 export function copyValues(values: readonly WireValue[]): WireValue[] {
   return values.map((value) => mapTensors(value, (tensor) => ({
     ...tensor,
-    ...(tensor.bytes && { bytes: copyBytes(tensor.bytes) }),
+    ...(tensor.bytes && { bytes: copyOf(tensor.bytes) }),
     ...(tensor.texts && { texts: [...tensor.texts] }),
   })));
-}
-
-function copyBytes(bytes: Uint8Array): Uint8Array {
-  try {
-    return bytes.slice();
-  } catch (error) {
-    throw new KilimError('LIMIT', 'there is no memory for a copy of an input', { got: `${bytes.byteLength} bytes` }, error);
-  }
 }
