@@ -1,7 +1,7 @@
 import { describe, reasonOf } from './describe.js';
 import type { Variant } from './detect.js';
 import { KilimError } from './errors.js';
-import { fetchBytes } from './fetch.js';
+import { OFFLINE, fetchBytes, isOffline } from './fetch.js';
 import type { WasmSource } from './protocol.js';
 
 // Bundlers find the binaries by exactly this form.
@@ -48,6 +48,6 @@ export async function compileBinary(from: () => WasmSource): Promise<WebAssembly
 export function cannotStart(error: unknown): KilimError {
   if (error instanceof KilimError) return error;
   return new KilimError('IO', `cannot start the WASM runtime: ${reasonOf(error)}`, {
-    hint: 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
+    hint: isOffline() ? OFFLINE : 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
   }, error);
 }

@@ -7,7 +7,7 @@ import { SMALL, isSteady } from './small.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
 import { openDecoders } from './pictures.js';
-import { pickBackends } from './pick.js';
+import { pickBackends, requireBackends } from './pick.js';
 import type { Runtime } from './runtime.js';
 import { readSource } from './source.js';
 import type { WireSource } from './source.js';
@@ -59,7 +59,9 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
   }
 
   async function pick({ backends }: EngineOptions): Promise<Picked> {
-    return backends ? { backends, skipped: [] } : pickBackends();
+    if (!backends) return pickBackends();
+    requireBackends(backends);
+    return { backends, skipped: [] };
   }
 
   /** Reading needs no runtime, so that both come over the network together. Gives the bytes, too, where they are few. */
@@ -145,6 +147,7 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
 
     calibrate(backends: Backend[]): Promise<string> {
       return typed(async () => {
+        requireBackends(backends);
         const runtime = await started;
         return runtime.call(() => runtime.glue.calibrate(backends));
       });

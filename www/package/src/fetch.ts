@@ -37,10 +37,17 @@ export async function fetchBytes(address: string | URL, signal?: AbortSignal): P
   }
 }
 
+export const OFFLINE = 'the page is offline';
+
+/** Whether the browser knows that there is no network. */
+export function isOffline(): boolean {
+  return (globalThis as { navigator?: Navigator }).navigator?.onLine === false;
+}
+
 /** Browsers do not tell a page why there was no answer. */
 function hintFor({ protocol, origin }: URL): string | undefined {
-  const { location, navigator } = globalThis as { location?: Location; navigator?: Navigator };
-  if (navigator?.onLine === false) return 'the page is offline';
+  if (isOffline()) return OFFLINE;
+  const { location } = globalThis as { location?: Location };
   if (location === undefined || !protocol.startsWith('http')) return undefined;
   if (protocol === 'http:' && location.protocol === 'https:') return 'a page served over https may not read from an address with http';
   if (origin !== location.origin) return `the address is of another origin than the page: its server must allow ${location.origin} by CORS (access-control-allow-origin)`;

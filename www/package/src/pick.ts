@@ -1,8 +1,13 @@
-import type { Picked } from './protocol.js';
+import { KilimError } from './errors.js';
+import type { Backend, Picked } from './protocol.js';
 
 /** The parts of WebGPU's types that are read here. */
 interface Gpu {
   requestAdapter(): Promise<{ info?: { isFallbackAdapter?: boolean } } | null>;
+}
+
+function gpu(): Gpu | undefined {
+  return (globalThis.navigator as { gpu?: Gpu } | undefined)?.gpu;
 }
 
 /** WebGPU where the browser has it on a real GPU, and the CPU. */
@@ -11,12 +16,22 @@ export async function pickBackends(): Promise<Picked> {
   return reason === null ? { backends: ['wgpu', 'cpu'], skipped: [] } : { backends: ['cpu'], skipped: [{ backend: 'wgpu', reason }] };
 }
 
+/** @throws KilimError `DEVICE` where one of them is WebGPU and there is none. */
+export function requireBackends(backends: readonly Backend[]): void {
+  if (backends.includes('wgpu') && !gpu()) throw new KilimError('DEVICE', `the backend wgpu cannot be used: ${whyNoWebGpu()}`);
+}
+
 async function whyNoGpu(): Promise<string | null> {
-  const gpu = (globalThis.navigator as { gpu?: Gpu } | undefined)?.gpu;
-  // Engines outside of browsers know no secure contexts.
-  const secure = (globalThis as { isSecureContext?: boolean }).isSecureContext;
-  if (!gpu) return secure === undefined ? 'this JavaScript engine has no WebGPU' : secure ? 'this browser has no WebGPU' : 'WebGPU needs a page served over https';
-  const adapter = await gpu.requestAdapter().catch(() => null);
+  const found = gpu();
+  if (!found) return whyNoWebGpu();
+  const adapter = await found.requestAdapter().catch(() => null);
   if (!adapter) return 'the browser offers no WebGPU adapter';
   return adapter.info?.isFallbackAdapter ? 'the only WebGPU adapter is a software one, slower than the CPU backend' : null;
+}
+
+function whyNoWebGpu(): string {
+  // Engines outside of browsers know no secure contexts.
+  const secure = (globalThis as { isSecureContext?: boolean }).isSecureContext;
+  if (secure === undefined) return 'this JavaScript engine has no WebGPU';
+  return secure ? 'this browser has no WebGPU' : 'WebGPU needs a page served over https';
 }

@@ -1,6 +1,7 @@
 import type { Variant } from './detect.js';
 import { reasonOf } from './describe.js';
 import { KilimError } from './errors.js';
+import { OFFLINE, isOffline } from './fetch.js';
 
 /** No worker may be started here: this JavaScript engine has none, or the page's content security policy forbids it. */
 export class NoWorker extends KilimError {
@@ -72,8 +73,7 @@ function watchPolicy(): { refused(): boolean; leave(): void } {
 }
 
 function notLoaded(): KilimError {
-  const offline = globalThis.navigator?.onLine === false;
-  return new KilimError('IO', `the worker's script could not be loaded${offline ? ': the page is offline' : ''}`, {
-    hint: 'the package\'s worker.*.js must be served beside its index.js; from another origin than the page\'s, with CORS, and with it and `blob:` in the `worker-src` of a content security policy',
+  return new KilimError('IO', 'the worker\'s script could not be loaded', {
+    hint: isOffline() ? OFFLINE : 'the package\'s worker.*.js must be served beside its index.js; from another origin than the page\'s, with CORS, and with it and `blob:` in the `worker-src` of a content security policy',
   });
 }
