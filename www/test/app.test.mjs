@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, afterEach, before, beforeEach, test } from 'node:test';
 import { launch, open, repository, www } from './support/browser.mjs';
+import { model, tensor } from './support/onnx.mjs';
 import { serve } from './support/server.mjs';
 
 let browser;
@@ -142,24 +143,19 @@ const drop = (files) =>
     dispatchEvent(new DragEvent('drop', { dataTransfer: transfer, bubbles: true, cancelable: true }));
   }, files);
 
-test('a dropped file that is no model is a typed error, and the page goes on', async () => {
-  await drop([{ name: 'noise.onnx', type: '', bytes: Array.from({ length: 4000 }, (_, i) => (i * 7919 + 13) % 251) }]);
-  await state('failed');
-  const code = await page.getByTestId('error').getAttribute('data-code');
-  assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL'].includes(code), code);
-  await drop([{ name: 'digit.png', type: 'image/png', bytes: [...readFileSync(join(repository, 'assets', 'digit-3.png'))] }]);
-  await page.locator('[data-testid=error][data-code=STATE]').waitFor();
-  await page.getByTestId('digits').click();
-  await state('ready');
-  await page.getByTestId('sample-6').click();
-  await answers(6);
-});
+/** The error on the page, once there is one. */
+async function error() {
+  const element = page.getByTestId('error');
+  await element.waitFor();
+  return { code: await element.getAttribute('data-code'), text: await element.textContent() };
+}
+
+const noise = { name: 'noise.onnx', type: '', bytes: Array.from({ length: 4000 }, (_, i) => (i * 7919 + 13) % 251) };
 
 test('a truncated model is a typed error', async () => {
   const model = readFileSync(join(repository, 'assets', 'digits.onnx'));
   await drop([{ name: 'half.onnx', type: '', bytes: [...model.subarray(0, model.length >> 1)] }]);
-  await state('failed');
-  assert.equal(await page.getByTestId('error').getAttribute('data-code'), 'INVALID_MODEL');
+  assert.equal((await error()).code, 'INVALID_MODEL');
 });
 
 test('a picture that cannot be read is a typed error', async () => {
@@ -199,12 +195,107 @@ test('a model is loaded by its address', async () => {
   await answers(7);
   await page.getByTestId('url').fill(`${server.url}/repository/none.onnx`);
   await page.getByTestId('url').press('Enter');
-  await state('failed');
-  assert.equal(await page.getByTestId('error').getAttribute('data-code'), 'IO');
+  assert.equal((await error()).code, 'IO');
+  assert.equal(await page.getByTestId('model-name').textContent(), 'digits.onnx');
 });
 
-test('the page can be used at the width of a telephone', async () => {
-  await page.setViewportSize({ width: 360, height: 740 });
-  const { content, view } = await page.evaluate(() => ({ content: document.documentElement.scrollWidth, view: document.documentElement.clientWidth }));
-  assert.ok(content <= view, `${content} wide in ${view}`);
+const dropModel = (name, definition) => drop([{ name, type: '', bytes: [...model(definition)] }]);
+const named = (name) => page.waitForFunction((name) => document.querySelector('[data-testid=model-name]').textContent === name, name);
+
+/** How much wider than the window the page is. */
+const overhang = () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+
+for (const [device, viewport] of [['a desktop', { width: 1280, height: 900 }], ['a telephone', { width: 390, height: 844 }], ['a narrow telephone', { width: 360, height: 740 }]]) {
+  test(`nothing is wider than ${device}, with a picture and its fields, an answer, a graph and times`, async () => {
+    await page.setViewportSize(viewport);
+    assert.equal(await overhang(), 0);
+    await page.getByTestId('profile').click();
+    await page.locator('[data-testid=times] tbody tr').first().waitFor();
+    assert.equal(await overhang(), 0);
+    await dropModel('picture.onnx', { nodes: [['Relu', ['x'], ['y']]], inputs: [['x', [1, 3, 32, 32]]], outputs: [['y', [1, 3, 32, 32]]] });
+    await named('picture.onnx');
+    await drop([{ name: 'five.png', type: 'image/png', bytes: [...readFileSync(join(repository, 'assets', 'digit-5.png'))] }]);
+    await page.getByTestId('picture-x').waitFor();
+    await page.waitForFunction(() => /\d/.test(document.getElementById('run-time').textContent));
+    assert.equal(await overhang(), 0);
+    await drop([noise]);
+    await error();
+    assert.equal(await overhang(), 0);
+  });
+
+  test(`a model that does not load leaves the one before it at work, on ${device}`, async () => {
+    await page.setViewportSize(viewport);
+    await drop([noise]);
+    const { code, text } = await error();
+    assert.ok(['UNKNOWN_FORMAT', 'INVALID_MODEL'].includes(code), code);
+    assert.match(text, /noise\.onnx was not loaded.*Handwritten digits is still here/);
+    await state('ready');
+    assert.equal(await page.getByTestId('model-name').textContent(), 'Handwritten digits');
+    await page.getByTestId('sample-6').click();
+    await answers(6);
+  });
+
+  test(`Cancel goes back to the model before, on ${device}`, async () => {
+    await page.setViewportSize(viewport);
+    await page.route('**/slow.onnx', () => undefined); // it never answers
+    await page.getByTestId('backends-cpu').check({ force: true });
+    await state('ready');
+    await page.getByTestId('url').fill(`${server.url}/slow.onnx`);
+    await page.getByTestId('url').press('Enter');
+    await state('loading');
+    // It can be used meanwhile.
+    await page.getByTestId('sample-4').click();
+    await answers(4);
+    await page.getByTestId('backends-gpu').check({ force: true });
+    await state('loading');
+    await page.getByRole('button', { name: 'Cancel' }).click();
+    await state('ready');
+    assert.ok(await page.getByTestId('backends-cpu').isChecked(), 'the page says how the model that is there was loaded');
+    assert.equal(await page.getByTestId('model-name').textContent(), 'Handwritten digits');
+    assert.ok(!(await page.locator('#progress').isVisible()));
+    assert.equal(await page.getByTestId('error').count(), 0);
+    await page.getByTestId('sample-9').click();
+    await answers(9);
+  });
+
+  test(`what is no number is said in words, on ${device}`, async () => {
+    await page.setViewportSize(viewport);
+    // Of numbers from -1 to 1 about half have no root; infinity is what 1 / 0 gives.
+    const zero = tensor('zero', [1], { floats: [0] });
+    await dropModel('roots.onnx', {
+      nodes: [['Sqrt', ['x'], ['roots']], ['Mul', ['x', 'zero'], ['z']], ['Sqrt', ['z'], ['none']], ['Reciprocal', ['z'], ['poles']]],
+      inputs: [['x', [60]]], outputs: [['roots', [60]], ['none', [60]], ['poles', [60]]], initializers: [zero],
+    });
+    await named('roots.onnx');
+    await page.getByTestId('run').click();
+    await page.waitForFunction(() => document.querySelectorAll('[data-testid=oddities]').length === 2);
+    const [roots, poles] = await page.getByTestId('oddities').allTextContents();
+    const [, nan] = roots.match(/^(\d+) of 60 values are NaN, not a number: /);
+    assert.match(poles, /^60 of 60 values are infinite: /);
+    const list = page.locator('fieldset', { hasText: 'roots' }).getByTestId('top');
+    await page.getByLabel('How many').first().fill('60');
+    await page.getByLabel('How many').first().press('Enter');
+    const values = await list.locator('.value').allTextContents();
+    assert.equal(values.length, 60);
+    assert.ok(!values.includes('NaN %'));
+    const numbers = values.filter((value) => value !== 'NaN').map(parseFloat);
+    assert.equal(values.length - numbers.length, Number(nan));
+    assert.deepEqual(values.slice(numbers.length), Array.from({ length: Number(nan) }, () => 'NaN'), 'they come last');
+    assert.deepEqual(numbers, [...numbers].sort((a, b) => b - a));
+    assert.equal(await overhang(), 0);
+  });
+}
+
+test('a first model that cannot be read leaves an empty page, which takes the next', async () => {
+  const other = await browser.newPage();
+  await other.route('**/digits*.onnx', (route) => route.fulfill({ status: 404 }));
+  await other.goto(`${server.url}/`);
+  await other.locator('[data-testid=error][data-code=IO]').waitFor();
+  assert.equal(await other.evaluate(() => document.body.dataset.state), 'empty');
+  assert.ok(!(await other.getByTestId('run').isVisible()));
+  await other.unroute('**/digits*.onnx');
+  await other.getByTestId('digits').click();
+  await other.waitForFunction(() => document.body.dataset.state === 'ready');
+  assert.ok(await other.getByTestId('run').isVisible());
+  await other.close();
 });

@@ -1,9 +1,10 @@
 // The installed package in pages that bundlers build. Vite has tests in install.test.mjs.
 import assert from 'node:assert/strict';
-import { copyFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { model } from './support/onnx.mjs';
+import { rolldown } from 'rolldown';
 import { projects, run } from './support/project.mjs';
 import { serve } from './support/server.mjs';
 
@@ -37,6 +38,18 @@ test('it works under webpack, which warns of nothing', { timeout: 300_000 }, asy
   assert.deepEqual(said.filter((message) => !/size limit|performance/.test(message)), []);
   copyFileSync(join(project, 'index.html'), join(project, 'dist', 'index.html'));
   assert.deepEqual(await answerIn(project, join(project, 'dist')), ANSWER);
+});
+
+test('it works where a bundler leaves addresses alone, with the files beside its output', { timeout: 300_000 }, async () => {
+  const project = await here.install('shared', 'rolldown');
+  const site = join(project, 'dist');
+  const bundle = await rolldown({ input: join(project, 'main.js'), cwd: project });
+  await bundle.write({ dir: site, format: 'esm' });
+  await bundle.close();
+  const files = join(project, 'node_modules', 'kilim', 'dist', 'kilim');
+  for (const file of readdirSync(files).filter((name) => /^worker\..*\.js$|\.wasm$/.test(name))) copyFileSync(join(files, file), join(site, file));
+  copyFileSync(join(project, 'index.html'), join(site, 'index.html'));
+  assert.deepEqual(await answerIn(project, site), ANSWER);
 });
 
 for (const bundler of ['webpack', 'turbopack']) {

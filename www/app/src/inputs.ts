@@ -94,7 +94,9 @@ class Field {
     this.#normalisation = guessNormalisation(this.#layoutChoice, port.type, typeof channels === 'number' ? channels : 3);
     const digit = this.layout !== null && channels === 1 && port.dims?.filter((d) => d === 28).length === 2;
     const choices: Source[] = [...(digit ? (['draw'] as const) : []), ...(this.layout ? (['picture'] as const) : []), 'random', 'zeros', 'number'];
-    this.#source = choices.includes('draw') ? 'draw' : port.dims?.length === 0 ? 'number' : 'random';
+    // A mask of random zeros may leave nothing to attend to, which gives NaN.
+    const mask = /mask/i.test(port.name) && !this.#type.includes('float');
+    this.#source = choices.includes('draw') ? 'draw' : mask || port.dims?.length === 0 ? 'number' : 'random';
     this.#select = el('select', { 'aria-label': `Data for ${port.name}`, 'data-testid': `source-${port.name}`, change: () => this.#choose(this.#select.value as Source) },
       ...choices.map((choice) => el('option', { value: choice, selected: choice === this.#source }, LABELS[choice])));
     this.element = el('fieldset', { class: 'port' },

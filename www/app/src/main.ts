@@ -25,10 +25,17 @@ const times = new Times();
 byId('outputs').append(outputs.element);
 byId('times').append(times.element);
 
-let model = DIGITS;
-let session: Session | undefined;
-let inputs: Inputs | undefined;
-let loading: AbortController | undefined;
+/** A model that is loaded, and how. */
+interface Shown {
+  model: Model;
+  choice: Choice;
+  session: Session;
+  inputs: Inputs;
+}
+
+/** What the page shows. It stays until another model has been loaded. */
+let shown: Shown | undefined;
+let loading: { model: Model; controller: AbortController } | undefined;
 /** A run is under way; `again` asks for one more when it is done. */
 let running = false;
 let again = false;
@@ -37,10 +44,10 @@ let again = false;
 type Cause = 'model' | 'input' | 'run';
 let cause: Cause | undefined;
 
-function showError(error: unknown, of: Cause): void {
+function showError(error: unknown, of: Cause, note?: string): void {
   if (error instanceof KilimError && error.code === 'ABORTED') return;
   cause = of;
-  byId('error').replaceChildren(failure(error));
+  byId('error').replaceChildren(failure(error, note));
 }
 
 /** Takes an error away that no longer holds: a run that succeeds says nothing of a picture that cannot be read. */
@@ -50,10 +57,26 @@ function clearError(of: Cause): void {
 
 const inputError = (error: unknown) => showError(error, 'input');
 
-function chosenOptions(): LoadOptions {
-  const chosen = document.querySelector<HTMLInputElement>('input[name=backends]:checked')?.value ?? 'auto';
-  const strict = byId<HTMLInputElement>('strict').checked;
-  return chosen === 'auto' ? { strict } : { strict, backends: chosen.split(',') as Backend[] };
+/** The fields of "Run on". */
+interface Choice {
+  backends: string;
+  strict: boolean;
+}
+
+const strictField = byId<HTMLInputElement>('strict');
+const backendFields = [...document.querySelectorAll<HTMLInputElement>('input[name=backends]')];
+
+function chosen(): Choice {
+  return { backends: backendFields.find(({ checked }) => checked)?.value ?? 'auto', strict: strictField.checked };
+}
+
+function choose({ backends, strict }: Choice): void {
+  for (const field of backendFields) field.checked = field.value === backends;
+  strictField.checked = strict;
+}
+
+function optionsOf({ backends, strict }: Choice): LoadOptions {
+  return backends === 'auto' ? { strict } : { strict, backends: backends.split(',') as Backend[] };
 }
 
 const PHASES: Record<Progress['phase'], string> = { runtime: 'Starting the runtime', download: 'Reading the model', prepare: 'Placing the graph and preparing kernels' };
@@ -70,40 +93,30 @@ function showProgress({ phase, loaded, total }: Progress): void {
   byId('progress-text').textContent = phase === 'download' ? `${PHASES[phase]}: ${formatBytes(loaded)}${total ? ` of ${formatBytes(total)}` : ''}` : `${PHASES[phase]} …`;
 }
 
-async function open(next: Model): Promise<void> {
-  model = next;
-  loading?.abort();
-  const controller = new AbortController();
-  loading = controller;
-  session?.close();
-  session = undefined;
-  inputs = undefined;
-  setReady(false);
+async function open(model: Model): Promise<void> {
+  loading?.controller.abort();
+  const mine = { model, controller: new AbortController() };
+  loading = mine;
+  const choice = chosen();
   clearError('model');
-  byId('model-name').textContent = next.label;
   byId('progress').hidden = false;
   document.body.dataset['state'] = 'loading';
   try {
-    const loaded = await load(next.source, { ...chosenOptions(), externalData: next.externalData, signal: controller.signal, onProgress: (progress) => { if (loading === controller) showProgress(progress); } });
-    if (loading !== controller) return loaded.close();
-    await show(loaded);
-    if (loading !== controller) return;
-    document.body.dataset['state'] = 'ready';
+    const { signal } = mine.controller;
+    const session = await load(model.source, { ...optionsOf(choice), externalData: model.externalData, signal, onProgress: (progress) => { if (loading === mine) showProgress(progress); } });
+    if (loading !== mine) return session.close();
+    await show(model, choice, session);
   } catch (error) {
-    if (loading !== controller) return;
-    document.body.dataset['state'] = 'failed';
-    for (const id of ['inputs', 'summary', 'graph', 'memory']) byId(id).replaceChildren();
-    outputs.clear('No model is loaded.');
-    runTime.textContent = '';
-    times.element.replaceChildren();
-    showError(error, 'model');
+    if (loading !== mine) return;
+    if (shown) choose(shown.choice);
+    showError(error, 'model', `${model.label} was not loaded. ${shown ? `${shown.model.label} is still here.` : ''}`);
   } finally {
-    if (loading === controller) byId('progress').hidden = true;
+    if (loading === mine) {
+      loading = undefined;
+      byId('progress').hidden = true;
+      document.body.dataset['state'] = shown ? 'ready' : 'empty';
+    }
   }
-}
-
-function setReady(ready: boolean): void {
-  runButton.disabled = profileButton.disabled = !ready;
 }
 
 function changed(live: boolean): void {
@@ -112,12 +125,14 @@ function changed(live: boolean): void {
   else waitForRun();
 }
 
-async function show(loaded: Session): Promise<void> {
-  session = loaded;
-  inputs = new Inputs(loaded.inputs, changed, inputError);
+/** Puts a session in place of the one before it. */
+async function show(model: Model, choice: Choice, session: Session): Promise<void> {
+  shown?.session.close();
+  const inputs = new Inputs(session.inputs, changed, inputError);
+  shown = { model, choice, session, inputs };
+  byId('model-name').textContent = model.label;
   byId('inputs').replaceChildren(inputs.element);
-  byId('actions').hidden = false;
-  setReady(true);
+  runButton.disabled = profileButton.disabled = false;
   waitForRun();
   times.clear();
   showReport();
@@ -126,14 +141,15 @@ async function show(loaded: Session): Promise<void> {
 
 function waitForRun(): void {
   runTime.textContent = '';
-  outputs.clear(inputs?.waiting ? 'Draw a digit or choose a picture, and the answer appears here.' : 'Press Run to see what the model says.');
+  outputs.clear(shown?.inputs.waiting ? 'Draw a digit or choose a picture, and the answer appears here.' : 'Press Run to see what the model says.');
 }
 
 function showReport(): void {
-  if (!session) return;
-  byId('summary').replaceChildren(summary(session.report));
-  byId('graph').replaceChildren(placement(session.report));
-  byId('memory').replaceChildren(memory(session.report));
+  if (!shown) return;
+  const { report } = shown.session;
+  byId('summary').replaceChildren(summary(report));
+  byId('graph').replaceChildren(placement(report));
+  byId('memory').replaceChildren(memory(report));
 }
 
 /** Runs the model on what the form says; while a run is under way, the newest request waits. */
@@ -142,23 +158,24 @@ async function run(): Promise<void> {
     again = true;
     return;
   }
-  const current = session;
-  if (!current || !inputs) return;
+  const current = shown;
+  if (!current) return;
+  const { session, inputs } = current;
   if (inputs.waiting) return waitForRun();
   running = true;
   const slow = setTimeout(() => { runTime.textContent = 'running …'; }, 400);
   try {
     const feeds = inputs.feeds();
-    const before = current.report;
+    const before = session.report;
     const start = performance.now();
-    const result = await current.run(feeds);
-    if (current !== session) return;
+    const result = await session.run(feeds);
+    if (current !== shown) return;
     runTime.textContent = formatTime((performance.now() - start) / 1000);
     clearError('run');
     outputs.show(result);
-    if (current.report !== before) showReport();
+    if (session.report !== before) showReport();
   } catch (error) {
-    if (current !== session) return;
+    if (current !== shown) return;
     runTime.textContent = '';
     showError(error, 'run');
   } finally {
@@ -172,20 +189,21 @@ async function run(): Promise<void> {
 }
 
 async function profile(): Promise<void> {
-  const current = session;
-  if (!current || !inputs) return;
+  const current = shown;
+  if (!current) return;
+  const { session, inputs } = current;
   profileButton.disabled = true;
   try {
-    const { outputs: result, nodes } = await current.profile(inputs.feeds());
-    if (current !== session) return;
+    const { outputs: result, nodes } = await session.profile(inputs.feeds());
+    if (current !== shown) return;
     clearError('run');
     if (!inputs.waiting) outputs.show(result);
     times.show(nodes);
     showReport();
   } catch (error) {
-    if (current === session) showError(error, 'run');
+    if (current === shown) showError(error, 'run');
   } finally {
-    profileButton.disabled = current !== session;
+    if (current === shown) profileButton.disabled = false;
   }
 }
 
@@ -194,9 +212,9 @@ async function take(files: File[]): Promise<void> {
   const [first] = files;
   if (!first) return;
   if (first.type.startsWith('image/')) {
-    if (!inputs) return inputError(new KilimError('STATE', 'there is no model yet that the picture could go to'));
+    if (!shown) return inputError(new KilimError('STATE', 'there is no model yet that the picture could go to'));
     try {
-      if (!(await inputs.takePicture(first))) inputError(new KilimError('INPUT', 'this model has no input that can hold a picture'));
+      if (!(await shown.inputs.takePicture(first))) inputError(new KilimError('INPUT', 'this model has no input that can hold a picture'));
     } catch (error) {
       inputError(error);
     }
@@ -209,10 +227,7 @@ async function take(files: File[]): Promise<void> {
 
 runButton.addEventListener('click', () => void run());
 profileButton.addEventListener('click', () => void profile());
-byId('cancel').addEventListener('click', () => {
-  loading?.abort();
-  document.body.dataset['state'] = 'cancelled';
-});
+byId('cancel').addEventListener('click', () => loading?.controller.abort());
 byId('digits').addEventListener('click', () => void open(DIGITS));
 byId('url-form').addEventListener('submit', (event) => {
   event.preventDefault();
@@ -224,7 +239,7 @@ fileInput.addEventListener('change', () => {
   void take([...(fileInput.files ?? [])]);
   fileInput.value = '';
 });
-for (const radio of document.querySelectorAll('input[name=backends], #strict')) radio.addEventListener('change', () => void open(model));
+for (const field of [...backendFields, strictField]) field.addEventListener('change', () => void open((loading ?? shown)?.model ?? DIGITS));
 
 for (const kind of ['dragenter', 'dragover'] as const) {
   addEventListener(kind, (event) => {

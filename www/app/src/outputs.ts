@@ -33,28 +33,28 @@ export class Outputs {
     });
     const shape = el('span', { class: 'type' }, `${tensor.type} [${tensor.dims.join(', ')}]`);
     const body = view === 'top' ? this.#top(name, tensor) : view === 'picture' ? picture(tensor) : raw(tensor);
-    return el('fieldset', { class: 'port' }, el('legend', {}, name), el('div', { class: 'port-head' }, shape, select), body);
+    return el('fieldset', { class: 'port' }, el('legend', {}, name), el('div', { class: 'port-head' }, shape, select), oddities(tensor), body);
   }
 
   #top(name: string, tensor: Tensor): HTMLElement {
     const values = tensor.toNumbers();
     const few = values.length <= 12;
     const count = few ? values.length : Math.min(this.#counts.get(name) ?? 5, values.length);
-    const ranked = Array.from(values.keys()).sort((a, b) => (values[b] as number) - (values[a] as number));
+    const ranked = rank(values);
     const [low, high] = range(values);
     const likely = low >= 0 && high <= 1.0001;
     const base = Math.min(low, 0);
-    const best = ranked[0];
+    const best = Number.isNaN(values[ranked[0] as number]) ? undefined : ranked[0];
     const rows = (few ? Array.from(values.keys()) : ranked.slice(0, count)).map((i) => {
       const value = values[i] as number;
       const share = likely ? value : (value - base) / (high - base || 1);
       const bar = el('span', { class: 'bar' });
-      bar.style.setProperty('--share', String(Math.min(Math.max(share, 0), 1)));
+      bar.style.setProperty('--share', String(Math.min(Math.max(share || 0, 0), 1)));
       return el('li', { class: i === best ? 'best' : undefined, 'data-index': i },
-        el('span', { class: 'index' }, i), bar, el('span', { class: 'value' }, likely ? `${(value * 100).toFixed(1)} %` : formatNumber(value)));
+        el('span', { class: 'index' }, i), bar, el('span', { class: 'value' }, likely && Number.isFinite(value) ? `${(value * 100).toFixed(1)} %` : formatNumber(value)));
     });
     const list = el('ol', { class: 'top', 'data-testid': 'top' }, ...rows);
-    const winner = el('p', { class: 'winner', 'data-testid': 'answer', 'data-value': best }, String(best));
+    const winner = el('p', { class: 'winner', 'data-testid': 'answer', 'data-value': best }, best === undefined ? '–' : String(best));
     if (few) return el('div', { class: 'few' }, winner, list);
     const k = el('input', { type: 'number', min: 1, max: values.length, value: count, 'aria-label': 'How many' });
     k.addEventListener('change', () => {
@@ -92,8 +92,29 @@ function pictureOf({ dims }: Tensor): Picture | null {
   return [planar, packed].find(fits) ?? null;
 }
 
+/** The lowest and the highest of the values that are finite. */
 function range(values: Float64Array): [number, number] {
-  return values.reduce<[number, number]>(([low, high], v) => [v < low ? v : low, v > high ? v : high], [Infinity, -Infinity]);
+  return values.filter(Number.isFinite).reduce<[number, number]>(([low, high], v) => [v < low ? v : low, v > high ? v : high], [Infinity, -Infinity]);
+}
+
+/** The places of the values, the highest first; what is not a number comes last. */
+function rank(values: Float64Array): number[] {
+  const places = Array.from(values.keys());
+  const isNumber = (i: number) => !Number.isNaN(values[i]);
+  const numbers = places.filter(isNumber).sort((a, b) => (values[b] as number) - (values[a] as number) || a - b);
+  return [...numbers, ...places.filter((i) => !isNumber(i))];
+}
+
+/** In words, what an output has that is no finite number. */
+function oddities(tensor: Tensor): HTMLElement | null {
+  if (tensor.type === 'string') return null;
+  const values = tensor.toNumbers();
+  const count = (which: (value: number) => boolean) => values.reduce((n, value) => n + Number(which(value)), 0);
+  const nan = count(Number.isNaN);
+  const infinite = count((value) => Math.abs(value) === Infinity);
+  if (nan + infinite === 0) return null;
+  const parts = [nan && `${nan} of ${values.length} values are NaN, not a number`, infinite && `${infinite} of ${values.length} values are infinite`];
+  return el('p', { class: 'note', 'data-testid': 'oddities' }, `${parts.filter(Boolean).join(', and ')}: the model cannot compute with these inputs. A mask of zeros does that, for instance.`);
 }
 
 function picture(tensor: Tensor): HTMLElement {
@@ -102,6 +123,7 @@ function picture(tensor: Tensor): HTMLElement {
   const { width, height, channels, at } = found;
   const values = tensor.toNumbers();
   const [low, high] = range(values);
+  if (low > high) return raw(tensor);
   // Values that are shades already are shown as they are; others are stretched.
   const shades = low >= -0.01 && high <= 1.01 && high > 0.5 ? [0, 1] : low >= -1 && high <= 256 && high > 2 && channels === 3 ? [0, 255] : [low, high];
   const [black, white] = shades as [number, number];

@@ -30,6 +30,7 @@ export function summary(report: Report): HTMLElement {
     !planned ? null : report.crossings.length ? `${count(report.crossings.length, 'value')} to carry between backends, ${formatBytes(crossing)} a run` : 'nothing crosses between backends',
     report.unplannedStages ? `${count(report.unplannedStages, 'stage')} to plan when data has come` : null,
     report.threads,
+    report.worker && `the page's own thread computes: ${report.worker}`,
     ...report.skipped.map(({ backend, reason }) => `${backend} is not used: ${reason}`),
   ];
   return el('div', {}, el('div', { class: 'backends-list' }, ...cards), el('p', { class: 'note' }, notes.filter(Boolean).join(' · ')));
