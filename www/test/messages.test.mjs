@@ -18,13 +18,14 @@ const thrown = (call) => {
 
 test('a message says all parts that are known, and none twice', () => {
   const error = new KilimError('DTYPE', 'input `x`: the element type is not the model\'s', { input: 'x', node: '', expected: 'float32', got: 'int32', hint: 'convert it' });
-  assert.equal(error.message, 'input `x`: the element type is not the model\'s (expected: float32; got: int32; hint: convert it)');
+  assert.equal(error.message, 'input `x`: the element type is not the model\'s: expected float32; got int32; hint: convert it');
   assert.equal(error.summary, 'input `x`: the element type is not the model\'s');
   assert.equal(String(error), `KilimError: ${error.message}`);
   assert.match(error.stack, /^KilimError: input `x`/);
   assert.deepEqual(Object.keys(error), ['code', 'summary', 'input', 'expected', 'got', 'hint']);
   // A part of a word or number is not the part.
-  assert.equal(new KilimError('SHAPE', 'there are 12 of them', { got: '1', expected: '12' }).message, 'there are 12 of them (got: 1)');
+  assert.equal(new KilimError('SHAPE', 'there are 12 of them', { got: '1', expected: '12' }).message, 'there are 12 of them: got 1');
+  assert.equal(new KilimError('SHAPE', 'they do not fit', { node: 'c1', op: 'Conv', hint: 'reshape' }).message, 'they do not fit (node `c1`, operator `Conv`); hint: reshape');
   assert.equal(new KilimError('STATE', 'the session is closed').message, 'the session is closed');
 });
 
@@ -41,23 +42,23 @@ test('backends have other names, and names that are almost right', async () => {
   assert.deepEqual(session.report.backends.map(({ id }) => id), ['cpu']);
   session.close();
   await assert.rejects(start({ backends: ['webgpu'] }), { code: 'DEVICE', message: 'the backend wgpu cannot be used: this JavaScript engine has no WebGPU' });
-  await assert.rejects(start({ backends: ['cpuu'] }), { code: 'NO_BACKEND', message: 'there is no backend `cpuu` (expected: wgpu, cpu; hint: did you mean `cpu`?)' });
+  await assert.rejects(start({ backends: ['cpuu'] }), { code: 'NO_BACKEND', message: 'there is no backend `cpuu`: expected wgpu, cpu; hint: did you mean `cpu`?' });
   await assert.rejects(start({ backends: ['WebGPU'] }), { code: 'NO_BACKEND', hint: 'did you mean `wgpu`?' });
   await assert.rejects(start({ backends: ['npu-of-tomorrow'] }), ({ code, hint }) => code === 'NO_BACKEND' && hint === undefined);
-  await assert.rejects(start({ backends: 'cpu' }), { code: 'INVALID_VALUE', message: 'the option `backends` is of another kind (expected: an array of strings; got: \'cpu\')' });
+  await assert.rejects(start({ backends: 'cpu' }), { code: 'INVALID_VALUE', message: 'the option `backends` is of another kind: expected an array of strings; got \'cpu\'' });
 });
 
 test('options that there are not, and values of another kind, are named', async () => {
   const cases = [
-    [{ executionProviders: ['wasm'] }, '`load` has no option `executionProviders` (hint: did you mean `backends`?)'],
-    [{ pin: [] }, '`load` has no option `pin` (hint: did you mean `pins`?)'],
-    [{ onprogress: () => undefined }, '`load` has no option `onprogress` (hint: did you mean `onProgress`?)'],
-    [{ strict: 1 }, 'the option `strict` is of another kind (expected: `true` or `false`; got: 1)'],
-    [{ pins: ['op:Relu=cpu', 5] }, 'the option `pins` is of another kind (expected: an array of strings; got: an array of length 2)'],
-    [{ dims: { N: -1 } }, 'the option `dims.N` is of another kind (expected: a whole number, zero or more; got: -1)'],
-    [{ schedule: 'soon' }, 'the option `schedule` is of another kind (expected: `sync` or `overlapped`; got: \'soon\')'],
-    [{ signal: 'now' }, 'the option `signal` is of another kind (expected: an AbortSignal; got: \'now\')'],
-    [{ mixedPrecision: { tolerance: 'high', samples: [] } }, 'the option `tolerance` is of another kind (expected: a number, zero or more; got: \'high\')'],
+    [{ executionProviders: ['wasm'] }, '`load` has no option `executionProviders`; hint: did you mean `backends`?'],
+    [{ pin: [] }, '`load` has no option `pin`; hint: did you mean `pins`?'],
+    [{ onprogress: () => undefined }, '`load` has no option `onprogress`; hint: did you mean `onProgress`?'],
+    [{ strict: 1 }, 'the option `strict` is of another kind: expected `true` or `false`; got 1'],
+    [{ pins: ['op:Relu=cpu', 5] }, 'the option `pins` is of another kind: expected an array of strings; got an array of length 2'],
+    [{ dims: { N: -1 } }, 'the option `dims.N` is of another kind: expected a whole number, zero or more; got -1'],
+    [{ schedule: 'soon' }, 'the option `schedule` is of another kind: expected `sync` or `overlapped`; got \'soon\''],
+    [{ signal: 'now' }, 'the option `signal` is of another kind: expected an AbortSignal; got \'now\''],
+    [{ mixedPrecision: { tolerance: 'high', samples: [] } }, 'the option `tolerance` is of another kind: expected a number, zero or more; got \'high\''],
   ];
   for (const [options, message] of cases) await assert.rejects(start(options), { name: 'KilimError', code: 'INVALID_VALUE', message });
   await assert.rejects(start({ quantumLeaps: 1 }), ({ expected }) => expected.startsWith('backends, strict'));
@@ -109,7 +110,7 @@ test('pixels for a model of floats are recognised', () => {
 
 test('feeds that are no object of inputs are recognised', () => {
   for (const feeds of [new Float32Array(4), [1, 2], new Map([['x', 1]]), 5]) {
-    assert.match(thrown(() => prepareFeeds(port([4]), feeds)).message, /by their names \(expected: \{ x \}; got: /);
+    assert.match(thrown(() => prepareFeeds(port([4]), feeds)).message, /by their names: expected \{ x \}; got /);
   }
 });
 

@@ -38,13 +38,16 @@ export interface PlainError extends ErrorContext {
   message: string;
 }
 
-/** The parts in the order in which a message says them, with the names that it gives them. */
-const PARTS = { node: 'node', op: 'operator', input: 'input', expected: 'expected', got: 'got', hint: 'hint' } as const;
-type Part = keyof typeof PARTS;
+/** Parts that are names, with what a message calls them. */
+const NAMES = { node: 'node', op: 'operator', input: 'input' } as const;
+/** The others, with what stands before them. */
+const FACTS = { expected: 'expected ', got: 'got ', hint: 'hint: ' } as const;
+type Part = keyof typeof NAMES | keyof typeof FACTS;
+const PARTS = [...Object.keys(NAMES), ...Object.keys(FACTS)] as Part[];
 
 /** Those parts that are known, as texts. One that cannot be read is none: an error about another error would hide it. */
 function contextOf(error: ErrorContext): ErrorContext {
-  const known = (Object.keys(PARTS) as Part[]).flatMap((part) => {
+  const known = PARTS.flatMap((part) => {
     try {
       const value: unknown = error[part];
       return value === undefined || value === '' ? [] : [[part, textOf(value)]];
@@ -59,10 +62,13 @@ function textOf(value: unknown): string {
   return typeof value === 'string' ? value : describe(value);
 }
 
-/** The summary, and the parts that it does not mention. */
+/** The summary, and the parts that it does not mention, as the library writes them: ``summary (node `n`): expected A; got B; hint: C``. */
 function messageOf(summary: string, context: ErrorContext): string {
-  const missing = Object.entries(context).filter(([, value]) => !mentions(summary, value));
-  return missing.length === 0 ? summary : `${summary} (${missing.map(([part, value]) => `${PARTS[part as Part]}: ${value}`).join('; ')})`;
+  const missing = (part: Part): string | undefined => (mentions(summary, context[part] ?? '') ? undefined : context[part]);
+  const names = Object.entries(NAMES).flatMap(([part, name]) => (missing(part as Part) === undefined ? [] : [`${name} \`${context[part as Part]}\``]));
+  const facts = Object.entries(FACTS).flatMap(([part, before]) => (missing(part as Part) === undefined ? [] : [before + context[part as Part]]));
+  const separator = facts.length === 1 && facts[0]?.startsWith(FACTS.hint) ? '; ' : ': ';
+  return [summary, names.length > 0 ? ` (${names.join(', ')})` : '', facts.length > 0 ? separator + facts.join('; ') : ''].join('');
 }
 
 /** Whether `text` has `part` in it, not as a piece of a longer word or number. */
