@@ -80,6 +80,7 @@ typedef struct KilimMessage {
 } KilimMessage;
 
 typedef struct KilimTensor {
+    /* Empty but in a stage: `supports` and `infer` see tensors that have no place yet. */
     const char *name;
     int32_t dtype;
     int32_t rank;
@@ -107,7 +108,11 @@ typedef struct KilimAttribute {
     const void *values;
 } KilimAttribute;
 
+/* Kilim merges nodes before it asks about them: a product or a convolution may have a bias as one input more
+ * than ONNX's, and an attribute `activation`, which is `None` where nothing is merged into it. A backend refuses
+ * a node with an input or an attribute that it does not know. */
 typedef struct KilimNode {
+    /* Empty in `infer`. */
     const char *name;
     /* "" for Kilim's own operators, whose meaning is that of the newest opset of ONNX. */
     const char *domain;
@@ -297,10 +302,13 @@ typedef struct KilimHost {
     const char *release;
 } KilimHost;
 
-/* Opens the device and gives the backend. On failure `*backend` stays NULL. */
+/* Opens the device and gives the backend. On failure `*backend` stays NULL. On Linux a copy of the process tries
+ * it first, and ends the backend that it got; a call that takes longer than 10 seconds there counts as one that
+ * hangs, see KILIM_BACKEND_TRIAL in docs/backends.md. */
 KILIM_EXPORT KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **backend, KilimMessage *error);
 
-/* Ends the backend; called once, after everything that it made was released. */
+/* Ends the backend; called once, after everything that it made was released. A program that ends without
+ * giving up its runtime does not call it. */
 KILIM_EXPORT void kilim_backend_destroy(const KilimBackend *backend);
 
 #ifdef __cplusplus

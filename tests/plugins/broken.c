@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     CREATION_FAILS = 1,
@@ -26,6 +27,8 @@ enum {
     CREATION_CRASHES,
     CREATION_ABORTS,
     NO_DESTROY,
+    CREATION_EXITS,
+    CREATION_HANGS,
 };
 
 /* Into the file LOG, if one is named: `+` for each backend that is created, `-` for each that is gone. */
@@ -184,6 +187,8 @@ KilimStatus kilim_backend_create(const KilimHost *host, const KilimBackend **out
         *nowhere = 1;
     }
     if (BROKEN == CREATION_ABORTS) abort();
+    if (BROKEN == CREATION_EXITS) exit(0);
+    while (BROKEN == CREATION_HANGS) sleep(1);
     note('+');
     *out = &backend.table;
     return KILIM_OK;

@@ -71,6 +71,12 @@ impl StandIn {
         self
     }
 
+    /// Tensors lie at multiples of so many bytes.
+    pub fn aligned(mut self, bytes: usize) -> Self {
+        self.description.alignment = bytes;
+        self
+    }
+
     /// Offers something else.
     pub fn offering(mut self, offer: impl FnOnce(&mut BackendConfig)) -> Self {
         offer(&mut self.description.config);

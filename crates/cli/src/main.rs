@@ -10,6 +10,7 @@ mod mixed;
 mod model;
 mod session;
 mod timeline;
+mod times;
 
 use std::process::ExitCode;
 
@@ -50,6 +51,8 @@ enum Command {
 pub enum Failure {
     /// A comparison missed its tolerance; everything has been printed.
     Missed,
+    /// A comparison could not be made; everything has been printed.
+    Printed(ErrorCode),
     /// The command line asks for something that cannot be.
     Usage(String),
     Kilim(kilim::Error),
@@ -73,6 +76,9 @@ fn main() -> ExitCode {
         Command::Verify(args) => pollster::block_on(commands::verify::run(args)),
         Command::Devices(args) => pollster::block_on(commands::devices::run(args)),
     };
+    // No session is left that has one of them.
+    #[cfg(feature = "plugins")]
+    kilim::Runtime::shared().close_libraries();
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(Failure::Missed) => ExitCode::from(1),
@@ -80,12 +86,17 @@ fn main() -> ExitCode {
             eprintln!("error: {message}");
             ExitCode::from(2)
         }
+        Err(Failure::Printed(code)) => exit_code(code),
         Err(Failure::Kilim(error)) => {
             eprintln!("error: {error}");
-            ExitCode::from(match error.code() {
-                ErrorCode::Io => NO_FILE,
-                _ => 3,
-            })
+            exit_code(error.code())
         }
     }
+}
+
+fn exit_code(code: ErrorCode) -> ExitCode {
+    ExitCode::from(match code {
+        ErrorCode::Io => NO_FILE,
+        _ => 3,
+    })
 }

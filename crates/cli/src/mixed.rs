@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kilim::core::session::MixedPrecision;
-use kilim::{Port, Report, Runtime, Session, SessionOptions};
+use kilim::{Port, Report, Runtime, Session, SessionOptions, Tensor};
 
 use crate::data::source::InputArgs;
 use crate::{Failure, model};
@@ -36,6 +36,18 @@ impl MixedArgs {
         let mut graph = runtime.parse(path, &options).await?;
         graph.fix_dims(&std::mem::take(&mut options.core.dims))?;
         let ports = Port::all(&graph, &graph.inputs);
+        options.core.mixed_precision = Some(MixedPrecision {
+            tolerance,
+            samples: self.read(&ports)?,
+        });
+        let bar = model::spinner(format!("measuring the precision of {}", path.display()));
+        let session = runtime.session(graph, options).await;
+        bar.finish_and_clear();
+        Ok(session?)
+    }
+
+    /// A tensor for each of `ports` in each sample.
+    fn read(&self, ports: &[Port]) -> Result<Vec<Vec<(String, Tensor)>>, Failure> {
         let samples = self.samples.iter().enumerate().map(|(i, sample)| {
             let given: Vec<String> = match sample.as_str() {
                 "random" => Vec::new(),
@@ -43,18 +55,11 @@ impl MixedArgs {
             };
             // Other numbers than those of the runs, and each sample its own.
             let seed = 0x5a3e_0000 + 1000 * i as u64;
-            let values = InputArgs::new(given, seed).read(&ports)?.into_iter();
+            let values = InputArgs::new(given, seed).read(ports)?.into_iter();
             let tensors = values.map(|(name, datum)| Ok((name.to_string(), datum.into_tensor()?)));
-            tensors.collect::<Result<Vec<_>, Failure>>()
+            tensors.collect()
         });
-        options.core.mixed_precision = Some(MixedPrecision {
-            tolerance,
-            samples: samples.collect::<Result<_, _>>()?,
-        });
-        let bar = model::spinner(format!("measuring the precision of {}", path.display()));
-        let session = runtime.session(graph, options).await;
-        bar.finish_and_clear();
-        Ok(session?)
+        samples.collect()
     }
 }
 
@@ -91,5 +96,42 @@ pub fn print(report: &Report) {
     }
     for (reason, count) in reasons {
         say!("  {count} in float32: {reason}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kilim::{DType, Fact, Graph};
+
+    use super::*;
+
+    #[test]
+    fn each_random_sample_is_another_one() {
+        let mut graph = Graph::new("two");
+        let _ = graph.add_input("a", Fact::fixed(DType::F32, &[64]));
+        let _ = graph.add_input("b", Fact::fixed(DType::F32, &[64]));
+        let ports = Port::all(&graph, &graph.inputs);
+        let args = MixedArgs {
+            mixed_precision: Some(1e-3),
+            samples: vec!["random".to_string(); 3],
+        };
+        let Ok(mut samples) = args.read(&ports) else {
+            panic!("the samples are made up");
+        };
+        // What a run is given that is told nothing.
+        let Ok(run) = InputArgs::new(Vec::new(), 1).read(&ports) else {
+            panic!("the inputs are made up");
+        };
+        let run = run.into_iter();
+        samples.push(
+            run.map(|(name, datum)| (name.to_string(), datum.into_tensor().unwrap()))
+                .collect(),
+        );
+        let bytes = samples.iter().flatten().map(|(_, tensor)| tensor.bytes());
+        let mut all: Vec<&[u8]> = bytes.collect();
+        assert_eq!(all.len(), 8);
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 8, "two tensors are the same");
     }
 }

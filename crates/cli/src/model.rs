@@ -215,7 +215,7 @@ fn available(ids: &[BackendId]) -> Vec<BackendId> {
     for id in ids {
         match pollster::block_on(runtime.backend(id)) {
             Ok(_) => open.push(id.clone()),
-            Err(e) => eprintln!("note: the backend `{id}` is left out: {}", e.message()),
+            Err(e) => eprintln!("note: the backend `{id}` is left out: {}", e.sentence()),
         }
     }
     open

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{Backend, Description, Memory, Speed};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::graph::Graph;
 use crate::ops::{Fact, MatMul, Unary, UnaryKind};
 use crate::partition::Placement;
@@ -49,50 +49,96 @@ impl Calibration {
     }
 }
 
-/// Measures a device with small graphs that a session runs on it. Takes about a second. `clock`
-/// gives seconds since some moment.
+/// Measures a device with small graphs that a session runs on it: a chain of products, and one of
+/// negations, or of Relu or Abs where it runs no negation. Takes about a second. What cannot be measured
+/// stays as the backend says. `clock` gives seconds since some moment.
 ///
 /// # Errors
-/// `NoBackend` where the device runs neither a product nor a negation in `f32`; whatever it says
-/// of itself when it fails.
+/// `NoBackend` where the device runs none of these operators in `f32`; whatever it says of itself when
+/// it fails.
 pub async fn measure(backend: &Arc<dyn Backend>, clock: fn() -> f64) -> Result<Speed> {
-    let described = backend.describe().speed;
-    let small = negations(16, 1)?.time(backend, clock).await?;
-    let many = negations(16, 1 + 8 * CHAIN)?.time(backend, clock).await?;
-    let large = negations(LARGE, 1)?.time(backend, clock).await?;
-    let larger = negations(LARGE, CHAIN)?.time(backend, clock).await?;
+    let mut speed = backend.describe().speed;
+    let passes = passes(&mut speed, backend, clock).await;
+    let product = product(&mut speed, backend, clock).await;
+    let mut refused = None;
+    let mut measured = false;
+    for result in [passes, product] {
+        match result {
+            Ok(()) => measured = true,
+            Err(e) if e.code() == ErrorCode::NoBackend => refused = refused.or(Some(e)),
+            Err(e) => return Err(e),
+        }
+    }
+    match refused {
+        Some(e) if !measured => Err(e),
+        _ => Ok(speed),
+    }
+}
+
+/// Operators that read a tensor and write another, with next to nothing to compute.
+const PASSES: [UnaryKind; 3] = [UnaryKind::Neg, UnaryKind::Relu, UnaryKind::Abs];
+
+/// What was measured; where the difference drowned in noise, what the backend says.
+fn or(measured: f64, said: f64) -> f64 {
+    let possible = measured.is_finite() && measured > 0.0;
+    if possible { measured } else { said }
+}
+
+/// Measures memory, the start of kernels and transfers.
+async fn passes(
+    speed: &mut Speed,
+    backend: &Arc<dyn Backend>,
+    clock: fn() -> f64,
+) -> Result<()> {
+    let mut refused = None;
+    for kind in PASSES {
+        match chain(kind, 16, 1)?.time(backend, clock).await {
+            Ok(small) => return passes_of(kind, small, speed, backend, clock).await,
+            Err(e) if e.code() == ErrorCode::NoBackend => refused = refused.or(Some(e)),
+            Err(e) => return Err(e),
+        }
+    }
+    refused.map_or(Ok(()), Err)
+}
+
+async fn passes_of(
+    kind: UnaryKind,
+    small: f64,
+    speed: &mut Speed,
+    backend: &Arc<dyn Backend>,
+    clock: fn() -> f64,
+) -> Result<()> {
+    let many = chain(kind, 16, 1 + 8 * CHAIN)?.time(backend, clock).await?;
+    let large = chain(kind, LARGE, 1)?.time(backend, clock).await?;
+    let larger = chain(kind, LARGE, CHAIN)?.time(backend, clock).await?;
+    speed.kernel_start = or((many - small) / (8 * CHAIN) as f64, speed.kernel_start);
+    let steps = (CHAIN - 1) as f64;
+    let per_pass = or((larger - large) / steps - speed.kernel_start, f64::NAN);
+    let bytes = (LARGE * size_of::<f32>()) as f64;
+    speed.bytes_per_second = or(2.0 * bytes / per_pass, speed.bytes_per_second);
+    if backend.describe().memory == Memory::Device {
+        // One way there and one back in every run.
+        let there_and_back = small - speed.kernel_start;
+        speed.transfer_start = or(there_and_back / 2.0, speed.transfer_start);
+        let rate = 2.0 * bytes / (large - small - per_pass);
+        speed.transfer_bytes_per_second = or(rate, speed.transfer_bytes_per_second);
+    }
+    Ok(())
+}
+
+/// Measures arithmetic.
+async fn product(
+    speed: &mut Speed,
+    backend: &Arc<dyn Backend>,
+    clock: fn() -> f64,
+) -> Result<()> {
     let product = products(1)?.time(backend, clock).await?;
     let chain = products(CHAIN)?.time(backend, clock).await?;
-
-    // A difference that drowned in noise says nothing; what the backend says then stands.
-    let or = |measured: f64, said: f64| {
-        let possible = measured.is_finite() && measured > 0.0;
-        if possible { measured } else { said }
-    };
     let steps = (CHAIN - 1) as f64;
-    let kernel_start = or((many - small) / (8 * CHAIN) as f64, described.kernel_start);
-    let per_pass = or((larger - large) / steps - kernel_start, f64::NAN);
-    let bytes = (LARGE * size_of::<f32>()) as f64;
-    let per_product = or((chain - product) / steps - kernel_start, f64::NAN);
+    let per_product = or((chain - product) / steps - speed.kernel_start, f64::NAN);
     let flops = 2.0 * (SIDE as f64).powi(3);
-    let speed = Speed {
-        flops_per_second: or(flops / per_product, described.flops_per_second),
-        bytes_per_second: or(2.0 * bytes / per_pass, described.bytes_per_second),
-        kernel_start,
-        ..described
-    };
-    if backend.describe().memory == Memory::Host {
-        return Ok(speed);
-    }
-    // One way there and one back in every run.
-    Ok(Speed {
-        transfer_start: or((small - kernel_start) / 2.0, described.transfer_start),
-        transfer_bytes_per_second: or(
-            2.0 * bytes / (large - small - per_pass),
-            described.transfer_bytes_per_second,
-        ),
-        ..speed
-    })
+    speed.flops_per_second = or(flops / per_product, speed.flops_per_second);
+    Ok(())
 }
 
 /// A graph to be timed, and its input.
@@ -101,11 +147,11 @@ struct Probe {
     input: Tensor,
 }
 
-fn negations(elements: usize, count: usize) -> Result<Probe> {
-    let mut graph = Graph::new("negations");
+fn chain(kind: UnaryKind, elements: usize, count: usize) -> Result<Probe> {
+    let mut graph = Graph::new("passes");
     let mut x = graph.add_input("x", Fact::fixed(DType::F32, &[elements]));
     for i in 0..count {
-        x = graph.apply(format!("neg {i}"), Unary(UnaryKind::Neg), &[x]);
+        x = graph.apply(format!("pass {i}"), Unary(kind), &[x]);
     }
     graph.outputs.push(x);
     let input = Tensor::zeros(DType::F32, &[elements])?;

@@ -3,6 +3,8 @@
 
 use std::fmt;
 
+use crate::nearest::nearest;
+
 /// What went wrong, stable across releases; the JavaScript API exposes the same strings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ErrorCode {
@@ -80,8 +82,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 macro_rules! field {
     ($with:ident, $name:ident, $doc:literal) => {
         #[doc = $doc]
+        ///
+        /// An empty text says nothing and is left out.
         pub fn $with(mut self, $name: impl fmt::Display) -> Self {
-            self.0.$name = Some($name.to_string());
+            self.0.$name = Some($name.to_string()).filter(|text| !text.is_empty());
             self
         }
         #[doc = $doc]
@@ -123,38 +127,70 @@ impl Error {
     field!(with_got, got, "What came.");
     field!(with_hint, hint, "What to do about it.");
 
+    /// The message with all that is known, without the code: what a person reads.
+    pub fn sentence(&self) -> String {
+        let d = &self.0;
+        let mut text = d.message.clone();
+        let names = [("node", &d.node), ("operator", &d.op), ("input", &d.input)];
+        let names = names.into_iter().filter_map(|(what, name)| {
+            let name = format!("`{}`", name.as_ref()?);
+            (!d.message.contains(&name)).then(|| format!("{what} {name}"))
+        });
+        let names: Vec<String> = names.collect();
+        if !names.is_empty() {
+            text += &format!(" ({})", names.join(", "));
+        }
+        let rest = [
+            ("expected ", &d.expected),
+            ("got ", &d.got),
+            ("hint: ", &d.hint),
+        ];
+        let mut separator = if d.expected.is_some() || d.got.is_some() {
+            ": "
+        } else {
+            "; "
+        };
+        for (what, value) in rest {
+            if let Some(value) = value {
+                text.extend([separator, what, value]);
+                separator = "; ";
+            }
+        }
+        text
+    }
+
+    /// Says what could be meant where `name` is none of the `known` names: the first of these as what was
+    /// expected, and the closest as the hint.
+    pub fn with_known(self, name: &str, known: &[&str]) -> Self {
+        /// A list of more is no help to anybody.
+        const LISTED: usize = 24;
+        let mut listed = known[..known.len().min(LISTED)].join(", ");
+        if known.len() > LISTED {
+            listed += &format!(" and {} more", known.len() - LISTED);
+        }
+        let error = self.with_expected(listed);
+        match nearest(name, known) {
+            Some(meant) => error.with_hint(format!("did you mean `{meant}`?")),
+            None => error,
+        }
+    }
+
     /// Adds node and operator where they are not yet known.
     pub fn at(mut self, node: &str, op: &str) -> Self {
-        self.0.node.get_or_insert_with(|| node.to_string());
-        self.0.op.get_or_insert_with(|| op.to_string());
+        for (field, name) in [(&mut self.0.node, node), (&mut self.0.op, op)] {
+            if field.is_none() && !name.is_empty() {
+                *field = Some(name.to_string());
+            }
+        }
         self
     }
 }
 
 impl fmt::Display for Error {
+    /// ``CODE: message (node `n`, operator `Conv`, input `x`): expected A; got B; hint: what to do``. What is
+    /// not known is left out, and a name that the message says already.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let d = &self.0;
-        write!(f, "{}: {}", d.code.as_str(), d.message)?;
-        let fields = [
-            ("node", &d.node),
-            ("operator", &d.op),
-            ("input", &d.input),
-            ("expected", &d.expected),
-            ("got", &d.got),
-            ("hint", &d.hint),
-        ];
-        let mut open = false;
-        for (name, value) in fields {
-            if let Some(value) = value {
-                f.write_str(if open { "; " } else { " (" })?;
-                write!(f, "{name}: {value}")?;
-                open = true;
-            }
-        }
-        if open {
-            f.write_str(")")?;
-        }
-        Ok(())
+        write!(f, "{}: {}", self.code().as_str(), self.sentence())
     }
 }
 
@@ -178,4 +214,39 @@ pub fn value_error(message: impl Into<String>) -> Error {
 /// See [`ErrorCode::Unsupported`].
 pub fn unsupported(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::Unsupported, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_known_is_said_once() {
+        let error = shape_error("the shapes do not fit");
+        assert_eq!(error.to_string(), "SHAPE: the shapes do not fit");
+        let whole = error.at("c1", "Conv").with_input("w");
+        let whole = whole
+            .with_expected("[8, 3]")
+            .with_got("[8]")
+            .with_hint("reshape it");
+        assert_eq!(
+            whole.to_string(),
+            "SHAPE: the shapes do not fit (node `c1`, operator `Conv`, input `w`): expected [8, 3]; \
+             got [8]; hint: reshape it"
+        );
+        let named = value_error("the input `x` is not there").with_input("x");
+        assert_eq!(
+            named.to_string(),
+            "INVALID_VALUE: the input `x` is not there"
+        );
+        let hint = value_error("no").with_hint("ask").at("n", "");
+        assert_eq!(hint.sentence(), "no (node `n`); hint: ask");
+    }
+
+    #[test]
+    fn an_empty_part_is_left_out() {
+        let error = value_error("no").with_expected("").with_got(String::new());
+        assert_eq!(error.expected(), None);
+        assert_eq!(error.to_string(), "INVALID_VALUE: no");
+    }
 }

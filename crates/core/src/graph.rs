@@ -194,14 +194,17 @@ impl Graph {
                 }
             }
         }
-        match sizes.keys().find(|name| !names.contains(*name)) {
-            None => Ok(()),
-            Some(name) => {
-                let message = format!("no input has the dimension `{name}`");
-                let names: Vec<String> = names.into_iter().collect();
-                Err(Error::new(ErrorCode::InvalidValue, message).with_expected(names.join(", ")))
-            }
+        let unknown = sizes.keys().filter(|name| !names.contains(*name)).min();
+        let Some(name) = unknown else {
+            return Ok(());
+        };
+        let message = format!("no input has the dimension `{name}`");
+        let error = Error::new(ErrorCode::InvalidValue, message);
+        if names.is_empty() {
+            return Err(error.with_hint("every dimension of the inputs is fixed in the model"));
         }
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        Err(error.with_known(name, &names))
     }
 
     /// How often each value is read, by nodes and as an output of the graph.

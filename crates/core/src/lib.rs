@@ -14,6 +14,7 @@ mod interrupt;
 mod limits;
 pub mod memory;
 pub mod narrow;
+mod nearest;
 pub mod ops;
 pub mod order;
 pub mod partition;

@@ -1,7 +1,7 @@
 //! What the options say of single nodes: the backend they run on, whatever the partitioner would do,
 //! and the precision they compute in.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::str::FromStr;
 
 use crate::backend::{BackendId, Refusal};
@@ -139,37 +139,53 @@ pub fn check(pins: &[Pin], ids: &[BackendId]) -> Result<()> {
                     pin.backend
                 ),
             )
-            .with_expected(known.join(", ")))
+            .with_known(pin.backend.as_str(), &known))
         }
         None => Ok(()),
     }
 }
 
-/// Looks for the nodes that pins name, in bodies of control flow too.
+/// Looks for the nodes and operators that pins name, in bodies of control flow too.
 ///
 /// # Errors
-/// `InvalidValue` where there is none of a name.
+/// `InvalidValue` where nothing has such a name.
 pub fn find<'a>(graph: &Graph, pinned: impl Iterator<Item = &'a Pinned>) -> Result<()> {
-    let mut names = HashSet::new();
+    let mut known: Option<Names> = None;
     for what in pinned {
-        let Pinned::Node(name) = what else { continue };
-        if names.is_empty() {
-            collect_names(graph, &mut names);
-        }
-        if !names.contains(name.as_str()) {
-            let message = format!("no node is called `{name}`, which the options pin");
-            return Err(Error::new(ErrorCode::InvalidValue, message)
-                .with_hint("names are those of the report, after the passes"));
+        let names = known.get_or_insert_with(|| {
+            let mut names = Names::default();
+            names.collect(graph);
+            names
+        });
+        let (of, name, known) = match what {
+            Pinned::Node(name) => ("no node is called", name, &names.nodes),
+            Pinned::Operator(name) => ("no node is of the operator", name, &names.operators),
+        };
+        if !known.contains(name.as_str()) {
+            let message = format!("{of} `{name}`, which the options pin, after the passes");
+            let known: Vec<&str> = known.iter().copied().collect();
+            let error = Error::new(ErrorCode::InvalidValue, message);
+            return Err(error.with_known(name, &known));
         }
     }
     Ok(())
 }
 
-fn collect_names<'a>(graph: &'a Graph, names: &mut HashSet<&'a str>) {
-    for node in &graph.nodes {
-        names.insert(&node.name);
-        for body in node.op.subgraphs() {
-            collect_names(body, names);
+/// What the nodes of a graph are called, those in bodies of control flow too.
+#[derive(Default)]
+struct Names<'a> {
+    nodes: BTreeSet<&'a str>,
+    operators: BTreeSet<&'a str>,
+}
+
+impl<'a> Names<'a> {
+    fn collect(&mut self, graph: &'a Graph) {
+        for node in &graph.nodes {
+            self.nodes.insert(&node.name);
+            self.operators.insert(node.op.name());
+            for body in node.op.subgraphs() {
+                self.collect(body);
+            }
         }
     }
 }

@@ -5,9 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 #[cfg(any(feature = "cpu", feature = "wgpu"))]
 use kilim_core::backend::LocalFuture;
+use kilim_core::backend::check_version;
 use kilim_core::ops::CustomOperators;
 use kilim_core::tuning::Tuning;
-use kilim_core::{Backend, BackendId, BackendRegistry, Calibration, Graph, Result};
+use kilim_core::{
+    Backend, BackendId, BackendRegistry, Calibration, Error, ErrorCode, Graph, Result,
+};
 use kilim_formats::{Interpreter, InterpreterRegistry};
 
 use crate::{ModelSource, Session, SessionOptions};
@@ -18,6 +21,9 @@ pub struct Runtime {
     registry: BackendRegistry,
     interpreters: InterpreterRegistry,
     opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
+    /// Those of the open backends that are in libraries.
+    #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+    loaded: Mutex<Vec<BackendId>>,
     /// What was measured of the devices' kernels.
     pub(crate) tuning: Arc<Tuning>,
     /// Why the cache that was given last is not used.
@@ -48,10 +54,16 @@ pub(crate) fn default_backends() -> Vec<BackendId> {
 pub(crate) fn default_registry() -> BackendRegistry {
     let mut registry = BackendRegistry::new();
     #[cfg(feature = "wgpu")]
-    registry.register(kilim_wgpu::WgpuBackend::ID, wgpu);
+    {
+        registry.register(kilim_wgpu::WgpuBackend::ID, wgpu);
+        registry.alias(kilim_wgpu::WgpuBackend::ALIAS, kilim_wgpu::WgpuBackend::ID);
+    }
     crate::arm::register(&mut registry);
     #[cfg(feature = "cpu")]
-    registry.register(kilim_simd_cpu::CpuBackend::ID, cpu);
+    {
+        registry.register(kilim_simd_cpu::CpuBackend::ID, cpu);
+        registry.alias(kilim_simd_cpu::CpuBackend::ALIAS, kilim_simd_cpu::CpuBackend::ID);
+    }
     registry
 }
 
@@ -73,6 +85,8 @@ impl Runtime {
             registry,
             interpreters: InterpreterRegistry::default(),
             opened: Mutex::default(),
+            #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+            loaded: Mutex::default(),
             tuning: Arc::default(),
             cache_ignored: Mutex::default(),
         }
@@ -92,7 +106,8 @@ impl Runtime {
     }
 
     /// The runtime with the default backends: one for the process, on the web one for each worker.
-    /// It is never dropped, since drivers do not like to be closed while the process ends.
+    /// It is never dropped, since drivers do not like to be closed while the process ends; see
+    /// [`Runtime::close_libraries`].
     pub fn shared() -> Arc<Runtime> {
         #[cfg(not(target_arch = "wasm32"))]
         {
@@ -123,31 +138,91 @@ impl Runtime {
         ignored.unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The id of the backend that `id` is an alias of (`webgpu` of `wgpu`, `wasm` of `cpu`); `id` itself
+    /// where it is none, or where a backend of that very id is there.
+    pub fn resolve(&self, id: &BackendId) -> BackendId {
+        match self.opened().contains_key(id) {
+            true => id.clone(),
+            false => self.registry.resolve(id),
+        }
+    }
+
     /// The backend `id`, opened if it is not yet.
     ///
     /// # Errors
-    /// `NoBackend` where there is none of that id; `Device` where its device cannot be opened.
+    /// `NoBackend` where there is none of that id, or it was built for another version of the backend
+    /// API; `Device` where its device cannot be opened.
     pub async fn backend(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
         self.open(id, &SessionOptions::default()).await
     }
 
     async fn open(&self, id: &BackendId, options: &SessionOptions) -> Result<Arc<dyn Backend>> {
+        let id = &self.resolve(id);
         let known = self.opened().get(id).cloned();
         if let Some(backend) = known {
+            // A backend that was brought open has not been asked yet.
+            check_version(&*backend)?;
             return Ok(backend);
         }
-        #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
-        let plugin = match self.ids().contains(id) {
-            false => kilim_plugin::find(id, &options.plugin_path)?,
-            true => None,
-        };
-        #[cfg(not(all(feature = "plugins", not(target_arch = "wasm32"))))]
-        let (plugin, _) = (None::<Arc<dyn Backend>>, options);
-        let backend = match plugin {
-            Some(backend) => backend,
-            None => self.registry.create(id).await?,
+        let backend = match self.ids().contains(id) {
+            true => self.registry.create(id).await?,
+            false => self.library(id, options)?,
         };
         Ok(self.opened().entry(id.clone()).or_insert(backend).clone())
+    }
+
+    /// A backend that this build does not hold.
+    #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+    fn library(&self, id: &BackendId, options: &SessionOptions) -> Result<Arc<dyn Backend>> {
+        if let Some(backend) = kilim_plugin::find(id, &options.plugin_path)? {
+            let loaded = self.loaded.lock();
+            loaded.unwrap_or_else(PoisonError::into_inner).push(id.clone());
+            return Ok(backend);
+        }
+        let mut known = self.known();
+        known.extend(self.libraries(options));
+        let searched = kilim_plugin::searched(id, &options.plugin_path);
+        Err(no_backend(id, &searched.unwrap_or_default(), &known))
+    }
+
+    /// The backends that this build does not hold, but whose libraries lie in the folders of the options
+    /// or of `KILIM_BACKEND_PATH`. None of them is opened.
+    #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+    pub fn libraries(&self, options: &SessionOptions) -> Vec<BackendId> {
+        let held = self.known();
+        let found = kilim_plugin::list(&options.plugin_path).into_iter();
+        let found = found.map(|(id, _)| id).filter(|id| !held.contains(id));
+        found.collect()
+    }
+
+    /// Lets go of the backends that are in libraries: each is destroyed as soon as no session has it any
+    /// more, and opened anew where a later session asks for it. A runtime that is dropped does the same; the
+    /// shared one never is, so that a program that uses libraries calls this before it ends.
+    #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
+    pub fn close_libraries(&self) {
+        let loaded = self.loaded.lock();
+        let loaded = std::mem::take(&mut *loaded.unwrap_or_else(PoisonError::into_inner));
+        let mut opened = self.opened();
+        let closed: Vec<_> = loaded.iter().filter_map(|id| opened.remove(id)).collect();
+        // What a library does when it is destroyed must not wait for the lock.
+        drop(opened);
+        drop(closed);
+    }
+
+    /// A backend that this build does not hold, nor can load.
+    #[cfg(not(all(feature = "plugins", not(target_arch = "wasm32"))))]
+    fn library(&self, id: &BackendId, _: &SessionOptions) -> Result<Arc<dyn Backend>> {
+        Err(no_backend(id, "", &self.known()))
+    }
+
+    /// The backends that are built in, and those that are open.
+    fn known(&self) -> Vec<BackendId> {
+        let mut known = self.ids();
+        let open = self.opened();
+        let mut brought: Vec<_> = open.keys().filter(|id| !known.contains(id)).collect();
+        brought.sort_unstable();
+        known.extend(brought.into_iter().cloned());
+        known
     }
 
     /// The backends that a session with these options has.
@@ -209,10 +284,17 @@ impl Runtime {
     }
 
     /// A session of a graph that was built or parsed before.
+    ///
+    /// # Errors
+    /// Those of [`Runtime::backend`], and of [`kilim_core::Session::new`].
     pub async fn session(&self, graph: Graph, options: SessionOptions) -> Result<Session> {
         let backends = self.backends(&options).await?;
         let evaluator = self.evaluator(&backends).await?;
         let mut core = options.core;
+        core.configs.rename(|id| self.resolve(id));
+        for pin in &mut core.pins {
+            pin.backend = self.resolve(&pin.backend);
+        }
         core.tuning = self.tuning.clone();
         core.cache_ignored.clone_from(&self.cache_ignored());
         if core.calibration.is_empty() {
@@ -222,6 +304,16 @@ impl Runtime {
             .await
             .map(Session)
     }
+}
+
+/// Nobody is called `id`. `searched` says where its library would lie, if libraries were looked for.
+fn no_backend(id: &BackendId, searched: &str, known: &[BackendId]) -> Error {
+    let message = match searched {
+        "" => format!("there is no backend `{id}`"),
+        files => format!("there is no backend `{id}`: it is not built in, and there is no {files}"),
+    };
+    let known: Vec<&str> = known.iter().map(BackendId::as_str).collect();
+    Error::new(ErrorCode::NoBackend, message).with_known(id.as_str(), &known)
 }
 
 /// What this machine's file holds, read once. A file that cannot be read is as good as none: the

@@ -147,6 +147,7 @@ impl Session {
 
     /// A backend of the session, or one that the shared runtime can open.
     async fn find(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
+        let id = &Runtime::shared().resolve(id);
         let own = self.backends().iter().chain([self.evaluator()]);
         let mut own = own.filter(|b| b.describe().id == *id);
         match own.next() {

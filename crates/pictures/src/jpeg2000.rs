@@ -4,11 +4,11 @@ use hayro_jpeg2000::{ColorSpace, DecodeSettings, DecoderContext, Image};
 use kilim_core::error::{Result, unsupported};
 use kilim_core::ops::unreadable;
 
-use crate::Format;
+use crate::{Format, Head, room};
 
 pub const FORMAT: Format = Format {
     knows: |file| file.starts_with(SIGNATURE) || file.starts_with(CODESTREAM),
-    size,
+    head,
     rgb,
 };
 
@@ -27,17 +27,26 @@ fn open(file: &[u8]) -> Result<Image<'_>> {
     Image::new(file, &settings).map_err(unreadable)
 }
 
+/// The lengths and offsets of the marker SIZ (T.800, table A.9): Xsiz, Ysiz, XOsiz, YOsiz, XTsiz, YTsiz,
+/// XTOsiz, YTOsiz; and how many components there are.
+fn size_fields(file: &[u8]) -> Result<([u64; 8], usize)> {
+    let start = file.windows(CODESTREAM.len()).position(|w| w == CODESTREAM);
+    let fields = start.and_then(|at| file.get(at + 8..at + 42));
+    let fields = fields.ok_or_else(|| unreadable("it has no header"))?;
+    let (lengths, components) = fields.split_at(32);
+    let (lengths, _) = lengths.as_chunks();
+    let mut read = [0; 8];
+    for (to, length) in read.iter_mut().zip(lengths) {
+        *to = u64::from(u32::from_be_bytes(*length));
+    }
+    let components = u16::from_be_bytes([components[0], components[1]]);
+    Ok((read, usize::from(components)))
+}
+
 /// Refuses files that promise more tiles than they have room for: each costs the decoder memory and
 /// time, though it be empty.
 fn check_tiles(file: &[u8]) -> Result<()> {
-    let start = file.windows(CODESTREAM.len()).position(|w| w == CODESTREAM);
-    // The lengths and offsets of T.800, table A.9: Xsiz, Ysiz, XOsiz, YOsiz, XTsiz, YTsiz, XTOsiz, YTOsiz.
-    let fields = start.and_then(|at| file.get(at + 8..at + 40));
-    let fields = fields.ok_or_else(|| unreadable("it has no header"))?;
-    let fields: Vec<u64> = fields
-        .chunks_exact(4)
-        .map(|b| u64::from(u32::from_be_bytes([b[0], b[1], b[2], b[3]])))
-        .collect();
+    let (fields, _) = size_fields(file)?;
     let along = |axis: usize| {
         let (end, tile, first) = (fields[axis], fields[4 + axis], fields[6 + axis]);
         end.saturating_sub(first).div_ceil(tile.max(1))
@@ -49,9 +58,22 @@ fn check_tiles(file: &[u8]) -> Result<()> {
     Ok(())
 }
 
-fn size(file: &[u8]) -> Result<[usize; 2]> {
+/// Bytes of a pixel beside those of its components: the decoder's coefficients, one component's before
+/// and after its transform and what it is transformed in, and the states of the bits; then the result.
+const SHARED: usize = 16 + 8 + 3;
+/// Bytes of a pixel's component: a float, and what it is rounded to.
+const COMPONENT: usize = 5;
+
+fn head(file: &[u8]) -> Result<Head> {
+    let components = size_fields(file)?.1;
     let picture = open(file)?;
-    Ok([picture.height(), picture.width()].map(|n| n as usize))
+    let [height, width] = [picture.height(), picture.width()].map(|n| n as usize);
+    let pixel = COMPONENT * components + SHARED;
+    Ok(Head {
+        height,
+        width,
+        bytes: height.checked_mul(width).and_then(|n| n.checked_mul(pixel)),
+    })
 }
 
 fn rgb(file: &[u8]) -> Result<Vec<u8>> {
@@ -67,9 +89,14 @@ fn rgb(file: &[u8]) -> Result<Vec<u8>> {
     let mut context = DecoderContext::default();
     let decoded = picture.decode(&mut context).map_err(unreadable)?;
     let samples = decoded.data_u8();
+    if channels == 3 {
+        return Ok(samples);
+    }
     let pixels = samples.chunks_exact(channels);
-    Ok(match colours {
-        1 => pixels.flat_map(|p| [p[0]; 3]).collect(),
-        _ => pixels.flat_map(|p| [p[0], p[1], p[2]]).collect(),
-    })
+    let mut rgb = room(pixels.len().saturating_mul(3))?;
+    match colours {
+        1 => pixels.for_each(|p| rgb.extend([p[0]; 3])),
+        _ => pixels.for_each(|p| rgb.extend_from_slice(&p[..3])),
+    }
+    Ok(rgb)
 }

@@ -19,4 +19,4 @@ mod search;
 mod trial;
 
 pub use attributes::attributes;
-pub use search::{PATH_VARIABLE, file_names, find};
+pub use search::{PATH_VARIABLE, file_names, find, list, searched};

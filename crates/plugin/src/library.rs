@@ -47,21 +47,26 @@ impl Library {
     ///
     /// # Errors
     /// `NoBackend` where it cannot be loaded, lacks the functions of the interface or is for another
-    /// version; `Device` where it crashes; what the backend says where it cannot be created.
+    /// version; `Device` where it crashes, ends the process or hangs; what the backend says where it
+    /// cannot be created.
     pub fn open(file: &Path) -> Result<Library> {
-        match trial::survives(|| drop(Library::load(file))) {
-            Ok(()) => Library::load(file),
-            Err(signal) => {
-                let what = format!("`{}` crashes as it creates its backend", file.display());
-                let hint = format!(
-                    "where only a trial of it fails, set {}=off",
-                    trial::VARIABLE
-                );
-                Err(Error::new(ErrorCode::Device, what)
-                    .with_got(format!("signal {signal}"))
-                    .with_hint(hint))
-            }
-        }
+        let Err(end) = trial::survives(file, || drop(Library::load(file))) else {
+            return Library::load(file);
+        };
+        let (what, got) = match end {
+            trial::End::Signal(signal) => ("crashes", format!("signal {signal}")),
+            trial::End::Exit(status) => ("ends the process", format!("exit status {status}")),
+            trial::End::Late(limit) => ("hangs", format!("nothing for {limit:?}")),
+        };
+        let variable = trial::VARIABLE;
+        let hint = match end {
+            trial::End::Late(_) => format!("{variable}=SECONDS gives it more time, {variable}=off all"),
+            _ => format!("where only a trial of it fails, set {variable}=off"),
+        };
+        let what = format!("`{}` {what} as it creates its backend", file.display());
+        Err(Error::new(ErrorCode::Device, what)
+            .with_got(got)
+            .with_hint(hint))
     }
 
     fn load(file: &Path) -> Result<Library> {

@@ -1,10 +1,11 @@
 //! Where the library of a backend may lie.
 
 use std::env;
-use std::path::PathBuf;
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kilim_core::{Backend, BackendId, Error, ErrorCode, Result};
+use kilim_core::{Backend, BackendId, Result};
 
 use crate::backend::PluginBackend;
 use crate::library::Library;
@@ -23,23 +24,16 @@ pub fn file_names(id: &BackendId) -> Vec<String> {
 }
 
 /// Looks for the backend `id` in `folders` and then in those of [`PATH_VARIABLE`], and opens the
-/// first library that is there. `None` where no folder is named and none of them could have it.
+/// first library that is there. `None` where no folder has it.
 ///
 /// # Errors
-/// `NoBackend` where folders were searched in vain, or the library is not one of a backend or for
-/// another version of the interface; `Device` where the backend cannot be opened.
+/// `NoBackend` where the library is not one of a backend or for another version of the interface;
+/// `Device` where the backend cannot be opened.
 pub fn find(id: &BackendId, folders: &[PathBuf]) -> Result<Option<Arc<dyn Backend>>> {
-    // An id is part of a file's name, and must not lead out of the folders.
-    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-    if id.as_str().is_empty() || !id.as_str().chars().all(plain) {
+    if !is_plain(id.as_str()) {
         return Ok(None);
     }
-    let variable = env::var_os(PATH_VARIABLE).unwrap_or_default();
-    let mut folders = folders.to_vec();
-    folders.extend(env::split_paths(&variable).filter(|f| !f.as_os_str().is_empty()));
-    if folders.is_empty() {
-        return Ok(None);
-    }
+    let folders = all(folders);
     let names = file_names(id);
     let files = folders.iter().flat_map(|f| names.iter().map(|n| f.join(n)));
     match files.into_iter().find(|f| f.is_file()) {
@@ -47,12 +41,55 @@ pub fn find(id: &BackendId, folders: &[PathBuf]) -> Result<Option<Arc<dyn Backen
             let backend = PluginBackend::new(id.clone(), Library::open(&file)?)?;
             Ok(Some(Arc::new(backend)))
         }
-        None => {
-            let folders: Vec<_> = folders.iter().map(|f| f.display().to_string()).collect();
-            Err(
-                Error::new(ErrorCode::NoBackend, format!("there is no backend `{id}`"))
-                    .with_expected(format!("{} in {}", names.join(" or "), folders.join(", "))),
-            )
+        None => Ok(None),
+    }
+}
+
+/// The files that [`find`] looks for, in words; `None` where it has no folder to look in.
+pub fn searched(id: &BackendId, folders: &[PathBuf]) -> Option<String> {
+    let folders = all(folders).into_iter();
+    let folders: Vec<_> = folders.map(|f| f.display().to_string()).collect();
+    let looked = is_plain(id.as_str()) && !folders.is_empty();
+    looked.then(|| format!("{} in {}", file_names(id).join(" or "), folders.join(", ")))
+}
+
+/// The libraries that [`find`] would open, with the ids of their backends, in the order of the folders
+/// and of the names in each. A folder that cannot be read has none.
+pub fn list(folders: &[PathBuf]) -> Vec<(BackendId, PathBuf)> {
+    let mut found: Vec<(BackendId, PathBuf)> = Vec::new();
+    for folder in all(folders) {
+        let files = fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut files: Vec<PathBuf> = files.map(|entry| entry.path()).collect();
+        files.sort_unstable();
+        for file in files.into_iter().filter(|f| f.is_file()) {
+            if let Some(id) = id_of(&file)
+                && found.iter().all(|(known, _)| *known != id)
+            {
+                found.push((id, file));
+            }
         }
     }
+    found
+}
+
+/// The id of the backend whose library has this name.
+fn id_of(file: &Path) -> Option<BackendId> {
+    let stem = file.file_stem()?.to_str()?;
+    let id = stem.strip_prefix("lib").unwrap_or(stem).strip_prefix("backend_")?;
+    let id = BackendId::from(id);
+    let named = file_names(&id).iter().any(|name| file.ends_with(name));
+    (named && is_plain(id.as_str())).then_some(id)
+}
+
+/// An id is part of a file's name, and must not lead out of the folders.
+fn is_plain(id: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    !id.is_empty() && id.chars().all(plain)
+}
+
+/// These folders, then those of [`PATH_VARIABLE`].
+fn all(folders: &[PathBuf]) -> Vec<PathBuf> {
+    let variable = env::var_os(PATH_VARIABLE).unwrap_or_default();
+    let named = env::split_paths(&variable).filter(|f| !f.as_os_str().is_empty());
+    folders.iter().cloned().chain(named).collect()
 }

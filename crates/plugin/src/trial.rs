@@ -1,20 +1,95 @@
-//! Finding out in a process of its own whether a library crashes, so that it takes nothing along.
+//! Finding out in a process of its own whether a library crashes, ends the process or hangs, so that it
+//! takes nothing along.
 
-/// The environment variable that says `off` where libraries are loaded without a trial.
+use std::path::Path;
+use std::time::Duration;
+
+/// The environment variable that says `off` where libraries are loaded without a trial, or how many
+/// seconds one may take.
 pub const VARIABLE: &str = "KILIM_BACKEND_TRIAL";
 
-/// Has a copy of this process do `work`, and gives the signal that ended the copy, if one did. Only
-/// Linux has such copies with all that loading a library needs; elsewhere nothing is tried.
+/// How long a trial may take where the variable says nothing.
 #[cfg(target_os = "linux")]
-pub fn survives(work: impl FnOnce()) -> Result<(), i32> {
-    use std::time::{Duration, Instant};
+const LIMIT: Duration = Duration::from_secs(10);
 
-    /// A copy has this thread only, and waits for ever where another one held a lock.
-    const LIMIT: Duration = Duration::from_secs(10);
+/// How a trial ended that was not survived.
+#[derive(Debug, PartialEq, Eq)]
+#[cfg_attr(not(target_os = "linux"), expect(dead_code))]
+pub enum End {
+    /// By this signal.
+    Signal(i32),
+    /// The library ended the process, with this status.
+    Exit(i32),
+    /// It was not done after this time.
+    Late(Duration),
+}
 
-    if std::env::var_os(VARIABLE).is_some_and(|v| v == "off") {
+/// Has a copy of this process do `work`, which loads `file`. A file that has survived once is not tried
+/// again in this process, as long as it stays the same. Only Linux has such copies with all that loading
+/// a library needs; elsewhere nothing is tried.
+#[cfg(target_os = "linux")]
+pub fn survives(file: &Path, work: impl FnOnce()) -> Result<(), End> {
+    use std::sync::{Mutex, PoisonError};
+
+    static SURVIVED: Mutex<Vec<Version>> = Mutex::new(Vec::new());
+
+    let said = std::env::var(VARIABLE).unwrap_or_default();
+    if said == "off" {
         return Ok(());
     }
+    let limit = said.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let version = Version::of(file);
+    let survived = || SURVIVED.lock().unwrap_or_else(PoisonError::into_inner);
+    if version.as_ref().is_some_and(|v| survived().contains(v)) {
+        return Ok(());
+    }
+    in_a_copy(limit.unwrap_or(LIMIT), work)?;
+    survived().extend(version);
+    Ok(())
+}
+
+#[cfg(not(target_os = "linux"))]
+pub fn survives(_: &Path, _: impl FnOnce()) -> Result<(), End> {
+    Ok(())
+}
+
+/// A file as it is now.
+#[cfg(target_os = "linux")]
+#[derive(PartialEq, Eq)]
+struct Version {
+    file: std::path::PathBuf,
+    length: u64,
+    modified: std::time::SystemTime,
+}
+
+#[cfg(target_os = "linux")]
+impl Version {
+    fn of(file: &Path) -> Option<Version> {
+        let file = file.canonicalize().ok()?;
+        let about = file.metadata().ok()?;
+        Some(Version {
+            length: about.len(),
+            modified: about.modified().ok()?,
+            file,
+        })
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn in_a_copy(limit: Duration, work: impl FnOnce()) -> Result<(), End> {
+    use std::fs::File;
+    use std::io::Read;
+    use std::os::fd::FromRawFd;
+    use std::time::Instant;
+
+    let mut ends = [0; 2];
+    // SAFETY: there is room for the two ends of a pipe.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC | libc::O_NONBLOCK) } != 0 {
+        // No pipe, no trial.
+        return Ok(());
+    }
+    // SAFETY: both were opened above, and belong to nobody else.
+    let [mut done, doing] = ends.map(|end| unsafe { File::from_raw_fd(end) });
     // SAFETY: the copy ends in `_exit`, which runs nothing of this process's. The C library makes its
     // allocator and its loader usable in it.
     match unsafe { libc::fork() } {
@@ -28,33 +103,34 @@ pub fn survives(work: impl FnOnce()) -> Result<(), i32> {
             // SAFETY: no more than a number is read: nobody needs a picture of the memory.
             unsafe { libc::setrlimit(libc::RLIMIT_CORE, &raw const none) };
             let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work));
+            let _ = std::io::Write::write(&mut &doing, b".");
             // SAFETY: it does not come back.
             unsafe { libc::_exit(0) }
         }
         child => {
+            drop(doing);
             let start = Instant::now();
             let mut status = 0;
             // SAFETY: the child is this function's own, and is waited for once.
             while unsafe { libc::waitpid(child, &raw mut status, libc::WNOHANG) } == 0 {
-                if start.elapsed() > LIMIT {
-                    // SAFETY: as above; it has not been waited for.
+                if start.elapsed() > limit {
+                    // SAFETY: the child is this function's own, and has not been waited for.
                     unsafe {
                         libc::kill(child, libc::SIGKILL);
                         libc::waitpid(child, &raw mut status, 0);
                     }
-                    return Ok(());
+                    return Err(End::Late(limit));
                 }
                 std::thread::sleep(Duration::from_millis(1));
             }
-            match libc::WIFSIGNALED(status) {
-                true => Err(libc::WTERMSIG(status)),
-                false => Ok(()),
+            if libc::WIFSIGNALED(status) {
+                return Err(End::Signal(libc::WTERMSIG(status)));
+            }
+            // A library that ends the process has it end before the work is done.
+            match done.read(&mut [0]) {
+                Ok(1) => Ok(()),
+                _ => Err(End::Exit(libc::WEXITSTATUS(status))),
             }
         }
     }
-}
-
-#[cfg(not(target_os = "linux"))]
-pub fn survives(_: impl FnOnce()) -> Result<(), i32> {
-    Ok(())
 }

@@ -18,7 +18,7 @@ pub async fn calibrate(backends: JsValue) -> Result<String, JsValue> {
 
 async fn all(backends: &JsValue) -> kilim_core::Result<Calibration> {
     let mut calibration = Calibration::default();
-    for id in convert::strings(backends)? {
+    for id in convert::strings(backends, "the list of backends")? {
         let backend = Runtime::shared().backend(&id.as_str().into()).await?;
         calibration.insert(backend.describe(), measure(&backend, seconds).await?);
     }

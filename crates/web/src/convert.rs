@@ -35,8 +35,13 @@ pub fn error(error: &Error) -> JsValue {
 }
 
 /// What a caller gave is not of the form that the bindings take.
-fn malformed(what: &str) -> Error {
-    Error::new(ErrorCode::InvalidValue, format!("{what} is malformed"))
+fn malformed(what: &str, expected: &str) -> Error {
+    Error::new(ErrorCode::InvalidValue, format!("{what} is malformed")).with_expected(expected)
+}
+
+/// What a value is, as `typeof` says.
+fn type_of(value: &JsValue) -> String {
+    value.js_typeof().as_string().unwrap_or_default()
 }
 
 /// The field `name` of an options object; `None` where it is missing or undefined.
@@ -46,21 +51,30 @@ pub fn field(object: &JsValue, name: &str) -> Option<JsValue> {
         .filter(|value| !value.is_undefined() && !value.is_null())
 }
 
-/// A whole number that is a size.
-pub fn size(value: &JsValue) -> Result<usize> {
+/// A whole number that is a size; `what` is what it is called in errors.
+///
+/// # Errors
+/// `InvalidValue` where it is none.
+pub fn size(value: &JsValue, what: &str) -> Result<usize> {
     value
         .as_f64()
         .filter(|n| *n >= 0.0 && *n <= f64::from(u32::MAX) && n.fract() == 0.0)
         .map(|n| n as usize)
-        .ok_or_else(|| malformed("a size"))
+        .ok_or_else(|| {
+            let got = value.as_f64().map_or_else(|| type_of(value), |n| n.to_string());
+            malformed(what, "a whole number of at least 0").with_got(got)
+        })
 }
 
-/// Strings of an array.
-pub fn strings(value: &JsValue) -> Result<Vec<String>> {
+/// Strings of an array; `what` is what it is called in errors.
+///
+/// # Errors
+/// `InvalidValue` where it is none.
+pub fn strings(value: &JsValue, what: &str) -> Result<Vec<String>> {
     value
         .dyn_ref::<Array>()
         .and_then(|array| array.iter().map(|item| item.as_string()).collect())
-        .ok_or_else(|| malformed("a list of names"))
+        .ok_or_else(|| malformed(what, "an array of strings").with_got(type_of(value)))
 }
 
 /// A tensor with its name, from `{name, type, dims, bytes}`: bytes as files hold them, where types of
@@ -69,10 +83,13 @@ pub fn strings(value: &JsValue) -> Result<Vec<String>> {
 /// # Errors
 /// `DType` for an unknown type, `Shape` where the bytes do not fill the dimensions.
 fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
-    let get = |name| field(value, name).ok_or_else(|| malformed("a tensor"));
+    let get = |name: &str| {
+        let missing = || malformed(&format!("the tensor's `{name}`"), "a value");
+        field(value, name).ok_or_else(missing)
+    };
     let name = get("name")?
         .as_string()
-        .ok_or_else(|| malformed("a tensor's name"))?;
+        .ok_or_else(|| malformed("a tensor's name", "a string"))?;
     let typed = get("type")?.as_string().unwrap_or_default();
     let dtype = DType::from_name(&typed).ok_or_else(|| {
         Error::new(ErrorCode::DType, "there is no such element type")
@@ -81,18 +98,18 @@ fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
     })?;
     let dims = get("dims")?
         .dyn_into::<Array>()
-        .map_err(|_| malformed("a tensor's dims"))?
+        .map_err(|_| malformed("a tensor's dims", "an array").with_input(&name))?
         .iter()
-        .map(|dim| size(&dim))
+        .map(|dim| size(&dim, "a tensor's dimension").map_err(|e| e.with_input(&name)))
         .collect::<Result<Vec<_>>>()?;
     let tensor = if dtype == DType::String {
-        let texts = strings(&get("texts")?)?;
+        let texts = strings(&get("texts")?, "a tensor's texts")?;
         let texts: Vec<Arc<str>> = texts.into_iter().map(Arc::from).collect();
         Tensor::from_texts(&dims, texts)
     } else {
         let bytes = get("bytes")?
             .dyn_into::<Uint8Array>()
-            .map_err(|_| malformed("a tensor's bytes"))?;
+            .map_err(|_| malformed("a tensor's bytes", "a Uint8Array").with_input(&name))?;
         Tensor::from_packed(dtype, &dims, &bytes.to_vec())
     };
     Ok((
@@ -130,7 +147,7 @@ pub fn tensor_object(name: &str, tensor: &Tensor) -> JsValue {
 /// [`tensor`].
 pub fn datum(value: &JsValue) -> Result<(String, Datum)> {
     let name = field(value, "name").and_then(|n| n.as_string());
-    let name = name.ok_or_else(|| malformed("a value's name"))?;
+    let name = name.ok_or_else(|| malformed("a value's name", "a string"))?;
     if field(value, "absent").is_some() {
         return Ok((name, Datum::Absent));
     }
@@ -139,7 +156,7 @@ pub fn datum(value: &JsValue) -> Result<(String, Datum)> {
     };
     let list = list
         .dyn_into::<Array>()
-        .map_err(|_| malformed("a sequence"))?;
+        .map_err(|_| malformed("a sequence", "an array"))?;
     let tensors = list.iter().map(|item| Ok(tensor(&item)?.1));
     Ok((name, Datum::Sequence(tensors.collect::<Result<_>>()?)))
 }

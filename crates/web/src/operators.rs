@@ -223,7 +223,7 @@ fn fact(output: &JsValue) -> Result<Fact> {
         .map_err(|_| malformed("the dims"))?;
     let dim = |d: JsValue| match d.is_null() || d.is_undefined() {
         true => Ok(Dim::Unknown),
-        false => convert::size(&d).map(Dim::Known),
+        false => convert::size(&d, "a dimension that `infer` gives").map(Dim::Known),
     };
     let shape = Shape(dims.iter().map(dim).collect::<Result<_>>()?);
     Ok(Fact {
@@ -249,7 +249,7 @@ fn shader(shader: &Callback, attributes: &Attributes, node: &NodeSpec) -> Result
     let bindings = pairs(&told, "bindings")?
         .into_iter()
         .map(|(name, kind, value)| {
-            let index = convert::size(&value)?;
+            let index = convert::size(&value, "a binding of a custom operator")?;
             let tensor = match kind.as_str() {
                 "input" => ShaderTensor::Input(index),
                 "output" => ShaderTensor::Output(index),
@@ -273,7 +273,7 @@ fn shader(shader: &Callback, attributes: &Attributes, node: &NodeSpec) -> Result
     let groups = groups.ok_or_else(|| malformed("the workgroups"))?;
     let mut workgroups = [1; 3];
     for (group, given) in workgroups.iter_mut().zip(groups.iter()) {
-        *group = convert::size(&given)? as u32;
+        *group = convert::size(&given, "a number of workgroups")? as u32;
     }
     Ok(ShaderKernel {
         source: source.into(),

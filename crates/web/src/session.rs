@@ -190,7 +190,7 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
     let mut options = SessionOptions::default();
     options.core.clock = seconds;
     if let Some(backends) = convert::field(given, "backends") {
-        options.backends = convert::strings(&backends)?
+        options.backends = convert::strings(&backends, "the option `backends`")?
             .iter()
             .map(|id| id.as_str().into())
             .collect();
@@ -205,15 +205,15 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
         options.core.strict = strict.is_truthy();
     }
     if let Some(pins) = convert::field(given, "pins") {
-        let pins = convert::strings(&pins)?;
+        let pins = convert::strings(&pins, "the option `pins`")?;
         options.core.pins = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
     }
     if let Some(pins) = convert::field(given, "precision") {
-        let pins = convert::strings(&pins)?;
+        let pins = convert::strings(&pins, "the option `precision`")?;
         options.core.precisions = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
     }
     if let Some(settings) = convert::field(given, "configs") {
-        for setting in convert::strings(&settings)? {
+        for setting in convert::strings(&settings, "the option `configs`")? {
             options.core.configs.set(&setting.parse()?);
         }
     }
@@ -228,8 +228,11 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
             Some("sync") => Arc::new(SyncScheduler),
             Some("overlapped") => Arc::new(OverlappedScheduler::default()),
             _ => {
-                let message = "`schedule` is neither `sync` nor `overlapped`";
-                return Err(Error::new(ErrorCode::InvalidValue, message));
+                return Err(Error::new(
+                    ErrorCode::InvalidValue,
+                    "the option `schedule` is not understood",
+                )
+                .with_expected("`sync` or `overlapped`"));
             }
         };
     }
@@ -301,7 +304,8 @@ fn dimensions(given: &JsValue) -> kilim_core::Result<HashMap<String, usize>> {
     for entry in entries.iter().flat_map(Array::iter) {
         let entry: Array = entry.unchecked_into();
         let name = entry.get(0).as_string().unwrap_or_default();
-        dims.insert(name, convert::size(&entry.get(1))?);
+        let size = convert::size(&entry.get(1), &format!("the dimension `{name}`"))?;
+        dims.insert(name, size);
     }
     Ok(dims)
 }

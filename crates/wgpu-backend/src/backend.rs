@@ -68,6 +68,8 @@ pub struct WgpuBackend {
 impl WgpuBackend {
     /// The name of the backend.
     pub const ID: BackendId = BackendId::new("wgpu");
+    /// What web developers call it.
+    pub const ALIAS: &str = "webgpu";
 
     /// Opens the fastest GPU there is.
     ///

@@ -1,5 +1,9 @@
 //! Inputs of other shapes, and the plans that are kept for them.
 
+use std::sync::Arc;
+
+use kilim_tests::stand_in::StandIn;
+
 use crate::*;
 
 #[test]
@@ -35,4 +39,41 @@ fn plans_are_kept_up_to_the_number_asked_for() {
     assert_eq!(one.0, three.0, "plans share one arena");
     assert_eq!(one.1, 8 * 32 * 32 * 4, "the output of the latest plan");
     assert_eq!(three.1, 8 * (32 * 32 + 16 * 16 + 8 * 8) * 4);
+}
+
+#[test]
+fn tensors_lie_where_the_backend_wants_them() {
+    let offsets = |alignment: usize| {
+        let mut g = Graph::new("sizes");
+        let x = g.add_input("x", Fact::fixed(DType::F32, &[7]));
+        let exp = g.apply("exp", Unary(UnaryKind::Exp), &[x]);
+        let sin = g.apply("sin", Unary(UnaryKind::Sin), &[x]);
+        let abs = g.apply("abs", Unary(UnaryKind::Abs), &[x]);
+        let sum = g.apply("sum", Binary::new(BinaryKind::Add), &[exp, sin]);
+        let y = g.apply("y", Binary::new(BinaryKind::Mul), &[sum, abs]);
+        g.outputs.push(y);
+        let backend = StandIn::new(cpu(), "aligned").aligned(alignment);
+        let runtime = Runtime::default().with_backend(Arc::new(backend));
+        let mut options = options();
+        options.backends = vec![BackendId::from("aligned")];
+        options.core.optimise = false;
+        let mut s = pollster::block_on(runtime.session(g, options)).unwrap();
+        let x = weights(&[7]);
+        let got = run(&mut s, &x).unwrap();
+        let want = x.to_f64s().unwrap().into_iter();
+        let want = want.map(|x| (x.exp() + x.sin()) * x.abs());
+        for (got, want) in got.to_f64s().unwrap().into_iter().zip(want) {
+            assert!((got - want).abs() < 1e-5, "{got} {want}");
+        }
+        let tensors = s.report().memory.into_iter().flat_map(|plan| plan.tensors);
+        let mut offsets: Vec<usize> = tensors.map(|t| t.offset).collect();
+        offsets.sort_unstable();
+        offsets.dedup();
+        offsets
+    };
+    for alignment in [64, 256, 4096] {
+        let offsets = offsets(alignment);
+        assert!(offsets.len() >= 3, "{offsets:?}");
+        assert!(offsets.iter().all(|o| o % alignment == 0), "{offsets:?}");
+    }
 }

@@ -271,30 +271,47 @@ fn a_rewrite_that_cannot_be_is_an_error() {
             },
         }
     }
-    let wrong: [(&str, OnOffer); 6] = [
-        ("a node that is not there is refused", |_, _| Rewrite {
+    let wrong: [(&str, OnOffer); 9] = [
+        ("the node 99 of 3 nodes", |_, _| Rewrite {
             refused: vec![(99, Refusal::new("nobody"))],
             ..Rewrite::default()
         }),
-        ("a node that is not there is replaced", |_, s| {
+        ("the node 99 of 3 nodes", |_, s| {
             let mut rewrite = replaced(s, Vec::new());
             rewrite.replaced.iter_mut().for_each(|r| r.nodes[0] = 99);
             rewrite
         }),
-        ("a tensor far behind the last", |m, s| {
+        ("the node 0, `sum`, twice", |_, s| {
+            let mut rewrite = replaced(s, Vec::new());
+            rewrite.replaced.iter_mut().for_each(|r| r.nodes.push(0));
+            rewrite
+        }),
+        ("the node 0, `sum`, twice", |_, s| {
+            let mut rewrite = replaced(s, Vec::new());
+            if !rewrite.replaced.is_empty() {
+                rewrite.refused.push((0, Refusal::new("both")));
+            }
+            rewrite
+        }),
+        ("`far` names the tensor 1048576", |m, s| {
             replaced(s, vec![m.kernel("far".to_string(), 1 << 20, 0)])
         }),
-        ("an output is written by nobody", |m, s| {
+        ("nothing writes the tensor `sum:0`, which `relu` reads", |m, s| {
             let new = s.tensors.len();
             let input = s.nodes[0].inputs[0].unwrap();
             replaced(s, vec![m.kernel("lost".to_string(), input, new)])
         }),
-        ("an output is written twice", |m, s| {
+        ("nothing writes the tensor `neg:0`, which is read after", |_, s| {
+            let mut rewrite = replaced(s, Vec::new());
+            rewrite.replaced.iter_mut().for_each(|r| r.nodes = vec![2]);
+            rewrite
+        }),
+        ("`one` and `two` both write the tensor `sum:0`", |m, s| {
             let (input, output) = (s.nodes[0].inputs[0].unwrap(), s.nodes[0].outputs[0]);
             let kernel = |name: &str| m.kernel(name.to_string(), input, output);
             replaced(s, vec![kernel("one"), kernel("two")])
         }),
-        ("nodes wait for each other", |m, s| {
+        ("` waits for what it writes itself", |m, s| {
             let (output, new) = (s.nodes[0].outputs[0], s.tensors.len());
             let kernel = |name: &str, from, to| m.kernel(name.to_string(), from, to);
             replaced(
@@ -303,13 +320,13 @@ fn a_rewrite_that_cannot_be_is_an_error() {
             )
         }),
     ];
-    for (what, rewrite) in wrong {
+    for (why, rewrite) in wrong {
         let made = session(graph(), Merging::new(rewrite), Arc::new(SyncScheduler));
-        let error = made.err().expect(what);
-        let code = error.code();
-        assert!(
-            matches!(code, ErrorCode::InvalidGraph | ErrorCode::State),
-            "{what}: {error}"
-        );
+        let error = made.err().expect(why);
+        assert_eq!(error.code(), ErrorCode::State, "{error}");
+        let message = error.message();
+        assert!(message.contains("`merging`"), "{error}");
+        assert!(message.contains(why), "{why}: {error}");
+        assert!(!message.contains("`relu` waits"), "{error}");
     }
 }

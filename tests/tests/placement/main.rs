@@ -1,8 +1,9 @@
 //! Where nodes go and what the report says of it: control flow on the GPU, prices, and backends side by side
-//! ([`verify`]).
+//! ([`verify`]), and names that nothing has ([`names`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
+mod names;
 mod verify;
 
 use std::path::PathBuf;
@@ -336,4 +337,25 @@ fn devices_are_measured() {
             assert!(speed.transfer_start > 1e-7, "{id}: {speed:?}");
         }
     }
+}
+
+/// A device that runs few operators is measured by those; the rest stays as it says itself.
+#[test]
+fn what_a_device_runs_is_measured() {
+    let clock = SessionOptions::default().core.clock;
+    let cpu = backend("cpu").unwrap();
+    let only = |ops: &'static [&'static str]| {
+        let device = StandIn::new(cpu.clone(), "few").taking(|n| ops.contains(&n.op.name()));
+        let device: Arc<dyn Backend> = Arc::new(device);
+        pollster::block_on(calibrate::measure(&device, clock))
+    };
+    let said = cpu.describe().speed;
+    let relu = only(&["Relu"]).unwrap();
+    assert_eq!(relu.flops_per_second, said.flops_per_second);
+    assert_ne!(relu.bytes_per_second, said.bytes_per_second);
+    let product = only(&["MatMul"]).unwrap();
+    assert_ne!(product.flops_per_second, said.flops_per_second);
+    assert_eq!(product.bytes_per_second, said.bytes_per_second);
+    let error = only(&["Exp"]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::NoBackend, "{error}");
 }

@@ -27,6 +27,7 @@ pub const PADS: u32 = 17;
 pub const CREATION_CRASHES: u32 = 18;
 pub const CREATION_ABORTS: u32 = 19;
 pub const NO_DESTROY: u32 = 20;
+pub const CREATION_EXITS: u32 = 21;
 
 pub fn relu() -> Vec<u8> {
     let nodes = [node("", "Relu", &["x"], &["y"])];

@@ -36,14 +36,15 @@ fn a_library_that_crashes_its_creation_is_a_typed_error() {
     if !cfg!(target_os = "linux") {
         return;
     }
-    for (how, signal) in [
-        (CREATION_CRASHES, "signal 11"),
-        (CREATION_ABORTS, "signal 6"),
+    for (how, what, got) in [
+        (CREATION_CRASHES, "crashes", "signal 11"),
+        (CREATION_ABORTS, "crashes", "signal 6"),
+        (CREATION_EXITS, "ends the process", "exit status 0"),
     ] {
         let error = refused(how);
         assert_eq!(error.code(), ErrorCode::Device);
-        assert!(error.message().contains("crashes"), "{error}");
-        assert_eq!(error.got(), Some(signal));
+        assert!(error.message().contains(what), "{error}");
+        assert_eq!(error.got(), Some(got));
     }
 }
 
@@ -69,6 +70,73 @@ fn what_is_created_is_destroyed() {
         drop(session);
         assert_eq!(alive(), 0, "{how}");
     }
+}
+
+/// A device is opened twice where its library is new: in the trial and then for good.
+#[test]
+fn a_library_that_was_tried_is_not_tried_again() {
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let folder = folder("tried");
+    let log = folder.join("log");
+    let defines = |how: u32| {
+        [
+            format!("BROKEN={how}"),
+            format!("LOG=\"{}\"", log.display()),
+        ]
+    };
+    let _ = std::fs::remove_file(&log);
+    compile(BROKEN, &folder, "broken", &defines(REFUSES_ALL));
+    let opened = || {
+        let session = load(&relu(), options(&["broken", "cpu"], &folder));
+        assert!(session.is_ok());
+        drop(session);
+        let text = std::fs::read_to_string(&log).unwrap();
+        std::fs::remove_file(&log).unwrap();
+        text.matches('+').count()
+    };
+    assert_eq!(opened(), 2);
+    assert_eq!(opened(), 1);
+    // Another file of the same name is another library.
+    std::fs::remove_file(folder.join("libbackend_broken.so")).unwrap();
+    compile(BROKEN, &folder, "broken", &defines(LONGER_TABLE));
+    assert_eq!(opened(), 2);
+}
+
+/// A runtime that lives on lets go of its libraries when it is told to; a session keeps its own.
+#[test]
+fn a_runtime_closes_its_libraries() {
+    let folder = folder("closed");
+    let log = folder.join("log");
+    let _ = std::fs::remove_file(&log);
+    let defines = [
+        format!("BROKEN={LONGER_TABLE}"),
+        format!("LOG=\"{}\"", log.display()),
+    ];
+    compile(BROKEN, &folder, "broken", &defines);
+    let alive = || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        text.matches('+').count() - text.matches('-').count()
+    };
+    let runtime = Runtime::default();
+    let load = || {
+        let options = options(&["broken", "cpu"], &folder);
+        pollster::block_on(runtime.load(&relu()[..], options)).unwrap()
+    };
+    let mut session = load();
+    runtime.close_libraries();
+    assert_eq!(alive(), 1, "a session has it");
+    assert_eq!(run(&mut session, &[-1.0, 1.0]).unwrap(), [0.0, 1.0]);
+    drop(session);
+    assert_eq!(alive(), 0);
+    drop(load());
+    assert_eq!(alive(), 1, "the runtime has it");
+    runtime.close_libraries();
+    assert_eq!(alive(), 0);
+    drop(load());
+    drop(runtime);
+    assert_eq!(alive(), 0);
 }
 
 #[test]
@@ -118,7 +186,7 @@ fn a_backend_that_is_nowhere_says_where_it_was_looked_for() {
     let error = load(&relu(), options(&["nowhere"], &folder)).err().unwrap();
     assert_eq!(error.code(), ErrorCode::NoBackend);
     assert!(
-        error.expected().unwrap().contains(&file_name("nowhere")),
+        error.message().contains(&file_name("nowhere")),
         "{error}"
     );
     // An id is not a path.

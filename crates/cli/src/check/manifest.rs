@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use kilim::compare::Rule;
 use kilim::{Error, ErrorCode, Result};
 use serde::Deserialize;
 
@@ -25,6 +26,24 @@ pub struct Variant {
     pub cases: Vec<Case>,
     #[serde(default)]
     pub tolerance: serde_json::Value,
+}
+
+impl Variant {
+    /// How the outputs of its cases are compared with their references.
+    ///
+    /// # Errors
+    /// `InvalidValue` where the tolerance is not understood.
+    pub fn rule(&self) -> Result<Rule> {
+        match &self.tolerance {
+            serde_json::Value::String(text) => Rule::parse(text),
+            serde_json::Value::Number(number) => Rule::parse(&number.to_string()),
+            serde_json::Value::Null => {
+                let message = "the manifest does not say how outputs are compared";
+                Err(Error::new(ErrorCode::InvalidValue, message).with_expected("a `tolerance`"))
+            }
+            other => Rule::parse(&other.to_string()),
+        }
+    }
 }
 
 #[derive(Deserialize)]

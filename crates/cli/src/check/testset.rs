@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kilim::{DType, Datum, Error, ErrorCode, Port, Result};
 
 use super::verdict::Wanted;
-use crate::data::{io_error, npy};
+use crate::data::{DataLimits, io_error, npy};
 
 /// Inputs and references of one case, by name.
 pub struct Case {
@@ -21,7 +21,12 @@ pub fn is_case(case: &str) -> bool {
 
 /// Reads a case: a folder of `input_N.pb` and `output_N.pb`; or `INPUTS:REFERENCES`, two `.npz`
 /// files by name, or `.npy` files for models with one input and one output.
-pub fn read(case: &str, inputs: &[Port], outputs: &[Port]) -> Result<Case> {
+pub fn read(
+    case: &str,
+    inputs: &[Port],
+    outputs: &[Port],
+    limits: &DataLimits,
+) -> Result<Case> {
     let folder = Path::new(case);
     if folder.is_dir() {
         return Ok(Case {
@@ -36,8 +41,8 @@ pub fn read(case: &str, inputs: &[Port], outputs: &[Port]) -> Result<Case> {
     let (given, want) = case.split_once(':').unwrap_or((case, ""));
     Ok(Case {
         name: case.to_string(),
-        inputs: arrays(Path::new(given), inputs)?,
-        outputs: arrays(Path::new(want), outputs)?
+        inputs: arrays(Path::new(given), inputs, limits)?,
+        outputs: arrays(Path::new(want), outputs, limits)?
             .into_iter()
             .map(|(name, datum)| {
                 let stored_as = widened(&name, &datum, outputs);
@@ -72,14 +77,14 @@ fn protobufs(folder: &Path, kind: &str, ports: &[Port]) -> Result<Vec<(String, D
     Ok(out)
 }
 
-fn arrays(file: &Path, ports: &[Port]) -> Result<Vec<(String, Datum)>> {
+fn arrays(file: &Path, ports: &[Port], limits: &DataLimits) -> Result<Vec<(String, Datum)>> {
     if file.extension().is_some_and(|e| e == "npz") {
         let names = npy::names(file)?;
         return names
             .into_iter()
             .enumerate()
             .map(|(i, name)| {
-                let tensor = npy::read_named(file, &name)?;
+                let tensor = npy::read_named(file, &name, limits)?;
                 let known = ports.iter().any(|p| p.name == name);
                 let by_order = ports.get(i).map_or(name.clone(), |p| p.name.clone());
                 Ok((if known { name } else { by_order }, tensor.into()))
@@ -87,7 +92,7 @@ fn arrays(file: &Path, ports: &[Port]) -> Result<Vec<(String, Datum)>> {
             .collect();
     }
     match ports {
-        [port] => Ok(vec![(port.name.clone(), npy::read(file)?.into())]),
+        [port] => Ok(vec![(port.name.clone(), npy::read(file, limits)?.into())]),
         _ => Err(Error::new(
             ErrorCode::Input,
             "a .npy file can only stand for a single input or output; use .npz",

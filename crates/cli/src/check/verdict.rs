@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use kilim::compare::{Comparison, Verdict};
-use kilim::{Datum, Error, ErrorCode, Result, RunOptions, Session};
+use kilim::compare::{Comparison, Detections, Rule, Verdict};
+use kilim::{Datum, Error, ErrorCode, Result, RunOptions, Session, Tensor};
 use serde::Serialize;
 
 use crate::Failure;
@@ -14,8 +14,7 @@ pub struct Line {
     model: String,
     file: String,
     case: String,
-    /// `pass`, `miss`, `error`, or `refused` with a reason.
-    status: &'static str,
+    status: Status,
     /// The worst of all outputs, in the unit of the tolerance.
     error: Option<f64>,
     tolerance: Option<f64>,
@@ -23,37 +22,83 @@ pub struct Line {
     message: Option<String>,
     backends: Vec<String>,
     seconds: f64,
+    /// Of the error.
+    #[serde(skip)]
+    code: Option<ErrorCode>,
+}
+
+/// What became of a case.
+#[derive(Clone, Copy, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Pass,
+    /// The outputs are not within the tolerance of their references.
+    Miss,
+    /// Nothing could be compared.
+    Error,
+    /// Kilim does not run the model, for the reason in the message.
+    Refused,
+}
+
+impl Status {
+    fn word(self) -> &'static str {
+        match self {
+            Status::Pass => "pass",
+            Status::Miss => "miss",
+            Status::Error => "error",
+            Status::Refused => "refused",
+        }
+    }
 }
 
 impl Line {
     /// Of a case that ran in `session`, or of one whose model could not be loaded.
-    pub fn of(verdict: Result<Worst>, session: Option<&Session>, start: Instant) -> Line {
+    pub fn of(found: Result<Found>, session: Option<&Session>, start: Instant) -> Line {
         let mut backends: Vec<String> = Vec::new();
         for node in session.iter().flat_map(|s| s.report().nodes) {
             if node.backend != "plan" && !backends.contains(&node.backend) {
                 backends.push(node.backend);
             }
         }
-        let (worst, failure) = match verdict {
-            Ok(worst) => (Some(worst), None),
-            Err(error) => (None, Some(error)),
-        };
-        Line {
+        let line = Line {
             model: String::new(),
             file: String::new(),
             case: String::new(),
-            status: match (&worst, &failure) {
-                (Some(worst), _) if worst.verdict.passed => "pass",
-                (Some(_), _) => "miss",
-                (None, Some(error)) if is_refusal(error) => "refused",
-                _ => "error",
-            },
-            error: worst.as_ref().map(|w| w.verdict.error),
-            tolerance: worst.as_ref().map(|w| w.verdict.tolerance),
-            output: worst.map(|w| w.output),
-            message: failure.map(|e| e.to_string()),
+            status: Status::Error,
+            error: None,
+            tolerance: None,
+            output: None,
+            message: None,
             backends,
             seconds: start.elapsed().as_secs_f64(),
+            code: None,
+        };
+        match found {
+            Ok(Found::Compared(Worst { output, verdict })) => Line {
+                status: match verdict.passed {
+                    true => Status::Pass,
+                    false => Status::Miss,
+                },
+                error: Some(verdict.error),
+                tolerance: Some(verdict.tolerance),
+                output: Some(output),
+                ..line
+            },
+            Ok(Found::Unlike(why)) => Line {
+                status: Status::Miss,
+                output: why.input().map(str::to_string),
+                message: Some(why.to_string()),
+                ..line
+            },
+            Err(error) => Line {
+                status: match is_refusal(&error) {
+                    true => Status::Refused,
+                    false => Status::Error,
+                },
+                message: Some(error.to_string()),
+                code: Some(error.code()),
+                ..line
+            },
         }
     }
 
@@ -81,15 +126,22 @@ fn is_refusal(error: &Error) -> bool {
 pub struct Tally {
     passed: usize,
     missed: usize,
+    errors: usize,
     refused: usize,
+    /// Of the first error.
+    code: Option<ErrorCode>,
 }
 
 impl Tally {
     pub fn add(&mut self, line: &Line, json: bool) {
         match line.status {
-            "pass" => self.passed += 1,
-            "refused" => self.refused += 1,
-            _ => self.missed += 1,
+            Status::Pass => self.passed += 1,
+            Status::Miss => self.missed += 1,
+            Status::Refused => self.refused += 1,
+            Status::Error => {
+                self.errors += 1;
+                self.code = self.code.or(line.code);
+            }
         }
         if json {
             if let Ok(text) = serde_json::to_string(line) {
@@ -111,7 +163,7 @@ impl Tally {
         };
         say!(
             "{:8} {model} [{}] {found}{place} ({:.2} s)",
-            line.status,
+            line.status.word(),
             line.case,
             line.seconds
         );
@@ -120,24 +172,36 @@ impl Tally {
     /// Prints the count.
     ///
     /// # Errors
-    /// `Missed` where a case missed, `Usage` where there was none.
+    /// `Printed` where a case was an error, else `Missed` where one missed; `Usage` where there was none.
     pub fn finish(self, json: bool) -> Result<(), Failure> {
         let Tally {
             passed,
             missed,
+            errors,
             refused,
+            code,
         } = self;
         if json {
-            say!(r#"{{"passed":{passed},"missed":{missed},"refused":{refused}}}"#);
+            say!(
+                r#"{{"passed":{passed},"missed":{missed},"errors":{errors},"refused":{refused}}}"#
+            );
         } else {
-            say!("{passed} passed, {missed} missed, {refused} refused");
+            say!("{passed} passed, {missed} missed, {errors} errors, {refused} refused");
         }
-        match (missed, passed + refused) {
-            (0, 0) => Err(Failure::Usage("nothing was compared".to_string())),
-            (0, _) => Ok(()),
-            _ => Err(Failure::Missed),
+        match (code, missed, passed + refused) {
+            (Some(code), ..) => Err(Failure::Printed(code)),
+            (None, 0, 0) => Err(Failure::Usage("nothing was compared".to_string())),
+            (None, 0, _) => Ok(()),
+            (None, ..) => Err(Failure::Missed),
         }
     }
+}
+
+/// What comparing outputs with their references gave.
+pub enum Found {
+    Compared(Worst),
+    /// An output is of another type, shape or form than its reference.
+    Unlike(Error),
 }
 
 /// The output that is furthest from its reference.
@@ -165,29 +229,64 @@ pub type Wanted = (String, Datum, Option<String>);
 /// Runs one case.
 ///
 /// # Errors
-/// Those of a run; `Input` where there is no reference, or one for an output that the model has not.
+/// Those of a run; `Input` where there is no reference, or one for an output that the model has not;
+/// `InvalidValue` where outputs cannot be compared so.
 pub async fn compare(
     session: &mut Session,
     inputs: &[(String, Datum)],
     wanted: &[Wanted],
-    by: &Comparison,
-) -> Result<Worst> {
+    by: &Rule,
+) -> Result<Found> {
     let inputs: Vec<(&str, Datum)> = inputs
         .iter()
         .map(|(n, t)| (n.as_str(), t.clone()))
         .collect();
     let outputs = session.run_data(&inputs, &RunOptions::default()).await?;
-    let mut worst: Option<Worst> = None;
+    let mut pairs = Vec::with_capacity(wanted.len());
     for (name, want, dtype) in wanted {
         let got = outputs.iter().find(|(n, _)| n == name).ok_or_else(|| {
             let message = format!("the model has no output `{name}`");
-            Error::new(ErrorCode::Input, message)
+            let names: Vec<&str> = outputs.iter().map(|(n, _)| n.as_str()).collect();
+            Error::new(ErrorCode::Input, message).with_known(name, &names)
         })?;
+        pairs.push(Pair {
+            name,
+            got: &got.1,
+            want,
+            dtype: dtype.as_deref(),
+        });
+    }
+    if pairs.is_empty() {
+        let message = "the case has no reference";
+        return Err(Error::new(ErrorCode::Input, message));
+    }
+    let worst = match by {
+        Rule::Each(comparison) => worst_of_each(comparison, &pairs),
+        Rule::Detections(detections) => of_detections(detections, &pairs),
+    };
+    match worst {
+        Ok(worst) => Ok(Found::Compared(worst)),
+        Err(error) if error.code() == ErrorCode::Shape => Ok(Found::Unlike(error)),
+        Err(error) => Err(error),
+    }
+}
+
+/// An output beside its reference.
+struct Pair<'a> {
+    name: &'a str,
+    got: &'a Datum,
+    want: &'a Datum,
+    dtype: Option<&'a str>,
+}
+
+fn worst_of_each(by: &Comparison, pairs: &[Pair]) -> Result<Worst> {
+    let mut worst: Option<Worst> = None;
+    for pair in pairs {
         let verdict = by
-            .data_verdict(&got.1, want, dtype.as_deref())
-            .map_err(|e| e.with_input(name))?;
+            .data_verdict(pair.got, pair.want, pair.dtype)
+            .map_err(|e| e.with_input(pair.name))?;
         let found = Worst {
-            output: name.clone(),
+            output: pair.name.to_string(),
             verdict,
         };
         if worst.as_ref().is_none_or(|worst| found.before(worst)) {
@@ -195,4 +294,16 @@ pub async fn compare(
         }
     }
     worst.ok_or_else(|| Error::new(ErrorCode::Input, "the case has no reference"))
+}
+
+fn of_detections(by: &Detections, pairs: &[Pair]) -> Result<Worst> {
+    let tensors = |of: fn(&Pair) -> Datum| -> Result<Vec<Tensor>> {
+        pairs.iter().map(|pair| of(pair).into_tensor()).collect()
+    };
+    let (got, want) = (tensors(|p| p.got.clone())?, tensors(|p| p.want.clone())?);
+    let names: Vec<&str> = pairs.iter().map(|p| p.name).collect();
+    Ok(Worst {
+        output: names.join(", "),
+        verdict: by.verdict(&got, &want)?,
+    })
 }

@@ -1,11 +1,13 @@
 //! `kilim bench`.
 
+use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
 use comfy_table::{Table, presets};
-use kilim::RunOptions;
 use kilim::core::report::NodeTime;
+use kilim::core::schedule::Trace;
+use kilim::{Datum, RunOptions, Session};
 use serde::Serialize;
 
 use crate::Failure;
@@ -14,6 +16,7 @@ use crate::mixed;
 use crate::model;
 use crate::out;
 use crate::session::ModelArgs;
+use crate::times::Times;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -41,8 +44,26 @@ struct Figures {
     median_ms: f64,
     min_ms: f64,
     max_ms: f64,
-    runs: usize,
+    runs: u64,
+    /// The median is that of every run of so many.
+    median_of_every: u64,
     nodes: Vec<NodeTime>,
+    untimed: Vec<Untimed>,
+}
+
+/// A backend that does not time its nodes.
+#[derive(Serialize)]
+struct Untimed {
+    backend: String,
+    nodes: usize,
+    /// The calls that ran them, or moved their results, by the host's clock.
+    steps: Vec<StepTime>,
+}
+
+#[derive(Serialize)]
+struct StepTime {
+    name: String,
+    seconds: f64,
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
@@ -58,27 +79,30 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let first_ms = ms(start);
     let (warmup, runs) = (u64::from(args.warmup), u64::from(args.runs));
     let bar = indicatif::ProgressBar::new(warmup + runs);
-    let mut times = Vec::new();
+    let mut times = Times::default();
     for i in 0..warmup + runs {
         let start = Instant::now();
         session.run_data(&inputs, &RunOptions::default()).await?;
         if i >= warmup {
-            times.push(ms(start));
+            times.add(ms(start));
         }
         bar.inc(1);
     }
     bar.finish_and_clear();
-    times.sort_by(f64::total_cmp);
+    let summary = times.summary();
+    let summary = summary.ok_or_else(|| Failure::Usage("nothing was timed".to_string()))?;
     let (_, nodes) = session.profile(&inputs).await?;
     let figures = Figures {
         model: args.model.file.display().to_string(),
         backends,
         load_ms,
         first_ms,
-        median_ms: times[times.len() / 2],
-        min_ms: times[0],
-        max_ms: times[times.len() - 1],
-        runs: times.len(),
+        median_ms: summary.median,
+        min_ms: summary.least,
+        max_ms: summary.most,
+        runs: summary.runs,
+        median_of_every: summary.stride,
+        untimed: untimed(&mut session, &inputs, &nodes).await?,
         nodes,
     };
     args.model.backends.keep_cache()?;
@@ -92,6 +116,53 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
+/// The backends whose nodes have no times, with the times of the steps of one more run.
+async fn untimed(
+    session: &mut Session,
+    inputs: &[(&str, Datum)],
+    timed: &[NodeTime],
+) -> Result<Vec<Untimed>, Failure> {
+    let mut untimed: Vec<Untimed> = Vec::new();
+    let backends: Vec<String> = session.backends().iter().map(|b| b.describe().id.to_string()).collect();
+    for node in session.report().nodes {
+        let id = node.backend;
+        if !backends.contains(&id) || timed.iter().any(|t| t.backend == id) {
+            continue;
+        }
+        match untimed.iter_mut().find(|u| u.backend == id) {
+            Some(known) => known.nodes += 1,
+            None => untimed.push(Untimed {
+                backend: id,
+                nodes: 1,
+                steps: Vec::new(),
+            }),
+        }
+    }
+    if untimed.is_empty() {
+        return Ok(untimed);
+    }
+    let trace = Arc::new(Trace::new());
+    let options = RunOptions {
+        trace: Some(trace.clone()),
+        ..RunOptions::default()
+    };
+    session.run_data(inputs, &options).await?;
+    for event in trace.events() {
+        let of = untimed.iter_mut().find(|u| u.backend == event.backend);
+        let Some(of) = of else { continue };
+        let seconds = event.end - event.start;
+        // In a Loop a step runs more than once.
+        match of.steps.iter_mut().find(|step| step.name == event.name) {
+            Some(step) => step.seconds += seconds,
+            None => of.steps.push(StepTime {
+                name: event.name,
+                seconds,
+            }),
+        }
+    }
+    Ok(untimed)
+}
+
 fn ms(start: Instant) -> f64 {
     start.elapsed().as_secs_f64() * 1e3
 }
@@ -100,14 +171,39 @@ fn print(f: &Figures) {
     say!("backends   {}", f.backends.join(", "));
     say!("load       {:.2} ms", f.load_ms);
     say!("first run  {:.2} ms", f.first_ms);
+    let of = match f.median_of_every {
+        1 => f.runs.to_string(),
+        stride => format!("every {stride}th of {}", f.runs),
+    };
     say!(
-        "steady     {:.3} ms median of {} (min {:.3}, max {:.3})",
+        "steady     {:.3} ms median of {of} (min {:.3}, max {:.3})",
         f.median_ms,
-        f.runs,
         f.min_ms,
         f.max_ms
     );
-    print_times(&f.nodes);
+    if !f.nodes.is_empty() {
+        print_times(&f.nodes);
+    }
+    for untimed in &f.untimed {
+        print_untimed(untimed);
+    }
+}
+
+fn print_untimed(untimed: &Untimed) {
+    let Untimed {
+        backend,
+        nodes,
+        steps,
+    } = untimed;
+    say!("\n`{backend}` does not time its {nodes} nodes; the calls that ran them took:");
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_header(["\ncall", "\nms"]);
+    for step in steps {
+        table.add_row([step.name.clone(), format!("{:.3}", step.seconds * 1e3)]);
+    }
+    say!("{table}");
 }
 
 /// The nodes that took longest.

@@ -3,14 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use kilim::compare::Comparison;
+use kilim::compare::{Comparison, Rule};
 use kilim::{Result, Runtime, Session, SessionOptions};
 
 use crate::Failure;
 use crate::check::manifest::{Case, Manifest, Variant};
 use crate::check::testset;
-use crate::check::verdict::{Line, Tally, Worst, compare};
-use crate::data::npy;
+use crate::check::verdict::{Found, Line, Tally, compare};
+use crate::data::{DataLimits, npy};
 use crate::model::{self, BackendArgs, not_negative};
 
 pub const EXAMPLES: &str = "\
@@ -50,6 +50,8 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    limits: DataLimits,
+    #[command(flatten)]
     backends: BackendArgs,
 }
 
@@ -84,13 +86,13 @@ async fn cases_of(
         return Err(Failure::Usage(message));
     }
     let mut session = model::load(file, options).await?;
-    let by = Comparison::Close {
+    let by = Rule::Each(Comparison::Close {
         rtol: args.rtol,
         atol: args.atol,
-    };
+    });
     for case in &args.cases {
         let start = Instant::now();
-        let case = testset::read(case, session.inputs(), session.outputs())?;
+        let case = testset::read(case, session.inputs(), session.outputs(), &args.limits)?;
         let verdict = compare(&mut session, &case.inputs, &case.outputs, &by).await;
         let line = Line::of(verdict, Some(&session), start);
         let file = file.display().to_string();
@@ -120,7 +122,7 @@ async fn models_of(
                 continue;
             }
             let bar = model::spinner(format!("checking {}", model.name));
-            let lines = lines_of(&model.name, variant, folder, options).await;
+            let lines = lines_of(&model.name, variant, folder, options, &args.limits).await;
             bar.finish_and_clear();
             for line in &lines {
                 tally.add(line, args.json);
@@ -135,6 +137,7 @@ async fn lines_of(
     variant: &Variant,
     folder: &Path,
     options: &SessionOptions,
+    limits: &DataLimits,
 ) -> Vec<Line> {
     let folder = folder.join(model);
     let file = variant.files.first().cloned().unwrap_or_default();
@@ -145,7 +148,7 @@ async fn lines_of(
         let line = match &mut loaded {
             Ok(session) => {
                 start = Instant::now();
-                let verdict = run_case(session, variant, case, &folder).await;
+                let verdict = run_case(session, variant, case, &folder, limits).await;
                 Line::of(verdict, Some(session), start)
             }
             Err(error) => Line::of(Err(error.clone()), None, start),
@@ -160,19 +163,17 @@ async fn run_case(
     variant: &Variant,
     case: &Case,
     folder: &Path,
-) -> Result<Worst> {
-    let by = match &variant.tolerance {
-        serde_json::Value::String(text) => Comparison::parse(text)?,
-        other => Comparison::parse(&other.to_string())?,
-    };
+    limits: &DataLimits,
+) -> Result<Found> {
+    let by = variant.rule()?;
     let mut inputs = Vec::with_capacity(case.inputs.len());
     for input in &case.inputs {
-        let tensor = npy::read_named(&folder.join(&input.file), &input.key)?;
+        let tensor = npy::read_named(&folder.join(&input.file), &input.key, limits)?;
         inputs.push((input.name.clone(), tensor.into()));
     }
     let mut outputs = Vec::with_capacity(case.outputs.len());
     for output in &case.outputs {
-        let tensor = npy::read_named(&folder.join(&output.file), &output.key)?;
+        let tensor = npy::read_named(&folder.join(&output.file), &output.key, limits)?;
         let dtype = Some(output.dtype.clone());
         outputs.push((output.name.clone(), tensor.into(), dtype));
     }

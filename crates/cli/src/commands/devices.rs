@@ -1,8 +1,10 @@
 //! `kilim devices`.
 
-use kilim::core::backend::{Description, Grade, Memory, Speed};
-use kilim::core::{SessionOptions, calibrate};
-use kilim::{Calibration, Runtime, calibration};
+use std::sync::Arc;
+
+use kilim::core::backend::{Backend, Description, Grade, Memory, Speed};
+use kilim::core::{SessionOptions as CoreOptions, calibrate};
+use kilim::{BackendId, Calibration, ErrorCode, Runtime, SessionOptions, calibration};
 
 use crate::commands::inspect::bytes;
 use crate::{Failure, model};
@@ -13,6 +15,23 @@ pub struct Args {
     /// them. They are in the file that KILIM_CALIBRATION names, else in the user's cache folder.
     #[arg(long)]
     calibrate: bool,
+    /// A folder with libraries of other backends, `libbackend_ID.so`; may be given several times. Those
+    /// in the folders of KILIM_BACKEND_PATH are listed, too.
+    #[cfg(feature = "plugins")]
+    #[arg(long, value_name = "FOLDER")]
+    plugin_path: Vec<std::path::PathBuf>,
+}
+
+impl Args {
+    /// The backends that are built in, then those in libraries.
+    fn ids(&self, runtime: &Runtime, options: &SessionOptions) -> Vec<BackendId> {
+        let mut ids = runtime.ids();
+        #[cfg(feature = "plugins")]
+        ids.extend(runtime.libraries(options));
+        #[cfg(not(feature = "plugins"))]
+        let _ = options;
+        ids
+    }
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
@@ -27,50 +46,26 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         }
         None => Calibration::default(),
     };
-    for id in runtime.ids() {
-        let backend = match runtime.backend(&id).await {
-            Ok(backend) => backend,
+    let mut options = SessionOptions::default();
+    #[cfg(feature = "plugins")]
+    options.plugin_path.clone_from(&args.plugin_path);
+    for id in args.ids(&runtime, &options) {
+        options.backends = vec![id.clone()];
+        let backend = match runtime.backends(&options).await.as_deref() {
+            Ok([backend]) => backend.clone(),
+            Ok(_) => continue,
             Err(e) => {
-                say!("{id}: not available: {}", e.message());
+                say!("{id}: not available: {}", e.sentence());
                 continue;
             }
         };
-        let d = backend.describe();
-        say!("{id}: {}", d.device);
+        let device = backend.describe();
+        say!("{id}: {}", device.device);
         if args.calibrate {
-            let clock = SessionOptions::default().clock;
-            let bar = model::spinner(format!("measuring {id}"));
-            let speed = calibrate::measure(&backend, clock).await;
-            bar.finish_and_clear();
-            kept.insert(d, speed?);
+            measure(&backend, &mut kept).await?;
         }
-        let memory = match d.memory {
-            Memory::Host => "host",
-            Memory::Device => "device",
-        };
-        // What no machine has is no limit.
-        match usize::try_from(d.max_tensor_bytes) {
-            Ok(n) if n < isize::MAX as usize => {
-                say!("  memory: {memory}, tensors up to {}", bytes(n));
-            }
-            _ => say!("  memory: {memory}"),
-        }
-        for (grade, what) in [
-            (Grade::Fast, "fast"),
-            (Grade::Arithmetic, "arithmetic"),
-            (Grade::Storage, "storage"),
-        ] {
-            let dtypes: Vec<&str> = d
-                .dtypes
-                .iter()
-                .filter(|(_, g)| *g == grade)
-                .map(|(t, _)| t.name())
-                .collect();
-            if !dtypes.is_empty() {
-                say!("  {what}: {}", dtypes.join(", "));
-            }
-        }
-        print_speed(d, &kept);
+        print_abilities(device);
+        print_speed(device, &kept);
     }
     say!("builtin: control flow and crossings, on the host");
     if let Some(file) = file.filter(|_| args.calibrate) {
@@ -78,6 +73,47 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         say!("kept in {}", file.display());
     }
     Ok(())
+}
+
+/// Measures a device, if it runs what it is measured with.
+async fn measure(backend: &Arc<dyn Backend>, kept: &mut Calibration) -> Result<(), Failure> {
+    let device = backend.describe();
+    let bar = model::spinner(format!("measuring {}", device.id));
+    let speed = calibrate::measure(backend, CoreOptions::default().clock).await;
+    bar.finish_and_clear();
+    match speed {
+        Ok(speed) => kept.insert(device, speed),
+        Err(e) if e.code() == ErrorCode::NoBackend => {
+            say!("  not measured: it runs neither MatMul nor Neg, Relu or Abs in float32");
+        }
+        Err(e) => return Err(e.into()),
+    }
+    Ok(())
+}
+
+fn print_abilities(device: &Description) {
+    let memory = match device.memory {
+        Memory::Host => "host",
+        Memory::Device => "device",
+    };
+    // What no machine has is no limit.
+    match usize::try_from(device.max_tensor_bytes) {
+        Ok(n) if n < isize::MAX as usize => {
+            say!("  memory: {memory}, tensors up to {}", bytes(n));
+        }
+        _ => say!("  memory: {memory}"),
+    }
+    for (grade, what) in [
+        (Grade::Fast, "fast"),
+        (Grade::Arithmetic, "arithmetic"),
+        (Grade::Storage, "storage"),
+    ] {
+        let dtypes = device.dtypes.iter().filter(|(_, g)| *g == grade);
+        let dtypes: Vec<&str> = dtypes.map(|(t, _)| t.name()).collect();
+        if !dtypes.is_empty() {
+            say!("  {what}: {}", dtypes.join(", "));
+        }
+    }
 }
 
 fn print_speed(device: &Description, kept: &Calibration) {

@@ -1,11 +1,13 @@
 //! `kilim run`.
 
+use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::value_parser;
 use kilim::core::schedule::Trace;
+use kilim::core::session::RunHandle;
 use kilim::{Datum, Fact, RunOptions, Session, Tensor};
 
 use crate::commands::bench;
@@ -113,21 +115,33 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Starts all runs, waits for all, and gives the outputs of the last.
+/// Runs that wait for their turn at the same time: enough to keep every schedule busy.
+const WAITING: usize = 64;
+
+/// Runs the model so many times, as many at once as the schedule allows, and gives the outputs of the
+/// last.
 fn run_many(
     session: &mut Session,
     inputs: &[(&str, Datum)],
     options: &RunOptions,
     count: u32,
 ) -> kilim::Result<Vec<(String, Datum)>> {
-    let handles = (0..count)
-        .map(|_| session.run_async(inputs, options))
-        .collect::<kilim::Result<Vec<_>>>()?;
+    let mut handles = VecDeque::with_capacity(WAITING);
+    for _ in 0..count {
+        if handles.len() == WAITING {
+            wait_for_first(&mut handles)?;
+        }
+        handles.push_back(session.run_async(inputs, options)?);
+    }
     let mut last = Vec::new();
-    for handle in handles {
-        last = handle.wait()?;
+    while !handles.is_empty() {
+        last = wait_for_first(&mut handles)?;
     }
     Ok(last)
+}
+
+fn wait_for_first(handles: &mut VecDeque<RunHandle>) -> kilim::Result<Vec<(String, Datum)>> {
+    handles.pop_front().map_or(Ok(Vec::new()), RunHandle::wait)
 }
 
 fn print_top(tensor: &Tensor, k: usize) -> Result<(), Failure> {

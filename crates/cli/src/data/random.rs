@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use kilim::core::narrow::{self, Narrowing};
 use kilim::core::tensor::{AlignedBytes, byte_count};
 use kilim::{DType, Error, ErrorCode, Fact, Result, Tensor};
-use npyz::half::{bf16, f16};
 
 /// Uniform in -1..1 for floating-point and complex types, 0 or 1 for the others, `a` or `b` for
 /// strings; free dimensions become 1.

@@ -5,7 +5,7 @@ use std::path::Path;
 use kilim::formats::onnx::read_datum;
 use kilim::{Datum, Error, ErrorCode, Fact, Form, Port, Tensor};
 
-use super::{io_error, narrowed, npy, picture, random};
+use super::{DataLimits, io_error, narrowed, npy, picture, random};
 use crate::Failure;
 
 /// The inputs of a model, on the command lines of `run`, `bench` and `verify`.
@@ -21,11 +21,18 @@ pub struct InputArgs {
     /// The seed of random inputs.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    #[command(flatten)]
+    limits: DataLimits,
 }
 
 impl InputArgs {
     pub fn new(inputs: Vec<String>, seed: u64) -> InputArgs {
-        InputArgs { inputs, seed }
+        let limits = DataLimits::default();
+        InputArgs {
+            inputs,
+            seed,
+            limits,
+        }
     }
 
     /// One value for each of `ports`.
@@ -60,7 +67,7 @@ impl InputArgs {
                 Some("none") if fact.kind.optional => Datum::Absent,
                 None | Some("random") => made_up(fact, self.seed.wrapping_add(i as u64))
                     .map_err(|e| e.with_input(&port.name))?,
-                Some(file) => read(fact, Path::new(file))?,
+                Some(file) => read(fact, Path::new(file), &self.limits)?,
             };
             out.push((port.name.as_str(), datum));
         }
@@ -79,7 +86,7 @@ fn made_up(fact: &Fact, seed: u64) -> kilim::Result<Datum> {
     }
 }
 
-fn read(fact: &Fact, file: &Path) -> Result<Datum, Failure> {
+fn read(fact: &Fact, file: &Path, limits: &DataLimits) -> Result<Datum, Failure> {
     let extension = file.extension().and_then(|e| e.to_str()).unwrap_or("");
     let stored = |tensor: Tensor| match fact.dtype {
         Some(dtype) if dtype.is_narrow() => {
@@ -95,14 +102,14 @@ fn read(fact: &Fact, file: &Path) -> Result<Datum, Failure> {
                     read_datum(&bytes, fact.kind).map_err(|e| e.with_input(file.display()))?;
                 datum
             }
-            ("npy", Form::Tensor) => stored(npy::read(file)?)?.into(),
-            ("npz", Form::Tensor) => stored(npy::read_only(file)?)?.into(),
+            ("npy", Form::Tensor) => stored(npy::read(file, limits)?)?.into(),
+            ("npz", Form::Tensor) => stored(npy::read_only(file, limits)?)?.into(),
             ("npz", Form::Sequence) => {
                 let names = npy::names(file)?.into_iter();
-                let tensors = names.map(|name| stored(npy::read_named(file, &name)?));
+                let tensors = names.map(|name| stored(npy::read_named(file, &name, limits)?));
                 Datum::Sequence(tensors.collect::<kilim::Result<_>>()?)
             }
-            (_, Form::Tensor) => picture::tensor(fact, file)?.into(),
+            (_, Form::Tensor) => picture::tensor(fact, file, limits)?.into(),
             _ => {
                 return Err(Failure::Usage(format!(
                     "`{}` cannot hold a {}; give a .pb file, or .npz for a sequence",

@@ -75,7 +75,7 @@ fn a_comparison_with_nothing_does_not_pass() {
     let none = write("none.npz", &[&b"PK\x05\x06"[..], &[0; 18]].concat());
     let case = format!("{given}:{none}");
     let out = kilim(&["check", &digits(), &case, "--backends", "cpu"]);
-    assert_eq!(out.status.code(), Some(1), "{}", text(&out.stderr));
+    assert_eq!(out.status.code(), Some(3), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("no reference"));
 
     for case in [given.as_str(), "no-such-folder"] {

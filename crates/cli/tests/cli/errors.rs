@@ -1,7 +1,9 @@
 //! Bad files and wrong use: typed errors, and the exit codes that scripts go by.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
+
+use image::ImageEncoder;
 
 use crate::support::*;
 
@@ -132,6 +134,88 @@ fn arrays_are_read_in_any_order_of_bytes_and_axes() {
         "DTYPE",
     );
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+/// Files that promise more than they hold, or more than is allowed: an error, at once and without the memory.
+#[cfg(target_os = "linux")]
+#[test]
+fn data_that_is_too_large_is_an_error() {
+    let dir = folder("large-data");
+    let file = |name: &str, bytes: &[u8]| {
+        std::fs::write(dir.join(name), bytes).expect("the file can be written");
+        dir.join(name).display().to_string()
+    };
+    let neg = file("neg.onnx", &model(&[("Neg", &["x"], "y")], &["n", "3", "h", "w"]));
+    let refused = |input: &str, more: &[&str], code: i32, word: &str| {
+        // In kB, for everything that the program maps, its code and stacks among it.
+        let script = r#"ulimit -v 2500000; exec "$0" "$@""#;
+        let start = std::time::Instant::now();
+        let out = Command::new("sh")
+            .args(["-c", script, env!("CARGO_BIN_EXE_kilim"), "run", &neg])
+            .args(["--backends", "cpu", "-i", input])
+            .args(more)
+            .output()
+            .expect("a shell");
+        let error = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(code), "{input}: {error}");
+        assert!(error.contains(word), "{input}: {error}");
+        assert!(start.elapsed().as_secs() < 10, "{input}");
+    };
+    for descr in ["<U0", "|S0"] {
+        let texts = file("texts.npy", &array(descr, false, "2000000000,", &[]));
+        refused(&texts, &[], 3, "LIMIT: the array is too large");
+        // What is allowed is not there all the same.
+        let all = ["--max-data-bytes", "1000000000000"];
+        refused(&texts, &all, 3, "LIMIT: the machine has no memory");
+    }
+    let nested = format!("{}'f4'{}", "[".repeat(20_000), "]".repeat(20_000));
+    let nested = format!("{{'descr': {nested}, 'fortran_order': False, 'shape': (2,), }}");
+    let nested = file("nested.npy", &array_of(&nested));
+    refused(&nested, &[], 3, "DTYPE: records");
+    let zeros = file("zeros.npz", &bomb(1 << 30));
+    refused(&zeros, &["--max-data-bytes", "100000000"], 3, "LIMIT: the array is too large");
+    let picture = file("huge.png", &blank(13_000));
+    refused(&picture, &[], 3, "LIMIT: the input that the picture becomes is too large");
+    let few = ["--max-data-bytes", "1000000"];
+    refused(&picture, &few, 3, "LIMIT: the picture is too large");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+/// A `.npy` file with this header, and no elements.
+fn array_of(words: &str) -> Vec<u8> {
+    let mut file = b"\x93NUMPY\x01\x00".to_vec();
+    file.extend((words.len() as u16).to_le_bytes());
+    file.extend(words.as_bytes());
+    file
+}
+
+/// An archive with an array of so many bytes, all of them zero.
+fn bomb(bytes: usize) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(std::io::Cursor::new(Vec::new()));
+    let options = zip::write::SimpleFileOptions::default();
+    archive.start_file("x.npy", options).expect("an entry");
+    let shape = format!("{},", bytes / 4);
+    archive.write_all(&array("<f4", false, &shape, &[])).expect("its header");
+    let zeros = vec![0; 1 << 20];
+    for _ in 0..bytes / zeros.len() {
+        archive.write_all(&zeros).expect("its elements");
+    }
+    archive.finish().expect("an archive").into_inner()
+}
+
+/// A black picture, `side` pixels wide and high.
+fn blank(side: u32) -> Vec<u8> {
+    let mut file = Vec::new();
+    let encoder = image::codecs::png::PngEncoder::new_with_quality(
+        &mut file,
+        image::codecs::png::CompressionType::Fast,
+        image::codecs::png::FilterType::NoFilter,
+    );
+    let pixels = vec![0; side as usize * side as usize];
+    encoder
+        .write_image(&pixels, side, side, image::ExtendedColorType::L8)
+        .expect("a picture");
+    file
 }
 
 #[test]

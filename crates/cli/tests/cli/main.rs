@@ -3,6 +3,8 @@
 mod check;
 mod errors;
 mod inspect;
+mod libraries;
+mod manifest;
 mod measure;
 mod options;
 mod run;

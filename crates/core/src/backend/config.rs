@@ -144,10 +144,16 @@ impl BackendConfigs {
             Some(id) => {
                 let message = format!("`{id}` is configured, which the session does not have");
                 let known: Vec<_> = ids.iter().map(BackendId::as_str).collect();
-                Err(Error::new(ErrorCode::NoBackend, message).with_expected(known.join(", ")))
+                Err(Error::new(ErrorCode::NoBackend, message).with_known(id.as_str(), &known))
             }
             None => Ok(()),
         }
+    }
+
+    /// Has every backend be called what `resolve` says.
+    pub fn rename(&mut self, resolve: impl Fn(&BackendId) -> BackendId) {
+        let old = std::mem::take(&mut self.0).into_iter();
+        self.0 = old.map(|(id, wishes)| (resolve(&id), wishes)).collect();
     }
 
     /// Reads one wish, as [`Setting`] has it.

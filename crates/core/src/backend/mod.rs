@@ -39,7 +39,7 @@ pub use data_layout::DataLayout;
 pub use description::{BackendId, Description, Grade, Memory, Speed};
 pub use executable::{DeviceHandle, DeviceTensor, Executable, Progress};
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
-pub use registry::{BackendFactory, BackendRegistry};
+pub use registry::{BackendFactory, BackendRegistry, check_version};
 pub use spec::{ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec};
 pub use tensors::{StageTensors, TensorRegistry};
 

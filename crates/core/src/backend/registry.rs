@@ -12,6 +12,7 @@ pub type BackendFactory = fn() -> LocalFuture<'static, Result<Arc<dyn Backend>>>
 #[derive(Clone, Default)]
 pub struct BackendRegistry {
     factories: Vec<(BackendId, BackendFactory)>,
+    aliases: Vec<(&'static str, BackendId)>,
 }
 
 impl BackendRegistry {
@@ -26,6 +27,21 @@ impl BackendRegistry {
         self.factories.push((id, factory));
     }
 
+    /// Has a backend answer to another name, too, as long as no backend is registered under that name.
+    pub fn alias(&mut self, name: &'static str, id: BackendId) {
+        self.aliases.push((name, id));
+    }
+
+    /// The id of the backend that `id` is an alias of; `id` itself where it is none.
+    pub fn resolve(&self, id: &BackendId) -> BackendId {
+        let registered = self.ids().any(|known| known == id);
+        let mut aliases = self.aliases.iter();
+        match aliases.find(|(name, _)| *name == id.as_str()) {
+            Some((_, to)) if !registered => to.clone(),
+            _ => id.clone(),
+        }
+    }
+
     /// In the order in which they were registered.
     pub fn ids(&self) -> impl Iterator<Item = &BackendId> {
         self.factories.iter().map(|(id, _)| id)
@@ -37,22 +53,27 @@ impl BackendRegistry {
     /// `NoBackend` where there is none of that id or it was built for another API; `Device` where
     /// its device cannot be opened.
     pub async fn create(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
+        let id = &self.resolve(id);
         let Some((_, factory)) = self.factories.iter().find(|(i, _)| i == id) else {
             let known: Vec<_> = self.ids().map(BackendId::as_str).collect();
-            return Err(
-                Error::new(ErrorCode::NoBackend, format!("there is no backend `{id}`"))
-                    .with_hint(format!("this build has {}", known.join(", "))),
-            );
+            let message = format!("there is no backend `{id}`");
+            return Err(Error::new(ErrorCode::NoBackend, message).with_known(id.as_str(), &known));
         };
         let backend = factory().await?;
-        if backend.api_version() != API_VERSION {
-            return Err(Error::new(
-                ErrorCode::NoBackend,
-                format!("the backend `{id}` was built for another version of the backend API"),
-            )
-            .with_expected(API_VERSION)
-            .with_got(backend.api_version()));
-        }
+        check_version(&*backend)?;
         Ok(backend)
     }
+}
+
+/// # Errors
+/// `NoBackend` where a backend was built for another version of this API than [`API_VERSION`].
+pub fn check_version(backend: &dyn Backend) -> Result<()> {
+    if backend.api_version() == API_VERSION {
+        return Ok(());
+    }
+    let id = &backend.describe().id;
+    let message = format!("the backend `{id}` was built for another version of the backend API");
+    Err(Error::new(ErrorCode::NoBackend, message)
+        .with_expected(API_VERSION)
+        .with_got(backend.api_version()))
 }

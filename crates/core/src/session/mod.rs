@@ -224,7 +224,7 @@ impl Session {
     }
 
     /// What the nodes took in the last run, on backends whose timers [`SessionOptions::configs`] turns
-    /// on.
+    /// on; a backend that does not offer timers, one in a library for instance, refuses to be told so.
     pub fn times(&self) -> Vec<NodeTime> {
         let mut times = Vec::new();
         self.runner
@@ -232,7 +232,9 @@ impl Session {
         times
     }
 
-    /// Runs the model once and times every node.
+    /// Runs the model once and times every node of the backends that can: nodes of others, those in
+    /// libraries for instance, are not among the times. What a backend takes for all nodes of a step is in a
+    /// [`crate::schedule::Trace`].
     pub async fn profile(
         &mut self,
         inputs: &[(&str, Datum)],
@@ -302,7 +304,7 @@ impl Session {
         &self.shared.evaluator
     }
 
-    /// What the session was made with.
+    /// What the session was made with, without `dims`: its graph has their sizes.
     pub fn options(&self) -> &SessionOptions {
         &self.shared.options
     }

@@ -79,6 +79,8 @@ impl Session {
             &graph,
             pinned.chain(options.precisions.iter().map(|p| &p.what)),
         )?;
+        // The graph has the sizes: sessions of parts of it, with these options, have no such dimension.
+        options.dims.clear();
         let precisions = precision::force(&mut graph, &options.precisions)?;
         let precision = match &options.mixed_precision {
             Some(mixed) => {

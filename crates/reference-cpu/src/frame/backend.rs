@@ -30,6 +30,8 @@ pub struct CpuBackend {
 impl CpuBackend {
     /// Its name.
     pub const ID: BackendId = BackendId::new("cpu");
+    /// What web developers call it.
+    pub const ALIAS: &str = "wasm";
 
     /// With the reference kernels only.
     pub fn reference() -> CpuBackend {

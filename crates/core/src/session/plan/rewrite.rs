@@ -35,6 +35,26 @@ struct Offer {
     subgraph: Subgraph,
 }
 
+impl Offer {
+    /// The node at index `i`, which the backend gives back or replaces; `taken` are the indices that it
+    /// has said so of before.
+    ///
+    /// # Errors
+    /// Why it cannot be.
+    fn take(&self, i: usize, taken: &mut HashSet<usize>) -> Result<NodeId, String> {
+        let there = self.nodes.len();
+        let node = self.nodes.get(i);
+        let node = *node.ok_or_else(|| format!("it names the node {i} of {there} nodes"))?;
+        match taken.insert(i) {
+            true => Ok(node),
+            false => {
+                let name = &self.subgraph.nodes[i].name;
+                Err(format!("it names the node {i}, `{name}`, twice"))
+            }
+        }
+    }
+}
+
 impl Planner<'_> {
     /// Offers every backend with an optimizer the connected nodes that were placed on it.
     pub(super) fn offer(
@@ -54,18 +74,22 @@ impl Planner<'_> {
             for nodes in self.connected(&own) {
                 let offer = self.subgraph(nodes)?;
                 let made = optimizer.optimise(&offer.subgraph)?;
+                let wrong = |why: String| wrong(&**backend, &why);
+                let mut taken = HashSet::new();
                 for (i, refusal) in made.refused {
-                    let node = *offer.nodes.get(i).ok_or_else(|| wrong(&**backend))?;
+                    let node = offer.take(i, &mut taken).map_err(wrong)?;
                     rewritten.given_back.insert((node, b), refusal);
                 }
                 for replacement in made.replaced {
-                    self.replace(&mut rewritten, &offer, replacement)
-                        .ok_or_else(|| wrong(&**backend))?;
+                    self.replace(&mut rewritten, &offer, replacement, &mut taken)
+                        .map_err(wrong)?;
                 }
             }
             if let Some((graph, stages)) = &mut rewritten.graph {
                 let stage = &mut stages.stages[self.input.index].nodes;
-                *stage = sorted(graph, stage).ok_or_else(|| wrong(&**backend))?;
+                *stage = self
+                    .sorted(graph, stage)
+                    .map_err(|why| wrong(&**backend, &why))?;
             }
         }
         Ok(rewritten)
@@ -137,30 +161,35 @@ impl Planner<'_> {
         Ok(offer)
     }
 
-    /// Puts the new nodes at the end of the graph and into the stage. `None` where an index leads
-    /// nowhere.
+    /// Puts the new nodes at the end of the graph and into the stage.
+    ///
+    /// # Errors
+    /// Why the replacement cannot be.
     fn replace(
         &self,
         rewritten: &mut Rewritten,
         offer: &Offer,
         replacement: Replacement,
-    ) -> Option<()> {
+        taken: &mut HashSet<usize>,
+    ) -> Result<(), String> {
+        /// More new intermediates than nodes could write come of a wrong index.
+        const NEW: usize = 4096;
+
         let (graph, stages) = rewritten
             .graph
             .get_or_insert_with(|| (self.input.graph.clone(), self.input.stages.clone()));
-        let gone = replacement
-            .nodes
-            .iter()
-            .map(|&i| offer.nodes.get(i).copied());
-        let gone: HashSet<NodeId> = gone.collect::<Option<_>>()?;
+        let gone = replacement.nodes.iter().map(|&i| offer.take(i, taken));
+        let gone: HashSet<NodeId> = gone.collect::<Result<_, String>>()?;
         let known = offer.values.len();
         let mut values = offer.values.clone();
         for spec in replacement.with {
             let tensors = spec.inputs.iter().copied().flatten();
             let last = tensors.chain(spec.outputs.iter().copied()).max();
-            // More new intermediates than nodes could write come of a wrong index.
-            if last.is_some_and(|t| t >= known + 4096) {
-                return None;
+            if let Some(last) = last.filter(|&t| t >= known + NEW) {
+                let name = &spec.name;
+                return Err(format!(
+                    "its node `{name}` names the tensor {last}, where {known} are known"
+                ));
             }
             while last.is_some_and(|t| t >= values.len()) {
                 let name = format!("{}:{}", spec.name, values.len());
@@ -179,52 +208,103 @@ impl Planner<'_> {
         }
         let stage = &mut stages.stages[self.input.index].nodes;
         stage.retain(|n| !gone.contains(n));
-        Some(())
+        Ok(())
+    }
+
+    /// The nodes in an order in which every value is written once and before it is read, the given one
+    /// where it can be.
+    ///
+    /// # Errors
+    /// Why there is no such order.
+    fn sorted(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Vec<NodeId>, String> {
+        let node = |n: &NodeId| &graph.nodes[n.0];
+        let mut writer: HashMap<ValueId, usize> = HashMap::new();
+        for (i, n) in nodes.iter().enumerate() {
+            for &v in &node(n).outputs {
+                if let Some(other) = writer.insert(v, i) {
+                    let (one, two) = (&node(&nodes[other]).name, &node(n).name);
+                    let tensor = &graph.value(v).name;
+                    return Err(format!("`{one}` and `{two}` both write the tensor `{tensor}`"));
+                }
+            }
+        }
+        self.all_written(graph, nodes, &writer)?;
+        let mut waiting = vec![0; nodes.len()];
+        let mut readers = vec![Vec::new(); nodes.len()];
+        for (i, n) in nodes.iter().enumerate() {
+            for v in node(n).present_inputs() {
+                if let Some(&w) = writer.get(&v) {
+                    waiting[i] += 1;
+                    readers[w].push(i);
+                }
+            }
+        }
+        let mut ready = BTreeSet::new();
+        ready.extend((0..nodes.len()).filter(|&i| waiting[i] == 0));
+        let mut order = Vec::with_capacity(nodes.len());
+        while let Some(i) = ready.pop_first() {
+            order.push(nodes[i]);
+            for &r in &readers[i] {
+                waiting[r] -= 1;
+                if waiting[r] == 0 {
+                    ready.insert(r);
+                }
+            }
+        }
+        let Some(mut i) = waiting.iter().position(|&n| n > 0) else {
+            return Ok(order);
+        };
+        // From a node behind a cycle to one in it: what waits, waits for another that does.
+        let mut seen = HashSet::new();
+        while seen.insert(i) {
+            let inputs = node(&nodes[i]).present_inputs();
+            let mut writers = inputs.filter_map(|v| writer.get(&v).copied());
+            i = writers.find(|&w| waiting[w] > 0).unwrap_or(i);
+        }
+        let name = &node(&nodes[i]).name;
+        Err(format!("`{name}` waits for what it writes itself"))
+    }
+
+    /// Whether what nodes of this stage wrote, and others read, is still written.
+    ///
+    /// # Errors
+    /// The tensor that nobody writes, and who reads it.
+    fn all_written(
+        &self,
+        graph: &Graph,
+        nodes: &[NodeId],
+        writer: &HashMap<ValueId, usize>,
+    ) -> Result<(), String> {
+        let before = &self.input.stages.stages[self.input.index].nodes;
+        let old = self.input.graph;
+        let made: HashSet<ValueId> = (before.iter())
+            .flat_map(|n| old.nodes[n.0].outputs.iter().copied())
+            .collect();
+        let lost = |v: &ValueId| {
+            let ours = made.contains(v) || v.0 >= old.values.len();
+            ours && !writer.contains_key(v)
+        };
+        for n in nodes {
+            let node = &graph.nodes[n.0];
+            if let Some(v) = node.present_inputs().find(lost) {
+                let (tensor, name) = (&graph.value(v).name, &node.name);
+                return Err(format!("nothing writes the tensor `{tensor}`, which `{name}` reads"));
+            }
+        }
+        match self.input.live_out.iter().copied().find(lost) {
+            None => Ok(()),
+            Some(v) => {
+                let tensor = &graph.value(v).name;
+                Err(format!("nothing writes the tensor `{tensor}`, which is read after the stage"))
+            }
+        }
     }
 }
 
-fn wrong(backend: &dyn Backend) -> Error {
+fn wrong(backend: &dyn Backend, why: &str) -> Error {
+    let id = &backend.describe().id;
     Error::new(
         ErrorCode::State,
-        format!(
-            "the backend `{}` rewrote its part of the graph into something that cannot run",
-            backend.describe().id
-        ),
+        format!("the backend `{id}` rewrote its part of the graph into something that cannot run: {why}"),
     )
-}
-
-/// The nodes in an order in which every value is written once and before it is read, the given one
-/// where it can be. `None` where there is none.
-fn sorted(graph: &Graph, nodes: &[NodeId]) -> Option<Vec<NodeId>> {
-    let mut writer: HashMap<ValueId, usize> = HashMap::new();
-    for (i, n) in nodes.iter().enumerate() {
-        for &v in &graph.nodes[n.0].outputs {
-            if writer.insert(v, i).is_some() {
-                return None;
-            }
-        }
-    }
-    let mut waiting = vec![0; nodes.len()];
-    let mut readers = vec![Vec::new(); nodes.len()];
-    for (i, n) in nodes.iter().enumerate() {
-        for v in graph.nodes[n.0].present_inputs() {
-            if let Some(&w) = writer.get(&v) {
-                waiting[i] += 1;
-                readers[w].push(i);
-            }
-        }
-    }
-    let mut ready = BTreeSet::new();
-    ready.extend((0..nodes.len()).filter(|&i| waiting[i] == 0));
-    let mut order = Vec::with_capacity(nodes.len());
-    while let Some(i) = ready.pop_first() {
-        order.push(nodes[i]);
-        for &r in &readers[i] {
-            waiting[r] -= 1;
-            if waiting[r] == 0 {
-                ready.insert(r);
-            }
-        }
-    }
-    (order.len() == nodes.len()).then_some(order)
 }

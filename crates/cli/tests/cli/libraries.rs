@@ -1,0 +1,141 @@
+//! Backends in libraries as the command line has them: listed, measured, timed, and closed at the end.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::time::{Duration, Instant};
+
+use kilim_tests::libraries::compile;
+
+use crate::support::*;
+
+/// The numbers of `tests/plugins/broken.c`.
+const REFUSES_ALL: u32 = 6;
+const LONGER_TABLE: u32 = 11;
+const CREATION_EXITS: u32 = 21;
+const CREATION_HANGS: u32 = 22;
+
+/// A library that goes wrong, with a log of what is created and destroyed.
+fn broken(dir: &Path, how: u32) -> PathBuf {
+    let log = dir.join("log");
+    let defines = [
+        format!("BROKEN={how}"),
+        format!("LOG=\"{}\"", log.display()),
+    ];
+    compile("tests/plugins/broken.c", dir, "broken", &defines);
+    log
+}
+
+/// `y = exp(relu(x))`: the sample in C runs Relu alone.
+fn rectified(dir: &Path) -> String {
+    let file = dir.join("rectified.onnx");
+    let nodes: [(&str, &[&str], &str); 2] = [("Relu", &["x"], "r"), ("Exp", &["r"], "y")];
+    std::fs::write(&file, model(&nodes, &["4"])).expect("the file can be written");
+    file.display().to_string()
+}
+
+fn with_library(dir: &Path, args: &[&str], environment: &[(&str, &str)]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kilim"));
+    command.args(args).arg("--plugin-path").arg(dir);
+    command.envs(environment.iter().copied());
+    command.output().expect("the binary can be started")
+}
+
+#[test]
+fn what_a_library_ran_is_timed_by_its_calls() {
+    let dir = folder("bench-library");
+    compile("examples/plugin-c/scale.c", &dir, "scale", &[]);
+    let model = rectified(&dir);
+    let bench = ["bench", &model, "--backends", "scale,cpu", "--place", "fixed", "--runs", "2"];
+    let out = text(&with_library(&dir, &bench, &[]).stdout);
+    let (timed, untimed) = out
+        .split_once("`scale` does not time its 1 nodes")
+        .unwrap_or_else(|| panic!("{out}"));
+    assert!(timed.contains("Exp") && !timed.contains("Relu"), "{out}");
+    // Nodes are called like their outputs.
+    let row = untimed.lines().find(|line| line.trim_start().starts_with("r "));
+    assert!(row.is_some(), "{out}");
+    let json = text(&with_library(&dir, &[&bench[..], &["--json"]].concat(), &[]).stdout);
+    let figures: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
+    let scale = &figures["untimed"][0];
+    assert_eq!((&scale["backend"], &scale["nodes"]), (&"scale".into(), &1.into()), "{json}");
+    assert!(scale["steps"][0]["seconds"].as_f64() > Some(0.0), "{json}");
+    // Where everything is timed, nothing is said.
+    let out = ok(&["bench", &model, "--backends", "cpu", "--runs", "2"]);
+    assert!(!out.contains("does not time"), "{out}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn libraries_are_listed_and_measured() {
+    let dir = folder("devices-library");
+    let kept = dir.join("calibration.json").display().to_string();
+    let here = [("KILIM_CALIBRATION", kept.as_str())];
+    compile("examples/plugin-c/scale.c", &dir, "scale", &[]);
+    let out = text(&with_library(&dir, &["devices"], &here).stdout);
+    assert!(out.contains("scale: a sample in C"), "{out}");
+    assert!(!ok(&["devices"]).contains("scale: "));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_kilim"));
+    command.arg("devices").env("KILIM_BACKEND_PATH", &dir);
+    let out = text(&command.output().expect("it starts").stdout);
+    assert!(out.contains("scale: a sample in C"), "{out}");
+
+    broken(&dir, REFUSES_ALL);
+    let out = with_library(&dir, &["devices", "--calibrate"], &here);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    let out = text(&out.stdout);
+    let (_, scale) = out.split_once("scale: a sample in C").expect("it is listed");
+    let speed = scale.lines().find(|line| line.contains("speed ("));
+    assert!(speed.is_some_and(|s| s.contains("(measured)")), "{out}");
+    let (_, refuses) = out.split_once("broken: ").expect("it is listed");
+    assert!(refuses.contains("not measured: it runs neither"), "{out}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn a_library_is_closed_at_the_end() {
+    for (name, code, args) in [
+        ("closed", 0, &["run", "MODEL"][..]),
+        ("closed-verify", 0, &["verify", "MODEL", "--candidate", "broken"]),
+        ("closed-devices", 0, &["devices"]),
+        ("closed-error", 3, &["run", "MODEL", "--pin", "op:Exp=broken"]),
+    ] {
+        let dir = folder(name);
+        let log = broken(&dir, LONGER_TABLE);
+        let file = dir.join("relu.onnx");
+        std::fs::write(&file, model(&[("Relu", &["x"], "y")], &["4"])).expect("it can be written");
+        let file = file.display().to_string();
+        let mut args: Vec<&str> = args
+            .iter()
+            .map(|&arg| if arg == "MODEL" { &file[..] } else { arg })
+            .collect();
+        if args[0] != "devices" {
+            args.extend(["--backends", "broken,cpu"]);
+        }
+        let out = with_library(&dir, &args, &[("KILIM_BACKEND_TRIAL", "off")]);
+        assert_eq!(out.status.code(), Some(code), "{name}: {}", text(&out.stderr));
+        let log = std::fs::read_to_string(log).expect("it was opened");
+        assert_eq!(log, "+-", "{name}");
+        std::fs::remove_dir_all(dir).expect("the folder can be removed");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_library_that_ends_the_process_or_hangs_is_an_error() {
+    let dir = folder("trials");
+    let model = rectified(&dir);
+    let run = ["run", &model, "--backends", "broken,cpu"];
+    for (how, word) in [
+        (CREATION_EXITS, "ends the process as it creates its backend: got exit status 0"),
+        (CREATION_HANGS, "hangs as it creates its backend: got nothing for 1s"),
+    ] {
+        broken(&dir, how);
+        let start = Instant::now();
+        let out = with_library(&dir, &run, &[("KILIM_BACKEND_TRIAL", "1")]);
+        let error = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(3), "{error}");
+        assert!(error.contains("error: DEVICE: ") && error.contains(word), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(9), "{error}");
+    }
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
