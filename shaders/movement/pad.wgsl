@@ -1,15 +1,18 @@
-// Pads (and crops, with negative begins) by mode.
+// Crops, then pads by mode.
 #include "shared/index.wgsl"
 
 struct Params {
-    // Of the output, of the input.
+    // Of the output; of what is left of the input.
     dims: array<vec4<u32>, 2>,
     sizes: array<vec4<u32>, 2>,
     walk: array<vec4<u32>, 2>,
     begin: array<vec4<i32>, 2>,
     rank: u32,
     count: u32,
-    fill: vec2<u32>,
+    // The first element that is left.
+    first: u32,
+    fill_0: u32,
+    fill_1: u32,
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
@@ -27,7 +30,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let i = linear_id(id, groups);
     if i >= p.count { return; }
     var rest = i;
-    var at = 0u;
+    var at = p.first;
     var inside = true;
     for (var d = i32(p.rank) - 1; d >= 0; d--) {
         let size = p.dims[d >> 2u][d & 3];
@@ -51,9 +54,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         at += u32(k) * p.walk[d >> 2u][d & 3];
     }
 #if T == u32
-    let fill = p.fill.x;
+    let fill = p.fill_0;
 #else
-    let fill = p.fill;
+    let fill = vec2<u32>(p.fill_0, p.fill_1);
 #endif
     if inside { y[i] = x[at]; } else { y[i] = fill; }
 }

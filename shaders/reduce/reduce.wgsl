@@ -19,6 +19,7 @@ struct Params {
 @group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
 @group(0) @binding(2) var<storage, ACCESS_2> y: array<T>;
 
+// What changes no result: for Max and Min the end of the element type.
 fn first() -> T {
 #if OP == Prod
     return T(1);
@@ -29,16 +30,24 @@ fn first() -> T {
 #elif OP == Min && T == f32
     return infinity();
 #elif OP == Max && T == i32
-    return i32(-2147483647 - 1);
+    return i32(-2147483647 - 1) >> p.spare;
 #elif OP == Max
     return 0u;
 #elif OP == Min && T == i32
-    return 2147483647;
+    return 2147483647 >> p.spare;
 #elif OP == Min
-    return 0xffffffffu;
+    return 0xffffffffu >> p.spare;
 #else
     return T(0);
 #endif
+}
+
+// What exponents are made smaller by; nothing can be subtracted from infinity.
+fn shift(top: T) -> T {
+#if OP == LogSumExp
+    if is_inf(top) { return 0.0; }
+#endif
+    return top;
 }
 
 // A term of the sum; `top` is the largest element where that is asked for.
@@ -48,7 +57,7 @@ fn term(v: T, top: T) -> T {
 #elif OP == L2 || OP == SumSquare
     return v * v;
 #elif OP == LogSumExp
-    return exp(v - top);
+    return exp(v - shift(top));
 #else
     return v;
 #endif
@@ -78,7 +87,8 @@ fn finish(v: T, top: T) -> T {
 #elif OP == LogSum
     return natural_log(v);
 #elif OP == LogSumExp
-    return natural_log(v) + top;
+    if is_inf(top) && top > 0.0 && !is_nan(v) { return top; }
+    return natural_log(v) + shift(top);
 #elif T == f32
     return v;
 #else

@@ -1,6 +1,7 @@
 // GridSample: y[n, c, points] is data x[n, c, spatial] read at grid[n, points, rank]. Axes are three,
 // outermost first; those that are missing have one element and are not in the grid.
 #include "shared/index.wgsl"
+#include "shared/float.wgsl"
 
 struct Params {
     count: u32,
@@ -31,14 +32,14 @@ struct Taps { at: array<u32, TAPS>, weight: array<f32, TAPS> }
 @group(0) @binding(2) var<storage, ACCESS_2> grid: array<f32>;
 @group(0) @binding(3) var<storage, ACCESS_3> y: array<f32>;
 
-// Mirrors a coordinate at both ends of n elements.
+// Mirrors a coordinate at both ends of n elements. Of large ones rounding leaves no place: they stay inside.
 fn reflect_at(v: f32, n: f32) -> f32 {
     let low = select(-0.5, 0.0, p.align == 1u);
     let range = select(n, n - 1.0, p.align == 1u);
     if range <= 0.0 { return low; }
     let period = 2.0 * range;
     let folded = (v - low) - floor((v - low) / period) * period;
-    return low + min(folded, period - folded);
+    return low + clamp(min(folded, period - folded), 0.0, range);
 }
 
 fn padded(v: f32, n: f32) -> f32 {
@@ -56,32 +57,45 @@ fn cubic(distance: f32) -> f32 {
 }
 #endif
 
-fn taps(normalised: f32, size: u32) -> Taps {
-    let n = f32(size);
-    var v = select(((normalised + 1.0) * n - 1.0) / 2.0, (normalised + 1.0) / 2.0 * (n - 1.0), p.align == 1u);
+// Where on an axis of n elements a coordinate of the grid lies, moved inside as far as that changes no result.
+fn place(normalised: f32, n: f32) -> f32 {
+    let low = select(-0.5, 0.0, p.align == 1u);
+    if is_nan(normalised) { return select(low, -8.0, p.padding == 0u); }
+    if p.padding == 2u && is_inf(normalised) { return low; }
+    // No product overflows.
+    let w = clamp(normalised, -1e30, 1e30);
+    var v = select(((w + 1.0) * n - 1.0) / 2.0, (w + 1.0) / 2.0 * (n - 1.0), p.align == 1u);
 #if MODE == Nearest
     v = round(v);
 #endif
-    let low = select(-0.5, 0.0, p.align == 1u);
+#if MODE == Cubic
+    // Every neighbour is clipped by itself; from two elements outside on all four are the border.
+    if p.padding == 1u { return clamp(v, -2.0, n + 1.0); }
+#endif
     let high = select(n - 0.5, n - 1.0, p.align == 1u);
-    if v < low || v > high { v = padded(v, n); }
+    return select(v, padded(v, n), v < low || v > high);
+}
+
+fn taps(normalised: f32, size: u32) -> Taps {
+    let n = f32(size);
+    let v = place(normalised, n);
     let base = floor(v);
     let ratio = v - base;
     var t: Taps;
     for (var k = 0u; k < TAPS; k++) {
 #if MODE == Nearest
-        let place = padded(round(v), n);
+        let element = padded(round(v), n);
         let weight = 1.0;
 #elif MODE == Linear
-        let place = padded(base + f32(k), n);
+        let element = padded(base + f32(k), n);
         let weight = select(1.0 - ratio, ratio, k == 1u);
 #else
         let offset = f32(k) - 1.0;
-        let place = padded(base + offset, n);
+        let element = padded(base + offset, n);
         let weight = cubic(offset - ratio);
 #endif
-        let inside = place >= 0.0 && place <= n - 1.0;
-        t.at[k] = u32(clamp(place, 0.0, n - 1.0));
+        let inside = element >= 0.0 && element <= n - 1.0;
+        t.at[k] = u32(clamp(element, 0.0, n - 1.0));
         t.weight[k] = select(0.0, weight, inside);
     }
     return t;

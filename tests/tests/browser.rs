@@ -102,7 +102,14 @@ async fn references(backends: &[&str]) {
     };
     let scores = conformance::run(
         &archive,
-        &["tflite", "microsoft", "opsets", "graphs", "pictures"],
+        &[
+            "tflite",
+            "microsoft",
+            "opsets",
+            "graphs",
+            "pictures",
+            "frameworks",
+        ],
         &ids,
         |_, _| {},
     )

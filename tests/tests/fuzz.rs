@@ -15,6 +15,7 @@ fn slice(cases: u64, backends: &[&str]) {
         cases,
         ops: String::new(),
         smaller: false,
+        peers: false,
     };
     let mut generator = Generator::start(&python, &draw).expect("Python starts");
     let (mut passed, mut wrong) = (0, Vec::new());

@@ -14,7 +14,14 @@ fn score(backends: &[&str]) {
     let folder = Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("references"));
     let run = conformance::run(
         &folder,
-        &["tflite", "microsoft", "opsets", "graphs", "pictures"],
+        &[
+            "tflite",
+            "microsoft",
+            "opsets",
+            "graphs",
+            "pictures",
+            "frameworks",
+        ],
         &ids,
         |_, _| {},
     );

@@ -86,7 +86,7 @@ super::math::maps! {
         // x tanh(ln(1 + e)) with e = exp(x): the square of 1 + e makes the logarithm vanish.
         let e = math::exp(s, s.min(x, s.splat(20.0)));
         let n = s.mul(e, s.add(e, s.splat(2.0)));
-        s.div(s.mul(x, n), s.add(n, s.splat(2.0)))
+        s.mul(x, s.div(n, s.add(n, s.splat(2.0))))
     };
     Threshold { alpha } = |s, x| s.select(s.less(s.splat(alpha), x), x, s.splat(0.0));
 }

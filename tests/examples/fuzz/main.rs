@@ -47,8 +47,11 @@ struct Args {
     /// How many failing cases of an operator are reduced and kept
     #[arg(long, default_value_t = 3)]
     keep: usize,
-    /// A Python with the packages of tools/requirements.txt
+    /// Single operators against onnxruntime instead, which the Python must have
     #[arg(long)]
+    peers: bool,
+    /// A Python with the packages of tools/requirements.txt
+    #[arg(long, overrides_with = "python")]
     python: Option<PathBuf>,
 }
 
@@ -77,6 +80,7 @@ impl Fuzz {
             cases: all / self.jobs + u64::from(job < all % self.jobs),
             ops: self.args.ops.clone(),
             smaller: false,
+            peers: self.args.peers,
         };
         Generator::start(&self.python, &draw)
     }
@@ -113,6 +117,7 @@ impl Fuzz {
                 cases: 1,
                 ops: self.args.ops.clone(),
                 smaller: true,
+                peers: self.args.peers,
             };
             let mut parts = Generator::start(&self.python, &draw)?;
             while let Some(part) = parts.read()? {

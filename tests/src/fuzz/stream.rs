@@ -19,6 +19,8 @@ pub struct Draw {
     pub ops: String,
     /// Instead of the first case, the parts of its graph, smallest first.
     pub smaller: bool,
+    /// Single operators of which onnxruntime is asked, instead of graphs in float64.
+    pub peers: bool,
 }
 
 /// A source of cases.
@@ -28,10 +30,11 @@ pub struct Generator {
 }
 
 impl Generator {
-    /// Starts `tools/fuzz/main.py`.
+    /// Starts `tools/fuzz/main.py`, or `peers.py`.
     pub fn start(python: &Path, draw: &Draw) -> io::Result<Generator> {
         let mut command = Command::new(python);
-        command.arg(root().join("tools/fuzz/main.py"));
+        let script = if draw.peers { "peers.py" } else { "main.py" };
+        command.arg(root().join("tools/fuzz").join(script));
         for (name, value) in [
             ("--seed", draw.seed),
             ("--first", draw.first),

@@ -64,9 +64,21 @@ def grid_sample(b, op):
     grid = uniform(b, FLOAT, (n, *out, len(out)), -1.4, 1.4)
     mode = b.pick(["linear", "nearest", "cubic"] if flat else ["linear", "nearest"])
     named = {"linear": "bilinear", "cubic": "bicubic"}.get(mode, mode) if b.opset < 20 else mode
-    padding = b.pick(["zeros", "border", "reflection"])
-    judged(b, op, [x, grid], units=8, since=(20, {"mode": mode}), mode=named, padding_mode=padding,
-           align_corners=b.random.randint(0, 1))
+    attributes = {"padding_mode": b.pick(["zeros", "border", "reflection"]), "align_corners": b.random.randint(0, 1)}
+    if mode != "cubic" or attributes["padding_mode"] != "border":
+        return judged(b, op, [x, grid], units=8, since=(20, {"mode": mode}), mode=named, **attributes)
+    # Neighbours are clipped each by itself, as PyTorch does: those of an image with a margin.
+    inside = evaluator(b, op, [x, grid], {**attributes, "padding_mode": "zeros", "mode": mode}, opset=20)
+    corners, sides = attributes["align_corners"], np.array(spatial[::-1], float)
+
+    def function(data, places):
+        data = np.pad(data, [(0, 0), (0, 0)] + [(5, 5)] * 2, mode="edge")
+        at = (places + 1) / 2 * (sides - 1) if corners else ((places + 1) * sides - 1) / 2
+        at, wide = at + 5, sides + 10
+        return inside(data, at / (wide - 1) * 2 - 1 if corners else (2 * at + 1) / wide - 1)
+
+    results = smooth(function, [x, grid], FLOAT, b.numbers, 8)
+    b.add(op, [x, grid], [(FLOAT, *r) for r in results], mode=named, **attributes)
 
 
 @operator("AffineGrid")
@@ -76,7 +88,8 @@ def affine_grid(b, op):
     flat = b.chance(0.6)
     n, size = b.pick([1, 2]), small(b, 2 if flat else 3, 5)
     theta = uniform(b, FLOAT, (n, 2, 3) if flat else (n, 3, 4))
-    judged(b, op, [theta, b.ints([n, 3, *size])], align_corners=b.random.randint(0, 1))
+    # Of an axis of length 1 everyone takes another place.
+    judged(b, op, [theta, b.ints([n, 3, *size])], align_corners=0 if 1 in size else b.random.randint(0, 1))
 
 
 @operator("RoiAlign", weight=2)

@@ -19,8 +19,9 @@ def weights(size, out, scale, coordinate, mode, nearest, cubic, antialias, exclu
         elif coordinate == "asymmetric":
             at = i / scale
         elif coordinate == "align_corners":
-            # The suite's cases take the length before it is rounded down.
-            at = i * (size - 1) / (scale * size - 1) if out > 1 else 0.0
+            # The suite's cases take a length that shrinks before it is rounded down.
+            length = scale * size if scale < 1 and mode != "nearest" else out
+            at = i * (size - 1) / (length - 1) if out > 1 else 0.0
         elif coordinate == "pytorch_half_pixel":
             if out == 1 and scale * size != 1:
                 raise Skip("whether the length is 1 is open")
@@ -109,9 +110,11 @@ def resize(b, op):
             antialias = attributes["antialias"] = 1
     if coordinate == "half_pixel_symmetric" and by_sizes is False and any(s * n % 1 for s, n in zip(scales, shape)):
         raise Skip("which length the adjustment takes is open")
+    # PyTorch and onnxruntime copy what keeps its shape; against aliases also along one axis.
+    still = [m == n and (antialias or sizes == list(shape)) for m, n in zip(sizes, shape)]
     matrices = [
-        weights(n, m, s, coordinate, mode, nearest, cubic, antialias, exclude) if m != n or s != 1 else np.eye(n)
-        for n, m, s in zip(shape, sizes, scales)
+        weights(n, m, s, coordinate, mode, nearest, cubic, antialias, exclude) if not k and (m != n or s != 1) else np.eye(n)
+        for n, m, s, k in zip(shape, sizes, scales, still)
     ]
 
     def function(v, parts=matrices):

@@ -111,7 +111,7 @@ impl Operator for ConstantOfShape {
 }
 
 impl Range {
-    /// The number of elements, `max(ceil((limit - start) / delta), 0)`.
+    /// The number of elements, `max(ceil((limit - start) / delta), 0)`, in float64 for floats of every width, as in PyTorch.
     ///
     /// # Errors
     /// `InvalidValue` where the step is 0, the number is out of range or an input is not known.
@@ -131,11 +131,7 @@ impl Range {
             if delta == 0.0 {
                 return Err(zero());
             }
-            // The difference is rounded to the element type, the quotient is not.
-            let span = match all[0].dtype() {
-                DType::F64 => limit - start,
-                _ => f64::from(limit as f32 - start as f32),
-            };
+            let span = limit - start;
             let length = (span / delta).ceil().max(0.0);
             return if (span / delta).is_nan() || length > i32::MAX.into() {
                 Err(out_of_range().with_got(span / delta))

@@ -16,6 +16,7 @@ pub mod activation;
 mod case;
 pub mod control;
 pub mod conv;
+mod coordinates;
 pub mod coupling;
 pub mod custom;
 pub mod elementwise;

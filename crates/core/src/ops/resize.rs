@@ -71,6 +71,10 @@ pub enum GridMode {
 }
 
 /// Inputs: x `[n, c, spatial..]`, grid `[n, out.., rank]` in -1..1.
+///
+/// Where the text of the standard is silent, this is what PyTorch and onnxruntime compute: `Cubic` with `Border`
+/// clips each of the four neighbours of a point, not the point; `Nearest` rounds before it pads. A coordinate that is
+/// NaN counts as -1, as PyTorch documents, and lies outside with `Zeros`. An infinite one is mirrored to the first element.
 #[derive(Clone, Debug, PartialEq)]
 pub struct GridSample {
     pub mode: GridMode,
@@ -79,6 +83,8 @@ pub struct GridSample {
 }
 
 /// Inputs: theta `[n, 2, 3]` or `[n, 3, 4]`, output size.
+///
+/// With `align_corners` the only point of an axis of length 1 is its centre, 0, as in PyTorch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AffineGrid {
     pub align_corners: bool,
@@ -142,7 +148,20 @@ impl Resize {
             }
             resolved.push(one);
         }
+        self.keep_still(&mut resolved);
         Ok(resolved)
+    }
+
+    /// PyTorch and onnxruntime copy what keeps its shape, whatever the scales say; with a filter against aliases also
+    /// along a single axis.
+    fn keep_still(&self, axes: &mut [ResizeAxis]) {
+        let still = |a: &ResizeAxis| a.input == a.output && a.roi == (0.0, 1.0);
+        let every = axes.iter().all(still);
+        for axis in axes.iter_mut().filter(|a| still(a)) {
+            if every || self.antialias {
+                axis.scale = 1.0;
+            }
+        }
     }
 
     fn axes(&self, rank: usize) -> Result<Vec<usize>> {
@@ -220,7 +239,7 @@ impl Resize {
     }
 }
 
-fn ratio(output: usize, input: usize) -> f64 {
+pub(super) fn ratio(output: usize, input: usize) -> f64 {
     output as f64 / input.max(1) as f64
 }
 

@@ -3,7 +3,9 @@
 
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::shape_error;
-use kilim_core::ops::{BatchBlocks, BatchToSpace, CenterCropPad, Pad, PadMode, SpaceToBatch};
+use kilim_core::ops::{
+    BatchBlocks, BatchToSpace, CenterCropPad, Pad, PadAxis, PadMode, SpaceToBatch,
+};
 use kilim_core::{DType, Result};
 
 use super::data;
@@ -102,16 +104,12 @@ pub fn build_pad(op: &Pad, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Ker
     let x = data(node)?;
     let out = &node.outputs[0];
     let rank = x.shape.len();
-    let begin: Vec<isize> = op
-        .resolve(&x.shape, node)?
-        .iter()
-        .map(|&(begin, _)| begin as isize)
-        .collect();
+    let pads = op.resolve(&x.shape, node)?;
     if op.mode == PadMode::Constant {
         let axes: Vec<_> = (0..rank)
             .map(|d| Axis {
                 from: Side::shifted(x.shape[d], 0),
-                to: Side::shifted(out.shape[d], begin[d]),
+                to: Side::shifted(out.shape[d], pads[d].0 as isize),
             })
             .collect();
         return Ok(Box::new(FillAndCopy {
@@ -126,8 +124,10 @@ pub fn build_pad(op: &Pad, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Ker
     let strides = contiguous_strides(&x.shape);
     let sources = (0..rank)
         .map(|d| {
+            let axis = PadAxis::new(x.shape[d], pads[d]);
+            let (first, before) = (axis.first as isize, axis.before as isize);
             (0..out.shape[d] as isize)
-                .map(|o| source(op.mode, o - begin[d], x.shape[d] as isize) * strides[d])
+                .map(|o| (first + source(op.mode, o - before, axis.kept as isize)) * strides[d])
                 .collect()
         })
         .collect();

@@ -69,10 +69,10 @@ struct Combined<T>(Sampler, PhantomData<T>);
 /// The nearest elements, moved.
 struct Chosen(Sampler);
 
-/// Mirrors a coordinate into `low..=high`.
+/// Mirrors a coordinate into `low..=high`; an infinite one becomes `low`, as in PyTorch.
 fn reflect(x: f64, low: f64, high: f64) -> f64 {
     let range = high - low;
-    if range <= 0.0 {
+    if range <= 0.0 || x.is_infinite() {
         return low;
     }
     let folded = (x - low).rem_euclid(2.0 * range);
@@ -106,23 +106,35 @@ impl Sampler {
         (0.0..=last).contains(&i).then_some(i as usize)
     }
 
-    fn taps(&self, normalised: f64, n: usize) -> (usize, AxisTaps) {
+    /// Where on an axis of `n` elements a coordinate of the grid lies, moved inside as far as that
+    /// changes no result.
+    fn place(&self, normalised: f64, n: usize) -> f64 {
         let side = n as f64;
-        let mut at = match self.op.align_corners {
+        let (low, high) = self.bounds(n);
+        let at = match self.op.align_corners {
             true => (normalised + 1.0) / 2.0 * (side - 1.0),
             false => ((normalised + 1.0) * side - 1.0) / 2.0,
         };
-        if self.op.mode == GridMode::Nearest {
-            at = at.round_ties_even();
+        let at = match self.op.padding {
+            GridPadding::Border | GridPadding::Reflection if at.is_nan() => low,
+            _ => at,
+        };
+        let at = match self.op.mode {
+            GridMode::Nearest => at.round_ties_even(),
+            GridMode::Linear | GridMode::Cubic => at,
+        };
+        match (self.op.padding, self.op.mode) {
+            (GridPadding::Zeros, _) => at,
+            // Every neighbour is clipped by itself, as PyTorch and onnxruntime do. From two elements
+            // outside on all four are the border.
+            (GridPadding::Border, GridMode::Cubic) => at.clamp(-2.0, side + 1.0),
+            (GridPadding::Border, _) => at.clamp(0.0, side - 1.0),
+            (GridPadding::Reflection, _) => reflect(at, low, high),
         }
-        let (low, high) = self.bounds(n);
-        if at < low || at > high {
-            at = match self.op.padding {
-                GridPadding::Zeros => at,
-                GridPadding::Border => at.clamp(0.0, side - 1.0),
-                GridPadding::Reflection => reflect(at, low, high),
-            };
-        }
+    }
+
+    fn taps(&self, normalised: f64, n: usize) -> (usize, AxisTaps) {
+        let at = self.place(normalised, n);
         let base = at.floor();
         let ratio = at - base;
         let mut taps = [(None, 0.0); TAPS];
@@ -262,7 +274,8 @@ impl<T: Real> Kernel for Affine<T> {
             let (i, n) = (i as f64, n as f64);
             match self.align_corners {
                 true if n > 1.0 => -1.0 + 2.0 * i / (n - 1.0),
-                true => -1.0,
+                // The centre, as in PyTorch.
+                true => 0.0,
                 false => (2.0 * i + 1.0) / n - 1.0,
             }
         };
@@ -336,5 +349,33 @@ mod tests {
         assert_close(&of(GridPadding::Zeros), &[1.5, 0.0]);
         assert_close(&of(GridPadding::Border), &[3.0, 3.0]);
         assert_close(&of(GridPadding::Reflection), &[3.0, 2.5]);
+    }
+
+    /// What PyTorch 2.15 gives, but for zeros, where its kernels differ from each other.
+    #[test]
+    fn neighbours_are_clipped_and_nan_is_the_first_element() {
+        let x = tensor(&[1, 1, 1, 3], &[1.0f32, 2.0, 3.0]);
+        let of = |mode, padding, at: &[f32]| {
+            let grid: Vec<f32> = at.iter().flat_map(|&x| [x, 0.0]).collect();
+            let op = GridSample {
+                mode,
+                padding,
+                align_corners: true,
+            };
+            let shape = [1, 1, at.len(), 2];
+            run_f32(&op, &[&x, &tensor(&shape, &grid)], &[1, 1, 1, at.len()])
+        };
+        let border = of(
+            GridMode::Cubic,
+            GridPadding::Border,
+            &[-1.5, 1.5, -2.0, 9.0],
+        );
+        assert_close(&border, &[0.90625, 3.09375, 1.0, 3.0]);
+        let odd = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY];
+        for mode in [GridMode::Nearest, GridMode::Linear, GridMode::Cubic] {
+            assert_close(&of(mode, GridPadding::Border, &odd), &[1.0, 3.0, 1.0]);
+            assert_close(&of(mode, GridPadding::Reflection, &odd), &[1.0; 3]);
+            assert_close(&of(mode, GridPadding::Zeros, &odd), &[0.0; 3]);
+        }
     }
 }

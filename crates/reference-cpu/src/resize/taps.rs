@@ -1,58 +1,13 @@
 //! Which elements of an axis an output element is made of, and with which weights.
 
-use kilim_core::ops::{CoordinateMode, NearestMode, Resize, ResizeAxis, ResizeMode};
-
-/// Where output element `o` lies on the axis of the input.
-fn coordinate(mode: CoordinateMode, a: &ResizeAxis, o: usize) -> f64 {
-    let (o, input, output) = (o as f64, a.input as f64, a.output as f64);
-    match mode {
-        CoordinateMode::HalfPixel => (o + 0.5) / a.scale - 0.5,
-        CoordinateMode::HalfPixelSymmetric => {
-            // What rounding the output's size moved is divided between both ends.
-            let adjustment = output / (a.scale * input);
-            input / 2.0 * (1.0 - adjustment) + (o + 0.5) / a.scale - 0.5
-        }
-        CoordinateMode::PytorchHalfPixel if a.output > 1 => (o + 0.5) / a.scale - 0.5,
-        CoordinateMode::PytorchHalfPixel => 0.0,
-        CoordinateMode::AlignCorners => {
-            // The conformance suite takes the resized length as it is before rounding.
-            let length = a.scale * input;
-            match (length - 1.0).abs() < 1e-9 {
-                true => 0.0,
-                false => o * (input - 1.0) / (length - 1.0),
-            }
-        }
-        CoordinateMode::Asymmetric => o / a.scale,
-        CoordinateMode::TfCropAndResize => {
-            let (start, end) = a.roi;
-            if a.output > 1 {
-                start * (input - 1.0) + o * (end - start) * (input - 1.0) / (output - 1.0)
-            } else {
-                0.5 * (start + end) * (input - 1.0)
-            }
-        }
-        CoordinateMode::TfHalfPixelForNearest => (o + 0.5) / a.scale,
-    }
-}
-
-/// True where the output is the extrapolation value.
-fn outside(mode: CoordinateMode, a: &ResizeAxis, at: f64) -> bool {
-    mode == CoordinateMode::TfCropAndResize && !(0.0..=a.input as f64 - 1.0).contains(&at)
-}
+use kilim_core::ops::{NearestMode, Resize, ResizeAxis, ResizeMode};
 
 /// The nearest element for every output element; `None` where it lies outside.
 pub fn nearest(mode: NearestMode, op: &Resize, a: &ResizeAxis) -> Vec<Option<usize>> {
     (0..a.output)
         .map(|o| {
-            let at = coordinate(op.coordinates, a, o);
-            let nearest = match mode {
-                NearestMode::RoundPreferFloor => (at - 0.5).ceil(),
-                NearestMode::RoundPreferCeil => (at + 0.5).floor(),
-                NearestMode::Floor => at.floor(),
-                NearestMode::Ceil => at.ceil(),
-            };
-            let last = a.input as f64 - 1.0;
-            (!outside(op.coordinates, a, at)).then_some(nearest.clamp(0.0, last) as usize)
+            let at = op.coordinate(a, o);
+            (!op.is_outside(a, at)).then(|| mode.of(at, a.input))
         })
         .collect()
 }
@@ -85,8 +40,8 @@ impl Taps {
             outside: Vec::with_capacity(a.output),
         };
         for o in 0..a.output {
-            let at = coordinate(op.coordinates, a, o);
-            taps.outside.push(outside(op.coordinates, a, at));
+            let at = op.coordinate(a, o);
+            taps.outside.push(op.is_outside(a, at));
             let base = at.floor();
             let begin = taps.weights.len();
             for i in first..first + count as i64 {

@@ -137,39 +137,6 @@ struct Sample {
     outside: bool,
 }
 
-/// Position in the input, before it is rounded.
-fn coordinate(mode: CoordinateMode, a: &ResizeAxis, o: usize) -> f64 {
-    let (o, n, m) = (o as f64, a.input as f64, a.output as f64);
-    match mode {
-        CoordinateMode::HalfPixel => (o + 0.5) / a.scale - 0.5,
-        CoordinateMode::HalfPixelSymmetric => {
-            let adjustment = m / (a.scale * n);
-            n / 2.0 * (1.0 - adjustment) + (o + 0.5) / a.scale - 0.5
-        }
-        CoordinateMode::PytorchHalfPixel if a.output > 1 => (o + 0.5) / a.scale - 0.5,
-        CoordinateMode::PytorchHalfPixel => 0.0,
-        CoordinateMode::AlignCorners => {
-            // The resized length as it is before rounding, as the specification's reference has it.
-            let length = a.scale * n;
-            if (length - 1.0).abs() < 1e-9 {
-                0.0
-            } else {
-                o * (n - 1.0) / (length - 1.0)
-            }
-        }
-        CoordinateMode::Asymmetric => o / a.scale,
-        CoordinateMode::TfHalfPixelForNearest => (o + 0.5) / a.scale,
-        CoordinateMode::TfCropAndResize => {
-            let (begin, end) = a.roi;
-            if a.output > 1 {
-                begin * (n - 1.0) + o * (end - begin) * (n - 1.0) / (m - 1.0)
-            } else {
-                0.5 * (begin + end) * (n - 1.0)
-            }
-        }
-    }
-}
-
 fn cubic(x: f64, a: f64) -> f64 {
     let x = x.abs();
     if x <= 1.0 {
@@ -182,9 +149,9 @@ fn cubic(x: f64, a: f64) -> f64 {
 }
 
 fn sample(op: &Resize, axis: &ResizeAxis, o: usize) -> Sample {
-    let x = coordinate(op.coordinates, axis, o);
+    let x = op.coordinate(axis, o);
     let last = axis.input.saturating_sub(1) as f64;
-    let outside = op.coordinates == CoordinateMode::TfCropAndResize && !(0.0..=last).contains(&x);
+    let outside = op.is_outside(axis, x);
     let clamped = |i: f64| i.clamp(0.0, last) as usize;
     let shrink = if op.antialias {
         axis.scale.min(1.0)
@@ -193,14 +160,8 @@ fn sample(op: &Resize, axis: &ResizeAxis, o: usize) -> Sample {
     };
     let weight: &dyn Fn(f64) -> f64 = match op.mode {
         ResizeMode::Nearest(mode) => {
-            let i = match mode {
-                NearestMode::RoundPreferFloor => (x - 0.5).ceil(),
-                NearestMode::RoundPreferCeil => (x + 0.5).floor(),
-                NearestMode::Floor => x.floor(),
-                NearestMode::Ceil => x.ceil(),
-            };
             return Sample {
-                taps: vec![(clamped(i), 1.0)],
+                taps: vec![(mode.of(x, axis.input), 1.0)],
                 outside,
             };
         }

@@ -25,6 +25,29 @@ pub struct CenterCropPad {
     pub axes: Option<Vec<i64>>,
 }
 
+/// What [`Pad`] does along one axis: keeps `kept` elements of the data from `first` on, and puts `before`
+/// elements before them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PadAxis {
+    pub first: usize,
+    pub kept: usize,
+    pub before: usize,
+}
+
+impl PadAxis {
+    /// An axis of `n` elements under the pads before and after it. Negative ones crop first: what is repeated
+    /// is what is left, as in PyTorch and onnxruntime.
+    pub fn new(n: usize, (before, after): (i64, i64)) -> PadAxis {
+        let cropped = |pad: i64| usize::try_from(pad.saturating_neg()).unwrap_or(0);
+        let first = cropped(before).min(n);
+        PadAxis {
+            first,
+            kept: n - first - cropped(after).min(n - first),
+            before: usize::try_from(before).unwrap_or(0),
+        }
+    }
+}
+
 impl Pad {
     /// What is added (or, where negative, cropped) before and after each axis of the data.
     ///
@@ -73,7 +96,8 @@ impl Pad {
                 .with_expected(format!("at most {n}"))
                 .with_got(format!("{before} and {after}"))
         })?;
-        if *n == 0 && padded > 0 && self.mode != PadMode::Constant {
+        let kept = PadAxis::new(*n, (before, after)).kept;
+        if kept == 0 && padded > 0 && self.mode != PadMode::Constant {
             return Err(shape_error(
                 "an axis without elements has nothing to pad with",
             ));

@@ -107,7 +107,7 @@ impl Reshape {
         };
         let computed = if inferred == 1 {
             rest.infer(beside).ok_or_else(differs)?
-        } else if rest.can_be(beside) {
+        } else if rest.can_be(beside) || copied.iter().any(|&i| x.0[i] == Dim::Known(0)) {
             Dim::Unknown
         } else {
             return Err(differs());

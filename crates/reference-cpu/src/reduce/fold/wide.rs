@@ -4,7 +4,7 @@ use kilim_core::ops::ReduceKind;
 use kilim_core::{DType, Result};
 
 use super::{Nest, finish, start};
-use crate::common::{Codec, Wide};
+use crate::common::{Codec, Wide, is_nan};
 use crate::frame::{Io, Kernel};
 
 /// A type to accumulate in.
@@ -122,14 +122,16 @@ impl<W: Accumulator> Kernel for Fold<W> {
                     largest = W::step(ReduceKind::Max, largest, v);
                 });
                 let mut sum = W::zeroed();
-                if largest > self.lowest {
+                // Nothing can be subtracted from infinity.
+                let finite = !is_nan(largest.shifted_exp(largest));
+                if largest > self.lowest && finite {
                     self.nest.reduced.elements(|[r]| {
                         let v = codec.get(x, (base + r) as usize).shifted_exp(largest);
                         sum = W::step(ReduceKind::Sum, sum, v);
                     });
                     sum.log_of_shifted(largest)
                 } else {
-                    // Nothing but minus infinity, or NaN.
+                    // Infinity, nothing but minus infinity, or NaN.
                     largest
                 }
             } else {

@@ -32,15 +32,24 @@ pub(super) fn padded(
             Err(_) => return refuse("the pads crop more than there is"),
         }
     }
-    let begins: Vec<i64> = pads.iter().map(|p| p.0).collect();
+    let axes: Vec<PadAxis> = shape
+        .iter()
+        .zip(pads)
+        .map(|(&n, &pads)| PadAxis::new(n, pads))
+        .collect();
+    let kept: Vec<usize> = axes.iter().map(|a| a.kept).collect();
+    let befores: Vec<i64> = axes.iter().map(|a| a.before as i64).collect();
+    let steps = strides(shape);
+    let first: usize = axes.iter().zip(&steps).map(|(a, s)| a.first * s).sum();
     let count = dims.iter().product();
     let params = Params::new()
         .dims(&dims)
-        .dims(shape)
-        .dims(&strides(shape))
-        .signed(&begins)
+        .dims(&kept)
+        .dims(&steps)
+        .signed(&befores)
         .u(shape.len())
         .u(count)
+        .u(first)
         .u(fill[0] as usize)
         .u(fill[1] as usize);
     l.linear(
