@@ -27,8 +27,9 @@
 extern "C" {
 #endif
 
-/* Changes when what is below changes its meaning or order. Fields that are only added at the end of
- * KilimBackend change its size instead. */
+/* Changes when what is below changes its meaning or order, or an operator, attribute or variant that
+ * docs/attributes.md lists its name or meaning. Fields that are only added at the end of KilimBackend change
+ * its size instead; operators, attributes and variants that are only added change nothing. */
 #define KILIM_BACKEND_VERSION 1u
 
 #define KILIM_MAX_RANK 16
@@ -100,7 +101,8 @@ enum {
     KILIM_TENSORS = 5, /* KilimTensor */
 };
 
-/* An attribute of an operator. A single value is a list of one. */
+/* An attribute of an operator; docs/attributes.md lists those of Kilim's own. A single value is a list of one;
+ * a list of none is KILIM_INTS, whatever its values would be. */
 typedef struct KilimAttribute {
     const char *name;
     int32_t kind;

@@ -85,11 +85,7 @@ fn or(measured: f64, said: f64) -> f64 {
 }
 
 /// Measures memory, the start of kernels and transfers.
-async fn passes(
-    speed: &mut Speed,
-    backend: &Arc<dyn Backend>,
-    clock: fn() -> f64,
-) -> Result<()> {
+async fn passes(speed: &mut Speed, backend: &Arc<dyn Backend>, clock: fn() -> f64) -> Result<()> {
     let mut refused = None;
     for kind in PASSES {
         match chain(kind, 16, 1)?.time(backend, clock).await {
@@ -127,11 +123,7 @@ async fn passes_of(
 }
 
 /// Measures arithmetic.
-async fn product(
-    speed: &mut Speed,
-    backend: &Arc<dyn Backend>,
-    clock: fn() -> f64,
-) -> Result<()> {
+async fn product(speed: &mut Speed, backend: &Arc<dyn Backend>, clock: fn() -> f64) -> Result<()> {
     let product = products(1)?.time(backend, clock).await?;
     let chain = products(CHAIN)?.time(backend, clock).await?;
     let steps = (CHAIN - 1) as f64;

@@ -2,11 +2,12 @@
 
 use std::fmt;
 
+use crate::Reflect;
 use crate::error::{Error, ErrorCode, Result};
 use crate::tensor::Tensor;
 
 /// What a value is made of.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
 pub enum Form {
     #[default]
     Tensor,
@@ -19,7 +20,7 @@ pub enum Form {
 }
 
 /// The form of a value, and whether it may be absent at run time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Reflect)]
 pub struct Kind {
     pub form: Form,
     pub optional: bool,

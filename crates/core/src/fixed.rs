@@ -2,10 +2,11 @@
 //! and the functions of gemmlowp's `fixedpoint.h`. All of it is integer arithmetic, so results are
 //! the same on every machine.
 
+use crate::Reflect;
 use crate::error::{Result, value_error};
 
 /// A factor of at least zero: `multiplier / 2^31 * 2^shift`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
 pub struct Factor {
     pub multiplier: i32,
     pub shift: i32,

@@ -1,6 +1,9 @@
 //! The portable core of Kilim: the graph, operators with shape inference, passes, the partitioner, the
 //! memory planner, schedulers, sessions, and the interface of backends.
 
+// The derive names this crate as others do.
+extern crate self as kilim_core;
+
 pub mod backend;
 pub mod builtin;
 pub mod calibrate;
@@ -20,6 +23,7 @@ pub mod order;
 pub mod partition;
 pub mod passes;
 pub mod pin;
+pub mod reflect;
 pub mod report;
 pub mod schedule;
 pub mod session;
@@ -35,10 +39,12 @@ pub use dtype::DType;
 pub use error::{Error, ErrorCode, Result};
 pub use graph::{Graph, Node, NodeId, Value, ValueId};
 pub use interrupt::{AbortSignal, Interrupt};
+pub use kilim_derive::Reflect;
 pub use limits::Limits;
 pub use ops::{Fact, InferContext, Operator};
 pub use partition::Placement;
 pub use pin::{Pin, PrecisionPin};
+pub use reflect::Reflect;
 pub use report::Report;
 pub use session::{Port, RunOptions, Session, SessionOptions};
 pub use tensor::Tensor;

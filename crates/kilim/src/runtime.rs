@@ -62,7 +62,10 @@ pub(crate) fn default_registry() -> BackendRegistry {
     #[cfg(feature = "cpu")]
     {
         registry.register(kilim_simd_cpu::CpuBackend::ID, cpu);
-        registry.alias(kilim_simd_cpu::CpuBackend::ALIAS, kilim_simd_cpu::CpuBackend::ID);
+        registry.alias(
+            kilim_simd_cpu::CpuBackend::ALIAS,
+            kilim_simd_cpu::CpuBackend::ID,
+        );
     }
     registry
 }
@@ -176,7 +179,9 @@ impl Runtime {
     fn library(&self, id: &BackendId, options: &SessionOptions) -> Result<Arc<dyn Backend>> {
         if let Some(backend) = kilim_plugin::find(id, &options.plugin_path)? {
             let loaded = self.loaded.lock();
-            loaded.unwrap_or_else(PoisonError::into_inner).push(id.clone());
+            loaded
+                .unwrap_or_else(PoisonError::into_inner)
+                .push(id.clone());
             return Ok(backend);
         }
         let mut known = self.known();

@@ -48,7 +48,9 @@ fn head(file: &[u8]) -> Result<Head> {
     Ok(Head {
         height,
         width,
-        bytes: height.checked_mul(width).and_then(|n| n.checked_mul(RESULT)),
+        bytes: height
+            .checked_mul(width)
+            .and_then(|n| n.checked_mul(RESULT)),
     })
 }
 

@@ -1,244 +1,50 @@
-//! What plug-ins see of an operator's attributes.
-//!
-//! Those of a custom operator are as the file has them. Kilim's own operators are structs whose
-//! derived `Debug` form names every field; it is read here, so that no operator lists its attributes
-//! a second time. A field `f` that is an enum gives its variant's name under `f` and the variant's
-//! fields under `f.field` (`f.value` for the only one without a name).
+//! What plug-ins see of an operator's attributes: all that the operator has, or nothing.
 
 use kilim_core::Operator;
 use kilim_core::backend::Refusal;
-use kilim_core::ops::{Attribute, Attributes, Custom};
+use kilim_core::ops::{Attribute, Attributes};
 
-/// The attributes of an operator by their names.
+/// The attributes of an operator by the names that `docs/attributes.md` lists, those of a custom operator
+/// as the file has them.
 ///
 /// # Errors
-/// An operator with an attribute that has no form in the interface: a graph, for instance.
+/// An operator with an attribute that has no form in the interface: a graph, or a text with a zero byte, which
+/// would end it there.
 pub fn attributes(op: &dyn Operator) -> Result<Attributes, Refusal> {
-    if let Some(custom) = op.downcast_ref::<Custom>() {
-        return Ok(custom.attributes().clone());
-    }
-    if !op.subgraphs().is_empty() {
-        return Err(Refusal::new("plug-ins do not run control flow"));
-    }
-    let text = format!("{op:?}");
-    let mut reader = Reader { rest: &text };
-    let told = reader.form().filter(|_| reader.rest.is_empty());
-    let told = told.and_then(|form| {
-        let mut out = Attributes::default();
-        match form {
-            Form::Word(_) => {}
-            Form::Fields(_, fields) => {
-                for (name, field) in fields {
-                    flatten(&name, field, &mut out)?;
-                }
-            }
-            Form::Tuple(_, items) => flatten("value", one_or_list(items), &mut out)?,
-            _ => return None,
-        }
-        Some(out)
-    });
-    told.ok_or_else(|| {
+    let without_form = |why: &str| {
+        let name = op.name();
         Refusal::new(format!(
-            "the attributes of {} have no form in the plug-in interface",
-            op.name()
+            "an attribute of {name} has no form in the plug-in interface: {why}"
         ))
-    })
-}
-
-/// A value in the syntax of derived `Debug`.
-#[derive(Debug)]
-enum Form {
-    Int(i64),
-    Float(f64),
-    Text(String),
-    Word(String),
-    List(Vec<Form>),
-    Tuple(String, Vec<Form>),
-    Fields(String, Vec<(String, Form)>),
-}
-
-fn one_or_list(mut items: Vec<Form>) -> Form {
-    match items.len() {
-        1 => items.remove(0),
-        _ => Form::List(items),
+    };
+    let found = op.attributes().map_err(|e| without_form(e.message()))?;
+    match found.0.iter().find(|(_, value)| has_zero(value)) {
+        Some((name, _)) => Err(without_form(&format!("`{name}` holds a zero byte"))),
+        None => Ok(found),
     }
 }
 
-struct Reader<'a> {
-    rest: &'a str,
-}
-
-impl<'a> Reader<'a> {
-    fn eat(&mut self, token: &str) -> bool {
-        self.rest = self.rest.trim_start();
-        match self.rest.strip_prefix(token) {
-            Some(rest) => {
-                self.rest = rest;
-                true
-            }
-            None => false,
-        }
+fn has_zero(value: &Attribute) -> bool {
+    match value {
+        Attribute::Text(text) => text.contains('\0'),
+        Attribute::Texts(texts) => texts.iter().any(|t| t.contains('\0')),
+        _ => false,
     }
-
-    fn word(&mut self) -> Option<&'a str> {
-        self.rest = self.rest.trim_start();
-        let part = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-' | '+');
-        let end = self.rest.find(|c| !part(c)).unwrap_or(self.rest.len());
-        let (word, rest) = self.rest.split_at(end);
-        self.rest = rest;
-        (!word.is_empty()).then_some(word)
-    }
-
-    fn text(&mut self) -> Option<Form> {
-        let mut out = String::new();
-        let mut chars = self.rest.char_indices();
-        while let Some((i, c)) = chars.next() {
-            match c {
-                '"' => {
-                    self.rest = &self.rest[i + 1..];
-                    return Some(Form::Text(out));
-                }
-                '\\' => match chars.next()?.1 {
-                    'n' => out.push('\n'),
-                    't' => out.push('\t'),
-                    c @ ('"' | '\\' | '\'') => out.push(c),
-                    _ => return None,
-                },
-                c => out.push(c),
-            }
-        }
-        None
-    }
-
-    /// The items up to `end`, with a comma between them.
-    fn items<T>(
-        &mut self,
-        end: &str,
-        mut item: impl FnMut(&mut Self) -> Option<T>,
-    ) -> Option<Vec<T>> {
-        let mut list = Vec::new();
-        while !self.eat(end) {
-            list.push(item(self)?);
-            if !self.eat(",") {
-                return self.eat(end).then_some(list);
-            }
-        }
-        Some(list)
-    }
-
-    fn form(&mut self) -> Option<Form> {
-        if self.eat("\"") {
-            return self.text();
-        }
-        if self.eat("[") {
-            return self.items("]", Reader::form).map(Form::List);
-        }
-        if self.eat("(") {
-            return self.items(")", Reader::form).map(Form::List);
-        }
-        let word = self.word()?;
-        if let Ok(n) = word.parse::<i64>() {
-            return Some(Form::Int(n));
-        }
-        let number = word.starts_with(|c: char| c.is_ascii_digit() || c == '-');
-        if number || matches!(word, "inf" | "NaN") {
-            return word.parse().ok().map(Form::Float);
-        }
-        let name = word.to_string();
-        if self.eat("(") {
-            return self
-                .items(")", Reader::form)
-                .map(|items| Form::Tuple(name, items));
-        }
-        if self.eat("{") {
-            let field = |r: &mut Self| {
-                let name = r.word()?.to_string();
-                r.eat(":")
-                    .then(|| r.form())
-                    .flatten()
-                    .map(|form| (name, form))
-            };
-            return self
-                .items("}", field)
-                .map(|fields| Form::Fields(name, fields));
-        }
-        Some(Form::Word(name))
-    }
-}
-
-fn boolean(word: &str) -> Option<i64> {
-    match word {
-        "true" => Some(1),
-        "false" => Some(0),
-        _ => None,
-    }
-}
-
-fn flatten(name: &str, form: Form, out: &mut Attributes) -> Option<()> {
-    match form {
-        Form::Int(n) => out.set(name, Attribute::Int(n)),
-        Form::Float(x) => out.set(name, Attribute::Float(x)),
-        Form::Text(text) => out.set(name, Attribute::Text(text)),
-        Form::Word(word) if word == "None" => {}
-        Form::Word(word) => out.set(
-            name,
-            boolean(&word).map_or(Attribute::Text(word), Attribute::Int),
-        ),
-        Form::List(items) => list(name, items, out)?,
-        Form::Tuple(variant, items) if variant == "Some" => {
-            flatten(name, one_or_list(items), out)?;
-        }
-        Form::Tuple(variant, items) => {
-            out.set(name, Attribute::Text(variant));
-            flatten(&format!("{name}.value"), one_or_list(items), out)?;
-        }
-        Form::Fields(variant, fields) => {
-            out.set(name, Attribute::Text(variant));
-            for (field, form) in fields {
-                flatten(&format!("{name}.{field}"), form, out)?;
-            }
-        }
-    }
-    Some(())
-}
-
-/// A list of one kind is one attribute; any other is one for each item, `name.0` and so on.
-fn list(name: &str, items: Vec<Form>, out: &mut Attributes) -> Option<()> {
-    let ints = items.iter().map(|f| match f {
-        Form::Int(n) => Some(*n),
-        Form::Word(word) => boolean(word),
-        _ => None,
-    });
-    if let Some(ints) = ints.collect() {
-        out.set(name, Attribute::Ints(ints));
-        return Some(());
-    }
-    let floats = items.iter().map(|f| match f {
-        Form::Float(x) => Some(*x),
-        _ => None,
-    });
-    if let Some(floats) = floats.collect() {
-        out.set(name, Attribute::Floats(floats));
-        return Some(());
-    }
-    let texts = items.iter().map(|f| match f {
-        Form::Text(text) => Some(text.clone()),
-        Form::Word(word) if word != "None" && boolean(word).is_none() => Some(word.clone()),
-        _ => None,
-    });
-    if let Some(texts) = texts.collect() {
-        out.set(name, Attribute::Texts(texts));
-        return Some(());
-    }
-    let mut items = items.into_iter().enumerate();
-    items.try_for_each(|(i, item)| flatten(&format!("{name}.{i}"), item, out))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use super::*;
-    use kilim_core::Tensor;
-    use kilim_core::ops::{Activation, ConstantOfShape, Conv, Padding, Unary, UnaryKind};
+    use kilim_core::ops::{
+        Activation, ConstantOfShape, Conv, Custom, CustomOperator, If, Padding, StringSplit, Unary,
+        UnaryKind,
+    };
+    use kilim_core::{Graph, Tensor};
+    use kilim_plugin_abi as abi;
+
+    use crate::encode::Arena;
 
     #[test]
     fn every_field_of_an_operator_is_told() {
@@ -270,6 +76,14 @@ mod tests {
     }
 
     #[test]
+    fn nothing_is_told_where_nothing_is_fused() {
+        let product = kilim_core::ops::MatMul::default();
+        let told = attributes(&product).unwrap();
+        let names: Vec<&String> = told.0.keys().collect();
+        assert_eq!(names, ["transpose_b"]);
+    }
+
+    #[test]
     fn an_operator_that_is_a_kind_tells_the_kind() {
         let leaky = Unary(UnaryKind::LeakyRelu { alpha: 0.25 });
         let told = attributes(&leaky).unwrap();
@@ -278,9 +92,60 @@ mod tests {
     }
 
     #[test]
+    fn a_tensor_is_told_with_its_elements() {
+        let value = Tensor::scalar((1i64 << 53) + 1).unwrap();
+        let fill = ConstantOfShape {
+            value: value.clone(),
+        };
+        let told = attributes(&fill).unwrap();
+        assert_eq!(told.get("value"), Some(&Attribute::Tensor(value)));
+    }
+
+    #[test]
+    fn a_tensor_reaches_the_library() {
+        let fill = ConstantOfShape {
+            value: Tensor::from_slice(&[1], &[(1i64 << 53) + 1]).unwrap(),
+        };
+        let mut arena = Arena::default();
+        let node = arena.node("fill", &fill, &[], &[]).unwrap();
+        assert_eq!(node.attribute_count, 1);
+        // SAFETY: the node has one attribute, which points into the arena.
+        let attribute = unsafe { &*node.attributes };
+        assert_eq!((attribute.kind, attribute.count), (abi::TENSORS, 1));
+        // SAFETY: an attribute of this kind points to as many tensors as it counts, in the arena.
+        let tensor = unsafe { &*attribute.values.cast::<abi::Tensor>() };
+        assert_eq!((tensor.dtype, tensor.rank, tensor.bytes), (7, 1, 8));
+        // SAFETY: a tensor of rank 1 has one size, and this one eight bytes, both kept by the arena.
+        let (size, element) = unsafe { (*tensor.shape, *tensor.data.cast::<[u8; 8]>()) };
+        assert_eq!(size, 1);
+        assert_eq!(i64::from_le_bytes(element), (1 << 53) + 1);
+    }
+
+    #[test]
+    fn attributes_of_a_custom_operator_are_as_the_file_has_them() {
+        let definition = CustomOperator::new("com.example", "Same", |_, _| Ok(Vec::new()));
+        let mut own = Attributes::default();
+        own.set("scale", Attribute::Floats(Vec::new()));
+        let told = attributes(&Custom::new(Arc::new(definition), own.clone())).unwrap();
+        assert_eq!(told, own);
+    }
+
+    #[test]
     fn what_has_no_form_is_refused() {
-        let value = Tensor::scalar(1.0f32).unwrap();
-        let refusal = attributes(&ConstantOfShape { value }).unwrap_err();
-        assert!(refusal.reason.contains("ConstantOfShape"), "{refusal:?}");
+        let body = Arc::new(Graph::new("body"));
+        let choice = If {
+            then_body: body.clone(),
+            else_body: body,
+        };
+        let split = StringSplit {
+            delimiter: "a\0b".to_string(),
+            most: None,
+        };
+        let whole: [(&dyn Operator, &str); 2] = [(&choice, "then_body"), (&split, "delimiter")];
+        for (operator, field) in whole {
+            let reason = attributes(operator).unwrap_err().reason;
+            assert!(reason.contains(operator.name()), "{reason}");
+            assert!(reason.contains(field), "{reason}");
+        }
     }
 }

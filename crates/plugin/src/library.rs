@@ -60,7 +60,9 @@ impl Library {
         };
         let variable = trial::VARIABLE;
         let hint = match end {
-            trial::End::Late(_) => format!("{variable}=SECONDS gives it more time, {variable}=off all"),
+            trial::End::Late(_) => {
+                format!("{variable}=SECONDS gives it more time, {variable}=off all")
+            }
             _ => format!("where only a trial of it fails, set {variable}=off"),
         };
         let what = format!("`{}` {what} as it creates its backend", file.display());

@@ -75,7 +75,10 @@ pub fn list(folders: &[PathBuf]) -> Vec<(BackendId, PathBuf)> {
 /// The id of the backend whose library has this name.
 fn id_of(file: &Path) -> Option<BackendId> {
     let stem = file.file_stem()?.to_str()?;
-    let id = stem.strip_prefix("lib").unwrap_or(stem).strip_prefix("backend_")?;
+    let id = stem
+        .strip_prefix("lib")
+        .unwrap_or(stem)
+        .strip_prefix("backend_")?;
     let id = BackendId::from(id);
     let named = file_names(&id).iter().any(|name| file.ends_with(name));
     (named && is_plain(id.as_str())).then_some(id)

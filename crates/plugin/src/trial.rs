@@ -37,7 +37,10 @@ pub fn survives(file: &Path, work: impl FnOnce()) -> Result<(), End> {
     if said == "off" {
         return Ok(());
     }
-    let limit = said.parse().ok().and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let limit = said
+        .parse()
+        .ok()
+        .and_then(|s| Duration::try_from_secs_f64(s).ok());
     let version = Version::of(file);
     let survived = || SURVIVED.lock().unwrap_or_else(PoisonError::into_inner);
     if version.as_ref().is_some_and(|v| survived().contains(v)) {

@@ -61,7 +61,9 @@ pub fn size(value: &JsValue, what: &str) -> Result<usize> {
         .filter(|n| *n >= 0.0 && *n <= f64::from(u32::MAX) && n.fract() == 0.0)
         .map(|n| n as usize)
         .ok_or_else(|| {
-            let got = value.as_f64().map_or_else(|| type_of(value), |n| n.to_string());
+            let got = value
+                .as_f64()
+                .map_or_else(|| type_of(value), |n| n.to_string());
             malformed(what, "a whole number of at least 0").with_got(got)
         })
 }

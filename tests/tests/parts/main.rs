@@ -74,7 +74,8 @@ fn a_backend_of_another_version_is_refused() {
     assert_eq!(error.code(), ErrorCode::NoBackend);
     assert_eq!(error.got(), Some("1"));
 
-    let runtime = Runtime::default().with_backend(Arc::new(StandIn::new(cpu(), "old").of_version(1)));
+    let runtime =
+        Runtime::default().with_backend(Arc::new(StandIn::new(cpu(), "old").of_version(1)));
     let options = SessionOptions {
         backends: vec![BackendId::new("old")],
         ..SessionOptions::default()

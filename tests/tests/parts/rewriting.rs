@@ -296,16 +296,22 @@ fn a_rewrite_that_cannot_be_is_an_error() {
         ("`far` names the tensor 1048576", |m, s| {
             replaced(s, vec![m.kernel("far".to_string(), 1 << 20, 0)])
         }),
-        ("nothing writes the tensor `sum:0`, which `relu` reads", |m, s| {
-            let new = s.tensors.len();
-            let input = s.nodes[0].inputs[0].unwrap();
-            replaced(s, vec![m.kernel("lost".to_string(), input, new)])
-        }),
-        ("nothing writes the tensor `neg:0`, which is read after", |_, s| {
-            let mut rewrite = replaced(s, Vec::new());
-            rewrite.replaced.iter_mut().for_each(|r| r.nodes = vec![2]);
-            rewrite
-        }),
+        (
+            "nothing writes the tensor `sum:0`, which `relu` reads",
+            |m, s| {
+                let new = s.tensors.len();
+                let input = s.nodes[0].inputs[0].unwrap();
+                replaced(s, vec![m.kernel("lost".to_string(), input, new)])
+            },
+        ),
+        (
+            "nothing writes the tensor `neg:0`, which is read after",
+            |_, s| {
+                let mut rewrite = replaced(s, Vec::new());
+                rewrite.replaced.iter_mut().for_each(|r| r.nodes = vec![2]);
+                rewrite
+            },
+        ),
         ("`one` and `two` both write the tensor `sum:0`", |m, s| {
             let (input, output) = (s.nodes[0].inputs[0].unwrap(), s.nodes[0].outputs[0]);
             let kernel = |name: &str| m.kernel(name.to_string(), input, output);

@@ -164,10 +164,7 @@ fn the_backend_that_may_be_meant_is_named() {
         "{error}"
     );
     let mut options = on(&["cpu"]);
-    options
-        .core
-        .configs
-        .set(&"cpus:timers=on".parse().unwrap());
+    options.core.configs.set(&"cpus:timers=on".parse().unwrap());
     let error = refused(open(), options);
     assert_eq!(error.hint(), Some("did you mean `cpu`?"), "{error}");
 }

@@ -185,10 +185,7 @@ fn a_backend_that_is_nowhere_says_where_it_was_looked_for() {
     let folder = folder("empty");
     let error = load(&relu(), options(&["nowhere"], &folder)).err().unwrap();
     assert_eq!(error.code(), ErrorCode::NoBackend);
-    assert!(
-        error.message().contains(&file_name("nowhere")),
-        "{error}"
-    );
+    assert!(error.message().contains(&file_name("nowhere")), "{error}");
     // An id is not a path.
     let error = load(&relu(), options(&["../plugins/c/scale"], &folder))
         .err()

@@ -21,12 +21,7 @@ pub fn is_case(case: &str) -> bool {
 
 /// Reads a case: a folder of `input_N.pb` and `output_N.pb`; or `INPUTS:REFERENCES`, two `.npz`
 /// files by name, or `.npy` files for models with one input and one output.
-pub fn read(
-    case: &str,
-    inputs: &[Port],
-    outputs: &[Port],
-    limits: &DataLimits,
-) -> Result<Case> {
+pub fn read(case: &str, inputs: &[Port], outputs: &[Port], limits: &DataLimits) -> Result<Case> {
     let folder = Path::new(case);
     if folder.is_dir() {
         return Ok(Case {

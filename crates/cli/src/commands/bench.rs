@@ -123,7 +123,11 @@ async fn untimed(
     timed: &[NodeTime],
 ) -> Result<Vec<Untimed>, Failure> {
     let mut untimed: Vec<Untimed> = Vec::new();
-    let backends: Vec<String> = session.backends().iter().map(|b| b.describe().id.to_string()).collect();
+    let backends: Vec<String> = session
+        .backends()
+        .iter()
+        .map(|b| b.describe().id.to_string())
+        .collect();
     for node in session.report().nodes {
         let id = node.backend;
         if !backends.contains(&id) || timed.iter().any(|t| t.backend == id) {

@@ -22,7 +22,9 @@ use super::{DataLimits, io_error};
 /// memory for.
 pub fn tensor(fact: &Fact, file: &Path, limits: &DataLimits) -> Result<Tensor> {
     let plan = Layout::of(fact)?;
-    let dtype = fact.dtype.filter(|d| matches!(d, DType::U8 | DType::I8 | DType::F32));
+    let dtype = fact
+        .dtype
+        .filter(|d| matches!(d, DType::U8 | DType::I8 | DType::F32));
     let dtype = dtype.ok_or_else(|| {
         let message = "a picture can only be given to a float32, uint8 or int8 input";
         Error::new(ErrorCode::DType, message).with_got(fact)
@@ -103,7 +105,9 @@ fn open(file: &Path, plan: &Layout, dtype: DType, limits: &DataLimits) -> Result
 
 /// A product of sizes; `None` where it is more than the machine can count.
 fn volume(sizes: &[usize]) -> Option<usize> {
-    sizes.iter().try_fold(1usize, |n, &size| n.checked_mul(size))
+    sizes
+        .iter()
+        .try_fold(1usize, |n, &size| n.checked_mul(size))
 }
 
 fn scale(

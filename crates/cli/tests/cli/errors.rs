@@ -145,7 +145,10 @@ fn data_that_is_too_large_is_an_error() {
         std::fs::write(dir.join(name), bytes).expect("the file can be written");
         dir.join(name).display().to_string()
     };
-    let neg = file("neg.onnx", &model(&[("Neg", &["x"], "y")], &["n", "3", "h", "w"]));
+    let neg = file(
+        "neg.onnx",
+        &model(&[("Neg", &["x"], "y")], &["n", "3", "h", "w"]),
+    );
     let refused = |input: &str, more: &[&str], code: i32, word: &str| {
         // In kB, for everything that the program maps, its code and stacks among it.
         let script = r#"ulimit -v 2500000; exec "$0" "$@""#;
@@ -173,9 +176,19 @@ fn data_that_is_too_large_is_an_error() {
     let nested = file("nested.npy", &array_of(&nested));
     refused(&nested, &[], 3, "DTYPE: records");
     let zeros = file("zeros.npz", &bomb(1 << 30));
-    refused(&zeros, &["--max-data-bytes", "100000000"], 3, "LIMIT: the array is too large");
+    refused(
+        &zeros,
+        &["--max-data-bytes", "100000000"],
+        3,
+        "LIMIT: the array is too large",
+    );
     let picture = file("huge.png", &blank(13_000));
-    refused(&picture, &[], 3, "LIMIT: the input that the picture becomes is too large");
+    refused(
+        &picture,
+        &[],
+        3,
+        "LIMIT: the input that the picture becomes is too large",
+    );
     let few = ["--max-data-bytes", "1000000"];
     refused(&picture, &few, 3, "LIMIT: the picture is too large");
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
@@ -195,7 +208,9 @@ fn bomb(bytes: usize) -> Vec<u8> {
     let options = zip::write::SimpleFileOptions::default();
     archive.start_file("x.npy", options).expect("an entry");
     let shape = format!("{},", bytes / 4);
-    archive.write_all(&array("<f4", false, &shape, &[])).expect("its header");
+    archive
+        .write_all(&array("<f4", false, &shape, &[]))
+        .expect("its header");
     let zeros = vec![0; 1 << 20];
     for _ in 0..bytes / zeros.len() {
         archive.write_all(&zeros).expect("its elements");

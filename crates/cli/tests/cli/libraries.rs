@@ -45,19 +45,34 @@ fn what_a_library_ran_is_timed_by_its_calls() {
     let dir = folder("bench-library");
     compile("examples/plugin-c/scale.c", &dir, "scale", &[]);
     let model = rectified(&dir);
-    let bench = ["bench", &model, "--backends", "scale,cpu", "--place", "fixed", "--runs", "2"];
+    let bench = [
+        "bench",
+        &model,
+        "--backends",
+        "scale,cpu",
+        "--place",
+        "fixed",
+        "--runs",
+        "2",
+    ];
     let out = text(&with_library(&dir, &bench, &[]).stdout);
     let (timed, untimed) = out
         .split_once("`scale` does not time its 1 nodes")
         .unwrap_or_else(|| panic!("{out}"));
     assert!(timed.contains("Exp") && !timed.contains("Relu"), "{out}");
     // Nodes are called like their outputs.
-    let row = untimed.lines().find(|line| line.trim_start().starts_with("r "));
+    let row = untimed
+        .lines()
+        .find(|line| line.trim_start().starts_with("r "));
     assert!(row.is_some(), "{out}");
     let json = text(&with_library(&dir, &[&bench[..], &["--json"]].concat(), &[]).stdout);
     let figures: serde_json::Value = serde_json::from_str(&json).expect("it is JSON");
     let scale = &figures["untimed"][0];
-    assert_eq!((&scale["backend"], &scale["nodes"]), (&"scale".into(), &1.into()), "{json}");
+    assert_eq!(
+        (&scale["backend"], &scale["nodes"]),
+        (&"scale".into(), &1.into()),
+        "{json}"
+    );
     assert!(scale["steps"][0]["seconds"].as_f64() > Some(0.0), "{json}");
     // Where everything is timed, nothing is said.
     let out = ok(&["bench", &model, "--backends", "cpu", "--runs", "2"]);
@@ -83,7 +98,9 @@ fn libraries_are_listed_and_measured() {
     let out = with_library(&dir, &["devices", "--calibrate"], &here);
     assert!(out.status.success(), "{}", text(&out.stderr));
     let out = text(&out.stdout);
-    let (_, scale) = out.split_once("scale: a sample in C").expect("it is listed");
+    let (_, scale) = out
+        .split_once("scale: a sample in C")
+        .expect("it is listed");
     let speed = scale.lines().find(|line| line.contains("speed ("));
     assert!(speed.is_some_and(|s| s.contains("(measured)")), "{out}");
     let (_, refuses) = out.split_once("broken: ").expect("it is listed");
@@ -95,9 +112,17 @@ fn libraries_are_listed_and_measured() {
 fn a_library_is_closed_at_the_end() {
     for (name, code, args) in [
         ("closed", 0, &["run", "MODEL"][..]),
-        ("closed-verify", 0, &["verify", "MODEL", "--candidate", "broken"]),
+        (
+            "closed-verify",
+            0,
+            &["verify", "MODEL", "--candidate", "broken"],
+        ),
         ("closed-devices", 0, &["devices"]),
-        ("closed-error", 3, &["run", "MODEL", "--pin", "op:Exp=broken"]),
+        (
+            "closed-error",
+            3,
+            &["run", "MODEL", "--pin", "op:Exp=broken"],
+        ),
     ] {
         let dir = folder(name);
         let log = broken(&dir, LONGER_TABLE);
@@ -112,7 +137,12 @@ fn a_library_is_closed_at_the_end() {
             args.extend(["--backends", "broken,cpu"]);
         }
         let out = with_library(&dir, &args, &[("KILIM_BACKEND_TRIAL", "off")]);
-        assert_eq!(out.status.code(), Some(code), "{name}: {}", text(&out.stderr));
+        assert_eq!(
+            out.status.code(),
+            Some(code),
+            "{name}: {}",
+            text(&out.stderr)
+        );
         let log = std::fs::read_to_string(log).expect("it was opened");
         assert_eq!(log, "+-", "{name}");
         std::fs::remove_dir_all(dir).expect("the folder can be removed");
@@ -126,15 +156,24 @@ fn a_library_that_ends_the_process_or_hangs_is_an_error() {
     let model = rectified(&dir);
     let run = ["run", &model, "--backends", "broken,cpu"];
     for (how, word) in [
-        (CREATION_EXITS, "ends the process as it creates its backend: got exit status 0"),
-        (CREATION_HANGS, "hangs as it creates its backend: got nothing for 1s"),
+        (
+            CREATION_EXITS,
+            "ends the process as it creates its backend: got exit status 0",
+        ),
+        (
+            CREATION_HANGS,
+            "hangs as it creates its backend: got nothing for 1s",
+        ),
     ] {
         broken(&dir, how);
         let start = Instant::now();
         let out = with_library(&dir, &run, &[("KILIM_BACKEND_TRIAL", "1")]);
         let error = text(&out.stderr);
         assert_eq!(out.status.code(), Some(3), "{error}");
-        assert!(error.contains("error: DEVICE: ") && error.contains(word), "{error}");
+        assert!(
+            error.contains("error: DEVICE: ") && error.contains(word),
+            "{error}"
+        );
         assert!(start.elapsed() < Duration::from_secs(9), "{error}");
     }
     std::fs::remove_dir_all(dir).expect("the folder can be removed");

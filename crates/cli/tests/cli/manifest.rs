@@ -35,7 +35,8 @@ fn mirror(shapes: &[&[&str]], to: Option<i64>) -> Vec<u8> {
     let names: Vec<[String; 2]> = (0..shapes.len())
         .map(|i| [format!("x{i}"), format!("y{i}")])
         .collect();
-    let ports: Vec<([&str; 1], [&str; 1])> = names.iter().map(|[x, y]| ([&x[..]], [&y[..]])).collect();
+    let ports: Vec<([&str; 1], [&str; 1])> =
+        names.iter().map(|[x, y]| ([&x[..]], [&y[..]])).collect();
     let cast = [("to", Value::Int(to.unwrap_or_default()))];
     let nodes: Vec<Node> = ports
         .iter()

@@ -1,5 +1,6 @@
 //! Floating-point numbers of at most 8 bits.
 
+use crate::Reflect;
 use crate::dtype::DType;
 
 /// How a floating-point number of up to 8 bits is made up: sign, exponent, mantissa.
@@ -24,7 +25,7 @@ enum Special {
 }
 
 /// What becomes of a number that is too large for a type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum Overflow {
     /// The largest finite number.
     Saturate,

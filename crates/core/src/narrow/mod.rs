@@ -8,6 +8,7 @@ mod minifloat;
 mod packing;
 mod power;
 
+use crate::Reflect;
 use crate::dtype::DType;
 
 pub use minifloat::{Minifloat, Overflow};
@@ -15,7 +16,7 @@ pub use packing::{pack, packed_bytes, unpack};
 pub use power::{PowerRounding, decode_power, encode_power};
 
 /// How numbers are converted to types of 8 bits and less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub struct Narrowing {
     pub overflow: Overflow,
     /// Only for [`DType::F8E8M0`].

@@ -1,9 +1,12 @@
 //! Activations that other operators apply to their result before it is stored.
 
+use crate::Reflect;
+
 /// A pointwise function fused into the operator before it.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Reflect)]
 pub enum Activation {
     #[default]
+    #[attribute(absent)]
     None,
     Relu,
     /// `min(max(x, min), max)`; Relu6 is `Clip { min: 0.0, max: 6.0 }`.

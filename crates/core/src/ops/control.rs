@@ -7,8 +7,15 @@ use super::*;
 use crate::error::{ErrorCode, dtype_error};
 use crate::graph::{Value, ValueId};
 
+/// A graph is the same only as itself: its nodes are not compared.
+impl Reflect for Graph {
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        visitor.leaf(Leaf::Opaque(std::ptr::from_ref(self) as usize));
+    }
+}
+
 /// Inputs: condition, then the inputs of both bodies (each body takes all of them).
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Reflect)]
 pub struct If {
     pub then_body: Arc<Graph>,
     pub else_body: Arc<Graph>,
@@ -17,7 +24,7 @@ pub struct If {
 /// Inputs: optional trip count, optional condition, the `carried` values, then captures. The body
 /// takes iteration (`int64` scalar), condition, carried values, captures, and gives condition,
 /// carried values, scan outputs. Outputs: carried values, then each scan output stacked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Reflect)]
 pub struct Loop {
     pub body: Arc<Graph>,
     pub carried: usize,
@@ -25,7 +32,7 @@ pub struct Loop {
 
 /// Inputs: states, scanned values, then captures. The body takes states, one slice of each scanned
 /// value, captures, and gives states and scan outputs.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Reflect)]
 pub struct Scan {
     pub body: Arc<Graph>,
     pub states: usize,

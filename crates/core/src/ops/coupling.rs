@@ -5,15 +5,15 @@ use super::*;
 /// Input `[rows, pairs]`: for each two of `classes` (0 and 1, 0 and 2, … 1 and 2, …) the probability
 /// of the first. Output `[rows, classes]`: what fits them best, by the second method of Wu, Lin and
 /// Weng 2004, as libsvm approximates it.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct PairwiseCoupling {
     pub classes: usize,
 }
 
 impl PairwiseCoupling {
-    /// Pairs of different classes.
+    /// Pairs of different classes; of more classes than memory could hold pairs of, fewer than there are.
     pub fn pairs(&self) -> usize {
-        self.classes * self.classes.saturating_sub(1) / 2
+        self.classes.saturating_mul(self.classes.saturating_sub(1)) / 2
     }
 }
 

@@ -1,6 +1,5 @@
 //! Operators that a user brings: Kilim knows of them what their definition says.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
@@ -10,69 +9,8 @@ use super::{Fact, InferContext, Operator};
 use crate::backend::{NodeSpec, Refusal, TensorSpec};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::tensor::{Element, Tensor};
-
-/// An attribute of a node, as files store it and plug-ins see it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Attribute {
-    Int(i64),
-    Float(f64),
-    Text(String),
-    Bytes(Vec<u8>),
-    Ints(Vec<i64>),
-    Floats(Vec<f64>),
-    Texts(Vec<String>),
-    Tensor(Tensor),
-}
-
-/// The attributes of a node by their names.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Attributes(pub BTreeMap<String, Attribute>);
-
-impl Attributes {
-    /// `None` where the node does not have it.
-    pub fn get(&self, name: &str) -> Option<&Attribute> {
-        self.0.get(name)
-    }
-
-    /// Sets an attribute, in the place of one of this name.
-    pub fn set(&mut self, name: impl Into<String>, value: Attribute) {
-        self.0.insert(name.into(), value);
-    }
-
-    /// An integer attribute; `default` where the node has none of that name and type.
-    pub fn int_or(&self, name: &str, default: i64) -> i64 {
-        match self.get(name) {
-            Some(Attribute::Int(n)) => *n,
-            _ => default,
-        }
-    }
-
-    /// A number; `default` where the node has none of that name and type.
-    pub fn float_or(&self, name: &str, default: f64) -> f64 {
-        match self.get(name) {
-            Some(Attribute::Float(x)) => *x,
-            Some(Attribute::Int(n)) => *n as f64,
-            _ => default,
-        }
-    }
-
-    /// `None` where it is not there, or no text.
-    pub fn text(&self, name: &str) -> Option<&str> {
-        match self.get(name) {
-            Some(Attribute::Text(text)) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// `None` where it is not there, or no list of integers.
-    pub fn ints(&self, name: &str) -> Option<&[i64]> {
-        match self.get(name) {
-            Some(Attribute::Ints(list)) => Some(list),
-            _ => None,
-        }
-    }
-}
+use crate::reflect::{Attributes, Leaf, Reflect, Visitor};
+use crate::tensor::Element;
 
 /// A tensor that a host kernel reads.
 pub struct HostInput<'a> {
@@ -315,19 +253,11 @@ impl Custom {
     }
 }
 
-/// Nodes whose `Debug` forms are equal are computed once, so that a tensor, which would be
-/// abbreviated, is told apart by its place in memory.
-impl fmt::Debug for Custom {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.operator)?;
-        let mut fields = f.debug_map();
-        for (name, value) in &self.attributes.0 {
-            match value {
-                Attribute::Tensor(t) => fields.entry(name, &(t, t.bytes().as_ptr())),
-                other => fields.entry(name, other),
-            };
-        }
-        fields.finish()
+/// The definition is told apart by its address: nothing says what its functions compute.
+impl Reflect for Custom {
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        visitor.leaf(Leaf::Opaque(Arc::as_ptr(&self.operator) as usize));
+        self.attributes.visit(visitor);
     }
 }
 

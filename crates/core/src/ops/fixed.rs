@@ -7,7 +7,7 @@ use crate::fixed::Factor;
 
 /// 32-bit sums as a quantised type: scaled, moved to the zero point and clamped. Input: `int32`
 /// `[.., c]`, or any integer type of at most 32 bits.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Requantize {
     /// One for all, or one for each channel of the last axis.
     pub factors: Vec<Factor>,
@@ -19,7 +19,7 @@ pub struct Requantize {
 
 /// `float32` data as a quantised type, rounded with ties away from zero, which
 /// [`QuantizeLinear`] takes to even.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct AffineQuantize {
     pub scale: f32,
     pub zero_point: i32,
@@ -28,14 +28,14 @@ pub struct AffineQuantize {
 
 /// Replaces each element by one of a table. Inputs: `int8` or `uint8` data, table `[256]`. The table
 /// is indexed by the byte, so that negative numbers find theirs in its second half.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Reflect)]
 pub struct TableLookup {
     /// What the table was made of, for backends that have such functions of their own.
     pub of: Option<Tabulated>,
 }
 
 /// A function of the real numbers that bytes stand for.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub struct Tabulated {
     pub function: UnaryKind,
     pub from: Affine,
@@ -43,7 +43,7 @@ pub struct Tabulated {
 }
 
 /// How [`QuantizedBinary`] combines two numbers without their zero points.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub enum Combination {
     /// `(a << left_shift) * factors[0] + (b << left_shift) * factors[1]`.
     Sum {
@@ -59,7 +59,7 @@ pub enum Combination {
 }
 
 /// Combines two quantised tensors, broadcast. Inputs: two of `int8`, `uint8` or `int16`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct QuantizedBinary {
     pub zero_points: [i32; 2],
     pub combination: Combination,
@@ -69,7 +69,7 @@ pub struct QuantizedBinary {
 
 /// The softmax of `int8` or `uint8` over the last axis; the result has 256 steps from the type's
 /// smallest number, which is zero, to one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct QuantizedSoftmax {
     /// Brings a difference to 26 bits behind the point.
     pub factor: Factor,
@@ -80,7 +80,7 @@ pub struct QuantizedSoftmax {
 /// Bilinear resizing of `int8` or `uint8` images `[n, h, w, c]`, with the arithmetic of TFLite's
 /// reference kernels: positions with ten bits behind the point for `int8`, `float32` for `uint8`.
 /// Inputs: images, sizes `[2]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct QuantizedResize {
     pub align_corners: bool,
     pub half_pixel: bool,
@@ -247,6 +247,7 @@ impl Operator for QuantizedResize {
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
+        ctx.require(2)?;
         let dtype = ctx.typed(0, &BYTES)?;
         ctx.vector(1, &Dim::Known(2))?;
         let mut shape = match ctx.shape_of_rank(0, 4)? {

@@ -4,28 +4,28 @@ use super::*;
 use crate::error::value_error;
 
 /// The shape as `int64[rank]`, of dimensions `start..end`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ShapeOf {
     pub start: i64,
     pub end: Option<i64>,
 }
 
 /// The number of elements as an `int64` scalar.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Size;
 
 /// Input: shape. Every element is `value` (one element).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ConstantOfShape {
     pub value: Tensor,
 }
 
 /// Inputs: start, limit, delta (scalars).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Range;
 
 /// Ones on diagonal `k` of a matrix with the shape of the input.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct EyeLike {
     pub dtype: Option<DType>,
     pub k: i64,

@@ -4,30 +4,31 @@ use super::*;
 use crate::error::value_error;
 
 /// Inputs: data, indices (negative counts from the end). Output: indices in place of `axis`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Gather {
     pub axis: i64,
 }
 
 /// [`Gather`] with `float32` indices, each truncated towards zero: the Cast before it taken in.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct GatherCast(pub Gather);
 
 /// Inputs: data, indices of the same rank.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct GatherElements {
     pub axis: i64,
 }
 
 /// Inputs: data, indices whose last dimension are coordinates.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct GatherNd {
     pub batch_dims: usize,
 }
 
 /// What a scatter does where it writes on something.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum ScatterReduction {
+    #[attribute(absent)]
     None,
     Add,
     Mul,
@@ -36,27 +37,27 @@ pub enum ScatterReduction {
 }
 
 /// Inputs: data, indices, updates.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ScatterElements {
     pub axis: i64,
     pub reduction: ScatterReduction,
 }
 
 /// Inputs: data, indices, updates.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ScatterNd {
     pub reduction: ScatterReduction,
 }
 
 /// Inputs: cache, update, optional write indices `[batch]` (opset 24).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct TensorScatter {
     pub axis: i64,
     pub circular: bool,
 }
 
 /// Inputs: indices, depth, values `[off, on]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct OneHot {
     pub axis: i64,
 }

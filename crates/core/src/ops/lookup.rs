@@ -6,13 +6,13 @@ use super::*;
 /// What stands in a table for each element. Inputs: data, keys `[n]` of its element type, values
 /// `[n]`, optional default (one element of the values' type). Of equal keys the last counts. Without
 /// a default a key that is not there is `InvalidValue`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Lookup;
 
 /// How often n-grams stand in each row. Inputs: items `[items]` or `[rows, items]`, and a pool of
 /// all n-grams, one after the other, of the same element type. Output: `float32`, `[columns]` or
 /// `[rows, columns]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct CountNgrams {
     /// Where the n-grams of one item begin in the pool, those of two, and so on.
     pub starts: Vec<usize>,

@@ -4,14 +4,14 @@ use super::*;
 use crate::error::dtype_error;
 
 /// A map for each row of a matrix `[rows, keys]`, or one for a vector `[keys]`: a sequence of maps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ZipMap {
     /// A vector: `int64` or strings.
     pub keys: Tensor,
 }
 
 /// What a map has for each of `keys`, a vector; zero for keys that the map does not have.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct DictVectorizer {
     /// A vector: `int64` or strings.
     pub keys: Tensor,
@@ -19,7 +19,7 @@ pub struct DictVectorizer {
 
 /// What a map with `int64` keys has, as a row `[1, n]`: in ascending order of the keys, or, where
 /// the row has a length, each at the place that its key says, and zero elsewhere.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct MapValues {
     pub length: Option<usize>,
 }

@@ -5,7 +5,7 @@ use crate::error::value_error;
 
 /// Inputs: a, b, optional bias that broadcasts to the last dimension. numpy's `matmul` with
 /// broadcasting of the leading dimensions, then the bias, then the activation.
-#[derive(Clone, Debug, PartialEq, Default)]
+#[derive(Clone, Debug, PartialEq, Default, Reflect)]
 pub struct MatMul {
     /// `b` is `[.., n, k]`.
     pub transpose_b: bool,
@@ -15,7 +15,7 @@ pub struct MatMul {
 }
 
 /// `alpha * A' B' + beta * C`; inputs a, b (two dimensions), optional c that broadcasts to the output.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Gemm {
     pub alpha: f32,
     pub beta: f32,
@@ -25,13 +25,13 @@ pub struct Gemm {
 }
 
 /// Einstein summation, the equation without spaces.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Einsum {
     pub equation: String,
 }
 
 /// The determinant of the last two dimensions.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Det;
 
 /// A product of (stacks of) matrices with everything resolved. A vector counts as a matrix of one

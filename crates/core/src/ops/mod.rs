@@ -3,13 +3,16 @@
 
 use std::any::Any;
 use std::fmt;
+use std::hash::{Hash, Hasher};
 
+use crate::Reflect;
 use crate::backend::TensorSpec;
 use crate::datum::{Form, Kind};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result, shape_error};
 use crate::graph::Graph;
+use crate::reflect::{Contents, Leaf, Visitor};
 use crate::tensor::Tensor;
 
 pub mod activation;
@@ -44,6 +47,7 @@ pub mod text;
 pub mod trees;
 pub mod window;
 
+pub use crate::reflect::{Attribute, Attributes};
 pub use activation::Activation;
 pub use case::CaseMapping;
 #[cfg(target_arch = "wasm32")]
@@ -212,7 +216,10 @@ pub struct Cost {
 }
 
 /// An operator with its attributes. Backends find the concrete type by `downcast_ref`.
-pub trait Operator: Any + fmt::Debug + Send + Sync {
+///
+/// As trait objects operators are equal, and hashed alike, where type and contents are the same
+/// ([`Contents`]).
+pub trait Operator: Any + Reflect + Send + Sync {
     /// The operator's name as ONNX spells it.
     fn name(&self) -> &str;
 
@@ -282,6 +289,43 @@ impl dyn Operator {
     /// Whether it is an operator of this type.
     pub fn is<T: Operator>(&self) -> bool {
         self.downcast_ref::<T>().is_some()
+    }
+
+    /// The attributes by their frozen names, which `docs/attributes.md` lists; those of a user's operator are as
+    /// the file has them.
+    ///
+    /// # Errors
+    /// `Unsupported` where an attribute is a graph or is kept in a form of Kilim's own.
+    pub fn attributes(&self) -> Result<Attributes> {
+        match self.downcast_ref::<Custom>() {
+            Some(custom) => Ok(custom.attributes().clone()),
+            None => Attributes::of(self),
+        }
+    }
+}
+
+impl PartialEq for dyn Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.type_id() == other.type_id() && Contents(self) == Contents(other)
+    }
+}
+
+impl Eq for dyn Operator {}
+
+impl Hash for dyn Operator {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.type_id().hash(state);
+        Contents(self).hash(state);
+    }
+}
+
+impl fmt::Debug for dyn Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self.attributes() {
+            Ok(attributes) => f.debug_map().entries(&attributes.0).finish(),
+            Err(_) => Ok(()),
+        }
     }
 }
 

@@ -4,48 +4,48 @@ use super::*;
 use crate::error::value_error;
 
 /// Inference: inputs x, scale, bias, mean, variance (each `[c]`).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct BatchNorm {
     pub epsilon: f32,
     pub channels_last: bool,
 }
 
 /// Inputs: x, scale, optional bias. Outputs: y, optional mean, optional inverse deviation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct LayerNorm {
     pub axis: i64,
     pub epsilon: f32,
 }
 
 /// Inputs: x, scale.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct RmsNorm {
     pub axis: i64,
     pub epsilon: f32,
 }
 
 /// Inputs: x `[n, c, ..]`, scale `[c]`, bias `[c]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct InstanceNorm {
     pub epsilon: f32,
 }
 
 /// Inputs: x `[n, c, ..]`, scale `[c]`, bias `[c]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct GroupNorm {
     pub groups: usize,
     pub epsilon: f32,
 }
 
 /// Divides by the p-norm along `axis`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct LpNorm {
     pub axis: i64,
     pub p: u32,
 }
 
 /// Local response normalisation across channels, NCHW.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Lrn {
     pub alpha: f32,
     pub beta: f32,
@@ -55,7 +55,7 @@ pub struct Lrn {
 }
 
 /// `(x - mean) / deviation` over `axes`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct MeanVarianceNorm {
     pub axes: Vec<i64>,
 }

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::value_error;
 
 /// In which order the channels of a picture come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum PixelFormat {
     Rgb,
     Bgr,
@@ -37,7 +37,7 @@ impl PixelFormat {
     }
 }
 
-/// What reads pictures; builds differ in the formats they know.
+/// What reads pictures; builds differ in the formats they know. Readers are the same where their functions are.
 #[derive(Clone, Copy, Debug)]
 pub struct PictureReader {
     /// Height and width, without decoding all of it.
@@ -46,10 +46,18 @@ pub struct PictureReader {
     pub decode: fn(&[u8], PixelFormat) -> Result<Vec<u8>>,
 }
 
+impl Reflect for PictureReader {
+    fn visit(&self, visitor: &mut dyn Visitor) {
+        visitor.leaf(Leaf::Opaque(self.size as usize));
+        visitor.leaf(Leaf::Opaque(self.decode as usize));
+    }
+}
+
 /// Input: the bytes of a picture file `[n]`, `uint8`. Output: `[height, width, channels]`, `uint8`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Reflect)]
 pub struct ImageDecoder {
     pub pixels: PixelFormat,
+    #[attribute(hidden)]
     pub reader: PictureReader,
 }
 

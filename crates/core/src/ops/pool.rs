@@ -3,7 +3,7 @@
 use super::*;
 
 /// What all pooling windows have.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Window {
     pub kernel: Vec<usize>,
     pub strides: Vec<usize>,
@@ -13,7 +13,7 @@ pub struct Window {
 }
 
 /// Outputs: maxima, optional flat indices (`int64`, of the whole tensor).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct MaxPool {
     pub window: Window,
     /// Indices count columns first.
@@ -22,7 +22,7 @@ pub struct MaxPool {
 }
 
 /// Means; those of `int8` and `uint8` are rounded to the nearest, ties away from zero.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct AveragePool {
     pub window: Window,
     /// Padding counts in the divisor.
@@ -32,7 +32,7 @@ pub struct AveragePool {
 }
 
 /// `(sum |x|^p)^(1/p)`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct LpPool {
     pub window: Window,
     pub p: u32,
@@ -40,20 +40,20 @@ pub struct LpPool {
 }
 
 /// Inputs: maxima, flat indices, optional output shape; NCHW.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct MaxUnpool {
     pub window: Window,
 }
 
 /// Inputs: data NCHW, regions `[n, 5]` (batch, x1, y1, x2, y2).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct MaxRoiPool {
     pub pooled: [usize; 2],
     pub spatial_scale: f32,
 }
 
 /// Inputs: data NCHW, regions `[n, 4]`, batch indices `[n]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct RoiAlign {
     pub output: [usize; 2],
     pub sampling_ratio: usize,

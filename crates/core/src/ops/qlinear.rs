@@ -8,20 +8,20 @@ use crate::error::value_error;
 /// Inputs: a, its scale and zero point, b, its scale and zero point, the output's scale and zero point,
 /// optional `int32` bias `[n]` in steps of the product of the scales of a and b. The activation is one
 /// that clamps.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Reflect)]
 pub struct QLinearMatMul {
     pub activation: Activation,
 }
 
 /// Inputs as in ONNX QLinearConv. The activation is one that clamps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct QLinearConv {
     pub conv: Conv,
 }
 
 /// Two quantised tensors, broadcast, combined in `float32`: to the bit what DequantizeLinear of both,
 /// [`Binary`] and QuantizeLinear give. Inputs: two of `int8` or `uint8`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct QLinearBinary {
     /// Add, Sub, Mul, Max or Min.
     pub kind: BinaryKind,
@@ -35,7 +35,7 @@ pub struct QLinearBinary {
 }
 
 /// The real number of `x` is `(x - zero) * scale`.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub struct Affine {
     pub scale: f32,
     pub zero: f32,

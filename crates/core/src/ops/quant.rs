@@ -5,7 +5,7 @@ use super::*;
 use crate::error::dtype_error;
 
 /// Inputs: x, scale, optional zero point. The output has the zero point's type, else `output`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct QuantizeLinear {
     pub axis: i64,
     pub block: usize,
@@ -13,26 +13,26 @@ pub struct QuantizeLinear {
 }
 
 /// Inputs: x, scale, optional zero point. The output has the scale's type.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct DequantizeLinear {
     pub axis: i64,
     pub block: usize,
 }
 
 /// Outputs: `uint8` values, scale, zero point.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct DynamicQuantizeLinear;
 
 /// Inputs: a, b, optional zero points, optional `int32` bias `[n]`; `int32` output unless it is
 /// quantised again.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Reflect)]
 pub struct MatMulInteger {
     pub requantize: Option<Requantize>,
 }
 
 /// Inputs: x, w, optional zero points, optional `int32` bias `[m]`; `int32` output unless it is
 /// quantised again.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ConvInteger {
     pub conv: Conv,
     pub requantize: Option<Requantize>,

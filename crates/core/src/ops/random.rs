@@ -3,7 +3,7 @@
 use super::*;
 
 /// What random numbers follow.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub enum Distribution {
     /// From `low` on, below `high`.
     Uniform {
@@ -18,7 +18,7 @@ pub enum Distribution {
 
 /// A tensor of random numbers of `shape`, or of the shape of the input where that is `None`. With a
 /// seed every run gives the same numbers, and nodes of one seed give the same as each other.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Random {
     pub distribution: Distribution,
     /// A floating-point type; `None` for that of the input.

@@ -6,7 +6,7 @@ use crate::error::value_error;
 use crate::fixed::Factor;
 
 /// In which direction a recurrent layer goes over the steps of a sequence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum Direction {
     Forward,
     Reverse,
@@ -24,7 +24,7 @@ impl Direction {
 }
 
 /// An activation inside a recurrent cell, with its parameters.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub enum CellActivation {
     Sigmoid,
     Tanh,
@@ -40,7 +40,7 @@ pub enum CellActivation {
 }
 
 /// What all recurrent layers have.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Recurrent {
     pub hidden: usize,
     pub direction: Direction,
@@ -52,7 +52,7 @@ pub struct Recurrent {
 }
 
 /// Outputs: y, h, c.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Lstm {
     pub cell: Recurrent,
     pub input_forget: bool,
@@ -64,14 +64,14 @@ pub struct Lstm {
 }
 
 /// Outputs: y, h.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Gru {
     pub cell: Recurrent,
     pub linear_before_reset: bool,
 }
 
 /// Outputs: y, h.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Rnn {
     pub cell: Recurrent,
 }
@@ -280,7 +280,7 @@ impl Operator for Rnn {
 /// Inputs: x `int8` `[batch, time, n]`, weights `int8` `[4, hidden, n]`, recurrent weights `int8`
 /// `[4, hidden, hidden]`, biases `int32` `[2, 4, hidden]` that take the zero points of x and of the
 /// state into account. Output: `int8` `[batch, time, hidden]`. States start as zeros.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct QuantizedLstm {
     pub hidden: usize,
     /// Data is `[time, batch, ..]` instead.

@@ -3,7 +3,7 @@
 use super::*;
 
 /// The function of [`Reduce`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum ReduceKind {
     Sum,
     Mean,
@@ -18,7 +18,7 @@ pub enum ReduceKind {
 }
 
 /// Inputs: data, optional axes. Without axes all, or none with `noop_with_empty_axes`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Reduce {
     pub kind: ReduceKind,
     pub keep_dims: bool,
@@ -26,7 +26,7 @@ pub struct Reduce {
 }
 
 /// The index of the largest or smallest element, `int64`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ArgReduce {
     pub max: bool,
     pub axis: i64,
@@ -38,7 +38,7 @@ pub struct ArgReduce {
 }
 
 /// Inputs: data, axis (scalar).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Cumulative {
     /// Product instead of sum.
     pub product: bool,
@@ -47,7 +47,7 @@ pub struct Cumulative {
 }
 
 /// The function of [`Softmax`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum SoftmaxKind {
     Softmax,
     LogSoftmax,
@@ -56,7 +56,7 @@ pub enum SoftmaxKind {
 }
 
 /// Input: x, floating point; the output has its shape. What `kind` says of the numbers along `axis`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Softmax {
     pub kind: SoftmaxKind,
     pub axis: i64,

@@ -4,7 +4,7 @@ use super::*;
 use crate::error::value_error;
 
 /// Which place in the input an element of the output stands for: ONNX's `coordinate_transformation_mode`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum CoordinateMode {
     HalfPixel,
     HalfPixelSymmetric,
@@ -17,7 +17,7 @@ pub enum CoordinateMode {
 }
 
 /// Which of two neighbours is the nearest.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum NearestMode {
     RoundPreferFloor,
     RoundPreferCeil,
@@ -26,7 +26,7 @@ pub enum NearestMode {
 }
 
 /// What is made of the elements around a place.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub enum ResizeMode {
     Nearest(NearestMode),
     Linear,
@@ -34,7 +34,7 @@ pub enum ResizeMode {
 }
 
 /// Whether asked-for sizes are bounds within which proportions are kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum AspectPolicy {
     Stretch,
     NotLarger,
@@ -43,7 +43,7 @@ pub enum AspectPolicy {
 
 /// Inputs: x, optional roi, optional scales, optional sizes. Any axis may be resized, so the layout
 /// does not matter; `axes` says which ones scales and sizes are about.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Resize {
     pub mode: ResizeMode,
     pub coordinates: CoordinateMode,
@@ -55,7 +55,7 @@ pub struct Resize {
 }
 
 /// What is read outside of the input.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum GridPadding {
     Zeros,
     Border,
@@ -63,7 +63,7 @@ pub enum GridPadding {
 }
 
 /// What is made of the elements around a place of the grid.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum GridMode {
     Linear,
     Nearest,
@@ -75,7 +75,7 @@ pub enum GridMode {
 /// Where the text of the standard is silent, this is what PyTorch and onnxruntime compute: `Cubic` with `Border`
 /// clips each of the four neighbours of a point, not the point; `Nearest` rounds before it pads. A coordinate that is
 /// NaN counts as -1, as PyTorch documents, and lies outside with `Zeros`. An infinite one is mirrored to the first element.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct GridSample {
     pub mode: GridMode,
     pub padding: GridPadding,
@@ -85,7 +85,7 @@ pub struct GridSample {
 /// Inputs: theta `[n, 2, 3]` or `[n, 3, 4]`, output size.
 ///
 /// With `align_corners` the only point of an axis of length 1 is its centre, 0, as in PyTorch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct AffineGrid {
     pub align_corners: bool,
 }

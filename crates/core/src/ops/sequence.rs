@@ -5,54 +5,54 @@ use super::*;
 use crate::error::dtype_error;
 
 /// A sequence of its inputs, in order; without any an empty one.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SequenceConstruct;
 
 /// The tensor at a position. Inputs: sequence, position (an integer scalar, negative from the end).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SequenceAt;
 
 /// Inputs: sequence, tensor, optional position; without it the tensor comes last.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SequenceInsert;
 
 /// Inputs: sequence, optional position; without it the last tensor goes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SequenceErase;
 
 /// The number of tensors, an `int64` scalar.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SequenceLength;
 
 /// Cuts a tensor along an axis. Inputs: tensor, optional sizes: a scalar is the size of every part
 /// but perhaps the last, a vector has the size of each part. Without sizes, parts of one, which lose
 /// the axis unless `keep_dims`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SplitToSequence {
     pub axis: i64,
     pub keep_dims: bool,
 }
 
 /// Joins the tensors of a sequence along an axis, a new one where `new_axis`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ConcatFromSequence {
     pub axis: i64,
     pub new_axis: bool,
 }
 
 /// An optional value of `kind` and `dtype` that is not there. No inputs.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct OptionalAbsent {
     pub kind: Kind,
     pub dtype: Option<DType>,
 }
 
 /// What is in an optional value; an error where nothing is.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct OptionalGetElement;
 
 /// Whether there is something in an optional value: a `bool` scalar.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct OptionalHasElement;
 
 impl InferContext<'_> {

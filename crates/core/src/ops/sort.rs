@@ -3,7 +3,7 @@
 use super::*;
 
 /// Inputs: x, k. Outputs: values, `int64` indices.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct TopK {
     pub axis: i64,
     pub largest: bool,

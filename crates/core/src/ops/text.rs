@@ -6,18 +6,18 @@ use super::case::case_mapping;
 use super::*;
 
 /// Joins two texts, broadcast.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct StringConcat;
 
 /// Whether a whole text matches a pattern (RE2 syntax); `bool`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct RegexFullMatch {
     pub pattern: String,
 }
 
 /// Splits texts. Outputs: the parts along a new last dimension, filled up with empty texts, and how
 /// many there are of each, `int64`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct StringSplit {
     /// Empty: runs of white space, and none at the ends.
     pub delimiter: String,
@@ -26,8 +26,9 @@ pub struct StringSplit {
 }
 
 /// What [`StringNormalizer`] does to the letters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
 pub enum CaseChange {
+    #[attribute(absent)]
     None,
     Lower,
     Upper,
@@ -35,7 +36,7 @@ pub enum CaseChange {
 
 /// Drops stop words from `[n]` or `[1, n]`, and changes the case of the rest. Where nothing is left
 /// there is one empty text.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct StringNormalizer {
     pub case: CaseChange,
     /// Whether stop words are told apart by case.

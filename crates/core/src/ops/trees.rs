@@ -1,13 +1,12 @@
 //! Ensembles of decision trees (`ai.onnx.ml`).
 
-use std::fmt;
 use std::sync::Arc;
 
 use super::*;
 use crate::error::value_error;
 
 /// How a feature is compared with a node's value.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
 pub enum Branch {
     LessOrEqual,
     Less,
@@ -20,7 +19,7 @@ pub enum Branch {
 }
 
 /// Where a branch leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
 pub enum Next {
     /// Index into [`Trees::nodes`], behind that of the node itself.
     Node(u32),
@@ -29,7 +28,7 @@ pub enum Next {
 }
 
 /// One question.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct TreeNode {
     pub feature: u32,
     pub branch: Branch,
@@ -43,7 +42,7 @@ pub struct TreeNode {
 }
 
 /// The trees of an ensemble. Every node stands before those it leads to, so that every path ends.
-#[derive(Clone, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Reflect)]
 pub struct Trees {
     pub roots: Vec<Next>,
     pub nodes: Vec<TreeNode>,
@@ -54,15 +53,8 @@ pub struct Trees {
     pub members: Vec<f64>,
 }
 
-/// Two ensembles are told apart by where they lie: their nodes would fill pages.
-impl fmt::Debug for Trees {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} trees at {self:p}", self.roots.len())
-    }
-}
-
 /// How the leaves that a row comes to are put together.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
 pub enum Aggregate {
     Sum,
     Average,
@@ -73,8 +65,9 @@ pub enum Aggregate {
 /// Input: features `[rows, features]`, or `[features]` of one row, of any numeric type. Output: for
 /// each row and target what the leaves say, and `base` added: `[rows, targets]`, `float64` for
 /// features of that type, else `float32`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct TreeEnsemble {
+    #[attribute(hidden)]
     pub trees: Arc<Trees>,
     pub targets: usize,
     pub aggregate: Aggregate,

@@ -14,7 +14,7 @@
 //! [`retype`] is run afterwards where a session mixes precisions.
 
 mod bodies;
-mod common_subexpressions;
+pub(crate) mod common_subexpressions;
 mod dead_code;
 mod dilation;
 mod edit;

@@ -113,7 +113,8 @@ impl AlignedBytes {
     }
 }
 
-pub(super) fn out_of_memory(len: usize) -> Error {
+/// `Limit`: the machine has no `len` bytes of memory.
+pub(crate) fn out_of_memory(len: usize) -> Error {
     let message = format!("cannot allocate {len} bytes of memory");
     Error::new(ErrorCode::Limit, message)
 }

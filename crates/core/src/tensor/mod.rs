@@ -17,6 +17,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 
 pub use bytes::AlignedBytes;
+pub(crate) use bytes::out_of_memory;
 pub(crate) use read::cast_slice_mut;
 
 use later::{Buffer, Later};

@@ -67,7 +67,10 @@ impl Detections {
 fn read(outputs: &[Tensor]) -> Result<Vec<Detection>> {
     let shapes: Vec<&[usize]> = outputs.iter().map(Tensor::shape).collect();
     let [boxes, classes, scores, count] = outputs else {
-        return Err(unlike(format!("{} outputs", outputs.len()), FORM.to_string()));
+        return Err(unlike(
+            format!("{} outputs", outputs.len()),
+            FORM.to_string(),
+        ));
     };
     let n = classes.len();
     let fits = boxes.shape() == [1, n, 4]
@@ -80,7 +83,9 @@ fn read(outputs: &[Tensor]) -> Result<Vec<Detection>> {
     let count = count.to_f64s()?.first().copied().unwrap_or_default();
     if !(count >= 0.0 && count <= n as f64) {
         let message = "the number of detections is none";
-        return Err(value_error(message).with_got(count).with_expected(format!("at most {n}")));
+        return Err(value_error(message)
+            .with_got(count)
+            .with_expected(format!("at most {n}")));
     }
     let (corners, _) = boxes.as_chunks();
     let each = corners.iter().zip(&classes).zip(&scores);
@@ -149,7 +154,9 @@ mod tests {
     const FAINT: ([f32; 4], f32, f32) = ([0.2, 0.2, 0.3, 0.3], 3.0, 0.3);
 
     fn missing(got: &[([f32; 4], f32, f32)]) -> f64 {
-        let verdict = RULE.verdict(&outputs(got), &outputs(&[A, B, FAINT])).unwrap();
+        let verdict = RULE
+            .verdict(&outputs(got), &outputs(&[A, B, FAINT]))
+            .unwrap();
         assert_eq!(verdict.passed, verdict.error == 0.0);
         verdict.error
     }

@@ -17,7 +17,8 @@ pub fn apart(numbers: &Numbers, shape: &[usize], least: f64) -> Result<f64> {
                 .with_got(format!("{shape:?}")));
         }
     };
-    let points = |of: &[f64]| -> Vec<Vec<f64>> { of.chunks_exact(size).map(<[f64]>::to_vec).collect() };
+    let points =
+        |of: &[f64]| -> Vec<Vec<f64>> { of.chunks_exact(size).map(<[f64]>::to_vec).collect() };
     let (mut worst, mut sure) = (0.0f64, 0);
     for (got, want) in points(&numbers.got).iter().zip(&points(&numbers.want)) {
         let scores = got.get(2).zip(want.get(2));

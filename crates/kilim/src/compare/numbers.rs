@@ -65,7 +65,9 @@ impl Numbers {
 
     /// The largest difference.
     pub fn largest(&self) -> f64 {
-        self.pairs().map(|(a, b)| difference(a, b)).fold(0.0, f64::max)
+        self.pairs()
+            .map(|(a, b)| difference(a, b))
+            .fold(0.0, f64::max)
     }
 
     /// The root mean square of the differences.

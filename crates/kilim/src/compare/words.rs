@@ -43,8 +43,18 @@ const SMALL: &[&str] = &[
 
 /// What a difference is called, and of what.
 const DIFFERENCE: &[&str] = &[
-    "difference", "differences", "differ", "error", "errors", "element", "elements", "output",
-    "outputs", "reference", "references", "relative",
+    "difference",
+    "differences",
+    "differ",
+    "error",
+    "errors",
+    "element",
+    "elements",
+    "output",
+    "outputs",
+    "reference",
+    "references",
+    "relative",
 ];
 
 /// Whether a number is the least or the most that is allowed.
@@ -150,9 +160,10 @@ impl<'a> Sentence<'a> {
 
     /// The only number of a bound and a noun.
     fn bounded(&self, bound: Bound, nouns: &[&str]) -> Option<f64> {
-        let mut of = self.numbers.iter().filter(|n| {
-            n.bound == Some(bound) && n.noun.is_some_and(|noun| nouns.contains(&noun))
-        });
+        let mut of = self
+            .numbers
+            .iter()
+            .filter(|n| n.bound == Some(bound) && n.noun.is_some_and(|noun| nouns.contains(&noun)));
         let number = of.next()?;
         match of.next() {
             None => number.share(),
@@ -169,9 +180,8 @@ const RMS: &[&str] = &["rms", "root", "mean", "square"];
 const MOST: &[&str] = &["most", "within"];
 const LARGEST: &[&str] = &["largest", "magnitude"];
 
-const FORMS: [fn(&Sentence) -> Option<Rule>; 7] = [
-    bare, exact, quanta, magnitude, share, keypoints, detections,
-];
+const FORMS: [fn(&Sentence) -> Option<Rule>; 7] =
+    [bare, exact, quanta, magnitude, share, keypoints, detections];
 
 fn each(comparison: Comparison) -> Option<Rule> {
     Some(Rule::Each(comparison))
@@ -246,7 +256,12 @@ fn keypoints(s: &Sentence) -> Option<Rule> {
 
 fn detections(s: &Sentence) -> Option<Rule> {
     let own = &["detection", "detections"];
-    let known = [own, MOST, SCORE, &["least", "overlap", "same", "class", "reference"]];
+    let known = [
+        own,
+        MOST,
+        SCORE,
+        &["least", "overlap", "same", "class", "reference"],
+    ];
     let said = s.has(own) && s.only(&known) && s.numbers.len() == 3;
     let detections = Detections {
         score: s.bounded(Bound::Least, SCORE)?,
@@ -266,13 +281,25 @@ mod tests {
         for (text, comparison) in [
             ("0.001", Comparison::Relative(0.001)),
             ("1e-3", Comparison::Relative(0.001)),
-            ("at most 0.5 % of the largest magnitude", Comparison::Relative(0.005)),
+            (
+                "at most 0.5 % of the largest magnitude",
+                Comparison::Relative(0.005),
+            ),
             ("exact", Comparison::Exact),
             ("at most 14 quanta per element", Comparison::Quanta(14.0)),
             ("within 1 quantum", Comparison::Quanta(1.0)),
-            ("root mean square of at most 0.5 quanta", Comparison::QuantaRms(0.5)),
-            ("at most 2 quanta root mean square", Comparison::QuantaRms(2.0)),
-            ("root mean square at most 0.01", Comparison::RelativeRms(0.01)),
+            (
+                "root mean square of at most 0.5 quanta",
+                Comparison::QuantaRms(0.5),
+            ),
+            (
+                "at most 2 quanta root mean square",
+                Comparison::QuantaRms(2.0),
+            ),
+            (
+                "root mean square at most 0.01",
+                Comparison::RelativeRms(0.01),
+            ),
             (
                 "root mean square of the difference at most 1 % of that of the reference",
                 Comparison::RelativeRms(0.01),
@@ -285,7 +312,10 @@ mod tests {
                 "class map equal on at least 99 % of the pixels",
                 Comparison::EqualShare(0.99),
             ),
-            ("at least 99.5% of the elements equal", Comparison::EqualShare(0.995)),
+            (
+                "at least 99.5% of the elements equal",
+                Comparison::EqualShare(0.995),
+            ),
             ("keypoints within 0.02", keypoints(0.02, 0.0)),
             (
                 "keypoints with a score of at least 0.3 within 0.02",

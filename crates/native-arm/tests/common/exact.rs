@@ -17,7 +17,7 @@ pub fn same_bytes(
     inputs: &[Given],
     output: (DType, &[usize]),
 ) {
-    let what = format!("{op:?}");
+    let what = format!("{:?}", &op as &dyn Operator);
     let d = difference(acl, op, inputs, output);
     assert!(d == 0.0, "{what}: {d}");
 }

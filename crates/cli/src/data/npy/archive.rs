@@ -50,7 +50,10 @@ pub fn read_named(file: &Path, name: &str, limits: &DataLimits) -> Result<Tensor
         // The archive's checksum is compared at the end of the entry.
         match entry.read(&mut [0]) {
             Ok(0) => Ok(tensor),
-            Ok(_) => Err(io_error(file, "an array has more bytes than its header says")),
+            Ok(_) => Err(io_error(
+                file,
+                "an array has more bytes than its header says",
+            )),
             Err(e) => Err(io_error(file, e)),
         }
     });
@@ -113,15 +116,24 @@ mod tests {
     fn what_is_written_is_read() {
         let file = place("round.npz");
         let tensors = [
-            ("a/b".to_string(), Tensor::from_slice(&[2, 1], &[1.5f32, -2.0]).unwrap()),
+            (
+                "a/b".to_string(),
+                Tensor::from_slice(&[2, 1], &[1.5f32, -2.0]).unwrap(),
+            ),
             ("n".to_string(), Tensor::scalar(7i64).unwrap()),
-            ("none".to_string(), Tensor::zeros(DType::F16, &[0, 3]).unwrap()),
+            (
+                "none".to_string(),
+                Tensor::zeros(DType::F16, &[0, 3]).unwrap(),
+            ),
         ];
         write_all(&file, &tensors).unwrap();
         assert_eq!(names(&file).unwrap(), ["a/b", "n", "none"]);
         for (name, tensor) in &tensors {
             let read = read_named(&file, name, &MANY).unwrap();
-            assert_eq!((read.dtype(), read.shape()), (tensor.dtype(), tensor.shape()));
+            assert_eq!(
+                (read.dtype(), read.shape()),
+                (tensor.dtype(), tensor.shape())
+            );
             assert_eq!(read.bytes(), tensor.bytes());
         }
         std::fs::remove_file(file).unwrap();
@@ -135,13 +147,24 @@ mod tests {
         let mut longer = Header::write("<f4", &[2]).unwrap();
         longer.resize(longer.len() + 9, 0);
         let cut = Header::write("<f4", &[2]).unwrap();
-        archive(&file, &[("zeros.npy", &zeros), ("longer.npy", &longer), ("cut.npy", &cut)]);
+        archive(
+            &file,
+            &[
+                ("zeros.npy", &zeros),
+                ("longer.npy", &longer),
+                ("cut.npy", &cut),
+            ],
+        );
         assert_eq!(names(&file).unwrap(), ["zeros", "longer", "cut"]);
         let read = |name: &str, bytes| read_named(&file, name, &DataLimits { bytes });
         assert_eq!(read("zeros", 1 << 20).unwrap_err().code(), ErrorCode::Limit);
         assert_eq!(read("zeros", 4 << 20).unwrap().len(), 1 << 20);
         for name in ["longer", "cut", "none"] {
-            assert_eq!(read(name, 4 << 20).unwrap_err().code(), ErrorCode::Io, "{name}");
+            assert_eq!(
+                read(name, 4 << 20).unwrap_err().code(),
+                ErrorCode::Io,
+                "{name}"
+            );
         }
         std::fs::remove_file(file).unwrap();
     }

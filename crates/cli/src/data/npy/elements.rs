@@ -259,12 +259,22 @@ mod tests {
             // No byte of it is in the file.
             (Element::Number(DType::F32), &[huge][..], 64, ErrorCode::Io),
             // A pipe may have all.
-            (Element::Number(DType::F32), &[huge], u64::MAX, ErrorCode::Limit),
+            (
+                Element::Number(DType::F32),
+                &[huge],
+                u64::MAX,
+                ErrorCode::Limit,
+            ),
             (Element::Letters(0), &[huge], 0, ErrorCode::Limit),
             (Element::Bytes(0), &[huge], 0, ErrorCode::Limit),
             (Element::Letters(usize::MAX), &[2], 64, ErrorCode::Io),
             (Element::Bytes(huge), &[1], u64::MAX, ErrorCode::Limit),
-            (Element::Number(DType::U8), &[huge, huge], 64, ErrorCode::Limit),
+            (
+                Element::Number(DType::U8),
+                &[huge, huge],
+                64,
+                ErrorCode::Limit,
+            ),
         ] {
             let header = header(element, shape);
             let error = read(&header, &mut &[0; 64][..], left, &MANY).unwrap_err();
@@ -289,7 +299,10 @@ mod tests {
         let read = of(&letters, &wide).unwrap();
         assert_eq!(read.texts().unwrap(), words(&["äb", "ef", "c", "g"]));
         letters.big_endian = true;
-        let big: Vec<u8> = wide.chunks(4).flat_map(|c| c.iter().rev().copied()).collect();
+        let big: Vec<u8> = wide
+            .chunks(4)
+            .flat_map(|c| c.iter().rev().copied())
+            .collect();
         let read = of(&letters, &big).unwrap();
         assert_eq!(read.texts().unwrap()[1].as_ref(), "ef");
         let empty = of(&header(Element::Letters(0), &[3]), &[]).unwrap();

@@ -87,7 +87,9 @@ impl Header {
                 fortran,
                 shape,
             }),
-            _ => Err(garbled("its header lacks `descr`, `fortran_order` or `shape`")),
+            _ => Err(garbled(
+                "its header lacks `descr`, `fortran_order` or `shape`",
+            )),
         }
     }
 
@@ -276,13 +278,22 @@ mod tests {
             (format!("{{'descr': '|O', {rest}"), ErrorCode::DType),
             (format!("{{'descr': '<', {rest}"), ErrorCode::DType),
             (format!("{{'descr': '', {rest}"), ErrorCode::DType),
-            (format!("{{'descr': [('a', '<f4')], {rest}"), ErrorCode::DType),
+            (
+                format!("{{'descr': [('a', '<f4')], {rest}"),
+                ErrorCode::DType,
+            ),
             (nested, ErrorCode::DType),
             (format!("{{{rest}"), ErrorCode::Io),
             (format!("{{'descr': '<f4, {rest}"), ErrorCode::Io),
             (format!("{{'descr': '<f4' {rest}"), ErrorCode::Io),
-            ("{'descr': '<f4', 'shape': (-1,)}".to_string(), ErrorCode::Io),
-            ("{'shape': (99999999999999999999,)}".to_string(), ErrorCode::Io),
+            (
+                "{'descr': '<f4', 'shape': (-1,)}".to_string(),
+                ErrorCode::Io,
+            ),
+            (
+                "{'shape': (99999999999999999999,)}".to_string(),
+                ErrorCode::Io,
+            ),
             ("{'shape': (1 2)}".to_string(), ErrorCode::Io),
             ("{'shape': ((1))}".to_string(), ErrorCode::Io),
             ("{'fortran_order': 1}".to_string(), ErrorCode::Io),

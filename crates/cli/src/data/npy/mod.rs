@@ -24,7 +24,11 @@ pub fn read(file: &Path, limits: &DataLimits) -> Result<Tensor> {
         let opened = File::open(file)?;
         let about = opened.metadata()?;
         // Of a pipe nobody knows how much comes.
-        let length = if about.is_file() { about.len() } else { u64::MAX };
+        let length = if about.is_file() {
+            about.len()
+        } else {
+            u64::MAX
+        };
         Ok((BufReader::new(opened), length))
     };
     let (mut reader, length) = open().map_err(|e: std::io::Error| io_error(file, e))?;

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Inputs: data, weights, offsets, optional bias, optional mask; NCHW.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct DeformConv {
     pub strides: Vec<usize>,
     pub dilations: Vec<usize>,

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Inputs: `[n, c * block, blocks]`, image shape, block shape. Empty steps are ones, empty pads zeros.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Col2Im {
     pub strides: Vec<usize>,
     pub dilations: Vec<usize>,

@@ -13,7 +13,7 @@ use super::*;
 use crate::error::value_error;
 
 /// How the padding of a sliding window is found.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum Padding {
     /// Begin of each spatial axis, then end of each.
     Explicit(Vec<usize>),
@@ -26,7 +26,7 @@ pub enum Padding {
 
 /// Inputs: data, weights, optional bias `[m]`, optional residual of the output's shape that is
 /// added before the activation.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Conv {
     pub strides: Vec<usize>,
     pub dilations: Vec<usize>,

@@ -3,7 +3,7 @@
 use super::*;
 
 /// Inputs: data, weights, optional bias `[m]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ConvTranspose {
     pub strides: Vec<usize>,
     pub dilations: Vec<usize>,

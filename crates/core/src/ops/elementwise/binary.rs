@@ -4,7 +4,7 @@ use super::broadcast_inputs;
 use crate::ops::*;
 
 /// The function of [`Binary`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum BinaryKind {
     Add,
     Sub,
@@ -50,7 +50,7 @@ impl BinaryKind {
 }
 
 /// Two inputs that broadcast against each other, of one element type but for Pow.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Binary {
     pub kind: BinaryKind,
     /// Applied to the result; only on `float32`.

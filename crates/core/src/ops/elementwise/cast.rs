@@ -6,7 +6,7 @@ use crate::ops::*;
 
 /// Converts the element type. Numbers become text in decimal form, as short as tells them apart;
 /// text that is no number is an error.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Cast {
     pub to: DType,
     pub narrowing: Narrowing,
@@ -23,13 +23,13 @@ impl Cast {
 }
 
 /// Converts the first input to the element type of the second, as [`Cast`] does.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Reflect)]
 pub struct CastLike {
     pub narrowing: Narrowing,
 }
 
 /// Gives the elements another type of as many bits, whatever these bits mean there.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct BitCast {
     pub to: DType,
 }

@@ -3,7 +3,7 @@
 use crate::ops::*;
 
 /// Dropout at inference: the data, and a mask of ones if asked for.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Dropout;
 
 impl Operator for Dropout {

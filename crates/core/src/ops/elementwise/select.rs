@@ -4,11 +4,11 @@ use super::broadcast_inputs;
 use crate::ops::*;
 
 /// `condition ? a : b`, all three broadcast.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Where;
 
 /// `min(max(x, lower), upper)`; inputs x, optional lower, optional upper (scalars).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Clip;
 
 impl Operator for Where {

@@ -3,7 +3,7 @@
 use crate::ops::*;
 
 /// The function of [`Unary`].
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub enum UnaryKind {
     Identity,
     Abs,
@@ -83,7 +83,7 @@ pub enum UnaryKind {
 }
 
 /// One input, one output of the same shape. IsNaN, IsInf and Not give `bool`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Unary(pub UnaryKind);
 
 impl Operator for Unary {

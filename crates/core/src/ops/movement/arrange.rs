@@ -3,25 +3,25 @@
 use crate::ops::*;
 
 /// Output dimension `i` is input dimension `perm[i]`; an empty `perm` reverses.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Transpose {
     pub perm: Vec<usize>,
 }
 
 /// Any number of inputs along `axis`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Concat {
     pub axis: i64,
 }
 
 /// Inputs: data, optional sizes. Without sizes, equal parts (the last smaller).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Split {
     pub axis: i64,
 }
 
 /// Reverses the first `lens[b]` elements along `time_axis`. Inputs: data, lens.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct ReverseSequence {
     pub batch_axis: usize,
     pub time_axis: usize,

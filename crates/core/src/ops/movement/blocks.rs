@@ -4,7 +4,7 @@ use crate::error::value_error;
 use crate::ops::*;
 
 /// Blocks of the channel dimension become space. NCHW, or NHWC with `channels_last`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct DepthToSpace {
     pub block: usize,
     /// Column-row-depth order; false is depth-column-row.
@@ -13,18 +13,18 @@ pub struct DepthToSpace {
 }
 
 /// The inverse of [`DepthToSpace`] in depth-column-row order.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SpaceToDepth {
     pub block: usize,
     pub channels_last: bool,
 }
 
 /// TFLite's SPACE_TO_BATCH_ND on NHWC-like data; inputs: data, block shape `[m]`, paddings `[m, 2]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct SpaceToBatch;
 
 /// TFLite's BATCH_TO_SPACE_ND; inputs: data, block shape `[m]`, crops `[m, 2]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct BatchToSpace;
 
 /// `dim / by`; `Shape` where it does not divide.

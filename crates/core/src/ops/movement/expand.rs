@@ -3,15 +3,15 @@
 use crate::ops::*;
 
 /// Inputs: data, repeats.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Tile;
 
 /// Inputs: data, shape; broadcast both ways.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Expand;
 
 /// Keeps one triangle of the last two dimensions. Inputs: data, optional diagonal `k`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Trilu {
     pub upper: bool,
 }

@@ -3,7 +3,7 @@
 use crate::ops::*;
 
 /// How [`Pad`] fills.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
 pub enum PadMode {
     Constant,
     Reflect,
@@ -14,13 +14,13 @@ pub enum PadMode {
 }
 
 /// Inputs: data, pads (begin of each axis, then end; negative crops), optional value, optional axes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Pad {
     pub mode: PadMode,
 }
 
 /// Crops or pads around the centre. Inputs: data, shape of `axes` (all axes if `None`).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct CenterCropPad {
     pub axes: Option<Vec<i64>>,
 }

@@ -4,7 +4,7 @@ use crate::error::value_error;
 use crate::ops::*;
 
 /// Inputs: data, starts, ends, optional axes, optional steps.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Slice;
 
 /// What [`Slice`] takes of one axis: `length` elements from `start` on, `step` apart.

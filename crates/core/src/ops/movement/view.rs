@@ -4,21 +4,21 @@ use crate::error::value_error;
 use crate::ops::*;
 
 /// Inputs: data, shape. `0` copies a dimension unless `allow_zero`; one `-1` is computed.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Reshape {
     pub allow_zero: bool,
 }
 
 /// Inputs: data, optional axes. Without axes every dimension of 1 goes.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Squeeze;
 
 /// Inputs: data, axes (of the output).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Unsqueeze;
 
 /// To two dimensions, split before `axis` (which may be the rank).
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Flatten {
     pub axis: i64,
 }

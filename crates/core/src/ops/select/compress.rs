@@ -3,7 +3,7 @@
 use crate::ops::*;
 
 /// Inputs: data, condition `bool[n]`. Without an axis the data is flattened.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Compress {
     pub axis: Option<i64>,
 }

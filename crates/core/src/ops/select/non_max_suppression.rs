@@ -6,7 +6,7 @@ use crate::order::sort_indices;
 
 /// Inputs: boxes `[batch, n, 4]`, scores `[batch, classes, n]`, optional max boxes, IoU threshold,
 /// score threshold. Output `int64[m, 3]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct NonMaxSuppression {
     /// Boxes are centre and size instead of two corners.
     pub center_point_box: bool,

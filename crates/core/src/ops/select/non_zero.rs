@@ -3,7 +3,7 @@
 use crate::ops::*;
 
 /// The indices of elements that are not zero, `int64[rank, n]`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct NonZero;
 
 impl NonZero {

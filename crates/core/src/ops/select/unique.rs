@@ -6,7 +6,7 @@ use crate::ops::*;
 use crate::order::sort_indices;
 
 /// Outputs: values, first indices, inverse indices, counts.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Unique {
     pub axis: Option<i64>,
     pub sorted: bool,

@@ -224,7 +224,9 @@ impl Planner<'_> {
                 if let Some(other) = writer.insert(v, i) {
                     let (one, two) = (&node(&nodes[other]).name, &node(n).name);
                     let tensor = &graph.value(v).name;
-                    return Err(format!("`{one}` and `{two}` both write the tensor `{tensor}`"));
+                    return Err(format!(
+                        "`{one}` and `{two}` both write the tensor `{tensor}`"
+                    ));
                 }
             }
         }
@@ -288,14 +290,18 @@ impl Planner<'_> {
             let node = &graph.nodes[n.0];
             if let Some(v) = node.present_inputs().find(lost) {
                 let (tensor, name) = (&graph.value(v).name, &node.name);
-                return Err(format!("nothing writes the tensor `{tensor}`, which `{name}` reads"));
+                return Err(format!(
+                    "nothing writes the tensor `{tensor}`, which `{name}` reads"
+                ));
             }
         }
         match self.input.live_out.iter().copied().find(lost) {
             None => Ok(()),
             Some(v) => {
                 let tensor = &graph.value(v).name;
-                Err(format!("nothing writes the tensor `{tensor}`, which is read after the stage"))
+                Err(format!(
+                    "nothing writes the tensor `{tensor}`, which is read after the stage"
+                ))
             }
         }
     }
@@ -305,6 +311,8 @@ fn wrong(backend: &dyn Backend, why: &str) -> Error {
     let id = &backend.describe().id;
     Error::new(
         ErrorCode::State,
-        format!("the backend `{id}` rewrote its part of the graph into something that cannot run: {why}"),
+        format!(
+            "the backend `{id}` rewrote its part of the graph into something that cannot run: {why}"
+        ),
     )
 }

@@ -1,0 +1,114 @@
+//! Computes what is computed twice once.
+
+use std::collections::HashMap;
+use std::collections::hash_map::{Entry, RandomState};
+use std::hash::BuildHasher;
+use std::sync::Arc;
+
+use super::edit::Renames;
+use crate::graph::{Graph, Node, Value, ValueId};
+use crate::ops::Operator;
+use crate::reflect::Contents;
+use crate::tensor::Tensor;
+
+/// Constants larger than this are not compared: that would read all weights of a model. Smaller ones are hashed
+/// whole, so that different ones are rarely compared.
+const COMPARED_BYTES: usize = Contents::HASHED;
+
+/// Operators that are hashed alike and differ, of which a node is compared with so many at most: what passes do
+/// stays linear in the size of the graph.
+const COMPARED_OPERATORS: usize = 8;
+
+/// What a node computes, whatever of, and its outputs.
+type Work = (Arc<dyn Operator>, Vec<ValueId>);
+
+/// The nodes that read the same values. Most are alone, so that their operators need not be hashed.
+#[derive(Default)]
+struct Readers {
+    alone: Option<Work>,
+    /// By the hash of the operator.
+    several: HashMap<u64, Vec<Work>>,
+}
+
+impl Readers {
+    /// The outputs of an earlier node that computes the same as `node`, which is noted where there is none.
+    fn equal_to(&mut self, node: &Node, hasher: &RandomState) -> Option<&[ValueId]> {
+        let work = (node.op.clone(), node.outputs.clone());
+        if self.alone.is_none() && self.several.is_empty() {
+            self.alone = Some(work);
+            return None;
+        }
+        if let Some(first) = self.alone.take() {
+            let hash = hasher.hash_one(&first.0);
+            self.several.insert(hash, vec![first]);
+        }
+        let alike = self.several.entry(hasher.hash_one(&work.0)).or_default();
+        let same = |(op, outputs): &Work| outputs.len() == work.1.len() && **op == *work.0;
+        if let Some(i) = alike.iter().position(same) {
+            return Some(&alike[i].1);
+        }
+        if alike.len() < COMPARED_OPERATORS {
+            alike.push(work);
+        }
+        None
+    }
+}
+
+/// Whether a constant is small enough to be compared.
+fn is_small(tensor: &Tensor) -> bool {
+    match tensor.texts() {
+        Ok(texts) if texts.len() <= COMPARED_BYTES => {
+            texts.iter().map(|t| t.len()).sum::<usize>() <= COMPARED_BYTES
+        }
+        Ok(_) => false,
+        Err(_) => tensor.byte_len() <= COMPARED_BYTES,
+    }
+}
+
+/// Lets the first of equal small constants stand for the others.
+fn equal_constants(values: &[Value], renames: &mut Renames) {
+    let mut seen: HashMap<Contents, ValueId> = HashMap::new();
+    for (i, value) in values.iter().enumerate() {
+        let Some(tensor) = value.constant.as_ref().filter(|t| is_small(t)) else {
+            continue;
+        };
+        match seen.entry(Contents(tensor)) {
+            Entry::Occupied(first) => renames.set(ValueId(i), *first.get()),
+            Entry::Vacant(slot) => {
+                slot.insert(ValueId(i));
+            }
+        }
+    }
+}
+
+/// Lets equal small constants and equal nodes (same operator, attributes and inputs) stand for each
+/// other. True where a node went.
+pub fn run(graph: &mut Graph) -> bool {
+    let mut renames = Renames::default();
+    equal_constants(&graph.values, &mut renames);
+    let hasher = RandomState::new();
+    let mut seen: HashMap<Vec<Option<ValueId>>, Readers> = HashMap::new();
+    let mut keep = Vec::with_capacity(graph.nodes.len());
+    for node in &mut graph.nodes {
+        renames.apply(node);
+        let mut first = true;
+        if node.op.deterministic() && node.op.subgraphs().is_empty() {
+            let readers = seen.entry(node.inputs.clone()).or_default();
+            if let Some(earlier) = readers.equal_to(node, &hasher) {
+                for (&old, &new) in node.outputs.iter().zip(earlier) {
+                    renames.set(old, new);
+                }
+                first = false;
+            }
+        }
+        keep.push(first);
+    }
+    let changed = keep.contains(&false);
+    let mut keep = keep.into_iter();
+    graph.nodes.retain(|_| keep.next().unwrap_or(true));
+    renames.finish(graph);
+    changed
+}
+
+#[cfg(test)]
+mod tests;

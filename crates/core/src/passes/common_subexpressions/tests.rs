@@ -1,0 +1,132 @@
+use std::sync::Arc;
+
+use super::super::optimise;
+use super::run;
+use crate::backend::DataLayout;
+use crate::datum::Form;
+use crate::dim::Shape;
+use crate::dtype::DType;
+use crate::graph::Graph;
+use crate::ops::*;
+use crate::tensor::Tensor;
+
+/// The number of nodes that all passes leave of two operators on one input, both outputs of the graph.
+fn left_by_passes(input: Fact, operators: [Arc<dyn Operator>; 2]) -> usize {
+    let mut graph = Graph::new("test");
+    let x = graph.add_input("x", input);
+    for (i, operator) in operators.into_iter().enumerate() {
+        let y = graph.apply_shared(format!("n{i}"), operator, &[Some(x)]);
+        graph.outputs.push(y);
+    }
+    optimise(&mut graph, &|_| None, &|_| false, DataLayout::ChannelsFirst).unwrap();
+    graph.nodes.len()
+}
+
+#[test]
+fn lists_of_keys_that_differ_at_one_place_are_told_apart() {
+    let vectorizer = |last: i64| {
+        let keys: Vec<i64> = (0..8).chain([last]).collect();
+        let keys = Tensor::from_slice(&[9], &keys).unwrap();
+        Arc::new(DictVectorizer { keys }) as Arc<dyn Operator>
+    };
+    let input = || Fact {
+        dtype: Some(DType::F32),
+        shape: None,
+        kind: Form::Map.into(),
+    };
+    assert_eq!(left_by_passes(input(), [vectorizer(8), vectorizer(9)]), 2);
+    assert_eq!(left_by_passes(input(), [vectorizer(8), vectorizer(8)]), 1);
+}
+
+#[test]
+fn integers_that_are_one_as_float64_are_told_apart() {
+    let fill = |value: i64| {
+        let value = Tensor::scalar(value).unwrap();
+        Arc::new(ConstantOfShape { value }) as Arc<dyn Operator>
+    };
+    let input = || Fact::new(DType::I64, Shape::fixed(&[2]));
+    let large = 1i64 << 53;
+    assert_eq!(left_by_passes(input(), [fill(large), fill(large + 1)]), 2);
+    assert_eq!(left_by_passes(input(), [fill(large), fill(large)]), 1);
+}
+
+/// The number of nodes that merging leaves of one operator on each of two constants.
+fn left_on_constants(constants: [Tensor; 2]) -> usize {
+    let mut graph = Graph::new("test");
+    for constant in constants {
+        let x = graph.add_constant("c", constant);
+        graph.apply("n", Unary(UnaryKind::Identity), &[x]);
+    }
+    run(&mut graph);
+    graph.nodes.len()
+}
+
+#[test]
+fn small_constants_stand_for_each_other_where_every_bit_is_equal() {
+    let floats = |bits: u32| Tensor::from_slice(&[2], &[0.5, f32::from_bits(bits)]).unwrap();
+    let nan = 0x7fc0_0001;
+    assert_eq!(left_on_constants([floats(nan), floats(nan)]), 1);
+    assert_eq!(left_on_constants([floats(nan), floats(nan + 1)]), 2);
+    assert_eq!(left_on_constants([floats(0), floats(1 << 31)]), 2);
+    let shaped = |shape: &[usize]| Tensor::zeros(DType::F32, shape).unwrap();
+    assert_eq!(left_on_constants([shaped(&[2, 1]), shaped(&[1, 2])]), 2);
+}
+
+#[test]
+fn constants_of_strings_are_compared_by_their_texts() {
+    let texts = |texts: [&str; 2]| Tensor::from_texts(&[2], texts.map(Arc::from)).unwrap();
+    let two = [texts(["a", "b"]), texts(["a", "b"])];
+    assert_eq!(left_on_constants(two), 1);
+    let moved = [texts(["ab", "c"]), texts(["a", "bc"])];
+    assert_eq!(left_on_constants(moved), 2);
+}
+
+#[test]
+fn large_constants_are_not_read() {
+    let zeros = |count: usize| Tensor::zeros(DType::U8, &[count]).unwrap();
+    assert_eq!(left_on_constants([zeros(256), zeros(256)]), 1);
+    assert_eq!(left_on_constants([zeros(257), zeros(257)]), 2);
+    let long = |text: &str| Tensor::from_texts(&[1], [Arc::from(text)]).unwrap();
+    let text = "a".repeat(257);
+    assert_eq!(left_on_constants([long(&text), long(&text)]), 2);
+    let many = |count: usize| Tensor::zeros(DType::String, &[count]).unwrap();
+    assert_eq!(left_on_constants([many(257), many(257)]), 2);
+}
+
+#[test]
+fn nodes_with_other_numbers_of_outputs_are_told_apart() {
+    let mut graph = Graph::new("test");
+    let x = graph.add_input("x", Fact::fixed(DType::F32, &[6]));
+    for count in [2, 3, 3, 2] {
+        let outputs: Vec<_> = (0..count)
+            .map(|_| graph.add_value("y", Fact::default()))
+            .collect();
+        graph.push("n", Split { axis: 0 }, &[Some(x)], &outputs);
+    }
+    assert!(run(&mut graph));
+    let left: Vec<usize> = graph.nodes.iter().map(|n| n.outputs.len()).collect();
+    assert_eq!(left, [2, 3]);
+    assert!(!run(&mut graph));
+}
+
+/// Vectorizers whose keys differ in the last one, far behind what a hash depends on.
+fn vectorizers(last: impl Iterator<Item = i64>) -> Graph {
+    let mut graph = Graph::new("test");
+    let x = graph.add_input("x", Fact::default());
+    for last in last {
+        let keys: Vec<i64> = (0..1000).chain([last]).collect();
+        let keys = Tensor::from_slice(&[1001], &keys).unwrap();
+        graph.apply("n", DictVectorizer { keys }, &[x]);
+    }
+    graph
+}
+
+#[test]
+fn operators_that_are_hashed_alike_are_told_apart() {
+    let mut graph = vectorizers([1, 2, 1, 3, 2].into_iter());
+    assert!(run(&mut graph));
+    assert_eq!(graph.nodes.len(), 3);
+    let mut graph = vectorizers(0..40);
+    assert!(!run(&mut graph));
+    assert_eq!(graph.nodes.len(), 40);
+}
