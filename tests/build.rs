@@ -1,6 +1,5 @@
-//! Packs the exported ONNX suite into one file, and the cases of
-//! `references` into another, so that the tests in the browser carry them along. Without
-//! `KILIM_CONFORMANCE` the first is empty.
+//! Packs the exported ONNX suite into one file, so that the tests in the browser carry it along. Without
+//! `KILIM_CONFORMANCE` the file is empty.
 
 use std::io::Write;
 use std::path::Path;
@@ -10,15 +9,9 @@ fn main() -> io::Result<()> {
     println!("cargo::rerun-if-env-changed=KILIM_CONFORMANCE");
     println!("cargo::rerun-if-changed=build.rs");
     let out = env::var_os("OUT_DIR").unwrap_or_default();
-    let archive = |name: &str| fs::File::create(Path::new(&out).join(name)).map(io::BufWriter::new);
+    let file = fs::File::create(Path::new(&out).join("suite.bin"))?;
+    let mut suite = io::BufWriter::new(file);
     let browser = env::var("CARGO_CFG_TARGET_ARCH").is_ok_and(|a| a == "wasm32");
-    let mut references = archive("references.bin")?;
-    if browser {
-        println!("cargo::rerun-if-changed=references");
-        let root = Path::new("references");
-        pack(&mut references, root, root)?;
-    }
-    let mut suite = archive("suite.bin")?;
     if let Some(root) = env::var_os("KILIM_CONFORMANCE")
         && browser
     {
@@ -29,7 +22,6 @@ fn main() -> io::Result<()> {
         );
         pack(&mut suite, root, root)?;
     }
-    references.flush()?;
     suite.flush()
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::machine::root;
+use kilim_test_support::material::root;
 
 /// How the library of a backend is called here.
 pub fn file_name(id: &str) -> String {

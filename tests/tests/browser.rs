@@ -4,17 +4,22 @@
 
 use kilim::{BackendId, Runtime};
 use kilim_tests::conformance::{self, Exclusions, Outcome};
-use kilim_tests::files::Archive;
+use kilim_tests::files::{REFERENCES, Suite, references as cases_of};
 use kilim_tests::operators;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
-async fn ids(backends: &[&str]) -> Option<Vec<BackendId>> {
+/// Says that a suite does not run, in the form of `kilim_test_support::skip`.
+fn skip(suite: &str, backends: &[&str], reason: impl std::fmt::Display) {
+    console_log!("skipped: {suite} on {}: {reason}", backends.join("+"));
+}
+
+async fn ids(suite: &str, backends: &[&str]) -> Option<Vec<BackendId>> {
     let ids: Vec<BackendId> = backends.iter().map(|&b| BackendId::from(b)).collect();
     for id in &ids {
         if let Err(e) = Runtime::shared().backend(id).await {
-            console_log!("skipped: {e}");
+            skip(suite, backends, e);
             return None;
         }
     }
@@ -22,7 +27,7 @@ async fn ids(backends: &[&str]) -> Option<Vec<BackendId>> {
 }
 
 async fn operator_suite(backends: &[&str]) {
-    let Some(ids) = ids(backends).await else {
+    let Some(ids) = ids("operators", backends).await else {
         return;
     };
     let (mut passed, mut wrong) = (0, Vec::new());
@@ -44,11 +49,10 @@ async fn operator_suite(backends: &[&str]) {
 }
 
 async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
-    let Some(archive) = Archive::suite() else {
-        console_log!("skipped: built without KILIM_CONFORMANCE");
-        return;
+    let Some(archive) = Suite::embedded() else {
+        return skip("ONNX suite", backends, "built without KILIM_CONFORMANCE");
     };
-    let Some(ids) = ids(backends).await else {
+    let Some(ids) = ids("ONNX suite", backends).await else {
         return;
     };
     let floors: serde_json::Value =
@@ -96,27 +100,13 @@ async fn onnx_suite(backends: &[&str], kinds: &[&str], floor_key: &str) {
 
 /// What other runtimes make of small models: quantised results to the byte.
 async fn references(backends: &[&str]) {
-    let archive = Archive::references().expect("the cases are packed into the build");
-    let Some(ids) = ids(backends).await else {
+    let Some(ids) = ids("references", backends).await else {
         return;
     };
-    let scores = conformance::run(
-        &archive,
-        &[
-            "tflite",
-            "microsoft",
-            "opsets",
-            "graphs",
-            "pictures",
-            "frameworks",
-        ],
-        &ids,
-        |_, _| {},
-    )
-    .await
-    .expect("the cases can be read");
     let (mut passed, mut wrong) = (0, Vec::new());
-    for score in scores.values() {
+    for kind in REFERENCES {
+        let run = conformance::run(&cases_of(kind), &[kind], &ids, |_, _| {}).await;
+        let score = &run.expect("the cases can be read")[*kind];
         passed += score.passed.len();
         let others = score.failed.iter().chain(&score.refused);
         wrong.extend(others.map(|(name, why)| format!("{name}: {why}")));

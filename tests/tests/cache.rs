@@ -4,6 +4,7 @@
 
 use kilim::core::ops::{Unary, UnaryKind};
 use kilim::{BackendId, CacheUse, DType, ErrorCode, Fact, Graph, Runtime, Session, SessionOptions};
+use kilim_test_support::skip;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -125,7 +126,7 @@ fn what_a_driver_compiled_goes_along() {
     let gpu = BackendId::from("wgpu");
     let device = match pollster::block_on(runtime.backend(&gpu)) {
         Ok(backend) => backend.describe().device.clone(),
-        Err(e) => return eprintln!("skipped: {e}"),
+        Err(e) => return skip(e),
     };
     // What does not even begin like compiled pipelines never comes to the driver.
     let rubbish = with_pipelines(VERSION, "wgpu", &device, &"rubbish ".repeat(32));
@@ -135,7 +136,7 @@ fn what_a_driver_compiled_goes_along() {
     drop(session(&runtime, "wgpu").unwrap());
     let saved = runtime.save_cache();
     if saved.len() == empty {
-        return eprintln!("skipped: the driver keeps what it compiles to itself");
+        return skip("the driver keeps what it compiles to itself");
     }
     assert!(matches!(load(&later, &saved), Ok(CacheUse::Taken)));
     // Nothing was compiled there.

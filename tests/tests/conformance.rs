@@ -1,24 +1,16 @@
 //! The ONNX suite on the CPU and on wgpu, natively. `KILIM_CONFORMANCE` names the folder that
-//! `cargo xtask test` exports the suite to; without it nothing runs, and the test says so.
+//! `cargo xtask test` exports the suite to; without it these tests are skipped.
 
 #![cfg(not(target_arch = "wasm32"))]
 
 use std::path::{Path, PathBuf};
 
 use kilim::BackendId;
+use kilim_test_support::{material::suite, say};
 use kilim_tests::conformance::{self, Exclusions, Outcome};
 use kilim_tests::coverage::Coverage;
 use kilim_tests::files::Folder;
-use kilim_tests::machine::{opened, say};
-
-/// The folder of the suite; `None`, and a word of it, without one.
-fn suite() -> Option<PathBuf> {
-    let root = std::env::var_os("KILIM_CONFORMANCE").map(PathBuf::from);
-    if root.is_none() {
-        say("skipped: KILIM_CONFORMANCE is not set");
-    }
-    root
-}
+use kilim_tests::machine::opened;
 
 /// Runs the suite, prints the score and holds it against `tests/floors.json` and the exclusions.
 fn score(backends: &[&str], floor_key: &str) {

@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use kilim_tests::machine::root;
+use kilim_test_support::material::root;
 
 /// The files below a folder whose names end so.
 fn files_below(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {

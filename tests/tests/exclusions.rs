@@ -4,10 +4,10 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use std::f64::consts::TAU;
-use std::path::PathBuf;
 
 use kilim::formats::onnx::read_tensor;
 use kilim::{BackendId, RunOptions, Session, SessionOptions, Tensor};
+use kilim_test_support::material::suite;
 
 /// The inverse transform along axis 1 of `[1, n, m, 2]`, from its definition in float64.
 fn inverse_dft(x: &[f32], n: usize, m: usize) -> Vec<f64> {
@@ -35,10 +35,7 @@ fn misses(y: &[f64], reference: &[f32], rtol: f64, atol: f64) -> Vec<usize> {
 
 #[test]
 fn the_exact_inverse_dft_is_not_what_the_suite_asks_for() {
-    let Some(root) = std::env::var_os("KILIM_CONFORMANCE").map(PathBuf::from) else {
-        println!("skipped: KILIM_CONFORMANCE is not set");
-        return;
-    };
+    let Some(root) = suite() else { return };
     let index = std::fs::read(root.join("index.json")).expect("the suite's index");
     let index: serde_json::Value = serde_json::from_slice(&index).expect("JSON");
     for name in ["test_dft_inverse", "test_dft_inverse_opset19"] {

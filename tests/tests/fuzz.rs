@@ -2,8 +2,9 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
+use kilim_test_support::material::python;
 use kilim_tests::fuzz::{Draw, Generator, Outcome};
-use kilim_tests::machine::{opened, python};
+use kilim_tests::machine::opened;
 
 fn slice(cases: u64, backends: &[&str]) {
     let Some(ids) = opened(backends) else { return };

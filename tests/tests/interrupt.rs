@@ -18,7 +18,7 @@ use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, Placement, Result, RunOptions, Runtime,
     SessionOptions, Tensor,
 };
-use kilim_tests::machine::{cpu, gpu};
+use kilim_tests::machine::{cpu, gpu, gpu_beside_others};
 use kilim_tests::stand_in::StandIn;
 
 /// `-|-|x||`, each node a step of its own where the operators are on two backends.
@@ -115,7 +115,7 @@ fn sessions() -> Vec<(kilim::Session, Arc<Pausing>)> {
         (session, scheduler)
     };
     let mut sessions = vec![open(&["cpu"], &[])];
-    if gpu().is_some() {
+    if gpu_beside_others().is_some() {
         sessions.push(open(&["wgpu"], &[]));
         sessions.push(open(&["wgpu", "cpu"], &["op:Abs=cpu"]));
     }
@@ -238,7 +238,6 @@ fn long_work() -> Graph {
 #[test]
 fn a_long_run_on_a_gpu_stops_between_slices() {
     if gpu().is_none() {
-        println!("skipped: there is no GPU");
         return;
     }
     let mut options = SessionOptions {

@@ -3,18 +3,23 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::path::{Path, PathBuf};
+use std::collections::BTreeSet;
 
 use kilim::formats::onnx::read_tensor;
-use kilim::{BackendId, ErrorCode, Result, RunOptions, Session, SessionOptions, Tensor};
+use kilim::{
+    BackendId, ErrorCode, ModelSource, Result, RunOptions, Session, SessionOptions, Tensor,
+};
+use kilim_test_support::archive::Cases;
 
-fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("references/pictures")
+fn cases() -> Cases {
+    Cases::of("pictures")
 }
 
+/// The file that a case decodes.
 fn file_of(case: &str) -> Vec<u8> {
-    let path = folder().join(case).join("test_data_set_0/input_0.pb");
-    let (_, file) = read_tensor(&std::fs::read(path).expect("the case")).expect("a tensor");
+    let cases = cases();
+    let input = cases.file(&format!("{case}/test_data_set_0/input_0.pb"));
+    let (_, file) = read_tensor(input).expect("a tensor");
     file.as_slice::<u8>().expect("bytes").to_vec()
 }
 
@@ -23,8 +28,8 @@ fn session() -> Session {
         backends: vec![BackendId::from("cpu")],
         ..SessionOptions::default()
     };
-    let model = folder().join("png/model.onnx");
-    pollster::block_on(Session::load(model.as_path(), options)).expect("the model loads")
+    let model = ModelSource::from(cases().file("png/model.onnx").to_vec());
+    pollster::block_on(Session::load(model, options)).expect("the model loads")
 }
 
 /// The shape of what a file decodes to.
@@ -56,11 +61,15 @@ fn garbled_files_are_errors() {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(99);
         (state >> 33) as usize % below
     };
-    let cases = std::fs::read_dir(folder()).expect("the cases");
+    let cases = cases();
+    let names = cases
+        .archive
+        .entries()
+        .filter_map(|(n, _)| n.split_once('/'));
+    let names: BTreeSet<&str> = names.map(|(case, _)| case).collect();
     let mut refused = 0;
-    for case in cases {
-        let case = case.expect("a case").file_name();
-        let file = file_of(&case.to_string_lossy());
+    for case in names {
+        let file = file_of(case);
         for round in 0..60 {
             let mut file = file.clone();
             if round % 3 == 0 {

@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use kilim::BackendId;
+use kilim_test_support::material::python;
 use kilim_tests::fuzz::{Generator, Outcome};
-use kilim_tests::machine::python;
 
 /// `KILIM_OPS` names the operators, separated by commas, where not all are wanted.
 #[test]

@@ -3,32 +3,23 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
-use std::path::Path;
+use std::collections::BTreeMap;
 
+use kilim_test_support::archive::Cases;
 use kilim_tests::conformance;
-use kilim_tests::files::Folder;
+use kilim_tests::files::{REFERENCES, references};
 use kilim_tests::machine::opened;
+use serde_json::Value;
 
 fn score(backends: &[&str]) {
     let Some(ids) = opened(backends) else { return };
-    let folder = Folder(Path::new(env!("CARGO_MANIFEST_DIR")).join("references"));
-    let run = conformance::run(
-        &folder,
-        &[
-            "tflite",
-            "microsoft",
-            "opsets",
-            "graphs",
-            "pictures",
-            "frameworks",
-        ],
-        &ids,
-        |_, _| {},
-    );
-    let scores = pollster::block_on(run).expect("the cases can be read");
     let mut wrong = Vec::new();
     let mut passed = 0;
-    for score in scores.values() {
+    for kind in REFERENCES {
+        let (cases, kinds) = (references(kind), [*kind]);
+        let run = conformance::run(&cases, &kinds, &ids, |_, _| {});
+        let scores = pollster::block_on(run).expect("the cases can be read");
+        let score = scores.get(*kind).expect(kind);
         passed += score.passed.len();
         for (name, why) in score.failed.iter().chain(&score.refused) {
             wrong.push(format!("{name}: {why}"));
@@ -51,4 +42,36 @@ fn references_on_cpu() {
 #[test]
 fn references_on_wgpu() {
     score(&["wgpu", "cpu"]);
+}
+
+/// The checksum of zip files (CRC-32 of ISO 3309).
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(*byte), |crc, _| {
+            (crc >> 1) ^ (0xEDB8_8320 & 0u32.wrapping_sub(crc & 1))
+        })
+    })
+}
+
+/// An index is what a reviewer reads: it must tell of the archive beside it.
+#[test]
+fn every_index_tells_what_its_archive_holds() {
+    for kind in REFERENCES.iter().chain(&["ml"]) {
+        let cases = Cases::of(kind);
+        let index: Value = serde_json::from_slice(&cases.index).expect(kind);
+        let mut told = BTreeMap::new();
+        for case in index["cases"].as_array().expect("cases") {
+            let path = case["path"].as_str().expect("a path");
+            for (file, described) in case["files"].as_object().expect("files") {
+                let described = described.as_str().unwrap_or_default();
+                let (_, crc) = described.rsplit_once("crc32 ").expect("a checksum");
+                told.insert(format!("{path}/{file}"), crc.to_string());
+            }
+        }
+        let there = cases.archive.entries().map(|(name, listed)| {
+            assert_eq!(crc32(cases.file(name)), listed, "{name} is damaged");
+            (name.to_string(), format!("{listed:08x}"))
+        });
+        assert_eq!(told, there.collect(), "{kind}");
+    }
 }

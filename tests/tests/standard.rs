@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use kilim::{ModelSource, Session, SessionOptions};
-use kilim_tests::machine::python;
+use kilim_test_support::material::python;
 use kilim_tests::onnx::{Node, model};
 
 /// Domain and name of every operator that is not deprecated.

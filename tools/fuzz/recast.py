@@ -11,6 +11,7 @@ import itertools
 import json
 import pathlib
 import sys
+import zipfile
 import warnings
 from collections import defaultdict
 from types import SimpleNamespace
@@ -307,18 +308,20 @@ def write(stream, name, index, subject, model, inputs, outputs):
 
 
 def learnt():
-    """The cases of `tests/ml`, of whose operators the suite has next to none."""
-    folder = pathlib.Path(__file__).resolve().parents[2] / "tests" / "ml"
-    for entry in json.loads((folder / "index.json").read_text())["cases"]:
-        model = onnx.load(folder / entry["path"] / "model.onnx")
-        data = folder / entry["path"] / "test_data_set_0"
-        read = lambda side: [onnx.load_tensor(f) for f in sorted(data.glob(f"{side}_*.pb"))]
+    """The cases of `tests/references/ml.zip`, of whose operators the suite has next to none."""
+    folder = pathlib.Path(__file__).resolve().parents[2] / "tests" / "references"
+    archive = zipfile.ZipFile(folder / "ml.zip")
+    for entry in json.loads((folder / "ml.json").read_text())["cases"]:
+        path = entry["path"]
+        model = onnx.load_model_from_string(archive.read(f"{path}/model.onnx"))
+        files = [f"{path}/{file}" for file in sorted(entry["files"])]
+        read = lambda side: [onnx.load_tensor_from_string(archive.read(f)) for f in files if f"/{side}_" in f]
         sets = [(read("input"), read("output"))] if len(model.graph.node) == 1 else []
         yield SimpleNamespace(name=f"ml_{entry['name']}", model=model, data_sets=sets, rtol=entry["rtol"], atol=entry["atol"])
 
 
 def subjects(ops, learned=True):
-    """The suite's cases of one node between tensors whose results are no matter of chance, by operator; of `tests/ml` too, if
+    """The suite's cases of one node between tensors whose results are no matter of chance, by operator; of `ml.zip` too, if
     they are wanted."""
     from onnx.backend.test.loader import load_node_model_tests
 

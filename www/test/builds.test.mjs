@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { repository, www } from './support/browser.mjs';
 import { packagePage } from './support/page.mjs';
+import { KINDS, references } from './support/references.mjs';
 
 const suite = process.env.KILIM_CONFORMANCE;
 const skip = suite && existsSync(suite) ? false : 'the ONNX suite is not there';
@@ -23,7 +24,7 @@ const here = packagePage({
   folders: [
     ['/support/', join(www, 'test', 'support')],
     ['/suite/', suite ?? graphs],
-    ['/references/', join(tests, 'references')],
+    ...KINDS.map((kind) => [`/references/${kind}/`, references(kind)]),
     ['/graphs/', graphs],
   ],
   opened: (page) => page.evaluate(async () => { globalThis.suite = await import('/support/suite.mjs'); }),
@@ -45,9 +46,13 @@ test('the ONNX suite on relaxed SIMD', { skip, timeout: 900_000 }, async () => {
 test('what other runtimes make of small models, with the same integers on both builds', { timeout: 900_000 }, async () => {
   const results = [];
   for (const variant of ['simd', 'relaxed']) {
-    const { wrong, integers } = await here.page.evaluate((options) => suite.runSuite(kilim, '/references', options), optionsOf(variant));
-    assert.deepEqual(unexcused(wrong), [], variant);
-    results.push(integers);
+    const all = {};
+    for (const kind of KINDS) {
+      const { wrong, integers } = await here.page.evaluate(([kind, options]) => suite.runSuite(kilim, `/references/${kind}`, options), [kind, optionsOf(variant)]);
+      assert.deepEqual(unexcused(wrong), [], `${kind} on ${variant}`);
+      all[kind] = integers;
+    }
+    results.push(all);
   }
   assert.deepEqual(results[1], results[0]);
 });

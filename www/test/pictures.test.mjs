@@ -4,9 +4,9 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { repository } from './support/browser.mjs';
 import { fields } from './support/onnx.mjs';
 import { packagePage } from './support/page.mjs';
+import { references } from './support/references.mjs';
 
 const suite = process.env.KILIM_CONFORMANCE;
 const skip = suite && existsSync(suite) ? false : 'the ONNX suite is not there';
@@ -20,9 +20,9 @@ const here = packagePage({
 
 const folder = (format) => join(suite, 'node', `test_image_decoder_decode_${format}`);
 
-/** The dims and bytes of a tensor's file. */
-function tensorIn(file) {
-  const read = fields(readFileSync(file));
+/** The dims and bytes of the tensor in a file's bytes. */
+function tensorOf(file) {
+  const read = fields(file);
   return { dims: read.filter(([field]) => field === 1).map(([, dim]) => Number(dim)), bytes: [...read.find(([field]) => field === 9)[1]] };
 }
 
@@ -55,22 +55,22 @@ for (const worker of [true, false]) {
   test(`the suite's pictures are decoded ${worker ? 'in the worker' : 'in the page'}`, { skip }, async () => {
     for (const format of FORMATS) {
       const data = join(folder(format), 'test_data_set_0');
-      const { bytes } = tensorIn(join(data, 'input_0.pb'));
+      const { bytes } = tensorOf(readFileSync(join(data, 'input_0.pb')));
       const [decoded] = await decode(readFileSync(join(folder(format), 'model.onnx')), [bytes], worker);
-      assert.deepEqual(decoded, tensorIn(join(data, 'output_0.pb')), format);
+      assert.deepEqual(decoded, tensorOf(readFileSync(join(data, 'output_0.pb'))), format);
     }
     assert.ok(fetched.includes('/kilim/kilim.pictures.wasm'));
   });
 }
 
 test('what is no picture is an error, and the next picture is decoded', async () => {
-  const cases = join(repository, 'tests', 'references', 'pictures');
-  const data = join(cases, 'jpeg_420_75_progressive', 'test_data_set_0');
-  const { bytes } = tensorIn(join(data, 'input_0.pb'));
+  const cases = references('pictures');
+  const data = 'jpeg_420_75_progressive/test_data_set_0';
+  const { bytes } = tensorOf(cases.get(`${data}/input_0.pb`));
   const giant = [...Buffer.from('P6\n60000 60000\n255\nabc')];
   // The model of another case takes files of any length, too.
-  const results = await decode(readFileSync(join(cases, 'png', 'model.onnx')), [[1, 2, 3], bytes.slice(0, 300), giant, bytes], true);
+  const results = await decode(cases.get('png/model.onnx'), [[1, 2, 3], bytes.slice(0, 300), giant, bytes], true);
   assert.deepEqual(results.map(({ code }) => code), ['UNSUPPORTED', 'INVALID_VALUE', 'LIMIT', undefined]);
   assert.equal(results[0].op, 'ImageDecoder');
-  assert.deepEqual(results[3], tensorIn(join(data, 'output_0.pb')));
+  assert.deepEqual(results[3], tensorOf(cases.get(`${data}/output_0.pb`)));
 });

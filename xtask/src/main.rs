@@ -4,7 +4,6 @@ mod arm;
 mod bench;
 mod build;
 mod demo;
-mod failures;
 mod fuzz;
 mod glue;
 mod relaxed;

@@ -71,7 +71,9 @@ fn the_embedded_model_knows_digits_on_acl_neon() {
     let id = BackendId::from("acl_neon");
     let opened = pollster::block_on(kilim::Runtime::shared().backend(&id));
     match opened {
-        Err(e) if std::env::var_os("KILIM_ACL").is_none() => return println!("skipped: {e}"),
+        Err(e) if std::env::var_os("KILIM_ACL").is_none() => {
+            return kilim_test_support::skip(e);
+        }
         opened => drop(opened.expect("the library that is named can be used")),
     }
     let accuracy = accuracy(&["acl_neon", "cpu"]);

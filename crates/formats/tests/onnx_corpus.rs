@@ -1,5 +1,4 @@
-//! Imports the ONNX conformance suite (`target/conformance`, see `tools/conformance`) and the model
-//! collection beside the repository, where they are there.
+//! Imports the ONNX conformance suite (see `tools/conformance`) and the collected models, where they are there.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,10 +8,7 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 use kilim_formats::{Limits, ModelSource, load_model};
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
+use kilim_test_support::material;
 
 fn models(folder: &Path, found: &mut Vec<PathBuf>) {
     let Ok(entries) = std::fs::read_dir(folder) else {
@@ -44,11 +40,10 @@ fn import(path: &Path) -> Result<Graph> {
 #[test]
 fn collected_models_import() {
     let mut found = Vec::new();
-    models(&root().join("../shared/models"), &mut found);
-    if found.is_empty() {
-        println!("skipped: there are no models beside the repository");
+    let Some(folder) = material::models() else {
         return;
-    }
+    };
+    models(&folder, &mut found);
     let mut failed = Vec::new();
     for path in &found {
         match import(path) {
@@ -63,11 +58,10 @@ fn collected_models_import() {
 #[test]
 fn conformance_suite_imports_or_is_refused() {
     let mut found = Vec::new();
-    models(&root().join("target/conformance"), &mut found);
-    if found.is_empty() {
-        println!("skipped: the conformance suite is not exported");
+    let Some(suite) = material::suite() else {
         return;
-    }
+    };
+    models(&suite, &mut found);
     let mut counts: BTreeMap<String, (usize, usize)> = BTreeMap::new();
     let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut failed = Vec::new();
@@ -105,11 +99,10 @@ fn conformance_suite_imports_or_is_refused() {
 #[test]
 fn garbled_models_never_panic() {
     let mut found = Vec::new();
-    models(&root().join("target/conformance/node"), &mut found);
-    if found.is_empty() {
-        println!("skipped: the conformance suite is not exported");
+    let Some(suite) = material::suite() else {
         return;
-    }
+    };
+    models(&suite.join("node"), &mut found);
     let mut seed = 1u64;
     let mut next = |n: usize| {
         seed = seed

@@ -24,6 +24,7 @@ use kilim_core::ops::{
 };
 use kilim_core::{DType, Operator, Tensor};
 use kilim_native_arm::AclBackend;
+use kilim_test_support::skip;
 
 /// A node in floating point, and what it is of bytes.
 struct Row {
@@ -398,8 +399,9 @@ fn table(acl: &AclBackend) -> String {
 fn check(name: &str, release: &str, acl: &AclBackend) {
     let device = &acl.describe().device;
     if !device.contains(release) {
-        println!("skipped: the table is that of ACL {release}, this is {device}");
-        return;
+        return skip(format_args!(
+            "the table is that of ACL {release}, this is {device}"
+        ));
     }
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/arm.md");
     let text = std::fs::read_to_string(path).unwrap();
@@ -415,7 +417,7 @@ fn what_acl_neon_runs() {
     match AclBackend::neon() {
         Ok(neon) if neon.describe().f16() => check("acl_neon with float16", "v24.09", &neon),
         Ok(neon) => check("acl_neon", "v24.11", &neon),
-        Err(e) if std::env::var_os("KILIM_ACL").is_none() => println!("skipped: {e}"),
+        Err(e) if std::env::var_os("KILIM_ACL").is_none() => skip(e),
         Err(e) => panic!("{e}"),
     }
 }
@@ -424,7 +426,7 @@ fn what_acl_neon_runs() {
 fn what_acl_cl_runs() {
     match AclBackend::cl() {
         Ok(cl) => check("acl_cl", "v24.11", &cl),
-        Err(e) if std::env::var_os("KILIM_OPENCL").is_none() => println!("skipped: {e}"),
+        Err(e) if std::env::var_os("KILIM_OPENCL").is_none() => skip(e),
         Err(e) => panic!("{e}"),
     }
 }

@@ -10,8 +10,8 @@ use std::{fs, io, process, thread};
 
 use clap::Parser;
 use kilim::BackendId;
+use kilim_test_support::material::python;
 use kilim_tests::fuzz::{Case, Draw, Generator, Outcome, quiet_panics};
-use kilim_tests::machine::python;
 use progress::Progress;
 
 /// A case that takes longer hangs.

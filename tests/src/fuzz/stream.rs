@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
 use super::{Case, Header, is_judged};
-use crate::machine::root;
+use kilim_test_support::material::root;
 
 /// Which cases are drawn. The same numbers give the same cases.
 #[derive(Clone, Debug)]

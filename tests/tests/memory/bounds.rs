@@ -29,7 +29,7 @@ fn models(folder: &Path, found: &mut Vec<PathBuf>) {
 fn planners() -> Vec<Vec<Arc<dyn Backend>>> {
     let cpu = cpu();
     let mut sets = vec![vec![cpu.clone()]];
-    if let Some(gpu) = gpu() {
+    if let Some(gpu) = gpu_beside_others() {
         sets.push(vec![Arc::new(StandIn::new(gpu, "wgpu")), cpu]);
     }
     sets
@@ -92,12 +92,11 @@ fn plans(
 /// Every model of `KILIM_SHARED/models` that loads.
 #[test]
 fn arenas_are_close_to_the_lower_bound() {
-    let Ok(shared) = std::env::var("KILIM_SHARED") else {
-        eprintln!("KILIM_SHARED names no folder with models");
+    let Some(folder) = material::models() else {
         return;
     };
     let mut files = Vec::new();
-    models(&Path::new(&shared).join("models"), &mut files);
+    models(&folder, &mut files);
     files.sort();
     assert!(!files.is_empty());
     let runtime: Arc<Runtime> = Runtime::shared();

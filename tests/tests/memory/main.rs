@@ -16,7 +16,8 @@ use kilim::{
     BackendId, DType, Dim, ErrorCode, Fact, Graph, MemoryMode, Result, RunOptions, Runtime,
     Session, SessionOptions, Shape, Sharing, Tensor, VerifyOptions,
 };
-use kilim_tests::machine::{cpu, gpu};
+use kilim_test_support::{material, skip, skip_part};
+use kilim_tests::machine::{cpu, gpu_beside_others};
 
 fn options() -> SessionOptions {
     SessionOptions {

@@ -6,7 +6,6 @@
 mod names;
 mod verify;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use kilim::core::backend::{Description, Memory, Speed};
@@ -16,7 +15,8 @@ use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, Placement, Report, RunOptions, Runtime,
     SessionOptions, Tensor,
 };
-use kilim_tests::machine::{backend, gpu, say};
+use kilim_test_support::{material, skip_part};
+use kilim_tests::machine::{backend, gpu};
 use kilim_tests::stand_in::StandIn;
 
 fn on(backends: &[&str]) -> SessionOptions {
@@ -110,14 +110,13 @@ fn bodies_run_on_the_gpu_and_control_on_builtin() {
 /// A voice detector whose whole network is in the branches of an If.
 #[test]
 fn silero_runs_its_branches_on_the_gpu() {
-    let Some(shared) = std::env::var_os("KILIM_SHARED").map(PathBuf::from) else {
-        say("skipped: KILIM_SHARED is not set");
+    let Some(models) = material::models() else {
         return;
     };
     if gpu().is_none() {
         return;
     }
-    let file = shared.join("models/silero-vad/silero_vad.onnx");
+    let file = models.join("silero-vad/silero_vad.onnx");
     let wave: Vec<f32> = (0..512).map(|i| (i as f32 * 0.05).sin() * 0.3).collect();
     let inputs = [
         ("input", Tensor::from_slice(&[1, 512], &wave).unwrap()),
@@ -316,7 +315,7 @@ fn devices_are_measured() {
     let clock = SessionOptions::default().core.clock;
     for id in ["cpu", "wgpu"] {
         let Ok(backend) = backend(id) else {
-            say(format_args!("skipped: there is no {id}"));
+            skip_part(format_args!("there is no {id}"));
             continue;
         };
         let speed = pollster::block_on(calibrate::measure(&backend, clock)).unwrap();

@@ -14,8 +14,8 @@ use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
 use kilim::{BackendId, Result, RunOptions, Runtime, Session, SessionOptions, Tensor};
+use kilim_test_support::material::root;
 use kilim_tests::libraries::compile;
-use kilim_tests::machine::root;
 use kilim_tests::onnx::{Node, Value, model};
 
 /// A folder of this test's own below the target folder.

@@ -19,9 +19,9 @@ export default new Transform({
     if (!ended || (file && (type === 'test:pass' || data.details.error?.failureType === 'subtestsFailed'))) return done();
     const outcome = data.skip !== undefined ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed';
     count[outcome] += 1;
-    const why = outcome === 'skipped' && typeof data.skip === 'string' ? `: ${data.skip}` : '';
+    if (outcome === 'skipped') return done(null, `  skipped: ${data.name}: ${typeof data.skip === 'string' ? data.skip : 'no reason given'}\n`);
     const time = `${Math.round(data.details?.duration_ms ?? 0)} ms`;
-    done(null, `  ${outcome.padEnd(8)}${data.name} (${time})${why}\n${outcome === 'failed' ? `${explain(data.details.error)}\n` : ''}`);
+    done(null, `  ${outcome.padEnd(8)}${data.name} (${time})\n${outcome === 'failed' ? `${explain(data.details.error)}\n` : ''}`);
   },
   flush(done) {
     done(null, `${count.passed} passed, ${count.failed} failed, ${count.skipped} skipped\n`);

@@ -10,8 +10,8 @@ const TYPES = {
 const POLICY = "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'; connect-src 'self'; img-src 'self'; style-src 'self' 'unsafe-inline'";
 
 /**
- * `mounts` are pairs of a path's beginning and the folder behind it; the first that fits is taken. `headers` go before the policy. `asked`
- * are the paths that were asked for.
+ * `mounts` are pairs of a path's beginning and the folder, or the map of names to bytes, behind it; the first that fits is taken. `headers`
+ * go before the policy. `asked` are the paths that were asked for.
  */
 export async function serve(mounts, headers = {}) {
   const asked = [];
@@ -19,6 +19,10 @@ export async function serve(mounts, headers = {}) {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://localhost').pathname));
     asked.push(path);
     const mount = mounts.find(([prefix]) => path.startsWith(prefix));
+    if (mount?.[1] instanceof Map) {
+      const kept = mount[1].get(path.slice(mount[0].length));
+      return response.writeHead(kept ? 200 : 404, headers).end(kept);
+    }
     let file = mount && join(mount[1], path.slice(mount[0].length));
     if (file && existsSync(file) && statSync(file).isDirectory()) file = join(file, 'index.html');
     for (const [name, value] of Object.entries({ 'content-security-policy': POLICY, ...headers })) response.setHeader(name, value);

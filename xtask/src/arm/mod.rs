@@ -5,8 +5,8 @@ mod library;
 
 use crate::setup::arm::{self, ACL, ArmToolchain, Emulation};
 use crate::setup::{half, opencl};
-use crate::test::{Counts, component, counted};
-use crate::{failures, sh};
+use crate::sh;
+use crate::test::{Counts, component, counted, skip};
 use anyhow::{Context, Result, anyhow, bail};
 use std::path::PathBuf;
 use std::process::Command;
@@ -27,13 +27,13 @@ const QUANTISED: [(&str, &str); 3] = [MODELS[3], MODELS[4], MODELS[5]];
 pub fn tests() -> Result<Counts> {
     let toolchain = match arm::toolchain()? {
         Ok(toolchain) => toolchain,
-        Err(reason) => return Ok(skipped(&reason)),
+        Err(reason) => return Ok(skip("AArch64", &reason)),
     };
     let mut counts = Counts::default();
     let mut newest = None;
     for release in &ACL {
         match release.unpack() {
-            Err(e) => counts.add(skipped(&format!("ACL {}: {e:#}", release.version))),
+            Err(e) => counts.add(skip(&format!("ACL {}", release.version), &format!("{e:#}"))),
             Ok(acl) => {
                 let emulation = acl.emulation(&acl.shim()?);
                 println!("on ACL {}", release.version);
@@ -75,13 +75,13 @@ pub fn tests() -> Result<Counts> {
     // Quantised results are the same bytes on every instruction set.
     cargo.args(["--test", "embedded", "--test", "references"]);
     counts.add(counted(&mut cargo)?);
-    counts.add(check(library::absent(&toolchain)));
+    counts.add(Counts::of(library::absent(&toolchain)));
     if emulation
         .variables
         .iter()
         .any(|(name, _)| *name == "KILIM_ACL")
     {
-        counts.add(check(library::order(&toolchain, &emulation)));
+        counts.add(Counts::of(library::order(&toolchain, &emulation)));
     }
     counts.add(models(&toolchain, &emulation)?);
     Ok(counts)
@@ -92,7 +92,7 @@ fn half_tests(toolchain: &ArmToolchain) -> Result<Counts> {
     let acl = match half::unpack() {
         Ok(acl) => acl,
         Err(e) if e.is::<half::NotThere>() => {
-            return Ok(skipped(&format!("ACL with float16: {e:#}")));
+            return Ok(skip("ACL with float16", &format!("{e:#}")));
         }
         Err(e) => return Err(e),
     };
@@ -118,11 +118,11 @@ fn half_tests(toolchain: &ArmToolchain) -> Result<Counts> {
 /// where `KILIM_OPENCL` asks for it.
 pub fn opencl_tests() -> Result<Counts> {
     if std::env::var_os("KILIM_OPENCL").is_none() {
-        return Ok(skipped("KILIM_OPENCL is not set"));
+        return Ok(skip("acl_cl on PoCL", "KILIM_OPENCL is not set"));
     }
     let toolchain = match arm::toolchain()? {
         Ok(toolchain) => toolchain,
-        Err(reason) => return Ok(skipped(&reason)),
+        Err(reason) => return Ok(skip("acl_cl on PoCL", &reason)),
     };
     let mut counts = Counts::default();
     for release in ACL.iter().filter(|release| release.opencl) {
@@ -138,32 +138,6 @@ pub fn opencl_tests() -> Result<Counts> {
         counts.add(counted(&mut cargo)?);
     }
     Ok(counts)
-}
-
-fn skipped(reason: &str) -> Counts {
-    println!("skipped: {reason}");
-    Counts {
-        skipped: 1,
-        ..Counts::default()
-    }
-}
-
-fn check(result: Result<()>) -> Counts {
-    match result {
-        Ok(()) => Counts {
-            passed: 1,
-            ..Counts::default()
-        },
-        Err(e) => {
-            let text = format!("{e:#}");
-            println!("{text}");
-            failures::keep(&[text]);
-            Counts {
-                failed: 1,
-                ..Counts::default()
-            }
-        }
-    }
 }
 
 /// `cargo test` for the packages that run on AArch64, without wgpu. The kernels are lightly
@@ -186,7 +160,10 @@ fn test(toolchain: &ArmToolchain, emulation: &Emulation) -> Command {
 /// Lints the crates with code for AArch64 alone, on any host that has its standard library.
 pub fn lint() -> Result<Counts> {
     if !arm::rust_std() {
-        return Ok(skipped(&format!("run: rustup target add {}", arm::TARGET)));
+        return Ok(skip(
+            "lint for AArch64",
+            &format!("run: rustup target add {}", arm::TARGET),
+        ));
     }
     let mut args = vec!["--target", arm::TARGET, "--all-targets"];
     for package in ["kilim-native-arm", "kilim-simd-cpu", "kilim-reference-cpu"] {
@@ -204,7 +181,10 @@ fn kilim() -> PathBuf {
 /// Whole models on `acl_neon` against their references.
 fn models(toolchain: &ArmToolchain, emulation: &Emulation) -> Result<Counts> {
     let Some(shared) = sh::shared() else {
-        return Ok(skipped("the models of ../shared are not there"));
+        return Ok(skip(
+            "models on acl_neon",
+            "KILIM_SHARED names no such folder",
+        ));
     };
     let (mut counts, mut wholly) = (Counts::default(), 0);
     let references = |(model, format): (&str, &str), config: &[&str]| {
@@ -222,18 +202,18 @@ fn models(toolchain: &ArmToolchain, emulation: &Emulation) -> Result<Counts> {
     for model in MODELS {
         let result = references(model, &[]);
         wholly += usize::from(result.as_ref().is_ok_and(|places| places.iter().any(alone)));
-        counts.add(check(result.map(drop)));
+        counts.add(Counts::of(result.map(drop)));
     }
     for model in QUANTISED {
         let result = references(model, &["--config", "acl_neon:quantized=native"]);
-        counts.add(check(result.and_then(
+        counts.add(Counts::of(result.and_then(
             |places| match places.iter().all(alone) {
                 true => Ok(()),
                 false => Err(anyhow!("{} is not on acl_neon alone: {places:?}", model.0)),
             },
         )));
     }
-    counts.add(check(match wholly {
+    counts.add(Counts::of(match wholly {
         3.. => Ok(()),
         _ => Err(anyhow!("{wholly} models ran on acl_neon alone")),
     }));

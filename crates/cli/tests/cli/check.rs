@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use kilim_test_support::{material, skip};
+
 use crate::support::*;
 
 #[test]
@@ -90,21 +92,15 @@ fn a_comparison_with_nothing_does_not_pass() {
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 
-/// The manifest of the models beside the repository, if they are there.
+/// The manifest of the collected models, if they are there.
 fn manifest() -> Option<PathBuf> {
-    let shared = PathBuf::from(std::env::var_os("KILIM_SHARED").unwrap_or_default());
-    let file = shared.join("models/manifest.json");
-    if !file.exists() {
-        println!("skipped: KILIM_SHARED has no models/manifest.json");
-        return None;
-    }
-    Some(file)
+    Some(material::models()?.join("manifest.json"))
 }
 
 fn is_gpu_there() -> bool {
     let there = !text(&kilim(&["devices"]).stdout).contains("wgpu: not available");
     if !there {
-        println!("skipped: there is no GPU device");
+        skip("there is no GPU");
     }
     there
 }

@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use kilim_test_support::skip;
+
 use crate::support::*;
 
 #[test]
@@ -73,8 +75,7 @@ fn verify_compares_node_by_node() {
 #[test]
 fn verify_names_the_first_node_that_differs() {
     if ok(&["devices"]).contains("wgpu: not available") {
-        eprintln!("skipped: there is no GPU");
-        return;
+        return skip("there is no GPU");
     }
     let digits = digits();
     let verify = |more: &[&'static str]| {

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use kilim_test_support::archive::Cases;
 use kilim_tests::libraries::compile;
 
 use kilim::formats::onnx::read_tensor;
@@ -30,11 +31,10 @@ fn run_reads_a_picture_and_names_the_digit() {
 /// With the bytes that libjpeg-turbo gives, as the operator ImageDecoder has them.
 #[test]
 fn a_jpeg_is_read_as_the_operator_reads_it() {
-    let case = Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("../../tests/references/pictures/jpeg_420_30/test_data_set_0");
+    let cases = Cases::of("pictures");
     let stored = |name: &str| {
-        let file = std::fs::read(case.join(name)).expect("the case is there");
-        read_tensor(&file).expect("a tensor").1
+        let file = cases.file(&format!("jpeg_420_30/test_data_set_0/{name}"));
+        read_tensor(file).expect("a tensor").1
     };
     let dir = folder("jpeg");
     let write = |name: &str, bytes: &[u8]| {
@@ -256,7 +256,10 @@ fn values_that_are_no_tensors_come_in_and_go_out() {
     .concat());
     ok(&[&["verify", &model, "--input", &input][..], &cpu].concat());
 
-    let model = path("../../tests/ml/logistic_strings_zipmap/model.onnx");
+    let model = folder("values").join("maps.onnx").display().to_string();
+    let cases = Cases::of("ml");
+    let stored = cases.file("logistic_strings_zipmap/model.onnx");
+    std::fs::write(&model, stored).expect("the file can be written");
     let out = ok(&[&["run", &model, "--save", &saved][..], &cpu].concat());
     assert!(out.contains("a sequence of 1 maps"), "{out}");
     assert!(

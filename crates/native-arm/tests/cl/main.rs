@@ -26,7 +26,7 @@ fn cl() -> Option<AclBackend> {
         Ok(cl) => Some(cl),
         Err(e) if std::env::var_os("KILIM_OPENCL").is_none() => {
             assert_eq!(e.code(), ErrorCode::NoBackend);
-            println!("skipped: {e}");
+            kilim_test_support::skip(e);
             None
         }
         Err(e) => panic!("{e}"),

@@ -34,7 +34,7 @@ fn neon() -> Option<AclBackend> {
         Ok(backend) => Some(backend),
         Err(e) if std::env::var_os("KILIM_ACL").is_none() => {
             assert_eq!(e.code(), ErrorCode::NoBackend);
-            println!("skipped: {e}");
+            kilim_test_support::skip(e);
             None
         }
         Err(e) => panic!("{e}"),

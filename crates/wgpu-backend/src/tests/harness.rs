@@ -17,18 +17,24 @@ use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 use crate::WgpuBackend;
 use crate::gpu::Gpu;
 
-/// The GPU, opened once for all tests; `None` (and a note) where there is none.
+/// The GPU, opened once for all tests; without one `None`, and the calling test says that it is skipped.
 #[cfg(not(target_arch = "wasm32"))]
+#[track_caller]
 pub fn gpu() -> Option<&'static WgpuBackend> {
-    static HARD: OnceLock<Option<WgpuBackend>> = OnceLock::new();
-    static SOFT: OnceLock<Option<WgpuBackend>> = OnceLock::new();
+    static HARD: OnceLock<Result<WgpuBackend>> = OnceLock::new();
+    static SOFT: OnceLock<Result<WgpuBackend>> = OnceLock::new();
     let (gpu, software) = if SOFTWARE.get() {
         (&SOFT, true)
     } else {
         (&HARD, false)
     };
-    gpu.get_or_init(|| pollster::block_on(open(software)))
-        .as_ref()
+    match gpu.get_or_init(|| pollster::block_on(open(software))) {
+        Ok(gpu) => Some(gpu),
+        Err(e) => {
+            kilim_test_support::skip(e);
+            None
+        }
+    }
 }
 
 #[cfg(not(target_arch = "wasm32"))]
@@ -62,22 +68,16 @@ pub fn gpu() -> Option<&'static WgpuBackend> {
 #[cfg(target_arch = "wasm32")]
 pub async fn open_here() -> bool {
     if GPU.get().is_none() {
-        GPU.set(open(true).await.map(|gpu| &*Box::leak(Box::new(gpu))));
+        let gpu = open(true).await.ok();
+        GPU.set(gpu.map(|gpu| &*Box::leak(Box::new(gpu))));
     }
     GPU.get().is_some()
 }
 
-async fn open(software: bool) -> Option<WgpuBackend> {
-    match Gpu::open().await {
-        Ok(gpu) => {
-            eprintln!("GPU: {}", gpu.describe_device());
-            Some(WgpuBackend::on(gpu, software))
-        }
-        Err(e) => {
-            eprintln!("skipped: {e}");
-            None
-        }
-    }
+async fn open(software: bool) -> Result<WgpuBackend> {
+    let gpu = Gpu::open().await?;
+    eprintln!("GPU: {}", gpu.describe_device());
+    Ok(WgpuBackend::on(gpu, software))
 }
 
 /// An input of a node under test.

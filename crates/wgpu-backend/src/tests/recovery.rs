@@ -18,7 +18,7 @@ fn open() -> Option<Arc<WgpuBackend>> {
     match pollster::block_on(Gpu::open()) {
         Ok(gpu) => Some(Arc::new(WgpuBackend::on(gpu, true))),
         Err(e) => {
-            eprintln!("skipped: {e}");
+            kilim_test_support::skip(e);
             None
         }
     }

@@ -3,7 +3,6 @@
 mod garbage;
 mod writer;
 
-use std::path::Path;
 use std::sync::Arc;
 
 use kilim_core::dim::Dim;
@@ -205,14 +204,13 @@ fn quantised_weights_of_a_float_layer_are_widened() {
     assert_eq!(w.unwrap().as_slice::<f32>().unwrap(), [0.5, 1.0, -0.5, 2.0]);
 }
 
-/// The float models of the collection beside the repository, where it is there.
+/// The collected models, where they are there.
 #[test]
 fn reads_the_collection() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/models");
-    let Ok(folders) = std::fs::read_dir(&root) else {
-        eprintln!("skipped: no collection of models beside the repository");
+    let Some(models) = kilim_test_support::material::models() else {
         return;
     };
+    let folders = std::fs::read_dir(models).unwrap();
     let files = folders
         .flatten()
         .filter_map(|f| std::fs::read_dir(f.path()).ok())

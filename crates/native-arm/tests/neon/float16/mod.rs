@@ -27,7 +27,7 @@ pub fn half() -> Option<AclBackend> {
         std::env::var_os("KILIM_HALF").is_none(),
         "no float16 on {device}"
     );
-    println!("skipped: no float16 on {device}");
+    kilim_test_support::skip(format_args!("no float16 on {device}"));
     None
 }
 

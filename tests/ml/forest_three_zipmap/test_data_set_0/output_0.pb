@@ -1,1 +1,0 @@
-2ash2birch2ash2birch2cedar2ash2birch

@@ -1,1 +1,0 @@
-2birch2birch2ash2birch2ash2ash2birch

@@ -1,1 +1,0 @@
-2-"ash"birch"cedar*Je…->6"?Ä]J>2-"ash"birch"cedar*Jë>*ÒK?M1K=2-"ash"birch"cedar*JÕÀ?]0½>è7=2-"ash"birch"cedar*J$•=Þº? A·>2-"ash"birch"cedar*J‹2ç>ä;Æ>%#%>2-"ash"birch"cedar*J8Ÿj?{§=©Ìâ:2-"ash"birch"cedar*J$*>´.0?-!>

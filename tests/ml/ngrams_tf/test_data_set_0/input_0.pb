@@ -1,1 +1,0 @@
-2the2cat2the2dog2cat2the

@@ -1,1 +1,0 @@
-2birch2green2ash2blue

@@ -1,1 +1,0 @@
-2birch2red2ash2red

@@ -1,1 +1,0 @@
-J0pⴿpⴿpⴿpⴿpⴿpⴿpⴿpⴿpⴿpⴿpⴿpⴿ

@@ -1,1 +1,0 @@
-Jgqú:dLpn≈r^õncURGxH}ûJÇnZt

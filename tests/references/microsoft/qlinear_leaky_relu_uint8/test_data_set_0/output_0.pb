@@ -1,1 +1,0 @@
-Jxn‚q}Ùt°hzwåbw¹¾qÿs}«‚ubÿðŽyùb{Œlÿmÿ–qyûxauk€ejöÕÿç©kÿÿÉòìzpÑjÓ¤qs©{|~Ücáÿwè‹õ~ÍãfÛÿûãb~xzoþkÄixÇÿkpÛkiùÁod½n¢cmyÿ‚’ 

@@ -1,1 +1,0 @@
-J'TVx†u„wµ€€~fhvBqs–‹q|p‹e{‰qvšj˜‹pI‹

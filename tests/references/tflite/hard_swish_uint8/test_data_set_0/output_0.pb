@@ -1,1 +1,0 @@
-J€DDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDDCCBBBAAAA@@@@?????>>>>>>>>>>>>>>>>>>>>>?????@@@@AAAABBBCCDDDEEFFGGHHIIJKKLLMNNOPQQRSTTUVWXXYZ[\]^_`abcdefghijklnopqrtuvwxxyz{|}}~€‚‚ƒ„…†‡‡ˆ‰Š‹ŒŒŽ‘‘’“”•––—˜™š››œžŸ  ¡¢£¤¥¥¦§¨©ªª«

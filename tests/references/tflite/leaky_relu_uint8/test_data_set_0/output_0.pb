@@ -1,1 +1,0 @@
-J€bbbbbbccccccddddddeeeeeeeffffffgggggghhhhhhiiiiiijjjjjjkkkkkklllllllmmmmmmnnnnnnooooooppppppqqqqqqrrrrrrrssssssttttttuuuuuuvvvvvvwwwxz{|}€‚„…†‡‰‹‘“”•–™› Ά£¤¥§¨©ª¬­®―±²³΄¶·ΈΉ»Ό½ΎΐΑΒΓΕΖΗΘΚΛΜΝΟΠΡÒΤΥΦΧΩΪΫάήίΰαγδεζθικλνξοπςστυχψωϊόύώÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿ

@@ -1,1 +1,0 @@
-J„fnh{rt^x]^6bmXvrzU|D$>Vm	qhzeyU_`v\|trt}xx{\vmq7rtnFxxJpmkJh^e.i\Jv+|D]dx[|{lvlqCxnxwxsplKP	b6}gjbLmY]d|p|Yth%s@.yFpltQkur.yF}Ai

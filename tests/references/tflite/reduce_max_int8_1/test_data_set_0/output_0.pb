@@ -1,1 +1,0 @@
-	Jlwor{ThjHezVRziK¤p}rSdfXCx[b\C'<q6u=i21Tu7Vcvwyxydx_|cvMpip{^PQj>P`}W5eS+v~`Bf.RlHxRHR)UdchmC[QZ;zr

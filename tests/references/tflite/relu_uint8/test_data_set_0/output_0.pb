@@ -1,1 +1,0 @@
-J€bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbdegijlnoqstvxy{}~€‚ƒ…‡ˆ‘’”–—™› ¡£¥¦¨×«­¯°²´µ·¹÷¼¾¿ֱֳִֶָֹֻֽ־׀ׂ׃ױ׳״ÚÜÝßבגהזחיכלמנסףץצרתû‎ÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿÿ

@@ -1,0 +1,15 @@
+// The cases of tests/references: an archive and an index of each kind.
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { repository } from './browser.mjs';
+import { entries } from './zip.mjs';
+
+const folder = join(repository, 'tests', 'references');
+
+/** The kinds that a page runs; in those of `ml` maps go in and out. */
+export const KINDS = readdirSync(folder).filter((name) => name.endsWith('.json') && name !== 'ml.json').map((name) => name.replace('.json', ''));
+
+/** The bytes of every file of one kind's cases by its path, `index.json` among them. */
+export function references(kind) {
+  return entries(readFileSync(join(folder, `${kind}.zip`))).set('index.json', readFileSync(join(folder, `${kind}.json`)));
+}
