@@ -108,6 +108,9 @@ impl Build<'_> {
     /// A constant input in the form that a kernel wants, made at most once in a session for each
     /// `key`. Inputs that are not constants of the session are packed anew. The kernel finds no
     /// elements in the input itself when it runs.
+    ///
+    /// # Errors
+    /// Those of `make`, and `Aborted` or `Timeout` where the load was interrupted.
     pub fn pack(
         &mut self,
         node: &NodeSpec,
@@ -116,6 +119,7 @@ impl Build<'_> {
         make: impl FnOnce() -> Result<AlignedBytes>,
     ) -> Result<Arc<AlignedBytes>> {
         debug_assert!(node.input(input).is_some_and(|s| s.value.is_some()));
+        self.interrupt.check()?;
         self.packed |= 1 << input;
         match self.constants.get(input).copied().flatten() {
             Some(constant) => self.packs.get_or_insert(constant, key, make),

@@ -154,13 +154,14 @@ impl Schematic for PictureReader {
     }
 
     fn build(content: &Content) -> Self {
+        type Size = fn(&[u8]) -> Result<[usize; 2]>;
         fn size<const SIDE: usize>(_: &[u8]) -> Result<[usize; 2]> {
             Ok([SIDE, SIDE])
         }
         fn decode(_: &[u8], _: PixelFormat) -> Result<Vec<u8>> {
             Ok(Vec::new())
         }
-        let sizes: [fn(&[u8]) -> Result<[usize; 2]>; OPAQUE] = [size::<1>, size::<2>, size::<3>];
+        let sizes: [Size; OPAQUE] = [size::<1>, size::<2>, size::<3>];
         match content {
             Content::Opaque(which) => PictureReader {
                 size: sizes[*which],
