@@ -284,7 +284,7 @@ mod tests {
             ),
             (nested, ErrorCode::DType),
             (format!("{{{rest}"), ErrorCode::Io),
-            (format!("{{'descr': '<f4, {rest}"), ErrorCode::Io),
+            ("{'descr': '<f4".to_string(), ErrorCode::Io),
             (format!("{{'descr': '<f4' {rest}"), ErrorCode::Io),
             (
                 "{'descr': '<f4', 'shape': (-1,)}".to_string(),
