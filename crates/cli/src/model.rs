@@ -94,6 +94,9 @@ pub struct BackendArgs {
     /// Whether to spare memory rather than time.
     #[arg(long, value_enum, default_value_t)]
     memory_mode: Thrift,
+    /// Read weights through links that lead out of the model's folder.
+    #[arg(long)]
+    follow_links: bool,
     /// Run the graph as the file has it, without optimisation.
     #[arg(long)]
     no_optimise: bool,
@@ -116,6 +119,7 @@ impl BackendArgs {
             options.backends = available(&options.backends);
         }
         options.core.strict = self.strict;
+        options.follow_links = self.follow_links;
         options.core.pins = self.pins.clone();
         options.core.precisions = self.precisions.clone();
         for setting in &self.configs {

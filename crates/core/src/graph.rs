@@ -225,49 +225,44 @@ impl Graph {
     /// the given order where it can. `InvalidGraph` on a cycle, on a value that is written twice
     /// and on one that nothing produces.
     pub fn sort(&mut self) -> Result<()> {
-        let mut writer: HashMap<ValueId, usize> = HashMap::new();
-        for (i, node) in self.nodes.iter().enumerate() {
-            for out in &node.outputs {
-                let free = self.values[out.0].constant.is_none() && !self.inputs.contains(out);
-                if writer.insert(*out, i).is_some() || !free {
-                    return Err(Error::new(
-                        ErrorCode::InvalidGraph,
-                        format!("the value `{}` is written twice", self.value(*out).name),
-                    )
-                    .at(&node.name, node.op.name()));
-                }
-            }
-        }
-        let mut readers: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
-        let mut waiting = vec![0usize; self.nodes.len()];
+        let order = self.order()?;
+        let nodes = std::mem::take(&mut self.nodes);
+        let mut nodes: Vec<Option<Node>> = nodes.into_iter().map(Some).collect();
+        self.nodes = order.iter().filter_map(|&i| nodes[i].take()).collect();
+        Ok(())
+    }
+
+    /// The indices of the nodes in the order of [`Graph::sort`].
+    fn order(&self) -> Result<Vec<usize>> {
         let mut given = vec![false; self.values.len()];
+        for (given, value) in given.iter_mut().zip(&self.values) {
+            *given = value.constant.is_some();
+        }
         for v in &self.inputs {
             given[v.0] = true;
         }
+        let writer = self.writers(&given)?;
+        let wrong = |what: &str, v: ValueId| {
+            let message = format!("nothing produces the {what} `{}`", self.value(v).name);
+            Error::new(ErrorCode::InvalidGraph, message)
+        };
+        let mut readers: Vec<Vec<usize>> = vec![Vec::new(); self.nodes.len()];
+        let mut waiting = vec![0usize; self.nodes.len()];
         for (i, node) in self.nodes.iter().enumerate() {
             for v in node.present_inputs() {
-                if let Some(&w) = writer.get(&v) {
+                if let Some(w) = writer[v.0] {
                     readers[w].push(i);
                     waiting[i] += 1;
-                } else if !given[v.0] && self.values[v.0].constant.is_none() {
-                    return Err(Error::new(
-                        ErrorCode::InvalidGraph,
-                        format!("nothing produces the value `{}`", self.value(v).name),
-                    )
-                    .at(&node.name, node.op.name()));
+                } else if !given[v.0] {
+                    return Err(wrong("value", v).at(&node.name, node.op.name()));
                 }
             }
         }
-        for v in &self.outputs {
-            let there = writer.contains_key(v) || given[v.0] || self.values[v.0].constant.is_some();
-            if !there {
-                return Err(Error::new(
-                    ErrorCode::InvalidGraph,
-                    format!("nothing produces the output `{}`", self.value(*v).name),
-                ));
-            }
+        let missing = |v: &&ValueId| writer[v.0].is_none() && !given[v.0];
+        if let Some(&v) = self.outputs.iter().find(missing) {
+            return Err(wrong("output", v));
         }
-        let mut ready = std::collections::BTreeSet::new();
+        let mut ready = BTreeSet::new();
         ready.extend((0..self.nodes.len()).filter(|&i| waiting[i] == 0));
         let mut order = Vec::with_capacity(self.nodes.len());
         while let Some(i) = ready.pop_first() {
@@ -279,17 +274,28 @@ impl Graph {
                 }
             }
         }
-        if order.len() < self.nodes.len() {
-            let stuck = (0..self.nodes.len()).find(|&i| waiting[i] > 0).unwrap_or(0);
-            let node = &self.nodes[stuck];
-            return Err(Error::new(ErrorCode::InvalidGraph, "the graph has a cycle")
-                .at(&node.name, node.op.name()));
+        match self.nodes.iter().zip(&waiting).find(|(_, w)| **w > 0) {
+            Some((node, _)) => Err(Error::new(ErrorCode::InvalidGraph, "the graph has a cycle")
+                .at(&node.name, node.op.name())),
+            None => Ok(order),
         }
-        let mut nodes: Vec<Option<Node>> = std::mem::take(&mut self.nodes)
-            .into_iter()
-            .map(Some)
-            .collect();
-        self.nodes = order.iter().filter_map(|&i| nodes[i].take()).collect();
-        Ok(())
+    }
+
+    /// The node that writes each value. `InvalidGraph` where a second one does, or where a value is
+    /// `given` without one.
+    fn writers(&self, given: &[bool]) -> Result<Vec<Option<usize>>> {
+        let mut writer: Vec<Option<usize>> = vec![None; self.values.len()];
+        for (i, node) in self.nodes.iter().enumerate() {
+            for out in &node.outputs {
+                if writer[out.0].replace(i).is_some() || given[out.0] {
+                    return Err(Error::new(
+                        ErrorCode::InvalidGraph,
+                        format!("the value `{}` is written twice", self.value(*out).name),
+                    )
+                    .at(&node.name, node.op.name()));
+                }
+            }
+        }
+        Ok(writer)
     }
 }

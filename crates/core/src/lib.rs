@@ -13,6 +13,7 @@ pub mod dtype;
 pub mod error;
 pub mod fixed;
 pub mod graph;
+pub mod ids;
 mod interrupt;
 mod limits;
 pub mod memory;

@@ -1,15 +1,19 @@
 //! Model interpreters: file formats to graphs. A format is an [`Interpreter`], found by the content
 //! of the file through the [`InterpreterRegistry`].
 
+mod external;
 mod fourier;
 pub mod onnx;
+mod refusals;
 mod source;
 pub mod tflite;
 
+use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 
-pub use source::{Limits, ModelSource};
+pub use external::{ExternalFiles, GivenFiles};
+pub use source::ModelSource;
 
 /// A parser of one file format.
 pub trait Interpreter: Send + Sync {
@@ -84,7 +88,7 @@ impl InterpreterRegistry {
     /// # Errors
     /// `UnknownFormat` where no interpreter knows the file; else those of [`Interpreter::load`].
     pub fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
-        limits.check_bytes(source.bytes.len())?;
+        limits.check_file(source.bytes.len())?;
         let Some(interpreter) = self.probe(source.bytes.as_slice(), source.name) else {
             let known = self.formats().collect::<Vec<_>>().join(", ");
             return Err(Error::new(

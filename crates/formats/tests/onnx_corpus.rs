@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
-use kilim_formats::{Limits, ModelSource, load_model};
+use kilim_formats::{ExternalFiles, ModelSource, load_model};
 use kilim_test_support::material;
 
 fn models(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -25,13 +26,27 @@ fn models(folder: &Path, found: &mut Vec<PathBuf>) {
     found.sort();
 }
 
+fn read(path: &Path) -> Result<Arc<AlignedBytes>> {
+    let bytes = std::fs::read(path).map_err(|e| Error::new(ErrorCode::Io, e.to_string()))?;
+    AlignedBytes::copy_of(&bytes).map(Arc::new)
+}
+
+/// The files of a folder.
+struct Beside<'a>(&'a Path);
+
+impl ExternalFiles for Beside<'_> {
+    fn size(&self, path: &str) -> Result<usize> {
+        Ok(read(&self.0.join(path))?.len())
+    }
+
+    fn part(&self, path: &str, offset: usize, _: usize) -> Result<(Arc<AlignedBytes>, usize)> {
+        Ok((read(&self.0.join(path))?, offset))
+    }
+}
+
 fn import(path: &Path) -> Result<Graph> {
     let folder = path.parent().unwrap_or(path);
-    let read = |p: &Path| {
-        let bytes = std::fs::read(p).map_err(|e| Error::new(ErrorCode::Io, e.to_string()))?;
-        AlignedBytes::copy_of(&bytes).map(Arc::new)
-    };
-    let external = |name: &str| read(&folder.join(name));
+    let external = Beside(folder);
     let name = path.to_string_lossy();
     let source = ModelSource::new(read(path)?, &name).with_external(&external);
     load_model(&source, &Limits::default())

@@ -15,6 +15,8 @@ mod cache;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod calibration;
 pub mod compare;
+#[cfg(not(target_arch = "wasm32"))]
+mod folder;
 mod runtime;
 mod source;
 pub mod verify;
@@ -40,8 +42,10 @@ pub use verify::{Verification, VerifyOptions};
 pub struct SessionOptions {
     /// In the order of preference.
     pub backends: Vec<BackendId>,
-    /// Limits for files that are not trusted.
-    pub limits: formats::Limits,
+    /// What errors call the model, a URL for instance; if nothing is said, its path where it is a file.
+    pub model_name: Option<String>,
+    /// Whether weights may be read through links that lead out of the folder of a model that is a file.
+    pub follow_links: bool,
     /// Operators that the model may have beside Kilim's own.
     pub operators: core::ops::CustomOperators,
     /// What decodes pictures for ImageDecoder: Kilim's own where this build has the feature
@@ -60,7 +64,8 @@ impl Default for SessionOptions {
     fn default() -> Self {
         SessionOptions {
             backends: runtime::default_backends(),
-            limits: formats::Limits::default(),
+            model_name: None,
+            follow_links: false,
             operators: core::ops::CustomOperators::default(),
             #[cfg(feature = "pictures")]
             pictures: Some(kilim_pictures::READER),

@@ -256,8 +256,12 @@ impl Runtime {
     pub async fn load(
         &self,
         source: impl Into<ModelSource>,
-        options: SessionOptions,
+        mut options: SessionOptions,
     ) -> Result<Session> {
+        let core = &mut options.core;
+        let seconds = Some(core.limits.load_seconds);
+        // The seconds of a load count from here on, for the file and for what is made of it.
+        core.interrupt = std::mem::take(&mut core.interrupt).within(seconds, core.clock);
         let graph = self.parse(source, &options).await?;
         self.session(graph, options).await
     }
@@ -280,12 +284,7 @@ impl Runtime {
         }
         operators.extend(&options.operators);
         let source = source.into();
-        source.parse(
-            &self.interpreters,
-            &operators,
-            options.pictures,
-            &options.limits,
-        )
+        source.parse(&self.interpreters, &operators, options)
     }
 
     /// A session of a graph that was built or parsed before.

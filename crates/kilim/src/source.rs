@@ -3,10 +3,14 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use kilim_core::ops::{CustomOperators, PictureReader};
+use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Error, ErrorCode, Graph, Result};
-use kilim_formats::{InterpreterRegistry, Limits};
+use kilim_formats::{ExternalFiles, GivenFiles, InterpreterRegistry};
+
+use crate::SessionOptions;
+#[cfg(not(target_arch = "wasm32"))]
+use crate::folder::Folder;
 
 /// A model file, or its bytes.
 #[derive(Clone)]
@@ -16,44 +20,44 @@ pub enum ModelSource {
         /// Files that the model refers to, by the names it uses.
         external: HashMap<String, Arc<AlignedBytes>>,
     },
-    /// Files that the model refers to are looked for beside it.
+    /// Files that the model refers to are looked for in its folder and those below. Links that lead out
+    /// of it are refused unless [`SessionOptions::follow_links`] says otherwise.
     #[cfg(not(target_arch = "wasm32"))]
     Path(std::path::PathBuf),
 }
 
 impl ModelSource {
+    /// Reads the model with the interpreter that knows it.
     pub(crate) fn parse(
         self,
         registry: &InterpreterRegistry,
         operators: &CustomOperators,
-        pictures: Option<PictureReader>,
-        limits: &Limits,
+        options: &SessionOptions,
     ) -> Result<Graph> {
+        let load = |model, name: &str, external: &dyn ExternalFiles| {
+            let source = kilim_formats::ModelSource::new(model, name);
+            let source = source.with_external(external).with_operators(operators);
+            let source = source.with_pictures(options.pictures);
+            let core = &options.core;
+            let seconds = Some(core.limits.load_seconds);
+            let interrupt = core.interrupt.clone().within(seconds, core.clock);
+            registry.load(&source.with_interrupt(&interrupt), &core.limits)
+        };
+        let name = options.model_name.as_deref();
         match self {
-            ModelSource::Bytes { model, external } => {
-                let find = |name: &str| {
-                    external.get(name).cloned().ok_or_else(|| {
-                        Error::new(
-                            ErrorCode::Io,
-                            format!("the model refers to the file `{name}`, which was not given"),
-                        )
-                    })
-                };
-                let source = kilim_formats::ModelSource::new(model, "the model");
-                let source = source.with_external(&find).with_operators(operators);
-                registry.load(&source.with_pictures(pictures), limits)
-            }
+            ModelSource::Bytes { model, external } => load(
+                model,
+                name.unwrap_or("the model"),
+                &GivenFiles::new(external),
+            ),
             #[cfg(not(target_arch = "wasm32"))]
             ModelSource::Path(path) => {
-                let folder = path
-                    .parent()
-                    .map(std::path::Path::to_path_buf)
-                    .unwrap_or_default();
-                let find = |name: &str| read(&folder.join(name));
-                let name = path.to_string_lossy();
-                let source = kilim_formats::ModelSource::new(read(&path)?, &name);
-                let source = source.with_external(&find).with_operators(operators);
-                registry.load(&source.with_pictures(pictures), limits)
+                let folder = Folder::of(&path, options.follow_links);
+                load(
+                    read(&path)?,
+                    name.unwrap_or(&path.to_string_lossy()),
+                    &folder,
+                )
             }
         }
     }

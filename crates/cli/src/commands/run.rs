@@ -100,8 +100,9 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             tensors.push((name, tensor));
         }
     }
-    mixed::print(&session.report());
-    model::print_tuning(&session.report());
+    let report = session.report();
+    mixed::print(&report);
+    model::print_tuning(&report);
     args.model.backends.keep_cache()?;
     let times = session.times();
     if !times.is_empty() {

@@ -11,6 +11,8 @@ use crate::error::{Error, ErrorCode, Result};
 pub struct StageTensors {
     slots: Vec<TensorSlot>,
     roots: Vec<usize>,
+    /// What is an alias, behind the tensor that it is one of. Sorted.
+    aliases: Vec<(usize, usize)>,
     inputs: Vec<usize>,
     outputs: Vec<usize>,
 }
@@ -23,9 +25,14 @@ impl StageTensors {
             spec: TensorSpec::new(slot.spec.dtype, &slot.spec.shape),
             place: slot.place,
         });
+        let roots: Vec<usize> = (0..stage.tensors.len()).map(|t| stage.root(t)).collect();
+        let all = roots.iter().enumerate().map(|(t, &root)| (root, t));
+        let mut aliases: Vec<(usize, usize)> = all.filter(|(root, t)| root != t).collect();
+        aliases.sort_unstable();
         StageTensors {
             slots: slots.collect(),
-            roots: (0..stage.tensors.len()).map(|t| stage.root(t)).collect(),
+            roots,
+            aliases,
             inputs: stage.inputs.clone(),
             outputs: stage.outputs.clone(),
         }
@@ -60,6 +67,13 @@ impl StageTensors {
     /// is an alias of.
     pub fn root(&self, i: usize) -> usize {
         self.roots[i]
+    }
+
+    /// The tensors that are aliases of tensor `root`, which is none itself.
+    pub fn aliases(&self, root: usize) -> impl Iterator<Item = usize> + '_ {
+        let first = self.aliases.partition_point(|(of, _)| *of < root);
+        let own = self.aliases[first..].iter();
+        own.take_while(move |(of, _)| *of == root).map(|(_, t)| *t)
     }
 
     /// [`StageTensors::root`] of every tensor.
@@ -105,13 +119,18 @@ impl StageTensors {
 #[derive(Debug, Default)]
 pub struct TensorRegistry {
     stages: Vec<Weak<StageTensors>>,
+    /// How many stages there may be before those that were dropped are looked for.
+    full: usize,
 }
 
 impl TensorRegistry {
     /// Makes the tensors of a stage.
     pub fn register(&mut self, stage: &StageSpec) -> Arc<StageTensors> {
         let tensors = Arc::new(StageTensors::of(stage));
-        self.stages.retain(|s| s.strong_count() > 0);
+        if self.stages.len() >= self.full {
+            self.stages.retain(|s| s.strong_count() > 0);
+            self.full = 2 * self.stages.len() + 1;
+        }
         self.stages.push(Arc::downgrade(&tensors));
         tensors
     }

@@ -1,7 +1,7 @@
 //! The tensors that take the user's inputs and hand out results. Between them and the backends
 //! there is always a copy or a share, so that no backend's memory is the user's.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::layouts::{self, PortLayout};
 use crate::backend::TensorSpec;
@@ -45,8 +45,8 @@ impl Ports {
     /// `Input` where a layout is given for something that is neither an input nor an output.
     pub fn check_layouts(&self, layouts: &PortLayouts) -> Result<()> {
         let ports = || self.inputs.iter().chain(&self.outputs);
-        let known = |name: &String| ports().any(|p| p.name == *name);
-        let Some(name) = layouts.keys().find(|name| !known(name)) else {
+        let known: HashSet<&str> = ports().map(|p| p.name.as_str()).collect();
+        let Some(name) = layouts.keys().find(|name| !known.contains(name.as_str())) else {
             return Ok(());
         };
         let names: Vec<_> = ports().map(|p| p.name.as_str()).collect();
@@ -61,9 +61,11 @@ impl Ports {
     /// `Input` for an input that is missing, unknown or given twice, `DType` and `Shape` for one that
     /// does not fit what the model declares.
     pub fn accept(&self, given: &[(&str, Datum)], layouts: &PortLayouts) -> Result<Vec<Handle>> {
-        for (i, (name, _)) in given.iter().enumerate() {
-            let known = self.inputs.iter().any(|p| p.name == *name);
-            if !known || given[..i].iter().any(|(n, _)| n == name) {
+        let inputs: HashSet<&str> = self.inputs.iter().map(|p| p.name.as_str()).collect();
+        let mut data: HashMap<&str, &Datum> = HashMap::with_capacity(given.len());
+        for (name, datum) in given {
+            let known = inputs.contains(name);
+            if !known || data.insert(name, datum).is_some() {
                 let names: Vec<_> = self.inputs.iter().map(|p| p.name.as_str()).collect();
                 let what = if known {
                     "is given twice"
@@ -79,8 +81,7 @@ impl Ports {
         }
         let mut feeds = Vec::with_capacity(self.inputs.len());
         for port in &self.inputs {
-            let found = given.iter().find(|(n, _)| *n == port.name);
-            let Some((_, datum)) = found else {
+            let Some(&datum) = data.get(port.name.as_str()) else {
                 if port.fact.kind.optional {
                     feeds.push(Handle::Absent);
                     continue;
@@ -127,8 +128,8 @@ impl Ports {
 
     /// `Input` where a buffer is named for something that is no output.
     pub fn check_names(&self, buffers: &[(&str, &mut [u8])]) -> Result<()> {
-        let known = |name: &str| self.outputs.iter().any(|p| p.name == name);
-        let Some((name, _)) = buffers.iter().find(|(name, _)| !known(name)) else {
+        let known: HashSet<&str> = self.outputs.iter().map(|p| p.name.as_str()).collect();
+        let Some((name, _)) = buffers.iter().find(|(name, _)| !known.contains(name)) else {
             return Ok(());
         };
         let names: Vec<_> = self.outputs.iter().map(|p| p.name.as_str()).collect();
@@ -146,10 +147,13 @@ impl Ports {
         buffers: &mut [(&str, &mut [u8])],
     ) -> Result<Vec<TensorSpec>> {
         let mut tensors = Vec::with_capacity(buffers.len());
+        let mut data: HashMap<&str, &Datum> = HashMap::with_capacity(outputs.len());
+        for (name, datum) in outputs {
+            data.entry(name).or_insert(datum);
+        }
         for (name, buffer) in buffers.iter() {
-            let found = outputs.iter().find(|(n, _)| n == name);
-            let tensor = match found {
-                Some((_, Datum::Tensor(tensor))) if tensor.dtype() != DType::String => tensor,
+            let tensor = match data.get(name) {
+                Some(Datum::Tensor(tensor)) if tensor.dtype() != DType::String => tensor,
                 _ => {
                     let message = format!("the output `{name}` is no tensor of numbers");
                     return Err(Error::new(ErrorCode::DType, message));

@@ -99,11 +99,11 @@ pub fn move_constants(graph: &mut Graph) -> bool {
         if !fits {
             continue;
         }
+        let bodies = node.op.subgraphs();
+        let uses: Vec<Vec<usize>> = bodies.iter().map(|b| b.use_counts()).collect();
         let read = |at: usize| {
-            node.op.subgraphs().iter().any(|b| {
-                let v = b.inputs[at];
-                b.outputs.contains(&v) || b.nodes.iter().any(|n| n.inputs.contains(&Some(v)))
-            })
+            let mut bodies = bodies.iter().zip(&uses);
+            bodies.any(|(b, uses)| uses[b.inputs[at].0] > 0)
         };
         // For each capture: keep it, or give the body this constant (or nothing) instead.
         let fate: Vec<Option<Option<Tensor>>> = (first..node.inputs.len())
@@ -199,11 +199,20 @@ pub fn input_facts(graph: &Graph, node: &Node) -> Result<Vec<Vec<Fact>>> {
     Ok(Vec::new())
 }
 
+/// Rounds after which all shapes of carried values are forgotten. Each round may forget one dimension more: a chain
+/// of values that are handed on from one to the next would take as many rounds as it is long.
+const SETTLING: usize = 16;
+
 /// Forgets of `count` carried values, from input `first` and output `from` on, what the body does
 /// not keep.
 fn settle(body: &Graph, facts: &mut [Fact], first: usize, from: usize, count: usize) -> Result<()> {
     let mut body = body.clone();
-    loop {
+    for round in 0.. {
+        if round == SETTLING {
+            for fact in facts.iter_mut().skip(first).take(count) {
+                fact.shape = None;
+            }
+        }
         for (&v, fact) in body.inputs.clone().iter().zip(facts.iter()) {
             body.value_mut(v).fact = fact.clone();
         }
@@ -232,9 +241,9 @@ fn settle(body: &Graph, facts: &mut [Fact], first: usize, from: usize, count: us
                 }
             }
         }
-        // Every round forgets something, so this ends.
         if stable {
-            return Ok(());
+            break;
         }
     }
+    Ok(())
 }

@@ -4,7 +4,7 @@ use super::known_dims::KnownDims;
 use crate::builtin;
 use crate::error::{Result, dtype_error};
 use crate::graph::{Graph, Node};
-use crate::ops::{InferContext, InputFact};
+use crate::ops::{InferContext, InputFact, check_rank};
 
 /// Writes what shape inference finds into the values of the graph, in the order of its nodes.
 /// Element types that an operator cannot tell stay as the file declares them.
@@ -33,6 +33,10 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
             .map_err(|e| e.at(&node.name, node.op.name()))?;
         let outputs = node.outputs.clone();
         for (v, mut fact) in outputs.into_iter().zip(facts) {
+            check_rank(fact.rank().unwrap_or(0)).map_err(|e| {
+                let node = &graph.nodes[i];
+                e.at(&node.name, node.op.name())
+            })?;
             let value = graph.value_mut(v);
             fact.dtype = fact.dtype.or(value.fact.dtype);
             value.fact = fact;

@@ -1,10 +1,9 @@
 //! Shape arithmetic on dimensions of which only some are known: `Shape → Gather → Concat → Reshape`
 //! with a batch that is not known yet still tells all the others.
 
-use std::collections::HashMap;
-
 use crate::dim::Dim;
 use crate::graph::{Graph, Node, ValueId};
+use crate::ids::IdMap;
 use crate::ops::{
     Binary, BinaryKind, Cast, Concat, Gather, Reshape, ShapeOf, Size, Slice, Squeeze, Unary,
     UnaryKind, Unsqueeze,
@@ -16,7 +15,7 @@ const LONGEST: usize = 64;
 /// What is known of small integer values, element by element. Vectors and scalars alike are lists.
 #[derive(Default)]
 pub struct KnownDims {
-    known: HashMap<ValueId, Vec<Dim>>,
+    known: IdMap<ValueId, Vec<Dim>>,
 }
 
 impl KnownDims {

@@ -36,6 +36,7 @@ use crate::backend::{DataLayout, NodeSpec};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node};
+use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
 
 pub use infer::infer_graph;
@@ -48,54 +49,69 @@ pub type Evaluator<'a> = dyn Fn(&NodeSpec) -> Option<Result<Vec<Tensor>>> + 'a;
 /// Rounds after which a graph is taken as it is. Two or three are the rule.
 const ROUNDS: usize = 16;
 
-/// Runs all passes on a sorted graph. `narrow` names the element types that are widened to
+/// What the passes have of a session.
+#[derive(Clone, Copy)]
+struct Context<'a> {
+    evaluate: &'a Evaluator<'a>,
+    interrupt: &'a Interrupt,
+}
+
+/// Runs all passes on a sorted graph, until `interrupt` stops them. `narrow` names the element types that are widened to
 /// `float32` inside the graph, `layout` the one that spatial operators are brought to, where that is
 /// channels-last.
 ///
 /// # Errors
-/// What shape inference says of the graph, and `Limit` where memory is short.
+/// What shape inference says of the graph, `Limit` where memory is short, `Aborted` where `interrupt`
+/// stops it.
 pub fn optimise(
     graph: &mut Graph,
     evaluate: &Evaluator,
     narrow: &dyn Fn(DType) -> bool,
     layout: DataLayout,
+    interrupt: &Interrupt,
 ) -> Result<()> {
     infer_graph(graph)?;
     widen_f16::run(graph, narrow)?;
-    rewrite(graph, evaluate, layout)
+    let ctx = Context {
+        evaluate,
+        interrupt,
+    };
+    rewrite(graph, ctx, layout)
 }
 
-fn rewrite(graph: &mut Graph, evaluate: &Evaluator, layout: DataLayout) -> Result<()> {
+fn rewrite(graph: &mut Graph, ctx: Context, layout: DataLayout) -> Result<()> {
     if quantized::is_quantised(graph) {
         for _ in 0..ROUNDS {
-            simplify_but(graph, evaluate, quantized::may_fold)?;
-            if !quantized::run(graph, evaluate)? {
+            simplify_but(graph, ctx, quantized::may_fold)?;
+            if !quantized::run(graph, ctx.evaluate)? {
                 break;
             }
             infer_graph(graph)?;
         }
     }
-    simplify(graph, evaluate)?;
-    fuse_all(graph, evaluate)?;
+    simplify(graph, ctx)?;
+    fuse_all(graph, ctx)?;
+    ctx.interrupt.check()?;
     let laid_out = layout == DataLayout::ChannelsLast && layout::run(graph);
     if transposes::run(graph)? || laid_out {
         infer_graph(graph)?;
-        simplify(graph, evaluate)?;
-        fuse_all(graph, evaluate)?;
+        simplify(graph, ctx)?;
+        fuse_all(graph, ctx)?;
     }
-    bodies::for_each_inferred(graph, &mut |body| rewrite(body, evaluate, layout))
+    bodies::for_each_inferred(graph, &mut |body| rewrite(body, ctx, layout))
 }
 
 /// Computes, removes and merges until nothing changes.
-fn simplify(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
-    simplify_but(graph, evaluate, |_| true)
+fn simplify(graph: &mut Graph, ctx: Context) -> Result<()> {
+    simplify_but(graph, ctx, |_| true)
 }
 
 /// [`simplify`] that leaves nodes on constants alone unless they `may_go`.
-fn simplify_but(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -> Result<()> {
+fn simplify_but(graph: &mut Graph, ctx: Context, may_go: fn(&Node) -> bool) -> Result<()> {
     for _ in 0..ROUNDS {
+        ctx.interrupt.check()?;
         let mut changed = bodies::move_constants(graph);
-        changed |= fold_constants::run(graph, evaluate, may_go)?;
+        changed |= fold_constants::run(graph, ctx.evaluate, may_go)?;
         changed |= common_subexpressions::run(graph);
         changed |= dead_code::run(graph);
         if !changed {
@@ -106,14 +122,15 @@ fn simplify_but(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bo
     Ok(())
 }
 
-fn fuse_all(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+fn fuse_all(graph: &mut Graph, ctx: Context) -> Result<()> {
     for _ in 0..ROUNDS {
         if patterns::run(graph) {
             infer_graph(graph)?;
-            simplify(graph, evaluate)?;
+            simplify(graph, ctx)?;
         }
         let mut changed = false;
         for pass in [views::run, dilation::run, fold_batch_norm::run, fuse::run] {
+            ctx.interrupt.check()?;
             if pass(graph) {
                 changed = true;
                 infer_graph(graph)?;
@@ -122,7 +139,7 @@ fn fuse_all(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
         if !changed {
             break;
         }
-        simplify(graph, evaluate)?;
+        simplify(graph, ctx)?;
     }
     Ok(())
 }

@@ -47,17 +47,20 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
     let narrowed = |v: ValueId| dtypes.get(v.0).copied().flatten();
     let mut nodes = Vec::with_capacity(graph.nodes.len());
     let old = std::mem::take(&mut graph.nodes);
-    let mut inputs: Vec<(ValueId, ValueId)> = Vec::new();
+    let mut is_input = vec![false; dtypes.len()];
+    graph.inputs.iter().for_each(|v| is_input[v.0] = edges);
+    // What stands for an input in single precision.
+    let mut wide_inputs: Vec<Option<ValueId>> = vec![None; dtypes.len()];
     for i in 0..dtypes.len() {
         let v = ValueId(i);
         if narrowed(v).is_none() {
             continue;
         }
-        if edges && graph.inputs.contains(&v) {
+        if is_input[i] {
             let wide = wide_like(graph, v);
             let name = graph.value(wide).name.clone();
             nodes.push(node(&name, Cast::new(DType::F32), vec![Some(v)], wide));
-            inputs.push((v, wide));
+            wide_inputs[i] = Some(wide);
             continue;
         }
         let value = graph.value_mut(v);
@@ -69,8 +72,8 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
     for mut n in old {
         let bits = n.op.is::<BitCast>();
         for slot in n.inputs.iter_mut().flatten().filter(|_| !bits) {
-            if let Some((_, wide)) = inputs.iter().find(|(v, _)| v == slot) {
-                *slot = *wide;
+            if let Some(&Some(wide)) = wide_inputs.get(slot.0) {
+                *slot = wide;
             }
         }
         changed |= for_each_body(&mut n, |body| widen(body, narrow, false))?;
@@ -84,7 +87,7 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
     if edges {
         for i in 0..graph.outputs.len() {
             let v = graph.outputs[i];
-            let Some(to) = narrowed(v).filter(|_| !graph.inputs.contains(&v)) else {
+            let Some(to) = narrowed(v).filter(|_| !is_input[v.0]) else {
                 continue;
             };
             let mut fact = graph.fact(v).clone();

@@ -70,7 +70,7 @@ impl Session {
                 dtype => dtype == DType::BF16,
             };
             let layout = options.layout(&backends);
-            passes::optimise(&mut graph, &fold, &narrow, layout)?;
+            passes::optimise(&mut graph, &fold, &narrow, layout, &interrupt)?;
         } else {
             passes::infer_graph(&mut graph)?;
         }

@@ -1,6 +1,6 @@
 //! Measures the kernels between which a backend has a choice, on nodes as a stage has them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::plan::arena;
 use super::{Run, Shared};
@@ -41,6 +41,10 @@ pub(super) fn collect(
     let device = shared.backends[backend].clone();
     let id = device.describe().id.as_str();
     let tuned = shared.options.tuning.of(device.describe());
+    let own = (trials.iter()).filter(|t| t.backend == backend);
+    let known = (shared.tuning.iter()).filter(|t| t.backend == id);
+    let mut met: HashSet<String> = own.map(|t| t.choice.class.clone()).collect();
+    met.extend(known.map(|t| t.class.clone()));
     for node in 0..stage.nodes.len() {
         let kernel = &stage.nodes[node];
         let (inputs, outputs) = stage.specs(kernel);
@@ -53,14 +57,7 @@ pub(super) fn collect(
         let Some(choice) = device.choice(&spec, &shared.options.context) else {
             continue;
         };
-        let class = &choice.class;
-        let known = shared.tuning.iter();
-        let met = known.map(|t| (&t.backend[..], &t.class));
-        let met = met.chain(trials.iter().filter_map(|t| {
-            let same = t.backend == backend;
-            same.then_some((id, &t.choice.class))
-        }));
-        if met.into_iter().any(|m| m == (id, class)) {
+        if !met.insert(choice.class.clone()) {
             continue;
         }
         match tuned.measured(&choice) {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::{Node, ValueId};
-use kilim_core::ops::{InferContext, Operator, Unary, UnaryKind};
+use kilim_core::ops::{InferContext, Operator, Unary, UnaryKind, check_rank};
 
 use super::import::Importer;
-use super::proto::NodeProto;
+use super::names::shortened;
 use super::scope::{Binding, unify};
 
 impl<'a> Importer<'a> {
@@ -19,7 +19,6 @@ impl<'a> Importer<'a> {
         name: &'a str,
         value: ValueId,
         mark: usize,
-        node: &NodeProto<'a>,
         label: &str,
     ) -> Result<()> {
         let target = match self.scope.binding(frame, name) {
@@ -32,17 +31,9 @@ impl<'a> Importer<'a> {
                 ));
             }
         };
-        let bindings = node
-            .outputs
-            .iter()
-            .filter_map(|o| self.scope.binding(frame, o));
-        let taken = bindings
-            .into_iter()
-            .any(|b| matches!(b, Binding::Value(v) if *v == value));
-        let graph = self.scope.graph(frame);
-        let fresh = graph.nodes[mark..]
-            .iter()
-            .any(|n| n.outputs.contains(&value));
+        let open = self.scope.open_graph(frame);
+        let own = target.is_none() && open.take_name(value, (frame, mark));
+        let graph = &mut open.graph;
         let value = match target {
             Some(target) => {
                 let fact = graph.value(value).fact.clone();
@@ -50,13 +41,13 @@ impl<'a> Importer<'a> {
                 graph.push(label, Unary(UnaryKind::Identity), &[Some(value)], &[target]);
                 target
             }
-            None if fresh && !taken => {
-                graph.value_mut(value).name = name.to_string();
+            None if own => {
+                graph.value_mut(value).name = shortened(name);
                 value
             }
             None => {
                 let fact = graph.value(value).fact.clone();
-                let renamed = graph.add_value(name, fact);
+                let renamed = graph.add_value(shortened(name), fact);
                 graph.push(
                     label,
                     Unary(UnaryKind::Identity),
@@ -99,6 +90,9 @@ impl<'a> Importer<'a> {
             inferred => inferred?,
         }
         .into_iter();
+        for fact in facts.as_slice() {
+            check_rank(fact.rank().unwrap_or(0))?;
+        }
         let values: Vec<_> = (0..outputs)
             .map(|i| graph.add_value(format!("{name}:{i}"), facts.next().unwrap_or_default()))
             .collect();

@@ -7,7 +7,7 @@ use kilim_core::error::Result;
 
 use super::import::{Importer, opsets, written};
 use super::proto::{AttributeProto, FunctionProto, NodeProto, invalid};
-use super::scope::{Binding, Frame};
+use super::scope::{Binding, Captures, Frame};
 
 impl<'a> Importer<'a> {
     /// Writes a function of the model out into the graph of `frame`.
@@ -16,15 +16,19 @@ impl<'a> Importer<'a> {
         frame: usize,
         node: &'a NodeProto<'a>,
         function: &'a FunctionProto<'a>,
-        mut attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
+        attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
         name: &str,
     ) -> Result<()> {
         self.check_depth()?;
-        for default in &function.attribute_protos {
-            if !attributes.iter().any(|(n, _)| *n == default.name) {
-                attributes.push((default.name, default));
-            }
-        }
+        self.spend(
+            function.inputs.len()
+                + function.outputs.len()
+                + function.attribute_protos.len()
+                + function.opset_import.len()
+                + function.value_info.len(),
+        )?;
+        let defaults = function.attribute_protos.iter().map(|a| (a.name, a));
+        let attributes: HashMap<_, _> = defaults.chain(attributes).collect();
         if node.inputs.len() > function.inputs.len() || node.outputs.len() > function.outputs.len()
         {
             return Err(invalid(format!(
@@ -63,9 +67,9 @@ impl<'a> Importer<'a> {
             opsets: opsets(&function.opset_import),
             attributes: Rc::new(attributes),
             prefix: format!("{name}/"),
-            captures: Vec::new(),
+            captures: Captures::default(),
         });
-        let mark = self.scope.graphs[graph].nodes.len();
+        let mark = self.scope.graph(frame).nodes.len();
         self.nodes(inner, &function.nodes)?;
         let mut results = Vec::new();
         for (&formal, &actual) in function.outputs.iter().zip(&node.outputs) {
@@ -81,7 +85,7 @@ impl<'a> Importer<'a> {
         self.scope.frames.pop();
         for (actual, binding) in results {
             match binding {
-                Binding::Value(value) => self.bind(frame, actual, value, mark, node, name)?,
+                Binding::Value(value) => self.bind(frame, actual, value, mark, name)?,
                 other => self.scope.bind(frame, actual, other),
             }
         }

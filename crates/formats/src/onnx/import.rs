@@ -8,14 +8,19 @@ use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::Fact;
 
 use super::builder::{NodeBuilder, RANK_HINT};
+use super::names::{check_port, shortened};
+use super::open::OpenGraph;
 use super::ops::{OpTable, custom};
 use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, TypeProto, invalid,
 };
-use super::refusals::{Refusals, reason};
 use super::scope::{Binding, Frame, Scope, fact, unify};
 use super::tensor::Tensors;
-use crate::{Limits, ModelSource};
+use crate::refusals::{Refusals, reason};
+use kilim_core::Limits;
+
+use crate::ModelSource;
+use crate::source::NODES_PER_CHECK;
 
 /// What is being imported, and what could not be.
 pub struct Importer<'a> {
@@ -26,7 +31,15 @@ pub struct Importer<'a> {
     refused: Refusals,
     /// Nodes read so far, functions written out.
     nodes: usize,
+    /// Names that these nodes and the graphs and functions around them have, functions written out.
+    names: usize,
 }
+
+/// Names that a model may have for each of the nodes that the limits allow, functions written out.
+const NAMES_PER_NODE: usize = 8;
+
+/// Elements of sequences that may be copied: each change of one that is followed makes another list.
+const MAX_COPIED: usize = 1 << 24;
 
 /// The body of a control-flow operator, and the values around it that it uses: its last inputs.
 pub struct Body {
@@ -74,12 +87,14 @@ pub fn model<'a>(
             frames: Vec::new(),
             graphs: Vec::new(),
             tensors: Tensors { source, limits },
+            copied: 0,
         },
         table: OpTable::standard(),
         limits,
         functions: functions.collect(),
         refused: Refusals::default(),
         nodes: 0,
+        names: 0,
     };
     let setting = Frame {
         opsets: opsets(&model.opset_import),
@@ -99,7 +114,10 @@ impl<'a> Importer<'a> {
         inputs: &[Fact],
     ) -> Result<Body> {
         self.check_depth()?;
-        self.scope.graphs.push(Graph::new(proto.name));
+        self.spend_on(proto)?;
+        self.scope
+            .graphs
+            .push(OpenGraph::new(Graph::new(proto.name)));
         let frame = self.scope.frames.len();
         self.scope.frames.push(Frame {
             graph: self.scope.graphs.len() - 1,
@@ -115,6 +133,7 @@ impl<'a> Importer<'a> {
         }
         let mut formals = HashSet::new();
         for (i, input) in proto.inputs.iter().enumerate() {
+            check_port(input.name)?;
             if !formals.insert(input.name) {
                 return Err(invalid(format!("the input `{}` stands twice", input.name)));
             }
@@ -137,8 +156,9 @@ impl<'a> Importer<'a> {
         }
         self.nodes(frame, &proto.nodes)?;
         for output in &proto.outputs {
+            check_port(output.name)?;
             match self.scope.optional(frame, output.name) {
-                Ok(Some(value)) => self.scope.graph(frame).outputs.push(value),
+                Ok(Some(value)) => self.scope.output(frame, output.name, value),
                 Ok(None) => return Err(invalid("an output of the graph has no name")),
                 Err(e) if e.code() == ErrorCode::Unsupported => {
                     self.refused
@@ -182,6 +202,7 @@ impl<'a> Importer<'a> {
         if inputs.len() != proto.inputs.len() {
             return Err(invalid("a body has a wrong number of inputs"));
         }
+        self.spend_on(proto)?;
         let inner = self.scope.frames.len();
         let formals = proto.inputs.iter().zip(inputs);
         let mut bindings: HashMap<_, _> = formals
@@ -210,23 +231,49 @@ impl<'a> Importer<'a> {
     /// `Limit` where subgraphs or functions are nested too deeply.
     pub fn check_depth(&self) -> Result<()> {
         if self.scope.frames.len() >= self.limits.depth {
-            return Err(Error::new(
-                ErrorCode::Limit,
-                format!("more than {} graphs in each other", self.limits.depth),
+            return Err(Limits::exceeded(
+                "depth",
+                "the model has too many graphs in each other",
+                self.limits.depth,
+                self.scope.frames.len() + 1,
             ));
         }
         Ok(())
+    }
+
+    /// Counts names; `Limit` where a model that is small as a file has too many of them.
+    pub fn spend(&mut self, names: usize) -> Result<()> {
+        self.names = self.names.saturating_add(names);
+        let most = self.limits.nodes.saturating_mul(NAMES_PER_NODE);
+        match self.names > most {
+            true => Err(Limits::exceeded(
+                "nodes",
+                "the nodes of the model have too many names",
+                most,
+                self.names,
+            )),
+            false => Ok(()),
+        }
+    }
+
+    fn spend_on(&mut self, proto: &GraphProto) -> Result<()> {
+        let ports = proto.inputs.len() + proto.outputs.len() + proto.value_info.len();
+        self.spend(ports + proto.initializers.len() + proto.sparse_initializers.len())
     }
 
     /// Brings nodes into the graph of a frame; `Limit` where the model has too many.
     pub fn nodes(&mut self, frame: usize, nodes: &'a [NodeProto<'a>]) -> Result<()> {
         for node in nodes {
             self.nodes += 1;
-            if self.nodes > self.limits.nodes {
-                return Err(Error::new(
-                    ErrorCode::Limit,
-                    format!("the model has more than {} nodes", self.limits.nodes),
-                ));
+            self.limits.check_nodes(self.nodes)?;
+            if self.nodes.is_multiple_of(NODES_PER_CHECK) {
+                self.scope.tensors.source.interrupt.check()?;
+            }
+            self.spend(node.inputs.len() + node.outputs.len() + node.attributes.len())?;
+            if self.scope.copied > MAX_COPIED {
+                let message = "the model changes too long sequences too often";
+                return Err(Error::new(ErrorCode::Limit, message)
+                    .with_expected(format!("at most {MAX_COPIED} elements of sequences copied")));
             }
             self.node(frame, node)?;
         }
@@ -239,17 +286,15 @@ impl<'a> Importer<'a> {
             .into_iter()
             .find(|n| !n.is_empty())
             .unwrap_or_default();
-        let name = format!("{}{label}", around.prefix);
+        let name = shortened(&format!("{}{label}", around.prefix));
         let space = domain(node.domain);
         let version = around.opsets.get(space).copied().unwrap_or(1);
         let mut attributes = Vec::with_capacity(node.attributes.len());
         for a in &node.attributes {
             if a.ref_attr_name.is_empty() {
                 attributes.push((a.name, a));
-            } else if let Some(given) =
-                (around.attributes.iter()).find(|(n, _)| *n == a.ref_attr_name)
-            {
-                attributes.push((a.name, given.1));
+            } else if let Some(given) = around.attributes.get(a.ref_attr_name) {
+                attributes.push((a.name, *given));
             }
         }
         let function = self.functions.get(&(space, node.op_type, node.overload));

@@ -6,9 +6,10 @@ mod datum;
 mod emit;
 mod functions;
 mod import;
+mod names;
+mod open;
 mod ops;
 mod proto;
-mod refusals;
 mod scope;
 mod tensor;
 #[cfg(test)]
@@ -21,7 +22,9 @@ use kilim_core::graph::Graph;
 use kilim_core::tensor::{AlignedBytes, Tensor};
 use kilim_core::{Datum, Kind};
 
-use crate::{Interpreter, Limits, ModelSource};
+use kilim_core::Limits;
+
+use crate::{Interpreter, ModelSource};
 
 /// ONNX files (`ModelProto` in protobuf).
 pub struct Onnx;

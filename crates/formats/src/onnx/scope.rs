@@ -8,8 +8,10 @@ use kilim_core::datum::{Form, Kind};
 use kilim_core::dim::{Dim, Shape};
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::{Fact, InferContext, InputFact, Operator, SequenceConstruct};
+use kilim_core::ops::{Fact, InferContext, InputFact, Operator, SequenceConstruct, check_rank};
 
+use super::names::shortened;
+use super::open::OpenGraph;
 use super::proto::{AttributeProto, Holder, SparseTensorProto, TensorProto, TypeProto};
 use super::tensor::{Tensors, dtype};
 
@@ -28,7 +30,7 @@ pub enum Binding<'a> {
     Absent,
 }
 
-pub type Attributes<'a> = Rc<Vec<(&'a str, &'a AttributeProto<'a>)>>;
+pub type Attributes<'a> = Rc<HashMap<&'a str, &'a AttributeProto<'a>>>;
 
 /// The names of one graph or function.
 #[derive(Default)]
@@ -49,20 +51,35 @@ pub struct Frame<'a> {
     pub conditional: bool,
     /// Begins the names of nodes.
     pub prefix: String,
-    /// Values of the graph around, and the inputs that stand for them here.
-    pub captures: Vec<(ValueId, ValueId)>,
+    pub captures: Captures,
+}
+
+/// Values of the graph around that a body uses.
+#[derive(Default)]
+pub struct Captures {
+    /// In the order of the inputs that stand for them in the body.
+    outer: Vec<ValueId>,
+    /// The input that stands for each.
+    inner: HashMap<ValueId, ValueId>,
 }
 
 /// The frames and graphs that are open, innermost last.
 pub struct Scope<'a> {
     pub frames: Vec<Frame<'a>>,
-    pub graphs: Vec<Graph>,
+    pub graphs: Vec<OpenGraph>,
     pub tensors: Tensors<'a>,
+    /// Elements of sequences that were copied.
+    pub copied: usize,
 }
 
 impl<'a> Scope<'a> {
     /// The graph that a frame builds.
     pub fn graph(&mut self, frame: usize) -> &mut Graph {
+        &mut self.open_graph(frame).graph
+    }
+
+    /// The graph that a frame builds, with what naming values needs to know.
+    pub fn open_graph(&mut self, frame: usize) -> &mut OpenGraph {
         &mut self.graphs[self.frames[frame].graph]
     }
 
@@ -92,7 +109,7 @@ impl<'a> Scope<'a> {
 
     /// Begins a body that no file has, and that may never run.
     pub fn open(&mut self, frame: usize, node: &str, graph: Graph) -> usize {
-        self.graphs.push(graph);
+        self.graphs.push(OpenGraph::new(graph));
         let setting = self.inside(frame, node, true);
         self.frames.push(Frame {
             graph: self.graphs.len() - 1,
@@ -106,8 +123,7 @@ impl<'a> Scope<'a> {
         let (Some(frame), Some(graph)) = (self.frames.pop(), self.graphs.pop()) else {
             return Err(Error::new(ErrorCode::State, "the importer lost its graph"));
         };
-        let captures = frame.captures.iter().map(|&(outer, _)| outer).collect();
-        Ok((graph, captures))
+        Ok((graph.graph, frame.captures.outer))
     }
 
     /// The value `name` stands for, or `None` where it is left out.
@@ -123,15 +139,15 @@ impl<'a> Scope<'a> {
             }
             Some(Binding::Tensor(t)) => {
                 let tensor = self.tensors.read(t)?;
-                self.graph(frame).add_constant(name, tensor)
+                self.graph(frame).add_constant(shortened(name), tensor)
             }
             Some(Binding::Sparse(t)) => {
                 let tensor = self.tensors.read_sparse(t)?;
-                self.graph(frame).add_constant(name, tensor)
+                self.graph(frame).add_constant(shortened(name), tensor)
             }
             None if self.frames[frame].written.contains(name) => {
                 let fact = self.declared(frame, name);
-                let value = self.graph(frame).add_value(name, fact);
+                let value = self.graph(frame).add_value(shortened(name), fact);
                 self.bind(frame, name, Binding::Forward(value));
                 return Ok(Some(value));
             }
@@ -157,21 +173,32 @@ impl<'a> Scope<'a> {
         Ok(Some(value))
     }
 
+    /// Makes `value` the next output of a frame's graph, under its whole name.
+    pub fn output(&mut self, frame: usize, name: &str, value: ValueId) {
+        let graph = self.graph(frame);
+        let known = &mut graph.value_mut(value).name;
+        if *known == shortened(name) {
+            *known = name.to_string();
+        }
+        graph.outputs.push(value);
+    }
+
     /// Brings a value of the graph around into the graph of `frame`.
     fn capture(&mut self, frame: usize, parent: usize, outer: ValueId) -> ValueId {
         if self.frames[parent].graph == self.frames[frame].graph {
             return outer;
         }
-        let captures = &self.frames[frame].captures;
-        if let Some((_, inner)) = captures.iter().find(|(o, _)| *o == outer) {
-            return *inner;
+        if let Some(&inner) = self.frames[frame].captures.inner.get(&outer) {
+            return inner;
         }
         let value = self.graph(parent).value(outer).clone();
         if let Some(tensor) = value.constant {
             return self.graph(frame).add_constant(value.name, tensor);
         }
         let inner = self.graph(frame).add_input(value.name, value.fact);
-        self.frames[frame].captures.push((outer, inner));
+        let captures = &mut self.frames[frame].captures;
+        captures.outer.push(outer);
+        captures.inner.insert(outer, inner);
         inner
     }
 
@@ -186,10 +213,17 @@ impl<'a> Scope<'a> {
         }
         let parent = self.frames[frame].parent?;
         let outer = self.sequence(parent, name)?;
+        self.copied = self.copied.saturating_add(outer.len());
         let inner = outer.iter().map(|&v| self.capture(frame, parent, v));
         let values: Rc<Vec<ValueId>> = Rc::new(inner.collect());
         self.bind(frame, name, Binding::Sequence(values.clone()));
         Some(values)
+    }
+
+    /// A copy of a sequence that is followed. A model may not copy without end: see [`Scope::copied`].
+    pub fn copy_sequence(&mut self, values: &[ValueId]) -> Vec<ValueId> {
+        self.copied = self.copied.saturating_add(values.len());
+        values.to_vec()
     }
 
     /// A sequence that was followed, as a value of the graph.
@@ -237,6 +271,7 @@ pub fn fact(kind: &TypeProto) -> Result<Fact> {
         };
     };
     let shape = tensor.shape.as_ref().map(|shape| {
+        check_rank(shape.dims.len())?;
         let dims = shape.dims.iter().map(|d| match d.value {
             Some(..0) => Ok(Dim::Unknown),
             Some(n) => usize::try_from(n).map(Dim::Known).map_err(|_| {

@@ -5,10 +5,13 @@ use std::sync::Arc;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::narrow;
+use kilim_core::ops::check_rank;
 use kilim_core::tensor::{AlignedBytes, Element, Tensor, byte_count, element_count};
 
 use super::proto::{Numbers, SparseTensorProto, TensorProto, invalid};
-use crate::{Limits, ModelSource};
+use kilim_core::Limits;
+
+use crate::ModelSource;
 
 /// Names of `TensorProto.DataType`, by number.
 const TYPE_NAMES: [&str; 29] = [
@@ -140,21 +143,19 @@ impl Tensors<'_> {
         if raw.len() != wanted {
             return Err(wrong_size(raw.len(), wanted));
         }
-        if dtype.bits() < 8 {
-            return Tensor::from_packed(dtype, shape, raw);
-        }
-        if dtype == DType::Bool && raw.iter().any(|&b| b > 1) {
-            return Err(invalid(
-                "a boolean tensor holds something else than 0 and 1",
-            ));
-        }
         let file = self.source.bytes.as_slice();
         let offset = (raw.as_ptr() as usize).checked_sub(file.as_ptr() as usize);
         match offset {
             Some(offset) if offset < file.len() => {
-                Tensor::view(dtype, shape, self.source.bytes.clone(), offset, wanted)
+                part(dtype, shape, self.source.bytes.clone(), offset, wanted)
             }
-            _ => Tensor::from_raw(dtype, shape, raw),
+            _ => part(
+                dtype,
+                shape,
+                Arc::new(AlignedBytes::copy_of(raw)?),
+                0,
+                wanted,
+            ),
         }
     }
 
@@ -178,17 +179,8 @@ impl Tensors<'_> {
         if len != wanted {
             return Err(wrong_size(len, wanted));
         }
-        let bytes: Arc<AlignedBytes> = self.source.external(location)?;
-        self.limits.check_bytes(bytes.len())?;
-        if offset.checked_add(len).is_none_or(|end| end > bytes.len()) {
-            return Err(invalid(format!(
-                "the external file `{location}` ends before the data of a tensor"
-            )));
-        }
-        if dtype.bits() < 8 {
-            return Tensor::from_packed(dtype, shape, &bytes.as_slice()[offset..offset + len]);
-        }
-        Tensor::view(dtype, shape, bytes, offset, len)
+        let (bytes, offset) = self.source.external(location, offset, len, self.limits)?;
+        part(dtype, shape, bytes, offset, len)
     }
 
     /// A sparse tensor, written out in full.
@@ -198,7 +190,7 @@ impl Tensors<'_> {
         let shape = dims(&proto.dims)?;
         let size = values.dtype().size();
         let dense = byte_count(values.dtype(), &shape)?;
-        if dense > self.limits.bytes.min(MAX_SPARSE_BYTES) {
+        if dense > self.limits.tensor_bytes.min(MAX_SPARSE_BYTES) {
             return Err(Error::new(
                 ErrorCode::Limit,
                 format!("a sparse tensor of {dense} bytes when written out"),
@@ -234,6 +226,26 @@ impl Tensors<'_> {
     }
 }
 
+/// The tensor whose data in a file are the `len` bytes from `offset` on.
+fn part(
+    dtype: DType,
+    shape: &[usize],
+    bytes: Arc<AlignedBytes>,
+    offset: usize,
+    len: usize,
+) -> Result<Tensor> {
+    let raw = &bytes.as_slice()[offset..offset + len];
+    if dtype.bits() < 8 {
+        return Tensor::from_packed(dtype, shape, raw);
+    }
+    if dtype == DType::Bool && raw.iter().any(|&b| b > 1) {
+        return Err(invalid(
+            "a boolean tensor holds something else than 0 and 1",
+        ));
+    }
+    Tensor::view(dtype, shape, bytes, offset, len)
+}
+
 /// The strings of a `TensorProto`.
 fn texts(proto: &TensorProto, shape: &[usize]) -> Result<Tensor> {
     if proto.data_location == 1 || proto.raw_data.is_some() {
@@ -257,8 +269,9 @@ fn file_bytes(dtype: DType, shape: &[usize]) -> Result<usize> {
 }
 
 fn dims(dims: &Numbers) -> Result<Vec<usize>> {
-    dims.ints()?
-        .into_iter()
+    let dims = dims.ints()?;
+    check_rank(dims.len())?;
+    dims.into_iter()
         .map(|d| usize::try_from(d).map_err(|_| invalid(format!("a tensor has the dimension {d}"))))
         .collect()
 }

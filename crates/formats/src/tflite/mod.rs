@@ -8,17 +8,15 @@ mod schema;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
-
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
-use kilim_core::ops::CustomOperators;
-use kilim_core::tensor::AlignedBytes;
 
 use flatbuffer::FlatBuffer;
 use schema::Model;
 
-use crate::{Interpreter, Limits, ModelSource};
+use kilim_core::Limits;
+
+use crate::{Interpreter, ModelSource};
 
 /// The interpreter of `.tflite` files.
 pub struct TfLite;
@@ -33,13 +31,7 @@ impl Interpreter for TfLite {
     }
 
     fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
-        let graph = load(source.bytes.clone(), &source.operators)?;
-        if graph.nodes.len() > limits.nodes {
-            return Err(Error::new(ErrorCode::Limit, "the model has too many nodes")
-                .with_expected(format!("at most {}", limits.nodes))
-                .with_got(graph.nodes.len()));
-        }
-        Ok(graph)
+        load(source, limits)
     }
 }
 
@@ -50,26 +42,27 @@ pub fn probe(bytes: &[u8]) -> bool {
 
 /// Reads a TFLite model: the first subgraph, with inputs and outputs under the names of their
 /// tensors. Constants share `source` where their order allows it. Custom operators are found among
-/// `operators` in the domain `tflite`; what they are given is the attribute `custom_options`.
+/// those of `source` in the domain `tflite`; what they are given is the attribute `custom_options`.
 ///
 /// # Errors
 /// `UnknownFormat` where the identifier is missing, `InvalidModel` and `InvalidGraph` where the
-/// file is garbled, `Unsupported` with the list of all operators that Kilim cannot run.
-pub fn load(source: Arc<AlignedBytes>, operators: &CustomOperators) -> Result<Graph> {
-    let whole = source.clone();
-    if !probe(whole.as_slice()) {
+/// file is garbled, `Unsupported` with the list of all operators that Kilim cannot run, `Limit` where
+/// it passes one of the limits.
+pub fn load(source: &ModelSource, limits: &Limits) -> Result<Graph> {
+    let whole = source.bytes.as_slice();
+    if !probe(whole) {
         return Err(Error::new(
             ErrorCode::UnknownFormat,
             "a TFLite file has the identifier TFL3",
         ));
     }
-    let file = FlatBuffer::new(whole.as_slice());
-    let model = Model::read(&file, source)?;
+    let file = FlatBuffer::new(whole);
+    let model = Model::read(&file, source, limits)?;
     let Some(main) = model.subgraphs.first() else {
         return Err(Error::new(
             ErrorCode::InvalidModel,
             "the file has no subgraph",
         ));
     };
-    import::graph(&model, main, operators)
+    import::graph(&model, main, &source.operators)
 }

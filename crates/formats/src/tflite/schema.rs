@@ -6,9 +6,14 @@ use std::sync::Arc;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::ops::check_rank;
 use kilim_core::tensor::{AlignedBytes, Tensor};
 
 use super::flatbuffer::{FlatBuffer, Table};
+use kilim_core::{Interrupt, Limits};
+
+use crate::ModelSource;
+use crate::source::NODES_PER_CHECK;
 
 /// A model file, read but for the data of its buffers.
 pub struct Model<'a> {
@@ -18,6 +23,10 @@ pub struct Model<'a> {
     pub subgraphs: Vec<Subgraph<'a>>,
     /// How many more bodies may be imported.
     bodies: Cell<usize>,
+    /// Nodes that were imported.
+    nodes: Cell<usize>,
+    limits: &'a Limits,
+    interrupt: &'a Interrupt,
 }
 
 /// Bodies at most, counted each time they are used: subgraphs may name each other in circles.
@@ -94,8 +103,13 @@ fn indices(numbers: &[i32], count: usize, what: &str) -> Result<Vec<usize>> {
 }
 
 impl<'a> Model<'a> {
-    /// Reads the tables of `file`, whose bytes `whole` holds.
-    pub fn read(file: &'a FlatBuffer<'a>, whole: Arc<AlignedBytes>) -> Result<Model<'a>> {
+    /// Reads the tables of `file`, which is that of `source`. Of `limits`, the nodes count, each time
+    /// that their subgraph is used.
+    pub fn read(
+        file: &'a FlatBuffer<'a>,
+        source: &'a ModelSource,
+        limits: &'a Limits,
+    ) -> Result<Model<'a>> {
         let model = file.root()?;
         let codes = model
             .tables(1)?
@@ -132,12 +146,26 @@ impl<'a> Model<'a> {
             .map(Subgraph::read)
             .collect::<Result<_>>()?;
         Ok(Model {
-            bytes: whole,
+            bytes: source.bytes.clone(),
             codes,
             buffers,
             subgraphs,
             bodies: Cell::new(MOST_BODIES),
+            nodes: Cell::new(0),
+            limits,
+            interrupt: &source.interrupt,
         })
+    }
+
+    /// Counts a node; `Limit` where there are too many.
+    pub fn count_node(&self) -> Result<()> {
+        let nodes = self.nodes.get() + 1;
+        self.nodes.set(nodes);
+        self.limits.check_nodes(nodes)?;
+        match nodes.is_multiple_of(NODES_PER_CHECK) {
+            true => self.interrupt.check(),
+            false => Ok(()),
+        }
     }
 
     /// Subgraph `index`, for a body of control flow.
@@ -210,6 +238,7 @@ impl TensorInfo {
     fn read(table: &Table) -> Result<TensorInfo> {
         let name = table.string(3)?;
         let given = table.i32s(0)?;
+        check_rank(given.len()).map_err(|e| e.with_input(&name))?;
         let signature = table.i32s(7)?;
         let dynamic = if signature.len() == given.len() {
             signature.iter().map(|&d| d < 0).collect()

@@ -267,9 +267,11 @@ impl Operator for Unsqueeze {
         };
         let shape = match ctx.ints(1)? {
             Some(axes) => {
-                let axes = normalize_axes(&axes, x.rank().saturating_add(axes.len()))?;
+                let rank = x.rank().saturating_add(axes.len());
+                check_rank(rank)?;
+                let axes = normalize_axes(&axes, rank)?;
                 let mut kept = x.0.iter();
-                let dims = (0..x.rank() + axes.len()).map(|i| {
+                let dims = (0..rank).map(|i| {
                     if axes.contains(&i) {
                         Dim::Known(1)
                     } else {

@@ -18,7 +18,14 @@ fn left_by_passes(input: Fact, operators: [Arc<dyn Operator>; 2]) -> usize {
         let y = graph.apply_shared(format!("n{i}"), operator, &[Some(x)]);
         graph.outputs.push(y);
     }
-    optimise(&mut graph, &|_| None, &|_| false, DataLayout::ChannelsFirst).unwrap();
+    optimise(
+        &mut graph,
+        &|_| None,
+        &|_| false,
+        DataLayout::ChannelsFirst,
+        &crate::Interrupt::NEVER,
+    )
+    .unwrap();
     graph.nodes.len()
 }
 

@@ -61,8 +61,16 @@ pub(in crate::session) fn place(
         return Ok(None);
     }
     // A view of a tensor that leaves the stage makes the tensor leave.
-    let through = |external: &[usize]| external.iter().map(|&t| stage.root(t)).collect::<Vec<_>>();
-    let (inputs, outputs) = (through(&stage.inputs), through(&stage.outputs));
+    let mut roles = vec![TensorRole::Intermediate; stage.tensors.len()];
+    let external = [
+        (&stage.outputs, TensorRole::Output),
+        (&stage.inputs, TensorRole::Input),
+    ];
+    for (tensors, role) in external {
+        for &t in tensors {
+            roles[stage.root(t)] = role;
+        }
+    }
     let tensors = which.iter().zip(&planned.offsets).zip(&requests);
     Ok(Some(MemoryPlan {
         backend: limits.id.to_string(),
@@ -77,13 +85,7 @@ pub(in crate::session) fn place(
                 bytes: request.bytes,
                 first: request.first,
                 last: request.last,
-                role: if inputs.contains(i) {
-                    TensorRole::Input
-                } else if outputs.contains(i) {
-                    TensorRole::Output
-                } else {
-                    TensorRole::Intermediate
-                },
+                role: roles[*i],
             })
             .collect(),
         ..MemoryPlan::default()

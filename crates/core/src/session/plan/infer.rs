@@ -1,11 +1,10 @@
 //! Concrete shape inference, and computing what is known before anything runs.
 
-use std::collections::BTreeSet;
-
 use super::Planner;
 use crate::backend::{NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::NodeId;
+use crate::graph::{NodeId, ValueId};
+use crate::ids::IdSet;
 use crate::ops::{Custom, InferContext, InputFact, ShapeOf, Size};
 use crate::session::{Run, Shared};
 use crate::tensor::Tensor;
@@ -21,6 +20,12 @@ impl Planner<'_> {
         for &id in &self.input.stages.stages[self.input.index].nodes {
             let node = &graph.nodes[id.0];
             let at = |e: Error| e.at(&node.name, node.op.name());
+            for v in node.present_inputs() {
+                if let Some(constant) = &graph.value(v).constant {
+                    let spec = self.specs.entry(v);
+                    spec.or_insert_with(|| TensorSpec::of(constant));
+                }
+            }
             let inputs = self.inputs(id)?;
             let mut outputs = infer_concrete(node, &inputs, run.shared).map_err(at)?;
             let known = self.known_outputs(id, &inputs, &outputs, run).map_err(at)?;
@@ -32,7 +37,8 @@ impl Planner<'_> {
                 if node.op.is_view()
                     && let Some(of) = node.input(0)
                 {
-                    self.view_of.insert(node.outputs[0], of);
+                    // A chain of views is one view, however long it is.
+                    self.view_of.insert(node.outputs[0], self.root(of));
                 }
                 self.live.push(id);
             }
@@ -89,7 +95,7 @@ impl Planner<'_> {
 
     /// Forgets nodes whose results nothing needs any more.
     pub(super) fn drop_dead(&mut self) {
-        let mut needed = BTreeSet::new();
+        let mut needed: IdSet<ValueId> = IdSet::default();
         needed.extend(self.input.live_out.iter().copied());
         let mut live = Vec::with_capacity(self.live.len());
         for &id in self.live.iter().rev() {

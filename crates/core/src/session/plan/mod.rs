@@ -12,8 +12,6 @@ mod rewrite;
 mod run;
 mod tensors;
 
-use std::collections::HashMap;
-
 use rewrite::{GivenBack, Rewritten};
 
 use super::tune::{self, Trial};
@@ -21,6 +19,7 @@ use super::{Run, Shared};
 use crate::backend::{Executable, Refusal, StageSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, NodeId, ValueId};
+use crate::ids::IdMap;
 use crate::ops::Cost;
 use crate::report::{CrossingReport, MemoryPlan, NodeReport};
 use crate::schedule::{Step, StepLabel};
@@ -164,11 +163,12 @@ struct Planner<'a> {
     input: StageInput<'a>,
     /// What backends gave back when they saw it among its neighbours.
     given_back: &'a GivenBack,
-    specs: HashMap<ValueId, TensorSpec>,
+    /// Of everything that the nodes of the stage read and write.
+    specs: IdMap<ValueId, TensorSpec>,
     /// Nodes that need a kernel or are views of something that does, in order.
     live: Vec<NodeId>,
-    /// The value whose bytes a view shows.
-    view_of: HashMap<ValueId, ValueId>,
+    /// The value whose bytes a view shows, which is no view itself.
+    view_of: IdMap<ValueId, ValueId>,
 }
 
 /// How often backends are offered what was placed on them.
@@ -193,7 +193,7 @@ pub(super) fn draft(input: StageInput, run: &Run<'_>) -> Result<Draft> {
             },
             given_back: &given_back,
             live: Vec::new(),
-            view_of: HashMap::new(),
+            view_of: IdMap::default(),
         };
         planner.infer(run)?;
         planner.drop_dead();
@@ -212,40 +212,27 @@ pub(super) fn draft(input: StageInput, run: &Run<'_>) -> Result<Draft> {
 }
 
 impl Planner<'_> {
-    fn spec(&self, v: ValueId) -> Result<TensorSpec> {
-        if let Some(s) = self.specs.get(&v) {
-            return Ok(s.clone());
-        }
-        match &self.input.graph.value(v).constant {
-            Some(t) => Ok(TensorSpec::of(t)),
-            None => Err(Error::new(
-                ErrorCode::InvalidGraph,
-                format!(
-                    "the value `{}` is used before it is there",
-                    self.input.graph.value(v).name
-                ),
-            )
-            .with_hint(
+    fn spec(&self, v: ValueId) -> Result<&TensorSpec> {
+        self.specs.get(&v).ok_or_else(|| {
+            let name = &self.input.graph.value(v).name;
+            let message = format!("the value `{name}` is used before it is there");
+            Error::new(ErrorCode::InvalidGraph, message).with_hint(
                 "a session that spares memory drops weights once they are packed: load it again",
-            )),
-        }
+            )
+        })
     }
 
     fn inputs(&self, node: NodeId) -> Result<Vec<Option<TensorSpec>>> {
         self.input.graph.nodes[node.0]
             .inputs
             .iter()
-            .map(|v| v.map(|v| self.spec(v)).transpose())
+            .map(|v| v.map(|v| self.spec(v).cloned()).transpose())
             .collect()
     }
 
     /// The value that holds the bytes of `v`.
     fn root(&self, v: ValueId) -> ValueId {
-        let mut v = v;
-        while let Some(&of) = self.view_of.get(&v) {
-            v = of;
-        }
-        v
+        self.view_of.get(&v).copied().unwrap_or(v)
     }
 }
 

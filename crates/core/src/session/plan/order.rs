@@ -1,9 +1,10 @@
 //! The order of kernels.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 
 use super::Planner;
 use crate::graph::{NodeId, ValueId};
+use crate::ids::IdMap;
 
 impl Planner<'_> {
     /// Orders kernels into parts, each as long as it can be before another backend has to work.
@@ -16,7 +17,7 @@ impl Planner<'_> {
         early: bool,
     ) -> Vec<usize> {
         let graph = self.input.graph;
-        let mut writer: HashMap<ValueId, usize> = HashMap::new();
+        let mut writer: IdMap<ValueId, usize> = IdMap::default();
         for (i, id) in kernels.iter().enumerate() {
             for &v in &graph.nodes[id.0].outputs {
                 writer.insert(v, i);

@@ -1,11 +1,10 @@
 //! Asking the backends about every node.
 
-use std::collections::HashMap;
-
 use super::{Answers, Planner};
 use crate::backend::{BackendId, NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{NodeId, ValueId};
+use crate::ids::IdMap;
 use crate::partition::{self, Candidate, Placed, Placement};
 use crate::pin;
 use crate::session::Run;
@@ -26,7 +25,7 @@ impl Planner<'_> {
             let node = &graph.nodes[id.0];
             pin::backend_of(&shared.options.pins, &node.name, node.op.name())
         };
-        let mut index: HashMap<ValueId, usize> = HashMap::new();
+        let mut index: IdMap<ValueId, usize> = IdMap::default();
         let mut bytes = Vec::new();
         let mut candidates = Vec::with_capacity(kernels.len());
         for &id in &kernels {
@@ -35,7 +34,7 @@ impl Planner<'_> {
             let outputs: Vec<TensorSpec> = node
                 .outputs
                 .iter()
-                .map(|&v| self.spec(v))
+                .map(|&v| self.spec(v).cloned())
                 .collect::<Result<_>>()?;
             let spec = NodeSpec {
                 name: &node.name,

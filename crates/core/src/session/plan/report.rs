@@ -1,10 +1,9 @@
 //! What a plan tells of itself.
 
-use std::collections::HashMap;
-
 use super::{Answers, Planner};
 use crate::backend::StageSpec;
 use crate::graph::NodeId;
+use crate::ids::IdMap;
 use crate::partition::Placed;
 use crate::report::{CrossingReport, MoveReport, NodeReport, PortReport, RefusalReport};
 use crate::schedule::{Step, StepLabel};
@@ -43,7 +42,7 @@ impl Planner<'_> {
         placed: &Placed,
     ) -> Vec<NodeReport> {
         let graph = self.input.graph;
-        let position: HashMap<NodeId, usize> =
+        let position: IdMap<NodeId, usize> =
             kernels.iter().enumerate().map(|(i, &n)| (n, i)).collect();
         let id = |b: usize| shared.backends[b].describe().id.to_string();
         let stage = &self.input.stages.stages[self.input.index];

@@ -6,6 +6,7 @@ use super::Planner;
 use crate::backend::{Backend, KernelSpec, Refusal, Replacement, Subgraph, SubgraphTensor};
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::ids::{IdMap, IdSet};
 use crate::ops::Fact;
 use crate::session::Shared;
 use crate::stages::Stages;
@@ -64,6 +65,10 @@ impl Planner<'_> {
         at: &[usize],
     ) -> Result<Rewritten> {
         let mut rewritten = Rewritten::default();
+        if shared.backends.iter().all(|b| b.optimizer().is_none()) {
+            return Ok(rewritten);
+        }
+        let readers = self.readers();
         for (b, backend) in shared.backends.iter().enumerate() {
             let Some(optimizer) = backend.optimizer() else {
                 continue;
@@ -71,8 +76,9 @@ impl Planner<'_> {
             let own: Vec<NodeId> = (kernels.iter().zip(at))
                 .filter_map(|(&n, &on)| (on == b).then_some(n))
                 .collect();
+            let mut gone = IdSet::default();
             for nodes in self.connected(&own) {
-                let offer = self.subgraph(nodes)?;
+                let offer = self.subgraph(nodes, &readers)?;
                 let made = optimizer.optimise(&offer.subgraph)?;
                 let wrong = |why: String| wrong(&**backend, &why);
                 let mut taken = HashSet::new();
@@ -81,12 +87,16 @@ impl Planner<'_> {
                     rewritten.given_back.insert((node, b), refusal);
                 }
                 for replacement in made.replaced {
-                    self.replace(&mut rewritten, &offer, replacement, &mut taken)
+                    let nodes = replacement.nodes.iter().map(|&i| offer.take(i, &mut taken));
+                    let nodes: Vec<NodeId> = nodes.collect::<Result<_, String>>().map_err(wrong)?;
+                    gone.extend(nodes);
+                    self.replace(&mut rewritten, &offer, replacement)
                         .map_err(wrong)?;
                 }
             }
             if let Some((graph, stages)) = &mut rewritten.graph {
                 let stage = &mut stages.stages[self.input.index].nodes;
+                stage.retain(|n| !gone.contains(n));
                 *stage = self
                     .sorted(graph, stage)
                     .map_err(|why| wrong(&**backend, &why))?;
@@ -98,45 +108,60 @@ impl Planner<'_> {
     /// Groups of nodes that are connected by values, each in order.
     fn connected(&self, nodes: &[NodeId]) -> Vec<Vec<NodeId>> {
         let graph = self.input.graph;
-        let mut group: Vec<usize> = (0..nodes.len()).collect();
-        let mut of: HashMap<ValueId, usize> = HashMap::new();
+        let mut writer: IdMap<ValueId, usize> = IdMap::default();
+        let mut neighbours = vec![Vec::new(); nodes.len()];
         for (i, n) in nodes.iter().enumerate() {
             let node = &graph.nodes[n.0];
-            let made = node.present_inputs().filter(|v| of.contains_key(v));
-            for v in made.collect::<Vec<_>>() {
-                let (old, new) = (group[of[&v]], group[i]);
-                group
-                    .iter_mut()
-                    .filter(|g| **g == old)
-                    .for_each(|g| *g = new);
+            for &w in node.present_inputs().filter_map(|v| writer.get(&v)) {
+                neighbours[w].push(i);
+                neighbours[i].push(w);
             }
-            of.extend(node.outputs.iter().map(|&v| (v, i)));
+            writer.extend(node.outputs.iter().map(|&v| (v, i)));
         }
-        let mut groups: HashMap<usize, Vec<NodeId>> = HashMap::new();
-        let mut order = Vec::new();
-        for (i, &n) in nodes.iter().enumerate() {
-            let members = groups.entry(group[i]).or_default();
-            if members.is_empty() {
-                order.push(group[i]);
+        let mut seen = vec![false; nodes.len()];
+        let mut groups = Vec::new();
+        for first in 0..nodes.len() {
+            if std::mem::replace(&mut seen[first], true) {
+                continue;
             }
-            members.push(n);
+            let mut group = vec![first];
+            let mut looked_at = 0;
+            while let Some(&i) = group.get(looked_at) {
+                looked_at += 1;
+                let new = neighbours[i].iter().copied();
+                group.extend(new.filter(|&j| !std::mem::replace(&mut seen[j], true)));
+            }
+            group.sort_unstable();
+            groups.push(group.into_iter().map(|i| nodes[i]).collect());
         }
-        order.iter().filter_map(|g| groups.remove(g)).collect()
+        groups
     }
 
-    fn subgraph(&self, nodes: Vec<NodeId>) -> Result<Offer> {
+    /// How often each value is read, by nodes that are left and from outside of the stage.
+    fn readers(&self) -> IdMap<ValueId, usize> {
         let graph = self.input.graph;
-        let inside: HashSet<NodeId> = nodes.iter().copied().collect();
-        let outside = self.live.iter().filter(|n| !inside.contains(n));
-        let mut escaping = BTreeSet::new();
-        escaping.extend(self.input.live_out.iter().copied());
-        escaping.extend(outside.flat_map(|n| graph.nodes[n.0].present_inputs()));
+        let nodes = self.live.iter();
+        let read = nodes.flat_map(|n| graph.nodes[n.0].present_inputs());
+        let mut readers = IdMap::default();
+        for v in read.chain(self.input.live_out.iter().copied()) {
+            *readers.entry(v).or_insert(0) += 1;
+        }
+        readers
+    }
+
+    /// `readers` are those of [`Planner::readers`].
+    fn subgraph(&self, nodes: Vec<NodeId>, readers: &IdMap<ValueId, usize>) -> Result<Offer> {
+        let graph = self.input.graph;
+        let mut inside: IdMap<ValueId, usize> = IdMap::default();
+        for v in nodes.iter().flat_map(|n| graph.nodes[n.0].present_inputs()) {
+            *inside.entry(v).or_insert(0) += 1;
+        }
         let mut offer = Offer {
             values: Vec::new(),
             subgraph: Subgraph::default(),
             nodes,
         };
-        let mut index: HashMap<ValueId, usize> = HashMap::new();
+        let mut index: IdMap<ValueId, usize> = IdMap::default();
         for n in &offer.nodes {
             let node = &graph.nodes[n.0];
             for v in node.present_inputs().chain(node.outputs.iter().copied()) {
@@ -147,8 +172,8 @@ impl Planner<'_> {
                 offer.values.push(v);
                 offer.subgraph.tensors.push(SubgraphTensor {
                     name: graph.value(v).name.clone(),
-                    spec: self.spec(v)?,
-                    escapes: escaping.contains(&v),
+                    spec: self.spec(v)?.clone(),
+                    escapes: readers.get(&v) > inside.get(&v),
                 });
             }
             offer.subgraph.nodes.push(KernelSpec {
@@ -161,7 +186,7 @@ impl Planner<'_> {
         Ok(offer)
     }
 
-    /// Puts the new nodes at the end of the graph and into the stage.
+    /// Puts the new nodes at the end of the graph and into the stage, where those that they replace still are.
     ///
     /// # Errors
     /// Why the replacement cannot be.
@@ -170,7 +195,6 @@ impl Planner<'_> {
         rewritten: &mut Rewritten,
         offer: &Offer,
         replacement: Replacement,
-        taken: &mut HashSet<usize>,
     ) -> Result<(), String> {
         /// More new intermediates than nodes could write come of a wrong index.
         const NEW: usize = 4096;
@@ -178,8 +202,6 @@ impl Planner<'_> {
         let (graph, stages) = rewritten
             .graph
             .get_or_insert_with(|| (self.input.graph.clone(), self.input.stages.clone()));
-        let gone = replacement.nodes.iter().map(|&i| offer.take(i, taken));
-        let gone: HashSet<NodeId> = gone.collect::<Result<_, String>>()?;
         let known = offer.values.len();
         let mut values = offer.values.clone();
         for spec in replacement.with {
@@ -206,8 +228,6 @@ impl Planner<'_> {
             let new = NodeId(graph.nodes.len() - 1);
             stages.stages[self.input.index].nodes.push(new);
         }
-        let stage = &mut stages.stages[self.input.index].nodes;
-        stage.retain(|n| !gone.contains(n));
         Ok(())
     }
 
@@ -218,7 +238,7 @@ impl Planner<'_> {
     /// Why there is no such order.
     fn sorted(&self, graph: &Graph, nodes: &[NodeId]) -> Result<Vec<NodeId>, String> {
         let node = |n: &NodeId| &graph.nodes[n.0];
-        let mut writer: HashMap<ValueId, usize> = HashMap::new();
+        let mut writer: IdMap<ValueId, usize> = IdMap::default();
         for (i, n) in nodes.iter().enumerate() {
             for &v in &node(n).outputs {
                 if let Some(other) = writer.insert(v, i) {
@@ -275,11 +295,11 @@ impl Planner<'_> {
         &self,
         graph: &Graph,
         nodes: &[NodeId],
-        writer: &HashMap<ValueId, usize>,
+        writer: &IdMap<ValueId, usize>,
     ) -> Result<(), String> {
         let before = &self.input.stages.stages[self.input.index].nodes;
         let old = self.input.graph;
-        let made: HashSet<ValueId> = (before.iter())
+        let made: IdSet<ValueId> = (before.iter())
             .flat_map(|n| old.nodes[n.0].outputs.iter().copied())
             .collect();
         let lost = |v: &ValueId| {

@@ -1,11 +1,10 @@
 //! The tensors of every backend: places, crossings, and what leaves the stage.
 
-use std::collections::HashMap;
-
 use super::{Answers, Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Memory, Place, StageSpec, TensorSlot};
 use crate::error::Result;
 use crate::graph::{NodeId, ValueId};
+use crate::ids::IdMap;
 use crate::partition::Placed;
 use crate::schedule::Step;
 use crate::session::Shared;
@@ -30,10 +29,10 @@ impl Planner<'_> {
                 .map(|b| b.describe().memory == Memory::Device)
                 .collect(),
             stages: vec![StageSpec::default(); count],
-            of: vec![HashMap::new(); count],
+            of: vec![IdMap::default(); count],
             lives: vec![Vec::new(); count],
-            home: HashMap::new(),
-            feeds: HashMap::new(),
+            home: IdMap::default(),
+            feeds: IdMap::default(),
             crossings: Vec::new(),
         };
         for (k, &i) in order.iter().enumerate() {
@@ -119,7 +118,7 @@ impl Planner<'_> {
 fn mark_external(
     stages: &mut [StageSpec],
     steps: &[Step],
-    feeds: &HashMap<ValueId, Vec<(usize, usize)>>,
+    feeds: &IdMap<ValueId, Vec<(usize, usize)>>,
     results: &[(ValueId, Source)],
 ) {
     let mut written: Vec<(usize, usize)> = feeds.values().flatten().copied().collect();
@@ -160,12 +159,12 @@ struct Table<'a> {
     device: Vec<bool>,
     stages: Vec<StageSpec>,
     /// Per backend, the tensor of each value.
-    of: Vec<HashMap<ValueId, usize>>,
+    of: Vec<IdMap<ValueId, usize>>,
     /// Per backend and tensor, the first and last time it is needed.
     lives: Vec<Vec<(usize, usize)>>,
     /// The backend that computes a value, and when.
-    home: HashMap<ValueId, (usize, usize)>,
-    feeds: HashMap<ValueId, Vec<(usize, usize)>>,
+    home: IdMap<ValueId, (usize, usize)>,
+    feeds: IdMap<ValueId, Vec<(usize, usize)>>,
     /// Of the part being built: source backend, target backend, tensors.
     crossings: Vec<(usize, usize, (usize, usize))>,
 }
@@ -204,7 +203,7 @@ impl Table<'_> {
     }
 
     fn add(&mut self, b: usize, v: ValueId, place: Place, life: (usize, usize)) -> Result<usize> {
-        let spec = self.planner.spec(v)?;
+        let spec = self.planner.spec(v)?.clone();
         let stage = &mut self.stages[b];
         stage.tensors.push(TensorSlot {
             name: self.planner.input.graph.value(v).name.clone(),
@@ -281,15 +280,14 @@ impl Table<'_> {
     /// Where the value `v`, which leaves the stage at time `end`, comes from.
     fn result(&mut self, v: ValueId, end: usize) -> Result<Source> {
         let spec = self.planner.spec(v)?;
-        if let Some(value) = spec.value {
-            return Ok(Source::Known(value));
+        if let Some(value) = &spec.value {
+            return Ok(Source::Known(value.clone()));
         }
         let root = self.planner.root(v);
         let Some(&(home, _)) = self.home.get(&root) else {
-            let value = self.planner.spec(root)?.value;
-            return match value {
+            return match &self.planner.spec(root)?.value {
                 Some(t) => Ok(Source::Known(t.reshaped(&spec.shape)?)),
-                None => Ok(Source::Feed(root, spec.shape)),
+                None => Ok(Source::Feed(root, spec.shape.clone())),
             };
         };
         let tensor = self.tensor(home, v, end, end)?;

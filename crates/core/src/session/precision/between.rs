@@ -12,7 +12,12 @@ pub fn between(graph: &Graph, chosen: &[NodeId], may: &[NodeId]) -> Vec<NodeId> 
     chosen.iter().for_each(|id| half[id.0] = true);
     let moves = |id: &NodeId| !half[id.0] && passes::moves(graph, &graph.nodes[id.0]);
     let mut movers: Vec<NodeId> = may.iter().copied().filter(moves).collect();
-    movers.iter().for_each(|id| half[id.0] = true);
+    let mut moving = vec![false; graph.nodes.len()];
+    for id in &movers {
+        (half[id.0], moving[id.0]) = (true, true);
+    }
+    let mut leaves = vec![false; graph.values.len()];
+    graph.outputs.iter().for_each(|v| leaves[v.0] = true);
     let mut writer = vec![None; graph.values.len()];
     let mut readers = vec![Vec::new(); graph.values.len()];
     for (i, node) in graph.nodes.iter().enumerate() {
@@ -34,21 +39,23 @@ pub fn between(graph: &Graph, chosen: &[NodeId], may: &[NodeId]) -> Vec<NodeId> 
         let narrow = |v: ValueId| writer[v.0].is_some_and(|w: usize| half[w]);
         let narrowed = |v: &ValueId| {
             let mut to = readers[v.0].iter();
-            !graph.outputs.contains(v)
-                && !readers[v.0].is_empty()
-                && to.all(|r| r.is_some_and(|r| half[r]))
+            !leaves[v.0] && !readers[v.0].is_empty() && to.all(|r| r.is_some_and(|r| half[r]))
         };
         data.all(narrow) && node.outputs.iter().all(narrowed)
     };
-    loop {
-        let before = movers.len();
-        for i in (0..before).rev() {
-            if !stays(&movers[i], &half) {
-                half[movers.swap_remove(i).0] = false;
-            }
+    let mut open = movers.clone();
+    while let Some(id) = open.pop() {
+        if !half[id.0] || stays(&id, &half) {
+            continue;
         }
-        if movers.len() == before {
-            return movers;
-        }
+        half[id.0] = false;
+        // Those around it may have stayed for its sake.
+        let node = &graph.nodes[id.0];
+        let before = node.present_inputs().filter_map(|v| writer[v.0]);
+        let after = node.outputs.iter().flat_map(|v| &readers[v.0]);
+        let around = before.chain(after.copied().flatten());
+        open.extend(around.filter(|&i| moving[i]).map(NodeId));
     }
+    movers.retain(|id| half[id.0]);
+    movers
 }

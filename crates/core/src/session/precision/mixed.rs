@@ -1,5 +1,6 @@
 //! Mixed precision: which nodes may compute in `f16`.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::between::between;
@@ -130,7 +131,7 @@ pub(in crate::session) async fn choose(
         reason: format!("not tried by itself: {TRIALS} trials were made"),
     }));
     let nodes = chosen.iter().map(|&id| name(id)).collect();
-    let moved: Vec<String> = between(graph, &chosen, &movers)
+    let moved: HashSet<String> = between(graph, &chosen, &movers)
         .into_iter()
         .map(name)
         .collect();
@@ -148,8 +149,8 @@ pub(in crate::session) async fn choose(
 /// Has `chosen` compute in `f16`, and those of `movers` that lie between them move it.
 fn halve(graph: &mut Graph, chosen: &[NodeId], movers: &[NodeId]) -> Result<()> {
     let moved = between(graph, chosen, movers);
-    let half = |id| (chosen.contains(&id) || moved.contains(&id)).then_some(DType::F16);
-    passes::retype(graph, &half)
+    let half: HashSet<NodeId> = chosen.iter().copied().chain(moved).collect();
+    passes::retype(graph, &|id| half.contains(&id).then_some(DType::F16))
 }
 
 /// Sessions of variants of the graph.

@@ -16,10 +16,13 @@ pub fn between(graph: &Graph, stages: &Stages) -> (Vec<Vec<ValueId>>, Vec<Vec<Va
     }
     let mut live_in = vec![Vec::new(); count];
     let mut live_out = vec![Vec::new(); count];
+    // Stages are looked at one after the other: the last that reads a value is all there is to know.
+    let mut read_in = vec![None; graph.values.len()];
+    let mut left = vec![false; graph.values.len()];
     let constant = |v: ValueId| graph.value(v).constant.is_some();
-    let leaves = |v: ValueId, live_out: &mut Vec<Vec<ValueId>>| {
+    let mut leaves = |v: ValueId| {
         if let Some(s) = made_in[v.0]
-            && !live_out[s].contains(&v)
+            && !std::mem::replace(&mut left[v.0], true)
         {
             live_out[s].push(v);
         }
@@ -28,21 +31,17 @@ pub fn between(graph: &Graph, stages: &Stages) -> (Vec<Vec<ValueId>>, Vec<Vec<Va
         for id in &stage.nodes {
             for v in graph.nodes[id.0].present_inputs() {
                 if made_in[v.0] != Some(s) && !constant(v) {
-                    if !live_in[s].contains(&v) {
+                    if read_in[v.0].replace(s) != Some(s) {
                         live_in[s].push(v);
                     }
-                    leaves(v, &mut live_out);
+                    leaves(v);
                 }
             }
         }
         for id in &stage.control {
-            for v in graph.nodes[id.0].present_inputs() {
-                leaves(v, &mut live_out);
-            }
+            graph.nodes[id.0].present_inputs().for_each(&mut leaves);
         }
     }
-    for &v in &graph.outputs {
-        leaves(v, &mut live_out);
-    }
+    graph.outputs.iter().copied().for_each(leaves);
     (live_in, live_out)
 }

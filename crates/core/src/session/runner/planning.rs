@@ -6,8 +6,9 @@ use super::Runner;
 use crate::backend::{RawConstants, TensorSpec};
 use crate::builtin::control;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::ValueId;
+use crate::graph::{NodeId, ValueId};
 use crate::ops::{Fact, InferContext, InputFact};
+use crate::report::PortReport;
 use crate::session::plan::{self, Key, PlannedStage, StageInput};
 use crate::session::{Run, Shared};
 
@@ -26,15 +27,8 @@ impl Runner {
         if run.shared.options.tune {
             return Ok(());
         }
-        let control = self.stages.stages[0].control.clone();
-        for id in control {
-            let node = self.graph.nodes[id.0].clone();
-            let facts: Vec<Fact> = node
-                .inputs
-                .iter()
-                .map(|v| v.map_or_else(Fact::default, |v| self.fact_after(0, v, &specs)))
-                .collect();
-            let facts = control::body_facts(&node, &facts);
+        for (id, facts) in self.control_facts(0, &specs) {
+            let facts = control::body_facts(&self.graph.nodes[id.0], &facts);
             for body in self.bodies.entry(id).or_default() {
                 // A branch that is never taken may not fit the shapes; a run that takes it says so.
                 let _ = body.prepare(run, &facts, RawConstants::Keep);
@@ -42,6 +36,41 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// The control flow of a stage that was planned for `inputs`, and the facts of what it reads.
+    fn control_facts(
+        &self,
+        stage: usize,
+        inputs: &HashMap<ValueId, TensorSpec>,
+    ) -> Vec<(NodeId, Vec<Fact>)> {
+        let control = &self.stages.stages[stage].control;
+        if control.is_empty() {
+            return Vec::new();
+        }
+        let planned = self.plans[stage].last();
+        let nodes = planned.into_iter().flat_map(|(_, p)| &p.report);
+        let mut ports: HashMap<&str, &PortReport> = HashMap::new();
+        for port in nodes.flat_map(|n| &n.outputs) {
+            ports.entry(&port.name).or_insert(port);
+        }
+        let fact = |v: ValueId| {
+            if let Some(s) = inputs.get(&v) {
+                return Fact::fixed(s.dtype, &s.shape);
+            }
+            let value = self.graph.value(v);
+            match ports.get(value.name.as_str()) {
+                Some(port) => crate::DType::from_name(&port.dtype)
+                    .map_or_else(Fact::default, |d| Fact::fixed(d, &port.shape)),
+                None => value.fact.clone(),
+            }
+        };
+        let facts = |id: &NodeId| {
+            let read = self.graph.nodes[id.0].inputs.iter();
+            let facts = read.map(|v| v.map_or_else(Fact::default, fact));
+            (*id, facts.collect())
+        };
+        control.iter().map(facts).collect()
     }
 
     /// The graph's inputs whose shapes are known.
@@ -122,25 +151,6 @@ impl Runner {
             && !self.live_in[0].iter().any(looked_at)
     }
 
-    /// The fact of a value after the first stage was planned.
-    fn fact_after(&self, stage: usize, v: ValueId, inputs: &HashMap<ValueId, TensorSpec>) -> Fact {
-        if let Some(s) = inputs.get(&v) {
-            return Fact::fixed(s.dtype, &s.shape);
-        }
-        let name = &self.graph.value(v).name;
-        let planned = self.plans[stage].last().and_then(|(_, p)| {
-            let mut ports = p.report.iter().flat_map(|n| &n.outputs);
-            ports.find(|o| o.name == *name)
-        });
-        match planned {
-            Some(port) => match crate::DType::from_name(&port.dtype) {
-                Some(d) => Fact::fixed(d, &port.shape),
-                None => Fact::default(),
-            },
-            None => self.graph.value(v).fact.clone(),
-        }
-    }
-
     /// The plan of a stage for these inputs, made now if it is not kept.
     pub(super) fn plan(
         &mut self,
@@ -163,10 +173,10 @@ impl Runner {
                 }
                 let draft = plan::draft(self.stage(index, feeds), run)?;
                 if raw == RawConstants::Drop {
-                    for (i, value) in self.graph.values.iter_mut().enumerate() {
-                        if !self.graph.outputs.contains(&ValueId(i)) {
-                            value.constant = None;
-                        }
+                    let mut kept = vec![false; self.graph.values.len()];
+                    self.graph.outputs.iter().for_each(|v| kept[v.0] = true);
+                    for (value, kept) in self.graph.values.iter_mut().zip(kept) {
+                        value.constant.take_if(|_| !kept);
                     }
                 }
                 let plans = &mut self.plans[index];

@@ -15,6 +15,7 @@ use kilim_core::ops::{Fact, Operator, normalize_axis};
 use kilim_core::tensor::Tensor;
 
 use super::import::Importer;
+use super::names::shortened;
 use super::proto::{AttributeProto, NodeProto, invalid};
 use super::scope::Binding;
 
@@ -181,7 +182,7 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     pub fn bind(&mut self, i: usize, value: ValueId) -> Result<()> {
         match self.node.outputs.get(i) {
             Some(&name) if !name.is_empty() => {
-                (self.importer).bind(self.frame, name, value, self.mark, self.node, self.name)
+                (self.importer).bind(self.frame, name, value, self.mark, self.name)
             }
             _ => Ok(()),
         }
@@ -197,17 +198,24 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
             let value = scope.graph(self.frame).add_constant(self.name, tensor);
             return self.bind(0, value);
         }
-        let value = scope.graph(self.frame).add_constant(name, tensor);
+        let value = scope
+            .graph(self.frame)
+            .add_constant(shortened(name), tensor);
         scope.bind(self.frame, name, Binding::Value(value));
         Ok(())
     }
 
     /// Makes a sequence that is followed while the graph is built output `i`.
-    pub fn bind_sequence(&mut self, i: usize, values: Vec<ValueId>) {
+    pub fn bind_sequence(&mut self, i: usize, values: impl Into<Rc<Vec<ValueId>>>) {
         if let Some(&name) = self.node.outputs.get(i) {
-            let binding = Binding::Sequence(Rc::new(values));
+            let binding = Binding::Sequence(values.into());
             self.importer.scope.bind(self.frame, name, binding);
         }
+    }
+
+    /// A copy of a sequence that is followed, to be changed.
+    pub fn copy_sequence(&mut self, values: &[ValueId]) -> Vec<ValueId> {
+        self.importer.scope.copy_sequence(values)
     }
 
     /// A node that gives all outputs.

@@ -1,5 +1,6 @@
 //! Control flow: subgraphs become bodies that are given what they use of the graph around them.
 
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use kilim_core::dim::Shape;
@@ -39,10 +40,9 @@ fn branch(b: &mut NodeBuilder) -> Result<()> {
     let mut else_body = b.branch("else_branch")?;
     check_outputs(&then_body, b.output_count())?;
     check_outputs(&else_body, b.output_count())?;
-    let mut inputs = then_body.captures.clone();
-    let more = else_body.captures.iter();
-    let more: Vec<_> = more.filter(|v| !inputs.contains(v)).copied().collect();
-    inputs.extend(more);
+    let captures = then_body.captures.iter().chain(&else_body.captures);
+    let mut seen = HashSet::new();
+    let inputs: Vec<ValueId> = captures.copied().filter(|v| seen.insert(*v)).collect();
     take_all(b, &mut then_body, &inputs);
     take_all(b, &mut else_body, &inputs);
     let op = If {
@@ -57,9 +57,10 @@ fn branch(b: &mut NodeBuilder) -> Result<()> {
 /// Makes a body that has captures alone take all of `inputs`, in their order.
 fn take_all(b: &mut NodeBuilder, body: &mut Body, inputs: &[ValueId]) {
     let own = std::mem::take(&mut body.graph.inputs);
+    let own: HashMap<ValueId, ValueId> = body.captures.iter().copied().zip(own).collect();
     for &outer in inputs {
-        match body.captures.iter().position(|&c| c == outer) {
-            Some(i) => body.graph.inputs.push(own[i]),
+        match own.get(&outer) {
+            Some(&inner) => body.graph.inputs.push(inner),
             None => {
                 let value = b.graph().value(outer).clone();
                 body.graph.add_input(value.name, value.fact);

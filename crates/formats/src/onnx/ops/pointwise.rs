@@ -97,7 +97,7 @@ fn unary(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {
 
 fn identity(b: &mut NodeBuilder) -> Result<()> {
     if let Some(values) = b.sequence(0) {
-        b.bind_sequence(0, values.to_vec());
+        b.bind_sequence(0, values);
         return Ok(());
     }
     unary(b, UnaryKind::Identity)

@@ -59,7 +59,7 @@ fn optional(b: &mut NodeBuilder) -> Result<()> {
 /// What is there is followed as the value itself.
 fn pass(b: &mut NodeBuilder) -> Result<()> {
     if let Some(values) = b.sequence(0) {
-        b.bind_sequence(0, values.to_vec());
+        b.bind_sequence(0, values);
         return Ok(());
     }
     let value = b.input(0)?;
@@ -126,7 +126,7 @@ fn insert(b: &mut NodeBuilder) -> Result<()> {
         return b.emit_same(SequenceInsert);
     };
     let value = b.input(1)?;
-    let mut values = values.to_vec();
+    let mut values = b.copy_sequence(&values);
     values.insert(at, value);
     b.bind_sequence(0, values);
     Ok(())
@@ -136,7 +136,7 @@ fn erase(b: &mut NodeBuilder) -> Result<()> {
     let Some((values, at)) = followed(b, 1, |len| len.saturating_sub(1))? else {
         return b.emit_same(SequenceErase);
     };
-    let mut values = values.to_vec();
+    let mut values = b.copy_sequence(&values);
     if at >= values.len() {
         return Err(outside(at, values.len()));
     }
@@ -244,7 +244,7 @@ fn concat(b: &mut NodeBuilder) -> Result<()> {
         Some(values) if !values.is_empty() => values,
         _ => return b.emit_same(ConcatFromSequence { axis, new_axis }),
     };
-    let mut parts = values.to_vec();
+    let mut parts = b.copy_sequence(&values);
     if new_axis {
         for part in &mut parts {
             *part = b.unsqueeze(*part, &[axis])?;

@@ -1,12 +1,12 @@
 //! Names, order and refusals.
 
+use kilim_core::Limits;
 use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{ErrorCode, Result};
 
 use super::names;
 use super::writer::*;
-use crate::Limits;
 
 #[test]
 fn inputs_outputs_and_initializers() -> Result<()> {
@@ -155,7 +155,7 @@ fn limits() {
     );
     assert_eq!(
         code(Limits {
-            bytes: 10,
+            file_bytes: 10,
             ..base.clone()
         }),
         limit

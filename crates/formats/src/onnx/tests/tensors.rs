@@ -1,15 +1,17 @@
 //! Encodings of tensors.
 
 use std::cell::RefCell;
+use std::collections::HashMap;
 use std::sync::Arc;
 
+use kilim_core::Limits;
 use kilim_core::dtype::DType;
 use kilim_core::error::{ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::{AlignedBytes, Tensor};
 
 use super::writer::*;
-use crate::{Limits, ModelSource, load_model};
+use crate::{ExternalFiles, GivenFiles, ModelSource, load_model};
 
 /// The constant that a model with one initializer `w` holds.
 fn read(tensor: Bytes) -> Result<Tensor> {
@@ -172,26 +174,36 @@ fn external_tensor(location: &str, offset: &str, length: &str) -> Bytes {
     tensor("w", 1, &[2], join(&entries))
 }
 
+/// A file `w.bin` that notes what is read of it.
+#[derive(Default)]
+struct Noted(RefCell<Vec<(String, usize, usize)>>);
+
+const WEIGHTS: [f32; 3] = [0.0, 7.0, 8.0];
+
+impl ExternalFiles for Noted {
+    fn size(&self, _: &str) -> Result<usize> {
+        Ok(size_of_val(&WEIGHTS))
+    }
+
+    fn part(&self, path: &str, offset: usize, len: usize) -> Result<(Arc<AlignedBytes>, usize)> {
+        self.0.borrow_mut().push((path.to_string(), offset, len));
+        let data: Vec<u8> = WEIGHTS.iter().flat_map(|v| v.to_le_bytes()).collect();
+        let part = AlignedBytes::copy_of(&data[offset..offset + len])?;
+        Ok((Arc::new(part), 0))
+    }
+}
+
 #[test]
 fn external_data() -> Result<()> {
-    let asked = RefCell::new(Vec::new());
+    let files = Noted::default();
     let load = |tensor: Bytes| {
-        let give = |name: &str| {
-            asked.borrow_mut().push(name.to_string());
-            let data: Vec<u8> = [0f32, 7.0, 8.0]
-                .iter()
-                .flat_map(|v| v.to_le_bytes())
-                .collect();
-            AlignedBytes::copy_of(&data).map(Arc::new)
-        };
         let file = model(13, &[initializer(&tensor), output("w")]);
         let source = ModelSource::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
-        load_model(&source.with_external(&give), &Limits::default())
+        load_model(&source.with_external(&files), &Limits::default())
     };
     let graph = load(external_tensor("w.bin", "4", "8"))?;
     let w = constant(&graph, "w").expect("the initializer is a constant");
     assert_eq!(w.as_slice::<f32>()?, [7.0, 8.0]);
-    assert_eq!(*asked.borrow(), ["w.bin"]);
     let broken = [
         ("../w.bin", "0", "8"),
         ("/w.bin", "0", "8"),
@@ -208,8 +220,29 @@ fn external_data() -> Result<()> {
             "{location} {offset}"
         );
     }
-    // Names, offsets and sizes are looked at before the file is asked for.
-    assert_eq!(asked.borrow().len(), 3);
+    assert_eq!(*files.0.borrow(), [("w.bin".to_string(), 4, 8)]);
+    Ok(())
+}
+
+#[test]
+fn external_booleans_are_zero_or_one() -> Result<()> {
+    let load = |data: &[u8]| {
+        let entry = |k, v| bytes(13, &join(&[text(1, k), text(2, v)]));
+        let tensor = tensor(
+            "w",
+            9,
+            &[2],
+            join(&[entry("location", "w.bin"), int(14, 1)]),
+        );
+        let file = model(13, &[initializer(&tensor), output("w")]);
+        let source = ModelSource::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
+        let weights = Arc::new(AlignedBytes::copy_of(data)?);
+        let files = GivenFiles::new(HashMap::from([("w.bin".to_string(), weights)]));
+        load_model(&source.with_external(&files), &Limits::default())
+    };
+    assert!(load(&[0, 1]).is_ok());
+    let error = load(&[0, 2]).err().map(|e| e.code());
+    assert_eq!(error, Some(ErrorCode::InvalidModel));
     Ok(())
 }
 

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
+use kilim_core::Limits;
 use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 
-use crate::{Limits, ModelSource, load_model};
+use crate::{ModelSource, load_model};
 
 pub type Bytes = Vec<u8>;
 

@@ -4,8 +4,6 @@ mod complex;
 mod op;
 mod operands;
 
-use std::fmt::Write;
-
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
@@ -14,6 +12,7 @@ use kilim_core::tensor::Tensor;
 
 use super::ops::{self, Mapping, OnQuantized};
 use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
+use crate::refusals::{Refusals, reason};
 
 pub use op::Op;
 
@@ -104,29 +103,17 @@ impl<'a> Importer<'a> {
 
     /// Maps the operators; the values of the subgraph's outputs.
     pub fn operators(&mut self) -> Result<Vec<ValueId>> {
-        // Reasons in order of appearance, each with the nodes it holds for.
-        let mut refused: Vec<(String, Vec<String>)> = Vec::new();
+        let mut refused = Refusals::default();
         for info in &self.subgraph.operators {
+            self.model.count_node()?;
             let (op, result) = self.operator(info)?;
             let Err(error) = result else { continue };
             if error.code() != ErrorCode::Unsupported {
                 return Err(error.at(&op.node, op.name));
             }
-            let reason = format!("{}: {}", op.name, error.message());
-            match refused.iter_mut().find(|(r, _)| *r == reason) {
-                Some((_, nodes)) => nodes.push(op.node),
-                None => refused.push((reason, vec![op.node])),
-            }
+            refused.add(format!("{}: {}", op.name, reason(&error)), &op.node);
         }
-        if !refused.is_empty() {
-            let mut message = String::from("the model needs what Kilim does not have");
-            for (i, (reason, nodes)) in refused.iter().enumerate() {
-                let lead = if i == 0 { ':' } else { ';' };
-                // Writing to a string cannot fail.
-                let _ = write!(message, "{lead} {reason} (at {})", nodes.join(", "));
-            }
-            return Err(unsupported(message));
-        }
+        refused.check()?;
         let outputs = &self.subgraph.outputs;
         if outputs.iter().any(|&t| self.complex[t].is_some()) {
             return Err(unsupported("a complex output of the model"));

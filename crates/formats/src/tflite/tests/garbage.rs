@@ -16,7 +16,13 @@ fn truncated_and_garbled_files_are_errors() {
     let attempt = |bytes: &[u8]| {
         if let Ok(mut graph) = import(bytes) {
             let layout = kilim_core::backend::DataLayout::ChannelsLast;
-            let _ = kilim_core::passes::optimise(&mut graph, &|_| None, &|_| false, layout);
+            let _ = kilim_core::passes::optimise(
+                &mut graph,
+                &|_| None,
+                &|_| false,
+                layout,
+                &kilim_core::Interrupt::NEVER,
+            );
         }
     };
     let mut bytes = whole.clone();

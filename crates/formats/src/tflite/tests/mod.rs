@@ -16,13 +16,13 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::ops::CUSTOM;
 use super::{load, probe};
+use crate::ModelSource;
+use kilim_core::Limits;
 use writer::*;
 
 fn import(bytes: &[u8]) -> Result<Graph> {
-    load(
-        Arc::new(AlignedBytes::copy_of(bytes)?),
-        &CustomOperators::default(),
-    )
+    let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);
+    load(&ModelSource::new(bytes, "m"), &Limits::default())
 }
 
 /// A convolution, a depthwise convolution, an addition, a reshape and a dense layer.
@@ -127,11 +127,11 @@ fn lists_everything_it_cannot_run() {
     assert_eq!(error.code(), ErrorCode::Unsupported);
     let message = error.message();
     assert!(
-        message.contains("L2_NORMALIZATION: quantised int8 tensors (at b, c)"),
+        message.contains("L2_NORMALIZATION: quantised int8 tensors at `b`, `c`"),
         "{message}"
     );
     assert!(
-        message.contains("builtin operator number 129 (at e)"),
+        message.contains("builtin operator number 129 at `e`"),
         "{message}"
     );
     assert!(!message.contains("DEQUANTIZE"), "{message}");
@@ -152,7 +152,8 @@ fn custom_operators_are_those_of_the_session() {
         Ok(vec![ctx.fact(0)?.clone()])
     }));
     let bytes = Arc::new(AlignedBytes::copy_of(&bytes).unwrap());
-    let graph = load(bytes, &operators).unwrap();
+    let source = ModelSource::new(bytes, "m");
+    let graph = load(&source.with_operators(&operators), &Limits::default()).unwrap();
     let custom = graph.nodes[0].op.downcast_ref::<Custom>().unwrap();
     let given = custom.attributes().get("custom_options");
     assert_eq!(given, Some(&Attribute::Bytes(vec![7, 0, 255])));

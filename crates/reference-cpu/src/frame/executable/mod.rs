@@ -173,11 +173,8 @@ impl CpuExecutable {
 
     fn set_view(&mut self, root: usize, view: View) {
         self.views[root] = view;
-        for tensor in 0..self.prepared.tensors.len() {
-            if self.prepared.tensors.root(tensor) == root {
-                self.follow(tensor);
-            }
-        }
+        let tensors = self.prepared.tensors.clone();
+        tensors.aliases(root).for_each(|alias| self.follow(alias));
     }
 
     /// The tensor as the host sees it now.

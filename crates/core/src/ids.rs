@@ -1,0 +1,33 @@
+//! Maps by the indices of values and nodes.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// A map by [`ValueId`](crate::ValueId) or [`NodeId`](crate::NodeId). Its hash is one multiplication: indices
+/// are counted up, nobody chooses them.
+pub type IdMap<K, V> = HashMap<K, V, BuildHasherDefault<IdHasher>>;
+
+/// A set of such indices.
+pub type IdSet<K> = HashSet<K, BuildHasherDefault<IdHasher>>;
+
+/// The hash of an index.
+#[derive(Default)]
+pub struct IdHasher(u64);
+
+/// 2^64 divided by the golden ratio, which spreads consecutive numbers (Knuth, The Art of Computer
+/// Programming, volume 3, section 6.4).
+const SPREAD: u64 = 0x9E37_79B9_7F4A_7C15;
+
+impl Hasher for IdHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&b| self.write_usize(b.into()));
+    }
+
+    fn write_usize(&mut self, n: usize) {
+        self.0 = (self.0.rotate_left(5) ^ n as u64).wrapping_mul(SPREAD);
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}

@@ -1,0 +1,142 @@
+//! The files that lie beside a model, with the weights that are not in it.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::tensor::AlignedBytes;
+
+/// Gives parts of the files beside a model. Paths are relative to the model's folder, with `/` between
+/// their parts, and do not lead out of it by `..`; one file may be named in several ways.
+pub trait ExternalFiles {
+    /// The size of a file in bytes.
+    ///
+    /// # Errors
+    /// `Io` where there is no such file.
+    fn size(&self, path: &str) -> Result<usize>;
+
+    /// `len` bytes of a file, which ends behind them: a buffer, and the index in it of byte `offset` of the
+    /// file. Buffers may be shared with other parts.
+    ///
+    /// # Errors
+    /// `Io` where they cannot be read, `Limit` where memory is short.
+    fn part(&self, path: &str, offset: usize, len: usize) -> Result<(Arc<AlignedBytes>, usize)>;
+}
+
+/// Files in memory.
+pub struct GivenFiles {
+    /// By their paths without what means nothing in them.
+    files: HashMap<String, Arc<AlignedBytes>>,
+}
+
+impl GivenFiles {
+    /// Files by the paths that the model names them with.
+    pub fn new(files: HashMap<String, Arc<AlignedBytes>>) -> GivenFiles {
+        let files = files.into_iter();
+        let files = files.map(|(path, bytes)| (normalized(&path), bytes));
+        GivenFiles {
+            files: files.collect(),
+        }
+    }
+
+    fn find(&self, path: &str) -> Result<&Arc<AlignedBytes>> {
+        self.files.get(&normalized(path)).ok_or_else(|| {
+            let message = format!("the model refers to the file `{path}`, which was not given");
+            let names: Vec<&str> = self.files.keys().map(String::as_str).collect();
+            Error::new(ErrorCode::Io, message).with_got(match names.is_empty() {
+                true => "no files beside the model".to_string(),
+                false => names.join(", "),
+            })
+        })
+    }
+}
+
+impl ExternalFiles for GivenFiles {
+    fn size(&self, path: &str) -> Result<usize> {
+        Ok(self.find(path)?.len())
+    }
+
+    fn part(&self, path: &str, offset: usize, _: usize) -> Result<(Arc<AlignedBytes>, usize)> {
+        Ok((self.find(path)?.clone(), offset))
+    }
+}
+
+/// A path without what means nothing in it.
+fn normalized(path: &str) -> String {
+    let parts = path.split('/').filter(|part| !matches!(*part, "" | "."));
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// What a model that stands alone refers to.
+pub(crate) struct NoFiles;
+
+impl ExternalFiles for NoFiles {
+    fn size(&self, path: &str) -> Result<usize> {
+        let message = format!("the model needs the external file `{path}`");
+        Err(Error::new(ErrorCode::Io, message)
+            .with_hint("give the files that belong to the model along with it"))
+    }
+
+    fn part(&self, path: &str, _: usize, _: usize) -> Result<(Arc<AlignedBytes>, usize)> {
+        self.size(path).map(|_| Default::default())
+    }
+}
+
+/// `InvalidModel` where a path leads out of the model's folder on its own, links aside.
+pub(crate) fn check_path(path: &str) -> Result<()> {
+    let inside = !path.is_empty()
+        && !path.contains(['\\', ':', '\0'])
+        && !path.starts_with('/')
+        && path.split('/').all(|part| part != "..");
+    match inside {
+        true => Ok(()),
+        false => Err(Error::new(
+            ErrorCode::InvalidModel,
+            format!("the external file `{path}` is not in the model's folder"),
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_stay_in_the_folder() {
+        for path in ["w.bin", "data/w.bin", "./w.bin", "a..b"] {
+            assert!(check_path(path).is_ok(), "{path}");
+        }
+        for path in [
+            "",
+            "/etc/passwd",
+            "../w.bin",
+            "data/../../w",
+            "..",
+            "C:\\w",
+            "a\\..\\b",
+            "c:w",
+        ] {
+            let error = check_path(path).err().map(|e| e.code());
+            assert_eq!(error, Some(ErrorCode::InvalidModel), "{path}");
+        }
+    }
+
+    #[test]
+    fn given_files_are_shared_and_found_by_every_spelling() -> Result<()> {
+        let bytes = Arc::new(AlignedBytes::copy_of(&[1, 2, 3, 4])?);
+        let files = HashMap::from([("./data/w.bin".to_string(), bytes.clone())]);
+        let files = GivenFiles::new(files);
+        for path in ["data/w.bin", "./data/w.bin", "data//./w.bin"] {
+            assert_eq!(files.size(path)?, 4);
+            let (part, at) = files.part(path, 2, 1)?;
+            assert!(Arc::ptr_eq(&part, &bytes), "{path}");
+            assert_eq!(at, 2);
+        }
+        let error = files.size("w.bin").err();
+        assert_eq!(error.as_ref().map(Error::code), Some(ErrorCode::Io));
+        assert_eq!(error.as_ref().and_then(Error::got), Some("data/w.bin"));
+        let error = NoFiles.size("w.bin").err().map(|e| e.code());
+        assert_eq!(error, Some(ErrorCode::Io));
+        Ok(())
+    }
+}
