@@ -1,41 +1,43 @@
 // y = activation(f(a, b)); a and b broadcast by strides of zero. Units are elements, or four
-// consecutive elements. An operand that is splat is one element for each unit.
+// consecutive elements (QUADS). An operand that is splat is one element for each unit; b that is left out
+// is a.
+#type IntegerBinary Add Sub Mul Div Mod Fmod Max Min Equal Less LessOrEqual Greater GreaterOrEqual BitwiseAnd \
+    BitwiseOr BitwiseXor ShiftLeft ShiftRight Pow
+#define QUADS: bool
+#define SPLAT_A: bool
+#define SPLAT_B: bool
+#case Float
+#define T = f32
+#define OP = Add Sub Mul Div Pow Mod Fmod Max Min Equal Less LessOrEqual Greater GreaterOrEqual PRelu
+#case Integer
+#define T = i32 u32
+#define OP: IntegerBinary
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
 #include "shared/walk.wgsl"
 
-struct Params {
-    dims: array<vec4<u32>, 2>,
-    walk_a: array<vec4<i32>, 2>,
-    walk_b: array<vec4<i32>, 2>,
-    rank: u32,
-    units: u32,
-    act: u32,
-    act_a: f32,
-    act_b: f32,
-    spare: u32,
-}
+struct Params { walk: Walk, act: Activation, units: u32, spare: u32 }
 
 #if OP == Equal || OP == Less || OP == LessOrEqual || OP == Greater || OP == GreaterOrEqual
 alias R = u32;
 fn finish(v: Result) -> Result { return v; }
 #elif T == f32
 alias R = T;
-#if VEC == 4
-fn finish(v: Result) -> Result { return activate4(v, p.act, p.act_a, p.act_b); }
+#if QUADS
+fn finish(v: Result) -> Result { return activate4(v, p.act); }
 #else
-fn finish(v: Result) -> Result { return activate(v, p.act, p.act_a, p.act_b); }
+fn finish(v: Result) -> Result { return activate(v, p.act); }
 #endif
 #else
 alias R = T;
 // Wraps what is longer than an element: the bits above it go, or become its sign.
-#if VEC == 4
+#if QUADS
 fn finish(v: Result) -> Result { return (v << vec4<u32>(p.spare)) >> vec4<u32>(p.spare); }
 #else
 fn finish(v: Result) -> Result { return (v << p.spare) >> p.spare; }
 #endif
 #endif
-#if VEC == 4
+#if QUADS
 alias Unit = vec4<T>;
 alias Result = vec4<R>;
 #else
@@ -54,13 +56,9 @@ alias UnitB = Unit;
 #endif
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> a: array<UnitA>;
-#if SAME
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<Result>;
-#else
-@group(0) @binding(2) var<storage, ACCESS_2> b: array<UnitB>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<Result>;
-#endif
+#read a: array<UnitA>
+#read b?: array<UnitB>
+#write y: array<Result>
 
 #if OP == Pow && T != f32
 // Wraps. A negative power truncates to 0, but for a of 1 and -1.
@@ -153,13 +151,13 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     if i >= p.units { return; }
     let at = walk_both(i);
     let u = a[at.x];
-#if SAME
+#if HAS_B
+    let w = b[at.y];
+#else
     // By its own index: from `x - x` compilers make 0, whatever NaN and infinities would give.
     let w = a[at.y];
-#else
-    let w = b[at.y];
 #endif
-#if VEC == 4
+#if QUADS
     let s = Unit(u);
     let t = Unit(w);
     y[i] = finish(Result(f(s.x, t.x), f(s.y, t.y), f(s.z, t.z), f(s.w, t.w)));

@@ -1,15 +1,11 @@
 // y = f(a, b) on 64-bit integers, broadcasting as in binary.wgsl.
+#define T = i64 u64
+#define OP: IntegerBinary
 #include "shared/index.wgsl"
 #include "shared/int64.wgsl"
 #include "shared/walk.wgsl"
 
-struct Params {
-    dims: array<vec4<u32>, 2>,
-    walk_a: array<vec4<i32>, 2>,
-    walk_b: array<vec4<i32>, 2>,
-    rank: u32,
-    units: u32,
-}
+struct Params { walk: Walk, units: u32 }
 
 #if OP == Equal || OP == Less || OP == LessOrEqual || OP == Greater || OP == GreaterOrEqual
 alias R = u32;
@@ -18,9 +14,9 @@ alias R = vec2<u32>;
 #endif
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> a: array<vec2<u32>>;
-@group(0) @binding(2) var<storage, ACCESS_2> b: array<vec2<u32>>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<R>;
+#read a: array<vec2<u32>>
+#read b: array<vec2<u32>>
+#write y: array<R>
 
 fn less(a: vec2<u32>, b: vec2<u32>) -> bool {
 #if T == i64

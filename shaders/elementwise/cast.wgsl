@@ -1,5 +1,8 @@
 // y = x as another type. Truth is one word; 64-bit integers are two. Integers of fewer than 32 bits
 // are i32 or u32 with `spare` bits above them.
+#type Element f32 i32 u32 bool i64 u64
+#define FROM: Element
+#define TO: Element
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
 #include "shared/int64.wgsl"
@@ -22,30 +25,38 @@ alias G = TO;
 #endif
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<F>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<G>;
+#read x: array<F>
+#write y: array<G>
 
 fn convert(v: F) -> G {
-#if TO == bool && FROM == i64
+#if FROM == TO
+    return v;
+#elif FROM == i64 || FROM == u64
+#if TO == bool
     return select(0u, 1u, (v.x | v.y) != 0u);
+#elif TO == f32 && FROM == i64
+    return float64(v);
+#elif TO == f32
+    return float_unsigned(v);
+#elif TO == i64 || TO == u64
+    return v;
+#else
+    return bitcast<G>(v.x);
+#endif
 #elif TO == bool && FROM == f32
     return select(0u, 1u, (bitcast<u32>(v) & 0x7fffffffu) != 0u);
 #elif TO == bool
     return select(0u, 1u, v != F(0));
-#elif FROM == i64 && TO == f32
-    return float64(v);
-#elif FROM == u64
-    return float_unsigned(v);
-#elif FROM == i64
-    return bitcast<G>(v.x);
-#elif TO == u64
+#elif TO == u64 && FROM == f32
     return truncate_unsigned(v);
 #elif TO == i64 && FROM == f32
     return truncate64(v);
-#elif TO == i64 && FROM == i32
+#elif TO == i64 || TO == u64
+#if FROM == i32
     return widen(v);
-#elif TO == i64
+#else
     return vec2<u32>(v, 0u);
+#endif
 #elif TO == f32 && FROM == i32
     return float64(widen(v));
 #elif TO == f32

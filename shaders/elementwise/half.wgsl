@@ -1,17 +1,22 @@
 // Between f32 and half precision, two elements a word and a thread.
+#define FORMAT: Format
+#define NARROW: bool
 #include "shared/index.wgsl"
 #include "shared/half.wgsl"
 
 struct Params { count: u32 }
 
-@group(0) @binding(0) var<uniform> p: Params;
 #if NARROW
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<u32>;
+alias From = f32;
+alias To = u32;
 #else
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<u32>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<f32>;
+alias From = u32;
+alias To = f32;
 #endif
+
+@group(0) @binding(0) var<uniform> p: Params;
+#read x: array<From>
+#write y: array<To>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -3,14 +3,15 @@
 //
 // NARROW: the codes of a sign are steps over the bits of the magnitude; the table holds where each
 // step begins and its code, of positive numbers first. Else the table holds the f32 of every code.
+#define NARROW: bool
 #include "shared/index.wgsl"
 
 struct Params { count: u32, positive: u32, negative: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<u32>;
-@group(0) @binding(2) var<storage, ACCESS_2> table: array<vec2<u32>>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<u32>;
+#read x: array<u32>
+#read table: array<vec2<u32>>
+#write y: array<u32>
 
 #if NARROW
 fn convert(v: u32) -> u32 {

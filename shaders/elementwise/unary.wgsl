@@ -1,4 +1,17 @@
 // y = f(x).
+// QUADS: four elements at once.
+#define QUADS: bool
+#case Float
+#define T = f32
+#define OP = Abs Neg Sign Exp Log Sqrt Reciprocal Floor Ceil Round Sin Cos Tan Asin Acos Atan Sinh Cosh \
+    Tanh Asinh Acosh Atanh Erf Sigmoid Relu Softplus Softsign IsNaN IsInf LeakyRelu Elu Selu Celu \
+    HardSigmoid HardSwish Mish Gelu GeluTanh ThresholdedRelu Shrink Swish Clip
+#case Signed
+#define T = i32
+#define OP = Abs Neg Sign Relu BitwiseNot Clip Wrap
+#case Unsigned
+#define T = u32
+#define OP = Abs Sign Not BitwiseNot Relu Clip Wrap
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
 
@@ -9,15 +22,17 @@ alias R = u32;
 #else
 alias R = T;
 #endif
+#if QUADS
+alias Unit = vec4<T>;
+alias Result = vec4<R>;
+#else
+alias Unit = T;
+alias Result = R;
+#endif
 
 @group(0) @binding(0) var<uniform> p: Params;
-#if VEC == 4
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<vec4<T>>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<vec4<R>>;
-#else
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<R>;
-#endif
+#read x: array<Unit>
+#write y: array<Result>
 
 fn f(x: T) -> R {
 #if T == f32
@@ -193,9 +208,9 @@ fn acos_precise(v: f32) -> f32 {
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
     let i = linear_id(id, groups);
     if i >= p.units { return; }
-#if VEC == 4
+#if QUADS
     let v = x[i];
-    y[i] = vec4<R>(finish(f(v.x)), finish(f(v.y)), finish(f(v.z)), finish(f(v.w)));
+    y[i] = Result(finish(f(v.x)), finish(f(v.y)), finish(f(v.z)), finish(f(v.w)));
 #else
     y[i] = finish(f(x[i]));
 #endif

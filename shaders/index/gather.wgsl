@@ -1,13 +1,14 @@
 // y[outer, i, inner] = x[outer, indices[i], inner].
+#define T: Moved4
 #include "shared/indices.wgsl"
 
 struct Params { count: u32, picked: u32, size: u32, inner: u32, node: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> indices: array<Index>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
-@group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
+#read x: array<T>
+#read indices: array<Index>
+#write y: array<T>
+#fault
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

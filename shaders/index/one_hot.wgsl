@@ -1,12 +1,13 @@
 // y[outer, depth, inner] = indices[outer, inner] == depth ? on : off; values are [off, on].
+#define T: Moved
 #include "shared/indices.wgsl"
 
 struct Params { count: u32, depth: u32, inner: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> indices: array<Index>;
-@group(0) @binding(2) var<storage, ACCESS_2> values: array<T>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
+#read indices: array<Index>
+#read values: array<T>
+#write y: array<T>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -1,5 +1,6 @@
 // ReverseSequence: the first `lengths[batch]` steps of time in reverse; batch and time are the first
 // two axes, in any order.
+#define T: Moved
 #include "shared/indices.wgsl"
 
 struct Params {
@@ -12,10 +13,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> lengths: array<Index>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<T>;
-@group(0) @binding(4) var<storage, ACCESS_4> fault: array<u32>;
+#read x: array<T>
+#read lengths: array<Index>
+#write y: array<T>
+#fault
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

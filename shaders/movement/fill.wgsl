@@ -1,10 +1,11 @@
 // Every element is `value`.
+#define T: Moved
 #include "shared/index.wgsl"
 
 struct Params { value: vec2<u32>, count: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> y: array<T>;
+#write y: array<T>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -1,4 +1,6 @@
 // Crops, then pads by mode.
+#define T: Moved
+#define MODE = Constant Edge Wrap Reflect Symmetric
 #include "shared/index.wgsl"
 
 struct Params {
@@ -9,15 +11,14 @@ struct Params {
     begin: array<vec4<i32>, 2>,
     rank: u32,
     count: u32,
+    fill: vec2<u32>,
     // The first element that is left.
     first: u32,
-    fill_0: u32,
-    fill_1: u32,
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<T>;
+#read x: array<T>
+#write y: array<T>
 
 // Always from 0 up to n.
 fn wrap(i: i32, n: i32) -> i32 {
@@ -54,9 +55,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         at += u32(k) * p.walk[d >> 2u][d & 3];
     }
 #if T == u32
-    let fill = p.fill_0;
+    let fill = p.fill.x;
 #else
-    let fill = vec2<u32>(p.fill_0, p.fill_1);
+    let fill = p.fill;
 #endif
     if inside { y[i] = x[at]; } else { y[i] = fill; }
 }

@@ -1,11 +1,12 @@
 // Keeps one triangle of matrices of rows x columns.
+#define T: Moved
 #include "shared/index.wgsl"
 
 struct Params { count: u32, rows: u32, columns: u32, upper: u32, k: i32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<T>;
+#read x: array<T>
+#write y: array<T>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -5,8 +5,8 @@
 struct Params { count: u32, channels: u32, inner: u32, before: u32, after: u32, alpha: f32, beta: f32, bias: f32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<f32>;
+#read x: array<f32>
+#write y: array<f32>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -1,7 +1,10 @@
 // Convolution with one thread an output element: any layout by strides, any groups, weights as they
 // are in the model. S: elements in memory; sums are f32.
+#define S: Stored
+#define TRANSPOSED: bool
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
+#include "shared/window.wgsl"
 
 struct Params {
     // Sizes of the output in the order of memory, and what each dimension is: 0 image, 1 channel,
@@ -10,34 +13,22 @@ struct Params {
     what: array<vec4<u32>, 2>,
     // Image, channel, space: strides of the input.
     walk: array<vec4<u32>, 2>,
+    window: Window,
+    act: Activation,
     rank: u32,
     count: u32,
     in_channels: u32,
     out_channels: u32,
-    input: vec3<u32>,
-    act: u32,
-    kernel: vec3<u32>,
-    act_a: f32,
-    stride: vec3<u32>,
-    act_b: f32,
-    dilation: vec3<u32>,
     w_out: u32,
-    pad: vec3<i32>,
     w_in: u32,
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<S>;
-@group(0) @binding(2) var<storage, ACCESS_2> w: array<S>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<S>;
-#if BIAS
-@group(0) @binding(4) var<storage, ACCESS_4> bias: array<S>;
-#endif
-#if RESIDUAL && BIAS
-@group(0) @binding(5) var<storage, ACCESS_5> residual: array<S>;
-#elif RESIDUAL
-@group(0) @binding(4) var<storage, ACCESS_4> residual: array<S>;
-#endif
+#read x: array<S>
+#read w: array<S>
+#write y: array<S>
+#read bias?: array<S>
+#read residual?: array<S>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -60,32 +51,32 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 #else
     let weights = o * p.w_out;
 #endif
-    for (var kz = 0u; kz < p.kernel.x; kz++) {
-        for (var ky = 0u; ky < p.kernel.y; ky++) {
-            for (var kx = 0u; kx < p.kernel.z; kx++) {
+    for (var kz = 0u; kz < p.window.kernel.x; kz++) {
+        for (var ky = 0u; ky < p.window.kernel.y; ky++) {
+            for (var kx = 0u; kx < p.window.kernel.z; kx++) {
                 let k = vec3<u32>(kz, ky, kx);
                 let out = vec3<u32>(at[2], at[3], at[4]);
 #if TRANSPOSED
-                let far = vec3<i32>(out) + p.pad - vec3<i32>(k * p.dilation);
-                let s = far / vec3<i32>(p.stride);
-                if any(far < vec3<i32>(0)) || any(s * vec3<i32>(p.stride) != far) || any(s >= vec3<i32>(p.input)) { continue; }
+                let far = vec3<i32>(out) + p.window.pad - vec3<i32>(k * p.window.dilation);
+                let s = far / vec3<i32>(p.window.stride);
+                if any(far < vec3<i32>(0)) || any(s * vec3<i32>(p.window.stride) != far) || any(s >= vec3<i32>(p.window.input)) { continue; }
 #else
-                let s = vec3<i32>(out * p.stride + k * p.dilation) - p.pad;
-                if any(s < vec3<i32>(0)) || any(s >= vec3<i32>(p.input)) { continue; }
+                let s = vec3<i32>(out * p.window.stride + k * p.window.dilation) - p.window.pad;
+                if any(s < vec3<i32>(0)) || any(s >= vec3<i32>(p.window.input)) { continue; }
 #endif
                 let source = image + u32(s.x) * p.walk[0].z + u32(s.y) * p.walk[0].w + u32(s.z) * p.walk[1].x;
-                let tap = weights + (kz * p.kernel.y + ky) * p.kernel.z + kx;
+                let tap = weights + (kz * p.window.kernel.y + ky) * p.window.kernel.z + kx;
                 for (var c = 0u; c < p.in_channels; c++) {
                     sum = fma(f32(x[source + c * p.walk[0].y]), f32(w[tap + c * p.w_in]), sum);
                 }
             }
         }
     }
-#if BIAS
+#if HAS_BIAS
     sum += f32(bias[o]);
 #endif
-#if RESIDUAL
+#if HAS_RESIDUAL
     sum += f32(residual[i]);
 #endif
-    y[i] = S(activate(sum, p.act, p.act_a, p.act_b));
+    y[i] = S(activate(sum, p.act));
 }

@@ -1,9 +1,11 @@
 // Depthwise convolution, channels last, four channels a thread; weights are [taps, channels].
 // S: elements in memory; sums are f32.
+#define S: Stored
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
 
 struct Params {
+    act: Activation,
     units: u32,
     quads: u32,
     out_h: u32,
@@ -18,23 +20,14 @@ struct Params {
     dilation_w: u32,
     pad_h: i32,
     pad_w: i32,
-    act: u32,
-    act_a: f32,
-    act_b: f32,
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<vec4<S>>;
-@group(0) @binding(2) var<storage, ACCESS_2> w: array<vec4<S>>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<vec4<S>>;
-#if BIAS
-@group(0) @binding(4) var<storage, ACCESS_4> bias: array<vec4<S>>;
-#endif
-#if RESIDUAL && BIAS
-@group(0) @binding(5) var<storage, ACCESS_5> residual: array<vec4<S>>;
-#elif RESIDUAL
-@group(0) @binding(4) var<storage, ACCESS_4> residual: array<vec4<S>>;
-#endif
+#read x: array<vec4<S>>
+#read w: array<vec4<S>>
+#write y: array<vec4<S>>
+#read bias?: array<vec4<S>>
+#read residual?: array<vec4<S>>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -57,11 +50,11 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             sum = fma(vec4<f32>(x[(row + u32(ix)) * p.quads + c]), vec4<f32>(w[(ky * p.kernel_w + kx) * p.quads + c]), sum);
         }
     }
-#if BIAS
+#if HAS_BIAS
     sum += vec4<f32>(bias[c]);
 #endif
-#if RESIDUAL
+#if HAS_RESIDUAL
     sum += vec4<f32>(residual[i]);
 #endif
-    y[i] = vec4<S>(activate4(sum, p.act, p.act_a, p.act_b));
+    y[i] = vec4<S>(activate4(sum, p.act));
 }

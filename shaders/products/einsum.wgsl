@@ -1,5 +1,6 @@
 // Einstein summation of COUNT operands, one thread an element: kept indices give the start in each
 // operand, summed ones the steps from there.
+#define COUNT = 1 2 3
 #include "shared/index.wgsl"
 
 struct Params {
@@ -18,14 +19,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> y: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> a: array<f32>;
-#if COUNT != 1
-@group(0) @binding(3) var<storage, ACCESS_3> b: array<f32>;
-#endif
-#if COUNT == 3
-@group(0) @binding(4) var<storage, ACCESS_4> c: array<f32>;
-#endif
+#write y: array<f32>
+#read a: array<f32>
+#read b: array<f32> if COUNT >= 2
+#read c: array<f32> if COUNT >= 3
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -48,10 +45,10 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
             rest /= size;
         }
         var term = a[at.x];
-#if COUNT != 1
+#if COUNT >= 2
         term *= b[at.y];
 #endif
-#if COUNT == 3
+#if COUNT >= 3
         term *= c[at.z];
 #endif
         sum += term;

@@ -1,14 +1,17 @@
 // Two quantised tensors, broadcast by strides of zero, combined as numbers of T: `table` has what the
 // bytes of each stand for, so that no compiler can contract their products with the sum.
+#case Real
+#define T = f32
+#define OP = Add Sub Mul Max Min
+#case Fixed
+#define T = i32
+#define OP = Add Sub Mul
 #include "shared/index.wgsl"
 #include "shared/quantize.wgsl"
 #include "shared/walk.wgsl"
 
 struct Params {
-    dims: array<vec4<u32>, 2>,
-    walk_a: array<vec4<i32>, 2>,
-    walk_b: array<vec4<i32>, 2>,
-    rank: u32,
+    walk: Walk,
     count: u32,
     zero: i32,
     // Without the zero point.
@@ -20,10 +23,10 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> a: array<u32>;
-@group(0) @binding(2) var<storage, ACCESS_2> b: array<u32>;
-@group(0) @binding(3) var<storage, ACCESS_3> table: array<T>;
-@group(0) @binding(4) var<storage, ACCESS_4> y: array<i32>;
+#read a: array<u32>
+#read b: array<u32>
+#read table: array<T>
+#write y: array<i32>
 
 fn f(u: T, v: T) -> T {
 #if OP == Add

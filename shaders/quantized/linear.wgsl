@@ -1,5 +1,11 @@
 // QuantizeLinear, AffineQuantize (ties away from zero) and DequantizeLinear (of T). Scales and zero
 // points are for all elements, for those at one place of an axis, or for blocks along it, by steps.
+#case Quantize
+#define OP = QuantizeLinear AffineQuantize
+#define T = u32
+#case Dequantize
+#define OP = DequantizeLinear
+#define T = i32 f32
 #include "shared/index.wgsl"
 #include "shared/quantize.wgsl"
 
@@ -17,16 +23,19 @@ struct Params {
     high: i32,
 }
 
-@group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> scales: array<u32>;
 #if OP == DequantizeLinear
-@group(0) @binding(3) var<storage, ACCESS_3> zeros: array<T>;
-@group(0) @binding(4) var<storage, ACCESS_4> y: array<f32>;
+alias Zero = T;
+alias Result = f32;
 #else
-@group(0) @binding(3) var<storage, ACCESS_3> zeros: array<i32>;
-@group(0) @binding(4) var<storage, ACCESS_4> y: array<i32>;
+alias Zero = i32;
+alias Result = i32;
 #endif
+
+@group(0) @binding(0) var<uniform> p: Params;
+#read x: array<T>
+#read scales: array<u32>
+#read zeros: array<Zero>
+#write y: array<Result>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

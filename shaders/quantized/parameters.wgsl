@@ -15,14 +15,14 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x_scale: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> w_scale: array<f32>;
-@group(0) @binding(3) var<storage, ACCESS_3> y_scale: array<u32>;
-@group(0) @binding(4) var<storage, ACCESS_4> x_zero: array<i32>;
-@group(0) @binding(5) var<storage, ACCESS_5> w_zero: array<i32>;
-@group(0) @binding(6) var<storage, ACCESS_6> y_zero: array<i32>;
-@group(0) @binding(7) var<storage, ACCESS_7> bias: array<i32>;
-@group(0) @binding(8) var<storage, ACCESS_8> y: array<vec4<u32>>;
+#read x_scale: array<f32>
+#read w_scale: array<f32>
+#read y_scale: array<u32>
+#read x_zero: array<i32>
+#read w_zero: array<i32>
+#read y_zero: array<i32>
+#read bias: array<i32>
+#write y: array<vec4<u32>>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -1,20 +1,27 @@
 // Products and convolutions of bytes, summed in i32: any layout by strides, any groups. A thread makes
 // RM rows (images or positions) of four channels.
-//   X: how data are read: 1 by strides, k4 four at once along the channels of a tap, n4 four channels
+//   READ_X: how data are read: strided, k4 four at once along the channels of a tap, n4 four channels
 //      that are convolved one by one.
-//   W: packed a word holds the signed bytes of four channels, [batch, tap, channel of data, quad]; 1 by
-//      strides, an element a word.
+//   READ_W: packed a word holds the signed bytes of four channels, [batch, tap, channel of data, quad];
+//      strided an element a word.
 //   C4: four channels are stored at once.
+#define READ_X = strided k4 n4
+#define READ_W = packed strided
+#define RM = 1 4
+#define C4: bool
+#define FINISH: Finish
 #include "shared/index.wgsl"
 #include "shared/requantize.wgsl"
 #include "shared/walk.wgsl"
+#include "shared/window.wgsl"
 
 struct Params {
     // Batches of matrices, or groups of channels, of the data and of the weights.
-    dims: array<vec4<u32>, 2>,
-    walk_a: array<vec4<i32>, 2>,
-    walk_b: array<vec4<i32>, 2>,
-    rank: u32,
+    walk: Walk,
+    window: Window,
+    output: vec3<u32>,
+    // Strides of the data along the axes.
+    x_space: vec3<u32>,
     units: u32,
     rows: u32,
     outputs: u32,
@@ -23,19 +30,12 @@ struct Params {
     positions: u32,
     // Of the data, for one tap.
     channels: u32,
-    input: vec3<u32>,
     x_image: u32,
-    kernel: vec3<u32>,
     x_c: u32,
-    stride: vec3<u32>,
     w_n: u32,
-    dilation: vec3<u32>,
     w_c: u32,
-    pad: vec3<i32>,
     w_tap: u32,
-    output: vec3<u32>,
     y_batch: u32,
-    x_space: vec3<u32>,
     y_image: u32,
     y_row: u32,
     y_col: u32,
@@ -43,16 +43,21 @@ struct Params {
     own: u32,
 }
 
-#if X == 1
+#if READ_X == strided
 alias Data = i32;
 const STEP = 1u;
 #else
 alias Data = vec4<i32>;
-#if X == k4
+#if READ_X == k4
 const STEP = 4u;
 #else
 const STEP = 1u;
 #endif
+#endif
+#if READ_W == packed
+alias Weight = u32;
+#else
+alias Weight = i32;
 #endif
 #if C4
 alias Stored = vec4<i32>;
@@ -61,18 +66,14 @@ alias Stored = i32;
 #endif
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<Data>;
-#if W == packed
-@group(0) @binding(2) var<storage, ACCESS_2> w: array<u32>;
-#else
-@group(0) @binding(2) var<storage, ACCESS_2> w: array<i32>;
-#endif
-@group(0) @binding(3) var<storage, ACCESS_3> parameters: array<vec4<u32>>;
-@group(0) @binding(4) var<storage, ACCESS_4> y: array<Stored>;
+#read x: array<Data>
+#read w: array<Weight>
+#read parameters: array<vec4<u32>>
+#write y: array<Stored>
 
 // Weights of four channels.
 fn load_w(base: u32, tap: u32, c: u32, quad: u32) -> vec4<i32> {
-#if W == packed
+#if READ_W == packed
     let word = bitcast<i32>(w[base + (tap * p.channels + c) * p.quads + quad]);
     return (vec4<i32>(word) << vec4<u32>(24u, 16u, 8u, 0u)) >> vec4<u32>(24u);
 #else
@@ -84,7 +85,7 @@ fn load_w(base: u32, tap: u32, c: u32, quad: u32) -> vec4<i32> {
 
 // Data at an index, or what stands for zero where that is negative.
 fn load_x(at: i32, offset: u32, zero: i32) -> Data {
-#if X == 1
+#if READ_X == strided
     let i = select(0u, u32(at) + offset, at >= 0);
 #else
     let i = select(0u, (u32(at) + offset) / 4u, at >= 0);
@@ -103,7 +104,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     let start = walk_both(batch);
     var base_x = u32(start.x);
     let base_w = u32(start.y);
-#if X == n4
+#if READ_X == n4
     base_x += n;
 #endif
     let zero = bitcast<i32>(parameters[0].x);
@@ -124,29 +125,29 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         let at = m % p.positions;
         base[r] = base_x + m / p.positions * p.x_image;
         let o = vec3<u32>(at / (p.output.y * p.output.z), at / p.output.z % p.output.y, at % p.output.z);
-        origin[r] = vec3<i32>(o * p.stride) - p.pad;
+        origin[r] = vec3<i32>(o * p.window.stride) - p.window.pad;
     }
     var tap = 0u;
-    for (var kz = 0u; kz < p.kernel.x; kz++) {
-        for (var ky = 0u; ky < p.kernel.y; ky++) {
-            for (var kx = 0u; kx < p.kernel.z; kx++) {
+    for (var kz = 0u; kz < p.window.kernel.x; kz++) {
+        for (var ky = 0u; ky < p.window.kernel.y; ky++) {
+            for (var kx = 0u; kx < p.window.kernel.z; kx++) {
                 var at: array<i32, RM>;
                 for (var r = 0u; r < RM; r++) {
-                    let s = origin[r] + vec3<i32>(vec3<u32>(kz, ky, kx) * p.dilation);
-                    let inside = all(s >= vec3<i32>(0)) && all(s < vec3<i32>(p.input));
+                    let s = origin[r] + vec3<i32>(vec3<u32>(kz, ky, kx) * p.window.dilation);
+                    let inside = all(s >= vec3<i32>(0)) && all(s < vec3<i32>(p.window.input));
                     let place = vec3<u32>(s) * p.x_space;
                     at[r] = select(-1, i32(base[r] + place.x + place.y + place.z), inside);
                 }
                 for (var c = 0u; c < p.channels; c += STEP) {
                     let w0 = load_w(base_w, tap, c, quad) - zeros;
-#if X == k4
+#if READ_X == k4
                     let w1 = load_w(base_w, tap, c + 1u, quad) - zeros;
                     let w2 = load_w(base_w, tap, c + 2u, quad) - zeros;
                     let w3 = load_w(base_w, tap, c + 3u, quad) - zeros;
 #endif
                     for (var r = 0u; r < RM; r++) {
                         let v = load_x(at[r], c * p.x_c, zero);
-#if X == k4
+#if READ_X == k4
                         sums[r] += v.x * w0 + v.y * w1 + v.z * w2 + v.w * w3;
 #else
                         sums[r] += v * w0;

@@ -5,9 +5,9 @@
 struct Params { count: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> scale: array<u32>;
-@group(0) @binding(3) var<storage, ACCESS_3> zero: array<i32>;
+#read x: array<f32>
+#write scale: array<u32>
+#write zero: array<i32>
 
 var<workgroup> lows: array<f32, 256>;
 var<workgroup> highs: array<f32, 256>;

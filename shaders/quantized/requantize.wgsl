@@ -1,13 +1,14 @@
 // Sums, or other integers, quantised again; channels are last.
+#define FINISH = Fixed
 #include "shared/index.wgsl"
 #include "shared/requantize.wgsl"
 
 struct Params { count: u32, channels: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<i32>;
-@group(0) @binding(2) var<storage, ACCESS_2> parameters: array<vec4<u32>>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<i32>;
+#read x: array<i32>
+#read parameters: array<vec4<u32>>
+#write y: array<i32>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -1,13 +1,14 @@
 // QuantizedResize: bilinear, [n, h, w, c]. For each row of the output and then for each column, `table`
 // has both neighbours and the distance from the lower: of T f32 the bits, of i32 in 1024ths.
+#define T = f32 i32
 #include "shared/index.wgsl"
 
 struct Params { count: u32, rows: u32, columns: u32, channels: u32, height: u32, width: u32, nothing: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<i32>;
-@group(0) @binding(2) var<storage, ACCESS_2> table: array<u32>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<i32>;
+#read x: array<i32>
+#read table: array<u32>
+#write y: array<i32>
 
 #if T == f32
 // Every step is rounded by itself: no compiler knows that this is the number that it was.

@@ -6,9 +6,9 @@
 struct Params { rows: u32, length: u32, low: i32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<i32>;
-@group(0) @binding(2) var<storage, ACCESS_2> table: array<i32>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<i32>;
+#read x: array<i32>
+#read table: array<i32>
+#write y: array<i32>
 
 // `reciprocal_of_one_more` in core/src/fixed.rs: three steps of Newton and Raphson.
 fn reciprocal(rest: u32) -> i32 {

@@ -1,6 +1,7 @@
 // A whole recurrent layer after the product of inputs and weights: one workgroup runs one direction
 // of one batch element through time. xw is [time, batch, directions, gates, hidden] (batch and
 // time exchanged with batch_first), r is [directions, hidden, gates, hidden].
+#define CELL = lstm gru rnn
 #include "shared/float.wgsl"
 
 struct Params {
@@ -34,18 +35,16 @@ const GATES = 1u;
 const MOST = 1024u;
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> xw: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> r: array<f32>;
+#read xw: array<f32>
+#read r: array<f32>
 // y, or a scratch of its size.
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<f32>;
-@group(0) @binding(4) var<storage, ACCESS_4> last_h: array<f32>;
+#write y: array<f32>
+#write last_h: array<f32>
 // [directions, 2, gates, hidden]; zeros where there is none.
-@group(0) @binding(5) var<storage, ACCESS_5> bias: array<f32>;
-@group(0) @binding(6) var<storage, ACCESS_6> first_h: array<f32>;
-#if CELL == lstm
-@group(0) @binding(7) var<storage, ACCESS_7> last_c: array<f32>;
-@group(0) @binding(8) var<storage, ACCESS_8> first_c: array<f32>;
-#endif
+#read bias: array<f32>
+#read first_h: array<f32>
+#write last_c: array<f32> if CELL == lstm
+#read first_c: array<f32> if CELL == lstm
 
 var<workgroup> h: array<f32, 2048>;
 #if CELL == lstm

@@ -1,13 +1,16 @@
 // The index of the largest (or smallest) element along an axis; `last` takes the last of equals.
 // GROUP: a workgroup makes one output element, else a thread does.
+#define T: Word
+#define MAX: bool
+#define GROUP: bool
 #include "shared/indices.wgsl"
 #include "shared/float.wgsl"
 
 struct Params { outputs: u32, size: u32, inner: u32, last: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<Index>;
+#read x: array<T>
+#write y: array<Index>
 
 // Whether element i with value a wins over j with value b.
 fn wins(a: T, i: u32, b: T, j: u32) -> bool {

@@ -1,11 +1,13 @@
 // Running sums or products along an axis; one thread a row.
+#define T: Word
+#define PRODUCT: bool
 #include "shared/index.wgsl"
 
 struct Params { rows: u32, size: u32, inner: u32, exclusive: u32, backward: u32, spare: u32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<T>;
+#read x: array<T>
+#write y: array<T>
 
 #if T == f32
 fn finish(v: T) -> T { return v; }

@@ -1,13 +1,22 @@
 // Softmax, LogSoftmax and Hardmax along an axis of rows with a stride. GROUP: a workgroup does one
 // row, else a thread does.
+#case Soft
+#define OP = Softmax LogSoftmax
+#define GROUP: bool
+#case Hard
+#define OP = Hardmax
+#define GROUP = 0
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
+#if GROUP
+#include "shared/workgroup.wgsl"
+#endif
 
 struct Params { rows: u32, size: u32, inner: u32, beta: f32 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<f32>;
+#read x: array<f32>
+#write y: array<f32>
 
 fn base_of(row: u32) -> u32 {
     return (row / p.inner) * p.size * p.inner + row % p.inner;
@@ -22,7 +31,11 @@ fn finish(v: f32, top: f32, sum: f32) -> f32 {
 }
 
 #if GROUP
-var<workgroup> partial: array<f32, 64>;
+alias Partial = f32;
+
+fn join(a: f32, b: f32) -> f32 {
+    return a + b;
+}
 
 @compute @workgroup_size(64)
 fn main(
@@ -34,23 +47,10 @@ fn main(
     let base = base_of(min(row, p.rows - 1u));
     var top = -infinity();
     for (var i = thread; i < p.size; i += 64u) { top = max(top, p.beta * x[base + i * p.inner]); }
-    partial[thread] = top;
-    workgroupBarrier();
-    for (var half = 32u; half > 0u; half >>= 1u) {
-        if thread < half { partial[thread] = max(partial[thread], partial[thread + half]); }
-        workgroupBarrier();
-    }
-    top = partial[0];
-    workgroupBarrier();
+    top = collect(thread, top, true);
     var sum = 0.0;
     for (var i = thread; i < p.size; i += 64u) { sum += exp(p.beta * x[base + i * p.inner] - top); }
-    partial[thread] = sum;
-    workgroupBarrier();
-    for (var half = 32u; half > 0u; half >>= 1u) {
-        if thread < half { partial[thread] += partial[thread + half]; }
-        workgroupBarrier();
-    }
-    sum = partial[0];
+    sum = collect(thread, sum, false);
     if row >= p.rows { return; }
     for (var i = thread; i < p.size; i += 64u) {
         let at = base + i * p.inner;

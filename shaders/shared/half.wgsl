@@ -1,5 +1,6 @@
 // Half precision in the low 16 bits of a word, FORMAT f16 or bf16. By bits: conversion built-ins may
 // lose subnormals.
+#type Format f16 bf16
 
 #if FORMAT == bf16
 fn half_bits(x: f32) -> u32 {

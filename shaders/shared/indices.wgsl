@@ -1,4 +1,6 @@
 // Indices as tensors hold them: INDEX is i64, in two words, or a type of one word.
+#type Index i64 i32 u32 f32
+#define INDEX: Index
 #include "shared/index.wgsl"
 
 #if INDEX == i64

@@ -1,6 +1,7 @@
 // What becomes of a sum. FINISH: Sum nothing, Real scaled in f32, Fixed in fixed point. `parameters`:
 // zero points of data and output, smallest and largest result without the latter; then for each
 // channel the zero point of its weights, its bias and its factor (of Fixed, multiplier and shift).
+#type Finish Sum Real Fixed
 #include "shared/quantize.wgsl"
 
 fn finish(sum: i32, channel: u32) -> i32 {

@@ -1,5 +1,6 @@
 // TopK: every element counts those of its line that come before it, which is its place. Of equal
 // elements the first comes first; NaN is larger than everything.
+#define T = f32 i32 u32 i64 u64
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
 #include "shared/int64.wgsl"
@@ -13,9 +14,9 @@ alias Element = T;
 #endif
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<Element>;
-@group(0) @binding(2) var<storage, ACCESS_2> values: array<Element>;
-@group(0) @binding(3) var<storage, ACCESS_3> places: array<vec2<u32>>;
+#read x: array<Element>
+#write values: array<Element>
+#write places: array<vec2<u32>>
 
 fn less(a: Element, b: Element) -> bool {
 #if T == i64

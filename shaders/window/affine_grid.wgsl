@@ -14,8 +14,8 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> theta: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<f32>;
+#read theta: array<f32>
+#write y: array<f32>
 
 fn coordinate(i: u32, n: u32) -> f32 {
     if p.align == 0u { return f32(2u * i + 1u) / f32(n) - 1.0; }

@@ -1,5 +1,6 @@
 // GridSample: y[n, c, points] is data x[n, c, spatial] read at grid[n, points, rank]. Axes are three,
 // outermost first; those that are missing have one element and are not in the grid.
+#define MODE = Nearest Linear Cubic
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
 
@@ -28,9 +29,9 @@ const TAPS = 4u;
 struct Taps { at: array<u32, TAPS>, weight: array<f32, TAPS> }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> grid: array<f32>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<f32>;
+#read x: array<f32>
+#read grid: array<f32>
+#write y: array<f32>
 
 // Mirrors a coordinate at both ends of n elements. Of large ones rounding leaves no place: they stay inside.
 fn reflect_at(v: f32, n: f32) -> f32 {

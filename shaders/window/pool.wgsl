@@ -1,36 +1,35 @@
 // Pooling with one thread an output element, any layout by strides, up to three axes. Of integers, the
 // mean is rounded to the nearest, ties away from zero.
+#case Float
+#define T = f32
+#define OP = Max Average Lp
+#case Integer
+#define T = i32
+#define OP = Max Average
 #include "shared/index.wgsl"
 #include "shared/activation.wgsl"
+#include "shared/window.wgsl"
 
 struct Params {
     // As in conv_direct.wgsl.
     dims: array<vec4<u32>, 2>,
     what: array<vec4<u32>, 2>,
     walk: array<vec4<u32>, 2>,
+    window: Window,
+    act: Activation,
+    // Input with padding at both ends.
+    room: vec3<u32>,
     rank: u32,
     count: u32,
     // Padding counts in the divisor of an average.
     padded: u32,
     // Of the norm; the smallest integer there is.
     power: i32,
-    input: vec3<u32>,
-    act: u32,
-    kernel: vec3<u32>,
-    act_a: f32,
-    stride: vec3<u32>,
-    act_b: f32,
-    dilation: vec3<u32>,
-    unused0: u32,
-    pad: vec3<i32>,
-    unused1: u32,
-    // Input with padding at both ends.
-    room: vec3<u32>,
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<T>;
-@group(0) @binding(2) var<storage, ACCESS_2> y: array<T>;
+#read x: array<T>
+#write y: array<T>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
@@ -44,7 +43,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
         rest /= size;
     }
     let image = at[0] * p.walk[0].x + at[1] * p.walk[0].y;
-    let begin = vec3<u32>(at[2], at[3], at[4]) * p.stride;
+    let begin = vec3<u32>(at[2], at[3], at[4]) * p.window.stride;
 #if OP == Max && T == f32
     var sum = -infinity();
 #elif OP == Max
@@ -53,12 +52,12 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     var sum = T(0);
 #endif
     var taps = 0u;
-    for (var kz = 0u; kz < p.kernel.x; kz++) {
-        for (var ky = 0u; ky < p.kernel.y; ky++) {
-            for (var kx = 0u; kx < p.kernel.z; kx++) {
-                let far = begin + vec3<u32>(kz, ky, kx) * p.dilation;
-                let s = vec3<i32>(far) - p.pad;
-                if any(s < vec3<i32>(0)) || any(s >= vec3<i32>(p.input)) {
+    for (var kz = 0u; kz < p.window.kernel.x; kz++) {
+        for (var ky = 0u; ky < p.window.kernel.y; ky++) {
+            for (var kx = 0u; kx < p.window.kernel.z; kx++) {
+                let far = begin + vec3<u32>(kz, ky, kx) * p.window.dilation;
+                let s = vec3<i32>(far) - p.window.pad;
+                if any(s < vec3<i32>(0)) || any(s >= vec3<i32>(p.window.input)) {
                     if p.padded == 1u && all(far < p.room) { taps++; }
                     continue;
                 }
@@ -85,7 +84,7 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
     sum = power(sum, 1.0 / f32(p.power));
 #endif
 #if T == f32
-    sum = activate(sum, p.act, p.act_a, p.act_b);
+    sum = activate(sum, p.act);
 #endif
     y[i] = sum;
 }

@@ -16,9 +16,9 @@ struct Params {
 }
 
 @group(0) @binding(0) var<uniform> p: Params;
-@group(0) @binding(1) var<storage, ACCESS_1> x: array<f32>;
-@group(0) @binding(2) var<storage, ACCESS_2> table: array<u32>;
-@group(0) @binding(3) var<storage, ACCESS_3> y: array<f32>;
+#read x: array<f32>
+#read table: array<u32>
+#write y: array<f32>
 
 @compute @workgroup_size(64)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

@@ -1,6 +1,6 @@
 //! The backend: what it says of itself and which nodes it takes.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use kilim_core::backend::{
     Allocator, Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout,
@@ -11,63 +11,24 @@ use kilim_core::ops::Cost;
 use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Error, ErrorCode, Result};
 
-use crate::allocator::GpuAllocator;
-use crate::context::WgpuContext;
-use crate::gpu::{Gpu, lock};
+use crate::context::{Shared, WgpuContext};
+use crate::device::allocator::GpuAllocator;
+use crate::device::gpu::Gpu;
+use crate::device::{self, Device};
 use crate::kernels::Kernels;
-use crate::lower::{self, Caps, Lowered, Lowering};
-
-/// A GPU and its compiled pipelines.
-pub(crate) struct Shared {
-    pub gpu: Gpu,
-    pub kernels: Arc<Kernels>,
-    pub software: bool,
-}
-
-impl Shared {
-    fn caps(&self) -> Caps {
-        Caps {
-            max_binding: self.gpu.max_binding(),
-            max_bindings: self.gpu.limits.max_storage_buffers_per_shader_stage as usize,
-            software: self.software,
-            half: self.gpu.half,
-        }
-    }
-
-    /// The dispatches of a node. `roots` names the tensor behind each input, if that is known.
-    pub fn lower(
-        &self,
-        node: &NodeSpec,
-        roots: &[Option<usize>],
-        tuned: &Tuned,
-    ) -> Result<Lowered, Refusal> {
-        let mut lowering = Lowering::new(node, self.caps());
-        lowering.roots = roots;
-        lowering.tuned = tuned.clone();
-        self.kernels.lower(&mut lowering)?;
-        lowering.finish()
-    }
-}
-
-/// The device that is open now: another one after it was lost and opened again.
-pub(crate) struct Device(Mutex<Arc<Shared>>);
-
-impl Device {
-    /// The device and what all sessions on it share.
-    pub fn shared(&self) -> Arc<Shared> {
-        lock(&self.0).clone()
-    }
-}
+use crate::lowering::{self, Lowered, Lowers, Stop};
 
 /// The backend `wgpu`.
 pub struct WgpuBackend {
     device: Arc<Device>,
+    kernels: Arc<Kernels>,
+    software: bool,
     description: Description,
 }
 
 impl WgpuBackend {
     /// The name of the backend.
-    pub const ID: BackendId = BackendId::new("wgpu");
+    pub const ID: BackendId = device::ID;
     /// What web developers call it.
     pub const ALIAS: &str = "webgpu";
 
@@ -119,18 +80,20 @@ impl WgpuBackend {
             },
         };
         WgpuBackend {
-            device: Arc::new(Device(Mutex::new(Arc::new(Shared {
-                software,
-                kernels: Arc::new(Kernels::all()),
-                gpu,
-            })))),
+            device: Arc::new(Device::new(gpu)),
+            kernels: Arc::new(Kernels::all()),
+            software,
             description,
         }
     }
 
-    /// The device that is open now.
-    pub(crate) fn shared(&self) -> Arc<Shared> {
-        self.device.shared()
+    /// The GPU that is open now, with the kernels.
+    pub(crate) fn shared(&self) -> Shared {
+        Shared {
+            gpu: self.device.gpu(),
+            kernels: self.kernels.clone(),
+            software: self.software,
+        }
     }
 }
 
@@ -140,7 +103,7 @@ impl Backend for WgpuBackend {
     }
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
-        self.shared().lower(node, &[], &Tuned::default())?;
+        supported(self.shared().lower(node, &[], &Tuned::default()))?;
         Ok(node.cost())
     }
 
@@ -163,53 +126,50 @@ impl Backend for WgpuBackend {
     fn prefers_half(&self, half: &NodeSpec) -> Result<(), Refusal> {
         let shared = self.shared();
         if !shared.gpu.half {
-            return Err(Refusal::new(lower::NO_HALF));
+            return Err(Refusal::new(lowering::NO_HALF));
         }
         // Others are bound by what they start, or have to widen every element first.
-        match shared
-            .lower(half, &[], &Tuned::default())?
-            .computes_in_half()
-        {
-            true => Ok(()),
-            false => Err(Refusal::new("its kernel is not faster in float16")),
+        match supported(shared.lower(half, &[], &Tuned::default()))? {
+            Some(lowered) if lowered.half => Ok(()),
+            _ => Err(Refusal::new("its kernel is not faster in float16")),
         }
     }
 
     fn reopen(&self) -> LocalFuture<'_, Result<()>> {
         Box::pin(async move {
-            let old = self.shared();
-            if !old.gpu.is_lost() {
+            let old = self.device.gpu();
+            if !old.is_lost() {
                 return Ok(());
             }
             let gpu = Gpu::open().await?;
-            if gpu.describe_device() != self.description.device || gpu.limits != old.gpu.limits {
+            if gpu.describe_device() != self.description.device || gpu.limits != old.limits {
                 return Err(
                     Error::new(ErrorCode::Device, "another GPU came back than was lost")
                         .with_expected(&self.description.device)
                         .with_got(gpu.describe_device()),
                 );
             }
-            let mut shared = lock(&self.device.0);
-            // Another session may have been faster.
-            if shared.gpu.is_lost() {
-                *shared = Arc::new(Shared {
-                    gpu,
-                    kernels: old.kernels.clone(),
-                    software: old.software,
-                });
-            }
+            self.device.replace(gpu);
             Ok(())
         })
     }
 
     fn save_cache(&self) -> Option<Vec<u8>> {
-        self.shared().gpu.pipelines.save()
+        self.device.gpu().pipelines.save()
     }
 
     unsafe fn load_cache(&self, cache: &[u8]) -> Result<()> {
-        let shared = self.shared();
-        let gpu = &shared.gpu;
+        let gpu = self.device.gpu();
         // SAFETY: by the contract of the trait.
-        unsafe { gpu.pipelines.load(gpu, cache) }
+        unsafe { gpu.pipelines.load(&gpu, cache) }
+    }
+}
+
+/// A mistake of ours does not move the node to another backend: it is taken, and making its kernels fails.
+fn supported(lowered: Lowers<Lowered>) -> Result<Option<Lowered>, Refusal> {
+    match lowered {
+        Ok(lowered) => Ok(Some(lowered)),
+        Err(Stop::Refused(refusal)) => Err(refusal),
+        Err(Stop::Wrong(_)) => Ok(None),
     }
 }

@@ -12,17 +12,51 @@ use kilim_core::memory::{Arena, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
-use crate::backend::Shared;
-use crate::binder::{Binder, scratch_bytes, scratch_start};
-use crate::constants::Constants;
+use crate::device::faults::Faults;
+use crate::device::gpu::Gpu;
+use crate::device::pipelines::{self, Pipeline};
+use crate::device::transfer;
+use crate::executable::binder::{Binder, scratch_bytes, scratch_start};
+use crate::executable::constants::Constants;
 use crate::executable::{ExportedTensor, Prepared, WgpuExecutable};
-use crate::faults::Faults;
-use crate::lower::Lowered;
-use crate::pipelines::{self, Pipeline};
-use crate::transfer;
+use crate::kernels::Kernels;
+use crate::lowering::{Caps, Lowered, Lowering, Lowers, Stop};
+
+/// What sessions share of a GPU.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub gpu: Arc<Gpu>,
+    pub kernels: Arc<Kernels>,
+    pub software: bool,
+}
+
+impl Shared {
+    fn caps(&self) -> Caps {
+        Caps {
+            max_binding: self.gpu.max_binding(),
+            max_bindings: self.gpu.limits.max_storage_buffers_per_shader_stage as usize,
+            software: self.software,
+            half: self.gpu.half,
+        }
+    }
+
+    /// The dispatches of a node. `roots` names the tensor behind each input, if that is known.
+    pub fn lower(
+        &self,
+        node: &NodeSpec,
+        roots: &[Option<usize>],
+        tuned: &Tuned,
+    ) -> Lowers<Lowered> {
+        let mut lowering = Lowering::new(node, self.caps());
+        lowering.roots = roots;
+        lowering.tuned = tuned.clone();
+        self.kernels.lower(&mut lowering)?;
+        lowering.finish()
+    }
+}
 
 pub(crate) struct WgpuContext {
-    shared: Arc<Shared>,
+    shared: Shared,
     faults: Arc<Faults>,
     constants: Constants,
     /// Pipelines of prepared stages that nobody has waited for yet.
@@ -37,7 +71,7 @@ pub(crate) struct WgpuContext {
 
 impl WgpuContext {
     /// `arena` is for where the session has none.
-    pub fn new(shared: Arc<Shared>, arena: Arena, config: &ContextConfig) -> Result<WgpuContext> {
+    pub fn new(shared: Shared, arena: Arena, config: &ContextConfig) -> Result<WgpuContext> {
         let ledger = Ledger::limited(&config.limits);
         Ok(WgpuContext {
             faults: Faults::new(&shared.gpu)?,
@@ -81,7 +115,11 @@ impl WgpuContext {
             let l = self
                 .shared
                 .lower(&spec, &roots, &self.tuned)
-                .map_err(|r| unsupported(r.reason).at(&node.name, node.op.name()))?;
+                .map_err(|stop| match stop {
+                    Stop::Refused(refusal) => unsupported(refusal.reason),
+                    Stop::Wrong(error) => error,
+                })
+                .map_err(|e| e.at(&node.name, node.op.name()))?;
             scratch = scratch.max(scratch_bytes(stage, node, &l, alignment.max(16) as u64));
             lowered.push(l);
         }
@@ -105,8 +143,7 @@ impl BackendContext for WgpuContext {
         tensors: Arc<StageTensors>,
         interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
-        let shared = self.shared.clone();
-        let gpu = &shared.gpu;
+        let gpu = &self.shared.gpu.clone();
         let (lowered, scratch) = self.lower(&stage)?;
         let speed = gpu.speed();
         let seconds = |node| {
@@ -151,7 +188,7 @@ impl BackendContext for WgpuContext {
         };
         let values = (0..stage.tensors.len()).map(known).collect();
         Ok(Box::new(WgpuExecutable::new(
-            shared.clone(),
+            gpu.clone(),
             Prepared {
                 faults: self.faults.clone(),
                 tensors,
@@ -194,12 +231,12 @@ impl BackendContext for WgpuContext {
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
-        let shared = self.shared.clone();
+        let gpu = self.shared.gpu.clone();
         Box::pin(async move {
             let mut out = Vec::with_capacity(tensors.len());
             for t in tensors {
                 let tensor = ExportedTensor::of(t)?;
-                out.push(tensor.read(&shared.gpu, &self.faults, t).await?);
+                out.push(tensor.read(&gpu, &self.faults, t).await?);
             }
             Ok(out)
         })

@@ -18,33 +18,33 @@ struct Tap {
     x: i32,
 }
 
-#if A == conv4 || A == conv1
+#if READ_A == conv4 || READ_A == conv1
 fn row_of(m: u32, base: u32) -> Row {
-    let at = m % p.positions;
+    let at = m % p.im2col.positions;
     return Row(
-        m < p.m,
-        base + (m / p.positions) * p.x_image,
-        i32((at / p.out_w) * p.stride_h) - p.pad_h,
-        i32((at % p.out_w) * p.stride_w) - p.pad_w,
+        m < p.product.m,
+        base + (m / p.im2col.positions) * p.im2col.x_image,
+        i32((at / p.im2col.out_w) * p.im2col.stride_h) - p.im2col.pad_h,
+        i32((at % p.im2col.out_w) * p.im2col.stride_w) - p.im2col.pad_w,
     );
 }
 
 fn tap_of(k: u32) -> Tap {
-    let tap = k / p.channels;
+    let tap = k / p.im2col.channels;
     return Tap(
-        k < p.k,
-        (k % p.channels) * p.x_c,
-        i32((tap / p.kernel_w) * p.dilation_h),
-        i32((tap % p.kernel_w) * p.dilation_w),
+        k < p.product.k,
+        (k % p.im2col.channels) * p.im2col.x_c,
+        i32((tap / p.im2col.kernel_w) * p.im2col.dilation_h),
+        i32((tap % p.im2col.kernel_w) * p.im2col.dilation_w),
     );
 }
 
 fn read_a(r: Row, t: Tap) -> UnitA {
     let y = r.y + t.y;
     let x = r.x + t.x;
-    let valid = r.valid && t.valid && y >= 0 && x >= 0 && y < i32(p.in_h) && x < i32(p.in_w);
-    let i = r.base + u32(y) * p.x_h + u32(x) * p.x_w + t.offset;
-#if A == conv4
+    let valid = r.valid && t.valid && y >= 0 && x >= 0 && y < i32(p.im2col.in_h) && x < i32(p.im2col.in_w);
+    let i = r.base + u32(y) * p.im2col.x_h + u32(x) * p.im2col.x_w + t.offset;
+#if READ_A == conv4
     return select(UnitA(0.0), UnitA(a[select(0u, i / 4u, valid)]), valid);
 #else
     return select(UnitA(0.0), UnitA(a[select(0u, i, valid)]), valid);
@@ -52,7 +52,7 @@ fn read_a(r: Row, t: Tap) -> UnitA {
 }
 
 #if !TILED
-#if A == conv4
+#if READ_A == conv4
 const CHANNELS = 4u;
 #else
 const CHANNELS = 1u;
@@ -62,8 +62,8 @@ const CHANNELS = 1u;
 fn place(r: Row, tap: vec2<i32>) -> i32 {
     let y = r.y + tap.x;
     let x = r.x + tap.y;
-    let valid = r.valid && y >= 0 && x >= 0 && y < i32(p.in_h) && x < i32(p.in_w);
-    return select(-1, i32(r.base) + y * i32(p.x_h) + x * i32(p.x_w), valid);
+    let valid = r.valid && y >= 0 && x >= 0 && y < i32(p.im2col.in_h) && x < i32(p.im2col.in_w);
+    return select(-1, i32(r.base) + y * i32(p.im2col.x_h) + x * i32(p.im2col.x_w), valid);
 }
 
 fn read_at(at: i32, offset: u32) -> UnitA {
@@ -73,17 +73,17 @@ fn read_at(at: i32, offset: u32) -> UnitA {
 #endif
 #else
 fn row_of(m: u32, base: u32) -> Row {
-    return Row(m < p.m, base + m * p.a_row, 0, 0);
+    return Row(m < p.product.m, base + m * p.product.a_row, 0, 0);
 }
 
 fn tap_of(k: u32) -> Tap {
-    return Tap(k < p.k, k * p.a_col, 0, 0);
+    return Tap(k < p.product.k, k * p.product.a_col, 0, 0);
 }
 
 fn read_a(r: Row, t: Tap) -> UnitA {
     let valid = r.valid && t.valid;
     let i = r.base + t.offset;
-#if A == k4
+#if READ_A == k4
     return select(UnitA(0.0), UnitA(a[select(0u, i / 4u, valid)]), valid);
 #else
     return select(UnitA(0.0), UnitA(a[select(0u, i, valid)]), valid);
@@ -92,7 +92,7 @@ fn read_a(r: Row, t: Tap) -> UnitA {
 #endif
 
 // Four elements of a row along k; the taps of a quad are known before the rows.
-#if A == k4 || A == conv4
+#if READ_A == k4 || READ_A == conv4
 struct Taps { t: Tap }
 
 fn taps_of(k: u32) -> Taps {

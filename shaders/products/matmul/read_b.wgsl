@@ -1,14 +1,14 @@
 // Four columns of b.
 
-#if B == n4
+#if READ_B == n4
 fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
-    let valid = k < p.k && n < p.n;
-    return select(vec4<f32>(0.0), vec4<f32>(b[select(0u, (base + k * p.b_row + n) / 4u, valid)]), valid);
+    let valid = k < p.product.k && n < p.product.n;
+    return select(vec4<f32>(0.0), vec4<f32>(b[select(0u, (base + k * p.product.b_row + n) / 4u, valid)]), valid);
 }
-#elif B == 1
+#elif READ_B == strided
 fn element_b(k: u32, n: u32, base: u32) -> f32 {
-    let valid = k < p.k && n < p.n;
-    return select(0.0, f32(b[select(0u, base + k * p.b_row + n * p.b_col, valid)]), valid);
+    let valid = k < p.product.k && n < p.product.n;
+    return select(0.0, f32(b[select(0u, base + k * p.product.b_row + n * p.product.b_col, valid)]), valid);
 }
 
 fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
@@ -17,10 +17,10 @@ fn load_b(k: u32, n: u32, base: u32) -> vec4<f32> {
 #endif
 
 // Four rows of b at four columns.
-#if B == k4
+#if READ_B == k4
 fn column_b(k: u32, n: u32, base: u32) -> vec4<f32> {
-    let valid = k < p.k && n < p.n;
-    return select(vec4<f32>(0.0), vec4<f32>(b[select(0u, (base + n * p.b_col + k) / 4u, valid)]), valid);
+    let valid = k < p.product.k && n < p.product.n;
+    return select(vec4<f32>(0.0), vec4<f32>(b[select(0u, (base + n * p.product.b_col + k) / 4u, valid)]), valid);
 }
 
 fn block_b(k: u32, n: u32, base: u32) -> mat4x4<f32> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use kilim_core::Result;
 
-use crate::binding::Binding;
-use crate::faults::Faults;
-use crate::gpu::{Gpu, GpuBuffer};
-use crate::pipelines::Pipeline;
+use crate::device::binding::Binding;
+use crate::device::faults::Faults;
+use crate::device::gpu::{Gpu, GpuBuffer};
+use crate::device::pipelines::Pipeline;
 
 /// One launch.
 pub(crate) struct Command {

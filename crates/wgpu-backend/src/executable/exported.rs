@@ -5,10 +5,10 @@ use std::sync::Arc;
 use kilim_core::backend::DeviceTensor;
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 
-use crate::faults::{self, Faults};
-use crate::gpu::{Gpu, GpuBuffer};
-use crate::storage;
-use crate::transfer;
+use crate::device::faults::{self, Faults};
+use crate::device::gpu::{Gpu, GpuBuffer};
+use crate::device::storage;
+use crate::device::transfer;
 
 /// A copy of a tensor that outlives the arena.
 pub(crate) struct ExportedTensor {

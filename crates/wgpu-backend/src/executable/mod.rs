@@ -1,8 +1,11 @@
 //! A prepared stage: an arena, and for every node the dispatches to record.
 
+pub(crate) mod binder;
 mod command;
+pub(crate) mod constants;
 mod exported;
 mod pace;
+pub(crate) mod profile;
 mod read;
 
 use std::ops::Range;
@@ -14,13 +17,12 @@ use kilim_core::backend::{
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 
-use crate::WgpuBackend;
-use crate::backend::Shared;
-use crate::faults::Faults;
-use crate::gpu::{Gpu, GpuBuffer};
-use crate::profile::Profiler;
-use crate::storage;
-use crate::transfer::{self, Submitted};
+use crate::device;
+use crate::device::faults::Faults;
+use crate::device::gpu::{Gpu, GpuBuffer};
+use crate::device::storage;
+use crate::device::transfer::{self, Submitted};
+use crate::executable::profile::Profiler;
 
 pub(crate) use command::{Command, record};
 pub(crate) use exported::ExportedTensor;
@@ -44,7 +46,7 @@ pub(crate) struct Prepared {
 
 /// See [`Executable`].
 pub(crate) struct WgpuExecutable {
-    shared: Arc<Shared>,
+    gpu: Arc<Gpu>,
     faults: Arc<Faults>,
     tensors: Arc<StageTensors>,
     values: Vec<Option<Tensor>>,
@@ -66,9 +68,9 @@ pub(crate) struct WgpuExecutable {
 
 impl WgpuExecutable {
     /// The executable of a stage; nothing is bound to the arena yet.
-    pub fn new(shared: Arc<Shared>, prepared: Prepared) -> WgpuExecutable {
+    pub fn new(gpu: Arc<Gpu>, prepared: Prepared) -> WgpuExecutable {
         WgpuExecutable {
-            shared,
+            gpu,
             faults: prepared.faults,
             tensors: prepared.tensors,
             values: prepared.values,
@@ -117,13 +119,13 @@ impl WgpuExecutable {
         };
         Ok(WgpuExecutable {
             pace,
-            ..WgpuExecutable::new(self.shared.clone(), prepared)
+            ..WgpuExecutable::new(self.gpu.clone(), prepared)
         })
     }
 
     /// The arena's buffer. Where it is another one than before, bind groups are made anew.
     fn bind(&mut self) -> Result<Option<Arc<GpuBuffer>>> {
-        let gpu = &self.shared.gpu;
+        let gpu = &self.gpu;
         let bytes = self.claims[0].bytes();
         let mut guard = self.arena.lock(bytes)?;
         let generation = guard.generation();
@@ -164,7 +166,7 @@ impl WgpuExecutable {
     /// Records a copy between the arena and another buffer.
     fn transfer(&mut self, from: (&GpuBuffer, u64), to: (&GpuBuffer, u64), bytes: u64) {
         if bytes > 0 {
-            encoder(&self.shared.gpu, &mut self.encoder).copy_buffer_to_buffer(
+            encoder(&self.gpu, &mut self.encoder).copy_buffer_to_buffer(
                 &from.0.raw,
                 from.1,
                 &to.0.raw,
@@ -181,12 +183,12 @@ impl WgpuExecutable {
     /// Submits what is recorded, if anything is.
     fn submit_recorded(&mut self) -> Option<wgpu::SubmissionIndex> {
         let encoder = self.encoder.take()?;
-        Some(self.shared.gpu.queue.submit([encoder.finish()]))
+        Some(self.gpu.queue.submit([encoder.finish()]))
     }
 
     /// Records nodes until they make a slice; gives the first that is left.
     fn record_slice(&mut self, nodes: Range<usize>) -> usize {
-        let gpu = &self.shared.gpu;
+        let gpu = &self.gpu;
         let encoder = encoder(gpu, &mut self.encoder);
         let mut pass = encoder.begin_compute_pass(&Default::default());
         let mut current = None;
@@ -212,7 +214,7 @@ impl Executable for WgpuExecutable {
         self.encoder = None;
         self.recorded = 0;
         self.pace.begin();
-        self.shared.gpu.check()?;
+        self.gpu.check()?;
         self.bind().map(drop)
     }
 
@@ -224,7 +226,7 @@ impl Executable for WgpuExecutable {
         if self.bytes(tensor)? > 0 {
             let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
             let bytes = storage::to_device(data);
-            self.shared.gpu.write(&buffer.raw, offset, &bytes);
+            self.gpu.write(&buffer.raw, offset, &bytes);
         }
         Ok(())
     }
@@ -258,7 +260,7 @@ impl Executable for WgpuExecutable {
         if bytes > 0 && start != end {
             // WebGPU copies between two buffers only.
             let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-            let between = self.shared.gpu.buffer("copy", bytes, usage)?;
+            let between = self.gpu.buffer("copy", bytes, usage)?;
             let buffer = self.buffer()?;
             self.transfer((&buffer, start), (&between, 0), bytes);
             self.transfer((&between, 0), (&buffer, end), bytes);
@@ -279,7 +281,7 @@ impl Executable for WgpuExecutable {
         if self.generation.is_none() {
             return Err(state_error("a stage runs that was not begun".into()));
         }
-        let gpu = &self.shared.gpu;
+        let gpu = &self.gpu;
         if let Some(profiler) = &mut self.profiler {
             profiler.run(gpu, &mut self.encoder, range, &self.nodes, record)?;
             return Ok(Progress::Whole);
@@ -289,7 +291,7 @@ impl Executable for WgpuExecutable {
             next = self.record_slice(next..range.end);
             if next < range.end
                 && let Some(index) = self.submit_recorded()
-                && self.pace.submitted(Submitted::new(&self.shared.gpu, index))
+                && self.pace.submitted(Submitted::new(&self.gpu, index))
             {
                 self.recorded = next - range.start;
                 return Ok(Progress::Partly);
@@ -299,7 +301,7 @@ impl Executable for WgpuExecutable {
     }
 
     fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {
-        Box::pin(self.pace.wait_room(&self.shared.gpu))
+        Box::pin(self.pace.wait_room(&self.gpu))
     }
 
     fn submit(&mut self) -> Result<()> {
@@ -309,7 +311,7 @@ impl Executable for WgpuExecutable {
 
     fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
         self.flush();
-        Box::pin(async move { transfer::idle(&self.shared.gpu).await })
+        Box::pin(async move { transfer::idle(&self.gpu).await })
     }
 
     fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
@@ -318,7 +320,7 @@ impl Executable for WgpuExecutable {
 
     fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {
         let spec = self.tensors.slot(tensor)?.spec.clone();
-        let gpu = &self.shared.gpu;
+        let gpu = &self.gpu;
         let buffer = match &self.values[tensor] {
             Some(value) => gpu.upload("exported", &storage::to_device(value))?,
             None => {
@@ -334,7 +336,7 @@ impl Executable for WgpuExecutable {
             }
         };
         Ok(DeviceTensor {
-            backend: WgpuBackend::ID,
+            backend: device::ID,
             dtype: spec.dtype,
             shape: spec.shape,
             handle: Arc::new(ExportedTensor { buffer }),
@@ -343,17 +345,17 @@ impl Executable for WgpuExecutable {
 
     fn execute_end(&mut self) -> Result<()> {
         self.flush();
-        self.shared.gpu.check()
+        self.gpu.check()
     }
 
     fn set_profiling(&mut self, on: bool) {
-        self.profiler = on.then(|| Profiler::new(&self.shared.gpu, &self.nodes));
+        self.profiler = on.then(|| Profiler::new(&self.gpu, &self.nodes));
     }
 
     fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
         Box::pin(async move {
             self.flush();
-            let gpu = &self.shared.gpu;
+            let gpu = &self.gpu;
             match &mut self.profiler {
                 Some(profiler) => profiler.seconds(gpu).await,
                 None => Ok(Vec::new()),

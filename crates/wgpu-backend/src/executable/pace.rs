@@ -7,8 +7,8 @@ use std::sync::Arc;
 use kilim_core::Result;
 use web_time::Instant;
 
-use crate::gpu::Gpu;
-use crate::transfer::{self, Submitted};
+use crate::device::gpu::Gpu;
+use crate::device::transfer::{self, Submitted};
 
 /// Seconds that one slice takes: a frame or two of a page that shares the device.
 const SLICE: f64 = 0.03;

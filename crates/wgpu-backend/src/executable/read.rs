@@ -6,9 +6,9 @@ use kilim_core::memory::MemoryMode;
 use kilim_core::{Result, Tensor};
 
 use super::{WgpuExecutable, encoder};
-use crate::faults;
-use crate::storage;
-use crate::transfer;
+use crate::device::faults;
+use crate::device::storage;
+use crate::device::transfer;
 
 impl WgpuExecutable {
     /// The elements of tensors, which go through one staging buffer with the word for faults behind them;
@@ -20,11 +20,11 @@ impl WgpuExecutable {
             true => self.staged(tensors, &ranges, results as u64).await?,
             false => {
                 self.flush();
-                self.shared.gpu.check()?;
+                self.gpu.check()?;
                 Vec::new()
             }
         };
-        self.faults.check(&self.shared.gpu, &data[results..])?;
+        self.faults.check(&self.gpu, &data[results..])?;
         let read = |(&t, range): (&usize, Range<usize>)| {
             let spec = &self.tensors.slot(t)?.spec;
             match &self.values[t] {
@@ -55,8 +55,7 @@ impl WgpuExecutable {
         ranges: &[Range<usize>],
         results: u64,
     ) -> Result<Vec<u8>> {
-        let shared = self.shared.clone();
-        let gpu = &shared.gpu;
+        let gpu = &self.gpu.clone();
         let possible = self.faults.possible();
         let total = results + if possible { faults::BYTES } else { 0 };
         let staging = match self.staging.take() {

@@ -6,40 +6,13 @@ use std::sync::Arc;
 use kilim_core::DType;
 use kilim_core::ops::{Custom, ShaderNumber, ShaderTensor};
 
-use super::Kernels;
-use crate::lower::{Dispatch, Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
-use crate::storage;
+use crate::device::storage;
+use crate::kernels::Kernels;
+use crate::lowering::{Dispatch, Lowering, Lowers, refuse};
+use crate::shaders::{Call, Operand, Program, UserShader, Word, Words};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Custom>(custom);
-}
-
-/// A user's WGSL, and the declarations that go in front of it.
-#[derive(PartialEq, Eq, Hash)]
-pub(crate) struct UserShader {
-    text: Arc<str>,
-    parameters: String,
-    /// The name and WGSL element type of each storage buffer.
-    buffers: Vec<(String, &'static str)>,
-}
-
-impl UserShader {
-    /// The whole module. Buffers in the arena are all bound for writing: WebGPU does not bind parts
-    /// of one buffer in two ways.
-    pub fn source(&self, read_only: &[bool]) -> String {
-        let mut source = self.parameters.clone();
-        for (i, ((name, element), read_only)) in self.buffers.iter().zip(read_only).enumerate() {
-            let access = if *read_only { "read" } else { "read_write" };
-            // Writing to a string cannot fail.
-            let _ = writeln!(
-                source,
-                "@group(0) @binding({}) var<storage, {access}> {name}: array<{element}>;",
-                i + 1
-            );
-        }
-        source + &self.text
-    }
 }
 
 fn custom(op: &Custom, l: &mut Lowering) -> Lowers {
@@ -64,24 +37,25 @@ fn custom(op: &Custom, l: &mut Lowering) -> Lowers {
         buffers.push((name, element(dtype)?));
     }
     let (parameters, params) = parameters(&kernel.parameters);
+    let shader = UserShader {
+        text: kernel.source,
+        parameters,
+        buffers,
+    };
     l.lowered.dispatches.push(Dispatch {
-        shader: "custom",
-        text: Some(Arc::new(UserShader {
-            text: kernel.source,
-            parameters,
-            buffers,
-        })),
-        defines: Vec::new(),
-        operands,
-        params,
+        call: Call {
+            program: Program::User(Arc::new(shader)),
+            operands,
+            params,
+        },
         groups: kernel.workgroups,
     });
     Ok(())
 }
 
 /// The declaration of the uniform, and its words.
-fn parameters(list: &[(String, ShaderNumber)]) -> (String, Params) {
-    let mut params = Params::new();
+fn parameters(list: &[(String, ShaderNumber)]) -> (String, Words) {
+    let mut params = Words::default();
     let mut fields = String::new();
     for (name, number) in list {
         let (kind, word) = match *number {
@@ -91,7 +65,7 @@ fn parameters(list: &[(String, ShaderNumber)]) -> (String, Params) {
         };
         // Writing to a string cannot fail.
         let _ = write!(fields, "{name}: {kind}, ");
-        params.words.push(word);
+        params.raw(&[word]);
     }
     if list.is_empty() {
         return (String::new(), params);
@@ -107,7 +81,11 @@ fn element(dtype: DType) -> Lowers<&'static str> {
     Ok(match dtype {
         DType::F16 | DType::BF16 => "u32",
         other => match (storage::words(other), storage::scalar(other)) {
-            (Some(1), scalar) => scalar.map_or("u32", |s| s.name),
+            (Some(1), scalar) => match scalar.map(|s| s.word) {
+                Some(Word::F32) => "f32",
+                Some(Word::I32) => "i32",
+                Some(Word::U32) | None => "u32",
+            },
             (Some(_), _) => "vec2<u32>",
             (None, _) => return refuse(format!("the GPU does not hold {other} tensors")),
         },

@@ -4,13 +4,18 @@ use kilim_core::DType;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::*;
 
-use super::Kernels;
-use super::movement::{around, filled, ok};
-use super::select::carrier;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::{MAX_RANK, Params};
-use crate::storage::{Scalar, scalar};
-use crate::walk::strides;
+use crate::device::storage::{Scalar, scalar};
+use crate::kernels::Kernels;
+use crate::kernels::movement::{copy, filled};
+use crate::lowering::elements::{carrier, carrier4, index_type};
+use crate::lowering::walk::{MAX_RANK, around, strides};
+use crate::lowering::{Lowering, Lowers, ok, refuse};
+use crate::shaders::index::{
+    elements as elements_shader, gather as gather_shader, one_hot as one_hot_shader,
+    reverse as reverse_shader, slices as slices_shader,
+};
+use crate::shaders::shared::by_indices::{Case, CombineReduction};
+use crate::shaders::{Index, Operand, Target};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Gather>(gather);
@@ -23,15 +28,6 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<GatherNd>(gather_nd);
     kernels.add::<ScatterNd>(scatter_nd);
     kernels.add::<OneHot>(one_hot);
-}
-
-/// How the shaders read indices of a type: their `INDEX`.
-pub(crate) fn index_type(dtype: DType) -> Lowers<&'static str> {
-    match (dtype, scalar(dtype)) {
-        (DType::I64, _) => Ok("i64"),
-        (_, Some(scalar)) => Ok(scalar.name),
-        _ => refuse(format!("indices of type {dtype} are not on the GPU")),
-    }
 }
 
 /// Refuses indices that are known and out of range: the CPU reports them.
@@ -53,58 +49,59 @@ fn gather(op: &Gather, l: &mut Lowering) -> Lowers {
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
     let [_, size, mut inner] = around(&x.shape, axis);
     in_range(l, 1, size)?;
-    let index = index_type(indices.dtype)?;
-    let mut t = carrier(x.dtype)?;
-    let mut count = y.elements();
-    if t == "u32" && inner.is_multiple_of(4) {
-        t = "vec4u";
-        inner /= 4;
-        count /= 4;
-    }
-    l.linear(
-        "gather",
-        &[("T", t), ("INDEX", index)],
-        &[
-            Operand::Input(0),
-            Operand::Input(1),
-            Operand::Output(0),
-            Operand::Fault,
-        ],
-        Params::new()
-            .u(count)
-            .u(indices.elements())
-            .u(size)
-            .u(inner),
-        count,
-    );
+    let (t, unit) = carrier4(x.dtype, inner.is_multiple_of(4))?;
+    inner /= unit;
+    let count = y.elements() / unit;
+    let launch = gather_shader::Launch {
+        t,
+        index: index_type(indices.dtype)?,
+        x: Operand::Input(0),
+        indices: Operand::Input(1),
+        y: Target::Output(0),
+        params: gather_shader::Params {
+            count,
+            picked: indices.elements(),
+            size,
+            inner,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 
-/// What the shaders of scatters are made for: the elements' type, and what they do where they write.
-fn combining(
-    reduction: Option<ScatterReduction>,
-    dtype: DType,
-) -> Lowers<[(&'static str, &'static str); 3]> {
-    let name = match reduction {
+/// What moves elements of a type to, or without `scatter` from, where indices say.
+fn by_indices(scatter: Option<ScatterReduction>, dtype: DType) -> Lowers<Case> {
+    let reduction = match scatter {
         None | Some(ScatterReduction::None) => {
-            let scatter = if reduction.is_some() { "1" } else { "0" };
-            let t = carrier(dtype)?;
-            return Ok([("T", t), ("SCATTER", scatter), ("REDUCTION", "None")]);
+            return Ok(Case::Move {
+                t: carrier(dtype)?,
+                scatter: scatter.is_some(),
+            });
         }
-        Some(ScatterReduction::Add) => "Add",
-        Some(ScatterReduction::Mul) => "Mul",
-        Some(ScatterReduction::Max) => "Max",
-        Some(ScatterReduction::Min) => "Min",
+        Some(ScatterReduction::Add) => CombineReduction::Add,
+        Some(ScatterReduction::Mul) => CombineReduction::Mul,
+        Some(ScatterReduction::Max) => CombineReduction::Max,
+        Some(ScatterReduction::Min) => CombineReduction::Min,
     };
     // Nothing wraps narrower elements here.
     match scalar(dtype) {
-        Some(Scalar { name: t, spare: 0 }) if dtype != DType::Bool => {
-            Ok([("T", t), ("SCATTER", "1"), ("REDUCTION", name)])
+        Some(Scalar { word: t, spare: 0 }) if dtype != DType::Bool => {
+            Ok(Case::Combine { t, reduction })
         }
         _ => refuse(format!(
             "scattering {dtype} with a reduction is not on the GPU"
         )),
     }
+}
+
+/// Input 0 where elements are moved from there; where they are scattered over it, the updates, and the
+/// output is its copy.
+fn source(scatter: Option<ScatterReduction>, l: &mut Lowering) -> Lowers<Operand> {
+    if scatter.is_none() {
+        return Ok(Operand::Input(0));
+    }
+    copy::whole(l)?;
+    Ok(Operand::Input(2))
 }
 
 /// GatherElements, or with a reduction ScatterElements.
@@ -118,49 +115,22 @@ fn elements(axis: i64, scatter: Option<ScatterReduction>, l: &mut Lowering) -> L
     let mut walk = strides(&x.shape);
     let stride = std::mem::take(&mut walk[axis]);
     let count = indices.elements();
-    let params = Params::new()
-        .dims(&indices.shape)
-        .dims(&walk)
-        .u(walk.len())
-        .u(count)
-        .u(x.shape[axis])
-        .u(stride);
-    by_indices("elements", scatter, params, count, l)
-}
-
-/// Launches what moves elements from where indices say, or with a reduction to there.
-fn by_indices(
-    shader: &'static str,
-    scatter: Option<ScatterReduction>,
-    params: Params,
-    count: usize,
-    l: &mut Lowering,
-) -> Lowers {
-    let (x, indices) = (l.input(0)?, l.input(1)?);
-    let [t, scattered, reduction] = combining(scatter, x.dtype)?;
-    let source = if scatter.is_some() {
-        super::copy::whole(l)?;
-        Operand::Input(2)
-    } else {
-        Operand::Input(0)
+    let launch = elements_shader::Launch {
+        case: by_indices(scatter, x.dtype)?,
+        index: index_type(indices.dtype)?,
+        x: source(scatter, l)?,
+        indices: Operand::Input(1),
+        y: Target::Output(0),
+        params: elements_shader::Params {
+            dims: &indices.shape,
+            walk: &walk,
+            rank: walk.len(),
+            count,
+            size: x.shape[axis],
+            stride,
+        },
     };
-    l.linear(
-        shader,
-        &[
-            t,
-            ("INDEX", index_type(indices.dtype)?),
-            scattered,
-            reduction,
-        ],
-        &[
-            source,
-            Operand::Input(1),
-            Operand::Output(0),
-            Operand::Fault,
-        ],
-        params,
-        count,
-    );
+    l.linear(launch, count);
     Ok(())
 }
 
@@ -193,15 +163,24 @@ fn slices(
         }
     }
     let inner: usize = x.shape[batch_dims + coordinates..].iter().product();
-    let params = Params::new()
-        .dims(sizes)
-        .dims(&strides(&x.shape)[batch_dims..batch_dims + coordinates])
-        .u(coordinates)
-        .u(count)
-        .u(inner)
-        .u(tuples[batch_dims..].iter().product())
-        .u(x.shape[batch_dims..].iter().product());
-    by_indices("slices", scatter, params, count, l)
+    let launch = slices_shader::Launch {
+        case: by_indices(scatter, x.dtype)?,
+        index: index_type(indices.dtype)?,
+        x: source(scatter, l)?,
+        indices: Operand::Input(1),
+        y: Target::Output(0),
+        params: slices_shader::Params {
+            sizes,
+            walk: &strides(&x.shape)[batch_dims..batch_dims + coordinates],
+            coordinates,
+            count,
+            inner,
+            tuples: tuples[batch_dims..].iter().product(),
+            batch: x.shape[batch_dims..].iter().product(),
+        },
+    };
+    l.linear(launch, count);
+    Ok(())
 }
 
 fn gather_nd(op: &GatherNd, l: &mut Lowering) -> Lowers {
@@ -219,16 +198,19 @@ fn one_hot(op: &OneHot, l: &mut Lowering) -> Lowers {
     let axis = ok(normalize_axis(op.axis, y.shape.len()))?;
     let [_, depth, inner] = around(&y.shape, axis);
     let count = y.elements();
-    l.linear(
-        "one_hot",
-        &[
-            ("T", carrier(y.dtype)?),
-            ("INDEX", index_type(indices.dtype)?),
-        ],
-        &[Operand::Input(0), Operand::Input(2), Operand::Output(0)],
-        Params::new().u(count).u(depth).u(inner),
-        count,
-    );
+    let launch = one_hot_shader::Launch {
+        t: carrier(y.dtype)?,
+        index: index_type(indices.dtype)?,
+        indices: Operand::Input(0),
+        values: Operand::Input(2),
+        y: Target::Output(0),
+        params: one_hot_shader::Params {
+            count,
+            depth,
+            inner,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 
@@ -242,28 +224,24 @@ fn max_unpool(op: &MaxUnpool, l: &mut Lowering) -> Lowers {
     if ok(op.output_shape(&x.shape, &pooled))? != y.shape {
         return refuse("another output shape than that of the pooling is not on the GPU");
     }
-    filled(l, Operand::Output(0), [0, 0], y)?;
-    let [t, scattered, reduction] = combining(Some(ScatterReduction::None), x.dtype)?;
+    filled(l, Target::Output(0), [0, 0], y)?;
     let count = x.elements();
-    let (source, target) = (Operand::Input(0), Operand::Output(0));
-    l.linear(
-        "elements",
-        &[
-            t,
-            ("INDEX", index_type(indices.dtype)?),
-            scattered,
-            reduction,
-        ],
-        &[source, Operand::Input(1), target, Operand::Fault],
-        Params::new()
-            .dims(&[count])
-            .dims(&[0])
-            .u(1)
-            .u(count)
-            .u(y.elements())
-            .u(1),
-        count,
-    );
+    let launch = elements_shader::Launch {
+        case: by_indices(Some(ScatterReduction::None), x.dtype)?,
+        index: index_type(indices.dtype)?,
+        x: Operand::Input(0),
+        indices: Operand::Input(1),
+        y: Target::Output(0),
+        params: elements_shader::Params {
+            dims: &[count],
+            walk: &[0],
+            rank: 1,
+            count,
+            size: y.elements(),
+            stride: 1,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 
@@ -276,19 +254,23 @@ fn compress(op: &Compress, l: &mut Lowering) -> Lowers {
     };
     let selected = ok(op.selected(size, l.node))?;
     let count = y.elements();
-    let params = Params::new()
-        .u(count)
-        .u(selected.len().max(1))
-        .u(size)
-        .u(inner);
+    let picked = selected.len().max(1);
     let table = l.table(selected.into_iter().map(|i| i as u32).collect());
-    l.linear(
-        "gather",
-        &[("T", carrier(x.dtype)?), ("INDEX", "u32")],
-        &[Operand::Input(0), table, Operand::Output(0), Operand::Fault],
-        params,
-        count,
-    );
+    let (t, _) = carrier4(x.dtype, false)?;
+    let launch = gather_shader::Launch {
+        t,
+        index: Index::U32,
+        x: Operand::Input(0),
+        indices: table,
+        y: Target::Output(0),
+        params: gather_shader::Params {
+            count,
+            picked,
+            size,
+            inner,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 
@@ -300,25 +282,20 @@ fn reverse(op: &ReverseSequence, l: &mut Lowering) -> Lowers {
     }
     let own = strides(&x.shape);
     let count = x.elements();
-    l.linear(
-        "reverse",
-        &[
-            ("T", carrier(x.dtype)?),
-            ("INDEX", index_type(lengths.dtype)?),
-        ],
-        &[
-            Operand::Input(0),
-            Operand::Input(1),
-            Operand::Output(0),
-            Operand::Fault,
-        ],
-        Params::new()
-            .u(count)
-            .u(x.shape[batch])
-            .u(x.shape[time])
-            .u(own[batch])
-            .u(own[time]),
-        count,
-    );
+    let launch = reverse_shader::Launch {
+        t: carrier(x.dtype)?,
+        index: index_type(lengths.dtype)?,
+        x: Operand::Input(0),
+        lengths: Operand::Input(1),
+        y: Target::Output(0),
+        params: reverse_shader::Params {
+            count,
+            batch: x.shape[batch],
+            time: x.shape[time],
+            batch_step: own[batch],
+            time_step: own[time],
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }

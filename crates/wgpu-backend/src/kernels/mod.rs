@@ -1,31 +1,22 @@
-//! How each operator becomes dispatches. A file holds a family; [`Kernels::all`] lists them.
+//! How each operator becomes dispatches. Families are those of `shaders/`; [`Kernels::all`] lists them.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
 
 use kilim_core::Operator;
-use kilim_core::backend::Refusal;
 
-use crate::lower::{Lowering, Lowers, refuse};
+use crate::lowering::{Lowering, Lowers, refuse, wrong};
 
-pub(crate) mod binary;
-pub(crate) mod cast;
-pub(crate) mod conv;
-pub(crate) mod copy;
 pub(crate) mod custom;
-pub(crate) mod einsum;
-pub(crate) mod grid;
+pub(crate) mod elementwise;
 pub(crate) mod index;
-pub(crate) mod matmul;
 pub(crate) mod movement;
 pub(crate) mod norm;
+pub(crate) mod products;
 pub(crate) mod quantized;
 pub(crate) mod recurrent;
 pub(crate) mod reduce;
-pub(crate) mod select;
 pub(crate) mod sort;
-mod tile;
-pub(crate) mod unary;
 pub(crate) mod window;
 
 type Lower = Box<dyn Fn(&dyn Operator, &mut Lowering) -> Lowers + Send + Sync>;
@@ -40,20 +31,14 @@ impl Kernels {
     /// Everything that is registered.
     pub fn all() -> Kernels {
         let mut kernels = Kernels::default();
-        unary::register(&mut kernels);
-        binary::register(&mut kernels);
-        cast::register(&mut kernels);
-        select::register(&mut kernels);
-        matmul::register(&mut kernels);
-        conv::register(&mut kernels);
-        einsum::register(&mut kernels);
+        elementwise::register(&mut kernels);
+        products::register(&mut kernels);
         movement::register(&mut kernels);
         index::register(&mut kernels);
         reduce::register(&mut kernels);
         norm::register(&mut kernels);
         quantized::register(&mut kernels);
         window::register(&mut kernels);
-        grid::register(&mut kernels);
         sort::register(&mut kernels);
         recurrent::register(&mut kernels);
         custom::register(&mut kernels);
@@ -66,18 +51,18 @@ impl Kernels {
             TypeId::of::<T>(),
             Box::new(move |op, l| match op.downcast_ref::<T>() {
                 Some(op) => lower(op, l),
-                None => refuse("the kernel is for another operator"),
+                None => wrong("a kernel is registered for another operator"),
             }),
         );
     }
 
     /// Lowers a node, or says why the GPU does not run it.
-    pub fn lower(&self, l: &mut Lowering) -> Result<(), Refusal> {
+    pub fn lower(&self, l: &mut Lowering) -> Lowers {
         if !l.node.op.subgraphs().is_empty() {
             return refuse("control flow is not run on the GPU");
         }
         if l.node.op.is_view() {
-            return copy::whole(l);
+            return movement::copy::whole(l);
         }
         match self.by_type.get(&(l.node.op as &dyn Any).type_id()) {
             Some(lower) => lower(l.node.op, l),

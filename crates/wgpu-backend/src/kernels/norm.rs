@@ -2,10 +2,13 @@
 
 use kilim_core::ops::*;
 
-use super::Kernels;
-use super::movement::{around, ok};
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
+use crate::kernels::Kernels;
+use crate::lowering::walk::around;
+use crate::lowering::{Lowering, Lowers, ok, refuse};
+use crate::shaders::norm::{
+    batch as batch_shader, lp as lp_shader, lrn as lrn_shader, rows as rows_shader,
+};
+use crate::shaders::{Operand, Target};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<LayerNorm>(|op, l| trailing(op.axis, op.epsilon, false, l));
@@ -41,37 +44,25 @@ fn rows(r: Rows, l: &mut Lowering) -> Lowers {
     l.want_f32()?;
     let count = l.input(0)?.elements();
     let rows = count.checked_div(r.size).unwrap_or(0);
-    let bias = l.optional(2).is_some();
-    let stats = l.node.outputs.len() > 1;
-    let mut operands = vec![Operand::Input(0), Operand::Output(0), Operand::Input(1)];
-    if bias {
-        operands.push(Operand::Input(2));
-    }
-    if stats {
-        let inverse = match l.node.outputs.len() {
-            2 => l.scratch(rows * 4),
-            _ => Operand::Output(2),
-        };
-        operands.extend([Operand::Output(1), inverse]);
-    }
-    let flag = |on| if on { "1" } else { "0" };
-    l.grouped(
-        "rows",
-        &[
-            ("RMS", flag(r.rms)),
-            ("BIAS", flag(bias)),
-            ("STATS", flag(stats)),
-        ],
-        &operands,
-        Params::new()
-            .u(rows)
-            .u(r.size)
-            .u(r.modulus.max(1))
-            .u(r.factor)
-            .u(r.divisor.max(1))
-            .f(r.epsilon),
-        rows,
-    );
+    let written = |i: usize| l.node.outputs.get(i).map(|_| Target::Output(i));
+    let launch = rows_shader::Launch {
+        rms: r.rms,
+        x: Operand::Input(0),
+        y: Target::Output(0),
+        scale: Operand::Input(1),
+        bias: l.optional(2).map(|_| Operand::Input(2)),
+        means: written(1),
+        inverses: written(2),
+        params: rows_shader::Params {
+            rows,
+            size: r.size,
+            modulus: r.modulus.max(1),
+            factor: r.factor,
+            divisor: r.divisor.max(1),
+            epsilon: r.epsilon,
+        },
+    };
+    l.grouped(launch, rows);
     Ok(())
 }
 
@@ -127,15 +118,21 @@ fn batch(op: &BatchNorm, l: &mut Lowering) -> Lowers {
     let x = l.input(0)?;
     let (channels, inner) = channel_walk(&x.shape, op.channels_last);
     let count = x.elements();
-    let inputs = (0..5).map(Operand::Input);
-    let operands: Vec<_> = inputs.chain([Operand::Output(0)]).collect();
-    l.linear(
-        "batch",
-        &[],
-        &operands,
-        Params::new().u(count).u(channels).u(inner).f(op.epsilon),
-        count,
-    );
+    let launch = batch_shader::Launch {
+        x: Operand::Input(0),
+        scale: Operand::Input(1),
+        bias: Operand::Input(2),
+        mean: Operand::Input(3),
+        variance: Operand::Input(4),
+        y: Target::Output(0),
+        params: batch_shader::Params {
+            count,
+            channels,
+            inner,
+            epsilon: op.epsilon,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 
@@ -154,21 +151,21 @@ fn lrn(op: &Lrn, l: &mut Lowering) -> Lowers {
     let (channels, inner) = channel_walk(&x.shape, op.channels_last);
     let count = x.elements();
     let size = op.size.max(1);
-    l.linear(
-        "lrn",
-        &[],
-        &[Operand::Input(0), Operand::Output(0)],
-        Params::new()
-            .u(count)
-            .u(channels)
-            .u(inner)
-            .u((size - 1) / 2)
-            .u(size / 2)
-            .f(op.alpha / size as f32)
-            .f(op.beta)
-            .f(op.bias),
-        count,
-    );
+    let launch = lrn_shader::Launch {
+        x: Operand::Input(0),
+        y: Target::Output(0),
+        params: lrn_shader::Params {
+            count,
+            channels,
+            inner,
+            before: (size - 1) / 2,
+            after: size / 2,
+            alpha: op.alpha / size as f32,
+            beta: op.beta,
+            bias: op.bias,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 
@@ -178,12 +175,16 @@ fn lp(op: &LpNorm, l: &mut Lowering) -> Lowers {
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
     let [outer, size, inner] = around(&x.shape, axis);
     let lines = if size == 0 { 0 } else { outer * inner };
-    l.linear(
-        "lp",
-        &[],
-        &[Operand::Input(0), Operand::Output(0)],
-        Params::new().u(lines).u(size).u(inner).u(op.p as usize),
-        lines,
-    );
+    let launch = lp_shader::Launch {
+        x: Operand::Input(0),
+        y: Target::Output(0),
+        params: lp_shader::Params {
+            lines,
+            size,
+            inner,
+            power: op.p as usize,
+        },
+    };
+    l.linear(launch, lines);
     Ok(())
 }

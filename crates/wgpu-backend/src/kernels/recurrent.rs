@@ -2,12 +2,12 @@
 
 use kilim_core::ops::*;
 
-use super::Kernels;
-use super::matmul::Product;
-use super::movement::{ok, permuted};
-use crate::constants::PackKind;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
+use crate::kernels::Kernels;
+use crate::kernels::movement::permuted;
+use crate::kernels::products::matmul::Product;
+use crate::lowering::{Lowering, Lowers, PackKind, ok, refuse};
+use crate::shaders::recurrent::cell::{Cell, Launch, Params};
+use crate::shaders::{Operand, Stored, Target};
 
 /// Units that the workgroup memory of the kernel has room for.
 const MOST_HIDDEN: usize = 1024;
@@ -23,14 +23,21 @@ pub(crate) fn register(kernels: &mut Kernels) {
         if op.rounds_state {
             return refuse("LSTM with a state of 8 bits is not on the GPU");
         }
-        let clip = op.cell_clip.unwrap_or(f32::MAX);
-        layer("lstm", 4, &op.cell, clip, false, l)
+        let layer = Layer::new(4, &op.cell, l)?;
+        let cell = Cell::Lstm {
+            last_c: layer.state(2, l),
+            first_c: or_zeros(6, layer.states(), l),
+        };
+        layer.emit(cell, op.cell_clip.unwrap_or(f32::MAX), false, l)
     });
     kernels.add::<Gru>(|op, l| {
-        let linear = op.linear_before_reset;
-        layer("gru", 3, &op.cell, f32::MAX, linear, l)
+        let layer = Layer::new(3, &op.cell, l)?;
+        layer.emit(Cell::Gru, f32::MAX, op.linear_before_reset, l)
     });
-    kernels.add::<Rnn>(|op, l| layer("rnn", 1, &op.cell, f32::MAX, false, l));
+    kernels.add::<Rnn>(|op, l| {
+        let layer = Layer::new(1, &op.cell, l)?;
+        layer.emit(Cell::Rnn, f32::MAX, false, l)
+    });
 }
 
 /// Whether the activations are the usual ones of a cell.
@@ -46,43 +53,80 @@ fn usual(cell: &Recurrent, gates: usize) -> bool {
             && cell.activations.chunks(each.len()).all(|c| c == each))
 }
 
-fn layer(
-    name: &'static str,
-    gates: usize,
-    cell: &Recurrent,
-    cell_clip: f32,
-    linear_before_reset: bool,
-    l: &mut Lowering,
-) -> Lowers {
-    let g = geometry(gates, cell, l)?;
-    let projected = projected_inputs(&g, l)?;
-    let weights = recurrent_weights(&g, l)?;
-    let states = g.directions * g.batch * g.hidden;
-    let or_zeros = |l: &mut Lowering, i: usize, count: usize| match l.optional(i) {
+/// Input `i`, or as many zeros.
+fn or_zeros(i: usize, count: usize, l: &mut Lowering) -> Operand {
+    match l.optional(i) {
         Some(_) => Operand::Input(i),
         None => l.table(vec![0; count]),
-    };
-    let bias = or_zeros(l, 3, 2 * g.directions * gates * g.hidden);
-    let first_h = or_zeros(l, 5, states);
-    let out = |l: &mut Lowering, i: usize, count: usize| match l.node.outputs.get(i) {
-        Some(_) => Operand::Output(i),
-        None => l.scratch(count * 4),
-    };
-    let y = out(l, 0, g.time * g.batch * g.directions * g.hidden);
-    let last_h = out(l, 1, states);
-    let mut operands = vec![projected, weights, y, last_h, bias, first_h];
-    if gates == 4 {
-        operands.push(out(l, 2, states));
-        operands.push(or_zeros(l, 6, states));
     }
-    let params = strides(&g)
-        .u(usize::from(cell.direction == Direction::Reverse))
-        .f(cell.clip.unwrap_or(f32::MAX))
-        .f(cell_clip)
-        .u(usize::from(linear_before_reset));
-    let groups = [g.batch, g.directions, 1];
-    l.dispatch("cell", &[("CELL", name)], &operands, params, groups);
-    Ok(())
+}
+
+/// Output `i`, or a temporary of its size.
+fn or_scratch(i: usize, count: usize, l: &mut Lowering) -> Target {
+    match l.node.outputs.get(i) {
+        Some(_) => Target::Output(i),
+        None => l.scratch(count * 4),
+    }
+}
+
+/// A layer, whose inputs have met their weights.
+struct Layer<'a> {
+    cell: &'a Recurrent,
+    geometry: RecurrentGeometry,
+    projected: Operand,
+    weights: Operand,
+}
+
+impl<'a> Layer<'a> {
+    fn new(gates: usize, cell: &'a Recurrent, l: &mut Lowering) -> Lowers<Layer<'a>> {
+        let geometry = geometry(gates, cell, l)?;
+        Ok(Layer {
+            cell,
+            projected: projected_inputs(&geometry, l)?,
+            weights: recurrent_weights(&geometry, l)?,
+            geometry,
+        })
+    }
+
+    /// Elements of a state.
+    fn states(&self) -> usize {
+        let g = &self.geometry;
+        g.directions * g.batch * g.hidden
+    }
+
+    /// Where the state goes that is output `i`.
+    fn state(&self, i: usize, l: &mut Lowering) -> Target {
+        or_scratch(i, self.states(), l)
+    }
+
+    fn emit(
+        self,
+        cell: Cell,
+        cell_clip: f32,
+        linear_before_reset: bool,
+        l: &mut Lowering,
+    ) -> Lowers {
+        let g = &self.geometry;
+        let y = or_scratch(0, g.time * g.batch * g.directions * g.hidden, l);
+        let launch = Launch {
+            cell,
+            xw: self.projected,
+            r: self.weights,
+            y,
+            last_h: self.state(1, l),
+            bias: or_zeros(3, 2 * g.directions * g.gates * g.hidden, l),
+            first_h: or_zeros(5, self.states(), l),
+            params: Params {
+                backward: (self.cell.direction == Direction::Reverse).into(),
+                clip: self.cell.clip.unwrap_or(f32::MAX),
+                cell_clip,
+                linear_before_reset: linear_before_reset.into(),
+                ..sizes(g)
+            },
+        };
+        l.dispatch(launch, [g.batch, g.directions, 1]);
+        Ok(())
+    }
 }
 
 /// The sizes of a layer that the kernel can run.
@@ -142,26 +186,38 @@ fn projected_inputs(g: &RecurrentGeometry, l: &mut Lowering) -> Lowers<Operand> 
         residual: None,
         alpha: 1.0,
         activation: Activation::None,
-        stored: "f32",
+        stored: Stored::F32,
     }
     .emit(l)?;
-    Ok(projected)
+    Ok(projected.into())
 }
 
-/// The first parameters of the kernel: sizes, then the strides of the product, of the output and of the states.
-fn strides(g: &RecurrentGeometry) -> Params {
+/// Sizes, and the strides of the product, of the output and of the states.
+fn sizes(g: &RecurrentGeometry) -> Params {
     let (h, d) = (g.hidden, g.directions);
-    let (projected, y, states) = match g.batch_first {
-        true => ([1, g.time], [d * h, g.time * d * h, h], [d * h, h]),
-        false => (
-            [g.batch, 1],
-            [d * g.batch * h, h, g.batch * h],
-            [h, g.batch * h],
-        ),
-    };
-    let sizes = [g.time, g.batch, d, h];
-    let all = sizes.iter().chain(&projected).chain(&y).chain(&states);
-    all.fold(Params::new(), |params, &n| params.u(n))
+    let ([xw_time, xw_batch], [y_time, y_batch, y_direction], [h_batch, h_direction]) =
+        match g.batch_first {
+            true => ([1, g.time], [d * h, g.time * d * h, h], [d * h, h]),
+            false => (
+                [g.batch, 1],
+                [d * g.batch * h, h, g.batch * h],
+                [h, g.batch * h],
+            ),
+        };
+    Params {
+        time: g.time,
+        batch: g.batch,
+        directions: d,
+        hidden: h,
+        xw_time,
+        xw_batch,
+        y_time,
+        y_batch,
+        y_direction,
+        h_batch,
+        h_direction,
+        ..Params::default()
+    }
 }
 
 /// `[directions, gates * hidden, hidden]` with the columns outermost, so that neighbouring threads
@@ -183,5 +239,5 @@ fn recurrent_weights(g: &RecurrentGeometry, l: &mut Lowering) -> Lowers<Operand>
     let scratch = l.scratch(shape.iter().product::<usize>() * 4);
     let dtype = l.input(2)?.dtype;
     permuted(&shape, &perm).emit(l, dtype, Operand::Input(2), scratch)?;
-    Ok(scratch)
+    Ok(scratch.into())
 }

@@ -3,28 +3,16 @@
 use kilim_core::DType;
 use kilim_core::ops::*;
 
-use super::Kernels;
-use super::index::index_type;
-use super::movement::{around, ok};
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
-use crate::storage::{Scalar, scalar};
-use crate::walk::{collapse, strides};
-
-pub(crate) const FLOAT_OPS: &[&str] = &[
-    "Sum",
-    "Mean",
-    "Max",
-    "Min",
-    "Prod",
-    "L1",
-    "L2",
-    "LogSum",
-    "LogSumExp",
-    "SumSquare",
-];
-pub(crate) const INT_OPS: &[&str] = &["Sum", "Max", "Min", "Prod", "L1", "SumSquare"];
-const TRUTH_OPS: &[&str] = &["Max", "Min"];
+use crate::device::storage::{Scalar, scalar};
+use crate::kernels::Kernels;
+use crate::lowering::elements::index_type;
+use crate::lowering::walk::{around, collapse, strides};
+use crate::lowering::{Lowering, Lowers, ok, refuse};
+use crate::shaders::reduce::fold::{Case, FloatOp, IntegerOp, IntegerT};
+use crate::shaders::reduce::{
+    arg as arg_shader, cumulative as cumulative_shader, fold, softmax as softmax_shader,
+};
+use crate::shaders::{Call, Operand, Target, Word};
 
 /// From this length on a workgroup works on one row.
 const LONG: usize = 32;
@@ -43,50 +31,66 @@ fn grouped(rows: usize, size: usize, inner: usize) -> bool {
     size >= LONG && (inner == 1 || rows < MANY / 16) && rows < (1 << 22)
 }
 
-fn launch(
-    l: &mut Lowering,
-    shader: &'static str,
-    defines: &[(&'static str, &'static str)],
-    params: Params,
-    rows: usize,
-    group: bool,
-) {
-    let mut defines = defines.to_vec();
-    defines.push(("GROUP", if group { "1" } else { "0" }));
-    let operands = [Operand::Input(0), Operand::Output(0)];
-    if group {
-        l.grouped(shader, &defines, &operands, params, rows);
-    } else {
-        l.linear(shader, &defines, &operands, params, rows);
+/// Launches a shader that makes `rows` rows, a workgroup or a thread each.
+fn launch(l: &mut Lowering, call: impl Into<Call>, rows: usize, group: bool) {
+    match group {
+        true => l.grouped(call, rows),
+        false => l.linear(call, rows),
     }
+}
+
+fn float_op(kind: ReduceKind) -> FloatOp {
+    match kind {
+        ReduceKind::Sum => FloatOp::Sum,
+        ReduceKind::Mean => FloatOp::Mean,
+        ReduceKind::Max => FloatOp::Max,
+        ReduceKind::Min => FloatOp::Min,
+        ReduceKind::Prod => FloatOp::Prod,
+        ReduceKind::L1 => FloatOp::L1,
+        ReduceKind::L2 => FloatOp::L2,
+        ReduceKind::LogSum => FloatOp::LogSum,
+        ReduceKind::LogSumExp => FloatOp::LogSumExp,
+        ReduceKind::SumSquare => FloatOp::SumSquare,
+    }
+}
+
+/// Of truth values there are the largest and the smallest only.
+fn integer_op(kind: ReduceKind, truth: bool) -> Option<IntegerOp> {
+    Some(match kind {
+        ReduceKind::Max => IntegerOp::Max,
+        ReduceKind::Min => IntegerOp::Min,
+        _ if truth => return None,
+        ReduceKind::Sum => IntegerOp::Sum,
+        ReduceKind::Prod => IntegerOp::Prod,
+        ReduceKind::L1 => IntegerOp::L1,
+        ReduceKind::SumSquare => IntegerOp::SumSquare,
+        ReduceKind::Mean | ReduceKind::L2 | ReduceKind::LogSum | ReduceKind::LogSumExp => {
+            return None;
+        }
+    })
 }
 
 fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
     let (x, y) = (l.input(0)?, l.output(0)?);
     let axes = ok(op.axes(x.shape.len(), l.node))?;
-    let name = match op.kind {
-        ReduceKind::Sum => "Sum",
-        ReduceKind::Mean => "Mean",
-        ReduceKind::Max => "Max",
-        ReduceKind::Min => "Min",
-        ReduceKind::Prod => "Prod",
-        ReduceKind::L1 => "L1",
-        ReduceKind::L2 => "L2",
-        ReduceKind::LogSum => "LogSum",
-        ReduceKind::LogSumExp => "LogSumExp",
-        ReduceKind::SumSquare => "SumSquare",
-    };
-    let Some(Scalar { name: t, spare }) = scalar(x.dtype) else {
+    let Some(Scalar { word, spare }) = scalar(x.dtype) else {
         return refuse(format!("reductions of {} are not on the GPU", x.dtype));
     };
-    let known = match (t, x.dtype) {
-        ("f32", _) => FLOAT_OPS,
-        (_, DType::Bool) => TRUTH_OPS,
-        _ => INT_OPS,
+    let integer = |t| {
+        let op = integer_op(op.kind, x.dtype == DType::Bool)?;
+        Some(Case::Integer { t, op })
     };
-    if !known.contains(&name) {
-        return refuse(format!("Reduce{name} of {} is not on the GPU", x.dtype));
-    }
+    let case = match word {
+        Word::F32 => Some(Case::Float {
+            op: float_op(op.kind),
+        }),
+        Word::I32 => integer(IntegerT::I32),
+        Word::U32 => integer(IntegerT::U32),
+    };
+    let Some(case) = case else {
+        let (name, dtype) = (op.name(), x.dtype);
+        return refuse(format!("{name} of {dtype} is not on the GPU"));
+    };
     let own = strides(&x.shape);
     let pick = |reduced: bool| {
         let picked = (0..x.shape.len()).filter(|d| axes.contains(d) == reduced);
@@ -98,26 +102,26 @@ fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
     let unsigned = |w: &[i64]| w.iter().map(|&s| s as usize).collect::<Vec<_>>();
     let steps: usize = reduced.iter().product();
     let outputs = y.elements();
-    let params = Params::new()
-        .dims(&kept)
-        .dims(&unsigned(&kept_walk[0]))
-        .dims(&reduced)
-        .dims(&unsigned(&walk[0]))
-        .u(kept.len())
-        .u(reduced.len())
-        .u(outputs)
-        .u(steps)
-        .u(spare);
     let inner = walk[0].last().copied().unwrap_or(1);
     let group = grouped(outputs, steps, inner as usize);
-    launch(
-        l,
-        "reduce",
-        &[("T", t), ("OP", name)],
-        params,
-        outputs,
+    let call = fold::Launch {
+        case,
         group,
-    );
+        x: Operand::Input(0),
+        y: Target::Output(0),
+        params: fold::Params {
+            kept: &kept,
+            kept_walk: &unsigned(&kept_walk[0]),
+            reduced: &reduced,
+            reduced_walk: &unsigned(&walk[0]),
+            kept_rank: kept.len(),
+            reduced_rank: reduced.len(),
+            outputs,
+            steps,
+            spare,
+        },
+    };
+    launch(l, call, outputs, group);
     Ok(())
 }
 
@@ -125,7 +129,7 @@ fn arg(op: &ArgReduce, l: &mut Lowering) -> Lowers {
     let (x, y) = (l.input(0)?, l.output(0)?);
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
     let [_, size, inner] = around(&x.shape, axis);
-    let Some(Scalar { name: t, .. }) = scalar(x.dtype) else {
+    let Some(Scalar { word: t, .. }) = scalar(x.dtype) else {
         return refuse(format!("arg reductions of {} are not on the GPU", x.dtype));
     };
     let index = index_type(y.dtype)?;
@@ -133,18 +137,22 @@ fn arg(op: &ArgReduce, l: &mut Lowering) -> Lowers {
     if size == 0 && outputs > 0 {
         return refuse("there is nothing to choose from");
     }
-    let params = Params::new()
-        .u(outputs)
-        .u(size)
-        .u(inner)
-        .u(usize::from(op.select_last));
-    let defines = [
-        ("T", t),
-        ("MAX", if op.max { "1" } else { "0" }),
-        ("INDEX", index),
-    ];
     let group = grouped(outputs, size, inner);
-    launch(l, "arg", &defines, params, outputs, group);
+    let call = arg_shader::Launch {
+        t,
+        max: op.max,
+        group,
+        index,
+        x: Operand::Input(0),
+        y: Target::Output(0),
+        params: arg_shader::Params {
+            outputs,
+            size,
+            inner,
+            last: op.select_last.into(),
+        },
+    };
+    launch(l, call, outputs, group);
     Ok(())
 }
 
@@ -154,13 +162,25 @@ fn softmax(op: &Softmax, l: &mut Lowering) -> Lowers {
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
     let [outer, size, inner] = around(&x.shape, axis);
     let rows = if size == 0 { 0 } else { outer * inner };
-    let (name, group) = match op.kind {
-        SoftmaxKind::Softmax => ("Softmax", grouped(rows, size, inner)),
-        SoftmaxKind::LogSoftmax => ("LogSoftmax", grouped(rows, size, inner)),
-        SoftmaxKind::Hardmax => ("Hardmax", false),
+    let group = op.kind != SoftmaxKind::Hardmax && grouped(rows, size, inner);
+    let soft = |op| softmax_shader::Case::Soft { op, group };
+    let case = match op.kind {
+        SoftmaxKind::Softmax => soft(softmax_shader::SoftOp::Softmax),
+        SoftmaxKind::LogSoftmax => soft(softmax_shader::SoftOp::LogSoftmax),
+        SoftmaxKind::Hardmax => softmax_shader::Case::Hard,
     };
-    let params = Params::new().u(rows).u(size).u(inner).f(op.beta);
-    launch(l, "softmax", &[("OP", name)], params, rows, group);
+    let call = softmax_shader::Launch {
+        case,
+        x: Operand::Input(0),
+        y: Target::Output(0),
+        params: softmax_shader::Params {
+            rows,
+            size,
+            inner,
+            beta: op.beta,
+        },
+    };
+    launch(l, call, rows, group);
     Ok(())
 }
 
@@ -168,22 +188,24 @@ fn cumulative(op: &Cumulative, l: &mut Lowering) -> Lowers {
     let x = l.input(0)?;
     let axis = ok(op.axis(x.shape.len(), l.node))?;
     let [outer, size, inner] = around(&x.shape, axis);
-    let Some(Scalar { name: t, spare }) = scalar(x.dtype) else {
+    let Some(Scalar { word: t, spare }) = scalar(x.dtype) else {
         return refuse(format!("running sums of {} are not on the GPU", x.dtype));
     };
     let rows = outer * inner;
-    l.linear(
-        "cumulative",
-        &[("T", t), ("PRODUCT", if op.product { "1" } else { "0" })],
-        &[Operand::Input(0), Operand::Output(0)],
-        Params::new()
-            .u(rows)
-            .u(size)
-            .u(inner)
-            .u(usize::from(op.exclusive))
-            .u(usize::from(op.reverse))
-            .u(spare),
-        rows,
-    );
+    let call = cumulative_shader::Launch {
+        t,
+        product: op.product,
+        x: Operand::Input(0),
+        y: Target::Output(0),
+        params: cumulative_shader::Params {
+            rows,
+            size,
+            inner,
+            exclusive: op.exclusive.into(),
+            backward: op.reverse.into(),
+            spare,
+        },
+    };
+    l.linear(call, rows);
     Ok(())
 }

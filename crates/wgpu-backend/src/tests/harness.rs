@@ -15,7 +15,7 @@ use kilim_core::tuning::Tuned;
 use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 
 use crate::WgpuBackend;
-use crate::gpu::Gpu;
+use crate::device::gpu::Gpu;
 
 /// The GPU, opened once for all tests; without one `None`, and the calling test says that it is skipped.
 #[cfg(not(target_arch = "wasm32"))]

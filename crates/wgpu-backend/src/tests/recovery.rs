@@ -11,7 +11,7 @@ use kilim_core::{DType, ErrorCode, Graph, Result, RunOptions, Session, SessionOp
 
 use super::harness::{f32s, random};
 use crate::WgpuBackend;
-use crate::gpu::Gpu;
+use crate::device::gpu::Gpu;
 
 /// A device of this test's own.
 fn open() -> Option<Arc<WgpuBackend>> {
@@ -55,14 +55,14 @@ fn the_next_run_opens_a_lost_device_again() {
     let weights = |s: &Session| s.report().backends[0].constant_bytes;
     let before = weights(&a);
     for _ in 0..2 {
-        let lost = backend.shared();
-        lost.gpu.device.destroy();
+        let lost = backend.shared().gpu;
+        lost.device.destroy();
         assert_eq!(run(&mut a).unwrap(), want);
-        let again = backend.shared();
+        let again = backend.shared().gpu;
         assert!(!Arc::ptr_eq(&lost, &again));
         // The other session of the backend finds the device that is open already.
         assert_eq!(run(&mut b).unwrap(), want);
-        assert!(Arc::ptr_eq(&again, &backend.shared()));
+        assert!(Arc::ptr_eq(&again, &backend.shared().gpu));
     }
     assert_eq!(weights(&a), before);
 }

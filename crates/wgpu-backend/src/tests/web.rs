@@ -1,11 +1,13 @@
 //! A kernel of each family in a browser, where reading back is asynchronous and WebGPU validates.
 
+use kilim_core::Interrupt;
 use kilim_core::ops::*;
 use wasm_bindgen_test::*;
 
 use super::harness::*;
-use crate::pipelines;
-use crate::shaders::{ALL, Variant};
+use super::shaders::ALL;
+use crate::device::pipelines::{self, Key};
+use crate::shaders::{Choice, Program, Variant};
 
 wasm_bindgen_test_configure!(run_in_dedicated_worker);
 
@@ -175,33 +177,27 @@ async fn the_browser_compiles_every_shader() {
     let gpu = &shared.gpu;
     for shader in ALL {
         let mut cold = Vec::new();
-        for set in shader.variants {
-            let first: Vec<_> = set
-                .iter()
-                .map(|(name, values)| (*name, values[0]))
-                .collect();
-            let mut all = vec![first.clone()];
-            for (i, (name, values)) in set.iter().enumerate() {
-                for value in &values[1..] {
-                    let mut next = first.clone();
-                    next[i] = (*name, *value);
-                    all.push(next);
-                }
-            }
-            for defines in all {
-                let mut variant = Variant {
-                    shader: shader.name,
-                    text: None,
-                    defines,
-                    read_only: vec![false; 16],
-                };
-                let bindings = variant.source().unwrap().matches("@binding").count();
-                variant.read_only.truncate(bindings - 1);
-                cold.push(gpu.pipelines.get(gpu, &variant).unwrap());
-            }
+        let cases = shader.cases().flat_map(|case| {
+            let first = case[0].choices().unwrap();
+            case.into_iter()
+                .filter(move |v| differences(*v, &first) < 2)
+        });
+        for variant in cases {
+            let source = variant.source(&[]).unwrap();
+            let bindings = source.matches("@binding").count();
+            let key = Key {
+                program: Program::File(variant),
+                read_only: vec![false; bindings - 1],
+            };
+            cold.push(gpu.pipelines.get(gpu, &key).unwrap());
         }
-        pipelines::warm(gpu, &cold)
+        pipelines::warm(gpu, &cold, &Interrupt::NEVER)
             .await
-            .unwrap_or_else(|e| panic!("{}: {e}", shader.name));
+            .unwrap_or_else(|e| panic!("{}: {e}", shader.path));
     }
+}
+
+fn differences(variant: Variant, first: &[Choice]) -> usize {
+    let choices = variant.choices().unwrap();
+    choices.iter().zip(first).filter(|(a, b)| a != b).count()
 }

@@ -2,10 +2,13 @@
 
 use kilim_core::ops::*;
 
-use super::{Walk, ok, pad::padded, permuted, signed};
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::storage;
-use crate::walk::strides;
+use super::pad::{Padding, padded};
+use super::{Walk, permuted};
+use crate::device::storage;
+use crate::lowering::walk::{signed, strides};
+use crate::lowering::{Lowering, Lowers, ok, refuse};
+use crate::shaders::movement::pad::Mode;
+use crate::shaders::{Operand, Target};
 
 fn image(shape: &[usize]) -> Lowers<[usize; 4]> {
     match *shape {
@@ -63,8 +66,13 @@ pub(super) fn space_to_batch(l: &mut Lowering) -> Lowers {
     } else {
         let bytes = storage::device_bytes(x.dtype, shape.iter().product());
         let scratch = l.scratch(bytes);
-        padded(l, x.dtype, "Constant", &x.shape, &pads, [0, 0], scratch)?;
-        scratch
+        let padding = Padding {
+            mode: Mode::Constant,
+            pads: &pads,
+            fill: [0, 0],
+        };
+        padded(l, x.dtype, &x.shape, padding, scratch)?;
+        scratch.into()
     };
     // [n, (s/b, b).., rest] becomes [b.., n, s/b.., rest].
     let mut dims = vec![shape[0]];
@@ -76,7 +84,7 @@ pub(super) fn space_to_batch(l: &mut Lowering) -> Lowers {
     perm.push(0);
     perm.extend((0..m).map(|i| 2 * i + 1));
     perm.push(2 * m + 1);
-    permuted(&dims, &perm).emit(l, x.dtype, from, Operand::Output(0))
+    permuted(&dims, &perm).emit(l, x.dtype, from, Target::Output(0))
 }
 
 pub(super) fn batch_to_space(l: &mut Lowering) -> Lowers {
@@ -105,5 +113,10 @@ pub(super) fn batch_to_space(l: &mut Lowering) -> Lowers {
     }
     let own = strides(&full);
     let base = g.pads.iter().zip(&own[1..]).map(|(p, s)| p.0 * s).sum();
-    Walk::dense(y.shape.clone(), signed(&own), base).emit(l, x.dtype, scratch, Operand::Output(0))
+    Walk::dense(y.shape.clone(), signed(&own), base).emit(
+        l,
+        x.dtype,
+        scratch.into(),
+        Target::Output(0),
+    )
 }

@@ -3,113 +3,215 @@
 use kilim_core::DType;
 use kilim_core::ops::*;
 
-use super::super::select::carrier;
-use super::{Walk, around, ok};
-use crate::lower::{Lowering, Lowers, Operand};
-use crate::params::Params;
+use super::Walk;
+use crate::lowering::elements::carrier4;
+use crate::lowering::walk::around;
+use crate::lowering::{Lowering, Lowers, ok, wrong};
+use crate::shaders::movement::{join, split as split_shader};
+use crate::shaders::{Moved4, Operand, Parts, Target};
 
 /// Parts that one dispatch joins or splits.
 const PARTS: usize = 7;
-pub(crate) const PART_COUNTS: &[&str] = &["2", "3", "4", "5", "6", "7"];
 
-/// Joins `parts` into `whole` or splits it into them. A part is an operand and its width.
-fn join(
-    l: &mut Lowering,
+/// Rows that are parted, all in the same way.
+struct Rows {
     dtype: DType,
-    rows: usize,
-    whole: Operand,
-    parts: &[(Operand, usize)],
-    split: bool,
-) -> Lowers {
-    let mut t = carrier(dtype)?;
-    let unit = if t == "u32" && parts.iter().all(|(_, w)| w.is_multiple_of(4)) {
-        t = "vec4u";
-        4
-    } else {
-        1
-    };
-    let total: usize = parts.iter().map(|(_, w)| w / unit).sum();
-    let parts: Vec<_> = parts.iter().filter(|(_, w)| *w > 0).collect();
+    count: usize,
+    t: Moved4,
+    /// Elements of a unit, units of a row.
+    unit: usize,
+    total: usize,
+}
+
+/// Parts that one dispatch treats.
+struct Chunk {
+    /// Which of all parts.
+    parts: Vec<usize>,
+    /// Units of a row in front of the parts.
+    start: usize,
+    /// Where each part ends, counted from there.
+    ends: Vec<usize>,
+}
+
+/// Rows whose parts have these `widths`, and their parts that are not empty, as many at once as the device
+/// binds.
+fn parted(
+    l: &Lowering,
+    dtype: DType,
+    count: usize,
+    widths: &[usize],
+) -> Lowers<(Rows, Vec<Chunk>)> {
+    let (t, unit) = carrier4(dtype, widths.iter().all(|w| w.is_multiple_of(4)))?;
     let most = PARTS.min(l.caps.max_bindings.saturating_sub(1)).max(2);
-    let mut start = 0;
-    for chunk in parts.chunks(most) {
-        if let [(part, width)] = chunk {
-            let (width, far) = (width / unit * unit, total * unit);
-            let whole_walk = vec![far as i64, 1];
-            let own = vec![width as i64, 1];
-            let at = start * unit;
-            let walk = Walk {
-                dims: vec![rows, width],
-                x: if split {
-                    whole_walk.clone()
-                } else {
-                    own.clone()
-                },
-                x_base: if split { at } else { 0 },
-                y: if split { own } else { whole_walk },
-                y_base: if split { 0 } else { at },
-            };
-            let (from, to) = if split {
-                (whole, *part)
-            } else {
-                (*part, whole)
-            };
-            walk.emit(l, dtype, from, to)?;
-            start += width / unit;
-            continue;
+    let filled: Vec<usize> = (0..widths.len()).filter(|&i| widths[i] > 0).collect();
+    let mut total = 0;
+    let chunk = |parts: &[usize]| {
+        let start = total;
+        let end = |&i: &usize| {
+            total += widths[i] / unit;
+            total - start
+        };
+        Chunk {
+            ends: parts.iter().map(end).collect(),
+            parts: parts.to_vec(),
+            start,
         }
-        let mut ends = Vec::with_capacity(chunk.len());
-        let mut width = 0;
-        let mut operands = vec![whole];
-        for (part, w) in chunk {
-            width += w / unit;
-            ends.push(width);
-            operands.push(*part);
-        }
-        let count = rows.saturating_mul(width);
-        l.linear(
-            "join",
-            &[
-                ("T", t),
-                ("COUNT", PART_COUNTS[chunk.len() - 2]),
-                ("SPLIT", if split { "1" } else { "0" }),
-            ],
-            &operands,
-            Params::new()
-                .dims(&ends)
-                .u(count)
-                .u(width)
-                .u(total)
-                .u(start),
-            count,
-        );
-        start += width;
+    };
+    let chunks = filled.chunks(most).map(chunk).collect();
+    let rows = Rows {
+        dtype,
+        count,
+        t,
+        unit,
+        total,
+    };
+    Ok((rows, chunks))
+}
+
+impl Chunk {
+    /// Units of a row in all parts.
+    fn width(&self) -> usize {
+        self.ends.last().copied().unwrap_or(0)
     }
-    Ok(())
+
+    fn params(&self, rows: &Rows) -> Parts<'_> {
+        Parts {
+            ends: &self.ends,
+            count: rows.count.saturating_mul(self.width()),
+            width: self.width(),
+            total: rows.total,
+            start: self.start,
+        }
+    }
+
+    /// Dimensions of a single part, its strides and those of the whole, and where it begins there.
+    fn alone(&self, rows: &Rows) -> (Vec<usize>, Vec<i64>, Vec<i64>, usize) {
+        let (width, far) = (self.width() * rows.unit, rows.total * rows.unit);
+        let strides = |n: usize| vec![n as i64, 1];
+        let dims = vec![rows.count, width];
+        (dims, strides(width), strides(far), self.start * rows.unit)
+    }
+}
+
+fn join_count(parts: &[usize]) -> Lowers<join::Count> {
+    use join::Count;
+    let input = Operand::Input;
+    Ok(match *parts {
+        [a, b] => Count::N2 {
+            part: [a, b].map(input),
+        },
+        [a, b, c] => Count::N3 {
+            part: [a, b, c].map(input),
+        },
+        [a, b, c, d] => Count::N4 {
+            part: [a, b, c, d].map(input),
+        },
+        [a, b, c, d, e] => Count::N5 {
+            part: [a, b, c, d, e].map(input),
+        },
+        [a, b, c, d, e, f] => Count::N6 {
+            part: [a, b, c, d, e, f].map(input),
+        },
+        [a, b, c, d, e, f, g] => Count::N7 {
+            part: [a, b, c, d, e, f, g].map(input),
+        },
+        _ => return wrong(format!("{} parts are joined at once", parts.len())),
+    })
+}
+
+fn split_count(parts: &[usize]) -> Lowers<split_shader::Count> {
+    use split_shader::Count;
+    let output = Target::Output;
+    Ok(match *parts {
+        [a, b] => Count::N2 {
+            part: [a, b].map(output),
+        },
+        [a, b, c] => Count::N3 {
+            part: [a, b, c].map(output),
+        },
+        [a, b, c, d] => Count::N4 {
+            part: [a, b, c, d].map(output),
+        },
+        [a, b, c, d, e] => Count::N5 {
+            part: [a, b, c, d, e].map(output),
+        },
+        [a, b, c, d, e, f] => Count::N6 {
+            part: [a, b, c, d, e, f].map(output),
+        },
+        [a, b, c, d, e, f, g] => Count::N7 {
+            part: [a, b, c, d, e, f, g].map(output),
+        },
+        _ => return wrong(format!("{} parts are split at once", parts.len())),
+    })
 }
 
 pub(super) fn concat(op: &Concat, l: &mut Lowering) -> Lowers {
     let y = l.output(0)?;
     let axis = ok(normalize_axis(op.axis, y.shape.len()))?;
-    let [rows, _, _] = around(&y.shape, axis);
-    let mut parts = Vec::with_capacity(l.node.inputs.len());
+    let [count, _, _] = around(&y.shape, axis);
+    let mut widths = Vec::with_capacity(l.node.inputs.len());
     for i in 0..l.node.inputs.len() {
         let [_, size, inner] = around(&l.input(i)?.shape, axis);
-        parts.push((Operand::Input(i), size * inner));
+        widths.push(size * inner);
     }
-    join(l, y.dtype, rows, Operand::Output(0), &parts, false)
+    let (rows, chunks) = parted(l, y.dtype, count, &widths)?;
+    for chunk in chunks {
+        if let [part] = chunk.parts[..] {
+            let (dims, x, y, y_base) = chunk.alone(&rows);
+            let x_base = 0;
+            let walk = Walk {
+                dims,
+                x,
+                x_base,
+                y,
+                y_base,
+            };
+            walk.emit(l, rows.dtype, Operand::Input(part), Target::Output(0))?;
+            continue;
+        }
+        let parts = chunk.params(&rows);
+        let items = parts.count;
+        let launch = join::Launch {
+            t: rows.t,
+            count: join_count(&chunk.parts)?,
+            whole: Target::Output(0),
+            params: join::Params { parts },
+        };
+        l.linear(launch, items);
+    }
+    Ok(())
 }
 
 pub(super) fn split(op: &Split, l: &mut Lowering) -> Lowers {
     let x = l.input(0)?;
     let axis = ok(normalize_axis(op.axis, x.shape.len()))?;
-    let [rows, _, inner] = around(&x.shape, axis);
-    let parts: Vec<_> = l
-        .node
-        .outputs
-        .iter()
-        .enumerate()
-        .map(|(i, o)| (Operand::Output(i), o.shape[axis] * inner))
-        .collect();
-    join(l, x.dtype, rows, Operand::Input(0), &parts, true)
+    let [count, _, inner] = around(&x.shape, axis);
+    let widths = l.node.outputs.iter().map(|o| o.shape[axis] * inner);
+    let widths: Vec<usize> = widths.collect();
+    let (rows, chunks) = parted(l, x.dtype, count, &widths)?;
+    for chunk in chunks {
+        if let [part] = chunk.parts[..] {
+            let (dims, y, x, x_base) = chunk.alone(&rows);
+            let y_base = 0;
+            let walk = Walk {
+                dims,
+                x,
+                x_base,
+                y,
+                y_base,
+            };
+            walk.emit(l, rows.dtype, Operand::Input(0), Target::Output(part))?;
+            continue;
+        }
+        let parts = chunk.params(&rows);
+        let items = parts.count;
+        let launch = split_shader::Launch {
+            t: rows.t,
+            count: split_count(&chunk.parts)?,
+            whole: Operand::Input(0),
+            params: split_shader::Params { parts },
+        };
+        l.linear(launch, items);
+    }
+    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Operators that move elements: most are one walk over two sets of strides.
 
 mod blocks;
+pub(crate) mod copy;
 mod generate;
 mod join;
 mod pad;
@@ -8,16 +9,15 @@ mod pad;
 use kilim_core::DType;
 use kilim_core::ops::*;
 
-use super::Kernels;
-use super::select::carrier;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
-use crate::storage;
-use crate::walk::{broadcast_strides, collapse, strides};
+use crate::device::storage;
+use crate::kernels::Kernels;
+use crate::lowering::elements::{carrier, carrier4};
+use crate::lowering::walk::{both, broadcast_steps, collapse, signed, strides};
+use crate::lowering::{Lowering, Lowers, ok, refuse};
+use crate::shaders::movement::walk;
+use crate::shaders::{Moved, Operand, Target};
 
 pub(crate) use generate::filled;
-pub(crate) use join::PART_COUNTS;
-pub(crate) use pad::PAD_MODES;
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Transpose>(transpose);
@@ -35,15 +35,6 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Trilu>(generate::trilu);
     kernels.add::<ConstantOfShape>(|op, l| generate::fill(&op.value, l));
     kernels.add::<EyeLike>(generate::eye);
-}
-
-/// Turns a typed error of core into a refusal.
-pub(crate) fn ok<T>(result: kilim_core::Result<T>) -> Lowers<T> {
-    result.or_else(|e| refuse(e.message()))
-}
-
-fn signed(strides: &[usize]) -> Vec<i64> {
-    strides.iter().map(|&s| s as i64).collect()
 }
 
 /// A walk over `dims` with the strides and the start of source and destination.
@@ -69,21 +60,18 @@ impl Walk {
     }
 
     /// Adds the dispatch that moves elements of `dtype`.
-    pub fn emit(self, l: &mut Lowering, dtype: DType, from: Operand, to: Operand) -> Lowers {
-        let mut t = carrier(dtype)?;
+    pub fn emit(self, l: &mut Lowering, dtype: DType, from: Operand, to: Target) -> Lowers {
         let (mut dims, mut walks) = collapse(&self.dims, &[self.x, self.y])?;
         let (mut x_base, mut y_base) = (self.x_base, self.y_base);
         let last = dims.len() - 1;
-        let whole = |v: i64| v % 4 == 0;
-        let four = t == "u32"
+        let quads = carrier(dtype)? == Moved::U32
             && dims[last].is_multiple_of(4)
             && walks
                 .iter()
-                .all(|w| w[last] == 1 && w[..last].iter().all(|&s| whole(s)))
+                .all(|w| w[last] == 1 && w[..last].iter().all(|s| s % 4 == 0))
             && x_base.is_multiple_of(4)
             && y_base.is_multiple_of(4);
-        if four {
-            t = "vec4u";
+        if quads {
             dims[last] /= 4;
             x_base /= 4;
             y_base /= 4;
@@ -92,21 +80,25 @@ impl Walk {
             }
         }
         let count = dims.iter().product();
-        let params = Params::new()
-            .dims(&dims)
-            .signed(&walks[0])
-            .signed(&walks[1])
-            .u(dims.len())
-            .u(count)
-            .u(x_base)
-            .u(y_base);
-        l.linear("walk", &[("T", t)], &[from, to], params, count);
+        let (t, _) = carrier4(dtype, quads)?;
+        let launch = walk::Launch {
+            t,
+            a: from,
+            b: to,
+            params: walk::Params {
+                walk: both(&dims, &walks[0], &walks[1]),
+                count,
+                a_base: x_base as i64,
+                b_base: y_base as i64,
+            },
+        };
+        l.linear(launch, count);
         Ok(())
     }
 
     fn single(self, l: &mut Lowering) -> Lowers {
         let dtype = l.output(0)?.dtype;
-        self.emit(l, dtype, Operand::Input(0), Operand::Output(0))
+        self.emit(l, dtype, Operand::Input(0), Target::Output(0))
     }
 }
 
@@ -144,8 +136,8 @@ fn slice(op: &Slice, l: &mut Lowering) -> Lowers {
 
 fn expand(l: &mut Lowering) -> Lowers {
     let (x, y) = (l.input(0)?, l.output(0)?);
-    let walk = broadcast_strides(&x.shape, &y.shape)?;
-    Walk::dense(y.shape.clone(), signed(&walk), 0).single(l)
+    let walk = broadcast_steps(&x.shape, &y.shape)?;
+    Walk::dense(y.shape.clone(), walk, 0).single(l)
 }
 
 fn tile(op: &Tile, l: &mut Lowering) -> Lowers {
@@ -158,15 +150,6 @@ fn tile(op: &Tile, l: &mut Lowering) -> Lowers {
         walk.extend([0, s as i64]);
     }
     Walk::dense(dims, walk, 0).single(l)
-}
-
-/// Elements before, along and behind an axis.
-pub(crate) fn around(shape: &[usize], axis: usize) -> [usize; 3] {
-    [
-        shape[..axis].iter().product(),
-        shape[axis],
-        shape[axis + 1..].iter().product(),
-    ]
 }
 
 /// An element as the device holds it.

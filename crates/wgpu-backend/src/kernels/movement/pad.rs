@@ -3,23 +3,29 @@
 use kilim_core::DType;
 use kilim_core::ops::*;
 
-use super::super::select::carrier;
-use super::{ok, words_of};
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::{MAX_RANK, Params};
-use crate::walk::strides;
+use super::words_of;
+use crate::lowering::elements::carrier;
+use crate::lowering::walk::{MAX_RANK, strides};
+use crate::lowering::{Lowering, Lowers, ok, refuse};
+use crate::shaders::movement::pad::{Launch, Mode, Params};
+use crate::shaders::{Operand, Target};
 
-pub(crate) const PAD_MODES: &[&str] = &["Constant", "Edge", "Wrap", "Reflect", "Symmetric"];
+/// What is added around a tensor.
+pub(super) struct Padding<'a> {
+    pub mode: Mode,
+    /// In front of and behind each dimension; negative numbers crop.
+    pub pads: &'a [(i64, i64)],
+    /// The words of an element, for [`Mode::Constant`].
+    pub fill: [u32; 2],
+}
 
-/// Adds padding of `pads` around a tensor of `shape`.
+/// Pads input 0, a tensor of `shape`.
 pub(super) fn padded(
     l: &mut Lowering,
     dtype: DType,
-    mode: &'static str,
     shape: &[usize],
-    pads: &[(i64, i64)],
-    fill: [u32; 2],
-    to: Operand,
+    Padding { mode, pads, fill }: Padding,
+    y: Target,
 ) -> Lowers {
     let t = carrier(dtype)?;
     if shape.len() > MAX_RANK {
@@ -42,23 +48,23 @@ pub(super) fn padded(
     let steps = strides(shape);
     let first: usize = axes.iter().zip(&steps).map(|(a, s)| a.first * s).sum();
     let count = dims.iter().product();
-    let params = Params::new()
-        .dims(&dims)
-        .dims(&kept)
-        .dims(&steps)
-        .signed(&befores)
-        .u(shape.len())
-        .u(count)
-        .u(first)
-        .u(fill[0] as usize)
-        .u(fill[1] as usize);
-    l.linear(
-        "pad",
-        &[("T", t), ("MODE", mode)],
-        &[Operand::Input(0), to],
-        params,
-        count,
-    );
+    let launch = Launch {
+        t,
+        mode,
+        x: Operand::Input(0),
+        y,
+        params: Params {
+            dims: &dims,
+            sizes: &kept,
+            walk: &steps,
+            begin: &befores,
+            rank: shape.len(),
+            count,
+            fill,
+            first,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 
@@ -66,18 +72,23 @@ pub(super) fn pad(op: &Pad, l: &mut Lowering) -> Lowers {
     let x = l.input(0)?;
     let pads = ok(op.resolve(&x.shape, l.node))?;
     let mode = match op.mode {
-        PadMode::Constant => "Constant",
-        PadMode::Edge => "Edge",
-        PadMode::Wrap => "Wrap",
-        PadMode::Reflect => "Reflect",
-        PadMode::Symmetric => "Symmetric",
+        PadMode::Constant => Mode::Constant,
+        PadMode::Edge => Mode::Edge,
+        PadMode::Wrap => Mode::Wrap,
+        PadMode::Reflect => Mode::Reflect,
+        PadMode::Symmetric => Mode::Symmetric,
     };
     let fill = match (op.mode, l.optional(2).map(|s| s.value.as_ref())) {
         (PadMode::Constant, Some(Some(value))) if !value.is_empty() => words_of(value)?,
         (PadMode::Constant, Some(None)) => return refuse("the padding value is not known"),
         _ => [0, 0],
     };
-    padded(l, x.dtype, mode, &x.shape, &pads, fill, Operand::Output(0))
+    let padding = Padding {
+        mode,
+        pads: &pads,
+        fill,
+    };
+    padded(l, x.dtype, &x.shape, padding, Target::Output(0))
 }
 
 pub(super) fn center_crop_pad(op: &CenterCropPad, l: &mut Lowering) -> Lowers {
@@ -91,6 +102,10 @@ pub(super) fn center_crop_pad(op: &CenterCropPad, l: &mut Lowering) -> Lowers {
             (begin, a.output as i64 - begin - input as i64)
         })
         .collect();
-    let to = Operand::Output(0);
-    padded(l, x.dtype, "Constant", &x.shape, &pads, [0, 0], to)
+    let padding = Padding {
+        mode: Mode::Constant,
+        pads: &pads,
+        fill: [0, 0],
+    };
+    padded(l, x.dtype, &x.shape, padding, Target::Output(0))
 }

@@ -4,12 +4,13 @@ use kilim_core::ops::{
     Affine, BinaryKind, Combination, QLinearBinary, QuantizedBinary, Requantize,
 };
 
-use super::super::Kernels;
 use super::is_byte;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
-use crate::storage::scalar;
-use crate::walk::{broadcast_strides, collapse};
+use crate::device::storage::is_signed;
+use crate::kernels::Kernels;
+use crate::lowering::walk::{both, broadcast_steps, collapse};
+use crate::lowering::{Lowering, Lowers, refuse};
+use crate::shaders::quantized::binary::{Case, FixedOp, Launch, Params, RealOp};
+use crate::shaders::{Operand, Target};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<QLinearBinary>(real);
@@ -22,17 +23,17 @@ fn numbers(l: &Lowering, i: usize) -> Lowers<impl Iterator<Item = i32>> {
     if !is_byte(dtype) {
         return refuse(format!("input {i} is {dtype}; the GPU kernel takes 8 bits"));
     }
-    let signed = scalar(dtype).is_some_and(|s| s.name == "i32");
+    let signed = is_signed(dtype);
     Ok((0..=u8::MAX).map(move |b| if signed { i32::from(b as i8) } else { b.into() }))
 }
 
 fn real(op: &QLinearBinary, l: &mut Lowering) -> Lowers {
-    let name = match op.kind {
-        BinaryKind::Add => "Add",
-        BinaryKind::Sub => "Sub",
-        BinaryKind::Mul => "Mul",
-        BinaryKind::Max => "Max",
-        BinaryKind::Min => "Min",
+    let kind = match op.kind {
+        BinaryKind::Add => RealOp::Add,
+        BinaryKind::Sub => RealOp::Sub,
+        BinaryKind::Mul => RealOp::Mul,
+        BinaryKind::Max => RealOp::Max,
+        BinaryKind::Min => RealOp::Min,
         other => return refuse(format!("{other:?} of quantised numbers")),
     };
     let mut table = Vec::with_capacity(512);
@@ -48,26 +49,26 @@ fn real(op: &QLinearBinary, l: &mut Lowering) -> Lowers {
     }
     let Affine { scale, zero } = op.result;
     let [low, high] = op.range.map(|r| (r - zero) as i32);
-    combine(
-        ["f32", name],
-        table,
-        [zero as i32, low, high],
-        [scale.to_bits(), 0],
-        l,
-    )
+    let result = Outcome {
+        zero: zero as i32,
+        range: [low, high],
+        scale: scale.to_bits(),
+        shift: 0,
+    };
+    combine(Case::Real { op: kind }, table, result, l)
 }
 
 fn fixed(op: &QuantizedBinary, l: &mut Lowering) -> Lowers {
-    let (name, factors) = match op.combination {
+    let (kind, factors) = match op.combination {
         Combination::Sum {
             left_shift,
             factors,
-        } => ("Add", Some((left_shift, factors))),
+        } => (FixedOp::Add, Some((left_shift, factors))),
         Combination::Difference {
             left_shift,
             factors,
-        } => ("Sub", Some((left_shift, factors))),
-        Combination::Product => ("Mul", None),
+        } => (FixedOp::Sub, Some((left_shift, factors))),
+        Combination::Product => (FixedOp::Mul, None),
     };
     let mut table = Vec::with_capacity(512);
     for (i, zero) in op.zero_points.into_iter().enumerate() {
@@ -86,47 +87,47 @@ fn fixed(op: &QuantizedBinary, l: &mut Lowering) -> Lowers {
     let [factor] = factors[..] else {
         return refuse("two tensors are combined with one factor");
     };
-    let [low, high] = range.map(|r| r.saturating_sub(*zero_point));
-    let factor = [factor.multiplier as u32, factor.shift as u32];
-    combine(["i32", name], table, [*zero_point, low, high], factor, l)
+    let result = Outcome {
+        zero: *zero_point,
+        range: range.map(|r| r.saturating_sub(*zero_point)),
+        scale: factor.multiplier as u32,
+        shift: factor.shift,
+    };
+    combine(Case::Fixed { op: kind }, table, result, l)
 }
 
-/// `result` is the zero point, and the range without it.
-fn combine(
-    [t, name]: [&'static str; 2],
-    table: Vec<u32>,
-    result: [i32; 3],
-    factor: [u32; 2],
-    l: &mut Lowering,
-) -> Lowers {
+/// How results become bytes.
+struct Outcome {
+    zero: i32,
+    /// Without the zero point.
+    range: [i32; 2],
+    /// The bits of the scale, or the multiplier.
+    scale: u32,
+    shift: i32,
+}
+
+fn combine(case: Case, table: Vec<u32>, result: Outcome, l: &mut Lowering) -> Lowers {
     let (a, b, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
-    let walk = |shape: &[usize]| -> Lowers<Vec<i64>> {
-        let s = broadcast_strides(shape, &y.shape)?;
-        Ok(s.into_iter().map(|s| s as i64).collect())
+    let steps_a = broadcast_steps(&a.shape, &y.shape)?;
+    let steps_b = broadcast_steps(&b.shape, &y.shape)?;
+    let (dims, walks) = collapse(&y.shape, &[steps_a, steps_b])?;
+    let [low, high] = result.range.map(i64::from);
+    let launch = Launch {
+        case,
+        a: Operand::Input(0),
+        b: Operand::Input(1),
+        table: l.table(table),
+        y: Target::Output(0),
+        params: Params {
+            walk: both(&dims, &walks[0], &walks[1]),
+            count: y.elements(),
+            zero: result.zero.into(),
+            low,
+            high,
+            scale: result.scale as usize,
+            shift: result.shift.into(),
+        },
     };
-    let (dims, walks) = collapse(&y.shape, &[walk(&a.shape)?, walk(&b.shape)?])?;
-    let mut params = Params::new()
-        .dims(&dims)
-        .signed(&walks[0])
-        .signed(&walks[1])
-        .u(dims.len())
-        .u(y.elements());
-    for word in result {
-        params = params.i(word.into());
-    }
-    params.words.extend(factor);
-    let table = l.table(table);
-    l.linear(
-        "quantized_binary",
-        &[("T", t), ("OP", name)],
-        &[
-            Operand::Input(0),
-            Operand::Input(1),
-            table,
-            Operand::Output(0),
-        ],
-        params,
-        y.elements(),
-    );
+    l.linear(launch, y.elements());
     Ok(())
 }

@@ -3,10 +3,12 @@
 use kilim_core::DType;
 use kilim_core::ops::DynamicQuantizeLinear;
 
-use super::super::Kernels;
-use super::linear::FOR_ALL;
-use crate::lower::{Lowering, Lowers, Operand};
-use crate::params::Params;
+use super::linear::one_for_all;
+use crate::kernels::Kernels;
+use crate::lowering::{Lowering, Lowers};
+use crate::shaders::quantized::linear::{self, Case, QuantizeOp};
+use crate::shaders::quantized::range;
+use crate::shaders::{Operand, Target};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<DynamicQuantizeLinear>(|_, l| dynamic(l));
@@ -17,15 +19,29 @@ fn dynamic(l: &mut Lowering) -> Lowers {
     let count = l.input(0)?.elements();
     let wanted = l.node.outputs.len();
     let [scale, zero] = [1, 2].map(|i| match i < wanted {
-        true => Operand::Output(i),
+        true => Target::Output(i),
         false => l.scratch(4),
     });
-    let params = Params::new().u(count);
-    l.grouped("range", &[], &[Operand::Input(0), scale, zero], params, 1);
-    let params = Params::new().u(count);
-    let params = FOR_ALL.into_iter().fold(params, Params::u).i(0).i(255);
-    let operands = [Operand::Input(0), scale, zero, Operand::Output(0)];
-    let defines = [("OP", "QuantizeLinear"), ("T", "u32")];
-    l.linear("linear", &defines, &operands, params, count);
+    let find = range::Launch {
+        x: Operand::Input(0),
+        scale,
+        zero,
+        params: range::Params { count },
+    };
+    l.grouped(find, 1);
+    let quantize = linear::Launch {
+        case: Case::Quantize {
+            op: QuantizeOp::QuantizeLinear,
+        },
+        x: Operand::Input(0),
+        scales: scale.into(),
+        zeros: zero.into(),
+        y: Target::Output(0),
+        params: linear::Params {
+            high: 255,
+            ..one_for_all(count)
+        },
+    };
+    l.linear(quantize, count);
     Ok(())
 }

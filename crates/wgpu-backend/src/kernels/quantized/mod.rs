@@ -5,20 +5,18 @@ mod binary;
 mod dynamic;
 mod linear;
 mod parameters;
-pub(crate) mod product;
+mod product;
 mod resize;
 mod softmax;
 
 use kilim_core::DType;
 use kilim_core::ops::TableLookup;
 
-use super::Kernels;
-use super::index::index_type;
-use super::select::carrier;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
-
-pub(crate) const COMBINATIONS: &[&str] = &["Add", "Sub", "Mul", "Max", "Min"];
+use crate::kernels::Kernels;
+use crate::lowering::elements::{carrier4, index_type};
+use crate::lowering::{Lowering, Lowers, refuse};
+use crate::shaders::index::gather;
+use crate::shaders::{Operand, Target};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     linear::register(kernels);
@@ -33,19 +31,21 @@ pub(crate) fn register(kernels: &mut Kernels) {
 /// A Gather: negative numbers count from the end of the table, where their bytes are.
 fn look_up(l: &mut Lowering) -> Lowers {
     let (bytes, table, y) = (l.input(0)?, l.input(1)?, l.output(0)?);
-    let operands = [
-        Operand::Input(1),
-        Operand::Input(0),
-        Operand::Output(0),
-        Operand::Fault,
-    ];
     let count = y.elements();
-    let defines = [
-        ("T", carrier(table.dtype)?),
-        ("INDEX", index_type(bytes.dtype)?),
-    ];
-    let params = Params::new().u(count).u(count).u(256).u(1);
-    l.linear("gather", &defines, &operands, params, count);
+    let launch = gather::Launch {
+        t: carrier4(table.dtype, false)?.0,
+        index: index_type(bytes.dtype)?,
+        x: Operand::Input(1),
+        indices: Operand::Input(0),
+        y: Target::Output(0),
+        params: gather::Params {
+            count,
+            picked: count,
+            size: 256,
+            inner: 1,
+        },
+    };
+    l.linear(launch, count);
     Ok(())
 }
 

@@ -5,8 +5,9 @@ use kilim_core::DType;
 use kilim_core::ops::{Activation, Affine, Requantize, clamped_range};
 
 use super::{is_byte, known, range};
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
+use crate::lowering::{Lowering, Lowers, refuse};
+use crate::shaders::quantized::parameters::{Launch, Params};
+use crate::shaders::{Finish, Operand};
 
 /// Where the inputs of an operator are.
 pub(super) struct Places {
@@ -84,12 +85,12 @@ pub(super) fn of_product(
     moved: i32,
     activation: Activation,
     again: Option<&Requantize>,
-) -> Lowers<(&'static str, Operand)> {
+) -> Lowers<(Finish, Operand)> {
     places.check(l, channels)?;
     let finish = match (places.scales, again) {
-        (Some(_), _) => "Real",
-        (None, Some(_)) => "Fixed",
-        (None, None) => "Sum",
+        (Some(_), _) => Finish::Real,
+        (None, Some(_)) => Finish::Fixed,
+        (None, None) => Finish::Sum,
     };
     if places.inputs().all(|i| known(l, i).is_some()) {
         return Ok((
@@ -97,7 +98,7 @@ pub(super) fn of_product(
             at_once(l, places, channels, moved, activation, again)?,
         ));
     }
-    if finish == "Fixed" || activation != Activation::None {
+    if finish == Finish::Fixed || activation != Activation::None {
         return refuse("clamps and fixed point need parameters that are known while planning");
     }
     let [low, high] = match places.scales {
@@ -106,33 +107,36 @@ pub(super) fn of_product(
     };
     let count = |l: &Lowering, i: usize| l.optional(i).map_or(1, |s| s.elements());
     let [x, w, y, zero] = places.scales.unwrap_or([usize::MAX; 4]);
-    let params = Params::new()
-        .u(channels)
-        .u(count(l, w))
-        .u(count(l, places.weights_zero))
-        .u(count(l, places.bias))
-        .i(moved.into())
-        .i(low.into())
-        .i(high.into());
-    let mut operands = Vec::with_capacity(8);
-    for i in [
-        x,
-        w,
-        y,
-        places.data_zero,
-        places.weights_zero,
-        zero,
-        places.bias,
-    ] {
-        operands.push(match l.optional(i) {
-            Some(_) => Operand::Input(i),
-            None => l.table(vec![0]),
-        });
-    }
+    let params = Params {
+        channels,
+        scales: count(l, w),
+        zeros: count(l, places.weights_zero),
+        biases: count(l, places.bias),
+        moved: moved.into(),
+        low: low.into(),
+        high: high.into(),
+    };
+    let mut given = |i: usize| match l.optional(i) {
+        Some(_) => Operand::Input(i),
+        None => l.table(vec![0]),
+    };
+    let [x_scale, w_scale, y_scale] = [x, w, y].map(&mut given);
+    let [x_zero, w_zero, y_zero] = [places.data_zero, places.weights_zero, zero].map(&mut given);
+    let bias = given(places.bias);
     let made = l.scratch((channels + 1) * 16);
-    operands.push(made);
-    l.linear("parameters", &[], &operands, params, channels + 1);
-    Ok((finish, made))
+    let launch = Launch {
+        x_scale,
+        w_scale,
+        y_scale,
+        x_zero,
+        w_zero,
+        y_zero,
+        bias,
+        y: made,
+        params,
+    };
+    l.linear(launch, channels + 1);
+    Ok((finish, made.into()))
 }
 
 /// Where all inputs are known.

@@ -6,20 +6,17 @@ use kilim_core::ops::{
     QLinearMatMul, Requantize, WindowAxis,
 };
 
-use super::super::Kernels;
-use super::super::conv::three;
-use super::super::matmul::{Batches, flag};
-use super::super::movement::ok;
 use super::is_byte;
 use super::parameters::{self, Places};
-use crate::constants::PackKind;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
-use crate::storage::scalar;
-
-pub(crate) const FINISHES: &[&str] = &["Sum", "Real", "Fixed"];
-pub(crate) const DATA_MODES: &[&str] = &["1", "k4", "n4"];
-pub(crate) const WEIGHT_MODES: &[&str] = &["packed", "1"];
+use crate::device::storage::scalar;
+use crate::kernels::Kernels;
+use crate::kernels::products::matmul::Batches;
+use crate::lowering::walk::both;
+use crate::lowering::window::three;
+use crate::lowering::{Lowering, Lowers, PackKind, ok, refuse};
+use crate::shaders::quantized::product::{Launch, Params, ReadW, ReadX, Rm};
+use crate::shaders::quantized::requantize as requantize_shader;
+use crate::shaders::{Finish, Operand, Target, Word};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     use Places as P;
@@ -36,8 +33,8 @@ pub(crate) fn register(kernels: &mut Kernels) {
 struct Product {
     /// Matrices, or groups of channels, and how data and weights go on from one to the next.
     batch: Vec<usize>,
-    walk_x: Vec<usize>,
-    walk_w: Vec<usize>,
+    walk_x: Vec<i64>,
+    walk_w: Vec<i64>,
     rows: usize,
     outputs: usize,
     /// Channels of the data for one tap.
@@ -58,7 +55,7 @@ struct Product {
     y_col: usize,
     /// Channels of a batch that have parameters of their own.
     own: usize,
-    finish: &'static str,
+    finish: Finish,
     parameters: Operand,
 }
 
@@ -69,61 +66,61 @@ impl Product {
         let batch: usize = self.batch.iter().product();
         // Few rows would leave most of the device without work.
         let tall = self.rows * quads * batch >= 4096;
-        let rows = if tall { 4 } else { 1 };
+        let (rm, rows) = if tall { (Rm::N4, 4) } else { (Rm::N1, 1) };
         let blocks = self.rows.div_ceil(rows);
         let units = batch.saturating_mul(blocks).saturating_mul(quads);
-        let four = self.x_c == 1
-            && self.channels.is_multiple_of(4)
-            && whole(&self.x_space)
-            && whole(&self.walk_x)
-            && self.x_image.is_multiple_of(4);
-        let data = match (self.depthwise, four) {
-            (true, _) => "n4",
-            (false, true) => "k4",
-            (false, false) => "1",
+        let [w_n, w_c, w_tap] = self.w;
+        let launch = Launch {
+            read_x: self.read_x(),
+            read_w: match self.packed {
+                true => ReadW::Packed,
+                false => ReadW::Strided,
+            },
+            rm,
+            c4: self.y_col == 1 && whole(&[self.outputs, self.y_batch, self.y_image, self.y_row]),
+            finish: self.finish,
+            x: Operand::Input(0),
+            w: self.weights,
+            parameters: self.parameters,
+            y: Target::Output(0),
+            params: Params {
+                walk: both(&self.batch, &self.walk_x, &self.walk_w),
+                window: (&self.axes).into(),
+                output: self.axes.map(|a| a.output),
+                x_space: self.x_space,
+                units,
+                rows: self.rows,
+                outputs: self.outputs,
+                blocks,
+                quads,
+                positions: self.axes.iter().map(|a| a.output).product(),
+                channels: self.channels,
+                x_image: self.x_image,
+                x_c: self.x_c,
+                w_n,
+                w_c,
+                w_tap,
+                y_batch: self.y_batch,
+                y_image: self.y_image,
+                y_row: self.y_row,
+                y_col: self.y_col,
+                own: self.own,
+            },
         };
-        let c4 = self.y_col == 1 && whole(&[self.outputs, self.y_batch, self.y_image, self.y_row]);
-        let three =
-            |p: Params, f: fn(&WindowAxis) -> usize| self.axes.iter().fold(p, |p, a| p.u(f(a)));
-        let positions: usize = self.axes.iter().map(|a| a.output).product();
-        let mut p = Params::new()
-            .dims(&self.batch)
-            .dims(&self.walk_x)
-            .dims(&self.walk_w)
-            .u(self.batch.len())
-            .u(units)
-            .u(self.rows)
-            .u(self.outputs)
-            .u(blocks)
-            .u(quads)
-            .u(positions)
-            .u(self.channels);
-        p = three(p, |a| a.input).u(self.x_image);
-        p = three(p, |a| a.kernel).u(self.x_c);
-        p = three(p, |a| a.stride).u(self.w[0]);
-        p = three(p, |a| a.dilation).u(self.w[1]);
-        p = three(p, |a| a.begin).u(self.w[2]);
-        p = three(p, |a| a.output).u(self.y_batch);
-        p = self.x_space.into_iter().fold(p, Params::u).u(self.y_image);
-        p = p.u(self.y_row).u(self.y_col).u(self.own);
-        l.linear(
-            "product",
-            &[
-                ("X", data),
-                ("W", if self.packed { "packed" } else { "1" }),
-                ("RM", if tall { "4" } else { "1" }),
-                ("C4", flag(c4)),
-                ("FINISH", self.finish),
-            ],
-            &[
-                Operand::Input(0),
-                self.weights,
-                self.parameters,
-                Operand::Output(0),
-            ],
-            p,
-            units,
-        );
+        l.linear(launch, units);
+    }
+
+    fn read_x(&self) -> ReadX {
+        let quads = self.x_c == 1
+            && self.channels.is_multiple_of(4)
+            && self.x_space.iter().all(|s| s % 4 == 0)
+            && self.walk_x.iter().all(|s| s % 4 == 0)
+            && self.x_image.is_multiple_of(4);
+        match (self.depthwise, quads) {
+            (true, _) => ReadX::N4,
+            (false, true) => ReadX::K4,
+            (false, false) => ReadX::Strided,
+        }
     }
 }
 
@@ -192,8 +189,8 @@ fn conv(op: &Conv, places: &Places, again: Option<&Requantize>, l: &mut Lowering
     };
     Product {
         batch: vec![groups],
-        walk_x: vec![inputs_all * x_c],
-        walk_w: vec![walk_w],
+        walk_x: vec![(inputs_all * x_c) as i64],
+        walk_w: vec![walk_w as i64],
         rows: g.batch.saturating_mul(positions),
         outputs,
         channels,
@@ -273,16 +270,18 @@ fn matmul(
 
 fn requantize(op: &Requantize, l: &mut Lowering) -> Lowers {
     let (x, y) = (l.input(0)?, l.output(0)?);
-    if scalar(x.dtype).is_none_or(|s| s.name == "f32") || x.dtype == DType::U32 {
+    if scalar(x.dtype).is_none_or(|s| s.word == Word::F32) || x.dtype == DType::U32 {
         return refuse(format!("Requantize of {} is not on the GPU", x.dtype));
     }
-    let parameters = parameters::of_requantize(l, op);
-    l.linear(
-        "requantize",
-        &[("FINISH", "Fixed")],
-        &[Operand::Input(0), parameters, Operand::Output(0)],
-        Params::new().u(y.elements()).u(op.factors.len()),
-        y.elements(),
-    );
+    let launch = requantize_shader::Launch {
+        x: Operand::Input(0),
+        parameters: parameters::of_requantize(l, op),
+        y: Target::Output(0),
+        params: requantize_shader::Params {
+            count: y.elements(),
+            channels: op.factors.len(),
+        },
+    };
+    l.linear(launch, y.elements());
     Ok(())
 }

@@ -3,9 +3,10 @@
 use kilim_core::DType;
 use kilim_core::ops::QuantizedResize;
 
-use super::super::Kernels;
-use crate::lower::{Lowering, Lowers, Operand, refuse};
-use crate::params::Params;
+use crate::kernels::Kernels;
+use crate::lowering::{Lowering, Lowers, refuse};
+use crate::shaders::quantized::resize::{Launch, Params, T};
+use crate::shaders::{Operand, Target};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<QuantizedResize>(resize);
@@ -22,11 +23,11 @@ fn resize(op: &QuantizedResize, l: &mut Lowering) -> Lowers {
     }
     let mut table = Vec::new();
     let t = match x.dtype {
-        DType::U8 => "f32",
-        _ => "i32",
+        DType::U8 => T::F32,
+        _ => T::I32,
     };
     for (input, output) in [(height, rows), (width, columns)] {
-        if t == "f32" {
+        if t == T::F32 {
             for p in op.places(input, output) {
                 table.extend([p.lower as u32, p.upper as u32, p.distance.to_bits()]);
             }
@@ -36,15 +37,21 @@ fn resize(op: &QuantizedResize, l: &mut Lowering) -> Lowers {
             }
         }
     }
-    let operands = [Operand::Input(0), l.table(table), Operand::Output(0)];
-    let params = [y.elements(), rows, columns, channels, height, width, 0];
-    let params = params.into_iter().fold(Params::new(), Params::u);
-    l.linear(
-        "quantized_resize",
-        &[("T", t)],
-        &operands,
-        params,
-        y.elements(),
-    );
+    let launch = Launch {
+        t,
+        x: Operand::Input(0),
+        table: l.table(table),
+        y: Target::Output(0),
+        params: Params {
+            count: y.elements(),
+            rows,
+            columns,
+            channels,
+            height,
+            width,
+            nothing: 0,
+        },
+    };
+    l.linear(launch, y.elements());
     Ok(())
 }

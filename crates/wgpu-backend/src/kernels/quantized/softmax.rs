@@ -3,10 +3,11 @@
 use kilim_core::fixed::{divide_by_power, exp_of_negative};
 use kilim_core::ops::QuantizedSoftmax;
 
-use super::super::Kernels;
 use super::range;
-use crate::lower::{Lowering, Lowers, Operand};
-use crate::params::Params;
+use crate::kernels::Kernels;
+use crate::lowering::{Lowering, Lowers};
+use crate::shaders::quantized::softmax::{Launch, Params};
+use crate::shaders::{Operand, Target};
 
 /// Bits before the point of a scaled difference, and of a sum of exponentials.
 const DIFFERENCE_BITS: u32 = 5;
@@ -27,10 +28,17 @@ fn softmax(op: &QuantizedSoftmax, l: &mut Lowering) -> Lowers {
     let addends = exponentials.iter().map(|&e| divide_by_power(e, SUM_BITS));
     let words = exponentials.iter().copied().chain(addends);
     let table = words.map(|v| v as u32).collect();
-    let operands = [Operand::Input(0), l.table(table), Operand::Output(0)];
     let rows = y.elements() / length;
-    let low = range(y.dtype)?[0];
-    let params = Params::new().u(rows).u(length).i(low.into());
-    l.linear("quantized_softmax", &[], &operands, params, rows);
+    let launch = Launch {
+        x: Operand::Input(0),
+        table: l.table(table),
+        y: Target::Output(0),
+        params: Params {
+            rows,
+            length,
+            low: range(y.dtype)?[0].into(),
+        },
+    };
+    l.linear(launch, rows);
     Ok(())
 }

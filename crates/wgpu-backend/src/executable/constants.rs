@@ -1,0 +1,65 @@
+//! Constants on the device: uploaded, and rearranged where a kernel wants that, once per session.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use kilim_core::backend::ConstantKey;
+use kilim_core::memory::{Claim, Ledger, Storage};
+use kilim_core::{Result, Tensor};
+
+use crate::device::gpu::{Gpu, GpuBuffer};
+use crate::device::storage;
+use crate::lowering::PackKind;
+
+/// A buffer, on the ledger of the context that made it.
+type Owned = (Arc<GpuBuffer>, Arc<Claim>);
+
+/// The constants of a session.
+#[derive(Default)]
+pub(crate) struct Constants {
+    ledger: Ledger,
+    buffers: HashMap<(ConstantKey, Option<PackKind>), Owned>,
+}
+
+impl Constants {
+    /// With their bytes on a ledger.
+    pub fn on(ledger: Ledger) -> Constants {
+        Constants {
+            ledger,
+            buffers: HashMap::new(),
+        }
+    }
+
+    /// The same constants for another context; their bytes stay on the ledger of this one.
+    pub fn share(&self, ledger: Ledger) -> Constants {
+        Constants {
+            ledger,
+            buffers: self.buffers.clone(),
+        }
+    }
+
+    /// The buffer of a constant; without a key it is made anew and belongs to the stage.
+    pub fn get(
+        &mut self,
+        gpu: &Gpu,
+        key: Option<ConstantKey>,
+        value: &Tensor,
+        kind: Option<&PackKind>,
+    ) -> Result<Arc<GpuBuffer>> {
+        let make = || match kind {
+            None => gpu.upload("constant", &storage::to_device(&value.unread())),
+            Some(kind) => gpu.upload("packed constant", &kind.apply(&value.unread())),
+        };
+        let Some(key) = key else { return make() };
+        let id = (key, kind.cloned());
+        if let Some((buffer, _)) = self.buffers.get(&id) {
+            return Ok(buffer.clone());
+        }
+        let buffer = make()?;
+        let claim = self
+            .ledger
+            .acquire(Storage::Static, buffer.bytes as usize)?;
+        self.buffers.insert(id, (buffer.clone(), Arc::new(claim)));
+        Ok(buffer)
+    }
+}

@@ -1,0 +1,131 @@
+//! A shader file with its definitions chosen.
+
+use std::sync::LazyLock;
+
+use super::call::Program;
+use super::preprocess::{self, Result};
+
+/// One of the variants of a shader file. They are counted case by case, and within a case like the digits
+/// of a number whose last digit is the value of the last definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Variant {
+    /// Its place among the files.
+    pub file: u16,
+    pub number: u16,
+}
+
+/// A definition and its value.
+pub(crate) type Choice = (&'static str, &'static str);
+
+impl Variant {
+    /// The definitions of the variant.
+    pub fn choices(self) -> Result<Vec<Choice>> {
+        let mut number = usize::from(self.number);
+        for case in part(self.file, Part::Values)?.split("\n\n") {
+            let mut defines = Vec::new();
+            for line in case.lines() {
+                let (name, values) = line.split_once(' ').ok_or("a definition has no values")?;
+                defines.push((name, values.split(' ').collect::<Vec<_>>()));
+            }
+            let count = defines.iter().map(|(_, values)| values.len()).product();
+            if number >= count {
+                number -= count;
+                continue;
+            }
+            let digit = |(name, values): (&'static str, Vec<&'static str>)| {
+                let value = values[number % values.len()];
+                number /= values.len();
+                (name, value)
+            };
+            let mut chosen: Vec<Choice> = defines.into_iter().rev().map(digit).collect();
+            chosen.reverse();
+            return Ok(chosen);
+        }
+        Err(format!("there is no variant {}", self.number))
+    }
+
+    /// The WGSL. Binding 0 is the uniform `Params`; `read_only` tells it of each storage buffer.
+    pub fn source(self, read_only: &[bool]) -> Result<String> {
+        let choices = self.choices()?;
+        let text = preprocess::expand(
+            part(self.file, Part::Text)?,
+            &|path| included(path),
+            &|name| choices.iter().find(|(n, _)| *n == name).map(|(_, v)| *v),
+            &|i| read_only.get(i).copied().unwrap_or_default(),
+        )?;
+        // By the text: of another definition, `f16` may be a format that is read bit by bit.
+        let mut words = text.split(|c: char| !c.is_alphanumeric() && c != '_');
+        Ok(match words.any(|word| word == "f16") {
+            true => format!("enable f16;\n{text}"),
+            false => text,
+        })
+    }
+
+    /// File and definitions, for errors and profiles.
+    fn label(self) -> String {
+        let path = part(self.file, Part::Path).unwrap_or_default();
+        let mut label = path.trim_end_matches(".wgsl").to_string();
+        for (name, value) in self.choices().unwrap_or_default() {
+            match value {
+                "0" => {}
+                "1" => label.extend([" ", name]),
+                _ => label.extend([" ", value]),
+            }
+        }
+        label
+    }
+}
+
+impl Program {
+    /// The WGSL; `read_only` tells it of each storage buffer.
+    pub fn source(&self, read_only: &[bool]) -> Result<String> {
+        match self {
+            Program::File(variant) => variant.source(read_only),
+            Program::User(shader) => Ok(shader.source(read_only)),
+        }
+    }
+
+    /// What it is called in errors and profiles.
+    pub fn label(&self) -> String {
+        match self {
+            Program::File(variant) => variant.label(),
+            Program::User(_) => "custom".to_string(),
+        }
+    }
+}
+
+/// What there is of a file, in this order, each ended by a zero.
+#[derive(Clone, Copy)]
+enum Part {
+    Path,
+    /// A paragraph for each case, a line for each definition: its name and its values.
+    Values,
+    Text,
+}
+
+fn parts() -> impl Iterator<Item = &'static str> {
+    static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shaders.lz4"));
+    static FILES: LazyLock<Vec<u8>> =
+        LazyLock::new(|| lz4_flex::decompress_size_prepended(PACKED).unwrap_or_default());
+    let parts = FILES.split(|byte| *byte == 0);
+    parts.map(|part| str::from_utf8(part).unwrap_or_default())
+}
+
+fn part(file: u16, part: Part) -> Result<&'static str> {
+    let at = 3 * usize::from(file) + part as usize;
+    parts()
+        .nth(at)
+        .ok_or_else(|| format!("there is no shader file {file}"))
+}
+
+/// The text of the file at a path.
+fn included(path: &str) -> Option<&'static str> {
+    let mut parts = parts();
+    while let Some(own) = parts.next() {
+        if own == path {
+            return parts.nth(1);
+        }
+        parts.nth(1)?;
+    }
+    None
+}
