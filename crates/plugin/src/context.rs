@@ -108,11 +108,11 @@ impl BackendContext for PluginContext {
     ) -> Result<Box<dyn Executable>> {
         interrupt.check()?;
         for slot in &stage.tensors {
-            if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value) {
-                if !self.constants.contains_key(&key) {
-                    let claim = self.ledger.acquire(Storage::Static, value.byte_len())?;
-                    self.constants.insert(key, (value.clone(), claim));
-                }
+            if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value)
+                && !self.constants.contains_key(&key)
+            {
+                let claim = self.ledger.acquire(Storage::Static, value.byte_len())?;
+                self.constants.insert(key, (value.clone(), claim));
             }
         }
         let view = StageView::new(&stage).map_err(|r| unsupported(r.reason))?;

@@ -10,10 +10,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use kilim::core::Backend;
+use kilim::core::Limits;
 use kilim::core::backend::{LocalFuture, NodeSpec};
 use kilim::core::error::value_error;
 use kilim::core::ops::{Unary, UnaryKind};
-use kilim::formats::{Interpreter, Limits};
+use kilim::formats::Interpreter;
 use kilim::{
     BackendId, BackendRegistry, DType, Dim, ErrorCode, Fact, Graph, Result, RunOptions, Runtime,
     SessionOptions, Shape, Tensor,

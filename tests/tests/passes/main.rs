@@ -56,11 +56,11 @@ fn optimised(graph: &Graph) -> Graph {
     let mut g = graph.clone();
     g.sort().unwrap();
     let cpu = cpu();
-    let evaluate =
-        |node: &kilim::core::backend::NodeSpec| cpu.evaluate(node, &kilim::core::Interrupt::NEVER);
+    let never = kilim::core::Interrupt::NEVER;
+    let evaluate = |node: &kilim::core::backend::NodeSpec| cpu.evaluate(node, &never);
     let narrow = |d: DType| d == DType::F16;
     let layout = kilim::core::backend::DataLayout::ChannelsLast;
-    kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout).unwrap();
+    kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout, &never).unwrap();
     g.sort().unwrap();
     g
 }
