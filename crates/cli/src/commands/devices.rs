@@ -25,12 +25,12 @@ pub struct Args {
 impl Args {
     /// The backends that are built in, then those in libraries.
     fn ids(&self, runtime: &Runtime, options: &SessionOptions) -> Vec<BackendId> {
-        let mut ids = runtime.ids();
+        let ids = runtime.ids().into_iter();
         #[cfg(feature = "plugins")]
-        ids.extend(runtime.libraries(options));
+        let ids = ids.chain(runtime.libraries(options));
         #[cfg(not(feature = "plugins"))]
         let _ = options;
-        ids
+        ids.collect()
     }
 }
 
