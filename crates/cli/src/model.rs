@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
+use kilim::core::Limits;
 use kilim::core::backend::Setting;
 use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim::{
@@ -94,6 +95,9 @@ pub struct BackendArgs {
     /// Whether to spare memory rather than time.
     #[arg(long, value_enum, default_value_t)]
     memory_mode: Thrift,
+    /// What the model may take: `strict` for models that are not trusted, or single limits, `nodes=1000,run_seconds=5`.
+    #[arg(long, value_name = "LIMITS")]
+    limits: Option<Limits>,
     /// Read weights through links that lead out of the model's folder.
     #[arg(long)]
     follow_links: bool,
@@ -120,6 +124,9 @@ impl BackendArgs {
         }
         options.core.strict = self.strict;
         options.follow_links = self.follow_links;
+        if let Some(limits) = &self.limits {
+            options.core.limits = limits.clone();
+        }
         options.core.pins = self.pins.clone();
         options.core.precisions = self.precisions.clone();
         for setting in &self.configs {

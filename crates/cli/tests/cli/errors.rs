@@ -53,6 +53,23 @@ fn wrong_use_exits_with_2() {
 }
 
 #[test]
+fn a_model_keeps_to_the_limits_that_are_given() {
+    let run = |limits: &str| -> Vec<String> {
+        let words = ["run", &digits(), "--backends", "cpu", "--limits", limits];
+        words.map(String::from).to_vec()
+    };
+    let words = |limits: &str, code: i32| {
+        let run = run(limits);
+        let run: Vec<&str> = run.iter().map(String::as_str).collect();
+        fails(code, &run)
+    };
+    let few = words("strict,nodes=1", 3);
+    assert!(few.contains("LIMIT") && few.contains("`nodes`"), "{few}");
+    assert!(words("noodles=1", 2).contains("there is no limit `noodles`"));
+    assert!(words("nodes", 2).contains("NAME=NUMBER"));
+}
+
+#[test]
 fn inputs_that_no_machine_can_hold_are_typed_errors() {
     let dir = folder("large");
     let write = |name: &str, shape: &[&str]| {
