@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
-use kilim_core::{Error, ErrorCode, Graph, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_core::{Error, ErrorCode};
+use kilim_core::{Graph, Result};
 use kilim_formats::{ExternalFiles, GivenFiles, InterpreterRegistry};
 
 use crate::SessionOptions;

@@ -96,7 +96,7 @@ async fn errors_are_plain_objects() {
     assert_eq!(text(&half, "code"), "INVALID_MODEL");
     let unknown = load_error(DIGITS, "abacus").await;
     assert_eq!(text(&unknown, "code"), "NO_BACKEND");
-    assert!(text(&unknown, "hint").contains("cpu"));
+    assert!(text(&unknown, "expected").contains("cpu"));
 
     let session = digits().await;
     let wrong = outcome(session.run(&feed("int64", &[1.0], &[0; 8]), None)).await;

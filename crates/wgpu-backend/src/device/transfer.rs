@@ -92,6 +92,10 @@ impl Submitted {
 }
 
 /// Resolves when this and what was submitted before is done.
+#[cfg_attr(
+    target_arch = "wasm32",
+    expect(unused_variables, reason = "a browser polls by itself")
+)]
 pub(crate) async fn finished(gpu: &Gpu, submitted: Submitted) -> Result<()> {
     #[cfg(not(target_arch = "wasm32"))]
     poll(
