@@ -64,14 +64,17 @@ function textOf(value: unknown): string {
 
 /** The summary, and the parts that it does not mention, as the library writes them: ``summary (node `n`): expected A; got B; hint: C``. */
 function messageOf(summary: string, context: ErrorContext): string {
-  const missing = (part: Part): string | undefined => (mentions(summary, context[part] ?? '') ? undefined : context[part]);
-  const names = Object.entries(NAMES).flatMap(([part, name]) => (missing(part as Part) === undefined ? [] : [`${name} \`${context[part as Part]}\``]));
-  const facts = Object.entries(FACTS).flatMap(([part, before]) => (missing(part as Part) === undefined ? [] : [before + context[part as Part]]));
+  const missing = (part: string): string[] => {
+    const text = context[part as Part];
+    return text === undefined || mentions(summary, text) ? [] : [text];
+  };
+  const names = Object.entries(NAMES).flatMap(([part, name]) => missing(part).map((text) => `${name} \`${text}\``));
+  const facts = Object.entries(FACTS).flatMap(([part, before]) => missing(part).map((text) => before + text));
   const separator = facts.length === 1 && facts[0]?.startsWith(FACTS.hint) ? '; ' : ': ';
   return [summary, names.length > 0 ? ` (${names.join(', ')})` : '', facts.length > 0 ? separator + facts.join('; ') : ''].join('');
 }
 
-/** Whether `text` has `part` in it, not as a piece of a longer word or number. */
+/** Whether `text` has `part`, which is not empty, in it, not as a piece of a longer word or number. */
 function mentions(text: string, part: string): boolean {
   const letter = /[\p{L}\p{N}_]/u;
   for (let at = text.indexOf(part); at >= 0; at = text.indexOf(part, at + 1)) {
