@@ -102,7 +102,7 @@ fn missing(all: &[PathBuf], cell: &str) -> Vec<String> {
                 names.any(|n| fits(&n, name))
             }
             _ if name.starts_with("cargo xtask test ") => {
-                let steps = std::fs::read_to_string(root().join("xtask/src/test.rs")).unwrap();
+                let steps = std::fs::read_to_string(root().join("xtask/src/test/mod.rs")).unwrap();
                 steps.contains(name.trim_start_matches("cargo xtask test "))
             }
             _ => !files(all, name).is_empty(),
