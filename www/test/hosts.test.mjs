@@ -101,7 +101,7 @@ test('a worker\'s script that is not there is an error', async () => {
     return attempt(page, '/assets/digits.onnx', {});
   });
   assert.equal(failed.code, 'IO');
-  assert.match(failed.message, /worker's script could not be loaded .*beside its index\.js/);
+  assert.match(failed.message, /worker's script could not be loaded; .*beside its index\.js/);
 });
 
 test('in Node, without workers and WebGPU, the package computes and says what is not there', async () => {
@@ -112,7 +112,7 @@ test('in Node, without workers and WebGPU, the package computes and says what is
   assert.deepEqual(session.report.skipped, [{ backend: 'wgpu', reason: 'this JavaScript engine has no WebGPU' }]);
   session.close();
   await assert.rejects(inNode.load(pathToFileURL(digits), { worker: true }), { name: 'KilimError', code: 'IO', message: /no `Worker`.*`worker: false`/ });
-  await assert.rejects(inNode.load('digits.onnx'), { code: 'IO', message: /'digits\.onnx' is not an address .*import\.meta\.url/ });
+  await assert.rejects(inNode.load('digits.onnx'), { code: 'IO', message: /'digits\.onnx' is not an address; .*import\.meta\.url/ });
   await assert.rejects(inNode.load(pathToFileURL(join(repository, 'none.onnx'))), { code: 'IO', message: /none\.onnx/ });
 });
 
