@@ -2,6 +2,8 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use kilim::BackendId;
 use kilim_test_support::{say, skip, skip_part};
 use kilim_tests::machine::{backend, cpu};
@@ -19,7 +21,9 @@ fn suite(backends: &[&str]) {
     }
     let (mut first, mut fallen, mut wrong) = (0, 0, Vec::new());
     for case in operators::all() {
-        match pollster::block_on(operators::run(&case, &ids)) {
+        let run = || pollster::block_on(operators::run(&case, &ids));
+        let ran = catch_unwind(AssertUnwindSafe(run));
+        match ran.unwrap_or_else(|_| Outcome::Wrong("it panicked".into())) {
             Outcome::Passed(on) if on == backends[0] => first += 1,
             Outcome::Passed(on) => {
                 println!("{}: ran on {on}", case.name);

@@ -63,8 +63,9 @@ const WASM_OPT: &[&str] = &[
     "--enable-multivalue",
 ];
 
-/// The optimised binary that holds both backends must stay below this.
-const MAX_WASM_BYTES: usize = 2_600_000;
+/// The optimised binary that holds both backends must stay below this. It was 2,600,000 until kernels were cut into
+/// pieces that can be stopped: closures for 200 kernels, each for its element types.
+const MAX_WASM_BYTES: usize = 2_800_000;
 
 pub fn run(args: &Args) -> Result<()> {
     if args.native {

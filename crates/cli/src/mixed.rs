@@ -127,7 +127,10 @@ mod tests {
             run.map(|(name, datum)| (name.to_string(), datum.into_tensor().unwrap()))
                 .collect(),
         );
-        let bytes = samples.iter().flatten().map(|(_, tensor)| tensor.bytes());
+        let bytes = samples
+            .iter()
+            .flatten()
+            .map(|(_, tensor)| tensor.read().unwrap());
         let mut all: Vec<&[u8]> = bytes.collect();
         assert_eq!(all.len(), 8);
         all.sort_unstable();

@@ -14,7 +14,7 @@ pub mod error;
 pub mod fixed;
 pub mod graph;
 pub mod ids;
-mod interrupt;
+pub mod interrupt;
 mod limits;
 pub mod memory;
 pub mod narrow;

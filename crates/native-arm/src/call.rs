@@ -1,7 +1,8 @@
 //! One call of an ACL function: its structure and its tensors.
 
 use kilim_core::backend::{Refusal, TensorSpec};
-use kilim_core::{DType, Tensor};
+use kilim_core::memory::vec_with_room;
+use kilim_core::{DType, Result, Tensor};
 
 use crate::ffi::{self, ElementType, Family, Layout, MAX_RANK};
 
@@ -192,22 +193,26 @@ impl Form {
 }
 
 /// The bytes of a tensor with its dimensions in another order.
-pub fn arrange(tensor: &Tensor, order: &[usize]) -> Vec<u8> {
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub fn arrange(tensor: &Tensor, order: &[usize]) -> Result<Vec<u8>> {
+    let source = tensor.read()?;
     let size = tensor.dtype().size();
     let shape = tensor.shape();
     let mut strides = vec![1; shape.len()];
     for i in (1..shape.len()).rev() {
         strides[i - 1] = strides[i] * shape[i];
     }
-    let mut bytes = Vec::with_capacity(tensor.byte_len());
+    let mut bytes = vec_with_room(tensor.byte_len())?;
     let mut index = vec![0; order.len()];
     let mut at = 0;
     loop {
-        bytes.extend_from_slice(&tensor.bytes()[at * size..(at + 1) * size]);
+        bytes.extend_from_slice(&source[at * size..(at + 1) * size]);
         let mut axis = order.len();
         loop {
             if axis == 0 {
-                return bytes;
+                return Ok(bytes);
             }
             axis -= 1;
             let from = order[axis];
@@ -229,9 +234,9 @@ mod tests {
     #[test]
     fn dimensions_change_places() {
         let tensor = Tensor::from_slice(&[2, 3], &[1u8, 2, 3, 4, 5, 6]).unwrap();
-        assert_eq!(arrange(&tensor, &[1, 0]), [1, 4, 2, 5, 3, 6]);
-        assert_eq!(arrange(&tensor, &[0, 1]), tensor.bytes());
-        assert_eq!(arrange(&Tensor::scalar(7u8).unwrap(), &[]), [7]);
+        assert_eq!(arrange(&tensor, &[1, 0]).unwrap(), [1, 4, 2, 5, 3, 6]);
+        assert_eq!(arrange(&tensor, &[0, 1]).unwrap(), tensor.read().unwrap());
+        assert_eq!(arrange(&Tensor::scalar(7u8).unwrap(), &[]).unwrap(), [7]);
     }
 
     #[test]

@@ -150,7 +150,7 @@ impl Step {
                     let value = value.ok_or_else(|| {
                         kilim_core::error::value_error(format!("input {input} has no value"))
                     })?;
-                    Some(arrange(value, order))
+                    Some(arrange(value, order)?)
                 }
                 _ => None,
             });

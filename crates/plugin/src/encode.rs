@@ -98,9 +98,11 @@ impl Arena {
             dtype: number(view.dtype)?,
             rank: view.shape.as_ref().map_or(-1, |s| s.len() as i32),
             shape: shape.as_ptr(),
-            data: view
-                .value
-                .map_or(std::ptr::null(), |t| t.bytes().as_ptr().cast()),
+            data: match view.value.map(Tensor::read) {
+                None => std::ptr::null(),
+                Some(Ok(bytes)) => bytes.as_ptr().cast(),
+                Some(Err(e)) => return Err(Refusal::new(e.message())),
+            },
             bytes: view.bytes,
         };
         self.shapes.push(shape);

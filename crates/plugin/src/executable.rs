@@ -197,7 +197,7 @@ impl Executable for PluginExecutable {
             return Err(Error::new(ErrorCode::State, "the backend takes nothing"));
         };
         let mut message = Message::new();
-        let bytes = data.bytes();
+        let bytes = data.read()?;
         // SAFETY: a function of the table; the data has as many bytes as it is told.
         let status = unsafe {
             let from = bytes.as_ptr().cast();

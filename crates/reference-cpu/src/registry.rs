@@ -171,8 +171,8 @@ impl KernelRegistry {
                 let spec = wide.node(node);
                 let widened = std::mem::take(&mut build.packed);
                 let kernel = self.choose(&spec).map_err(refused)?.build(&spec, build)?;
-                let kernel = wide.around(kernel, node, build.packed);
-                build.packed |= widened;
+                let kernel = wide.around(kernel, node, build)?;
+                build.packed.extend(widened);
                 Ok(Box::new(kernel))
             }
             None => Err(refused(refusal)),

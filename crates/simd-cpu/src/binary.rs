@@ -11,7 +11,7 @@ use kilim_core::{DType, Result};
 use super::isa::{Isa, Simd, Task, read, write};
 use super::math;
 use kilim_reference_cpu::common::{Walk, broadcast_strides};
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{CpuRun, Io, Kernel};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -148,18 +148,19 @@ impl<J: Join> Kernel for Arithmetic<J> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let out: &mut [f32] = io.output(0);
         self.isa.dispatch(Apply {
+            cpu: io.cpu(),
             join: self.join,
             loops: &self.loops,
             a: io.input(0),
             b: io.input(1),
-            out,
-        });
-        math::activate(self.isa, self.activation, out);
-        Ok(())
+            out: &mut *out,
+        })?;
+        math::activate(io.cpu(), self.isa, self.activation, out)
     }
 }
 
 struct Apply<'a, J> {
+    cpu: &'a CpuRun<'a>,
     join: J,
     loops: &'a Loops,
     a: &'a [f32],
@@ -168,11 +169,12 @@ struct Apply<'a, J> {
 }
 
 impl<J: Join> Task for Apply<'_, J> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(self, s: S) -> Result<()> {
         let Apply {
+            cpu,
             join,
             loops,
             a,
@@ -180,52 +182,78 @@ impl<J: Join> Task for Apply<'_, J> {
             out,
         } = self;
         if out.is_empty() {
-            return;
+            return Ok(());
         }
         assert!(loops.reach(0) <= a.len() && loops.reach(1) <= b.len());
         assert!(loops.rows() * loops.row == out.len());
         let (a, b, mut to) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
-        let [outer, middle, inner] = loops.sizes;
-        let [p, q, _] = loops.steps;
+        let ([outer, middle, inner], row) = (loops.sizes, loops.row);
+        let [p, q, r] = loops.steps;
+        let (most_rows, most) = ((PART / row).max(1), PART.min(row));
         for i in 0..outer {
             for j in 0..middle {
-                // SAFETY: by the assertions, `reach` being the end of the last row.
-                unsafe {
-                    let a = a.add(i * p[0] + j * q[0]);
-                    let b = b.add(i * p[1] + j * q[1]);
-                    match loops.along {
-                        [1, 1] => rows::<S, J, 1, 1>(s, join, a, b, to, loops),
-                        [1, _] => rows::<S, J, 1, 0>(s, join, a, b, to, loops),
-                        [_, 1] => rows::<S, J, 0, 1>(s, join, a, b, to, loops),
-                        _ => rows::<S, J, 0, 0>(s, join, a, b, to, loops),
+                for first in (0..inner).step_by(most_rows) {
+                    let rows = most_rows.min(inner - first);
+                    let at = |t: usize| i * p[t] + j * q[t] + first * r[t];
+                    for column in (0..row).step_by(most) {
+                        let columns = most.min(row - column);
+                        cpu.spend(rows * columns)?;
+                        let block = Block {
+                            rows,
+                            columns,
+                            steps: [r[0], r[1], row],
+                        };
+                        let [x, y] = [0, 1].map(|t| at(t) + column * loops.along[t]);
+                        // SAFETY: by the assertions, `reach` being the end of the last row.
+                        unsafe {
+                            let (a, b, to) = (a.add(x), b.add(y), to.add(column));
+                            match loops.along {
+                                [1, 1] => block.walk::<S, J, 1, 1>(s, join, a, b, to),
+                                [1, _] => block.walk::<S, J, 1, 0>(s, join, a, b, to),
+                                [_, 1] => block.walk::<S, J, 0, 1>(s, join, a, b, to),
+                                _ => block.walk::<S, J, 0, 0>(s, join, a, b, to),
+                            }
+                        }
                     }
-                    to = to.add(inner * loops.row);
+                    to = to.wrapping_add(rows * row);
                 }
             }
         }
+        Ok(())
     }
 }
 
-/// All rows of the innermost loop.
-///
-/// # Safety
-/// The first rows are at `a` and `b`, and all rows are good for what `row` says.
-#[inline(always)]
-unsafe fn rows<S: Simd, J: Join, const A: usize, const B: usize>(
-    s: S,
-    join: J,
-    mut a: *const f32,
-    mut b: *const f32,
-    mut to: *mut f32,
-    loops: &Loops,
-) {
-    let [step_a, step_b] = loops.steps[OUTER - 1];
-    for _ in 0..loops.sizes[OUTER - 1] {
-        // SAFETY: the caller's promise; past the last row the pointers are not followed.
-        unsafe { row::<S, J, A, B>(s, join, a, b, to, loops.row) }
-        a = a.wrapping_add(step_a);
-        b = b.wrapping_add(step_b);
-        to = to.wrapping_add(loops.row);
+/// Elements between two counts of what was done.
+const PART: usize = 1 << 18;
+
+/// Rows that are joined between two counts.
+struct Block {
+    rows: usize,
+    columns: usize,
+    /// From a row to the next, of both inputs and of the output.
+    steps: [usize; 3],
+}
+
+impl Block {
+    /// # Safety
+    /// The first rows are at `a`, `b` and `to`, and all rows are good for what [`row`] says.
+    #[inline(always)]
+    unsafe fn walk<S: Simd, J: Join, const A: usize, const B: usize>(
+        &self,
+        s: S,
+        join: J,
+        mut a: *const f32,
+        mut b: *const f32,
+        mut to: *mut f32,
+    ) {
+        let [step_a, step_b, step] = self.steps;
+        for _ in 0..self.rows {
+            // SAFETY: the caller's promise; past the last row the pointers are not followed.
+            unsafe { row::<S, J, A, B>(s, join, a, b, to, self.columns) }
+            a = a.wrapping_add(step_a);
+            b = b.wrapping_add(step_b);
+            to = to.wrapping_add(step);
+        }
     }
 }
 
@@ -329,8 +357,14 @@ mod tests {
                 broadcast_strides(b_shape, shape),
             ];
             let mut pairs = Vec::new();
-            Walk::new(shape, [&strides[0], &strides[1]])
-                .elements(|[x, y]| pairs.push((a[x as usize], b[y as usize])));
+            let walk = Walk::new(shape, [&strides[0], &strides[1]]);
+            let (n, step) = walk.row();
+            let rows = walk.rows(|at| {
+                let of = |t: usize, i: usize| (at[t] + i as isize * step[t]) as usize;
+                pairs.extend((0..n).map(|i| (a[of(0, i)], b[of(1, i)])));
+                Ok(())
+            });
+            rows.unwrap();
             let (ta, tb) = (tensor(a_shape, &a), tensor(b_shape, &b));
             for kind in KINDS {
                 let want: Vec<f64> = pairs

@@ -4,7 +4,7 @@ use kilim_core::backend::Refusal;
 use kilim_core::ops::Cast;
 use kilim_core::{DType, Result};
 
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -22,8 +22,11 @@ struct ToReal;
 impl Kernel for ToReal {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (from, to) = (io.input::<i32>(0), io.output::<f32>(0));
-        // The compiler makes vectors of it.
-        to.iter_mut().zip(from).for_each(|(to, &x)| *to = x as f32);
-        Ok(())
+        io.cpu().rows(to.len(), by(to, 1), 1, |piece, to, _| {
+            // The compiler makes vectors of it.
+            let both = to.iter_mut().zip(&from[piece]);
+            both.for_each(|(to, &x)| *to = x as f32);
+            Ok(())
+        })
     }
 }

@@ -1,6 +1,8 @@
 //! Functions on vectors: exponentials and what follows from them, and activations.
 
+use kilim_core::Result;
 use kilim_core::ops::Activation;
+use kilim_reference_cpu::frame::{CpuRun, by};
 
 use super::isa::{Isa, Simd, Task};
 
@@ -240,8 +242,29 @@ maps! {
     };
 }
 
+/// Operations of an activation of one element.
+const COST: usize = 4;
+
 /// Applies an activation in place.
-pub(crate) fn activate(isa: Isa, activation: Activation, data: &mut [f32]) {
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
+pub(crate) fn activate(
+    cpu: &CpuRun,
+    isa: Isa,
+    activation: Activation,
+    data: &mut [f32],
+) -> Result<()> {
+    if activation == Activation::None {
+        return Ok(());
+    }
+    cpu.rows(data.len(), by(data, 1), COST, |_, data, _| {
+        activate_piece(isa, activation, data);
+        Ok(())
+    })
+}
+
+fn activate_piece(isa: Isa, activation: Activation, data: &mut [f32]) {
     match activation {
         Activation::None => {}
         Activation::Relu => map_in_place(

@@ -1,36 +1,31 @@
-//! Memory that several threads write disjoint parts of.
+//! Dividing work.
 
-/// A mutable slice whose parts are handed out by hand.
-#[derive(Clone, Copy)]
-pub(crate) struct Shared<T = f32> {
-    ptr: *mut T,
-    len: usize,
-}
-
-// SAFETY: parts are only handed out by `part`, whose contract keeps them apart.
-unsafe impl<T: Send> Send for Shared<T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    pub(crate) fn new(slice: &mut [T]) -> Shared<T> {
-        Shared {
-            ptr: slice.as_mut_ptr(),
-            len: slice.len(),
-        }
-    }
-
-    /// # Safety
-    /// The slice that this was made of is still borrowed for it, and no two parts that are alive
-    /// at the same time overlap.
-    pub(crate) unsafe fn part<'a>(&self, first: usize, len: usize) -> &'a mut [T] {
-        assert!(first <= self.len && len <= self.len - first);
-        // SAFETY: inside of the slice, and exclusive by the contract.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(first), len) }
-    }
-}
+use std::ops::Range;
 
 /// The `i`th of `parts` nearly equal parts of `0..items`.
-pub(crate) fn share(items: usize, parts: usize, i: usize) -> std::ops::Range<usize> {
-    items * i / parts..items * (i + 1) / parts
+pub(crate) fn share(items: usize, parts: usize, i: usize) -> Range<usize> {
+    let (size, more) = (items / parts, items % parts);
+    let start = |i: usize| i * size + i.min(more);
+    start(i)..start(i + 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn parts_are_nearly_equal_and_all() {
+        for items in [0, 1, 7, 64, usize::MAX] {
+            for parts in [1, 2, 7, 1000] {
+                let mut next = 0;
+                for i in 0..parts {
+                    let part = share(items, parts, i);
+                    assert_eq!(part.start, next);
+                    assert!(part.len() - items / parts <= 1);
+                    next = part.end;
+                }
+                assert_eq!(next, items);
+            }
+        }
+    }
 }

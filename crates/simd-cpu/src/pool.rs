@@ -7,9 +7,8 @@ use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd, Task, read, write};
 use super::math;
-use super::memory::{Shared, share};
 use super::window::Window;
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{CpuRun, Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -20,11 +19,11 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
             }
             accepts(node, Pool::max(op, node, Isa::best()))
         },
-        |op, node, build| boxed(Pool::max(op, node, Isa::best()), build.threads()),
+        |op, node, _| boxed(Pool::max(op, node, Isa::best())),
     );
     registry.add::<AveragePool>(
         |op, node| accepts(node, Pool::average(op, node, Isa::best())),
-        |op, node, build| boxed(Pool::average(op, node, Isa::best()), build.threads()),
+        |op, node, _| boxed(Pool::average(op, node, Isa::best())),
     );
 }
 
@@ -37,9 +36,8 @@ fn accepts(node: &NodeSpec, pool: Option<Pool>) -> Result<(), Refusal> {
     }
 }
 
-fn boxed(pool: Option<Pool>, threads: usize) -> Result<Box<dyn Kernel>> {
-    let mut pool = pool.ok_or_else(|| unsupported("pooling of these shapes"))?;
-    pool.threads = threads.clamp(1, pool.window.batch * pool.window.y.output);
+fn boxed(pool: Option<Pool>) -> Result<Box<dyn Kernel>> {
+    let pool = pool.ok_or_else(|| unsupported("pooling of these shapes"))?;
     Ok(Box::new(pool))
 }
 
@@ -58,7 +56,6 @@ pub(crate) struct Pool {
     kind: Kind,
     window: Window,
     activation: Activation,
-    threads: usize,
 }
 
 impl Pool {
@@ -84,7 +81,6 @@ impl Pool {
             kind,
             window: Window::new(g.batch, g.channels, &g.axes)?,
             activation,
-            threads: 1,
         })
     }
 }
@@ -92,30 +88,30 @@ impl Pool {
 impl Kernel for Pool {
     fn run(&self, io: &mut Io) -> Result<()> {
         let input: &[f32] = io.input(0);
-        let output = Shared::new(io.output(0));
+        let output: &mut [f32] = io.output(0);
         let w = &self.window;
-        io.cpu().split(self.threads, 1, &|parts| {
-            for part in parts {
-                for row in share(w.batch * w.y.output, self.threads, part) {
-                    let size = w.x.output * w.channels;
-                    // SAFETY: each row of the output is computed once.
-                    let out = unsafe { output.part(row * size, size) };
+        let (rows, size) = (w.batch * w.y.output, w.x.output * w.channels);
+        let cost = size.saturating_mul(w.y.kernel.saturating_mul(w.x.kernel));
+        io.cpu()
+            .rows(rows, by(output, size), cost, |piece, output, cpu| {
+                for (row, out) in piece.zip(output.chunks_exact_mut(size)) {
                     self.isa.dispatch(Row {
+                        cpu,
                         pool: self,
                         image: &input[row / w.y.output * w.image()..][..w.image()],
-                        out,
+                        out: &mut *out,
                         y: row % w.y.output,
-                    });
-                    math::activate(self.isa, self.activation, out);
+                    })?;
+                    math::activate(cpu, self.isa, self.activation, out)?;
                 }
-            }
-        });
-        Ok(())
+                Ok(())
+            })
     }
 }
 
 /// One row of the output.
 struct Row<'a> {
+    cpu: &'a CpuRun<'a>,
     pool: &'a Pool,
     image: &'a [f32],
     out: &'a mut [f32],
@@ -124,10 +120,10 @@ struct Row<'a> {
 }
 
 impl Task for Row<'_> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(self, s: S) -> Result<()> {
         let w = &self.pool.window;
         let c = w.channels;
         assert!(self.image.len() == w.image() && self.out.len() == w.x.output * c);
@@ -150,6 +146,8 @@ impl Task for Row<'_> {
                 let x = x * w.x.stride + columns.start * w.x.dilation - w.x.begin;
                 y * w.x.input + x
             };
+            let count = rows.len() * columns.len();
+            self.cpu.spend(count.saturating_mul(c))?;
             let taps = Taps {
                 from: self.image[first * c..].as_ptr(),
                 rows: rows.len(),
@@ -163,15 +161,19 @@ impl Task for Row<'_> {
                 unsafe {
                     let out = out.add(x * c + channel);
                     if c - channel >= S::LANES {
-                        self.vector::<S, true>(s, &taps, channel, S::LANES, out);
+                        self.vector::<S, true>(s, &taps, channel, S::LANES, out)?;
                     } else {
-                        self.vector::<S, false>(s, &taps, channel, c - channel, out);
+                        self.vector::<S, false>(s, &taps, channel, c - channel, out)?;
                     }
                 }
             }
         }
+        Ok(())
     }
 }
+
+/// Taps of a window that are counted by themselves for each vector of channels.
+const MANY: usize = 4096;
 
 /// What a window sees of the image.
 struct Taps {
@@ -198,10 +200,14 @@ impl Row<'_> {
         channel: usize,
         count: usize,
         out: *mut f32,
-    ) {
+    ) -> Result<()> {
+        let many = taps.rows.saturating_mul(taps.columns) > MANY;
         let max = self.pool.kind == Kind::Max;
         let mut acc = s.splat(if max { f32::NEG_INFINITY } else { 0.0 });
         for y in 0..taps.rows {
+            if many {
+                self.cpu.spend(taps.columns)?;
+            }
             for x in 0..taps.columns {
                 let at = y * taps.row_step + x * taps.column_step + channel;
                 // SAFETY: the caller's promise.
@@ -217,8 +223,9 @@ impl Row<'_> {
         if !max {
             acc = s.mul(acc, s.splat(taps.scale));
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: `out` is good for `count` channels by the contract.
         unsafe { write::<S, FULL>(s, out, acc, count) }
+        Ok(())
     }
 }
 
@@ -318,7 +325,7 @@ mod tests {
                     channels_last: true,
                 };
                 let got = run_kernel(&op, &[Some(&x)], &g.output_shape(), |_, _| {
-                    boxed(Pool::new(isa, kind, &g, Activation::None), 1)
+                    boxed(Pool::new(isa, kind, &g, Activation::None))
                 });
                 let want = reference(data, &g, kind);
                 assert_within(

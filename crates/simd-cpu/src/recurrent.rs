@@ -1,8 +1,9 @@
 //! Recurrent layers: the loop of the reference kernels, with products in vectors.
 
-use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Gru, Lstm, Rnn};
+use kilim_core::{DType, Result};
+use kilim_reference_cpu::frame::{CpuRun, by};
 use kilim_reference_cpu::recurrent::{self, Cell};
 use kilim_reference_cpu::registry::KernelRegistry;
 
@@ -32,14 +33,33 @@ fn accepts<Op>(_: &Op, node: &NodeSpec) -> Result<(), Refusal> {
 }
 
 /// Adds the product of a matrix, whose rows are as long as `x`, with `x` to `y`.
-fn add_product(matrix: &[f32], x: &[f32], y: &mut [f32]) {
-    if !x.is_empty() {
-        Isa::best().dispatch(Product { matrix, x, y });
+fn add_product(cpu: &CpuRun, matrix: &[f32], x: &[f32], y: &mut [f32]) -> Result<()> {
+    let n = x.len();
+    if n == 0 {
+        return Ok(());
     }
+    let blocks = y.len().div_ceil(ROWS);
+    let cost = n.saturating_mul(ROWS);
+    cpu.rows(blocks, by(y, ROWS), cost, |piece, y, cpu| {
+        let matrix = &matrix[piece.start * ROWS * n..];
+        // A long row is cut.
+        cpu.pieces(n, y.len(), |columns| {
+            Isa::best().dispatch(Product {
+                matrix: &matrix[columns.start..],
+                stride: n,
+                x: &x[columns],
+                y: &mut *y,
+            });
+            Ok(())
+        })
+    })
 }
 
+/// Adds the product of some columns of a matrix with a part of a vector.
 struct Product<'a> {
     matrix: &'a [f32],
+    /// Elements from a row to the next.
+    stride: usize,
     x: &'a [f32],
     y: &'a mut [f32],
 }
@@ -49,15 +69,16 @@ impl Task for Product<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let n = self.x.len();
         let (blocks, rest) = self.y.as_chunks_mut::<ROWS>();
-        let (matrix, last) = self.matrix.split_at(blocks.len() * ROWS * n);
-        for (y, rows) in blocks.iter_mut().zip(matrix.chunks_exact(ROWS * n)) {
-            for (y, sum) in y.iter_mut().zip(sums(s, rows, self.x)) {
+        // The last row ends where the columns do.
+        let whole = blocks.len() * ROWS * self.stride;
+        let (matrix, last) = self.matrix.split_at(whole.min(self.matrix.len()));
+        for (y, rows) in blocks.iter_mut().zip(matrix.chunks(ROWS * self.stride)) {
+            for (y, sum) in y.iter_mut().zip(sums(s, rows, self.stride, self.x)) {
                 *y += sum;
             }
         }
-        for (y, row) in rest.iter_mut().zip(last.chunks_exact(n)) {
+        for (y, row) in rest.iter_mut().zip(last.chunks(self.stride)) {
             let terms = row.iter().zip(self.x);
             let terms = terms.map(|(&a, &b)| f64::from(a) * f64::from(b));
             *y = terms.fold(f64::from(*y), |sum, term| sum + term) as f32;
@@ -65,11 +86,11 @@ impl Task for Product<'_> {
     }
 }
 
-/// The products of some rows with `x`.
+/// The products of some rows, `stride` elements apart, with `x`.
 #[inline(always)]
-fn sums<S: Simd>(s: S, rows: &[f32], x: &[f32]) -> [f32; ROWS] {
+fn sums<S: Simd>(s: S, rows: &[f32], stride: usize, x: &[f32]) -> [f32; ROWS] {
     let n = x.len();
-    assert!(rows.len() == ROWS * n);
+    assert!(rows.len() >= (ROWS - 1) * stride + n);
     let (rows, from) = (rows.as_ptr(), x.as_ptr());
     let mut sums = [s.splat(0.0); ROWS];
     // SAFETY: `for_vectors` stays inside of a row, and there are `ROWS` of them.
@@ -77,7 +98,7 @@ fn sums<S: Simd>(s: S, rows: &[f32], x: &[f32]) -> [f32; ROWS] {
         for_vectors!(s: S::LANES, n, |i, FULL, count| {
             let x = read::<S, FULL>(s, from.add(i), count);
             for (r, sum) in sums.iter_mut().enumerate() {
-                *sum = s.fma(read::<S, FULL>(s, rows.add(r * n + i), count), x, *sum);
+                *sum = s.fma(read::<S, FULL>(s, rows.add(r * stride + i), count), x, *sum);
             }
         });
     }
@@ -102,6 +123,7 @@ mod tests {
                 let before = y.clone();
                 isa.dispatch(Product {
                     matrix: &matrix,
+                    stride: n,
                     x: &x,
                     y: &mut y,
                 });

@@ -6,8 +6,7 @@ use kilim_core::ops::{Reduce, ReduceKind};
 use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd, Task, read, write};
-use super::memory::Shared;
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -74,25 +73,27 @@ impl Fold {
             middle: sizes(&shape[first..=last]),
             inner: sizes(&shape[last + 1..]),
         };
-        (!apart && fold.outer * fold.middle * fold.inner > 0).then_some(fold)
+        let size = fold.middle.checked_mul(fold.inner)?;
+        (!apart && fold.outer > 0 && (1..=LARGEST).contains(&size)).then_some(fold)
     }
 }
+
+/// Elements that are joined to a result, or to neighbouring ones, without a look at what may stop the run.
+const LARGEST: usize = 1 << 24;
 
 impl Kernel for Fold {
     fn run(&self, io: &mut Io) -> Result<()> {
         let from: &[f32] = io.input(0);
         let (of, to) = (self.middle * self.inner, self.inner);
-        let out = Shared::new(io.output(0));
-        let grain = (16 * 1024usize).div_ceil(of);
-        io.cpu().split(self.outer, grain, &|rows| {
+        let out = by(io.output(0), to);
+        io.cpu().rows(self.outer, out, of, |rows, to, _| {
             self.isa.dispatch(Apply {
                 fold: self,
                 from: &from[rows.start * of..rows.end * of],
-                // SAFETY: the ranges of `split` are disjoint.
-                to: unsafe { out.part(rows.start * to, rows.len() * to) },
+                to,
             });
-        });
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -7,12 +7,14 @@ use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd, Task, read, write};
 use super::math;
-use super::memory::Shared;
-use kilim_reference_cpu::frame::{Build, Io, Kernel};
+use kilim_reference_cpu::frame::{Build, Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
-/// Elements for which another thread pays.
-const GRAIN: usize = 8 * 1024;
+/// Operations of an element.
+const COST: usize = 2;
+
+/// Elements that a row may have: it is computed without a look at what may stop the run.
+const LONGEST: usize = 1 << 22;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Softmax>(
@@ -35,7 +37,7 @@ fn accepts(node: &NodeSpec, rows: Option<Rows>) -> Result<(), Refusal> {
         Ok(())
     } else {
         Err(Refusal::new(
-            "the SIMD row functions: not float32, not along the last axis, or more outputs",
+            "the SIMD row functions: not float32, not along the last axis, longer rows, or more outputs",
         ))
     }
 }
@@ -93,7 +95,9 @@ struct Rows {
 
 impl Rows {
     fn new(isa: Isa, function: Function, n: usize) -> Option<Rows> {
-        (n > 0).then_some(Rows { isa, function, n })
+        (1..=LONGEST)
+            .contains(&n)
+            .then_some(Rows { isa, function, n })
     }
 }
 
@@ -101,20 +105,18 @@ impl Kernel for Rows {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (from, n) = (io.input::<f32>(0), self.n);
         let (scale, bias) = (io.optional(1), io.optional(2));
-        let to = Shared::new(io.output(0));
-        io.cpu().split(from.len() / n, GRAIN.div_ceil(n), &|rows| {
-            let (first, len) = (rows.start * n, rows.len() * n);
+        let to = by(io.output(0), n);
+        io.cpu().rows(from.len() / n, to, n * COST, |rows, to, _| {
             self.isa.dispatch(Apply {
                 function: self.function,
                 n,
-                from: &from[first..first + len],
-                // SAFETY: the ranges of `split` are disjoint.
-                to: unsafe { to.part(first, len) },
+                from: &from[rows.start * n..rows.end * n],
+                to,
                 scale,
                 bias,
             });
-        });
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -1,7 +1,7 @@
 //! Running kernels on every instruction set of the machine, in tests.
 
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
-use kilim_core::{DType, Operator, Result, Tensor};
+use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 
 use kilim_reference_cpu::frame::{Build, Kernel, run_candidate};
 use kilim_reference_cpu::registry::Candidate;
@@ -41,7 +41,7 @@ pub(crate) fn run_kernel(
         inputs: &inputs,
         outputs: &outputs,
     };
-    let out = run_candidate(&Made(make), &node).expect("the kernel runs");
+    let out = run_candidate(&Made(make), &node, &Interrupt::NEVER).expect("the kernel runs");
     out[0].as_slice::<f32>().expect("float32").to_vec()
 }
 

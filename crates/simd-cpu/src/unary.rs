@@ -7,12 +7,11 @@ use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd};
 use super::math::{self, Map, map_slice};
-use super::memory::Shared;
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
-/// Elements for which another thread pays.
-const GRAIN: usize = 16 * 1024;
+/// Operations of a function of one element.
+const COST: usize = 4;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Unary>(
@@ -58,14 +57,11 @@ struct Pointwise<M> {
 
 impl<M: Map + Send + Sync> Kernel for Pointwise<M> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let from: &[f32] = io.input(0);
-        let to = Shared::new(io.output(0));
-        io.cpu().split(from.len(), GRAIN, &|range| {
-            // SAFETY: the ranges of `split` are disjoint.
-            let to = unsafe { to.part(range.start, range.len()) };
-            map_slice(self.isa, self.map, &from[range], to);
-        });
-        Ok(())
+        let (from, to) = (io.input::<f32>(0), io.output::<f32>(0));
+        io.cpu().rows(to.len(), by(to, 1), COST, |piece, to, _| {
+            map_slice(self.isa, self.map, &from[piece], to);
+            Ok(())
+        })
     }
 }
 

@@ -122,7 +122,10 @@ fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
 
 /// `{name, type, dims, bytes}` or `{name, type, dims, texts}`, as [`tensor`] takes them, with bytes of
 /// its own.
-pub fn tensor_object(name: &str, tensor: &Tensor) -> JsValue {
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub fn tensor_object(name: &str, tensor: &Tensor) -> Result<JsValue> {
     let dims: Array = tensor
         .shape()
         .iter()
@@ -134,15 +137,15 @@ pub fn tensor_object(name: &str, tensor: &Tensor) -> JsValue {
     });
     let bytes = match texts {
         Some(_) => None,
-        None => Some(Uint8Array::from(&*tensor.to_packed()).into()),
+        None => Some(Uint8Array::from(&*tensor.to_packed()?).into()),
     };
-    object([
+    Ok(object([
         ("name", Some(name.into())),
         ("type", Some(tensor.dtype().name().into())),
         ("dims", Some(dims.into())),
         ("bytes", bytes),
         ("texts", texts),
-    ])
+    ]))
 }
 
 /// A value with its name: `{name, sequence}` of tensors, `{name, absent}`, or a tensor, see
@@ -165,31 +168,34 @@ pub fn datum(value: &JsValue) -> Result<(String, Datum)> {
 
 /// The same for outputs; a map is `{name, maps: [[keys, values]], single: true}`, and several are
 /// `{name, maps}`.
-pub fn datum_object(name: &str, datum: &Datum) -> JsValue {
-    let all = |tensors: &[Tensor]| -> JsValue {
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub fn datum_object(name: &str, datum: &Datum) -> Result<JsValue> {
+    let all = |tensors: &[Tensor]| -> Result<JsValue> {
         let objects = tensors.iter().map(|tensor| tensor_object(name, tensor));
-        objects.collect::<Array>().into()
+        Ok(objects.collect::<Result<Array>>()?.into())
     };
     let maps = |maps: &[Map], single: bool| {
         let pairs = maps
             .iter()
             .map(|map| all(&[map.keys.clone(), map.values.clone()]));
-        object([
+        Ok(object([
             ("name", Some(name.into())),
-            ("maps", Some(pairs.collect::<Array>().into())),
+            ("maps", Some(pairs.collect::<Result<Array>>()?.into())),
             ("single", Some(single.into())),
-        ])
+        ]))
     };
-    match datum {
-        Datum::Tensor(tensor) => tensor_object(name, tensor),
+    Ok(match datum {
+        Datum::Tensor(tensor) => tensor_object(name, tensor)?,
         Datum::Sequence(tensors) => object([
             ("name", Some(name.into())),
-            ("sequence", Some(all(tensors))),
+            ("sequence", Some(all(tensors)?)),
         ]),
-        Datum::Map(map) => maps(std::slice::from_ref(map), true),
-        Datum::MapSequence(list) => maps(list, false),
+        Datum::Map(map) => maps(std::slice::from_ref(map), true)?,
+        Datum::MapSequence(list) => maps(list, false)?,
         Datum::Absent => object([("name", Some(name.into())), ("absent", Some(true.into()))]),
-    }
+    })
 }
 
 /// `{name, type, dims, kind, optional}`: a dimension is a number, a name or null; no dims where the

@@ -3,12 +3,14 @@
 #![cfg(target_arch = "wasm32")]
 
 mod calibrate;
+mod callback;
 mod convert;
 mod file;
 mod memory;
 mod operators;
 mod pictures;
 mod session;
+mod stop;
 
 pub use calibrate::calibrate;
 pub use file::WasmFile;

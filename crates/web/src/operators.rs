@@ -1,10 +1,4 @@
 //! Operators whose functions are JavaScript's.
-//!
-//! An operator must be `Send`, which functions of JavaScript are not: they stay in a list of their
-//! thread, and the operator holds their place in it, until it is dropped.
-
-use std::cell::RefCell;
-use std::sync::Arc;
 
 use js_sys::{Array, Function, Object, Reflect, Uint8Array};
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
@@ -16,56 +10,25 @@ use kilim_core::ops::{
 use kilim_core::{DType, Dim, Error, Result, Shape, Tensor};
 use wasm_bindgen::{JsCast, JsValue};
 
+use crate::callback::Callback;
 use crate::convert;
 
-thread_local! {
-    static FUNCTIONS: RefCell<Vec<Option<Function>>> = const { RefCell::new(Vec::new()) };
-}
-
-/// The place of a function in the list of the thread that the session was loaded in.
-struct Place(usize);
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let function = FUNCTIONS.with_borrow_mut(|list| list.get_mut(self.0)?.take());
-        drop(function);
-    }
-}
-
-/// A function of the thread that the session was loaded in.
-#[derive(Clone)]
-struct Callback(Arc<Place>);
-
-impl Callback {
-    fn new(function: Function) -> Callback {
-        let place = FUNCTIONS.with_borrow_mut(|list| {
-            let free = list.iter().position(Option::is_none);
-            let place = free.unwrap_or_else(|| {
-                list.push(None);
-                list.len() - 1
-            });
-            list[place] = Some(function);
-            place
-        });
-        Callback(Arc::new(Place(place)))
-    }
-
-    /// # Errors
-    /// `InvalidValue` where the function throws.
-    fn call(&self, arguments: &[JsValue; 3]) -> Result<JsValue> {
-        let function = FUNCTIONS.with_borrow(|list| list.get(self.0.0).cloned().flatten());
-        let function = function.ok_or_else(|| {
-            value_error("an operator's function was called by another thread than its own")
-        })?;
-        let [a, b, c] = arguments;
-        function.call3(&JsValue::NULL, a, b, c).map_err(|thrown| {
-            let message = convert::field(&thrown, "message").unwrap_or(thrown);
-            let text = message
-                .as_string()
-                .unwrap_or_else(|| format!("{message:?}"));
-            value_error(format!("the operator threw: {text}"))
-        })
-    }
+/// Calls a function of an operator.
+///
+/// # Errors
+/// `InvalidValue` where the function throws.
+fn call(callback: &Callback, arguments: &[JsValue; 3]) -> Result<JsValue> {
+    let function = callback.function().ok_or_else(|| {
+        value_error("an operator's function was called by another thread than its own")
+    })?;
+    let [a, b, c] = arguments;
+    function.call3(&JsValue::NULL, a, b, c).map_err(|thrown| {
+        let message = convert::field(&thrown, "message").unwrap_or(thrown);
+        let text = message
+            .as_string()
+            .unwrap_or_else(|| format!("{message:?}"));
+        value_error(format!("the operator threw: {text}"))
+    })
 }
 
 /// The operators of `[{domain, name, random, infer, run?, shader?}]`.
@@ -104,7 +67,7 @@ fn operator(given: &JsValue) -> Result<CustomOperator> {
         operator = operator.host(move |attributes, inputs, outputs| {
             let object = |spec: &TensorSpec, bytes: &[u8]| {
                 Tensor::from_raw(spec.dtype, &spec.shape, bytes)
-                    .map(|t| convert::tensor_object("", &t))
+                    .and_then(|t| convert::tensor_object("", &t))
             };
             let tensors = Array::new();
             for input in inputs {
@@ -117,11 +80,14 @@ fn operator(given: &JsValue) -> Result<CustomOperator> {
             for output in outputs.iter() {
                 results.push(&object(output.spec, output.bytes)?);
             }
-            run.call(&[
-                attributes_object(attributes),
-                tensors.into(),
-                results.clone().into(),
-            ])?;
+            call(
+                &run,
+                &[
+                    attributes_object(attributes)?,
+                    tensors.into(),
+                    results.clone().into(),
+                ],
+            )?;
             for (output, result) in outputs.iter_mut().zip(results.iter()) {
                 let bytes = convert::field(&result, "bytes");
                 let bytes = bytes.and_then(|b| b.dyn_into::<Uint8Array>().ok());
@@ -147,7 +113,7 @@ fn set(object: &Object, name: &str, value: &JsValue) {
     let _ = Reflect::set(object, &name.into(), value);
 }
 
-fn attributes_object(attributes: &Attributes) -> JsValue {
+fn attributes_object(attributes: &Attributes) -> Result<JsValue> {
     let object = Object::new();
     for (name, value) in &attributes.0 {
         let value: JsValue = match value {
@@ -167,11 +133,11 @@ fn attributes_object(attributes: &Attributes) -> JsValue {
                 let texts = list.iter().map(|t| JsValue::from_str(t));
                 texts.collect::<Array>().into()
             }
-            Attribute::Tensor(tensor) => convert::tensor_object(name, tensor),
+            Attribute::Tensor(tensor) => convert::tensor_object(name, tensor)?,
         };
         set(&object, name, &value);
     }
-    object.into()
+    Ok(object.into())
 }
 
 /// `{type, dims}`.
@@ -200,7 +166,10 @@ fn infer(infer: &Callback, attributes: &Attributes, ctx: &InferContext) -> Resul
     let inputs: Array = inputs
         .map(|i| i.as_ref().map_or(JsValue::NULL, |i| input(&i.fact)))
         .collect();
-    let told = infer.call(&[attributes_object(attributes), inputs.into(), JsValue::NULL])?;
+    let told = call(
+        infer,
+        &[attributes_object(attributes)?, inputs.into(), JsValue::NULL],
+    )?;
     let told = told
         .dyn_into::<Array>()
         .map_err(|_| malformed("the results of `infer`"))?;
@@ -243,7 +212,14 @@ fn shader(shader: &Callback, attributes: &Attributes, node: &NodeSpec) -> Result
         .map(|i| i.as_ref().map_or(JsValue::NULL, spec))
         .collect();
     let outputs: Array = node.outputs.iter().map(spec).collect();
-    let told = shader.call(&[attributes_object(attributes), inputs.into(), outputs.into()])?;
+    let told = call(
+        shader,
+        &[
+            attributes_object(attributes)?,
+            inputs.into(),
+            outputs.into(),
+        ],
+    )?;
     let source = convert::field(&told, "source").and_then(|s| s.as_string());
     let source = source.ok_or_else(|| malformed("the source"))?;
     let bindings = pairs(&told, "bindings")?

@@ -1,12 +1,11 @@
 //! A session as a JavaScript class.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
-use js_sys::{Array, Object, Promise, Uint8Array};
+use js_sys::{Array, Function, Object, Promise, Uint8Array};
 use kilim::{BackendId, MemoryMode, ModelSource, Runtime, Session, SessionOptions, VerifyOptions};
 use kilim_core::ops::PictureReader;
 use kilim_core::report::NodeTime;
@@ -21,11 +20,12 @@ use crate::calibrate;
 use crate::convert;
 use crate::file::WasmFile;
 use crate::pictures;
+use crate::stop::Stop;
 
 #[wasm_bindgen]
 extern "C" {
     #[wasm_bindgen(js_namespace = performance, js_name = now)]
-    fn milliseconds() -> f64;
+    pub(crate) fn milliseconds() -> f64;
 }
 
 pub(crate) fn seconds() -> f64 {
@@ -37,14 +37,15 @@ pub(crate) fn seconds() -> f64 {
 #[wasm_bindgen]
 pub struct WasmSession {
     session: Rc<Cell<Option<Session>>>,
-    abort: Arc<AtomicBool>,
+    /// Of the run that is under way.
+    stop: RefCell<Arc<Stop>>,
 }
 
 #[wasm_bindgen]
 impl WasmSession {
     /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
     /// are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
-    /// operators?, pictures?, dims?, memory?, tune?, cache?}`.
+    /// operators?, pictures?, dims?, memory?, limits?, tune?, cache?}`.
     pub async fn load(
         files: Vec<WasmFile>,
         names: Vec<String>,
@@ -56,7 +57,7 @@ impl WasmSession {
         let session = load(files, names, &options, pictures).await;
         Ok(WasmSession {
             session: Rc::new(Cell::new(Some(session.map_err(|e| convert::error(&e))?))),
-            abort: Arc::default(),
+            stop: RefCell::new(Arc::new(Stop::new(None))),
         })
     }
 
@@ -81,18 +82,25 @@ impl WasmSession {
     }
 
     /// Runs the model on values (see [`convert::datum`]): a promise of the outputs in the same form.
-    /// `timeout` is in milliseconds.
-    pub fn run(&self, feeds: &Array, timeout: Option<f64>) -> Result<Promise, JsValue> {
+    /// `timeout` is in milliseconds. `stopped` is asked every few milliseconds, while kernels compute, too, whether
+    /// the run is to stop.
+    pub fn run(
+        &self,
+        feeds: &Array,
+        timeout: Option<f64>,
+        stopped: Option<Function>,
+    ) -> Result<Promise, JsValue> {
         let feeds = given(feeds)?;
-        self.abort.store(false, Ordering::Relaxed);
+        let stop = Arc::new(Stop::new(stopped));
+        self.stop.replace(stop.clone());
         let options = RunOptions {
-            abort: Some(self.abort.clone()),
+            abort: Some(stop),
             timeout: timeout.map(|ms| ms / 1000.0),
             ..RunOptions::default()
         };
         self.promise(async move |session| {
             let result = session.run_data(&borrowed(&feeds), &options).await;
-            Ok(objects(&result.map_err(|e| convert::error(&e))?).into())
+            Ok(objects(&result.map_err(|e| convert::error(&e))?)?.into())
         })
     }
 
@@ -108,7 +116,7 @@ impl WasmSession {
             let result = session.profile(&borrowed(&feeds)).await;
             let (outputs, times) = result.map_err(|e| convert::error(&e))?;
             let times: Vec<NodeTime> = times;
-            Ok(Array::of2(&objects(&outputs), &json(&times)?.into()).into())
+            Ok(Array::of2(&objects(&outputs)?.into(), &json(&times)?.into()).into())
         })
     }
 
@@ -130,7 +138,7 @@ impl WasmSession {
 
     /// Stops the run that is under way at its next step.
     pub fn abort(&self) {
-        self.abort.store(true, Ordering::Relaxed);
+        self.stop.borrow().tell();
     }
 }
 
@@ -252,6 +260,9 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
             }
         };
     }
+    if let Some(limits) = convert::field(given, "limits").and_then(|l| l.as_string()) {
+        options.core.limits = limits.parse()?;
+    }
     if let Some(dims) = convert::field(given, "dims") {
         options.core.dims = dimensions(&dims)?;
     }
@@ -323,11 +334,12 @@ fn borrowed(values: &[(String, Datum)]) -> Vec<(&str, Datum)> {
         .collect()
 }
 
-fn objects(values: &[(String, Datum)]) -> Array {
-    values
+fn objects(values: &[(String, Datum)]) -> Result<Array, JsValue> {
+    let objects = values
         .iter()
-        .map(|(name, datum)| convert::datum_object(name, datum))
-        .collect()
+        .map(|(name, datum)| convert::datum_object(name, datum));
+    let objects = objects.collect::<kilim_core::Result<_>>();
+    objects.map_err(|error| convert::error(&error))
 }
 
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String, JsValue> {

@@ -12,8 +12,8 @@ mod shuffles;
 use std::sync::Arc;
 
 use kilim::compare::Comparison;
-use kilim::core::Operator;
 use kilim::core::graph::Node;
+use kilim::core::{AbortSignal, Operator};
 use kilim::{
     BackendId, ErrorCode, Fact, Graph, Placement, RunOptions, Runtime, SessionOptions, Tensor,
 };
@@ -141,6 +141,22 @@ pub enum Outcome {
     Wrong(String),
 }
 
+/// Has kernels cut their work into pieces of so many operations, as they do with work that takes long.
+pub struct Cut(pub usize);
+
+impl AbortSignal for Cut {
+    fn is_set(&self) -> bool {
+        false
+    }
+
+    fn piece(&self) -> usize {
+        self.0
+    }
+}
+
+/// Operations of the pieces into which each case is cut.
+pub const PIECES: [usize; 3] = [1 << 10, 200, 1];
+
 /// Runs one case; the first of `backends` that takes the node gets it.
 pub async fn run(case: &Case, backends: &[BackendId]) -> Outcome {
     match attempt(case, backends).await {
@@ -180,8 +196,14 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
     options.core.placement = Placement::Fixed;
     let mut session = Runtime::shared().session(graph, options).await?;
     let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
-    for _ in 0..2 {
-        let got = session.run(&feeds, &RunOptions::default()).await?;
+    // The second run makes new plans for nothing; the others cut what it computes into pieces.
+    let cuts = PIECES.map(|piece| RunOptions {
+        abort: Some(Arc::new(Cut(piece))),
+        ..RunOptions::default()
+    });
+    let uncut = [RunOptions::default(), RunOptions::default()];
+    for run in uncut.into_iter().chain(cuts) {
+        let got = session.run(&feeds, &run).await?;
         let got = Tensor::from_slice(got[0].1.shape(), &got[0].1.to_f64s()?)?;
         let want = Tensor::from_slice(&case.want.0, &case.want.1)?;
         let verdict = Comparison::Relative(case.tolerance).verdict(&got, &want, None);

@@ -57,10 +57,13 @@ fn optimised(graph: &Graph) -> Graph {
     g.sort().unwrap();
     let cpu = cpu();
     let never = kilim::core::Interrupt::NEVER;
-    let evaluate = |node: &kilim::core::backend::NodeSpec| cpu.evaluate(node, &never);
+    let evaluate = kilim::core::passes::Evaluator {
+        compute: &|node| cpu.evaluate(node, &never),
+        interrupt: &never,
+    };
     let narrow = |d: DType| d == DType::F16;
     let layout = kilim::core::backend::DataLayout::ChannelsLast;
-    kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout, &never).unwrap();
+    kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout).unwrap();
     g.sort().unwrap();
     g
 }

@@ -223,7 +223,7 @@ fn random_graphs() {
         }
         outputs.dedup();
         let mut plain = b.g.clone();
-        kilim::core::passes::infer_graph(&mut plain).unwrap();
+        kilim::core::passes::infer_graph(&mut plain, &kilim::core::Interrupt::NEVER).unwrap();
         let g = b.check(&outputs, seed);
         let (before, after) = (moved(&plain), moved(&g));
         assert!(after <= before, "seed {seed}: {after} of {before}");

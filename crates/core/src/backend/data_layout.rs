@@ -119,7 +119,7 @@ impl DataLayout {
         let (n, c) = (shape[0], shape[1]);
         let points: usize = shape[2..].iter().product();
         let (from, into) = (self.block(c), to.block(c));
-        let (source, target_bytes) = (tensor.bytes(), out.as_mut_slice());
+        let (source, target_bytes) = (tensor.read()?, out.as_mut_slice());
         let at = |block: usize, n: usize, c: usize, channels: usize, p: usize| {
             ((n * channels.div_ceil(block) + c / block) * points + p) * block + c % block
         };

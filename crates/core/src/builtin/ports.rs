@@ -169,7 +169,7 @@ impl Ports {
             tensors.push(tensor);
         }
         for (tensor, (_, buffer)) in tensors.iter().zip(buffers.iter_mut()) {
-            let bytes = tensor.bytes();
+            let bytes = tensor.read()?;
             buffer[..bytes.len()].copy_from_slice(bytes);
         }
         let spec = |t: &Tensor| TensorSpec::new(t.dtype(), t.shape());

@@ -3,11 +3,15 @@
 //! may share.
 
 mod arena;
+mod fallible;
 mod host;
 mod ledger;
 mod offsets;
 
 pub use arena::{Arena, ArenaGuard, ArenaMemory, Lease, Sharing};
+pub use fallible::{
+    collect, copied, out_of_memory, push, reserve, shared_text, try_collect, vec_of, vec_with_room,
+};
 pub use host::HostMemory;
 pub use ledger::{Claim, Ledger, Storage};
 pub use offsets::{Offsets, Request, lower_bound, plan};

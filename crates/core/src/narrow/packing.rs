@@ -1,6 +1,7 @@
 //! Numbers of less than a byte, packed.
 
 use crate::error::{Error, ErrorCode, Result, shape_error};
+use crate::memory::{collect, vec_of};
 
 /// The bytes that `count` numbers of `bits` each take when they are packed; `Limit` where that does
 /// not fit.
@@ -18,7 +19,7 @@ pub fn packed_bytes(bits: usize, count: usize) -> Result<usize> {
 /// bits first.
 ///
 /// # Errors
-/// `Shape` where there are more or fewer bytes than they take.
+/// `Shape` where there are more or fewer bytes than they take, `Limit` where memory is short.
 pub fn unpack(packed: &[u8], bits: usize, count: usize) -> Result<Vec<u8>> {
     let wanted = packed_bytes(bits, count)?;
     if packed.len() != wanted {
@@ -35,13 +36,16 @@ pub fn unpack(packed: &[u8], bits: usize, count: usize) -> Result<Vec<u8>> {
             _ => (low | packed[byte + 1] << (8 - shift)) & mask,
         }
     };
-    Ok((0..count).map(number).collect())
+    collect((0..count).map(number))
 }
 
 /// The inverse of [`unpack`]; what is above the lowest `bits` of a number is cut off.
-pub fn pack(numbers: &[u8], bits: usize) -> Vec<u8> {
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub fn pack(numbers: &[u8], bits: usize) -> Result<Vec<u8>> {
     let mask = u8::MAX >> (8 - bits);
-    let mut packed = vec![0; (numbers.len() * bits).div_ceil(8)];
+    let mut packed = vec_of(0, packed_bytes(bits, numbers.len())?)?;
     for (i, &n) in numbers.iter().enumerate() {
         let (byte, shift) = (i * bits / 8, i * bits % 8);
         packed[byte] |= (n & mask) << shift;
@@ -49,7 +53,7 @@ pub fn pack(numbers: &[u8], bits: usize) -> Vec<u8> {
             packed[byte + 1] |= (n & mask) >> (8 - shift);
         }
     }
-    packed
+    Ok(packed)
 }
 
 #[cfg(test)]
@@ -61,8 +65,8 @@ mod tests {
     fn packing_begins_with_the_lowest_bits() {
         assert_eq!(unpack(&[0x21, 0x43, 0x05], 4, 5).unwrap(), [1, 2, 3, 4, 5]);
         assert_eq!(unpack(&[0b11_10_01_00], 2, 3).unwrap(), [0, 1, 2]);
-        assert_eq!(pack(&[1, 2, 3, 4, 5], 4), [0x21, 0x43, 0x05]);
-        assert_eq!(pack(&[0xff, 1, 0xfe], 2), [0b10_01_11]);
+        assert_eq!(pack(&[1, 2, 3, 4, 5], 4).unwrap(), [0x21, 0x43, 0x05]);
+        assert_eq!(pack(&[0xff, 1, 0xfe], 2).unwrap(), [0b10_01_11]);
         // The example of onnx.proto: four numbers of six bits in three bytes.
         let x = [0x15, 0x2a, 0x3f, 0x01];
         let packed = [
@@ -70,7 +74,7 @@ mod tests {
             0x2a >> 2 | 0x0f << 4,
             0x3f >> 4 | 1 << 2,
         ];
-        assert_eq!(pack(&x, 6), packed);
+        assert_eq!(pack(&x, 6).unwrap(), packed);
         assert_eq!(unpack(&packed, 6, 4).unwrap(), x);
         assert_eq!(unpack(&packed[..2], 6, 2).unwrap(), [0x15, 0x2a]);
         assert!(unpack(&[0], 4, 3).is_err());

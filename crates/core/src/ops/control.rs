@@ -45,7 +45,11 @@ pub struct Scan {
 
 /// The facts of a body's outputs when it is given these inputs. A node that does not fit them keeps
 /// what was known of its outputs: a branch that is never taken need not fit.
-fn outputs_of(body: &Graph, given: &[Option<InputFact>]) -> Result<Vec<Fact>> {
+fn outputs_of(
+    interrupt: &Interrupt,
+    body: &Graph,
+    given: &[Option<InputFact>],
+) -> Result<Vec<Fact>> {
     let of = |v: &Value| InputFact {
         fact: v.constant.as_ref().map_or_else(|| v.fact.clone(), Fact::of),
         value: v.constant.clone(),
@@ -70,6 +74,7 @@ fn outputs_of(body: &Graph, given: &[Option<InputFact>]) -> Result<Vec<Fact>> {
         let ctx = InferContext {
             inputs: &inputs,
             outputs: node.outputs.len(),
+            interrupt,
         };
         for (v, fact) in node
             .outputs
@@ -183,7 +188,7 @@ impl Operator for If {
         ctx.scalar(0)?;
         let captures = ctx.inputs.get(1..).unwrap_or_default();
         let outputs = |body: &Graph| -> Result<Vec<Fact>> {
-            let facts = outputs_of(body, captures)?;
+            let facts = outputs_of(ctx.interrupt, body, captures)?;
             if facts.len() < ctx.outputs {
                 return Err(wrong_arity(body));
             }
@@ -248,7 +253,7 @@ impl Operator for Loop {
         let mut inputs: Vec<_> = given(turn.into_iter().chain(facts.clone())).collect();
         let captures = self.carried.saturating_add(2);
         inputs.extend_from_slice(ctx.inputs.get(captures..).unwrap_or_default());
-        let outputs = outputs_of(&self.body, &inputs)?;
+        let outputs = outputs_of(ctx.interrupt, &self.body, &inputs)?;
         let trips = self.trips(ctx)?.map_or(Dim::Unknown, Dim::Known);
         let count = ctx.outputs.saturating_sub(self.carried);
         let scanned = outputs.get(self.carried + 1..).unwrap_or_default();
@@ -282,7 +287,7 @@ impl Operator for Scan {
         }
         let captures = self.states.saturating_add(self.scan_inputs);
         inputs.extend_from_slice(ctx.inputs.get(captures..).unwrap_or_default());
-        let outputs = outputs_of(&self.body, &inputs)?;
+        let outputs = outputs_of(ctx.interrupt, &self.body, &inputs)?;
         let count = ctx.outputs.saturating_sub(self.states);
         let scanned = outputs.get(self.states..).unwrap_or_default();
         facts.extend(stacked(scanned, count, |k| {

@@ -96,13 +96,18 @@ pub struct Neighbours<D> {
 
 impl QuantizedResize {
     /// Where the outputs of an axis of `uint8` images are. Neither length is zero.
-    pub fn places(&self, input: usize, output: usize) -> Vec<Neighbours<f32>> {
+    pub fn places(
+        &self,
+        input: usize,
+        output: usize,
+    ) -> impl ExactSizeIterator<Item = Neighbours<f32>> + use<> {
+        let half_pixel = self.half_pixel;
         let scale = match self.align_corners && output > 1 {
             true => (input - 1) as f32 / (output - 1) as f32,
             false => input as f32 / output as f32,
         };
-        let place = |o: usize| {
-            let at = match self.half_pixel {
+        let place = move |o: usize| {
+            let at = match half_pixel {
                 true => (o as f32 + 0.5) * scale - 0.5,
                 false => o as f32 * scale,
             };
@@ -113,18 +118,23 @@ impl QuantizedResize {
                 distance: at - lower as f32,
             }
         };
-        (0..output).map(place).collect()
+        (0..output).map(place)
     }
 
-    /// The same of `int8` images; distances count 1024ths.
-    pub fn fixed_places(&self, input: usize, output: usize) -> Vec<Neighbours<i32>> {
+    /// Where the outputs of an axis of `int8` images are; distances count 1024ths. Neither length is zero.
+    pub fn fixed_places(
+        &self,
+        input: usize,
+        output: usize,
+    ) -> impl ExactSizeIterator<Item = Neighbours<i32>> + use<> {
+        let half_pixel = self.half_pixel;
         let (from, to) = match self.align_corners && output > 1 {
             true => (input as i64 - 1, output as i64 - 1),
             false => (input as i64, output as i64),
         };
         let scale = ((from << 10) + to / 2) / to;
-        let place = |o: usize| {
-            let at = match self.half_pixel {
+        let place = move |o: usize| {
+            let at = match half_pixel {
                 true => o as i64 * scale + scale / 2 - (1 << 9),
                 false => o as i64 * scale,
             };
@@ -136,7 +146,7 @@ impl QuantizedResize {
                 distance: (at - (lower << 10)) as i32,
             }
         };
-        (0..output).map(place).collect()
+        (0..output).map(place)
     }
 }
 

@@ -12,6 +12,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, shape_error};
 use crate::graph::Graph;
+use crate::interrupt::{Interrupt, Meter};
 use crate::reflect::{Contents, Leaf, Visitor};
 use crate::tensor::Tensor;
 
@@ -162,9 +163,25 @@ pub struct InferContext<'a> {
     pub inputs: &'a [Option<InputFact>],
     /// How many outputs the node has.
     pub outputs: usize,
+    /// What may stop operators whose outputs' shapes depend on data.
+    pub interrupt: &'a Interrupt,
 }
 
-impl InferContext<'_> {
+impl<'a> InferContext<'a> {
+    /// Inputs and the number of outputs; nothing stops the inference.
+    pub fn new(inputs: &'a [Option<InputFact>], outputs: usize) -> InferContext<'a> {
+        InferContext {
+            inputs,
+            outputs,
+            interrupt: &Interrupt::NEVER,
+        }
+    }
+
+    /// A meter of what is done with data.
+    pub fn meter(&self) -> Meter<'a> {
+        Meter::new(self.interrupt)
+    }
+
     /// Input `i`, or an error that it is missing.
     pub fn input(&self, i: usize) -> Result<&InputFact> {
         self.optional(i)

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::case::case_mapping;
 use super::*;
+use crate::interrupt::Meter;
+use crate::memory::{push, shared_text, try_collect};
 
 /// Joins two texts, broadcast.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -72,35 +74,79 @@ impl Operator for RegexFullMatch {
 }
 
 impl StringSplit {
-    /// The parts of one text.
-    pub fn parts<'t>(&self, text: &'t str) -> Vec<&'t str> {
-        if !self.delimiter.is_empty() {
-            return match self.most {
-                Some(most) => text
-                    .splitn(most.saturating_add(1), &self.delimiter)
-                    .collect(),
-                None => text.split(&self.delimiter).collect(),
+    /// Shows `each` part of one text, in order.
+    ///
+    /// # Errors
+    /// Those of `each`, and `Aborted` where the work is to stop.
+    pub fn parts<'t>(
+        &self,
+        meter: &Meter,
+        text: &'t str,
+        each: &mut dyn FnMut(&'t str) -> Result<()>,
+    ) -> Result<()> {
+        let blank = self.delimiter.is_empty();
+        let mut rest = if blank { trimmed(meter, text)? } else { text };
+        let mut splits = self.most.unwrap_or(usize::MAX);
+        loop {
+            if blank && rest.is_empty() {
+                return Ok(());
+            }
+            let end = match (splits, blank) {
+                (0, _) => None,
+                (_, true) => find(meter, rest, 0, &|s| s.find(char::is_whitespace))?,
+                (_, false) => {
+                    let delimiter = self.delimiter.as_str();
+                    find(meter, rest, delimiter.len(), &|s| s.find(delimiter))?
+                }
+            };
+            let Some(end) = end else {
+                return each(rest);
+            };
+            each(&rest[..end])?;
+            meter.spend(16)?;
+            splits -= 1;
+            rest = match blank {
+                true => trimmed(meter, &rest[end..])?,
+                false => &rest[end + self.delimiter.len()..],
             };
         }
-        let mut parts = Vec::new();
-        let mut rest = text.trim_start();
-        while !rest.is_empty() {
-            let more = self.most.is_none_or(|most| parts.len() < most);
-            match rest.find(char::is_whitespace).filter(|_| more) {
-                Some(end) => {
-                    parts.push(&rest[..end]);
-                    rest = rest[end..].trim_start();
-                }
-                None => {
-                    // With splits left there is no white space in what is left.
-                    parts.push(rest);
-                    break;
-                }
-            }
-        }
-        parts
     }
 }
+
+/// A text without the white space that it begins with.
+fn trimmed<'t>(meter: &Meter, mut text: &'t str) -> Result<&'t str> {
+    loop {
+        let end = text.ceil_char_boundary(STRETCH);
+        let left = text[..end].trim_start().len();
+        if left > 0 || end == text.len() {
+            return Ok(&text[end - left..]);
+        }
+        meter.spend(end)?;
+        text = &text[end..];
+    }
+}
+
+/// Where in a text something of at most `len` bytes stands first; `of` finds it in a part of the text.
+fn find(
+    meter: &Meter,
+    text: &str,
+    len: usize,
+    of: &dyn Fn(&str) -> Option<usize>,
+) -> Result<Option<usize>> {
+    let mut start = 0;
+    while start < text.len() {
+        let end = text.ceil_char_boundary(start.saturating_add(STRETCH).saturating_add(len));
+        meter.spend(end - start)?;
+        if let Some(at) = of(&text[start..end]) {
+            return Ok(Some(start + at));
+        }
+        start = text.ceil_char_boundary(start + STRETCH);
+    }
+    Ok(None)
+}
+
+/// Bytes of a text that are searched without a look at what may stop the work.
+const STRETCH: usize = 64 * 1024;
 
 impl Operator for StringSplit {
     fn name(&self) -> &'static str {
@@ -111,8 +157,16 @@ impl Operator for StringSplit {
         ctx.typed(0, &STRINGS)?;
         let longest = match ctx.value(0) {
             Some(t) => {
-                let counts = t.texts()?.iter().map(|text| self.parts(text).len());
-                Dim::Known(counts.max().unwrap_or(0))
+                let (meter, mut longest) = (ctx.meter(), 0usize);
+                for text in t.texts()? {
+                    let mut count = 0;
+                    self.parts(&meter, text, &mut |_| {
+                        count += 1;
+                        Ok(())
+                    })?;
+                    longest = longest.max(count);
+                }
+                Dim::Known(longest)
             }
             None => Dim::Unknown,
         };
@@ -134,31 +188,40 @@ impl StringNormalizer {
     /// The texts that are left, with their case changed; at least one.
     ///
     /// # Errors
-    /// `DType` where the data is no string tensor, `State` where there is no [`CaseMapping`].
-    pub fn normalized(&self, data: &Tensor) -> Result<Vec<Arc<str>>> {
+    /// `DType` where the data is no string tensor, `State` where there is no [`CaseMapping`], `Limit` where memory is
+    /// short, `Aborted` where the work is to stop.
+    pub fn normalized(&self, meter: &Meter, data: &Tensor) -> Result<Vec<Arc<str>>> {
         let mapping = case_mapping()?;
-        let folded = |text: &str| match self.case_sensitive {
-            true => text.to_string(),
-            false => (mapping.lower)(text),
-        };
-        let stopwords: Vec<String> = self.stopwords.iter().map(|w| folded(w)).collect();
-        let kept = data
-            .texts()?
-            .iter()
-            .filter(|t| !stopwords.contains(&folded(t)));
-        let mut texts: Vec<Arc<str>> = kept
-            .map(|text| match self.case {
-                CaseChange::None => text.clone(),
-                CaseChange::Lower => (mapping.lower)(text).into(),
-                CaseChange::Upper => (mapping.upper)(text).into(),
+        let folded = |text: &str| -> Result<String> {
+            meter.spend(COST.saturating_add(text.len()).saturating_mul(COST))?;
+            Ok(match self.case_sensitive {
+                true => text.to_string(),
+                false => (mapping.lower)(text),
             })
-            .collect();
+        };
+        let stopwords = try_collect(self.stopwords.iter().map(|w| folded(w)))?;
+        let mut texts: Vec<Arc<str>> = Vec::new();
+        for text in data.texts()? {
+            meter.spend(stopwords.len().saturating_mul(COST))?;
+            if stopwords.contains(&folded(text)?) {
+                continue;
+            }
+            let changed = match self.case {
+                CaseChange::None => text.clone(),
+                CaseChange::Lower => shared_text(&(mapping.lower)(text))?,
+                CaseChange::Upper => shared_text(&(mapping.upper)(text))?,
+            };
+            push(&mut texts, changed)?;
+        }
         if texts.is_empty() {
             texts.push("".into());
         }
         Ok(texts)
     }
 }
+
+/// Operations of a letter whose case is changed, and of a comparison with a word.
+const COST: usize = 8;
 
 impl Operator for StringNormalizer {
     fn name(&self) -> &'static str {
@@ -168,7 +231,7 @@ impl Operator for StringNormalizer {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &STRINGS)?;
         let count = match ctx.value(0) {
-            Some(data) => Dim::Known(self.normalized(data)?.len()),
+            Some(data) => Dim::Known(self.normalized(&ctx.meter(), data)?.len()),
             None => Dim::Unknown,
         };
         let shape = match ctx.shape(0)? {

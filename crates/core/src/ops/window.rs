@@ -212,11 +212,20 @@ impl AxisRule {
                 )
             }
         };
-        Ok(self.axis(input, [begin, end], output))
+        self.axis(input, [begin, end], output)
     }
 
-    fn axis(&self, input: usize, [begin, end]: [usize; 2], output: usize) -> WindowAxis {
-        WindowAxis {
+    /// The axis, if positions of its kernel in all windows can be counted.
+    fn axis(&self, input: usize, [begin, end]: [usize; 2], output: usize) -> Result<WindowAxis> {
+        let counted = |n: Option<usize>| n.is_some_and(|n| n <= isize::MAX as usize);
+        let padded = input.checked_add(begin).and_then(|n| n.checked_add(end));
+        let last = output.saturating_sub(1).checked_mul(self.stride);
+        let extent = self.extent()?;
+        let reach = last.and_then(|n| n.checked_add(extent));
+        if !counted(padded) || !counted(reach) {
+            return Err(too_large());
+        }
+        Ok(WindowAxis {
             input,
             kernel: self.kernel,
             stride: self.stride,
@@ -224,7 +233,7 @@ impl AxisRule {
             begin,
             end,
             output,
-        }
+        })
     }
 
     fn output(&self, input: usize, begin: usize, padded: usize, ceil: bool) -> Result<usize> {
@@ -310,7 +319,7 @@ impl AxisRule {
             }
             (None, _) => (0, 0, full),
         };
-        Ok(self.axis(input, [begin, end], output))
+        self.axis(input, [begin, end], output)
     }
 }
 

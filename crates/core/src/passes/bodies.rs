@@ -8,6 +8,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node};
+use crate::interrupt::Interrupt;
 use crate::ops::{Fact, If, Loop, Operator, Scan, normalize_axis};
 use crate::tensor::Tensor;
 
@@ -47,19 +48,20 @@ pub fn for_each_body<E>(
 /// Applies `change` to the bodies of all nodes, with the facts of what these are given.
 pub fn for_each_inferred(
     graph: &mut Graph,
+    interrupt: &Interrupt,
     change: &mut dyn FnMut(&mut Graph) -> Result<()>,
 ) -> Result<()> {
     for i in 0..graph.nodes.len() {
         if graph.nodes[i].op.subgraphs().is_empty() {
             continue;
         }
-        let mut facts = input_facts(graph, &graph.nodes[i])?.into_iter();
+        let mut facts = input_facts(graph, &graph.nodes[i], interrupt)?.into_iter();
         for_each_body(&mut graph.nodes[i], |body| {
             let inputs = body.inputs.clone();
             for (v, fact) in inputs.into_iter().zip(facts.next().unwrap_or_default()) {
                 body.value_mut(v).fact = fact;
             }
-            infer_graph(body)?;
+            infer_graph(body, interrupt)?;
             change(body)?;
             Ok::<_, crate::Error>(true)
         })?;
@@ -150,7 +152,7 @@ pub fn move_constants(graph: &mut Graph) -> bool {
 
 /// What is known of the inputs of each body of `node`. Carried values keep a dimension only where
 /// an iteration keeps it.
-pub fn input_facts(graph: &Graph, node: &Node) -> Result<Vec<Vec<Fact>>> {
+pub fn input_facts(graph: &Graph, node: &Node, interrupt: &Interrupt) -> Result<Vec<Vec<Fact>>> {
     let given = |i: usize| {
         node.input(i)
             .map_or_else(Fact::default, |v| graph.fact(v).clone())
@@ -165,7 +167,7 @@ pub fn input_facts(graph: &Graph, node: &Node) -> Result<Vec<Vec<Fact>>> {
             *iteration = Fact::fixed(DType::I64, &[]);
             *condition = Fact::fixed(DType::Bool, &[]);
         }
-        settle(&op.body, &mut facts, 2, 1, op.carried)?;
+        settle(&op.body, &mut facts, [2, 1, op.carried], interrupt)?;
         return Ok(vec![facts]);
     }
     if let Some(op) = node.op.downcast_ref::<Scan>() {
@@ -193,7 +195,7 @@ pub fn input_facts(graph: &Graph, node: &Node) -> Result<Vec<Vec<Fact>>> {
             }
         };
         let mut facts: Vec<Fact> = (0..node.inputs.len()).map(fact).collect();
-        settle(&op.body, &mut facts, 0, 0, op.states)?;
+        settle(&op.body, &mut facts, [0, 0, op.states], interrupt)?;
         return Ok(vec![facts]);
     }
     Ok(Vec::new())
@@ -205,7 +207,12 @@ const SETTLING: usize = 16;
 
 /// Forgets of `count` carried values, from input `first` and output `from` on, what the body does
 /// not keep.
-fn settle(body: &Graph, facts: &mut [Fact], first: usize, from: usize, count: usize) -> Result<()> {
+fn settle(
+    body: &Graph,
+    facts: &mut [Fact],
+    [first, from, count]: [usize; 3],
+    interrupt: &Interrupt,
+) -> Result<()> {
     let mut body = body.clone();
     for round in 0.. {
         if round == SETTLING {
@@ -216,7 +223,7 @@ fn settle(body: &Graph, facts: &mut [Fact], first: usize, from: usize, count: us
         for (&v, fact) in body.inputs.clone().iter().zip(facts.iter()) {
             body.value_mut(v).fact = fact.clone();
         }
-        infer_graph(&mut body)?;
+        infer_graph(&mut body, interrupt)?;
         let mut stable = true;
         for i in 0..count {
             let (Some(fact), Some(&out)) = (facts.get_mut(first + i), body.outputs.get(from + i))

@@ -9,7 +9,7 @@ use crate::backend::{NodeSpec, TensorSpec};
 use crate::builtin;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::*;
 use crate::tensor::{Tensor, byte_count};
@@ -39,8 +39,11 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -
             continue;
         }
         known.follow(graph, &node);
-        let computed = || may_go(&node).then(|| compute(graph, &node, evaluate))?;
-        if let Some(tensors) = from_dims(graph, &known, &node).or_else(computed) {
+        let mut tensors = from_dims(graph, &known, &node);
+        if tensors.is_none() && may_go(&node) {
+            tensors = compute(graph, &node, evaluate)?;
+        }
+        if let Some(tensors) = tensors {
             for (&v, tensor) in node.outputs.iter().zip(tensors) {
                 let value = graph.value_mut(v);
                 value.fact = Fact::of(&tensor);
@@ -57,35 +60,75 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -
     Ok(changed)
 }
 
-/// The outputs of a node all of whose inputs are constants.
-fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Option<Vec<Tensor>> {
+/// The outputs of a node all of whose inputs are constants. What else fails here fails again when the model runs, and is
+/// reported then.
+///
+/// # Errors
+/// `Aborted` where loading is to stop.
+fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Result<Option<Vec<Tensor>>> {
+    evaluate.interrupt.check()?;
     let foldable = node.op.deterministic() && !builtin::runs(graph, node);
-    if !foldable {
-        return None;
-    }
-    let mut specs = Vec::with_capacity(node.inputs.len());
-    let mut read = 0usize;
-    for v in &node.inputs {
-        specs.push(match v {
-            Some(v) => {
-                let tensor = graph.value(*v).constant.as_ref()?;
-                read = read.saturating_add(tensor.byte_len());
-                Some(TensorSpec::of(tensor))
-            }
-            None => None,
-        });
-    }
-    let known = specs
+    let Some(specs) = foldable.then(|| constants(graph, node)).flatten() else {
+        return Ok(None);
+    };
+    let known: Vec<Option<InputFact>> = specs
         .iter()
-        .map(|s: &Option<_>| s.as_ref().map(InputFact::from));
-    let known: Vec<_> = known.collect();
-    let facts = node
-        .op
-        .infer(&InferContext {
-            inputs: &known,
-            outputs: node.outputs.len(),
-        })
-        .ok()?;
+        .map(|s| s.as_ref().map(InputFact::from))
+        .collect();
+    let facts = node.op.infer(&InferContext {
+        inputs: &known,
+        outputs: node.outputs.len(),
+        interrupt: evaluate.interrupt,
+    });
+    let Some(outputs) = unless_aborted(facts)?.and_then(|facts| small(node, &specs, &facts)) else {
+        return Ok(None);
+    };
+    if let ([out], Some(fill)) = (&outputs[..], node.op.downcast_ref::<ConstantOfShape>()) {
+        let filled = Tensor::filled(&out.shape, &fill.value);
+        return Ok(filled.ok().map(|tensor| vec![tensor]));
+    }
+    let spec = NodeSpec {
+        name: &node.name,
+        op: &*node.op,
+        inputs: &specs,
+        outputs: &outputs,
+    };
+    let tensors = match (evaluate.compute)(&spec) {
+        Some(tensors) => unless_aborted(tensors)?,
+        None => None,
+    };
+    Ok(tensors.filter(|tensors| tensors.len() == node.outputs.len()))
+}
+
+/// Whatever does not stop loading is no error.
+fn unless_aborted<T>(result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(e) if e.code() == ErrorCode::Aborted => Err(e),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The inputs of a node if all are constants.
+fn constants(graph: &Graph, node: &Node) -> Option<Vec<Option<TensorSpec>>> {
+    let input = |v: &Option<ValueId>| match v {
+        Some(v) => {
+            let constant = graph.value(*v).constant.as_ref()?;
+            Some(Some(TensorSpec::of(constant)))
+        }
+        None => Some(None),
+    };
+    node.inputs.iter().map(input).collect()
+}
+
+/// The outputs of a node, where they are not much larger than its inputs.
+fn small(
+    node: &Node,
+    inputs: &[Option<TensorSpec>],
+    facts: &[crate::ops::Fact],
+) -> Option<Vec<TensorSpec>> {
+    let read = inputs.iter().flatten().filter_map(|s| s.value.as_ref());
+    let read = read.fold(0usize, |n, t| n.saturating_add(t.byte_len()));
     let mut outputs = Vec::with_capacity(node.outputs.len());
     for fact in facts.iter().take(node.outputs.len()) {
         let (dtype, shape) = (fact.dtype?, fact.concrete()?);
@@ -94,18 +137,7 @@ fn compute(graph: &Graph, node: &Node, evaluate: &Evaluator) -> Option<Vec<Tenso
         }
         outputs.push(TensorSpec::new(dtype, &shape));
     }
-    if let ([out], Some(fill)) = (&outputs[..], node.op.downcast_ref::<ConstantOfShape>()) {
-        return Some(vec![Tensor::filled(&out.shape, &fill.value).ok()?]);
-    }
-    let spec = NodeSpec {
-        name: &node.name,
-        op: &*node.op,
-        inputs: &specs,
-        outputs: &outputs,
-    };
-    // What fails here fails again when the model runs, and is reported then.
-    let tensors = evaluate(&spec)?.ok()?;
-    (tensors.len() == node.outputs.len()).then_some(tensors)
+    Some(outputs)
 }
 
 /// The value of shape arithmetic whose dimensions are all known.

@@ -4,16 +4,22 @@ use super::known_dims::KnownDims;
 use crate::builtin;
 use crate::error::{Result, dtype_error};
 use crate::graph::{Graph, Node};
+use crate::interrupt::{Interrupt, Meter};
 use crate::ops::{InferContext, InputFact, check_rank};
+
+/// Operations of inferring a node.
+const NODE: usize = 1 << 10;
 
 /// Writes what shape inference finds into the values of the graph, in the order of its nodes.
 /// Element types that an operator cannot tell stay as the file declares them.
 ///
 /// # Errors
-/// What [`crate::ops::Operator::infer`] says of a node, with the node's name.
-pub fn infer_graph(graph: &mut Graph) -> Result<()> {
+/// What [`crate::ops::Operator::infer`] says of a node, with the node's name, and `Aborted` where loading is to stop.
+pub fn infer_graph(graph: &mut Graph, interrupt: &Interrupt) -> Result<()> {
     let mut known = KnownDims::default();
+    let meter = Meter::new(interrupt);
     for i in 0..graph.nodes.len() {
+        meter.spend(NODE)?;
         let node = &graph.nodes[i];
         let mut elements = vec![None; node.inputs.len()];
         for &k in node.op.value_inputs() {
@@ -25,6 +31,7 @@ pub fn infer_graph(graph: &mut Graph) -> Result<()> {
         let ctx = InferContext {
             inputs: &inputs,
             outputs: node.outputs.len(),
+            interrupt,
         };
         check_forms(node, &inputs)?;
         let facts = node

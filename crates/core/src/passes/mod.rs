@@ -43,103 +43,97 @@ pub use infer::infer_graph;
 pub(crate) use quantized::moves;
 pub use retype::{everywhere as retype_everywhere, run as retype};
 
-/// Computes one node on host tensors; `None` where that is not offered.
-pub type Evaluator<'a> = dyn Fn(&NodeSpec) -> Option<Result<Vec<Tensor>>> + 'a;
+/// How passes compute single nodes.
+pub struct Evaluator<'a> {
+    /// Computes one node on host tensors; `None` where that is not offered.
+    pub compute: &'a dyn Fn(&NodeSpec) -> Option<Result<Vec<Tensor>>>,
+    /// What may stop the passes.
+    pub interrupt: &'a Interrupt,
+}
 
 /// Rounds after which a graph is taken as it is. Two or three are the rule.
 const ROUNDS: usize = 16;
 
-/// What the passes have of a session.
-#[derive(Clone, Copy)]
-struct Context<'a> {
-    evaluate: &'a Evaluator<'a>,
-    interrupt: &'a Interrupt,
-}
-
-/// Runs all passes on a sorted graph, until `interrupt` stops them. `narrow` names the element types that are widened to
+/// Runs all passes on a sorted graph. `narrow` names the element types that are widened to
 /// `float32` inside the graph, `layout` the one that spatial operators are brought to, where that is
 /// channels-last.
 ///
 /// # Errors
-/// What shape inference says of the graph, `Limit` where memory is short, `Aborted` where `interrupt`
-/// stops it.
+/// What shape inference says of the graph, `Limit` where memory is short, `Aborted` where loading is to stop.
 pub fn optimise(
     graph: &mut Graph,
     evaluate: &Evaluator,
     narrow: &dyn Fn(DType) -> bool,
     layout: DataLayout,
-    interrupt: &Interrupt,
 ) -> Result<()> {
-    infer_graph(graph)?;
-    widen_f16::run(graph, narrow)?;
-    let ctx = Context {
-        evaluate,
-        interrupt,
-    };
-    rewrite(graph, ctx, layout)
+    infer_graph(graph, evaluate.interrupt)?;
+    widen_f16::run(graph, narrow, evaluate.interrupt)?;
+    rewrite(graph, evaluate, layout)
 }
 
-fn rewrite(graph: &mut Graph, ctx: Context, layout: DataLayout) -> Result<()> {
+fn rewrite(graph: &mut Graph, evaluate: &Evaluator, layout: DataLayout) -> Result<()> {
     if quantized::is_quantised(graph) {
         for _ in 0..ROUNDS {
-            simplify_but(graph, ctx, quantized::may_fold)?;
-            if !quantized::run(graph, ctx.evaluate)? {
+            simplify_but(graph, evaluate, quantized::may_fold)?;
+            if !quantized::run(graph, evaluate)? {
                 break;
             }
-            infer_graph(graph)?;
+            infer_graph(graph, evaluate.interrupt)?;
         }
     }
-    simplify(graph, ctx)?;
-    fuse_all(graph, ctx)?;
-    ctx.interrupt.check()?;
+    simplify(graph, evaluate)?;
+    fuse_all(graph, evaluate)?;
+    evaluate.interrupt.check()?;
     let laid_out = layout == DataLayout::ChannelsLast && layout::run(graph);
     if transposes::run(graph)? || laid_out {
-        infer_graph(graph)?;
-        simplify(graph, ctx)?;
-        fuse_all(graph, ctx)?;
+        infer_graph(graph, evaluate.interrupt)?;
+        simplify(graph, evaluate)?;
+        fuse_all(graph, evaluate)?;
     }
-    bodies::for_each_inferred(graph, &mut |body| rewrite(body, ctx, layout))
+    bodies::for_each_inferred(graph, evaluate.interrupt, &mut |body| {
+        rewrite(body, evaluate, layout)
+    })
 }
 
 /// Computes, removes and merges until nothing changes.
-fn simplify(graph: &mut Graph, ctx: Context) -> Result<()> {
-    simplify_but(graph, ctx, |_| true)
+fn simplify(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
+    simplify_but(graph, evaluate, |_| true)
 }
 
 /// [`simplify`] that leaves nodes on constants alone unless they `may_go`.
-fn simplify_but(graph: &mut Graph, ctx: Context, may_go: fn(&Node) -> bool) -> Result<()> {
+fn simplify_but(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -> Result<()> {
     for _ in 0..ROUNDS {
-        ctx.interrupt.check()?;
+        evaluate.interrupt.check()?;
         let mut changed = bodies::move_constants(graph);
-        changed |= fold_constants::run(graph, ctx.evaluate, may_go)?;
+        changed |= fold_constants::run(graph, evaluate, may_go)?;
         changed |= common_subexpressions::run(graph);
         changed |= dead_code::run(graph);
         if !changed {
             break;
         }
-        infer_graph(graph)?;
+        infer_graph(graph, evaluate.interrupt)?;
     }
     Ok(())
 }
 
-fn fuse_all(graph: &mut Graph, ctx: Context) -> Result<()> {
+fn fuse_all(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
     for _ in 0..ROUNDS {
         if patterns::run(graph) {
-            infer_graph(graph)?;
-            simplify(graph, ctx)?;
+            infer_graph(graph, evaluate.interrupt)?;
+            simplify(graph, evaluate)?;
         }
         let mut changed = false;
         for pass in [views::run, dilation::run, fold_batch_norm::run, fuse::run] {
-            ctx.interrupt.check()?;
+            evaluate.interrupt.check()?;
             if pass(graph) {
                 changed = true;
-                infer_graph(graph)?;
+                infer_graph(graph, evaluate.interrupt)?;
             }
         }
         if !changed {
             break;
         }
-        simplify(graph, ctx)?;
+        simplify(graph, evaluate)?;
     }
     Ok(())
 }

@@ -9,6 +9,7 @@ use super::{bodies, dead_code, infer_graph};
 use crate::dtype::DType;
 use crate::error::{Result, unsupported};
 use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::interrupt::Interrupt;
 use crate::ops::{Cast, Fact, InferContext, InputFact};
 use crate::tensor::Tensor;
 
@@ -65,7 +66,7 @@ pub fn run(graph: &mut Graph, wish: &dyn Fn(NodeId) -> Option<DType>) -> Result<
     }
     graph.nodes = nodes;
     dead_code::run(graph);
-    infer_graph(graph)
+    infer_graph(graph, &Interrupt::NEVER)
 }
 
 /// As [`run`], in the bodies of control flow, too.
@@ -73,7 +74,7 @@ pub fn run(graph: &mut Graph, wish: &dyn Fn(NodeId) -> Option<DType>) -> Result<
 /// # Errors
 /// As [`run`].
 pub fn everywhere(graph: &mut Graph, wish: &dyn Fn(&Graph, &Node) -> Option<DType>) -> Result<()> {
-    bodies::for_each_inferred(graph, &mut |body| everywhere(body, wish))?;
+    bodies::for_each_inferred(graph, &Interrupt::NEVER, &mut |body| everywhere(body, wish))?;
     let wishes: Vec<Option<DType>> = graph.nodes.iter().map(|n| wish(graph, n)).collect();
     run(graph, &|id| wishes[id.0])
 }
@@ -115,10 +116,9 @@ fn follows(graph: &Graph, node: &Node, to: DType) -> bool {
             })
         })
         .collect();
-    let inferred = node.op.infer(&InferContext {
-        inputs: &inputs,
-        outputs: node.outputs.len(),
-    });
+    let inferred = node
+        .op
+        .infer(&InferContext::new(&inputs, node.outputs.len()));
     inferred.is_ok_and(|facts| {
         let mut outputs = node.outputs.iter().zip(&facts);
         outputs.all(|(&v, fact)| match other_float(graph, v, to) {

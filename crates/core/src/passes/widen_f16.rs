@@ -10,6 +10,7 @@ use super::infer_graph;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, ValueId};
+use crate::interrupt::Interrupt;
 use crate::ops::{BitCast, Cast, CastLike, ConstantOfShape, EyeLike, Random};
 use crate::tensor::{Element, Tensor, cast_slice_mut};
 
@@ -18,13 +19,17 @@ use crate::tensor::{Element, Tensor, cast_slice_mut};
 ///
 /// # Errors
 /// `Limit` where a constant cannot be widened for want of memory.
-pub fn run(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool) -> Result<bool> {
+pub fn run(
+    graph: &mut Graph,
+    narrow: &dyn Fn(DType) -> bool,
+    interrupt: &Interrupt,
+) -> Result<bool> {
     if kept_in_values(graph, narrow) {
         return Ok(false);
     }
     let changed = widen(graph, narrow, true)?;
     if changed {
-        infer_graph(graph)?;
+        infer_graph(graph, interrupt)?;
     }
     Ok(changed)
 }

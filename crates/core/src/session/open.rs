@@ -11,7 +11,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::Graph;
 use crate::ops::Fact;
-use crate::passes;
+use crate::passes::{self, Evaluator};
 use crate::pin;
 
 impl Session {
@@ -63,6 +63,10 @@ impl Session {
             room.set(room.get().checked_sub(bytes)?);
             evaluator.evaluate(node, &interrupt)
         };
+        let evaluate = Evaluator {
+            compute: &fold,
+            interrupt: &interrupt,
+        };
         if options.optimise {
             let keeps = configs.iter().all(|c| c.f16 == Half::Kept);
             let narrow = |dtype: DType| match dtype {
@@ -70,9 +74,9 @@ impl Session {
                 dtype => dtype == DType::BF16,
             };
             let layout = options.layout(&backends);
-            passes::optimise(&mut graph, &fold, &narrow, layout, &interrupt)?;
+            passes::optimise(&mut graph, &evaluate, &narrow, layout)?;
         } else {
-            passes::infer_graph(&mut graph)?;
+            passes::infer_graph(&mut graph, &interrupt)?;
         }
         let pinned = options.pins.iter().map(|p| &p.what);
         pin::find(

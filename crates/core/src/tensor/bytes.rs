@@ -4,7 +4,8 @@ use std::mem::MaybeUninit;
 
 use bytemuck::{Pod, Zeroable};
 
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::Result;
+use crate::memory::out_of_memory;
 
 /// One cache line; the unit of [`AlignedBytes`], so that SIMD kernels may count on alignment.
 #[derive(Clone, Copy, Zeroable, Pod)]
@@ -111,10 +112,4 @@ impl AlignedBytes {
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
     }
-}
-
-/// `Limit`: the machine has no `len` bytes of memory.
-pub(crate) fn out_of_memory(len: usize) -> Error {
-    let message = format!("cannot allocate {len} bytes of memory");
-    Error::new(ErrorCode::Limit, message)
 }

@@ -1,11 +1,11 @@
 //! The bytes under a tensor, there or computed when they are read.
 
-use std::alloc::{Layout, handle_alloc_error};
 use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 use super::{AlignedBytes, Tensor};
 use crate::error::Result;
+use crate::interrupt::Meter;
 
 /// Computes of the source the bytes from the given one on.
 type Recipe = dyn Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync;
@@ -30,13 +30,10 @@ impl Later {
             made: OnceLock::new(),
         }
     }
-
-    /// Ends the program.
-    #[cold]
-    pub(super) fn out_of_memory(len: usize) -> ! {
-        handle_alloc_error(Layout::array::<u8>(len).unwrap_or(Layout::new::<u8>()))
-    }
 }
+
+/// Bytes that are copied together: whole elements of every type.
+const LINE: usize = 64;
 
 /// Bytes that tensors share.
 #[derive(Clone)]
@@ -74,13 +71,14 @@ impl Buffer {
         }
     }
 
-    pub(super) fn read(&self) -> Result<&AlignedBytes> {
+    /// The bytes; what is not there is computed in pieces of `meter`.
+    pub(super) fn read(&self, meter: &Meter) -> Result<&AlignedBytes> {
         match self {
             Buffer::Made(bytes) => Ok(bytes),
             Buffer::Later(later) => match later.made.get() {
                 Some(bytes) => Ok(bytes),
                 None => {
-                    let bytes = self.copy(0..later.len)?;
+                    let bytes = self.copy(meter, 0..later.len)?;
                     Ok(later.made.get_or_init(|| bytes))
                 }
             },
@@ -100,13 +98,28 @@ impl Buffer {
         Ok(())
     }
 
-    /// A part in a buffer of its own.
-    pub(super) fn copy(&self, part: Range<usize>) -> Result<AlignedBytes> {
-        if let Some(bytes) = self.made() {
-            return AlignedBytes::copy_of(&bytes.as_slice()[part]);
-        }
-        let mut copy = AlignedBytes::zeroed(part.len())?;
-        self.copy_to(part.start, copy.as_mut_slice())?;
+    /// A part in a buffer of its own, copied or computed in pieces of `meter`.
+    pub(super) fn copy(&self, meter: &Meter, part: Range<usize>) -> Result<AlignedBytes> {
+        let made = self.made();
+        let mut copy = match made {
+            Some(_) => AlignedBytes::with_capacity(part.len())?,
+            None => AlignedBytes::zeroed(part.len())?,
+        };
+        let cost = if made.is_some() { 1 } else { LINE };
+        meter.pieces(part.len().div_ceil(LINE), cost, |lines| {
+            let piece = lines.start * LINE..part.len().min(lines.end * LINE);
+            match made {
+                Some(bytes) => {
+                    let piece = part.start + piece.start..part.start + piece.end;
+                    copy.extend_from_slice(&bytes.as_slice()[piece]);
+                    Ok(())
+                }
+                None => {
+                    let from = part.start + piece.start;
+                    self.copy_to(from, &mut copy.as_mut_slice()[piece])
+                }
+            }
+        })?;
         Ok(copy)
     }
 

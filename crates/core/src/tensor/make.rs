@@ -4,22 +4,18 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::read::beyond;
-use super::{AlignedBytes, Data, Element, Tensor, byte_count, bytes, element_count};
+use super::{AlignedBytes, Data, Element, Tensor, byte_count, element_count};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::memory::{vec_of, vec_with_room};
 use crate::narrow;
 
 impl Tensor {
     /// All zeros; of strings, all empty.
     pub fn zeros(dtype: DType, shape: &[usize]) -> Result<Tensor> {
         if dtype == DType::String {
-            let count = element_count(shape)?;
-            let mut texts: Vec<Arc<str>> = Vec::new();
-            let reserved = texts.try_reserve_exact(count);
-            reserved
-                .map_err(|_| bytes::out_of_memory(count.saturating_mul(size_of::<Arc<str>>())))?;
-            texts.resize(count, Arc::from(""));
-            return Tensor::from_texts(shape, texts);
+            let empty: Arc<str> = Arc::from("");
+            return Tensor::from_texts(shape, vec_of(empty, element_count(shape)?)?);
         }
         let len = byte_count(dtype, shape)?;
         Tensor::from_bytes(dtype, shape, Arc::new(AlignedBytes::zeroed(len)?))
@@ -35,7 +31,7 @@ impl Tensor {
         }
         let dtype = value.dtype();
         if let [text] = value.texts().unwrap_or_default() {
-            return Tensor::from_texts(shape, vec![text.clone(); element_count(shape)?]);
+            return Tensor::from_texts(shape, vec_of(text.clone(), element_count(shape)?)?);
         }
         value.later(dtype, shape, |value, _, to| {
             let mut line = [0; 64];
@@ -49,10 +45,18 @@ impl Tensor {
         })
     }
 
-    /// A tensor of strings; `Shape` where their number does not fit.
-    pub fn from_texts(shape: &[usize], texts: impl Into<Arc<[Arc<str>]>>) -> Result<Tensor> {
-        let texts = texts.into();
+    /// A tensor of strings; `Shape` where their number does not fit, `Limit` where memory is short.
+    pub fn from_texts(
+        shape: &[usize],
+        texts: impl Into<Arc<[Arc<str>]>> + AsRef<[Arc<str>]>,
+    ) -> Result<Tensor> {
         let want = element_count(shape)?;
+        // What is shared is copied, and cannot be copied fallibly: a vector of that size, which can be made so, is made
+        // first and let go.
+        drop(vec_with_room::<Arc<str>>(
+            texts.as_ref().len().saturating_add(1),
+        )?);
+        let texts = texts.into();
         if texts.len() != want {
             return Err(Error::new(
                 ErrorCode::Shape,
@@ -103,8 +107,11 @@ impl Tensor {
 
     /// Booleans, one byte each.
     pub fn from_bools(shape: &[usize], data: &[bool]) -> Result<Tensor> {
-        let bytes: Vec<u8> = data.iter().map(|&b| u8::from(b)).collect();
-        Tensor::from_raw(DType::Bool, shape, &bytes)
+        let mut bytes = AlignedBytes::zeroed(data.len())?;
+        for (to, &b) in bytes.as_mut_slice().iter_mut().zip(data) {
+            *to = u8::from(b);
+        }
+        Tensor::from_bytes(DType::Bool, shape, Arc::new(bytes))
     }
 
     /// Puts runs of elements one after another: ranges of tensors that all are of type `dtype`.
@@ -117,12 +124,12 @@ impl Tensor {
         shape: &[usize],
         runs: impl Iterator<Item = (&'a Tensor, Range<usize>)>,
     ) -> Result<Tensor> {
-        let count = element_count(shape)?;
-        let (mut bytes, mut texts) = (Vec::new(), Vec::new());
+        let (mut bytes, mut texts) = (AlignedBytes::default(), Vec::new());
         match dtype {
-            DType::String => texts.reserve_exact(count),
-            _ => bytes.reserve_exact(byte_count(dtype, shape)?),
+            DType::String => texts = vec_with_room(element_count(shape)?)?,
+            _ => bytes = AlignedBytes::with_capacity(byte_count(dtype, shape)?)?,
         }
+        let want = element_count(shape)?;
         for (tensor, run) in runs {
             if tensor.dtype != dtype {
                 return Err(
@@ -131,17 +138,21 @@ impl Tensor {
                         .with_got(tensor.dtype),
                 );
             }
+            let so_far = texts.len() + bytes.len() / dtype.size();
+            if run.start > run.end || run.end > tensor.len() || run.len() > want - so_far {
+                return Err(beyond());
+            }
             match &tensor.data {
-                Data::Texts(all) => texts.extend_from_slice(all.get(run).ok_or_else(beyond)?),
+                Data::Texts(all) => texts.extend_from_slice(&all[run]),
                 Data::Bytes { .. } => {
                     let run = run.start * dtype.size()..run.end * dtype.size();
-                    bytes.extend_from_slice(tensor.bytes().get(run).ok_or_else(beyond)?);
+                    bytes.extend_from_slice(&tensor.read()?[run]);
                 }
             }
         }
         match dtype {
             DType::String => Tensor::from_texts(shape, texts),
-            _ => Tensor::from_raw(dtype, shape, &bytes),
+            _ => Tensor::from_bytes(dtype, shape, Arc::new(bytes)),
         }
     }
 }

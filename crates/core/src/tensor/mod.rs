@@ -15,9 +15,9 @@ use bytemuck::Pod;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::interrupt::Meter;
 
 pub use bytes::AlignedBytes;
-pub(crate) use bytes::out_of_memory;
 pub(crate) use read::cast_slice_mut;
 
 use later::{Buffer, Later};
@@ -206,23 +206,24 @@ impl Tensor {
         }
     }
 
-    /// The same tensor, in a buffer of its own if the one it is in is more than twice as large or not there yet.
+    /// The same tensor, in a buffer of its own if the one it is in is more than twice as large or not there yet. It is
+    /// copied in pieces of `meter`.
     ///
     /// # Errors
-    /// `Limit` where memory is short.
-    pub fn detached(self) -> Result<Tensor> {
+    /// `Limit` where memory is short, `Aborted` where the work is to stop.
+    pub fn detached(self, meter: &Meter) -> Result<Tensor> {
         match &self.data {
-            Data::Bytes { buffer, len, .. } if buffer.len() / 2 > *len => self.copied(),
+            Data::Bytes { buffer, len, .. } if buffer.len() / 2 > *len => self.copied(meter),
             Data::Bytes {
                 buffer: Buffer::Later(_),
                 ..
-            } => self.copied(),
+            } => self.copied(meter),
             _ => Ok(self),
         }
     }
 
-    fn copied(&self) -> Result<Tensor> {
-        let bytes = Arc::new(self.copy_bytes()?);
+    fn copied(&self, meter: &Meter) -> Result<Tensor> {
+        let bytes = Arc::new(self.copy_bytes(meter)?);
         Tensor::from_bytes(self.dtype, &self.shape, bytes)
     }
 
@@ -250,7 +251,7 @@ impl Tensor {
                 len,
             } if self.dtype.bits() == dtype.bits() => {
                 if dtype.bits() < 8 {
-                    return Tensor::from_packed(dtype, &self.shape, &self.to_packed());
+                    return Tensor::from_packed(dtype, &self.shape, &self.to_packed()?);
                 }
                 Tensor::part(dtype, &self.shape, buffer.clone(), *offset, *len)
             }
@@ -262,11 +263,24 @@ impl Tensor {
     }
 }
 
+impl Tensor {
+    /// Whether as many bytes are the same; false where they cannot be computed.
+    fn same_bytes(&self, other: &Tensor) -> bool {
+        const PART: usize = 4096;
+        let (mut a, mut b) = ([0; PART], [0; PART]);
+        (0..self.byte_len()).step_by(PART).all(|first| {
+            let len = PART.min(self.byte_len() - first);
+            let (a, b) = (&mut a[..len], &mut b[..len]);
+            self.copy_to(first, a).is_ok() && other.copy_to(first, b).is_ok() && a == b
+        })
+    }
+}
+
 impl PartialEq for Tensor {
     fn eq(&self, other: &Self) -> bool {
         let same = match (&self.data, &other.data) {
             (Data::Texts(a), Data::Texts(b)) => a == b,
-            _ => self.bytes() == other.bytes(),
+            _ => self.byte_len() == other.byte_len() && self.same_bytes(other),
         };
         self.dtype == other.dtype && self.shape == other.shape && same
     }

@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::later::Later;
-use super::{AlignedBytes, Data, Element, Tensor, bytes};
+use super::{AlignedBytes, Data, Element, Tensor};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::interrupt::{Interrupt, Meter};
+use crate::memory::reserve;
 use crate::narrow;
 
 pub(super) fn beyond() -> Error {
@@ -25,21 +26,25 @@ pub(crate) fn cast_slice_mut<T: Element>(bytes: &mut [u8]) -> Result<&mut [T]> {
 }
 
 impl Tensor {
-    /// The bytes, row-major, little-endian; none of strings. Where memory for what is computed late is short
-    /// the program ends, as where a `Vec` grows; [`Tensor::read`] returns the error.
-    pub fn bytes(&self) -> &[u8] {
-        self.read()
-            .unwrap_or_else(|_| Later::out_of_memory(self.byte_len()))
+    /// The bytes, row-major, little-endian; none of strings.
+    ///
+    /// # Errors
+    /// `Limit` where memory for what is computed late is short.
+    pub fn read(&self) -> Result<&[u8]> {
+        self.read_on(&Meter::new(&Interrupt::NEVER))
     }
 
-    /// Like [`Tensor::bytes`]; `Limit` where memory for what is computed late is short.
-    pub fn read(&self) -> Result<&[u8]> {
+    /// The bytes, row-major, little-endian; none of strings. What is computed late is computed in pieces of `meter`.
+    ///
+    /// # Errors
+    /// `Limit` where memory for what is computed late is short, `Aborted` where the work is to stop.
+    pub fn read_on(&self, meter: &Meter) -> Result<&[u8]> {
         match &self.data {
             Data::Bytes {
                 buffer,
                 offset,
                 len,
-            } => Ok(&buffer.read()?.as_slice()[*offset..offset + len]),
+            } => Ok(&buffer.read(meter)?.as_slice()[*offset..offset + len]),
             Data::Texts(_) => Ok(&[]),
         }
     }
@@ -58,13 +63,14 @@ impl Tensor {
         }
     }
 
-    /// A run of elements, where they are in memory or computed into `room`.
+    /// A run of elements, where they are in memory or computed into `room` in pieces of `meter`.
     ///
     /// # Errors
     /// `DType` where they are of another type, `Shape` where the tensor ends before the run, `Limit` where memory is
-    /// short.
+    /// short, `Aborted` where the work is to stop.
     pub fn run<'a, T: Element>(
         &'a self,
+        meter: &Meter,
         elements: Range<usize>,
         room: &'a mut Vec<T>,
     ) -> Result<&'a [T]> {
@@ -80,33 +86,41 @@ impl Tensor {
         }
         let size = size_of::<T>();
         if let Some(more) = elements.len().checked_sub(room.len()) {
-            room.try_reserve(more)
-                .map_err(|_| bytes::out_of_memory(elements.len() * size))?;
+            reserve(room, more)?;
             room.resize(elements.len(), T::zeroed());
         }
         let room = &mut room[..elements.len()];
-        self.copy_to(elements.start * size, bytemuck::cast_slice_mut(room))?;
+        meter.pieces(elements.len(), 1, |piece| {
+            let from = (elements.start + piece.start) * size;
+            self.copy_to(from, bytemuck::cast_slice_mut(&mut room[piece]))
+        })?;
         Ok(room)
     }
 
-    /// A copy of the bytes; `Limit` where memory is short.
-    pub fn copy_bytes(&self) -> Result<AlignedBytes> {
+    /// A copy of the bytes, made in pieces of `meter`.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short, `Aborted` where the work is to stop.
+    pub fn copy_bytes(&self, meter: &Meter) -> Result<AlignedBytes> {
         match &self.data {
             Data::Bytes {
                 buffer,
                 offset,
                 len,
-            } => buffer.copy(*offset..offset + len),
+            } => buffer.copy(meter, *offset..offset + len),
             Data::Texts(_) => Ok(AlignedBytes::default()),
         }
     }
 
     /// The inverse of [`Tensor::from_packed`].
-    pub fn to_packed(&self) -> Cow<'_, [u8]> {
-        match self.dtype.bits() {
-            bits @ ..8 => Cow::Owned(narrow::pack(self.bytes(), bits)),
-            _ => Cow::Borrowed(self.bytes()),
-        }
+    ///
+    /// # Errors
+    /// `Limit` where memory is short.
+    pub fn to_packed(&self) -> Result<Cow<'_, [u8]>> {
+        Ok(match self.dtype.bits() {
+            bits @ ..8 => Cow::Owned(narrow::pack(self.read()?, bits)?),
+            _ => Cow::Borrowed(self.read()?),
+        })
     }
 
     /// The elements of a string tensor; `DType` for one of another type.
@@ -142,7 +156,7 @@ impl Tensor {
     pub fn make_mut<T: Element>(&mut self) -> Result<&mut [T]> {
         self.check_type::<T>()?;
         if !self.is_unshared() {
-            *self = self.copied()?;
+            *self = self.copied(&Meter::new(&Interrupt::NEVER))?;
         }
         let Data::Bytes {
             buffer,

@@ -74,6 +74,7 @@ impl<'a> Importer<'a> {
         outputs: usize,
     ) -> Result<Vec<ValueId>> {
         let conditional = self.scope.frames[frame].conditional;
+        let interrupt = self.scope.tensors.source.interrupt.clone();
         let graph = self.scope.graph(frame);
         let present = inputs
             .iter()
@@ -84,6 +85,7 @@ impl<'a> Importer<'a> {
         let inferred = op.infer(&InferContext {
             inputs: &known,
             outputs,
+            interrupt: &interrupt,
         });
         let mut facts = match inferred {
             Err(_) if conditional => Vec::new(),

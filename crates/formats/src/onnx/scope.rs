@@ -228,6 +228,7 @@ impl<'a> Scope<'a> {
 
     /// A sequence that was followed, as a value of the graph.
     fn construct(&mut self, frame: usize, name: &str, values: &[ValueId]) -> Result<ValueId> {
+        let interrupt = self.tensors.source.interrupt.clone();
         let graph = self.graph(frame);
         let inputs: Vec<_> = values.iter().copied().map(Some).collect();
         let given: Vec<_> = values
@@ -242,6 +243,7 @@ impl<'a> Scope<'a> {
         let mut facts = SequenceConstruct.infer(&InferContext {
             inputs: &given,
             outputs: 1,
+            interrupt: &interrupt,
         })?;
         let value = graph.add_value(name, facts.pop().unwrap_or_default());
         graph.push(name, SequenceConstruct, &inputs, &[value]);

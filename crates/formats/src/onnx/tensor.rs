@@ -207,7 +207,7 @@ impl Tensors<'_> {
         if per_value == 0 || places.len() != count * per_value {
             return Err(wrong_size(places.len(), count * per_value));
         }
-        for (value, place) in values.bytes().chunks(size).zip(places.chunks(per_value)) {
+        for (value, place) in values.read()?.chunks(size).zip(places.chunks(per_value)) {
             let flat = match place {
                 [flat] if indices.rank() == 1 => Some(*flat),
                 _ => place.iter().zip(&shape).try_fold(0i64, |flat, (&p, &d)| {
@@ -299,7 +299,7 @@ fn exact<T: Element>(shape: &[usize], count: usize, data: &[T]) -> Result<Tensor
 fn parts<T: Element>(dtype: DType, shape: &[usize], count: usize, data: &[T]) -> Result<Tensor> {
     fits(data.len(), count.saturating_mul(2))?;
     let flat = Tensor::from_slice(&[data.len()], data)?;
-    Tensor::from_raw(dtype, shape, flat.bytes())
+    Tensor::from_raw(dtype, shape, flat.read()?)
 }
 
 fn converted<T: Element>(

@@ -11,6 +11,7 @@ use kilim_core::ops::{
 use kilim_core::{DType, Operator, Result};
 use kilim_reference_cpu::quant::{Finish, accepts_clamp, add_bias};
 use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_reference_cpu::frame::Scratch;
 use kilim_reference_cpu::{Build, Io, Kernel};
 
 use super::convolution::two_axes;
@@ -295,7 +296,8 @@ struct ProductKernel {
 impl Kernel for ProductKernel {
     fn run(&self, io: &mut Io) -> Result<()> {
         let p = &self.product;
-        let scratch = io.scratch::<i32>(self.scratch_bytes() / size_of::<i32>());
+        io.cpu().check()?;
+        let scratch = io.scratch::<i32>(p.room());
         let (sums, rest) = scratch.split_at_mut(p.rows * p.n);
         let unfolded: &mut [u8] = &mut cast_slice_mut(rest)[..p.unfolded_bytes()];
         if let Some(unfold) = &p.unfold {
@@ -308,15 +310,21 @@ impl Kernel for ProductKernel {
         // SAFETY: matrices of the sizes that the product was made for, and sums of our own.
         unsafe { self.step.run(place, sums.as_mut_ptr().cast())? };
         if let Some(bias) = io.optional::<i32>(p.bias) {
-            add_bias(sums, bias);
+            add_bias(io.cpu(), sums, bias)?;
         }
-        self.finish.apply(io, sums);
-        Ok(())
+        self.finish.apply(io, sums)
     }
 
-    fn scratch_bytes(&self) -> usize {
-        let p = &self.product;
-        (p.rows * p.n + p.unfolded_bytes().div_ceil(size_of::<i32>())) * size_of::<i32>()
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<i32>(self.product.room())
+    }
+}
+
+impl Product {
+    /// Sums, and behind them the unfolded data; more than can be counted are `usize::MAX`.
+    fn room(&self) -> usize {
+        let unfolded = self.unfolded_bytes().div_ceil(size_of::<i32>());
+        self.rows.saturating_mul(self.n).saturating_add(unfolded)
     }
 }
 

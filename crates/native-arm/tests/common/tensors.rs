@@ -55,7 +55,7 @@ pub fn turned(tensor: &Tensor) -> Tensor {
             of_numbers(dtype, shape, negated)
         }
         DType::I8 | DType::U8 => {
-            let bits: Vec<u8> = tensor.bytes().iter().map(|b| !b).collect();
+            let bits: Vec<u8> = tensor.read().unwrap().iter().map(|b| !b).collect();
             Tensor::from_raw(tensor.dtype(), shape, &bits).unwrap()
         }
         _ => tensor.clone(),

@@ -3,8 +3,10 @@
 
 use bytemuck::Pod;
 use half::{bf16, f16};
-use kilim_core::DType;
 use kilim_core::narrow::{self, Narrowing};
+use kilim_core::{DType, Result};
+
+use crate::frame::{CpuRun, by};
 
 /// Elements that are widened at a time.
 pub const BLOCK: usize = 256;
@@ -41,6 +43,11 @@ pub struct Codec<W> {
 }
 
 impl<W: Pod> Codec<W> {
+    /// Bytes of an element.
+    pub fn size(&self) -> usize {
+        self.dtype.size()
+    }
+
     /// Reads as many elements as the buffer holds, from the given one on.
     pub fn load(&self, bytes: &[u8], start: usize, out: &mut [W]) {
         (self.load)(self.dtype, bytes, start, out);
@@ -50,6 +57,39 @@ impl<W: Pod> Codec<W> {
     /// of float8, float6 or float4 saturate.
     pub fn store(&self, bytes: &mut [u8], start: usize, from: &[W]) {
         (self.store)(self.dtype, bytes, start, from);
+    }
+
+    /// Reads as many elements as the buffer holds.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn load_all(&self, cpu: &CpuRun, bytes: &[u8], out: &mut [W]) -> Result<()>
+    where
+        W: Send + Sync,
+    {
+        cpu.rows(out.len(), by(out, 1), COST, |piece, out, _| {
+            self.load(bytes, piece.start, out);
+            Ok(())
+        })
+    }
+
+    /// Writes as many elements as there are.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn store_all(&self, cpu: &CpuRun, bytes: &mut [u8], from: &[W]) -> Result<()>
+    where
+        W: Send + Sync,
+    {
+        cpu.rows(
+            from.len(),
+            by(bytes, self.size()),
+            COST,
+            |piece, bytes, _| {
+                self.store(bytes, 0, &from[piece]);
+                Ok(())
+            },
+        )
     }
 
     /// Element `i` of a buffer.
@@ -64,6 +104,9 @@ impl<W: Pod> Codec<W> {
         self.store(bytes, i, &[value]);
     }
 }
+
+/// Operations of a conversion; those from and to types of less than a byte take the longest.
+pub const COST: usize = 4;
 
 /// A type to compute in.
 pub trait Wide: Pod + PartialOrd + Send + Sync {

@@ -13,7 +13,7 @@ pub mod testing;
 pub use codec::{BLOCK, Class, Codec, Wide};
 pub use real::Real;
 pub use ring::Ring;
-pub use walk::{Walk, broadcast_strides, contiguous_strides};
+pub use walk::{Span, Walk, broadcast_strides, contiguous_strides};
 
 /// True for what is not a number; of integers nothing is that.
 #[expect(

@@ -2,9 +2,11 @@
 
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
+use kilim_core::Result;
 use kilim_core::ops::Activation;
 
 use super::{Wide, activation};
+use crate::frame::{CpuRun, by};
 
 /// `f32` or `f64`. Narrower types are widened before such a kernel sees them.
 pub trait Real:
@@ -58,6 +60,23 @@ impl Real for f64 {
         }
     }
 }
+
+/// Applies an activation in place.
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
+pub fn activate<T: Real>(cpu: &CpuRun, activation: Activation, data: &mut [T]) -> Result<()> {
+    if activation == Activation::None {
+        return Ok(());
+    }
+    cpu.rows(data.len(), by(data, 1), COST, |_, data, _| {
+        T::activate(activation, data);
+        Ok(())
+    })
+}
+
+/// Operations of an activation; the hyperbolic tangent takes the longest.
+const COST: usize = 16;
 
 /// Calls a generic function with the [`Real`] type of an element type, of complex numbers that of their parts.
 #[macro_export]

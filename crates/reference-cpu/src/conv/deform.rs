@@ -10,7 +10,7 @@ use kilim_core::ops::{ConvGeometry, DeformConv, WindowAxis};
 use crate::by_real;
 use crate::common::rules::required;
 use crate::common::{Real, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 
 pub fn accepts(op: &DeformConv, node: &NodeSpec) -> Result<(), Refusal> {
     if node.input(0).is_some_and(|x| x.shape.len() != 4) {
@@ -70,29 +70,39 @@ impl<T: Real> Kernel for Deform<T> {
         let plane = v.input * h.input;
         let (ci, co) = (g.in_channels / g.groups, g.out_channels / g.groups);
         let per_offset = g.in_channels / self.offset_groups;
-        for (i, out) in out.iter_mut().enumerate() {
-            let (pixel, m) = (i % pixels, i / pixels % g.out_channels);
-            let n = i / pixels / g.out_channels;
-            let (oy, ox) = (pixel / h.output, pixel % h.output);
-            let mut sum = bias.map_or(0.0, |b| b[m].wide());
-            for c in 0..ci {
-                let channel = m / co * ci + c;
-                let source = &x[(n * g.in_channels + channel) * plane..][..plane];
-                for t in 0..taps {
-                    let tap = (n * self.offset_groups + channel / per_offset) * taps + t;
-                    let shift = |axis: usize| offsets[(2 * tap + axis) * pixels + pixel].wide();
-                    let base = |a: &WindowAxis, o: usize, k: usize| {
-                        (a.start(o) + (k * a.dilation) as isize) as f64
-                    };
-                    let y = base(v, oy, t / h.kernel) + shift(0);
-                    let x = base(h, ox, t % h.kernel) + shift(1);
-                    let weight = w[(m * ci + c) * taps + t].wide()
-                        * mask.map_or(1.0, |k| k[tap * pixels + pixel].wide());
-                    sum += weight * between(source, (v.input, h.input), y, x);
+        let cost = ci.saturating_mul(taps).saturating_mul(COST);
+        io.cpu()
+            .rows(out.len(), by(out, 1), cost, |piece, out, cpu| {
+                for (out, i) in out.iter_mut().zip(piece) {
+                    let (pixel, m) = (i % pixels, i / pixels % g.out_channels);
+                    let n = i / pixels / g.out_channels;
+                    let (oy, ox) = (pixel / h.output, pixel % h.output);
+                    let mut sum = bias.map_or(0.0, |b| b[m].wide());
+                    cpu.pieces(ci * taps, COST, |piece| {
+                        for i in piece {
+                            let (c, t) = (i / taps, i % taps);
+                            let channel = m / co * ci + c;
+                            let source = &x[(n * g.in_channels + channel) * plane..][..plane];
+                            let tap = (n * self.offset_groups + channel / per_offset) * taps + t;
+                            let shift =
+                                |axis: usize| offsets[(2 * tap + axis) * pixels + pixel].wide();
+                            let base = |a: &WindowAxis, o: usize, k: usize| {
+                                (a.start(o) + (k * a.dilation) as isize) as f64
+                            };
+                            let y = base(v, oy, t / h.kernel) + shift(0);
+                            let x = base(h, ox, t % h.kernel) + shift(1);
+                            let weight = w[(m * ci + c) * taps + t].wide()
+                                * mask.map_or(1.0, |k| k[tap * pixels + pixel].wide());
+                            sum += weight * between(source, (v.input, h.input), y, x);
+                        }
+                        Ok(())
+                    })?;
+                    *out = T::of(sum);
                 }
-            }
-            *out = T::of(sum);
-        }
-        Ok(())
+                Ok(())
+            })
     }
 }
+
+/// Operations of reading between four pixels.
+const COST: usize = 32;

@@ -58,15 +58,20 @@ impl Image {
     }
 }
 
+/// Operations of finding a place for an element, and of adding it there.
+const COST: usize = 16;
+
 impl Kernel for Image {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        y.fill(0);
+        let (cpu, x, y) = (io.cpu(), io.input_bytes(0), io.output_bytes(0));
+        cpu.fill(y, 0)?;
         for p in 0..self.planes {
             for k in 0..self.block {
                 for b in 0..self.blocks {
+                    cpu.spend(COST)?;
                     if let Some(at) = self.place(k, b) {
                         let update = Update {
+                            meter: cpu,
                             y,
                             to: p * self.image + at,
                             updates: x,

@@ -8,9 +8,10 @@ use kilim_core::ops::{Activation, Conv, ConvGeometry, ConvTranspose};
 
 use super::window::{Direction, Loops};
 use crate::by_real;
+use crate::common::real::activate;
 use crate::common::rules::required;
 use crate::common::{Real, Ring};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 /// The loops of a convolution.
 pub fn conv_loops(op: &Conv, x: &[usize], w: &[usize]) -> Result<(Loops, Channels)> {
@@ -36,10 +37,17 @@ impl Channels {
     }
 
     /// Fills `y` with a value for each channel.
-    pub fn fill<T: Copy>(&self, y: &mut [T], values: &[T]) {
-        for (i, y) in y.chunks_mut(self.run.max(1)).enumerate() {
-            y.fill(values[i % self.count.max(1)]);
-        }
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn fill<T: Ring>(&self, cpu: &CpuRun, y: &mut [T], values: &[T]) -> Result<()> {
+        let (run, count) = (self.run.max(1), self.count.max(1));
+        cpu.rows(y.len() / run, by(y, run), run, |piece, y, cpu| {
+            for (i, y) in piece.zip(y.chunks_exact_mut(run)) {
+                cpu.fill(y, values[i % count])?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -78,19 +86,21 @@ struct Floating<T> {
 
 impl<T: Real + Ring> Kernel for Floating<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let y = io.output::<T>(0);
+        let (cpu, y) = (io.cpu(), io.output::<T>(0));
         match io.optional::<T>(2) {
-            Some(bias) => self.channels.fill(y, bias),
-            None => y.fill(T::ZERO),
+            Some(bias) => self.channels.fill(cpu, y, bias)?,
+            None => cpu.fill(y, T::ZERO)?,
         }
-        self.loops.run(io.input(0), io.input(1), y);
+        self.loops.run(cpu, io.input(0), io.input(1), y)?;
         if let Some(residual) = io.optional::<T>(3) {
-            for (y, &r) in y.iter_mut().zip(residual) {
-                *y += r;
-            }
+            cpu.rows(y.len(), by(y, 1), 1, |piece, y, _| {
+                for (y, &r) in y.iter_mut().zip(&residual[piece]) {
+                    *y += r;
+                }
+                Ok(())
+            })?;
         }
-        T::activate(self.activation, y);
-        Ok(())
+        activate(cpu, self.activation, y)
     }
 }
 

@@ -3,9 +3,11 @@
 //! at `i * stride + k * dilation - begin` of the windowed side. A convolution's dense side is its
 //! output; a transposed one's is its input.
 
+use kilim_core::Result;
 use kilim_core::ops::{ConvGeometry, WindowAxis};
 
 use crate::common::{Ring, contiguous_strides};
+use crate::frame::{CpuRun, by};
 
 /// Which side of the loops is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -114,75 +116,111 @@ impl Loops {
 
     /// Adds the convolution of `x` with `w` to `y`. Weights are `[m, c / groups, kernel..]`, for the
     /// transposed `[c, m / groups, kernel..]`.
-    pub fn run<T: Ring>(&self, x: &[T], w: &[T], y: &mut [T]) {
-        let (ci, co) = (self.in_channels, self.out_channels);
-        for n in 0..self.batch {
-            for g in 0..self.groups {
-                for m in 0..co {
-                    let y = &mut y[n * self.output.0 + (g * co + m) * self.output.1..];
-                    for c in 0..ci {
-                        let x = &x[n * self.input.0 + (g * ci + c) * self.input.1..];
-                        let filter = match self.direction {
-                            Direction::Gather => (g * co + m) * ci + c,
-                            Direction::Scatter => (g * ci + c) * co + m,
-                        };
-                        let w = &w[filter * self.taps..][..self.taps];
-                        self.nest(&self.axes, w, x, y, 0, 0);
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn run<T: Ring>(&self, cpu: &CpuRun, x: &[T], w: &[T], y: &mut [T]) -> Result<()> {
+        let channels = self.groups * self.out_channels;
+        let ((image, channel), dense) = (self.output, self.axes.iter().map(|a| a.dense));
+        let dense = dense.fold(1, usize::saturating_mul);
+        let cost = dense.saturating_mul(self.taps);
+        let cost = cost.saturating_mul(self.in_channels);
+        if channel == 1 {
+            // The channels of an image are interlaced.
+            let cost = cost.saturating_mul(channels);
+            return cpu.rows(self.batch, by(y, image), cost, |piece, y, cpu| {
+                for (n, y) in piece.zip(y.chunks_exact_mut(image.max(1))) {
+                    for m in 0..channels {
+                        self.channel(cpu, (n, m), x, w, &mut y[m..])?;
                     }
                 }
-            }
+                Ok(())
+            });
         }
+        let planes = self.batch * channels;
+        cpu.rows(planes, by(y, channel), cost, |piece, y, cpu| {
+            for (plane, y) in piece.zip(y.chunks_exact_mut(channel.max(1))) {
+                self.channel(cpu, (plane / channels, plane % channels), x, w, y)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Channel `m` of image `n`, from its first element on.
+    fn channel<T: Ring>(
+        &self,
+        cpu: &CpuRun,
+        (n, m): (usize, usize),
+        x: &[T],
+        w: &[T],
+        y: &mut [T],
+    ) -> Result<()> {
+        let (ci, co) = (self.in_channels, self.out_channels);
+        let (g, m) = (m / co, m % co);
+        for c in 0..ci {
+            let x = &x[n * self.input.0 + (g * ci + c) * self.input.1..];
+            let filter = match self.direction {
+                Direction::Gather => (g * co + m) * ci + c,
+                Direction::Scatter => (g * ci + c) * co + m,
+            };
+            let w = &w[filter * self.taps..][..self.taps];
+            self.nest(cpu, &self.axes, (w, x, y), 0, 0)?;
+        }
+        Ok(())
     }
 
     fn nest<T: Ring>(
         &self,
+        cpu: &CpuRun,
         axes: &[Axis],
-        w: &[T],
-        x: &[T],
-        y: &mut [T],
+        (w, x, y): (&[T], &[T], &mut [T]),
         dense: usize,
         windowed: usize,
-    ) {
+    ) -> Result<()> {
         let Some((axis, inner)) = axes.split_first() else {
             let (to, from) = match self.direction {
                 Direction::Gather => (dense, windowed),
                 Direction::Scatter => (windowed, dense),
             };
             y[to] = y[to].plus(x[from].times(w[0]));
-            return;
+            return cpu.spend(1);
         };
         for k in 0..axis.kernel {
             let range = axis.meets(k);
+            cpu.spend(1)?;
             if range.is_empty() {
                 continue;
             }
             if inner.is_empty() {
+                let step = axis.stride * axis.windowed_step;
                 let at = windowed + axis.at(range.start, k) * axis.windowed_step;
                 let from = dense + range.start * axis.dense_step;
-                let step = axis.stride * axis.windowed_step;
-                let line = (range.len(), w[k]);
-                match self.direction {
-                    Direction::Gather => {
-                        row(line, (&x[at..], step), (&mut y[from..], axis.dense_step));
+                cpu.pieces(range.len(), 1, |piece| {
+                    let line = (piece.len(), w[k]);
+                    let (at, from) = (
+                        at + piece.start * step,
+                        from + piece.start * axis.dense_step,
+                    );
+                    match self.direction {
+                        Direction::Gather => {
+                            row(line, (&x[at..], step), (&mut y[from..], axis.dense_step));
+                        }
+                        Direction::Scatter => {
+                            row(line, (&x[from..], axis.dense_step), (&mut y[at..], step));
+                        }
                     }
-                    Direction::Scatter => {
-                        row(line, (&x[from..], axis.dense_step), (&mut y[at..], step));
-                    }
-                }
+                    Ok(())
+                })?;
                 continue;
             }
             let w = &w[k * axis.weight_step..];
             for i in range {
-                self.nest(
-                    inner,
-                    w,
-                    x,
-                    y,
-                    dense + i * axis.dense_step,
-                    windowed + axis.at(i, k) * axis.windowed_step,
-                );
+                let dense = dense + i * axis.dense_step;
+                let windowed = windowed + axis.at(i, k) * axis.windowed_step;
+                self.nest(cpu, inner, (w, x, y), dense, windowed)?;
             }
         }
+        Ok(())
     }
 }
 

@@ -1,5 +1,7 @@
 //! Two inputs that broadcast.
 
+use std::ops::Range;
+
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Activation, Binary, BinaryKind};
@@ -8,7 +10,7 @@ use kilim_core::{DType, Result};
 use super::functions::{Number, comparison};
 use crate::by_class;
 use crate::common::{BLOCK, Codec, Walk, Wide, activation, broadcast_strides, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 
 pub fn accepts(op: &Binary, node: &NodeSpec) -> Result<(), Refusal> {
     // Equal texts have equal numbers, which say nothing of their order.
@@ -112,54 +114,58 @@ struct F32 {
 impl Kernel for F32 {
     fn run(&self, io: &mut Io) -> Result<()> {
         use BinaryKind::*;
-        let (a, b) = (io.input::<f32>(0), io.input::<f32>(1));
-        let y = io.output::<f32>(0);
         match self.kind {
-            Add => self.rows(a, b, y, |a, b| a + b),
-            Sub => self.rows(a, b, y, |a, b| a - b),
-            Mul => self.rows(a, b, y, |a, b| a * b),
-            Div => self.rows(a, b, y, |a, b| a / b),
-            Max => self.rows(a, b, y, |a, b| if a > b || a.is_nan() { a } else { b }),
-            Min => self.rows(a, b, y, |a, b| if a < b || a.is_nan() { a } else { b }),
-            PRelu => self.rows(a, b, y, |a, b| if a < 0.0 { a * b } else { a }),
+            Add => self.rows(io, |a, b| a + b),
+            Sub => self.rows(io, |a, b| a - b),
+            Mul => self.rows(io, |a, b| a * b),
+            Div => self.rows(io, |a, b| a / b),
+            Max => self.rows(io, |a, b| if a > b || a.is_nan() { a } else { b }),
+            Min => self.rows(io, |a, b| if a < b || a.is_nan() { a } else { b }),
+            PRelu => self.rows(io, |a, b| if a < 0.0 { a * b } else { a }),
             kind => {
                 let f = f32::arithmetic(kind).ok_or_else(|| wrong_kind(kind, DType::F32))?;
-                self.rows(a, b, y, f);
+                self.rows(io, f)
             }
         }
-        Ok(())
     }
 }
 
+/// Operations of a function of two numbers; powers and remainders take the longest.
+const COST: usize = 8;
+
 impl F32 {
-    fn rows(&self, a: &[f32], b: &[f32], y: &mut [f32], f: impl Fn(f32, f32) -> f32) {
-        let (n, [step_a, step_b]) = self.walk.row();
-        let mut rows = y.chunks_exact_mut(n.max(1));
-        self.walk.rows(|[at_a, at_b]| {
-            let (a, b) = (&a[at_a as usize..], &b[at_b as usize..]);
-            let Some(y) = rows.next() else { return };
-            match (step_a, step_b) {
-                (0, 0) => y.fill(f(a[0], b[0])),
-                (_, 0) => {
-                    let b = b[0];
-                    for (y, &a) in y.iter_mut().zip(a) {
-                        *y = f(a, b);
+    fn rows(&self, io: &mut Io, f: impl Fn(f32, f32) -> f32 + Sync) -> Result<()> {
+        let (a, b) = (io.input::<f32>(0), io.input::<f32>(1));
+        let y = io.output::<f32>(0);
+        let (_, [step_a, step_b]) = self.walk.row();
+        io.cpu().rows(y.len(), by(y, 1), COST, |piece, y, _| {
+            self.walk.spans(piece, |span| {
+                let (a, b) = (&a[span.start(0)..], &b[span.start(1)..]);
+                let y = &mut y[span.first..][..span.len];
+                match (step_a, step_b) {
+                    (0, 0) => y.fill(f(a[0], b[0])),
+                    (_, 0) => {
+                        let b = b[0];
+                        for (y, &a) in y.iter_mut().zip(a) {
+                            *y = f(a, b);
+                        }
+                    }
+                    (0, _) => {
+                        let a = a[0];
+                        for (y, &b) in y.iter_mut().zip(b) {
+                            *y = f(a, b);
+                        }
+                    }
+                    _ => {
+                        for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
+                            *y = f(a, b);
+                        }
                     }
                 }
-                (0, _) => {
-                    let a = a[0];
-                    for (y, &b) in y.iter_mut().zip(b) {
-                        *y = f(a, b);
-                    }
-                }
-                _ => {
-                    for ((y, &a), &b) in y.iter_mut().zip(a).zip(b) {
-                        *y = f(a, b);
-                    }
-                }
-            }
-            activation::apply(self.activation, y);
-        });
+                activation::apply(self.activation, y);
+                Ok(())
+            })
+        })
     }
 }
 
@@ -171,29 +177,33 @@ struct WideRows<W> {
 }
 
 impl<W: Wide> WideRows<W> {
-    /// Calls `f` with the index of the first element in the output, and both blocks.
-    fn blocks(&self, io: &Io, mut f: impl FnMut(usize, &[W], &[W])) {
-        let (bytes_a, bytes_b) = (io.input_bytes(0), io.input_bytes(1));
-        let (n, [step_a, step_b]) = self.walk.row();
+    /// Calls `f` with each block of a piece of the output: the number of its first element in the piece, and the
+    /// elements of both inputs.
+    fn blocks(
+        &self,
+        inputs: [&[u8]; 2],
+        piece: Range<usize>,
+        mut f: impl FnMut(usize, &[W], &[W]),
+    ) -> Result<()> {
+        let (_, [step_a, step_b]) = self.walk.row();
         let (mut a, mut b) = ([W::zeroed(); BLOCK], [W::zeroed(); BLOCK]);
-        let mut first = 0;
-        let load =
-            |codec: &Codec<W>, bytes: &[u8], at: isize, start: usize, step, out: &mut [W]| {
-                if step == 0 {
-                    out.fill(codec.get(bytes, at as usize));
-                } else {
-                    codec.load(bytes, at as usize + start, out);
-                }
-            };
-        self.walk.rows(|[at_a, at_b]| {
-            for start in (0..n).step_by(BLOCK) {
-                let len = BLOCK.min(n - start);
-                load(&self.a, bytes_a, at_a, start, step_a, &mut a[..len]);
-                load(&self.b, bytes_b, at_b, start, step_b, &mut b[..len]);
-                f(first, &a[..len], &b[..len]);
-                first += len;
+        let load = |codec: &Codec<W>, bytes: &[u8], at: usize, step: isize, out: &mut [W]| {
+            if step == 0 {
+                out.fill(codec.get(bytes, at));
+            } else {
+                codec.load(bytes, at, out);
             }
-        });
+        };
+        self.walk.spans(piece, |span| {
+            for start in (0..span.len).step_by(BLOCK) {
+                let len = BLOCK.min(span.len - start);
+                let at = |t: usize, step: isize| span.start(t) + start * usize::from(step != 0);
+                load(&self.a, inputs[0], at(0, step_a), step_a, &mut a[..len]);
+                load(&self.b, inputs[1], at(1, step_b), step_b, &mut b[..len]);
+                f(span.first + start, &a[..len], &b[..len]);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -205,16 +215,19 @@ struct Arithmetic<W> {
 
 impl<W: Wide> Kernel for Arithmetic<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let y = io.output_bytes(0);
-        let mut result = [W::zeroed(); BLOCK];
-        self.rows.blocks(io, |first, a, b| {
-            let result = &mut result[..a.len()];
-            for ((r, &a), &b) in result.iter_mut().zip(a).zip(b) {
-                *r = (self.f)(a, b);
-            }
-            self.out.store(y, first, result);
-        });
-        Ok(())
+        let inputs = [io.input_bytes(0), io.input_bytes(1)];
+        let (n, size) = (io.output_len(0), self.out.size());
+        let y = by(io.output_bytes(0), size);
+        io.cpu().rows(n, y, COST, |piece, y, _| {
+            let mut result = [W::zeroed(); BLOCK];
+            self.rows.blocks(inputs, piece, |first, a, b| {
+                let result = &mut result[..a.len()];
+                for ((r, &a), &b) in result.iter_mut().zip(a).zip(b) {
+                    *r = (self.f)(a, b);
+                }
+                self.out.store(y, first, result);
+            })
+        })
     }
 }
 
@@ -225,13 +238,15 @@ struct Comparison<W> {
 
 impl<W: Wide> Kernel for Comparison<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
+        let inputs = [io.input_bytes(0), io.input_bytes(1)];
         let y = io.output::<u8>(0);
-        self.rows.blocks(io, |first, a, b| {
-            for ((y, a), b) in y[first..].iter_mut().zip(a).zip(b) {
-                *y = u8::from((self.f)(a, b));
-            }
-        });
-        Ok(())
+        io.cpu().rows(y.len(), by(y, 1), COST, |piece, y, _| {
+            self.rows.blocks(inputs, piece, |first, a, b| {
+                for ((y, a), b) in y[first..].iter_mut().zip(a).zip(b) {
+                    *y = u8::from((self.f)(a, b));
+                }
+            })
+        })
     }
 }
 
@@ -260,9 +275,10 @@ mod tests {
             );
             let mut want = Vec::new();
             let (ta, tb) = (broadcast_strides(sa, sy), broadcast_strides(sb, sy));
-            Walk::new(sy, [&ta, &tb]).elements(|[i, j]| {
+            let walk = Walk::new(sy, [&ta, &tb]);
+            for [i, j] in walk.offsets(0..walk.len()) {
                 want.push(f64::from(a[i as usize]) - f64::from(b[j as usize]));
-            });
+            }
             assert_close(&y, &want);
         }
     }
@@ -306,6 +322,6 @@ mod tests {
             &[Some(&a), Some(&b)],
             &[(DType::Bool, &[2])],
         );
-        assert_eq!(less.unwrap()[0].bytes(), [0, 0]);
+        assert_eq!(less.unwrap()[0].read().unwrap(), [0, 0]);
     }
 }

@@ -9,7 +9,7 @@ use kilim_core::{DType, Result};
 use super::unary::Copy;
 use crate::common::rules::required;
 use crate::common::{BLOCK, Class, Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 use crate::text;
 
 pub fn build_cast(op: &Cast, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -47,6 +47,9 @@ fn converter<W: Wide>(from: DType, to: DType) -> Box<dyn Kernel> {
     })
 }
 
+/// Operations of a conversion; those by way of types of less than a byte take the longest.
+const COST: usize = 8;
+
 struct Convert<W> {
     from: Codec<W>,
     to: Codec<W>,
@@ -55,14 +58,16 @@ struct Convert<W> {
 impl<W: Wide> Kernel for Convert<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, n) = (io.input_bytes(0), io.input_len(0));
-        let y = io.output_bytes(0);
-        let mut block = [W::zeroed(); BLOCK];
-        for start in (0..n).step_by(BLOCK) {
-            let block = &mut block[..BLOCK.min(n - start)];
-            self.from.load(x, start, block);
-            self.to.store(y, start, block);
-        }
-        Ok(())
+        let y = by(io.output_bytes(0), self.to.size());
+        io.cpu().rows(n, y, COST, |piece, y, _| {
+            let mut block = [W::zeroed(); BLOCK];
+            for start in piece.clone().step_by(BLOCK) {
+                let block = &mut block[..BLOCK.min(piece.end - start)];
+                self.from.load(x, start, block);
+                self.to.store(y, start - piece.start, block);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -75,11 +80,13 @@ struct Narrowed {
 
 impl Kernel for Narrowed {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
-        for (i, y) in io.output_bytes(0).iter_mut().enumerate() {
-            *y = narrow::encode(self.to, self.from.get(x, i), self.narrowing);
-        }
-        Ok(())
+        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+        io.cpu().rows(y.len(), by(y, 1), COST, |piece, y, _| {
+            for (y, i) in y.iter_mut().zip(piece) {
+                *y = narrow::encode(self.to, self.from.get(x, i), self.narrowing);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -105,12 +112,19 @@ struct Truths;
 
 impl Kernel for Truths {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
-        for (y, &x) in io.output_bytes(0).iter_mut().zip(x) {
-            *y = u8::from(x != 0);
+        map_bytes(io, |x| u8::from(x != 0))
+    }
+}
+
+/// A function of each byte.
+fn map_bytes(io: &mut Io, f: impl Fn(u8) -> u8 + Sync) -> Result<()> {
+    let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+    io.cpu().rows(y.len(), by(y, 1), COST, |piece, y, _| {
+        for (y, &x) in y.iter_mut().zip(&x[piece]) {
+            *y = f(x);
         }
         Ok(())
-    }
+    })
 }
 
 /// The lowest bits of bytes, as the elements of a type of fewer bits.
@@ -118,11 +132,7 @@ struct LowBits(DType);
 
 impl Kernel for LowBits {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
-        for (y, &x) in io.output_bytes(0).iter_mut().zip(x) {
-            *y = narrow::wrap(self.0, x.into());
-        }
-        Ok(())
+        map_bytes(io, |x| narrow::wrap(self.0, x.into()))
     }
 }
 
@@ -166,7 +176,7 @@ mod tests {
         };
         let of = |to| {
             let y = convert(&Cast { to, narrowing }, &x, to);
-            y.bytes().to_vec()
+            y.read().unwrap().to_vec()
         };
         assert_eq!(of(DType::F8E4M3FN), [0x7f, 0xff, 0x44]);
         assert_eq!(of(DType::F8E5M2), [0x60, 0xfc, 0x42]);
@@ -187,6 +197,6 @@ mod tests {
         assert_eq!(floats.to_f64s().unwrap(), [-6.0, 6.0, 0.0]);
         let bytes = tensor(&[3], &[0u8, 1, 8]);
         let truths = convert(&BitCast { to: DType::Bool }, &bytes, DType::Bool);
-        assert_eq!(truths.bytes(), [0, 1, 1]);
+        assert_eq!(truths.read().unwrap(), [0, 1, 1]);
     }
 }

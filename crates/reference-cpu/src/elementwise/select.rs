@@ -6,9 +6,9 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Clip, Dropout, Where};
 
-use super::unary::Copy;
-use crate::common::{BLOCK, Codec, Walk, Wide, broadcast_strides};
-use crate::frame::{Build, Io, Kernel};
+use super::unary::{Copy, map};
+use crate::common::{Codec, Walk, Wide, broadcast_strides};
+use crate::frame::{Build, Io, Kernel, by};
 use crate::{by_class, by_size};
 
 pub fn accepts_where(_: &Where, node: &NodeSpec) -> Result<(), Refusal> {
@@ -42,14 +42,21 @@ impl<T: Pod + Send + Sync> Kernel for Select<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let condition = io.input::<u8>(0);
         let (a, b) = (io.input::<T>(1), io.input::<T>(2));
-        let mut y = io.output::<T>(0).iter_mut();
-        self.walk.elements(|at| {
-            let [c, i, j] = at.map(|v| v as usize);
-            if let Some(y) = y.next() {
-                *y = if condition[c] != 0 { a[i] } else { b[j] };
-            }
-        });
-        Ok(())
+        let y = io.output::<T>(0);
+        let (_, steps) = self.walk.row();
+        io.cpu().rows(y.len(), by(y, 1), 2, |piece, y, _| {
+            self.walk.spans(piece, |span| {
+                let mut at = span.at;
+                for y in &mut y[span.first..][..span.len] {
+                    let [c, i, j] = at.map(|v| v as usize);
+                    *y = if condition[c] != 0 { a[i] } else { b[j] };
+                    for (at, step) in at.iter_mut().zip(steps) {
+                        *at += step;
+                    }
+                }
+                Ok(())
+            })
+        })
     }
 }
 
@@ -70,26 +77,10 @@ impl<W: Wide> Kernel for Bounded<W> {
         };
         let (low, high) = (bound(1), bound(2));
         let (x, n) = (io.input_bytes(0), io.input_len(0));
-        let y = io.output_bytes(0);
-        let mut block = [W::zeroed(); BLOCK];
-        for start in (0..n).step_by(BLOCK) {
-            let block = &mut block[..BLOCK.min(n - start)];
-            self.codec.load(x, start, block);
-            for v in block.iter_mut() {
-                if let Some(low) = low
-                    && *v < low
-                {
-                    *v = low;
-                }
-                if let Some(high) = high
-                    && *v > high
-                {
-                    *v = high;
-                }
-            }
-            self.codec.store(y, start, block);
-        }
-        Ok(())
+        map(io.cpu(), &self.codec, (x, io.output_bytes(0)), n, |v| {
+            let v = low.filter(|low| v < *low).unwrap_or(v);
+            high.filter(|high| v > *high).unwrap_or(v)
+        })
     }
 }
 
@@ -104,7 +95,7 @@ struct CopyWithMask;
 
 impl Kernel for CopyWithMask {
     fn run(&self, io: &mut Io) -> Result<()> {
-        io.output::<u8>(1).fill(1);
+        io.cpu().fill(io.output::<u8>(1), 1)?;
         Copy.run(io)
     }
 }

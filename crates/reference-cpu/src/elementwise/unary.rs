@@ -6,7 +6,7 @@ use kilim_core::{DType, Result};
 
 use super::functions::{map_f32, of_f64, of_i64, test};
 use crate::common::{BLOCK, Class, Codec, Wide, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 pub fn accepts(op: &Unary, node: &NodeSpec) -> Result<(), Refusal> {
     use UnaryKind::*;
@@ -63,14 +63,15 @@ pub fn build(op: &Unary, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kerne
     })
 }
 
+/// Operations of a function of one number; those of `libm` take the longest.
+const COST: usize = 16;
+
 /// The input as it is.
 pub struct Copy;
 
 impl Kernel for Copy {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
-        io.output_bytes(0).copy_from_slice(x);
-        Ok(())
+        io.cpu().copy(io.input_bytes(0), io.output_bytes(0))
     }
 }
 
@@ -78,8 +79,11 @@ struct F32(UnaryKind);
 
 impl Kernel for F32 {
     fn run(&self, io: &mut Io) -> Result<()> {
-        map_f32(self.0, io.input(0), io.output(0));
-        Ok(())
+        let (x, y) = (io.input::<f32>(0), io.output::<f32>(0));
+        io.cpu().rows(y.len(), by(y, 1), COST, |piece, y, _| {
+            map_f32(self.0, &x[piece], y);
+            Ok(())
+        })
     }
 }
 
@@ -91,16 +95,18 @@ struct Half {
 
 impl Kernel for Half {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, n) = (io.input_bytes(0), io.input::<u16>(0).len());
-        let y = io.output_bytes(0);
-        let (mut wide, mut result) = ([0.0; BLOCK], [0.0; BLOCK]);
-        for start in (0..n).step_by(BLOCK) {
-            let len = BLOCK.min(n - start);
-            self.codec.load(x, start, &mut wide[..len]);
-            map_f32(self.kind, &wide[..len], &mut result[..len]);
-            self.codec.store(y, start, &result[..len]);
-        }
-        Ok(())
+        let (x, n) = (io.input_bytes(0), io.input_len(0));
+        let y = by(io.output_bytes(0), self.codec.size());
+        io.cpu().rows(n, y, COST, |piece, y, _| {
+            let (mut wide, mut result) = ([0.0; BLOCK], [0.0; BLOCK]);
+            for start in piece.clone().step_by(BLOCK) {
+                let len = BLOCK.min(piece.end - start);
+                self.codec.load(x, start, &mut wide[..len]);
+                map_f32(self.kind, &wide[..len], &mut result[..len]);
+                self.codec.store(y, start - piece.start, &result[..len]);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -112,20 +118,31 @@ struct Elements<W, F> {
 
 impl<W: Wide, F: Fn(W) -> W + Send + Sync> Kernel for Elements<W, F> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
-        let n = io.input_len(0);
-        let y = io.output_bytes(0);
+        let (x, n) = (io.input_bytes(0), io.input_len(0));
+        map(io.cpu(), &self.codec, (x, io.output_bytes(0)), n, &self.f)
+    }
+}
+
+/// A function of each of `n` widened elements of the first, to the second.
+pub fn map<W: Wide>(
+    cpu: &CpuRun,
+    codec: &Codec<W>,
+    (x, y): (&[u8], &mut [u8]),
+    n: usize,
+    f: impl Fn(W) -> W + Sync,
+) -> Result<()> {
+    cpu.rows(n, by(y, codec.size()), COST, |piece, y, _| {
         let mut wide = [W::zeroed(); BLOCK];
-        for start in (0..n).step_by(BLOCK) {
-            let wide = &mut wide[..BLOCK.min(n - start)];
-            self.codec.load(x, start, wide);
+        for start in piece.clone().step_by(BLOCK) {
+            let wide = &mut wide[..BLOCK.min(piece.end - start)];
+            codec.load(x, start, wide);
             for v in wide.iter_mut() {
-                *v = (self.f)(*v);
+                *v = f(*v);
             }
-            self.codec.store(y, start, wide);
+            codec.store(y, start - piece.start, wide);
         }
         Ok(())
-    }
+    })
 }
 
 struct Test {
@@ -135,10 +152,12 @@ struct Test {
 
 impl Kernel for Test {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
-        for (i, y) in io.output::<u8>(0).iter_mut().enumerate() {
-            *y = u8::from(test(self.kind, self.x.get(x, i)));
-        }
-        Ok(())
+        let (x, y) = (io.input_bytes(0), io.output::<u8>(0));
+        io.cpu().rows(y.len(), by(y, 1), 4, |piece, y, _| {
+            for (y, i) in y.iter_mut().zip(piece) {
+                *y = u8::from(test(self.kind, self.x.get(x, i)));
+            }
+            Ok(())
+        })
     }
 }

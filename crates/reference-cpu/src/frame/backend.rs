@@ -13,8 +13,9 @@ use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Interrupt, Result, Tensor};
 
 use super::context::CpuContext;
-use super::io::{ABSENT, Io, View};
-use super::kernel::{Build, CpuRun, Kernel, Threads};
+use super::cpu::{CpuRun, Threads};
+use super::io::{ABSENT, Io, Listed, Taken, View};
+use super::kernel::{Build, Kernel};
 use super::packs::Packs;
 use super::texts::Texts;
 #[cfg(any(test, feature = "testing"))]
@@ -97,10 +98,12 @@ impl CpuBackend {
 
 /// Runs a kernel once on a node whose inputs all carry values.
 #[cfg(any(test, feature = "testing"))]
-pub fn run_candidate(candidate: &dyn Candidate, node: &NodeSpec) -> Result<Vec<Tensor>> {
-    run_with(node, &Interrupt::NEVER, |build| {
-        candidate.build(node, build)
-    })
+pub fn run_candidate(
+    candidate: &dyn Candidate,
+    node: &NodeSpec,
+    interrupt: &Interrupt,
+) -> Result<Vec<Tensor>> {
+    run_with(node, interrupt, |build| candidate.build(node, build))
 }
 
 fn run_with(
@@ -109,14 +112,14 @@ fn run_with(
     make: impl FnOnce(&mut Build) -> Result<Box<dyn Kernel>>,
 ) -> Result<Vec<Tensor>> {
     let mut packs = Packs::default();
+    let cpu = CpuRun::new(Threads::SINGLE, interrupt);
     let kernel = make(&mut Build {
         packs: &mut packs,
         constants: &[],
-        threads: Threads::SINGLE,
-        interrupt,
+        cpu: &cpu,
         memory: MemoryMode::Normal,
         tuned: &Tuned::default(),
-        packed: 0,
+        packed: Vec::new(),
     })?;
     let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());
     let mut inputs = Vec::with_capacity(node.inputs.len());
@@ -135,7 +138,7 @@ fn run_with(
                     admitted.push(bytes);
                     view
                 } else {
-                    View::of(value)
+                    View::of(value)?
                 });
                 views.len() as u32 - 1
             }
@@ -149,17 +152,21 @@ fn run_with(
         views.push(View::of_mut(buffer.as_mut_slice(), spec.dtype));
         buffers.push(buffer);
     }
-    let mut scratch = AlignedBytes::zeroed(kernel.scratch_bytes())?;
+    let mut scratch = AlignedBytes::zeroed(kernel.scratch().bytes(cpu.threads())?)?;
+    let mut taken = Taken::new(outputs.len());
     // SAFETY: the inputs are borrowed from `node` or held by `admitted`, the outputs and the scratch
     // memory are buffers of their own that nobody else touches until `io` is gone.
     let mut io = unsafe {
         Io::new(
-            &views,
-            &inputs,
-            &outputs,
+            Listed {
+                views: &views,
+                inputs: &inputs,
+                outputs: &outputs,
+            },
+            &mut taken,
             scratch.as_mut_slice(),
             &mut texts,
-            CpuRun::new(Threads::SINGLE, interrupt),
+            &cpu,
         )
     };
     kernel.run(&mut io)?;

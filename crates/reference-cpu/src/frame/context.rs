@@ -8,13 +8,15 @@ use kilim_core::backend::{
     BackendContext, ConstantKey, ContextConfig, Executable, NodeSpec, Place, RawConstants,
     StageSpec, StageTensors, TensorRegistry,
 };
+use kilim_core::interrupt::Meter;
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
+use super::cpu::{CpuRun, Threads};
 use super::executable::{CpuExecutable, Prepared, Step};
 use super::io::ABSENT;
-use super::kernel::{Build, Threads};
+use super::kernel::Build;
 use super::packs::Packs;
 use crate::registry::KernelRegistry;
 
@@ -73,8 +75,9 @@ impl CpuContext {
             scratch: 0,
             read: vec![false; stage.tensors.len()],
         };
+        let cpu = CpuRun::new(self.threads, interrupt);
         for n in 0..stage.nodes.len() {
-            interrupt.check()?;
+            cpu.check()?;
             let node = &stage.nodes[n];
             let (inputs, outputs) = stage.specs(node);
             let spec = NodeSpec {
@@ -98,18 +101,17 @@ impl CpuContext {
             let mut build = Build {
                 packs: &mut self.packs,
                 constants: &keys,
-                threads: self.threads,
-                interrupt,
+                cpu: &cpu,
                 memory: self.memory,
                 tuned: &self.tuned,
-                packed: 0,
+                packed: Vec::new(),
             };
-            let kernel = self
-                .registry
-                .build(&spec, &mut build)
-                .map_err(|e| e.at(&node.name, node.op.name()))?;
+            let built = self.registry.build(&spec, &mut build);
             let packed = build.packed;
-            kernels.scratch = kernels.scratch.max(kernel.scratch_bytes());
+            let sized = built
+                .and_then(|kernel| Ok((kernel.scratch().bytes(self.threads.count())?, kernel)));
+            let (scratch, kernel) = sized.map_err(|e| e.at(&node.name, node.op.name()))?;
+            kernels.scratch = kernels.scratch.max(scratch);
             let index = |i: &Option<usize>| i.map_or(ABSENT, |i| i as u32);
             kernels.steps.push(Step {
                 kernel,
@@ -119,8 +121,7 @@ impl CpuContext {
             drop(inputs);
             for (i, root) in roots.into_iter().enumerate() {
                 let Some(root) = root else { continue };
-                let is_packed = packed.checked_shr(i as u32).unwrap_or(0) & 1 == 1;
-                kernels.read[root] |= !is_packed;
+                kernels.read[root] |= !packed.contains(&i);
                 readers[root] -= 1;
                 if readers[root] == 0
                     && !kernels.read[root]
@@ -135,7 +136,7 @@ impl CpuContext {
     }
 
     /// The data of a tensor that is known, if a kernel reads it as it is.
-    fn known(&mut self, stage: &StageSpec, t: usize) -> Result<Option<Tensor>> {
+    fn known(&mut self, meter: &Meter, stage: &StageSpec, t: usize) -> Result<Option<Tensor>> {
         let slot = &stage.tensors[t];
         let Some(value) = &slot.spec.value else {
             return Ok(None);
@@ -147,9 +148,12 @@ impl CpuContext {
             return Ok(Some(known.clone()));
         }
         let own = match self.raw {
-            RawConstants::Keep => value.clone(),
+            RawConstants::Keep => {
+                value.read_on(meter)?;
+                value.clone()
+            }
             // Nobody else is to keep the buffer of a whole file.
-            RawConstants::Drop => value.clone().detached()?,
+            RawConstants::Drop => value.clone().detached(meter)?,
         };
         let claim = self.ledger.acquire(Storage::Static, own.byte_len())?;
         self.constants.insert(key, (own.clone(), Arc::new(claim)));
@@ -174,10 +178,11 @@ impl BackendContext for CpuContext {
         interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
         let kernels = self.kernels(&mut stage, interrupt)?;
+        let meter = Meter::new(interrupt);
         let mut values = Vec::with_capacity(stage.tensors.len());
         for t in 0..stage.tensors.len() {
             values.push(match kernels.read[t] {
-                true => self.known(&stage, t)?,
+                true => self.known(&meter, &stage, t)?,
                 false => None,
             });
             stage.tensors[t].spec.value = None;

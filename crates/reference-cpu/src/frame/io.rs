@@ -5,10 +5,11 @@ use std::marker::PhantomData;
 
 use bytemuck::Pod;
 use kilim_core::memory::HostMemory;
-use kilim_core::{DType, Tensor};
+use kilim_core::{DType, Result, Tensor};
 
-use super::kernel::CpuRun;
+use super::cpu::CpuRun;
 use super::texts::Texts;
+use super::widen::WideTensors;
 
 /// Where the bytes of one tensor are.
 #[derive(Clone, Copy)]
@@ -20,8 +21,11 @@ pub struct View {
 
 impl View {
     /// Of a tensor that is only read; not of strings, whose bytes are in a [`Texts`].
-    pub fn of(tensor: &Tensor) -> View {
-        View::of_bytes(tensor.bytes(), tensor.dtype())
+    ///
+    /// # Errors
+    /// `Limit` where memory for what is computed late is short.
+    pub fn of(tensor: &Tensor) -> Result<View> {
+        Ok(View::of_bytes(tensor.read()?, tensor.dtype()))
     }
 
     /// Of bytes that are only read.
@@ -85,8 +89,12 @@ impl View {
     /// # Safety
     /// The memory must live, came from [`View::of_mut`] or an arena, and nobody else may touch it during `'a`.
     pub unsafe fn write<'a>(&self) -> &'a mut [u8] {
-        // SAFETY: as for `read`.
+        // SAFETY: `ptr` and `bytes` came from a slice that may be written; the caller vouches for the rest.
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }
+    }
+
+    fn elements(&self) -> usize {
+        self.bytes / self.dtype.size()
     }
 
     /// As elements, or as the parts of complex numbers.
@@ -103,27 +111,114 @@ impl View {
     }
 }
 
+/// Which outputs of a node are handed out; made once for nodes of so many outputs.
+pub struct Taken {
+    words: Vec<u64>,
+}
+
+impl Taken {
+    /// For nodes of at most `outputs` outputs.
+    pub fn new(outputs: usize) -> Taken {
+        Taken {
+            words: vec![0; outputs.div_ceil(64)],
+        }
+    }
+
+    /// Forgets what was taken of a node of `outputs` outputs.
+    fn clear(&mut self, outputs: usize) {
+        self.words[..outputs.div_ceil(64)].fill(0);
+    }
+
+    /// Marks output `i`; false where it was before.
+    fn mark(&mut self, i: usize) -> bool {
+        let (word, bit) = (&mut self.words[i / 64], 1 << (i % 64));
+        let fresh = *word & bit == 0;
+        *word |= bit;
+        fresh
+    }
+}
+
+/// Where the tensors of a node are.
+#[derive(Clone, Copy)]
+pub(super) enum Tensors<'a> {
+    /// Indices into `views`.
+    Listed {
+        views: &'a [View],
+        inputs: &'a [u32],
+        outputs: &'a [u32],
+    },
+    /// Those of another node, some of them in another form.
+    Widened {
+        narrow: &'a Tensors<'a>,
+        wide: WideTensors<'a>,
+    },
+}
+
+impl Tensors<'_> {
+    fn inputs(&self) -> usize {
+        match self {
+            Tensors::Listed { inputs, .. } => inputs.len(),
+            Tensors::Widened { narrow, .. } => narrow.inputs(),
+        }
+    }
+
+    fn outputs(&self) -> usize {
+        match self {
+            Tensors::Listed { outputs, .. } => outputs.len(),
+            Tensors::Widened { narrow, .. } => narrow.outputs(),
+        }
+    }
+
+    fn has_input(&self, i: usize) -> bool {
+        match self {
+            Tensors::Listed { inputs, .. } => inputs.get(i).is_some_and(|&v| v != ABSENT),
+            Tensors::Widened { narrow, .. } => narrow.has_input(i),
+        }
+    }
+
+    fn input(&self, i: usize) -> View {
+        match self {
+            Tensors::Listed { views, inputs, .. } => views[inputs[i] as usize],
+            Tensors::Widened { narrow, wide } => wide.input(i).unwrap_or_else(|| narrow.input(i)),
+        }
+    }
+
+    fn output(&self, i: usize) -> View {
+        match self {
+            Tensors::Listed { views, outputs, .. } => views[outputs[i] as usize],
+            Tensors::Widened { narrow, wide } => wide.output(i).unwrap_or_else(|| narrow.output(i)),
+        }
+    }
+}
+
 /// The tensors of one node during a run, its scratch memory, and the threads it may use.
 ///
 /// Outputs and the scratch memory are handed out once each, so that no two references to the same
 /// bytes exist.
 pub struct Io<'a> {
-    views: &'a [View],
-    inputs: &'a [u32],
-    outputs: &'a [u32],
-    taken: u64,
+    tensors: Tensors<'a>,
+    taken: &'a mut Taken,
     scratch: (*mut u8, usize),
+    scratch_taken: bool,
     texts: &'a mut Texts,
-    cpu: CpuRun<'a>,
+    cpu: &'a CpuRun<'a>,
     memory: PhantomData<&'a mut [u8]>,
 }
 
-/// In [`Io::new`]'s `inputs`: an optional input that is left out.
+/// Where an [`Io`] finds the tensors of a node: indices into `views`, [`ABSENT`] for an optional input that is left
+/// out.
+#[derive(Clone, Copy)]
+pub struct Listed<'a> {
+    pub views: &'a [View],
+    pub inputs: &'a [u32],
+    pub outputs: &'a [u32],
+}
+
+/// In [`Listed::inputs`]: an optional input that is left out.
 pub const ABSENT: u32 = u32::MAX;
-const SCRATCH_TAKEN: u64 = 1 << 63;
 
 impl<'a> Io<'a> {
-    /// `inputs` and `outputs` are indices into `views`.
+    /// `taken` is for nodes of at least as many outputs.
     ///
     /// # Safety
     /// During `'a` all views of the inputs and outputs must be live and aligned for their element
@@ -131,28 +226,67 @@ impl<'a> Io<'a> {
     /// each other nor any input. The planner gives tensors that live at the same time disjoint
     /// places in the arena.
     pub unsafe fn new(
-        views: &'a [View],
-        inputs: &'a [u32],
-        outputs: &'a [u32],
-        scratch: &'a mut [u8],
-        texts: &'a mut Texts,
-        cpu: CpuRun<'a>,
-    ) -> Io<'a> {
-        debug_assert!(outputs.len() < 63);
-        Io {
+        Listed {
             views,
             inputs,
             outputs,
-            taken: 0,
+        }: Listed<'a>,
+        taken: &'a mut Taken,
+        scratch: &'a mut [u8],
+        texts: &'a mut Texts,
+        cpu: &'a CpuRun<'a>,
+    ) -> Io<'a> {
+        taken.clear(outputs.len());
+        Io {
+            tensors: Tensors::Listed {
+                views,
+                inputs,
+                outputs,
+            },
+            taken,
             scratch: (scratch.as_mut_ptr(), scratch.len()),
+            scratch_taken: false,
             texts,
             cpu,
             memory: PhantomData,
         }
     }
 
-    /// The threads that the run may use, and what may stop it.
-    pub fn cpu(&self) -> CpuRun<'a> {
+    /// The same node with some tensors in another form, and with other scratch memory. All its outputs may be taken.
+    ///
+    /// # Safety
+    /// Nobody holds an output of this `Io`; what `wide` gives is as [`Io::new`] asks for, and `scratch` overlaps none
+    /// of it.
+    pub(super) unsafe fn widened<'b>(
+        &'b mut self,
+        wide: WideTensors<'b>,
+        scratch: &'b mut [u8],
+    ) -> Io<'b> {
+        self.taken.clear(self.tensors.outputs());
+        Io {
+            tensors: Tensors::Widened {
+                narrow: &self.tensors,
+                wide,
+            },
+            taken: self.taken,
+            scratch: (scratch.as_mut_ptr(), scratch.len()),
+            scratch_taken: false,
+            texts: self.texts,
+            cpu: self.cpu,
+            memory: PhantomData,
+        }
+    }
+
+    /// All outputs may be taken again.
+    ///
+    /// # Safety
+    /// Nobody holds one.
+    pub(super) unsafe fn give_back(&mut self) {
+        self.taken.clear(self.tensors.outputs());
+    }
+
+    /// The worker that runs the kernel: with it a kernel cuts its work in pieces, and asks what may stop it.
+    pub fn cpu(&self) -> &'a CpuRun<'a> {
         self.cpu
     }
 
@@ -163,21 +297,17 @@ impl<'a> Io<'a> {
 
     /// The number of inputs, those that are left out between others too.
     pub fn inputs(&self) -> usize {
-        self.inputs.len()
+        self.tensors.inputs()
     }
 
     /// Whether the node has input `i`.
     pub fn has_input(&self, i: usize) -> bool {
-        self.inputs.get(i).is_some_and(|&v| v != ABSENT)
+        self.tensors.has_input(i)
     }
 
     /// Whether the node has output `i`.
     pub fn has_output(&self, i: usize) -> bool {
-        i < self.outputs.len()
-    }
-
-    fn input_view(&self, i: usize) -> &View {
-        &self.views[self.inputs[i] as usize]
+        i < self.tensors.outputs()
     }
 
     /// The elements of input `i`. `T` may be any type of the element's size.
@@ -185,7 +315,7 @@ impl<'a> Io<'a> {
     /// # Panics
     /// Where the kernel was built for an input that is not there or has elements of another size.
     pub fn input<T: Pod>(&self, i: usize) -> &'a [T] {
-        let (ptr, len) = self.input_view(i).typed::<T>();
+        let (ptr, len) = self.tensors.input(i).typed::<T>();
         // SAFETY: live and unwritten by the contract of `new`; `typed` checked the size, and every
         // bit pattern is a `T`.
         unsafe { std::slice::from_raw_parts(ptr, len) }
@@ -198,14 +328,12 @@ impl<'a> Io<'a> {
 
     /// The number of elements of input `i`.
     pub fn input_len(&self, i: usize) -> usize {
-        let view = self.input_view(i);
-        view.bytes / view.dtype.size()
+        self.tensors.input(i).elements()
     }
 
     /// The number of elements of output `i`.
     pub fn output_len(&self, i: usize) -> usize {
-        let view = &self.views[self.outputs[i] as usize];
-        view.bytes / view.dtype.size()
+        self.tensors.output(i).elements()
     }
 
     /// The bytes of input `i`, whatever its element type.
@@ -213,24 +341,14 @@ impl<'a> Io<'a> {
     /// # Panics
     /// Where the kernel was built for an input that is not there.
     pub fn input_bytes(&self, i: usize) -> &'a [u8] {
-        // SAFETY: as for `input`.
-        unsafe { self.input_view(i).read() }
+        // SAFETY: live and unwritten by the contract of `new`.
+        unsafe { self.tensors.input(i).read() }
     }
 
-    /// Input `i`, for the `Io` of a kernel within a kernel.
-    pub(super) fn input_view_of(&self, i: usize) -> View {
-        *self.input_view(i)
-    }
-
-    /// Output `i`, handed out for the `Io` of a kernel within a kernel.
-    pub(super) fn take_view(&mut self, i: usize) -> View {
-        *self.take(i)
-    }
-
-    fn take(&mut self, i: usize) -> &'a View {
-        assert!(self.taken & (1 << i) == 0, "output {i} is taken twice");
-        self.taken |= 1 << i;
-        &self.views[self.outputs[i] as usize]
+    fn take(&mut self, i: usize) -> View {
+        let view = self.tensors.output(i);
+        assert!(self.taken.mark(i), "output {i} is taken twice");
+        view
     }
 
     /// The elements of output `i`, to be written; whatever they hold now is rubbish. `T` may be
@@ -251,8 +369,8 @@ impl<'a> Io<'a> {
     /// Where it was taken before or is not there.
     pub fn output_bytes(&mut self, i: usize) -> &'a mut [u8] {
         let view = self.take(i);
-        // SAFETY: as for `output`.
-        unsafe { std::slice::from_raw_parts_mut(view.ptr, view.bytes) }
+        // SAFETY: live, exclusive by the contract of `new` and handed out once.
+        unsafe { view.write() }
     }
 
     /// `len` elements of scratch memory, aligned to 64, with rubbish in them.
@@ -260,14 +378,39 @@ impl<'a> Io<'a> {
     /// # Panics
     /// Where it was taken before, or is more than the kernel asked for.
     pub fn scratch<T: Pod>(&mut self, len: usize) -> &'a mut [T] {
-        assert!(self.taken & SCRATCH_TAKEN == 0, "scratch is taken twice");
-        self.taken |= SCRATCH_TAKEN;
-        assert!(
-            len * size_of::<T>() <= self.scratch.1,
-            "a kernel uses more scratch memory than it asked for"
-        );
+        assert!(!self.scratch_taken, "scratch is taken twice");
+        self.scratch_taken = true;
+        let (ptr, have) = self.scratch;
+        let fits = len.checked_mul(size_of::<T>()).is_some_and(|n| n <= have);
+        assert!(fits, "a kernel uses more scratch memory than it asked for");
         // SAFETY: exclusive by the contract of `new`, handed out once, large enough, and the
         // buffer starts at a multiple of 64.
-        unsafe { std::slice::from_raw_parts_mut(self.scratch.0.cast(), len) }
+        unsafe { std::slice::from_raw_parts_mut(ptr.cast(), len) }
+    }
+
+    /// `len` elements of scratch memory for each thread, one thread's behind another's, for
+    /// [`CpuRun::rows_with`].
+    ///
+    /// # Panics
+    /// As [`Io::scratch`].
+    pub fn thread_scratch<T: Pod>(&mut self, len: usize) -> &'a mut [T] {
+        self.scratch(len.saturating_mul(self.cpu.threads()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Taken;
+
+    #[test]
+    fn outputs_are_taken_once_each_however_many_there_are() {
+        for count in [1, 63, 64, 65, 70, 1000] {
+            let mut taken = Taken::new(count);
+            for _ in 0..2 {
+                taken.clear(count);
+                assert!((0..count).all(|i| taken.mark(i)), "{count}");
+                assert!(!(0..count).any(|i| taken.mark(i)), "{count}");
+            }
+        }
     }
 }

@@ -3,17 +3,23 @@
 
 mod backend;
 mod context;
+mod cpu;
 mod executable;
 mod io;
 mod kernel;
 mod packs;
+mod parts;
+mod scratch;
 mod texts;
 pub(crate) mod widen;
 
 pub use backend::CpuBackend;
 #[cfg(any(test, feature = "testing"))]
 pub use backend::run_candidate;
+pub use cpu::{CpuRun, Threads};
 pub use io::Io;
-pub use kernel::{Build, CpuRun, Kernel, Threads};
+pub use kernel::{Build, Kernel};
 pub use packs::PackKey;
+pub use parts::{By, Parts, Shared, by};
+pub use scratch::Scratch;
 pub use texts::Texts;

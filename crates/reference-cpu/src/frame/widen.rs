@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use kilim_core::backend::{NodeSpec, TensorSpec};
 use kilim_core::tensor::{AlignedBytes, byte_count};
-use kilim_core::{DType, Result, Tensor};
+use kilim_core::{DType, Interrupt, Result, Tensor};
 
-use super::io::{ABSENT, Io, View};
+use super::cpu::{CpuRun, Threads};
+use super::io::{Io, View};
 use super::kernel::{Build, Kernel};
 use super::packs::PackKey;
+use super::scratch::{Layout, Scratch};
 use crate::common::{Codec, Wide};
 
 /// Which constants are widened with the node.
@@ -22,8 +24,6 @@ pub enum Constants<'a, 'b> {
 
 /// Elements of a constant that counts as small.
 const SMALL: usize = 4096;
-/// Tensors of a node at most, inputs and outputs.
-const MOST: usize = 32;
 
 fn is_half(dtype: DType) -> bool {
     matches!(dtype, DType::F16 | DType::BF16)
@@ -33,47 +33,37 @@ fn is_half(dtype: DType) -> bool {
 pub struct Widened {
     inputs: Vec<Option<TensorSpec>>,
     outputs: Vec<TensorSpec>,
+    /// What inputs that are constants were widened to.
+    constants: Vec<Option<Arc<AlignedBytes>>>,
 }
 
 impl Widened {
-    /// `None` where the node has no narrow type, or too many tensors.
+    /// `None` where the node has no narrow type.
     pub fn new(node: &NodeSpec, mut constants: Constants) -> Option<Result<Widened>> {
-        let halves = node.inputs.iter().flatten().chain(node.outputs);
-        let tensors = node.inputs.len() + node.outputs.len();
-        if tensors > MOST || !halves.into_iter().any(|s| is_half(s.dtype)) {
-            return None;
-        }
-        let mut inputs = Vec::with_capacity(node.inputs.len());
-        for (i, input) in node.inputs.iter().enumerate() {
-            let wide = match input {
-                Some(spec) if is_half(spec.dtype) => wide_constant(node, i, spec, &mut constants)
-                    .map(|value| {
-                        Some(TensorSpec {
-                            dtype: DType::F32,
-                            shape: spec.shape.clone(),
-                            value,
-                        })
-                    }),
-                other => Ok(other.clone()),
+        let mut tensors = node.inputs.iter().flatten().chain(node.outputs);
+        tensors.any(|s| is_half(s.dtype)).then(|| {
+            let mut widened = Widened {
+                inputs: node.inputs.to_vec(),
+                outputs: node.outputs.to_vec(),
+                constants: vec![None; node.inputs.len()],
             };
-            match wide {
-                Ok(wide) => inputs.push(wide),
-                Err(e) => return Some(Err(e)),
+            for (i, input) in widened.inputs.iter_mut().enumerate() {
+                let Some(spec) = input.as_mut().filter(|s| is_half(s.dtype)) else {
+                    continue;
+                };
+                let wide = wide_constant(node, i, spec, &mut constants)?;
+                spec.dtype = DType::F32;
+                spec.value = match &wide {
+                    Some(wide) => Some(Tensor::from_bytes(DType::F32, &spec.shape, wide.clone())?),
+                    None => None,
+                };
+                widened.constants[i] = wide;
             }
-        }
-        let outputs = node
-            .outputs
-            .iter()
-            .map(|s| TensorSpec {
-                dtype: if is_half(s.dtype) {
-                    DType::F32
-                } else {
-                    s.dtype
-                },
-                ..s.clone()
-            })
-            .collect();
-        Some(Ok(Widened { inputs, outputs }))
+            for output in widened.outputs.iter_mut().filter(|s| is_half(s.dtype)) {
+                output.dtype = DType::F32;
+            }
+            Ok(widened)
+        })
     }
 
     pub fn node<'a>(&'a self, node: &NodeSpec<'a>) -> NodeSpec<'a> {
@@ -84,53 +74,50 @@ impl Widened {
         }
     }
 
-    /// The kernel for the narrow node, made of one for the wide node, which has `packed` these
-    /// inputs.
-    pub fn around(self, kernel: Box<dyn Kernel>, node: &NodeSpec, packed: u64) -> WideningKernel {
-        let mut offset = kernel.scratch_bytes().next_multiple_of(64);
-        let mut room = |spec: &TensorSpec| {
-            let at = offset;
-            offset += (spec.elements() * size_of::<f32>()).next_multiple_of(64);
-            at
+    /// The kernel for the narrow node, made of one that `build` has made for the wide
+    /// node.
+    ///
+    /// # Errors
+    /// `Limit` where the tensors in `float32` do not fit in memory.
+    pub fn around(
+        self,
+        kernel: Box<dyn Kernel>,
+        node: &NodeSpec,
+        build: &Build,
+    ) -> Result<WideningKernel> {
+        let own_scratch = kernel.scratch().bytes(build.threads())?;
+        let mut layout = Layout::behind(own_scratch);
+        let mut converted = |narrow: &TensorSpec| -> Result<Side> {
+            Ok(Side::Converted {
+                offset: layout.place::<f32>(narrow.elements())?,
+                elements: narrow.elements(),
+                codec: f32::codec(narrow.dtype),
+            })
         };
-        let inputs = node
-            .inputs
-            .iter()
-            .zip(self.inputs)
-            .enumerate()
-            .map(|(i, pair)| match pair {
-                (Some(narrow), Some(wide)) if is_half(narrow.dtype) => match wide.value {
-                    Some(_) if packed & (1 << i) != 0 => Side::Packed,
-                    Some(value) => Side::Constant(value),
-                    None => Side::Converted {
-                        offset: room(narrow),
-                        elements: narrow.elements(),
-                        codec: f32::codec(narrow.dtype),
-                    },
-                },
-                (Some(_), _) => Side::Same,
-                (None, _) => Side::Absent,
-            })
-            .collect();
-        let outputs = node
-            .outputs
-            .iter()
-            .map(|narrow| match is_half(narrow.dtype) {
-                true => Side::Converted {
-                    offset: room(narrow),
-                    elements: narrow.elements(),
-                    codec: f32::codec(narrow.dtype),
-                },
+        let mut inputs = Vec::with_capacity(node.inputs.len());
+        for (i, (narrow, constant)) in node.inputs.iter().zip(self.constants).enumerate() {
+            inputs.push(match (narrow, constant) {
+                (Some(narrow), _) if !is_half(narrow.dtype) => Side::Same,
+                (None, _) => Side::Same,
+                (_, Some(_)) if build.packed.contains(&i) => Side::Packed,
+                (_, Some(constant)) => Side::Constant(constant),
+                (Some(narrow), None) => converted(narrow)?,
+            });
+        }
+        let mut outputs = Vec::with_capacity(node.outputs.len());
+        for narrow in node.outputs {
+            outputs.push(match is_half(narrow.dtype) {
+                true => converted(narrow)?,
                 false => Side::Same,
-            })
-            .collect();
-        WideningKernel {
-            own_scratch: kernel.scratch_bytes(),
+            });
+        }
+        Ok(WideningKernel {
             kernel,
+            own_scratch,
             inputs,
             outputs,
-            scratch: offset,
-        }
+            scratch: layout.scratch(),
+        })
     }
 }
 
@@ -139,34 +126,36 @@ fn wide_constant(
     i: usize,
     spec: &TensorSpec,
     constants: &mut Constants,
-) -> Result<Option<Tensor>> {
+) -> Result<Option<Arc<AlignedBytes>>> {
     let Some(value) = &spec.value else {
         return Ok(None);
     };
-    let widen = || {
+    let widen = |cpu: &CpuRun| {
         let mut wide = AlignedBytes::zeroed(byte_count(DType::F32, &spec.shape)?)?;
         let out = bytemuck::cast_slice_mut(wide.as_mut_slice());
-        f32::codec(spec.dtype).load(value.bytes(), 0, out);
+        f32::codec(spec.dtype).load_all(cpu, value.read()?, out)?;
         Ok(wide)
     };
     let key = PackKey {
         kind: "float32",
         parameters: [0; 4],
     };
-    let bytes = match constants {
-        Constants::Small if spec.elements() > SMALL => return Ok(None),
-        Constants::Small => Arc::new(widen()?),
-        Constants::All(build) => build.pack(node, i, key, widen)?,
-    };
-    Tensor::from_bytes(DType::F32, &spec.shape, bytes).map(Some)
+    match constants {
+        Constants::Small if spec.elements() > SMALL => Ok(None),
+        Constants::Small => {
+            let never = CpuRun::new(Threads::SINGLE, &Interrupt::NEVER);
+            widen(&never).map(|wide| Some(Arc::new(wide)))
+        }
+        Constants::All(build) => build.pack(node, i, key, widen).map(Some),
+    }
 }
 
 /// How a tensor of the narrow node becomes one of the wide node.
 enum Side {
-    Absent,
+    /// As it is, or not there.
     Same,
     /// Widened when the kernel was built.
-    Constant(Tensor),
+    Constant(Arc<AlignedBytes>),
     /// Read by the kernel in a form of its own.
     Packed,
     /// In scratch memory from `offset` on.
@@ -177,85 +166,81 @@ enum Side {
     },
 }
 
+impl Side {
+    /// The tensor in `float32`; `None` where the wide node has that of the narrow one.
+    fn wide(&self, scratch: &View) -> Option<View> {
+        match self {
+            Side::Same => None,
+            Side::Constant(bytes) => Some(View::of_bytes(bytes.as_slice(), DType::F32)),
+            Side::Packed => Some(View::empty(DType::F32)),
+            Side::Converted {
+                offset, elements, ..
+            } => scratch.part(*offset, elements * size_of::<f32>(), DType::F32),
+        }
+    }
+}
+
+/// The tensors of a wide node that are not those of the narrow one.
+#[derive(Clone, Copy)]
+pub(super) struct WideTensors<'a> {
+    kernel: &'a WideningKernel,
+    /// All of the narrow node's scratch memory.
+    scratch: View,
+}
+
+impl WideTensors<'_> {
+    pub fn input(&self, i: usize) -> Option<View> {
+        self.kernel.inputs[i].wide(&self.scratch)
+    }
+
+    pub fn output(&self, i: usize) -> Option<View> {
+        self.kernel.outputs[i].wide(&self.scratch)
+    }
+}
+
 pub struct WideningKernel {
     kernel: Box<dyn Kernel>,
     own_scratch: usize,
     inputs: Vec<Side>,
     outputs: Vec<Side>,
-    scratch: usize,
+    scratch: Scratch,
 }
 
 impl Kernel for WideningKernel {
     fn run(&self, io: &mut Io) -> Result<()> {
         let cpu = io.cpu();
-        let (own, mut rest) = io
-            .scratch::<u8>(self.scratch)
-            .split_at_mut(self.own_scratch.next_multiple_of(64).min(self.scratch));
-        let mut taken = self.own_scratch.next_multiple_of(64);
-        let mut room = |offset: usize, elements: usize| {
-            let (_, from) = std::mem::take(&mut rest).split_at_mut(offset - taken);
-            let (part, behind) = from.split_at_mut(elements * size_of::<f32>());
-            rest = behind;
-            taken = offset + elements * size_of::<f32>();
-            part
-        };
-        let mut views = [View::empty(DType::U8); MOST];
-        let (mut inputs, mut outputs) = ([ABSENT; MOST], [ABSENT; MOST]);
-        let mut count = 0;
+        let bytes = self.scratch.bytes(cpu.threads())?;
+        let scratch = View::of_mut(io.scratch::<u8>(bytes), DType::U8);
         for (i, side) in self.inputs.iter().enumerate() {
-            views[count] = match side {
-                Side::Absent => continue,
-                Side::Same => io.input_view_of(i),
-                Side::Constant(value) => View::of(value),
-                Side::Packed => View::empty(DType::F32),
-                Side::Converted {
-                    offset,
-                    elements,
-                    codec,
-                } => {
-                    let part = room(*offset, *elements);
-                    codec.load(io.input_bytes(i), 0, bytemuck::cast_slice_mut(part));
-                    View::of_mut(part, DType::F32)
-                }
-            };
-            inputs[i] = count as u32;
-            count += 1;
+            if let (Side::Converted { codec, .. }, Some(wide)) = (side, side.wide(&scratch)) {
+                // SAFETY: a part of the scratch memory that no other tensor has, and nobody reads yet.
+                let wide = unsafe { wide.write() };
+                codec.load_all(cpu, io.input_bytes(i), bytemuck::cast_slice_mut(wide))?;
+            }
         }
-        for (o, side) in self.outputs.iter().enumerate() {
-            views[count] = match side {
-                Side::Converted {
-                    offset, elements, ..
-                } => View::of_mut(room(*offset, *elements), DType::F32),
-                _ => io.take_view(o),
-            };
-            outputs[o] = count as u32;
-            count += 1;
-        }
-        let outputs = &outputs[..self.outputs.len()];
-        // SAFETY: the views are of this node's own tensors, for which `io` vouches and of which no
-        // reference is held while the kernel runs, and of disjoint parts of its scratch memory.
-        let mut wide = unsafe {
-            Io::new(
-                &views,
-                &inputs[..self.inputs.len()],
-                outputs,
-                &mut own[..self.own_scratch],
-                io.texts(),
-                cpu,
-            )
+        let own = scratch.part(0, self.own_scratch, DType::U8);
+        let own = own.unwrap_or(View::empty(DType::U8));
+        let wide = WideTensors {
+            kernel: self,
+            scratch,
         };
-        self.kernel.run(&mut wide)?;
+        // SAFETY: no output was taken; the wide tensors are parts of the scratch memory that overlap neither each
+        // other nor `own`.
+        let mut widened = unsafe { io.widened(wide, own.write()) };
+        self.kernel.run(&mut widened)?;
+        // SAFETY: the kernel that held the outputs is done.
+        unsafe { io.give_back() }
         for (o, side) in self.outputs.iter().enumerate() {
-            if let Side::Converted { codec, .. } = side {
+            if let (Side::Converted { codec, .. }, Some(wide)) = (side, side.wide(&scratch)) {
                 // SAFETY: the kernel that wrote there is done.
-                let wide = unsafe { views[outputs[o] as usize].read() };
-                codec.store(io.output_bytes(o), 0, bytemuck::cast_slice(wide));
+                let wide = unsafe { wide.read() };
+                codec.store_all(cpu, io.output_bytes(o), bytemuck::cast_slice(wide))?;
             }
         }
         Ok(())
     }
 
-    fn scratch_bytes(&self) -> usize {
+    fn scratch(&self) -> Scratch {
         self.scratch
     }
 }

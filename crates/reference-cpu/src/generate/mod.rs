@@ -8,9 +8,10 @@ use kilim_core::error::shape_error;
 use kilim_core::ops::{ConstantOfShape, EyeLike, ImageDecoder, Random, Range, ShapeOf, Size};
 use kilim_core::{Result, Tensor};
 
+use crate::by_size;
 use crate::common::rules::required;
 use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 use crate::registry::{KernelRegistry, any};
 
 pub use random::{stir, stir_by_time};
@@ -56,20 +57,15 @@ struct Repeat(Tensor);
 
 impl Kernel for Repeat {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let value = self.0.bytes();
-        let y = io.output_bytes(0);
-        if y.is_empty() {
-            return Ok(());
+        let (cpu, y) = (io.cpu(), io.output_bytes(0));
+        if let [text] = self.0.texts().unwrap_or_default() {
+            let number = io.texts().number(cpu, text)?;
+            return cpu.fill(bytemuck::cast_slice_mut(y), number);
         }
-        // Copies of ever longer runs: one element at a time is slow in large tensors.
-        let mut done = value.len().min(y.len());
-        y[..done].copy_from_slice(&value[..done]);
-        while done < y.len() {
-            let next = done.min(y.len() - done).min(1 << 16);
-            y.copy_within(..next, done);
-            done += next;
-        }
-        Ok(())
+        by_size!(self.0.dtype(), T => match bytemuck::cast_slice::<u8, T>(self.0.read()?) {
+            &[value] => cpu.fill(bytemuck::cast_slice_mut(y), value),
+            _ => Err(shape_error("one element is needed")),
+        })
     }
 }
 
@@ -97,11 +93,14 @@ impl<W: Wide> Kernel for Steps<W> {
         let start = self.codec.get(io.input_bytes(0), 0);
         let step = self.codec.get(io.input_bytes(2), 0);
         let n = io.output_len(0);
-        let y = io.output_bytes(0);
-        for i in 0..n {
-            self.codec.set(y, i, (self.at)(start, step, i));
-        }
-        Ok(())
+        let y = by(io.output_bytes(0), self.codec.size());
+        io.cpu().rows(n, y, 4, |piece, y, _| {
+            for i in piece.clone() {
+                let value = (self.at)(start, step, i);
+                self.codec.set(y, i - piece.start, value);
+            }
+            Ok(())
+        })
     }
 }
 
@@ -127,15 +126,19 @@ struct Diagonal {
 
 impl Kernel for Diagonal {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let y = io.output_bytes(0);
-        y.fill(0);
-        for row in 0..self.rows {
-            let column = (row as i64).saturating_add(self.k);
-            if (0..self.columns as i64).contains(&column) {
-                self.codec.set(y, row * self.columns + column as usize, 1);
+        let (cpu, y) = (io.cpu(), io.output_bytes(0));
+        cpu.fill(y, 0)?;
+        let row = self.columns * self.codec.size();
+        cpu.rows(self.rows, by(y, row), 4, |piece, y, _| {
+            for row in piece.clone() {
+                let column = (row as i64).saturating_add(self.k);
+                if (0..self.columns as i64).contains(&column) {
+                    let at = (row - piece.start) * self.columns + column as usize;
+                    self.codec.set(y, at, 1);
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Distribution, Random};
 
 use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 
 /// Seeds for operators that have none: stirred when a program begins, counted from there.
 static SEEDS: AtomicU64 = AtomicU64::new(0x853c_49e6_748f_ea9b);
@@ -63,24 +63,36 @@ impl Kernel for Numbers {
             .seed
             .unwrap_or_else(|| SEEDS.fetch_add(STEP, Ordering::Relaxed)));
         let n = io.output_len(0);
-        let y = io.output_bytes(0);
-        for i in 0..n {
-            let number = match self.distribution {
-                Distribution::Uniform { low, high } => {
-                    let (low, high) = (f64::from(low), f64::from(high));
-                    low + (high - low) * unit(seed, i as u64)
-                }
-                Distribution::Normal { mean, deviation } => {
-                    // Box and Muller; the logarithm never sees 0.
-                    let radius = 1.0 - unit(seed, 2 * i as u64);
-                    let angle = TAU * unit(seed, 2 * i as u64 + 1);
-                    let normal = (-2.0 * radius.ln()).sqrt() * angle.cos();
-                    f64::from(mean) + f64::from(deviation) * normal
-                }
-            };
-            self.codec.set(y, i, number);
+        let y = by(io.output_bytes(0), self.codec.size());
+        io.cpu().rows(n, y, COST, |piece, y, _| {
+            for i in piece.clone() {
+                let number = self.number(seed, i as u64);
+                self.codec.set(y, i - piece.start, number);
+            }
+            Ok(())
+        })
+    }
+}
+
+/// Operations of a number: the logarithm and the cosine of a normal one.
+const COST: usize = 32;
+
+impl Numbers {
+    /// The `i`th number of the stream of a seed.
+    fn number(&self, seed: u64, i: u64) -> f64 {
+        match self.distribution {
+            Distribution::Uniform { low, high } => {
+                let (low, high) = (f64::from(low), f64::from(high));
+                low + (high - low) * unit(seed, i)
+            }
+            Distribution::Normal { mean, deviation } => {
+                // Box and Muller; the logarithm never sees 0.
+                let radius = 1.0 - unit(seed, 2 * i);
+                let angle = TAU * unit(seed, 2 * i + 1);
+                let normal = (-2.0 * radius.ln()).sqrt() * angle.cos();
+                f64::from(mean) + f64::from(deviation) * normal
+            }
         }
-        Ok(())
     }
 }
 

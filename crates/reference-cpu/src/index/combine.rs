@@ -1,8 +1,7 @@
 //! What becomes of an element that another one is written onto.
 
-use std::sync::Arc;
-
 use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::interrupt::Meter;
 use kilim_core::ops::{BinaryKind, ScatterReduction};
 use kilim_core::{DType, Result};
 
@@ -11,8 +10,10 @@ use crate::common::{Codec, Wide, rules};
 use crate::elementwise::Number;
 use crate::frame::Texts;
 
-/// Element `to` of the result `y`, and element `from` of `updates`, which is written onto it. Both are bytes.
+/// Element `to` of the result `y`, and element `from` of `updates`, which is written onto it. Both are bytes. What is
+/// done with long texts is counted.
 pub struct Update<'a> {
+    pub meter: &'a Meter<'a>,
     pub y: &'a mut [u8],
     pub to: usize,
     pub updates: &'a [u8],
@@ -80,6 +81,7 @@ impl Writer for Replace {
             to,
             updates,
             from,
+            ..
         } = update;
         y[to * size..][..size].copy_from_slice(&updates[from * size..][..size]);
         Ok(())
@@ -98,6 +100,7 @@ impl<W: Wide> Writer for Combine<W> {
             to,
             updates,
             from,
+            ..
         } = update;
         let v = (self.f)(self.codec.get(y, to), self.codec.get(updates, from));
         self.codec.set(y, to, v);
@@ -119,6 +122,7 @@ impl Writer for CombineComplex {
             to,
             updates,
             from,
+            ..
         } = update;
         let (mut a, mut b) = ([0.0; 2], [0.0; 2]);
         self.part.load(y, 2 * to, &mut a);
@@ -146,10 +150,12 @@ impl Writer for CombineTexts {
         let updates: &[u32] = bytemuck::cast_slice(update.updates);
         let (a, b) = (y[update.to], updates[update.from]);
         let (left, right) = (texts.text(a), texts.text(b));
+        // A comparison of long texts.
+        update.meter.spend(left.len().min(right.len()) / 8)?;
         y[update.to] = match self.0 {
             BinaryKind::Add => {
-                let joined = [&**left, &**right].concat();
-                texts.number(&Arc::from(joined))?
+                let (left, right) = (left.clone(), right.clone());
+                texts.number_of(update.meter, &[&left, &right])?
             }
             _ if (self.0 == BinaryKind::Max) == (left >= right) => a,
             _ => b,

@@ -27,7 +27,7 @@ impl Kernel for Ready {
     fn run(&self, io: &mut Io) -> Result<()> {
         for (o, values) in self.outputs.iter().enumerate() {
             if io.has_output(o) {
-                io.output::<i64>(o).copy_from_slice(values);
+                io.cpu().copy(values, io.output::<i64>(o))?;
             }
         }
         Ok(())
@@ -41,9 +41,9 @@ fn value<'a>(node: &'a NodeSpec, i: usize) -> Result<&'a kilim_core::Tensor> {
         .ok_or_else(|| value_error(format!("the value of input {i} must be known")))
 }
 
-pub fn build_non_zero(_: &NonZero, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn build_non_zero(_: &NonZero, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Ready {
-        outputs: vec![NonZero::positions(value(node, 0)?)?],
+        outputs: vec![NonZero::positions(build.cpu(), value(node, 0)?)?],
     }))
 }
 
@@ -54,10 +54,15 @@ pub fn accepts_boxes(_: &NonMaxSuppression, node: &NodeSpec) -> Result<(), Refus
 pub fn build_boxes(
     op: &NonMaxSuppression,
     node: &NodeSpec,
-    _: &mut Build,
+    build: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
+    let chosen = non_max_suppression(build.cpu(), op, node)?;
     Ok(Box::new(Ready {
-        outputs: vec![non_max_suppression(op, node)?.concat()],
+        outputs: vec![
+            build
+                .cpu()
+                .collect(chosen.as_flattened().iter().copied(), 1)?,
+        ],
     }))
 }
 
@@ -65,14 +70,18 @@ pub fn accepts_compress(_: &Compress, node: &NodeSpec) -> Result<(), Refusal> {
     rules::known(node, 1)
 }
 
-pub fn build_compress(op: &Compress, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn build_compress(
+    op: &Compress,
+    node: &NodeSpec,
+    build: &mut Build,
+) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
     let along = match op.axis {
         Some(axis) => Along::new(&x.shape, normalize_axis(axis, x.shape.len())?),
         None => Along::new(&[x.elements()], 0),
     };
     Ok(Box::new(Chosen(Pick {
-        rows: op.selected(along.n, node)?,
+        rows: op.selected(build.cpu(), along.n, node)?,
         along,
         dtype: x.dtype,
     })))
@@ -82,21 +91,20 @@ struct Chosen(Pick);
 
 impl Kernel for Chosen {
     fn run(&self, io: &mut Io) -> Result<()> {
-        self.0.run(io.input_bytes(0), io.output_bytes(0));
-        Ok(())
+        (self.0).run(io.cpu(), io.input_bytes(0), io.output_bytes(0))
     }
 }
 
-pub fn build_unique(op: &Unique, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn build_unique(op: &Unique, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = value(node, 0)?;
-    let parts = op.find(x)?;
+    let parts = op.find(build.cpu(), x)?;
     let along = match op.axis {
         Some(axis) => Along::new(x.shape(), normalize_axis(axis, x.rank())?),
         None => Along::new(&[x.len()], 0),
     };
     Ok(Box::new(Distinct {
         pick: Pick {
-            rows: parts.first.iter().map(|&i| i as usize).collect(),
+            rows: (build.cpu()).collect(parts.first.iter().map(|&i| i as usize), 1)?,
             along,
             dtype: x.dtype(),
         },
@@ -111,10 +119,10 @@ struct Distinct {
 
 impl Kernel for Distinct {
     fn run(&self, io: &mut Io) -> Result<()> {
-        self.pick.run(io.input_bytes(0), io.output_bytes(0));
+        (self.pick).run(io.cpu(), io.input_bytes(0), io.output_bytes(0))?;
         for (i, values) in self.rest.iter().enumerate() {
             if io.has_output(i + 1) {
-                io.output::<i64>(i + 1).copy_from_slice(values);
+                io.cpu().copy(values, io.output::<i64>(i + 1))?;
             }
         }
         Ok(())

@@ -1,15 +1,16 @@
 //! Gather, GatherElements, GatherND.
 
+use std::ops::Range;
+
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Gather, GatherElements, GatherNd, normalize_axis};
 
 use super::position;
-use crate::by_size;
 use crate::common::rules::required;
 use crate::common::{Codec, Walk, Wide, contiguous_strides};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 use crate::reduce::Along;
 
 pub fn build(op: &Gather, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -40,18 +41,22 @@ impl Kernel for Rows {
         if y.is_empty() {
             return Ok(());
         }
-        let mut rows = y.chunks_exact_mut(self.row);
-        for o in 0..self.outer {
-            for i in 0..self.count {
-                let i = position(self.indices.get(indices, i), self.n)?;
-                let at = (o * self.n + i) * self.row;
-                if let Some(row) = rows.next() {
-                    row.copy_from_slice(&x[at..at + self.row]);
-                }
+        let (rows, cost) = (self.outer * self.count, row_cost(self.row));
+        io.cpu().rows(rows, by(y, self.row), cost, |piece, y, cpu| {
+            for (row, y) in piece.zip(y.chunks_exact_mut(self.row)) {
+                let i = self.indices.get(indices, row % self.count);
+                let i = position(i, self.n)?;
+                let at = (row / self.count * self.n + i) * self.row;
+                cpu.copy(&x[at..at + self.row], y)?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
+}
+
+/// Operations of finding a row of so many bytes, and copying it.
+pub fn row_cost(bytes: usize) -> usize {
+    8 + bytes / 8
 }
 
 pub fn build_elements(
@@ -99,22 +104,33 @@ pub fn element_lines(data: &[usize], indices: &[usize], axis: usize) -> Result<E
 }
 
 impl ElementLines {
-    /// Calls `f` with the number of each index and the element of the data that it names.
+    /// How many indices there are.
+    pub fn len(&self) -> usize {
+        self.walk.len()
+    }
+
+    /// Calls `f` with the number of each index of `range` and the element of the data that it names.
+    ///
+    /// # Errors
+    /// `InvalidValue` where an index is out of range, and those of `f`.
     pub fn visit(
         &self,
+        range: Range<usize>,
         index: impl Fn(usize) -> i64,
-        mut f: impl FnMut(usize, usize),
+        mut f: impl FnMut(usize, usize) -> Result<()>,
     ) -> Result<()> {
-        let mut i = 0;
-        let mut result = Ok(());
-        self.walk.elements(|[base]| {
-            match position(index(i), self.n) {
-                Ok(at) => f(i, base as usize + at * self.stride),
-                Err(e) => result = Err(e),
+        let (_, [step]) = self.walk.row();
+        let begin = range.start;
+        self.walk.spans(range, |span| {
+            let mut base = span.at[0];
+            for i in 0..span.len {
+                let i = begin + span.first + i;
+                let at = position(index(i), self.n)?;
+                f(i, base as usize + at * self.stride)?;
+                base += step;
             }
-            i += 1;
-        });
-        result
+            Ok(())
+        })
     }
 }
 
@@ -129,9 +145,13 @@ impl Kernel for Elements {
         let indices = io.input_bytes(1);
         let index = |i| self.indices.get(indices, i);
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let size = self.size;
-        self.lines.visit(index, |i, at| {
-            y[i * size..][..size].copy_from_slice(&x[at * size..][..size]);
+        let (n, size) = (self.lines.len(), self.size);
+        io.cpu().rows(n, by(y, size), 8, |piece, y, _| {
+            let first = piece.start;
+            self.lines.visit(piece, index, |i, at| {
+                y[(i - first) * size..][..size].copy_from_slice(&x[at * size..][..size]);
+                Ok(())
+            })
         })
     }
 }
@@ -198,12 +218,16 @@ impl Kernel for GatherSlices {
     fn run(&self, io: &mut Io) -> Result<()> {
         let indices = io.input_bytes(1);
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let bytes = self.slices.slice * self.size;
-        for t in 0..self.slices.tuples {
-            let at = self.slices.at(t, |i| self.indices.get(indices, i))? * self.size;
-            y[t * bytes..][..bytes].copy_from_slice(&x[at..][..bytes]);
-        }
-        Ok(())
+        let (tuples, bytes) = (self.slices.tuples, self.slices.slice * self.size);
+        let cost = row_cost(bytes);
+        io.cpu().rows(tuples, by(y, bytes), cost, |piece, y, cpu| {
+            let first = piece.start;
+            for t in piece {
+                let at = self.slices.at(t, |i| self.indices.get(indices, i))? * self.size;
+                cpu.copy(&x[at..][..bytes], &mut y[(t - first) * bytes..][..bytes])?;
+            }
+            Ok(())
+        })
     }
 }
 
@@ -215,18 +239,21 @@ pub struct Pick {
 }
 
 impl Pick {
-    pub fn run(&self, x: &[u8], y: &mut [u8]) {
-        by_size!(self.dtype, T => {
-            let x: &[T] = bytemuck::cast_slice(x);
-            let y: &mut [T] = bytemuck::cast_slice_mut(y);
-            let Along { outer, n, inner } = self.along;
-            for o in 0..outer {
-                for (i, &row) in self.rows.iter().enumerate() {
-                    y[(o * self.rows.len() + i) * inner..][..inner]
-                        .copy_from_slice(&x[(o * n + row) * inner..][..inner]);
-                }
+    /// Copies the rows of `x`, a tensor's bytes, to `y`.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn run(&self, cpu: &CpuRun, x: &[u8], y: &mut [u8]) -> Result<()> {
+        let Along { outer, n, inner } = self.along;
+        let (count, bytes) = (self.rows.len(), inner * self.dtype.size());
+        let cost = row_cost(bytes);
+        cpu.rows(outer * count, by(y, bytes), cost, |piece, y, cpu| {
+            for (at, y) in piece.zip(y.chunks_exact_mut(bytes.max(1))) {
+                let row = at / count * n + self.rows[at % count];
+                cpu.copy(&x[row * bytes..][..bytes], y)?;
             }
-        });
+            Ok(())
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use kilim_core::{DType, Result};
 use crate::by_size;
 use crate::common::rules::required;
 use crate::common::{Codec, Wide, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 use crate::reduce::Along;
 
 pub fn accepts(_: &OneHot, node: &NodeSpec) -> Result<(), Refusal> {
@@ -36,25 +36,31 @@ struct Hot {
 impl Kernel for Hot {
     fn run(&self, io: &mut Io) -> Result<()> {
         let indices = io.input_bytes(0);
-        let Along { n, inner, .. } = self.along;
+        let Along { outer, n, inner } = self.along;
+        let (cpu, block) = (io.cpu(), n * inner);
         by_size!(self.dtype, T => {
             let &[off, on] = io.input::<T>(2) else {
                 return Err(value_error("two values are needed, off and on"));
             };
             let y = io.output::<T>(0);
-            y.fill(off);
-            let mut i = 0;
-            self.along.lines(|first| {
-                let index = self.indices.get(indices, i) as i64;
-                i += 1;
-                // An index out of range is nowhere hot.
-                let index = if index < 0 { index + n as i64 } else { index };
-                if (0..n as i64).contains(&index) {
-                    y[first + index as usize * inner] = on;
+            cpu.fill(y, off)?;
+            cpu.rows(outer, by(y, block), 8 * inner, |piece, y, cpu| {
+                for (o, y) in piece.zip(y.chunks_exact_mut(block.max(1))) {
+                    cpu.pieces(inner, 8, |lines| {
+                        for i in lines {
+                            let index = self.indices.get(indices, o * inner + i) as i64;
+                            // An index out of range is nowhere hot.
+                            let index = if index < 0 { index + n as i64 } else { index };
+                            if (0..n as i64).contains(&index) {
+                                y[i + index as usize * inner] = on;
+                            }
+                        }
+                        Ok(())
+                    })?;
                 }
-            });
-        });
-        Ok(())
+                Ok(())
+            })
+        })
     }
 }
 

@@ -44,20 +44,22 @@ impl Kernel for Elements {
         let (indices, updates) = (io.input_bytes(1), io.input_bytes(2));
         let index = |i| self.indices.get(indices, i);
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        y.copy_from_slice(x);
-        let (mut done, texts) = (Ok(()), io.texts());
-        self.lines.visit(index, |from, to| {
-            if done.is_ok() {
+        let cpu = io.cpu();
+        cpu.copy(x, y)?;
+        let texts = io.texts();
+        // One after the other: several updates may name the same element.
+        cpu.pieces(self.lines.len(), 16, |piece| {
+            self.lines.visit(piece, index, |from, to| {
                 let update = Update {
+                    meter: cpu,
                     y,
                     to,
                     updates,
                     from,
                 };
-                done = self.writer.write(update, texts);
-            }
-        })?;
-        done
+                self.writer.write(update, texts)
+            })
+        })
     }
 }
 
@@ -80,19 +82,24 @@ impl Kernel for Nd {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (indices, updates) = (io.input_bytes(1), io.input_bytes(2));
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        y.copy_from_slice(x);
-        let slice = self.slices.slice;
+        let (cpu, slice) = (io.cpu(), self.slices.slice);
+        cpu.copy(x, y)?;
         for t in 0..self.slices.tuples {
+            cpu.spend(8)?;
             let at = self.slices.at(t, |i| self.indices.get(indices, i))?;
-            for i in 0..slice {
-                let update = Update {
-                    y,
-                    to: at + i,
-                    updates,
-                    from: t * slice + i,
-                };
-                self.writer.write(update, io.texts())?;
-            }
+            cpu.pieces(slice, 8, |piece| {
+                for i in piece {
+                    let update = Update {
+                        meter: cpu,
+                        y,
+                        to: at + i,
+                        updates,
+                        from: t * slice + i,
+                    };
+                    self.writer.write(update, io.texts())?;
+                }
+                Ok(())
+            })?;
         }
         Ok(())
     }
@@ -129,8 +136,11 @@ struct Cache {
 impl Kernel for Cache {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, update) = (io.input_bytes(0), io.input_bytes(1));
-        let y = io.output_bytes(0);
-        y.copy_from_slice(x);
+        let (cpu, y) = (io.cpu(), io.output_bytes(0));
+        if y.is_empty() {
+            return Ok(());
+        }
+        cpu.copy(x, y)?;
         for b in 0..self.batch {
             let start = match &self.starts {
                 Some(codec) => codec.get(io.input_bytes(2), b),
@@ -152,7 +162,8 @@ impl Kernel for Cache {
                     let lead = b * self.outer + o;
                     let from = (lead * self.steps + step) * self.row;
                     let to = (lead * self.room + at) * self.row;
-                    y[to..to + self.row].copy_from_slice(&update[from..from + self.row]);
+                    cpu.spend(8)?;
+                    cpu.copy(&update[from..from + self.row], &mut y[to..to + self.row])?;
                 }
             }
         }

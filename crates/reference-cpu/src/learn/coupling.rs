@@ -6,7 +6,7 @@ use kilim_core::ops::PairwiseCoupling;
 
 use crate::common::rules::required;
 use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 pub fn build(op: &PairwiseCoupling, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Coupling {
@@ -24,41 +24,62 @@ struct Coupling {
     output: Codec<f64>,
 }
 
+impl Coupling {
+    /// Numbers that a row is computed in.
+    fn room(&self) -> usize {
+        let matrices = self.classes.saturating_add(1).saturating_mul(2);
+        (self.classes.saturating_mul(matrices)).saturating_add(self.pairs)
+    }
+}
+
 impl Kernel for Coupling {
-    fn scratch_bytes(&self) -> usize {
-        8 * (self.pairs + 2 * self.classes * (self.classes + 1))
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<f64>(self.room())
     }
 
     fn run(&self, io: &mut Io) -> Result<()> {
         let k = self.classes;
-        let scratch = io.scratch::<f64>(self.pairs + 2 * k * (k + 1));
-        let (given, rest) = scratch.split_at_mut(self.pairs);
-        let (r, rest) = rest.split_at_mut(k * k);
-        let (q, rest) = rest.split_at_mut(k * k);
-        let (p, qp) = rest.split_at_mut(k);
+        let scratch = io.thread_scratch::<f64>(self.room());
         let x = io.input_bytes(0);
         let rows = io.output_len(0) / k.max(1);
-        let y = io.output_bytes(0);
-        for row in 0..rows {
-            self.input.load(x, row * self.pairs, given);
-            let mut given = given.iter();
-            for i in 0..k {
-                for j in i + 1..k {
-                    let first = given.next().map_or(0.5, |v| v.clamp(1e-7, 1.0 - 1e-7));
-                    r[i * k + j] = first;
-                    r[j * k + i] = 1.0 - first;
+        let y = by(io.output_bytes(0), k * self.output.size());
+        let cost = k.saturating_mul(k).saturating_mul(16);
+        io.cpu()
+            .rows_with(rows, y, scratch, cost, |piece, y, scratch, cpu| {
+                let (given, rest) = scratch.split_at_mut(self.pairs);
+                let (r, rest) = rest.split_at_mut(k * k);
+                let (q, rest) = rest.split_at_mut(k * k);
+                let (p, qp) = rest.split_at_mut(k);
+                for row in piece.clone() {
+                    self.input.load(x, row * self.pairs, given);
+                    let mut given = given.iter();
+                    for i in 0..k {
+                        cpu.spend(k)?;
+                        for j in i + 1..k {
+                            let first = given.next().map_or(0.5, |v| v.clamp(1e-7, 1.0 - 1e-7));
+                            r[i * k + j] = first;
+                            r[j * k + i] = 1.0 - first;
+                        }
+                    }
+                    solve(cpu, k, r, q, p, qp)?;
+                    self.output.store(y, (row - piece.start) * k, p);
                 }
-            }
-            solve(k, r, q, p, qp);
-            self.output.store(y, row * k, p);
-        }
-        Ok(())
+                Ok(())
+            })
     }
 }
 
 /// Minimises `p' q p` for probabilities `p`. Matrices are `[k, k]`.
-fn solve(k: usize, r: &[f64], q: &mut [f64], p: &mut [f64], qp: &mut [f64]) {
+fn solve(
+    cpu: &CpuRun,
+    k: usize,
+    r: &[f64],
+    q: &mut [f64],
+    p: &mut [f64],
+    qp: &mut [f64],
+) -> Result<()> {
     for t in 0..k {
+        cpu.spend(2 * k)?;
         p[t] = 1.0 / k as f64;
         q[t * k + t] = (0..k)
             .filter(|&j| j != t)
@@ -71,14 +92,16 @@ fn solve(k: usize, r: &[f64], q: &mut [f64], p: &mut [f64], qp: &mut [f64]) {
     for _ in 0..k.max(100) {
         let mut total = 0.0;
         for t in 0..k {
+            cpu.spend(k)?;
             qp[t] = (0..k).map(|j| q[t * k + j] * p[j]).sum();
             total += p[t] * qp[t];
         }
         let error = qp.iter().map(|v| (v - total).abs()).fold(0.0, f64::max);
         if error < 0.005 / k as f64 {
-            return;
+            return Ok(());
         }
         for t in 0..k {
+            cpu.spend(4 * k)?;
             let own = q[t * k + t];
             let change = (total - qp[t]) / own;
             p[t] += change;
@@ -90,6 +113,7 @@ fn solve(k: usize, r: &[f64], q: &mut [f64], p: &mut [f64], qp: &mut [f64]) {
             }
         }
     }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -6,11 +6,12 @@ use std::sync::OnceLock;
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
+use kilim_core::memory::out_of_memory;
 use kilim_core::ops::Lookup;
 
 use super::Identities;
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 type Index = HashMap<u64, usize>;
 
@@ -34,38 +35,56 @@ struct Table {
 }
 
 impl Table {
-    fn index(&self, keys: &[u8]) -> Index {
-        let keys = (0..self.keys).map(|i| (self.identities.get(keys, i), i));
-        keys.collect()
+    fn index(&self, cpu: &CpuRun, keys: &[u8]) -> Result<Index> {
+        let mut index = Index::new();
+        let reserved = index.try_reserve(self.keys);
+        reserved.map_err(|_| out_of_memory(self.keys.saturating_mul(size_of::<(u64, usize)>())))?;
+        cpu.pieces(self.keys, COST, |piece| {
+            index.extend(piece.map(|i| (self.identities.get(keys, i), i)));
+            Ok(())
+        })?;
+        Ok(index)
     }
 }
+
+/// Operations of putting a key into a table, or of finding it there.
+const COST: usize = 64;
 
 impl Kernel for Table {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, keys, values) = (io.input_bytes(0), io.input_bytes(1), io.input_bytes(2));
         let default = io.has_input(3).then(|| io.input_bytes(3));
+        let cpu = io.cpu();
         let own;
         let index = match &self.fixed {
-            Some(once) => once.get_or_init(|| self.index(keys)),
+            Some(once) => match once.get() {
+                Some(index) => index,
+                None => {
+                    let index = self.index(cpu, keys)?;
+                    once.get_or_init(|| index)
+                }
+            },
             None => {
-                own = self.index(keys);
+                own = self.index(cpu, keys)?;
                 &own
             }
         };
-        let y = io.output_bytes(0);
-        for (i, y) in y.chunks_exact_mut(self.size).enumerate() {
-            let at = index.get(&self.identities.get(x, i));
-            let value = match (at, default) {
-                (Some(at), _) => &values[at * self.size..(at + 1) * self.size],
-                (None, Some(default)) => default,
-                (None, None) => {
-                    return Err(value_error("an element that the table does not have")
-                        .with_got(format!("element {i}")));
-                }
-            };
-            y.copy_from_slice(value);
-        }
-        Ok(())
+        let (n, y) = (io.output_len(0), by(io.output_bytes(0), self.size));
+        cpu.rows(n, y, COST, |piece, y, _| {
+            for (i, y) in piece.zip(y.chunks_exact_mut(self.size)) {
+                let at = index.get(&self.identities.get(x, i));
+                let value = match (at, default) {
+                    (Some(at), _) => &values[at * self.size..(at + 1) * self.size],
+                    (None, Some(default)) => default,
+                    (None, None) => {
+                        return Err(value_error("an element that the table does not have")
+                            .with_got(format!("element {i}")));
+                    }
+                };
+                y.copy_from_slice(value);
+            }
+            Ok(())
+        })
     }
 }
 

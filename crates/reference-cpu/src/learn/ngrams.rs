@@ -5,11 +5,12 @@ use std::collections::HashMap;
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
+use kilim_core::memory::out_of_memory;
 use kilim_core::ops::CountNgrams;
 
 use super::Identities;
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 pub fn build(op: &CountNgrams, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -38,8 +39,24 @@ struct Tree {
     columns: Vec<Option<usize>>,
 }
 
+impl Tree {
+    /// Room for another node.
+    fn reserve(&mut self) -> Result<()> {
+        let room = self.next.try_reserve(1).is_ok() && self.columns.try_reserve(1).is_ok();
+        match room {
+            true => Ok(()),
+            false => Err(out_of_memory(
+                self.columns.len() * size_of::<Option<usize>>(),
+            )),
+        }
+    }
+}
+
+/// Operations of a step in the tree.
+const COST: usize = 64;
+
 impl Count {
-    fn tree(&self, pool: &[u8]) -> Result<Tree> {
+    fn tree(&self, cpu: &CpuRun, pool: &[u8]) -> Result<Tree> {
         let mut tree = Tree {
             columns: vec![None],
             ..Tree::default()
@@ -55,11 +72,14 @@ impl Count {
             }
             for first in (start..end).step_by(length).take((end - start) / length) {
                 let column = *columns.next().ok_or_else(wrong)?;
+                cpu.spend(COST)?;
                 if length < shortest || length > longest {
                     continue;
                 }
                 let mut node = 0;
                 for i in first..first + length {
+                    cpu.spend(COST)?;
+                    tree.reserve()?;
                     let fresh = tree.columns.len();
                     let item = self.identities.get(pool, i);
                     node = *tree.next.entry((node, item)).or_insert(fresh);
@@ -73,15 +93,23 @@ impl Count {
         Ok(tree)
     }
 
-    fn row(&self, tree: &Tree, item: impl Fn(usize) -> u64, y: &mut [f32]) {
+    fn row(
+        &self,
+        cpu: &CpuRun,
+        tree: &Tree,
+        item: impl Fn(usize) -> u64,
+        y: &mut [f32],
+    ) -> Result<()> {
         let (shortest, longest) = self.op.lengths;
         for step in 1..=self.op.skips.min(self.items).saturating_add(1) {
             // Nothing can be left out of a single item: it counts once.
             let shortest = shortest.max(if step > 1 { 2 } else { 1 });
             for first in 0..self.items {
+                cpu.spend(COST)?;
                 let mut node = 0;
                 let places = (first..self.items).step_by(step).take(longest);
                 for (k, place) in places.enumerate() {
+                    cpu.spend(COST)?;
                     match tree.next.get(&(node, item(place))) {
                         Some(&next) => node = next,
                         None => break,
@@ -94,23 +122,28 @@ impl Count {
                 }
             }
         }
+        Ok(())
     }
 }
 
 impl Kernel for Count {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
-        let tree = self.tree(io.input_bytes(1))?;
+        let (cpu, x) = (io.cpu(), io.input_bytes(0));
+        let tree = self.tree(cpu, io.input_bytes(1))?;
         let y = io.output::<f32>(0);
-        y.fill(0.0);
+        cpu.fill(y, 0.0)?;
         let width = self.op.width();
         if width == 0 {
             return Ok(());
         }
-        for (r, y) in y.chunks_exact_mut(width).enumerate() {
-            self.row(&tree, |i| self.identities.get(x, r * self.items + i), y);
-        }
-        Ok(())
+        let cost = self.items.saturating_mul(COST);
+        cpu.rows(y.len() / width, by(y, width), cost, |piece, y, cpu| {
+            for (r, y) in piece.zip(y.chunks_exact_mut(width)) {
+                let item = |i| self.identities.get(x, r * self.items + i);
+                self.row(cpu, &tree, item, y)?;
+            }
+            Ok(())
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use kilim_core::{DType, Result};
 
 use crate::common::rules::required;
 use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 pub fn build(op: &TreeEnsemble, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     op.trees.check(op.targets)?;
@@ -38,40 +38,57 @@ struct Ensemble {
 }
 
 impl Kernel for Ensemble {
-    fn scratch_bytes(&self) -> usize {
-        8 * (self.features + self.targets)
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<f64>(self.features.saturating_add(self.targets))
     }
 
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (row, sums) = io
-            .scratch::<f64>(self.features + self.targets)
-            .split_at_mut(self.features);
+        let scratch = io.thread_scratch::<f64>(self.features + self.targets);
         let x = io.input_bytes(0);
         let rows = io.output_len(0) / self.targets.max(1);
-        let y = io.output_bytes(0);
-        for r in 0..rows {
-            self.input.load(x, r * self.features, row);
-            if self.single {
-                row.iter_mut().for_each(|v| *v = f64::from(*v as f32));
-            }
-            self.row(row, sums);
-            self.output.store(y, r * self.targets, sums);
-        }
-        Ok(())
+        let y = by(io.output_bytes(0), self.targets * self.output.size());
+        let cost = self.trees.roots.len().saturating_mul(COST);
+        let cost = cost.saturating_add(self.features + self.targets);
+        io.cpu()
+            .rows_with(rows, y, scratch, cost, |piece, y, scratch, cpu| {
+                let (row, sums) = scratch.split_at_mut(self.features);
+                for r in piece.clone() {
+                    cpu.pieces(self.features, 2, |part| {
+                        let row = &mut row[part.clone()];
+                        self.input.load(x, r * self.features + part.start, row);
+                        if self.single {
+                            row.iter_mut().for_each(|v| *v = f64::from(*v as f32));
+                        }
+                        Ok(())
+                    })?;
+                    self.row(cpu, row, sums)?;
+                    let at = (r - piece.start) * self.targets;
+                    cpu.pieces(self.targets, 2, |part| {
+                        self.output.store(y, at + part.start, &sums[part]);
+                        Ok(())
+                    })?;
+                }
+                Ok(())
+            })
     }
 }
 
+/// Operations of a step down a tree, and of its leaf.
+const COST: usize = 16;
+
 impl Ensemble {
-    fn row(&self, row: &[f64], sums: &mut [f64]) {
+    fn row(&self, cpu: &CpuRun, row: &[f64], sums: &mut [f64]) -> Result<()> {
         let empty = match self.aggregate {
             Aggregate::Sum | Aggregate::Average => 0.0,
             Aggregate::Min => f64::INFINITY,
             Aggregate::Max => f64::NEG_INFINITY,
         };
-        sums.fill(empty);
+        cpu.fill(sums, empty)?;
         for &root in &self.trees.roots {
-            let (from, to) = self.trees.leaves[leaf(&self.trees, root, row)];
-            for &(target, weight) in &self.trees.weights[from as usize..to as usize] {
+            let (from, to) = self.trees.leaves[leaf(cpu, &self.trees, root, row)?];
+            let weights = &self.trees.weights[from as usize..to as usize];
+            cpu.spend(weights.len())?;
+            for &(target, weight) in weights {
                 let sum = &mut sums[target as usize];
                 *sum = match self.aggregate {
                     Aggregate::Sum | Aggregate::Average => *sum + weight,
@@ -80,27 +97,33 @@ impl Ensemble {
                 };
             }
         }
-        for (i, sum) in sums.iter_mut().enumerate() {
-            if self.aggregate == Aggregate::Average {
-                *sum /= self.trees.roots.len() as f64;
+        cpu.pieces(sums.len(), 2, |part| {
+            for i in part {
+                let sum = &mut sums[i];
+                if self.aggregate == Aggregate::Average {
+                    *sum /= self.trees.roots.len() as f64;
+                }
+                // No leaf says anything of this target.
+                if sum.is_infinite() && *sum == empty {
+                    *sum = 0.0;
+                }
+                *sum += self.base.get(i).copied().unwrap_or(0.0);
             }
-            // No leaf says anything of this target.
-            if sum.is_infinite() && *sum == empty {
-                *sum = 0.0;
-            }
-            *sum += self.base.get(i).copied().unwrap_or(0.0);
-        }
+            Ok(())
+        })
     }
 }
 
 /// The leaf that a row comes to.
-fn leaf(trees: &Trees, root: Next, row: &[f64]) -> usize {
+fn leaf(cpu: &CpuRun, trees: &Trees, root: Next, row: &[f64]) -> Result<usize> {
     let mut at = root;
     loop {
         match at {
-            Next::Leaf(leaf) => return leaf as usize,
+            Next::Leaf(leaf) => return Ok(leaf as usize),
             Next::Node(node) => {
                 let node = &trees.nodes[node as usize];
+                let (first, end) = node.members;
+                cpu.spend(COST + (end - first) as usize)?;
                 at = if yes(trees, node, row[node.feature as usize]) {
                     node.yes
                 } else {

@@ -60,6 +60,9 @@ pub fn build(op: &Einsum, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kern
     })))
 }
 
+/// Operations of a product of three numbers, and of adding it to a sum in memory.
+const COST: usize = 4;
+
 struct Sum<T> {
     walk: Walk<4>,
     inputs: usize,
@@ -77,19 +80,21 @@ impl<T: Real> Kernel for Sum<T> {
             }
         };
         let (a, b, c) = (input(0), input(1), input(2));
-        let y = io.output::<T>(0);
-        y.fill(T::default());
+        let (cpu, y) = (io.cpu(), io.output::<T>(0));
+        cpu.fill(y, T::default())?;
         let (n, [sa, sb, sc, sy]) = self.walk.row();
         self.walk.rows(|[mut at_a, mut at_b, mut at_c, mut at_y]| {
-            for _ in 0..n {
-                y[at_y as usize] += a[at_a as usize] * b[at_b as usize] * c[at_c as usize];
-                at_a += sa;
-                at_b += sb;
-                at_c += sc;
-                at_y += sy;
-            }
-        });
-        Ok(())
+            cpu.pieces(n, COST, |piece| {
+                for _ in piece {
+                    y[at_y as usize] += a[at_a as usize] * b[at_b as usize] * c[at_c as usize];
+                    at_a += sa;
+                    at_b += sb;
+                    at_c += sc;
+                    at_y += sy;
+                }
+                Ok(())
+            })
+        })
     }
 }
 
@@ -102,22 +107,27 @@ struct IntegerSum {
 
 impl Kernel for IntegerSum {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let inputs: Vec<&[u8]> = (0..self.inputs).map(|i| io.input_bytes(i)).collect();
-        let y = io.output_bytes(0);
-        y.fill(0);
+        let mut inputs: [&[u8]; MOST] = [&[]; MOST];
+        for (i, input) in inputs[..self.inputs].iter_mut().enumerate() {
+            *input = io.input_bytes(i);
+        }
+        let (cpu, y) = (io.cpu(), io.output_bytes(0));
+        cpu.fill(y, 0)?;
         let (n, steps) = self.walk.row();
         self.walk.rows(|starts| {
-            for i in 0..n as isize {
-                let at = |t: usize| (starts[t] + i * steps[t]) as usize;
-                let factors = inputs.iter().enumerate();
-                let product = factors.fold(1i64, |product, (t, bytes)| {
-                    product.wrapping_mul(self.codec.get(bytes, at(t)))
-                });
-                let sum = self.codec.get(y, at(MOST)).wrapping_add(product);
-                self.codec.set(y, at(MOST), sum);
-            }
-        });
-        Ok(())
+            cpu.pieces(n, 4 * COST, |piece| {
+                for i in piece {
+                    let at = |t: usize| (starts[t] + i as isize * steps[t]) as usize;
+                    let factors = inputs[..self.inputs].iter().enumerate();
+                    let product = factors.fold(1i64, |product, (t, bytes)| {
+                        product.wrapping_mul(self.codec.get(bytes, at(t)))
+                    });
+                    let sum = self.codec.get(y, at(MOST)).wrapping_add(product);
+                    self.codec.set(y, at(MOST), sum);
+                }
+                Ok(())
+            })
+        })
     }
 }
 

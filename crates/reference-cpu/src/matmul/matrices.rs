@@ -9,9 +9,10 @@ use kilim_core::{DType, Result};
 
 use super::product::{Batched, Strides, product};
 use crate::by_real;
+use crate::common::real::activate;
 use crate::common::rules::required;
 use crate::common::{Codec, Real, Ring, Walk, Wide, broadcast_strides, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 pub fn accepts_matmul(op: &MatMul, node: &NodeSpec) -> Result<(), Refusal> {
     let whole = node.input(0).is_some_and(|s| s.dtype.is_integer())
@@ -66,29 +67,39 @@ struct Floating<T> {
 
 impl<T: Real + Ring> Kernel for Floating<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let y = io.output::<T>(0);
-        self.shapes.run(io.input(0), io.input(1), y);
-        if self.alpha != 1.0 {
-            let alpha = T::of(self.alpha);
-            y.iter_mut().for_each(|y| *y = *y * alpha);
-        }
+        let (cpu, y) = (io.cpu(), io.output::<T>(0));
+        self.shapes.run(cpu, io.input(0), io.input(1), y)?;
+        scale(cpu, T::of(self.alpha), y)?;
         if let Some(walk) = &self.bias {
-            add(walk, T::of(1.0), io.input(2), y);
+            add(cpu, walk, T::of(1.0), io.input(2), y)?;
         }
-        T::activate(self.activation, y);
-        Ok(())
+        activate(cpu, self.activation, y)
     }
 }
 
-/// `y += scale * c`, with `c` broadcast.
-fn add<T: Real>(walk: &Walk<1>, scale: T, c: &[T], y: &mut [T]) {
-    let (n, [step]) = walk.row();
-    let mut rows = y.chunks_exact_mut(n.max(1));
-    walk.rows(|[at]| {
-        for (i, y) in rows.next().into_iter().flatten().enumerate() {
-            *y += scale * c[(at + i as isize * step) as usize];
-        }
-    });
+fn scale<T: Real>(cpu: &CpuRun, factor: T, y: &mut [T]) -> Result<()> {
+    if factor == T::of(1.0) {
+        return Ok(());
+    }
+    cpu.rows(y.len(), by(y, 1), 1, |_, y, _| {
+        y.iter_mut().for_each(|y| *y = *y * factor);
+        Ok(())
+    })
+}
+
+/// `y += factor * c`, with `c` broadcast.
+fn add<T: Real>(cpu: &CpuRun, walk: &Walk<1>, factor: T, c: &[T], y: &mut [T]) -> Result<()> {
+    let (_, [step]) = walk.row();
+    cpu.rows(y.len(), by(y, 1), 1, |piece, y, _| {
+        walk.spans(piece, |span| {
+            let mut at = span.at[0];
+            for y in &mut y[span.first..][..span.len] {
+                *y += factor * c[at as usize];
+                at += step;
+            }
+            Ok(())
+        })
+    })
 }
 
 /// Integers, in 64 bits.
@@ -98,20 +109,28 @@ struct Whole {
     codecs: [Codec<i64>; 3],
 }
 
+impl Whole {
+    /// Elements of all tensors.
+    fn room(&self) -> usize {
+        self.elements
+            .iter()
+            .fold(0, |n, &more| n.saturating_add(more))
+    }
+}
+
 impl Kernel for Whole {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let [na, nb, ny] = self.elements;
-        let (a, rest) = io.scratch::<i64>(na + nb + ny).split_at_mut(na);
+        let (cpu, [na, nb, _]) = (io.cpu(), self.elements);
+        let (a, rest) = io.scratch::<i64>(self.room()).split_at_mut(na);
         let (b, y) = rest.split_at_mut(nb);
-        self.codecs[0].load(io.input_bytes(0), 0, a);
-        self.codecs[1].load(io.input_bytes(1), 0, b);
-        self.shapes.run(a, b, y);
-        self.codecs[2].store(io.output_bytes(0), 0, y);
-        Ok(())
+        self.codecs[0].load_all(cpu, io.input_bytes(0), a)?;
+        self.codecs[1].load_all(cpu, io.input_bytes(1), b)?;
+        self.shapes.run(cpu, a, b, y)?;
+        self.codecs[2].store_all(cpu, io.output_bytes(0), y)
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.elements.iter().sum::<usize>() * size_of::<i64>()
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<i64>(self.room())
     }
 }
 
@@ -172,17 +191,15 @@ struct General<T> {
 
 impl<T: Real + Ring> Kernel for General<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let y = io.output::<T>(0);
-        product(self.size, (io.input(0), self.a), (io.input(1), self.b), y);
+        let (cpu, y) = (io.cpu(), io.output::<T>(0));
+        let (a, b) = ((io.input(0), self.a), (io.input(1), self.b));
+        product(cpu, self.size, a, b, y)?;
         let (alpha, beta) = (T::of(self.op.alpha.into()), T::of(self.op.beta.into()));
-        if self.op.alpha != 1.0 {
-            y.iter_mut().for_each(|y| *y = *y * alpha);
-        }
+        scale(cpu, alpha, y)?;
         if let Some(walk) = &self.added {
-            add(walk, beta, io.input(2), y);
+            add(cpu, walk, beta, io.input(2), y)?;
         }
-        T::activate(self.op.activation, y);
-        Ok(())
+        activate(cpu, self.op.activation, y)
     }
 }
 
@@ -207,27 +224,37 @@ struct Determinant {
 
 impl Kernel for Determinant {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let n = self.n;
+        let (n, size) = (self.n, self.n * self.n);
         let x = io.input_bytes(0);
         let count = io.output_len(0);
-        let y = io.output_bytes(0);
-        let matrix = io.scratch::<f64>(n * n);
-        for i in 0..count {
-            self.codec.load(x, i * n * n, matrix);
-            self.codec.set(y, i, determinant(matrix, n));
-        }
-        Ok(())
+        let y = by(io.output_bytes(0), self.codec.size());
+        let matrices = io.thread_scratch::<f64>(size);
+        let cost = size.saturating_mul(n);
+        io.cpu()
+            .rows_with(count, y, matrices, cost, |piece, y, matrix, cpu| {
+                for i in piece.clone() {
+                    cpu.pieces(size, 1, |part| {
+                        let to = &mut matrix[part.clone()];
+                        self.codec.load(x, i * size + part.start, to);
+                        Ok(())
+                    })?;
+                    let value = determinant(cpu, matrix, n)?;
+                    self.codec.set(y, i - piece.start, value);
+                }
+                Ok(())
+            })
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.n * self.n * size_of::<f64>()
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<f64>(self.n.saturating_mul(self.n))
     }
 }
 
 /// By elimination with pivots; the matrix is used up.
-fn determinant(a: &mut [f64], n: usize) -> f64 {
+fn determinant(cpu: &CpuRun, a: &mut [f64], n: usize) -> Result<f64> {
     let mut det = 1.0;
     for c in 0..n {
+        cpu.spend(n)?;
         let mut pivot = c;
         for r in c + 1..n {
             if a[r * n + c].abs() > a[pivot * n + c].abs() {
@@ -235,7 +262,7 @@ fn determinant(a: &mut [f64], n: usize) -> f64 {
             }
         }
         if a[pivot * n + c] == 0.0 {
-            return 0.0;
+            return Ok(0.0);
         }
         if pivot != c {
             for j in 0..n {
@@ -245,13 +272,14 @@ fn determinant(a: &mut [f64], n: usize) -> f64 {
         }
         det *= a[c * n + c];
         for r in c + 1..n {
+            cpu.spend(n - c)?;
             let factor = a[r * n + c] / a[c * n + c];
             for j in c..n {
                 a[r * n + j] -= factor * a[c * n + j];
             }
         }
     }
-    det
+    Ok(det)
 }
 
 #[cfg(test)]

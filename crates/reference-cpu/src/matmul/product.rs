@@ -4,6 +4,7 @@ use kilim_core::Result;
 use kilim_core::ops::MatMulGeometry;
 
 use crate::common::{Ring, Walk, broadcast_strides};
+use crate::frame::{CpuRun, by};
 
 /// A strided view of a matrix: the distances of rows and of columns.
 #[derive(Clone, Copy, Debug)]
@@ -13,35 +14,51 @@ pub struct Strides {
 }
 
 /// `y = a * b`, `m` by `n`, rows of `y` in one piece.
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
 pub fn product<T: Ring>(
+    cpu: &CpuRun,
     (m, k, n): (usize, usize, usize),
     (a, a_at): (&[T], Strides),
     (b, b_at): (&[T], Strides),
     y: &mut [T],
-) {
+) -> Result<()> {
     if n == 0 {
-        return;
+        return Ok(());
     }
-    for (i, y) in y[..m * n].chunks_exact_mut(n).enumerate() {
-        if b_at.column == 1 {
-            y.fill(T::ZERO);
-            for p in 0..k {
-                let v = a[i * a_at.row + p * a_at.column];
-                for (y, &b) in y.iter_mut().zip(&b[p * b_at.row..][..n]) {
-                    *y = y.plus(v.times(b));
+    let cost = k.max(1).saturating_mul(n);
+    cpu.rows(m, by(y, n), cost, |piece, y, cpu| {
+        for (i, y) in piece.zip(y.chunks_exact_mut(n)) {
+            let a = &a[i * a_at.row..];
+            if b_at.column == 1 {
+                cpu.fill(y, T::ZERO)?;
+                for p in 0..k {
+                    let v = a[p * a_at.column];
+                    let b = &b[p * b_at.row..][..n];
+                    cpu.pieces(n, 1, |piece| {
+                        for (y, &b) in y[piece.clone()].iter_mut().zip(&b[piece]) {
+                            *y = y.plus(v.times(b));
+                        }
+                        Ok(())
+                    })?;
                 }
+                continue;
             }
-        } else {
             for (j, y) in y.iter_mut().enumerate() {
                 let mut sum = T::ZERO;
-                for p in 0..k {
-                    let b = b[p * b_at.row + j * b_at.column];
-                    sum = sum.plus(a[i * a_at.row + p * a_at.column].times(b));
-                }
+                cpu.pieces(k, 1, |piece| {
+                    for p in piece {
+                        let b = b[p * b_at.row + j * b_at.column];
+                        sum = sum.plus(a[p * a_at.column].times(b));
+                    }
+                    Ok(())
+                })?;
                 *y = sum;
             }
         }
-    }
+        Ok(())
+    })
 }
 
 /// numpy's `matmul` of two shapes: a product for every pair of matrices.
@@ -85,21 +102,30 @@ impl Batched {
         })
     }
 
-    pub fn run<T: Ring>(&self, a: &[T], b: &[T], y: &mut [T]) {
+    /// All products, one after another.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn run<T: Ring>(&self, cpu: &CpuRun, a: &[T], b: &[T], y: &mut [T]) -> Result<()> {
         let size = self.m * self.n;
         if size == 0 {
-            return;
+            return Ok(());
         }
-        let mut y = y.chunks_exact_mut(size);
-        self.batch.elements(|[at_a, at_b]| {
-            if let Some(y) = y.next() {
-                product(
-                    (self.m, self.k, self.n),
-                    (&a[at_a as usize..], self.a),
-                    (&b[at_b as usize..], self.b),
-                    y,
-                );
-            }
-        });
+        let (_, [step_a, step_b]) = self.batch.row();
+        let matrix = (self.m, self.k, self.n);
+        let cost = size.saturating_mul(self.k);
+        cpu.rows(self.batch.len(), by(y, size), cost, |piece, y, cpu| {
+            let mut y = y.chunks_exact_mut(size);
+            self.batch.spans(piece, |span| {
+                let [mut at_a, mut at_b] = span.at;
+                for y in y.by_ref().take(span.len) {
+                    let (a, b) = (&a[at_a as usize..], &b[at_b as usize..]);
+                    product(cpu, matrix, (a, self.a), (b, self.b), y)?;
+                    at_a += step_a;
+                    at_b += step_b;
+                }
+                Ok(())
+            })
+        })
     }
 }

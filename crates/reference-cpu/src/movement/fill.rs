@@ -1,71 +1,32 @@
-//! Operators whose output is a part of the input among something else: Pad, CenterCropPad,
-//! SpaceToBatch, BatchToSpace.
+//! Operators whose output is a part of the input among something else: Pad, CenterCropPad.
 
-use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
-use kilim_core::ops::{
-    BatchBlocks, BatchToSpace, CenterCropPad, Pad, PadAxis, PadMode, SpaceToBatch,
-};
+use kilim_core::ops::{CenterCropPad, Pad, PadAxis, PadMode};
 use kilim_core::{DType, Result};
 
 use super::data;
 use super::strided::StridedCopy;
 use crate::by_size;
 use crate::common::{contiguous_strides, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 
-/// Where element `i` along an axis comes from and goes to: positions `i * step + offset`. Those
-/// outside of either tensor are left out.
-#[derive(Clone, Copy)]
-struct Axis {
-    from: Side,
-    to: Side,
-}
-
-#[derive(Clone, Copy)]
-struct Side {
-    extent: usize,
-    step: usize,
-    offset: isize,
-}
-
-impl Side {
-    fn shifted(extent: usize, offset: isize) -> Side {
-        Side {
-            extent,
-            step: 1,
-            offset,
+/// The copy of what stands `begin` elements further along each axis of the second tensor, as far as both have it.
+fn placed(from: &[usize], to: &[usize], begin: &[i64]) -> StridedCopy {
+    let (read, write) = (contiguous_strides(from), contiguous_strides(to));
+    let (mut first_read, mut first_write) = (0, 0);
+    let mut shape = Vec::with_capacity(from.len());
+    for (d, &begin) in begin.iter().enumerate() {
+        let first = begin.saturating_neg().max(0);
+        let last = (from[d] as i64).min((to[d] as i64).saturating_sub(begin));
+        if last <= first {
+            return StridedCopy::new(&[0], (0, &[0]), (0, &[0]));
         }
+        shape.push((last - first) as usize);
+        first_read += first as isize * read[d];
+        first_write += (first + begin) as isize * write[d];
     }
-
-    /// The positions that are inside.
-    fn inside(&self) -> (isize, isize) {
-        let step = self.step as isize;
-        let up = |v: isize| v.div_euclid(step) + isize::from(v.rem_euclid(step) != 0);
-        (up(-self.offset), up(self.extent as isize - self.offset))
-    }
-}
-
-/// The copy of everything that is inside of both tensors.
-fn region(axes: &[Axis]) -> StridedCopy {
-    let extents =
-        |side: fn(&Axis) -> Side| -> Vec<usize> { axes.iter().map(|a| side(a).extent).collect() };
-    let (mut read, mut write) = (
-        contiguous_strides(&extents(|a| a.from)),
-        contiguous_strides(&extents(|a| a.to)),
-    );
-    let (mut from, mut to) = (0, 0);
-    let mut shape = Vec::with_capacity(axes.len());
-    for (d, axis) in axes.iter().enumerate() {
-        let (a, b) = (axis.from.inside(), axis.to.inside());
-        let (first, last) = (a.0.max(b.0).max(0), a.1.min(b.1));
-        shape.push((last - first).max(0) as usize);
-        from += (first * axis.from.step as isize + axis.from.offset) * read[d];
-        to += (first * axis.to.step as isize + axis.to.offset) * write[d];
-        read[d] *= axis.from.step as isize;
-        write[d] *= axis.to.step as isize;
-    }
-    StridedCopy::new(&shape, (from, &read), (to, &write))
+    StridedCopy::new(&shape, (first_read, &read), (first_write, &write))
 }
 
 /// Fills the output and then copies into it.
@@ -73,25 +34,22 @@ struct FillAndCopy {
     dtype: DType,
     /// The input that holds what is filled in, else zeros.
     value: Option<usize>,
-    copies: Vec<StridedCopy>,
+    copy: StridedCopy,
 }
 
 impl Kernel for FillAndCopy {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
+        let (cpu, x) = (io.cpu(), io.input_bytes(0));
         let y = io.output_bytes(0);
         match self.value.filter(|&v| io.has_input(v)) {
-            None => y.fill(0),
+            None => cpu.fill(y, 0)?,
             Some(v) => {
                 by_size!(self.dtype, T => if let Some(&value) = io.input::<T>(v).first() {
-                    bytemuck::cast_slice_mut::<u8, T>(y).fill(value);
+                    cpu.fill(bytemuck::cast_slice_mut::<u8, T>(y), value)?;
                 });
             }
         }
-        for copy in &self.copies {
-            copy.run_as(self.dtype, x, y);
-        }
-        Ok(())
+        self.copy.run_as(cpu, self.dtype, x, y)
     }
 }
 
@@ -101,173 +59,134 @@ pub fn accepts_pad(_: &Pad, node: &NodeSpec) -> Result<(), Refusal> {
 }
 
 pub fn build_pad(op: &Pad, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    let x = data(node)?;
-    let out = &node.outputs[0];
-    let rank = x.shape.len();
+    let (x, out) = (data(node)?, &node.outputs[0]);
     let pads = op.resolve(&x.shape, node)?;
+    let begin: Vec<i64> = pads.iter().map(|&(begin, _)| begin).collect();
     if op.mode == PadMode::Constant {
-        let axes: Vec<_> = (0..rank)
-            .map(|d| Axis {
-                from: Side::shifted(x.shape[d], 0),
-                to: Side::shifted(out.shape[d], pads[d].0 as isize),
-            })
-            .collect();
         return Ok(Box::new(FillAndCopy {
             dtype: x.dtype,
             value: Some(2),
-            copies: vec![region(&axes)],
+            copy: placed(&x.shape, &out.shape, &begin),
         }));
     }
     if out.elements() > 0 && x.elements() == 0 {
         return Err(shape_error("there is nothing to repeat in an empty tensor"));
     }
     let strides = contiguous_strides(&x.shape);
-    let sources = (0..rank)
-        .map(|d| {
-            let axis = PadAxis::new(x.shape[d], pads[d]);
-            let (first, before) = (axis.first as isize, axis.before as isize);
-            (0..out.shape[d] as isize)
-                .map(|o| (first + source(op.mode, o - before, axis.kept as isize)) * strides[d])
-                .collect()
-        })
-        .collect();
+    let axes = (0..x.shape.len()).map(|d| {
+        let kept = PadAxis::new(x.shape[d], pads[d]);
+        Axis {
+            mode: op.mode,
+            before: kept.before as i64,
+            first: kept.first,
+            kept: kept.kept as i64,
+            output: out.shape[d],
+            stride: strides[d] as usize,
+        }
+    });
     Ok(Box::new(Mirror {
         dtype: x.dtype,
-        sources,
+        axes: axes.collect(),
     }))
 }
 
-/// The element of `0..n` that stands at position `i`, which may be outside.
-fn source(mode: PadMode, i: isize, n: isize) -> isize {
-    let fold = |period: isize, edge: isize| {
-        let i = i.rem_euclid(period);
-        if i < n { i } else { period - edge - i }
-    };
-    match mode {
-        PadMode::Edge | PadMode::Constant => i.clamp(0, n - 1),
-        PadMode::Wrap => i.rem_euclid(n),
-        PadMode::Reflect if n == 1 => 0,
-        PadMode::Reflect => fold(2 * (n - 1), 0),
-        PadMode::Symmetric => fold(2 * n, 1),
+/// An axis whose padding repeats its elements.
+struct Axis {
+    mode: PadMode,
+    /// What is repeated: as many elements from this one on, with so many before them.
+    first: usize,
+    kept: i64,
+    before: i64,
+    output: usize,
+    /// Of the input.
+    stride: usize,
+}
+
+impl Axis {
+    /// The element that stands at position `o` of the output.
+    fn source(&self, o: usize) -> usize {
+        let (i, n) = (o as i64 - self.before, self.kept);
+        let fold = |period: i64, edge: i64| {
+            let i = i.rem_euclid(period);
+            if i < n { i } else { period - edge - i }
+        };
+        let source = match self.mode {
+            PadMode::Edge | PadMode::Constant => i.clamp(0, n - 1),
+            PadMode::Wrap => i.rem_euclid(n),
+            PadMode::Reflect if n == 1 => 0,
+            PadMode::Reflect => fold(2 * (n - 1), 0),
+            PadMode::Symmetric => fold(2 * n, 1),
+        };
+        self.first + source as usize
     }
 }
 
 /// Every output element is some input element.
 struct Mirror {
     dtype: DType,
-    /// For each axis, where in the input each position is, times the stride.
-    sources: Vec<Vec<isize>>,
+    axes: Vec<Axis>,
+}
+
+/// Operations of an element in the padding.
+const COST: usize = 8;
+
+impl Mirror {
+    /// The first element of the row of the input that row `row` of the output is made of.
+    fn row(&self, outer: &[Axis], mut row: usize) -> usize {
+        let mut at = 0;
+        for axis in outer.iter().rev() {
+            at += axis.source(row % axis.output) * axis.stride;
+            row /= axis.output;
+        }
+        at
+    }
 }
 
 impl Kernel for Mirror {
     fn run(&self, io: &mut Io) -> Result<()> {
+        let Some((axis, outer)) = self.axes.split_last() else {
+            return io.cpu().copy(io.input_bytes(0), io.output_bytes(0));
+        };
         by_size!(self.dtype, T => {
-            let x = io.input::<T>(0);
-            let mut y = io.output::<T>(0).iter_mut();
-            visit(&self.sources, 0, &mut |i| {
-                if let Some(y) = y.next() {
-                    *y = x[i as usize];
+            let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+            io.cpu().rows(y.len(), by(y, 1), COST, |piece, mut y, _| {
+                let mut at = piece.start;
+                while !y.is_empty() {
+                    let (row, first) = (at / axis.output, at % axis.output);
+                    let len = (axis.output - first).min(y.len());
+                    let (part, rest) = y.split_at_mut(len);
+                    let x = &x[self.row(outer, row)..];
+                    // What lies inside is copied in one piece.
+                    let inside = |i: i64| i.clamp(first as i64, (first + len) as i64) as usize;
+                    let (begin, end) = (inside(axis.before), inside(axis.before + axis.kept));
+                    for o in (first..begin).chain(end..first + len) {
+                        part[o - first] = x[axis.source(o)];
+                    }
+                    if begin < end {
+                        let source = axis.source(begin);
+                        part[begin - first..end - first].copy_from_slice(&x[source..][..end - begin]);
+                    }
+                    at += len;
+                    y = rest;
                 }
-            });
-        });
-        Ok(())
-    }
-}
-
-fn visit(axes: &[Vec<isize>], at: isize, f: &mut impl FnMut(isize)) {
-    match axes.split_first() {
-        None => f(at),
-        Some((axis, inner)) => axis.iter().for_each(|&i| visit(inner, at + i, f)),
+                Ok(())
+            })
+        })
     }
 }
 
 pub fn build_center(op: &CenterCropPad, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = data(node)?;
-    let axes: Vec<_> = x
-        .shape
+    let axes = op.resolve(&x.shape, node)?;
+    let begin = axes
         .iter()
-        .zip(op.resolve(&x.shape, node)?)
-        .map(|(&input, axis)| Axis {
-            from: Side::shifted(input, axis.input_start as isize),
-            to: Side::shifted(axis.output, axis.output_start as isize),
-        })
-        .collect();
+        .map(|a| a.output_start as i64 - a.input_start as i64);
+    let to: Vec<usize> = axes.iter().map(|a| a.output).collect();
     Ok(Box::new(FillAndCopy {
         dtype: x.dtype,
         value: None,
-        copies: vec![region(&axes)],
+        copy: placed(&x.shape, &to, &begin.collect::<Vec<_>>()),
     }))
-}
-
-pub fn accepts_blocks<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
-    rules::known(node, 1)?;
-    rules::known(node, 2)
-}
-
-/// One copy for each position within a block. `wide` is the tensor whose space is large.
-fn blocks(
-    node: &NodeSpec,
-    wide: &TensorSpec,
-    batched: &TensorSpec,
-    to_batch: bool,
-) -> Result<Box<dyn Kernel>> {
-    let rank = wide.shape.len();
-    let blocks = BatchBlocks::new(node, rank)?;
-    let (count, spatial) = (blocks.area()?, blocks.block.len());
-    let batch = wide.shape[0];
-    let mut copies = Vec::new();
-    for k in 0..count {
-        let mut axes = Vec::with_capacity(rank);
-        let mut push = |wide: Side, batched: Side| {
-            axes.push(if to_batch {
-                Axis {
-                    from: wide,
-                    to: batched,
-                }
-            } else {
-                Axis {
-                    from: batched,
-                    to: wide,
-                }
-            });
-        };
-        push(
-            Side::shifted(batch, 0),
-            Side::shifted(batched.shape[0], (k * batch) as isize),
-        );
-        let mut inner = count;
-        for d in 1..rank {
-            let mut side = Side::shifted(wide.shape[d], 0);
-            if d <= spatial {
-                side.step = blocks.block[d - 1];
-                inner /= side.step;
-                side.offset = (k / inner % side.step) as isize - blocks.pads[d - 1].0 as isize;
-            }
-            push(side, Side::shifted(batched.shape[d], 0));
-        }
-        copies.push(region(&axes));
-    }
-    Ok(Box::new(FillAndCopy {
-        dtype: wide.dtype,
-        value: None,
-        copies,
-    }))
-}
-
-pub fn build_space_to_batch(
-    _: &SpaceToBatch,
-    node: &NodeSpec,
-    _: &mut Build,
-) -> Result<Box<dyn Kernel>> {
-    blocks(node, data(node)?, &node.outputs[0], true)
-}
-
-pub fn build_batch_to_space(
-    _: &BatchToSpace,
-    node: &NodeSpec,
-    _: &mut Build,
-) -> Result<Box<dyn Kernel>> {
-    blocks(node, &node.outputs[0], data(node)?, false)
 }
 
 #[cfg(test)]
@@ -324,20 +243,6 @@ mod tests {
             &[3],
         );
         assert_eq!(y, [-3, 5, -3]);
-    }
-
-    #[test]
-    fn space_to_batch_and_back() {
-        let x: Vec<i32> = (1..=15).collect();
-        let x = tensor(&[1, 3, 5, 1], &x);
-        let block = tensor::<i64>(&[2], &[2, 2]);
-        let margins = tensor::<i64>(&[2, 2], &[1, 0, 0, 1]);
-        let y = run_as::<i32>(&SpaceToBatch, &[&x, &block, &margins], &[4, 2, 3, 1]);
-        assert_eq!(y[..6], [0, 0, 0, 6, 8, 10]);
-        assert_eq!(y[18..], [2, 4, 0, 12, 14, 0]);
-        let y = tensor(&[4, 2, 3, 1], &y);
-        let back = run_as::<i32>(&BatchToSpace, &[&y, &block, &margins], &[1, 3, 5, 1]);
-        assert_eq!(back, x.as_slice::<i32>().unwrap());
     }
 
     #[test]

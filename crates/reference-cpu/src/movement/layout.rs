@@ -108,7 +108,8 @@ mod tests {
         let out: Vec<_> = perm.iter().map(|&p| shape[p]).collect();
         let read: Vec<_> = perm.iter().map(|&p| strides[p]).collect();
         let mut want = Vec::new();
-        Walk::new(&out, [&read]).elements(|[i]| want.push(x[i as usize]));
+        let walk = Walk::new(&out, [&read]);
+        want.extend(walk.offsets(0..x.len()).iter().map(|[i]| x[*i as usize]));
         want
     }
 

@@ -1,5 +1,6 @@
 //! Operators that move elements: nearly all are a [`strided::StridedCopy`] or several.
 
+mod blocks;
 mod fill;
 mod layout;
 mod parts;
@@ -34,8 +35,8 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Slice>(parts::accepts_slice, parts::build_slice);
     registry.add_for_every_type::<Pad>(fill::accepts_pad, fill::build_pad);
     registry.add_for_every_type::<CenterCropPad>(any, fill::build_center);
-    registry.add_for_every_type::<SpaceToBatch>(fill::accepts_blocks, fill::build_space_to_batch);
-    registry.add_for_every_type::<BatchToSpace>(fill::accepts_blocks, fill::build_batch_to_space);
+    registry.add_for_every_type::<SpaceToBatch>(blocks::accepts, blocks::build_space_to_batch);
+    registry.add_for_every_type::<BatchToSpace>(blocks::accepts, blocks::build_batch_to_space);
     registry.add_for_every_type::<Trilu>(sequence::accepts_trilu, sequence::build_trilu);
     registry.add_for_every_type::<ReverseSequence>(any, sequence::build_reverse);
 }

@@ -8,7 +8,7 @@ use kilim_core::{DType, Result};
 use super::data;
 use crate::common::rules;
 use crate::common::{Codec, Wide, contiguous_strides};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 
 pub fn accepts_trilu(_: &Trilu, node: &NodeSpec) -> Result<(), Refusal> {
     rules::input_is(node, 1, &[DType::I64])
@@ -42,23 +42,27 @@ impl Kernel for Triangle {
             .unwrap_or(0);
         let x = io.input_bytes(0);
         let y = io.output_bytes(0);
-        y.copy_from_slice(x);
         let row = self.columns * self.size;
-        if row == 0 {
+        let Some(rows) = y.len().checked_div(row) else {
             return Ok(());
-        }
+        };
         let wide = self.columns as i64;
-        for (i, y) in y.chunks_exact_mut(row).enumerate() {
-            let r = (i % self.rows) as i64;
-            // The upper triangle holds the columns from r + k on, the lower one those up to r + k.
-            let border = r.saturating_add(k);
-            if self.upper {
-                y[..border.clamp(0, wide) as usize * self.size].fill(0);
-            } else {
-                y[border.saturating_add(1).clamp(0, wide) as usize * self.size..].fill(0);
+        io.cpu().rows(rows, by(y, row), row / 8, |piece, y, cpu| {
+            for (i, y) in piece.zip(y.chunks_exact_mut(row)) {
+                let r = (i % self.rows) as i64;
+                // The upper triangle holds the columns from r + k on, the lower one those up to r + k.
+                let border = r.saturating_add(k).saturating_add(i64::from(!self.upper));
+                let border = border.clamp(0, wide) as usize * self.size;
+                let ((left, right), x) = (y.split_at_mut(border), &x[i * row..][..row]);
+                let (kept, other, x) = match self.upper {
+                    true => (right, left, &x[border..]),
+                    false => (left, right, &x[..border]),
+                };
+                cpu.copy(x, kept)?;
+                cpu.fill(other, 0)?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 
@@ -100,8 +104,9 @@ struct Reverse {
 impl Kernel for Reverse {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, lens) = (io.input_bytes(0), io.input_bytes(1));
-        let y = io.output_bytes(0);
+        let (cpu, y) = (io.cpu(), io.output_bytes(0));
         for b in 0..self.batch {
+            cpu.spend(8)?;
             let len = self.lens.get(lens, b);
             let len = usize::try_from(len)
                 .ok()
@@ -115,7 +120,8 @@ impl Kernel for Reverse {
             for t in 0..self.time {
                 let from = if t < len { len - 1 - t } else { t };
                 let at = |t| (b * self.batch_step + t * self.time_step) * self.size;
-                y[at(t)..at(t) + self.row].copy_from_slice(&x[at(from)..at(from) + self.row]);
+                cpu.spend(8)?;
+                cpu.copy(&x[at(from)..][..self.row], &mut y[at(t)..][..self.row])?;
             }
         }
         Ok(())

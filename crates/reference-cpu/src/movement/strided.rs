@@ -1,18 +1,24 @@
 //! The one engine behind most data movement: a loop nest that reads by one set of strides and
 //! writes by another. It knows elements only by their size.
 
+use std::ops::Range;
+
 use bytemuck::Pod;
-use kilim_core::Result;
+use kilim_core::{DType, Result};
 
 use crate::by_size;
 use crate::common::Walk;
-use crate::frame::{Io, Kernel};
-use kilim_core::DType;
+use crate::frame::{CpuRun, Io, Kernel, by};
+
+/// A loop of a copy: how often, and the strides of reading and writing.
+type Loop = (usize, [isize; 2]);
 
 /// A copy from one strided view to another.
 #[derive(Clone, Debug)]
 pub struct StridedCopy {
-    walk: Walk<2>,
+    /// Outermost first.
+    outer: Vec<Loop>,
+    plane: Plane,
     from: isize,
     to: isize,
 }
@@ -21,6 +27,8 @@ pub struct StridedCopy {
 const SHORT: usize = 8;
 /// Side of the squares that a transposing copy works in: both sides stay in the first-level cache.
 const TILE: usize = 16;
+/// Operations of an element.
+const COST: usize = 2;
 
 impl StridedCopy {
     /// Copies `shape` elements from offset `from` by the first strides to offset `to` by the second.
@@ -29,125 +37,257 @@ impl StridedCopy {
         (from, read): (isize, &[isize]),
         (to, write): (isize, &[isize]),
     ) -> StridedCopy {
+        let walk = Walk::new(shape, [read, write]);
+        let (outer, rows) = match walk.outer().split_last() {
+            Some((rows, outer)) => (outer.to_vec(), *rows),
+            None => (Vec::new(), (1, [0, 0])),
+        };
         StridedCopy {
-            walk: Walk::new(shape, [read, write]),
+            outer,
+            plane: Plane {
+                rows,
+                row: walk.row(),
+            },
             from,
             to,
         }
     }
 
-    pub fn run<T: Pod>(&self, src: &[T], dst: &mut [T]) {
-        let (n, [read, write]) = self.walk.row();
-        if let Some((&(m, [outer_read, outer_write]), rest)) = self.walk.outer().split_last()
-            && n > 1
-            && outer_read == 1
-            && write == 1
-            && read != 1
-        {
-            let tiles = Tiles {
-                rows: m,
-                columns: n,
-                read,
-                write: outer_write,
-            };
-            self.nest(rest, self.from, self.to, &mut |from, to| {
-                tiles.copy(&src[from as usize..], &mut dst[to as usize..]);
+    /// Copies the elements.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn run<T: Pod + Send + Sync>(&self, cpu: &CpuRun, src: &[T], dst: &mut [T]) -> Result<()> {
+        self.cut(cpu, &self.outer, (self.from, self.to), src, dst)
+    }
+
+    /// Copies all of some loops and the planes within, in pieces.
+    fn cut<T: Pod + Send + Sync>(
+        &self,
+        cpu: &CpuRun,
+        outer: &[Loop],
+        (from, to): (isize, isize),
+        src: &[T],
+        dst: &mut [T],
+    ) -> Result<()> {
+        let plane = self.plane.rows.0.saturating_mul(self.plane.row.0);
+        let size = outer.iter().fold(plane, |n, l| n.saturating_mul(l.0));
+        if size == 0 {
+            return Ok(());
+        }
+        if size.saturating_mul(COST) < cpu.piece() {
+            cpu.spend(COST * size)?;
+            self.nest(outer, from, to, src, dst);
+            return Ok(());
+        }
+        let Some((&(n, [read, write]), inner)) = outer.split_first() else {
+            return self.plane.cut(cpu, (from, to), src, dst);
+        };
+        let cost = COST.saturating_mul(size / n);
+        let part = |cpu: &CpuRun, i: usize, to: isize, dst: &mut [T]| {
+            let from = from + i as isize * read;
+            if cost < cpu.piece() {
+                self.nest(inner, from, to, src, dst);
+                return Ok(());
+            }
+            self.cut(cpu, inner, (from, to), src, dst)
+        };
+        if write <= self.plane.last(1) + last(inner, 1) {
+            // What one turn of the loop writes lies among what another one does.
+            return cpu.pieces(n, cost, |piece| {
+                let mut turns = piece.into_iter();
+                turns.try_for_each(|i| part(cpu, i, to + i as isize * write, dst))
             });
-            return;
         }
-        if (read, write) == (1, 1) && n <= SHORT {
-            match n {
-                2 => return self.short_rows::<T, 2>(src, dst),
-                3 => return self.short_rows::<T, 3>(src, dst),
-                4 => return self.short_rows::<T, 4>(src, dst),
-                8 => return self.short_rows::<T, 8>(src, dst),
-                _ => {}
-            }
-        }
-        self.walk.rows(|[r, w]| {
-            let (from, to) = (self.from + r, self.to + w);
-            match (read, write) {
-                (1, 1) if n > SHORT => {
-                    let (from, to) = (from as usize, to as usize);
-                    dst[to..to + n].copy_from_slice(&src[from..from + n]);
-                }
-                (0, 1) => dst[to as usize..to as usize + n].fill(src[from as usize]),
-                _ => {
-                    let (mut from, mut to) = (from, to);
-                    for _ in 0..n {
-                        dst[to as usize] = src[from as usize];
-                        from += read;
-                        to += write;
-                    }
+        let rows = by(&mut dst[to as usize..], write as usize);
+        cpu.rows(n, rows, cost, |piece, dst, cpu| {
+            let first = piece.start;
+            let mut turns = piece.into_iter();
+            turns.try_for_each(|i| part(cpu, i, (i - first) as isize * write, dst))
+        })
+    }
+
+    fn nest<T: Pod>(&self, outer: &[Loop], from: isize, to: isize, src: &[T], dst: &mut [T]) {
+        match outer.split_first() {
+            None => self.plane.copy(0..self.plane.rows.0, from, to, src, dst),
+            Some((&(n, [read, write]), inner)) => {
+                for i in 0..n as isize {
+                    self.nest(inner, from + i * read, to + i * write, src, dst);
                 }
             }
-        });
+        }
+    }
+
+    /// [`StridedCopy::run`] on elements of `dtype`'s size.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn run_as(&self, cpu: &CpuRun, dtype: DType, src: &[u8], dst: &mut [u8]) -> Result<()> {
+        by_size!(dtype, T => self.run::<T>(
+            cpu,
+            bytemuck::cast_slice(src),
+            bytemuck::cast_slice_mut(dst),
+        ))
+    }
+}
+
+/// The offset of the last element of some loops, on the side that is read or written.
+fn last(loops: &[Loop], side: usize) -> isize {
+    let each = loops
+        .iter()
+        .map(|(n, steps)| (*n as isize - 1) * steps[side]);
+    each.sum()
+}
+
+/// The two innermost loops.
+#[derive(Clone, Debug)]
+struct Plane {
+    rows: Loop,
+    row: Loop,
+}
+
+impl Plane {
+    fn last(&self, side: usize) -> isize {
+        last(&[self.rows, self.row], side)
+    }
+
+    /// Copies all rows, in pieces.
+    fn cut<T: Pod + Send + Sync>(
+        &self,
+        cpu: &CpuRun,
+        (from, to): (isize, isize),
+        src: &[T],
+        dst: &mut [T],
+    ) -> Result<()> {
+        let (m, [outer_read, outer_write]) = self.rows;
+        let (n, [read, write]) = self.row;
+        // Rows that are copied together.
+        let strip = if self.turns() { TILE } else { 1 };
+        let cost = COST.saturating_mul(n).saturating_mul(strip);
+        if cost >= cpu.piece() {
+            for first in (0..m).step_by(strip) {
+                let rows = strip.min(m - first);
+                let from = from + first as isize * outer_read;
+                let to = to + first as isize * outer_write;
+                cpu.pieces(n, COST * rows, |piece| {
+                    let column = piece.start as isize;
+                    let part = Plane {
+                        rows: (rows, self.rows.1),
+                        row: (piece.len(), self.row.1),
+                    };
+                    part.copy(0..rows, from + column * read, to + column * write, src, dst);
+                    Ok(())
+                })?;
+            }
+            return Ok(());
+        }
+        let strips = m.div_ceil(strip);
+        let within = |strips: Range<usize>| strips.start * strip..m.min(strips.end * strip);
+        if outer_write <= last(&[self.row], 1) {
+            return cpu.pieces(strips, cost, |piece| {
+                self.copy(within(piece), from, to, src, dst);
+                Ok(())
+            });
+        }
+        let outputs = by(&mut dst[to as usize..], outer_write as usize * strip);
+        cpu.rows(strips, outputs, cost, |piece, dst, _| {
+            let rows = within(piece);
+            let from = from + rows.start as isize * outer_read;
+            self.copy(0..rows.len(), from, 0, src, dst);
+            Ok(())
+        })
+    }
+
+    /// Whether columns are read, and rows written.
+    fn turns(&self) -> bool {
+        let (_, [outer_read, _]) = self.rows;
+        let (n, [read, write]) = self.row;
+        n > 1 && outer_read == 1 && write == 1 && read != 1
+    }
+
+    /// Copies some rows.
+    fn copy<T: Pod>(&self, rows: Range<usize>, from: isize, to: isize, src: &[T], dst: &mut [T]) {
+        let (_, [outer_read, outer_write]) = self.rows;
+        let (n, [read, write]) = self.row;
+        let first = rows.start as isize;
+        let (from, to) = (from + first * outer_read, to + first * outer_write);
+        if self.turns() {
+            let (src, dst) = (&src[from as usize..], &mut dst[to as usize..]);
+            return self.turn(rows.len(), src, dst);
+        }
+        if (read, write) == (1, 1) {
+            let short = match n {
+                2 => Self::short_rows::<T, 2>,
+                3 => Self::short_rows::<T, 3>,
+                4 => Self::short_rows::<T, 4>,
+                8 => Self::short_rows::<T, 8>,
+                _ => Self::long_rows::<T>,
+            };
+            return short(self, rows.len(), from, to, src, dst);
+        }
+        for i in 0..rows.len() as isize {
+            let (mut from, mut to) = (from + i * outer_read, to + i * outer_write);
+            if (read, write) == (0, 1) {
+                dst[to as usize..to as usize + n].fill(src[from as usize]);
+                continue;
+            }
+            for _ in 0..n {
+                dst[to as usize] = src[from as usize];
+                from += read;
+                to += write;
+            }
+        }
+    }
+
+    /// Rows that lie in one piece.
+    fn long_rows<T: Pod>(&self, rows: usize, from: isize, to: isize, src: &[T], dst: &mut [T]) {
+        let (_, [read, write]) = self.rows;
+        let n = self.row.0;
+        for i in 0..rows as isize {
+            let (from, to) = ((from + i * read) as usize, (to + i * write) as usize);
+            let (src, dst) = (&src[from..from + n], &mut dst[to..to + n]);
+            if n > SHORT {
+                dst.copy_from_slice(src);
+            } else {
+                dst.iter_mut().zip(src).for_each(|(to, from)| *to = *from);
+            }
+        }
     }
 
     /// Rows of a length that is known to the compiler, the loop around them included: moves instead of calls.
-    fn short_rows<T: Pod, const N: usize>(&self, src: &[T], dst: &mut [T]) {
-        let (&(m, [read, write]), rest) = match self.walk.outer().split_last() {
-            Some(split) => split,
-            None => (&(1, [0, 0]), &[][..]),
-        };
-        self.nest(rest, self.from, self.to, &mut |from, to| {
-            for i in 0..m as isize {
-                let (from, to) = ((from + i * read) as usize, (to + i * write) as usize);
-                let row: Option<&[T; N]> = src[from..].first_chunk();
-                if let (Some(row), Some(to)) = (row, dst[to..].first_chunk_mut()) {
-                    *to = *row;
-                }
-            }
-        });
-    }
-
-    fn nest(
+    fn short_rows<T: Pod, const N: usize>(
         &self,
-        dims: &[(usize, [isize; 2])],
+        rows: usize,
         from: isize,
         to: isize,
-        f: &mut dyn FnMut(isize, isize),
+        src: &[T],
+        dst: &mut [T],
     ) {
-        match dims.split_first() {
-            None => f(from, to),
-            Some((&(n, [read, write]), inner)) => {
-                for i in 0..n as isize {
-                    self.nest(inner, from + i * read, to + i * write, f);
-                }
+        let (_, [read, write]) = self.rows;
+        for i in 0..rows as isize {
+            let (from, to) = ((from + i * read) as usize, (to + i * write) as usize);
+            let row: Option<&[T; N]> = src[from..].first_chunk();
+            if let (Some(row), Some(to)) = (row, dst[to..].first_chunk_mut()) {
+                *to = *row;
             }
         }
     }
 
-    /// Runs on elements of `dtype`'s size.
-    pub fn run_as(&self, dtype: DType, io_in: &[u8], io_out: &mut [u8]) {
-        by_size!(dtype, T => self.run::<T>(
-            bytemuck::cast_slice(io_in),
-            bytemuck::cast_slice_mut(io_out),
-        ));
-    }
-}
-
-/// A matrix read along its columns and written along its rows.
-struct Tiles {
-    rows: usize,
-    columns: usize,
-    read: isize,
-    write: isize,
-}
-
-impl Tiles {
-    fn copy<T: Pod>(&self, src: &[T], dst: &mut [T]) {
-        for r0 in (0..self.rows).step_by(TILE) {
-            let r1 = self.rows.min(r0 + TILE);
-            for c0 in (0..self.columns).step_by(TILE) {
-                let c1 = self.columns.min(c0 + TILE);
+    /// A matrix that is read along its columns and written along its rows.
+    fn turn<T: Pod>(&self, rows: usize, src: &[T], dst: &mut [T]) {
+        let (_, [_, write]) = self.rows;
+        let (columns, [read, _]) = self.row;
+        for r0 in (0..rows).step_by(TILE) {
+            let r1 = rows.min(r0 + TILE);
+            for c0 in (0..columns).step_by(TILE) {
+                let c1 = columns.min(c0 + TILE);
                 for r in r0..r1 {
-                    let row = r as isize * self.write;
+                    let row = r as isize * write;
                     let dst = &mut dst[(row + c0 as isize) as usize..(row + c1 as isize) as usize];
-                    let mut at = r as isize + c0 as isize * self.read;
+                    let mut at = r as isize + c0 as isize * read;
                     for d in dst {
                         *d = src[at as usize];
-                        at += self.read;
+                        at += read;
                     }
                 }
             }
@@ -174,13 +314,14 @@ impl Copies {
 
 impl Kernel for Copies {
     fn run(&self, io: &mut Io) -> Result<()> {
+        let cpu = io.cpu();
         let mut current: Option<(usize, &mut [u8])> = None;
         for (input, output, copy) in &self.copies {
             let dst = match current.take() {
                 Some((o, bytes)) if o == *output => bytes,
                 _ => io.output_bytes(*output),
             };
-            copy.run_as(self.dtype, io.input_bytes(*input), dst);
+            copy.run_as(cpu, self.dtype, io.input_bytes(*input), dst)?;
             current = Some((*output, dst));
         }
         Ok(())

@@ -11,13 +11,16 @@ use super::moments;
 use crate::by_real;
 use crate::common::Real;
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 /// The mean is taken off first: times an infinite slope it could not be any more.
-fn line<T: Real>(x: &[T], mean: T, slope: T, shift: T, y: &mut [T]) {
-    for (y, &x) in y.iter_mut().zip(x) {
-        *y = (x - mean) * slope + shift;
-    }
+fn line<T: Real>(cpu: &CpuRun, x: &[T], mean: T, slope: T, shift: T, y: &mut [T]) -> Result<()> {
+    cpu.pieces(y.len(), 1, |piece| {
+        for (y, &x) in y[piece.clone()].iter_mut().zip(&x[piece]) {
+            *y = (x - mean) * slope + shift;
+        }
+        Ok(())
+    })
 }
 
 /// Batch, channels, and elements behind a channel.
@@ -57,7 +60,9 @@ impl<T> Batch<T> {
     /// over them is long.
     fn period(&self) -> usize {
         match self.plane {
-            1 if self.channels > 0 => self.channels * 64usize.div_ceil(self.channels),
+            1 if (1..64).contains(&self.channels) => {
+                self.channels * 64usize.div_ceil(self.channels)
+            }
             _ => self.channels,
         }
     }
@@ -67,37 +72,51 @@ impl<T: Real> Kernel for Batch<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<T>(0);
         let [scale, bias, mean, variance] = [1, 2, 3, 4].map(|i| io.input::<T>(i));
-        let period = self.period();
+        let (cpu, period) = (io.cpu(), self.period());
         let (slopes, rest) = io.scratch::<T>(3 * period).split_at_mut(period);
         let (means, shifts) = rest.split_at_mut(period);
-        for i in 0..period {
-            let c = i % self.channels;
-            let slope = scale[c].wide() / (variance[c].wide() + self.epsilon).sqrt();
-            (slopes[i], means[i], shifts[i]) = (T::of(slope), mean[c], bias[c]);
-        }
-        let y = io.output::<T>(0);
-        if self.plane == 1 {
-            let rows = x.chunks(period.max(1)).zip(y.chunks_mut(period.max(1)));
-            for (x, y) in rows {
-                let lines = means.iter().zip(&*slopes).zip(&*shifts);
-                for ((y, &x), ((&mean, &slope), &shift)) in y.iter_mut().zip(x).zip(lines) {
-                    *y = (x - mean) * slope + shift;
-                }
-            }
-        } else if self.plane > 0 {
-            let planes = x
-                .chunks_exact(self.plane)
-                .zip(y.chunks_exact_mut(self.plane));
-            for (i, (x, y)) in planes.enumerate() {
+        cpu.pieces(period, 8, |piece| {
+            for i in piece {
                 let c = i % self.channels;
-                line(x, means[c], slopes[c], shifts[c], y);
+                let slope = scale[c].wide() / (variance[c].wide() + self.epsilon).sqrt();
+                (slopes[i], means[i], shifts[i]) = (T::of(slope), mean[c], bias[c]);
             }
+            Ok(())
+        })?;
+        let (slopes, means, shifts) = (&*slopes, &*means, &*shifts);
+        let y = io.output::<T>(0);
+        if self.plane != 1 {
+            let planes = y.len().checked_div(self.plane).unwrap_or(0);
+            let outputs = by(y, self.plane);
+            return cpu.rows(planes, outputs, self.plane, |piece, y, cpu| {
+                for (i, y) in piece.zip(y.chunks_exact_mut(self.plane)) {
+                    let c = i % self.channels;
+                    let x = &x[i * self.plane..][..self.plane];
+                    line(cpu, x, means[c], slopes[c], shifts[c], y)?;
+                }
+                Ok(())
+            });
         }
-        Ok(())
+        let rows = y.len().div_ceil(period.max(1));
+        cpu.rows(rows, by(y, period), period, |piece, y, cpu| {
+            for (i, y) in piece.zip(y.chunks_mut(period)) {
+                let x = &x[i * period..];
+                cpu.pieces(y.len(), 1, |part| {
+                    let lines = means[part.clone()].iter().zip(&slopes[part.clone()]);
+                    let lines = lines.zip(&shifts[part.clone()]);
+                    let both = y[part.clone()].iter_mut().zip(&x[part]);
+                    for ((y, &x), ((&mean, &slope), &shift)) in both.zip(lines) {
+                        *y = (x - mean) * slope + shift;
+                    }
+                    Ok(())
+                })?;
+            }
+            Ok(())
+        })
     }
 
-    fn scratch_bytes(&self) -> usize {
-        3 * self.period() * size_of::<T>()
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<T>(self.period().saturating_mul(3))
     }
 }
 
@@ -152,23 +171,24 @@ impl<T: Real> Kernel for Group<T> {
         if size == 0 {
             return Ok(());
         }
-        for (g, (x, y)) in x
-            .chunks_exact(size)
-            .zip(y.chunks_exact_mut(size))
-            .enumerate()
-        {
-            let (mean, variance) = moments(x.iter().copied());
-            let inverse = 1.0 / (variance + self.epsilon).sqrt();
-            let planes = x
-                .chunks_exact(self.plane)
-                .zip(y.chunks_exact_mut(self.plane));
-            for (i, (x, y)) in planes.enumerate() {
-                let c = g % self.groups * deep + i;
-                let slope = T::of(scale[c].wide() * inverse);
-                line(x, T::of(mean), slope, bias[c], y);
-            }
-        }
-        Ok(())
+        let cost = size.saturating_mul(4);
+        io.cpu()
+            .rows(y.len() / size, by(y, size), cost, |piece, y, cpu| {
+                for (g, y) in piece.zip(y.chunks_exact_mut(size)) {
+                    let x = &x[g * size..][..size];
+                    let (mean, variance) = moments(cpu, x)?;
+                    let inverse = 1.0 / (variance + self.epsilon).sqrt();
+                    let planes = x
+                        .chunks_exact(self.plane)
+                        .zip(y.chunks_exact_mut(self.plane));
+                    for (i, (x, y)) in planes.enumerate() {
+                        let c = g % self.groups * deep + i;
+                        let slope = T::of(scale[c].wide() * inverse);
+                        line(cpu, x, T::of(mean), slope, bias[c], y)?;
+                    }
+                }
+                Ok(())
+            })
     }
 }
 
@@ -204,22 +224,30 @@ impl<T: Real> Kernel for Response<T> {
         let (before, after) = ((self.op.size.max(1) - 1) / 2, self.op.size / 2);
         let weight = f64::from(self.op.alpha) / self.op.size.max(1) as f64;
         let (bias, beta) = (f64::from(self.op.bias), f64::from(self.op.beta));
-        for (x, y) in x.chunks_exact(size).zip(y.chunks_exact_mut(size)) {
-            for c in 0..self.channels {
-                let near = c.saturating_sub(before)..(c + after + 1).min(self.channels);
-                for p in 0..self.plane {
-                    let squares: f64 = near
-                        .clone()
-                        .map(|n| x[n * self.plane + p].wide().powi(2))
-                        .sum();
-                    let at = c * self.plane + p;
-                    y[at] = T::of(x[at].wide() / (bias + weight * squares).powf(beta));
-                }
+        let most = self.op.size.min(self.channels);
+        let cost = most.saturating_mul(2).saturating_add(COST);
+        io.cpu().rows(y.len(), by(y, 1), cost, |piece, y, cpu| {
+            for (i, y) in piece.zip(y) {
+                let (image, at) = (&x[i / size * size..][..size], i % size);
+                let (c, p) = (at / self.plane, at % self.plane);
+                let first = c.saturating_sub(before);
+                let near = first..c.saturating_add(after).saturating_add(1).min(self.channels);
+                let mut squares = 0.0;
+                cpu.pieces(near.len(), 2, |part| {
+                    for n in part {
+                        squares += image[(first + n) * self.plane + p].wide().powi(2);
+                    }
+                    Ok(())
+                })?;
+                *y = T::of(image[at].wide() / (bias + weight * squares).powf(beta));
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
+
+/// Operations of a power.
+const COST: usize = 32;
 
 #[cfg(test)]
 mod tests {
@@ -268,7 +296,8 @@ mod tests {
         let zero = tensor(&[4], &[0.0f32; 4]);
         let y = run_f32(&op, &[&x, &one, &zero], &[2, 4, 3]);
         for group in y.chunks(6) {
-            let (mean, variance) = moments(group.iter().copied());
+            let of = |f: &dyn Fn(f32) -> f32| group.iter().map(|&v| f(v)).sum::<f32>() / 6.0;
+            let (mean, variance) = (of(&|v| v), of(&|v| v * v));
             assert!(mean.abs() < 1e-6 && (variance - 1.0).abs() < 1e-3);
         }
     }

@@ -3,11 +3,13 @@
 mod channel;
 mod row;
 
+use kilim_core::Result;
 use kilim_core::ops::{
     BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LpNorm, Lrn, MeanVarianceNorm, RmsNorm,
 };
 
 use crate::common::{Real, rules};
+use crate::frame::CpuRun;
 use crate::registry::KernelRegistry;
 
 pub fn register(registry: &mut KernelRegistry) {
@@ -21,18 +23,26 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add::<MeanVarianceNorm>(rules::reals, row::build_mean_variance);
 }
 
-/// Mean and variance of what `values` gives; zeros where it gives nothing.
-fn moments<T: Real>(values: impl Iterator<Item = T> + Clone) -> (f64, f64) {
-    let mut n = 0.0;
-    let mut sum = 0.0;
-    for v in values.clone() {
-        sum += v.wide();
-        n += 1.0;
+/// Mean and variance of some numbers; zeros where there are none.
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
+fn moments<T: Real>(cpu: &CpuRun, x: &[T]) -> Result<(f64, f64)> {
+    if x.is_empty() {
+        return Ok((0.0, 0.0));
     }
-    if n == 0.0 {
-        return (0.0, 0.0);
-    }
-    let mean = sum / n;
-    let squares: f64 = values.map(|v| (v.wide() - mean) * (v.wide() - mean)).sum();
-    (mean, squares / n)
+    let (mut sum, mut squares) = (0.0, 0.0);
+    cpu.pieces(x.len(), 1, |piece| {
+        sum = x[piece].iter().fold(sum, |sum, v| sum + v.wide());
+        Ok(())
+    })?;
+    let mean = sum / x.len() as f64;
+    cpu.pieces(x.len(), 1, |piece| {
+        let parts = x[piece]
+            .iter()
+            .map(|v| (v.wide() - mean) * (v.wide() - mean));
+        squares = parts.fold(squares, |sum, v| sum + v);
+        Ok(())
+    })?;
+    Ok((mean, squares / x.len() as f64))
 }

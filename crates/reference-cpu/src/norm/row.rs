@@ -1,6 +1,7 @@
 //! Normalisations over trailing dimensions, one axis, or given axes.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
@@ -12,7 +13,7 @@ use super::moments;
 use crate::by_real;
 use crate::common::rules::required;
 use crate::common::{Real, Walk, broadcast_strides, contiguous_strides};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 use crate::reduce::Along;
 
 pub fn build_layer(op: &LayerNorm, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -59,61 +60,101 @@ impl<T: Real> Kernel for Rows<T> {
         let (x, scale) = (io.input::<T>(0), io.input::<T>(1));
         let bias = io.optional::<T>(2);
         let y = io.output::<T>(0);
-        let mut means = io.has_output(1).then(|| io.output::<T>(1));
-        let mut inverses = io.has_output(2).then(|| io.output::<T>(2));
-        if self.n == 0 {
+        let means = io.has_output(1).then(|| by(io.output::<T>(1), 1));
+        let inverses = io.has_output(2).then(|| by(io.output::<T>(2), 1));
+        let Some(rows) = y.len().checked_div(self.n) else {
             return Ok(());
-        }
-        let mut rows = x.chunks_exact(self.n).zip(y.chunks_exact_mut(self.n));
-        let mut row = 0;
-        let (len, steps) = self.inner.row();
-        self.outer.elements(|[at_scale, at_bias]| {
-            let Some((x, y)) = rows.next() else { return };
-            let (mean, variance) = if self.centred {
-                moments(x.iter().copied())
-            } else {
-                let squares: f64 = x.iter().map(|v| v.wide() * v.wide()).sum();
-                (0.0, squares / self.n as f64)
-            };
-            let inverse = 1.0 / (variance + self.epsilon).sqrt();
-            if let Some(m) = means.as_deref_mut().and_then(|m| m.get_mut(row)) {
-                *m = T::of(mean);
-            }
-            if let Some(i) = inverses.as_deref_mut().and_then(|i| i.get_mut(row)) {
-                *i = T::of(inverse);
-            }
-            row += 1;
-            let (centre, slope) = (T::of(mean), T::of(inverse));
-            let mut done = 0;
-            self.inner.rows(|[s, b]| {
-                let (s, b) = ((at_scale + s) as usize, (at_bias + b) as usize);
-                let (x, y) = (&x[done..done + len], &mut y[done..done + len]);
-                done += len;
-                match (bias, steps) {
-                    (Some(bias), [1, 1]) => {
-                        let parameters = scale[s..s + len].iter().zip(&bias[b..b + len]);
-                        for ((y, &x), (&s, &b)) in y.iter_mut().zip(x).zip(parameters) {
-                            *y = (x - centre) * slope * s + b;
+        };
+        let cost = self.n.saturating_mul(4);
+        let outputs = (by(y, self.n), (means, inverses));
+        io.cpu()
+            .rows(rows, outputs, cost, |piece, (y, (means, inverses)), cpu| {
+                let mut means = means.into_iter().flatten();
+                let mut inverses = inverses.into_iter().flatten();
+                let mut lines = x[piece.start * self.n..]
+                    .chunks_exact(self.n)
+                    .zip(y.chunks_exact_mut(self.n));
+                let (_, steps) = self.outer.row();
+                self.outer.spans(piece, |span| {
+                    let mut at = span.at;
+                    for (x, y) in lines.by_ref().take(span.len) {
+                        let (mean, inverse) = self.moments(cpu, x)?;
+                        if let Some(to) = means.next() {
+                            *to = T::of(mean);
+                        }
+                        if let Some(to) = inverses.next() {
+                            *to = T::of(inverse);
+                        }
+                        let (centre, slope) = (T::of(mean), T::of(inverse));
+                        cpu.pieces(self.n, 2, |part| {
+                            self.line((x, y), (centre, slope), (scale, bias), at, part)
+                        })?;
+                        for (at, step) in at.iter_mut().zip(steps) {
+                            *at += step;
                         }
                     }
-                    (None, [1, _]) => {
-                        for ((y, &x), &s) in y.iter_mut().zip(x).zip(&scale[s..s + len]) {
-                            *y = (x - centre) * slope * s;
-                        }
-                    }
-                    _ => {
-                        for (i, (y, &x)) in y.iter_mut().zip(x).enumerate() {
-                            let v = (x - centre) * slope * scale[s + i * steps[0] as usize];
-                            *y = match bias {
-                                Some(bias) => v + bias[b + i * steps[1] as usize],
-                                None => v,
-                            };
-                        }
+                    Ok(())
+                })
+            })
+    }
+}
+
+impl<T: Real> Rows<T> {
+    /// The mean of a row, and the inverse of its deviation.
+    fn moments(&self, cpu: &CpuRun, x: &[T]) -> Result<(f64, f64)> {
+        let (mean, variance) = if self.centred {
+            moments(cpu, x)?
+        } else {
+            let mut squares = 0.0;
+            cpu.pieces(x.len(), 1, |part| {
+                let parts = x[part].iter().map(|v| v.wide() * v.wide());
+                squares = parts.fold(squares, |sum, v| sum + v);
+                Ok(())
+            })?;
+            (0.0, squares / self.n as f64)
+        };
+        Ok((mean, 1.0 / (variance + self.epsilon).sqrt()))
+    }
+
+    /// Part of a row. The row's scale and bias begin at `at`.
+    fn line(
+        &self,
+        (x, y): (&[T], &mut [T]),
+        (centre, slope): (T, T),
+        (scale, bias): (&[T], Option<&[T]>),
+        at: [isize; 2],
+        part: Range<usize>,
+    ) -> Result<()> {
+        let (x, y) = (&x[part.clone()], &mut y[part.clone()]);
+        let (_, steps) = self.inner.row();
+        self.inner.spans(part, |span| {
+            let [s, b] = std::array::from_fn(|t| (at[t] + span.at[t]) as usize);
+            let len = span.len;
+            let (x, y) = (&x[span.first..][..len], &mut y[span.first..][..len]);
+            match (bias, steps) {
+                (Some(bias), [1, 1]) => {
+                    let parameters = scale[s..s + len].iter().zip(&bias[b..b + len]);
+                    for ((y, &x), (&s, &b)) in y.iter_mut().zip(x).zip(parameters) {
+                        *y = (x - centre) * slope * s + b;
                     }
                 }
-            });
-        });
-        Ok(())
+                (None, [1, _]) => {
+                    for ((y, &x), &s) in y.iter_mut().zip(x).zip(&scale[s..s + len]) {
+                        *y = (x - centre) * slope * s;
+                    }
+                }
+                _ => {
+                    for (i, (y, &x)) in y.iter_mut().zip(x).enumerate() {
+                        let v = (x - centre) * slope * scale[s + i * steps[0] as usize];
+                        *y = match bias {
+                            Some(bias) => v + bias[b + i * steps[1] as usize],
+                            None => v,
+                        };
+                    }
+                }
+            }
+            Ok(())
+        })
     }
 }
 
@@ -137,29 +178,44 @@ impl<T: Real> Kernel for Lp<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, y) = (io.input::<T>(0), io.output::<T>(0));
         let Along { n, inner, .. } = self.along;
-        self.along.lines(|first| {
-            let line = (0..n).map(|i| first + i * inner);
-            let norm = match self.p {
-                1 => line.clone().map(|i| x[i].wide().abs()).sum(),
-                2 => line
-                    .clone()
-                    .map(|i| x[i].wide() * x[i].wide())
-                    .sum::<f64>()
-                    .sqrt(),
-                p => {
-                    let p = f64::from(p);
-                    let sum: f64 = line.clone().map(|i| x[i].wide().abs().powf(p)).sum();
-                    sum.powf(1.0 / p)
+        self.along.lines(io.cpu(), y, 1, COST, |block, i, y, cpu| {
+            let x = &x[block * n * inner..];
+            let at = |k: usize| k * inner + i;
+            let mut sum = 0.0;
+            cpu.pieces(n, COST, |part| {
+                for k in part {
+                    let v = x[at(k)].wide().abs();
+                    sum += match self.p {
+                        1 => v,
+                        2 => v * v,
+                        p => v.powf(f64::from(p)),
+                    };
                 }
+                Ok(())
+            })?;
+            let norm = match self.p {
+                1 => sum,
+                2 => sum.sqrt(),
+                p => sum.powf(1.0 / f64::from(p)),
             };
-            for i in line {
-                // A line of zeros stays one.
-                y[i] = T::of(if norm == 0.0 { 0.0 } else { x[i].wide() / norm });
-            }
-        });
-        Ok(())
+            cpu.pieces(n, 2, |part| {
+                for k in part {
+                    // A line of zeros stays one.
+                    let v = if norm == 0.0 {
+                        0.0
+                    } else {
+                        x[at(k)].wide() / norm
+                    };
+                    y[at(k)] = T::of(v);
+                }
+                Ok(())
+            })
+        })
     }
 }
+
+/// Operations of a power.
+const COST: usize = 16;
 
 pub fn build_mean_variance(
     op: &MeanVarianceNorm,
@@ -189,25 +245,45 @@ struct MeanVariance<T> {
 
 impl<T: Real> Kernel for MeanVariance<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
-        self.kept.elements(|[base]| {
-            let (mut n, mut sum, mut squares) = (0.0f64, 0.0, 0.0);
-            self.reduced.elements(|[r]| {
-                sum += x[(base + r) as usize].wide();
-                n += 1.0;
-            });
-            let mean = sum / n;
-            self.reduced.elements(|[r]| {
-                squares += (x[(base + r) as usize].wide() - mean).powi(2);
-            });
-            // The specification's function body adds this to the deviation.
-            let deviation = (squares / n).sqrt() + 1e-9;
-            self.reduced.elements(|[r]| {
-                let at = (base + r) as usize;
-                y[at] = T::of((x[at].wide() - mean) / deviation);
-            });
-        });
-        Ok(())
+        let (cpu, x, y) = (io.cpu(), io.input::<T>(0), io.output::<T>(0));
+        let (count, (_, [step])) = (self.reduced.len(), self.kept.row());
+        let n = count as f64;
+        // What is normalised together lies anywhere in the output, so that one goes after the other.
+        cpu.pieces(self.kept.len(), count.saturating_mul(6), |piece| {
+            self.kept.spans(piece, |span| {
+                let mut base = span.at[0];
+                for _ in 0..span.len {
+                    let (mut sum, mut squares) = (0.0, 0.0);
+                    self.each(cpu, base, |i| sum += x[i].wide())?;
+                    let mean = sum / n;
+                    self.each(cpu, base, |i| squares += (x[i].wide() - mean).powi(2))?;
+                    // The specification's function body adds this to the deviation.
+                    let deviation = (squares / n).sqrt() + 1e-9;
+                    self.each(cpu, base, |i| {
+                        y[i] = T::of((x[i].wide() - mean) / deviation)
+                    })?;
+                    base += step;
+                }
+                Ok(())
+            })
+        })
+    }
+}
+
+impl<T> MeanVariance<T> {
+    /// Calls `f` with each element that is normalised together with the one at `base`.
+    fn each(&self, cpu: &CpuRun, base: isize, mut f: impl FnMut(usize)) -> Result<()> {
+        let (_, [step]) = self.reduced.row();
+        cpu.pieces(self.reduced.len(), 2, |piece| {
+            self.reduced.spans(piece, |span| {
+                let mut at = base + span.at[0];
+                for _ in 0..span.len {
+                    f(at as usize);
+                    at += step;
+                }
+                Ok(())
+            })
+        })
     }
 }
 

@@ -9,9 +9,10 @@ use kilim_core::{DType, Result};
 
 use super::windows::Windows;
 use crate::by_real;
-use crate::common::Real;
+use crate::common::real::activate;
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::common::{BLOCK, Real};
+use crate::frame::{Build, Io, Kernel, by};
 
 pub fn build_average(op: &AveragePool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -39,28 +40,25 @@ struct Average<T> {
 
 impl<T: Real> Kernel for Average<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+        let (cpu, x, y) = (io.cpu(), io.input::<T>(0), io.output::<T>(0));
         let w = &self.windows;
         let deep = w.deep;
-        for p in 0..w.planes {
-            let x = &x[p * w.input * deep..][..w.input * deep];
-            let y = &mut y[p * w.output * deep..][..w.output * deep];
-            w.each(|o, place| {
-                let y = &mut y[o * deep..][..deep];
-                y.fill(T::default());
-                w.pixels(place, |i| {
-                    for (y, &x) in y.iter_mut().zip(&x[i * deep..][..deep]) {
+        w.run(cpu, by(&mut *y, deep), 1, |window, y, cpu| {
+            let y = &mut y[window.row * deep..][..deep];
+            let x = &x[window.plane * w.input * deep..];
+            w.across(cpu, |part| y[part].fill(T::default()))?;
+            w.pixels(cpu, window.place, deep, |i| {
+                let x = &x[i * deep..][..deep];
+                w.across(cpu, |part| {
+                    for (y, &x) in y[part.clone()].iter_mut().zip(&x[part]) {
                         *y += x;
                     }
-                });
-                let count = T::of(w.count(place, self.padded) as f64);
-                for y in y {
-                    *y = *y / count;
-                }
-            });
-        }
-        T::activate(self.activation, y);
-        Ok(())
+                })
+            })?;
+            let count = T::of(w.count(window.place, self.padded) as f64);
+            w.across(cpu, |part| y[part].iter_mut().for_each(|y| *y = *y / count))
+        })?;
+        activate(cpu, self.activation, y)
     }
 }
 
@@ -83,33 +81,30 @@ impl<T> Bytes<T> {
 
 impl<T: Pod + Send + Sync + Into<i32> + TryFrom<i32>> Kernel for Bytes<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+        let (cpu, x, y) = (io.cpu(), io.input::<T>(0), io.output::<T>(0));
         let w = &self.windows;
         let deep = w.deep;
-        let sums = io.scratch::<i32>(deep);
-        for p in 0..w.planes {
-            let x = &x[p * w.input * deep..][..w.input * deep];
-            let y = &mut y[p * w.output * deep..][..w.output * deep];
-            w.each(|o, place| {
-                sums.fill(0);
-                w.pixels(place, |i| {
-                    for (sum, &x) in sums.iter_mut().zip(&x[i * deep..][..deep]) {
-                        *sum += x.into();
+        w.run(cpu, by(y, deep), 1, |window, y, cpu| {
+            let y = &mut y[window.row * deep..][..deep];
+            let x = &x[window.plane * w.input * deep..];
+            let count = (w.count(window.place, self.padded) as i32).max(1);
+            for (first, y) in (0..deep).step_by(BLOCK).zip(y.chunks_mut(BLOCK)) {
+                let mut sums = [0i32; BLOCK];
+                w.pixels(cpu, window.place, y.len(), |i| {
+                    let x = &x[i * deep + first..][..y.len()];
+                    for (sum, &x) in sums.iter_mut().zip(x) {
+                        *sum = sum.wrapping_add(x.into());
                     }
-                });
-                let count = (w.count(place, self.padded) as i32).max(1);
-                for (y, &sum) in y[o * deep..][..deep].iter_mut().zip(sums.iter()) {
+                    Ok(())
+                })?;
+                for (y, &sum) in y.iter_mut().zip(&sums) {
                     let half = if sum > 0 { count / 2 } else { -(count / 2) };
                     // A mean is as large as what it is made of.
                     *y = T::try_from((sum + half) / count).unwrap_or_else(|_| T::zeroed());
                 }
-            });
-        }
-        Ok(())
-    }
-
-    fn scratch_bytes(&self) -> usize {
-        self.windows.deep * size_of::<i32>()
+            }
+            Ok(())
+        })
     }
 }
 
@@ -131,23 +126,25 @@ struct Norm<T> {
 
 impl<T: Real> Kernel for Norm<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+        let (cpu, x, y) = (io.cpu(), io.input::<T>(0), io.output::<T>(0));
         let w = &self.windows;
-        for p in 0..w.planes {
-            w.each(|o, place| {
-                for c in 0..w.deep {
-                    let mut sum = 0.0;
-                    w.pixels(place, |i| {
-                        let v = x[(p * w.input + i) * w.deep + c].wide().abs();
-                        sum += if self.p == 2.0 { v * v } else { v.powf(self.p) };
-                    });
-                    y[(p * w.output + o) * w.deep + c] = T::of(sum.powf(1.0 / self.p));
-                }
-            });
-        }
-        Ok(())
+        w.run(cpu, by(y, w.deep), COST, |window, y, cpu| {
+            for c in 0..w.deep {
+                let mut sum = 0.0;
+                w.pixels(cpu, window.place, COST, |i| {
+                    let v = x[(window.plane * w.input + i) * w.deep + c].wide().abs();
+                    sum += if self.p == 2.0 { v * v } else { v.powf(self.p) };
+                    Ok(())
+                })?;
+                y[window.row * w.deep + c] = T::of(sum.powf(1.0 / self.p));
+            }
+            Ok(())
+        })
     }
 }
+
+/// Operations of a power.
+const COST: usize = 16;
 
 #[cfg(test)]
 mod tests {

@@ -3,13 +3,14 @@
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{MaxPool, MaxUnpool, PoolGeometry};
+use kilim_core::tensor::element_count;
 use kilim_core::{DType, Result};
 
 use super::windows::Windows;
 use crate::by_class;
 use crate::common::rules::required;
 use crate::common::{Codec, Wide, is_nan};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 
 pub fn build(op: &MaxPool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -53,20 +54,19 @@ impl Kernel for F32 {
         let (x, y) = (io.input::<f32>(0), io.output::<f32>(0));
         let w = &self.0;
         let deep = w.deep;
-        for p in 0..w.planes {
-            let x = &x[p * w.input * deep..][..w.input * deep];
-            let y = &mut y[p * w.output * deep..][..w.output * deep];
-            w.each(|o, place| {
-                let y = &mut y[o * deep..][..deep];
-                y.fill(f32::NEG_INFINITY);
-                w.pixels(place, |i| {
-                    for (y, &x) in y.iter_mut().zip(&x[i * deep..][..deep]) {
+        w.run(io.cpu(), by(y, deep), 1, |window, y, cpu| {
+            let y = &mut y[window.row * deep..][..deep];
+            let x = &x[window.plane * w.input * deep..];
+            w.across(cpu, |part| y[part].fill(f32::NEG_INFINITY))?;
+            w.pixels(cpu, window.place, deep, |i| {
+                let x = &x[i * deep..][..deep];
+                w.across(cpu, |part| {
+                    for (y, &x) in y[part.clone()].iter_mut().zip(&x[part]) {
                         *y = if x > *y || x.is_nan() { x } else { *y };
                     }
-                });
-            });
-        }
-        Ok(())
+                })
+            })
+        })
     }
 }
 
@@ -80,31 +80,34 @@ struct Generic<W> {
 impl<W: Wide> Kernel for Generic<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let mut places = io.has_output(1).then(|| io.output::<i64>(1));
         let w = &self.windows;
         let deep = w.deep;
-        for p in 0..w.planes {
-            w.each(|o, place| {
-                for c in 0..deep {
-                    let (mut best, mut at) = (self.lowest, 0);
-                    let mut first = true;
-                    w.pixels(place, |i| {
-                        let v = self.codec.get(x, (p * w.input + i) * deep + c);
-                        if first || v > best || is_nan(v) {
-                            (best, at, first) = (v, i, false);
-                        }
-                    });
-                    let to = (p * w.output + o) * deep + c;
-                    self.codec.set(y, to, best);
-                    if let Some(places) = places.as_deref_mut() {
-                        places[to] = self.index(p, at, c) as i64;
+        let places = io.has_output(1).then(|| by(io.output::<i64>(1), deep));
+        let outputs = (by(y, deep * self.codec.size()), places);
+        w.run(io.cpu(), outputs, COST, |window, (y, places), cpu| {
+            for c in 0..deep {
+                let (mut best, mut at) = (self.lowest, 0);
+                let mut first = true;
+                w.pixels(cpu, window.place, COST, |i| {
+                    let v = self.codec.get(x, (window.plane * w.input + i) * deep + c);
+                    if first || v > best || is_nan(v) {
+                        (best, at, first) = (v, i, false);
                     }
+                    Ok(())
+                })?;
+                let to = window.row * deep + c;
+                self.codec.set(y, to, best);
+                if let Some(places) = places {
+                    places[to] = self.index(window.plane, at, c) as i64;
                 }
-            });
-        }
-        Ok(())
+            }
+            Ok(())
+        })
     }
 }
+
+/// Operations of reading an element and comparing it.
+const COST: usize = 4;
 
 impl<W> Generic<W> {
     /// The index of pixel `at` of channel `c` as the operator counts.
@@ -141,6 +144,7 @@ pub fn build_unpool(op: &MaxUnpool, node: &NodeSpec, _: &mut Build) -> Result<Bo
         return Err(shape_error("the output does not fit the data"));
     }
     Ok(Box::new(Unpool {
+        total: element_count(&counted)?,
         counted,
         out: out.clone(),
         size: x.dtype.size(),
@@ -150,6 +154,8 @@ pub fn build_unpool(op: &MaxUnpool, node: &NodeSpec, _: &mut Build) -> Result<Bo
 
 struct Unpool {
     counted: Vec<usize>,
+    /// Their product.
+    total: usize,
     out: Vec<usize>,
     size: usize,
     indices: Codec<i64>,
@@ -158,12 +164,13 @@ struct Unpool {
 impl Kernel for Unpool {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, indices, n) = (io.input_bytes(0), io.input_bytes(1), io.input_len(0));
-        let y = io.output_bytes(0);
-        y.fill(0);
+        let (cpu, y) = (io.cpu(), io.output_bytes(0));
+        cpu.fill(y, 0)?;
         let size = self.size;
-        let total: usize = self.counted.iter().product();
         for i in 0..n {
+            cpu.spend(4 + 16 * self.out.len())?;
             let index = self.indices.get(indices, i);
+            let total = self.total;
             let mut rest = usize::try_from(index)
                 .ok()
                 .filter(|&v| v < total)

@@ -10,7 +10,7 @@ use kilim_core::ops::{MaxRoiPool, RoiAlign};
 use crate::by_real;
 use crate::common::rules::required;
 use crate::common::{Codec, Real, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 fn image(node: &NodeSpec) -> Result<[usize; 4]> {
     <[usize; 4]>::try_from(&required(node, 0)?.shape[..])
@@ -49,39 +49,49 @@ impl<T: Real> Kernel for Max<T> {
         let [batch, channels, height, width] = self.shape;
         let [ph, pw] = self.op.pooled;
         let scale = f64::from(self.op.spatial_scale);
-        let mut y = y.iter_mut();
-        for region in regions.chunks_exact(5) {
-            let n = batch_index(region[0].wide(), batch)?;
-            let [x1, y1, x2, y2] = [1, 2, 3, 4].map(|i| (region[i].wide() * scale).round() as i64);
-            // The bounds of bin `i` of `bins` over a side.
-            let bin = |i: usize, bins: usize, from: i64, to: i64, side: usize| {
-                let extent = (to - from + 1).max(1) as f64 / bins as f64;
-                let first = (i as f64 * extent).floor() as i64 + from;
-                let last = ((i + 1) as f64 * extent).ceil() as i64 + from;
-                first.clamp(0, side as i64) as usize..last.clamp(0, side as i64) as usize
-            };
-            for c in 0..channels {
-                let plane = &x[(n * channels + c) * height * width..][..height * width];
-                for i in 0..ph {
-                    for j in 0..pw {
-                        let rows = bin(i, ph, y1, y2, height);
-                        let columns = bin(j, pw, x1, x2, width);
+        // The bounds of bin `i` of `bins` over a side.
+        let bin = |i: usize, bins: usize, from: i64, to: i64, side: usize| {
+            let extent = (to - from + 1).max(1) as f64 / bins as f64;
+            let first = (i as f64 * extent).floor() as i64 + from;
+            let last = ((i + 1) as f64 * extent).ceil() as i64 + from;
+            first.clamp(0, side as i64) as usize..last.clamp(0, side as i64) as usize
+        };
+        let planes = (regions.len() / 5) * channels;
+        io.cpu()
+            .rows(planes, by(y, ph * pw), COST, |piece, y, cpu| {
+                for (p, y) in piece.zip(y.chunks_exact_mut((ph * pw).max(1))) {
+                    let region = &regions[p / channels * 5..][..5];
+                    let n = batch_index(region[0].wide(), batch)?;
+                    let bound = |v: T| (v.wide() * scale).round().clamp(-FAR, FAR) as i64;
+                    let [x1, y1, x2, y2] = [1, 2, 3, 4].map(|i| bound(region[i]));
+                    let plane =
+                        &x[(n * channels + p % channels) * height * width..][..height * width];
+                    for (b, y) in y.iter_mut().enumerate() {
+                        cpu.spend(COST)?;
+                        let rows = bin(b / pw, ph, y1, y2, height);
+                        let columns = bin(b % pw, pw, x1, x2, width);
                         let mut best: Option<T> = None;
                         for r in rows {
-                            for v in columns.clone().map(|q| plane[r * width + q]) {
-                                best = Some(best.map_or(v, |b| if v > b { v } else { b }));
-                            }
+                            cpu.pieces(columns.len(), 1, |part| {
+                                let line = &plane[r * width + columns.start..][part];
+                                for &v in line {
+                                    best = Some(best.map_or(v, |b| if v > b { v } else { b }));
+                                }
+                                Ok(())
+                            })?;
                         }
-                        if let Some(y) = y.next() {
-                            *y = best.unwrap_or_default();
-                        }
+                        *y = best.unwrap_or_default();
                     }
                 }
-            }
-        }
-        Ok(())
+                Ok(())
+            })
     }
 }
+
+/// Operations of finding a bin, and of a sample between four pixels.
+const COST: usize = 32;
+/// Coordinates beyond this are as far outside of any image as this.
+const FAR: f64 = (1i64 << 52) as f64;
 
 pub fn build_align(op: &RoiAlign, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let shape = image(node)?;
@@ -117,63 +127,109 @@ fn around(v: f64, side: usize) -> Option<(usize, usize, f64)> {
 impl<T: Real> Kernel for Align<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, regions) = (io.input::<T>(0), io.input::<T>(1));
-        let images = io.input_bytes(2);
-        let mut y = io.output::<T>(0).iter_mut();
+        let (images, y) = (io.input_bytes(2), io.output::<T>(0));
         let [batch, channels, height, width] = self.shape;
         let [out_h, out_w] = self.op.output;
-        let scale = f64::from(self.op.spatial_scale);
-        let shift = if self.op.half_pixel { 0.5 } else { 0.0 };
-        for (i, region) in regions.chunks_exact(4).enumerate() {
-            let n = batch_index(self.indices.get(images, i) as f64, batch)?;
-            let [x1, y1, x2, y2] = [0, 1, 2, 3].map(|k| region[k].wide() * scale - shift);
-            let (mut w, mut h) = (x2 - x1, y2 - y1);
-            if !self.op.half_pixel {
-                // Regions have at least the size of a pixel.
-                (w, h) = (w.max(1.0), h.max(1.0));
-            }
-            let (bin_h, bin_w) = (h / out_h as f64, w / out_w as f64);
-            let samples = |bin: f64| match self.op.sampling_ratio {
-                0 => bin.ceil().max(0.0) as usize,
-                n => n,
-            };
-            let (rows, columns) = (samples(bin_h), samples(bin_w));
-            for c in 0..channels {
+        let bins = out_h * out_w;
+        let planes = (regions.len() / 4) * channels;
+        io.cpu().rows(planes, by(y, bins), COST, |piece, y, cpu| {
+            for (p, y) in piece.zip(y.chunks_exact_mut(bins.max(1))) {
+                let (i, c) = (p / channels, p % channels);
+                let n = batch_index(self.indices.get(images, i) as f64, batch)?;
+                let region = [0, 1, 2, 3].map(|k| regions[i * 4 + k].wide());
+                let bins = self.bins(region);
                 let plane = &x[(n * channels + c) * height * width..][..height * width];
-                for o in 0..out_h * out_w {
-                    let (oy, ox) = (o / out_w, o % out_w);
-                    let (mut sum, mut best) = (0.0, f64::NEG_INFINITY);
-                    for s in 0..rows * columns {
-                        let (sy, sx) = (s / columns, s % columns);
-                        let at = |start, bin: f64, o: usize, s: usize, of: usize| {
-                            start + bin * (o as f64 + (s as f64 + 0.5) / of as f64)
-                        };
-                        let v = around(at(y1, bin_h, oy, sy, rows), height);
-                        let q = around(at(x1, bin_w, ox, sx, columns), width);
-                        let (Some((t, b, fy)), Some((l, r, fx))) = (v, q) else {
-                            best = best.max(0.0);
-                            continue;
-                        };
-                        let p = |y: usize, x: usize| plane[y * width + x].wide();
-                        let four = [
-                            (1.0 - fy) * (1.0 - fx) * p(t, l),
-                            (1.0 - fy) * fx * p(t, r),
-                            fy * (1.0 - fx) * p(b, l),
-                            fy * fx * p(b, r),
-                        ];
-                        sum += four.iter().sum::<f64>();
-                        // The largest of the weighted corners, as ONNX defines it.
-                        best = four.into_iter().fold(best, f64::max);
-                    }
-                    if let Some(y) = y.next() {
-                        *y = T::of(match self.op.max {
-                            true if rows * columns == 0 => 0.0,
-                            true => best,
-                            false => sum / (rows * columns).max(1) as f64,
-                        });
-                    }
+                for (o, y) in y.iter_mut().enumerate() {
+                    *y = self.bin(cpu, plane, &bins, [o / out_w, o % out_w])?;
                 }
             }
+            Ok(())
+        })
+    }
+}
+
+/// The bins of a region along an axis.
+struct Bins {
+    start: f64,
+    /// Of a bin.
+    size: f64,
+    /// In a bin.
+    samples: usize,
+}
+
+impl Bins {
+    /// Where sample `s` of bin `o` is.
+    fn at(&self, o: usize, s: usize) -> f64 {
+        self.start + self.size * (o as f64 + (s as f64 + 0.5) / self.samples as f64)
+    }
+}
+
+impl<T: Real> Align<T> {
+    /// Along y and x.
+    fn bins(&self, region: [f64; 4]) -> [Bins; 2] {
+        let scale = f64::from(self.op.spatial_scale);
+        let shift = if self.op.half_pixel { 0.5 } else { 0.0 };
+        let [x1, y1, x2, y2] = region.map(|v| v * scale - shift);
+        let bins = |start: f64, end: f64, count: usize| {
+            let mut extent = end - start;
+            if !self.op.half_pixel {
+                // Regions have at least the size of a pixel.
+                extent = extent.max(1.0);
+            }
+            let size = extent / count as f64;
+            let samples = match self.op.sampling_ratio {
+                0 => size.ceil().max(0.0) as usize,
+                n => n,
+            };
+            Bins {
+                start,
+                size,
+                samples,
+            }
+        };
+        let [out_h, out_w] = self.op.output;
+        [bins(y1, y2, out_h), bins(x1, x2, out_w)]
+    }
+
+    /// The mean, or the largest, of the samples of a bin.
+    fn bin(
+        &self,
+        cpu: &CpuRun,
+        plane: &[T],
+        [v, h]: &[Bins; 2],
+        [oy, ox]: [usize; 2],
+    ) -> Result<T> {
+        let [.., height, width] = self.shape;
+        let (mut sum, mut best) = (0.0, f64::NEG_INFINITY);
+        for sy in 0..v.samples {
+            cpu.spend(COST)?;
+            let row = around(v.at(oy, sy), height);
+            cpu.pieces(h.samples, COST, |part| {
+                for sx in part {
+                    let column = around(h.at(ox, sx), width);
+                    let (Some((t, b, fy)), Some((l, r, fx))) = (row, column) else {
+                        best = best.max(0.0);
+                        continue;
+                    };
+                    let p = |y: usize, x: usize| plane[y * width + x].wide();
+                    let four = [
+                        (1.0 - fy) * (1.0 - fx) * p(t, l),
+                        (1.0 - fy) * fx * p(t, r),
+                        fy * (1.0 - fx) * p(b, l),
+                        fy * fx * p(b, r),
+                    ];
+                    sum += four.iter().sum::<f64>();
+                    // The largest of the weighted corners, as ONNX defines it.
+                    best = four.into_iter().fold(best, f64::max);
+                }
+                Ok(())
+            })?;
         }
-        Ok(())
+        let count = v.samples as f64 * h.samples as f64;
+        Ok(T::of(match self.op.max {
+            true if count == 0.0 => 0.0,
+            true => best,
+            false => sum / count.max(1.0),
+        }))
     }
 }

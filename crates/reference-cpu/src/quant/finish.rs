@@ -8,7 +8,7 @@ use kilim_core::{DType, Result};
 use super::linear::quantize;
 use crate::common::rules::{range, required};
 use crate::common::{Codec, Wide};
-use crate::frame::Io;
+use crate::frame::{CpuRun, Io, by};
 
 /// What becomes of the sums.
 pub enum Finish {
@@ -66,19 +66,23 @@ impl Finish {
     }
 
     /// Writes the output of a node from its sums.
-    pub fn apply(&self, io: &mut Io, sums: &[i32]) {
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn apply(&self, io: &mut Io, sums: &[i32]) -> Result<()> {
+        let cpu = io.cpu();
         let r = match self {
-            Finish::Sums => {
-                io.output::<i32>(0).copy_from_slice(sums);
-                return;
-            }
+            Finish::Sums => return cpu.copy(sums, io.output::<i32>(0)),
             Finish::Fixed { requantize, run, y } => {
-                let (to, channels) = (io.output_bytes(0), requantize.factors.len());
-                for (i, &sum) in sums.iter().enumerate() {
-                    let value = requantize.apply(i / run % channels, sum);
-                    y.set(to, i, value.into());
-                }
-                return;
+                let channels = requantize.factors.len();
+                let to = by(io.output_bytes(0), y.size());
+                return cpu.rows(sums.len(), to, COST, |piece, to, _| {
+                    for i in piece.clone() {
+                        let value = requantize.apply(i / run % channels, sums[i]);
+                        y.set(to, i - piece.start, value.into());
+                    }
+                    Ok(())
+                });
             }
             Finish::Real(scales) => scales,
         };
@@ -88,20 +92,28 @@ impl Finish {
             .zero
             .as_ref()
             .map_or(0.0, |(i, codec)| codec.get(io.input_bytes(*i), 0));
-        let y = io.output_bytes(0);
-        let mut at = 0;
-        for (i, run) in sums.chunks(r.run).enumerate() {
-            // In float32, as runtimes agree on: a tie in one precision is none in another.
-            let product = scale(0, 0) as f32 * scale(1, i % r.count) as f32;
-            let factor = product / scale(2, 0) as f32;
-            for &sum in run {
-                let value = f64::from(sum as f32 * factor);
-                r.y.set(y, at, quantize(value, zero, r.range));
-                at += 1;
+        let to = by(io.output_bytes(0), r.y.size());
+        cpu.rows(sums.len(), to, COST, |piece, to, _| {
+            let mut rest = piece.clone();
+            while !rest.is_empty() {
+                let run = rest.start / r.run;
+                // In float32, as runtimes agree on: a tie in one precision is none in another.
+                let product = scale(0, 0) as f32 * scale(1, run % r.count) as f32;
+                let factor = product / scale(2, 0) as f32;
+                let end = rest.end.min((run + 1) * r.run);
+                for (i, &sum) in sums[..end].iter().enumerate().skip(rest.start) {
+                    let value = f64::from(sum as f32 * factor);
+                    r.y.set(to, i - piece.start, quantize(value, zero, r.range));
+                }
+                rest.start = end;
             }
-        }
+            Ok(())
+        })
     }
 }
+
+/// Operations of scaling and rounding a sum.
+const COST: usize = 8;
 
 /// Scales of an output that is quantised again.
 pub struct Scales {
@@ -117,12 +129,22 @@ pub struct Scales {
 }
 
 /// Adds a number for each channel to rows of sums.
-pub fn add_bias(sums: &mut [i32], bias: &[i32]) {
-    for row in sums.chunks_exact_mut(bias.len().max(1)) {
-        for (sum, b) in row.iter_mut().zip(bias) {
-            *sum = sum.wrapping_add(*b);
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
+pub fn add_bias(cpu: &CpuRun, sums: &mut [i32], bias: &[i32]) -> Result<()> {
+    let n = bias.len().max(1);
+    cpu.rows(sums.len() / n, by(sums, n), n, |_, sums, cpu| {
+        for row in sums.chunks_exact_mut(n) {
+            cpu.pieces(n, 1, |part| {
+                for (sum, b) in row[part.clone()].iter_mut().zip(&bias[part]) {
+                    *sum = sum.wrapping_add(*b);
+                }
+                Ok(())
+            })?;
         }
-    }
+        Ok(())
+    })
 }
 
 /// Where the scales of the factors of a QLinear product are.

@@ -8,7 +8,7 @@ use kilim_core::{DType, Result};
 
 use crate::common::rules::{range, required};
 use crate::common::{BLOCK, Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 /// Rounds to the nearest, ties to even, and saturates. NaN becomes the zero point.
 pub fn quantize(v: f64, zero: f64, (low, high): (f64, f64)) -> f64 {
@@ -19,6 +19,8 @@ pub fn quantize(v: f64, zero: f64, (low, high): (f64, f64)) -> f64 {
 /// Scales and zero points of a tensor.
 struct Parameters {
     granularity: Granularity,
+    /// Neighbours that share a scale.
+    run: usize,
     scale: Codec<f64>,
     zero: Option<Codec<f64>>,
 }
@@ -26,31 +28,50 @@ struct Parameters {
 impl Parameters {
     fn new(node: &NodeSpec, axis: i64, block: usize) -> Result<Parameters> {
         let (x, scale) = (required(node, 0)?, required(node, 1)?);
+        let granularity = Granularity::new(&x.shape, &scale.shape, axis, block)?;
+        let run = match granularity {
+            Granularity::Tensor => x.elements(),
+            Granularity::Axis { inner, .. } => inner,
+            Granularity::Block { .. } => 1,
+        };
         Ok(Parameters {
-            granularity: Granularity::new(&x.shape, &scale.shape, axis, block)?,
+            granularity,
+            run: run.max(1),
             scale: f64::codec(scale.dtype),
             zero: node.input(2).map(|s| f64::codec(s.dtype)),
         })
     }
 
-    /// Calls `f` with each range of elements of one scale and zero point, and these.
-    fn each(&self, io: &Io, mut f: impl FnMut(Range<usize>, f64, f64)) {
+    /// Computes the output, whose elements have `size` bytes: calls `work` with ranges of elements of one scale and
+    /// zero point, with these, and with the bytes of the output from the first of them on.
+    fn each(
+        &self,
+        io: &mut Io,
+        size: usize,
+        work: impl Fn(Range<usize>, [f64; 2], &mut [u8]) + Sync,
+    ) -> Result<()> {
         let scales = io.input_bytes(1);
         let zeros = self.zero.as_ref().map(|codec| (codec, io.input_bytes(2)));
-        let n = io.input_len(0);
-        let run = match self.granularity {
-            Granularity::Tensor => n,
-            Granularity::Axis { inner, .. } => inner,
-            Granularity::Block { .. } => 1,
-        };
-        for start in (0..n).step_by(run.max(1)) {
-            let g = self.granularity.index(start);
-            let scale = self.scale.get(scales, g);
-            let zero = zeros.map_or(0.0, |(codec, bytes)| codec.get(bytes, g));
-            f(start..start + run, scale, zero);
-        }
+        let (n, run) = (io.input_len(0), self.run);
+        let y = by(io.output_bytes(0), size);
+        io.cpu().rows(n, y, COST, |piece, y, _| {
+            let mut rest = piece.clone();
+            while !rest.is_empty() {
+                let end = rest.end.min((rest.start / run + 1).saturating_mul(run));
+                let g = self.granularity.index(rest.start);
+                let scale = self.scale.get(scales, g);
+                let zero = zeros.map_or(0.0, |(codec, bytes)| codec.get(bytes, g));
+                let y = &mut y[(rest.start - piece.start) * size..];
+                work(rest.start..end, [scale, zero], y);
+                rest.start = end;
+            }
+            Ok(())
+        })
     }
 }
+
+/// Operations of quantising an element that has a scale of its own.
+const COST: usize = 16;
 
 pub fn build_quantize(
     op: &QuantizeLinear,
@@ -83,9 +104,10 @@ struct Quantize {
 
 impl Kernel for Quantize {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        self.parameters.each(io, |range, scale, zero| {
-            for i in range {
+        let x = io.input_bytes(0);
+        let size = self.y.size();
+        (self.parameters).each(io, size, |range, [scale, zero], y| {
+            for i in range.clone() {
                 let v = self.x.get(x, i);
                 let v = match self.single {
                     true => f64::from(v as f32 / scale as f32),
@@ -95,10 +117,9 @@ impl Kernel for Quantize {
                     Some(range) => quantize(v, zero, range),
                     None => v + zero,
                 };
-                self.y.set(y, i, v);
+                self.y.set(y, i - range.start, v);
             }
-        });
-        Ok(())
+        })
     }
 }
 
@@ -130,24 +151,25 @@ struct Dequantize {
 
 impl Kernel for Dequantize {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let mut block = [0.0f32; BLOCK];
-        self.parameters.each(io, |range, scale, zero| {
-            if self.single && range.len() > 1 {
+        let x = io.input_bytes(0);
+        let size = self.y.size();
+        (self.parameters).each(io, size, |range, [scale, zero], y| {
+            if self.single && self.parameters.run > 1 {
+                let mut block = [0.0f32; BLOCK];
                 let (scale, zero) = (scale as f32, zero as f32);
                 for start in range.clone().step_by(BLOCK) {
                     let block = &mut block[..BLOCK.min(range.end - start)];
                     self.narrow.load(x, start, block);
                     block.iter_mut().for_each(|v| *v = (*v - zero) * scale);
-                    self.y32.store(y, start, block);
+                    self.y32.store(y, start - range.start, block);
                 }
                 return;
             }
-            for i in range {
-                self.y.set(y, i, (self.x.get(x, i) - zero) * scale);
+            for i in range.clone() {
+                let v = (self.x.get(x, i) - zero) * scale;
+                self.y.set(y, i - range.start, v);
             }
-        });
-        Ok(())
+        })
     }
 }
 
@@ -171,15 +193,25 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    pub fn parameters(numbers: impl Iterator<Item = f32>) -> Dynamic {
-        // What is no number is left out.
-        let (low, high) = numbers.fold((0f32, 0f32), |(low, high), x| (low.min(x), high.max(x)));
+    /// Of `len` numbers, of which `number` gives one.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn parameters(cpu: &CpuRun, len: usize, number: impl Fn(usize) -> f32) -> Result<Dynamic> {
+        let (mut low, mut high) = (0f32, 0f32);
+        cpu.pieces(len, 2, |piece| {
+            for x in piece.map(&number) {
+                // What is no number is left out.
+                (low, high) = (low.min(x), high.max(x));
+            }
+            Ok(())
+        })?;
         let scale = match (high - low) / 255.0 {
             0.0 => 1.0,
             s => s,
         };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even();
-        Dynamic { scale, zero }
+        Ok(Dynamic { scale, zero })
     }
 
     fn stored(&self, x: f32) -> u8 {
@@ -196,11 +228,14 @@ struct DynamicKernel;
 
 impl Kernel for DynamicKernel {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input::<f32>(0);
-        let parameters = Dynamic::parameters(x.iter().copied());
-        for (y, &x) in io.output::<u8>(0).iter_mut().zip(x) {
-            *y = parameters.stored(x);
-        }
+        let (cpu, x) = (io.cpu(), io.input::<f32>(0));
+        let parameters = Dynamic::parameters(cpu, x.len(), |i| x[i])?;
+        cpu.rows(x.len(), by(io.output::<u8>(0), 1), COST, |piece, y, _| {
+            for (y, &x) in y.iter_mut().zip(&x[piece]) {
+                *y = parameters.stored(x);
+            }
+            Ok(())
+        })?;
         io.output::<f32>(1).fill(parameters.scale);
         io.output::<u8>(2).fill(parameters.zero as u8);
         Ok(())

@@ -10,7 +10,7 @@ use crate::common::rules::required;
 use crate::common::{Codec, Wide};
 use crate::conv::plain::{Channels, conv_loops};
 use crate::conv::window::Loops;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 use crate::matmul::product::Batched;
 
 /// A quantised factor: the data, and the zero points that are taken off it.
@@ -50,20 +50,21 @@ impl Factor {
     }
 
     /// The data without its zero point.
-    fn load(&self, io: &Io, out: &mut [i32]) {
+    fn load(&self, cpu: &CpuRun, io: &Io, out: &mut [i32]) -> Result<()> {
         let data = io.input_bytes(self.input);
-        for (i, out) in out.iter_mut().enumerate() {
-            *out = self.data.get(data, i) as i32;
-        }
-        if let Some(zero) = &self.zero {
-            let bytes = io.input_bytes(zero.input);
-            for (i, run) in out.chunks_mut(zero.run).enumerate() {
-                let z = zero.codec.get(bytes, i % zero.count) as i32;
-                run.iter_mut().for_each(|v| *v -= z);
+        let zero = self.zero.as_ref().map(|z| (z, io.input_bytes(z.input)));
+        cpu.rows(out.len(), by(out, 1), COST, |piece, out, _| {
+            for (out, i) in out.iter_mut().zip(piece) {
+                let zero = zero.map_or(0, |(z, bytes)| z.codec.get(bytes, i / z.run % z.count));
+                *out = (self.data.get(data, i) as i32).wrapping_sub(zero as i32);
             }
-        }
+            Ok(())
+        })
     }
 }
+
+/// Operations of reading an element and its zero point.
+const COST: usize = 16;
 
 /// What is done with the two factors.
 enum Combination {
@@ -80,36 +81,43 @@ struct Product {
     finish: Finish,
 }
 
+impl Product {
+    /// Elements of both factors and of the sums.
+    fn room(&self) -> usize {
+        let factors = self.a.elements.saturating_add(self.b.elements);
+        factors.saturating_add(self.outputs)
+    }
+}
+
 impl Kernel for Product {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (a, rest) = io
-            .scratch::<i32>(self.a.elements + self.b.elements + self.outputs)
-            .split_at_mut(self.a.elements);
+        let cpu = io.cpu();
+        let room = io.scratch::<i32>(self.room());
+        let (a, rest) = room.split_at_mut(self.a.elements);
         let (b, sums) = rest.split_at_mut(self.b.elements);
-        self.a.load(io, a);
-        self.b.load(io, b);
+        self.a.load(cpu, io, a)?;
+        self.b.load(cpu, io, b)?;
         let bias = self.bias.and_then(|i| io.optional::<i32>(i));
         match &self.combination {
             Combination::Matrices(shapes) => {
-                shapes.run(a, b, sums);
+                shapes.run(cpu, a, b, sums)?;
                 if let Some(bias) = bias {
-                    add_bias(sums, bias);
+                    add_bias(cpu, sums, bias)?;
                 }
             }
             Combination::Convolution { loops, channels } => {
                 match bias {
-                    Some(bias) => channels.fill(sums, bias),
-                    None => sums.fill(0),
+                    Some(bias) => channels.fill(cpu, sums, bias)?,
+                    None => cpu.fill(sums, 0)?,
                 }
-                loops.run(a, b, sums);
+                loops.run(cpu, a, b, sums)?;
             }
         }
-        self.finish.apply(io, sums);
-        Ok(())
+        self.finish.apply(io, sums)
     }
 
-    fn scratch_bytes(&self) -> usize {
-        (self.a.elements + self.b.elements + self.outputs) * size_of::<i32>()
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<i32>(self.room())
     }
 }
 

@@ -6,7 +6,7 @@ use kilim_core::ops::QuantizedSoftmax;
 use kilim_core::{DType, Result};
 
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 /// Bits before the point of a scaled difference, and of a sum of exponentials.
 const DIFFERENCE_BITS: u32 = 5;
@@ -40,19 +40,37 @@ impl Kernel for Softmax {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, y) = (io.input_bytes(0), io.output_bytes(0));
         let n = self.length.max(1);
-        for (x, y) in x.chunks_exact(n).zip(y.chunks_exact_mut(n)) {
-            let largest = x.iter().fold(0, |m, &x| (x ^ self.flip).max(m));
-            let exponential = |x: u8| self.exponentials[usize::from(largest - (x ^ self.flip))];
-            let sum = x.iter().fold(0i32, |sum, &x| {
+        io.cpu()
+            .rows(y.len() / n, by(y, n), 8 * n, |piece, y, cpu| {
+                let lines = x[piece.start * n..].chunks_exact(n);
+                let mut lines = lines.zip(y.chunks_exact_mut(n));
+                lines.try_for_each(|(x, y)| self.line(cpu, x, y))
+            })
+    }
+}
+
+impl Softmax {
+    fn line(&self, cpu: &CpuRun, x: &[u8], y: &mut [u8]) -> Result<()> {
+        let (mut largest, mut sum) = (0, 0i32);
+        cpu.pieces(x.len(), 1, |part| {
+            largest = x[part].iter().fold(largest, |m, &x| (x ^ self.flip).max(m));
+            Ok(())
+        })?;
+        let exponential = |x: u8| self.exponentials[usize::from(largest - (x ^ self.flip))];
+        cpu.pieces(x.len(), 2, |part| {
+            for &x in &x[part] {
                 let e = exponential(x).unwrap_or(0);
-                sum.wrapping_add(divide_by_power(e, SUM_BITS))
-            });
-            // The largest element alone makes the sum one or more.
-            let headroom = (sum as u32).leading_zeros();
-            let rest = ((sum as u32) << headroom).wrapping_sub(1 << 31) as i32;
-            let scale = reciprocal_of_one_more::<32>(rest);
-            let shift = SUM_BITS + 31 - 8 - headroom;
-            for (y, &x) in y.iter_mut().zip(x) {
+                sum = sum.wrapping_add(divide_by_power(e, SUM_BITS));
+            }
+            Ok(())
+        })?;
+        // The largest element alone makes the sum one or more.
+        let headroom = (sum as u32).leading_zeros();
+        let rest = (sum as u32).wrapping_shl(headroom).wrapping_sub(1 << 31) as i32;
+        let scale = reciprocal_of_one_more::<32>(rest);
+        let shift = SUM_BITS + 31 - 8 - headroom;
+        cpu.pieces(x.len(), 4, |part| {
+            for (y, &x) in y[part.clone()].iter_mut().zip(&x[part]) {
                 let p = match exponential(x) {
                     // Hundreds of equal elements leave nothing for each.
                     Some(e) if shift < 32 => {
@@ -62,7 +80,7 @@ impl Kernel for Softmax {
                 };
                 *y = p as u8 ^ self.flip;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }

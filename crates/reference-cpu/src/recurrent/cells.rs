@@ -1,8 +1,13 @@
 //! One step of each cell, for one element of the batch.
 
+use kilim_core::Result;
 use kilim_core::ops::CellActivation;
 
 use crate::common::Real;
+use crate::frame::CpuRun;
+
+/// Operations of an element of a cell: its activations.
+pub const COST: usize = 128;
 
 /// Gates, states and parameters as a cell sees them.
 pub struct Step<'a, T> {
@@ -54,25 +59,32 @@ impl<T: Real> Step<'_, T> {
     }
 
     /// Gates in the order input, output, forget, cell.
-    pub fn lstm(&mut self, input_forget: bool, cell_clip: Option<f32>) {
+    pub fn lstm(&mut self, cpu: &CpuRun, input_forget: bool, cell_clip: Option<f32>) -> Result<()> {
         let bound = cell_clip.map_or(f64::INFINITY, |c| f64::from(c).abs());
+        cpu.pieces(self.h.len(), COST, |part| {
+            for j in part {
+                self.lstm_element(j, input_forget, bound);
+            }
+            Ok(())
+        })
+    }
+
+    fn lstm_element(&mut self, j: usize, input_forget: bool, bound: f64) {
         let n = self.h.len();
-        for j in 0..n {
-            let gate = |g: usize| self.gates[g * n + j].wide();
-            // Peepholes are in the order input, output, forget.
-            let peep = |g: usize, c: f64| self.peepholes.map_or(0.0, |p| p[g * n + j].wide() * c);
-            let c = self.c[j].wide();
-            let input = self.function(0, gate(0) + peep(0, c));
-            let forget = match input_forget {
-                true => 1.0 - input,
-                false => self.function(0, gate(2) + peep(2, c)),
-            };
-            let next = forget * c + input * self.function(1, gate(3));
-            let next = next.clamp(-bound, bound);
-            let output = self.function(0, gate(1) + peep(1, next));
-            self.c[j] = T::of(next);
-            self.h[j] = T::of(output * activate(self.activations[2], next));
-        }
+        let gate = |g: usize| self.gates[g * n + j].wide();
+        // Peepholes are in the order input, output, forget.
+        let peep = |g: usize, c: f64| self.peepholes.map_or(0.0, |p| p[g * n + j].wide() * c);
+        let c = self.c[j].wide();
+        let input = self.function(0, gate(0) + peep(0, c));
+        let forget = match input_forget {
+            true => 1.0 - input,
+            false => self.function(0, gate(2) + peep(2, c)),
+        };
+        let next = forget * c + input * self.function(1, gate(3));
+        let next = next.clamp(-bound, bound);
+        let output = self.function(0, gate(1) + peep(1, next));
+        self.c[j] = T::of(next);
+        self.h[j] = T::of(output * activate(self.activations[2], next));
     }
 
     /// The update gate of a GRU; `candidate` is what the candidate's activation is applied to.
@@ -89,18 +101,24 @@ impl<T: Real> Step<'_, T> {
     }
 
     /// With the reset gate on the result of the recurrence.
-    pub fn gru_after(&mut self) {
+    pub fn gru_after(&mut self, cpu: &CpuRun) -> Result<()> {
         let n = self.h.len();
-        for j in 0..n {
-            let reset = self.gru_reset(j);
-            let candidate = self.gates[2 * n + j].wide() + reset * self.recurrent[j].wide();
-            self.gru_output(j, candidate);
-        }
+        cpu.pieces(n, COST, |part| {
+            for j in part {
+                let reset = self.gru_reset(j);
+                let candidate = self.gates[2 * n + j].wide() + reset * self.recurrent[j].wide();
+                self.gru_output(j, candidate);
+            }
+            Ok(())
+        })
     }
 
-    pub fn rnn(&mut self) {
-        for j in 0..self.h.len() {
-            self.h[j] = T::of(self.function(0, self.gates[j].wide()));
-        }
+    pub fn rnn(&mut self, cpu: &CpuRun) -> Result<()> {
+        cpu.pieces(self.h.len(), COST, |part| {
+            for j in part {
+                self.h[j] = T::of(self.function(0, self.gates[j].wide()));
+            }
+            Ok(())
+        })
     }
 }

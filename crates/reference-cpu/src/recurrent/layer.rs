@@ -5,11 +5,11 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
 use kilim_core::ops::{CellActivation, Direction, Gru, Lstm, Recurrent, RecurrentGeometry, Rnn};
 
-use super::cells::Step;
+use super::cells::{COST, Step};
 use crate::by_real;
 use crate::common::rules::required;
 use crate::common::{Codec, Real, Wide};
-use crate::frame::{Io, Kernel};
+use crate::frame::{CpuRun, Io, Kernel, Scratch, by};
 use crate::quant::Dynamic;
 
 /// Which cell a layer has, and what only that one can do.
@@ -72,7 +72,7 @@ impl From<&Rnn> for Cell {
 }
 
 /// Adds the product of a matrix, whose rows are as long as the second argument, with it to the third.
-type AddProduct<T> = fn(&[T], &[T], &mut [T]);
+type AddProduct<T> = fn(&CpuRun, &[T], &[T], &mut [T]) -> Result<()>;
 
 /// The kernel of a layer.
 pub fn build(cell: Cell, op: &Recurrent, node: &NodeSpec) -> Result<Box<dyn Kernel>> {
@@ -137,23 +137,33 @@ struct Layer<T> {
 }
 
 /// The plain product.
-fn add_product<T: Real>(rows: &[T], x: &[T], y: &mut [T]) {
-    if x.is_empty() {
-        return;
+fn add_product<T: Real>(cpu: &CpuRun, rows: &[T], x: &[T], y: &mut [T]) -> Result<()> {
+    let n = x.len();
+    if n == 0 {
+        return Ok(());
     }
-    for (y, row) in y.iter_mut().zip(rows.chunks_exact(x.len())) {
-        let terms = row.iter().zip(x).map(|(a, b)| a.wide() * b.wide());
-        *y = T::of(terms.fold(y.wide(), |sum, term| sum + term));
-    }
+    cpu.rows(y.len(), by(y, 1), n, |piece, y, cpu| {
+        for (y, row) in y.iter_mut().zip(rows[piece.start * n..].chunks_exact(n)) {
+            let mut sum = y.wide();
+            cpu.pieces(n, 1, |part| {
+                let terms = row[part.clone()].iter().zip(&x[part]);
+                sum = terms.fold(sum, |sum, (a, b)| sum + a.wide() * b.wide());
+                Ok(())
+            })?;
+            *y = T::of(sum);
+        }
+        Ok(())
+    })
 }
 
 /// A state as 8 bits can hold it.
-fn rounded<'a, T: Real>(state: &[T], into: &'a mut [T]) -> &'a [T] {
-    let parameters = Dynamic::parameters(state.iter().map(|h| h.wide() as f32));
+fn rounded<'a, T: Real>(cpu: &CpuRun, state: &[T], into: &'a mut [T]) -> Result<&'a [T]> {
+    let number = |i: usize| state[i].wide() as f32;
+    let parameters = Dynamic::parameters(cpu, state.len(), number)?;
     for (to, h) in into.iter_mut().zip(state) {
         *to = T::of(parameters.rounded(h.wide() as f32).into());
     }
-    into
+    Ok(into)
 }
 
 /// Weights of one direction.
@@ -194,8 +204,16 @@ impl<T: Real> Layer<T> {
         place * g.hidden
     }
 
-    fn step(&self, d: usize, weights: &Weights<T>, x: &[T], scratch: &mut [T]) {
+    fn step(
+        &self,
+        cpu: &CpuRun,
+        d: usize,
+        weights: &Weights<T>,
+        x: &[T],
+        scratch: &mut [T],
+    ) -> Result<()> {
         let n = self.geometry.hidden;
+        cpu.spend(n)?;
         let gates_len = self.cell.gates() * n;
         let (h, rest) = scratch.split_at_mut(n);
         let (c, rest) = rest.split_at_mut(n);
@@ -204,7 +222,7 @@ impl<T: Real> Layer<T> {
             Some(bias) => gates.copy_from_slice(&bias[..gates_len]),
             None => gates.fill(T::default()),
         }
-        (self.add_product)(weights.w, x, gates);
+        (self.add_product)(cpu, weights.w, x, gates)?;
         let own = match self.cell {
             // The candidate's recurrence waits for the reset gate.
             Cell::Gru { .. } => 2 * n,
@@ -220,10 +238,10 @@ impl<T: Real> Layer<T> {
         let state = match self.cell {
             Cell::Lstm {
                 rounds_state: true, ..
-            } => rounded(h, recurrent),
+            } => rounded(cpu, h, recurrent)?,
             _ => h,
         };
-        (self.add_product)(&weights.r[..own * n], state, &mut gates[..own]);
+        (self.add_product)(cpu, &weights.r[..own * n], state, &mut gates[..own])?;
         let per_direction = self.cell.activations().len();
         let candidate = &weights.r[own * n..];
         match recurrent_bias {
@@ -244,26 +262,33 @@ impl<T: Real> Layer<T> {
                 input_forget,
                 cell_clip,
                 ..
-            } => step.lstm(input_forget, cell_clip),
-            Cell::Rnn => step.rnn(),
+            } => step.lstm(cpu, input_forget, cell_clip)?,
+            Cell::Rnn => step.rnn(cpu)?,
             Cell::Gru { after: true } => {
-                (self.add_product)(candidate, step.h, recurrent);
+                (self.add_product)(cpu, candidate, step.h, recurrent)?;
                 step.recurrent = recurrent;
-                step.gru_after();
+                step.gru_after(cpu)?;
             }
             Cell::Gru { after: false } => {
                 // The state that the reset gate lets through, in the room of the cell state that a
                 // GRU does not have.
-                for j in 0..n {
-                    step.c[j] = T::of(step.gru_reset(j) * step.h[j].wide());
-                }
-                (self.add_product)(candidate, step.c, recurrent);
-                for (j, &r) in recurrent.iter().enumerate() {
-                    let sum = step.gates[2 * n + j] + r;
-                    step.gru_output(j, sum.wide());
-                }
+                cpu.pieces(n, COST, |part| {
+                    for j in part {
+                        step.c[j] = T::of(step.gru_reset(j) * step.h[j].wide());
+                    }
+                    Ok(())
+                })?;
+                (self.add_product)(cpu, candidate, step.c, recurrent)?;
+                cpu.pieces(n, COST, |part| {
+                    for j in part {
+                        let sum = step.gates[2 * n + j] + recurrent[j];
+                        step.gru_output(j, sum.wide());
+                    }
+                    Ok(())
+                })?;
             }
         }
+        Ok(())
     }
 
     fn length(&self, io: &Io, b: usize) -> Result<usize> {
@@ -282,7 +307,7 @@ impl<T: Real> Layer<T> {
     }
 
     fn scratch_len(&self) -> usize {
-        (3 + self.cell.gates()) * self.geometry.hidden
+        (self.geometry.hidden).saturating_mul(3 + self.cell.gates())
     }
 }
 
@@ -297,10 +322,11 @@ impl<T: Real> Kernel for Layer<T> {
         let first_c = if lstm { io.optional::<T>(6) } else { None };
         let peepholes = if lstm { io.optional::<T>(7) } else { None };
         let scratch = io.scratch::<T>(self.scratch_len());
+        let cpu = io.cpu();
         let mut outputs = [0, 1, 2].map(|o| io.has_output(o).then(|| io.output::<T>(o)));
         let [y, last_h, last_c] = &mut outputs;
         if let Some(y) = y {
-            y.fill(T::default());
+            cpu.fill(y, T::default())?;
         }
         let (rows, biases) = (g.gates * n, 2 * g.gates * n);
         for d in 0..g.directions {
@@ -312,6 +338,7 @@ impl<T: Real> Kernel for Layer<T> {
             };
             let backwards = self.reversed || d == 1;
             for b in 0..g.batch {
+                cpu.spend(n.saturating_add(1))?;
                 let state = self.state(d, b);
                 for (first, at) in [(first_h, 0), (first_c, n)] {
                     match first {
@@ -322,7 +349,8 @@ impl<T: Real> Kernel for Layer<T> {
                 let length = self.length(io, b)?;
                 for i in 0..length {
                     let t = if backwards { length - 1 - i } else { i };
-                    self.step(d, &weights, &x[self.x_at(t, b)..][..g.input], scratch);
+                    let x = &x[self.x_at(t, b)..][..g.input];
+                    self.step(cpu, d, &weights, x, scratch)?;
                     if let Some(y) = y {
                         y[self.y_at(t, d, b)..][..n].copy_from_slice(&scratch[..n]);
                     }
@@ -337,7 +365,7 @@ impl<T: Real> Kernel for Layer<T> {
         Ok(())
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.scratch_len() * size_of::<T>()
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<T>(self.scratch_len())
     }
 }

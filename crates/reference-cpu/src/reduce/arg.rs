@@ -11,7 +11,7 @@ use super::Along;
 use crate::by_class;
 use crate::common::rules::required;
 use crate::common::{Codec, Wide, is_nan};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 pub fn build(op: &ArgReduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -48,27 +48,43 @@ struct Search {
 }
 
 impl Search {
-    fn run<W: PartialOrd + Copy>(&self, y: &mut [u8], get: impl Fn(usize) -> W) {
-        let Along { n, inner, .. } = self.along;
-        let mut o = 0;
-        self.along.lines(|first| {
-            let (mut best, mut at) = (get(first), 0);
-            for i in 1..n {
-                let v = get(first + i * inner);
-                // The first NaN wins, as in numpy.
-                let better = match self.max {
-                    true => v > best || (self.last && v == best) || (is_nan(v) && !is_nan(best)),
-                    false => v < best || (self.last && v == best) || (is_nan(v) && !is_nan(best)),
-                };
-                if better {
-                    (best, at) = (v, i);
-                }
+    fn run<W: PartialOrd + Copy>(
+        &self,
+        cpu: &CpuRun,
+        y: &mut [u8],
+        get: impl Fn(usize) -> W + Sync,
+    ) -> Result<()> {
+        let Along { outer, n, inner } = self.along;
+        let cost = n.saturating_mul(COST);
+        let y = by(y, self.out.size());
+        cpu.rows(outer * inner, y, cost, |piece, y, cpu| {
+            for line in piece.clone() {
+                let first = line / inner * n * inner + line % inner;
+                let (mut best, mut at) = (get(first), 0);
+                cpu.pieces(n, COST, |part| {
+                    for i in part {
+                        let v = get(first + i * inner);
+                        // The first NaN wins, as in numpy.
+                        let better = match self.max {
+                            true => v > best,
+                            false => v < best,
+                        };
+                        let level = self.last && v == best;
+                        if better || level || (is_nan(v) && !is_nan(best)) {
+                            (best, at) = (v, i);
+                        }
+                    }
+                    Ok(())
+                })?;
+                self.out.set(y, line - piece.start, at as i64);
             }
-            self.out.set(y, o, at as i64);
-            o += 1;
-        });
+            Ok(())
+        })
     }
 }
+
+/// Operations of reading an element and comparing it.
+const COST: usize = 4;
 
 /// What scores usually are: compared as they are in memory.
 struct Plain<T> {
@@ -79,8 +95,7 @@ struct Plain<T> {
 impl<T: Pod + PartialOrd + Send + Sync> Kernel for Plain<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<T>(0);
-        self.search.run(io.output_bytes(0), |i| x[i]);
-        Ok(())
+        self.search.run(io.cpu(), io.output_bytes(0), |i| x[i])
     }
 }
 
@@ -92,9 +107,8 @@ struct Generic<W> {
 impl<W: Wide> Kernel for Generic<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input_bytes(0);
-        self.search
-            .run(io.output_bytes(0), |i| self.codec.get(x, i));
-        Ok(())
+        let get = |i| self.codec.get(x, i);
+        self.search.run(io.cpu(), io.output_bytes(0), get)
     }
 }
 

@@ -57,6 +57,9 @@ struct Running<W> {
     first: W,
 }
 
+/// Operations of an element: reading and writing it, and going on.
+const COST: usize = 8;
+
 impl<W: Wide> Kernel for Running<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         if io.input_len(1) != 1 {
@@ -64,20 +67,22 @@ impl<W: Wide> Kernel for Running<W> {
         }
         let axis = normalize_axis(self.axis.get(io.input_bytes(1), 0), self.shape.len())?;
         let along = Along::new(&self.shape, axis);
-        let x = io.input_bytes(0);
-        let y = io.output_bytes(0);
-        along.lines(|first| {
+        let (x, y, size) = (io.input_bytes(0), io.output_bytes(0), self.codec.size());
+        along.lines(io.cpu(), y, size, COST, |block, line, y, cpu| {
+            let x = &x[block * along.block() * size..];
             let mut sum = self.first;
-            for i in 0..along.n {
-                let i = if self.op.reverse { along.n - 1 - i } else { i };
-                let at = first + i * along.inner;
-                let next = (self.combine)(sum, self.codec.get(x, at));
-                self.codec
-                    .set(y, at, if self.op.exclusive { sum } else { next });
-                sum = next;
-            }
-        });
-        Ok(())
+            cpu.pieces(along.n, COST, |part| {
+                for i in part {
+                    let i = if self.op.reverse { along.n - 1 - i } else { i };
+                    let at = line + i * along.inner;
+                    let next = (self.combine)(sum, self.codec.get(x, at));
+                    let value = if self.op.exclusive { sum } else { next };
+                    self.codec.set(y, at, value);
+                    sum = next;
+                }
+                Ok(())
+            })
+        })
     }
 }
 

@@ -5,10 +5,12 @@ mod cumulative;
 mod fold;
 mod softmax;
 
+use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{ArgReduce, Cumulative, Reduce, Softmax};
 
 use crate::common::rules;
+use crate::frame::{CpuRun, by};
 use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
@@ -39,13 +41,34 @@ impl Along {
         }
     }
 
-    /// Calls `f` with the first element of every line along the axis; its elements are `inner`
-    /// apart.
-    pub fn lines(&self, mut f: impl FnMut(usize)) {
-        for o in 0..self.outer {
-            for i in 0..self.inner {
-                f(o * self.n * self.inner + i);
+    /// Elements of a block: of all lines that lie among each other.
+    pub fn block(&self) -> usize {
+        self.n * self.inner
+    }
+
+    /// Calls `work` for every line along the axis: with the number of its block, its number in the block, and the
+    /// block of `output`, which has `size` elements of the slice for each of the tensor's. The elements of line `i` are
+    /// `i`, `i + inner`, .. of the block. `cost` is that of an element.
+    ///
+    /// # Errors
+    /// Those of `work`, and `Aborted` where the run is to stop.
+    pub fn lines<T: Send + 'static>(
+        &self,
+        cpu: &CpuRun,
+        output: &mut [T],
+        size: usize,
+        cost: usize,
+        work: impl Fn(usize, usize, &mut [T], &CpuRun) -> Result<()> + Sync,
+    ) -> Result<()> {
+        let (block, line) = (self.block() * size, self.n.saturating_mul(cost));
+        let cost = line.saturating_mul(self.inner);
+        cpu.rows(self.outer, by(output, block), cost, |piece, output, cpu| {
+            for (o, output) in piece.zip(output.chunks_exact_mut(block.max(1))) {
+                for i in 0..self.inner {
+                    work(o, i, output, cpu)?;
+                }
             }
-        }
+            Ok(())
+        })
     }
 }

@@ -7,7 +7,7 @@ use kilim_core::{DType, Result};
 use super::Along;
 use crate::common::rules::required;
 use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 pub fn build(op: &Softmax, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -33,81 +33,117 @@ struct F32 {
     along: Along,
 }
 
+/// Operations of an element: an exponential, and what is done with it.
+const COST: usize = 16;
+
+/// Lines that lie among each other and are computed together.
+const LINES: usize = 8 * 1024;
+
 impl F32 {
     /// One line that lies in one piece.
-    fn line(&self, x: &[f32], y: &mut [f32]) {
-        let beta = self.beta;
-        let largest = x.iter().fold(f32::NEG_INFINITY, |m, &v| m.max(v * beta));
-        let mut sum = 0.0f32;
-        if self.log {
-            for &v in x {
-                sum += (v * beta - largest).exp();
-            }
-            let log = sum.ln();
-            for (y, &v) in y.iter_mut().zip(x) {
-                *y = v * beta - largest - log;
-            }
-        } else {
-            for (y, &v) in y.iter_mut().zip(x) {
+    fn line(&self, cpu: &CpuRun, x: &[f32], y: &mut [f32]) -> Result<()> {
+        let (beta, n) = (self.beta, x.len());
+        let (mut largest, mut sum) = (f32::NEG_INFINITY, 0.0f32);
+        cpu.pieces(n, 1, |part| {
+            largest = x[part].iter().fold(largest, |m, &v| m.max(v * beta));
+            Ok(())
+        })?;
+        cpu.pieces(n, COST, |part| {
+            for (y, &v) in y[part.clone()].iter_mut().zip(&x[part]) {
                 *y = (v * beta - largest).exp();
                 sum += *y;
             }
-            let scale = 1.0 / sum;
-            for y in y {
-                *y *= scale;
+            Ok(())
+        })?;
+        let (log, scale) = (sum.ln(), 1.0 / sum);
+        cpu.pieces(n, 1, |part| {
+            let both = y[part.clone()].iter_mut().zip(&x[part]);
+            if self.log {
+                both.for_each(|(y, &v)| *y = v * beta - largest - log);
+            } else {
+                both.for_each(|(y, _)| *y *= scale);
             }
-        }
+            Ok(())
+        })
     }
 
     /// Lines whose elements are apart, all of one block side by side.
-    fn block(&self, x: &[f32], y: &mut [f32], largest: &mut [f32], sums: &mut [f32]) {
+    fn block(
+        &self,
+        cpu: &CpuRun,
+        x: &[f32],
+        y: &mut [f32],
+        largest: &mut [f32],
+        sums: &mut [f32],
+    ) -> Result<()> {
         let inner = self.along.inner;
-        largest.fill(f32::NEG_INFINITY);
-        sums.fill(0.0);
-        for x in x.chunks_exact(inner) {
-            for (m, &v) in largest.iter_mut().zip(x) {
-                *m = m.max(v * self.beta);
+        // Some lines at a time where there are many.
+        for first in (0..inner).step_by(LINES) {
+            let part = first..inner.min(first + LINES);
+            let (largest, sums) = (&mut largest[part.clone()], &mut sums[part.clone()]);
+            largest.fill(f32::NEG_INFINITY);
+            sums.fill(0.0);
+            for x in x.chunks_exact(inner) {
+                cpu.spend(part.len())?;
+                for (m, &v) in largest.iter_mut().zip(&x[part.clone()]) {
+                    *m = m.max(v * self.beta);
+                }
             }
-        }
-        for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
-            for (((y, &v), &m), s) in y.iter_mut().zip(x).zip(&*largest).zip(&mut *sums) {
-                *y = v * self.beta - m;
-                let e = y.exp();
-                *s += e;
-                if !self.log {
-                    *y = e;
+            for (x, y) in x.chunks_exact(inner).zip(y.chunks_exact_mut(inner)) {
+                cpu.spend(part.len().saturating_mul(COST))?;
+                let (x, y) = (&x[part.clone()], &mut y[part.clone()]);
+                for (((y, &v), &m), s) in y.iter_mut().zip(x).zip(&*largest).zip(&mut *sums) {
+                    *y = v * self.beta - m;
+                    let e = y.exp();
+                    *s += e;
+                    if !self.log {
+                        *y = e;
+                    }
+                }
+            }
+            for y in y.chunks_exact_mut(inner) {
+                cpu.spend(part.len())?;
+                for (y, &s) in y[part.clone()].iter_mut().zip(&*sums) {
+                    *y = if self.log { *y - s.ln() } else { *y / s };
                 }
             }
         }
-        for y in y.chunks_exact_mut(inner) {
-            for (y, &s) in y.iter_mut().zip(&*sums) {
-                *y = if self.log { *y - s.ln() } else { *y / s };
-            }
-        }
+        Ok(())
     }
 }
 
 impl Kernel for F32 {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let Along { n, inner, .. } = self.along;
+        let Along { outer, inner, .. } = self.along;
+        let (cpu, block) = (io.cpu(), self.along.block());
         let (x, y) = (io.input::<f32>(0), io.output::<f32>(0));
-        if n * inner == 0 {
+        if block == 0 {
             return Ok(());
         }
-        let blocks = x.chunks_exact(n * inner).zip(y.chunks_exact_mut(n * inner));
-        if inner == 1 {
-            blocks.for_each(|(x, y)| self.line(x, y));
-        } else {
-            let (largest, sums) = io.scratch::<f32>(2 * inner).split_at_mut(inner);
-            blocks.for_each(|(x, y)| self.block(x, y, largest, sums));
-        }
-        Ok(())
+        let cost = block.saturating_mul(COST);
+        let room = io.thread_scratch::<f32>(self.room());
+        cpu.rows_with(outer, by(y, block), room, cost, |piece, y, room, cpu| {
+            let blocks = x[piece.start * block..].chunks_exact(block);
+            let mut blocks = blocks.zip(y.chunks_exact_mut(block));
+            if inner == 1 {
+                return blocks.try_for_each(|(x, y)| self.line(cpu, x, y));
+            }
+            let (largest, sums) = room.split_at_mut(inner);
+            blocks.try_for_each(|(x, y)| self.block(cpu, x, y, largest, sums))
+        })
     }
 
-    fn scratch_bytes(&self) -> usize {
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<f32>(self.room())
+    }
+}
+
+impl F32 {
+    /// Elements that a block is computed in.
+    fn room(&self) -> usize {
         match self.along.inner {
             1 => 0,
-            inner => 2 * inner * size_of::<f32>(),
+            inner => inner.saturating_mul(2),
         }
     }
 }
@@ -122,29 +158,39 @@ struct Generic {
 impl Kernel for Generic {
     fn run(&self, io: &mut Io) -> Result<()> {
         let Along { n, inner, .. } = self.along;
-        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let at = |first: usize, i: usize| self.codec.get(x, first + i * inner) * self.beta;
-        self.along.lines(|first| {
-            let (mut largest, mut place) = (f64::NEG_INFINITY, 0);
-            for i in 0..n {
-                if at(first, i) > largest {
-                    (largest, place) = (at(first, i), i);
+        let (x, y, size) = (io.input_bytes(0), io.output_bytes(0), self.codec.size());
+        let cost = 2 * COST;
+        self.along
+            .lines(io.cpu(), y, size, cost, |block, line, y, cpu| {
+                let x = &x[block * n * inner * size..];
+                let at = |i: usize| self.codec.get(x, line + i * inner) * self.beta;
+                let (mut largest, mut place, mut sum) = (f64::NEG_INFINITY, 0, 0.0);
+                cpu.pieces(n, 4, |part| {
+                    for i in part {
+                        if at(i) > largest {
+                            (largest, place) = (at(i), i);
+                        }
+                    }
+                    Ok(())
+                })?;
+                if self.kind != SoftmaxKind::Hardmax {
+                    cpu.pieces(n, COST, |part| {
+                        sum = part.fold(sum, |sum, i| sum + (at(i) - largest).exp());
+                        Ok(())
+                    })?;
                 }
-            }
-            let sum: f64 = match self.kind {
-                SoftmaxKind::Hardmax => 1.0,
-                _ => (0..n).map(|i| (at(first, i) - largest).exp()).sum(),
-            };
-            for i in 0..n {
-                let v = match self.kind {
-                    SoftmaxKind::Softmax => (at(first, i) - largest).exp() / sum,
-                    SoftmaxKind::LogSoftmax => at(first, i) - largest - sum.ln(),
-                    SoftmaxKind::Hardmax => f64::from(u8::from(i == place)),
-                };
-                self.codec.set(y, first + i * inner, v);
-            }
-        });
-        Ok(())
+                cpu.pieces(n, COST, |part| {
+                    for i in part {
+                        let v = match self.kind {
+                            SoftmaxKind::Softmax => (at(i) - largest).exp() / sum,
+                            SoftmaxKind::LogSoftmax => at(i) - largest - sum.ln(),
+                            SoftmaxKind::Hardmax => f64::from(u8::from(i == place)),
+                        };
+                        self.codec.set(y, line + i * inner, v);
+                    }
+                    Ok(())
+                })
+            })
     }
 }
 
@@ -172,8 +218,9 @@ mod tests {
             let y = run_f32(&op, &[&tensor(&shape, &x)], &shape);
             let along = Along::new(&shape, normalize_axis(axis, 3).unwrap());
             let mut want = vec![0.0; 105];
-            along.lines(|first| {
-                let at = |i| first + i * along.inner;
+            for line in 0..along.outer * along.inner {
+                let first = line / along.inner * along.block() + line % along.inner;
+                let at = |i: usize| first + i * along.inner;
                 let v: Vec<f64> = (0..along.n).map(|i| x[at(i)].into()).collect();
                 let m = v.iter().copied().fold(f64::MIN, f64::max);
                 let sum: f64 = v.iter().map(|v| (v - m).exp()).sum();
@@ -184,7 +231,7 @@ mod tests {
                         SoftmaxKind::Hardmax => f64::from(u8::from(*v == m)),
                     };
                 }
-            });
+            }
             assert_close(&y, &want);
         }
     }

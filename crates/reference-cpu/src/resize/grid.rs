@@ -10,7 +10,7 @@ use kilim_core::{DType, Result};
 use super::taps::cubic;
 use crate::common::rules::{self, required};
 use crate::common::{Real, Wide};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 use crate::{by_real, by_size};
 
 /// Spatial axes at most.
@@ -162,21 +162,38 @@ impl Sampler {
         (count, taps)
     }
 
-    /// Calls `visit` with image, point and taps along each axis, for every point of every image.
-    fn visit(&self, grid: &[u8], mut visit: impl FnMut(usize, usize, &[(usize, AxisTaps)])) {
+    /// Calls `visit` for every point of every image: with the image and its part of `y`, in which an element has `parts`
+    /// numbers, with the point and its taps along each axis.
+    fn visit<T: Send + 'static>(
+        &self,
+        cpu: &CpuRun,
+        grid: &[u8],
+        (y, parts): (&mut [T], usize),
+        visit: impl Fn(usize, &mut [T], usize, &[(usize, AxisTaps)], &CpuRun) -> Result<()> + Sync,
+    ) -> Result<()> {
         let codec = f64::codec(self.grid);
         let rank = self.spatial.len();
-        let (mut point, mut axes) = ([0.0; MOST], [(0, [(None, 0.0); TAPS]); MOST]);
-        for b in 0..self.batch {
-            for p in 0..self.points {
-                codec.load(grid, (b * self.points + p) * rank, &mut point[..rank]);
-                for d in 0..rank {
-                    // The grid names the innermost axis first.
-                    axes[d] = self.taps(point[rank - 1 - d], self.spatial[d]);
-                }
-                visit(b, p, &axes[..rank]);
+        let image = self.channels * self.points * parts;
+        // The elements between which a point lies, of each channel, and finding these.
+        let cost = COST + (self.channels * parts).saturating_mul(TAPS.pow(rank as u32));
+        let all = cost.saturating_mul(self.points);
+        cpu.rows(self.batch, by(y, image), all, |piece, y, cpu| {
+            for (b, y) in piece.zip(y.chunks_exact_mut(image.max(1))) {
+                cpu.pieces(self.points, cost, |points| {
+                    let (mut point, mut axes) = ([0.0; MOST], [(0, [(None, 0.0); TAPS]); MOST]);
+                    for p in points {
+                        codec.load(grid, (b * self.points + p) * rank, &mut point[..rank]);
+                        for d in 0..rank {
+                            // The grid names the innermost axis first.
+                            axes[d] = self.taps(point[rank - 1 - d], self.spatial[d]);
+                        }
+                        visit(b, y, p, &axes[..rank], cpu)?;
+                    }
+                    Ok(())
+                })?;
             }
-        }
+            Ok(())
+        })
     }
 
     fn plane(&self) -> usize {
@@ -210,37 +227,45 @@ impl<T: Real> Kernel for Combined<T> {
         let (sampler, parts) = (&self.0, self.0.parts());
         let plane = sampler.plane() * parts;
         let (x, grid, y) = (io.input::<T>(0), io.input_bytes(1), io.output::<T>(0));
-        sampler.visit(grid, |b, p, axes| {
-            for image in b * sampler.channels..(b + 1) * sampler.channels {
-                let x = &x[image * plane..][..plane];
-                let y = &mut y[(image * sampler.points + p) * parts..][..parts];
-                for (part, y) in y.iter_mut().enumerate() {
-                    *y = T::of(sampler.gather(axes, 0, 0, &x[part..]));
+        let channels = sampler.channels;
+        sampler.visit(io.cpu(), grid, (y, parts), |b, y, p, axes, cpu| {
+            cpu.pieces(channels, TAPS * parts, |part| {
+                for c in part {
+                    let x = &x[(b * channels + c) * plane..][..plane];
+                    let y = &mut y[(c * sampler.points + p) * parts..][..parts];
+                    for (part, y) in y.iter_mut().enumerate() {
+                        *y = T::of(sampler.gather(axes, 0, 0, &x[part..]));
+                    }
                 }
-            }
-        });
-        Ok(())
+                Ok(())
+            })
+        })
     }
 }
 
 impl Kernel for Chosen {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (sampler, plane) = (&self.0, self.0.plane());
-        let grid = io.input_bytes(1);
+        let (grid, channels) = (io.input_bytes(1), sampler.channels);
         by_size!(sampler.data, T => {
             let (x, y) = (io.input::<T>(0), io.output::<T>(0));
-            sampler.visit(grid, |b, p, axes| {
+            sampler.visit(io.cpu(), grid, (y, 1), |b, y, p, axes, cpu| {
                 let mut sides = axes.iter().zip(&sampler.spatial);
                 let at = sides.try_fold(0, |at, ((_, taps), &n)| Some(at * n + taps[0].0?));
-                for image in b * sampler.channels..(b + 1) * sampler.channels {
-                    let chosen = at.map(|at| x[image * plane + at]);
-                    y[image * sampler.points + p] = chosen.unwrap_or_default();
-                }
-            });
-        });
-        Ok(())
+                cpu.pieces(channels, 4, |part| {
+                    for c in part {
+                        let chosen = at.map(|at| x[(b * channels + c) * plane + at]);
+                        y[c * sampler.points + p] = chosen.unwrap_or_default();
+                    }
+                    Ok(())
+                })
+            })
+        })
     }
 }
+
+/// Operations of finding the elements around a point.
+const COST: usize = 128;
 
 pub fn build_affine(op: &AffineGrid, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let theta = required(node, 0)?;
@@ -279,23 +304,24 @@ impl<T: Real> Kernel for Affine<T> {
                 false => (2.0 * i + 1.0) / n - 1.0,
             }
         };
-        let mut point = [0.0; MOST];
-        for b in 0..self.batch {
-            let theta = &theta[b * rank * (rank + 1)..][..rank * (rank + 1)];
-            for p in 0..points {
-                let mut rest = p;
+        let all = self.batch * points;
+        io.cpu().rows(all, by(y, rank), COST, |piece, y, _| {
+            let mut point = [0.0; MOST];
+            for (i, y) in piece.zip(y.chunks_exact_mut(rank)) {
+                let theta = &theta[i / points * rank * (rank + 1)..][..rank * (rank + 1)];
+                let mut rest = i % points;
                 // The innermost axis comes first.
                 for (value, &n) in point.iter_mut().zip(self.spatial.iter().rev()) {
                     *value = coordinate(rest % n, n);
                     rest /= n;
                 }
-                for (r, row) in theta.chunks_exact(rank + 1).enumerate() {
+                for (y, row) in y.iter_mut().zip(theta.chunks_exact(rank + 1)) {
                     let moved: f64 = (0..rank).map(|k| row[k].wide() * point[k]).sum();
-                    y[(b * points + p) * rank + r] = T::of(moved + row[rank].wide());
+                    *y = T::of(moved + row[rank].wide());
                 }
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

@@ -37,7 +37,7 @@ fn accepts(op: &Resize, node: &NodeSpec) -> Result<(), Refusal> {
 
 fn build(op: &Resize, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
     match op.mode {
-        ResizeMode::Nearest(mode) => nearest::build(op, mode, node),
+        ResizeMode::Nearest(mode) => nearest::build(op, mode, node, build),
         _ => separable::build(op, node, build),
     }
 }

@@ -1,5 +1,7 @@
 //! Resizing to the nearest element: data movement.
 
+use std::ops::Range;
+
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{NearestMode, Resize};
 use kilim_core::{DType, Result};
@@ -8,9 +10,14 @@ use super::taps::nearest;
 use crate::by_size;
 use crate::common::rules::required;
 use crate::common::{Wide, contiguous_strides};
-use crate::frame::{Io, Kernel};
+use crate::frame::{Build, Io, Kernel, by};
 
-pub fn build(op: &Resize, mode: NearestMode, node: &NodeSpec) -> Result<Box<dyn Kernel>> {
+pub fn build(
+    op: &Resize,
+    mode: NearestMode,
+    node: &NodeSpec,
+    build: &Build,
+) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
     let axes = op.resolve(&x.shape, node)?;
     let strides = contiguous_strides(&x.shape);
@@ -19,16 +26,14 @@ pub fn build(op: &Resize, mode: NearestMode, node: &NodeSpec) -> Result<Box<dyn 
         .iter()
         .rposition(|a| a.input != a.output || a.scale != 1.0 || a.roi != (0.0, 1.0))
         .map_or(0, |d| d + 1);
-    let sources = axes[..resized]
-        .iter()
-        .zip(&strides)
-        .map(|(a, &stride)| {
-            nearest(mode, op, a)
-                .into_iter()
-                .map(|i| i.map(|i| i * stride as usize))
-                .collect()
-        })
-        .collect();
+    let mut sources = Vec::with_capacity(resized);
+    for (a, &stride) in axes[..resized].iter().zip(&strides) {
+        let mut elements = nearest(build.cpu(), mode, op, a)?;
+        for i in elements.iter_mut().flatten() {
+            *i *= stride as usize;
+        }
+        sources.push(elements);
+    }
     let mut extrapolation = [0u8; 16];
     if !x.dtype.is_only_stored() {
         let outside = &mut extrapolation[..x.dtype.size()];
@@ -56,30 +61,43 @@ impl Kernel for Nearest {
     fn run(&self, io: &mut Io) -> Result<()> {
         by_size!(self.dtype, T => {
             let outside: T = bytemuck::pod_read_unaligned(&self.extrapolation[..size_of::<T>()]);
-            let x = io.input::<T>(0);
-            let y = io.output::<T>(0);
-            if self.run == 0 {
+            let (x, y, n) = (io.input::<T>(0), io.output::<T>(0), self.run);
+            let Some(runs) = y.len().checked_div(n) else {
                 return Ok(());
-            }
-            let mut runs = y.chunks_exact_mut(self.run);
-            visit(&self.sources, Some(0), &mut |at| match (runs.next(), at) {
-                (Some(y), Some(at)) if self.run == 1 => y[0] = x[at],
-                (Some(y), Some(at)) => y.copy_from_slice(&x[at..at + self.run]),
-                (Some(y), None) => y.fill(outside),
-                (None, _) => {}
-            });
-        });
-        Ok(())
+            };
+            io.cpu().rows(runs, by(y, n), n.saturating_add(4), |piece, y, cpu| {
+                let mut runs = y.chunks_exact_mut(n);
+                visit(&self.sources, piece, Some(0), &mut |at| match (runs.next(), at) {
+                    (Some([y]), Some(at)) => {
+                        *y = x[at];
+                        Ok(())
+                    }
+                    (Some(y), Some(at)) => cpu.copy(&x[at..at + n], y),
+                    (Some(y), None) => cpu.fill(y, outside),
+                    (None, _) => Ok(()),
+                })
+            })
+        })
     }
 }
 
-fn visit(axes: &[Vec<Option<usize>>], at: Option<usize>, f: &mut impl FnMut(Option<usize>)) {
-    match axes.split_first() {
-        None => f(at),
-        Some((axis, inner)) => {
-            for i in axis {
-                visit(inner, at.zip(*i).map(|(a, b)| a + b), f);
-            }
-        }
+/// Calls `f` with the sum of the entries of all axes, for each combination whose number is in the range.
+fn visit(
+    axes: &[Vec<Option<usize>>],
+    range: Range<usize>,
+    at: Option<usize>,
+    f: &mut impl FnMut(Option<usize>) -> Result<()>,
+) -> Result<()> {
+    let Some((axis, inner)) = axes.split_first() else {
+        return f(at);
+    };
+    let size: usize = inner.iter().map(Vec::len).product();
+    let (mut begin, mut i) = (range.start, range.start / size);
+    while begin < range.end {
+        let (first, end) = (i * size, range.end.min((i + 1) * size));
+        let at = at.zip(axis[i]).map(|(a, b)| a + b);
+        visit(inner, begin - first..end - first, at, f)?;
+        (begin, i) = (end, i + 1);
     }
+    Ok(())
 }

@@ -8,7 +8,7 @@ use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
 
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 /// How an element is made of four neighbours.
 trait Sampled: Pod + Send + Sync {
@@ -18,7 +18,7 @@ trait Sampled: Pod + Send + Sync {
         op: &QuantizedResize,
         input: usize,
         output: usize,
-    ) -> Vec<Neighbours<Self::Distance>>;
+    ) -> impl ExactSizeIterator<Item = Neighbours<Self::Distance>>;
     /// Neighbours are row by row.
     fn sample(neighbours: [Self; 4], y: Self::Distance, x: Self::Distance) -> Self;
 }
@@ -26,7 +26,11 @@ trait Sampled: Pod + Send + Sync {
 impl Sampled for u8 {
     type Distance = f32;
 
-    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Neighbours<f32>> {
+    fn positions(
+        op: &QuantizedResize,
+        input: usize,
+        output: usize,
+    ) -> impl ExactSizeIterator<Item = Neighbours<f32>> {
         op.places(input, output)
     }
 
@@ -41,7 +45,11 @@ impl Sampled for u8 {
 impl Sampled for i8 {
     type Distance = i32;
 
-    fn positions(op: &QuantizedResize, input: usize, output: usize) -> Vec<Neighbours<i32>> {
+    fn positions(
+        op: &QuantizedResize,
+        input: usize,
+        output: usize,
+    ) -> impl ExactSizeIterator<Item = Neighbours<i32>> {
         op.fixed_places(input, output)
     }
 
@@ -56,11 +64,11 @@ impl Sampled for i8 {
     }
 }
 
-pub fn build(op: &QuantizedResize, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    let x = required(node, 0)?;
+pub fn build(op: &QuantizedResize, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
+    let (x, cpu) = (required(node, 0)?, build.cpu());
     Ok(match x.dtype {
-        DType::I8 => Box::new(Bilinear::<i8>::new(op, node)?),
-        _ => Box::new(Bilinear::<u8>::new(op, node)?),
+        DType::I8 => Box::new(Bilinear::<i8>::new(cpu, op, node)?),
+        _ => Box::new(Bilinear::<u8>::new(cpu, op, node)?),
     })
 }
 
@@ -75,16 +83,16 @@ struct Bilinear<T: Sampled> {
 }
 
 impl<T: Sampled> Bilinear<T> {
-    fn new(op: &QuantizedResize, node: &NodeSpec) -> Result<Bilinear<T>> {
+    fn new(cpu: &CpuRun, op: &QuantizedResize, node: &NodeSpec) -> Result<Bilinear<T>> {
         let (from, to) = (&required(node, 0)?.shape, &node.outputs[0].shape);
         let empty = from.contains(&0) || to.contains(&0);
         let axis = |d: usize| match empty {
-            true => Vec::new(),
-            false => T::positions(op, from[d], to[d]),
+            true => Ok(Vec::new()),
+            false => cpu.collect(T::positions(op, from[d], to[d]), COST),
         };
         Ok(Bilinear {
-            y: axis(1),
-            x: axis(2),
+            y: axis(1)?,
+            x: axis(2)?,
             row: from[2] * from[3],
             image: from[1] * from[2] * from[3],
             channels: from[3],
@@ -99,27 +107,36 @@ impl<T: Sampled> Kernel for Bilinear<T> {
         if self.y.is_empty() {
             return Ok(());
         }
-        let rows = x
-            .chunks_exact(self.image)
-            .flat_map(|image| self.y.iter().map(move |y| (image, y)));
-        for ((image, at), out) in rows.zip(y.chunks_exact_mut(self.x.len() * c)) {
-            let (upper, lower) = (
-                &image[at.lower * self.row..][..self.row],
-                &image[at.upper * self.row..][..self.row],
-            );
-            for (x, out) in self.x.iter().zip(out.chunks_exact_mut(c)) {
+        let (heights, width) = (self.y.len(), self.x.len() * c);
+        let rows = y.len() / width;
+        let cost = width.saturating_mul(COST);
+        io.cpu().rows(rows, by(y, width), cost, |piece, y, cpu| {
+            for (row, out) in piece.zip(y.chunks_exact_mut(width)) {
+                let image = &x[row / heights * self.image..][..self.image];
+                let at = &self.y[row % heights];
+                let (upper, lower) = (
+                    &image[at.lower * self.row..][..self.row],
+                    &image[at.upper * self.row..][..self.row],
+                );
                 let pixel = |row: &[T], x: usize, i: usize| row[x * c + i];
-                for (i, out) in out.iter_mut().enumerate() {
-                    let neighbours = [
-                        pixel(upper, x.lower, i),
-                        pixel(upper, x.upper, i),
-                        pixel(lower, x.lower, i),
-                        pixel(lower, x.upper, i),
-                    ];
-                    *out = T::sample(neighbours, at.distance, x.distance);
-                }
+                cpu.pieces(width, COST, |part| {
+                    for i in part {
+                        let (x, i, out) = (&self.x[i / c], i % c, &mut out[i]);
+                        let neighbours = [
+                            pixel(upper, x.lower, i),
+                            pixel(upper, x.upper, i),
+                            pixel(lower, x.lower, i),
+                            pixel(lower, x.upper, i),
+                        ];
+                        *out = T::sample(neighbours, at.distance, x.distance);
+                    }
+                    Ok(())
+                })?;
             }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
+
+/// Operations of an element between four.
+const COST: usize = 16;

@@ -1,14 +1,17 @@
 //! Linear and cubic resizing, one axis after another.
 
+use std::ops::Range;
+
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Resize, ResizeAxis};
+use kilim_core::tensor::{Element, byte_count};
 
 use super::taps::Taps;
 use crate::by_real;
 use crate::common::Real;
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 use crate::reduce::Along;
 
 /// One axis of the tensor as it is when its turn comes.
@@ -20,11 +23,12 @@ struct Pass<T> {
 }
 
 impl<T: Real> Pass<T> {
+    /// Elements of the tensor that the pass makes; its builder found that they can be counted.
     fn elements(&self) -> usize {
         self.along.outer * self.output * self.along.inner
     }
 
-    fn run(&self, x: &[T], y: &mut [T]) {
+    fn run(&self, cpu: &CpuRun, x: &[T], y: &mut [T]) -> Result<()> {
         let Along { outer, n, inner } = self.along;
         let count = self.taps.count;
         let taps = |o: usize| {
@@ -33,38 +37,75 @@ impl<T: Real> Pass<T> {
                 .iter()
                 .zip(&self.weights[range])
         };
-        for b in 0..outer {
-            let x = &x[b * n * inner..][..n * inner];
-            let y = &mut y[b * self.output * inner..][..self.output * inner];
-            if inner == 1 {
-                for (o, y) in y.iter_mut().enumerate() {
-                    let mut sum = T::default();
-                    for (&i, &w) in taps(o) {
-                        sum += w * x[i];
-                    }
-                    *y = sum;
-                }
-                continue;
+        let cost = count.saturating_mul(inner);
+        cpu.rows(outer * self.output, by(y, inner), cost, |piece, y, cpu| {
+            if cost >= cpu.piece() {
+                return self.long_rows(cpu, piece, x, y);
             }
-            for (o, y) in y.chunks_exact_mut(inner).enumerate() {
-                y.fill(T::default());
-                for (&i, &w) in taps(o) {
-                    for (y, &x) in y.iter_mut().zip(&x[i * inner..][..inner]) {
+            let mut y = y;
+            let mut at = piece.start;
+            while at < piece.end {
+                // Rows of one image.
+                let (image, first) = (at / self.output, at % self.output);
+                let rows = (self.output - first).min(piece.end - at);
+                let x = &x[image * n * inner..][..n * inner];
+                let (mine, rest) = y.split_at_mut(rows * inner);
+                (at, y) = (at + rows, rest);
+                if inner == 1 {
+                    for (y, o) in mine.iter_mut().zip(first..) {
+                        let mut sum = T::default();
+                        for (&i, &w) in taps(o) {
+                            sum += w * x[i];
+                        }
+                        *y = sum;
+                    }
+                    continue;
+                }
+                for (y, o) in mine.chunks_exact_mut(inner.max(1)).zip(first..) {
+                    y.fill(T::default());
+                    for (&i, &w) in taps(o) {
+                        for (y, &x) in y.iter_mut().zip(&x[i * inner..][..inner]) {
+                            *y += w * x;
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Rows of the output that each take longer than a piece.
+    fn long_rows(&self, cpu: &CpuRun, rows: Range<usize>, x: &[T], y: &mut [T]) -> Result<()> {
+        let Along { n, inner, .. } = self.along;
+        for (y, row) in y.chunks_exact_mut(inner.max(1)).zip(rows) {
+            let x = &x[row / self.output * n * inner..][..n * inner];
+            cpu.fill(y, T::default())?;
+            let first = row % self.output * self.taps.count;
+            for tap in first..first + self.taps.count {
+                let (from, w) = (self.taps.elements[tap] * inner, self.weights[tap]);
+                let x = &x[from..][..inner];
+                cpu.pieces(inner, 1, |part| {
+                    for (y, &x) in y[part.clone()].iter_mut().zip(&x[part]) {
                         *y += w * x;
                     }
-                }
+                    Ok(())
+                })?;
             }
         }
+        Ok(())
     }
 }
 
-pub fn build(op: &Resize, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
+pub fn build(op: &Resize, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
     let axes = op.resolve(&x.shape, node)?;
     let mut shape = x.shape.clone();
     // The parts of a complex number are an axis more, along which nothing is resized.
     shape.extend(x.dtype.is_complex().then_some(2));
-    by_real!(x.dtype, T => Ok(Box::new(Separable::<T>::new(op, &axes, &shape))))
+    by_real!(x.dtype, T => {
+        let separable = Separable::<T>::new(build.cpu(), op, &axes, &shape)?;
+        Ok(Box::new(separable))
+    })
 }
 
 struct Separable<T> {
@@ -77,32 +118,28 @@ struct Separable<T> {
     between: usize,
 }
 
-impl<T: Real> Separable<T> {
-    fn new(op: &Resize, axes: &[ResizeAxis], shape: &[usize]) -> Separable<T> {
+impl<T: Real + Element> Separable<T> {
+    fn new(
+        cpu: &CpuRun,
+        op: &Resize,
+        axes: &[ResizeAxis],
+        shape: &[usize],
+    ) -> Result<Separable<T>> {
         let mut current = shape.to_vec();
         let (mut passes, mut outside) = (Vec::new(), Vec::new());
         for (d, axis) in axes.iter().enumerate() {
-            let taps = Taps::new(op, axis);
-            let same = axis.input == axis.output
-                && (0..axis.output).all(|o| {
-                    (0..taps.count).all(|k| {
-                        let (i, w) = (
-                            taps.elements[o * taps.count + k],
-                            taps.weights[o * taps.count + k],
-                        );
-                        w == 0.0 || (i == o && w == 1.0)
-                    })
-                });
-            outside.push(taps.outside.clone());
-            if same {
+            let mut taps = Taps::new(cpu, op, axis)?;
+            outside.push(std::mem::take(&mut taps.outside));
+            if axis.input == axis.output && taps.keep_all(cpu)? {
                 continue;
             }
             let along = Along::new(&current, d);
             current[d] = axis.output;
+            byte_count(T::DTYPE, &current)?;
             passes.push(Pass {
                 along,
                 output: axis.output,
-                weights: taps.weights.iter().map(|&w| T::of(w)).collect(),
+                weights: cpu.collect(taps.weights.iter().map(|&w| T::of(w)), 1)?,
                 taps,
             });
         }
@@ -117,7 +154,7 @@ impl<T: Real> Separable<T> {
             .map(Pass::elements)
             .max()
             .unwrap_or(0);
-        Separable {
+        Ok(Separable {
             passes,
             outside,
             extrapolation: match complex {
@@ -125,45 +162,55 @@ impl<T: Real> Separable<T> {
                 false => vec![extrapolation],
             },
             between,
-        }
+        })
     }
 }
 
-impl<T: Real> Kernel for Separable<T> {
+impl<T: Real + Element> Kernel for Separable<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, y) = (io.input::<T>(0), io.output::<T>(0));
+        let (cpu, x, y) = (io.cpu(), io.input::<T>(0), io.output::<T>(0));
         let Some((last, first)) = self.passes.split_last() else {
-            y.copy_from_slice(x);
-            return Ok(());
+            return cpu.copy(x, y);
         };
         let (mut from, mut to) = io.scratch::<T>(2 * self.between).split_at_mut(self.between);
         for (i, pass) in first.iter().enumerate() {
             let n = pass.elements();
-            pass.run(if i == 0 { x } else { from }, &mut to[..n]);
+            pass.run(cpu, if i == 0 { x } else { from }, &mut to[..n])?;
             std::mem::swap(&mut from, &mut to);
         }
-        last.run(if first.is_empty() { x } else { from }, y);
+        last.run(cpu, if first.is_empty() { x } else { from }, y)?;
         if !self.outside.is_empty() {
             let mut y = y.chunks_exact_mut(self.extrapolation.len());
-            mark(&self.outside, false, &mut |outside| {
+            mark(cpu, &self.outside, false, &mut |outside| {
                 if let (Some(y), true) = (y.next(), outside) {
                     y.copy_from_slice(&self.extrapolation);
                 }
-            });
+            })?;
         }
         Ok(())
     }
 
-    fn scratch_bytes(&self) -> usize {
-        2 * self.between * size_of::<T>()
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<T>(self.between.saturating_mul(2))
     }
 }
 
-fn mark(axes: &[Vec<bool>], outside: bool, f: &mut impl FnMut(bool)) {
-    match axes.split_first() {
-        None => f(outside),
-        Some((axis, inner)) => axis.iter().for_each(|&o| mark(inner, outside || o, f)),
+fn mark(cpu: &CpuRun, axes: &[Vec<bool>], outside: bool, f: &mut dyn FnMut(bool)) -> Result<()> {
+    match axes {
+        [] => f(outside),
+        [last] => {
+            return cpu.pieces(last.len(), 4, |part| {
+                last[part].iter().for_each(|&o| f(outside || o));
+                Ok(())
+            });
+        }
+        [axis, inner @ ..] => {
+            for &o in axis {
+                mark(cpu, inner, outside || o, f)?;
+            }
+        }
     }
+    Ok(())
 }
 
 #[cfg(test)]

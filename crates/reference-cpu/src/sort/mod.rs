@@ -5,11 +5,12 @@ use std::cmp::Ordering;
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{TopK, normalize_axis};
+use kilim_core::order::sort_first;
 
 use crate::by_class;
 use crate::common::rules::required;
 use crate::common::{Codec, Wide, is_nan, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 use crate::reduce::Along;
 use crate::registry::KernelRegistry;
 
@@ -50,48 +51,74 @@ fn order<W: PartialOrd>(a: &W, b: &W) -> Ordering {
 
 impl<W: Wide> Kernel for Best<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let Along { n, inner, .. } = self.along;
-        let x = io.input_bytes(0);
-        let indices = io.scratch::<u64>(n);
-        let values = io.output_bytes(0);
-        let mut places = io.has_output(1).then(|| io.output::<i64>(1));
-        let mut line = 0;
-        self.along.lines(|first| {
-            for (i, index) in indices.iter_mut().enumerate() {
-                *index = i as u64;
-            }
-            let at = |i: u64| self.codec.get(x, first + i as usize * inner);
-            // Behind a pointer: sorting is compiled once, not for every type of element.
-            let before: &mut dyn FnMut(&u64, &u64) -> Ordering = &mut |a, b| {
-                let by_value = order(&at(*a), &at(*b));
-                let by_value = if self.largest {
-                    by_value.reverse()
-                } else {
-                    by_value
-                };
-                by_value.then(a.cmp(b))
-            };
-            let k = self.k.min(n);
-            if k > 0 && k < n {
-                indices.select_nth_unstable_by(k - 1, &mut *before);
-            }
-            indices[..k].sort_unstable_by(before);
-            let base = line / inner * self.k * inner + line % inner;
-            for (j, &i) in indices[..k].iter().enumerate() {
-                self.codec.set(values, base + j * inner, at(i));
-                if let Some(places) = places.as_deref_mut() {
-                    places[base + j * inner] = i as i64;
+        let Along { outer, n, inner } = self.along;
+        let (x, size) = (io.input_bytes(0), self.codec.size());
+        let indices = io.thread_scratch::<usize>(n);
+        let block = self.k * inner;
+        let values = by(io.output_bytes(0), block * size);
+        let places = io.has_output(1).then(|| by(io.output::<i64>(1), block));
+        let cost = n.saturating_mul(COMPARISON).saturating_mul(inner);
+        let outputs = (values, places);
+        io.cpu()
+            .rows_with(outer, outputs, indices, cost, |piece, out, indices, cpu| {
+                let (values, mut places) = out;
+                for o in piece.clone() {
+                    let before = (o - piece.start) * block;
+                    for line in 0..inner {
+                        let first = o * n * inner + line;
+                        let chosen = self.line(cpu, x, first, indices)?;
+                        cpu.pieces(chosen.len(), 8, |part| {
+                            for j in part {
+                                let (i, to) = (chosen[j], before + j * inner + line);
+                                let value = self.codec.get(x, first + i * inner);
+                                self.codec.set(values, to, value);
+                                if let Some(places) = &mut places {
+                                    places[to] = i as i64;
+                                }
+                            }
+                            Ok(())
+                        })?;
+                    }
                 }
-            }
-            line += 1;
-        });
-        Ok(())
+                Ok(())
+            })
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.along.n * size_of::<u64>()
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<usize>(self.along.n)
     }
 }
+
+impl<W: Wide> Best<W> {
+    /// The places of the `k` first elements of the line that begins with element `first`; `indices` is room for all.
+    fn line<'a>(
+        &self,
+        cpu: &CpuRun,
+        x: &[u8],
+        first: usize,
+        indices: &'a mut [usize],
+    ) -> Result<&'a [usize]> {
+        let (k, inner) = (self.k.min(indices.len()), self.along.inner);
+        cpu.pieces(indices.len(), 1, |piece| {
+            for i in piece {
+                indices[i] = i;
+            }
+            Ok(())
+        })?;
+        let at = |i: usize| self.codec.get(x, first + i * inner);
+        sort_first(cpu, indices, k, COMPARISON, &mut |a, b| {
+            let by_value = order(&at(a), &at(b));
+            match self.largest {
+                true => by_value.reverse(),
+                false => by_value,
+            }
+        })?;
+        Ok(&indices[..k])
+    }
+}
+
+/// Operations of a comparison of two elements.
+const COMPARISON: usize = 16;
 
 #[cfg(test)]
 mod tests {

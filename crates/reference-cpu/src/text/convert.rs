@@ -1,8 +1,6 @@
 //! Cast from and to strings. Numbers are written in decimal, as short as tells them apart, infinities
 //! as `INF`; read are decimal and scientific forms, `INF` and `NaN` in any case.
 
-use std::sync::Arc;
-
 use kilim_core::error::value_error;
 use kilim_core::{DType, Result};
 
@@ -35,6 +33,11 @@ fn real(text: &str) -> std::result::Result<f64, ()> {
     text.parse().map_err(|_| ())
 }
 
+/// Operations of reading or writing a number, beside those for the bytes.
+const COST: usize = 64;
+/// Bytes of a text that is read as a number.
+const LONGEST: usize = 1 << 20;
+
 struct Parse<W> {
     to: Codec<W>,
     number: fn(&str) -> std::result::Result<W, ()>,
@@ -43,10 +46,16 @@ struct Parse<W> {
 impl<W: Wide> Kernel for Parse<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<u32>(0);
-        let y = io.output_bytes(0);
+        let (cpu, y) = (io.cpu(), io.output_bytes(0));
         let texts = io.texts();
         for (i, &x) in x.iter().enumerate() {
             let text = texts.text(x);
+            cpu.spend(COST + text.len())?;
+            if text.len() > LONGEST {
+                return Err(value_error("a text is too long for a number")
+                    .with_expected(format!("at most {LONGEST} bytes"))
+                    .with_got(format!("{} bytes", text.len())));
+            }
             let number = (self.number)(text.trim());
             let number = number.map_err(|()| value_error("a text is no number").with_got(text))?;
             self.to.set(y, i, number);
@@ -87,10 +96,11 @@ struct Write<W> {
 
 impl<W: Wide> Kernel for Write<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let x = io.input_bytes(0);
+        let (cpu, x) = (io.cpu(), io.input_bytes(0));
         for (i, y) in io.output::<u32>(0).iter_mut().enumerate() {
-            let text: Arc<str> = (self.text)(self.from.get(x, i)).into();
-            *y = io.texts().number(&text)?;
+            cpu.spend(COST)?;
+            let text = (self.text)(self.from.get(x, i));
+            *y = io.texts().number_of(cpu, &[&text])?;
         }
         Ok(())
     }

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::memory::{push, shared_text, vec_with_room};
 use kilim_core::ops::{InputValues, StringNormalizer, StringSplit};
 use kilim_core::{Result, Tensor};
 
@@ -14,21 +15,29 @@ pub fn accepts<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
     rules::known(node, 0)
 }
 
-/// Results that were computed when the kernel was built.
+/// Results that were computed when the kernel was built: rows of texts, each filled up with empty ones.
 struct Ready {
     texts: Vec<Arc<str>>,
-    /// Of the second output.
+    /// Texts of each row.
     counts: Vec<i64>,
+    /// Texts of a row of the output.
+    longest: usize,
 }
 
 impl Kernel for Ready {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let y = io.output::<u32>(0);
-        for (y, text) in y.iter_mut().zip(&self.texts) {
-            *y = io.texts().number(text)?;
+        let (cpu, y) = (io.cpu(), io.output::<u32>(0));
+        let mut texts = self.texts.iter();
+        for (y, &count) in y.chunks_exact_mut(self.longest.max(1)).zip(&self.counts) {
+            let (own, rest) = y.split_at_mut(count as usize);
+            for (y, text) in own.iter_mut().zip(&mut texts) {
+                *y = io.texts().number(cpu, text)?;
+            }
+            // The number of the empty text.
+            cpu.fill(rest, 0)?;
         }
         if io.has_output(1) {
-            io.output::<i64>(1).copy_from_slice(&self.counts);
+            cpu.copy(&self.counts, io.output::<i64>(1))?;
         }
         Ok(())
     }
@@ -39,26 +48,42 @@ fn value<'a>(node: &'a NodeSpec) -> Result<&'a Tensor> {
         .ok_or_else(|| kilim_core::error::value_error("the value of input 0 must be known"))
 }
 
-pub fn build_split(op: &StringSplit, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
-    let longest = node.outputs[0].shape.last().copied().unwrap_or(0);
+pub fn build_split(
+    op: &StringSplit,
+    node: &NodeSpec,
+    build: &mut Build,
+) -> Result<Box<dyn Kernel>> {
+    let (cpu, rows) = (build.cpu(), value(node)?.texts()?);
     let empty: Arc<str> = Arc::from("");
-    let (mut texts, mut counts) = (Vec::new(), Vec::new());
-    for text in value(node)?.texts()? {
-        let parts = op.parts(text);
-        counts.push(parts.len() as i64);
-        texts.extend(parts.into_iter().map(Arc::from));
-        texts.resize(counts.len() * longest, empty.clone());
+    let mut texts = Vec::new();
+    let mut counts = vec_with_room(rows.len())?;
+    for row in rows {
+        let before = texts.len();
+        op.parts(cpu, row, &mut |part| {
+            let text = match part {
+                "" => empty.clone(),
+                part => shared_text(part)?,
+            };
+            push(&mut texts, text)
+        })?;
+        counts.push((texts.len() - before) as i64);
     }
-    Ok(Box::new(Ready { texts, counts }))
+    Ok(Box::new(Ready {
+        texts,
+        counts,
+        longest: node.outputs[0].shape.last().copied().unwrap_or(0),
+    }))
 }
 
 pub fn build_normalizer(
     op: &StringNormalizer,
     node: &NodeSpec,
-    _: &mut Build,
+    build: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
+    let texts = op.normalized(build.cpu(), value(node)?)?;
     Ok(Box::new(Ready {
-        texts: op.normalized(value(node)?)?,
-        counts: Vec::new(),
+        counts: vec![texts.len() as i64],
+        longest: texts.len(),
+        texts,
     }))
 }

@@ -1,7 +1,5 @@
 //! StringConcat.
 
-use std::sync::Arc;
-
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::StringConcat;
@@ -21,21 +19,20 @@ struct Join(Walk<2>);
 
 impl Kernel for Join {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (a, b) = (io.input::<u32>(0), io.input::<u32>(1));
-        let mut y = io.output::<u32>(0).iter_mut();
-        let texts = io.texts();
-        let mut joined = String::new();
-        let mut done = Ok(());
-        self.0.elements(|[i, j]| {
-            joined.clear();
-            joined.push_str(texts.text(a[i as usize]));
-            joined.push_str(texts.text(b[j as usize]));
-            match (texts.number(&Arc::from(&*joined)), y.next()) {
-                (Ok(number), Some(y)) => *y = number,
-                (Err(e), _) => done = Err(e),
-                _ => {}
+        let (cpu, a, b) = (io.cpu(), io.input::<u32>(0), io.input::<u32>(1));
+        let y = io.output::<u32>(0);
+        let (texts, (_, steps)) = (io.texts(), self.0.row());
+        self.0.spans(0..y.len(), |span| {
+            let mut at = span.at;
+            for y in &mut y[span.first..][..span.len] {
+                let [i, j] = at.map(|v| v as usize);
+                let (left, right) = (texts.text(a[i]).clone(), texts.text(b[j]).clone());
+                *y = texts.number_of(cpu, &[&left, &right])?;
+                for (at, step) in at.iter_mut().zip(steps) {
+                    *at += step;
+                }
             }
-        });
-        done
+            Ok(())
+        })
     }
 }

@@ -1,11 +1,11 @@
 //! RegexFullMatch. The patterns are those of RE2 that `regex-lite` knows: all but classes of Unicode,
 //! and letters beyond ASCII where case is ignored.
 
-use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::ops::RegexFullMatch;
-use regex_lite::Regex;
+use kilim_core::{Error, ErrorCode, Result};
+use regex_lite::{Regex, RegexBuilder};
 
 use crate::frame::{Build, Io, Kernel};
 
@@ -91,12 +91,29 @@ pub fn build(op: &RegexFullMatch, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn
     Ok(Box::new(Matches {
         regex: anchored(&op.pattern).map_err(refused)?,
         ignores_case: ignores_case(&op.pattern),
+        states: states(&op.pattern),
     }))
 }
 
 struct Matches {
     regex: Regex,
     ignores_case: bool,
+    /// Of the automaton, at most: each may be looked at for each byte of a text.
+    states: usize,
+}
+
+/// Steps of the automaton for a text at most, which take some tenths of a second at worst.
+const MOST_STEPS: usize = 1 << 26;
+
+/// States of the automaton of a pattern, rounded up to a power of 4. The library tells only whether it is larger than
+/// some bytes; a state takes 32 or more.
+fn states(pattern: &str) -> usize {
+    let fits = |states: &usize| {
+        let mut builder = RegexBuilder::new(pattern);
+        builder.size_limit(32 * states).build().is_ok()
+    };
+    let mut sizes = (2..10).map(|power| 1usize << (2 * power));
+    sizes.find(fits).unwrap_or(1 << 20)
 }
 
 /// The letters beyond ASCII that in another case are in it: long s and the sign of Kelvin.
@@ -105,10 +122,20 @@ const FOLDED: [char; 2] = ['\u{17f}', '\u{212a}'];
 impl Kernel for Matches {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<u32>(0);
-        let y = io.output::<u8>(0);
+        let (cpu, y) = (io.cpu(), io.output::<u8>(0));
         let texts = io.texts();
         for (y, &x) in y.iter_mut().zip(x) {
             let text = texts.text(x);
+            // No look at what may stop the run is taken within a text.
+            let steps = (text.len() + 1).saturating_mul(self.states);
+            if steps > MOST_STEPS {
+                return Err(
+                    Error::new(ErrorCode::Limit, "a text is too long for its pattern")
+                        .with_expected(format!("at most {} bytes", MOST_STEPS / self.states))
+                        .with_got(format!("{} bytes", text.len())),
+                );
+            }
+            cpu.spend(steps)?;
             if self.ignores_case && text.contains(FOLDED) {
                 return Err(unsupported("a pattern that ignores case, on this text").with_got(text));
             }
@@ -131,7 +158,7 @@ mod tests {
         };
         let text = Tensor::from_texts(&[1], vec![text.into()]).unwrap();
         let out = run(&op, &[Some(&text)], &[(DType::Bool, &[1])]).ok()?;
-        Some(out[0].bytes() == [1])
+        Some(out[0].read().unwrap() == [1])
     }
 
     #[test]

@@ -17,9 +17,8 @@ use crate::gemm::{
 };
 use crate::isa::Isa;
 use crate::math;
-use crate::memory::{Shared, share};
 use crate::window::{inside, reach};
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_reference_cpu::frame::{CpuRun, Shared};
 
 /// Elements that a padded strip of the input may have, to stay in the second-level cache.
 const STRIP: usize = 96 * 1024;
@@ -42,7 +41,15 @@ pub(crate) struct Dense {
 }
 
 /// The weights `[m, c / groups, y, x]` as packed columns for each group.
-pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &Tensor) -> Result<AlignedBytes> {
+///
+/// # Errors
+/// `Limit` where memory is short, `Aborted` where the building is to stop.
+pub(crate) fn pack_weights(
+    cpu: &CpuRun,
+    isa: Isa,
+    shape: &Shape,
+    weights: &Tensor,
+) -> Result<AlignedBytes> {
     let (c, taps, m) = (shape.group_channels(), shape.taps(), shape.group_outputs());
     let panels = Panels::new(isa, m);
     let size = panels.elements(c * taps);
@@ -59,7 +66,14 @@ pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &Tensor) -> Result<
         reading: Reading::WEIGHT,
     };
     for group in 0..shape.groups {
-        append(panels, matrix, weights, group * m * c * taps, &mut bytes)?;
+        append(
+            cpu,
+            panels,
+            matrix,
+            weights,
+            group * m * c * taps,
+            &mut bytes,
+        )?;
     }
     Ok(bytes)
 }
@@ -70,7 +84,6 @@ impl Dense {
         shape: Shape,
         activation: Activation,
         weights: Arc<AlignedBytes>,
-        threads: usize,
     ) -> Dense {
         let mut shape = shape;
         let pointwise = shape.taps() == 1
@@ -138,12 +151,19 @@ impl Dense {
             strip_rows,
             strips,
             copied: copied.then_some(((strip_rows - 1) * y.stride + y.extent()) * row),
-            common: Common::new(isa, shape, activation, weights, threads, strips * w.batch),
+            common: Common::new(isa, shape, activation, weights),
         }
     }
 
     /// Computes strip `index` of the batch; `scratch` has room for a padded strip.
-    fn strip(&self, index: usize, operands: &Operands, output: &Shared, scratch: &mut [f32]) {
+    fn strip(
+        &self,
+        cpu: &CpuRun,
+        index: usize,
+        operands: &Operands,
+        output: Shared<f32>,
+        scratch: &mut [f32],
+    ) -> Result<()> {
         let Common {
             isa,
             shape,
@@ -165,7 +185,7 @@ impl Dense {
         let size = Panels::new(*isa, m).elements(self.depth.k());
         for group in 0..shape.groups {
             let a = if self.copied.is_some() {
-                self.copy_strip(input, first, rows, group * c, scratch);
+                self.copy_strip(cpu, input, first, rows, group * c, scratch)?;
                 &*scratch
             } else {
                 &input[first * w.y.stride * w.x.input * w.channels + group * c..]
@@ -193,18 +213,27 @@ impl Dense {
             // SAFETY: the last row of A was found to be inside above, and rows grow; `size`
             // elements of B are there; C, bias and residual have `m` channels from the group's
             // first on.
-            unsafe { multiply(&product) }
+            unsafe { multiply(&product, cpu)? }
         }
-        math::activate(*isa, *rest, out);
+        math::activate(cpu, *isa, *rest, out)
     }
 
     /// Copies what `rows` output rows from `first` on touch, padding included.
-    fn copy_strip(&self, input: &[f32], first: usize, rows: usize, from: usize, to: &mut [f32]) {
+    fn copy_strip(
+        &self,
+        cpu: &CpuRun,
+        input: &[f32],
+        first: usize,
+        rows: usize,
+        from: usize,
+        to: &mut [f32],
+    ) -> Result<()> {
         let w = &self.common.shape.window;
         let (c, width) = (self.common.shape.group_channels(), reach(&w.x));
         let used = ((rows - 1) * w.y.stride + w.y.extent()) * width * c;
         let inside = w.x.input.min(width.saturating_sub(w.x.begin));
         for (i, row) in to[..used].chunks_exact_mut(width * c).enumerate() {
+            cpu.spend(width * c)?;
             let y = (first * w.y.stride + i).wrapping_sub(w.y.begin);
             if y >= w.y.input {
                 row.fill(0.0);
@@ -226,26 +255,29 @@ impl Dense {
                 }
             }
         }
+        Ok(())
     }
 }
 
 impl Convolve for Dense {
-    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]) {
-        let (output, scratch) = (Shared::new(out), Shared::new(scratch));
-        let (threads, size) = (self.common.threads, self.copied.unwrap_or(0));
+    fn convolve(
+        &self,
+        cpu: &CpuRun,
+        operands: &Operands,
+        out: &mut [f32],
+        scratch: &mut [f32],
+    ) -> Result<()> {
         let strips = self.strips * self.common.shape.window.batch;
-        cpu.split(threads, 1, &|parts| {
-            for part in parts {
-                // SAFETY: each part has its own piece of scratch memory.
-                let scratch = unsafe { scratch.part(part * size, size) };
-                for strip in share(strips, threads, part) {
-                    self.strip(strip, operands, &output, scratch);
-                }
-            }
-        });
+        let cost = (out.len() / strips).saturating_mul(self.depth.k());
+        let output = Shared::new(out);
+        cpu.rows_with(strips, (), scratch, cost, |piece, (), scratch, cpu| {
+            piece
+                .into_iter()
+                .try_for_each(|strip| self.strip(cpu, strip, operands, output, scratch))
+        })
     }
 
     fn scratch(&self) -> usize {
-        self.common.threads * self.copied.unwrap_or(0)
+        self.copied.unwrap_or(0)
     }
 }

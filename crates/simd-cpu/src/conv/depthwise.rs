@@ -14,9 +14,8 @@ use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::Reading;
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
-use crate::memory::{Shared, share};
 use crate::window::interior;
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_reference_cpu::frame::{CpuRun, by};
 
 /// Pixels that are computed together.
 const PIXELS: usize = 4;
@@ -26,14 +25,25 @@ pub(crate) struct Depthwise {
 }
 
 /// The weights `[c, 1, y, x]` as `[y, x, c]`, each row of channels filled up to whole vectors.
-pub(crate) fn pack_weights(isa: Isa, shape: &Shape, weights: &[f32]) -> Result<AlignedBytes> {
+///
+/// # Errors
+/// `Limit` where memory is short, `Aborted` where the building is to stop.
+pub(crate) fn pack_weights(
+    cpu: &CpuRun,
+    isa: Isa,
+    shape: &Shape,
+    weights: &[f32],
+) -> Result<AlignedBytes> {
     let (c, taps) = (shape.m, shape.taps());
     let width = c.next_multiple_of(isa.lanes());
     let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<f32>())?;
     let packed: &mut [f32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-    for (i, &w) in weights[..c * taps].iter().enumerate() {
-        packed[i % taps * width + i / taps] = Reading::WEIGHT.read(w);
-    }
+    cpu.pieces(c * taps, 2, |piece| {
+        for i in piece {
+            packed[i % taps * width + i / taps] = Reading::WEIGHT.read(weights[i]);
+        }
+        Ok(())
+    })?;
     Ok(bytes)
 }
 
@@ -43,31 +53,36 @@ impl Depthwise {
         shape: Shape,
         activation: Activation,
         weights: Arc<AlignedBytes>,
-        threads: usize,
     ) -> Depthwise {
-        let rows = shape.window.batch * shape.window.y.output;
         Depthwise {
-            common: Common::new(isa, shape, activation, weights, threads, rows),
+            common: Common::new(isa, shape, activation, weights),
         }
     }
 }
 
 impl Convolve for Depthwise {
-    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], _: &mut [f32]) {
-        let output = Shared::new(out);
-        let (w, threads) = (&self.common.shape.window, self.common.threads);
-        cpu.split(threads, 1, &|parts| {
-            for part in parts {
-                for row in share(w.batch * w.y.output, threads, part) {
-                    let size = w.x.output * self.common.shape.m;
-                    // SAFETY: each row of the output is computed once.
-                    let out = unsafe { output.part(row * size, size) };
-                    let task = Row::new(&self.common, operands, row, out);
-                    self.common.isa.dispatch(task);
-                    math::activate(self.common.isa, self.common.rest, out);
-                }
+    fn convolve(
+        &self,
+        cpu: &CpuRun,
+        operands: &Operands,
+        out: &mut [f32],
+        _: &mut [f32],
+    ) -> Result<()> {
+        let Common {
+            isa, shape, rest, ..
+        } = &self.common;
+        let w = &shape.window;
+        let size = w.x.output * shape.m;
+        // A vector takes about as long as an operation.
+        let cost = size.saturating_mul(shape.taps()) / 8;
+        let rows = w.batch * w.y.output;
+        cpu.rows(rows, by(out, size), cost, |piece, out, cpu| {
+            for (row, out) in piece.zip(out.chunks_exact_mut(size)) {
+                isa.dispatch(Row::new(cpu, &self.common, operands, row, out))?;
+                math::activate(cpu, *isa, *rest, out)?;
             }
-        });
+            Ok(())
+        })
     }
 
     fn scratch(&self) -> usize {
@@ -77,6 +92,7 @@ impl Convolve for Depthwise {
 
 /// One row of the output. The pointers are good for what the shape says.
 struct Row<'a> {
+    cpu: &'a CpuRun<'a>,
     common: &'a Common,
     sight: Sight,
     /// The row's first pixel, or null.
@@ -99,7 +115,13 @@ struct Sight {
 }
 
 impl<'a> Row<'a> {
-    fn new(common: &'a Common, operands: &Operands, row: usize, out: &mut [f32]) -> Row<'a> {
+    fn new(
+        cpu: &'a CpuRun,
+        common: &'a Common,
+        operands: &Operands,
+        row: usize,
+        out: &mut [f32],
+    ) -> Row<'a> {
         let w = &common.shape.window;
         let (image, y) = (row / w.y.output, row % w.y.output);
         let weights: &[f32] = bytemuck::cast_slice(common.weights.as_slice());
@@ -118,6 +140,7 @@ impl<'a> Row<'a> {
             false => y * w.y.stride + taps.start * w.y.dilation - w.y.begin,
         };
         Row {
+            cpu,
             common,
             sight: Sight {
                 input: image[first * w.x.input * w.channels..].as_ptr(),
@@ -134,10 +157,10 @@ impl<'a> Row<'a> {
 }
 
 impl Task for Row<'_> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(self, s: S) -> Result<()> {
         let x = self.common.shape.window.x;
         let known = if x.dilation == 1 { x.kernel } else { 0 };
         // SAFETY: `Row::new` checked the sizes.
@@ -156,27 +179,35 @@ impl Task for Row<'_> {
 impl Row<'_> {
     /// `KX` and `SX` are the horizontal taps and stride, or zero where they are not known.
     ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    ///
     /// # Safety
     /// The pointers are good for what the shape says.
     #[inline(always)]
-    unsafe fn pixels<S: Simd, const KX: usize, const SX: usize>(&self, s: S) {
+    unsafe fn pixels<S: Simd, const KX: usize, const SX: usize>(&self, s: S) -> Result<()> {
         let w = &self.common.shape.window;
+        let pixel = (self.sight.rows * w.x.kernel).saturating_mul(w.channels) / 8;
         let inner = interior(&w.x);
         // SAFETY: each call gets the taps of its pixels that are inside of the image.
         unsafe {
             for x in (0..inner.start).chain(inner.end..w.x.output) {
+                self.cpu.spend(pixel)?;
                 self.channels::<S, 1, 0, 0>(s, x, w.x.taps(x));
             }
             let mut x = inner.start;
             while x + PIXELS <= inner.end {
+                self.cpu.spend(PIXELS * pixel)?;
                 self.channels::<S, PIXELS, KX, SX>(s, x, 0..w.x.kernel);
                 x += PIXELS;
             }
             while x < inner.end {
+                self.cpu.spend(pixel)?;
                 self.channels::<S, 1, KX, SX>(s, x, 0..w.x.kernel);
                 x += 1;
             }
         }
+        Ok(())
     }
 
     /// All channels of `P` pixels from `x` on.

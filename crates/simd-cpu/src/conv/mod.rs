@@ -20,7 +20,7 @@ use kilim_core::{DType, Result, Tensor};
 use super::gemm::split_activation;
 use super::isa::Isa;
 use super::window::Window;
-use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey};
+use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -215,14 +215,14 @@ pub(crate) fn kernel(
         kind: "convolution",
         parameters: [algorithm as usize, isa.lanes(), shape.groups, 0],
     };
-    let packed = build.pack(node, 1, key, || algorithm.pack(isa, &shape, weights))?;
-    let threads = build.threads();
+    let packed = build.pack(node, 1, key, |cpu| {
+        algorithm.pack(cpu, isa, &shape, weights)
+    })?;
     Ok(Box::new(Convolution(algorithm.prepare(
         isa,
         shape,
         op.activation,
         packed,
-        threads,
     ))))
 }
 
@@ -237,12 +237,24 @@ impl Algorithm {
     }
 
     /// The weights in the form that the algorithm wants.
-    pub(crate) fn pack(self, isa: Isa, shape: &Shape, weights: &Tensor) -> Result<AlignedBytes> {
+    ///
+    /// # Errors
+    /// `Limit` where memory is short, `Aborted` where the building is to stop.
+    pub(crate) fn pack(
+        self,
+        cpu: &CpuRun,
+        isa: Isa,
+        shape: &Shape,
+        weights: &Tensor,
+    ) -> Result<AlignedBytes> {
         match self {
-            Algorithm::Dense => dense::pack_weights(isa, shape, weights),
-            Algorithm::Depthwise => depthwise::pack_weights(isa, shape, weights.as_slice()?),
-            Algorithm::Winograd2 => winograd::pack_weights::<4>(isa, shape, weights),
-            Algorithm::Winograd4 => winograd::pack_weights::<6>(isa, shape, weights),
+            Algorithm::Dense => dense::pack_weights(cpu, isa, shape, weights),
+            Algorithm::Depthwise => {
+                weights.read_on(cpu)?;
+                depthwise::pack_weights(cpu, isa, shape, weights.as_slice()?)
+            }
+            Algorithm::Winograd2 => winograd::pack_weights::<4>(cpu, isa, shape, weights),
+            Algorithm::Winograd4 => winograd::pack_weights::<6>(cpu, isa, shape, weights),
         }
     }
 
@@ -253,11 +265,10 @@ impl Algorithm {
         shape: Shape,
         activation: Activation,
         packed: Arc<AlignedBytes>,
-        threads: usize,
     ) -> Box<dyn Convolve> {
         macro_rules! new {
             ($t:ty) => {
-                Box::new(<$t>::new(isa, shape, activation, packed, threads))
+                Box::new(<$t>::new(isa, shape, activation, packed))
             };
         }
         match self {
@@ -272,10 +283,19 @@ impl Algorithm {
 /// A prepared convolution.
 pub(crate) trait Convolve: Send + Sync {
     /// Computes the output; all tensors have the sizes of the shape, `scratch` what
-    /// [`Convolve::scratch`] says.
-    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]);
+    /// [`Convolve::scratch`] says for each thread.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    fn convolve(
+        &self,
+        cpu: &CpuRun,
+        operands: &Operands,
+        out: &mut [f32],
+        scratch: &mut [f32],
+    ) -> Result<()>;
 
-    /// Elements of scratch memory.
+    /// Elements of scratch memory of a thread.
     fn scratch(&self) -> usize;
 }
 
@@ -288,13 +308,13 @@ impl Kernel for Convolution {
             bias: io.optional(2),
             residual: io.optional(3),
         };
-        let scratch = io.scratch(self.0.scratch());
-        self.0.convolve(io.cpu(), &operands, io.output(0), scratch);
-        Ok(())
+        let scratch = io.thread_scratch(self.0.scratch());
+        let out = io.output(0);
+        self.0.convolve(io.cpu(), &operands, out, scratch)
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.0.scratch() * size_of::<f32>()
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<f32>(self.0.scratch())
     }
 }
 
@@ -306,19 +326,10 @@ pub(crate) struct Common {
     pub clamp: (f32, f32),
     /// What the bounds do not do.
     pub rest: Activation,
-    pub threads: usize,
 }
 
 impl Common {
-    /// With at most as many threads as there are `shares` of the work.
-    fn new(
-        isa: Isa,
-        shape: Shape,
-        activation: Activation,
-        weights: Arc<AlignedBytes>,
-        threads: usize,
-        shares: usize,
-    ) -> Common {
+    fn new(isa: Isa, shape: Shape, activation: Activation, weights: Arc<AlignedBytes>) -> Common {
         let (clamp, rest) = split_activation(activation);
         Common {
             isa,
@@ -326,7 +337,6 @@ impl Common {
             weights,
             clamp,
             rest,
-            threads: threads.min(shares).max(1),
         }
     }
 }

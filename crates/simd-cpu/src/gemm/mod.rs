@@ -13,10 +13,10 @@ pub(crate) use tile::multiply;
 
 use std::ops::Range;
 
+use kilim_core::Result;
 use kilim_core::ops::Activation;
 
 use super::isa::Isa;
-use super::memory::share;
 use kilim_reference_cpu::frame::CpuRun;
 
 /// Where each row of A begins, in elements.
@@ -146,7 +146,8 @@ pub(crate) struct Product<'a> {
 
 // SAFETY: the pointers are used under the contract of `multiply`, which speaks of the memory.
 unsafe impl Send for Product<'_> {}
-// SAFETY: as above.
+// SAFETY: parts of it are multiplied on several threads, each under the contract of `multiply`; they write different
+// parts of C.
 unsafe impl Sync for Product<'_> {}
 
 impl Product<'_> {
@@ -184,31 +185,39 @@ impl Product<'_> {
     }
 }
 
-/// [`multiply`] on several threads.
+/// [`multiply`] on several threads: blocks of rows where there are enough of them, else panels.
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
 ///
 /// # Safety
 /// As for [`multiply`].
-pub(crate) unsafe fn multiply_split(product: &Product, cpu: CpuRun, threads: usize) {
-    if threads <= 1 {
+pub(crate) unsafe fn multiply_split(product: &Product, cpu: &CpuRun) -> Result<()> {
+    if cpu.threads() == 1 {
         // SAFETY: the caller's promise.
-        return unsafe { multiply(product) };
+        return unsafe { multiply(product, cpu) };
+    }
+    let cost = |n: usize| product.depth.k.saturating_mul(n);
+    let blocks = product.blocks();
+    if matches!(product.rows, Rows::Strided(_)) && blocks >= 4 * cpu.threads() {
+        let cost = cost(product.n).saturating_mul(product.m.div_ceil(blocks));
+        return cpu.split(blocks, cost, |some, cpu| {
+            let (first, end) = (
+                product.block(some.start).start,
+                product.block(some.end).start,
+            );
+            // SAFETY: a part of the product, whose rows no other part writes.
+            unsafe { multiply(&product.rows(first..end), cpu) }
+        });
     }
     let panel = product.isa.tile_vectors() * product.isa.lanes();
-    let strided = matches!(product.rows, Rows::Strided(_));
-    let by_rows = strided && product.m >= 16 * threads;
-    cpu.split(threads, 1, &|parts| {
-        for part in parts {
-            let product = if by_rows {
-                product.rows(share(product.m, threads, part))
-            } else {
-                let panels = share(product.n.div_ceil(panel), threads, part);
-                let end = (panels.end * panel).min(product.n);
-                product.columns((panels.start * panel).min(end)..end)
-            };
-            // SAFETY: a part of the product, whose rows or columns no other part writes.
-            unsafe { multiply(&product) }
-        }
-    });
+    let panels = product.n.div_ceil(panel);
+    let cost = cost(product.m).saturating_mul(panel);
+    cpu.split(panels, cost, |some, cpu| {
+        let columns = some.start * panel..product.n.min(some.end * panel);
+        // SAFETY: a part of the product, whose columns no other part writes.
+        unsafe { multiply(&product.columns(columns), cpu) }
+    })
 }
 
 pub(crate) const NO_CLAMP: (f32, f32) = (f32::NEG_INFINITY, f32::INFINITY);

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
+use kilim_reference_cpu::frame::CpuRun;
 
 use crate::isa::{Isa, turn};
 
@@ -32,7 +33,7 @@ impl Panels {
 
     /// Elements that `k` rows take.
     pub(crate) fn elements(self, k: usize) -> usize {
-        k * self.width()
+        k.saturating_mul(self.width())
     }
 
     /// First column and columns with padding of each panel.
@@ -115,21 +116,38 @@ const ROW_BLOCK: usize = 64;
 const COLUMN_BLOCK: usize = 4;
 
 /// Writes a matrix in panels.
-pub(crate) fn pack(panels: Panels, matrix: Matrix, source: &[f32], packed: &mut [f32]) {
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
+pub(crate) fn pack(
+    cpu: &CpuRun,
+    panels: Panels,
+    matrix: Matrix,
+    source: &[f32],
+    packed: &mut [f32],
+) -> Result<()> {
     let k = matrix.k();
     for (first, width) in panels.each() {
         let used = width.min(panels.n - first);
         let from = &source[first * matrix.column_stride..];
-        matrix.panel(from, used, width, &mut packed[first * k..][..width * k]);
+        matrix.panel(
+            cpu,
+            from,
+            used,
+            width,
+            &mut packed[first * k..][..width * k],
+        )?;
     }
+    Ok(())
 }
 
 /// Appends a matrix in panels within the capacity, so that new memory is written once, not cleared before. Its source
 /// begins at element `start` of a constant, of which a panel's columns are computed when it is their turn.
 ///
 /// # Errors
-/// `Limit` where there is no memory for the columns of a panel.
+/// `Limit` where there is no memory for the columns of a panel, `Aborted` where the building is to stop.
 pub(crate) fn append(
+    cpu: &CpuRun,
     panels: Panels,
     matrix: Matrix,
     constant: &Tensor,
@@ -142,12 +160,16 @@ pub(crate) fn append(
         let used = width.min(panels.n - first);
         let from = start + first * matrix.column_stride;
         let source = match matrix.column_bound() <= matrix.column_stride {
-            true => constant.run(from..from + matrix.extent(used), &mut room)?,
+            true => constant.run(cpu, from..from + matrix.extent(used), &mut room)?,
             // Every panel reads all of the source.
-            false => &constant.as_slice()?[from..from + matrix.extent(used)],
+            false => {
+                constant.read_on(cpu)?;
+                &constant.as_slice()?[from..from + matrix.extent(used)]
+            }
         };
         let size = width * k;
-        matrix.write_panel(source, used, width, &mut packed.spare::<f32>()[..size]);
+        let to = &mut packed.spare::<f32>()[..size];
+        matrix.write_panel(cpu, source, used, width, to)?;
         // SAFETY: all of the panel was written.
         unsafe { packed.assume_init(size * size_of::<f32>()) }
     }
@@ -180,25 +202,39 @@ impl Matrix<'_> {
     }
 
     /// Writes the first `used` columns of a source in rows of `width` elements.
-    pub(crate) fn panel(&self, source: &[f32], used: usize, width: usize, panel: &mut [f32]) {
+    ///
+    /// # Errors
+    /// `Aborted` where the work is to stop.
+    pub(crate) fn panel(
+        &self,
+        cpu: &CpuRun,
+        source: &[f32],
+        used: usize,
+        width: usize,
+        panel: &mut [f32],
+    ) -> Result<()> {
         let (start, len) = (panel.as_mut_ptr(), panel.len());
         // SAFETY: it is the same memory, and nothing but numbers is written to it.
         let panel = unsafe { std::slice::from_raw_parts_mut(start.cast(), len) };
-        self.write_panel(source, used, width, panel);
+        self.write_panel(cpu, source, used, width, panel)
     }
 
-    /// The same to memory that nobody has written: all of it is written.
+    /// Writes the first `used` columns of a source to memory that nobody has written: all of it is, unless that fails.
+    ///
+    /// # Errors
+    /// `Aborted` where the work is to stop.
     ///
     /// # Panics
     /// Where the panel has another size than the rows, or the source ends before them.
     #[inline(never)]
     fn write_panel(
         &self,
+        cpu: &CpuRun,
         source: &[f32],
         used: usize,
         width: usize,
         panel: &mut [MaybeUninit<f32>],
-    ) {
+    ) -> Result<()> {
         let RowStarts {
             starts,
             inner,
@@ -209,6 +245,7 @@ impl Matrix<'_> {
         for i in (0..inner).step_by(ROW_BLOCK) {
             let count = ROW_BLOCK.min(inner - i);
             for (outer, start) in starts.iter().enumerate() {
+                cpu.spend(count * width)?;
                 let to = &mut panel[(outer * inner + i) * width..][..count * width];
                 let from = &source[start + i * step..];
                 match (self.column_stride, step) {
@@ -223,6 +260,7 @@ impl Matrix<'_> {
                 }
             }
         }
+        Ok(())
     }
 
     #[inline(always)]

@@ -1,7 +1,13 @@
 //! The register tile, and the loops around it.
 
+use std::ops::Range;
+
+use kilim_core::Result;
+
 use super::{Product, Rows, Segment};
 use crate::isa::{Simd, Task, read, write};
+use crate::memory::share;
+use kilim_reference_cpu::frame::CpuRun;
 
 /// Elements of A that a block of rows may have: it shall stay in the second-level cache while the
 /// panels of B go by.
@@ -9,7 +15,28 @@ const ROW_BLOCK: usize = 48 * 1024;
 /// Where all of B is smaller, rows of A and C stay in the first-level cache instead.
 const SMALL: usize = 6 * 1024;
 
+impl Product<'_> {
+    /// Blocks of rows that are computed one after another.
+    pub(super) fn blocks(&self) -> usize {
+        let k = self.depth.k;
+        let block = if k.saturating_mul(self.n) <= SMALL {
+            SMALL / (k + self.n)
+        } else {
+            ROW_BLOCK / k.clamp(1, 512)
+        };
+        self.m.div_ceil(block.max(4 * self.isa.tile_rows()))
+    }
+
+    /// The rows of a block; those of the one behind the last are empty.
+    pub(super) fn block(&self, i: usize) -> Range<usize> {
+        share(self.m, self.blocks(), i)
+    }
+}
+
 /// Computes all rows of a product.
+///
+/// # Errors
+/// `Aborted` where the run is to stop; C is then unfinished.
 ///
 /// # Safety
 /// For each row `r < m` and each segment, `a` is valid for reads from `rows.start(r) + offset` on;
@@ -17,33 +44,30 @@ const SMALL: usize = 6 * 1024;
 /// for `n` reads; `c` is valid for writes of `n` elements at each multiple of `c_stride`, and so is
 /// `residual` for reads unless it is null. C overlaps nothing but the residual, which may be C.
 #[inline(never)]
-pub(crate) unsafe fn multiply(product: &Product) {
-    if product.m > 0 && product.n > 0 {
-        product.isa.dispatch(Multiply(product))
+pub(crate) unsafe fn multiply(product: &Product, cpu: &CpuRun) -> Result<()> {
+    if product.m == 0 || product.n == 0 {
+        return Ok(());
     }
+    product.isa.dispatch(Multiply { product, cpu })
 }
 
 /// Exists only under the contract of [`multiply`].
-struct Multiply<'a>(&'a Product<'a>);
+struct Multiply<'a> {
+    product: &'a Product<'a>,
+    cpu: &'a CpuRun<'a>,
+}
 
 impl Task for Multiply<'_> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let p = self.0;
-        let block = if p.depth.k * p.n <= SMALL {
-            SMALL / (p.depth.k + p.n)
-        } else {
-            ROW_BLOCK / p.depth.k.clamp(1, 512)
-        };
-        let block = block.max(S::TILE_ROWS * 4);
-        let blocks = p.m.div_ceil(block);
-        for i in 0..blocks {
-            let (first, end) = (i * p.m / blocks, (i + 1) * p.m / blocks);
+    fn run<S: Simd>(self, s: S) -> Result<()> {
+        let p = self.product;
+        for i in 0..p.blocks() {
             // SAFETY: the contract of `multiply`; the rows are below `m`.
-            unsafe { row_block(s, p, first, end) }
+            unsafe { row_block(s, p, self.cpu, p.block(i))? }
         }
+        Ok(())
     }
 }
 
@@ -52,7 +76,12 @@ impl Task for Multiply<'_> {
 /// # Safety
 /// As for [`multiply`], with `end <= m`.
 #[inline(always)]
-unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
+unsafe fn row_block<S: Simd>(
+    s: S,
+    p: &Product,
+    cpu: &CpuRun,
+    Range { start: first, end }: Range<usize>,
+) -> Result<()> {
     let width = p.n.next_multiple_of(S::LANES);
     let (mut begin, mut depth_before) = (0, 0);
     for &until in &p.depth.blocks {
@@ -62,6 +91,7 @@ unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
             last: until == p.depth.segments.len(),
         };
         let panel_width = S::TILE_VECTORS * S::LANES;
+        let depth: usize = segments.iter().map(|s| s.len as usize).sum();
         for column in (0..width).step_by(panel_width) {
             let vectors = (width - column).min(panel_width) / S::LANES;
             let panel = Panel {
@@ -72,6 +102,7 @@ unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
                 columns: (p.n - column).min(panel_width),
                 step,
             };
+            cpu.spend((end - first) * vectors * S::LANES * depth)?;
             macro_rules! of_width {
                 ($($nv:literal),*) => {
                     match vectors {
@@ -86,8 +117,9 @@ unsafe fn row_block<S: Simd>(s: S, p: &Product, first: usize, end: usize) {
             of_width!(1, 2);
         }
         begin = until;
-        depth_before += segments.iter().map(|s| s.len as usize).sum::<usize>();
+        depth_before += depth;
     }
+    Ok(())
 }
 
 /// Which part of the depth a tile adds up.

@@ -154,15 +154,15 @@ pub(crate) trait Task {
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
 
-/// The constants of an instruction set.
+/// The constants of an instruction set: lanes, and vectors and rows of a tile.
 struct Sizes;
 
 impl Task for Sizes {
-    type Output = (usize, usize);
+    type Output = [usize; 3];
 
     #[inline(always)]
-    fn run<S: Simd>(self, _: S) -> (usize, usize) {
-        (S::LANES, S::TILE_VECTORS)
+    fn run<S: Simd>(self, _: S) -> [usize; 3] {
+        [S::LANES, S::TILE_VECTORS, S::TILE_ROWS]
     }
 }
 
@@ -245,12 +245,17 @@ impl Isa {
 
     /// Elements of a vector.
     pub(crate) fn lanes(self) -> usize {
-        self.dispatch(Sizes).0
+        self.dispatch(Sizes)[0]
     }
 
     /// Vectors of a row of a matrix-product tile.
     pub(crate) fn tile_vectors(self) -> usize {
-        self.dispatch(Sizes).1
+        self.dispatch(Sizes)[1]
+    }
+
+    /// Rows of the largest matrix-product tile.
+    pub(crate) fn tile_rows(self) -> usize {
+        self.dispatch(Sizes)[2]
     }
 
     /// Runs a task, compiled for this instruction set.

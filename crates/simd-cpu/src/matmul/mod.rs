@@ -21,8 +21,7 @@ use super::gemm::{
 };
 use super::isa::Isa;
 use super::math;
-use super::memory::{Shared, share};
-use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
+use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -70,12 +69,19 @@ fn kernel(
                     plan.n,
                 ],
             };
-            Some(build.pack(node, 1, key, || {
+            Some(build.pack(node, 1, key, |cpu| {
                 let size = plan.b_matrices * panels.elements(plan.k) * size_of::<f32>();
                 let mut bytes = AlignedBytes::with_capacity(size)?;
                 let matrix = plan.b(Reading::WEIGHT);
                 for i in 0..plan.b_matrices {
-                    append(panels, matrix, value, i * plan.b_elements(), &mut bytes)?;
+                    append(
+                        cpu,
+                        panels,
+                        matrix,
+                        value,
+                        i * plan.b_elements(),
+                        &mut bytes,
+                    )?;
                 }
                 Ok(bytes)
             })?)
@@ -84,7 +90,6 @@ fn kernel(
     let (clamp, rest) = split_activation(plan.activation);
     Ok(Box::new(Multiplication {
         depth: Depth::dense(isa, plan.k),
-        threads: build.threads(),
         isa,
         panels,
         plan,
@@ -103,7 +108,6 @@ struct Multiplication {
     constant: Option<Arc<AlignedBytes>>,
     clamp: (f32, f32),
     rest: Activation,
-    threads: usize,
 }
 
 /// The tensors of a run.
@@ -119,40 +123,35 @@ impl Multiplication {
     }
 
     /// Elements of scratch memory of one thread: packed B and transposed A, where they are needed.
-    fn scratch(&self) -> (usize, usize) {
+    fn thread_scratch(&self) -> [usize; 2] {
         let b = if self.constant.is_some() {
             0
         } else {
             self.packed_b()
         };
         let a = if self.plan.transpose_a {
-            self.plan.m * self.plan.k
+            self.plan.m.saturating_mul(self.plan.k)
         } else {
             0
         };
-        (b, a)
-    }
-
-    /// Threads that work on different matrices; the others share in each product.
-    fn outer_threads(&self) -> usize {
-        if self.plan.pairs.len() >= self.threads {
-            self.threads
-        } else {
-            1
-        }
+        [b, a]
     }
 
     /// The product of a pair.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
     fn product<'a>(
         &'a self,
+        cpu: &CpuRun,
         pair: usize,
         operands: &Operands<'a>,
         scratch: &'a mut [f32],
         out: &mut [f32],
-    ) -> Product<'a> {
+    ) -> Result<Product<'a>> {
         let p = &self.plan;
         let (a_index, b_index) = p.pairs[pair];
-        let (packed, transposed) = scratch.split_at_mut(self.scratch().0);
+        let (packed, transposed) = scratch.split_at_mut(self.thread_scratch()[0]);
         let b = match &self.constant {
             Some(all) => {
                 let all: &[f32] = bytemuck::cast_slice(all.as_slice());
@@ -160,13 +159,13 @@ impl Multiplication {
             }
             None => {
                 let from = &operands.b[b_index * p.b_elements()..][..p.b_elements()];
-                pack(self.panels, p.b(Reading::PLAIN), from, packed);
+                pack(cpu, self.panels, p.b(Reading::PLAIN), from, packed)?;
                 &*packed
             }
         };
         let mut a = &operands.a[a_index * p.m * p.k..][..p.m * p.k];
         if p.transpose_a {
-            super::transpose::transpose(self.isa, a, p.k, p.m, transposed);
+            super::transpose::transpose(cpu, self.isa, a, p.k, p.m, transposed)?;
             a = transposed;
         }
         assert_eq!(out.len(), p.m * p.n);
@@ -177,7 +176,7 @@ impl Multiplication {
             (Addend::Full, Some(x)) => residual = x[..p.m * p.n].as_ptr(),
             _ => {}
         }
-        Product {
+        Ok(Product {
             isa: self.isa,
             a: a.as_ptr(),
             rows: Rows::Strided(p.k),
@@ -190,7 +189,7 @@ impl Multiplication {
             bias,
             residual,
             clamp: self.clamp,
-        }
+        })
     }
 }
 
@@ -201,47 +200,42 @@ impl Kernel for Multiplication {
             b: io.input(1),
             addend: io.optional(2),
         };
-        let (outer, cpu) = (self.outer_threads(), io.cpu());
-        let output = Shared::new(io.output(0));
-        let (b, a) = self.scratch();
-        let scratch = Shared::new(io.scratch(outer * (a + b)));
-        let size = self.plan.m * self.plan.n;
-        let pairs = self.plan.pairs.len();
-        let work = |part: usize, parts: usize| {
-            for pair in share(pairs, parts, part) {
-                // SAFETY: each part has its own scratch memory, each pair its own matrix of C.
-                let (scratch, out) = unsafe {
-                    (
-                        scratch.part(part * (a + b), a + b),
-                        output.part(pair * size, size),
-                    )
-                };
-                let product = self.product(pair, &operands, scratch, out);
+        let out: &mut [f32] = io.output(0);
+        let [b, a] = self.thread_scratch();
+        let scratch = io.thread_scratch(b.saturating_add(a));
+        let (cpu, p) = (io.cpu(), &self.plan);
+        let (pairs, size) = (p.pairs.len(), p.m * p.n);
+        if pairs < cpu.threads() {
+            let scratch = &mut scratch[..b + a];
+            // The threads share in each product.
+            for (pair, out) in out.chunks_exact_mut(size).enumerate() {
+                let product = self.product(cpu, pair, &operands, scratch, out)?;
                 // SAFETY: `product` took slices of the matrices' sizes.
-                unsafe {
-                    if parts == 1 {
-                        multiply_split(&product, cpu, self.threads);
-                    } else {
-                        multiply(&product);
-                    }
-                }
-                math::activate(self.isa, self.rest, out);
+                unsafe { multiply_split(&product, cpu)? }
+                math::activate(cpu, self.isa, self.rest, out)?;
             }
-        };
-        if outer == 1 {
-            work(0, 1);
-        } else {
-            cpu.split(outer, 1, &|parts| {
-                for part in parts {
-                    work(part, outer);
-                }
-            });
+            return Ok(());
         }
-        Ok(())
+        let cost = size.saturating_mul(p.k);
+        cpu.rows_with(
+            pairs,
+            by(out, size),
+            scratch,
+            cost,
+            |piece, out, scratch, cpu| {
+                for (pair, out) in piece.zip(out.chunks_exact_mut(size)) {
+                    let product = self.product(cpu, pair, &operands, scratch, out)?;
+                    // SAFETY: `product` took slices of the matrices' sizes.
+                    unsafe { multiply(&product, cpu)? }
+                    math::activate(cpu, self.isa, self.rest, out)?;
+                }
+                Ok(())
+            },
+        )
     }
 
-    fn scratch_bytes(&self) -> usize {
-        let (b, a) = self.scratch();
-        self.outer_threads() * (a + b) * size_of::<f32>()
+    fn scratch(&self) -> Scratch {
+        let [b, a] = self.thread_scratch();
+        Scratch::on_each_thread::<f32>(b.saturating_add(a))
     }
 }

@@ -15,9 +15,8 @@ use super::product::{Panels, Product, Run, multiply};
 use super::{Data, Places, SLACK, is_narrow};
 use crate::conv::Shape;
 use crate::isa::Isa;
-use crate::memory::{Shared, share};
 use crate::window::reach;
-use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
+use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Shared};
 
 /// Elements that a strip of the input, and its sums, may have to stay in the second-level cache.
 const STRIP: usize = 48 * 1024;
@@ -99,7 +98,7 @@ impl Plan {
     }
 
     /// The weights of each group in panels.
-    fn pack_dense(&self, isa: Isa, runs: &[Run]) -> Result<AlignedBytes> {
+    fn pack_dense(&self, cpu: &CpuRun, isa: Isa, runs: &[Run]) -> Result<AlignedBytes> {
         let (c, m, taps) = (
             self.shape.group_channels(),
             self.shape.group_outputs(),
@@ -114,20 +113,23 @@ impl Plan {
                 let (tap, channel) = (k / c, k % c);
                 self.weights[((group * m + n) * c + channel) * taps + tap]
             };
-            panels.pack(runs, weight, to);
+            panels.pack(cpu, runs, weight, to)?;
         }
         Ok(bytes)
     }
 
     /// The weights as `[taps, width]`.
-    fn pack_depthwise(&self, isa: Isa) -> Result<AlignedBytes> {
+    fn pack_depthwise(&self, cpu: &CpuRun, isa: Isa) -> Result<AlignedBytes> {
         let (taps, width) = (self.shape.taps(), depthwise::width(isa, self.shape.m));
         let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<i32>())?;
         let to: &mut [i32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        for (i, &w) in self.weights.iter().enumerate() {
-            // The second of the pair is zero.
-            to[i % taps * width + i / taps] = i32::from(w) & 0xffff;
-        }
+        cpu.pieces(self.weights.len(), 2, |piece| {
+            for i in piece {
+                // The second of the pair is zero.
+                to[i % taps * width + i / taps] = i32::from(self.weights[i]) & 0xffff;
+            }
+            Ok(())
+        })?;
         Ok(bytes)
     }
 }
@@ -147,9 +149,9 @@ pub(super) fn kernel(
         kind: "integer convolution",
         parameters: [lanes, plan.shape.groups, depthwise.into(), 0],
     };
-    let packed = build.pack(node, plan.place, key, || match depthwise {
-        true => plan.pack_depthwise(isa),
-        false => plan.pack_dense(isa, &runs),
+    let packed = build.pack(node, plan.place, key, |cpu| match depthwise {
+        true => plan.pack_depthwise(cpu, isa),
+        false => plan.pack_dense(cpu, isa, &runs),
     })?;
     let mut bias = plan.bias.unwrap_or_default();
     bias.resize(depthwise::width(isa, plan.shape.m), 0);
@@ -176,7 +178,6 @@ pub(super) fn kernel(
         strips,
         depthwise,
         packed,
-        threads: build.threads().min(strips * w.batch).max(1),
         shape: plan.shape,
         channels_last: plan.channels_last,
         bias,
@@ -205,7 +206,6 @@ struct Convolution {
     strip_rows: usize,
     strips: usize,
     packed: Arc<AlignedBytes>,
-    threads: usize,
 }
 
 impl Convolution {
@@ -221,7 +221,15 @@ impl Convolution {
     }
 
     /// Widens what `rows` output rows from `first` on touch, padding included.
-    fn widen(&self, image: &[u8], first: usize, rows: usize, zero: i16, to: &mut [i16]) {
+    fn widen(
+        &self,
+        cpu: &CpuRun,
+        image: &[u8],
+        first: usize,
+        rows: usize,
+        zero: i16,
+        to: &mut [i16],
+    ) -> Result<()> {
         let w = &self.shape.window;
         let (c, plane) = (w.channels, w.y.input * w.x.input);
         let used = ((rows - 1) * w.y.stride + w.y.extent()) * self.width * c;
@@ -229,6 +237,7 @@ impl Convolution {
         let (used, slack) = to.split_at_mut(used);
         slack.fill(0);
         for (i, row) in used.chunks_exact_mut(self.width * c).enumerate() {
+            cpu.spend(self.width * c)?;
             let y = (first * w.y.stride + i).wrapping_sub(w.y.begin);
             if y >= w.y.input {
                 row.fill(0);
@@ -254,9 +263,10 @@ impl Convolution {
                 }
             }
         }
+        Ok(())
     }
 
-    fn sums(&self, input: &[i16], pixels: usize, sums: &mut [i32]) {
+    fn sums(&self, cpu: &CpuRun, input: &[i16], pixels: usize, sums: &mut [i32]) -> Result<()> {
         let (s, starts) = (&self.shape, &self.starts[..pixels]);
         let last = starts.last().map_or(0, |&s| s as usize);
         // A tap of all groups takes all channels of its pixel.
@@ -275,7 +285,7 @@ impl Convolution {
             };
             // SAFETY: the last tap of the last pixel and the slack behind it are in the strip, as
             // was found above; the weights were packed for this.
-            return unsafe { depthwise::compute(self.isa, &pixels) };
+            return unsafe { depthwise::compute(cpu, self.isa, &pixels) };
         }
         let packed: &[i16] = bytemuck::cast_slice(self.packed.as_slice());
         let (c, m) = (s.group_channels(), s.group_outputs());
@@ -293,12 +303,13 @@ impl Convolution {
             };
             // SAFETY: the last run of the last pixel with the slack behind it is in the strip, as
             // was found above, for the last group too; weights and bias are there for `m` columns.
-            unsafe { multiply(self.isa, &product) };
+            unsafe { multiply(cpu, self.isa, &product)? };
         }
+        Ok(())
     }
 
     /// Finishes the sums of output rows from `first` on, which are lost, and writes what becomes of them.
-    fn store(&self, sums: &mut [i32], image: usize, first: usize, output: &Shared<u8>) {
+    fn store(&self, sums: &mut [i32], image: usize, first: usize, output: Shared<u8>) {
         let (w, m, size) = (&self.shape.window, self.shape.m, self.finish.size());
         let plane = w.y.output * w.x.output;
         let (pixels, before) = (sums.len() / m, first * w.x.output);
@@ -339,32 +350,32 @@ impl Kernel for Convolution {
         let (w, size) = (&self.shape.window, input / 2 + sums);
         let (x, zero) = (io.input_bytes(0), self.data.zero(io));
         let output = Shared::new(io.output_bytes(0));
-        let scratch = Shared::new(io.scratch::<i32>(self.threads * size));
+        let scratch = io.thread_scratch::<i32>(size);
         let strips = self.strips * w.batch;
-        io.cpu().split(self.threads, 1, &|parts| {
-            for part in parts {
-                // SAFETY: each part has its own piece of scratch memory.
-                let scratch = unsafe { scratch.part(part * size, size) };
+        let depth: usize = self.runs.iter().map(|r| r.len).sum();
+        let cost = (self.strip_rows * w.x.output * self.shape.m).saturating_mul(depth);
+        io.cpu()
+            .rows_with(strips, (), scratch, cost, |piece, (), scratch, cpu| {
                 let (strip, sums) = scratch.split_at_mut(input / 2);
                 let strip: &mut [i16] = bytemuck::cast_slice_mut(strip);
-                for index in share(strips, self.threads, part) {
+                for index in piece {
                     let (image, first) =
                         (index / self.strips, index % self.strips * self.strip_rows);
                     let rows = self.strip_rows.min(w.y.output - first);
                     let pixels = rows * w.x.output;
                     let sums = &mut sums[..pixels * self.shape.m];
                     let from = &x[image * w.image()..][..w.image()];
-                    self.widen(from, first, rows, zero, strip);
-                    self.sums(strip, pixels, sums);
-                    self.store(sums, image, first, &output);
+                    self.widen(cpu, from, first, rows, zero, strip)?;
+                    self.sums(cpu, strip, pixels, sums)?;
+                    cpu.spend(4 * sums.len())?;
+                    self.store(sums, image, first, output);
                 }
-            }
-        });
-        Ok(())
+                Ok(())
+            })
     }
 
-    fn scratch_bytes(&self) -> usize {
+    fn scratch(&self) -> Scratch {
         let [input, sums] = self.sizes();
-        self.threads * (input / 2 + sums) * size_of::<i32>()
+        Scratch::on_each_thread::<i32>((input / 2).saturating_add(sums))
     }
 }

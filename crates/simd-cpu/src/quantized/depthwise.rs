@@ -1,5 +1,8 @@
 //! One output channel for each input channel, vectors across channels.
 
+use kilim_core::Result;
+use kilim_reference_cpu::frame::CpuRun;
+
 use crate::isa::{Isa, PairTask, Pairs};
 
 /// Pixels that are computed together.
@@ -28,33 +31,44 @@ pub(super) struct Pixels<'a> {
 
 /// Computes all channels of the pixels.
 ///
+/// # Errors
+/// `Aborted` where the run is to stop.
+///
 /// # Safety
 /// `input` is valid for reads from each start and tap on, of the channels filled up to whole vectors;
 /// `weights` and `bias` have the sizes said above; `output` is valid for writes of `channels` elements for each
 /// start.
-pub(super) unsafe fn compute(isa: Isa, pixels: &Pixels) {
-    isa.dispatch_pairs(Compute(pixels));
+pub(super) unsafe fn compute(cpu: &CpuRun, isa: Isa, pixels: &Pixels) -> Result<()> {
+    isa.dispatch_pairs(Compute(pixels, cpu))
 }
 
 /// Exists only under the contract of [`compute`].
-struct Compute<'a>(&'a Pixels<'a>);
+struct Compute<'a>(&'a Pixels<'a>, &'a CpuRun<'a>);
 
 impl PairTask for Compute<'_> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<P: Pairs>(self, p: P) {
+    fn run<P: Pairs>(self, p: P) -> Result<()> {
         let count = self.0.starts.len();
         let whole = count - count % PIXELS;
+        let pixel = self
+            .0
+            .taps
+            .len()
+            .saturating_mul(self.0.channels.div_ceil(P::LANES));
         // SAFETY: the contract of `compute`; the pixels are below `count`.
         unsafe {
             for first in (0..whole).step_by(PIXELS) {
+                self.1.spend(PIXELS * pixel)?;
                 tile::<P, PIXELS>(p, self.0, first);
             }
             for first in whole..count {
+                self.1.spend(pixel)?;
                 tile::<P, 1>(p, self.0, first);
             }
         }
+        Ok(())
     }
 }
 

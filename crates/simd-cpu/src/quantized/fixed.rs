@@ -9,7 +9,7 @@ use super::pairwise::{self, Combine};
 use crate::isa::Simd;
 use kilim_reference_cpu::common::BLOCK;
 use kilim_reference_cpu::common::rules::{range, required};
-use kilim_reference_cpu::frame::{Build, Io, Kernel};
+use kilim_reference_cpu::frame::{Build, Io, Kernel, by};
 
 /// Reads elements `at`, `at + step`, .. of an integer tensor of at most 32 bits.
 #[inline(always)]
@@ -89,6 +89,7 @@ impl Kernel for Requantized {
         let channels = self.requantize.factors.len();
         let mut block = [0; BLOCK];
         for at in (0..n).step_by(BLOCK) {
+            io.cpu().spend(4 * BLOCK)?;
             let block = &mut block[..BLOCK.min(n - at)];
             load(self.input, x, at, 1, block);
             for (i, v) in block.iter_mut().enumerate() {
@@ -119,6 +120,7 @@ impl Kernel for Affine {
         let [low, high] = self.range;
         let mut block = [0; BLOCK];
         for (i, x) in x.chunks(BLOCK).enumerate() {
+            io.cpu().spend(4 * BLOCK)?;
             for (v, x) in block.iter_mut().zip(x) {
                 // What is no number becomes the zero point.
                 let whole = (x / self.op.scale).round() as i64;
@@ -144,13 +146,17 @@ struct Table {
 impl Kernel for Table {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, table, y) = (io.input_bytes(0), io.input_bytes(1), io.output_bytes(0));
+        let cpu = io.cpu();
         macro_rules! each {
             ($t:ty) => {{
                 let table: &[$t] = bytemuck::cast_slice(table);
                 let y: &mut [$t] = bytemuck::cast_slice_mut(y);
-                y.iter_mut()
-                    .zip(x)
-                    .for_each(|(y, &x)| *y = table[usize::from(x)]);
+                cpu.rows(x.len(), by(y, 1), 1, |piece, y, _| {
+                    for (y, &x) in y.iter_mut().zip(&x[piece]) {
+                        *y = table[usize::from(x)];
+                    }
+                    Ok(())
+                })
             }};
         }
         match self.size {
@@ -159,7 +165,6 @@ impl Kernel for Table {
             4 => each!(u32),
             _ => each!(u64),
         }
-        Ok(())
     }
 }
 

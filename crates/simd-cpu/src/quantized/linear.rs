@@ -7,7 +7,7 @@ use kilim_core::{DType, Result};
 use super::is_narrow;
 use super::steps::Steps;
 use crate::isa::{Isa, PairTask, Pairs, Simd, Task};
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{CpuRun, Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(super) fn register(registry: &mut KernelRegistry) {
@@ -61,13 +61,10 @@ impl Kernel for Quantize {
             (true, true) => io.input::<i8>(2)[0].into(),
             (true, false) => io.input::<u8>(2)[0].into(),
         };
-        self.isa.dispatch_pairs(ToBytes {
-            from: io.input(0),
-            scale: io.input(1)[0],
-            steps: Steps::new(zero, if self.signed { [-128, 127] } else { [0, 255] }),
-            to: io.output_bytes(0),
-        });
-        Ok(())
+        let range = if self.signed { [-128, 127] } else { [0, 255] };
+        let (x, steps) = (io.input(0), Steps::new(zero, range));
+        let scale = io.input(1)[0];
+        to_bytes(io.cpu(), self.isa, x, scale, steps, io.output_bytes(0))
     }
 }
 
@@ -78,22 +75,43 @@ struct Dynamic {
 impl Kernel for Dynamic {
     fn run(&self, io: &mut Io) -> Result<()> {
         let x = io.input::<f32>(0);
-        let [low, high] = self.isa.dispatch(RangeWithZero(x));
+        let [mut low, mut high] = [0.0f32; 2];
+        io.cpu().pieces(x.len(), 1, |piece| {
+            let [l, h] = self.isa.dispatch(RangeWithZero(&x[piece]));
+            (low, high) = (low.min(l), high.max(h));
+            Ok(())
+        })?;
         let scale = match (high - low) / 255.0 {
             0.0 => 1.0,
             s => s,
         };
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even() as u8;
-        self.isa.dispatch_pairs(ToBytes {
-            from: x,
-            scale,
-            steps: Steps::new(zero.into(), [0, 255]),
-            to: io.output_bytes(0),
-        });
+        let steps = Steps::new(zero.into(), [0, 255]);
+        to_bytes(io.cpu(), self.isa, x, scale, steps, io.output_bytes(0))?;
         io.output::<f32>(1).fill(scale);
         io.output::<u8>(2).fill(zero);
         Ok(())
     }
+}
+
+/// Divides and rounds all elements.
+fn to_bytes(
+    cpu: &CpuRun,
+    isa: Isa,
+    from: &[f32],
+    scale: f32,
+    steps: Steps,
+    to: &mut [u8],
+) -> Result<()> {
+    cpu.rows(from.len(), by(to, 1), 2, |piece, to, _| {
+        isa.dispatch_pairs(ToBytes {
+            from: &from[piece],
+            scale,
+            steps,
+            to,
+        });
+        Ok(())
+    })
 }
 
 /// Divides and rounds.

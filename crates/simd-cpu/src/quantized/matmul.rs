@@ -12,7 +12,7 @@ use super::finish::Finish;
 use super::product::{Panels, Product, Run, multiply};
 use super::{Data, Places, SLACK, is_narrow};
 use crate::isa::Isa;
-use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
+use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey, Scratch, by};
 
 /// A matrix product to build.
 pub(super) struct Plan {
@@ -76,10 +76,10 @@ pub(super) fn kernel(
         kind: "integer matrix",
         parameters: [isa.pair_sizes().0, 0, 0, 0],
     };
-    let packed = build.pack(node, plan.place, key, || {
+    let packed = build.pack(node, plan.place, key, |cpu| {
         let mut bytes = AlignedBytes::zeroed(panels.words(&[run]) * size_of::<i16>())?;
         let to = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        panels.pack(&[run], |k, column| plan.weights[k * n + column], to);
+        panels.pack(cpu, &[run], |k, column| plan.weights[k * n + column], to)?;
         Ok(bytes)
     })?;
     Ok(Box::new(Matrices {
@@ -111,7 +111,7 @@ impl Matrices {
         let m = self.starts.len();
         let sums = match self.finish {
             Finish::Sum => 0,
-            _ => m * self.n,
+            _ => m.saturating_mul(self.n),
         };
         [(m * self.run.len + SLACK).div_ceil(2), sums]
     }
@@ -126,7 +126,11 @@ impl Kernel for Matrices {
         }
         let a: &mut [i16] = bytemuck::cast_slice_mut(a);
         let zero = self.data.zero(io);
-        self.data.widen(self.isa, zero, io.input_bytes(0), a);
+        let (cpu, x) = (io.cpu(), io.input_bytes(0));
+        cpu.rows(x.len(), by(&mut a[..x.len()], 1), 1, |piece, a, _| {
+            self.data.widen(self.isa, zero, &x[piece], a);
+            Ok(())
+        })?;
         let runs = [self.run];
         let packed: &[i16] = bytemuck::cast_slice(self.packed.as_slice());
         assert!(self.starts.len() * self.run.len < a.len());
@@ -144,16 +148,20 @@ impl Kernel for Matrices {
         };
         // SAFETY: all rows with an element behind them are in A; B is packed for one run of `n`
         // columns, for each of which there is a bias; C has `n` elements for each row.
-        unsafe { multiply(self.isa, &product) };
+        unsafe { multiply(cpu, self.isa, &product)? };
         if let Finish::Sum = self.finish {
             return Ok(());
         }
-        self.finish
-            .bytes(self.isa, self.n, sums, io.output_bytes(0));
-        Ok(())
+        let (rows, n) = (self.starts.len(), self.n);
+        let both = (by(sums, n), by(io.output_bytes(0), n));
+        cpu.rows(rows, both, n.saturating_mul(4), |_, (sums, to), _| {
+            self.finish.bytes(self.isa, n, sums, to);
+            Ok(())
+        })
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.sizes().iter().sum::<usize>() * size_of::<i32>()
+    fn scratch(&self) -> Scratch {
+        let [a, c] = self.sizes();
+        Scratch::of::<i32>(a.saturating_add(c))
     }
 }

@@ -199,7 +199,7 @@ fn known(node: &NodeSpec, i: usize) -> Option<Vec<f32>> {
 /// The elements of a known tensor of bytes.
 fn bytes(node: &NodeSpec, i: usize) -> Option<Vec<i16>> {
     let value = node.input(i)?.value.as_ref()?;
-    let numbers = value.bytes().iter();
+    let numbers = value.read().ok()?.iter();
     match value.dtype() {
         DType::I8 => Some(numbers.map(|&b| (b as i8).into()).collect()),
         DType::U8 => Some(numbers.map(|&b| b.into()).collect()),

@@ -6,7 +6,7 @@ use kilim_core::backend::NodeSpec;
 use crate::isa::{Isa, Simd, Task};
 use kilim_reference_cpu::common::rules::required;
 use kilim_reference_cpu::common::{BLOCK, Walk, broadcast_strides};
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{CpuRun, Io, Kernel};
 
 /// What becomes of the elements of two tensors. Mostly written without vectors: the compiler makes them for each
 /// instruction set, so all functions are to be inlined.
@@ -44,25 +44,26 @@ struct Pairwise<C> {
 impl<C: Combine> Kernel for Pairwise<C> {
     fn run(&self, io: &mut Io) -> Result<()> {
         self.isa.dispatch(Rows {
+            cpu: io.cpu(),
             kernel: self,
             inputs: [io.input_bytes(0), io.input_bytes(1)],
             output: io.output_bytes(0),
-        });
-        Ok(())
+        })
     }
 }
 
 struct Rows<'a, C> {
+    cpu: &'a CpuRun<'a>,
     kernel: &'a Pairwise<C>,
     inputs: [&'a [u8]; 2],
     output: &'a mut [u8],
 }
 
 impl<C: Combine> Task for Rows<'_, C> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(self, s: S) -> Result<()> {
         let Pairwise { combine, walk, .. } = self.kernel;
         let (n, steps) = walk.row();
         let zero = C::Number::default();
@@ -71,6 +72,7 @@ impl<C: Combine> Task for Rows<'_, C> {
         walk.rows(|at| {
             for first in (0..n).step_by(BLOCK) {
                 let count = BLOCK.min(n - first);
+                self.cpu.spend(8 * count)?;
                 for (t, block) in [&mut a, &mut b].into_iter().enumerate() {
                     let step = steps[t] as usize;
                     let at = at[t] as usize + first * step;
@@ -81,6 +83,7 @@ impl<C: Combine> Task for Rows<'_, C> {
                 combine.store(a, self.output, row + first);
             }
             row += n;
-        });
+            Ok(())
+        })
     }
 }

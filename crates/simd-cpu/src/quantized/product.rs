@@ -1,6 +1,9 @@
 //! Matrix products of `i16`, in sums of `i32`: tiles over rows of A, which are read where they are,
 //! and panels of packed B. Columns of A are multiplied in pairs.
 
+use kilim_core::Result;
+use kilim_reference_cpu::frame::CpuRun;
+
 use crate::isa::{Isa, PairTask, Pairs};
 use crate::memory::share;
 
@@ -53,13 +56,23 @@ impl Panels {
     }
 
     /// Packs a matrix: element (k, n) is `weight(k, n)`, rows in the order of the runs.
-    pub(super) fn pack(self, runs: &[Run], weight: impl Fn(usize, usize) -> i16, to: &mut [i16]) {
+    ///
+    /// # Errors
+    /// `Aborted` where the building is to stop.
+    pub(super) fn pack(
+        self,
+        cpu: &CpuRun,
+        runs: &[Run],
+        weight: impl Fn(usize, usize) -> i16,
+        to: &mut [i16],
+    ) -> Result<()> {
         let mut out = to.chunks_exact_mut(2);
         for (first, vectors) in self.each() {
             let columns = vectors * self.lanes;
             let mut row = 0;
             for run in runs {
                 for pair in 0..run.pairs() {
+                    cpu.spend(4 * columns)?;
                     for (n, out) in (first..first + columns).zip(&mut out) {
                         let of = |k: usize| match n < self.n && k < run.len {
                             true => weight(row + k, n),
@@ -71,6 +84,7 @@ impl Panels {
                 row += run.len;
             }
         }
+        Ok(())
     }
 }
 
@@ -97,18 +111,18 @@ pub(super) struct Product<'a> {
 /// From each of `starts` on, `a` is valid for reads of all runs, and of one more element where a run
 /// is odd; `b` holds `n` columns packed for `isa` and the runs; `bias` is null or valid for `n` reads;
 /// `c` is valid for writes of `n` elements at each multiple of `c_stride`, one for each start.
-pub(super) unsafe fn multiply(isa: Isa, product: &Product) {
-    isa.dispatch_pairs(Multiply(product));
+pub(super) unsafe fn multiply(cpu: &CpuRun, isa: Isa, product: &Product) -> Result<()> {
+    isa.dispatch_pairs(Multiply(product, cpu))
 }
 
 /// Exists only under the contract of [`multiply`].
-struct Multiply<'a>(&'a Product<'a>);
+struct Multiply<'a>(&'a Product<'a>, &'a CpuRun<'a>);
 
 impl PairTask for Multiply<'_> {
-    type Output = ();
+    type Output = Result<()>;
 
     #[inline(always)]
-    fn run<P: Pairs>(self, p: P) {
+    fn run<P: Pairs>(self, p: P) -> Result<()> {
         let product = self.0;
         let panels = Panels {
             lanes: P::LANES,
@@ -122,6 +136,8 @@ impl PairTask for Multiply<'_> {
             let tiles = rows.div_ceil(P::tile_rows(vectors));
             for t in 0..tiles {
                 let part = share(rows, tiles, t);
+                // A multiplication of two vectors takes about an operation.
+                self.1.spend(part.len() * pairs * vectors)?;
                 macro_rules! of_size {
                     ($vectors:literal: $($rows:literal),*) => {
                         match part.len() {
@@ -141,6 +157,7 @@ impl PairTask for Multiply<'_> {
                 }
             }
         }
+        Ok(())
     }
 }
 

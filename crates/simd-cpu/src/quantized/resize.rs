@@ -6,11 +6,12 @@ use std::ops::{Add, Mul, Sub};
 
 use bytemuck::Pod;
 use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::memory::collect;
 use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
 
 use crate::isa::{Isa, PairTask, Pairs};
-use kilim_reference_cpu::frame::{Io, Kernel};
+use kilim_reference_cpu::frame::{Io, Kernel, Scratch, by};
 
 /// Bytes, and the numbers in which TFLite weights them.
 trait Sampled: Pod + Send + Sync {
@@ -38,7 +39,7 @@ impl Sampled for u8 {
     const ONE: f32 = 1.0;
 
     fn positions(op: &QuantizedResize, i: usize, o: usize) -> Option<Vec<Neighbours<f32>>> {
-        Some(op.places(i, o))
+        collect(op.places(i, o)).ok()
     }
 
     #[inline(always)]
@@ -58,7 +59,7 @@ impl Sampled for i8 {
     const ONE: i32 = 1 << 10;
 
     fn positions(op: &QuantizedResize, i: usize, o: usize) -> Option<Vec<Neighbours<i32>>> {
-        let places = op.fixed_places(i, o);
+        let places = collect(op.fixed_places(i, o)).ok()?;
         // The largest byte times the sums of both axes' weights stays below 2^31.
         let near = |p: &Neighbours<i32>| p.distance.abs() <= 2 << 10;
         places.iter().all(near).then_some(places)
@@ -122,25 +123,36 @@ impl<T: Sampled> Bilinear<T> {
 
 impl<T: Sampled> Kernel for Bilinear<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (weighted, to) = (io.scratch::<T::Number>(2 * self.row), io.output::<T>(0));
-        let rows = to.chunks_exact_mut(self.x.len() * self.channels);
-        let images = io.input::<T>(0).chunks_exact(self.image);
-        let places = images.flat_map(|image| self.y.iter().map(move |y| (image, y)));
-        for ((image, y), to) in places.zip(rows) {
-            self.isa.dispatch_pairs(Row {
-                kernel: self,
-                upper: &image[y.lower * self.row..][..self.row],
-                lower: &image[y.upper * self.row..][..self.row],
-                distance: y.distance,
-                weighted,
-                to,
-            });
-        }
-        Ok(())
+        let (from, to) = (io.input::<T>(0), io.output::<T>(0));
+        let weighted = io.thread_scratch::<T::Number>(2 * self.row);
+        let size = self.x.len() * self.channels;
+        let rows = to.len() / size;
+        let cost = (self.row + size).saturating_mul(4);
+        io.cpu().rows_with(
+            rows,
+            by(to, size),
+            weighted,
+            cost,
+            |piece, to, weighted, _| {
+                for (row, to) in piece.zip(to.chunks_exact_mut(size)) {
+                    let image = &from[row / self.y.len() * self.image..][..self.image];
+                    let y = &self.y[row % self.y.len()];
+                    self.isa.dispatch_pairs(Row {
+                        kernel: self,
+                        upper: &image[y.lower * self.row..][..self.row],
+                        lower: &image[y.upper * self.row..][..self.row],
+                        distance: y.distance,
+                        weighted: &mut *weighted,
+                        to,
+                    });
+                }
+                Ok(())
+            },
+        )
     }
 
-    fn scratch_bytes(&self) -> usize {
-        2 * self.row * size_of::<T::Number>()
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<T::Number>(self.row.saturating_mul(2))
     }
 }
 

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use kilim_core::memory::vec_with_room;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Result, Tensor};
 
@@ -71,15 +72,18 @@ fn is_widened(dtype: DType) -> bool {
 }
 
 /// A tensor's bytes as the device wants them.
-pub(crate) fn to_device(tensor: &Tensor) -> Cow<'_, [u8]> {
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub(crate) fn to_device(tensor: &Tensor) -> Result<Cow<'_, [u8]>> {
     let dtype = tensor.dtype();
     if !is_widened(dtype) {
-        return Cow::Borrowed(tensor.bytes());
+        return Ok(Cow::Borrowed(tensor.read()?));
     }
-    let (bytes, size) = (tensor.bytes(), dtype.size());
+    let (bytes, size) = (tensor.read()?, dtype.size());
     let above = 32 - 8 * size as u32;
     let signed = is_signed(dtype);
-    let mut out = Vec::with_capacity(bytes.len() / size * 4);
+    let mut out = vec_with_room(bytes.len() / size * 4)?;
     for element in bytes.chunks_exact(size) {
         let mut word = [0; 4];
         word[..size].copy_from_slice(element);
@@ -91,7 +95,7 @@ pub(crate) fn to_device(tensor: &Tensor) -> Cow<'_, [u8]> {
         };
         out.extend_from_slice(&word.to_le_bytes());
     }
-    Cow::Owned(out)
+    Ok(Cow::Owned(out))
 }
 
 /// The inverse of [`to_device`].
@@ -124,12 +128,12 @@ mod tests {
             let bytes = if dtype == DType::Bool { [1; 8] } else { bytes };
             let shape = [8 / dtype.size()];
             let tensor = Tensor::from_raw(dtype, &shape, &bytes).unwrap();
-            let there = to_device(&tensor);
+            let there = to_device(&tensor).unwrap();
             assert_eq!(there.len(), device_bytes(dtype, shape[0]), "{dtype}");
             assert_eq!(from_device(dtype, &shape, &there).unwrap(), tensor);
         }
         let signed = Tensor::from_slice(&[2], &[-2i8, 3]).unwrap();
-        let words = to_device(&signed);
+        let words = to_device(&signed).unwrap();
         assert_eq!(bytemuck::cast_slice::<u8, i32>(&words), [-2, 3]);
     }
 }

@@ -47,8 +47,8 @@ impl Constants {
         kind: Option<&PackKind>,
     ) -> Result<Arc<GpuBuffer>> {
         let make = || match kind {
-            None => gpu.upload("constant", &storage::to_device(&value.unread())),
-            Some(kind) => gpu.upload("packed constant", &kind.apply(&value.unread())),
+            None => gpu.upload("constant", &storage::to_device(&value.unread())?),
+            Some(kind) => gpu.upload("packed constant", &kind.apply(&value.unread())?),
         };
         let Some(key) = key else { return make() };
         let id = (key, kind.cloned());

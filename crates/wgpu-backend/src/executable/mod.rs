@@ -225,7 +225,7 @@ impl Executable for WgpuExecutable {
         self.tensors.check(tensor, &spec)?;
         if self.bytes(tensor)? > 0 {
             let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
-            let bytes = storage::to_device(data);
+            let bytes = storage::to_device(data)?;
             self.gpu.write(&buffer.raw, offset, &bytes);
         }
         Ok(())
@@ -322,7 +322,7 @@ impl Executable for WgpuExecutable {
         let spec = self.tensors.slot(tensor)?.spec.clone();
         let gpu = &self.gpu;
         let buffer = match &self.values[tensor] {
-            Some(value) => gpu.upload("exported", &storage::to_device(value))?,
+            Some(value) => gpu.upload("exported", &storage::to_device(value)?)?,
             None => {
                 let bytes = self.bytes(tensor)?;
                 let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;

@@ -2,6 +2,7 @@
 
 use kilim_core::DType;
 use kilim_core::backend::NodeSpec;
+use kilim_core::interrupt::{Interrupt, Meter};
 use kilim_core::ops::*;
 
 use crate::device::storage::{Scalar, scalar};
@@ -252,7 +253,7 @@ fn compress(op: &Compress, l: &mut Lowering) -> Lowers {
         Some(axis) => around(&x.shape, ok(normalize_axis(axis, x.shape.len()))?),
         None => [1, x.elements(), 1],
     };
-    let selected = ok(op.selected(size, l.node))?;
+    let selected = ok(op.selected(&Meter::new(&Interrupt::NEVER), size, l.node))?;
     let count = y.elements();
     let picked = selected.len().max(1);
     let table = l.table(selected.into_iter().map(|i| i as u32).collect());

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use kilim_core::{DType, Tensor};
+use kilim_core::memory::vec_of;
+use kilim_core::tensor::element_count;
+use kilim_core::{DType, Result, Tensor};
 
 use super::walk::strides;
 use crate::device::storage;
@@ -33,7 +35,10 @@ pub(crate) struct Pack {
 
 impl PackKind {
     /// The bytes of a tensor in this arrangement.
-    pub fn apply(&self, tensor: &Tensor) -> Vec<u8> {
+    ///
+    /// # Errors
+    /// `Limit` where memory is short.
+    pub fn apply(&self, tensor: &Tensor) -> Result<Vec<u8>> {
         let (PackKind::Permute {
             shape,
             perm,
@@ -47,20 +52,20 @@ impl PackKind {
         let dtype = tensor.dtype();
         let (data, size) = match self {
             PackKind::Permute { .. } => (
-                storage::to_device(tensor),
+                storage::to_device(tensor)?,
                 storage::words(dtype).map_or(dtype.size(), |words| 4 * words),
             ),
             PackKind::Bytes { .. } if dtype == DType::U8 => {
-                (tensor.bytes().iter().map(|b| b ^ 0x80).collect(), 1)
+                (tensor.read()?.iter().map(|b| b ^ 0x80).collect(), 1)
             }
-            PackKind::Bytes { .. } => (Cow::Borrowed(tensor.bytes()), 1),
+            PackKind::Bytes { .. } => (Cow::Borrowed(tensor.read()?), 1),
         };
         let words: &[u8] = &data;
         let own = strides(shape);
         let walk: Vec<usize> = perm.iter().map(|&p| own[p]).collect();
         let dims: Vec<usize> = perm.iter().map(|&p| shape[p]).collect();
         let to = strides(padded);
-        let mut out = vec![0u8; padded.iter().product::<usize>() * size];
+        let mut out = vec_of(0u8, element_count(padded)?.saturating_mul(size))?;
         let rank = dims.len();
         let count: usize = dims.iter().product();
         let mut at = vec![0usize; rank];
@@ -84,6 +89,6 @@ impl PackKind {
                 at[d] = 0;
             }
         }
-        out
+        Ok(out)
     }
 }

@@ -134,7 +134,7 @@ mod tests {
                 (read.dtype(), read.shape()),
                 (tensor.dtype(), tensor.shape())
             );
-            assert_eq!(read.bytes(), tensor.bytes());
+            assert_eq!(read.read().unwrap(), tensor.read().unwrap());
         }
         std::fs::remove_file(file).unwrap();
     }

@@ -3,6 +3,7 @@
 use std::io::Read;
 use std::sync::Arc;
 
+use kilim::core::interrupt::{Interrupt, Meter};
 use kilim::core::tensor::{AlignedBytes, element_count};
 use kilim::{DType, Error, ErrorCode, Result, Tensor};
 
@@ -203,7 +204,10 @@ pub fn written(tensor: &Tensor) -> Result<(String, AlignedBytes)> {
             return Ok(("<f4".to_string(), collected(bytes, values.len())?));
         }
     };
-    Ok((descr.to_string(), tensor.copy_bytes()?))
+    Ok((
+        descr.to_string(),
+        tensor.copy_bytes(&Meter::new(&Interrupt::NEVER))?,
+    ))
 }
 
 fn collected<const N: usize>(
@@ -320,7 +324,7 @@ mod tests {
         let raw = [1.5f32, -2.0].map(f32::to_be_bytes).concat();
         assert_eq!(of(&complex, &raw).unwrap().to_f64s().unwrap(), [1.5, -2.0]);
         let bools = header(Element::Number(DType::Bool), &[2]);
-        assert_eq!(of(&bools, &[1, 0]).unwrap().bytes(), [1, 0]);
+        assert_eq!(of(&bools, &[1, 0]).unwrap().read().unwrap(), [1, 0]);
         assert_eq!(of(&bools, &[1, 2]).unwrap_err().code(), ErrorCode::Io);
         let cut = header(Element::Number(DType::I64), &[2]);
         assert_eq!(of(&cut, &[0; 15]).unwrap_err().code(), ErrorCode::Io);

@@ -205,6 +205,7 @@ fn compute(
     let facts = op.infer(&InferContext {
         inputs: &facts,
         outputs,
+        interrupt: &run.interrupt,
     })?;
     let unknown = || shape_error("the shape of an output cannot be found");
     let made = facts.iter().take(outputs).map(|f| {

@@ -1,5 +1,7 @@
 //! Slices that a condition chooses.
 
+use crate::memory::push;
+use crate::ops::rules::missing_value;
 use crate::ops::*;
 
 /// Inputs: data, condition `bool[n]`. Without an axis the data is flattened.
@@ -12,17 +14,28 @@ impl Compress {
     /// The indices that are kept of a dimension (of the flattened data without an axis).
     ///
     /// # Errors
-    /// `Shape` where the condition is longer than `dim`, `InvalidValue` where it is not known.
-    pub fn selected(&self, dim: usize, values: &dyn InputValues) -> Result<Vec<usize>> {
-        let condition = values.need_ints(1)?;
+    /// `Shape` where the condition is longer than `dim`, `InvalidValue` where it is not known, `Limit` where memory is
+    /// short, `Aborted` where the work is to stop.
+    pub fn selected(
+        &self,
+        meter: &Meter,
+        dim: usize,
+        values: &dyn InputValues,
+    ) -> Result<Vec<usize>> {
+        let condition = values.value(1).ok_or_else(|| missing_value(1))?;
         if condition.len() > dim {
             return Err(shape_error("the condition is longer than the axis")
                 .with_expected(format!("at most {dim}"))
                 .with_got(condition.len()));
         }
-        Ok((0..condition.len())
-            .filter(|&i| condition[i] != 0)
-            .collect())
+        let (condition, mut kept) = (condition.as_slice::<u8>()?, Vec::new());
+        meter.pieces(condition.len(), 2, |mut piece| {
+            piece.try_for_each(|i| match condition[i] {
+                0 => Ok(()),
+                _ => push(&mut kept, i),
+            })
+        })?;
+        Ok(kept)
     }
 }
 
@@ -37,8 +50,8 @@ impl Operator for Compress {
         ctx.shape_of_rank(1, 1)?;
         let count = |whole: &Dim| match (ctx.value(1), whole) {
             (None, _) => Ok(Dim::Unknown),
-            (Some(_), Dim::Known(n)) => Ok(Dim::Known(self.selected(*n, ctx)?.len())),
-            (Some(c), _) => Ok(Dim::Known(self.selected(c.len(), ctx)?.len())),
+            (Some(_), Dim::Known(n)) => Ok(Dim::Known(self.selected(&ctx.meter(), *n, ctx)?.len())),
+            (Some(c), _) => Ok(Dim::Known(self.selected(&ctx.meter(), c.len(), ctx)?.len())),
         };
         let shape = match (self.axis, ctx.shape(0)?) {
             (None, x) => Some(Shape(vec![match x {

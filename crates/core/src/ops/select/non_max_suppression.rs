@@ -1,8 +1,9 @@
 //! The best of boxes that overlap.
 
 use crate::error::{dtype_error, value_error};
+use crate::memory::push;
 use crate::ops::*;
-use crate::order::sort_indices;
+use crate::order::sort_first;
 
 /// Inputs: boxes `[batch, n, 4]`, scores `[batch, classes, n]`, optional max boxes, IoU threshold,
 /// score threshold. Output `int64[m, 3]`.
@@ -57,8 +58,9 @@ impl Corners {
 ///
 /// # Errors
 /// `Shape` and `DType` where boxes and scores do not fit each other, `InvalidValue` where an input is
-/// not known.
+/// not known, `Limit` where memory is short, `Aborted` where the work is to stop.
 pub fn non_max_suppression(
+    meter: &Meter,
     op: &NonMaxSuppression,
     values: &dyn InputValues,
 ) -> Result<Vec<[i64; 3]>> {
@@ -83,10 +85,14 @@ pub fn non_max_suppression(
     if !(0.0..=1.0).contains(&overlap) {
         return Err(value_error("an IoU threshold is between 0 and 1").with_got(overlap));
     }
-    let most = usize::try_from(most).unwrap_or(0);
+    let rules = Rules {
+        overlap,
+        least,
+        most: usize::try_from(most).unwrap_or(0),
+    };
     let (count, classes) = (boxes.shape()[1], scores.shape()[1]);
     let mut kept = Vec::new();
-    if most == 0 || count == 0 || classes == 0 {
+    if rules.most == 0 || count == 0 || classes == 0 {
         return Ok(kept);
     }
     let (boxes, scores) = (boxes.as_slice::<f32>()?, scores.as_slice::<f32>()?);
@@ -95,46 +101,75 @@ pub fn non_max_suppression(
         .zip(scores.chunks_exact(classes * count))
         .enumerate()
     {
-        let corners: Vec<Corners> = boxes
-            .chunks_exact(4)
-            .map(|b| Corners::new(b, op.center_point_box))
-            .collect();
+        let (boxes, _) = boxes.as_chunks::<4>();
+        let corners = boxes.iter().map(|b| Corners::new(b, op.center_point_box));
+        let corners = meter.collect(corners, 8)?;
         for (class, scores) in scores.chunks_exact(count).enumerate() {
-            let chosen = best_of_class(&corners, scores, overlap, least, most);
-            let chosen = chosen
-                .iter()
-                .map(|&i| [batch as i64, class as i64, i as i64]);
-            kept.extend(chosen);
+            for i in rules.best_of_class(meter, &corners, scores)? {
+                push(&mut kept, [batch as i64, class as i64, i as i64])?;
+            }
         }
     }
     Ok(kept)
 }
 
-/// At most `most` boxes with scores above `least`, the best first, none of which overlaps a better one by more than
-/// `overlap`.
-fn best_of_class(
-    boxes: &[Corners],
-    scores: &[f32],
+/// Operations of comparing two boxes, or two scores.
+const COST: usize = 16;
+
+/// Which boxes are kept.
+struct Rules {
+    /// With a better one at most.
     overlap: f32,
+    /// Scores are larger than this.
     least: Option<f32>,
+    /// Boxes of a class.
     most: usize,
-) -> Vec<usize> {
-    let mut best: Vec<usize> = (0..boxes.len())
-        .filter(|&i| least.is_none_or(|least| scores[i] > least))
-        .collect();
-    sort_indices(&mut best, &mut |a, b| scores[b].total_cmp(&scores[a]));
-    let mut chosen: Vec<usize> = Vec::new();
-    for i in best {
-        if chosen.len() == most {
-            break;
-        }
-        let apart = |&c: &usize| boxes[c].overlap(&boxes[i]) <= overlap;
-        if chosen.iter().all(apart) {
-            chosen.push(i);
-        }
-    }
-    chosen
 }
+
+impl Rules {
+    /// The boxes of a class that are kept, the best first.
+    fn best_of_class(
+        &self,
+        meter: &Meter,
+        boxes: &[Corners],
+        scores: &[f32],
+    ) -> Result<Vec<usize>> {
+        let mut best = Vec::new();
+        meter.pieces(boxes.len(), 2, |mut piece| {
+            piece.try_for_each(|i| match self.least.is_none_or(|least| scores[i] > least) {
+                true => push(&mut best, i),
+                false => Ok(()),
+            })
+        })?;
+        let all = best.len();
+        sort_first(meter, &mut best, all, COST, &mut |a, b| {
+            scores[b].total_cmp(&scores[a])
+        })?;
+        let mut chosen: Vec<usize> = Vec::new();
+        for i in best {
+            if chosen.len() == self.most {
+                break;
+            }
+            let mut apart = true;
+            for c in chosen.chunks(COMPARED) {
+                meter.spend(COST * c.len())?;
+                apart = c
+                    .iter()
+                    .all(|&c| boxes[c].overlap(&boxes[i]) <= self.overlap);
+                if !apart {
+                    break;
+                }
+            }
+            if apart {
+                push(&mut chosen, i)?;
+            }
+        }
+        Ok(chosen)
+    }
+}
+
+/// Boxes with which another one is compared before the operations are counted again.
+const COMPARED: usize = 256;
 
 fn check_boxes(boxes: &Shape, scores: &Shape) -> Result<()> {
     let expected = Shape(vec![
@@ -167,7 +202,7 @@ impl Operator for NonMaxSuppression {
         let unknown = Shape::unknown(3);
         check_boxes(boxes.unwrap_or(&unknown), scores.unwrap_or(&unknown))?;
         let count = if ctx.known(self.value_inputs()) {
-            Dim::Known(non_max_suppression(self, ctx)?.len())
+            Dim::Known(non_max_suppression(&ctx.meter(), self, ctx)?.len())
         } else {
             Dim::Unknown
         };

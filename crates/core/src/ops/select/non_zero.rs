@@ -1,5 +1,6 @@
 //! Where elements are not zero.
 
+use crate::memory::{push, vec_with_room};
 use crate::ops::*;
 
 /// The indices of elements that are not zero, `int64[rank, n]`.
@@ -11,27 +12,35 @@ impl NonZero {
     /// are not zero, in order.
     ///
     /// # Errors
-    /// `DType` where the elements cannot be read.
-    pub fn positions(data: &Tensor) -> Result<Vec<i64>> {
-        let hits = NonZero::hits(data);
-        let mut positions = Vec::with_capacity(data.rank().saturating_mul(hits.len()));
+    /// `Limit` where memory is short, `Aborted` where the work is to stop.
+    pub fn positions(meter: &Meter, data: &Tensor) -> Result<Vec<i64>> {
+        let mut hits = Vec::new();
+        NonZero::hits(meter, data, &mut |i| push(&mut hits, i))?;
+        let mut positions = vec_with_room(data.rank().saturating_mul(hits.len()))?;
         let mut inner = data.len();
         for &dim in data.shape() {
             // Without elements there are no hits, so nothing is divided by 0.
             inner = inner.checked_div(dim).unwrap_or(0);
-            positions.extend(hits.iter().map(|&i| (i / inner % dim) as i64));
+            meter.pieces(hits.len(), 8, |piece| {
+                positions.extend(hits[piece].iter().map(|&i| (i / inner % dim) as i64));
+                Ok(())
+            })?;
         }
         Ok(positions)
     }
 
-    /// The elements that are not zero; of strings, not empty.
-    fn hits(data: &Tensor) -> Vec<usize> {
-        let chosen =
-            |not_zero: &dyn Fn(usize) -> bool| (0..data.len()).filter(|&i| not_zero(i)).collect();
+    /// Shows `each` element that is not zero; of strings, not empty.
+    fn hits(meter: &Meter, data: &Tensor, each: &mut dyn FnMut(usize) -> Result<()>) -> Result<()> {
+        let mut chosen = |not_zero: &dyn Fn(usize) -> bool| {
+            meter.pieces(data.len(), 8, |piece| {
+                let mut hits = piece.filter(|&i| not_zero(i));
+                hits.try_for_each(&mut *each)
+            })
+        };
         if let Ok(texts) = data.texts() {
             return chosen(&|i| !texts[i].is_empty());
         }
-        let (dtype, bytes, size) = (data.dtype(), data.bytes(), data.dtype().size());
+        let (dtype, bytes, size) = (data.dtype(), data.read()?, data.dtype().size());
         chosen(&|i| !is_zero(dtype, &bytes[i * size..][..size]))
     }
 }
@@ -67,9 +76,17 @@ impl Operator for NonZero {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &TESTED)?;
         let rank = ctx.shape(0)?.map_or(Dim::Unknown, |x| Dim::Known(x.rank()));
-        let count = ctx
-            .value(0)
-            .map_or(Dim::Unknown, |t| Dim::Known(NonZero::hits(t).len()));
+        let count = match ctx.value(0) {
+            Some(data) => {
+                let mut count = 0;
+                NonZero::hits(&ctx.meter(), data, &mut |_| {
+                    count += 1;
+                    Ok(())
+                })?;
+                Dim::Known(count)
+            }
+            None => Dim::Unknown,
+        };
         Ok(vec![Fact::new(DType::I64, Shape(vec![rank, count]))])
     }
 

@@ -1,9 +1,9 @@
 //! The distinct elements or slices of a tensor.
 
-use std::mem::take;
-
+use crate::memory::{push, vec_of, vec_with_room};
 use crate::ops::*;
-use crate::order::sort_indices;
+use crate::order::sort_first;
+use crate::tensor::element_count;
 
 /// Outputs: values, first indices, inverse indices, counts.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -23,81 +23,112 @@ pub struct UniqueParts {
     pub counts: Vec<i64>,
 }
 
+/// Operations of a comparison of two numbers.
+const COST: usize = 16;
+
 /// Elements as integers of the same order; equal elements are equal integers.
-fn ordered(data: &Tensor) -> Result<Vec<i128>> {
+fn ordered(meter: &Meter, data: &Tensor) -> Result<Vec<i128>> {
     let order = |v: f64| {
         // Adding 0 makes -0 positive.
         let bits = i128::from((v + 0.0).to_bits() & !(1 << 63));
         if v.is_sign_negative() { -bits } else { bits }
     };
-    if data.dtype().is_complex() {
-        // As numpy sorts them: by the real part, and among equals by the imaginary one.
-        let parts = data.to_f64s()?;
-        let (numbers, _) = parts.as_chunks::<2>();
-        let keys = numbers
-            .iter()
-            .map(|&[re, im]| (order(re) << 64) + order(im));
-        return Ok(keys.collect());
-    }
-    if data.dtype() == DType::U64 {
-        let elements = data.as_slice::<u64>()?;
-        return Ok(elements.iter().map(|&v| v.into()).collect());
-    }
     if let Ok(texts) = data.texts() {
-        let mut order: Vec<usize> = (0..texts.len()).collect();
-        sort_indices(&mut order, &mut |a, b| texts[a].cmp(&texts[b]));
-        let mut places = vec![0; texts.len()];
+        let mut order = meter.collect(0..texts.len(), 1)?;
+        sort_first(meter, &mut order, texts.len(), 4 * COST, &mut |a, b| {
+            texts[a].cmp(&texts[b])
+        })?;
+        let mut places = vec_of(0, texts.len())?;
         for pair in order.windows(2) {
+            meter.spend(COST)?;
             let step = i128::from(texts[pair[0]] != texts[pair[1]]);
             places[pair[1]] = places[pair[0]] + step;
         }
         return Ok(places);
     }
-    if !data.dtype().is_float() && !data.dtype().is_narrow_float() {
-        return Ok(data.to_i64s()?.into_iter().map(i128::from).collect());
+    let mut keys = vec_with_room(data.len())?;
+    let dtype = data.dtype();
+    if dtype == DType::U64 {
+        return meter.collect(data.as_slice::<u64>()?.iter().map(|&v| v.into()), 2);
     }
-    Ok(data.to_f64s()?.into_iter().map(order).collect())
+    let (mut real, mut whole) = (Vec::new(), Vec::new());
+    meter.pieces(data.len(), 8, |piece| {
+        if dtype.is_complex() {
+            real.clear();
+            data.append_f64s(piece, &mut real)?;
+            let (numbers, _) = real.as_chunks::<2>();
+            // As numpy sorts them: by the real part, and among equals by the imaginary one.
+            keys.extend(
+                numbers
+                    .iter()
+                    .map(|&[re, im]| (order(re) << 64) + order(im)),
+            );
+        } else if dtype.is_float() || dtype.is_narrow_float() {
+            real.clear();
+            data.append_f64s(piece, &mut real)?;
+            keys.extend(real.iter().map(|&v| order(v)));
+        } else {
+            whole.clear();
+            data.append_i64s(piece, &mut whole)?;
+            keys.extend(whole.iter().map(|&v| i128::from(v)));
+        }
+        Ok(())
+    })?;
+    Ok(keys)
 }
 
 impl Unique {
     /// Finds the distinct items.
     ///
     /// # Errors
-    /// `Shape` where the axis is out of range.
-    pub fn find(&self, data: &Tensor) -> Result<UniqueParts> {
-        let keys = ordered(data)?;
+    /// `Shape` where the axis is out of range, `Limit` where memory is short, `Aborted` where the work is to stop.
+    pub fn find(&self, meter: &Meter, data: &Tensor) -> Result<UniqueParts> {
+        let keys = ordered(meter, data)?;
         let (outer, items, inner) = match self.axis {
             None => (1, data.len(), 1),
             Some(axis) => {
                 let axis = normalize_axis(axis, data.rank())?;
-                let count = |dims: &[usize]| dims.iter().product::<usize>();
                 let (before, after) = (&data.shape()[..axis], &data.shape()[axis + 1..]);
-                (count(before), data.shape()[axis], count(after))
+                let (outer, inner) = (element_count(before)?, element_count(after)?);
+                (outer, data.shape()[axis], inner)
             }
         };
         let item = |i: usize| {
             let slices = (0..outer).map(move |o| (o * items + i) * inner);
             slices.flat_map(|at| keys.get(at..at + inner).unwrap_or_default())
         };
-        let mut order: Vec<usize> = (0..items).collect();
-        sort_indices(&mut order, &mut |a, b| item(a).cmp(item(b)));
-        let mut groups: Vec<Vec<usize>> = Vec::new();
-        for i in order {
-            match groups.last_mut() {
-                Some(group) if item(group[0]).eq(item(i)) => group.push(i),
-                _ => groups.push(vec![i]),
+        let cost = COST.saturating_mul(outer).saturating_mul(inner);
+        let mut order = meter.collect(0..items, 1)?;
+        sort_first(meter, &mut order, items, cost, &mut |a, b| {
+            item(a).cmp(item(b))
+        })?;
+        // Where in the order each distinct item begins.
+        let mut starts = Vec::new();
+        for at in 0..items {
+            meter.spend(cost)?;
+            if at == 0 || !item(order[at - 1]).eq(item(order[at])) {
+                push(&mut starts, at)?;
             }
         }
+        let group = |g: usize| {
+            let end = starts.get(g + 1).copied().unwrap_or(items);
+            &order[starts[g]..end]
+        };
+        let mut groups = meter.collect(0..starts.len(), 1)?;
         if !self.sorted {
-            let mut by_first: Vec<usize> = (0..groups.len()).collect();
-            sort_indices(&mut by_first, &mut |a, b| groups[a][0].cmp(&groups[b][0]));
-            groups = by_first.iter().map(|&g| take(&mut groups[g])).collect();
+            let all = groups.len();
+            sort_first(meter, &mut groups, all, COST, &mut |a, b| {
+                group(a)[0].cmp(&group(b)[0])
+            })?;
         }
         let mut parts = UniqueParts {
-            inverse: vec![0; items],
-            ..UniqueParts::default()
+            first: vec_with_room(groups.len())?,
+            inverse: vec_of(0, items)?,
+            counts: vec_with_room(groups.len())?,
         };
-        for (number, group) in groups.iter().enumerate() {
+        for (number, &g) in groups.iter().enumerate() {
+            let group = group(g);
+            meter.spend(group.len())?;
             parts.first.push(group[0] as i64);
             parts.counts.push(group.len() as i64);
             for &i in group {
@@ -116,7 +147,7 @@ impl Operator for Unique {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         let distinct = match ctx.value(0) {
-            Some(t) => Dim::Known(self.find(t)?.first.len()),
+            Some(t) => Dim::Known(self.find(&ctx.meter(), t)?.first.len()),
             None => Dim::Unknown,
         };
         let (shape, items) = match (self.axis, ctx.shape(0)?) {

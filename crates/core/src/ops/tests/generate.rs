@@ -35,6 +35,7 @@ fn ranges() {
     let ctx = InferContext {
         inputs: &counting,
         outputs: 1,
+        interrupt: &NEVER,
     };
     let facts = Range.infer_with_elements(&ctx, &elements).unwrap();
     assert_eq!(facts[0].to_string(), "int64[s]");

@@ -67,15 +67,25 @@ fn one_hot() {
 #[test]
 fn non_zero() {
     let x = Tensor::from_slice(&[2, 3], &[1.0f32, 0.0, -0.0, f32::NAN, 0.0, 2.0]).unwrap();
-    assert_eq!(NonZero::positions(&x).unwrap(), [0, 1, 1, 0, 0, 2]);
+    assert_eq!(
+        NonZero::positions(&Meter::new(&Interrupt::NEVER), &x).unwrap(),
+        [0, 1, 1, 0, 0, 2]
+    );
     assert_eq!(infer(NonZero, &[known(x)]), "int64[2,3]");
     assert_eq!(infer(NonZero, &[unknown("float32 n,2,3")]), "int64[3,?]");
     // A scalar has no coordinates.
     let scalar = Tensor::scalar(5i64).unwrap();
-    assert!(NonZero::positions(&scalar).unwrap().is_empty());
+    assert!(
+        NonZero::positions(&Meter::new(&Interrupt::NEVER), &scalar)
+            .unwrap()
+            .is_empty()
+    );
     assert_eq!(infer(NonZero, &[known(scalar)]), "int64[0,1]");
     let small = Tensor::from_slice(&[2], &[i16::MIN, 0]).unwrap();
-    assert_eq!(NonZero::positions(&small).unwrap(), [0]);
+    assert_eq!(
+        NonZero::positions(&Meter::new(&Interrupt::NEVER), &small).unwrap(),
+        [0]
+    );
     let none = Tensor::zeros(DType::F32, &[0, 3]).unwrap();
     assert_eq!(infer(NonZero, &[known(none)]), "int64[2,0]");
 }
@@ -95,8 +105,9 @@ fn compress() {
     let values = InferContext {
         inputs: &inputs,
         outputs: 1,
+        interrupt: &NEVER,
     };
-    assert_eq!(op(Some(0)).selected(3, &values).unwrap(), [1, 2]);
+    assert_eq!(op(Some(0)).selected(&meter(), 3, &values).unwrap(), [1, 2]);
 }
 
 #[test]
@@ -104,24 +115,27 @@ fn unique() {
     // The node tests unique_not_sorted_without_axis and unique_sorted_with_axis.
     let x = || Tensor::from_slice(&[6], &[2.0f32, 1.0, 1.0, 3.0, 4.0, 3.0]).unwrap();
     let op = |axis, sorted| Unique { axis, sorted };
-    let parts = op(None, false).find(&x()).unwrap();
+    let parts = op(None, false).find(&meter(), &x()).unwrap();
     assert_eq!(parts.first, [0, 1, 3, 4]);
     assert_eq!(parts.inverse, [0, 1, 1, 2, 3, 2]);
     assert_eq!(parts.counts, [1, 2, 2, 1]);
-    let parts = op(None, true).find(&x()).unwrap();
+    let parts = op(None, true).find(&meter(), &x()).unwrap();
     assert_eq!(parts.first, [1, 0, 3, 4]);
     let rows = [1.0f32, 0.0, 0.0, 1.0, 0.0, 0.0, 2.0, 3.0, 4.0];
     let rows = Tensor::from_slice(&[3, 3], &rows).unwrap();
-    let parts = op(Some(0), true).find(&rows).unwrap();
+    let parts = op(Some(0), true).find(&meter(), &rows).unwrap();
     assert_eq!((parts.first, parts.inverse), (vec![0, 2], vec![0, 0, 1]));
-    let columns = op(Some(-1), true).find(&rows).unwrap();
+    let columns = op(Some(-1), true).find(&meter(), &rows).unwrap();
     assert_eq!(columns.first, [1, 2, 0]);
     let all = infer_all(op(Some(0), true), 4, &[known(rows)]);
     assert_eq!(all, "float32[2,3] int64[2] int64[3] int64[2]");
     let later = infer_all(op(None, true), 4, &[unknown("float32 n,2")]);
     assert_eq!(later, "float32[?] int64[?] int64[?] int64[?]");
     let signed = Tensor::from_slice(&[4], &[0.0f32, -0.0, -3.0, -1.0]).unwrap();
-    assert_eq!(op(None, true).find(&signed).unwrap().first, [2, 3, 0]);
+    assert_eq!(
+        op(None, true).find(&meter(), &signed).unwrap().first,
+        [2, 3, 0]
+    );
 }
 
 fn suppress(boxes: &[f32], scores: &[f32], most: i64, overlap: f32, least: f32) -> Vec<[i64; 3]> {
@@ -141,8 +155,9 @@ fn suppress(boxes: &[f32], scores: &[f32], most: i64, overlap: f32, least: f32) 
     let values = InferContext {
         inputs: &inputs,
         outputs: 1,
+        interrupt: &NEVER,
     };
-    let kept = non_max_suppression(&op, &values).unwrap();
+    let kept = non_max_suppression(&meter(), &op, &values).unwrap();
     assert_eq!(fact, format!("int64[{},3]", kept.len()));
     kept
 }
@@ -192,11 +207,12 @@ fn suppression_of_centred_boxes() {
     let values = InferContext {
         inputs: &inputs,
         outputs: 1,
+        interrupt: &NEVER,
     };
     let op = NonMaxSuppression {
         center_point_box: true,
     };
-    let kept = non_max_suppression(&op, &values).unwrap();
+    let kept = non_max_suppression(&meter(), &op, &values).unwrap();
     assert_eq!(kept, [[0, 0, 3], [0, 0, 0], [0, 0, 5]]);
     let wrong = [unknown("float32 1,6,4"), unknown("float32 1,1,5")];
     assert_eq!(refuse(op.clone(), &wrong), ErrorCode::Shape);

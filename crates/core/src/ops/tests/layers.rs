@@ -219,6 +219,7 @@ fn resizes_that_keep_the_aspect_ratio() {
     let values = InferContext {
         inputs: &inputs,
         outputs: 1,
+        interrupt: &NEVER,
     };
     let axes = op(AspectPolicy::NotLarger)
         .resolve(&[1, 1, 2, 2], &values)
@@ -239,6 +240,7 @@ fn crops_while_resizing() {
     let values = InferContext {
         inputs: &inputs,
         outputs: 1,
+        interrupt: &NEVER,
     };
     assert_eq!(op.resolve(&[4, 10], &values).unwrap()[1].roi, (0.25, 0.75));
 }

@@ -17,6 +17,7 @@ mod windows;
 
 use super::*;
 use crate::error::ErrorCode;
+use crate::interrupt::{Interrupt, Meter};
 
 /// An input whose value is not known: `float32 n,3,?`; `float32 …` is one of unknown rank, `-` one
 /// that is left out.
@@ -57,6 +58,13 @@ fn ints(values: &[i64]) -> Option<InputFact> {
     known(Tensor::from_slice(&[values.len()], values).unwrap())
 }
 
+static NEVER: Interrupt = Interrupt::NEVER;
+
+/// A meter that nothing stops.
+fn meter() -> Meter<'static> {
+    Meter::new(&NEVER)
+}
+
 fn int(value: i64) -> Option<InputFact> {
     known(Tensor::scalar(value).unwrap())
 }
@@ -67,7 +75,11 @@ fn floats(values: &[f32]) -> Option<InputFact> {
 }
 
 fn try_infer(op: &dyn Operator, outputs: usize, inputs: &[Option<InputFact>]) -> Result<Vec<Fact>> {
-    op.infer(&InferContext { inputs, outputs })
+    op.infer(&InferContext {
+        inputs,
+        outputs,
+        interrupt: &NEVER,
+    })
 }
 
 /// The facts of all outputs, separated by spaces without a space inside.
@@ -91,7 +103,11 @@ fn infer_from(op: impl Operator, inputs: &[Option<InputFact>], i: usize, list: &
     let mut elements = vec![None; inputs.len()];
     let shape = unknown(&format!("int64 {list}")).unwrap().fact.shape;
     elements[i] = shape.map(|s| s.0);
-    let ctx = InferContext { inputs, outputs: 1 };
+    let ctx = InferContext {
+        inputs,
+        outputs: 1,
+        interrupt: &NEVER,
+    };
     let facts = op.infer_with_elements(&ctx, &elements).unwrap();
     facts[0].to_string().replace(", ", ",")
 }

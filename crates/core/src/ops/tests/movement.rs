@@ -28,6 +28,7 @@ fn reshapes() {
     let values = InferContext {
         inputs: &[unknown("float32 6"), ints(&[2, -1])],
         outputs: 1,
+        interrupt: &NEVER,
     };
     assert_eq!(op.resolve(&[6], &values).unwrap(), [2, 3]);
 }
@@ -174,6 +175,7 @@ fn slices() {
             ints(&[-2]),
         ],
         outputs: 1,
+        interrupt: &NEVER,
     };
     let axis = Slice.resolve(&[20, 10, 5], &values).unwrap()[1];
     assert_eq!((axis.start, axis.step, axis.length), (5, -2, 3));
@@ -256,6 +258,7 @@ fn centres() {
     let values = InferContext {
         inputs: &inputs,
         outputs: 1,
+        interrupt: &NEVER,
     };
     let axes = op.resolve(&[10, 7, 9], &values).unwrap();
     let part = |a: &CropPadAxis| (a.input_start, a.output_start, a.length, a.output);

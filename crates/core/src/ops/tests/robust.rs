@@ -149,6 +149,7 @@ fn answers(op: &dyn Operator, random: &mut Random) -> bool {
     let ctx = InferContext {
         inputs: &inputs,
         outputs,
+        interrupt: &NEVER,
     };
     let _ = op.infer_with_elements(&ctx, &elements);
     let Ok(facts) = op.infer(&ctx) else {

@@ -42,11 +42,13 @@ fn parts_of_texts() {
         (",", Some(0), "a,b", &["a,b"]),
     ];
     for (delimiter, most, text, want) in cases {
-        assert_eq!(
-            split(delimiter, most).parts(text),
-            want,
-            "{text:?} by {delimiter:?}"
-        );
+        let mut parts = Vec::new();
+        let each = &mut |part| {
+            parts.push(part);
+            Ok(())
+        };
+        split(delimiter, most).parts(&meter(), text, each).unwrap();
+        assert_eq!(parts, want, "{text:?} by {delimiter:?}");
     }
 }
 
@@ -74,7 +76,7 @@ fn stop_words_go_and_one_text_stays() {
     let data = texts(&["Monday", "monday", "grüß"]);
     let values = |op: &StringNormalizer| {
         let tensor = data.as_ref().and_then(|d| d.value.clone()).unwrap();
-        let texts = op.normalized(&tensor).unwrap();
+        let texts = op.normalized(&meter(), &tensor).unwrap();
         texts.iter().map(|t| t.to_string()).collect::<Vec<_>>()
     };
     assert_eq!(values(&op(true, &["monday"])), ["MONDAY", "GRÜSS"]);
@@ -134,11 +136,11 @@ fn narrow_types_are_not_computed_with() {
 fn a_text_is_zero_where_it_is_empty_and_a_complex_number_where_both_parts_are() {
     let data = texts(&["", "a", "", "é"]);
     let data = data.unwrap().value.unwrap();
-    assert_eq!(NonZero::positions(&data).unwrap(), [1, 3]);
+    assert_eq!(NonZero::positions(&meter(), &data).unwrap(), [1, 3]);
     let parts = [0f32, -0.0, 0.0, 1.0, -2.0, 0.0];
     let bytes: Vec<u8> = parts.iter().flat_map(|v| v.to_le_bytes()).collect();
     let data = Tensor::from_raw(DType::C64, &[3, 1], &bytes).unwrap();
-    assert_eq!(NonZero::positions(&data).unwrap(), [1, 2, 0, 0]);
+    assert_eq!(NonZero::positions(&meter(), &data).unwrap(), [1, 2, 0, 0]);
 }
 
 #[test]
@@ -148,7 +150,9 @@ fn distinct_texts_are_in_their_order() {
         sorted: true,
     };
     let data = texts(&["b", "a", "b", "é"]);
-    let parts = op.find(data.unwrap().value.as_ref().unwrap()).unwrap();
+    let parts = op
+        .find(&meter(), data.unwrap().value.as_ref().unwrap())
+        .unwrap();
     assert_eq!(
         (parts.first, parts.inverse),
         (vec![1, 0, 3], vec![1, 0, 1, 2])

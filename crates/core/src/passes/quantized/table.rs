@@ -69,7 +69,7 @@ pub fn find(
         outputs: vec![table],
     });
     body.outputs = vec![table];
-    infer_graph(&mut body)?;
+    infer_graph(&mut body, evaluate.interrupt)?;
     fold_constants::run(&mut body, evaluate, |_| true)?;
     let Some(tensor) = body.value(table).constant.clone() else {
         return Ok(None);

@@ -3,6 +3,7 @@ use super::run;
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::graph::{Graph, ValueId};
+use crate::interrupt::Interrupt;
 use crate::ops::*;
 use crate::tensor::Tensor;
 
@@ -47,15 +48,15 @@ fn conv(g: &mut Graph, x: ValueId, from: usize, to: usize) -> ValueId {
 
 /// Lays the graph out, removes transposes, and counts what is left.
 fn settle(g: &mut Graph, layout: bool) -> usize {
-    infer_graph(g).unwrap();
+    infer_graph(g, &Interrupt::NEVER).unwrap();
     let facts: Vec<Fact> = g.outputs.iter().map(|&v| g.fact(v).clone()).collect();
     if layout {
         layout::run(g);
-        infer_graph(g).unwrap();
+        infer_graph(g, &Interrupt::NEVER).unwrap();
     }
     run(g).unwrap();
     g.sort().unwrap();
-    infer_graph(g).unwrap();
+    infer_graph(g, &Interrupt::NEVER).unwrap();
     let after: Vec<Fact> = g.outputs.iter().map(|&v| g.fact(v).clone()).collect();
     assert_eq!(facts, after);
     g.nodes.iter().filter(|n| n.op.is::<Transpose>()).count()
@@ -150,9 +151,9 @@ fn a_channel_shuffle_with_an_open_batch() {
     let a = reshape(&mut g, a, &[-1, 6, 8, 8]);
     let a = conv(&mut g, a, 6, 2);
     g.outputs = vec![a];
-    infer_graph(&mut g).unwrap();
+    infer_graph(&mut g, &Interrupt::NEVER).unwrap();
     layout::run(&mut g);
-    infer_graph(&mut g).unwrap();
+    infer_graph(&mut g, &Interrupt::NEVER).unwrap();
     run(&mut g).unwrap();
     let left = g.nodes.iter().filter(|n| n.op.is::<Transpose>()).count();
     assert_eq!(left, 3);

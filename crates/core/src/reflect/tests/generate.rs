@@ -167,14 +167,14 @@ fn tensors(tensor: &Tensor) -> Vec<Content> {
     } else {
         // Any byte will do as an element of a type of less than 8 bits: it is not read as a number.
         for i in 0..tensor.byte_len() {
-            let mut bytes = tensor.bytes().to_vec();
+            let mut bytes = tensor.read().unwrap().to_vec();
             bytes[i] ^= 1;
             found.push(Tensor::from_raw(tensor.dtype(), tensor.shape(), &bytes).unwrap());
         }
         let same_size = DType::ALL.into_iter().filter(|&d| {
             d != tensor.dtype() && d.size() == tensor.dtype().size() && d != DType::String
         });
-        let (shape, bytes) = (tensor.shape(), tensor.bytes());
+        let (shape, bytes) = (tensor.shape(), tensor.read().unwrap());
         found.extend(same_size.map(|d| Tensor::from_raw(d, shape, bytes).unwrap()));
     }
     found.into_iter().map(Content::Tensor).collect()

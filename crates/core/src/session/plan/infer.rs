@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::graph::{NodeId, ValueId};
 use crate::ids::IdSet;
 use crate::ops::{Custom, InferContext, InputFact, ShapeOf, Size};
-use crate::session::{Run, Shared};
+use crate::session::Run;
 use crate::tensor::Tensor;
 
 /// Known values up to this size are computed while planning even if no shape depends on them: it
@@ -27,7 +27,7 @@ impl Planner<'_> {
                 }
             }
             let inputs = self.inputs(id)?;
-            let mut outputs = infer_concrete(node, &inputs, run.shared).map_err(at)?;
+            let mut outputs = infer_concrete(node, &inputs, run).map_err(at)?;
             let known = self.known_outputs(id, &inputs, &outputs, run).map_err(at)?;
             if let Some(values) = known {
                 for (spec, value) in outputs.iter_mut().zip(values) {
@@ -129,13 +129,14 @@ fn from_shape(op: &dyn crate::Operator, shape: &[usize]) -> Result<Option<Tensor
 fn infer_concrete(
     node: &crate::Node,
     inputs: &[Option<TensorSpec>],
-    shared: &Shared,
+    run: &Run<'_>,
 ) -> Result<Vec<TensorSpec>> {
     let facts = inputs.iter().map(|s| s.as_ref().map(InputFact::from));
     let facts: Vec<_> = facts.collect();
     let outputs = node.op.infer(&InferContext {
         inputs: &facts,
         outputs: node.outputs.len(),
+        interrupt: &run.interrupt,
     })?;
     if outputs.len() < node.outputs.len() {
         return Err(Error::new(
@@ -148,7 +149,7 @@ fn infer_concrete(
         .take(node.outputs.len())
         .map(|f| match (f.dtype, f.concrete()) {
             (Some(dtype), Some(shape)) => {
-                shared.check_bytes(dtype, &shape)?;
+                run.shared.check_bytes(dtype, &shape)?;
                 Ok(TensorSpec::new(dtype, &shape))
             }
             _ => Err(Error::new(

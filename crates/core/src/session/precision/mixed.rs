@@ -320,10 +320,10 @@ impl<'a> Question<'a> {
     fn stays_half(&self) -> bool {
         let facts = self.inputs.iter().map(|s| s.as_ref().map(InputFact::from));
         let facts: Vec<_> = facts.collect();
-        let inferred = self.record.op.infer(&InferContext {
-            inputs: &facts,
-            outputs: self.outputs.len(),
-        });
+        let inferred = self
+            .record
+            .op
+            .infer(&InferContext::new(&facts, self.outputs.len()));
         inferred.is_ok_and(|facts| {
             let mut outputs = facts.iter().take(self.outputs.len());
             outputs.all(|f| f.dtype == Some(DType::F16))

@@ -217,10 +217,7 @@ impl Runner {
                     })
                 })
                 .collect();
-            let ctx = InferContext {
-                inputs: &known,
-                outputs: node.outputs.len(),
-            };
+            let ctx = InferContext::new(&known, node.outputs.len());
             if let Ok(out) = node.op.infer(&ctx) {
                 facts.extend(node.outputs.iter().copied().zip(out));
             }

@@ -16,13 +16,11 @@ fn truncated_and_garbled_files_are_errors() {
     let attempt = |bytes: &[u8]| {
         if let Ok(mut graph) = import(bytes) {
             let layout = kilim_core::backend::DataLayout::ChannelsLast;
-            let _ = kilim_core::passes::optimise(
-                &mut graph,
-                &|_| None,
-                &|_| false,
-                layout,
-                &kilim_core::Interrupt::NEVER,
-            );
+            let nothing = kilim_core::passes::Evaluator {
+                compute: &|_| None,
+                interrupt: &kilim_core::Interrupt::NEVER,
+            };
+            let _ = kilim_core::passes::optimise(&mut graph, &nothing, &|_| false, layout);
         }
     };
     let mut bytes = whole.clone();

@@ -137,7 +137,7 @@ fn convolution(
     let fed = match channels_last {
         true => data.clone(),
         false => {
-            let bytes = channels_first(data.bytes(), x);
+            let bytes = channels_first(data.read().unwrap(), x);
             Tensor::from_raw(form.data, &shape(x), &bytes).unwrap()
         }
     };

@@ -27,7 +27,7 @@ pub enum Holder {
 /// Where the elements of a host tensor are, and what holds them.
 pub fn held(value: Tensor, texts: &mut Texts) -> Result<(View, Holder)> {
     if value.dtype() != DType::String {
-        return Ok((View::of(&value), Holder::Tensor(value)));
+        return Ok((View::of(&value)?, Holder::Tensor(value)));
     }
     let numbers = texts.admit(&value)?;
     let view = View::of_bytes(numbers.as_slice(), DType::String);

@@ -16,8 +16,9 @@ use kilim_core::{DType, Error, ErrorCode, Interrupt, Result, Tensor};
 use web_time::Instant;
 
 use self::holder::{Holder, held};
-use super::io::{Io, View};
-use super::kernel::{CpuRun, Kernel, Threads};
+use super::cpu::{CpuRun, Threads};
+use super::io::{Io, Listed, Taken, View};
+use super::kernel::Kernel;
 use super::texts::Texts;
 
 /// A node of the stage with its kernel; inputs and outputs are indices of tensors.
@@ -56,6 +57,7 @@ pub struct CpuExecutable {
     generation: Option<u64>,
     scratch: View,
     scratch_at: usize,
+    taken: Taken,
     /// Those of the constants stay; the others go when the next run begins.
     texts: Texts,
     /// For each part, the inputs that it reads.
@@ -109,6 +111,7 @@ impl CpuExecutable {
             .collect();
         texts.keep();
         let scratch_at = prepared.arena_bytes.next_multiple_of(64);
+        let most_outputs = prepared.steps.iter().map(|s| s.outputs.len()).max();
         let bytes = scratch_at.saturating_add(prepared.scratch);
         let mut executable = CpuExecutable {
             texts,
@@ -122,6 +125,7 @@ impl CpuExecutable {
             generation: None,
             scratch: View::empty(DType::U8),
             scratch_at,
+            taken: Taken::new(most_outputs.unwrap_or(0)),
             prepared,
             seconds: None,
         };
@@ -203,8 +207,8 @@ impl CpuExecutable {
     }
 
     /// Runs a step. The arena is locked, and `lock` has found it as it is now.
-    fn run_step(&mut self, i: usize, interrupt: &Interrupt) -> Result<()> {
-        interrupt.check()?;
+    fn run_step(&mut self, i: usize, cpu: &CpuRun) -> Result<()> {
+        cpu.check()?;
         let step = &self.prepared.steps[i];
         // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
         // outputs got their buffers in `execute_begin`, the arena is locked), aligned to their
@@ -212,12 +216,15 @@ impl CpuExecutable {
         // overlap nothing still in use; the scratch memory lies behind all tensors.
         let mut io = unsafe {
             Io::new(
-                &self.views,
-                &step.inputs,
-                &step.outputs,
+                Listed {
+                    views: &self.views,
+                    inputs: &step.inputs,
+                    outputs: &step.outputs,
+                },
+                &mut self.taken,
                 self.scratch.write(),
                 &mut self.texts,
-                CpuRun::new(self.prepared.threads, interrupt),
+                cpu,
             )
         };
         step.kernel.run(&mut io).map_err(|e| {
@@ -319,7 +326,7 @@ impl Executable for CpuExecutable {
                 numbers = self.texts.admit(&data)?;
                 numbers.as_slice()
             }
-            _ => data.bytes(),
+            _ => data.read()?,
         };
         let arena = self.arena.clone();
         let _guard = self.lock(&arena)?;
@@ -348,17 +355,18 @@ impl Executable for CpuExecutable {
         }
         let arena = self.arena.clone();
         let _guard = self.lock(&arena)?;
+        let cpu = CpuRun::new(self.prepared.threads, interrupt);
         if let Some(mut seconds) = self.seconds.take() {
             for i in nodes {
                 let start = Instant::now();
-                let done = self.run_step(i, interrupt);
+                let done = self.run_step(i, &cpu);
                 seconds[i] = start.elapsed().as_secs_f64();
                 done?;
             }
             self.seconds = Some(seconds);
         } else {
             for i in nodes {
-                self.run_step(i, interrupt)?;
+                self.run_step(i, &cpu)?;
             }
         }
         Ok(Progress::Whole)

@@ -4,7 +4,7 @@ use kilim_core::Result;
 use kilim_core::ops::ReduceKind;
 
 use super::{Nest, finish, start};
-use crate::frame::{Io, Kernel};
+use crate::frame::{CpuRun, Io, Kernel, Scratch, by};
 
 pub(super) struct Fold {
     pub kind: ReduceKind,
@@ -13,62 +13,115 @@ pub(super) struct Fold {
 
 const LANES: usize = 8;
 
+/// Outputs that lie side by side and are computed together.
+const TOGETHER: usize = 4 * 1024;
+
 impl Fold {
     /// `step` takes in one element, `merge` unites two accumulators.
-    fn fold(&self, io: &mut Io, step: impl Fn(f64, f32) -> f64, merge: impl Fn(f64, f64) -> f64) {
+    fn fold(
+        &self,
+        io: &mut Io,
+        step: impl Fn(f64, f32) -> f64 + Sync,
+        merge: impl Fn(f64, f64) -> f64 + Sync,
+    ) -> Result<()> {
         let (kind, nest) = (self.kind, &self.nest);
-        let x = io.input::<f32>(0);
-        let y = io.output::<f32>(0);
-        let first = start(kind);
-        let (n, [stride]) = nest.kept.row();
-        if nest.side_by_side() {
-            let sums = io.scratch::<f64>(n);
-            let mut rows = y.chunks_exact_mut(n);
-            nest.kept.rows(|[base]| {
-                sums.fill(first);
-                nest.reduced.elements(|[r]| {
-                    for (s, &v) in sums.iter_mut().zip(&x[(base + r) as usize..]) {
+        let (cpu, x) = (io.cpu(), io.input::<f32>(0));
+        let (y, count) = (io.output::<f32>(0), nest.count);
+        if !nest.side_by_side() {
+            return cpu.rows(y.len(), by(y, 1), count.max(1), |piece, y, cpu| {
+                nest.outputs(piece, |o, base| {
+                    let sum = self.line(cpu, x, base, &step, &merge)?;
+                    y[o] = finish(kind, sum, count) as f32;
+                    Ok(())
+                })
+            });
+        }
+        let room = io.thread_scratch::<f64>(self.room());
+        let cost = count.max(1);
+        cpu.rows_with(y.len(), by(y, 1), room, cost, |piece, y, room, cpu| {
+            nest.kept.spans(piece, |span| {
+                let outputs = y[span.first..][..span.len].chunks_mut(TOGETHER);
+                for (y, first) in outputs.zip((span.at[0]..).step_by(TOGETHER)) {
+                    let sums = &mut room[..y.len()];
+                    sums.fill(start(kind));
+                    self.columns(cpu, x, first, sums, &step)?;
+                    for (y, &s) in y.iter_mut().zip(&*sums) {
+                        *y = finish(kind, s, count) as f32;
+                    }
+                }
+                Ok(())
+            })
+        })
+    }
+
+    /// Joins what is reduced for outputs side by side, of which the first begins at `base`.
+    fn columns(
+        &self,
+        cpu: &CpuRun,
+        x: &[f32],
+        base: isize,
+        sums: &mut [f64],
+        step: impl Fn(f64, f32) -> f64,
+    ) -> Result<()> {
+        let (_, [along]) = self.nest.reduced.row();
+        cpu.pieces(self.nest.count, sums.len(), |part| {
+            self.nest.reduced.spans(part, |span| {
+                let mut at = base + span.at[0];
+                for _ in 0..span.len {
+                    for (s, &v) in sums.iter_mut().zip(&x[at as usize..]) {
                         *s = step(*s, v);
                     }
-                });
-                let Some(row) = rows.next() else { return };
-                for (y, &s) in row.iter_mut().zip(&*sums) {
-                    *y = finish(kind, s, nest.count) as f32;
+                    at += along;
                 }
-            });
-            return;
-        }
-        let (len, [along]) = nest.reduced.row();
-        let mut y = y.iter_mut();
-        nest.kept.rows(|[mut base]| {
-            for _ in 0..n {
-                let mut sum = first;
-                nest.reduced.rows(|[r]| {
-                    let at = (base + r) as usize;
-                    if along == 1 {
-                        let mut lanes = [first; LANES];
-                        let (blocks, rest) = x[at..at + len].as_chunks::<LANES>();
-                        for block in blocks {
-                            for (lane, &v) in lanes.iter_mut().zip(block) {
-                                *lane = step(*lane, v);
-                            }
-                        }
-                        for &v in rest {
-                            sum = step(sum, v);
-                        }
-                        sum = lanes.into_iter().fold(sum, &merge);
-                    } else {
-                        for i in 0..len {
-                            sum = step(sum, x[at + i * along as usize]);
-                        }
+                Ok(())
+            })
+        })
+    }
+
+    /// Joins what is reduced for one output.
+    fn line(
+        &self,
+        cpu: &CpuRun,
+        x: &[f32],
+        base: isize,
+        step: impl Fn(f64, f32) -> f64,
+        merge: impl Fn(f64, f64) -> f64,
+    ) -> Result<f64> {
+        let first = start(self.kind);
+        let mut sum = first;
+        let (_, [along]) = self.nest.reduced.row();
+        cpu.pieces(self.nest.count, 1, |part| {
+            self.nest.reduced.spans(part, |span| {
+                let at = (base + span.at[0]) as usize;
+                if along != 1 {
+                    for i in 0..span.len {
+                        sum = step(sum, x[at + i * along as usize]);
                     }
-                });
-                if let Some(y) = y.next() {
-                    *y = finish(kind, sum, nest.count) as f32;
+                    return Ok(());
                 }
-                base += stride;
-            }
-        });
+                let mut lanes = [first; LANES];
+                let (blocks, rest) = x[at..at + span.len].as_chunks::<LANES>();
+                for block in blocks {
+                    for (lane, &v) in lanes.iter_mut().zip(block) {
+                        *lane = step(*lane, v);
+                    }
+                }
+                for &v in rest {
+                    sum = step(sum, v);
+                }
+                sum = lanes.into_iter().fold(sum, &merge);
+                Ok(())
+            })
+        })?;
+        Ok(sum)
+    }
+
+    /// Accumulators of outputs that are computed together.
+    fn room(&self) -> usize {
+        match self.nest.side_by_side() {
+            true => self.nest.kept.row().0.min(TOGETHER),
+            false => 0,
+        }
     }
 }
 
@@ -83,17 +136,13 @@ impl Kernel for Fold {
             ReduceKind::Prod => self.fold(io, |a, x| a * f64::from(x), |a, b| a * b),
             ReduceKind::L1 => self.fold(io, |a, x| a + f64::from(x.abs()), add),
             ReduceKind::L2 | ReduceKind::SumSquare => {
-                self.fold(io, |a, x| a + f64::from(x) * f64::from(x), add);
+                self.fold(io, |a, x| a + f64::from(x) * f64::from(x), add)
             }
             _ => self.fold(io, |a, x| a + f64::from(x), add),
         }
-        Ok(())
     }
 
-    fn scratch_bytes(&self) -> usize {
-        match self.nest.side_by_side() {
-            true => self.nest.kept.row().0 * size_of::<f64>(),
-            false => 0,
-        }
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<f64>(self.room())
     }
 }

@@ -6,6 +6,8 @@ mod float;
 mod tests;
 mod wide;
 
+use std::ops::Range;
+
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Reduce, ReduceKind};
 use kilim_core::{DType, Result};
@@ -23,14 +25,13 @@ pub fn build(op: &Reduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kern
         let dims: Vec<usize> = (0..rank).filter(|d| axes.contains(d) == reduced).collect();
         let shape: Vec<usize> = dims.iter().map(|&d| x.shape[d]).collect();
         let strides: Vec<isize> = dims.iter().map(|&d| strides[d]).collect();
-        (Walk::new(&shape, [&strides]), shape.iter().product())
+        Walk::new(&shape, [&strides])
     };
-    let ((kept, outputs), (reduced, count)) = (walk(false), walk(true));
+    let (kept, reduced) = (walk(false), walk(true));
     let nest = Nest {
+        count: reduced.len(),
         kept,
         reduced,
-        count,
-        outputs,
     };
     let kind = op.kind;
     if x.dtype == DType::F32 && kind != ReduceKind::LogSumExp {
@@ -54,7 +55,6 @@ struct Nest {
     reduced: Walk<1>,
     /// Elements behind each output.
     count: usize,
-    outputs: usize,
 }
 
 impl Nest {
@@ -62,6 +62,24 @@ impl Nest {
     fn side_by_side(&self) -> bool {
         let (n, [step]) = self.kept.row();
         n > 1 && step == 1
+    }
+
+    /// Calls `work` with the number of each output of a range, counted from its beginning, and the offset of the first
+    /// element that it is made of.
+    fn outputs(
+        &self,
+        range: Range<usize>,
+        mut work: impl FnMut(usize, isize) -> Result<()>,
+    ) -> Result<()> {
+        let (_, [step]) = self.kept.row();
+        self.kept.spans(range, |span| {
+            let mut base = span.at[0];
+            for o in span.first..span.first + span.len {
+                work(o, base)?;
+                base += step;
+            }
+            Ok(())
+        })
     }
 }
 

@@ -51,12 +51,12 @@ fn every_kind_over_any_axes() {
         let over: Vec<isize> = axes.iter().map(|&d| strides[d as usize]).collect();
         for kind in KINDS {
             let mut want = Vec::new();
-            Walk::new(&out, [&read]).elements(|[base]| {
-                let mut line = Vec::new();
-                Walk::new(&gone, [&over])
-                    .elements(|[r]| line.push(f64::from(x[(base + r) as usize])));
-                want.push(naive(kind, &line));
-            });
+            let (kept, reduced) = (Walk::new(&out, [&read]), Walk::new(&gone, [&over]));
+            for [base] in kept.offsets(0..kept.len()) {
+                let line = reduced.offsets(0..reduced.len());
+                let line = line.iter().map(|[r]| f64::from(x[(base + r) as usize]));
+                want.push(naive(kind, &line.collect::<Vec<_>>()));
+            }
             let y = run_f32(
                 &op(kind),
                 &[&tensor(&shape, &x), &tensor(&[axes.len()], axes)],

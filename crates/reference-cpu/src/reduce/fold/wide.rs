@@ -5,7 +5,7 @@ use kilim_core::{DType, Result};
 
 use super::{Nest, finish, start};
 use crate::common::{Codec, Wide, is_nan};
-use crate::frame::{Io, Kernel};
+use crate::frame::{CpuRun, Io, Kernel, by};
 
 /// A type to accumulate in.
 pub(super) trait Accumulator: Wide {
@@ -108,43 +108,62 @@ struct Fold<W> {
     lowest: W,
 }
 
+/// Operations of an element: reading it and joining it, perhaps through an exponential.
+const COST: usize = 8;
+
 impl<W: Accumulator> Kernel for Fold<W> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (kind, codec) = (self.kind, &self.codec);
         let x = io.input_bytes(0);
-        let y = io.output_bytes(0);
-        let mut o = 0;
-        self.nest.kept.elements(|[base]| {
-            let result = if kind == ReduceKind::LogSumExp {
-                let mut largest = self.lowest;
-                self.nest.reduced.elements(|[r]| {
-                    let v = codec.get(x, (base + r) as usize);
-                    largest = W::step(ReduceKind::Max, largest, v);
-                });
-                let mut sum = W::zeroed();
-                // Nothing can be subtracted from infinity.
-                let finite = !is_nan(largest.shifted_exp(largest));
-                if largest > self.lowest && finite {
-                    self.nest.reduced.elements(|[r]| {
-                        let v = codec.get(x, (base + r) as usize).shifted_exp(largest);
-                        sum = W::step(ReduceKind::Sum, sum, v);
-                    });
-                    sum.log_of_shifted(largest)
-                } else {
-                    // Infinity, nothing but minus infinity, or NaN.
-                    largest
+        let (n, size) = (io.output_len(0), self.codec.size());
+        let cost = self.nest.count.saturating_mul(COST);
+        let y = by(io.output_bytes(0), size);
+        io.cpu().rows(n, y, cost, |piece, y, cpu| {
+            self.nest.outputs(piece, |o, base| {
+                let result = match self.kind {
+                    ReduceKind::LogSumExp => self.log_sum_exp(cpu, x, base)?,
+                    kind => {
+                        let mut sum = self.first;
+                        self.each(cpu, x, base, |v| sum = W::step(kind, sum, v))?;
+                        W::finish(kind, sum, self.nest.count)
+                    }
+                };
+                self.codec.set(y, o, result);
+                Ok(())
+            })
+        })
+    }
+}
+
+impl<W: Accumulator> Fold<W> {
+    /// Shows `f` all elements that are joined with the one at `base`.
+    fn each(&self, cpu: &CpuRun, x: &[u8], base: isize, mut f: impl FnMut(W)) -> Result<()> {
+        let (_, [step]) = self.nest.reduced.row();
+        cpu.pieces(self.nest.count, COST, |part| {
+            self.nest.reduced.spans(part, |span| {
+                let mut at = base + span.at[0];
+                for _ in 0..span.len {
+                    f(self.codec.get(x, at as usize));
+                    at += step;
                 }
-            } else {
-                let mut sum = self.first;
-                self.nest.reduced.elements(|[r]| {
-                    sum = W::step(kind, sum, codec.get(x, (base + r) as usize));
-                });
-                W::finish(kind, sum, self.nest.count)
-            };
-            codec.set(y, o, result);
-            o += 1;
-        });
-        debug_assert_eq!(o, self.nest.outputs);
-        Ok(())
+                Ok(())
+            })
+        })
+    }
+
+    fn log_sum_exp(&self, cpu: &CpuRun, x: &[u8], base: isize) -> Result<W> {
+        let (mut largest, mut sum) = (self.lowest, W::zeroed());
+        self.each(cpu, x, base, |v| {
+            largest = W::step(ReduceKind::Max, largest, v);
+        })?;
+        // Nothing can be subtracted from infinity.
+        let finite = !is_nan(largest.shifted_exp(largest));
+        if largest > self.lowest && finite {
+            self.each(cpu, x, base, |v| {
+                sum = W::step(ReduceKind::Sum, sum, v.shifted_exp(largest));
+            })?;
+            return Ok(sum.log_of_shifted(largest));
+        }
+        // Infinity, nothing but minus infinity, or NaN.
+        Ok(largest)
     }
 }

@@ -25,8 +25,7 @@ use crate::gemm::{
 };
 use crate::isa::Isa;
 use crate::math;
-use crate::memory::{Shared, share};
-use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey};
+use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -78,19 +77,21 @@ pub(crate) fn kernel(
         kind: "transposed convolution",
         parameters: [isa.lanes(), shape.groups, order[0], order[1]],
     };
-    let packed = build.pack(node, 1, key, || pack_weights(isa, &shape, &phases, weights))?;
+    let packed = build.pack(node, 1, key, |cpu| {
+        pack_weights(cpu, isa, &shape, &phases, weights)
+    })?;
     Ok(Box::new(Transposed::new(
         isa,
         shape,
         phases,
         op.activation,
         packed,
-        build.threads(),
     )))
 }
 
 /// The weights `[c, m / groups, y, x]` as packed columns for each group and phase.
 fn pack_weights(
+    cpu: &CpuRun,
     isa: Isa,
     shape: &Shape,
     phases: &Phases,
@@ -119,7 +120,14 @@ fn pack_weights(
                 column_stride: all,
                 reading: Reading::WEIGHT,
             };
-            append(panels, matrix, weights, group * c * m * all, &mut bytes)?;
+            append(
+                cpu,
+                panels,
+                matrix,
+                weights,
+                group * c * m * all,
+                &mut bytes,
+            )?;
         }
     }
     Ok(bytes)
@@ -157,7 +165,6 @@ impl Transposed {
         phases: Phases,
         activation: Activation,
         weights: Arc<AlignedBytes>,
-        threads: usize,
     ) -> Transposed {
         let w = &shape.window;
         let (c, panels) = (
@@ -207,20 +214,21 @@ impl Transposed {
             group,
             margins,
             padded: rows * row,
-            common: Common::new(isa, shape, activation, weights, threads, w.y.output),
+            common: Common::new(isa, shape, activation, weights),
         }
     }
 
     /// Copies a group's channels of an image, with padding around them.
-    fn pad(&self, image: &[f32], group: usize, to: &mut [f32]) {
+    fn pad(&self, cpu: &CpuRun, image: &[f32], group: usize, to: &mut [f32]) -> Result<()> {
         let (w, c) = (
             &self.common.shape.window,
             self.common.shape.group_channels(),
         );
         let [(top, _), (left, right)] = self.margins;
-        to.fill(0.0);
+        cpu.fill(to, 0.0)?;
         let width = left + w.x.input + right;
         for (y, row) in image.chunks_exact(w.x.input * w.channels).enumerate() {
+            cpu.spend(w.x.input * c)?;
             let to = &mut to[((top + y) * width + left) * c..][..w.x.input * c];
             if c == w.channels {
                 to.copy_from_slice(row);
@@ -230,17 +238,19 @@ impl Transposed {
                 to.copy_from_slice(&pixel[group * c..][..c]);
             }
         }
+        Ok(())
     }
 
     /// Computes a group's channels of some rows of an image.
     fn rows(
         &self,
+        cpu: &CpuRun,
         padded: &[f32],
         group: usize,
         bias: *const f32,
         rows: Range<usize>,
         out: &mut [f32],
-    ) {
+    ) -> Result<()> {
         let Common {
             isa,
             shape,
@@ -276,9 +286,10 @@ impl Transposed {
                     clamp: *clamp,
                 };
                 // SAFETY: the assertions above; the phase's weights were packed for its depth.
-                unsafe { multiply(&product) }
+                unsafe { multiply(&product, cpu)? }
             }
         }
+        Ok(())
     }
 }
 
@@ -290,8 +301,11 @@ impl Kernel for Transposed {
             residual: None,
         };
         let shape = &self.common.shape;
-        let (w, threads, cpu) = (&shape.window, self.common.threads, io.cpu());
+        let (w, cpu) = (&shape.window, io.cpu());
         let line = w.x.output * shape.m;
+        // Every input channel meets every weight of its group once for each step of the window.
+        let depth = self.phases.iter().map(|p| p.depth.k()).max().unwrap_or(0);
+        let cost = (w.x.output * shape.group_outputs()).saturating_mul(depth);
         let out: &mut [f32] = io.output(0);
         let padded: &mut [f32] = io.scratch(self.padded);
         for (image, out) in operands
@@ -299,28 +313,22 @@ impl Kernel for Transposed {
             .chunks_exact(w.image())
             .zip(out.chunks_exact_mut(w.y.output * line))
         {
-            let output = Shared::new(out);
             for group in 0..shape.groups {
-                self.pad(image, group, padded);
+                self.pad(cpu, image, group, padded)?;
                 let bias = Bias(operands.bias_from(group * shape.group_outputs()));
                 let padded = &*padded;
-                cpu.split(threads, 1, &|parts| {
-                    for part in parts {
-                        let rows = share(w.y.output, threads, part);
-                        let (first, len) = (rows.start * line, rows.len() * line);
-                        // SAFETY: each part has its own rows.
-                        let out = unsafe { output.part(first, len) };
-                        self.rows(padded, group, bias.get(), rows, out);
-                    }
-                });
+                let out = by(out, line);
+                cpu.rows(w.y.output, out, cost, |rows, out, cpu| {
+                    self.rows(cpu, padded, group, bias.get(), rows, out)
+                })?;
             }
-            math::activate(self.common.isa, self.common.rest, out);
+            math::activate(cpu, self.common.isa, self.common.rest, out)?;
         }
         Ok(())
     }
 
-    fn scratch_bytes(&self) -> usize {
-        self.padded * size_of::<f32>()
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<f32>(self.padded)
     }
 }
 

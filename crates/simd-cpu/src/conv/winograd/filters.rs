@@ -2,8 +2,10 @@
 
 use std::mem::MaybeUninit;
 
+use kilim_core::memory::vec_of;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
+use kilim_reference_cpu::frame::CpuRun;
 
 use super::Shape;
 use super::lines::filter_line;
@@ -14,7 +16,11 @@ use crate::isa::{Isa, Simd, Task};
 const CHANNELS: usize = 16;
 
 /// The weights `[m, c, 3, 3]`, transformed, as packed columns for each point.
+///
+/// # Errors
+/// `Limit` where memory is short, `Aborted` where the building is to stop.
 pub(crate) fn pack_weights<const IN: usize>(
+    cpu: &CpuRun,
     isa: Isa,
     shape: &Shape,
     weights: &Tensor,
@@ -25,11 +31,11 @@ pub(crate) fn pack_weights<const IN: usize>(
     let size = IN * IN * point * size_of::<f32>();
     let mut packed = AlignedBytes::with_capacity(size)?;
     let widest = panels.each().map(|(_, width)| width).max().unwrap_or(0);
-    let mut filters = vec![0.0; 9 * CHANNELS * widest];
+    let mut filters = vec_of(0.0, 9 * CHANNELS * widest)?;
     let mut room = Vec::new();
     for (first, width) in panels.each() {
         let used = width.min(m - first);
-        let weights = weights.run(first * c * 9..(first + used) * c * 9, &mut room)?;
+        let weights = weights.run(cpu, first * c * 9..(first + used) * c * 9, &mut room)?;
         for channel in (0..c).step_by(CHANNELS) {
             let rows = CHANNELS.min(c - channel);
             let taps = Matrix {
@@ -38,7 +44,8 @@ pub(crate) fn pack_weights<const IN: usize>(
                 reading: Reading::PLAIN,
             };
             let filters = &mut filters[..9 * rows * width];
-            taps.panel(&weights[9 * channel..], used, width, filters);
+            taps.panel(cpu, &weights[9 * channel..], used, width, filters)?;
+            cpu.spend(IN * IN * rows * width)?;
             let to = &mut packed.spare::<f32>()[first * c + channel * width..];
             transform_filters::<IN>(isa, filters, width, to, point);
         }

@@ -12,6 +12,7 @@ mod tiles;
 use std::sync::Arc;
 
 pub(crate) use filters::pack_weights;
+use kilim_core::Result;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 
@@ -19,8 +20,8 @@ use super::{Common, Convolve, Operands, Shape};
 use crate::gemm::{Depth, NO_CLAMP, Panels, Product, Rows, multiply};
 use crate::isa::Isa;
 use crate::math;
-use crate::memory::{Shared, share};
-use kilim_reference_cpu::frame::CpuRun;
+use crate::memory::share;
+use kilim_reference_cpu::frame::{CpuRun, Shared};
 use tiles::{FromPoints, Source, ToPoints};
 
 /// Elements that the transformed tiles of a block may have.
@@ -58,7 +59,6 @@ impl<const IN: usize> Winograd<IN> {
         shape: Shape,
         activation: Activation,
         weights: Arc<AlignedBytes>,
-        threads: usize,
     ) -> Winograd<IN> {
         let w = &shape.window;
         let grid = [w.y, w.x].map(|a| a.output.div_ceil(Self::OUT));
@@ -77,7 +77,7 @@ impl<const IN: usize> Winograd<IN> {
                 c_point: most * c + 16,
                 m_point: most * m + 16,
             },
-            common: Common::new(isa, shape, activation, weights, threads, blocks),
+            common: Common::new(isa, shape, activation, weights),
         }
     }
 
@@ -87,7 +87,14 @@ impl<const IN: usize> Winograd<IN> {
         IN * IN * (s.c + s.c_point + s.m_point)
     }
 
-    fn block(&self, index: usize, operands: &Operands, output: &Shared, scratch: &mut [f32]) {
+    fn block(
+        &self,
+        cpu: &CpuRun,
+        index: usize,
+        operands: &Operands,
+        output: Shared<f32>,
+        scratch: &mut [f32],
+    ) -> Result<()> {
         let common = &self.common;
         let (w, s, m) = (&common.shape.window, self.sizes, common.shape.m);
         let all = w.batch * self.grid[0] * self.grid[1];
@@ -95,6 +102,7 @@ impl<const IN: usize> Winograd<IN> {
         let (patch, scratch) = scratch.split_at_mut(IN * IN * s.c);
         let (points, products) = scratch.split_at_mut(IN * IN * s.c_point);
         for (i, tile) in tiles.clone().enumerate() {
+            cpu.spend(IN * IN * w.channels)?;
             let corner = self.corner(tile);
             let from = self.source(&corner, operands.input, patch);
             common.isa.dispatch(ToPoints::<IN> {
@@ -122,9 +130,10 @@ impl<const IN: usize> Winograd<IN> {
                 clamp: NO_CLAMP,
             };
             // SAFETY: the slices have a row for each tile, and the rows have all channels.
-            unsafe { multiply(&product) }
+            unsafe { multiply(&product, cpu)? }
         }
         for (i, tile) in tiles.enumerate() {
+            cpu.spend(IN * IN * m)?;
             let corner = self.corner(tile);
             let task = FromPoints::<IN> {
                 from: &products[i * s.m..],
@@ -141,6 +150,7 @@ impl<const IN: usize> Winograd<IN> {
             };
             common.isa.dispatch(task);
         }
+        Ok(())
     }
 
     fn corner(&self, tile: usize) -> Corner {
@@ -195,22 +205,25 @@ struct Corner {
 }
 
 impl<const IN: usize> Convolve for Winograd<IN> {
-    fn convolve(&self, cpu: CpuRun, operands: &Operands, out: &mut [f32], scratch: &mut [f32]) {
-        let (output, scratch) = (Shared::new(out), Shared::new(scratch));
-        let (threads, size) = (self.common.threads, self.thread_scratch());
-        cpu.split(threads, 1, &|parts| {
-            for part in parts {
-                // SAFETY: each part has its own piece of scratch memory.
-                let scratch = unsafe { scratch.part(part * size, size) };
-                for block in share(self.blocks, threads, part) {
-                    self.block(block, operands, &output, scratch);
-                }
-            }
-        });
-        math::activate(self.common.isa, self.common.rest, out);
+    fn convolve(
+        &self,
+        cpu: &CpuRun,
+        operands: &Operands,
+        out: &mut [f32],
+        scratch: &mut [f32],
+    ) -> Result<()> {
+        let output = Shared::new(out);
+        // The products of a block.
+        let cost = (IN * IN * self.sizes.m_point).saturating_mul(self.common.shape.window.channels);
+        cpu.rows_with(self.blocks, (), scratch, cost, |piece, (), scratch, cpu| {
+            piece
+                .into_iter()
+                .try_for_each(|block| self.block(cpu, block, operands, output, scratch))
+        })?;
+        math::activate(cpu, self.common.isa, self.common.rest, out)
     }
 
     fn scratch(&self) -> usize {
-        self.common.threads * self.thread_scratch()
+        self.thread_scratch()
     }
 }

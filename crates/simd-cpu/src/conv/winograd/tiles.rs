@@ -2,7 +2,7 @@
 
 use super::lines::{input_line, output_line};
 use crate::isa::{Simd, Task, read, write};
-use crate::memory::Shared;
+use kilim_reference_cpu::frame::Shared;
 
 /// An input tile: where its first pixel is, and how far the next row and column are.
 pub(super) struct Source<'a> {
@@ -86,7 +86,7 @@ pub(super) struct FromPoints<'a, const IN: usize> {
     pub bias: Option<&'a [f32]>,
     pub residual: Option<&'a [f32]>,
     pub clamp: (f32, f32),
-    pub output: &'a Shared,
+    pub output: Shared<f32>,
     /// The tile's first element in the output, and elements of a row of the output.
     pub first: usize,
     pub row: usize,

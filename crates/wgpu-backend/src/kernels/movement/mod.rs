@@ -154,7 +154,7 @@ fn tile(op: &Tile, l: &mut Lowering) -> Lowers {
 
 /// An element as the device holds it.
 fn words_of(value: &kilim_core::Tensor) -> Lowers<[u32; 2]> {
-    let bytes = storage::to_device(value);
+    let bytes = ok(storage::to_device(value))?;
     let word = |i: usize| {
         let chunk = bytes.get(i * 4..i * 4 + 4)?;
         Some(u32::from_le_bytes(chunk.try_into().ok()?))

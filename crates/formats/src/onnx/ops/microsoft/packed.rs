@@ -184,8 +184,8 @@ fn reordered(
 /// The `count` numbers of `bits` bits that a tensor of bytes holds.
 fn numbers_of(packed: &Tensor, bits: u32, count: usize) -> Result<Vec<u8>> {
     match bits {
-        8 if packed.byte_len() == count => Ok(packed.bytes().to_vec()),
+        8 if packed.byte_len() == count => Ok(packed.read()?.to_vec()),
         8 => Err(invalid("the packed weights do not fit their shape")),
-        _ => unpack(packed.bytes(), bits as usize, count),
+        _ => unpack(packed.read()?, bits as usize, count),
     }
 }
