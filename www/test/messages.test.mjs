@@ -1,5 +1,6 @@
 // What errors say: everything that is known, nothing twice, and what was probably meant.
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { KilimError, Tensor, fromNumbers, load } from '../dist/kilim/index.js';
 import { prepareFeeds } from '../dist/modules/feeds.js';
@@ -65,6 +66,25 @@ test('options that there are not, and values of another kind, are named', async 
   const session = await start({ backends: ['cpu'], calibration: null, cache: null });
   await assert.rejects(session.run({ x: [1, 2] }, { timout: 5 }), { code: 'INVALID_VALUE', hint: 'did you mean `timeout`?' });
   session.close();
+});
+
+test('limits are the library\'s, by names of JavaScript', async () => {
+  const limited = async (limits, backends = ['cpu']) => (await start({ backends, limits })).close();
+  const { expected } = await limited({ nothing: 1 }).then(assert.fail, (error) => error);
+  const names = expected.split(', ').filter((name) => name !== 'strict');
+  await limited('strict');
+  await limited({ strict: true, ...Object.fromEntries(names.map((name) => [name, 1e9])) });
+  await limited({ operations: Infinity, loadSeconds: 1e21 });
+  await assert.rejects(limited({ nodes: 0 }), { code: 'LIMIT', hint: 'the limit `nodes` can be raised' });
+  await assert.rejects(limited({ fileBytes: 10 }), { code: 'LIMIT', expected: 'at most 10 bytes' });
+  await assert.rejects(limited({ loadSeconds: 0 }), { code: 'ABORTED' });
+  await assert.rejects(limited({ node: 5 }), { code: 'INVALID_VALUE', hint: 'did you mean `nodes`?' });
+  await assert.rejects(limited({ nodes: -1 }), { code: 'INVALID_VALUE', message: 'the option `nodes` is of another kind: expected a number, zero or more; got -1' });
+  await assert.rejects(limited('lax'), { code: 'INVALID_VALUE', message: 'the option `limits` is of another kind: expected `strict` or an object with limits; got \'lax\'' });
+  // What the library has and the package does not know would be missing here.
+  const library = readFileSync(new URL('../../crates/core/src/limits.rs', import.meta.url), 'utf8');
+  const own = [...library.matchAll(/^    (\w+): \w+ = .*, .*;$/gm)].map(([, name]) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase()));
+  assert.deepEqual(names, own);
 });
 
 test('what throws in the caller\'s own code is the cause', async () => {

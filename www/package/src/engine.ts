@@ -11,6 +11,7 @@ import { pickBackends, requireBackends } from './pick.js';
 import type { Runtime } from './runtime.js';
 import { readSource } from './source.js';
 import type { WireSource } from './source.js';
+import { stoppedBy } from './stop.js';
 import type { Verification } from './verify.js';
 
 /** A session, and where it is. */
@@ -125,7 +126,7 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
             ran.outputs = outputs;
             ran.nodes = readJson<NodeTime[]>(times);
           } else {
-            ran.outputs = await session.run(request.feeds, request.timeout);
+            ran.outputs = await session.run(request.feeds, request.timeout, request.stop === undefined ? undefined : stoppedBy(request.stop));
             if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
           }
           ran.milliseconds = performance.now() - began;

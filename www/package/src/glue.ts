@@ -42,7 +42,8 @@ export interface WasmSession {
   /** JSON in the library's own names. */
   report(): string;
   revision(): number;
-  run(feeds: WireValue[], timeout: number | undefined): Promise<WireValue[]>;
+  /** `stopped` is asked while kernels compute, too. */
+  run(feeds: WireValue[], timeout: number | undefined, stopped: (() => boolean) | undefined): Promise<WireValue[]>;
   /** Of the last run, as JSON. */
   times(): string;
   /** Gives `[outputs, times as JSON]`. */

@@ -26,7 +26,7 @@ export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';
 export type { Feed, Port } from './feeds.js';
 export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, TensorInfo } from './operators.js';
-export type { LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
+export type { Limits, LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
 export type { BackendReport, CrossingReport, MemoryPlan, NodeReport, NodeTime, PlannedTensor, PrecisionReport, Report, TuningReport } from './report.js';

@@ -17,6 +17,36 @@ export interface MixedPrecision {
   samples: Record<string, TensorLike>[];
 }
 
+/** What one model may use. What goes beyond a limit is refused or stopped with `LIMIT`, or `ABORTED` for the limits in seconds. */
+export interface Limits {
+  /** The other limits are those of `limits: 'strict'`; otherwise they refuse nothing that the browser could run. */
+  strict?: boolean;
+  /** Bytes of the model file, and of each file that belongs to it. */
+  fileBytes?: number;
+  /** Nodes in all graphs together, with functions written out. */
+  nodes?: number;
+  /** Graphs, functions and messages of the file in each other. */
+  depth?: number;
+  /** Bytes of constants that are computed while the model is loaded. What goes beyond them is computed by each run. */
+  foldedBytes?: number;
+  /** Bytes of one tensor. */
+  tensorBytes?: number;
+  /** Bytes of weights in the form that a backend keeps, on each backend. */
+  weightBytes?: number;
+  /** Bytes of intermediates and scratch memory, on each backend. */
+  intermediateBytes?: number;
+  /** Bytes of outputs and of what else single stages keep, on each backend. */
+  outputBytes?: number;
+  /** Iterations of one Loop. */
+  iterations?: number;
+  /** Operations of one run, estimated from shapes: a multiplication with an addition counts two. */
+  operations?: number;
+  /** Seconds that loading may take, once the bytes are there. */
+  loadSeconds?: number;
+  /** Seconds that one run may take. */
+  runSeconds?: number;
+}
+
 /** Options of `load`. */
 export interface LoadOptions {
   /** In order of preference; what the first does not run falls to the next. The default is what `pickBackends` says; `report.skipped` tells why. */
@@ -43,6 +73,8 @@ export interface LoadOptions {
   cache?: Uint8Array;
   /** `limit` spares memory rather than time: weights in their own size only, one plan for each stage, nothing kept between runs. */
   memory?: 'normal' | 'limit';
+  /** What the model may use: `strict` for models that somebody else chose, or limits of your own. */
+  limits?: 'strict' | Limits;
   /**
    * Keeps weights as the file has them beside those that kernels read, which `verify` needs. Otherwise they go where nothing
    * else needs them: on the CPU, in models whose inputs have fixed dimensions, and with `memory: 'limit'`.
@@ -75,7 +107,10 @@ export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant'>;
 
 /** Options of `Session.run`. */
 export interface RunOptions {
-  /** Rejects the call at once; work already begun is stopped at the next step. */
+  /**
+   * Rejects the call at once. In a worker the work stops some milliseconds later, where the page is cross-origin isolated or its content
+   * security policy lets workers read `blob:` addresses; elsewhere at the next step.
+   */
   signal?: AbortSignal;
   /** Milliseconds after which the run is stopped with the code `ABORTED`. */
   timeout?: number;
@@ -92,7 +127,7 @@ const text: Kind = { expected: 'a string', fits: (value) => typeof value === 'st
 const texts: Kind = { expected: 'an array of strings', fits: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string') };
 const bytes: Kind = { expected: 'a Uint8Array', fits: (value) => value instanceof Uint8Array };
 const milliseconds: Kind = { expected: 'a number of milliseconds, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
-const tolerance: Kind = { expected: 'a number, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
+const amount: Kind = { expected: 'a number, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
 const callback: Kind = { expected: 'a function', fits: (value) => typeof value === 'function' };
 const record: Kind = { expected: 'an object', fits: (value) => typeof value === 'object' && !Array.isArray(value) };
 const samples: Kind = { expected: 'an array of objects with inputs', fits: (value) => Array.isArray(value) && value.every(record.fits) };
@@ -127,6 +162,7 @@ const LOAD: Kinds<LoadOptions> = {
   tune: flag,
   cache: bytes,
   memory: oneOf('normal', 'limit'),
+  limits: { expected: '`strict` or an object with limits', fits: (value) => value === 'strict' || record.fits(value) },
   keepWeights: flag,
   externalData: record,
   operators: address,
@@ -136,10 +172,25 @@ const LOAD: Kinds<LoadOptions> = {
   wasm: anything,
   variant: oneOf(...VARIANTS),
 };
-const MIXED: Kinds<NonNullable<LoadOptions['mixedPrecision']>> = { tolerance, samples };
+const MIXED: Kinds<NonNullable<LoadOptions['mixedPrecision']>> = { tolerance: amount, samples };
+const LIMITS: Kinds<Limits> = {
+  strict: flag,
+  fileBytes: amount,
+  nodes: amount,
+  depth: amount,
+  foldedBytes: amount,
+  tensorBytes: amount,
+  weightBytes: amount,
+  intermediateBytes: amount,
+  outputBytes: amount,
+  iterations: amount,
+  operations: amount,
+  loadSeconds: amount,
+  runSeconds: amount,
+};
 const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
-const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance };
+const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
 /** What options of other runtimes are called here. */
 const OTHER_NAMES: Record<string, string> = { executionProviders: 'backends', freeDimensionOverrides: 'dims', providers: 'backends' };
@@ -207,19 +258,27 @@ export function readVerifyOptions(given: unknown): VerifyOptions & { signal?: Ab
  * The options that the runtime itself reads.
  * @throws KilimError `INVALID_VALUE`, and what is wrong with tensors among them.
  */
-export function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory, keepWeights, tune, cache }: LoadOptions): EngineOptions {
+export function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory, limits, keepWeights, tune, cache }: LoadOptions): EngineOptions {
   return reading('an option of `load`', () => {
     const mixed = mixedPrecision && readMixed(mixedPrecision);
     if (dims) checkDims(dims);
-    const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims: dims && { ...dims }, schedule, calibration, memory, keepWeights, tune, cache: cache && copyOf(bytesOf(cache, 'INVALID_VALUE')) });
+    const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims: dims && { ...dims }, schedule, calibration, memory, limits: limits && limitsText(limits), keepWeights, tune, cache: cache && copyOf(bytesOf(cache, 'INVALID_VALUE')) });
     return Object.fromEntries(given.filter(([, value]) => value !== undefined));
   });
+}
+
+/** In the library's names. */
+function limitsText(given: 'strict' | Limits): string {
+  if (given === 'strict') return given;
+  const { strict, ...limits } = readOptions<Limits>('limits', LIMITS, given);
+  const words = Object.entries(limits).map(([name, value]) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}=${value}`);
+  return [strict ? 'strict' : 'default', ...words].join();
 }
 
 function readMixed(given: object): { tolerance: number; samples: WireTensor[][] } {
   const { tolerance: error, samples: all } = readOptions<NonNullable<LoadOptions['mixedPrecision']>>('mixedPrecision', MIXED, given);
   if (all === undefined) throw wrongOption('mixedPrecision.samples', samples.expected, all);
-  if (error === undefined) throw wrongOption('mixedPrecision.tolerance', tolerance.expected, error);
+  if (error === undefined) throw wrongOption('mixedPrecision.tolerance', amount.expected, error);
   return { tolerance: error, samples: all.map(wireSample) };
 }
 

@@ -2,6 +2,7 @@ import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
 import type { NodeTime, WireReport } from './report.js';
 import type { WireSource } from './source.js';
+import type { Stop } from './stop.js';
 import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
@@ -43,6 +44,8 @@ export interface EngineOptions {
   schedule?: Schedule;
   calibration?: string;
   memory?: 'normal' | 'limit';
+  /** As `--limits` of the command line. */
+  limits?: string;
   keepWeights?: boolean;
   tune?: boolean;
   cache?: Uint8Array;
@@ -61,6 +64,8 @@ export interface RunRequest {
   /** Milliseconds. */
   timeout?: number;
   profile: boolean;
+  /** Given to a worker, where the caller may abort. */
+  stop?: Stop;
 }
 
 export interface VerifyRequest {

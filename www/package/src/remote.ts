@@ -5,6 +5,7 @@ import type { Variant } from './detect.js';
 import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
 import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { spawnWorker } from './spawn.js';
+import { createStopper } from './stop.js';
 import type { Verification } from './verify.js';
 
 interface Pending {
@@ -73,9 +74,15 @@ export function createRemoteEngine(variant: Variant): Engine {
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),
     run: async (request: RunRequest, signal) => {
       const { values, transfer } = carriers.load(request.feeds);
-      const ran = await call<Ran>({ kind: 'run', request: { ...request, feeds: values } } as Omit<Request, 'id'>, signal, undefined, transfer);
-      carriers.unload(ran.carriers ?? []);
-      return ran;
+      const stopper = signal && createStopper();
+      const message = { kind: 'run', request: { ...request, feeds: values, ...(stopper && { stop: stopper.stop }) } };
+      try {
+        const ran = await call<Ran>(message as Omit<Request, 'id'>, signal, undefined, transfer);
+        carriers.unload(ran.carriers ?? []);
+        return ran;
+      } finally {
+        stopper?.set();
+      }
     },
     verify: (request, signal) => call<Verification>({ kind: 'verify', request } as Omit<Request, 'id'>, signal),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
