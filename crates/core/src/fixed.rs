@@ -46,6 +46,18 @@ impl Factor {
         })
     }
 
+    /// Checks that the multiplier is not negative, and that the shift is of 31 bits or less.
+    ///
+    /// # Errors
+    /// `InvalidValue` where it is not so.
+    pub fn check(self) -> Result<()> {
+        match self.multiplier >= 0 && (-31..=31).contains(&self.shift) {
+            true => Ok(()),
+            false => Err(value_error("the factor of a rescaling is out of its range")
+                .with_got(format_args!("{} * 2^{}", self.multiplier, self.shift))),
+        }
+    }
+
     /// As a real number.
     pub fn value(self) -> f64 {
         f64::from(self.multiplier) * 2f64.powi(self.shift - 31)

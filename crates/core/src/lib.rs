@@ -30,6 +30,8 @@ pub mod schedule;
 pub mod session;
 pub mod stages;
 pub mod tensor;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod tuning;
 
 pub use backend::{Backend, BackendContext, BackendId, BackendRegistry};

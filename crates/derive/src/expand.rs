@@ -28,15 +28,15 @@ pub fn reflect(definition: &Definition) -> TokenStream {
             }
         }
 
-        ::kilim_core::in_tests_of_core! {
+        ::kilim_core::in_tests! {
             #[automatically_derived]
-            impl ::kilim_core::reflect::tests::Schematic for #ident {
-                fn schema() -> ::kilim_core::reflect::tests::Schema {
-                    use ::kilim_core::reflect::tests::{Record, Schema};
+            impl ::kilim_core::testing::Schematic for #ident {
+                fn schema() -> ::kilim_core::testing::Schema {
+                    use ::kilim_core::testing::{Record, Schema};
                     #schema
                 }
 
-                fn build(content: &::kilim_core::reflect::tests::Content) -> Self {
+                fn build(content: &::kilim_core::testing::Content) -> Self {
                     #build
                 }
             }
@@ -99,7 +99,7 @@ fn schema_of_fields(name: &str, absent: bool, fields: &[Field]) -> TokenStream {
         |Field {
              name, ty, hidden, ..
          }| {
-            quote!((#name, <#ty as ::kilim_core::reflect::tests::Schematic>::schema(), #hidden))
+            quote!((#name, <#ty as ::kilim_core::testing::Schematic>::schema(), #hidden))
         },
     );
     quote!(Record { name: #name, absent: #absent, fields: ::std::vec![#(#fields),*] })

@@ -78,7 +78,7 @@ enum Function {
         log: bool,
         beta: f32,
     },
-    /// `(x - mean) / deviation * scale + bias`; the mean is taken off if `centred`.
+    /// `(x - mean) / deviation * scale + bias`; without mean and bias if not `centred`.
     Norm {
         epsilon: f32,
         centred: bool,
@@ -104,7 +104,11 @@ impl Rows {
 impl Kernel for Rows {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (from, n) = (io.input::<f32>(0), self.n);
-        let (scale, bias) = (io.optional(1), io.optional(2));
+        let bias = match self.function {
+            Function::Norm { centred: true, .. } => io.optional(2),
+            _ => None,
+        };
+        let scale = io.optional(1);
         let to = by(io.output(0), n);
         io.cpu().rows(from.len() / n, to, n * COST, |rows, to, _| {
             self.isa.dispatch(Apply {

@@ -4,7 +4,7 @@
 mod library;
 
 use crate::setup::arm::{self, ACL, ArmToolchain, Emulation};
-use crate::setup::{half, opencl};
+use crate::setup::{half, opencl, rust_std};
 use crate::sh;
 use crate::test::{Counts, component, counted, skip};
 use anyhow::{Context, Result, anyhow, bail};
@@ -159,7 +159,7 @@ fn test(toolchain: &ArmToolchain, emulation: &Emulation) -> Command {
 
 /// Lints the crates with code for AArch64 alone, on any host that has its standard library.
 pub fn lint() -> Result<Counts> {
-    if !arm::rust_std() {
+    if !rust_std(arm::TARGET) {
         return Ok(skip(
             "lint for AArch64",
             &format!("run: rustup target add {}", arm::TARGET),

@@ -4,7 +4,7 @@
 //! Nothing for AArch64 is installed into the system: Debian's packages are unpacked into folders,
 //! with a state of apt's own, since installing them would upgrade half of the host.
 
-use super::apt;
+use super::{apt, rust_std};
 use crate::sh;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsString;
@@ -56,31 +56,12 @@ pub fn toolchain() -> Result<Result<ArmToolchain, Reason>> {
     }
     let emulator =
         there().context("the cross compiler and qemu were installed but are not found")?;
-    let sysroot = match rust_std() {
+    let sysroot = match rust_std(TARGET) {
         true => None,
         false if apt::is_root() => Some(debian_std()?),
         false => return Ok(Err(format!("run: rustup target add {TARGET}"))),
     };
     Ok(Ok(ArmToolchain { emulator, sysroot }))
-}
-
-/// Whether this cargo's compiler has the standard library, or rustup could add it.
-pub fn rust_std() -> bool {
-    let there = || {
-        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
-        let args = ["--print", "target-libdir", "--target", TARGET];
-        let dir = sh::capture(sh::cmd(rustc).args(args)).map(PathBuf::from);
-        let entries = dir.and_then(|dir| fs::read_dir(dir).ok());
-        entries.is_some_and(|mut all| {
-            all.any(|e| e.is_ok_and(|e| e.file_name().to_string_lossy().starts_with("libstd-")))
-        })
-    };
-    let add = || {
-        let mut rustup = sh::cmd(sh::find(&["rustup"])?);
-        let label = format!("rustup target add {TARGET}");
-        sh::run_quiet(&label, rustup.args(["target", "add", TARGET])).ok()
-    };
-    there() || add().is_some() && there()
 }
 
 /// Debian's standard library for its own compiler, which has to be of the same version.

@@ -67,6 +67,25 @@ pub fn npm(dir: &str) -> Result<PathBuf> {
     Ok(modules)
 }
 
+/// Whether this cargo's compiler has the standard library for `target`, or rustup could add it.
+pub fn rust_std(target: &str) -> bool {
+    let there = || {
+        let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
+        let args = ["--print", "target-libdir", "--target", target];
+        let dir = sh::capture(sh::cmd(rustc).args(args)).map(PathBuf::from);
+        let entries = dir.and_then(|dir| std::fs::read_dir(dir).ok());
+        entries.is_some_and(|mut all| {
+            all.any(|e| e.is_ok_and(|e| e.file_name().to_string_lossy().starts_with("libstd-")))
+        })
+    };
+    let add = || {
+        let mut rustup = sh::cmd(sh::find(&["rustup"])?);
+        let label = format!("rustup target add {target}");
+        sh::run_quiet(&label, rustup.args(["target", "add", target])).ok()
+    };
+    there() || add().is_some() && there()
+}
+
 /// A Python with the pinned packages of tools/requirements.txt, in `.venv`.
 pub fn python() -> Result<PathBuf> {
     let root = sh::root();

@@ -2,6 +2,7 @@
 
 mod counts;
 mod failures;
+mod narrow;
 mod skips;
 
 pub use counts::{Counts, counted};
@@ -38,6 +39,7 @@ const STEPS: &[Step] = &[
         Ok(Counts::of(conformance().map(drop)))
     }),
     ("unit tests", || native_tests(&["--lib", "--bins"])),
+    ("32 bits", narrow::tests),
     ("integration tests", || native_tests(&["--test", "*"])),
     ("documentation tests", || native_tests(&["--doc"])),
     ("arm", arm::tests),

@@ -2,7 +2,7 @@
 //! to end ([`crate::fixed`]): what TFLite's quantised operators become.
 
 use super::*;
-use crate::error::dtype_error;
+use crate::error::{dtype_error, value_error};
 use crate::fixed::Factor;
 
 /// 32-bit sums as a quantised type: scaled, moved to the zero point and clamped. Input: `int32`
@@ -165,6 +165,7 @@ impl Requantize {
         if self.range[0] > self.range[1] || self.factors.is_empty() {
             return Err(shape_error("a range or a list of factors is empty"));
         }
+        self.factors.iter().try_for_each(|factor| factor.check())?;
         if let (Some(channels), false) = (
             shape.as_ref().and_then(|s| s.0.last()),
             self.factors.len() == 1,
@@ -246,6 +247,13 @@ impl Operator for QuantizedSoftmax {
         ctx.typed(0, &BYTES)?;
         if ctx.shape(0)?.is_some_and(|s| s.rank() == 0) {
             return Err(dtype_error("the softmax of a scalar"));
+        }
+        self.factor.check()?;
+        if self.smallest > 0 {
+            return Err(
+                value_error("the smallest difference of a softmax is at most 0")
+                    .with_got(self.smallest),
+            );
         }
         same_as_first(ctx)
     }

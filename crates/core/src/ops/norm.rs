@@ -91,14 +91,18 @@ impl Operator for BatchNorm {
     }
 }
 
-/// The inference of normalisations over the dimensions from `axis` on: the data's shape, and that
-/// of the statistics.
-fn from_axis(ctx: &InferContext, axis: i64) -> Result<(Option<Shape>, Option<Shape>)> {
+/// The inference of normalisations over the dimensions from `axis` on, with the inputs `parameters`: the data's shape,
+/// and that of the statistics.
+fn from_axis(
+    ctx: &InferContext,
+    axis: i64,
+    parameters: std::ops::Range<usize>,
+) -> Result<(Option<Shape>, Option<Shape>)> {
     let Some(x) = ctx.shape(0)? else {
         return Ok((None, None));
     };
     let axis = normalize_axis(axis, x.rank())?;
-    for i in 1..ctx.inputs.len() {
+    for i in parameters {
         if let Some(parameter) = ctx.shape_optional(i) {
             broadcasts_to(parameter, x, "a parameter of the normalisation")?;
         }
@@ -117,7 +121,7 @@ impl Operator for LayerNorm {
         ctx.typed(0, &FLOATS)?;
         ctx.require(2)?;
         let dtype = ctx.common_type(0..3)?;
-        let (shape, statistics) = from_axis(ctx, self.axis)?;
+        let (shape, statistics) = from_axis(ctx, self.axis, 1..3)?;
         // Those of narrower types are computed in single precision.
         let computed = dtype.map(|d| if d == DType::F64 { d } else { DType::F32 });
         let statistics = fact(computed, statistics);
@@ -134,7 +138,7 @@ impl Operator for RmsNorm {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &FLOATS)?;
         let dtype = ctx.typed(1, &FLOATS)?;
-        let (shape, _) = from_axis(ctx, self.axis)?;
+        let (shape, _) = from_axis(ctx, self.axis, 1..2)?;
         Ok(vec![fact(dtype, shape)])
     }
 }

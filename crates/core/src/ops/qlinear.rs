@@ -112,8 +112,9 @@ impl Operator for QLinearConv {
         ctx.typed_optional(8, &WHOLE_BIAS)?;
         let shape = match (ctx.shape(0)?, ctx.shape(3)?) {
             (Some(x), Some(w)) => {
+                let shape = conv_shape(&self.conv, x, w)?;
                 ctx.vector(8, &w.0[0])?;
-                Some(conv_shape(&self.conv, x, w)?)
+                Some(shape)
             }
             _ => None,
         };

@@ -258,8 +258,9 @@ impl Operator for ConvInteger {
         }
         let shape = match (ctx.shape(0)?, ctx.shape(1)?) {
             (Some(x), Some(w)) => {
+                let shape = conv_shape(&self.conv, x, w)?;
                 ctx.vector(4, &w.0[0])?;
-                Some(conv_shape(&self.conv, x, w)?)
+                Some(shape)
             }
             _ => None,
         };

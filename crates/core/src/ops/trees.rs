@@ -78,7 +78,10 @@ pub struct TreeEnsemble {
 impl Trees {
     /// The features that are asked for: one more than the largest.
     pub fn features(&self) -> usize {
-        let features = self.nodes.iter().map(|n| n.feature as usize + 1);
+        let features = self
+            .nodes
+            .iter()
+            .map(|n| (n.feature as usize).saturating_add(1));
         features.max().unwrap_or(0)
     }
 

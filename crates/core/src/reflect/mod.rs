@@ -7,7 +7,7 @@
 mod attributes;
 mod identity;
 #[cfg(test)]
-pub mod tests;
+mod tests;
 mod values;
 
 pub use attributes::{Attribute, Attributes};
@@ -15,18 +15,18 @@ pub use identity::Contents;
 
 use crate::tensor::Tensor;
 
-/// Code that the derive writes for the tests of this crate: nothing in any other build.
-#[cfg(test)]
+/// Code that the derive writes for tests: nothing in any other build.
+#[cfg(any(test, feature = "testing"))]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! in_tests_of_core {
+macro_rules! in_tests {
     ($($code:tt)*) => { $($code)* };
 }
 
-#[cfg(not(test))]
+#[cfg(not(any(test, feature = "testing")))]
 #[doc(hidden)]
 #[macro_export]
-macro_rules! in_tests_of_core {
+macro_rules! in_tests {
     ($($code:tt)*) => {};
 }
 

@@ -53,29 +53,40 @@ enum Data {
     Texts(Arc<[Arc<str>]>),
 }
 
-/// The number of elements of a shape; `Limit` where it does not fit.
+/// The elements of a tensor: the product of its dimensions. Those of an empty tensor must not be too large either, so
+/// that the product of any of its dimensions fits.
+///
+/// # Errors
+/// `Limit` where there is no memory of so many bytes.
 pub fn element_count(shape: &[usize]) -> Result<usize> {
-    shape
-        .iter()
-        .try_fold(1usize, |n, &d| n.checked_mul(d))
-        .ok_or_else(|| {
-            Error::new(
-                ErrorCode::Limit,
-                format!("a tensor of shape {shape:?} is too large"),
-            )
-        })
+    elements_of(1, shape).ok_or_else(|| too_large("a tensor", shape))
 }
 
-/// The bytes of a dense tensor; `Limit` where it does not fit.
+/// The bytes of a dense tensor.
+///
+/// # Errors
+/// `Limit` where there is no memory of so many bytes.
 pub fn byte_count(dtype: DType, shape: &[usize]) -> Result<usize> {
-    element_count(shape)?
-        .checked_mul(dtype.size())
-        .ok_or_else(|| {
-            Error::new(
-                ErrorCode::Limit,
-                format!("a {dtype} tensor of shape {shape:?} is too large"),
-            )
-        })
+    let elements = elements_of(dtype.size(), shape);
+    let elements = elements.ok_or_else(|| too_large(&format!("a tensor of {dtype}"), shape))?;
+    Ok(elements * dtype.size())
+}
+
+/// The elements of `size` bytes, where memory of all of them can be addressed.
+fn elements_of(size: usize, shape: &[usize]) -> Option<usize> {
+    let mut dims = shape.iter();
+    let bytes = dims.try_fold(size, |n, &d| n.checked_mul(d.max(1)))?;
+    let empty = shape.contains(&0);
+    let elements = if empty { 0 } else { bytes.checked_div(size)? };
+    (bytes <= isize::MAX as usize).then_some(elements)
+}
+
+#[cold]
+fn too_large(what: &str, shape: &[usize]) -> Error {
+    Error::new(
+        ErrorCode::Limit,
+        format!("{what} of shape {shape:?} is too large"),
+    )
 }
 
 impl Tensor {

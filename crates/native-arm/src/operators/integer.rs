@@ -9,9 +9,9 @@ use kilim_core::ops::{
     WindowAxis,
 };
 use kilim_core::{DType, Operator, Result};
+use kilim_reference_cpu::frame::Scratch;
 use kilim_reference_cpu::quant::{Finish, accepts_clamp, add_bias};
 use kilim_reference_cpu::registry::KernelRegistry;
-use kilim_reference_cpu::frame::Scratch;
 use kilim_reference_cpu::{Build, Io, Kernel};
 
 use super::convolution::two_axes;

@@ -96,6 +96,27 @@ impl CpuBackend {
     }
 }
 
+/// Builds the kernel that the backend has for a node. Gives the bytes of scratch memory that it asks for.
+///
+/// # Errors
+/// What is wrong with the node, `Limit` where memory is short, `Aborted` where the work is to stop.
+#[cfg(any(test, feature = "testing"))]
+pub fn build_alone(backend: &CpuBackend, node: &NodeSpec, interrupt: &Interrupt) -> Result<usize> {
+    let cpu = CpuRun::new(Threads::SINGLE, interrupt);
+    let kernel = backend.registry.build(
+        node,
+        &mut Build {
+            packs: &mut Packs::default(),
+            constants: &[],
+            cpu: &cpu,
+            memory: MemoryMode::Normal,
+            tuned: &Tuned::default(),
+            packed: Vec::new(),
+        },
+    )?;
+    kernel.scratch().bytes(cpu.threads())
+}
+
 /// Runs a kernel once on a node whose inputs all carry values.
 #[cfg(any(test, feature = "testing"))]
 pub fn run_candidate(

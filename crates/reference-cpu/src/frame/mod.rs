@@ -15,7 +15,7 @@ pub(crate) mod widen;
 
 pub use backend::CpuBackend;
 #[cfg(any(test, feature = "testing"))]
-pub use backend::run_candidate;
+pub use backend::{build_alone, run_candidate};
 pub use cpu::{CpuRun, Threads};
 pub use io::Io;
 pub use kernel::{Build, Kernel};

@@ -29,7 +29,7 @@ fn rows(node: &NodeSpec, axis: i64, epsilon: f32, centred: bool) -> Result<Box<d
     let axis = normalize_axis(axis, x.shape.len())?;
     // Scale and bias broadcast to the whole input: they may vary from row to row too.
     let scale = broadcast_strides(&required(node, 1)?.shape, &x.shape);
-    let bias = match node.input(2) {
+    let bias = match node.input(2).filter(|_| centred) {
         Some(spec) => broadcast_strides(&spec.shape, &x.shape),
         None => vec![0; x.shape.len()],
     };
@@ -48,7 +48,7 @@ fn rows(node: &NodeSpec, axis: i64, epsilon: f32, centred: bool) -> Result<Box<d
 struct Rows<T> {
     n: usize,
     epsilon: f64,
-    /// The mean is taken off.
+    /// The mean is taken off, and a bias added.
     centred: bool,
     outer: Walk<2>,
     inner: Walk<2>,
@@ -58,7 +58,7 @@ struct Rows<T> {
 impl<T: Real> Kernel for Rows<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (x, scale) = (io.input::<T>(0), io.input::<T>(1));
-        let bias = io.optional::<T>(2);
+        let bias = self.centred.then(|| io.optional::<T>(2)).flatten();
         let y = io.output::<T>(0);
         let means = io.has_output(1).then(|| by(io.output::<T>(1), 1));
         let inverses = io.has_output(2).then(|| by(io.output::<T>(2), 1));

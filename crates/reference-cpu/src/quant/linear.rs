@@ -236,8 +236,12 @@ impl Kernel for DynamicKernel {
             }
             Ok(())
         })?;
-        io.output::<f32>(1).fill(parameters.scale);
-        io.output::<u8>(2).fill(parameters.zero as u8);
+        if io.has_output(1) {
+            io.output::<f32>(1).fill(parameters.scale);
+        }
+        if io.has_output(2) {
+            io.output::<u8>(2).fill(parameters.zero as u8);
+        }
         Ok(())
     }
 }

@@ -123,6 +123,11 @@ pub(crate) unsafe fn write<S: Simd, const FULL: bool>(s: S, p: *mut f32, v: S::V
 }
 
 /// Methods of a token: each body may use the intrinsics that the token stands for.
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 macro_rules! with_token {
     ($($v:vis fn $name:ident($($a:ident: $t:ty),*) -> $r:ty { $e:expr })*) => { $(
         #[inline(always)]
@@ -133,9 +138,19 @@ macro_rules! with_token {
         }
     )* };
 }
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 use with_token;
 
 /// As [`with_token`], for what reads or writes memory.
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 macro_rules! with_memory {
     ($(unsafe fn $name:ident($($a:ident: $t:ty),*) $(-> $r:ty)? { $e:expr })*) => { $(
         #[inline(always)]
@@ -145,6 +160,11 @@ macro_rules! with_memory {
         }
     )* };
 }
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
 use with_memory;
 
 /// A computation that is compiled for each instruction set.

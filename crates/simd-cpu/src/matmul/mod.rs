@@ -150,7 +150,7 @@ impl Multiplication {
         out: &mut [f32],
     ) -> Result<Product<'a>> {
         let p = &self.plan;
-        let (a_index, b_index) = p.pairs[pair];
+        let (a_index, b_index) = p.pairs.at(pair);
         let (packed, transposed) = scratch.split_at_mut(self.thread_scratch()[0]);
         let b = match &self.constant {
             Some(all) => {

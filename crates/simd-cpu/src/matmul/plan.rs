@@ -24,7 +24,7 @@ pub(super) struct Plan {
     pub k: usize,
     pub n: usize,
     /// The matrices of A and B that each matrix of C is the product of.
-    pub pairs: Vec<(usize, usize)>,
+    pub pairs: Pairs,
     pub b_matrices: usize,
     pub transpose_a: bool,
     pub transpose_b: bool,
@@ -56,7 +56,7 @@ impl Plan {
             m,
             k,
             n,
-            pairs: pairs(a_lead, b_lead)?,
+            pairs: Pairs::broadcast(a_lead, b_lead)?,
             b_matrices,
             transpose_a: false,
             transpose_b: op.transpose_b,
@@ -74,7 +74,7 @@ impl Plan {
         Some(if b_matrices == 1 {
             Plan {
                 m: m * a_matrices,
-                pairs: vec![(0, 0)],
+                pairs: Pairs::default(),
                 ..plan
             }
         } else {
@@ -94,7 +94,7 @@ impl Plan {
             m,
             k,
             n,
-            pairs: vec![(0, 0)],
+            pairs: Pairs::default(),
             b_matrices: 1,
             transpose_a: op.transpose_a,
             transpose_b: op.transpose_b,
@@ -147,28 +147,52 @@ pub(super) fn gemm_addend(c: &TensorSpec, beta: f32, m: usize, n: usize) -> Opti
     }
 }
 
-/// Broadcasts the leading dimensions.
-pub(super) fn pairs(a: &[usize], b: &[usize]) -> Option<Vec<(usize, usize)>> {
-    let rank = a.len().max(b.len());
-    let dim = |s: &[usize], i: usize| (i + s.len()).checked_sub(rank).map_or(1, |i| s[i]);
-    let mut pairs = vec![(0, 0)];
-    for i in 0..rank {
-        let (x, y) = (dim(a, i), dim(b, i));
-        if x != y && x != 1 && y != 1 {
-            return None;
-        }
-        let count = if x == 1 { y } else { x };
-        pairs = pairs
-            .iter()
-            .flat_map(|&(p, q)| {
-                (0..count).map(move |j| {
-                    (
-                        p * x + if x == 1 { 0 } else { j },
-                        q * y + if y == 1 { 0 } else { j },
-                    )
-                })
-            })
-            .collect();
+/// The leading dimensions of A and B, broadcast. One pair by default.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pairs(Vec<Lead>);
+
+#[derive(Clone, Copy, Debug)]
+struct Lead {
+    a: usize,
+    b: usize,
+}
+
+impl Lead {
+    fn count(self) -> usize {
+        if self.a == 1 { self.b } else { self.a }
     }
-    Some(pairs)
+}
+
+impl Pairs {
+    /// `None` where the dimensions do not fit.
+    pub fn broadcast(a: &[usize], b: &[usize]) -> Option<Pairs> {
+        let rank = a.len().max(b.len());
+        let dim = |s: &[usize], i: usize| (i + s.len()).checked_sub(rank).map_or(1, |i| s[i]);
+        let leads = (0..rank).map(|i| Lead {
+            a: dim(a, i),
+            b: dim(b, i),
+        });
+        let fit = |lead: &Lead| lead.a == lead.b || lead.a == 1 || lead.b == 1;
+        leads
+            .map(|lead| fit(&lead).then_some(lead))
+            .collect::<Option<_>>()
+            .map(Pairs)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.iter().map(|lead| lead.count()).product()
+    }
+
+    /// The indices of the matrices of A and B that matrix `i` of C is the product of.
+    pub fn at(&self, mut i: usize) -> (usize, usize) {
+        let (mut pair, mut strides) = ((0, 0), (1, 1));
+        for &lead in self.0.iter().rev() {
+            let j = i % lead.count();
+            i /= lead.count();
+            pair.0 += strides.0 * if lead.a == 1 { 0 } else { j };
+            pair.1 += strides.1 * if lead.b == 1 { 0 } else { j };
+            strides = (strides.0 * lead.a, strides.1 * lead.b);
+        }
+        pair
+    }
 }

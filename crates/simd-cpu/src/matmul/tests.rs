@@ -1,4 +1,4 @@
-use super::plan::{gemm_addend, pairs};
+use super::plan::{Pairs, gemm_addend};
 use super::*;
 #[cfg(target_arch = "wasm32")]
 use crate::testing::test;
@@ -129,6 +129,11 @@ fn batches_broadcast() {
         let (a, b) = (tensor(a_shape, &a), tensor(b_shape, &b));
         check_matmul(&MatMul::default(), &[Some(&a), Some(&b)], shape, &want);
     }
+}
+
+fn pairs(a: &[usize], b: &[usize]) -> Option<Vec<(usize, usize)>> {
+    let pairs = Pairs::broadcast(a, b)?;
+    Some((0..pairs.len()).map(|i| pairs.at(i)).collect())
 }
 
 #[test]

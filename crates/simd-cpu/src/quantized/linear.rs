@@ -88,8 +88,12 @@ impl Kernel for Dynamic {
         let zero = (-low / scale).clamp(0.0, 255.0).round_ties_even() as u8;
         let steps = Steps::new(zero.into(), [0, 255]);
         to_bytes(io.cpu(), self.isa, x, scale, steps, io.output_bytes(0))?;
-        io.output::<f32>(1).fill(scale);
-        io.output::<u8>(2).fill(zero);
+        if io.has_output(1) {
+            io.output::<f32>(1).fill(scale);
+        }
+        if io.has_output(2) {
+            io.output::<u8>(2).fill(zero);
+        }
         Ok(())
     }
 }

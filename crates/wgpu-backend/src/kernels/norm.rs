@@ -50,7 +50,7 @@ fn rows(r: Rows, l: &mut Lowering) -> Lowers {
         x: Operand::Input(0),
         y: Target::Output(0),
         scale: Operand::Input(1),
-        bias: l.optional(2).map(|_| Operand::Input(2)),
+        bias: l.optional(2).filter(|_| !r.rms).map(|_| Operand::Input(2)),
         means: written(1),
         inverses: written(2),
         params: rows_shader::Params {

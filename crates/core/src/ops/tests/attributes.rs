@@ -3,10 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
-use super::all::{Known, operators};
 use super::identity::Extreme;
 use super::*;
-use crate::reflect::tests::{Random, Record, Schema, Schematic, content};
+use crate::testing::{Known, Random, Record, Schema, Schematic, content, operators};
 
 /// What an attribute can be.
 #[derive(Default)]

@@ -3,10 +3,9 @@
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
-use super::all::{Known, operators};
 use super::*;
 use crate::passes::common_subexpressions;
-use crate::reflect::tests::{Content, Random, Taste, content, mutations};
+use crate::testing::{Content, Known, Random, Taste, content, mutations, operators};
 
 /// Numbers and texts that are easily taken for others.
 pub struct Extreme(pub Random);

@@ -98,7 +98,7 @@ fn wrong_sizes_and_types_are_refused() {
     assert_eq!(code(tensor("w", 7, &[2], packed(7, &[1]))), invalid);
     assert_eq!(code(tensor("w", 99, &[1], bytes(9, &[0; 4]))), invalid);
     assert_eq!(code(tensor("w", 9, &[1], bytes(9, &[7]))), invalid);
-    let huge = tensor("w", 1, &[i64::MAX, i64::MAX], bytes(9, &[0; 4]));
+    let huge = tensor("w", 1, &[isize::MAX as i64; 2], bytes(9, &[0; 4]));
     assert_eq!(code(huge), Some(ErrorCode::Limit));
     assert_eq!(code(tensor("w", 14, &[1], bytes(9, &[0; 4]))), invalid);
     assert_eq!(code(tensor("w", 15, &[1], packed(10, &[0]))), invalid);
