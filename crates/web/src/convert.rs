@@ -1,8 +1,7 @@
 //! Tensors, ports and errors as plain JavaScript objects.
 
-use std::sync::Arc;
-
 use js_sys::{Array, Object, Reflect, Uint8Array};
+use kilim_core::memory::{shared_text, try_collect};
 use kilim_core::session::Port;
 use kilim_core::{DType, Datum, Dim, Error, ErrorCode, Kind, Map, Result, Shape, Tensor};
 use wasm_bindgen::{JsCast, JsValue};
@@ -106,8 +105,8 @@ fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
         .collect::<Result<Vec<_>>>()?;
     let tensor = if dtype == DType::String {
         let texts = strings(&get("texts")?, "a tensor's texts")?;
-        let texts: Vec<Arc<str>> = texts.into_iter().map(Arc::from).collect();
-        Tensor::from_texts(&dims, texts)
+        let texts = texts.iter().map(|text| shared_text(text));
+        Tensor::from_texts(&dims, try_collect(texts)?)
     } else {
         let bytes = get("bytes")?
             .dyn_into::<Uint8Array>()

@@ -45,17 +45,12 @@ impl Tensor {
         })
     }
 
-    /// A tensor of strings; `Shape` where their number does not fit, `Limit` where memory is short.
-    pub fn from_texts(
-        shape: &[usize],
-        texts: impl Into<Arc<[Arc<str>]>> + AsRef<[Arc<str>]>,
-    ) -> Result<Tensor> {
+    /// A tensor of strings.
+    ///
+    /// # Errors
+    /// `Shape` where their number does not fit.
+    pub fn from_texts(shape: &[usize], texts: impl Into<Arc<Vec<Arc<str>>>>) -> Result<Tensor> {
         let want = element_count(shape)?;
-        // What is shared is copied, and cannot be copied fallibly: a vector of that size, which can be made so, is made
-        // first and let go.
-        drop(vec_with_room::<Arc<str>>(
-            texts.as_ref().len().saturating_add(1),
-        )?);
         let texts = texts.into();
         if texts.len() != want {
             return Err(Error::new(

@@ -50,7 +50,7 @@ enum Data {
         len: usize,
     },
     /// Of a [`DType::String`].
-    Texts(Arc<[Arc<str>]>),
+    Texts(Arc<Vec<Arc<str>>>),
 }
 
 /// The elements of a tensor: the product of its dimensions. Those of an empty tensor must not be too large either, so

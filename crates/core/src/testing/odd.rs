@@ -18,13 +18,16 @@ const LARGE: [usize; 7] = [
     usize::MAX,
 ];
 
-/// A dimension: small, of no known size, or so large that products of it do not fit.
-pub fn dim(random: &mut Random) -> Dim {
+/// Sizes that fit each other often.
+pub const SMALL: [usize; 7] = [1, 1, 2, 3, 4, 6, 8];
+
+/// A dimension: one of `small`, of no known size, or so large that products of it do not fit.
+pub fn dim(small: &[usize], random: &mut Random) -> Dim {
     match random.next(12) {
         0 => Dim::Unknown,
         1 => Dim::Symbol("n".into()),
         2 => Dim::Known(random.of(&LARGE)),
-        _ => Dim::Known(random.of(&[1, 1, 2, 3, 4, 6, 8])),
+        _ => Dim::Known(random.of(small)),
     }
 }
 
@@ -65,8 +68,8 @@ fn tensor(random: &mut Random) -> Tensor {
     }
 }
 
-/// An input, or none.
-pub fn input(random: &mut Random) -> Option<InputFact> {
+/// An input with dimensions as [`dim`] gives them, or none.
+pub fn input(small: &[usize], random: &mut Random) -> Option<InputFact> {
     let rank = random.of(&[0, 1, 2, 3, 3, 4, 4, 5]);
     match random.next(11) {
         0 => None,
@@ -99,7 +102,7 @@ pub fn input(random: &mut Random) -> Option<InputFact> {
                     DType::I4,
                     DType::String,
                 ])),
-                shape: Some(Shape((0..rank).map(|_| dim(random)).collect())),
+                shape: Some(Shape((0..rank).map(|_| dim(small, random)).collect())),
                 ..Fact::default()
             },
             value: None,

@@ -8,9 +8,8 @@
 //!
 //! `MapProto` has integer keys in field 3, strings in field 4 and a sequence of values in field 5.
 
-use std::sync::Arc;
-
 use kilim_core::error::{Result, unsupported};
+use kilim_core::memory::{shared_text, try_collect};
 use kilim_core::{Datum, Form, Kind, Map, Tensor};
 
 use super::proto::{Numbers, Reader, TensorProto, invalid};
@@ -92,10 +91,9 @@ fn map(bytes: &[u8], tensors: &Tensors) -> Result<Map> {
     let fields = Fields::of(bytes)?;
     let texts = fields.all(4).map(|bytes| {
         let text = std::str::from_utf8(bytes);
-        text.map(Arc::from)
-            .map_err(|_| invalid("a key is not valid UTF-8"))
+        shared_text(text.map_err(|_| invalid("a key is not valid UTF-8"))?)
     });
-    let texts = texts.collect::<Result<Vec<Arc<str>>>>()?;
+    let texts = try_collect(texts)?;
     let keys = match texts.len() {
         0 => {
             let keys = fields.keys.ints()?;

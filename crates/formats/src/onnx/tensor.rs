@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::memory::{shared_text, try_collect};
 use kilim_core::narrow;
 use kilim_core::ops::check_rank;
 use kilim_core::tensor::{AlignedBytes, Element, Tensor, byte_count, element_count};
@@ -254,10 +255,9 @@ fn texts(proto: &TensorProto, shape: &[usize]) -> Result<Tensor> {
     fits(proto.string_data.len(), element_count(shape)?)?;
     let texts = proto.string_data.iter().map(|bytes| {
         let text = std::str::from_utf8(bytes);
-        text.map(Arc::from)
-            .map_err(|_| invalid("a string is not valid UTF-8"))
+        shared_text(text.map_err(|_| invalid("a string is not valid UTF-8"))?)
     });
-    Tensor::from_texts(shape, texts.collect::<Result<Vec<Arc<str>>>>()?)
+    Tensor::from_texts(shape, try_collect(texts)?)
 }
 
 /// The bytes that a tensor takes in a file, where elements of less than a byte are packed.

@@ -2,13 +2,13 @@
 //! meet random inputs. Debug builds panic on overflow, so that counts too.
 
 use super::*;
-use crate::testing::odd::{Odd, dim, input};
+use crate::testing::odd::{Odd, SMALL, dim, input};
 use crate::testing::{Random, content, operators};
 
 /// What an operator with random attributes makes of random inputs; whether it gives facts.
 fn answers(op: &dyn Operator, random: &mut Random) -> bool {
     let inputs: Vec<_> = (0..random.of(&[0, 1, 2, 3, 4, 5, 8]))
-        .map(|_| input(random))
+        .map(|_| input(&SMALL, random))
         .collect();
     let outputs = random.next(4);
     let shapes: Vec<Option<Vec<usize>>> = inputs
@@ -21,7 +21,7 @@ fn answers(op: &dyn Operator, random: &mut Random) -> bool {
     );
     let elements: Vec<_> = inputs
         .iter()
-        .map(|_| Some((0..random.next(4)).map(|_| dim(random)).collect()))
+        .map(|_| Some((0..random.next(4)).map(|_| dim(&SMALL, random)).collect()))
         .collect();
     let ctx = InferContext {
         inputs: &inputs,

@@ -80,7 +80,7 @@ fn small_constants_stand_for_each_other_where_every_bit_is_equal() {
 
 #[test]
 fn constants_of_strings_are_compared_by_their_texts() {
-    let texts = |texts: [&str; 2]| Tensor::from_texts(&[2], texts.map(Arc::from)).unwrap();
+    let texts = |texts: [&str; 2]| Tensor::from_texts(&[2], texts.map(Arc::from).to_vec()).unwrap();
     let two = [texts(["a", "b"]), texts(["a", "b"])];
     assert_eq!(left_on_constants(two), 1);
     let moved = [texts(["ab", "c"]), texts(["a", "bc"])];
@@ -92,7 +92,7 @@ fn large_constants_are_not_read() {
     let zeros = |count: usize| Tensor::zeros(DType::U8, &[count]).unwrap();
     assert_eq!(left_on_constants([zeros(256), zeros(256)]), 1);
     assert_eq!(left_on_constants([zeros(257), zeros(257)]), 2);
-    let long = |text: &str| Tensor::from_texts(&[1], [Arc::from(text)]).unwrap();
+    let long = |text: &str| Tensor::from_texts(&[1], vec![Arc::from(text)]).unwrap();
     let text = "a".repeat(257);
     assert_eq!(left_on_constants([long(&text), long(&text)]), 2);
     let many = |count: usize| Tensor::zeros(DType::String, &[count]).unwrap();
