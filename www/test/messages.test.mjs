@@ -81,10 +81,30 @@ test('limits are the library\'s, by names of JavaScript', async () => {
   await assert.rejects(limited({ node: 5 }), { code: 'INVALID_VALUE', hint: 'did you mean `nodes`?' });
   await assert.rejects(limited({ nodes: -1 }), { code: 'INVALID_VALUE', message: 'the option `nodes` is of another kind: expected a number, zero or more; got -1' });
   await assert.rejects(limited('lax'), { code: 'INVALID_VALUE', message: 'the option `limits` is of another kind: expected `strict` or an object with limits; got \'lax\'' });
-  // What the library has and the package does not know would be missing here.
   const library = readFileSync(new URL('../../crates/core/src/limits.rs', import.meta.url), 'utf8');
+  // What the library has and the package does not know would be missing here.
   const own = [...library.matchAll(/^    (\w+): \w+ = .*, .*;$/gm)].map(([, name]) => name.replace(/_(.)/g, (_, letter) => letter.toUpperCase()));
   assert.deepEqual(names, own);
+});
+
+test('a file that is too large is read no further', async () => {
+  const library = readFileSync(new URL('../../crates/core/src/limits.rs', import.meta.url), 'utf8');
+  const [, power] = library.match(/file_bytes: usize = usize::MAX, 1 << (\d+);/);
+  const endless = () => new ReadableStream({ pull: (controller) => controller.enqueue(new Uint8Array(1000)) });
+  const claims = (bytes) => new Response(endless(), { headers: { 'content-length': `${bytes}` } });
+  const limited = (source, limits) => load(source, { backends: ['cpu'], limits });
+  await assert.rejects(limited(endless(), { fileBytes: 2500 }), { code: 'LIMIT', got: '3000 bytes', hint: 'the limit `fileBytes` can be raised' });
+  await assert.rejects(limited(claims(5000), { fileBytes: 2500 }), { code: 'LIMIT', got: '5000 bytes' });
+  await assert.rejects(limited(claims(2 ** power + 1), 'strict'), { code: 'LIMIT', expected: `at most ${2 ** power} bytes` });
+});
+
+test('what came instead of a model is named', async () => {
+  const page = new Blob(['<!doctype html><title>a page</title>']);
+  await assert.rejects(load(page, { backends: ['cpu'] }), { code: 'UNKNOWN_FORMAT', got: 'an HTML page' });
+  const file = new File(['version https://git-lfs.github.com/spec/v1\n'], 'face.onnx');
+  await assert.rejects(load(file, { backends: ['cpu'] }), { code: 'UNKNOWN_FORMAT', message: /^`face.onnx` is not a model of a known format: .*Git LFS pointer/ });
+  const url = 'data:text/plain,Entry%20not%20found';
+  await assert.rejects(load(url, { backends: ['cpu'] }), { code: 'UNKNOWN_FORMAT', message: new RegExp(`^\`${url}\``), got: 'text: “Entry not found”' });
 });
 
 test('what throws in the caller\'s own code is the cause', async () => {

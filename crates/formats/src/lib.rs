@@ -6,10 +6,11 @@ mod fourier;
 pub mod onnx;
 mod refusals;
 mod source;
+mod strangers;
 pub mod tflite;
 
 use kilim_core::Limits;
-use kilim_core::error::{Error, ErrorCode, Result};
+use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 
 pub use external::{ExternalFiles, GivenFiles};
@@ -91,11 +92,11 @@ impl InterpreterRegistry {
         limits.check_file(source.bytes.len())?;
         let Some(interpreter) = self.probe(source.bytes.as_slice(), source.name) else {
             let known = self.formats().collect::<Vec<_>>().join(", ");
-            return Err(Error::new(
-                ErrorCode::UnknownFormat,
-                format!("`{}` is not a model of a known format", source.name),
-            )
-            .with_expected(known));
+            return Err(strangers::refuse(
+                source.bytes.as_slice(),
+                source.name,
+                &known,
+            ));
         };
         interpreter.load(source, limits)
     }

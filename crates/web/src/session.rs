@@ -43,8 +43,8 @@ pub struct WasmSession {
 
 #[wasm_bindgen]
 impl WasmSession {
-    /// Loads the first of `files`; the others are those that it refers to, by `names`. `options`
-    /// are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
+    /// Loads the first of `files`, which errors call by the first of `names` unless that is empty; the
+    /// others are those that it refers to, by the other `names`. `options` are `{backends?, strict?, pins?, precision?, mixedPrecision?, configs?,
     /// operators?, pictures?, dims?, memory?, limits?, tune?, cache?}`.
     pub async fn load(
         files: Vec<WasmFile>,
@@ -182,7 +182,9 @@ async fn load(
     let model = files
         .next()
         .ok_or_else(|| Error::new(ErrorCode::Io, "no model was given"))?;
-    let external = names.into_iter().skip(1).zip(files).collect();
+    let mut names = names.into_iter();
+    let name = names.next().filter(|name| !name.is_empty());
+    let external = names.zip(files).collect();
     if let Some(Ok(cache)) = convert::field(options, "cache").map(|c| c.dyn_into::<Uint8Array>()) {
         let (runtime, cache) = (Runtime::shared(), cache.to_vec());
         // SAFETY: in a browser no driver takes compiled pipelines; the rest is checked.
@@ -190,6 +192,7 @@ async fn load(
     }
     let mut options = self::options(options)?;
     options.pictures = pictures;
+    options.model_name = name;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
     Session::load(ModelSource::Bytes { model, external }, options).await
 }

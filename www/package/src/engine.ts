@@ -9,8 +9,8 @@ import { importOperators } from './operators.js';
 import { openDecoders } from './pictures.js';
 import { pickBackends, requireBackends } from './pick.js';
 import type { Runtime } from './runtime.js';
-import { readSource } from './source.js';
-import type { WireSource } from './source.js';
+import { nameOf, readSource } from './source.js';
+import type { Reading, WireSource } from './source.js';
 import { stoppedBy } from './stop.js';
 import type { Verification } from './verify.js';
 
@@ -66,8 +66,8 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
   }
 
   /** Reading needs no runtime, so that both come over the network together. Gives the bytes, too, where they are few. */
-  async function readFile(source: WireSource, onBytes: (loaded: number, total?: number) => void, signal: AbortSignal | undefined): Promise<[WasmFile, Uint8Array | undefined]> {
-    const bytes = await readSource(source, onBytes, signal);
+  async function readFile(source: WireSource, reading: Reading): Promise<[WasmFile, Uint8Array | undefined]> {
+    const bytes = await readSource(source, reading);
     const runtime = await started;
     const file = await runtime.call(() => {
       const file = new runtime.glue.WasmFile(bytes.length);
@@ -90,9 +90,9 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
         const files: WasmFile[] = [];
         const names: string[] = [];
         let small: Uint8Array | undefined;
-        for (const [name, source] of [['', request.source] as const, ...Object.entries(request.external)]) {
+        for (const [name, source] of [[nameOf(request.source), request.source] as const, ...Object.entries(request.external)]) {
           const onBytes = (loaded: number, total?: number) => onProgress({ phase: 'download', loaded, total });
-          const [file, bytes] = await readFile(source, onBytes, signal);
+          const [file, bytes] = await readFile(source, { onBytes, most: request.fileBytes, signal });
           files.push(file);
           names.push(name);
           small = bytes;

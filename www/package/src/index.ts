@@ -13,7 +13,7 @@ import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
 import { createLocalEngine } from './local.js';
 import { createNearbyEngine } from './nearby.js';
-import { engineOptions, readLoadOptions } from './options.js';
+import { engineOptions, mostFileBytes, readLoadOptions } from './options.js';
 import type { LoadOptions, PrepareOptions } from './options.js';
 import { pickBackends } from './pick.js';
 import type { Backend, Engine, LoadRequest, Progress } from './protocol.js';
@@ -65,10 +65,11 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
     module = addressOf(operators);
     const reading = async (): Promise<LoadRequest> => {
       const onBytes = (loaded: number, total: number | undefined) => report({ phase: 'download', loaded, total });
-      const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, onBytes, signal);
+      const read = async (from: ModelSource): Promise<WireSource> => toWireSource(from, { onBytes, most: fileBytes, signal });
+      const fileBytes = mostFileBytes(options);
       const external: Record<string, WireSource> = {};
       for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
-      return { source: await read(source), external, ...(module === undefined ? {} : { operators: module }), options: engineOptions(options) };
+      return { source: await read(source), external, fileBytes, ...(module === undefined ? {} : { operators: module }), options: engineOptions(options) };
     };
     const loading = Promise.all([
       started.then(() => report({ phase: 'runtime', loaded: 1, total: 1 })),

@@ -110,7 +110,7 @@ export function createNearbyEngine(variant: Variant): Engine {
     },
     async load(request, onProgress, signal) {
       const { small, ...loaded }: Loaded = await far.load(request, onProgress, signal);
-      if (small && loaded.report.worker === undefined) wanted = { source: { bytes: small }, external: {}, options: { ...request.options, backends: ['cpu'] } };
+      if (small && loaded.report.worker === undefined) wanted = { source: { bytes: small }, external: {}, fileBytes: Infinity, options: { ...request.options, backends: ['cpu'] } };
       return loaded;
     },
     async run(request, signal) {

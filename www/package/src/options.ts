@@ -267,6 +267,16 @@ export function engineOptions({ backends, strict, pins, precision, configs, mixe
   });
 }
 
+/** The bytes that a file may have in `limits: 'strict'`; the library's number. */
+const STRICT_FILE_BYTES = 2 ** 30;
+
+/** The bytes that the model file, and each file that belongs to it, may have. */
+export function mostFileBytes({ limits }: LoadOptions): number {
+  if (limits === undefined) return Infinity;
+  if (limits === 'strict') return STRICT_FILE_BYTES;
+  return limits.fileBytes ?? (limits.strict ? STRICT_FILE_BYTES : Infinity);
+}
+
 /** In the library's names. */
 function limitsText(given: 'strict' | Limits): string {
   if (given === 'strict') return given;

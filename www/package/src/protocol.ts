@@ -54,6 +54,8 @@ export interface EngineOptions {
 export interface LoadRequest {
   source: WireSource;
   external: Record<string, WireSource>;
+  /** The bytes that each file may have. */
+  fileBytes: number;
   /** The address of a module with operators. */
   operators?: string;
   options: EngineOptions;

@@ -10,32 +10,46 @@ export type ModelSource = string | URL | Uint8Array | ArrayBuffer | Blob | Reada
 /** A source in a form that can be posted to a worker. URLs are absolute. */
 export type WireSource = { url: string } | { blob: Blob } | { bytes: Uint8Array };
 
+/** What errors call a model; empty where that is not known. */
+export function nameOf(source: WireSource): string {
+  if ('url' in source) return source.url.slice(0, 1000);
+  return 'blob' in source && source.blob instanceof File ? source.blob.name : '';
+}
+
 /** Called with the bytes read so far, and all of them where that is known. */
 export type OnBytes = (loaded: number, total: number | undefined) => void;
 
+/** How a source is read. */
+export interface Reading {
+  onBytes: OnBytes;
+  /** Bytes that it may have. */
+  most: number;
+  signal: AbortSignal | undefined;
+}
+
 /** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
-export async function toWireSource(source: ModelSource, onBytes: OnBytes, signal?: AbortSignal): Promise<WireSource> {
+export async function toWireSource(source: ModelSource, reading: Reading): Promise<WireSource> {
   if (typeof source === 'string' || source instanceof URL) return { url: absolute(source).href };
   if (source instanceof Blob) return { blob: source };
   if (source instanceof ArrayBuffer || source instanceof Uint8Array) return { bytes: bytesOf(source, 'IO') };
-  if (source instanceof Response) return { bytes: await readResponse(source, onBytes, signal) };
-  if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, onBytes, signal) };
+  if (source instanceof Response) return { bytes: await readResponse(source, reading) };
+  if (source instanceof ReadableStream) return { bytes: await readStream(source, undefined, reading) };
   throw new KilimError('IO', 'a model must be a URL, bytes, a file, a stream or a response', { got: describe(source) });
 }
 
 /** The bytes of a source, read where the runtime is. */
-export async function readSource(source: WireSource, onBytes: OnBytes, signal?: AbortSignal): Promise<Uint8Array> {
+export async function readSource(source: WireSource, reading: Reading): Promise<Uint8Array> {
   if ('bytes' in source) return source.bytes;
   try {
-    if ('blob' in source) return await readStream(source.blob.stream(), source.blob.size, onBytes, signal);
-    return await readResponse(await fetchBytes(source.url, signal), onBytes, signal);
+    if ('blob' in source) return await readStream(source.blob.stream(), source.blob.size, reading);
+    return await readResponse(await fetchBytes(source.url, reading.signal), reading);
   } catch (error) {
     if (error instanceof KilimError) throw error;
     throw new KilimError('IO', `cannot read the file: ${reasonOf(error)}`, {}, error);
   }
 }
 
-async function readResponse(response: Response, onBytes: OnBytes, signal?: AbortSignal): Promise<Uint8Array> {
+async function readResponse(response: Response, reading: Reading): Promise<Uint8Array> {
   if (!response.ok) {
     throw new KilimError('IO', `cannot read ${response.url || 'the response'}: the server answered ${response.status}`, { got: `${response.status} ${response.statusText}`.trim() });
   }
@@ -43,28 +57,40 @@ async function readResponse(response: Response, onBytes: OnBytes, signal?: Abort
   const length = response.headers.get('content-encoding') ? null : response.headers.get('content-length');
   if (response.bodyUsed) throw new KilimError('IO', 'the response was read already');
   if (!response.body) return new Uint8Array(await response.arrayBuffer());
-  return readStream(response.body, length === null ? undefined : Number(length), onBytes, signal);
+  return readStream(response.body, length === null ? undefined : Number(length), reading);
 }
 
-async function readStream(stream: ReadableStream<Uint8Array>, total: number | undefined, onBytes: OnBytes, signal?: AbortSignal): Promise<Uint8Array> {
+async function readStream(stream: ReadableStream<Uint8Array>, total: number | undefined, { onBytes, most, signal }: Reading): Promise<Uint8Array> {
   if (stream.locked) throw new KilimError('IO', 'the stream is being read, or was read already');
   const reader = stream.getReader();
-  const buffer = new Growing(total);
+  const within = (bytes: number | undefined) => {
+    if (bytes !== undefined && bytes > most) throw tooLarge(bytes, most);
+  };
   const stopListening = onAbort(signal, () => void reader.cancel(signal?.reason).catch(() => undefined));
   try {
+    within(total);
+    const buffer = new Growing(total);
     for (;;) {
       const { done, value } = await reader.read();
       if (signal?.aborted) throw aborted(signal);
       if (done) return buffer.finish();
       buffer.push(value);
+      within(buffer.length);
       onBytes(buffer.length, total);
     }
   } catch (error) {
+    // What is not read any more need not come.
+    void reader.cancel(error).catch(() => undefined);
     if (error instanceof KilimError) throw error;
     throw new KilimError('IO', `the stream broke off: ${reasonOf(error)}`, {}, error);
   } finally {
     stopListening();
   }
+}
+
+/** As the library says of a file that is there. */
+function tooLarge(bytes: number, most: number): KilimError {
+  return new KilimError('LIMIT', 'the model file is too large', { expected: `at most ${most} bytes`, got: `${bytes} bytes`, hint: 'the limit `fileBytes` can be raised' });
 }
 
 /** Bytes that come in pieces; one allocation where the length was known beforehand. */

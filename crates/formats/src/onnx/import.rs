@@ -125,11 +125,8 @@ impl<'a> Importer<'a> {
             written: written(&proto.nodes),
             ..setting
         });
-        for t in &proto.initializers {
-            self.scope.bind(frame, t.name, Binding::Tensor(t));
-        }
-        for t in &proto.sparse_initializers {
-            self.scope.bind(frame, t.values.name, Binding::Sparse(t));
+        for (name, tensor) in Binding::initializers(proto)? {
+            self.scope.bind(frame, name, tensor);
         }
         let mut formals = HashSet::new();
         for (i, input) in proto.inputs.iter().enumerate() {
@@ -208,9 +205,7 @@ impl<'a> Importer<'a> {
         let mut bindings: HashMap<_, _> = formals
             .map(|(formal, &v)| (formal.name, Binding::Value(v)))
             .collect();
-        for t in &proto.initializers {
-            bindings.insert(t.name, Binding::Tensor(t));
-        }
+        bindings.extend(Binding::initializers(proto)?);
         let setting = self.scope.inside(frame, node, false);
         self.scope.frames.push(Frame {
             bindings,
@@ -291,6 +286,10 @@ impl<'a> Importer<'a> {
         let version = around.opsets.get(space).copied().unwrap_or(1);
         let mut attributes = Vec::with_capacity(node.attributes.len());
         for a in &node.attributes {
+            if attributes.iter().any(|(known, _)| *known == a.name) {
+                let message = format!("the attribute `{}` stands twice", a.name);
+                return Err(invalid(message).with_node(&name));
+            }
             if a.ref_attr_name.is_empty() {
                 attributes.push((a.name, a));
             } else if let Some(given) = around.attributes.get(a.ref_attr_name) {

@@ -25,6 +25,7 @@ use kilim_core::{Datum, Kind};
 use kilim_core::Limits;
 
 use crate::{Interpreter, ModelSource};
+pub(crate) use proto::Look;
 
 /// ONNX files (`ModelProto` in protobuf).
 pub struct Onnx;
@@ -35,7 +36,7 @@ impl Interpreter for Onnx {
     }
 
     fn probe(&self, bytes: &[u8], _: &str) -> bool {
-        proto::looks_like_model(bytes)
+        Look::of(bytes) == Look::Model
     }
 
     fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
@@ -72,7 +73,7 @@ pub fn read_datum(bytes: &[u8], kind: Kind) -> Result<(String, Datum)> {
 /// Whether a node of an ONNX file, in any of its graphs and functions, is of the operator `op`. False of
 /// what is no ONNX file.
 pub fn uses(bytes: &[u8], op: &str) -> bool {
-    if !proto::looks_like_model(bytes) {
+    if Look::of(bytes) != Look::Model {
         return false;
     }
     let model = proto::ModelProto::decode(bytes, message_depth(&Limits::default()));

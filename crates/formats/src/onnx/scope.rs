@@ -12,7 +12,9 @@ use kilim_core::ops::{Fact, InferContext, InputFact, Operator, SequenceConstruct
 
 use super::names::shortened;
 use super::open::OpenGraph;
-use super::proto::{AttributeProto, Holder, SparseTensorProto, TensorProto, TypeProto};
+use super::proto::{
+    AttributeProto, GraphProto, Holder, SparseTensorProto, TensorProto, TypeProto, invalid,
+};
 use super::tensor::{Tensors, dtype};
 
 /// What a name stands for.
@@ -28,6 +30,36 @@ pub enum Binding<'a> {
     Sequence(Rc<Vec<ValueId>>),
     /// An input of a function that the caller leaves out.
     Absent,
+}
+
+impl<'a> Binding<'a> {
+    /// The initialisers of a graph by their names. Exporters write those that several nodes share twice.
+    ///
+    /// # Errors
+    /// `InvalidModel` where two of one name differ.
+    pub fn initializers(proto: &'a GraphProto<'a>) -> Result<HashMap<&'a str, Binding<'a>>> {
+        let dense = proto.initializers.iter();
+        let dense = dense.map(|t| (t.name, Binding::Tensor(t)));
+        let sparse = proto.sparse_initializers.iter();
+        let sparse = sparse.map(|t| (t.values.name, Binding::Sparse(t)));
+        let mut all = HashMap::new();
+        for (name, tensor) in dense.chain(sparse) {
+            let same = match (&tensor, all.get(name)) {
+                (_, None) => true,
+                // Nothing refers to those without a name.
+                _ if name.is_empty() => true,
+                (Binding::Tensor(new), Some(Binding::Tensor(old))) => new == old,
+                (Binding::Sparse(new), Some(Binding::Sparse(old))) => new == old,
+                _ => false,
+            };
+            if !same {
+                let message = format!("two different initialisers are called `{name}`");
+                return Err(invalid(message).with_input(name));
+            }
+            all.insert(name, tensor);
+        }
+        Ok(all)
+    }
 }
 
 pub type Attributes<'a> = Rc<HashMap<&'a str, &'a AttributeProto<'a>>>;

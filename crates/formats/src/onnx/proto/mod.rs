@@ -50,31 +50,44 @@ const MODEL_FIELDS: [(u32, u32); 12] = [
     (26, 2),
 ];
 
-/// True where `bytes` begin like a `ModelProto`: its first fields are known ones, and the version
-/// of the format stands before the graph. A file cut off later than that is still recognised.
-pub fn looks_like_model(bytes: &[u8]) -> bool {
-    let mut reader = Reader::new(bytes);
-    let mut version = false;
-    while let Ok(Some((number, wire))) = reader.tag() {
-        if !MODEL_FIELDS.contains(&(number, wire)) {
-            return false;
+/// What a file looks like.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Look {
+    /// A `ModelProto`, at least up to its graph.
+    Model,
+    /// The beginning of one, which ends before the graph.
+    CutOff,
+    Other,
+}
+
+impl Look {
+    /// Of a model, the first fields are known ones, and the version of the format stands before the graph. A file cut
+    /// off later than that is still recognised.
+    pub fn of(bytes: &[u8]) -> Look {
+        let mut reader = Reader::new(bytes);
+        let mut version = false;
+        let cut_off = |version| if version { Look::CutOff } else { Look::Other };
+        while let Ok(Some((number, wire))) = reader.tag() {
+            if !MODEL_FIELDS.contains(&(number, wire)) {
+                return Look::Other;
+            }
+            if number == 7 {
+                return if version { Look::Model } else { Look::Other };
+            }
+            version |= number == 1;
+            let passed = match wire {
+                0 => reader.varint().map(|_| ()),
+                _ => reader
+                    .varint()
+                    .and_then(|n| reader.take(usize::try_from(n).unwrap_or(usize::MAX)))
+                    .map(|_| ()),
+            };
+            if passed.is_err() {
+                return cut_off(version);
+            }
         }
-        if number == 7 {
-            return version;
-        }
-        version |= number == 1;
-        let passed = match wire {
-            0 => reader.varint().map(|_| ()),
-            _ => reader
-                .varint()
-                .and_then(|n| reader.take(usize::try_from(n).unwrap_or(usize::MAX)))
-                .map(|_| ()),
-        };
-        if passed.is_err() {
-            return false;
-        }
+        cut_off(version)
     }
-    false
 }
 
 #[derive(Clone, Debug, Default)]

@@ -4,7 +4,7 @@ use kilim_core::error::Result;
 
 use super::{Field, Message, Numbers, decode};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TensorProto<'a> {
     pub dims: Numbers<'a>,
     /// See [`super::tensor::dtype`].
@@ -51,7 +51,7 @@ impl<'a> Message<'a> for TensorProto<'a> {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct StringEntry<'a> {
     pub key: &'a str,
     pub value: &'a str,
@@ -68,7 +68,7 @@ impl<'a> Message<'a> for StringEntry<'a> {
     }
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct SparseTensorProto<'a> {
     /// Has the tensor's name.
     pub values: TensorProto<'a>,

@@ -144,7 +144,7 @@ impl<'a> Reader<'a> {
 }
 
 /// A repeated field of numbers, packed or not, as it stands in the file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Numbers<'a>(Vec<Field<'a>>);
 
 impl<'a> Numbers<'a> {

@@ -94,6 +94,63 @@ fn broken_graphs() {
 }
 
 #[test]
+fn what_stands_twice_is_refused_where_it_differs() {
+    let code = |parts: &[Bytes]| load(&model(13, parts)).err().map(|e| e.code());
+    let refused = Some(ErrorCode::InvalidModel);
+    let with = |a: &[f32], b: &[f32]| {
+        [
+            input("x", &[1]),
+            initializer(&floats("w", &[1], a)),
+            initializer(&floats("w", &[1], b)),
+            node("Mul", &["x", "w"], &["y"], &[]),
+            output("y"),
+        ]
+    };
+    assert_eq!(code(&with(&[2.0], &[2.0])), None);
+    assert_eq!(code(&with(&[2.0], &[3.0])), refused);
+    let with = |more: &str| {
+        let alpha = attr_float("alpha", 0.5);
+        let attributes = [alpha, attr_float(more, 0.5)];
+        [
+            input("x", &[1]),
+            node("Selu", &["x"], &["y"], &attributes),
+            output("y"),
+        ]
+    };
+    assert_eq!(code(&with("gamma")), None);
+    assert_eq!(code(&with("alpha")), refused);
+}
+
+#[test]
+fn a_tree_that_leads_back_to_itself_is_refused() {
+    let code = |on: i64| {
+        let attributes = [
+            attr_ints("nodes_treeids", &[0, 0, 0]),
+            attr_ints("nodes_nodeids", &[0, 1, 2]),
+            attr_ints("nodes_featureids", &[0, 0, 0]),
+            attr_texts("nodes_modes", &["BRANCH_LEQ", "LEAF", "LEAF"]),
+            attr_floats("nodes_values", &[0.5, 0.0, 0.0]),
+            attr_ints("nodes_truenodeids", &[on, 0, 0]),
+            attr_ints("nodes_falsenodeids", &[2, 0, 0]),
+            attr_ints("target_treeids", &[0, 0]),
+            attr_ints("target_nodeids", &[1, 2]),
+            attr_ints("target_ids", &[0, 0]),
+            attr_floats("target_weights", &[1.0, 2.0]),
+            attr_int("n_targets", 1),
+        ];
+        let trees = "TreeEnsembleRegressor";
+        let parts = [
+            input("x", &[1, 1]),
+            node_in("ai.onnx.ml", trees, &["x"], &["y"], &attributes),
+            output("y"),
+        ];
+        load(&model(13, &parts)).err().map(|e| e.code())
+    };
+    assert_eq!(code(1), None);
+    assert_eq!(code(0), Some(ErrorCode::InvalidModel));
+}
+
+#[test]
 fn one_error_lists_everything() {
     let graph = [
         input("x", &[2]),

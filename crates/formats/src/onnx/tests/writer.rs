@@ -78,6 +78,16 @@ pub fn attr_ints(name: &str, list: &[i64]) -> Bytes {
     join(&[text(1, name), join(&list), int(20, 7)])
 }
 
+pub fn attr_floats(name: &str, list: &[f32]) -> Bytes {
+    let list: Vec<Bytes> = list.iter().map(|&n| float(7, n)).collect();
+    join(&[text(1, name), join(&list), int(20, 6)])
+}
+
+pub fn attr_texts(name: &str, list: &[&str]) -> Bytes {
+    let list: Vec<Bytes> = list.iter().map(|s| text(9, s)).collect();
+    join(&[text(1, name), join(&list), int(20, 8)])
+}
+
 pub fn attr_graph(name: &str, graph: &[Bytes]) -> Bytes {
     join(&[text(1, name), bytes(6, &join(graph)), int(20, 5)])
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kilim_core::dtype::DType;
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::{Error, Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Aggregate, BinaryKind, Branch, Next, TreeEnsemble, TreeNode, Trees};
 
@@ -34,6 +34,10 @@ fn attribute<T: Copy>(list: &[T], i: usize, name: &str) -> Result<T> {
 
 fn index(n: i64, name: &str) -> Result<u32> {
     u32::try_from(n).map_err(|_| invalid(format!("the attribute `{name}` holds {n}")))
+}
+
+fn leads_back() -> Error {
+    invalid("a tree leads back to itself")
 }
 
 /// Brings nodes, whose branches lead to nodes of `nodes` as they stand there, into an order in which
@@ -66,7 +70,7 @@ fn in_order(nodes: Vec<TreeNode>, roots: Vec<Next>) -> Result<(Vec<TreeNode>, Ve
                 let Next::Node(next) = next else { continue };
                 match seen.get(next as usize).ok_or_else(wrong)? {
                     Seen::Not => path.push(next as usize),
-                    Seen::Begun => return Err(invalid("a tree leads back to itself")),
+                    Seen::Begun => return Err(leads_back()),
                     Seen::Done => {}
                 }
             }
@@ -298,6 +302,11 @@ fn before_5(b: &NodeBuilder, what: &str) -> Result<Trees> {
     }
     let roots = (0..names.len()).filter(|&i| !led_to[i]).map(next).collect();
     (all.nodes, all.roots) = in_order(nodes, roots)?;
+    // A node that no root leads to is led to by itself, or by one that is.
+    let asking = (0..names.len()).filter(|&i| !is_leaf(i)).count();
+    if all.nodes.len() != asking {
+        return Err(leads_back());
+    }
     Ok(all)
 }
 
