@@ -16,6 +16,30 @@ pub struct Node<'a> {
     pub attributes: &'a [(&'a str, Value<'a>)],
 }
 
+/// A float32 tensor whose elements lie in a file beside the model.
+pub struct Weights<'a> {
+    pub name: &'a str,
+    pub dims: &'a [usize],
+    pub file: &'a str,
+    /// In bytes.
+    pub offset: usize,
+}
+
+fn initializer(w: &Weights) -> Vec<u8> {
+    let mut out: Vec<u8> = w.dims.iter().flat_map(|&d| int(1, d as i64)).collect();
+    out.extend([int(2, 1), text(8, w.name), int(14, 1)].concat());
+    let length = w.dims.iter().product::<usize>() * 4;
+    let entries = [
+        ("location", w.file.to_string()),
+        ("offset", w.offset.to_string()),
+        ("length", length.to_string()),
+    ];
+    for (key, value) in entries {
+        out.extend(bytes(13, &[text(1, key), text(2, &value)].concat()));
+    }
+    bytes(5, &out)
+}
+
 fn varint(mut n: u64) -> Vec<u8> {
     let mut out = Vec::new();
     while n >= 0x80 {
@@ -150,9 +174,20 @@ fn take_varint(rest: &mut &[u8]) -> Option<u64> {
     }))
 }
 
-/// A model with inputs and outputs of float32. `ports` are names with their dimensions.
+/// A model with inputs and outputs of float32, which are names with their dimensions.
 pub fn model(nodes: &[Node], inputs: &[(&str, &[&str])], outputs: &[(&str, &[&str])]) -> Vec<u8> {
+    model_with(nodes, inputs, outputs, &[])
+}
+
+/// As [`model`], with weights in other files.
+pub fn model_with(
+    nodes: &[Node],
+    inputs: &[(&str, &[&str])],
+    outputs: &[(&str, &[&str])],
+    weights: &[Weights],
+) -> Vec<u8> {
     let mut graph: Vec<u8> = nodes.iter().flat_map(node).collect();
+    graph.extend(weights.iter().flat_map(initializer));
     graph.extend(text(2, "graph"));
     graph.extend(inputs.iter().flat_map(|(n, d)| port(11, n, d)));
     graph.extend(outputs.iter().flat_map(|(n, d)| port(12, n, d)));

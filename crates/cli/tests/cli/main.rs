@@ -3,6 +3,7 @@
 mod check;
 mod errors;
 mod inspect;
+mod large;
 mod libraries;
 mod manifest;
 mod measure;

@@ -178,40 +178,6 @@ fn a_library_may_be_loaded_without_a_trial() {
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 
-/// A run that waits takes memory: however many are asked for, few wait at a time.
-#[cfg(target_os = "linux")]
-#[test]
-fn many_runs_take_the_memory_of_few() {
-    let dir = folder("many");
-    let file = dir.join("neg.onnx");
-    std::fs::write(&file, model(&[("Neg", &["x"], "y")], &["2"])).expect("it can be written");
-    // The most memory that the program held, in kB.
-    let most = |runs: &str, schedule: &str| -> u64 {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_kilim"))
-            .args(["run", &file.display().to_string(), "--backends", "cpu"])
-            .args(["--schedule", schedule, "--runs", runs])
-            .stdout(std::process::Stdio::null())
-            .spawn()
-            .expect("the binary can be started");
-        let status = format!("/proc/{}/status", child.id());
-        let mut most = 0;
-        while child.try_wait().expect("it can be waited for").is_none() {
-            let text = std::fs::read_to_string(&status).unwrap_or_default();
-            let line = text.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-            let size = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-            most = most.max(size.unwrap_or(0));
-            std::thread::sleep(std::time::Duration::from_millis(5));
-        }
-        most
-    };
-    for schedule in ["sync", "overlapped"] {
-        let (few, many) = (most("200", schedule), most("60000", schedule));
-        // Each of those that waited took about 1 kB.
-        assert!(many < few + 20_000, "{schedule}: {few} kB, then {many} kB");
-    }
-    std::fs::remove_dir_all(dir).expect("the folder can be removed");
-}
-
 #[test]
 fn runs_are_traced() {
     let dir = folder("trace");
