@@ -1,4 +1,4 @@
-//! Every job of the repository has one name: `cargo xtask setup | build | demo | test | fuzz | bench`.
+//! Every job of the repository has one name: `cargo xtask setup | build | demo | test | fuzz | hostile | bench`.
 
 mod arm;
 mod bench;
@@ -6,6 +6,7 @@ mod build;
 mod demo;
 mod fuzz;
 mod glue;
+mod hostile;
 mod relaxed;
 mod serve;
 mod setup;
@@ -37,6 +38,8 @@ enum Job {
     Test(test::Args),
     /// Run random models against float64 references
     Fuzz(fuzz::Args),
+    /// Give thousands of hostile files to the command line
+    Hostile(hostile::Args),
     /// Time Kilim beside onnxruntime-web in one browser
     Bench(bench::Args),
 }
@@ -48,6 +51,7 @@ fn main() -> ExitCode {
         Job::Demo(args) => demo::run(&args),
         Job::Test(args) => test::run(&args),
         Job::Fuzz(args) => fuzz::run(&args),
+        Job::Hostile(args) => hostile::run(&args),
         Job::Bench(args) => bench::run(&args),
     };
     match result {

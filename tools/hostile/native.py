@@ -1,0 +1,89 @@
+"""Gives each file of a folder to the command line: `native.py FOLDER KILIM`. It ends with a result or a typed error, in
+time, and within the memory that it may take."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+DIGITS = pathlib.Path(__file__).resolve().parents[2] / "assets/digits.onnx"
+# What a service would ask for: it leaves a second for what is no load and no run.
+LIMITS = "strict,load_seconds=2,run_seconds=2"
+TYPED = re.compile(r"error: [A-Z_]+: ")
+
+
+def command(kilim, path, kind):
+    shared = ["--backends", "cpu", "--limits", LIMITS]
+    if kind == "model":
+        return [kilim, "run", path, *shared]
+    return [kilim, "run", DIGITS, "--input", f"image={path}", *shared]
+
+
+def fault(arguments, name, kind):
+    """What is wrong with how the program ended, and the seconds and bytes that it took."""
+    began = time.monotonic()
+    path = arguments.folder / name
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        child = subprocess.Popen(command(arguments.kilim, path, kind), stdout=out, stderr=err)
+        deadline = began + 2 * arguments.seconds
+        while True:
+            pid, status, usage = os.wait4(child.pid, os.WNOHANG)
+            if pid:
+                break
+            if time.monotonic() > deadline:
+                child.kill()
+                _, status, usage = os.wait4(child.pid, 0)
+                break
+            time.sleep(0.005)
+        child.returncode = os.waitstatus_to_exitcode(status)
+        err.seek(0)
+        said = err.read(2000).decode(errors="replace")
+    seconds, size = time.monotonic() - began, usage.ru_maxrss * 1024
+    if child.returncode < 0:
+        why = f"ended by signal {-child.returncode}"
+    elif child.returncode == 101 or "panicked" in said:
+        why = "panicked"
+    elif child.returncode != 0 and not TYPED.search(said):
+        why = f"exit code {child.returncode} without a typed error"
+    elif seconds > arguments.seconds:
+        why = f"took {seconds:.1f} s"
+    elif size > arguments.bytes:
+        why = f"took {size / 1e6:.0f} MB"
+    else:
+        why = None
+    return why, said.strip().split("\n")[0][:200], child.returncode, seconds, size
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("kilim", type=pathlib.Path)
+    parser.add_argument("--every", type=int, default=1, help="take each so manieth file")
+    parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--bytes", type=float, default=1e9)
+    parser.add_argument("--jobs", type=int, default=os.cpu_count())
+    arguments = parser.parse_args()
+    index = json.loads((arguments.folder / "index.json").read_text())
+    names = list(index)[:: arguments.every]
+    results, faults, slowest, largest = 0, [], (0, ""), (0, "")
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        ended = pool.map(lambda name: fault(arguments, name, index[name]), names)
+        for name, (why, said, code, seconds, size) in zip(names, ended):
+            results += code == 0
+            slowest, largest = max(slowest, (seconds, name)), max(largest, (size, name))
+            if why:
+                faults.append(name)
+                print(f"failed: {name}: {why}: {said}", flush=True)
+    print(f"{len(names)} files: {results} results, {len(names) - results - len(faults)} typed errors, {len(faults)} faults")
+    print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}; largest: {largest[0] / 1e6:.0f} MB, {largest[1]}")
+    sys.exit(bool(faults))
+
+
+if __name__ == "__main__":
+    main()
