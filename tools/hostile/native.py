@@ -13,8 +13,10 @@ import tempfile
 import time
 
 DIGITS = pathlib.Path(__file__).resolve().parents[2] / "assets/digits.onnx"
-# What a service would ask for: it leaves a second for what is no load and no run.
-LIMITS = "strict,load_seconds=2,run_seconds=2"
+# What a service with a gigabyte and five seconds would ask for: a second is left for what is no load and no run.
+SECONDS = ("load", "run")
+BYTES = ("tensor", "weight", "intermediate", "output")
+LIMITS = ",".join(["strict", *[f"{name}_seconds=2" for name in SECONDS], *[f"{name}_bytes={2**28}" for name in BYTES]])
 TYPED = re.compile(r"error: [A-Z_]+: ")
 
 

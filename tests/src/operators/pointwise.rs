@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use kilim::Tensor;
 use kilim::core::ops::*;
 
 use super::{Array, Case, Input, Random, each_index, flat};
@@ -187,6 +188,7 @@ pub(super) fn cases() -> Vec<Case> {
     cases.extend(with_itself());
     cases.extend(logarithms());
     cases.extend(not_numbers());
+    cases.extend(whole_quotients());
     cases
 }
 
@@ -277,5 +279,29 @@ fn with_itself() -> Vec<Case> {
     pairs
         .iter()
         .flat_map(|pair| [case(pair, 7), case(pair, 16)])
+        .collect()
+}
+
+/// Division by 0 gives 0, and the smallest number divided by -1 itself.
+fn whole_quotients() -> Vec<Case> {
+    use BinaryKind::{Div, Fmod, Mod};
+    let (low, high) = (f64::from(i32::MIN), f64::from(i32::MAX));
+    let a = [7, -7, 0, i32::MIN, i32::MIN, -7, i32::MAX];
+    let b = [0, 0, 0, 0, -1, 3, -1];
+    let wants: [(BinaryKind, [f64; 7]); 3] = [
+        (Div, [0.0, 0.0, 0.0, 0.0, low, -2.0, -high]),
+        (Mod, [0.0, 0.0, 0.0, 0.0, 0.0, 2.0, 0.0]),
+        (Fmod, [0.0, 0.0, 0.0, 0.0, 0.0, -1.0, 0.0]),
+    ];
+    let tensor = |list: &[i32]| Tensor::from_slice(&[list.len()], list).expect("a vector");
+    wants
+        .into_iter()
+        .map(|(kind, want)| Case {
+            name: format!("{} of whole numbers by 0 and -1", kind.name()),
+            op: Arc::new(Binary::new(kind)),
+            inputs: vec![Input::Fed(tensor(&a)), Input::Fed(tensor(&b))],
+            want: (vec![a.len()], want.to_vec()),
+            tolerance: 0.0,
+        })
         .collect()
 }
