@@ -92,6 +92,9 @@ pub struct BackendArgs {
     /// The size of a symbolic dimension, for instance `batch=1`; may be given several times.
     #[arg(long = "dim", value_name = "NAME=N")]
     dims: Vec<String>,
+    /// Threads that the CPU computes with; without a number as many as the machine has cores, at most 16.
+    #[arg(long, value_name = "N", env = "KILIM_THREADS", value_parser = clap::value_parser!(u16).range(1..))]
+    threads: Option<u16>,
     /// Whether to spare memory rather than time.
     #[arg(long, value_enum, default_value_t)]
     memory_mode: Thrift,
@@ -137,6 +140,7 @@ impl BackendArgs {
         options.core.optimise = !self.no_optimise;
         options.core.tune = self.tune;
         self.take_cache()?;
+        options.core.context.threads = self.threads.map(usize::from);
         options.core.context.memory = match self.memory_mode {
             Thrift::Normal => MemoryMode::Normal,
             Thrift::Limit => MemoryMode::Limit,

@@ -240,10 +240,7 @@ impl<'a> Meter<'a> {
             self.spend(whole)?;
             return work.piece(0..items);
         }
-        let most = match self.piece / cost {
-            most @ WHOLE.. => most - most % WHOLE,
-            few => few.max(1),
-        };
+        let most = self.whole_items(items, cost);
         let mut rest = 0..items;
         while !rest.is_empty() {
             let piece = rest.start..rest.start + most.min(rest.len());
@@ -252,6 +249,17 @@ impl<'a> Meter<'a> {
             work.piece(piece)?;
         }
         Ok(())
+    }
+
+    /// The items of a piece where up to `wanted` are asked for, at a cost for each: at least one, at most
+    /// [`PIECE`] operations, and whole cache lines of an output where there are so many.
+    pub fn whole_items(&self, wanted: usize, cost: usize) -> usize {
+        let most = self.piece / cost.max(1);
+        let lines = wanted.checked_next_multiple_of(WHOLE);
+        match most.min(lines.unwrap_or(usize::MAX)) {
+            most @ WHOLE.. if wanted >= WHOLE => most - most % WHOLE,
+            _ => most.min(wanted).max(1),
+        }
     }
 
     /// All elements of an iterator, in a vector that is reserved fallibly; `cost` is that of one.

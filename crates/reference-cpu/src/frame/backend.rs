@@ -13,11 +13,12 @@ use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Interrupt, Result, Tensor};
 
 use super::context::CpuContext;
-use super::cpu::{CpuRun, Threads};
+use super::cpu::CpuRun;
 use super::io::{ABSENT, Io, Listed, Taken, View};
 use super::kernel::{Build, Kernel};
 use super::packs::Packs;
 use super::texts::Texts;
+use super::threads::Threads;
 #[cfg(any(test, feature = "testing"))]
 use crate::registry::Candidate;
 use crate::registry::KernelRegistry;
@@ -59,7 +60,7 @@ impl CpuBackend {
         CpuBackend {
             description: Description {
                 id: CpuBackend::ID,
-                device: format!("{}, {instructions}, 1 thread", std::env::consts::ARCH),
+                device: device(instructions),
                 memory: Memory::Host,
                 dtypes: DType::ALL.map(|d| (d, grade(d))).to_vec(),
                 alignment: 64,
@@ -201,6 +202,15 @@ fn run_with(
         .collect()
 }
 
+/// The machine in words.
+fn device(instructions: &str) -> String {
+    let threads = match Threads::available() {
+        1 => "1 thread".to_string(),
+        many => format!("{many} threads"),
+    };
+    format!("{}, {instructions}, {threads}", std::env::consts::ARCH)
+}
+
 impl Backend for CpuBackend {
     fn describe(&self) -> &Description {
         &self.description
@@ -214,7 +224,7 @@ impl Backend for CpuBackend {
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         Ok(Box::new(CpuContext::new(
             self.registry.clone(),
-            Threads::SINGLE,
+            Threads::new(config.threads),
             config,
         )))
     }

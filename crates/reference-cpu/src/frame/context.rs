@@ -13,11 +13,12 @@ use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
-use super::cpu::{CpuRun, Threads};
+use super::cpu::CpuRun;
 use super::executable::{CpuExecutable, Prepared, Step};
 use super::io::ABSENT;
 use super::kernel::Build;
 use super::packs::Packs;
+use super::threads::Threads;
 use crate::registry::KernelRegistry;
 
 pub struct CpuContext {

@@ -7,21 +7,7 @@ use kilim_core::interrupt::Meter;
 use kilim_core::{Interrupt, Result};
 
 use super::parts::{Parts, by};
-
-/// The threads that the kernels of a context may spread their work over.
-#[derive(Clone, Copy, Debug)]
-pub struct Threads {
-    count: usize,
-}
-
-impl Threads {
-    pub(crate) const SINGLE: Threads = Threads { count: 1 };
-
-    /// The number of threads, the calling one included.
-    pub fn count(&self) -> usize {
-        self.count
-    }
-}
+use super::threads::Threads;
 
 /// One worker of a run. A kernel walks over large work with [`CpuRun::rows`] or [`CpuRun::split`], which hand it out
 /// in pieces and look at the interrupt between them; what cannot be cut into independent pieces counts its
@@ -50,9 +36,23 @@ impl<'a> CpuRun<'a> {
         }
     }
 
-    /// The number of threads, the calling one included.
+    /// A thread that does pieces of another one's work.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn of_pool(worker: usize, interrupt: &'a Interrupt) -> CpuRun<'a> {
+        CpuRun {
+            worker,
+            ..CpuRun::new(Threads::SINGLE, interrupt)
+        }
+    }
+
+    #[cfg(test)]
+    pub(super) fn worker(&self) -> usize {
+        self.worker
+    }
+
+    /// The number of threads, the calling one included; one within a piece that is one of several.
     pub fn threads(&self) -> usize {
-        self.threads.count
+        self.threads.count()
     }
 
     /// Like [`Meter::pieces`] for items that depend on each other in no way: the pieces are given to all threads, in
@@ -68,6 +68,10 @@ impl<'a> CpuRun<'a> {
         cost: usize,
         work: impl Fn(Range<usize>, &CpuRun) -> Result<()> + Sync,
     ) -> Result<()> {
+        #[cfg(not(target_family = "wasm"))]
+        if let threads @ 2.. = self.threads.worth(items, cost) {
+            return super::spread::spread(threads, items, cost, self, &work);
+        }
         self.long_pieces(items, cost, |piece| work(piece, self))
     }
 
@@ -106,11 +110,13 @@ impl<'a> CpuRun<'a> {
         cost: usize,
         work: impl Fn(Range<usize>, P::Part<'_>, &mut [S], &CpuRun) -> Result<()> + Sync,
     ) -> Result<()> {
-        let size = scratch.len() / self.threads();
+        let (threads, size) = (self.threads(), scratch.len() / self.threads());
         let scratch = by(scratch, size).shared();
         self.rows(rows, outputs, cost, |piece, part, cpu| {
+            // A worker that was given a piece has its own number in that split only.
+            let worker = if threads == 1 { 0 } else { cpu.worker };
             // SAFETY: a worker does one piece at a time, and its number is its own among those of a split.
-            let own = unsafe { scratch.rows(cpu.worker..cpu.worker + 1) };
+            let own = unsafe { scratch.rows(worker..worker + 1) };
             work(piece, part, own, cpu)
         })
     }

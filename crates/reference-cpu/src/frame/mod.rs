@@ -10,16 +10,20 @@ mod kernel;
 mod packs;
 mod parts;
 mod scratch;
+#[cfg(not(target_family = "wasm"))]
+mod spread;
 mod texts;
+mod threads;
 pub(crate) mod widen;
 
 pub use backend::CpuBackend;
 #[cfg(any(test, feature = "testing"))]
 pub use backend::{build_alone, run_candidate};
-pub use cpu::{CpuRun, Threads};
+pub use cpu::CpuRun;
 pub use io::Io;
 pub use kernel::{Build, Kernel};
 pub use packs::PackKey;
 pub use parts::{By, Parts, Shared, by};
 pub use scratch::Scratch;
 pub use texts::Texts;
+pub use threads::Threads;

@@ -8,7 +8,8 @@ use kilim_core::backend::{NodeSpec, TensorSpec};
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Interrupt, Result, Tensor};
 
-use super::cpu::{CpuRun, Threads};
+use super::cpu::CpuRun;
+use super::threads::Threads;
 use super::io::{Io, View};
 use super::kernel::{Build, Kernel};
 use super::packs::PackKey;

@@ -16,10 +16,11 @@ use kilim_core::{DType, Error, ErrorCode, Interrupt, Result, Tensor};
 use web_time::Instant;
 
 use self::holder::{Holder, held};
-use super::cpu::{CpuRun, Threads};
+use super::cpu::CpuRun;
 use super::io::{Io, Listed, Taken, View};
 use super::kernel::Kernel;
 use super::texts::Texts;
+use super::threads::Threads;
 
 /// A node of the stage with its kernel; inputs and outputs are indices of tensors.
 pub struct Step {

@@ -1,0 +1,104 @@
+//! The threads that kernels compute on.
+
+#[cfg(not(target_family = "wasm"))]
+pub(super) mod pool;
+
+/// The threads that the kernels of a context may spread their work over. The calling thread is one of them; the others
+/// belong to a pool that all sessions of the process share.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Threads {
+    count: usize,
+}
+
+/// Operations that a thread should have at least: handing work to a thread that waits for it takes about a
+/// microsecond, to one that sleeps up to fifty.
+const SHARE: usize = 1 << 13;
+
+impl Threads {
+    /// The calling thread.
+    pub const SINGLE: Threads = Threads { count: 1 };
+
+    /// The most threads that work is spread over.
+    pub const MOST: usize = 64;
+
+    /// The most threads where nobody asks for a number: few networks gain from more.
+    const MOST_BY_DEFAULT: usize = 16;
+
+    /// As many threads as were asked for, from 1 to [`Threads::MOST`], or else as many as the machine is likely to be
+    /// fastest with: [`Threads::available`]. WebAssembly without shared memory has one.
+    pub fn new(asked: Option<usize>) -> Threads {
+        let count = asked.unwrap_or_else(Threads::available);
+        Threads::on_this_target(count.clamp(1, Threads::MOST))
+    }
+
+    /// The machine's cores, as far as this process may use them, hardware threads of one core counted once; at most 16.
+    #[cfg(not(target_family = "wasm"))]
+    pub fn available() -> usize {
+        use std::sync::OnceLock;
+        static COUNT: OnceLock<usize> = OnceLock::new();
+        *COUNT.get_or_init(|| {
+            let allowed = std::thread::available_parallelism().map_or(1, usize::from);
+            let cores = num_cpus::get_physical().max(1);
+            allowed.min(cores).min(Threads::MOST_BY_DEFAULT)
+        })
+    }
+
+    /// The calling thread alone.
+    #[cfg(target_family = "wasm")]
+    pub fn available() -> usize {
+        1
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn on_this_target(count: usize) -> Threads {
+        if count > 1 {
+            pool::of_process().grow(count - 1);
+        }
+        Threads { count }
+    }
+
+    #[cfg(target_family = "wasm")]
+    fn on_this_target(_: usize) -> Threads {
+        Threads::SINGLE
+    }
+
+    /// The number of threads, the calling one included.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// How many of the threads work of so many independent items is worth, at so many operations for each.
+    #[cfg(not(target_family = "wasm"))]
+    pub(super) fn worth(self, items: usize, cost: usize) -> usize {
+        if self.count == 1 {
+            return 1;
+        }
+        let shares = items.saturating_mul(cost.max(1)) / SHARE;
+        self.count.min(items).min(shares).max(1)
+    }
+}
+
+#[cfg(all(test, not(target_family = "wasm")))]
+mod tests {
+    use super::{SHARE, Threads};
+
+    #[test]
+    fn small_work_has_few_threads() {
+        let four = Threads { count: 4 };
+        assert_eq!(four.worth(1000, 1), 1);
+        assert_eq!(four.worth(2, SHARE), 2);
+        assert_eq!(four.worth(3 * SHARE, 1), 3);
+        assert_eq!(four.worth(1, usize::MAX), 1);
+        assert_eq!(four.worth(0, usize::MAX), 1);
+        assert_eq!(four.worth(usize::MAX, usize::MAX), 4);
+        assert_eq!(Threads::SINGLE.worth(usize::MAX, usize::MAX), 1);
+    }
+
+    #[test]
+    fn the_number_is_what_was_asked_for() {
+        assert_eq!(Threads::new(Some(3)).count(), 3);
+        assert_eq!(Threads::new(Some(0)), Threads::SINGLE);
+        assert_eq!(Threads::new(Some(usize::MAX)).count(), Threads::MOST);
+        assert!((1..=16).contains(&Threads::new(None).count()));
+    }
+}
