@@ -3,6 +3,8 @@
 //! Dimensions that both tensors walk through alike are merged; what is left are rows along which
 //! each tensor has either its own elements or a single one.
 
+use std::ops::Range;
+
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::ops::{Activation, Binary, BinaryKind};
@@ -11,7 +13,7 @@ use kilim_core::{DType, Result};
 use super::isa::{Isa, Simd, Task, read, write};
 use super::math;
 use kilim_reference_cpu::common::{Walk, broadcast_strides};
-use kilim_reference_cpu::frame::{CpuRun, Io, Kernel};
+use kilim_reference_cpu::frame::{CpuRun, Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -146,87 +148,104 @@ pub(crate) fn kernel(op: &Binary, node: &NodeSpec, isa: Isa) -> Option<Box<dyn K
 
 impl<J: Join> Kernel for Arithmetic<J> {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let out: &mut [f32] = io.output(0);
-        self.isa.dispatch(Apply {
-            cpu: io.cpu(),
-            join: self.join,
-            loops: &self.loops,
-            a: io.input(0),
-            b: io.input(1),
-            out: &mut *out,
-        })?;
-        math::activate(io.cpu(), self.isa, self.activation, out)
+        let (cpu, out): (_, &mut [f32]) = (io.cpu(), io.output(0));
+        let (a, b): (&[f32], &[f32]) = (io.input(0), io.input(1));
+        let apply = |rows: Range<usize>, columns: Range<usize>, out: &mut [f32], cpu: &CpuRun| {
+            self.isa.dispatch(Apply {
+                join: self.join,
+                loops: &self.loops,
+                rows,
+                columns,
+                a,
+                b,
+                out: &mut *out,
+            });
+            math::activate(cpu, self.isa, self.activation, out)
+        };
+        let (rows, row) = (self.loops.rows(), self.loops.row);
+        if out.is_empty() {
+            return Ok(());
+        }
+        if rows < FEW || row >= cpu.piece() {
+            for (at, out) in out.chunks_exact_mut(row).enumerate() {
+                cpu.rows(row, by(out, 1), 1, |columns, out, cpu| {
+                    apply(at..at + 1, columns, out, cpu)
+                })?;
+            }
+            return Ok(());
+        }
+        cpu.rows(rows, by(out, row), row, |rows, out, cpu| {
+            apply(rows, 0..row, out, cpu)
+        })
     }
 }
 
+/// So few rows are cut themselves.
+const FEW: usize = 16;
+
+/// Some columns of some rows; of a single row, if not all columns.
 struct Apply<'a, J> {
-    cpu: &'a CpuRun<'a>,
     join: J,
     loops: &'a Loops,
+    rows: Range<usize>,
+    columns: Range<usize>,
     a: &'a [f32],
     b: &'a [f32],
     out: &'a mut [f32],
 }
 
 impl<J: Join> Task for Apply<'_, J> {
-    type Output = Result<()>;
+    type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> Result<()> {
+    fn run<S: Simd>(self, s: S) {
         let Apply {
-            cpu,
             join,
             loops,
+            mut rows,
+            columns,
             a,
             b,
             out,
         } = self;
-        if out.is_empty() {
-            return Ok(());
-        }
         assert!(loops.reach(0) <= a.len() && loops.reach(1) <= b.len());
-        assert!(loops.rows() * loops.row == out.len());
+        assert!(rows.end <= loops.rows() && columns.end <= loops.row);
+        assert!(rows.len() * columns.len() == out.len());
+        assert!(rows.len() == 1 || columns.len() == loops.row);
         let (a, b, mut to) = (a.as_ptr(), b.as_ptr(), out.as_mut_ptr());
-        let ([outer, middle, inner], row) = (loops.sizes, loops.row);
+        let [_, middle, inner] = loops.sizes;
         let [p, q, r] = loops.steps;
-        let (most_rows, most) = ((PART / row).max(1), PART.min(row));
-        for i in 0..outer {
-            for j in 0..middle {
-                for first in (0..inner).step_by(most_rows) {
-                    let rows = most_rows.min(inner - first);
-                    let at = |t: usize| i * p[t] + j * q[t] + first * r[t];
-                    for column in (0..row).step_by(most) {
-                        let columns = most.min(row - column);
-                        cpu.spend(rows * columns)?;
-                        let block = Block {
-                            rows,
-                            columns,
-                            steps: [r[0], r[1], row],
-                        };
-                        let [x, y] = [0, 1].map(|t| at(t) + column * loops.along[t]);
-                        // SAFETY: by the assertions, `reach` being the end of the last row.
-                        unsafe {
-                            let (a, b, to) = (a.add(x), b.add(y), to.add(column));
-                            match loops.along {
-                                [1, 1] => block.walk::<S, J, 1, 1>(s, join, a, b, to),
-                                [1, _] => block.walk::<S, J, 1, 0>(s, join, a, b, to),
-                                [_, 1] => block.walk::<S, J, 0, 1>(s, join, a, b, to),
-                                _ => block.walk::<S, J, 0, 0>(s, join, a, b, to),
-                            }
-                        }
-                    }
-                    to = to.wrapping_add(rows * row);
+        while !rows.is_empty() {
+            let (i, j, first) = (
+                rows.start / inner / middle,
+                rows.start / inner % middle,
+                rows.start % inner,
+            );
+            let block = Block {
+                rows: rows.len().min(inner - first),
+                columns: columns.len(),
+                steps: [r[0], r[1], loops.row],
+            };
+            let [x, y] = [0, 1].map(|t| {
+                i * p[t] + j * q[t] + first * r[t] + columns.start * loops.along[t]
+            });
+            // SAFETY: by the assertions, `reach` being the end of the last row.
+            unsafe {
+                let (a, b) = (a.add(x), b.add(y));
+                match loops.along {
+                    [1, 1] => block.walk::<S, J, 1, 1>(s, join, a, b, to),
+                    [1, _] => block.walk::<S, J, 1, 0>(s, join, a, b, to),
+                    [_, 1] => block.walk::<S, J, 0, 1>(s, join, a, b, to),
+                    _ => block.walk::<S, J, 0, 0>(s, join, a, b, to),
                 }
             }
+            to = to.wrapping_add(block.rows * columns.len());
+            rows.start += block.rows;
         }
-        Ok(())
     }
 }
 
-/// Elements between two counts of what was done.
-const PART: usize = 1 << 18;
-
-/// Rows that are joined between two counts.
+/// Rows that follow each other in equal steps.
 struct Block {
     rows: usize,
     columns: usize,

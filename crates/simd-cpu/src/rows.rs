@@ -12,6 +12,8 @@ use kilim_reference_cpu::registry::KernelRegistry;
 
 /// Operations of an element.
 const COST: usize = 2;
+/// Operations that a row takes however short it is.
+const ROW: usize = 16;
 
 /// Elements that a row may have: it is computed without a look at what may stop the run.
 const LONGEST: usize = 1 << 22;
@@ -110,7 +112,7 @@ impl Kernel for Rows {
         };
         let scale = io.optional(1);
         let to = by(io.output(0), n);
-        io.cpu().rows(from.len() / n, to, n * COST, |rows, to, _| {
+        io.cpu().rows(from.len() / n, to, n * COST + ROW, |rows, to, _| {
             self.isa.dispatch(Apply {
                 function: self.function,
                 n,

@@ -55,6 +55,11 @@ impl<'a> CpuRun<'a> {
         self.threads.count()
     }
 
+    /// Whether work of this cost gains nothing from being cut: it is short, and worth one thread only.
+    pub fn is_short(&self, cost: usize) -> bool {
+        cost < self.piece() && self.threads.worth(cost, 1) == 1
+    }
+
     /// Like [`Meter::pieces`] for items that depend on each other in no way: the pieces are given to all threads, in
     /// any order. `work` counts and splits further with the worker that it is given, and never with one from outside.
     /// A split within a piece stays on the piece's thread.
@@ -127,7 +132,7 @@ impl<'a> CpuRun<'a> {
     /// `Aborted` where the run is to stop.
     #[inline]
     pub fn copy<T: Pod + Send + Sync>(&self, from: &[T], to: &mut [T]) -> Result<()> {
-        if size_of_val(to) < self.piece() {
+        if self.is_short(size_of_val(to) / BYTES) {
             self.spend(size_of_val(to) / BYTES)?;
             to.copy_from_slice(from);
             return Ok(());
@@ -150,7 +155,7 @@ impl<'a> CpuRun<'a> {
     /// `Aborted` where the run is to stop.
     #[inline]
     pub fn fill<T: Pod + Send + Sync>(&self, to: &mut [T], value: T) -> Result<()> {
-        if size_of_val(to) < self.piece() {
+        if self.is_short(size_of_val(to) / BYTES) {
             self.spend(size_of_val(to) / BYTES)?;
             to.fill(value);
             return Ok(());

@@ -31,6 +31,15 @@ impl<T> Shared<T> {
         }
     }
 
+    /// Where `len` elements from `first` on are, for what writes some of them.
+    ///
+    /// # Panics
+    /// Where the slice ends before them.
+    pub fn at(&self, first: usize, len: usize) -> *mut T {
+        assert!(first <= self.len && len <= self.len - first);
+        self.ptr.wrapping_add(first)
+    }
+
     /// `len` elements from `first` on.
     ///
     /// # Panics
@@ -40,9 +49,9 @@ impl<T> Shared<T> {
     /// The slice that this was made of is still borrowed for it, and no two parts that are alive at the same time
     /// overlap.
     pub unsafe fn part<'p>(&self, first: usize, len: usize) -> &'p mut [T] {
-        assert!(first <= self.len && len <= self.len - first);
+        let start = self.at(first, len);
         // SAFETY: inside of the slice, and exclusive by the contract.
-        unsafe { std::slice::from_raw_parts_mut(self.ptr.add(first), len) }
+        unsafe { std::slice::from_raw_parts_mut(start, len) }
     }
 }
 

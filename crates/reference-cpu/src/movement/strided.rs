@@ -75,7 +75,7 @@ impl StridedCopy {
         if size == 0 {
             return Ok(());
         }
-        if size.saturating_mul(COST) < cpu.piece() {
+        if cpu.is_short(size.saturating_mul(COST)) {
             cpu.spend(COST * size)?;
             self.nest(outer, from, to, src, dst);
             return Ok(());

@@ -5,6 +5,7 @@
 //! reach into padding, a strip of the input is copied first with its padding around it; where
 //! there are groups, each group's channels are gathered by the same copy.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::ops::Activation;
@@ -17,6 +18,7 @@ use crate::gemm::{
 };
 use crate::isa::Isa;
 use crate::math;
+use crate::memory::share;
 use crate::window::{inside, reach};
 use kilim_reference_cpu::frame::{CpuRun, Shared};
 
@@ -24,6 +26,20 @@ use kilim_reference_cpu::frame::{CpuRun, Shared};
 const STRIP: usize = 96 * 1024;
 /// Pixels that a strip should have at least.
 const STRIP_PIXELS: usize = 64;
+/// Operations that a part of a strip should have at least.
+const PART: usize = 1 << 13;
+
+/// Columns of a panel of packed weights.
+fn panel(isa: Isa) -> usize {
+    isa.tile_vectors() * isa.lanes()
+}
+
+/// The columns of a part, in whole panels but for the last.
+fn columns(isa: Isa, m: usize, parts: usize, part: usize) -> Range<usize> {
+    let panel = panel(isa);
+    let panels = share(m.div_ceil(panel), parts, part);
+    panels.start * panel..m.min(panels.end * panel)
+}
 
 pub(crate) struct Dense {
     common: Common,
@@ -36,6 +52,8 @@ pub(crate) struct Dense {
     /// Output rows of a strip.
     strip_rows: usize,
     strips: usize,
+    /// Parts of the outputs that a strip is computed in, where there are fewer strips than threads.
+    parts: usize,
     /// Elements of a padded strip, if strips are copied.
     copied: Option<usize>,
 }
@@ -84,6 +102,7 @@ impl Dense {
         shape: Shape,
         activation: Activation,
         weights: Arc<AlignedBytes>,
+        threads: usize,
     ) -> Dense {
         let mut shape = shape;
         let pointwise = shape.taps() == 1
@@ -144,8 +163,18 @@ impl Dense {
                 })
                 .collect()
         };
+        let depth = Depth::of(isa, &runs);
+        let products = (strip_rows * x.output).saturating_mul(shape.m);
+        let parts = match shape.groups {
+            1 if threads > 1 && strips * w.batch < 2 * threads => (2 * threads)
+                .div_ceil((strips * w.batch).max(1))
+                .min(isa.cost(products.saturating_mul(depth.k())) / PART)
+                .clamp(1, shape.m.div_ceil(panel(isa))),
+            _ => 1,
+        };
         Dense {
-            depth: Depth::of(isa, &runs),
+            depth,
+            parts,
             starts,
             stride: channels,
             strip_rows,
@@ -155,7 +184,7 @@ impl Dense {
         }
     }
 
-    /// Computes strip `index` of the batch; `scratch` has room for a padded strip.
+    /// Computes part `index` of all strips of the batch; `scratch` has room for a padded strip.
     fn strip(
         &self,
         cpu: &CpuRun,
@@ -173,12 +202,12 @@ impl Dense {
             ..
         } = &self.common;
         let w = &shape.window;
+        let (index, part) = (index / self.parts, index % self.parts);
         let (image, first) = (index / self.strips, index % self.strips * self.strip_rows);
         let rows = self.strip_rows.min(w.y.output - first);
         let pixels = rows * w.x.output;
         let begin = (image * w.y.output + first) * w.x.output * shape.m;
-        // SAFETY: strips are disjoint, and each is computed once.
-        let out = unsafe { output.part(begin, pixels * shape.m) };
+        let out = output.at(begin, pixels * shape.m);
         let input = &operands.input[image * w.image()..][..w.image()];
         let packed: &[f32] = bytemuck::cast_slice(weights.as_slice());
         let (c, m) = (shape.group_channels(), shape.group_outputs());
@@ -204,18 +233,37 @@ impl Dense {
                 b: packed[group * size..][..size].as_ptr(),
                 m: pixels,
                 n: m,
-                c: out[group * m..].as_mut_ptr(),
+                c: out.wrapping_add(group * m),
                 c_stride: shape.m,
                 bias: operands.bias_from(group * m),
                 residual: operands.residual_from(begin + group * m),
                 clamp: *clamp,
             };
+            let product = match self.parts {
+                1 => product,
+                parts => product.columns(columns(*isa, m, parts, part)),
+            };
             // SAFETY: the last row of A was found to be inside above, and rows grow; `size`
             // elements of B are there; C, bias and residual have `m` channels from the group's
-            // first on.
+            // first on. The parts of strips are disjoint, and each is computed once.
             unsafe { multiply(&product, cpu)? }
         }
-        math::activate(cpu, *isa, *rest, out)
+        if *rest == Activation::None {
+            return Ok(());
+        }
+        if self.parts == 1 {
+            // SAFETY: strips are disjoint, and each is computed once.
+            let out = unsafe { output.part(begin, pixels * m) };
+            return math::activate(cpu, *isa, *rest, out);
+        }
+        let columns = columns(*isa, m, self.parts, part);
+        for pixel in 0..pixels {
+            let at = begin + pixel * m + columns.start;
+            // SAFETY: the columns of this part, of a strip that no other part has.
+            let out = unsafe { output.part(at, columns.len()) };
+            math::activate(cpu, *isa, *rest, out)?;
+        }
+        Ok(())
     }
 
     /// Copies what `rows` output rows from `first` on touch, padding included.
@@ -267,13 +315,14 @@ impl Convolve for Dense {
         out: &mut [f32],
         scratch: &mut [f32],
     ) -> Result<()> {
-        let strips = self.strips * self.common.shape.window.batch;
-        let cost = (out.len() / strips).saturating_mul(self.depth.k());
+        let parts = self.strips * self.common.shape.window.batch * self.parts;
+        let products = (out.len() / parts).saturating_mul(self.depth.k());
+        let cost = self.common.isa.cost(products);
         let output = Shared::new(out);
-        cpu.rows_with(strips, (), scratch, cost, |piece, (), scratch, cpu| {
+        cpu.rows_with(parts, (), scratch, cost, |piece, (), scratch, cpu| {
             piece
                 .into_iter()
-                .try_for_each(|strip| self.strip(cpu, strip, operands, output, scratch))
+                .try_for_each(|part| self.strip(cpu, part, operands, output, scratch))
         })
     }
 

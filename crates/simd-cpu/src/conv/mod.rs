@@ -223,6 +223,7 @@ pub(crate) fn kernel(
         shape,
         op.activation,
         packed,
+        build.threads(),
     ))))
 }
 
@@ -258,24 +259,25 @@ impl Algorithm {
         }
     }
 
-    /// Prepares the computation, `packed` being what [`Algorithm::pack`] made.
+    /// Prepares the computation on so many threads, `packed` being what [`Algorithm::pack`] made.
     pub(crate) fn prepare(
         self,
         isa: Isa,
         shape: Shape,
         activation: Activation,
         packed: Arc<AlignedBytes>,
+        threads: usize,
     ) -> Box<dyn Convolve> {
         macro_rules! new {
-            ($t:ty) => {
-                Box::new(<$t>::new(isa, shape, activation, packed))
+            ($t:ty $(, $threads:expr)?) => {
+                Box::new(<$t>::new(isa, shape, activation, packed $(, $threads)?))
             };
         }
         match self {
-            Algorithm::Dense => new!(dense::Dense),
+            Algorithm::Dense => new!(dense::Dense, threads),
             Algorithm::Depthwise => new!(depthwise::Depthwise),
-            Algorithm::Winograd2 => new!(winograd::Winograd<4>),
-            Algorithm::Winograd4 => new!(winograd::Winograd<6>),
+            Algorithm::Winograd2 => new!(winograd::Winograd<4>, threads),
+            Algorithm::Winograd4 => new!(winograd::Winograd<6>, threads),
         }
     }
 }

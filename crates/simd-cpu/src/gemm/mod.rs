@@ -166,7 +166,7 @@ impl Product<'_> {
     }
 
     /// The part that gives the columns from `first` on, which begins a panel.
-    fn columns(&self, columns: Range<usize>) -> Self {
+    pub(crate) fn columns(&self, columns: Range<usize>) -> Self {
         let skip = |p: *const f32| {
             if p.is_null() {
                 p
@@ -197,10 +197,13 @@ pub(crate) unsafe fn multiply_split(product: &Product, cpu: &CpuRun) -> Result<(
         // SAFETY: the caller's promise.
         return unsafe { multiply(product, cpu) };
     }
-    let cost = |n: usize| product.depth.k.saturating_mul(n);
+    let cost = |m: usize, n: usize| {
+        let products = product.depth.k.saturating_mul(n).saturating_mul(m);
+        product.isa.cost(products)
+    };
     let blocks = product.blocks();
     if matches!(product.rows, Rows::Strided(_)) && blocks >= 4 * cpu.threads() {
-        let cost = cost(product.n).saturating_mul(product.m.div_ceil(blocks));
+        let cost = cost(product.m.div_ceil(blocks), product.n);
         return cpu.split(blocks, cost, |some, cpu| {
             let (first, end) = (
                 product.block(some.start).start,
@@ -212,7 +215,7 @@ pub(crate) unsafe fn multiply_split(product: &Product, cpu: &CpuRun) -> Result<(
     }
     let panel = product.isa.tile_vectors() * product.isa.lanes();
     let panels = product.n.div_ceil(panel);
-    let cost = cost(product.m).saturating_mul(panel);
+    let cost = cost(product.m, panel);
     cpu.split(panels, cost, |some, cpu| {
         let columns = some.start * panel..product.n.min(some.end * panel);
         // SAFETY: a part of the product, whose columns no other part writes.

@@ -102,7 +102,7 @@ unsafe fn row_block<S: Simd>(
                 columns: (p.n - column).min(panel_width),
                 step,
             };
-            cpu.spend((end - first) * vectors * S::LANES * depth)?;
+            cpu.spend((end - first) * vectors * depth / 4)?;
             macro_rules! of_width {
                 ($($nv:literal),*) => {
                     match vectors {

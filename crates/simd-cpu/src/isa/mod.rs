@@ -278,6 +278,12 @@ impl Isa {
         self.dispatch(Sizes)[2]
     }
 
+    /// What so many multiplications and additions of matrix products cost a `Meter`, whose operations take a
+    /// nanosecond: cores do four vectors of them and more in one.
+    pub(crate) fn cost(self, products: usize) -> usize {
+        products / (4 * self.lanes())
+    }
+
     /// Runs a task, compiled for this instruction set.
     #[inline]
     pub(crate) fn dispatch<T: Task>(self, task: T) -> T::Output {

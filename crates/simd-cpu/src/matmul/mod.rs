@@ -216,7 +216,7 @@ impl Kernel for Multiplication {
             }
             return Ok(());
         }
-        let cost = size.saturating_mul(p.k);
+        let cost = self.isa.cost(size.saturating_mul(p.k));
         cpu.rows_with(
             pairs,
             by(out, size),

@@ -160,6 +160,9 @@ pub(super) fn kernel(
         .max(STRIP_PIXELS)
         .div_ceil(w.x.output);
     let strips = w.y.output.div_ceil(rows.clamp(1, w.y.output));
+    // As many for each thread.
+    let even = (strips * w.batch).next_multiple_of(build.threads());
+    let strips = even.div_ceil(w.batch.max(1)).clamp(1, w.y.output.max(1));
     let strip_rows = w.y.output.div_ceil(strips);
     let starts = (0..strip_rows)
         .flat_map(|y| {
@@ -353,7 +356,8 @@ impl Kernel for Convolution {
         let scratch = io.thread_scratch::<i32>(size);
         let strips = self.strips * w.batch;
         let depth: usize = self.runs.iter().map(|r| r.len).sum();
-        let cost = (self.strip_rows * w.x.output * self.shape.m).saturating_mul(depth);
+        let products = (self.strip_rows * w.x.output * self.shape.m).saturating_mul(depth);
+        let cost = self.isa.cost(products);
         io.cpu()
             .rows_with(strips, (), scratch, cost, |piece, (), scratch, cpu| {
                 let (strip, sums) = scratch.split_at_mut(input / 2);

@@ -9,7 +9,7 @@ use kilim_core::ops::{Activation, Requantize};
 use kilim_core::tensor::AlignedBytes;
 
 use super::finish::Finish;
-use super::product::{Panels, Product, Run, multiply};
+use super::product::{Panels, Product, Run, multiply_split};
 use super::{Data, Places, SLACK, is_narrow};
 use crate::isa::Isa;
 use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey, Scratch, by};
@@ -148,7 +148,7 @@ impl Kernel for Matrices {
         };
         // SAFETY: all rows with an element behind them are in A; B is packed for one run of `n`
         // columns, for each of which there is a bias; C has `n` elements for each row.
-        unsafe { multiply(cpu, self.isa, &product)? };
+        unsafe { multiply_split(cpu, self.isa, &product)? };
         if let Finish::Sum = self.finish {
             return Ok(());
         }

@@ -1,6 +1,8 @@
 //! Matrix products of `i16`, in sums of `i32`: tiles over rows of A, which are read where they are,
 //! and panels of packed B. Columns of A are multiplied in pairs.
 
+use std::ops::Range;
+
 use kilim_core::Result;
 use kilim_reference_cpu::frame::CpuRun;
 
@@ -105,6 +107,12 @@ pub(super) struct Product<'a> {
     pub bias: *const i32,
 }
 
+// SAFETY: the pointers are used under the contract of `multiply`, which speaks of the memory.
+unsafe impl Send for Product<'_> {}
+// SAFETY: parts of it are multiplied on several threads, each under the contract of `multiply`; they write different
+// parts of C.
+unsafe impl Sync for Product<'_> {}
+
 /// Computes all rows of a product.
 ///
 /// # Safety
@@ -112,18 +120,67 @@ pub(super) struct Product<'a> {
 /// is odd; `b` holds `n` columns packed for `isa` and the runs; `bias` is null or valid for `n` reads;
 /// `c` is valid for writes of `n` elements at each multiple of `c_stride`, one for each start.
 pub(super) unsafe fn multiply(cpu: &CpuRun, isa: Isa, product: &Product) -> Result<()> {
-    isa.dispatch_pairs(Multiply(product, cpu))
+    isa.dispatch_pairs(Multiply {
+        product,
+        cpu,
+        panels: 0..usize::MAX,
+    })
 }
 
+/// [`multiply`] on several threads: blocks of rows where there are enough of them, else panels.
+///
+/// # Safety
+/// As for [`multiply`].
+pub(super) unsafe fn multiply_split(cpu: &CpuRun, isa: Isa, product: &Product) -> Result<()> {
+    let (lanes, vectors) = isa.pair_sizes();
+    let pairs = depth(product.runs);
+    let panels = product.n.div_ceil(lanes).div_ceil(vectors);
+    let rows = product.starts.len();
+    let blocks = rows.div_ceil(BLOCK);
+    if blocks >= cpu.threads() {
+        let cost = pairs.saturating_mul(BLOCK * vectors * panels);
+        return cpu.split(blocks, cost, |some, cpu| {
+            let rows = some.start * BLOCK..rows.min(some.end * BLOCK);
+            let part = Product {
+                c: product.c.wrapping_add(rows.start * product.c_stride),
+                starts: &product.starts[rows],
+                ..*product
+            };
+            // SAFETY: a part of the product, whose rows no other part writes.
+            unsafe { multiply(cpu, isa, &part) }
+        });
+    }
+    let cost = pairs.saturating_mul(rows * vectors);
+    cpu.split(panels, cost, |panels, cpu| {
+        isa.dispatch_pairs(Multiply {
+            product,
+            cpu,
+            panels,
+        })
+    })
+}
+
+/// Rows that a thread multiplies together.
+const BLOCK: usize = 24;
+
 /// Exists only under the contract of [`multiply`].
-struct Multiply<'a>(&'a Product<'a>, &'a CpuRun<'a>);
+struct Multiply<'a> {
+    product: &'a Product<'a>,
+    cpu: &'a CpuRun<'a>,
+    /// The panels that are computed, as far as there are any.
+    panels: Range<usize>,
+}
 
 impl PairTask for Multiply<'_> {
     type Output = Result<()>;
 
     #[inline(always)]
     fn run<P: Pairs>(self, p: P) -> Result<()> {
-        let product = self.0;
+        let Multiply {
+            product,
+            cpu,
+            panels: some,
+        } = self;
         let panels = Panels {
             lanes: P::LANES,
             vectors: P::TILE_VECTORS,
@@ -131,13 +188,13 @@ impl PairTask for Multiply<'_> {
         };
         let pairs = depth(product.runs);
         let rows = product.starts.len();
-        for (column, vectors) in panels.each() {
+        for (column, vectors) in panels.each().skip(some.start).take(some.len()) {
             let b = product.b.wrapping_add(2 * pairs * column);
             let tiles = rows.div_ceil(P::tile_rows(vectors));
             for t in 0..tiles {
                 let part = share(rows, tiles, t);
                 // A multiplication of two vectors takes about an operation.
-                self.1.spend(part.len() * pairs * vectors)?;
+                cpu.spend(part.len() * pairs * vectors)?;
                 macro_rules! of_size {
                     ($vectors:literal: $($rows:literal),*) => {
                         match part.len() {

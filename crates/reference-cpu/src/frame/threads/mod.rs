@@ -76,6 +76,12 @@ impl Threads {
         let shares = items.saturating_mul(cost.max(1)) / SHARE;
         self.count.min(items).min(shares).max(1)
     }
+
+    /// The calling thread alone.
+    #[cfg(target_family = "wasm")]
+    pub(super) fn worth(self, _items: usize, _cost: usize) -> usize {
+        1
+    }
 }
 
 #[cfg(all(test, not(target_family = "wasm")))]

@@ -59,6 +59,7 @@ impl<const IN: usize> Winograd<IN> {
         shape: Shape,
         activation: Activation,
         weights: Arc<AlignedBytes>,
+        threads: usize,
     ) -> Winograd<IN> {
         let w = &shape.window;
         let grid = [w.y, w.x].map(|a| a.output.div_ceil(Self::OUT));
@@ -66,6 +67,11 @@ impl<const IN: usize> Winograd<IN> {
         let [c, m] = [w.channels, shape.m].map(|n| n.next_multiple_of(isa.lanes()));
         let fitting = (BLOCK / (IN * IN * (c + m))).max(MIN_TILES);
         let blocks = tiles.div_ceil(fitting);
+        // As many for each thread, where they stay large enough.
+        let blocks = match blocks.next_multiple_of(threads) {
+            even if even * MIN_TILES <= tiles => even,
+            _ => blocks,
+        };
         let most = tiles.div_ceil(blocks);
         Winograd {
             depth: Depth::dense(isa, w.channels),
@@ -114,7 +120,9 @@ impl<const IN: usize> Winograd<IN> {
         }
         let packed: &[f32] = bytemuck::cast_slice(common.weights.as_slice());
         let size = Panels::new(common.isa, m).elements(w.channels);
-        for point in 0..IN * IN {
+        let products = Shared::new(products);
+        let cost = (tiles.len() * m).saturating_mul(w.channels);
+        let multiply_point = |point: usize, cpu: &CpuRun| {
             let product = Product {
                 isa: common.isa,
                 a: points[point * s.c_point..][..tiles.len() * s.c].as_ptr(),
@@ -123,20 +131,25 @@ impl<const IN: usize> Winograd<IN> {
                 b: packed[point * size..][..size].as_ptr(),
                 m: tiles.len(),
                 n: m,
-                c: products[point * s.m_point..][..tiles.len() * s.m].as_mut_ptr(),
+                c: products.at(point * s.m_point, tiles.len() * s.m),
                 c_stride: s.m,
                 bias: std::ptr::null(),
                 residual: std::ptr::null(),
                 clamp: NO_CLAMP,
             };
-            // SAFETY: the slices have a row for each tile, and the rows have all channels.
-            unsafe { multiply(&product, cpu)? }
-        }
+            // SAFETY: the slices have a row for each tile, and the rows have all channels; each point has its own.
+            unsafe { multiply(&product, cpu) }
+        };
+        // The only block is computed by all threads.
+        cpu.split(IN * IN, common.isa.cost(cost), |mut piece, cpu| {
+            piece.try_for_each(|point| multiply_point(point, cpu))
+        })?;
         for (i, tile) in tiles.enumerate() {
             cpu.spend(IN * IN * m)?;
             let corner = self.corner(tile);
             let task = FromPoints::<IN> {
-                from: &products[i * s.m..],
+                // SAFETY: the products are there, and are only read from now on.
+                from: unsafe { products.part(i * s.m, IN * IN * s.m_point - i * s.m) },
                 point: s.m_point,
                 channels: m,
                 bias: operands.bias,
@@ -214,7 +227,9 @@ impl<const IN: usize> Convolve for Winograd<IN> {
     ) -> Result<()> {
         let output = Shared::new(out);
         // The products of a block.
-        let cost = (IN * IN * self.sizes.m_point).saturating_mul(self.common.shape.window.channels);
+        let products = IN * IN * self.sizes.m_point;
+        let products = products.saturating_mul(self.common.shape.window.channels);
+        let cost = self.common.isa.cost(products);
         cpu.rows_with(self.blocks, (), scratch, cost, |piece, (), scratch, cpu| {
             piece
                 .into_iter()
