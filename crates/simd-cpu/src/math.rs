@@ -243,7 +243,7 @@ maps! {
 }
 
 /// Operations of an activation of one element.
-const COST: usize = 4;
+const COST: usize = 1;
 
 /// Applies an activation in place.
 ///

@@ -91,7 +91,9 @@ impl Kernel for Pool {
         let output: &mut [f32] = io.output(0);
         let w = &self.window;
         let (rows, size) = (w.batch * w.y.output, w.x.output * w.channels);
-        let cost = size.saturating_mul(w.y.kernel.saturating_mul(w.x.kernel));
+        // Two vectors take about as long as an operation.
+        let taps = w.y.kernel.saturating_mul(w.x.kernel);
+        let cost = size.saturating_mul(taps) / (2 * self.isa.lanes());
         io.cpu()
             .rows(rows, by(output, size), cost, |piece, output, cpu| {
                 for (row, out) in piece.zip(output.chunks_exact_mut(size)) {

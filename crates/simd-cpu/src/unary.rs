@@ -11,7 +11,7 @@ use kilim_reference_cpu::frame::{Io, Kernel, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 /// Operations of a function of one element.
-const COST: usize = 4;
+const COST: usize = 1;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Unary>(

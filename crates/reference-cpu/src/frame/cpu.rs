@@ -57,7 +57,7 @@ impl<'a> CpuRun<'a> {
 
     /// Whether work of this cost gains nothing from being cut: it is short, and worth one thread only.
     pub fn is_short(&self, cost: usize) -> bool {
-        cost < self.piece() && self.threads.worth(cost, 1) == 1
+        cost < self.piece() && self.threads.worth(cost, 1, self.piece()) == 1
     }
 
     /// Like [`Meter::pieces`] for items that depend on each other in no way: the pieces are given to all threads, in
@@ -74,7 +74,7 @@ impl<'a> CpuRun<'a> {
         work: impl Fn(Range<usize>, &CpuRun) -> Result<()> + Sync,
     ) -> Result<()> {
         #[cfg(not(target_family = "wasm"))]
-        if let threads @ 2.. = self.threads.worth(items, cost) {
+        if let threads @ 2.. = self.threads.worth(items, cost, self.piece()) {
             return super::spread::spread(threads, items, cost, self, &work);
         }
         self.long_pieces(items, cost, |piece| work(piece, self))

@@ -73,8 +73,8 @@ impl Convolve for Depthwise {
         } = &self.common;
         let w = &shape.window;
         let size = w.x.output * shape.m;
-        // A vector takes about as long as an operation.
-        let cost = size.saturating_mul(shape.taps()) / 8;
+        // Two vectors take about as long as an operation.
+        let cost = size.saturating_mul(shape.taps()) / (2 * isa.lanes());
         let rows = w.batch * w.y.output;
         cpu.rows(rows, by(out, size), cost, |piece, out, cpu| {
             for (row, out) in piece.zip(out.chunks_exact_mut(size)) {

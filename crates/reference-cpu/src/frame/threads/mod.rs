@@ -3,6 +3,9 @@
 #[cfg(not(target_family = "wasm"))]
 pub(super) mod pool;
 
+#[cfg(not(target_family = "wasm"))]
+use kilim_core::interrupt::PIECE;
+
 /// The threads that the kernels of a context may spread their work over. The calling thread is one of them; the others
 /// belong to a pool that all sessions of the process share.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,9 +13,10 @@ pub struct Threads {
     count: usize,
 }
 
-/// Operations that a thread should have at least: handing work to a thread that waits for it takes about a
-/// microsecond, to one that sleeps up to fifty.
-const SHARE: usize = 1 << 13;
+/// Operations that a thread should have at least, where pieces are as long as [`PIECE`]: handing work to a thread that
+/// waits for it takes about a microsecond, to one that sleeps up to fifty.
+#[cfg(not(target_family = "wasm"))]
+const SHARE: usize = 1 << 14;
 
 impl Threads {
     /// The calling thread.
@@ -67,37 +71,40 @@ impl Threads {
         self.count
     }
 
-    /// How many of the threads work of so many independent items is worth, at so many operations for each.
+    /// How many of the threads work of so many independent items is worth, at so many operations for each. Where `piece`
+    /// is shorter than [`PIECE`], as in tests, less work is shared.
     #[cfg(not(target_family = "wasm"))]
-    pub(super) fn worth(self, items: usize, cost: usize) -> usize {
+    pub(super) fn worth(self, items: usize, cost: usize, piece: usize) -> usize {
         if self.count == 1 {
             return 1;
         }
-        let shares = items.saturating_mul(cost.max(1)) / SHARE;
+        let share = (piece / (PIECE / SHARE)).clamp(1, SHARE);
+        let shares = items.saturating_mul(cost.max(1)) / share;
         self.count.min(items).min(shares).max(1)
     }
 
     /// The calling thread alone.
     #[cfg(target_family = "wasm")]
-    pub(super) fn worth(self, _items: usize, _cost: usize) -> usize {
+    pub(super) fn worth(self, _items: usize, _cost: usize, _piece: usize) -> usize {
         1
     }
 }
 
 #[cfg(all(test, not(target_family = "wasm")))]
 mod tests {
-    use super::{SHARE, Threads};
+    use super::{PIECE, SHARE, Threads};
 
     #[test]
     fn small_work_has_few_threads() {
         let four = Threads { count: 4 };
-        assert_eq!(four.worth(1000, 1), 1);
-        assert_eq!(four.worth(2, SHARE), 2);
-        assert_eq!(four.worth(3 * SHARE, 1), 3);
-        assert_eq!(four.worth(1, usize::MAX), 1);
-        assert_eq!(four.worth(0, usize::MAX), 1);
-        assert_eq!(four.worth(usize::MAX, usize::MAX), 4);
-        assert_eq!(Threads::SINGLE.worth(usize::MAX, usize::MAX), 1);
+        assert_eq!(four.worth(1000, 1, PIECE), 1);
+        assert_eq!(four.worth(2, SHARE, PIECE), 2);
+        assert_eq!(four.worth(3 * SHARE, 1, PIECE), 3);
+        assert_eq!(four.worth(1, usize::MAX, PIECE), 1);
+        assert_eq!(four.worth(0, usize::MAX, PIECE), 1);
+        assert_eq!(four.worth(usize::MAX, usize::MAX, PIECE), 4);
+        assert_eq!(four.worth(3, 1, 16), 3);
+        assert_eq!(Threads::SINGLE.worth(usize::MAX, usize::MAX, PIECE), 1);
     }
 
     #[test]
