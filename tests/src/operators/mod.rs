@@ -194,6 +194,8 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
         ..SessionOptions::default()
     };
     options.core.placement = Placement::Fixed;
+    // More than most machines of continuous integration have; what is cut into pieces is spread over all of them.
+    options.core.context.threads = Some(3);
     let mut session = Runtime::shared().session(graph, options).await?;
     let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
     // The second run makes new plans for nothing; the others cut what it computes into pieces.

@@ -1,10 +1,11 @@
-//! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), and the tensors of
-//! the user ([`ports`]).
+//! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), the tensors of
+//! the user ([`ports`]), and threads ([`threads`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod control;
 mod ports;
+mod threads;
 
 use std::sync::{Arc, Mutex};
 

@@ -253,7 +253,7 @@ impl Dense {
         }
         if self.parts == 1 {
             // SAFETY: strips are disjoint, and each is computed once.
-            let out = unsafe { output.part(begin, pixels * m) };
+            let out = unsafe { output.part(begin, pixels * shape.m) };
             return math::activate(cpu, *isa, *rest, out);
         }
         let columns = columns(*isa, m, self.parts, part);
