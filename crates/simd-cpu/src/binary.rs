@@ -226,9 +226,8 @@ impl<J: Join> Task for Apply<'_, J> {
                 columns: columns.len(),
                 steps: [r[0], r[1], loops.row],
             };
-            let [x, y] = [0, 1].map(|t| {
-                i * p[t] + j * q[t] + first * r[t] + columns.start * loops.along[t]
-            });
+            let [x, y] =
+                [0, 1].map(|t| i * p[t] + j * q[t] + first * r[t] + columns.start * loops.along[t]);
             // SAFETY: by the assertions, `reach` being the end of the last row.
             unsafe {
                 let (a, b) = (a.add(x), b.add(y));

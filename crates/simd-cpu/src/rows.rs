@@ -112,17 +112,18 @@ impl Kernel for Rows {
         };
         let scale = io.optional(1);
         let to = by(io.output(0), n);
-        io.cpu().rows(from.len() / n, to, n * COST + ROW, |rows, to, _| {
-            self.isa.dispatch(Apply {
-                function: self.function,
-                n,
-                from: &from[rows.start * n..rows.end * n],
-                to,
-                scale,
-                bias,
-            });
-            Ok(())
-        })
+        io.cpu()
+            .rows(from.len() / n, to, n * COST + ROW, |rows, to, _| {
+                self.isa.dispatch(Apply {
+                    function: self.function,
+                    n,
+                    from: &from[rows.start * n..rows.end * n],
+                    to,
+                    scale,
+                    bias,
+                });
+                Ok(())
+            })
     }
 }
 

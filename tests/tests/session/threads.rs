@@ -52,10 +52,17 @@ fn results_are_those_of_one_thread_and_the_same_in_every_run() {
             let first = result(&mut many, rows);
             for (got, want) in first.iter().zip(&want) {
                 let scale = want.abs().max(1.0);
-                assert!((got - want).abs() <= 1e-5 * scale, "{threads}, {rows}: {got} {want}");
+                assert!(
+                    (got - want).abs() <= 1e-5 * scale,
+                    "{threads}, {rows}: {got} {want}"
+                );
             }
             for _ in 0..20 {
-                assert_eq!(result(&mut many, rows), first, "{threads} threads, {rows} rows");
+                assert_eq!(
+                    result(&mut many, rows),
+                    first,
+                    "{threads} threads, {rows} rows"
+                );
             }
         }
     }

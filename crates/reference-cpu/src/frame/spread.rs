@@ -145,15 +145,19 @@ mod tests {
     fn the_first_error_is_given_whoever_finds_one_first() {
         pool::of_process().grow(3);
         for _ in 0..300 {
-            let failed = spread(4, 1000, 1000, &caller(), &|range, _| {
-                match range.start >= 500 || range.contains(&300) {
+            let failed = spread(
+                4,
+                1000,
+                1000,
+                &caller(),
+                &|range, _| match range.start >= 500 || range.contains(&300) {
                     true => Err(Error::new(
                         ErrorCode::InvalidValue,
                         format!("{}", range.start),
                     )),
                     false => Ok(()),
-                }
-            });
+                },
+            );
             let error = failed.unwrap_err();
             assert!(error.to_string().contains("252"), "{error}");
         }

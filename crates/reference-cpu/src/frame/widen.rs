@@ -9,11 +9,11 @@ use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Interrupt, Result, Tensor};
 
 use super::cpu::CpuRun;
-use super::threads::Threads;
 use super::io::{Io, View};
 use super::kernel::{Build, Kernel};
 use super::packs::PackKey;
 use super::scratch::{Layout, Scratch};
+use super::threads::Threads;
 use crate::common::{Codec, Wide};
 
 /// Which constants are widened with the node.
