@@ -62,7 +62,7 @@ impl<'a> CpuRun<'a> {
 
     /// Like [`Meter::pieces`] for items that depend on each other in no way: the pieces are given to all threads, in
     /// any order. `work` counts and splits further with the worker that it is given, and never with one from outside.
-    /// A split within a piece stays on the piece's thread.
+    /// A split within one of several pieces stays on that piece's thread.
     ///
     /// # Errors
     /// Those of `work`, and `Aborted` where the run is to stop. Pieces that were not begun are left out then.

@@ -18,15 +18,16 @@ pub struct Threads {
 #[cfg(not(target_family = "wasm"))]
 const SHARE: usize = 1 << 14;
 
+/// The most threads where nobody asks for a number: few networks gain from more.
+#[cfg(not(target_family = "wasm"))]
+const MOST_BY_DEFAULT: usize = 16;
+
 impl Threads {
     /// The calling thread.
     pub const SINGLE: Threads = Threads { count: 1 };
 
     /// The most threads that work is spread over.
     pub const MOST: usize = 64;
-
-    /// The most threads where nobody asks for a number: few networks gain from more.
-    const MOST_BY_DEFAULT: usize = 16;
 
     /// As many threads as were asked for, from 1 to [`Threads::MOST`], or else as many as the machine is likely to be
     /// fastest with: [`Threads::available`]. WebAssembly without shared memory has one.
@@ -43,7 +44,7 @@ impl Threads {
         *COUNT.get_or_init(|| {
             let allowed = std::thread::available_parallelism().map_or(1, usize::from);
             let cores = num_cpus::get_physical().max(1);
-            allowed.min(cores).min(Threads::MOST_BY_DEFAULT)
+            allowed.min(cores).min(MOST_BY_DEFAULT)
         })
     }
 
