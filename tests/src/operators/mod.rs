@@ -3,6 +3,7 @@
 
 mod dense;
 mod einsum;
+mod packed;
 mod pointwise;
 mod quantized;
 mod recurrent;
@@ -38,6 +39,8 @@ pub enum Input {
     Constant(Tensor),
     /// The same value as an earlier input.
     Again(usize),
+    /// An optional input left out.
+    Absent,
 }
 
 /// Numbers that are the same everywhere.
@@ -125,6 +128,7 @@ pub fn all() -> Vec<Case> {
     let mut cases = pointwise::cases();
     cases.extend(dense::cases());
     cases.extend(einsum::cases());
+    cases.extend(packed::cases());
     cases.extend(rows::cases());
     cases.extend(recurrent::cases());
     cases.extend(shuffles::cases());
@@ -179,6 +183,7 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
             }
             Input::Constant(t) => Some(graph.add_constant(format!("constant{i}"), t.clone())),
             Input::Again(earlier) => inputs[*earlier],
+            Input::Absent => None,
         });
     }
     let out = graph.add_value("out", Fact::default());

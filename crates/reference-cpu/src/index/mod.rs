@@ -5,13 +5,14 @@ pub(crate) mod combine;
 mod dynamic;
 mod gather;
 mod one_hot;
+mod packed;
 mod scatter;
 
 use kilim_core::Result;
 use kilim_core::error::value_error;
 use kilim_core::ops::{
-    Compress, Gather, GatherCast, GatherElements, GatherNd, NonMaxSuppression, NonZero, OneHot,
-    ScatterElements, ScatterNd, TensorScatter, Unique,
+    Compress, Gather, GatherBlockQuantized, GatherCast, GatherElements, GatherNd,
+    NonMaxSuppression, NonZero, OneHot, ScatterElements, ScatterNd, TensorScatter, Unique,
 };
 
 use crate::registry::{KernelRegistry, any};
@@ -20,6 +21,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Gather>(any, gather::build);
     registry
         .add_for_every_type::<GatherCast>(any, |op, node, build| gather::build(&op.0, node, build));
+    registry.add_for_every_type::<GatherBlockQuantized>(any, packed::build);
     registry.add_for_every_type::<GatherElements>(any, gather::build_elements);
     registry.add_for_every_type::<GatherNd>(any, gather::build_nd);
     registry

@@ -2,9 +2,10 @@
 
 mod einsum;
 mod matrices;
+mod packed;
 pub mod product;
 
-use kilim_core::ops::{Det, Einsum, Gemm, MatMul};
+use kilim_core::ops::{Det, Einsum, Gemm, MatMul, MatMulNBits};
 
 use crate::common::rules;
 use crate::registry::KernelRegistry;
@@ -12,6 +13,7 @@ use crate::registry::KernelRegistry;
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<MatMul>(matrices::accepts_matmul, matrices::build_matmul);
     registry.add::<Gemm>(matrices::accepts_gemm, matrices::build_gemm);
+    registry.add::<MatMulNBits>(rules::reals, packed::build);
     registry.add::<Einsum>(einsum::accepts, einsum::build);
     registry.add::<Det>(rules::reals, matrices::build_det);
 }

@@ -2,7 +2,7 @@
 
 use kilim_core::error::{ErrorCode, Result};
 use kilim_core::graph::Graph;
-use kilim_core::ops::{DequantizeLinear, MatMul};
+use kilim_core::ops::{GatherBlockQuantized, MatMulNBits};
 
 use super::writer::*;
 
@@ -75,23 +75,64 @@ fn packed_product(weights: &[u8], zeros: &[u8], attributes: &[(&str, i64)]) -> R
 }
 
 #[test]
-fn packed_weights_are_blocks_of_bytes() -> Result<()> {
+fn packed_weights_stay_packed() -> Result<()> {
     let packed: Vec<u8> = (0..32).map(|i| i * 7).collect();
     let attributes = [("K", 24), ("N", 2), ("bits", 4), ("block_size", 16)];
     let graph = packed_product(&packed, &[0x21, 0x43], &attributes)?;
-    let dequantize = &graph.nodes[ops(&graph).len() - 2];
-    let op = dequantize.op.downcast_ref::<DequantizeLinear>();
-    assert_eq!(op, Some(&DequantizeLinear { axis: 1, block: 16 }));
-    let at = graph.nodes.len() - 2;
-    let weights = constant(&graph, at, 0).expect("the weights are constant");
-    assert_eq!(weights.shape(), [2, 24]);
-    // The second row begins at byte 16.
-    let second = packed[16..28].iter().flat_map(|b| [b & 15, b >> 4]);
-    assert_eq!(weights.as_slice::<u8>()?[24..], second.collect::<Vec<_>>());
-    let zeros = constant(&graph, at, 2).expect("the zero points are constant");
-    assert_eq!(zeros.as_slice::<u8>()?, [1, 2, 3, 4]);
-    let product = graph.nodes[at + 1].op.downcast_ref::<MatMul>();
-    assert_eq!(product.map(|m| m.transpose_b), Some(true));
+    let [node] = &graph.nodes[..] else {
+        panic!("one node, not {:?}", ops(&graph));
+    };
+    let want = MatMulNBits {
+        k: 24,
+        n: 2,
+        bits: 4,
+        block: 16,
+    };
+    assert_eq!(node.op.downcast_ref::<MatMulNBits>(), Some(&want));
+    for (i, bytes) in [(1, &packed[..]), (3, &[0x21, 0x43])] {
+        let tensor = constant(&graph, 0, i).expect("packed numbers are constant");
+        assert_eq!(tensor.as_slice::<u8>()?, bytes);
+    }
+    Ok(())
+}
+
+/// The builder of onnxruntime-genai shares one initialiser between the head and, by a Reshape, the embedding.
+#[test]
+fn an_embedding_may_share_the_weights_of_the_head() -> Result<()> {
+    let shape = [4i64, 16].map(i64::to_le_bytes).concat();
+    let graph = load(&model_of(&[
+        value(11, "i", 7, &[1]),
+        initializer(&tensor("w", 2, &[4, 2, 8], bytes(9, &[0x5A; 64]))),
+        initializer(&tensor("flat", 7, &[2], bytes(9, &shape))),
+        initializer(&floats("s", &[8], &[0.5; 8])),
+        initializer(&floats("t", &[4, 2], &[0.5; 8])),
+        node("Reshape", &["w", "flat"], &["table"], &[]),
+        node_in(
+            "com.microsoft",
+            "GatherBlockQuantized",
+            &["table", "i", "t"],
+            &["e"],
+            &[attr_int("block_size", 16), attr_int("bits", 4)],
+        ),
+        node_in(
+            "com.microsoft",
+            "MatMulNBits",
+            &["e", "w", "s"],
+            &["y"],
+            &[
+                attr_int("K", 32),
+                attr_int("N", 4),
+                attr_int("bits", 4),
+                attr_int("block_size", 16),
+            ],
+        ),
+        output("y"),
+    ]))?;
+    let gathered = graph
+        .nodes
+        .iter()
+        .any(|n| n.op.is::<GatherBlockQuantized>());
+    assert!(gathered, "{:?}", ops(&graph));
     Ok(())
 }
 
