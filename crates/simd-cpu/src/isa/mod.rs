@@ -88,6 +88,18 @@ pub(crate) trait Simd: Copy + 'static {
     /// # Safety
     /// `p` is valid for writes of `n` elements.
     unsafe fn store_part(self, p: *mut f32, v: Self::V, n: usize);
+    /// `LANES` numbers of 2 bits, the lowest bits of a byte first.
+    /// # Safety
+    /// `p` is valid for reads of `LANES / 4` bytes.
+    unsafe fn load_u2(self, p: *const u8) -> Self::V;
+    /// `LANES` numbers of 4 bits, the lowest bits of a byte first.
+    /// # Safety
+    /// `p` is valid for reads of `LANES / 2` bytes.
+    unsafe fn load_u4(self, p: *const u8) -> Self::V;
+    /// `LANES` numbers of 8 bits.
+    /// # Safety
+    /// `p` is valid for reads of `LANES` bytes.
+    unsafe fn load_u8(self, p: *const u8) -> Self::V;
 }
 
 /// Loads the first `count` elements; `FULL` says that they are a whole vector.

@@ -49,6 +49,19 @@ impl Simd for Neon {
     with_memory! {
         unsafe fn load(p: *const f32) -> float32x4_t { vld1q_f32(p) }
         unsafe fn store(p: *mut f32, v: float32x4_t) { vst1q_f32(p, v) }
+        unsafe fn load_u2(p: *const u8) -> float32x4_t {{
+            let each = vshlq_u32(vdupq_n_u32((*p).into()), vld1q_s32([0, -2, -4, -6].as_ptr()));
+            vcvtq_f32_u32(vandq_u32(each, vdupq_n_u32(3)))
+        }}
+        unsafe fn load_u4(p: *const u8) -> float32x4_t {{
+            let all = vdupq_n_u32(p.cast::<u16>().read_unaligned().into());
+            let each = vshlq_u32(all, vld1q_s32([0, -4, -8, -12].as_ptr()));
+            vcvtq_f32_u32(vandq_u32(each, vdupq_n_u32(15)))
+        }}
+        unsafe fn load_u8(p: *const u8) -> float32x4_t {{
+            let all = vcreate_u8(p.cast::<u32>().read_unaligned().into());
+            vcvtq_f32_u32(vmovl_u16(vget_low_u16(vmovl_u8(all))))
+        }}
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> float32x4_t {

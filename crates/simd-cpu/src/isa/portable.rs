@@ -122,4 +122,21 @@ impl Simd for Portable {
             unsafe { *p.add(i) = x }
         }
     }
+    #[inline(always)]
+    unsafe fn load_u2(self, p: *const u8) -> V {
+        // SAFETY: the caller's promise.
+        let byte = unsafe { *p };
+        from_fn(|i| f32::from((byte >> (2 * i)) & 3))
+    }
+    #[inline(always)]
+    unsafe fn load_u4(self, p: *const u8) -> V {
+        // SAFETY: the caller's promise.
+        let bytes = unsafe { [*p, *p.add(1)] };
+        from_fn(|i| f32::from((bytes[i / 2] >> (4 * (i % 2))) & 15))
+    }
+    #[inline(always)]
+    unsafe fn load_u8(self, p: *const u8) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { p.cast::<[u8; 4]>().read_unaligned() }.map(f32::from)
+    }
 }

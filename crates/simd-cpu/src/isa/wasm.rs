@@ -121,6 +121,21 @@ impl Simd for Wasm {
     with_memory! {
         unsafe fn load(p: *const f32) -> v128 { v128_load(p.cast()) }
         unsafe fn store(p: *mut f32, v: v128) { v128_store(p.cast(), v) }
+        // There are no shifts by a vector: each number is converted where it stands, and divided by its place.
+        unsafe fn load_u2(p: *const u8) -> v128 {{
+            let each = v128_and(v128_load8_splat(p), i32x4(3, 3 << 2, 3 << 4, 3 << 6));
+            let places = f32x4(1.0, 1.0 / 4.0, 1.0 / 16.0, 1.0 / 64.0);
+            f32x4_mul(f32x4_convert_i32x4(each), places)
+        }}
+        unsafe fn load_u4(p: *const u8) -> v128 {{
+            let each = v128_and(v128_load16_splat(p.cast()), i32x4(15, 15 << 4, 15 << 8, 15 << 12));
+            let places = f32x4(1.0, 1.0 / 16.0, 1.0 / 256.0, 1.0 / 4096.0);
+            f32x4_mul(f32x4_convert_i32x4(each), places)
+        }}
+        unsafe fn load_u8(p: *const u8) -> v128 {{
+            let bytes = v128_load32_zero(p.cast());
+            f32x4_convert_i32x4(u32x4_extend_low_u16x8(u16x8_extend_low_u8x16(bytes)))
+        }}
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> v128 {

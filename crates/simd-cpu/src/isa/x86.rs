@@ -74,6 +74,19 @@ impl Simd for Avx2 {
     with_memory! {
         unsafe fn load(p: *const f32) -> __m256 { _mm256_loadu_ps(p) }
         unsafe fn store(p: *mut f32, v: __m256) { _mm256_storeu_ps(p, v) }
+        unsafe fn load_u2(p: *const u8) -> __m256 {{
+            let all = _mm256_set1_epi32(p.cast::<u16>().read_unaligned().into());
+            let each = _mm256_srlv_epi32(all, _mm256_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14));
+            _mm256_cvtepi32_ps(_mm256_and_si256(each, _mm256_set1_epi32(3)))
+        }}
+        unsafe fn load_u4(p: *const u8) -> __m256 {{
+            let all = _mm256_set1_epi32(p.cast::<i32>().read_unaligned());
+            let each = _mm256_srlv_epi32(all, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28));
+            _mm256_cvtepi32_ps(_mm256_and_si256(each, _mm256_set1_epi32(15)))
+        }}
+        unsafe fn load_u8(p: *const u8) -> __m256 {
+            _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_loadl_epi64(p.cast())))
+        }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> __m256 {
@@ -140,6 +153,22 @@ impl Simd for Avx512 {
         }
         unsafe fn store_part(p: *mut f32, v: __m512, n: usize) {
             _mm512_mask_storeu_ps(p, 0xffff >> (16 - n), v)
+        }
+        unsafe fn load_u2(p: *const u8) -> __m512 {{
+            let shifts = _mm512_setr_epi32(0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30);
+            let all = _mm512_set1_epi32(p.cast::<i32>().read_unaligned());
+            let each = _mm512_srlv_epi32(all, shifts);
+            _mm512_cvtepi32_ps(_mm512_and_si512(each, _mm512_set1_epi32(3)))
+        }}
+        unsafe fn load_u4(p: *const u8) -> __m512 {{
+            let shifts = _mm512_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28, 0, 4, 8, 12, 16, 20, 24, 28);
+            let low = _mm512_set1_epi32(p.cast::<i32>().read_unaligned());
+            let all = _mm512_mask_set1_epi32(low, 0xff00, p.cast::<i32>().add(1).read_unaligned());
+            let each = _mm512_srlv_epi32(all, shifts);
+            _mm512_cvtepi32_ps(_mm512_and_si512(each, _mm512_set1_epi32(15)))
+        }}
+        unsafe fn load_u8(p: *const u8) -> __m512 {
+            _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_loadu_si128(p.cast())))
         }
     }
 }

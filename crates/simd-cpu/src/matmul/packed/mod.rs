@@ -1,0 +1,231 @@
+//! MatMulNBits of `float32`: weights are widened in registers for a few rows, a panel at a time for many.
+
+mod panel;
+mod row;
+#[cfg(test)]
+mod tests;
+
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
+use kilim_core::ops::MatMulNBits;
+use kilim_core::{DType, Result};
+
+use crate::gemm::Depth;
+use crate::isa::{Isa, Simd};
+use kilim_reference_cpu::frame::{Io, Kernel, Scratch};
+use kilim_reference_cpu::registry::KernelRegistry;
+
+/// Blocks are multiples of this, a multiple of the lanes of every instruction set.
+const BLOCK: usize = 16;
+
+/// Rows of A from which on widening a panel once for all of them is faster than widening it for each, measured with
+/// AVX2.
+const MANY_ROWS: usize = 4;
+
+/// Operations of widening a number.
+const COST: usize = 2;
+
+pub(super) fn register(registry: &mut KernelRegistry) {
+    registry.add::<MatMulNBits>(
+        |op, node| match Plan::of(op, node) {
+            Some(_) => Ok(()),
+            None => Err(Refusal::new(
+                "the SIMD product with packed weights: not float32, listed blocks, blocks that are no multiples of 16, or an empty tensor",
+            )),
+        },
+        |op, node, _| kernel(op, node, Isa::best()),
+    );
+}
+
+fn kernel(op: &MatMulNBits, node: &NodeSpec, isa: Isa) -> Result<Box<dyn Kernel>> {
+    let plan = Plan::of(op, node).ok_or_else(|| unsupported("packed weights of these shapes"))?;
+    if plan.m < MANY_ROWS {
+        return Ok(Box::new(Few { isa, plan }));
+    }
+    let depth = Depth::dense(isa, plan.k);
+    Ok(Box::new(Many { isa, plan, depth }))
+}
+
+/// Sizes of a product.
+#[derive(Clone, Debug)]
+struct Plan {
+    m: usize,
+    k: usize,
+    n: usize,
+    bits: usize,
+    /// Columns of a block.
+    block: usize,
+    /// Blocks of a row of weights.
+    blocks: usize,
+    /// Bytes of a block.
+    bytes: usize,
+    /// Bytes of the packed zero points of a row.
+    zero_bytes: usize,
+    /// Columns of a row of weights with the rest of the last block.
+    padded: usize,
+    zeros: Option<DType>,
+}
+
+impl Plan {
+    fn of(op: &MatMulNBits, node: &NodeSpec) -> Option<Plan> {
+        let (k, n, bits, block) = (op.k, op.n, op.bits, op.block);
+        let [blocks, bytes, zero_bytes] = op.row().ok()?;
+        let a = node.input(0)?;
+        let plan = Plan {
+            m: a.elements() / k,
+            k,
+            n,
+            bits,
+            block,
+            blocks,
+            bytes,
+            zero_bytes,
+            padded: blocks.checked_mul(block)?,
+            zeros: node.input(3).map(|zeros| zeros.dtype),
+        };
+        let fits = block.is_multiple_of(BLOCK) && u32::try_from(k).is_ok();
+        let computes = a.dtype == DType::F32 && node.input(4).is_none();
+        (fits && computes && plan.m > 0 && n > 0).then_some(plan)
+    }
+}
+
+enum Zeros<'a> {
+    /// Half of the range.
+    Middle,
+    Packed(&'a [u8]),
+    Real(&'a [f32]),
+}
+
+/// The weights of a run.
+struct Weights<'a> {
+    plan: &'a Plan,
+    packed: &'a [u8],
+    scales: &'a [f32],
+    zeros: Zeros<'a>,
+}
+
+/// Neighbouring weights of a row with their scale and zero point.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    bytes: &'a [u8],
+    scale: f32,
+    zero: f32,
+}
+
+impl<'a> Weights<'a> {
+    fn of(plan: &'a Plan, io: &Io<'a>) -> Weights<'a> {
+        Weights {
+            plan,
+            packed: io.input(1),
+            scales: io.input(2),
+            zeros: match plan.zeros {
+                None => Zeros::Middle,
+                Some(DType::U8) => Zeros::Packed(io.input(3)),
+                Some(_) => Zeros::Real(io.input(3)),
+            },
+        }
+    }
+
+    /// A block of row `j`; a number has `BITS` bits.
+    #[inline(always)]
+    fn block<const BITS: usize>(&self, j: usize, block: usize) -> Block<'a> {
+        let p = self.plan;
+        let at = j * p.blocks + block;
+        Block {
+            bytes: &self.packed[at * p.bytes..][..p.bytes],
+            scale: self.scales[at],
+            zero: match self.zeros {
+                Zeros::Middle => (1 << (BITS - 1)) as f32,
+                Zeros::Packed(zeros) => {
+                    let byte = zeros[j * p.zero_bytes + block / (8 / BITS)];
+                    let shift = block % (8 / BITS) * BITS;
+                    f32::from((byte >> shift) & (u8::MAX >> (8 - BITS)))
+                }
+                Zeros::Real(zeros) => zeros[at],
+            },
+        }
+    }
+}
+
+/// Numbers `at..at + LANES` of `BITS` bits.
+///
+/// # Safety
+/// `bytes` holds them.
+#[inline(always)]
+unsafe fn numbers<S: Simd, const BITS: usize>(s: S, bytes: &[u8], at: usize) -> S::V {
+    let p = bytes.as_ptr().wrapping_add(at * BITS / 8);
+    // SAFETY: the caller's promise.
+    unsafe {
+        match BITS {
+            2 => s.load_u2(p),
+            4 => s.load_u4(p),
+            _ => s.load_u8(p),
+        }
+    }
+}
+
+/// A product with few rows.
+struct Few {
+    isa: Isa,
+    plan: Plan,
+}
+
+impl Few {
+    /// Elements of a padded row of A.
+    fn room(&self) -> usize {
+        match self.plan.padded == self.plan.k {
+            true => 0,
+            false => self.plan.padded,
+        }
+    }
+}
+
+impl Kernel for Few {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (a, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+        let room = io.scratch::<f32>(self.room());
+        let (weights, bias) = (Weights::of(&self.plan, io), io.optional(5));
+        let cpu = io.cpu();
+        let (k, n) = (self.plan.k, self.plan.n);
+        for (a, y) in a.chunks_exact(k).zip(y.chunks_exact_mut(n)) {
+            let a = if room.is_empty() {
+                a
+            } else {
+                cpu.copy(a, &mut room[..k])?;
+                cpu.fill(&mut room[k..], 0.0)?;
+                &*room
+            };
+            row::multiply(cpu, self.isa, &weights, a, bias, y)?;
+        }
+        Ok(())
+    }
+
+    fn scratch(&self) -> Scratch {
+        Scratch::of::<f32>(self.room())
+    }
+}
+
+/// A product with many rows.
+struct Many {
+    isa: Isa,
+    plan: Plan,
+    depth: Depth,
+}
+
+impl Kernel for Many {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (a, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+        let scratch = io.thread_scratch(panel::room(self.isa, &self.plan));
+        let (weights, bias) = (Weights::of(&self.plan, io), io.optional(5));
+        let product = panel::Panelled {
+            isa: self.isa,
+            depth: &self.depth,
+            weights: &weights,
+        };
+        product.multiply(io.cpu(), a, bias, y, scratch)
+    }
+
+    fn scratch(&self) -> Scratch {
+        Scratch::on_each_thread::<f32>(panel::room(self.isa, &self.plan))
+    }
+}

@@ -1,0 +1,141 @@
+use super::*;
+use crate::testing::run_kernel;
+#[cfg(target_arch = "wasm32")]
+use crate::testing::test;
+use kilim_core::Tensor;
+use kilim_reference_cpu::common::testing::{noise, tensor};
+
+/// Bytes of any bits.
+fn bytes(count: usize, seed: usize) -> Vec<u8> {
+    let mut state = seed as u32 * 2 + 1;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// Number `at` of `bits` bits.
+fn number(bytes: &[u8], bits: usize, at: usize) -> f64 {
+    let bit = at * bits;
+    f64::from((bytes[bit / 8] >> (bit % 8)) & (u8::MAX >> (8 - bits)))
+}
+
+#[derive(Clone, Copy)]
+enum Points {
+    Middle,
+    Packed,
+    Real,
+}
+
+fn check(op: &MatMulNBits, m: usize, points: Points, with_bias: bool) {
+    let MatMulNBits { k, n, bits, block } = *op;
+    let [blocks, size, zero_bytes] = op.row().expect("sizes that there are");
+    let (a, bias) = (noise(m * k, 1), noise(n, 2));
+    let packed = bytes(n * blocks * size, 3);
+    let scales = noise(n * blocks, 4);
+    let (zeros, real) = (bytes(n * zero_bytes, 5), noise(n * blocks, 6));
+    let weight = |j: usize, p: usize| {
+        let at = j * blocks + p / block;
+        let zero = match points {
+            Points::Middle => f64::from(1 << (bits - 1)),
+            Points::Packed => number(&zeros[j * zero_bytes..], bits, p / block),
+            Points::Real => real[at].into(),
+        };
+        let bytes = &packed[j * blocks * size..];
+        (number(bytes, bits, p) - zero) * f64::from(scales[at])
+    };
+    // What a sum is rounded by depends on the magnitudes of what is summed.
+    let (mut want, mut largest) = (Vec::new(), 1.0f64);
+    for row in a.chunks(k) {
+        for j in 0..n {
+            let products = row.iter().enumerate();
+            let products = products.map(|(p, &a)| f64::from(a) * weight(j, p));
+            let bias = if with_bias { bias[j].into() } else { 0.0 };
+            want.push(products.clone().sum::<f64>() + bias);
+            largest = largest.max(products.map(f64::abs).sum());
+        }
+    }
+    let u8s = |shape: &[usize], data: &[u8]| Tensor::from_slice(shape, data).expect("a tensor");
+    let zeros = match points {
+        Points::Middle => None,
+        Points::Packed => Some(u8s(&[n, zero_bytes], &zeros)),
+        Points::Real => Some(tensor(&[n, blocks], &real)),
+    };
+    let (a, packed) = (tensor(&[m, k], &a), u8s(&[n, blocks, size], &packed));
+    let (scales, bias) = (tensor(&[n, blocks], &scales), tensor(&[n], &bias));
+    let bias = with_bias.then_some(&bias);
+    let inputs = [
+        Some(&a),
+        Some(&packed),
+        Some(&scales),
+        zeros.as_ref(),
+        None,
+        bias,
+    ];
+    for isa in Isa::available() {
+        let got = run_kernel(op, &inputs, &[m, n], |node, _| kernel(op, node, isa));
+        let worst = got
+            .iter()
+            .zip(&want)
+            .map(|(&g, w)| (f64::from(g) - w).abs());
+        let worst = worst.fold(0.0, f64::max);
+        assert!(
+            got.len() == want.len() && worst <= 5e-7 * largest,
+            "{op:?} {m} {isa:?}: {worst}, sums of {largest}"
+        );
+    }
+}
+
+#[test]
+fn products() {
+    for bits in [2, 4, 8] {
+        for (k, block) in [(64, 16), (33, 32), (300, 128), (5, 16), (512, 256)] {
+            for n in [1, 4, 7, 35] {
+                for m in [1, 3, 4, 13] {
+                    let op = MatMulNBits { k, n, bits, block };
+                    check(&op, m, Points::Middle, false);
+                    check(&op, m, Points::Packed, true);
+                    check(&op, m, Points::Real, n == 7);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the kernel takes a node with an input of these sizes.
+fn takes(op: &MatMulNBits, m: usize, listed: bool) -> bool {
+    use kilim_core::backend::TensorSpec;
+    let some = |dtype, shape: &[usize]| Some(TensorSpec::new(dtype, shape));
+    let mut inputs = vec![some(DType::F32, &[m, op.k]), None, None, None];
+    inputs.push(listed.then(|| TensorSpec::new(DType::I32, &[op.k])));
+    let outputs = [TensorSpec::new(DType::F32, &[m, op.n])];
+    let node = NodeSpec {
+        name: "test",
+        op,
+        inputs: &inputs,
+        outputs: &outputs,
+    };
+    Plan::of(op, &node).is_some()
+}
+
+#[test]
+fn what_it_cannot_compute_is_left_to_others() {
+    let op = |k, n, block| MatMulNBits {
+        k,
+        n,
+        bits: 4,
+        block,
+    };
+    assert!(takes(&op(40, 3, 16), 2, false));
+    assert!(!takes(&op(40, 3, 16), 2, true));
+    assert!(!takes(&op(40, 3, 8), 2, false));
+    assert!(!takes(&op(40, 3, 16), 0, false));
+    assert!(!takes(&op(40, 0, 16), 2, false));
+    // The rest of the last block ends behind every address.
+    assert!(!takes(
+        &op(usize::MAX / 2 + 17, 3, usize::MAX / 2 + 1),
+        0,
+        false
+    ));
+}
