@@ -18,8 +18,7 @@ use kilim_reference_cpu::registry::KernelRegistry;
 /// Blocks are multiples of this, a multiple of the lanes of every instruction set.
 const BLOCK: usize = 16;
 
-/// Rows of A from which on widening a panel once for all of them is faster than widening it for each, measured with
-/// AVX2.
+/// Rows of A from which on a panel is widened once for all of them instead of once for each.
 const MANY_ROWS: usize = 4;
 
 /// Operations of widening a number.

@@ -58,8 +58,9 @@ impl Panelled<'_> {
             clamp: NO_CLAMP,
         };
         let width = width(self.isa);
-        let of_number = p.m.saturating_add(COST);
-        let cost = p.k.saturating_mul(width).saturating_mul(of_number);
+        let numbers = p.k.saturating_mul(width);
+        let products = self.isa.cost(numbers.saturating_mul(p.m));
+        let cost = numbers.saturating_mul(COST).saturating_add(products);
         let panels = p.n.div_ceil(width);
         cpu.rows_with(panels, (), scratch, cost, |piece, (), scratch, cpu| {
             for panel in piece {
