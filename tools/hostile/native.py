@@ -68,22 +68,29 @@ def main():
     parser.add_argument("kilim", type=pathlib.Path)
     parser.add_argument("--every", type=int, default=1, help="take each so manieth file")
     parser.add_argument("--seconds", type=float, default=5)
+    parser.add_argument("--most-seconds", type=float, default=float("inf"), help="begin no more files after so many seconds")
     parser.add_argument("--bytes", type=float, default=1e9)
     parser.add_argument("--jobs", type=int, default=os.cpu_count())
     arguments = parser.parse_args()
     index = json.loads((arguments.folder / "index.json").read_text())
     names = list(index)[:: arguments.every]
-    results, faults, slowest, largest = 0, [], (0, ""), (0, "")
+    end = time.monotonic() + arguments.most_seconds
+    given, results, faults, slowest, largest = 0, 0, [], (0, ""), (0, "")
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
-        ended = pool.map(lambda name: fault(arguments, name, index[name]), names)
-        for name, (why, said, code, seconds, size) in zip(names, ended):
+        ended = pool.map(lambda name: time.monotonic() < end and fault(arguments, name, index[name]), names)
+        for name, seen in zip(names, ended):
+            if not seen:
+                continue
+            why, said, code, seconds, size = seen
+            given += 1
             results += code == 0
             slowest, largest = max(slowest, (seconds, name)), max(largest, (size, name))
             if why:
                 faults.append(name)
                 print(f"failed: {name}: {why}: {said}", flush=True)
-    print(f"{len(names)} files: {results} results, {len(names) - results - len(faults)} typed errors, {len(faults)} faults")
+    print(f"{given} of {len(names)} files: {results} results, {given - results - len(faults)} typed errors, {len(faults)} faults")
     print(f"slowest: {slowest[0]:.1f} s, {slowest[1]}; largest: {largest[0] / 1e6:.0f} MB, {largest[1]}")
+    print(f"{given - len(faults)} passed, {len(faults)} failed, {len(names) - given} skipped")
     sys.exit(bool(faults))
 
 

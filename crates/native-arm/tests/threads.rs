@@ -9,8 +9,14 @@ use std::time::{Duration, Instant};
 use kilim_core::backend::{Backend, ContextConfig};
 use kilim_native_arm::AclBackend;
 
+/// The threads of this process that are not of Kilim's own pool.
 fn threads() -> usize {
-    std::fs::read_dir("/proc/self/task").unwrap().count()
+    let is_own = |task: &std::fs::DirEntry| {
+        let name = std::fs::read_to_string(task.path().join("comm"));
+        name.is_ok_and(|name| name.starts_with("kilim-"))
+    };
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks.filter(|task| !is_own(task.as_ref().unwrap())).count()
 }
 
 /// Threads that have ended may be listed for a moment.

@@ -9,7 +9,7 @@ pub use counts::{Counts, counted};
 pub use skips::skip;
 
 use crate::setup::arm::TARGET;
-use crate::{arm, build, demo, setup, sh};
+use crate::{arm, build, demo, hostile, setup, sh};
 use anyhow::{Result, bail};
 use std::path::PathBuf;
 use std::process::Command;
@@ -41,6 +41,7 @@ const STEPS: &[Step] = &[
     ("unit tests", || native_tests(&["--lib", "--bins"])),
     ("32 bits", narrow::tests),
     ("integration tests", || native_tests(&["--test", "*"])),
+    ("hostile files", hostile::sample),
     ("documentation tests", || native_tests(&["--doc"])),
     ("arm", arm::tests),
     ("opencl", arm::opencl_tests),

@@ -60,8 +60,8 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -
     Ok(changed)
 }
 
-/// The outputs of a node all of whose inputs are constants. What else fails here fails again when the model runs, and is
-/// reported then.
+/// The outputs of a node all of whose inputs are constants. What else fails here leaves the node in the graph: it is
+/// computed by each run, which reports what fails again. `Limit` is no exception, as a run frees what it computes with.
 ///
 /// # Errors
 /// `Aborted` where loading is to stop.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use kilim_core::error::Result;
 
-use super::import::{Importer, opsets, written};
+use super::import::{Importer, distinct, opsets, written};
 use super::proto::{AttributeProto, FunctionProto, NodeProto, invalid};
 use super::scope::{Binding, Captures, Frame};
 
@@ -38,6 +38,8 @@ impl<'a> Importer<'a> {
                 function.outputs.len()
             )));
         }
+        distinct("input", function.inputs.iter().copied())?;
+        distinct("output", function.outputs.iter().copied())?;
         let mut bindings = HashMap::new();
         for (i, &formal) in function.inputs.iter().enumerate() {
             let actual = node.inputs.get(i).copied().unwrap_or("");

@@ -72,6 +72,8 @@ pub fn model<'a>(
         .graph
         .as_ref()
         .ok_or_else(|| invalid("the model has no graph"))?;
+    // Callers find outputs by their names; those of bodies have places alone.
+    distinct("output", graph.outputs.iter().map(|o| o.name))?;
     // Files of before version 3 of the format have none.
     if model.ir_version >= 3 && model.opset_import.is_empty() {
         return Err(invalid(
@@ -128,12 +130,9 @@ impl<'a> Importer<'a> {
         for (name, tensor) in Binding::initializers(proto)? {
             self.scope.bind(frame, name, tensor);
         }
-        let mut formals = HashSet::new();
+        distinct("input", proto.inputs.iter().map(|i| i.name))?;
         for (i, input) in proto.inputs.iter().enumerate() {
             check_port(input.name)?;
-            if !formals.insert(input.name) {
-                return Err(invalid(format!("the input `{}` stands twice", input.name)));
-            }
             if self.scope.binding(frame, input.name).is_some() {
                 continue;
             }
@@ -200,6 +199,7 @@ impl<'a> Importer<'a> {
             return Err(invalid("a body has a wrong number of inputs"));
         }
         self.spend_on(proto)?;
+        distinct("input", proto.inputs.iter().map(|i| i.name))?;
         let inner = self.scope.frames.len();
         let formals = proto.inputs.iter().zip(inputs);
         let mut bindings: HashMap<_, _> = formals
@@ -339,6 +339,16 @@ impl<'a> Importer<'a> {
                 self.scope.bind(frame, output, Binding::Value(value));
             }
         }
+    }
+}
+
+/// `InvalidModel` where a name that values are found by stands twice in a list of ports.
+pub fn distinct<'a>(port: &str, names: impl Iterator<Item = &'a str>) -> Result<()> {
+    let mut known = HashSet::new();
+    let mut named = names.filter(|name| !name.is_empty());
+    match named.find(|name| !known.insert(*name)) {
+        Some(name) => Err(invalid(format!("the {port} `{name}` stands twice"))),
+        None => Ok(()),
     }
 }
 

@@ -155,15 +155,6 @@ fn functions() -> [Bytes; 2] {
     [leaky, scaled]
 }
 
-/// A field without tag and length.
-fn strip(field: &Bytes) -> Bytes {
-    let mut at = 1;
-    while field[at] >= 0x80 {
-        at += 1;
-    }
-    field[at + 1..].to_vec()
-}
-
 #[test]
 fn functions_are_written_out() -> Result<()> {
     let graph = load(&model_with(

@@ -4,6 +4,7 @@ use kilim_core::Limits;
 use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{ErrorCode, Result};
+use kilim_core::ops::TreeEnsemble;
 
 use super::names;
 use super::writer::*;
@@ -121,19 +122,55 @@ fn what_stands_twice_is_refused_where_it_differs() {
     assert_eq!(code(&with("alpha")), refused);
 }
 
+/// Names of ports, by which values are found, are distinct; a body's outputs are found by their places.
 #[test]
-fn a_tree_that_leads_back_to_itself_is_refused() {
-    let code = |on: i64| {
+fn ports_have_names_of_their_own() {
+    let refused = Some(ErrorCode::InvalidModel);
+    let code = |parts: &[Bytes]| load(&model(13, parts)).err().map(|e| e.code());
+    let neg = [input("x", &[1]), node("Neg", &["x"], &["y"], &[])];
+    let [x, y] = neg.clone();
+    assert_eq!(code(&[x.clone(), y.clone(), output("y")]), None);
+    assert_eq!(
+        code(&[x.clone(), y.clone(), output("y"), output("y")]),
+        refused
+    );
+    assert_eq!(code(&[x.clone(), x.clone(), y, output("y")]), refused);
+    let function = |inputs: &[&str], outputs: &[&str]| {
+        let ports =
+            |field, names: &[&str]| names.iter().map(|n| text(field, n)).collect::<Vec<_>>();
+        let body = bytes(7, &strip(&node("Sub", &["a", "b"], &["c"], &[])));
+        let parts = [
+            vec![text(1, "Local"), text(10, "local")],
+            ports(4, inputs),
+            ports(5, outputs),
+            vec![body, bytes(9, &join(&[text(1, ""), int(2, 13)]))],
+        ];
+        let call = node_in("local", "Local", &["x", "x"], &["y"], &[]);
+        let graph = [x.clone(), call, output("y")];
+        load(&model_with(13, &graph, &[join(&parts.concat())]))
+            .err()
+            .map(|e| e.code())
+    };
+    assert_eq!(function(&["a", "b"], &["c"]), None);
+    assert_eq!(function(&["a", "a"], &["c"]), refused);
+    assert_eq!(function(&["a", "b"], &["c", "c"]), refused);
+    // What is passed on is no second definition.
+    assert_eq!(function(&["a", "b"], &["a"]), None);
+}
+
+#[test]
+fn a_tree_that_leads_back_to_itself_is_refused_and_one_whose_branches_meet_is_not() {
+    let load = |on: [i64; 2]| {
         let attributes = [
-            attr_ints("nodes_treeids", &[0, 0, 0]),
-            attr_ints("nodes_nodeids", &[0, 1, 2]),
-            attr_ints("nodes_featureids", &[0, 0, 0]),
-            attr_texts("nodes_modes", &["BRANCH_LEQ", "LEAF", "LEAF"]),
-            attr_floats("nodes_values", &[0.5, 0.0, 0.0]),
-            attr_ints("nodes_truenodeids", &[on, 0, 0]),
-            attr_ints("nodes_falsenodeids", &[2, 0, 0]),
+            attr_ints("nodes_treeids", &[0; 4]),
+            attr_ints("nodes_nodeids", &[0, 1, 2, 3]),
+            attr_ints("nodes_featureids", &[0; 4]),
+            attr_texts("nodes_modes", &["BRANCH_EQ", "BRANCH_EQ", "LEAF", "LEAF"]),
+            attr_floats("nodes_values", &[0.5, 1.5, 0.0, 0.0]),
+            attr_ints("nodes_truenodeids", &[on[0], 2, 0, 0]),
+            attr_ints("nodes_falsenodeids", &[1, on[1], 0, 0]),
             attr_ints("target_treeids", &[0, 0]),
-            attr_ints("target_nodeids", &[1, 2]),
+            attr_ints("target_nodeids", &[2, 3]),
             attr_ints("target_ids", &[0, 0]),
             attr_floats("target_weights", &[1.0, 2.0]),
             attr_int("n_targets", 1),
@@ -144,10 +181,22 @@ fn a_tree_that_leads_back_to_itself_is_refused() {
             node_in("ai.onnx.ml", trees, &["x"], &["y"], &attributes),
             output("y"),
         ];
-        load(&model(13, &parts)).err().map(|e| e.code())
+        load(&model(13, &parts))
     };
-    assert_eq!(code(1), None);
-    assert_eq!(code(0), Some(ErrorCode::InvalidModel));
+    let code = |on| load(on).err().map(|e| e.code());
+    let refused = Some(ErrorCode::InvalidModel);
+    assert_eq!(code([0, 3]), refused);
+    assert_eq!(code([2, 0]), refused);
+    // LightGBM asks for members of a set by nodes whose branches of equality lead to one node.
+    for on in [[2, 3], [1, 3]] {
+        let graph = load(on).unwrap();
+        let trees = graph
+            .nodes
+            .iter()
+            .find_map(|n| n.op.downcast_ref::<TreeEnsemble>());
+        let trees = &trees.expect("an ensemble").trees;
+        assert_eq!((trees.roots.len(), trees.nodes.len()), (1, 2), "{on:?}");
+    }
 }
 
 #[test]

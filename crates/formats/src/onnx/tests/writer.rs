@@ -167,3 +167,12 @@ pub fn load_limited(file: &[u8], limits: &Limits) -> Result<Graph> {
 pub fn ops(graph: &Graph) -> Vec<&str> {
     graph.nodes.iter().map(|n| n.op.name()).collect()
 }
+
+/// A field without tag and length.
+pub fn strip(field: &Bytes) -> Bytes {
+    let mut at = 1;
+    while field[at] >= 0x80 {
+        at += 1;
+    }
+    field[at + 1..].to_vec()
+}
