@@ -6,7 +6,7 @@ use kilim_core::backend::{
     Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
     Grade, Half, HostAllocator, Memory, NodeSpec, Quantized, Refusal, Speed,
 };
-use kilim_core::memory::{Arena, HostMemory, MemoryMode};
+use kilim_core::memory::{Arena, HostMemory, Ledger, MemoryMode};
 use kilim_core::ops::Cost;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::tuning::{Choice, Tuned};
@@ -97,27 +97,6 @@ impl CpuBackend {
     }
 }
 
-/// Builds the kernel that the backend has for a node. Gives the bytes of scratch memory that it asks for.
-///
-/// # Errors
-/// What is wrong with the node, `Limit` where memory is short, `Aborted` where the work is to stop.
-#[cfg(any(test, feature = "testing"))]
-pub fn build_alone(backend: &CpuBackend, node: &NodeSpec, interrupt: &Interrupt) -> Result<usize> {
-    let cpu = CpuRun::new(Threads::SINGLE, interrupt);
-    let kernel = backend.registry.build(
-        node,
-        &mut Build {
-            packs: &mut Packs::default(),
-            constants: &[],
-            cpu: &cpu,
-            memory: MemoryMode::Normal,
-            tuned: &Tuned::default(),
-            packed: Vec::new(),
-        },
-    )?;
-    kernel.scratch().bytes(cpu.threads())
-}
-
 /// Runs a kernel once on a node whose inputs all carry values.
 #[cfg(any(test, feature = "testing"))]
 pub fn run_candidate(
@@ -141,6 +120,7 @@ fn run_with(
         cpu: &cpu,
         memory: MemoryMode::Normal,
         tuned: &Tuned::default(),
+        ledger: &Ledger::default(),
         packed: Vec::new(),
     })?;
     let mut views = Vec::with_capacity(node.inputs.len() + node.outputs.len());

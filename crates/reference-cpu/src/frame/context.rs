@@ -105,6 +105,7 @@ impl CpuContext {
                 cpu: &cpu,
                 memory: self.memory,
                 tuned: &self.tuned,
+                ledger: &self.ledger,
                 packed: Vec::new(),
             };
             let built = self.registry.build(&spec, &mut build);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kilim_core::Result;
 use kilim_core::backend::{ConstantKey, NodeSpec};
-use kilim_core::memory::MemoryMode;
+use kilim_core::memory::{Ledger, MemoryMode};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::tuning::Tuned;
 
@@ -12,6 +12,7 @@ use super::cpu::CpuRun;
 use super::io::Io;
 use super::packs::{PackKey, Packs};
 use super::scratch::Scratch;
+use super::table::Table;
 
 /// One operator prepared for concrete shapes, element types and attributes. Everything that can be
 /// decided beforehand is decided when it is built: [`Kernel::run`] allocates nothing.
@@ -36,6 +37,8 @@ pub struct Build<'a> {
     pub(crate) cpu: &'a CpuRun<'a>,
     pub(crate) memory: MemoryMode,
     pub(crate) tuned: &'a Tuned,
+    /// Where tables are counted.
+    pub(crate) ledger: &'a Ledger,
     /// Inputs that were packed.
     pub(crate) packed: Vec<usize>,
 }
@@ -59,6 +62,42 @@ impl<'a> Build<'a> {
     /// What was measured of this device's kernels.
     pub fn tuned(&self) -> &Tuned {
         self.tuned
+    }
+
+    /// A table of all elements of an iterator; `cost` is that of one, in operations.
+    ///
+    /// # Errors
+    /// `Limit` where the session allows no such memory, or the machine has none, and `Aborted` where the load is to stop.
+    pub fn table<T>(
+        &self,
+        mut elements: impl ExactSizeIterator<Item = T>,
+        cost: usize,
+    ) -> Result<Table<T>> {
+        let len = elements.len();
+        let mut table = self.room(len)?;
+        self.cpu.long_pieces(len, cost, |piece| {
+            for element in elements.by_ref().take(piece.len()) {
+                table.push(element);
+            }
+            Ok(())
+        })?;
+        Ok(table)
+    }
+
+    /// An empty table with room for so many entries.
+    ///
+    /// # Errors
+    /// `Limit` where the session allows no such memory, or the machine has none.
+    pub fn room<T>(&self, entries: usize) -> Result<Table<T>> {
+        Table::with_room(self.ledger, entries)
+    }
+
+    /// A table of a list whose length was not known before it was made.
+    ///
+    /// # Errors
+    /// `Limit` where the session allows no such memory.
+    pub fn keep<T>(&self, entries: Vec<T>) -> Result<Table<T>> {
+        Table::of(self.ledger, entries)
     }
 
     /// A constant input in the form that a kernel wants, made at most once in a session for each

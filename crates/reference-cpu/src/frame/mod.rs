@@ -1,6 +1,8 @@
 //! What stands around the kernels: the backend, its contexts and executables, and the access of
 //! kernels to memory.
 
+#[cfg(any(test, feature = "testing"))]
+mod alone;
 mod backend;
 mod context;
 mod cpu;
@@ -12,18 +14,22 @@ mod parts;
 mod scratch;
 #[cfg(not(target_family = "wasm"))]
 mod spread;
+mod table;
 mod texts;
 mod threads;
 pub(crate) mod widen;
 
+#[cfg(any(test, feature = "testing"))]
+pub use alone::{Alone, build_alone};
 pub use backend::CpuBackend;
 #[cfg(any(test, feature = "testing"))]
-pub use backend::{build_alone, run_candidate};
+pub use backend::run_candidate;
 pub use cpu::CpuRun;
 pub use io::Io;
 pub use kernel::{Build, Kernel};
 pub use packs::PackKey;
 pub use parts::{By, Parts, Shared, by};
 pub use scratch::Scratch;
+pub use table::Table;
 pub use texts::Texts;
 pub use threads::Threads;

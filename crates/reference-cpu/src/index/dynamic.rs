@@ -11,7 +11,7 @@ use kilim_core::ops::{
 use super::gather::Pick;
 use crate::common::rules;
 use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, Table};
 use crate::reduce::Along;
 
 pub fn accepts_data<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
@@ -20,7 +20,7 @@ pub fn accepts_data<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
 
 /// Results that were computed when the kernel was built.
 struct Ready {
-    outputs: Vec<Vec<i64>>,
+    outputs: Vec<Table<i64>>,
 }
 
 impl Kernel for Ready {
@@ -43,7 +43,7 @@ fn value<'a>(node: &'a NodeSpec, i: usize) -> Result<&'a kilim_core::Tensor> {
 
 pub fn build_non_zero(_: &NonZero, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Ready {
-        outputs: vec![NonZero::positions(build.cpu(), value(node, 0)?)?],
+        outputs: vec![build.keep(NonZero::positions(build.cpu(), value(node, 0)?)?)?],
     }))
 }
 
@@ -58,11 +58,7 @@ pub fn build_boxes(
 ) -> Result<Box<dyn Kernel>> {
     let chosen = non_max_suppression(build.cpu(), op, node)?;
     Ok(Box::new(Ready {
-        outputs: vec![
-            build
-                .cpu()
-                .collect(chosen.as_flattened().iter().copied(), 1)?,
-        ],
+        outputs: vec![build.table(chosen.as_flattened().iter().copied(), 1)?],
     }))
 }
 
@@ -81,7 +77,7 @@ pub fn build_compress(
         None => Along::new(&[x.elements()], 0),
     };
     Ok(Box::new(Chosen(Pick {
-        rows: op.selected(build.cpu(), along.n, node)?,
+        rows: build.keep(op.selected(build.cpu(), along.n, node)?)?,
         along,
         dtype: x.dtype,
     })))
@@ -104,17 +100,21 @@ pub fn build_unique(op: &Unique, node: &NodeSpec, build: &mut Build) -> Result<B
     };
     Ok(Box::new(Distinct {
         pick: Pick {
-            rows: (build.cpu()).collect(parts.first.iter().map(|&i| i as usize), 1)?,
+            rows: build.table(parts.first.iter().map(|&i| i as usize), 1)?,
             along,
             dtype: x.dtype(),
         },
-        rest: [parts.first, parts.inverse, parts.counts],
+        rest: [
+            build.keep(parts.first)?,
+            build.keep(parts.inverse)?,
+            build.keep(parts.counts)?,
+        ],
     }))
 }
 
 struct Distinct {
     pick: Pick,
-    rest: [Vec<i64>; 3],
+    rest: [Table<i64>; 3],
 }
 
 impl Kernel for Distinct {

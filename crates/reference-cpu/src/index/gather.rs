@@ -10,7 +10,7 @@ use kilim_core::ops::{Gather, GatherElements, GatherNd, normalize_axis};
 use super::position;
 use crate::common::rules::required;
 use crate::common::{Codec, Walk, Wide, contiguous_strides};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
+use crate::frame::{Build, CpuRun, Io, Kernel, Table, by};
 use crate::reduce::Along;
 
 pub fn build(op: &Gather, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -233,7 +233,7 @@ impl Kernel for GatherSlices {
 
 /// Copies rows of whatever size by number; for selections that were made when the kernel was built.
 pub struct Pick {
-    pub rows: Vec<usize>,
+    pub rows: Table<usize>,
     pub along: Along,
     pub dtype: kilim_core::DType,
 }

@@ -10,7 +10,7 @@ use super::taps::nearest;
 use crate::by_size;
 use crate::common::rules::required;
 use crate::common::{Wide, contiguous_strides};
-use crate::frame::{Build, Io, Kernel, by};
+use crate::frame::{Build, Io, Kernel, Table, by};
 
 pub fn build(
     op: &Resize,
@@ -28,11 +28,7 @@ pub fn build(
         .map_or(0, |d| d + 1);
     let mut sources = Vec::with_capacity(resized);
     for (a, &stride) in axes[..resized].iter().zip(&strides) {
-        let mut elements = nearest(build.cpu(), mode, op, a)?;
-        for i in elements.iter_mut().flatten() {
-            *i *= stride as usize;
-        }
-        sources.push(elements);
+        sources.push(nearest(build, mode, op, a, stride as usize)?);
     }
     let mut extrapolation = [0u8; 16];
     if !x.dtype.is_only_stored() {
@@ -50,7 +46,7 @@ pub fn build(
 struct Nearest {
     dtype: DType,
     /// For each resized axis, the element that each output element comes from, times the stride.
-    sources: Vec<Vec<Option<usize>>>,
+    sources: Vec<Table<Option<usize>>>,
     /// Elements behind them.
     run: usize,
     /// In its first bytes, the value outside.
@@ -83,7 +79,7 @@ impl Kernel for Nearest {
 
 /// Calls `f` with the sum of the entries of all axes, for each combination whose number is in the range.
 fn visit(
-    axes: &[Vec<Option<usize>>],
+    axes: &[Table<Option<usize>>],
     range: Range<usize>,
     at: Option<usize>,
     f: &mut impl FnMut(Option<usize>) -> Result<()>,
@@ -91,7 +87,7 @@ fn visit(
     let Some((axis, inner)) = axes.split_first() else {
         return f(at);
     };
-    let size: usize = inner.iter().map(Vec::len).product();
+    let size: usize = inner.iter().map(|axis| axis.len()).product();
     let (mut begin, mut i) = (range.start, range.start / size);
     while begin < range.end {
         let (first, end) = (i * size, range.end.min((i + 1) * size));

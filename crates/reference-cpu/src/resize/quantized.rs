@@ -8,7 +8,7 @@ use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
 
 use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
+use crate::frame::{Build, Io, Kernel, Table, by};
 
 /// How an element is made of four neighbours.
 trait Sampled: Pod + Send + Sync {
@@ -65,16 +65,16 @@ impl Sampled for i8 {
 }
 
 pub fn build(op: &QuantizedResize, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn Kernel>> {
-    let (x, cpu) = (required(node, 0)?, build.cpu());
+    let x = required(node, 0)?;
     Ok(match x.dtype {
-        DType::I8 => Box::new(Bilinear::<i8>::new(cpu, op, node)?),
-        _ => Box::new(Bilinear::<u8>::new(cpu, op, node)?),
+        DType::I8 => Box::new(Bilinear::<i8>::new(build, op, node)?),
+        _ => Box::new(Bilinear::<u8>::new(build, op, node)?),
     })
 }
 
 struct Bilinear<T: Sampled> {
-    y: Vec<Neighbours<T::Distance>>,
-    x: Vec<Neighbours<T::Distance>>,
+    y: Table<Neighbours<T::Distance>>,
+    x: Table<Neighbours<T::Distance>>,
     /// Elements of a row and of an image of the input.
     row: usize,
     image: usize,
@@ -83,12 +83,12 @@ struct Bilinear<T: Sampled> {
 }
 
 impl<T: Sampled> Bilinear<T> {
-    fn new(cpu: &CpuRun, op: &QuantizedResize, node: &NodeSpec) -> Result<Bilinear<T>> {
+    fn new(build: &Build, op: &QuantizedResize, node: &NodeSpec) -> Result<Bilinear<T>> {
         let (from, to) = (&required(node, 0)?.shape, &node.outputs[0].shape);
         let empty = from.contains(&0) || to.contains(&0);
         let axis = |d: usize| match empty {
-            true => Ok(Vec::new()),
-            false => cpu.collect(T::positions(op, from[d], to[d]), COST),
+            true => Ok(Table::EMPTY),
+            false => build.table(T::positions(op, from[d], to[d]), COST),
         };
         Ok(Bilinear {
             y: axis(1)?,

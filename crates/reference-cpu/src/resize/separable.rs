@@ -11,7 +11,7 @@ use super::taps::Taps;
 use crate::by_real;
 use crate::common::Real;
 use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
+use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, Table, by};
 use crate::reduce::Along;
 
 /// One axis of the tensor as it is when its turn comes.
@@ -19,7 +19,7 @@ struct Pass<T> {
     along: Along,
     output: usize,
     taps: Taps,
-    weights: Vec<T>,
+    weights: Table<T>,
 }
 
 impl<T: Real> Pass<T> {
@@ -103,7 +103,7 @@ pub fn build(op: &Resize, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn 
     // The parts of a complex number are an axis more, along which nothing is resized.
     shape.extend(x.dtype.is_complex().then_some(2));
     by_real!(x.dtype, T => {
-        let separable = Separable::<T>::new(build.cpu(), op, &axes, &shape)?;
+        let separable = Separable::<T>::new(build, op, &axes, &shape)?;
         Ok(Box::new(separable))
     })
 }
@@ -111,7 +111,7 @@ pub fn build(op: &Resize, node: &NodeSpec, build: &mut Build) -> Result<Box<dyn 
 struct Separable<T> {
     passes: Vec<Pass<T>>,
     /// For each axis, the output elements that lie outside of the input; empty where none does.
-    outside: Vec<Vec<bool>>,
+    outside: Vec<Table<bool>>,
     /// One number, or the two parts of a complex one.
     extrapolation: Vec<T>,
     /// Elements of each of two buffers between the passes.
@@ -120,7 +120,7 @@ struct Separable<T> {
 
 impl<T: Real + Element> Separable<T> {
     fn new(
-        cpu: &CpuRun,
+        build: &Build,
         op: &Resize,
         axes: &[ResizeAxis],
         shape: &[usize],
@@ -128,9 +128,9 @@ impl<T: Real + Element> Separable<T> {
         let mut current = shape.to_vec();
         let (mut passes, mut outside) = (Vec::new(), Vec::new());
         for (d, axis) in axes.iter().enumerate() {
-            let mut taps = Taps::new(cpu, op, axis)?;
-            outside.push(std::mem::take(&mut taps.outside));
-            if axis.input == axis.output && taps.keep_all(cpu)? {
+            let (mut taps, weights) = Taps::new(build, op, axis)?;
+            outside.push(std::mem::replace(&mut taps.outside, Table::EMPTY));
+            if axis.input == axis.output && taps.keep_all {
                 continue;
             }
             let along = Along::new(&current, d);
@@ -139,11 +139,11 @@ impl<T: Real + Element> Separable<T> {
             passes.push(Pass {
                 along,
                 output: axis.output,
-                weights: cpu.collect(taps.weights.iter().map(|&w| T::of(w)), 1)?,
                 taps,
+                weights,
             });
         }
-        if !outside.iter().flatten().any(|&o| o) {
+        if !outside.iter().any(|axis| axis.contains(&true)) {
             outside.clear();
         }
         let extrapolation = T::of(op.extrapolation.into());
@@ -195,7 +195,7 @@ impl<T: Real + Element> Kernel for Separable<T> {
     }
 }
 
-fn mark(cpu: &CpuRun, axes: &[Vec<bool>], outside: bool, f: &mut dyn FnMut(bool)) -> Result<()> {
+fn mark(cpu: &CpuRun, axes: &[Table<bool>], outside: bool, f: &mut dyn FnMut(bool)) -> Result<()> {
     match axes {
         [] => f(outside),
         [last] => {
@@ -205,7 +205,7 @@ fn mark(cpu: &CpuRun, axes: &[Vec<bool>], outside: bool, f: &mut dyn FnMut(bool)
             });
         }
         [axis, inner @ ..] => {
-            for &o in axis {
+            for &o in &**axis {
                 mark(cpu, inner, outside || o, f)?;
             }
         }

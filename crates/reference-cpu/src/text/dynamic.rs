@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::memory::{push, shared_text, vec_with_room};
+use kilim_core::memory::{push, shared_text};
 use kilim_core::ops::{InputValues, StringNormalizer, StringSplit};
 use kilim_core::{Result, Tensor};
 
 use crate::common::rules;
-use crate::frame::{Build, Io, Kernel};
+use crate::frame::{Build, Io, Kernel, Table};
 
 pub fn accepts<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
     rules::known(node, 0)
@@ -17,9 +17,9 @@ pub fn accepts<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
 
 /// Results that were computed when the kernel was built: rows of texts, each filled up with empty ones.
 struct Ready {
-    texts: Vec<Arc<str>>,
+    texts: Table<Arc<str>>,
     /// Texts of each row.
-    counts: Vec<i64>,
+    counts: Table<i64>,
     /// Texts of a row of the output.
     longest: usize,
 }
@@ -28,7 +28,10 @@ impl Kernel for Ready {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (cpu, y) = (io.cpu(), io.output::<u32>(0));
         let mut texts = self.texts.iter();
-        for (y, &count) in y.chunks_exact_mut(self.longest.max(1)).zip(&self.counts) {
+        for (y, &count) in y
+            .chunks_exact_mut(self.longest.max(1))
+            .zip(self.counts.iter())
+        {
             let (own, rest) = y.split_at_mut(count as usize);
             for (y, text) in own.iter_mut().zip(&mut texts) {
                 *y = io.texts().number(cpu, text)?;
@@ -56,7 +59,7 @@ pub fn build_split(
     let (cpu, rows) = (build.cpu(), value(node)?.texts()?);
     let empty: Arc<str> = Arc::from("");
     let mut texts = Vec::new();
-    let mut counts = vec_with_room(rows.len())?;
+    let mut counts = build.room(rows.len())?;
     for row in rows {
         let before = texts.len();
         op.parts(cpu, row, &mut |part| {
@@ -69,7 +72,7 @@ pub fn build_split(
         counts.push((texts.len() - before) as i64);
     }
     Ok(Box::new(Ready {
-        texts,
+        texts: build.keep(texts)?,
         counts,
         longest: node.outputs[0].shape.last().copied().unwrap_or(0),
     }))
@@ -82,8 +85,8 @@ pub fn build_normalizer(
 ) -> Result<Box<dyn Kernel>> {
     let texts = op.normalized(build.cpu(), value(node)?)?;
     Ok(Box::new(Ready {
-        counts: vec![texts.len() as i64],
+        counts: build.keep(vec![texts.len() as i64])?,
         longest: texts.len(),
-        texts,
+        texts: build.keep(texts)?,
     }))
 }

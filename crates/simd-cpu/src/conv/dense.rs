@@ -8,6 +8,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use kilim_core::memory::collect;
 use kilim_core::ops::Activation;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
@@ -20,7 +21,7 @@ use crate::isa::Isa;
 use crate::math;
 use crate::memory::share;
 use crate::window::{inside, reach};
-use kilim_reference_cpu::frame::{CpuRun, Shared};
+use kilim_reference_cpu::frame::{Build, CpuRun, Shared, Table};
 
 /// Elements that a padded strip of the input may have, to stay in the second-level cache.
 const STRIP: usize = 96 * 1024;
@@ -46,7 +47,7 @@ pub(crate) struct Dense {
     depth: Depth,
     /// Where the window of each pixel of a strip begins; empty for a 1x1 window without strides,
     /// whose rows lie one after another.
-    starts: Vec<u32>,
+    starts: Table<u32>,
     /// Elements from a row of A to the next where `starts` is empty.
     stride: usize,
     /// Output rows of a strip.
@@ -72,7 +73,7 @@ pub(crate) fn pack_weights(
     let panels = Panels::new(isa, m);
     let size = panels.elements(c * taps);
     let mut bytes = AlignedBytes::with_capacity(size * shape.groups * size_of::<f32>())?;
-    let starts: Vec<usize> = (0..taps).collect();
+    let starts = collect(0..taps)?;
     let rows = RowStarts {
         starts: &starts,
         inner: c,
@@ -98,12 +99,12 @@ pub(crate) fn pack_weights(
 
 impl Dense {
     pub(crate) fn new(
+        build: &Build,
         isa: Isa,
         shape: Shape,
         activation: Activation,
         weights: Arc<AlignedBytes>,
-        threads: usize,
-    ) -> Dense {
+    ) -> Result<Dense> {
         let mut shape = shape;
         let pointwise = shape.taps() == 1
             && [shape.window.y, shape.window.x]
@@ -138,31 +139,25 @@ impl Dense {
         let strips = y.output.div_ceil(strip_rows);
 
         let c = shape.group_channels();
-        let mut runs = Vec::new();
-        for ty in 0..y.kernel {
-            let offset = ty * y.dilation * row;
-            if x.dilation == 1 && c == channels {
-                runs.push(Segment {
-                    offset: offset as u32,
-                    len: (x.kernel * c) as u32,
-                });
-            } else {
-                runs.extend((0..x.kernel).map(|tx| Segment {
-                    offset: (offset + tx * x.dilation * channels) as u32,
-                    len: c as u32,
-                }));
-            }
-        }
-        let starts = if pointwise {
-            Vec::new()
-        } else {
-            (0..strip_rows)
-                .flat_map(|oy| {
-                    let first = oy * y.stride * row;
-                    (0..x.output).map(move |ox| (first + ox * x.stride * channels) as u32)
-                })
-                .collect()
+        let (along, len) = match x.dilation == 1 && c == channels {
+            true => (1, x.kernel * c),
+            false => (x.kernel, c),
         };
+        let run = |i: usize| Segment {
+            offset: (i / along * y.dilation * row + i % along * x.dilation * channels) as u32,
+            len: len as u32,
+        };
+        let runs = build.table((0..y.kernel * along).map(run), 4)?;
+        let starts = if pointwise {
+            Table::EMPTY
+        } else {
+            let start = |pixel: usize| {
+                let (oy, ox) = (pixel / x.output, pixel % x.output);
+                (oy * y.stride * row + ox * x.stride * channels) as u32
+            };
+            build.table((0..strip_rows * x.output).map(start), 4)?
+        };
+        let threads = build.threads();
         let depth = Depth::of(isa, &runs);
         let products = (strip_rows * x.output).saturating_mul(shape.m);
         let parts = match shape.groups {
@@ -172,7 +167,7 @@ impl Dense {
                 .clamp(1, shape.m.div_ceil(panel(isa))),
             _ => 1,
         };
-        Dense {
+        Ok(Dense {
             depth,
             parts,
             starts,
@@ -181,7 +176,7 @@ impl Dense {
             strips,
             copied: copied.then_some(((strip_rows - 1) * y.stride + y.extent()) * row),
             common: Common::new(isa, shape, activation, weights),
-        }
+        })
     }
 
     /// Computes part `index` of all strips of the batch; `scratch` has room for a padded strip.

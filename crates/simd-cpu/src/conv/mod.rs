@@ -218,13 +218,8 @@ pub(crate) fn kernel(
     let packed = build.pack(node, 1, key, |cpu| {
         algorithm.pack(cpu, isa, &shape, weights)
     })?;
-    Ok(Box::new(Convolution(algorithm.prepare(
-        isa,
-        shape,
-        op.activation,
-        packed,
-        build.threads(),
-    ))))
+    let convolution = algorithm.prepare(build, isa, shape, op.activation, packed)?;
+    Ok(Box::new(Convolution(convolution)))
 }
 
 impl Algorithm {
@@ -259,26 +254,30 @@ impl Algorithm {
         }
     }
 
-    /// Prepares the computation on so many threads, `packed` being what [`Algorithm::pack`] made.
+    /// Prepares the computation, `packed` being what [`Algorithm::pack`] made.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short, `Aborted` where the building is to stop.
     pub(crate) fn prepare(
         self,
+        build: &Build,
         isa: Isa,
         shape: Shape,
         activation: Activation,
         packed: Arc<AlignedBytes>,
-        threads: usize,
-    ) -> Box<dyn Convolve> {
+    ) -> Result<Box<dyn Convolve>> {
         macro_rules! new {
             ($t:ty $(, $threads:expr)?) => {
                 Box::new(<$t>::new(isa, shape, activation, packed $(, $threads)?))
             };
         }
-        match self {
-            Algorithm::Dense => new!(dense::Dense, threads),
+        let threads = build.threads();
+        Ok(match self {
+            Algorithm::Dense => Box::new(dense::Dense::new(build, isa, shape, activation, packed)?),
             Algorithm::Depthwise => new!(depthwise::Depthwise),
             Algorithm::Winograd2 => new!(winograd::Winograd<4>, threads),
             Algorithm::Winograd4 => new!(winograd::Winograd<6>, threads),
-        }
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! What a MatMul or Gemm node asks for, as matrices.
 
 use kilim_core::backend::{NodeSpec, TensorSpec};
+use kilim_core::memory::{collect, vec_of};
 use kilim_core::ops::{Activation, Gemm, MatMul};
 
 use crate::gemm::{Matrix, Reading, RowStarts};
@@ -141,8 +142,8 @@ pub(super) fn gemm_addend(c: &TensorSpec, beta: f32, m: usize, n: usize) -> Opti
     }
     let known = c.value.as_ref()?.as_slice::<f32>().ok()?;
     match known {
-        [x] => Some(Addend::Known(vec![beta * x; n])),
-        xs if row => Some(Addend::Known(xs.iter().map(|x| beta * x).collect())),
+        [x] => Some(Addend::Known(vec_of(beta * x, n).ok()?)),
+        xs if row => Some(Addend::Known(collect(xs.iter().map(|x| beta * x)).ok()?)),
         _ => None,
     }
 }

@@ -16,7 +16,7 @@ use super::{Data, Places, SLACK, is_narrow};
 use crate::conv::Shape;
 use crate::isa::Isa;
 use crate::window::reach;
-use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Shared};
+use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Shared, Table};
 
 /// Elements that a strip of the input, and its sums, may have to stay in the second-level cache.
 const STRIP: usize = 48 * 1024;
@@ -76,25 +76,18 @@ impl Plan {
     }
 
     /// The runs of a window of a group.
-    fn runs(&self, width: usize) -> Vec<Run> {
+    fn runs(&self, build: &Build, width: usize) -> Result<Table<Run>> {
         let (y, x) = (self.shape.window.y, self.shape.window.x);
         let (all, c) = (self.shape.window.channels, self.shape.group_channels());
-        let mut runs = Vec::new();
-        for ty in 0..y.kernel {
-            let row = ty * y.dilation * width * all;
-            if x.dilation == 1 && c == all {
-                runs.push(Run {
-                    offset: row,
-                    len: x.kernel * c,
-                });
-            } else {
-                runs.extend((0..x.kernel).map(|tx| Run {
-                    offset: row + tx * x.dilation * all,
-                    len: c,
-                }));
-            }
-        }
-        runs
+        let (along, len) = match x.dilation == 1 && c == all {
+            true => (1, x.kernel * c),
+            false => (x.kernel, c),
+        };
+        let run = |i: usize| Run {
+            offset: (i / along * y.dilation * width + i % along * x.dilation) * all,
+            len,
+        };
+        build.table((0..y.kernel * along).map(run), 4)
     }
 
     /// The weights of each group in panels.
@@ -143,7 +136,7 @@ pub(super) fn kernel(
     let plan = plan.ok_or_else(|| unsupported("an integer convolution of this kind"))?;
     let (w, depthwise) = (plan.shape.window, plan.is_depthwise());
     let width = reach(&w.x);
-    let runs = plan.runs(width);
+    let runs = plan.runs(build, width)?;
     let lanes = isa.pair_sizes().0;
     let key = PackKey {
         kind: "integer convolution",
@@ -164,16 +157,15 @@ pub(super) fn kernel(
     let even = (strips * w.batch).next_multiple_of(build.threads());
     let strips = even.div_ceil(w.batch.max(1)).clamp(1, w.y.output.max(1));
     let strip_rows = w.y.output.div_ceil(strips);
-    let starts = (0..strip_rows)
-        .flat_map(|y| {
-            let first = y * w.y.stride * width * w.channels;
-            (0..w.x.output).map(move |x| (first + x * w.x.stride * w.channels) as u32)
-        })
-        .collect();
+    let start = |pixel: usize| {
+        let (y, x) = (pixel / w.x.output, pixel % w.x.output);
+        ((y * w.y.stride * width + x * w.x.stride) * w.channels) as u32
+    };
+    let starts = build.table((0..strip_rows * w.x.output).map(start), 4)?;
     let strips = w.y.output.div_ceil(strip_rows);
     Ok(Box::new(Convolution {
         isa,
-        taps: runs.iter().map(|r| r.offset).collect(),
+        taps: build.table(runs.iter().map(|r| r.offset), 1)?,
         runs,
         starts,
         width,
@@ -198,11 +190,11 @@ struct Convolution {
     data: Data,
     finish: Finish,
     depthwise: bool,
-    runs: Vec<Run>,
+    runs: Table<Run>,
     /// Where the runs begin.
-    taps: Vec<usize>,
+    taps: Table<usize>,
     /// Where the window of each pixel of a strip begins.
-    starts: Vec<u32>,
+    starts: Table<u32>,
     /// Pixels of a row of a strip of the input.
     width: usize,
     /// Output rows of a strip.

@@ -12,7 +12,7 @@ use super::finish::Finish;
 use super::product::{Panels, Product, Run, multiply_split};
 use super::{Data, Places, SLACK, is_narrow};
 use crate::isa::Isa;
-use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey, Scratch, by};
+use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey, Scratch, Table, by};
 
 /// A matrix product to build.
 pub(super) struct Plan {
@@ -84,7 +84,7 @@ pub(super) fn kernel(
     })?;
     Ok(Box::new(Matrices {
         isa,
-        starts: (0..plan.m).map(|row| (row * plan.k) as u32).collect(),
+        starts: build.table((0..plan.m).map(|row| (row * plan.k) as u32), 1)?,
         run,
         n,
         packed,
@@ -96,7 +96,7 @@ pub(super) fn kernel(
 
 struct Matrices {
     isa: Isa,
-    starts: Vec<u32>,
+    starts: Table<u32>,
     run: Run,
     n: usize,
     packed: Arc<AlignedBytes>,

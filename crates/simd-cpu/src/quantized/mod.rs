@@ -18,7 +18,6 @@ mod tests;
 
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::error::unsupported;
 use kilim_core::ops::{
     Activation, Affine, AffineQuantize, ConvInteger, MatMulInteger, QLinearBinary, QLinearConv,
     QLinearMatMul, QuantizedBinary, QuantizedResize, Requantize, TableLookup, clamped_range,
@@ -74,9 +73,8 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<TableLookup>(any, fixed::build_lookup);
     registry.add::<QuantizedBinary>(fixed::accepts, fixed::build_binary);
     registry.add::<QLinearBinary>(any, real::build);
-    registry.add::<QuantizedResize>(resize::accepts, |op, node, _| {
-        let kernel = resize::kernel(op, node, Isa::best());
-        kernel.ok_or_else(|| unsupported("this resize"))
+    registry.add::<QuantizedResize>(resize::accepts, |op, node, build| {
+        resize::kernel(op, node, build, Isa::best())
     });
     linear::register(registry);
 }

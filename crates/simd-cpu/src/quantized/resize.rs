@@ -6,12 +6,12 @@ use std::ops::{Add, Mul, Sub};
 
 use bytemuck::Pod;
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::memory::collect;
+use kilim_core::error::unsupported;
 use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
 
 use crate::isa::{Isa, PairTask, Pairs};
-use kilim_reference_cpu::frame::{Io, Kernel, Scratch, by};
+use kilim_reference_cpu::frame::{Build, Io, Kernel, Scratch, Table, by};
 
 /// Bytes, and the numbers in which TFLite weights them.
 trait Sampled: Pod + Send + Sync {
@@ -24,12 +24,14 @@ trait Sampled: Pod + Send + Sync {
     /// The distance from one element to the next.
     const ONE: Self::Number;
 
-    /// Where the outputs of an axis are; `None` where numbers could overflow.
+    /// Where the outputs of an axis are.
     fn positions(
         op: &QuantizedResize,
         input: usize,
         output: usize,
-    ) -> Option<Vec<Neighbours<Self::Number>>>;
+    ) -> impl ExactSizeIterator<Item = Neighbours<Self::Number>>;
+    /// Whether the weighted sums of such an axis and of another fit.
+    fn fits(position: &Neighbours<Self::Number>) -> bool;
     fn number(self) -> Self::Number;
     fn finish(sum: Self::Number) -> Self;
 }
@@ -38,8 +40,16 @@ impl Sampled for u8 {
     type Number = f32;
     const ONE: f32 = 1.0;
 
-    fn positions(op: &QuantizedResize, i: usize, o: usize) -> Option<Vec<Neighbours<f32>>> {
-        collect(op.places(i, o)).ok()
+    fn positions(
+        op: &QuantizedResize,
+        input: usize,
+        output: usize,
+    ) -> impl ExactSizeIterator<Item = Neighbours<f32>> {
+        op.places(input, output)
+    }
+
+    fn fits(_: &Neighbours<f32>) -> bool {
+        true
     }
 
     #[inline(always)]
@@ -58,11 +68,17 @@ impl Sampled for i8 {
     type Number = i32;
     const ONE: i32 = 1 << 10;
 
-    fn positions(op: &QuantizedResize, i: usize, o: usize) -> Option<Vec<Neighbours<i32>>> {
-        let places = collect(op.fixed_places(i, o)).ok()?;
-        // The largest byte times the sums of both axes' weights stays below 2^31.
-        let near = |p: &Neighbours<i32>| p.distance.abs() <= 2 << 10;
-        places.iter().all(near).then_some(places)
+    fn positions(
+        op: &QuantizedResize,
+        input: usize,
+        output: usize,
+    ) -> impl ExactSizeIterator<Item = Neighbours<i32>> {
+        op.fixed_places(input, output)
+    }
+
+    /// The largest byte times the sums of both axes' weights stays below 2^31.
+    fn fits(position: &Neighbours<i32>) -> bool {
+        position.distance.abs() <= 2 << 10
     }
 
     #[inline(always)]
@@ -78,26 +94,47 @@ impl Sampled for i8 {
 }
 
 pub(super) fn accepts(op: &QuantizedResize, node: &NodeSpec) -> Result<(), Refusal> {
-    kernel(op, node, Isa::best()).map(drop).ok_or_else(|| {
-        Refusal::new(
+    let fits = match node.input(0).map(|x| x.dtype) {
+        Some(DType::I8) => fits::<i8>(op, node),
+        Some(DType::U8) => fits::<u8>(op, node),
+        _ => false,
+    };
+    match fits {
+        true => Ok(()),
+        false => Err(Refusal::new(
             "the SIMD resize: an empty image, or one that is magnified too far for 32 bits",
-        )
-    })
+        )),
+    }
 }
 
-/// `None` where the reference kernel is to run.
-pub(super) fn kernel(op: &QuantizedResize, node: &NodeSpec, isa: Isa) -> Option<Box<dyn Kernel>> {
-    Some(match node.input(0)?.dtype {
-        DType::I8 => Box::new(Bilinear::<i8>::of(op, node, isa)?),
-        DType::U8 => Box::new(Bilinear::<u8>::of(op, node, isa)?),
-        _ => return None,
+/// Whether no image is empty, and no sum overflows.
+fn fits<T: Sampled>(op: &QuantizedResize, node: &NodeSpec) -> bool {
+    let (Some(x), y) = (node.input(0), &node.outputs[0].shape) else {
+        return false;
+    };
+    let axis = |d: usize| T::positions(op, x.shape[d], y[d]).all(|p| T::fits(&p));
+    !x.shape.contains(&0) && !y.contains(&0) && axis(1) && axis(2)
+}
+
+/// Builds the kernel.
+pub(super) fn kernel(
+    op: &QuantizedResize,
+    node: &NodeSpec,
+    build: &Build,
+    isa: Isa,
+) -> Result<Box<dyn Kernel>> {
+    accepts(op, node).map_err(|_| unsupported("this resize"))?;
+    let x = node.input(0).ok_or_else(|| unsupported("this resize"))?;
+    Ok(match x.dtype {
+        DType::I8 => Box::new(Bilinear::<i8>::of(op, node, build, isa)?),
+        _ => Box::new(Bilinear::<u8>::of(op, node, build, isa)?),
     })
 }
 
 struct Bilinear<T: Sampled> {
     isa: Isa,
-    y: Vec<Neighbours<T::Number>>,
-    x: Vec<Neighbours<T::Number>>,
+    y: Table<Neighbours<T::Number>>,
+    x: Table<Neighbours<T::Number>>,
     /// Elements of a row and of an image of the input.
     row: usize,
     image: usize,
@@ -106,13 +143,13 @@ struct Bilinear<T: Sampled> {
 }
 
 impl<T: Sampled> Bilinear<T> {
-    fn of(op: &QuantizedResize, node: &NodeSpec, isa: Isa) -> Option<Bilinear<T>> {
-        let (from, to) = (&node.input(0)?.shape, &node.outputs[0].shape);
-        (!from.contains(&0) && !to.contains(&0)).then_some(())?;
-        Some(Bilinear {
+    fn of(op: &QuantizedResize, node: &NodeSpec, build: &Build, isa: Isa) -> Result<Bilinear<T>> {
+        let x = node.input(0).ok_or_else(|| unsupported("this resize"))?;
+        let (from, to) = (&x.shape, &node.outputs[0].shape);
+        Ok(Bilinear {
             isa,
-            y: T::positions(op, from[1], to[1])?,
-            x: T::positions(op, from[2], to[2])?,
+            y: build.table(T::positions(op, from[1], to[1]), COST)?,
+            x: build.table(T::positions(op, from[2], to[2]), COST)?,
             row: from[2] * from[3],
             image: from[1] * from[2] * from[3],
             channels: from[3],
@@ -120,6 +157,9 @@ impl<T: Sampled> Bilinear<T> {
         })
     }
 }
+
+/// Operations of finding the neighbours of an output.
+const COST: usize = 16;
 
 impl<T: Sampled> Kernel for Bilinear<T> {
     fn run(&self, io: &mut Io) -> Result<()> {

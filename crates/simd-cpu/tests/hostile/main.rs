@@ -5,12 +5,13 @@
 
 mod memory;
 mod node;
+mod tables;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use kilim_core::Backend;
 use kilim_core::testing::odd::{Odd, SMALL};
 use kilim_core::testing::{Random, content, operators};
+use kilim_core::{Backend, Limits};
 use kilim_reference_cpu::frame::build_alone;
 
 use node::{Node, patience};
@@ -31,7 +32,7 @@ fn try_node(backend: &kilim_simd_cpu::CpuBackend, mut node: Node, odd: &mut Odd,
     if backend.supports(&node.spec()).is_err() {
         return;
     }
-    match build_alone(backend, &node.spec(), &patience()) {
+    match build_alone(backend, &node.spec(), &Limits::default(), &patience()) {
         Ok(_) => seen.built += 1,
         Err(_) => seen.refused += 1,
     }

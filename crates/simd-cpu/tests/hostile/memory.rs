@@ -4,6 +4,7 @@
 //! Memory that cannot be refused ends the program, so that the nodes are tried in a program of their own.
 
 use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::ptr::null_mut;
@@ -11,7 +12,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kilim_core::testing::odd::Odd;
 use kilim_core::testing::{Random, content, operators};
-use kilim_core::{Backend, Result};
+use kilim_core::{Backend, Limits, Result};
 use kilim_reference_cpu::frame::build_alone;
 use kilim_simd_cpu::CpuBackend;
 
@@ -37,6 +38,21 @@ struct Short;
 static GRANTED: AtomicUsize = AtomicUsize::new(usize::MAX);
 static REFUSED: AtomicUsize = AtomicUsize::new(0);
 
+thread_local! {
+    /// Bytes that this thread has allocated and not freed.
+    static HELD: Cell<isize> = const { Cell::new(0) };
+}
+
+/// Bytes that this thread has allocated more than it has freed.
+pub fn held() -> isize {
+    HELD.get()
+}
+
+fn note(more: usize, fewer: usize) {
+    // A thread that ends has no such variable any more.
+    let _ = HELD.try_with(|held| held.set(held.get() + more as isize - fewer as isize));
+}
+
 fn refuses(bytes: usize) -> bool {
     let granted = GRANTED.load(Ordering::Relaxed);
     if bytes <= LARGE || granted == usize::MAX {
@@ -55,28 +71,38 @@ unsafe impl GlobalAlloc for Short {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         match refuses(layout.size()) {
             true => null_mut(),
-            // SAFETY: the caller's promises.
-            false => unsafe { System.alloc(layout) },
+            false => {
+                note(layout.size(), 0);
+                // SAFETY: the caller's promises.
+                unsafe { System.alloc(layout) }
+            }
         }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         match refuses(layout.size()) {
             true => null_mut(),
-            // SAFETY: the caller's promises.
-            false => unsafe { System.alloc_zeroed(layout) },
+            false => {
+                note(layout.size(), 0);
+                // SAFETY: the caller's promises.
+                unsafe { System.alloc_zeroed(layout) }
+            }
         }
     }
 
     unsafe fn realloc(&self, memory: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
         match bytes > layout.size() && refuses(bytes) {
             true => null_mut(),
-            // SAFETY: the caller's promises.
-            false => unsafe { System.realloc(memory, layout, bytes) },
+            false => {
+                note(bytes, layout.size());
+                // SAFETY: the caller's promises.
+                unsafe { System.realloc(memory, layout, bytes) }
+            }
         }
     }
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
+        note(0, layout.size());
         // SAFETY: the caller's promises.
         unsafe { System.dealloc(memory, layout) }
     }
@@ -113,7 +139,9 @@ fn try_node(backend: &CpuBackend, mut node: Node, odd: &mut Odd) -> usize {
     if backend.supports(&node.spec()).is_err() {
         return 0;
     }
-    let mut times = each_refused(|| build_alone(backend, &node.spec(), &patience()).map(drop));
+    let limits = Limits::default();
+    let mut times =
+        each_refused(|| build_alone(backend, &node.spec(), &limits, &patience()).map(drop));
     if node.is_small() && node.fill(&mut odd.0).is_ok() && backend.supports(&node.spec()).is_ok() {
         times += each_refused(|| {
             let ran = backend.evaluate(&node.spec(), &patience());

@@ -25,7 +25,7 @@ use crate::gemm::{
 };
 use crate::isa::Isa;
 use crate::math;
-use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, by};
+use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Table, by};
 use kilim_reference_cpu::registry::KernelRegistry;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
@@ -59,6 +59,9 @@ fn accepts(op: &ConvTranspose, node: &NodeSpec) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Operations of making a phase.
+const COST: usize = 256;
+
 /// Builds the kernel.
 pub(crate) fn kernel(
     op: &ConvTranspose,
@@ -80,13 +83,8 @@ pub(crate) fn kernel(
     let packed = build.pack(node, 1, key, |cpu| {
         pack_weights(cpu, isa, &shape, &phases, weights)
     })?;
-    Ok(Box::new(Transposed::new(
-        isa,
-        shape,
-        phases,
-        op.activation,
-        packed,
-    )))
+    let transposed = Transposed::new(build, isa, shape, phases, op.activation, packed)?;
+    Ok(Box::new(transposed))
 }
 
 /// The weights `[c, m / groups, y, x]` as packed columns for each group and phase.
@@ -149,7 +147,7 @@ struct Phase {
 
 struct Transposed {
     common: Common,
-    phases: Vec<Phase>,
+    phases: Table<Phase>,
     /// Elements of a group's packed weights.
     group: usize,
     /// Padding before and after both axes of the input.
@@ -160,12 +158,13 @@ struct Transposed {
 
 impl Transposed {
     fn new(
+        build: &Build,
         isa: Isa,
         shape: Shape,
         phases: Phases,
         activation: Activation,
         weights: Arc<AlignedBytes>,
-    ) -> Transposed {
+    ) -> Result<Transposed> {
         let w = &shape.window;
         let (c, panels) = (
             shape.group_channels(),
@@ -175,47 +174,49 @@ impl Transposed {
         let row = (w.x.input + margins[1].0 + margins[1].1) * c;
         let rows = w.y.input + margins[0].0 + margins[0].1;
         let mut group = 0;
-        let phases = phases
-            .each()
-            .map(|(y, x, ty, tx)| {
-                let place = |t: &Tap, before: usize| (t.shift + before as isize) as usize;
-                let mut runs: Vec<Segment> = Vec::new();
-                let mut offset = 0;
-                for (i, ty) in ty.iter().enumerate() {
-                    for (j, tx) in tx.iter().enumerate() {
-                        let at = place(ty, margins[0].0) * row + place(tx, margins[1].0) * c;
-                        if (i, j) == (0, 0) {
-                            offset = at;
-                        }
-                        let at = (at - offset) as u32;
-                        match runs.last_mut() {
-                            Some(run) if run.offset + run.len == at => run.len += c as u32,
-                            _ => runs.push(Segment {
-                                offset: at,
-                                len: c as u32,
-                            }),
-                        }
+        let each = phases.each().map(|(y, x, ty, tx)| {
+            let place = |t: &Tap, before: usize| (t.shift + before as isize) as usize;
+            let mut runs: Vec<Segment> = Vec::new();
+            let mut offset = 0;
+            for (i, ty) in ty.iter().enumerate() {
+                for (j, tx) in tx.iter().enumerate() {
+                    let at = place(ty, margins[0].0) * row + place(tx, margins[1].0) * c;
+                    if (i, j) == (0, 0) {
+                        offset = at;
+                    }
+                    let at = (at - offset) as u32;
+                    match runs.last_mut() {
+                        Some(run) if run.offset + run.len == at => run.len += c as u32,
+                        _ => runs.push(Segment {
+                            offset: at,
+                            len: c as u32,
+                        }),
                     }
                 }
-                let weights = group;
-                group += panels.elements(c * ty.len() * tx.len());
-                Phase {
-                    y,
-                    x,
-                    width: (w.x.output - x).div_ceil(w.x.stride),
-                    depth: Depth::of(isa, &runs),
-                    offset,
-                    weights,
-                }
-            })
-            .collect();
-        Transposed {
-            phases,
+            }
+            let weights = group;
+            group += panels.elements(c * ty.len() * tx.len());
+            Phase {
+                y,
+                x,
+                width: (w.x.output - x).div_ceil(w.x.stride),
+                depth: Depth::of(isa, &runs),
+                offset,
+                weights,
+            }
+        });
+        let mut all = build.room(phases.y.len() * phases.x.len())?;
+        for phase in each {
+            build.cpu().spend(COST)?;
+            all.push(phase);
+        }
+        Ok(Transposed {
+            phases: all,
             group,
             margins,
             padded: rows * row,
             common: Common::new(isa, shape, activation, weights),
-        }
+        })
     }
 
     /// Copies a group's channels of an image, with padding around them.
