@@ -15,6 +15,7 @@ use kilim_core::{Backend, Limits};
 use kilim_reference_cpu::frame::build_alone;
 
 use node::{Node, patience};
+use tables::SLACK;
 
 /// Nodes of each operator.
 const TRIES: usize = 6000;
@@ -32,8 +33,17 @@ fn try_node(backend: &kilim_simd_cpu::CpuBackend, mut node: Node, odd: &mut Odd,
     if backend.supports(&node.spec()).is_err() {
         return;
     }
+    let before = memory::held();
     match build_alone(backend, &node.spec(), &Limits::default(), &patience()) {
-        Ok(_) => seen.built += 1,
+        Ok(alone) => {
+            seen.built += 1;
+            let kept = memory::held() - before;
+            let counted = alone.counted as isize;
+            assert!(
+                kept <= counted + SLACK,
+                "{kept} bytes are kept, {counted} are counted"
+            );
+        }
         Err(_) => seen.refused += 1,
     }
     if node.is_small() && node.fill(&mut odd.0).is_ok() {

@@ -15,7 +15,7 @@ use super::memory::held;
 /// Entries of the tables.
 const LONG: usize = 50_000;
 /// Bytes that a kernel may keep whatever its sizes are.
-const SLACK: isize = 4 << 10;
+pub const SLACK: isize = 4 << 10;
 
 fn resize(mode: ResizeMode) -> Arc<dyn Operator> {
     Arc::new(Resize {
