@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::{DType, Tensor};
 
 /// Gives parts of the files beside a model. Paths are relative to the model's folder, with `/` between
 /// their parts, and do not lead out of it by `..`; one file may be named in several ways.
@@ -15,12 +16,12 @@ pub trait ExternalFiles {
     /// `Io` where there is no such file.
     fn size(&self, path: &str) -> Result<usize>;
 
-    /// `len` bytes of a file, which ends behind them: a buffer, and the index in it of byte `offset` of the
-    /// file. Buffers may be shared with other parts.
+    /// `len` bytes of a file from `offset` on, which does not end before: a tensor of `uint8`, which may share its
+    /// buffer with other parts, or read the file when it is needed ([`Tensor::on_demand`]).
     ///
     /// # Errors
     /// `Io` where they cannot be read, `Limit` where memory is short.
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<(Arc<AlignedBytes>, usize)>;
+    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor>;
 }
 
 /// Files in memory.
@@ -56,8 +57,8 @@ impl ExternalFiles for GivenFiles {
         Ok(self.find(path)?.len())
     }
 
-    fn part(&self, path: &str, offset: usize, _: usize) -> Result<(Arc<AlignedBytes>, usize)> {
-        Ok((self.find(path)?.clone(), offset))
+    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
+        Tensor::view(DType::U8, &[len], self.find(path)?.clone(), offset, len)
     }
 }
 
@@ -77,8 +78,9 @@ impl ExternalFiles for NoFiles {
             .with_hint("give the files that belong to the model along with it"))
     }
 
-    fn part(&self, path: &str, _: usize, _: usize) -> Result<(Arc<AlignedBytes>, usize)> {
-        self.size(path).map(|_| Default::default())
+    fn part(&self, path: &str, _: usize, _: usize) -> Result<Tensor> {
+        self.size(path)?;
+        Tensor::from_raw(DType::U8, &[0], &[])
     }
 }
 
@@ -128,9 +130,11 @@ mod tests {
         let files = GivenFiles::new(files);
         for path in ["data/w.bin", "./data/w.bin", "data//./w.bin"] {
             assert_eq!(files.size(path)?, 4);
-            let (part, at) = files.part(path, 2, 1)?;
-            assert!(Arc::ptr_eq(&part, &bytes), "{path}");
-            assert_eq!(at, 2);
+            let part = files.part(path, 2, 1)?;
+            assert!(
+                std::ptr::eq(part.read()?, &bytes.as_slice()[2..3]),
+                "{path}"
+            );
         }
         let error = files.size("w.bin").err();
         assert_eq!(error.as_ref().map(Error::code), Some(ErrorCode::Io));

@@ -6,7 +6,7 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::ops::{CustomOperators, PictureReader};
 use kilim_core::tensor::AlignedBytes;
 
-use kilim_core::{Interrupt, Limits};
+use kilim_core::{Interrupt, Limits, Tensor};
 
 use crate::external::{ExternalFiles, NoFiles, check_path};
 
@@ -66,7 +66,7 @@ impl<'a> ModelSource<'a> {
         self
     }
 
-    /// `len` bytes of a file of the model's folder, from `offset` on: a buffer, and where in it they begin.
+    /// `len` bytes of a file of the model's folder, from `offset` on, as a tensor of `uint8`.
     ///
     /// # Errors
     /// `InvalidModel` where the path leaves the folder or the file ends before, `Limit` where the file is
@@ -77,7 +77,7 @@ impl<'a> ModelSource<'a> {
         offset: usize,
         len: usize,
         limits: &Limits,
-    ) -> Result<(Arc<AlignedBytes>, usize)> {
+    ) -> Result<Tensor> {
         check_path(path)?;
         let size = self.external.size(path)?;
         limits.check_file(size)?;

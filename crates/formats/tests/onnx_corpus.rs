@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
+use kilim_core::{DType, Limits, Tensor};
 use kilim_formats::{ExternalFiles, ModelSource, load_model};
 use kilim_test_support::material;
 
@@ -39,8 +39,8 @@ impl ExternalFiles for Beside<'_> {
         Ok(read(&self.0.join(path))?.len())
     }
 
-    fn part(&self, path: &str, offset: usize, _: usize) -> Result<(Arc<AlignedBytes>, usize)> {
-        Ok((read(&self.0.join(path))?, offset))
+    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
+        Tensor::view(DType::U8, &[len], read(&self.0.join(path))?, offset, len)
     }
 }
 

@@ -2,29 +2,54 @@
 
 use std::mem::MaybeUninit;
 
-use bytemuck::{Pod, Zeroable};
-
 use crate::error::Result;
 use crate::memory::out_of_memory;
+use bytemuck::Pod;
 
-/// One cache line; the unit of [`AlignedBytes`], so that SIMD kernels may count on alignment.
-#[derive(Clone, Copy, Zeroable, Pod)]
-#[repr(C, align(64))]
-struct Line([u8; 64]);
+/// One cache line: SIMD kernels may count on such an alignment.
+const LINE: usize = 64;
+const WORDS: usize = LINE / size_of::<u64>();
 
 /// Bytes on the heap, aligned to 64.
-#[derive(Clone, Default)]
+///
+/// They are aligned within memory of words: allocators keep what is freed of memory with a larger alignment apart, where
+/// the next request of the same size does not fit, so that weights that come and go would take memory twice.
+#[derive(Default)]
 pub struct AlignedBytes {
-    lines: Vec<Line>,
+    /// Whole lines behind the first `skipped` words.
+    words: Vec<u64>,
+    skipped: usize,
     len: usize,
+}
+
+/// Words before the first line of a vector's memory.
+fn skipped(words: &Vec<u64>) -> usize {
+    match words.capacity() {
+        0 => 0,
+        _ => words.as_ptr().align_offset(LINE),
+    }
+}
+
+/// Words that lines for so many bytes take, wherever the first begins.
+fn words_for(bytes: usize) -> usize {
+    match bytes.div_ceil(LINE) {
+        0 => 0,
+        lines => lines.saturating_mul(WORDS).saturating_add(WORDS - 1),
+    }
 }
 
 impl AlignedBytes {
     /// `len` zero bytes; `Limit` where the machine has no such memory.
     pub fn zeroed(len: usize) -> Result<Self> {
-        let lines = bytemuck::allocation::try_zeroed_vec(len.div_ceil(64))
-            .map_err(|()| out_of_memory(len))?;
-        Ok(AlignedBytes { lines, len })
+        let words = bytemuck::allocation::try_zeroed_vec(words_for(len));
+        let mut words = words.map_err(|()| out_of_memory(len))?;
+        let skipped = skipped(&words);
+        words.truncate(skipped + len.div_ceil(LINE) * WORDS);
+        Ok(AlignedBytes {
+            words,
+            skipped,
+            len,
+        })
     }
 
     /// `Limit` where the machine has no such memory.
@@ -37,42 +62,67 @@ impl AlignedBytes {
     /// None yet, with room for `len` that [`AlignedBytes::extend_from_slice`] appends; `Limit` where the
     /// machine has no such memory.
     pub fn with_capacity(len: usize) -> Result<Self> {
-        let mut lines = Vec::new();
-        lines
-            .try_reserve_exact(len.div_ceil(64))
+        let mut words = Vec::new();
+        words
+            .try_reserve_exact(words_for(len))
             .map_err(|_| out_of_memory(len))?;
-        Ok(AlignedBytes { lines, len: 0 })
+        Ok(AlignedBytes::within(words))
+    }
+
+    /// None yet, in the memory of an empty vector.
+    fn within(mut words: Vec<u64>) -> Self {
+        let skipped = skipped(&words);
+        words.resize(skipped, 0);
+        AlignedBytes {
+            words,
+            skipped,
+            len: 0,
+        }
+    }
+
+    /// Bytes that lines behind those that are skipped have room for.
+    fn room(&self) -> usize {
+        (self.words.capacity() - self.skipped) / WORDS * LINE
     }
 
     /// Appends within the capacity that was reserved; beyond it, memory grows infallibly.
     pub fn extend_from_slice(&mut self, bytes: &[u8]) {
-        let open = self.len.next_multiple_of(64) - self.len;
-        let (filling, bytes) = bytes.split_at(open.min(bytes.len()));
-        let end = self.len + filling.len();
-        bytemuck::cast_slice_mut(&mut self.lines)[self.len..end].copy_from_slice(filling);
-        let (whole, rest) = bytes.as_chunks::<64>();
+        let end = self.len + bytes.len();
+        if end > self.room() {
+            let larger = Vec::with_capacity(words_for(end.max(self.len * 2)));
+            let old = std::mem::replace(self, AlignedBytes::within(larger));
+            self.extend_from_slice(old.as_slice());
+        }
+        let begun = (self.words.len() - self.skipped) * size_of::<u64>() - self.len;
+        let (filling, bytes) = bytes.split_at(begun.min(bytes.len()));
+        let from = self.skipped * size_of::<u64>() + self.len;
+        let own: &mut [u8] = bytemuck::cast_slice_mut(&mut self.words);
+        own[from..from + filling.len()].copy_from_slice(filling);
+        let (whole, rest) = bytes.as_chunks::<8>();
         match bytemuck::try_cast_slice(whole) {
-            Ok(lines) => self.lines.extend_from_slice(lines),
-            Err(_) => self.lines.extend(whole.iter().map(|line| Line(*line))),
+            Ok(words) => self.words.extend_from_slice(words),
+            Err(_) => (self.words).extend(whole.iter().map(|word| u64::from_ne_bytes(*word))),
         }
         if !rest.is_empty() {
-            let mut line = [0; 64];
-            line[..rest.len()].copy_from_slice(rest);
-            self.lines.push(Line(line));
+            let mut word = [0; 8];
+            word[..rest.len()].copy_from_slice(rest);
+            self.words.push(u64::from_ne_bytes(word));
         }
-        self.len = end + bytes.len();
+        let lines = end.div_ceil(LINE);
+        self.words.resize(self.skipped + lines * WORDS, 0);
+        self.len = end;
     }
 
     /// The room behind the bytes, which [`AlignedBytes::with_capacity`] made, from the first address on that `T` may
     /// have.
     pub fn spare<T: Pod>(&mut self) -> &mut [MaybeUninit<T>] {
-        let room = self.lines.capacity() * 64 - self.len;
-        let start = self.lines.as_mut_ptr().cast::<MaybeUninit<u8>>();
-        // SAFETY: the vector owns so many lines, and what may be uninitialised has no invalid values.
-        // `len` is at most 64 times the capacity.
+        let room = self.room() - self.len;
+        let start = self.words.as_mut_ptr().cast::<MaybeUninit<u8>>();
+        // SAFETY: the vector owns so many words, and what may be uninitialised has no invalid values. `len` is at most
+        // the room of the lines that lie behind the skipped words.
         unsafe {
-            let room = std::slice::from_raw_parts_mut(start.add(self.len), room);
-            room.align_to_mut().1
+            let start = start.add(self.skipped * size_of::<u64>() + self.len);
+            std::slice::from_raw_parts_mut(start, room).align_to_mut().1
         }
     }
 
@@ -85,12 +135,12 @@ impl AlignedBytes {
     /// Where there is no room for so many.
     pub unsafe fn assume_init(&mut self, more: usize) {
         let end = self.len + more;
-        let lines = end.div_ceil(64);
-        let rest = lines * 64 - self.len;
+        let lines = end.div_ceil(LINE);
+        let rest = lines * LINE - self.len;
         self.spare::<u8>()[more..rest].fill(MaybeUninit::new(0));
         self.len = end;
-        // SAFETY: the lines before the last are written, by the caller, and what was left of that is zero.
-        unsafe { self.lines.set_len(lines) }
+        // SAFETY: the bytes are written, by the caller, and what was left of the last line is zero.
+        unsafe { self.words.set_len(self.skipped + lines * WORDS) }
     }
 
     /// The number of bytes.
@@ -105,11 +155,19 @@ impl AlignedBytes {
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len]
+        &bytemuck::cast_slice(&self.words[self.skipped..])[..self.len]
     }
 
     /// The bytes, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..self.len]
+        &mut bytemuck::cast_slice_mut(&mut self.words[self.skipped..])[..self.len]
+    }
+}
+
+impl Clone for AlignedBytes {
+    fn clone(&self) -> Self {
+        let mut copy = AlignedBytes::default();
+        copy.extend_from_slice(self.as_slice());
+        copy
     }
 }

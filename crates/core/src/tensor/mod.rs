@@ -104,6 +104,16 @@ impl Tensor {
         Tensor::part(dtype, shape, buffer, 0, len)
     }
 
+    /// `len` bytes, a tensor of `uint8`, that `read` gives when they are needed, once for all clones and once more after
+    /// each [`Tensor::unread`]. It fills bytes from the given one on.
+    pub fn on_demand(
+        len: usize,
+        read: impl Fn(usize, &mut [u8]) -> Result<()> + Send + Sync + 'static,
+    ) -> Result<Tensor> {
+        let nothing = Tensor::from_raw(DType::U8, &[0], &[])?;
+        nothing.later(DType::U8, &[len], move |_, from, to| read(from, to))
+    }
+
     /// The same tensor, read anew: what is computed for its reader is not kept for others.
     pub fn unread(&self) -> Tensor {
         let mut tensor = self.clone();
@@ -247,6 +257,21 @@ impl Tensor {
                 len,
             } => Tensor::part(self.dtype, shape, buffer.clone(), *offset, *len),
             Data::Texts(texts) => Tensor::from_texts(shape, texts.clone()),
+        }
+    }
+
+    /// The elements whose bytes are those of this tensor, in memory or later.
+    ///
+    /// # Errors
+    /// `Shape` where such a tensor has another number of bytes, `DType` for strings.
+    pub fn bytes_as(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        match &self.data {
+            Data::Bytes {
+                buffer,
+                offset,
+                len,
+            } => Tensor::part(dtype, shape, buffer.clone(), *offset, *len),
+            Data::Texts(_) => Err(Error::new(ErrorCode::DType, "strings have no bytes")),
         }
     }
 

@@ -146,18 +146,12 @@ impl Tensors<'_> {
         }
         let file = self.source.bytes.as_slice();
         let offset = (raw.as_ptr() as usize).checked_sub(file.as_ptr() as usize);
-        match offset {
-            Some(offset) if offset < file.len() => {
-                part(dtype, shape, self.source.bytes.clone(), offset, wanted)
-            }
-            _ => part(
-                dtype,
-                shape,
-                Arc::new(AlignedBytes::copy_of(raw)?),
-                0,
-                wanted,
-            ),
-        }
+        let (bytes, offset) = match offset {
+            Some(offset) if offset < file.len() => (self.source.bytes.clone(), offset),
+            _ => (Arc::new(AlignedBytes::copy_of(raw)?), 0),
+        };
+        let bytes = Tensor::view(DType::U8, &[wanted], bytes, offset, wanted)?;
+        of_bytes(dtype, shape, &bytes)
     }
 
     fn external(&self, proto: &TensorProto, dtype: DType, shape: &[usize]) -> Result<Tensor> {
@@ -180,8 +174,8 @@ impl Tensors<'_> {
         if len != wanted {
             return Err(wrong_size(len, wanted));
         }
-        let (bytes, offset) = self.source.external(location, offset, len, self.limits)?;
-        part(dtype, shape, bytes, offset, len)
+        let bytes = self.source.external(location, offset, len, self.limits)?;
+        of_bytes(dtype, shape, &bytes)
     }
 
     /// A sparse tensor, written out in full.
@@ -227,24 +221,17 @@ impl Tensors<'_> {
     }
 }
 
-/// The tensor whose data in a file are the `len` bytes from `offset` on.
-fn part(
-    dtype: DType,
-    shape: &[usize],
-    bytes: Arc<AlignedBytes>,
-    offset: usize,
-    len: usize,
-) -> Result<Tensor> {
-    let raw = &bytes.as_slice()[offset..offset + len];
+/// The tensor whose data in a file are these bytes.
+fn of_bytes(dtype: DType, shape: &[usize], bytes: &Tensor) -> Result<Tensor> {
     if dtype.bits() < 8 {
-        return Tensor::from_packed(dtype, shape, raw);
+        return Tensor::from_packed(dtype, shape, bytes.read()?);
     }
-    if dtype == DType::Bool && raw.iter().any(|&b| b > 1) {
+    if dtype == DType::Bool && bytes.read()?.iter().any(|&b| b > 1) {
         return Err(invalid(
             "a boolean tensor holds something else than 0 and 1",
         ));
     }
-    Tensor::view(dtype, shape, bytes, offset, len)
+    bytes.bytes_as(dtype, shape)
 }
 
 /// The strings of a `TensorProto`.

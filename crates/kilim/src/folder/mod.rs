@@ -1,7 +1,7 @@
 //! The files in a model's folder, of which only what is needed is read.
 //!
-//! Parts are read into memory of their own and not mapped: a mapped file that is cut while a session
-//! uses it would end the process, and memory of their own goes with each tensor once it is packed.
+//! Large parts are read when a kernel packs them, and again where another size needs another packing, so that weights
+//! are not in memory twice. Nothing is mapped: a mapped file that is cut while a session uses it would end the process.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -9,11 +9,17 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
 use kilim_core::tensor::AlignedBytes;
-use kilim_core::{Error, ErrorCode, Result};
+use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
 use kilim_formats::ExternalFiles;
+
+/// Bytes from which on a part is worth reading when it is needed.
+const LARGE: usize = 16 << 10;
+/// Files that a session may keep open; a process may have few.
+const HELD: usize = 32;
 
 /// The folder that a model lies in.
 pub struct Folder {
@@ -32,20 +38,20 @@ struct Files {
     resolved: HashMap<PathBuf, Rc<OpenFile>>,
 }
 
+/// A file of the folder, and what was asked of it.
 struct OpenFile {
-    name: String,
-    file: File,
-    size: usize,
+    stored: Arc<Stored>,
+    /// Whether parts are read when they are needed.
+    on_demand: bool,
     state: RefCell<Parts>,
     /// The whole file, where parts overlap.
     whole: OnceCell<Arc<AlignedBytes>>,
 }
 
-/// What was read of a file.
 #[derive(Default)]
 struct Parts {
     /// By offset and length: several tensors may have the same data.
-    read: HashMap<(usize, usize), Arc<AlignedBytes>>,
+    known: HashMap<(usize, usize), Tensor>,
     bytes: usize,
 }
 
@@ -71,7 +77,10 @@ impl Folder {
         let path = self.resolve(name)?;
         let file = match files.resolved.get(&path) {
             Some(file) => file.clone(),
-            None => Rc::new(OpenFile::open(&path, name)?),
+            None => {
+                let on_demand = files.resolved.len() < HELD;
+                Rc::new(OpenFile::of(Stored::open(&path, name)?, on_demand))
+            }
         };
         files.named.insert(name.to_string(), file.clone());
         files.resolved.insert(path, file.clone());
@@ -96,17 +105,60 @@ impl Folder {
 
 impl ExternalFiles for Folder {
     fn size(&self, path: &str) -> Result<usize> {
-        Ok(self.open(path)?.size)
+        Ok(self.open(path)?.stored.size)
     }
 
-    fn part(&self, path: &str, offset: usize, len: usize) -> Result<(Arc<AlignedBytes>, usize)> {
+    fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
         self.open(path)?.part(offset, len)
     }
 }
 
 impl OpenFile {
+    fn of(stored: Stored, on_demand: bool) -> OpenFile {
+        OpenFile {
+            stored: Arc::new(stored),
+            on_demand,
+            state: RefCell::default(),
+            whole: OnceCell::new(),
+        }
+    }
+
+    fn part(&self, offset: usize, len: usize) -> Result<Tensor> {
+        let view =
+            |whole: &Arc<AlignedBytes>| Tensor::view(DType::U8, &[len], whole.clone(), offset, len);
+        if let Some(whole) = self.whole.get() {
+            return view(whole);
+        }
+        let mut parts = self.state.borrow_mut();
+        if let Some(known) = parts.known.get(&(offset, len)) {
+            return Ok(known.clone());
+        }
+        let stored = self.stored.clone();
+        parts.bytes = parts.bytes.saturating_add(len);
+        if parts.bytes > stored.size {
+            let whole = Arc::new(stored.part(0, stored.size)?);
+            return view(self.whole.get_or_init(|| whole));
+        }
+        let part = match self.on_demand && len >= LARGE {
+            true => Tensor::on_demand(len, move |from, to| stored.read(offset + from, to))?,
+            false => Tensor::from_bytes(DType::U8, &[len], Arc::new(stored.part(offset, len)?))?,
+        };
+        parts.known.insert((offset, len), part.clone());
+        Ok(part)
+    }
+}
+
+/// A file, open as long as a tensor may read it.
+struct Stored {
+    name: String,
+    file: Mutex<File>,
+    size: usize,
+    modified: Option<SystemTime>,
+}
+
+impl Stored {
     /// Opens a regular file. Others are not opened: a pipe would wait for its other end.
-    fn open(path: &Path, name: &str) -> Result<OpenFile> {
+    fn open(path: &Path, name: &str) -> Result<Stored> {
         let failed = |e| cannot_read(name, &e);
         let regular = |is_file: bool| match is_file {
             true => Ok(()),
@@ -119,40 +171,33 @@ impl OpenFile {
         let file = File::open(path).map_err(failed)?;
         let metadata = file.metadata().map_err(failed)?;
         regular(metadata.is_file())?;
-        Ok(OpenFile {
+        Ok(Stored {
             name: name.to_string(),
-            file,
             size: usize::try_from(metadata.len()).unwrap_or(usize::MAX),
-            state: RefCell::default(),
-            whole: OnceCell::new(),
+            modified: metadata.modified().ok(),
+            file: Mutex::new(file),
         })
     }
 
-    fn part(&self, offset: usize, len: usize) -> Result<(Arc<AlignedBytes>, usize)> {
-        if let Some(whole) = self.whole.get() {
-            return Ok((whole.clone(), offset));
-        }
-        let mut parts = self.state.borrow_mut();
-        if let Some(known) = parts.read.get(&(offset, len)) {
-            return Ok((known.clone(), 0));
-        }
-        parts.bytes = parts.bytes.saturating_add(len);
-        if parts.bytes > self.size {
-            let whole = Arc::new(self.read(0, self.size)?);
-            return Ok((self.whole.get_or_init(|| whole).clone(), offset));
-        }
-        let bytes = Arc::new(self.read(offset, len)?);
-        parts.read.insert((offset, len), bytes.clone());
-        Ok((bytes, 0))
+    fn part(&self, offset: usize, len: usize) -> Result<AlignedBytes> {
+        let mut bytes = AlignedBytes::zeroed(len)?;
+        self.read(offset, bytes.as_mut_slice())?;
+        Ok(bytes)
     }
 
-    fn read(&self, offset: usize, len: usize) -> Result<AlignedBytes> {
-        let mut bytes = AlignedBytes::zeroed(len)?;
-        let mut file = &self.file;
+    /// Fills `to` from the byte `offset` on.
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
+        let failed = |e| cannot_read(&self.name, &e);
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let metadata = file.metadata().map_err(failed)?;
+        if metadata.len() != self.size as u64 || metadata.modified().ok() != self.modified {
+            let name = &self.name;
+            let message = format!("the external file `{name}` changed since the model was loaded");
+            return Err(Error::new(ErrorCode::Io, message).with_hint("load the model anew"));
+        }
         file.seek(SeekFrom::Start(offset as u64))
-            .and_then(|_| file.read_exact(bytes.as_mut_slice()))
-            .map_err(|e| cannot_read(&self.name, &e))?;
-        Ok(bytes)
+            .and_then(|_| file.read_exact(to))
+            .map_err(failed)
     }
 }
 

@@ -26,8 +26,10 @@ impl Drop for Place {
     }
 }
 
-fn bytes_of((buffer, at): &(Arc<AlignedBytes>, usize), len: usize) -> &[u8] {
-    &buffer.as_slice()[*at..at + len]
+/// The bytes of a part, and the first one's address.
+fn bytes_of(part: &Tensor) -> (&[u8], *const u8) {
+    let bytes = part.read().unwrap();
+    (bytes, bytes.as_ptr())
 }
 
 #[test]
@@ -38,10 +40,58 @@ fn only_what_is_needed_is_read() {
     let folder = place.folder(false);
     assert_eq!(folder.size("w.bin").unwrap(), 100);
     let first = folder.part("w.bin", 10, 20).unwrap();
-    assert_eq!(bytes_of(&first, 20), &data[10..30]);
-    assert_eq!(first.0.len(), 20);
+    assert_eq!(bytes_of(&first).0, &data[10..30]);
     let again = folder.part("w.bin", 10, 20).unwrap();
-    assert!(Arc::ptr_eq(&first.0, &again.0));
+    assert_eq!(bytes_of(&first).1, bytes_of(&again).1);
+}
+
+fn in_memory(tensor: &Tensor) -> usize {
+    let mut sum = 0;
+    tensor.buffers(&mut |_, bytes| sum += bytes);
+    sum
+}
+
+#[test]
+fn large_parts_are_read_when_they_are_needed() {
+    let place = Place::new("large").unwrap();
+    let data: Vec<u8> = (0..4 * LARGE).map(|i| (i % 251) as u8).collect();
+    place.write("model/w.bin", &data).unwrap();
+    let part = place.folder(false).part("w.bin", 5, 2 * LARGE).unwrap();
+    let elements = part.bytes_as(DType::F32, &[LARGE / 2]).unwrap();
+    assert_eq!(in_memory(&elements), 0);
+    for _ in 0..2 {
+        let unread = elements.unread();
+        assert_eq!(unread.read().unwrap(), &data[5..][..2 * LARGE]);
+        assert_eq!(in_memory(&elements), 0);
+    }
+    // What was read stays right; what is read of another file is an error.
+    let before = elements.unread();
+    before.read().unwrap();
+    place.write("model/w.bin", &data[1..]).unwrap();
+    assert_eq!(before.read().unwrap(), &data[5..][..2 * LARGE]);
+    let error = elements.read().unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Io);
+    assert!(error.to_string().contains("`w.bin` changed"), "{error}");
+}
+
+#[test]
+fn a_model_of_many_files_keeps_few_open() {
+    let place = Place::new("many").unwrap();
+    let folder = place.folder(false);
+    let parts: Vec<Tensor> = (0..2 * HELD)
+        .map(|i| {
+            let name = format!("w{i}.bin");
+            place
+                .write(&format!("model/{name}"), &vec![i as u8; LARGE])
+                .unwrap();
+            folder.part(&name, 0, LARGE).unwrap()
+        })
+        .collect();
+    let read = parts.iter().filter(|part| in_memory(part) > 0).count();
+    assert_eq!(read, HELD);
+    for (i, part) in parts.iter().enumerate() {
+        assert_eq!(part.read().unwrap()[LARGE - 1], i as u8);
+    }
 }
 
 #[test]
@@ -50,12 +100,14 @@ fn parts_that_overlap_take_no_more_than_the_file() {
     let data: Vec<u8> = (0..100).collect();
     place.write("model/w.bin", &data).unwrap();
     let folder = place.folder(false);
-    let mut buffers: HashMap<*const AlignedBytes, usize> = HashMap::new();
+    let mut buffers: HashMap<usize, usize> = HashMap::new();
     let mut kept = Vec::new();
     for offset in 0..50 {
         let part = folder.part("w.bin", offset, 50).unwrap();
-        assert_eq!(bytes_of(&part, 50), &data[offset..offset + 50]);
-        buffers.insert(Arc::as_ptr(&part.0), part.0.len());
+        assert_eq!(bytes_of(&part).0, &data[offset..offset + 50]);
+        part.buffers(&mut |address, bytes| {
+            buffers.insert(address, bytes);
+        });
         kept.push(part);
     }
     assert!(buffers.values().sum::<usize>() <= 200, "{buffers:?}");
@@ -67,8 +119,9 @@ fn a_file_of_several_spellings_is_opened_once() {
     place.write("model/data/w.bin", &[7; 64]).unwrap();
     let folder = place.folder(false);
     let parts = ["data/w.bin", "./data/w.bin", "data/./w.bin", "data//w.bin"]
-        .map(|path| folder.part(path, 0, 64).unwrap().0);
-    assert!(parts.iter().all(|part| Arc::ptr_eq(part, &parts[0])));
+        .map(|path| folder.part(path, 0, 64).unwrap());
+    let first = bytes_of(&parts[0]).1;
+    assert!(parts.iter().all(|part| bytes_of(part).1 == first));
 }
 
 #[test]
@@ -115,6 +168,7 @@ fn links_lead_out_of_the_folder_only_where_that_is_allowed() {
         assert_eq!(error.code(), ErrorCode::InvalidModel, "{path}");
         assert!(error.hint().unwrap().contains("follow_links"), "{error}");
         let allowed = place.folder(true);
-        assert_eq!(bytes_of(&allowed.part(path, 0, 8).unwrap(), 8), &[1; 8]);
+        let part = allowed.part(path, 0, 8).unwrap();
+        assert_eq!(bytes_of(&part).0, &[1; 8]);
     }
 }
