@@ -12,11 +12,11 @@ use kilim::core::Backend;
 use kilim::core::backend::LocalFuture;
 use kilim::core::ops::*;
 use kilim::core::schedule::{Scheduler, StageRun};
-use kilim::core::session::SessionOptions as CoreOptions;
-use kilim::core::{AbortSignal, Datum, Session as CoreSession};
+use kilim::core::session::{MixedPrecision, SessionOptions as CoreOptions};
+use kilim::core::{AbortSignal, Datum, Interrupt, Session as CoreSession};
 use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, Placement, Result, RunOptions, Runtime,
-    SessionOptions, Tensor,
+    SessionOptions, Tensor, VerifyOptions,
 };
 use kilim_tests::machine::{cpu, gpu, gpu_beside_others};
 use kilim_tests::stand_in::StandIn;
@@ -196,7 +196,10 @@ fn what_has_begun_ends_where_a_run_is_dropped() {
     let mut session = pollster::block_on(session).unwrap();
     calls.lock().unwrap().clear();
     let feeds = feeds([7.0, 8.0, 9.0]);
-    assert!(!dropped_after(2, session.profile(&feeds)));
+    assert!(!dropped_after(
+        2,
+        session.profile(&feeds, &RunOptions::default())
+    ));
     let made = calls.lock().unwrap().clone();
     for id in ["one", "two"] {
         assert!(made.contains(&(id, "execute_begin")), "{made:?}");
@@ -217,6 +220,74 @@ impl AbortSignal for Counting {
     fn is_set(&self) -> bool {
         self.asked.fetch_add(1, Ordering::Relaxed) >= self.stop.load(Ordering::Relaxed)
     }
+}
+
+/// Whatever a session does with a run's options, it stops at any question, and goes on afterwards.
+#[test]
+fn profiles_comparisons_and_trials_stop_wherever_they_are() {
+    let options = || {
+        let mut options = SessionOptions {
+            backends: vec![BackendId::from("cpu")],
+            ..SessionOptions::default()
+        };
+        options.core.keep_weights = true;
+        options
+    };
+    let runtime = Runtime::default().with_backend(cpu());
+    let open = |options| pollster::block_on(runtime.session(graph(), options));
+    let mut session = open(options()).unwrap();
+    let feeds = feeds([7.0, 8.0, 9.0]);
+    let mut profile = |signal: Arc<Counting>| {
+        let options = RunOptions {
+            abort: Some(signal),
+            ..RunOptions::default()
+        };
+        pollster::block_on(session.profile(&feeds, &options)).map(drop)
+    };
+    stops_anywhere("a profile", &mut profile);
+    let mut verify = |signal: Arc<Counting>| {
+        let options = VerifyOptions {
+            abort: Some(signal),
+            ..VerifyOptions::default()
+        };
+        let found = pollster::block_on(session.verify(&feeds, &options))?;
+        assert!(found.passed() && found.nodes.iter().all(|n| n.error == Some(0.0)));
+        Ok(())
+    };
+    stops_anywhere("a comparison", &mut verify);
+    let mut trials = |signal: Arc<Counting>| {
+        let mut options = options();
+        options.core.interrupt = Interrupt::on(Some(signal));
+        options.core.mixed_precision = Some(MixedPrecision {
+            tolerance: 1e-3,
+            samples: vec![vec![(
+                "x".to_string(),
+                Tensor::from_slice(&[3], &[1.0f32, 2.0, 3.0]).unwrap(),
+            )]],
+        });
+        open(options).map(drop)
+    };
+    stops_anywhere("a load with trials", &mut trials);
+}
+
+fn stops_anywhere(what: &str, work: &mut dyn FnMut(Arc<Counting>) -> Result<()>) {
+    let mut tried = |stop: usize| {
+        let signal = Arc::new(Counting {
+            stop: stop.into(),
+            ..Counting::default()
+        });
+        (work(signal.clone()), signal.asked.load(Ordering::Relaxed))
+    };
+    let (done, asked) = tried(usize::MAX);
+    done.unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert!(asked > 3, "{what} asks {asked} times");
+    for stop in 0..asked {
+        let error = tried(stop).0.expect_err(what);
+        assert_eq!(error.code(), ErrorCode::Aborted, "{what}, {stop}: {error}");
+    }
+    let (done, again) = tried(usize::MAX);
+    done.unwrap_or_else(|e| panic!("{what}: {e}"));
+    assert_eq!(again, asked, "{what}");
 }
 
 /// A chain of products that a software GPU takes seconds for, so that it is submitted in slices.
@@ -286,9 +357,14 @@ fn a_long_run_on_a_gpu_stops_between_slices() {
 #[test]
 fn who_watched_a_run_that_was_dropped_sees_nothing_of_the_next() {
     let (mut session, _) = sessions().remove(0);
-    assert!(!dropped_after(1, session.profile(&feeds([7.0, 8.0, 9.0]))));
+    assert!(!dropped_after(
+        1,
+        session.profile(&feeds([7.0, 8.0, 9.0]), &RunOptions::default())
+    ));
     assert_runs(&mut session, "after a dropped profile");
     assert!(session.times().is_empty(), "{:?}", session.times());
-    let (_, times) = pollster::block_on(session.profile(&feeds([7.0, 8.0, 9.0]))).unwrap();
+    let (_, times) =
+        pollster::block_on(session.profile(&feeds([7.0, 8.0, 9.0]), &RunOptions::default()))
+            .unwrap();
     assert_eq!(times.len(), 4);
 }

@@ -38,7 +38,17 @@ async function aborting([bytes, delay]) {
   ]);
   const { y } = await session.run({ x: small });
   session.close();
-  return { isolated: globalThis.crossOriginIsolated, whole, stopped, next, y: [...y.data] };
+  const kept = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], worker: true, keepWeights: true });
+  const others = {};
+  for (const call of ['profile', 'verify']) {
+    const [aborted, after] = await Promise.all([
+      timed(() => kept[call]({ x }, { signal: AbortSignal.timeout(delay) })),
+      timed(() => kept.run({ x: small })),
+    ]);
+    others[call] = [aborted[1], after[1], after[0]];
+  }
+  kept.close();
+  return { isolated: globalThis.crossOriginIsolated, whole, stopped, next, others, y: [...y.data] };
 }
 
 for (const [what, headers] of Object.entries(PAGES)) {
@@ -53,6 +63,10 @@ for (const [what, headers] of Object.entries(PAGES)) {
     assert.deepEqual(seen.y, [9]);
     // The worker is free long before the product would have been done.
     assert.ok(seen.next[0] < seen.whole[0] / 2 + 150, JSON.stringify(seen));
+    for (const [call, [code, next, took]] of Object.entries(seen.others)) {
+      assert.deepEqual([code, next], ['ABORTED', 'done'], call);
+      assert.ok(took < seen.whole[0] / 2 + 150, JSON.stringify(seen));
+    }
     assert.deepEqual(problems, []);
   });
 }

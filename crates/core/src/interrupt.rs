@@ -27,6 +27,17 @@ impl AbortSignal for AtomicBool {
     }
 }
 
+/// Runs within a load, for instance, stop with it.
+impl AbortSignal for Interrupt {
+    fn is_set(&self) -> bool {
+        self.check().is_err()
+    }
+
+    fn piece(&self) -> usize {
+        self.piece
+    }
+}
+
 /// What may stop a load or a run: the caller's signal, and a deadline. Clones stop together.
 ///
 /// Whatever computes for longer than a millisecond calls [`Interrupt::check`] on the way.

@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use kilim_core::interrupt::AbortSignal;
 use kilim_core::session::{NodeRecord, RunOptions};
-use kilim_core::{Backend, BackendId, Datum, ErrorCode, Fact, Graph, Placement, Result, Tensor};
+use kilim_core::{
+    Backend, BackendId, Datum, ErrorCode, Fact, Graph, Interrupt, Placement, Result, Tensor,
+};
 use serde::Serialize;
 
 use crate::compare::{Comparison, Verdict};
 use crate::{Runtime, Session};
 
 /// How [`Session::verify`] compares.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct VerifyOptions {
     /// Whose results count.
     pub reference: BackendId,
@@ -18,6 +21,8 @@ pub struct VerifyOptions {
     pub candidate: Option<BackendId>,
     /// The largest difference, relative to the largest magnitude of the reference's tensor.
     pub tolerance: f64,
+    /// Stops it: all loads and runs that it is made of.
+    pub abort: Option<Arc<dyn AbortSignal>>,
 }
 
 impl Default for VerifyOptions {
@@ -26,6 +31,7 @@ impl Default for VerifyOptions {
             reference: BackendId::new("cpu"),
             candidate: None,
             tolerance: 1e-3,
+            abort: None,
         }
     }
 }
@@ -93,7 +99,7 @@ impl Session {
     ///
     /// # Errors
     /// `State` where the session has let go of its weights (see `keep_weights` of the options); whatever
-    /// the runs of the whole model say. What a single node says is in its check.
+    /// the runs of the whole model say; `Aborted` where it was told to stop. What else a single node says is in its check.
     pub async fn verify(
         &mut self,
         inputs: &[(&str, Datum)],
@@ -105,10 +111,15 @@ impl Session {
             None => self.backends()[0].clone(),
         };
         let by = Comparison::Relative(options.tolerance);
+        let interrupt = Interrupt::on(options.abort.clone());
+        let run_options = RunOptions {
+            abort: options.abort.clone(),
+            ..RunOptions::default()
+        };
         let core_options = kilim_core::SessionOptions {
             optimise: false,
             keep_all: true,
-            ..alone(self.options(), &reference)
+            ..alone(self.options(), &reference, &interrupt)
         };
         let mut recording = kilim_core::Session::new(
             self.whole_graph()?.clone(),
@@ -117,13 +128,14 @@ impl Session {
             core_options,
         )
         .await?;
-        let (wanted, records) = recording.record(inputs).await?;
+        let (wanted, records) = recording.record(inputs, &run_options).await?;
         drop(recording);
         let mut nodes = Vec::with_capacity(records.len());
         for record in &records {
-            nodes.push(self.check_node(record, &candidate, &by).await);
+            interrupt.check()?;
+            nodes.push(self.check_node(record, &candidate, &by, &run_options).await);
         }
-        let got = self.run_data(inputs, &RunOptions::default()).await?;
+        let got = self.run_data(inputs, &run_options).await?;
         let outputs = got.iter().zip(&wanted).map(|((name, got), (_, want))| {
             let (agreement, error, message) = judge(by.data_verdict(got, want, None));
             OutputCheck {
@@ -161,6 +173,7 @@ impl Session {
         record: &NodeRecord,
         candidate: &Arc<dyn Backend>,
         by: &Comparison,
+        options: &RunOptions,
     ) -> NodeCheck {
         let mut check = NodeCheck {
             name: record.name.clone(),
@@ -174,7 +187,7 @@ impl Session {
             check.message = Some("its results are random".to_string());
             return check;
         }
-        match self.rerun(record, candidate).await {
+        match self.rerun(record, candidate, options).await {
             Ok(outputs) => {
                 check.agreement = Agreement::Same;
                 for (got, want) in outputs.iter().zip(&record.outputs) {
@@ -201,6 +214,7 @@ impl Session {
         &self,
         record: &NodeRecord,
         candidate: &Arc<dyn Backend>,
+        run_options: &RunOptions,
     ) -> Result<Vec<Tensor>> {
         let mut graph = Graph::new(&record.name);
         let mut inputs = Vec::with_capacity(record.inputs.len());
@@ -230,17 +244,18 @@ impl Session {
             inputs,
             outputs,
         });
+        let interrupt = Interrupt::on(run_options.abort.clone());
         let options = kilim_core::SessionOptions {
             optimise: false,
             placement: Placement::Fixed,
             layouts: Default::default(),
-            ..alone(self.options(), candidate)
+            ..alone(self.options(), candidate, &interrupt)
         };
         let backends = vec![candidate.clone()];
         let evaluator = self.evaluator().clone();
         let mut session = kilim_core::Session::new(graph, backends, evaluator, options).await?;
         let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (&n[..], t.clone())).collect();
-        let outputs = session.run(&feeds, &RunOptions::default()).await?;
+        let outputs = session.run(&feeds, run_options).await?;
         Ok(outputs.into_iter().map(|(_, t)| t).collect())
     }
 }
@@ -249,9 +264,11 @@ impl Session {
 fn alone(
     options: &kilim_core::SessionOptions,
     backend: &Arc<dyn Backend>,
+    interrupt: &Interrupt,
 ) -> kilim_core::SessionOptions {
     kilim_core::SessionOptions {
         configs: options.configs.only(&backend.describe().id),
+        interrupt: interrupt.clone(),
         strict: false,
         pins: Vec::new(),
         precisions: Vec::new(),

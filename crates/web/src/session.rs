@@ -37,7 +37,7 @@ pub(crate) fn seconds() -> f64 {
 #[wasm_bindgen]
 pub struct WasmSession {
     session: Rc<Cell<Option<Session>>>,
-    /// Of the run that is under way.
+    /// Of the call that is under way.
     stop: RefCell<Arc<Stop>>,
 }
 
@@ -90,14 +90,7 @@ impl WasmSession {
         timeout: Option<f64>,
         stopped: Option<Function>,
     ) -> Result<Promise, JsValue> {
-        let feeds = given(feeds)?;
-        let stop = Arc::new(Stop::new(stopped));
-        self.stop.replace(stop.clone());
-        let options = RunOptions {
-            abort: Some(stop),
-            timeout: timeout.map(|ms| ms / 1000.0),
-            ..RunOptions::default()
-        };
+        let (feeds, options) = (given(feeds)?, self.run_options(timeout, stopped));
         self.promise(async move |session| {
             let result = session.run_data(&borrowed(&feeds), &options).await;
             Ok(objects(&result.map_err(|e| convert::error(&e))?)?.into())
@@ -109,11 +102,17 @@ impl WasmSession {
         json(&self.look(|session| session.times())?)
     }
 
-    /// Runs the model once and times every node: a promise of `[outputs, times as JSON]`.
-    pub fn profile(&self, feeds: &Array) -> Result<Promise, JsValue> {
-        let feeds = given(feeds)?;
+    /// Runs the model once and times every node: a promise of `[outputs, times as JSON]`. The rest as in
+    /// [`WasmSession::run`].
+    pub fn profile(
+        &self,
+        feeds: &Array,
+        timeout: Option<f64>,
+        stopped: Option<Function>,
+    ) -> Result<Promise, JsValue> {
+        let (feeds, options) = (given(feeds)?, self.run_options(timeout, stopped));
         self.promise(async move |session| {
-            let result = session.profile(&borrowed(&feeds)).await;
+            let result = session.profile(&borrowed(&feeds), &options).await;
             let (outputs, times) = result.map_err(|e| convert::error(&e))?;
             let times: Vec<NodeTime> = times;
             Ok(Array::of2(&objects(&outputs)?.into(), &json(&times)?.into()).into())
@@ -121,9 +120,16 @@ impl WasmSession {
     }
 
     /// Compares two backends node by node: `{reference?, candidate?, tolerance?}` in, a promise of JSON out.
-    pub fn verify(&self, feeds: &Array, options: &JsValue) -> Result<Promise, JsValue> {
+    /// `stopped` as in [`WasmSession::run`].
+    pub fn verify(
+        &self,
+        feeds: &Array,
+        options: &JsValue,
+        stopped: Option<Function>,
+    ) -> Result<Promise, JsValue> {
         let feeds = given(feeds)?;
-        let options = verify_options(options).map_err(|e| convert::error(&e))?;
+        let mut options = verify_options(options).map_err(|e| convert::error(&e))?;
+        options.abort = self.run_options(None, stopped).abort;
         self.promise(async move |session| {
             let result = session.verify(&borrowed(&feeds), &options).await;
             Ok(json(&result.map_err(|e| convert::error(&e))?)?.into())
@@ -136,13 +142,24 @@ impl WasmSession {
         Runtime::shared().save_cache()
     }
 
-    /// Stops the run that is under way at its next step.
+    /// Stops the call that is under way at its next step.
     pub fn abort(&self) {
         self.stop.borrow().tell();
     }
 }
 
 impl WasmSession {
+    /// For the call that is about to begin, which [`WasmSession::abort`] stops.
+    fn run_options(&self, timeout: Option<f64>, stopped: Option<Function>) -> RunOptions {
+        let stop = Arc::new(Stop::new(stopped));
+        self.stop.replace(stop.clone());
+        RunOptions {
+            abort: Some(stop),
+            timeout: timeout.map(|ms| ms / 1000.0),
+            ..RunOptions::default()
+        }
+    }
+
     fn take(&self) -> Result<Session, JsValue> {
         self.session.take().ok_or_else(|| {
             let error = Error::new(ErrorCode::State, "the session is busy with another run");

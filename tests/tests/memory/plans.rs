@@ -25,20 +25,27 @@ fn open_shapes_are_planned_again_without_reloading() {
 
 #[test]
 fn plans_are_kept_up_to_the_number_asked_for() {
-    let held = |kept: usize| {
+    let held = |kept: usize, sizes: &[usize]| {
         let mut options = options();
         options.core.plans_kept = kept;
         let mut s = session(convolutions(8, Dim::Symbol("size".into())), options).unwrap();
-        for size in [8, 16, 32] {
+        for &size in sizes {
             run(&mut s, &weights(&[1, 8, size, size])).unwrap();
         }
         let b = &s.report().backends[0];
         (b.arena_bytes, b.planned_bytes - b.arena_bytes)
     };
-    let (one, three) = (held(1), held(3));
+    let sizes = [8, 16, 32];
+    let (one, three) = (held(1, &sizes), held(3, &sizes));
     assert_eq!(one.0, three.0, "plans share one arena");
-    assert_eq!(one.1, 8 * 32 * 32 * 4, "the output of the latest plan");
-    assert_eq!(three.1, 8 * (32 * 32 + 16 * 16 + 8 * 8) * 4);
+    let alone = sizes.map(|size| held(1, &[size]).1);
+    for (size, alone) in sizes.iter().zip(alone) {
+        let output = 8 * size * size * 4;
+        let tables = alone.checked_sub(output).unwrap();
+        assert!(tables > 0 && tables < output, "{alone} bytes of its own");
+    }
+    assert_eq!(one.1, alone[2], "the latest plan alone");
+    assert_eq!(three.1, alone.iter().sum());
 }
 
 #[test]

@@ -208,7 +208,7 @@ fn a_backend_merges_nodes_gives_others_back_and_schedules() {
     let exp = nodes.iter().find(|n| n.name == "exp").unwrap();
     assert_eq!(exp.refusals[0].reason, "an Exp alone is not worth it");
     let inputs = inputs().map(|(name, x)| (name, x.into()));
-    let (_, times) = pollster::block_on(session.profile(&inputs)).unwrap();
+    let (_, times) = pollster::block_on(session.profile(&inputs, &RunOptions::default())).unwrap();
     assert!(times.iter().any(|t| t.name == "relu+neg"));
 }
 

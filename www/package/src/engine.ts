@@ -44,13 +44,18 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
     }
   }
 
-  /** A call of the session. */
+  /** A call of the session, which `signal` stops. */
   function calling<T>(signal: AbortSignal | undefined, call: (session: WasmSession) => Promise<T> | T): Promise<T> {
     return typed(async () => {
       if (!opened) throw new KilimError('STATE', 'the session is closed');
       if (signal?.aborted) throw aborted(signal);
       const { runtime, session } = opened;
-      return runtime.call(() => call(session));
+      const stopListening = onAbort(signal, () => session.abort());
+      try {
+        return await runtime.call(() => call(session));
+      } finally {
+        stopListening();
+      }
     });
   }
 
@@ -117,29 +122,27 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
 
     run(request: RunRequest, signal?: AbortSignal): Promise<Ran> {
       return calling(signal, async (session) => {
-        const stopListening = onAbort(signal, () => session.abort());
-        try {
-          const ran: Ran = { outputs: [], milliseconds: 0 };
-          const began = performance.now();
-          if (request.profile) {
-            const [outputs, times] = await session.profile(request.feeds);
-            ran.outputs = outputs;
-            ran.nodes = readJson<NodeTime[]>(times);
-          } else {
-            ran.outputs = await session.run(request.feeds, request.timeout, request.stop === undefined ? undefined : stoppedBy(request.stop));
-            if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
-          }
-          ran.milliseconds = performance.now() - began;
-          if (session.revision() !== revision) ran.report = report(session);
-          return ran;
-        } finally {
-          stopListening();
+        const ran: Ran = { outputs: [], milliseconds: 0 };
+        const began = performance.now();
+        const stopped = stoppedBy(request.stop);
+        if (request.profile) {
+          const [outputs, times] = await session.profile(request.feeds, request.timeout, stopped);
+          ran.outputs = outputs;
+          ran.nodes = readJson<NodeTime[]>(times);
+        } else {
+          ran.outputs = await session.run(request.feeds, request.timeout, stopped);
+          if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
         }
+        ran.milliseconds = performance.now() - began;
+        if (session.revision() !== revision) ran.report = report(session);
+        return ran;
       });
     },
 
     verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification> {
-      return calling(signal, async (session) => readJson<Verification>(await session.verify(request.feeds, request.options)));
+      return calling(signal, async (session) => {
+        return readJson<Verification>(await session.verify(request.feeds, request.options, stoppedBy(request.stop)));
+      });
     },
 
     saveCache(): Promise<Uint8Array> {

@@ -47,9 +47,9 @@ export interface WasmSession {
   /** Of the last run, as JSON. */
   times(): string;
   /** Gives `[outputs, times as JSON]`. */
-  profile(feeds: WireValue[]): Promise<[WireValue[], string]>;
+  profile(feeds: WireValue[], timeout: number | undefined, stopped: (() => boolean) | undefined): Promise<[WireValue[], string]>;
   /** Gives JSON in the library's own names. */
-  verify(feeds: WireValue[], options: VerifyOptions): Promise<string>;
+  verify(feeds: WireValue[], options: VerifyOptions, stopped: (() => boolean) | undefined): Promise<string>;
   saveCache(): Uint8Array;
   abort(): void;
   free(): void;

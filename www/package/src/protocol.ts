@@ -73,6 +73,8 @@ export interface RunRequest {
 export interface VerifyRequest {
   feeds: WireValue[];
   options: VerifyOptions;
+  /** Given to a worker, where the caller may abort. */
+  stop?: Stop;
 }
 
 /** What is known of a session once it is loaded. */

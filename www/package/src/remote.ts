@@ -5,7 +5,7 @@ import type { Variant } from './detect.js';
 import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
 import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { spawnWorker } from './spawn.js';
-import { createStopper } from './stop.js';
+import { createStopper, type Stop } from './stop.js';
 import type { Verification } from './verify.js';
 
 interface Pending {
@@ -69,22 +69,33 @@ export function createRemoteEngine(variant: Variant): Engine {
     });
   }
 
+  /** A call that `signal` stops in the worker while that computes. */
+  async function stoppable<T>(signal: AbortSignal | undefined, make: (stop: { stop?: Stop }) => Promise<T>): Promise<T> {
+    if (!signal) return make({});
+    const stopper = createStopper();
+    try {
+      return await make({ stop: stopper.stop });
+    } finally {
+      stopper.set();
+    }
+  }
+
   return {
     start: async (binary) => call({ kind: 'start', module: await binary } as Omit<Request, 'id'>),
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),
     run: async (request: RunRequest, signal) => {
       const { values, transfer } = carriers.load(request.feeds);
-      const stopper = signal && createStopper();
-      const message = { kind: 'run', request: { ...request, feeds: values, ...(stopper && { stop: stopper.stop }) } };
-      try {
-        const ran = await call<Ran>(message as Omit<Request, 'id'>, signal, undefined, transfer);
-        carriers.unload(ran.carriers ?? []);
-        return ran;
-      } finally {
-        stopper?.set();
-      }
+      const ran = await stoppable(signal, (stop) => {
+        const message = { kind: 'run', request: { ...request, feeds: values, ...stop } };
+        return call<Ran>(message as Omit<Request, 'id'>, signal, undefined, transfer);
+      });
+      carriers.unload(ran.carriers ?? []);
+      return ran;
     },
-    verify: (request, signal) => call<Verification>({ kind: 'verify', request } as Omit<Request, 'id'>, signal),
+    verify: (request, signal) => stoppable(signal, (stop) => {
+      const message = { kind: 'verify', request: { ...request, ...stop } };
+      return call<Verification>(message as Omit<Request, 'id'>, signal);
+    }),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     calibrate: (backends) => call<string>({ kind: 'calibrate', backends } as Omit<Request, 'id'>),
     close: () => end(new KilimError('STATE', 'the session is closed')),

@@ -21,8 +21,9 @@ export function createStopper(): Stopper {
 /** Whether this worker can read such addresses: a content security policy may forbid it, and then all seem to be revoked. */
 let readable: boolean | undefined;
 
-/** The worker's end: says whether the call was aborted. */
-export function stoppedBy(stop: Stop): () => boolean {
+/** The worker's end: says whether the call was aborted; nothing of a call that cannot be. */
+export function stoppedBy(stop: Stop | undefined): (() => boolean) | undefined {
+  if (stop === undefined) return undefined;
   if (typeof stop !== 'string') return () => Atomics.load(stop, 0) === 1;
   return () => {
     readable ??= typeof XMLHttpRequest === 'function' && canRead();

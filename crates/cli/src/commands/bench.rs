@@ -91,7 +91,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     bar.finish_and_clear();
     let summary = times.summary();
     let summary = summary.ok_or_else(|| Failure::Usage("nothing was timed".to_string()))?;
-    let (_, nodes) = session.profile(&inputs).await?;
+    let (_, nodes) = session.profile(&inputs, &RunOptions::default()).await?;
     let figures = Figures {
         model: args.model.file.display().to_string(),
         backends,

@@ -44,6 +44,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         reference: BackendId::from(args.reference.as_str()),
         candidate: args.candidate.as_deref().map(BackendId::from),
         tolerance: args.tolerance,
+        ..VerifyOptions::default()
     };
     let bar = model::spinner("comparing".to_string());
     let found = session.verify(&inputs, &options).await;

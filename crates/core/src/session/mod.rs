@@ -238,14 +238,14 @@ impl Session {
     pub async fn profile(
         &mut self,
         inputs: &[(&str, Datum)],
+        options: &RunOptions,
     ) -> Result<(Vec<(String, Datum)>, Vec<NodeTime>)> {
         self.runner.clear_times();
         let watch = Watch {
             profiling: true,
             ..Watch::default()
         };
-        let options = RunOptions::default();
-        let (outputs, _) = self.run_watched(inputs, &options, watch).await?;
+        let (outputs, _) = self.run_watched(inputs, options, watch).await?;
         Ok((outputs, self.times()))
     }
 
@@ -258,6 +258,7 @@ impl Session {
     pub async fn record(
         &mut self,
         inputs: &[(&str, Datum)],
+        options: &RunOptions,
     ) -> Result<(Vec<(String, Datum)>, Vec<NodeRecord>)> {
         if !self.shared.options.keep_all {
             return Err(Error::new(
@@ -269,8 +270,7 @@ impl Session {
             records: true,
             ..Watch::default()
         };
-        let options = RunOptions::default();
-        self.run_watched(inputs, &options, watch).await
+        self.run_watched(inputs, options, watch).await
     }
 
     /// The graph as it runs, after the passes; without the constants that were dropped once they were

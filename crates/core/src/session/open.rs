@@ -93,7 +93,10 @@ impl Session {
                     ..options.clone()
                 };
                 let chosen = precision::choose(&mut graph, &backends, &evaluator, &options, mixed);
-                Some(chosen.await?)
+                let chosen = chosen.await;
+                // The interrupt knows better why a run was stopped.
+                interrupt.check()?;
+                Some(chosen?)
             }
             None => None,
         };

@@ -67,19 +67,20 @@ pub(in crate::session) async fn choose(
             ..options.clone()
         },
     };
+    let runs = trial.run_options();
     let (_, records) = {
         let mut session = trial.session(graph.clone(), true).await?;
         let first: Vec<_> = borrowed(first)
             .into_iter()
             .map(|(name, tensor)| (name, tensor.into()))
             .collect();
-        session.record(&first).await?
+        session.record(&first, &runs).await?
     };
     let mut wanted = Vec::with_capacity(mixed.samples.len());
     let mut session = trial.session(graph.clone(), false).await?;
     for sample in &mixed.samples {
         let inputs = borrowed(sample);
-        wanted.push(session.run(&inputs, &RunOptions::default()).await?);
+        wanted.push(session.run(&inputs, &runs).await?);
     }
     drop(session);
     let mut candidates: Vec<NodeId> = Vec::new();
@@ -161,6 +162,14 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
+    /// Of runs that stop with the load that they belong to.
+    fn run_options(&self) -> RunOptions {
+        RunOptions {
+            abort: Some(Arc::new(self.options.interrupt.clone())),
+            ..RunOptions::default()
+        }
+    }
+
     async fn session(&self, graph: Graph, keep_all: bool) -> Result<Session> {
         let options = SessionOptions {
             keep_all,
@@ -181,9 +190,7 @@ impl Trial<'_> {
         let mut session = self.session(graph, false).await?;
         let mut worst = 0.0f64;
         for (sample, wanted) in samples.iter().zip(wanted) {
-            let got = session
-                .run(&borrowed(sample), &RunOptions::default())
-                .await?;
+            let got = session.run(&borrowed(sample), &self.run_options()).await?;
             for ((_, got), (_, want)) in got.iter().zip(wanted) {
                 worst = worst.max(difference(got, want)?);
             }
