@@ -10,6 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use kilim::core::Backend;
 use kilim::core::backend::LocalFuture;
+use kilim::core::interrupt::PIECE;
 use kilim::core::ops::*;
 use kilim::core::schedule::{Scheduler, StageRun};
 use kilim::core::session::{MixedPrecision, SessionOptions as CoreOptions};
@@ -270,7 +271,37 @@ fn profiles_comparisons_and_trials_stop_wherever_they_are() {
     stops_anywhere("a load with trials", &mut trials);
 }
 
-fn stops_anywhere(what: &str, work: &mut dyn FnMut(Arc<Counting>) -> Result<()>) {
+/// A product of constants is computed when the model is loaded.
+#[test]
+fn loads_stop_within_what_they_fold() {
+    let n = 160;
+    let folded = || {
+        let mut g = Graph::new("folded");
+        let ones = Tensor::from_slice(&[n, n], &vec![1.0f32; n * n]).unwrap();
+        let (a, b) = (g.add_constant("a", ones.clone()), g.add_constant("b", ones));
+        let product = g.apply("product", MatMul::default(), &[a, b]);
+        let x = g.add_input("x", Fact::fixed(DType::F32, &[n, n]));
+        let y = g.apply("y", Binary::new(BinaryKind::Add), &[x, product]);
+        g.outputs.push(y);
+        g
+    };
+    let runtime = Runtime::default().with_backend(cpu());
+    let mut load = |signal: Arc<Counting>| {
+        let mut options = SessionOptions {
+            backends: vec![BackendId::from("cpu")],
+            ..SessionOptions::default()
+        };
+        options.core.interrupt = Interrupt::on(Some(signal));
+        let session = pollster::block_on(runtime.session(folded(), options))?;
+        assert_eq!(session.report().nodes.len(), 1, "the product is folded");
+        Ok(())
+    };
+    let asked = stops_anywhere("a load that folds", &mut load);
+    assert!(asked > 2 * n * n * n / PIECE, "asked {asked} times");
+}
+
+/// Gives how often the work asks.
+fn stops_anywhere(what: &str, work: &mut dyn FnMut(Arc<Counting>) -> Result<()>) -> usize {
     let mut tried = |stop: usize| {
         let signal = Arc::new(Counting {
             stop: stop.into(),
@@ -288,6 +319,7 @@ fn stops_anywhere(what: &str, work: &mut dyn FnMut(Arc<Counting>) -> Result<()>)
     let (done, again) = tried(usize::MAX);
     done.unwrap_or_else(|e| panic!("{what}: {e}"));
     assert_eq!(again, asked, "{what}");
+    asked
 }
 
 /// A chain of products that a software GPU takes seconds for, so that it is submitted in slices.

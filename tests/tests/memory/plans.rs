@@ -45,7 +45,7 @@ fn plans_are_kept_up_to_the_number_asked_for() {
         assert!(tables > 0 && tables < output, "{alone} bytes of its own");
     }
     assert_eq!(one.1, alone[2], "the latest plan alone");
-    assert_eq!(three.1, alone.iter().sum());
+    assert_eq!(three.1, alone.iter().sum::<usize>());
 }
 
 #[test]

@@ -39,21 +39,8 @@ pub fn tests() -> Result<Counts> {
                 println!("on ACL {}", release.version);
                 let mut cargo = test(&toolchain, &emulation);
                 cargo.args([
-                    "--test",
-                    "neon",
-                    "--test",
-                    "cl",
-                    "--test",
-                    "table",
-                    "--test",
-                    "threads",
-                    "--test",
-                    "operators",
+                    "--test", "neon", "--test", "cl", "--test", "table", "--test", "threads",
                 ]);
-                // The kernels of `cpu` have their own tests below.
-                cargo.args(["--", "--skip", "operators_on_cpu"]);
-                // A program cannot start itself under the emulator, and NEON is all there is.
-                cargo.args(["--skip", "operators_on_every_instruction_set"]);
                 counts.add(counted(&mut cargo)?);
                 // Other instructions multiply bytes there.
                 let plain = Emulation {
@@ -74,6 +61,11 @@ pub fn tests() -> Result<Counts> {
     cargo.args(["-p", "kilim-simd-cpu", "-p", "kilim-reference-cpu", "--lib"]);
     // Quantised results are the same bytes on every instruction set.
     cargo.args(["--test", "embedded", "--test", "references"]);
+    cargo.args(["--test", "operators"]);
+    // The kernels of `cpu` have their own tests.
+    cargo.args(["--", "--skip", "operators_on_cpu"]);
+    // A program cannot start itself under the emulator, and NEON is all there is.
+    cargo.args(["--skip", "operators_on_every_instruction_set"]);
     counts.add(counted(&mut cargo)?);
     counts.add(Counts::of(library::absent(&toolchain)));
     if emulation

@@ -18,7 +18,7 @@ use node::{Node, patience};
 use tables::SLACK;
 
 /// Nodes of each operator.
-const TRIES: usize = 6000;
+const TRIES: usize = 3000;
 
 /// What came of the nodes.
 #[derive(Debug, Default)]
