@@ -104,9 +104,10 @@ fn verify_compares_as_it_is_told() {
             reference: reference.into(),
             candidate: candidate.map(BackendId::from),
             tolerance,
+            ..VerifyOptions::default()
         };
         let found = compared(&mut s, &how);
-        assert_eq!(found, (vec![node], vec![output]), "{how:?}");
+        assert_eq!(found, (vec![node], vec![output]), "{:?}", how.candidate);
     }
 }
 
