@@ -1,11 +1,12 @@
 //! The web binaries (one per set of wasm features), the npm package and the app; natively the command-line tool.
 
 use crate::{glue, relaxed, setup, sh};
-use anyhow::{Result, bail};
+use anyhow::{Result, anyhow, bail};
 use flate2::{Compression, write::GzEncoder};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -91,18 +92,41 @@ pub fn native_cli(profile_dir: &str) -> PathBuf {
 pub fn wasm() -> Result<()> {
     let pkg = sh::root().join("www/pkg");
     fs::create_dir_all(&pkg)?;
-    for binary in &BINARIES {
-        println!("build kilim.{}.wasm", binary.name);
-        binary.build(&pkg)?;
-    }
+    let tools = Tools {
+        bindgen: setup::bindgen()?,
+        wasm_opt: setup::npm("tools")?.join("binaryen/bin/wasm-opt"),
+    };
+    // A binary is optimised, on one core, while the next is compiled, for the most part on one core.
+    thread::scope(|scope| {
+        let mut finishing = Vec::new();
+        for binary in &BINARIES {
+            println!("build kilim.{}.wasm", binary.name);
+            let built = binary.compile()?;
+            let (pkg, tools) = (&pkg, &tools);
+            finishing.push(scope.spawn(move || binary.finish(&built, pkg, tools)));
+        }
+        for finished in finishing {
+            finished
+                .join()
+                .map_err(|_| anyhow!("a thread panicked"))??;
+        }
+        anyhow::Ok(())
+    })?;
     for binary in &BINARIES {
         report_size(&pkg.join(format!("kilim.{}.wasm", binary.name)))?;
     }
     Ok(())
 }
 
+/// Programs that work on what the compiler made.
+struct Tools {
+    bindgen: setup::Bindgen,
+    wasm_opt: PathBuf,
+}
+
 impl Binary {
-    fn build(&self, pkg: &Path) -> Result<()> {
+    /// Compiles it. Gives a file that the next binary of the same package does not overwrite.
+    fn compile(&self) -> Result<PathBuf> {
         let toolchain = setup::wasm_toolchain()?;
         let target = "wasm32-unknown-unknown";
         let mut cargo = toolchain.cargo(self.rustc_features);
@@ -114,14 +138,24 @@ impl Binary {
             .join(target)
             .join("web")
             .join(library);
-        let bindgen = setup::bindgen()?;
+        let own = sh::target()
+            .join("xtask")
+            .join(format!("built-{}", self.name));
+        fs::create_dir_all(&own)?;
+        let own = own.join("kilim.wasm");
+        fs::copy(&built, &own)?;
+        Ok(own)
+    }
+
+    /// Makes of what was compiled the binary and its script in the folder `pkg`.
+    fn finish(&self, built: &Path, pkg: &Path, tools: &Tools) -> Result<()> {
         let recipe = format!(
             "{} {WASM_OPT:?} {:?} {}",
-            bindgen.version,
+            tools.bindgen.version,
             self.wasm_opt,
             include_str!("glue.rs")
         );
-        let fingerprint = sh::fingerprint(&recipe, std::slice::from_ref(&built))?;
+        let fingerprint = sh::fingerprint(&recipe, &[built.to_path_buf()])?;
         let stamp = sh::target()
             .join("xtask")
             .join(format!("wasm-{}", self.name));
@@ -129,11 +163,11 @@ impl Binary {
         let outputs = ["js", "wasm"].map(file);
         let [script, wasm] = &outputs;
         sh::up_to_date(&stamp, &fingerprint, &outputs, || {
-            let raw = self.bind(&bindgen.wasm_bindgen, &built, script)?;
+            let raw = self.bind(&tools.bindgen.wasm_bindgen, built, script)?;
             if self.rustc_features.contains("relaxed-simd") {
                 relaxed::check(&raw)?;
             }
-            self.optimise(&raw, wasm)
+            self.optimise(&tools.wasm_opt, &raw, wasm)
         })?;
         Ok(())
     }
@@ -147,17 +181,18 @@ impl Binary {
         let mut command = sh::cmd(program);
         command.args(["--target", "web", "--omit-default-module-path"]);
         command.args(["--no-typescript", "--out-name", "kilim", "--out-dir"]);
-        sh::run_quiet("wasm-bindgen", command.arg(&out).arg(built))?;
+        let label = format!("wasm-bindgen {}", self.name);
+        sh::run_quiet(&label, command.arg(&out).arg(built))?;
         let script = fs::read_to_string(out.join("kilim.js"))?;
         fs::write(script_file, glue::factory(&script)?)?;
         Ok(out.join("kilim_bg.wasm"))
     }
 
-    fn optimise(&self, raw: &Path, wasm: &Path) -> Result<()> {
-        let wasm_opt = setup::npm("tools")?.join("binaryen/bin/wasm-opt");
+    fn optimise(&self, wasm_opt: &Path, raw: &Path, wasm: &Path) -> Result<()> {
         let mut node = sh::cmd("node");
         node.arg(wasm_opt).args(WASM_OPT).args(self.wasm_opt);
-        sh::run_quiet("wasm-opt", node.arg(raw).arg("-o").arg(wasm))
+        let label = format!("wasm-opt {}", self.name);
+        sh::run_quiet(&label, node.arg(raw).arg("-o").arg(wasm))
     }
 }
 

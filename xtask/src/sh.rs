@@ -4,7 +4,7 @@ use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
@@ -75,18 +75,17 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// Runs silently under a progress line; the output is shown only if it fails.
 pub fn run_quiet(label: &str, command: &mut Command) -> Result<()> {
-    print!("  {label} … ");
-    std::io::stdout().flush()?;
+    println!("  {label} …");
     let start = Instant::now();
     let output = command
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot run `{}`", shown(command)))?;
     if output.status.success() {
-        println!("{:.0} s", start.elapsed().as_secs_f64());
+        println!("  {label}: {:.0} s", start.elapsed().as_secs_f64());
         return Ok(());
     }
-    println!("failed");
+    println!("  {label}: failed");
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
