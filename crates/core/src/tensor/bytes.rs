@@ -4,9 +4,13 @@ use std::mem::MaybeUninit;
 
 use crate::error::Result;
 use crate::memory::out_of_memory;
-use bytemuck::Pod;
+use bytemuck::{Pod, Zeroable};
 
 /// One cache line: SIMD kernels may count on such an alignment.
+#[derive(Clone, Copy, Zeroable, Pod)]
+#[repr(C, align(64))]
+struct Line([u8; LINE]);
+
 const LINE: usize = 64;
 const WORDS: usize = LINE / size_of::<u64>();
 
@@ -155,12 +159,18 @@ impl AlignedBytes {
 
     /// The bytes.
     pub fn as_slice(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words[self.skipped..])[..self.len]
+        match self.len {
+            0 => bytemuck::cast_slice::<Line, u8>(&[]),
+            len => &bytemuck::cast_slice(&self.words[self.skipped..])[..len],
+        }
     }
 
     /// The bytes, to be changed.
     pub fn as_mut_slice(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.words[self.skipped..])[..self.len]
+        match self.len {
+            0 => bytemuck::cast_slice_mut::<Line, u8>(&mut []),
+            len => &mut bytemuck::cast_slice_mut(&mut self.words[self.skipped..])[..len],
+        }
     }
 }
 

@@ -69,16 +69,17 @@ fn bytes_in_pieces() {
         assert_eq!(bytes.as_slice(), &all[..piece.end]);
         for bytes in [&bytes, &bytes.clone()] {
             assert_eq!(bytes.as_slice(), &all[..piece.end]);
-            assert!(bytes.is_empty() || (bytes.as_slice().as_ptr() as usize).is_multiple_of(64));
+            assert!((bytes.as_slice().as_ptr() as usize).is_multiple_of(64));
         }
     }
     for len in 0..200 {
-        let (zeros, mut room) = (
+        let (mut zeros, mut room) = (
             AlignedBytes::zeroed(len).unwrap(),
             AlignedBytes::with_capacity(len).unwrap(),
         );
         assert_eq!(zeros.as_slice(), vec![0; len]);
-        assert!(len == 0 || (zeros.as_slice().as_ptr() as usize).is_multiple_of(64));
+        assert!((zeros.as_slice().as_ptr() as usize).is_multiple_of(64));
+        assert!((zeros.as_mut_slice().as_ptr() as usize).is_multiple_of(64));
         assert!(room.spare::<u8>().len() >= len);
     }
 }
