@@ -10,7 +10,6 @@ use std::task::{Context, Poll, Waker};
 
 use kilim::core::Backend;
 use kilim::core::backend::LocalFuture;
-use kilim::core::interrupt::PIECE;
 use kilim::core::ops::*;
 use kilim::core::schedule::{Scheduler, StageRun};
 use kilim::core::session::{MixedPrecision, SessionOptions as CoreOptions};
@@ -274,8 +273,7 @@ fn profiles_comparisons_and_trials_stop_wherever_they_are() {
 /// A product of constants is computed when the model is loaded.
 #[test]
 fn loads_stop_within_what_they_fold() {
-    let n = 320;
-    let folded = || {
+    let folded = |n: usize| {
         let mut g = Graph::new("folded");
         let ones = Tensor::from_slice(&[n, n], &vec![1.0f32; n * n]).unwrap();
         let (a, b) = (g.add_constant("a", ones.clone()), g.add_constant("b", ones));
@@ -286,18 +284,19 @@ fn loads_stop_within_what_they_fold() {
         g
     };
     let runtime = Runtime::default().with_backend(cpu());
-    let mut load = |signal: Arc<Counting>| {
+    let load = |n: usize, signal: Arc<Counting>| {
         let mut options = SessionOptions {
             backends: vec![BackendId::from("cpu")],
             ..SessionOptions::default()
         };
         options.core.interrupt = Interrupt::on(Some(signal));
-        let session = pollster::block_on(runtime.session(folded(), options))?;
+        let session = pollster::block_on(runtime.session(folded(n), options))?;
         assert_eq!(session.report().nodes.len(), 1, "the product is folded");
         Ok(())
     };
-    let asked = stops_anywhere("a load that folds", &mut load);
-    assert!(asked > n * n * n / PIECE, "asked {asked} times");
+    let small = stops_anywhere("a load", &mut |signal| load(8, signal));
+    let large = stops_anywhere("a load that folds", &mut |signal| load(640, signal));
+    assert!(large > small + 4, "asked {small} and {large} times");
 }
 
 /// Gives how often the work asks.
