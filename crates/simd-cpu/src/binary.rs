@@ -146,22 +146,33 @@ pub(crate) fn kernel(op: &Binary, node: &NodeSpec, isa: Isa) -> Option<Box<dyn K
     }
 }
 
+impl<J: Join> Arithmetic<J> {
+    /// Computes `out`, some columns of some rows. A function of its own: the loops are in the binary once.
+    #[inline(never)]
+    fn apply(
+        &self,
+        [a, b]: [&[f32]; 2],
+        [rows, columns]: [Range<usize>; 2],
+        out: &mut [f32],
+        cpu: &CpuRun,
+    ) -> Result<()> {
+        self.isa.dispatch(Apply {
+            join: self.join,
+            loops: &self.loops,
+            rows,
+            columns,
+            a,
+            b,
+            out: &mut *out,
+        });
+        math::activate(cpu, self.isa, self.activation, out)
+    }
+}
+
 impl<J: Join> Kernel for Arithmetic<J> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (cpu, out): (_, &mut [f32]) = (io.cpu(), io.output(0));
-        let (a, b): (&[f32], &[f32]) = (io.input(0), io.input(1));
-        let apply = |rows: Range<usize>, columns: Range<usize>, out: &mut [f32], cpu: &CpuRun| {
-            self.isa.dispatch(Apply {
-                join: self.join,
-                loops: &self.loops,
-                rows,
-                columns,
-                a,
-                b,
-                out: &mut *out,
-            });
-            math::activate(cpu, self.isa, self.activation, out)
-        };
+        let inputs: [&[f32]; 2] = [io.input(0), io.input(1)];
         let (rows, row) = (self.loops.rows(), self.loops.row);
         if out.is_empty() {
             return Ok(());
@@ -169,13 +180,13 @@ impl<J: Join> Kernel for Arithmetic<J> {
         if rows < FEW || row >= cpu.piece() {
             for (at, out) in out.chunks_exact_mut(row).enumerate() {
                 cpu.rows(row, by(out, 1), 1, |columns, out, cpu| {
-                    apply(at..at + 1, columns, out, cpu)
+                    self.apply(inputs, [at..at + 1, columns], out, cpu)
                 })?;
             }
             return Ok(());
         }
         cpu.rows(rows, by(out, row), row, |rows, out, cpu| {
-            apply(rows, 0..row, out, cpu)
+            self.apply(inputs, [rows, 0..row], out, cpu)
         })
     }
 }

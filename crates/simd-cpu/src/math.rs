@@ -190,21 +190,15 @@ impl<M: Map> Task for MapSlice<'_, M> {
     }
 }
 
-/// Applies `map` to each element.
-pub(crate) fn map_slice<M: Map>(isa: Isa, map: M, from: &[f32], to: &mut [f32]) {
-    isa.dispatch(MapSlice {
-        map,
-        from: Some(from),
-        to,
-    });
+/// Applies `map` to each element of `from`, or of `to` itself. A function of its own: an operator and an activation have
+/// one loop.
+#[inline(never)]
+pub(crate) fn map_slice<M: Map>(isa: Isa, map: M, from: Option<&[f32]>, to: &mut [f32]) {
+    isa.dispatch(MapSlice { map, from, to });
 }
 
 pub(crate) fn map_in_place<M: Map>(isa: Isa, map: M, data: &mut [f32]) {
-    isa.dispatch(MapSlice {
-        map,
-        from: None,
-        to: data,
-    });
+    map_slice(isa, map, None, data);
 }
 
 /// Maps by the formula for a vector.

@@ -59,7 +59,7 @@ impl<M: Map + Send + Sync> Kernel for Pointwise<M> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (from, to) = (io.input::<f32>(0), io.output::<f32>(0));
         io.cpu().rows(to.len(), by(to, 1), COST, |piece, to, _| {
-            map_slice(self.isa, self.map, &from[piece], to);
+            map_slice(self.isa, self.map, Some(&from[piece]), to);
             Ok(())
         })
     }

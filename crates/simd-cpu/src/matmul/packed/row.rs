@@ -1,5 +1,7 @@
 //! One row of A: a few rows of weights at a time are multiplied as they are widened.
 
+use std::array::from_fn;
+
 use kilim_core::Result;
 use kilim_reference_cpu::frame::{CpuRun, by};
 
@@ -68,14 +70,11 @@ impl Part<'_> {
             first,
             ..
         } = self;
-        let whole = self.y.len() - self.y.len() % ROWS;
-        let (many, rest) = self.y.split_at_mut(whole);
-        for (i, y) in many.chunks_exact_mut(ROWS).enumerate() {
-            let dots = dots::<S, BITS, ROWS>(s, cpu, weights, a, first + i * ROWS)?;
-            y.copy_from_slice(&dots);
-        }
-        for (i, y) in rest.iter_mut().enumerate() {
-            [*y] = dots::<S, BITS, 1>(s, cpu, weights, a, first + whole + i)?;
+        for (i, y) in self.y.chunks_mut(ROWS).enumerate() {
+            // Where fewer rows are left, the last is multiplied several times: another loop is not worth its bytes.
+            let rows = from_fn(|r| first + i * ROWS + r.min(y.len() - 1));
+            let dots = dots::<S, BITS>(s, cpu, weights, a, rows)?;
+            y.copy_from_slice(&dots[..y.len()]);
         }
         for (y, bias) in self.y.iter_mut().zip(self.bias.into_iter().flatten()) {
             *y += bias;
@@ -87,24 +86,24 @@ impl Part<'_> {
 /// Columns that are multiplied between two looks at what may stop the run.
 const SPAN: usize = 4096;
 
-/// The products of `a` with rows of weights from `j` on.
+/// The products of `a` with rows of weights.
 #[inline(always)]
-fn dots<S: Simd, const BITS: usize, const R: usize>(
+fn dots<S: Simd, const BITS: usize>(
     s: S,
     cpu: &CpuRun,
     weights: &Weights,
     a: &[f32],
-    j: usize,
-) -> Result<[f32; R]> {
+    rows: [usize; ROWS],
+) -> Result<[f32; ROWS]> {
     let block = weights.plan.block;
     let span = (SPAN / block).max(1);
-    let mut totals = [s.splat(0.0); R];
+    let mut totals = [s.splat(0.0); ROWS];
     for (i, a) in a.chunks(span * block).enumerate() {
         cpu.spend(a.len())?;
-        add_products::<S, BITS, R>(s, weights, a, j, i * span, &mut totals);
+        add_products::<S, BITS>(s, weights, a, rows, i * span, &mut totals);
     }
-    let mut dots = [0.0; R];
-    for r in 0..R {
+    let mut dots = [0.0; ROWS];
+    for r in 0..ROWS {
         dots[r] = s.sum(totals[r]);
     }
     Ok(dots)
@@ -112,23 +111,23 @@ fn dots<S: Simd, const BITS: usize, const R: usize>(
 
 /// Adds the products of whole blocks from `first` on.
 #[inline(always)]
-fn add_products<S: Simd, const BITS: usize, const R: usize>(
+fn add_products<S: Simd, const BITS: usize>(
     s: S,
     weights: &Weights,
     a: &[f32],
-    j: usize,
+    rows: [usize; ROWS],
     first: usize,
-    sums: &mut [S::V; R],
+    sums: &mut [S::V; ROWS],
 ) {
     let block = weights.plan.block;
     let mut totals = *sums;
     for (i, a) in a.chunks_exact(block).enumerate() {
-        let mut bytes: [&[u8]; R] = [&[]; R];
-        let mut zeros = [s.splat(0.0); R];
+        let mut bytes: [&[u8]; ROWS] = [&[]; ROWS];
+        let mut zeros = [s.splat(0.0); ROWS];
         let mut scales = zeros;
         let mut parts = zeros;
-        for r in 0..R {
-            let from = weights.block::<BITS>(j + r, first + i);
+        for r in 0..ROWS {
+            let from = weights.block::<BITS>(rows[r], first + i);
             bytes[r] = from.bytes;
             zeros[r] = s.splat(from.zero);
             scales[r] = s.splat(from.scale);
@@ -136,13 +135,13 @@ fn add_products<S: Simd, const BITS: usize, const R: usize>(
         for at in (0..block).step_by(S::LANES) {
             // SAFETY: blocks are multiples of the lanes, and `a` is as long as a block.
             let x = unsafe { s.load(a.as_ptr().add(at)) };
-            for r in 0..R {
+            for r in 0..ROWS {
                 // SAFETY: as above.
                 let w = unsafe { numbers::<S, BITS>(s, bytes[r], at) };
                 parts[r] = s.fma(x, s.sub(w, zeros[r]), parts[r]);
             }
         }
-        for r in 0..R {
+        for r in 0..ROWS {
             totals[r] = s.fma(scales[r], parts[r], totals[r]);
         }
     }
