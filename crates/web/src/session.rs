@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -174,11 +175,14 @@ impl WasmSession {
     ) -> Result<Promise, JsValue> {
         let mut session = self.take()?;
         let place = self.session.clone();
-        Ok(future_to_promise(async move {
-            let result = call(&mut session).await;
-            place.set(Some(session));
-            result
-        }))
+        // In a box, so that what makes a promise of it is in the binary once.
+        let future: Pin<Box<dyn Future<Output = Result<JsValue, JsValue>>>> =
+            Box::pin(async move {
+                let result = call(&mut session).await;
+                place.set(Some(session));
+                result
+            });
+        Ok(future_to_promise(future))
     }
 
     fn look<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, JsValue> {

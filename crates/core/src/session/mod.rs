@@ -15,6 +15,7 @@ mod tune;
 
 use std::sync::Arc;
 
+use crate::backend::LocalFuture;
 use crate::backend::{Backend, RawConstants, TensorSpec};
 use crate::builtin::Ports;
 use crate::datum::Datum;
@@ -62,6 +63,9 @@ struct Watch {
     records: bool,
 }
 
+/// The outputs of a run, and what was recorded.
+type Watched = (Vec<(String, Datum)>, Vec<NodeRecord>);
+
 impl Session {
     /// Names, element types and shapes of what a run takes, in the order of the model file.
     pub fn inputs(&self) -> &[Port] {
@@ -108,38 +112,41 @@ impl Session {
         watched.map(|(outputs, _)| outputs)
     }
 
-    /// [`Session::run_data`] that is timed or recorded, with what was recorded.
-    async fn run_watched(
-        &mut self,
-        inputs: &[(&str, Datum)],
-        options: &RunOptions,
+    /// [`Session::run_data`] that is timed or recorded, with what was recorded. In a box: otherwise each crate that calls
+    /// it has it in the binary once more.
+    fn run_watched<'a>(
+        &'a mut self,
+        inputs: &'a [(&'a str, Datum)],
+        options: &'a RunOptions,
         watch: Watch,
-    ) -> Result<(Vec<(String, Datum)>, Vec<NodeRecord>)> {
-        let feeds = self.ports.accept(inputs, &self.shared.options.layouts)?;
-        let clock = self.shared.options.clock;
-        let most = Some(self.shared.options.limits.run_seconds);
-        let interrupt = Interrupt::on(options.abort.clone())
-            .within(options.timeout, clock)
-            .within(most, clock);
-        interrupt.check()?;
-        self.recover().await?;
-        let _held = self.shared.lease()?;
-        let host = vec![true; self.ports.outputs.len()];
-        let mut run = Run::new(&mut self.shared, interrupt);
-        run.trace = options.trace.clone().map(|t| {
-            let number = t.begin();
-            (t, number)
-        });
-        run.profiling = watch.profiling;
-        run.recorder = watch.records.then(Recorder::default);
-        let results = self.runner.run(&mut run, feeds, &host).await;
-        if let Some((trace, number)) = run.trace.take() {
-            self.timeline = trace.events();
-            self.timeline.retain(|e| e.run == number);
-        }
-        let records = run.recorder.take().unwrap_or_default().records;
-        let outputs = self.ports.hand_out(results?, &mut self.shared).await?;
-        Ok((outputs, records))
+    ) -> LocalFuture<'a, Result<Watched>> {
+        Box::pin(async move {
+            let feeds = self.ports.accept(inputs, &self.shared.options.layouts)?;
+            let clock = self.shared.options.clock;
+            let most = Some(self.shared.options.limits.run_seconds);
+            let interrupt = Interrupt::on(options.abort.clone())
+                .within(options.timeout, clock)
+                .within(most, clock);
+            interrupt.check()?;
+            self.recover().await?;
+            let _held = self.shared.lease()?;
+            let host = vec![true; self.ports.outputs.len()];
+            let mut run = Run::new(&mut self.shared, interrupt);
+            run.trace = options.trace.clone().map(|t| {
+                let number = t.begin();
+                (t, number)
+            });
+            run.profiling = watch.profiling;
+            run.recorder = watch.records.then(Recorder::default);
+            let results = self.runner.run(&mut run, feeds, &host).await;
+            if let Some((trace, number)) = run.trace.take() {
+                self.timeline = trace.events();
+                self.timeline.retain(|e| e.run == number);
+            }
+            let records = run.recorder.take().unwrap_or_default().records;
+            let outputs = self.ports.hand_out(results?, &mut self.shared).await?;
+            Ok((outputs, records))
+        })
     }
 
     /// Runs the model and fills buffers of the caller's with outputs: each takes the elements of the
