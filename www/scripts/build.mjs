@@ -9,7 +9,7 @@ import { rolldown } from 'rolldown';
 const www = dirname(dirname(fileURLToPath(import.meta.url)));
 const out = join(www, 'dist', 'kilim');
 const modules = join(www, 'dist', 'modules');
-const binaries = ['simd', 'relaxed', 'pictures'].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]);
+const binaries = ['simd', 'relaxed', 'threads', 'pictures'].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]);
 
 const missing = binaries.filter((file) => !existsSync(join(www, 'pkg', file)));
 if (missing.length) {
@@ -39,9 +39,9 @@ for (const file of binaries) {
   // The glue of the pictures is small and goes into the bundles that may need it.
   if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
-await bundle('index.js', [/kilim\.(simd|relaxed)\.js$/]);
-for (const variant of ['simd', 'relaxed']) await bundle(`worker.${variant}.js`);
-for (const variant of ['simd', 'relaxed']) {
+await bundle('index.js', [/kilim\.(simd|relaxed|threads)\.js$/]);
+for (const variant of ['simd', 'relaxed', 'threads', 'crew']) await bundle(`worker.${variant}.js`);
+for (const variant of ['simd', 'relaxed', 'threads']) {
   const types = `kilim.${variant}.d.ts`;
   copyFileSync(join(www, 'package', 'src', types), join(out, types));
 }

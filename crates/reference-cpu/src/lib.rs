@@ -30,3 +30,9 @@ mod text;
 
 pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey, Texts, Threads};
 pub use generate::stir;
+
+/// Workers of a page that help, in WebAssembly with shared memory.
+#[cfg(all(threads, target_family = "wasm"))]
+pub mod threads {
+    pub use crate::frame::threads::{help, set_workers};
+}

@@ -11,10 +11,14 @@ mod operators;
 mod pictures;
 mod session;
 mod stop;
+#[cfg(target_feature = "atomics")]
+mod threads;
 
 pub use calibrate::calibrate;
 pub use file::WasmFile;
 pub use session::WasmSession;
+#[cfg(target_feature = "atomics")]
+pub use threads::{help, set_workers};
 
 /// A panic is a fault of Kilim's: where it was goes to the console, and the call that met it fails with
 /// `INTERNAL`.

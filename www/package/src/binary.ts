@@ -8,6 +8,7 @@ import type { WasmSource } from './protocol.js';
 const addresses: Record<Variant, () => URL> = {
   simd: () => new URL('./kilim.simd.wasm', import.meta.url),
   relaxed: () => new URL('./kilim.relaxed.wasm', import.meta.url),
+  threads: () => new URL('./kilim.threads.wasm', import.meta.url),
 };
 
 const own = new Map<Variant, Promise<WebAssembly.Module>>();

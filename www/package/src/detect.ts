@@ -1,5 +1,5 @@
 /** The builds of the runtime; each needs what the one before it needs, and more. */
-export const VARIANTS = ['simd', 'relaxed'] as const;
+export const VARIANTS = ['simd', 'relaxed', 'threads'] as const;
 export type Variant = (typeof VARIANTS)[number];
 
 const HEADER = [0, 97, 115, 109, 1, 0, 0, 0];
@@ -14,9 +14,15 @@ function probe(...body: number[]): boolean {
 
 const ZERO = [65, 0, 253, 15]; // i32.const 0; i8x16.splat
 
-/** Which build this engine runs; `undefined` where it has no SIMD at all. */
-export function detectVariant(): Variant | undefined {
+/** Whether workers can have memory in common: the page is cross-origin isolated, and the engine knows shared memory. */
+function sharesMemory(): boolean {
+  const memory = [5, 4, 1, 3, 1, 1]; // one shared memory of one page
+  return globalThis.crossOriginIsolated === true && typeof Worker === 'function' && WebAssembly.validate(new Uint8Array([...HEADER, ...memory]));
+}
+
+/** Which build this engine runs in this page with so many threads; `undefined` where it has no SIMD at all. */
+export function detectVariant(threads = 1): Variant | undefined {
   // f32x4.relaxed_madd is 0xfd 0x105, i8x16.popcnt 0xfd 0x62.
-  if (probe(...ZERO, ...ZERO, ...ZERO, 253, 133, 2)) return 'relaxed';
+  if (probe(...ZERO, ...ZERO, ...ZERO, 253, 133, 2)) return threads > 1 && sharesMemory() ? 'threads' : 'relaxed';
   return probe(...ZERO, 253, 98) ? 'simd' : undefined;
 }

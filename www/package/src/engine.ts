@@ -1,5 +1,6 @@
 import { toKilimError, KilimError, aborted } from './errors.js';
-import type { Glue, WasmFile, WasmSession } from './glue.js';
+import { callerOf } from './crew.js';
+import type { Glue, ThreadsGlue, WasmFile, WasmSession } from './glue.js';
 import type { Backend, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
@@ -83,9 +84,12 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
   }
 
   return {
-    async start(binary) {
+    async start(binary, share) {
       give(binary);
-      await started;
+      const { glue, memory } = await started;
+      if (!share || !('setWorkers' in glue)) return undefined;
+      (glue as ThreadsGlue).setWorkers(share.workers, callerOf(share));
+      return memory;
     },
 
     load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded> {

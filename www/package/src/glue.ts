@@ -8,7 +8,7 @@ import type { VerifyOptions } from './verify.js';
 /** What every script of wasm-bindgen gives for an instance of its binary. */
 export interface Instance {
   /** Makes the instance. Before that nothing else may be used. */
-  init(options: { module_or_path: WebAssembly.Module }): Promise<unknown>;
+  init(options: { module_or_path: WebAssembly.Module; memory?: WebAssembly.Memory }): Promise<{ memory: WebAssembly.Memory }>;
 }
 
 /** What `cargo xtask build` makes of wasm-bindgen's script; `guard` gives the exports that are called in place of the instance's own. */
@@ -20,6 +20,14 @@ export interface Glue extends Instance {
   WasmSession: { load(files: WasmFile[], names: string[], options: LoadOptions): Promise<WasmSession> };
   /** Gives JSON to be handed to `load`. */
   calibrate(backends: Backend[]): Promise<string>;
+}
+
+/** What the build with threads has beside that. */
+export interface ThreadsGlue extends Glue {
+  /** `call` is to have so many of the `count` workers call `help`. */
+  setWorkers(count: number, call: (wanted: number) => void): void;
+  /** Does what the session's thread has to share until there was nothing for so many turns of a loop. Whether there was something. */
+  help(turns: number): boolean;
 }
 
 /** What `load` takes: the page's options, and what cannot be posted to a worker. */

@@ -134,18 +134,18 @@ async function takeEngine(options: LoadOptions): Promise<Started> {
   return kept.running;
 }
 
-function engineKey({ worker, variant }: PrepareOptions): string {
-  return `${worker} ${variant}`;
+function engineKey({ worker, variant, threads }: PrepareOptions): string {
+  return `${worker} ${variant} ${threads}`;
 }
 
 /** By the option `worker`. */
-function createEngine(worker: boolean | undefined, build: Variant): Engine | Promise<Engine> {
-  if (worker === undefined) return createNearbyEngine(build);
-  return worker ? createRemoteEngine(build) : createLocalEngine(build);
+function createEngine(worker: boolean | undefined, build: Variant, threads: number): Engine | Promise<Engine> {
+  if (worker === undefined) return createNearbyEngine(build, threads);
+  return worker ? createRemoteEngine(build, threads) : createLocalEngine(build);
 }
 
-async function startEngine({ worker, wasm, variant }: Pick<LoadOptions, 'worker' | 'wasm' | 'variant'>): Promise<Started> {
-  const build = variant ?? (wasm === undefined ? detectVariant() : 'simd');
+async function startEngine({ worker, wasm, variant, threads = 1 }: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads'>): Promise<Started> {
+  const build = variant ?? (wasm === undefined ? detectVariant(worker === false ? 1 : threads) : 'simd');
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
   }
@@ -153,8 +153,8 @@ async function startEngine({ worker, wasm, variant }: Pick<LoadOptions, 'worker'
   const binary = address === undefined ? ownBinary(build) : compileBinary(() => address);
   // Whoever waits for it learns of a failure; nobody need wait.
   binary.catch(() => undefined);
-  const engine = await createEngine(worker, build);
-  const started = engine.start(binary);
+  const engine = await createEngine(worker, build, threads);
+  const started = engine.start(binary).then(() => undefined);
   started.catch(() => undefined);
   return { engine, started };
 }

@@ -12,6 +12,7 @@ import type { WireValue } from './values.js';
 const scripts: Record<Variant, () => Promise<{ createGlue: CreateGlue<Glue> }>> = {
   simd: () => import('./kilim.simd.js'),
   relaxed: () => import('./kilim.relaxed.js'),
+  threads: () => import('./kilim.threads.js'),
 };
 
 /** The runtime of each binary in this thread, which all sessions of it share. One that has trapped is not among them. */

@@ -14,8 +14,8 @@ const ENOUGH = 3;
 const PATIENCE = 16;
 
 /** A runtime in a worker, or in this thread where none may be started; reports say why. */
-function createFarEngine(variant: Variant): Engine {
-  const remote = createRemoteEngine(variant);
+function createFarEngine(variant: Variant, threads: number): Engine {
+  const remote = createRemoteEngine(variant, threads);
   let local: Engine | undefined;
   let creating: Promise<Engine> | undefined;
   let reason: string | undefined;
@@ -63,8 +63,8 @@ function createFarEngine(variant: Variant): Engine {
  * A runtime in a worker. For a small model whose runs are shorter there than the messages about them, a second one is made in this
  * thread, which then does the runs. A run that takes it too long is made anew in the worker, and so are all that follow.
  */
-export function createNearbyEngine(variant: Variant): Engine {
-  const far = createFarEngine(variant);
+export function createNearbyEngine(variant: Variant, threads: number): Engine {
+  const far = createFarEngine(variant, threads);
   let near: Engine | undefined;
   /** What the second one is to load; nothing where it is not wanted, or has been made. */
   let wanted: LoadRequest | undefined;

@@ -96,6 +96,11 @@ export interface LoadOptions {
    * calling thread, and in the worker again if a run there should take longer than a frame.
    */
   worker?: boolean;
+  /**
+   * Threads that kernels on the CPU compute with, in a page that is cross-origin isolated: the session's worker, and workers that all
+   * sessions of the page share. One by default, and where the page is not isolated: then workers can have no memory in common.
+   */
+  threads?: number;
   /** The runtime's binary, where it is not to be fetched from beside this module; `variant` says which build it is. */
   wasm?: WasmSource;
   /** The build to use; the default is the fastest that the browser runs. */
@@ -103,7 +108,7 @@ export interface LoadOptions {
 }
 
 /** Options of `prepare` and `calibrate`: those of `load` that concern the runtime. */
-export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant'>;
+export type PrepareOptions = Pick<LoadOptions, 'worker' | 'variant' | 'threads'>;
 
 /** Options of `Session.run`. */
 export interface RunOptions {
@@ -128,6 +133,7 @@ const texts: Kind = { expected: 'an array of strings', fits: (value) => Array.is
 const bytes: Kind = { expected: 'a Uint8Array', fits: (value) => value instanceof Uint8Array };
 const milliseconds: Kind = { expected: 'a number of milliseconds, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
 const amount: Kind = { expected: 'a number, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
+const count: Kind = { expected: 'a whole number, one or more', fits: (value) => Number.isInteger(value) && (value as number) >= 1 };
 const callback: Kind = { expected: 'a function', fits: (value) => typeof value === 'function' };
 const record: Kind = { expected: 'an object', fits: (value) => typeof value === 'object' && !Array.isArray(value) };
 const samples: Kind = { expected: 'an array of objects with inputs', fits: (value) => Array.isArray(value) && value.every(record.fits) };
@@ -169,6 +175,7 @@ const LOAD: Kinds<LoadOptions> = {
   onProgress: callback,
   signal,
   worker: flag,
+  threads: count,
   wasm: anything,
   variant: oneOf(...VARIANTS),
 };

@@ -1,3 +1,4 @@
+import type { Share } from './crew.js';
 import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
 import type { NodeTime, WireReport } from './report.js';
@@ -100,8 +101,8 @@ export interface Ran {
 
 /** A session's runtime, in a worker or in this thread. What inputs hold is read before a call returns its promise. */
 export interface Engine {
-  /** Called once. Other calls need not wait for it. */
-  start(binary: Promise<WebAssembly.Module>): Promise<void>;
+  /** Called once. Other calls need not wait for it. With `share`, workers of the page help on the memory that it gives. */
+  start(binary: Promise<WebAssembly.Module>, share?: Share): Promise<WebAssembly.Memory | undefined>;
   load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded>;
   run(request: RunRequest, signal?: AbortSignal): Promise<Ran>;
   verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification>;
@@ -113,7 +114,7 @@ export interface Engine {
 
 /** From the page to the worker. Every request but `abort` is answered by one `done` or `failed`. */
 export type Request =
-  | { kind: 'start'; id: number; module: WebAssembly.Module }
+  | { kind: 'start'; id: number; module: WebAssembly.Module; share?: Share }
   | { kind: 'load'; id: number; request: LoadRequest }
   | { kind: 'run'; id: number; request: RunRequest }
   | { kind: 'verify'; id: number; request: VerifyRequest }

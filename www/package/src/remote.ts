@@ -1,5 +1,7 @@
 import { onAbort } from './abort.js';
 import { Carriers } from './carriers.js';
+import { crewOfPage } from './crew.js';
+import type { Share } from './crew.js';
 import { reasonOf } from './describe.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
@@ -14,18 +16,20 @@ interface Pending {
   onProgress: ((progress: Progress) => void) | undefined;
 }
 
-/** A runtime in a worker of its own, which ends with it. */
-export function createRemoteEngine(variant: Variant): Engine {
+/** A runtime in a worker of its own, which ends with it. It computes with so many threads, the others being those of the page's crew. */
+export function createRemoteEngine(variant: Variant, threads: number): Engine {
   const pending = new Map<number, Pending>();
   const carriers = new Carriers();
   let lastId = 0;
   let dead: KilimError | undefined;
   let worker: Worker | undefined;
+  let leave: () => void = () => undefined;
 
   function end(error: KilimError): void {
     if (dead) return;
     dead = error;
     worker?.terminate();
+    leave();
     for (const { reject } of pending.values()) reject(error);
     pending.clear();
   }
@@ -81,7 +85,14 @@ export function createRemoteEngine(variant: Variant): Engine {
   }
 
   return {
-    start: async (binary) => call({ kind: 'start', module: await binary } as Omit<Request, 'id'>),
+    async start(binary) {
+      const module = await binary;
+      const crew = variant === 'threads' && threads > 1 ? crewOfPage() : undefined;
+      const share: Share | undefined = crew && { bell: crew.bell, workers: threads - 1 };
+      const memory = await call<WebAssembly.Memory | undefined>({ kind: 'start', module, ...(share && { share }) } as Omit<Request, 'id'>);
+      if (crew && memory && !dead) leave = crew.join({ module, memory, failed: end }, threads - 1);
+      return memory;
+    },
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),
     run: async (request: RunRequest, signal) => {
       const { values, transfer } = carriers.load(request.feeds);

@@ -18,6 +18,7 @@ export class Runtime<G extends Instance> {
   #depth = 0;
 
   readonly #ended: () => void;
+  #memory: WebAssembly.Memory | undefined;
 
   private constructor(create: CreateGlue<G>, ended: () => void) {
     this.#ended = ended;
@@ -25,18 +26,23 @@ export class Runtime<G extends Instance> {
   }
 
   /**
-   * `ended` is called when the instance has trapped.
+   * `ended` is called when the instance has trapped. With the `memory` of another instance, it is a thread of that one's.
    * @throws KilimError `IO` where the module cannot be instantiated.
    */
-  static async start<G extends Instance>(create: CreateGlue<G>, module: WebAssembly.Module, ended: () => void = () => undefined): Promise<Runtime<G>> {
+  static async start<G extends Instance>(create: CreateGlue<G>, module: WebAssembly.Module, ended: () => void = () => undefined, memory?: WebAssembly.Memory): Promise<Runtime<G>> {
     const runtime = new Runtime(create, ended);
     try {
-      await runtime.glue.init({ module_or_path: module });
+      const exports = await runtime.glue.init({ module_or_path: module, ...(memory && { memory }) });
+      runtime.#memory = exports.memory;
     } catch (error) {
       throw cannotStart(error);
     }
     if (runtime.#fault) throw runtime.#fault;
     return runtime;
+  }
+
+  get memory(): WebAssembly.Memory | undefined {
+    return this.#memory;
   }
 
   /** Why it has come to its end, if it has. */

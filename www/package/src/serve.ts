@@ -29,7 +29,7 @@ export function serve(create: CreateGlue<Glue>): void {
   async function answer(message: Exclude<Request, { kind: 'abort' }>, signal: AbortSignal): Promise<unknown> {
     switch (message.kind) {
       case 'start':
-        return engine.start(Promise.resolve(message.module));
+        return engine.start(Promise.resolve(message.module), message.share);
       case 'load':
         return engine.load(message.request, (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []), signal);
       case 'run':

@@ -10,15 +10,20 @@ export class NoWorker extends KilimError {
   }
 }
 
+/** The scripts of workers: of a session by its build, and of what computes for all sessions. */
+export type Script = Variant | 'crew';
+
 // Bundlers find the workers by exactly this form. With a `name` webpack would make one file of both.
-const spawn: Record<Variant, () => Worker> = {
+const spawn: Record<Script, () => Worker> = {
   simd: () => new Worker(new URL('./worker.simd.js', import.meta.url), { type: 'module' }),
   relaxed: () => new Worker(new URL('./worker.relaxed.js', import.meta.url), { type: 'module' }),
+  threads: () => new Worker(new URL('./worker.threads.js', import.meta.url), { type: 'module' }),
+  crew: () => new Worker(new URL('./worker.crew.js', import.meta.url), { type: 'module' }),
 };
 
 /** A worker whose script lies on another origin, as on a CDN, from where none may be started: a script of this page imports it. */
-function spawnForeign(variant: Variant): Worker {
-  const file = `worker.${variant}.js`; // no bundler should take it for a file of its own
+function spawnForeign(name: Script): Worker {
+  const file = `worker.${name}.js`; // no bundler should take it for a file of its own
   const script = `import ${JSON.stringify(new URL(/* webpackIgnore: true */ file, import.meta.url))};`;
   const url = URL.createObjectURL(new Blob([script], { type: 'text/javascript' }));
   const worker = new Worker(url, { type: 'module' });
@@ -27,10 +32,10 @@ function spawnForeign(variant: Variant): Worker {
 }
 
 /** @throws NoWorker where none can be. What else hinders it is told to `failed`, once: before its first message, why its script does not run. */
-export function spawnWorker(variant: Variant, failed: (error: KilimError) => void): Worker {
+export function spawnWorker(name: Script, failed: (error: KilimError) => void): Worker {
   if (typeof Worker === 'undefined') throw new NoWorker('this JavaScript engine has no `Worker`');
   const policy = watchPolicy();
-  const worker = start(variant);
+  const worker = start(name);
   let alive = false;
   worker.addEventListener('message', () => {
     alive = true;
@@ -49,12 +54,12 @@ export function spawnWorker(variant: Variant, failed: (error: KilimError) => voi
   return worker;
 }
 
-function start(variant: Variant): Worker {
+function start(name: Script): Worker {
   try {
-    return spawn[variant]();
+    return spawn[name]();
   } catch {
     try {
-      return spawnForeign(variant);
+      return spawnForeign(name);
     } catch (error) {
       throw new NoWorker(reasonOf(error), error);
     }

@@ -9,7 +9,7 @@ pub mod opencl;
 mod wasm;
 
 pub use browser::browser;
-pub use wasm::{Bindgen, bindgen, wasm_toolchain};
+pub use wasm::{Bindgen, bindgen, threads_toolchain, wasm_toolchain};
 
 use crate::sh;
 use anyhow::{Context, Result, bail};

@@ -41,6 +41,44 @@ impl WasmToolchain {
         command
     }
 
+    /// Its cargo for a module whose memory threads share. The standard library is built with it, since that of the target
+    /// is made for one thread. Builds go into `target/web-threads`.
+    pub fn cargo_with_threads(&self, features: &str) -> Command {
+        let mut command = self.cargo(features);
+        let arguments = [
+            "--shared-memory",
+            "--import-memory",
+            "--max-memory=4294967296",
+            "--export=__wasm_init_tls",
+            "--export=__tls_size",
+            "--export=__tls_align",
+            "--export=__tls_base",
+            "--export=__heap_base",
+        ];
+        let arguments = arguments.map(|argument| format!(" -C link-arg={argument}"));
+        let flags = format!(
+            "-C target-feature={features},+atomics,+bulk-memory,+mutable-globals{}",
+            arguments.concat()
+        );
+        command
+            .env("RUSTFLAGS", flags)
+            .env("RUSTC_BOOTSTRAP", "1")
+            .env("CARGO_TARGET_DIR", self.threads_target_dir())
+            .arg("-Zbuild-std=std,panic_abort");
+        command
+    }
+
+    /// Where builds with threads go.
+    pub fn threads_target_dir(&self) -> PathBuf {
+        sh::target().join("web-threads")
+    }
+
+    /// Whether the source of the standard library is there.
+    fn has_std_source(&self) -> bool {
+        let sysroot = sh::capture(clean(&self.rustc).args(["--print", "sysroot"]));
+        sysroot.is_some_and(|sysroot| Path::new(&sysroot).join(STD_SOURCE).exists())
+    }
+
     /// Where its builds go; apart from the native ones, whose flags and compiler may differ.
     pub fn target_dir(&self) -> PathBuf {
         sh::target().join("web")
@@ -162,6 +200,25 @@ fn beside(rustc: &Path, linker: Option<PathBuf>) -> WasmToolchain {
     }
 }
 
+/// The toolchain for wasm32 with shared memory, which has the source of its standard library: that of [`wasm_toolchain`] if
+/// rustup can add the source, else Debian's compiler.
+pub fn threads_toolchain() -> Result<WasmToolchain> {
+    let toolchain = wasm_toolchain()?;
+    if toolchain.has_std_source() {
+        return Ok(toolchain);
+    }
+    if let Some(rustup) = sh::find(&["rustup"]) {
+        let mut add = sh::cmd(rustup);
+        add.args(["component", "add", "rust-src"]);
+        if sh::run_quiet("rustup component add rust-src", &mut add).is_ok()
+            && toolchain.has_std_source()
+        {
+            return Ok(toolchain);
+        }
+    }
+    debian().context("no compiler here has the source of its standard library; run: rustup component add rust-src (or, on Debian as root, cargo xtask setup)")
+}
+
 /// Returns the toolchain if it was verified before, else verifies it now.
 fn ready(toolchain: WasmToolchain) -> Result<WasmToolchain> {
     let stamp = sh::target().join("xtask/wasm-target");
@@ -179,7 +236,8 @@ fn ready(toolchain: WasmToolchain) -> Result<WasmToolchain> {
 }
 
 const DEBIAN_RUSTC: &str = "/usr/bin/rustc";
-const STD_SOURCE: &str = "/usr/lib/rustlib/src/rust/library/std";
+/// Below a compiler's sysroot, which is `/usr` of Debian's.
+const STD_SOURCE: &str = "lib/rustlib/src/rust/library/std";
 
 /// Debian's wasm linker of the highest version: `wasm-ld-22`, or `wasm-ld`.
 fn distribution_linker() -> Option<PathBuf> {
@@ -190,7 +248,7 @@ fn distribution_linker() -> Option<PathBuf> {
 }
 
 fn debian() -> Result<WasmToolchain> {
-    let complete = Path::new(STD_SOURCE).exists()
+    let complete = Path::new("/usr").join(STD_SOURCE).exists()
         && Path::new("/usr/bin/cargo").exists()
         && distribution_linker().is_some();
     if !Path::new(DEBIAN_RUSTC).exists() || !complete {

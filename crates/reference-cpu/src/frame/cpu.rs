@@ -37,7 +37,7 @@ impl<'a> CpuRun<'a> {
     }
 
     /// A thread that does pieces of another one's work.
-    #[cfg(not(target_family = "wasm"))]
+    #[cfg(threads)]
     pub(super) fn of_pool(worker: usize, interrupt: &'a Interrupt) -> CpuRun<'a> {
         CpuRun {
             worker,
@@ -73,7 +73,7 @@ impl<'a> CpuRun<'a> {
         cost: usize,
         work: impl Fn(Range<usize>, &CpuRun) -> Result<()> + Sync,
     ) -> Result<()> {
-        #[cfg(not(target_family = "wasm"))]
+        #[cfg(threads)]
         if let threads @ 2.. = self.threads.worth(items, cost, self.piece()) {
             return super::spread::spread(threads, items, cost, self, &work);
         }

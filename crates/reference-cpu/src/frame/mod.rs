@@ -12,11 +12,11 @@ mod kernel;
 mod packs;
 mod parts;
 mod scratch;
-#[cfg(not(target_family = "wasm"))]
+#[cfg(threads)]
 mod spread;
 mod table;
 mod texts;
-mod threads;
+pub(crate) mod threads;
 pub(crate) mod widen;
 
 #[cfg(any(test, feature = "testing"))]

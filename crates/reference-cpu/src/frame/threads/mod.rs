@@ -1,10 +1,15 @@
 //! The threads that kernels compute on.
 
-#[cfg(not(target_family = "wasm"))]
-pub(super) mod pool;
+#[cfg(threads)]
+pub(crate) mod pool;
+#[cfg(all(threads, target_family = "wasm"))]
+mod workers;
 
-#[cfg(not(target_family = "wasm"))]
+#[cfg(threads)]
 use kilim_core::interrupt::PIECE;
+
+#[cfg(all(threads, target_family = "wasm"))]
+pub use workers::{help, set_workers};
 
 /// The threads that the kernels of a context may spread their work over. The calling thread is one of them; the others
 /// belong to a pool that all sessions of the process share.
@@ -15,11 +20,11 @@ pub struct Threads {
 
 /// Operations that a thread should have at least, where pieces are as long as [`PIECE`]: handing work to a thread that
 /// waits for it takes about a microsecond, to one that sleeps up to fifty.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(threads)]
 const SHARE: usize = 1 << 14;
 
 /// The most threads where nobody asks for a number: few networks gain from more.
-#[cfg(not(target_family = "wasm"))]
+#[cfg(all(threads, not(target_family = "wasm")))]
 const MOST_BY_DEFAULT: usize = 16;
 
 impl Threads {
@@ -37,7 +42,7 @@ impl Threads {
     }
 
     /// The machine's cores, as far as this process may use them, hardware threads of one core counted once; at most 16.
-    #[cfg(not(target_family = "wasm"))]
+    #[cfg(all(threads, not(target_family = "wasm")))]
     pub fn available() -> usize {
         use std::sync::OnceLock;
         static COUNT: OnceLock<usize> = OnceLock::new();
@@ -48,13 +53,19 @@ impl Threads {
         })
     }
 
+    /// The calling thread, and the workers that [`set_workers`] told of.
+    #[cfg(all(threads, target_family = "wasm"))]
+    pub fn available() -> usize {
+        1 + workers::count()
+    }
+
     /// The calling thread alone.
-    #[cfg(target_family = "wasm")]
+    #[cfg(not(threads))]
     pub fn available() -> usize {
         1
     }
 
-    #[cfg(not(target_family = "wasm"))]
+    #[cfg(all(threads, not(target_family = "wasm")))]
     fn on_this_target(count: usize) -> Threads {
         if count > 1 {
             pool::of_process().grow(count - 1);
@@ -63,8 +74,10 @@ impl Threads {
     }
 
     #[cfg(target_family = "wasm")]
-    fn on_this_target(_: usize) -> Threads {
-        Threads::SINGLE
+    fn on_this_target(count: usize) -> Threads {
+        Threads {
+            count: count.min(Threads::available()),
+        }
     }
 
     /// The number of threads, the calling one included.
@@ -74,7 +87,7 @@ impl Threads {
 
     /// How many of the threads work of so many independent items is worth, at so many operations for each. Where `piece`
     /// is shorter than [`PIECE`], as in tests, less work is shared.
-    #[cfg(not(target_family = "wasm"))]
+    #[cfg(threads)]
     pub(super) fn worth(self, items: usize, cost: usize, piece: usize) -> usize {
         if self.count == 1 {
             return 1;
@@ -85,7 +98,7 @@ impl Threads {
     }
 
     /// The calling thread alone.
-    #[cfg(target_family = "wasm")]
+    #[cfg(not(threads))]
     pub(super) fn worth(self, _items: usize, _cost: usize, _piece: usize) -> usize {
         1
     }

@@ -3,12 +3,16 @@
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+#[cfg(not(target_family = "wasm"))]
+use std::sync::Condvar;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread;
+#[cfg(not(target_family = "wasm"))]
 use std::time::{Duration, Instant};
 
 /// How long a thread without work looks for some before it sleeps: nodes of a run follow each other in less.
+#[cfg(not(target_family = "wasm"))]
 const AWAKE: Duration = Duration::from_micros(60);
 
 /// Turns of a loop that waits before it lets another thread have the core.
@@ -17,6 +21,7 @@ const TURNS: usize = 2000;
 /// Threads that join the work of others.
 pub struct Pool {
     queue: Mutex<Queue>,
+    #[cfg(not(target_family = "wasm"))]
     wake: Condvar,
     /// Jobs that were ever offered: what threads that wait look at, without the lock.
     offered: AtomicUsize,
@@ -24,7 +29,9 @@ pub struct Pool {
 
 struct Queue {
     offers: Vec<Offer>,
+    #[cfg(not(target_family = "wasm"))]
     workers: usize,
+    #[cfg(not(target_family = "wasm"))]
     sleeping: usize,
 }
 
@@ -66,15 +73,19 @@ impl Pool {
         Pool {
             queue: Mutex::new(Queue {
                 offers: Vec::new(),
+                #[cfg(not(target_family = "wasm"))]
                 workers: 0,
+                #[cfg(not(target_family = "wasm"))]
                 sleeping: 0,
             }),
+            #[cfg(not(target_family = "wasm"))]
             wake: Condvar::new(),
             offered: AtomicUsize::new(0),
         }
     }
 
     /// Has at least so many threads from now on, or as many as the system gives.
+    #[cfg(not(target_family = "wasm"))]
     pub fn grow(&'static self, workers: usize) {
         let mut queue = lock(&self.queue);
         // Room for the jobs of many sessions, so that offering one allocates nothing.
@@ -124,30 +135,57 @@ impl Pool {
             next: 1,
             end: threads,
         });
-        let wanted = queue.sleeping.min(threads.saturating_sub(1));
         self.offered.fetch_add(1, Ordering::Release);
+        self.wake(queue, threads.saturating_sub(1));
+    }
+
+    #[cfg(not(target_family = "wasm"))]
+    fn wake(&self, queue: MutexGuard<Queue>, threads: usize) {
+        let wanted = queue.sleeping.min(threads);
         drop(queue);
         (0..wanted).for_each(|_| self.wake.notify_one());
     }
 
+    #[cfg(target_family = "wasm")]
+    fn wake(&self, queue: MutexGuard<Queue>, threads: usize) {
+        drop(queue);
+        super::workers::call(threads);
+    }
+
     /// What a thread of the pool does.
+    #[cfg(not(target_family = "wasm"))]
     fn serve(&self) {
         loop {
-            let (job, number) = self.next();
-            // SAFETY: `take` counted this thread in, so that the job's owner waits for it.
-            let job = unsafe { &*job };
-            // SAFETY: as above; the owner keeps what the work borrows.
-            let work = unsafe { &*job.work };
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(number))) {
-                lock(&job.panic).get_or_insert(panic);
+            self.next().join();
+        }
+    }
+
+    /// Joins jobs until there was none for so many turns of a loop. Whether there was one.
+    #[cfg(target_family = "wasm")]
+    pub fn help(&self, turns: usize) -> bool {
+        let mut joined = false;
+        loop {
+            let offered = self.offered.load(Ordering::Acquire);
+            let found = lock(&self.queue).take();
+            if let Some(taken) = found {
+                taken.join();
+                joined = true;
+                continue;
             }
-            // From here on the job may be gone.
-            job.inside.fetch_sub(1, Ordering::Release);
+            let mut left = turns;
+            while self.offered.load(Ordering::Acquire) == offered {
+                if left == 0 {
+                    return joined;
+                }
+                left -= 1;
+                std::hint::spin_loop();
+            }
         }
     }
 
     /// Waits for a job.
-    fn next(&self) -> (*const Job, usize) {
+    #[cfg(not(target_family = "wasm"))]
+    fn next(&self) -> Taken {
         let mut since = Instant::now();
         let mut turns = 0;
         loop {
@@ -169,7 +207,8 @@ impl Pool {
     }
 
     /// Sleeps until there is an offer. It may be gone again.
-    fn sleep(&self) -> Option<(*const Job, usize)> {
+    #[cfg(not(target_family = "wasm"))]
+    fn sleep(&self) -> Option<Taken> {
         let mut queue = lock(&self.queue);
         if let Some(found) = queue.take() {
             return Some(found);
@@ -186,7 +225,7 @@ impl Pool {
 
 impl Queue {
     /// Joins the job that the fewest threads have joined.
-    fn take(&mut self) -> Option<(*const Job, usize)> {
+    fn take(&mut self) -> Option<Taken> {
         let open = self.offers.iter_mut().filter(|o| o.next < o.end);
         let offer = open.min_by_key(|o| o.next)?;
         let number = offer.next;
@@ -195,7 +234,31 @@ impl Queue {
         unsafe { &*offer.job }
             .inside
             .fetch_add(1, Ordering::Relaxed);
-        Some((offer.job, number))
+        Some(Taken {
+            job: offer.job,
+            number,
+        })
+    }
+}
+
+/// A job that a thread has joined.
+struct Taken {
+    job: *const Job,
+    number: usize,
+}
+
+impl Taken {
+    /// Does the thread's part.
+    fn join(self) {
+        // SAFETY: `take` counted this thread in, so that the job's owner waits for it.
+        let job = unsafe { &*self.job };
+        // SAFETY: as above; the owner keeps what the work borrows.
+        let work = unsafe { &*job.work };
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(self.number))) {
+            lock(&job.panic).get_or_insert(panic);
+        }
+        // From here on the job may be gone.
+        job.inside.fetch_sub(1, Ordering::Release);
     }
 }
 

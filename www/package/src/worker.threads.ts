@@ -1,0 +1,4 @@
+import { createGlue } from './kilim.threads.js';
+import { serve } from './serve.js';
+
+serve(createGlue);

@@ -1,0 +1,88 @@
+// Threads in a page: workers that all sessions share, where the page is cross-origin isolated.
+import assert from 'node:assert/strict';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { launch, open, www } from './support/browser.mjs';
+import { model } from './support/onnx.mjs';
+import { serve } from './support/server.mjs';
+
+const product = [...model({ nodes: [['MatMul', ['x', 'x'], ['y']]], inputs: [['x', ['N', 'N']]], outputs: [['y', ['N', 'N']]] })];
+const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
+
+let browser;
+before(async () => { browser = await launch(); });
+after(() => browser.close());
+
+/** What `work` gives in a page with these headers, where `load(threads)` loads a product and `square(n)` makes a matrix. */
+async function inPage(headers, work) {
+  const server = await serve([['/kilim/', join(www, 'dist', 'kilim')]], headers);
+  const { page, problems } = await open(browser, `${server.url}/empty`);
+  await page.evaluate(async (bytes) => {
+    globalThis.kilim = await import('/kilim/index.js');
+    globalThis.load = (threads) => kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], worker: true, threads });
+    globalThis.square = (n) => new kilim.Tensor('float32', [n, n], Float32Array.from({ length: n * n }, (_, i) => ((i * 7919) % 1000) / 1000 - 0.5));
+    globalThis.device = (session) => session.report.backends.find(({ id }) => id === 'cpu').device;
+  }, product);
+  const seen = await page.evaluate(work);
+  for (let i = 0; i < 100 && page.workers().length > 0; i++) await page.waitForTimeout(50);
+  const left = page.workers().length;
+  await page.close();
+  await server.close();
+  assert.deepEqual(problems, []);
+  assert.equal(left, 0, 'workers are left');
+  return seen;
+}
+
+test('sessions of an isolated page share threads and give what one thread gives', { timeout: 120_000 }, async () => {
+  const seen = await inPage(ISOLATED, async () => {
+    const sessions = await Promise.all([load(1), load(2), load(3)]);
+    const devices = sessions.map(device);
+    const results = [];
+    for (const n of [1, 7, 130, 400]) {
+      const outputs = await Promise.all(sessions.map((session) => session.run({ x: square(n) })));
+      const [one, two, three] = outputs.map(({ y }) => y.data);
+      results.push(two.every((v, i) => Math.abs(v - one[i]) <= 1e-4) && three.every((v, i) => v === two[i]));
+    }
+    // From run to run the bytes are the same, whoever computes beside it.
+    const want = (await sessions[1].run({ x: square(300) })).y.data;
+    let same = 0;
+    for (let i = 0; i < 100; i++) {
+      const [a, b] = await Promise.all([sessions[1].run({ x: square(300) }), sessions[2].run({ x: square(301) })]);
+      same += a.y.data.every((v, k) => v === want[k]) && b.y.data.length === 301 * 301;
+    }
+    for (const session of sessions) session.close();
+    return { devices, results, same };
+  });
+  assert.deepEqual(seen.devices.map((device) => /(\d) thread/.exec(device)?.[1]), ['1', '2', '3']);
+  assert.deepEqual(seen.results, [true, true, true, true]);
+  assert.equal(seen.same, 100);
+});
+
+test('a session that is closed while others compute takes nothing from them', { timeout: 120_000 }, async () => {
+  const ran = await inPage(ISOLATED, async () => {
+    const [kept, other] = [await load(2), await load(2)];
+    let ran = 0;
+    const running = other.run({ x: square(1500) }).then(() => 'done', ({ code }) => code);
+    ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
+    other.close();
+    const ended = await running;
+    for (let i = 0; i < 20; i++) ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
+    const aborted = await kept.run({ x: square(2000) }, { signal: AbortSignal.timeout(50) }).then(() => 'done', ({ code }) => code);
+    ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
+    kept.close();
+    return { ran, ended, aborted };
+  });
+  assert.deepEqual(ran, { ran: 22, ended: 'STATE', aborted: 'ABORTED' });
+});
+
+test('in a page that is not isolated there is one thread', { timeout: 60_000 }, async () => {
+  const [text, variant] = await inPage({}, async () => {
+    const session = await load(4);
+    await session.run({ x: square(100) });
+    const text = device(session);
+    session.close();
+    return [text, kilim.detectVariant(4)];
+  });
+  assert.match(text, /1 thread$/);
+  assert.equal(variant, 'relaxed');
+});
