@@ -14,16 +14,23 @@ before(async () => { browser = await launch(); });
 after(() => browser.close());
 
 /** What `work` gives in a page with these headers, where `load(threads)` loads a product and `square(n)` makes a matrix. */
-async function inPage(headers, work) {
+async function inPage(headers, work, look = async () => {}) {
   const server = await serve([['/kilim/', join(www, 'dist', 'kilim')]], headers);
   const { page, problems } = await open(browser, `${server.url}/empty`);
   await page.evaluate(async (bytes) => {
     globalThis.kilim = await import('/kilim/index.js');
-    globalThis.load = (threads) => kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], worker: true, threads });
+    globalThis.sessions = [];
+    globalThis.load = async (threads) => {
+      const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], worker: true, threads });
+      sessions.push(session);
+      return session;
+    };
     globalThis.square = (n) => new kilim.Tensor('float32', [n, n], Float32Array.from({ length: n * n }, (_, i) => ((i * 7919) % 1000) / 1000 - 0.5));
     globalThis.device = (session) => session.report.backends.find(({ id }) => id === 'cpu').device;
   }, product);
   const seen = await page.evaluate(work);
+  await look(page);
+  await page.evaluate(() => sessions.forEach((session) => session.close()));
   for (let i = 0; i < 100 && page.workers().length > 0; i++) await page.waitForTimeout(50);
   const left = page.workers().length;
   await page.close();
@@ -35,7 +42,8 @@ async function inPage(headers, work) {
 
 test('sessions of an isolated page share threads and give what one thread gives', { timeout: 120_000 }, async () => {
   const seen = await inPage(ISOLATED, async () => {
-    const sessions = await Promise.all([load(1), load(2), load(3)]);
+    await Promise.all([1, 2, 3].map(load));
+    sessions.sort((a, b) => device(a).localeCompare(device(b)));
     const devices = sessions.map(device);
     const results = [];
     for (const n of [1, 7, 130, 400]) {
@@ -50,7 +58,6 @@ test('sessions of an isolated page share threads and give what one thread gives'
       const [a, b] = await Promise.all([sessions[1].run({ x: square(300) }), sessions[2].run({ x: square(301) })]);
       same += a.y.data.every((v, k) => v === want[k]) && b.y.data.length === 301 * 301;
     }
-    for (const session of sessions) session.close();
     return { devices, results, same };
   });
   assert.deepEqual(seen.devices.map((device) => /(\d) thread/.exec(device)?.[1]), ['1', '2', '3']);
@@ -69,10 +76,23 @@ test('a session that is closed while others compute takes nothing from them', { 
     for (let i = 0; i < 20; i++) ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
     const aborted = await kept.run({ x: square(2000) }, { signal: AbortSignal.timeout(50) }).then(() => 'done', ({ code }) => code);
     ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
-    kept.close();
     return { ran, ended, aborted };
   });
   assert.deepEqual(ran, { ran: 22, ended: 'STATE', aborted: 'ABORTED' });
+});
+
+test('all workers wait for calls of every session, whoever came last', { timeout: 60_000 }, async () => {
+  let waiting;
+  await inPage(ISOLATED, async () => {
+    for (const threads of [2, 4, 3]) await (await load(threads)).run({ x: square(200) });
+  }, async (page) => {
+    await page.waitForTimeout(500);
+    const crew = page.workers().filter((worker) => worker.url().includes('worker.crew'));
+    // One that waits for a call runs no script until it is called.
+    const idle = crew.map((worker) => Promise.race([worker.evaluate(() => 'idle').catch(() => 'ended'), page.waitForTimeout(1000).then(() => 'waits')]));
+    waiting = await Promise.all(idle);
+  });
+  assert.deepEqual(waiting, ['waits', 'waits', 'waits']);
 });
 
 test('in a page that is not isolated there is one thread', { timeout: 60_000 }, async () => {
@@ -80,7 +100,6 @@ test('in a page that is not isolated there is one thread', { timeout: 60_000 }, 
     const session = await load(4);
     await session.run({ x: square(100) });
     const text = device(session);
-    session.close();
     return [text, kilim.detectVariant(4)];
   });
   assert.match(text, /1 thread$/);

@@ -17,10 +17,13 @@ export interface Share {
   workers: number;
 }
 
-/** From the page to a worker of the crew; `mail` counts them. */
-export type Order = { bell: Bell; mail: number; session: number } & (
+/** From the page to every worker of the crew at once; `mail` counts them. */
+export type Order = Command & { bell: Bell; mail: number; session: number };
+
+type Command =
   | { kind: 'join'; module: WebAssembly.Module; memory: WebAssembly.Memory }
-  | { kind: 'leave' });
+  | { kind: 'leave' }
+  | { kind: 'none' };
 
 /** From a worker of the crew: the instance on that session's memory trapped. */
 export interface Fault {
@@ -34,6 +37,8 @@ interface Member {
   failed(error: KilimError): void;
 }
 
+const joinOf = ({ module, memory }: Member): Command => ({ kind: 'join', module, memory });
+
 /** Workers that compute for all sessions of the page, each with an instance of the binary on every session's memory. */
 class Crew {
   readonly bell: Bell = new Int32Array(new SharedArrayBuffer(12));
@@ -45,11 +50,11 @@ class Crew {
   join(member: Member, workers: number): () => void {
     const session = ++this.#last;
     this.#members.set(session, member);
-    this.#tell(this.#workers, session, member);
+    this.#tell(session, joinOf(member));
     while (this.#workers.length < workers) if (!this.#hire()) break;
     return () => {
       if (!this.#members.delete(session)) return;
-      this.#tell(this.#workers, session);
+      this.#tell(session, { kind: 'leave' });
       if (this.#members.size > 0) return;
       for (const worker of this.#workers) worker.terminate();
       this.#workers = [];
@@ -66,18 +71,18 @@ class Crew {
     }
     worker.addEventListener('message', ({ data: { session, error } }: MessageEvent<Fault>) => this.#members.get(session)?.failed(fromPlain(error)));
     this.#workers.push(worker);
-    for (const [session, member] of this.#members) this.#tell([worker], session, member);
+    for (const [session, member] of this.#members) this.#tell(session, joinOf(member), worker);
     return true;
   }
 
-  /** Workers that compute, or wait, see messages when they look for mail. */
-  #tell(workers: Worker[], session: number, member?: Member): void {
+  /** Workers see messages when they find that there is mail, and go on when they have read all of it: each gets every message, if only to go on. */
+  #tell(session: number, what: Command, only?: Worker): void {
     const { bell } = this;
     const mail = Atomics.add(bell, MAIL, 1) + 1;
-    const order: Order = member
-      ? { kind: 'join', bell, mail, session, module: member.module, memory: member.memory }
-      : { kind: 'leave', bell, mail, session };
-    for (const worker of workers) worker.postMessage(order);
+    for (const worker of this.#workers) {
+      const told: Command = only === undefined || worker === only ? what : { kind: 'none' };
+      worker.postMessage({ ...told, bell, mail, session } satisfies Order);
+    }
     Atomics.add(bell, CALLS, 1);
     Atomics.notify(bell, CALLS);
   }

@@ -22,14 +22,12 @@ let read = 0;
 async function obey(order: Order): Promise<void> {
   const { session } = order;
   read = order.mail;
-  if (order.kind === 'leave') {
-    sessions.delete(session);
-    return;
-  }
+  if (order.kind === 'leave') sessions.delete(session);
+  if (order.kind !== 'join') return;
   try {
     sessions.set(session, await Runtime.start(createGlue, order.module, () => undefined, order.memory));
-  } catch (error) {
-    scope.postMessage({ session, error: toPlain(error) });
+  } catch {
+    // That session goes on without this worker.
   }
 }
 
