@@ -84,7 +84,7 @@ test('a session that is closed while others compute takes nothing from them', { 
 test('all workers wait for calls of every session, whoever came last', { timeout: 60_000 }, async () => {
   let waiting;
   await inPage(ISOLATED, async () => {
-    for (const threads of [2, 4, 3]) await (await load(threads)).run({ x: square(200) });
+    for (const threads of [2, 3, 4]) await (await load(threads)).run({ x: square(200) });
   }, async (page) => {
     await page.waitForTimeout(500);
     const crew = page.workers().filter((worker) => worker.url().includes('worker.crew'));
