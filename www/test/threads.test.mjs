@@ -58,11 +58,12 @@ test('sessions of an isolated page share threads and give what one thread gives'
       const [a, b] = await Promise.all([sessions[1].run({ x: square(300) }), sessions[2].run({ x: square(301) })]);
       same += a.y.data.every((v, k) => v === want[k]) && b.y.data.length === 301 * 301;
     }
-    return { devices, results, same };
+    return { devices, results, same, why: sessions.map(({ report }) => report.oneThread) };
   });
   assert.deepEqual(seen.devices.map((device) => /(\d) thread/.exec(device)?.[1]), ['1', '2', '3']);
   assert.deepEqual(seen.results, [true, true, true, true]);
   assert.equal(seen.same, 100);
+  assert.deepEqual(seen.why, [null, null, null]);
 });
 
 test('a session that is closed while others compute takes nothing from them', { timeout: 120_000 }, async () => {
@@ -96,12 +97,13 @@ test('all workers wait for calls of every session, whoever came last', { timeout
 });
 
 test('in a page that is not isolated there is one thread', { timeout: 60_000 }, async () => {
-  const [text, variant] = await inPage({}, async () => {
+  const [text, variant, why, asked] = await inPage({}, async () => {
     const session = await load(4);
     await session.run({ x: square(100) });
-    const text = device(session);
-    return [text, kilim.detectVariant(4)];
+    return [device(session), kilim.detectVariant(4), session.report.oneThread, (await load(1)).report.oneThread];
   });
   assert.match(text, /1 thread$/);
   assert.equal(variant, 'relaxed');
+  assert.match(why, /not cross-origin isolated: .*Cross-Origin-Opener-Policy/);
+  assert.equal(asked, null);
 });

@@ -58,7 +58,7 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
   if (signal?.aborted) throw aborted(signal);
   const { report, refused } = progressOf(options.onProgress);
   report({ phase: 'runtime', loaded: 0, total: 1 });
-  const { engine, started } = await takeEngine(options);
+  const { engine, started, oneThread } = await takeEngine(options);
   const stopListening = onAbort(signal, () => engine.close());
   let module: string | undefined;
   try {
@@ -76,7 +76,7 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
       reading().then((request) => engine.load(request, report, signal)),
     ]);
     const [, loaded] = await Promise.race([loading, refused]);
-    return new Session(engine, loaded);
+    return new Session(engine, loaded, oneThread);
   } catch (error) {
     engine.close();
     throw signal?.aborted ? aborted(signal) : error;
@@ -105,6 +105,8 @@ function progressOf(onProgress: LoadOptions['onProgress']): { report(progress: P
 interface Started {
   engine: Engine;
   started: Promise<void>;
+  /** Why there is one thread, where more were asked for. */
+  oneThread: string | undefined;
 }
 
 let prepared: { key: string; running: Promise<Started> } | undefined;
@@ -156,7 +158,17 @@ async function startEngine({ worker, wasm, variant, threads = 1 }: Pick<LoadOpti
   const engine = await createEngine(worker, build, threads);
   const started = engine.start(binary).then(() => undefined);
   started.catch(() => undefined);
-  return { engine, started };
+  return { engine, started, oneThread: threads > 1 ? whyOneThread(worker, build) : undefined };
+}
+
+function whyOneThread(worker: boolean | undefined, build: Variant): string | undefined {
+  if (worker === false) return 'the session computes in the calling thread';
+  if (build === 'threads') return undefined;
+  if (globalThis.crossOriginIsolated === undefined) return 'only pages have threads';
+  if (!globalThis.crossOriginIsolated) {
+    return 'the page is not cross-origin isolated: serve it with the headers `Cross-Origin-Opener-Policy: same-origin` and `Cross-Origin-Embedder-Policy: require-corp`';
+  }
+  return `the build \`${build}\` has one`;
 }
 
 /** A blob's address is of this page's origin, so that the worker may import it. */

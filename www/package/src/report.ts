@@ -28,6 +28,8 @@ export interface Report {
   skipped: { backend: string; reason: string }[];
   /** Why the session computes in the calling thread, where it should have a worker and none may be started. */
   worker: string | null;
+  /** Why there is one thread, where `threads` asked for more. */
+  oneThread: string | null;
 }
 
 /** A report as the library writes it, which takes a while to read. */
@@ -37,10 +39,10 @@ export interface WireReport {
   worker?: string;
 }
 
-export function readReport(report: WireReport | Report): Report {
+export function readReport(report: WireReport | Report, oneThread?: string): Report {
   if (!('json' in report)) return report;
   const { json, skipped, worker = null } = report;
-  return { ...readJson<Omit<Report, 'skipped' | 'worker'>>(json), skipped, worker };
+  return { ...readJson<Omit<Report, 'skipped' | 'worker' | 'oneThread'>>(json), skipped, worker, oneThread: oneThread ?? null };
 }
 
 /** Nodes that compute in half precision. */

@@ -33,21 +33,23 @@ export class Session {
   #report: WireReport | Report;
   #times: NodeTime[] = [];
   #engine: Engine | undefined;
+  readonly #oneThread: string | undefined;
 
   /** Sessions are made by `load`. */
-  constructor(engine: Engine, loaded: Loaded) {
+  constructor(engine: Engine, loaded: Loaded, oneThread?: string) {
     const { inputs, outputs, report } = reading('a session', () => ({ ...loaded }));
     if (!inputs || !outputs || !report || typeof engine?.close !== 'function') throw new KilimError('INVALID_VALUE', 'sessions are made by `load`');
     this.#engine = engine;
     this.inputs = inputs;
     this.outputs = outputs;
     this.#report = report;
+    this.#oneThread = oneThread;
     dropped.register(this, engine, this);
   }
 
   /** Where every node runs and why. A run with new input shapes brings it up to date. */
   get report(): Report {
-    return (this.#report = readReport(this.#report));
+    return (this.#report = readReport(this.#report, this.#oneThread));
   }
 
   /** What the nodes took in the last run, on backends with `timers=on`. */
