@@ -20,8 +20,13 @@ function sharesMemory(): boolean {
   return globalThis.crossOriginIsolated === true && typeof Worker === 'function' && WebAssembly.validate(new Uint8Array([...HEADER, ...memory]));
 }
 
-/** Which build this engine runs in this page with so many threads; `undefined` where it has no SIMD at all. */
-export function detectVariant(threads = 1): Variant | undefined {
+/** Which build this engine runs on one thread; `undefined` where it has no SIMD at all. */
+export function detectVariant(): Variant | undefined {
+  return variantFor(1);
+}
+
+/** Which build this engine runs in this page on so many threads. */
+export function variantFor(threads: number): Variant | undefined {
   // f32x4.relaxed_madd is 0xfd 0x105, i8x16.popcnt 0xfd 0x62.
   if (probe(...ZERO, ...ZERO, ...ZERO, 253, 133, 2)) return threads > 1 && sharesMemory() ? 'threads' : 'relaxed';
   return probe(...ZERO, 253, 98) ? 'simd' : undefined;

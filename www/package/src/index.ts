@@ -7,7 +7,7 @@
 import { onAbort } from './abort.js';
 import { compileBinary, ownBinary } from './binary.js';
 import { reasonOf } from './describe.js';
-import { detectVariant } from './detect.js';
+import { variantFor } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
@@ -147,7 +147,7 @@ function createEngine(worker: boolean | undefined, build: Variant, threads: numb
 }
 
 async function startEngine({ worker, wasm, variant, threads = 1 }: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads'>): Promise<Started> {
-  const build = variant ?? (wasm === undefined ? detectVariant(worker === false ? 1 : threads) : 'simd');
+  const build = variant ?? (wasm === undefined ? variantFor(worker === false ? 1 : threads) : 'simd');
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
   }
