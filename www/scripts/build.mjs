@@ -9,7 +9,14 @@ import { rolldown } from 'rolldown';
 const www = dirname(dirname(fileURLToPath(import.meta.url)));
 const out = join(www, 'dist', 'kilim');
 const modules = join(www, 'dist', 'modules');
-const binaries = ['simd', 'relaxed', 'threads', 'pictures'].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]);
+const variants = ['simd', 'relaxed', 'threads'];
+const parts = ['gpu', 'tflite', 'language', 'quantized', 'rest'];
+const binaries = [
+  ...[...variants, 'pictures'].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
+  ...variants.flatMap((name) => parts.map((part) => `kilim.${name}.${part}.wasm`)),
+  // For pages that want one file: the build that runs everywhere.
+  'kilim.simd.whole.wasm',
+];
 
 const missing = binaries.filter((file) => !existsSync(join(www, 'pkg', file)));
 if (missing.length) {
@@ -25,7 +32,8 @@ function tool(script, ...args) {
 /** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. */
 async function bundle(name, external = []) {
   const bundle = await rolldown({ input: join(modules, name), external, cwd: modules });
-  await bundle.write({ file: join(out, name), format: 'esm' });
+  // Names stay for those who read a stack; comments that bundlers read stay, too.
+  await bundle.write({ file: join(out, name), format: 'esm', minify: { compress: true, mangle: false, codegen: false }, comments: { annotation: true, jsdoc: false, legal: false } });
   await bundle.close();
 }
 
@@ -40,8 +48,8 @@ for (const file of binaries) {
   if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
 await bundle('index.js', [/kilim\.(simd|relaxed|threads)\.js$/]);
-for (const variant of ['simd', 'relaxed', 'threads', 'crew']) await bundle(`worker.${variant}.js`);
-for (const variant of ['simd', 'relaxed', 'threads']) {
+for (const variant of [...variants, 'crew']) await bundle(`worker.${variant}.js`);
+for (const variant of variants) {
   const types = `kilim.${variant}.d.ts`;
   copyFileSync(join(www, 'package', 'src', types), join(out, types));
 }

@@ -1,10 +1,8 @@
 //! The web binaries (one per set of wasm features), the npm package and the app; natively the command-line tool.
 
-use crate::{glue, relaxed, setup, sh};
-use anyhow::{Result, anyhow, bail};
-use flate2::{Compression, write::GzEncoder};
+use crate::{glue, parts, relaxed, setup, sh};
+use anyhow::{Context, Result, anyhow};
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -26,6 +24,8 @@ struct Binary {
     wasm_opt: &'static [&'static str],
     /// Whether threads share its memory.
     threads: bool,
+    /// Whether it is split into parts.
+    split: bool,
 }
 
 /// The runtime in three variants, and the decoders that it has fetched for models with ImageDecoder.
@@ -36,6 +36,7 @@ const BINARIES: [Binary; 4] = [
         rustc_features: "+simd128",
         wasm_opt: &[],
         threads: false,
+        split: true,
     },
     Binary {
         name: "pictures",
@@ -43,6 +44,7 @@ const BINARIES: [Binary; 4] = [
         rustc_features: "+simd128",
         wasm_opt: &[],
         threads: false,
+        split: false,
     },
     Binary {
         name: "relaxed",
@@ -50,6 +52,7 @@ const BINARIES: [Binary; 4] = [
         rustc_features: "+simd128,+relaxed-simd",
         wasm_opt: &["--enable-relaxed-simd"],
         threads: false,
+        split: true,
     },
     Binary {
         name: "threads",
@@ -57,6 +60,7 @@ const BINARIES: [Binary; 4] = [
         rustc_features: "+simd128,+relaxed-simd",
         wasm_opt: &["--enable-relaxed-simd", "--enable-threads"],
         threads: true,
+        split: true,
     },
 ];
 
@@ -75,12 +79,6 @@ const WASM_OPT: &[&str] = &[
     "--enable-reference-types",
     "--enable-multivalue",
 ];
-
-/// The optimised binary that holds both backends must stay below this. It was 2,600,000 until kernels were cut into
-/// pieces that can be stopped: closures for 200 kernels, each for its element types.
-const MAX_WASM_BYTES: usize = 2_800_000;
-/// Of the binary with threads, whose memory is written by atomic instructions and which gives each thread its variables.
-const MAX_THREADS_BYTES: usize = 2_860_000;
 
 pub fn run(args: &Args) -> Result<()> {
     if args.native {
@@ -102,7 +100,7 @@ pub fn native_cli(profile_dir: &str) -> PathBuf {
         .join(format!("kilim{}", std::env::consts::EXE_SUFFIX))
 }
 
-/// Builds every web binary into `www/pkg`, prints their sizes and refuses one that is too large.
+/// Builds every web binary into `www/pkg`.
 pub fn wasm() -> Result<()> {
     let pkg = sh::root().join("www/pkg");
     fs::create_dir_all(&pkg)?;
@@ -126,13 +124,6 @@ pub fn wasm() -> Result<()> {
         }
         anyhow::Ok(())
     })?;
-    for binary in &BINARIES {
-        let most = match binary.threads {
-            true => MAX_THREADS_BYTES,
-            false => MAX_WASM_BYTES,
-        };
-        report_size(&pkg.join(format!("kilim.{}.wasm", binary.name)), most)?;
-    }
     Ok(())
 }
 
@@ -171,7 +162,7 @@ impl Binary {
         Ok(own)
     }
 
-    /// Makes of what was compiled the binary and its script in the folder `pkg`.
+    /// Makes of what was compiled the binary and its script in the folder `pkg`, and what it is split into.
     fn finish(&self, built: &Path, pkg: &Path, tools: &Tools) -> Result<()> {
         let recipe = format!(
             "{} {WASM_OPT:?} {:?} {}",
@@ -179,20 +170,75 @@ impl Binary {
             self.wasm_opt,
             include_str!("glue.rs")
         );
-        let fingerprint = sh::fingerprint(&recipe, &[built.to_path_buf()])?;
+        let mut inputs = vec![built.to_path_buf()];
+        if self.split {
+            let root = sh::root();
+            let profile = ["xtask/src/parts", "www/scripts/profile", "tests/references"];
+            inputs.extend(sh::files(&profile.map(|folder| root.join(folder))));
+        }
+        let fingerprint = sh::fingerprint(&recipe, &inputs)?;
         let stamp = sh::target()
             .join("xtask")
             .join(format!("wasm-{}", self.name));
-        let file = |extension: &str| pkg.join(format!("kilim.{}.{extension}", self.name));
-        let outputs = ["js", "wasm"].map(file);
-        let [script, wasm] = &outputs;
+        let mut outputs = vec![self.file(pkg, "js"), self.file(pkg, "wasm")];
+        if self.split {
+            let names = parts::PARTS.iter().chain(&["whole"]);
+            outputs.extend(names.map(|part| self.file(pkg, &format!("{part}.wasm"))));
+        }
         sh::up_to_date(&stamp, &fingerprint, &outputs, || {
-            let raw = self.bind(&tools.bindgen.wasm_bindgen, built, script)?;
+            let raw = self.bind(&tools.bindgen.wasm_bindgen, built, &outputs[0])?;
             if self.rustc_features.contains("relaxed-simd") {
                 relaxed::check(&raw)?;
             }
-            self.optimise(&tools.wasm_opt, &raw, wasm)
+            if !self.split {
+                return self.optimise(&tools.wasm_opt, &raw, &outputs[1], &[]);
+            }
+            let named = raw.with_file_name("named.wasm");
+            self.optimise(&tools.wasm_opt, &raw, &named, &["-g"])?;
+            let binary = parts::Binary::read(fs::read(&named)?)?;
+            let profile = self.profile(&binary, &outputs[0])?;
+            self.split(&binary, &profile, pkg)
         })?;
+        Ok(())
+    }
+
+    fn file(&self, pkg: &Path, extension: &str) -> PathBuf {
+        pkg.join(format!("kilim.{}.{extension}", self.name))
+    }
+
+    /// Which functions are entered by what most pages do.
+    fn profile(&self, binary: &parts::Binary, script: &Path) -> Result<parts::Profile> {
+        let folder = sh::target()
+            .join("xtask")
+            .join(format!("profile-{}", self.name));
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("kilim.wasm"), parts::counting(binary)?)?;
+        fs::copy(script, folder.join("kilim.mjs"))?;
+        let found = folder.join("profile.json");
+        let mut node = sh::cmd("node");
+        if self.rustc_features.contains("relaxed-simd") {
+            node.args(relaxed::node_flag());
+        }
+        node.arg(sh::root().join("www/scripts/profile/run.mjs"));
+        let label = format!("profile {}", self.name);
+        sh::run_quiet(&label, node.arg(&folder).arg(&found))?;
+        parts::read_profile(&fs::read_to_string(&found)?)
+            .with_context(|| format!("{} is not understood", found.display()))
+    }
+
+    /// Writes the core, its parts, and a file that holds all of them.
+    fn split(&self, binary: &parts::Binary, profile: &parts::Profile, pkg: &Path) -> Result<()> {
+        let owners = parts::owners(binary, profile);
+        let split = parts::Split::new(binary, parts::PARTS, &owners);
+        let core = split.core()?;
+        fs::write(self.file(pkg, "wasm"), &core)?;
+        let mut whole = core;
+        for (number, part) in parts::PARTS.iter().enumerate() {
+            let module = split.part(number)?;
+            parts::embed(&mut whole, part, &module);
+            fs::write(self.file(pkg, &format!("{part}.wasm")), module)?;
+        }
+        fs::write(self.file(pkg, "whole.wasm"), whole)?;
         Ok(())
     }
 
@@ -212,28 +258,15 @@ impl Binary {
         Ok(out.join("kilim_bg.wasm"))
     }
 
-    fn optimise(&self, wasm_opt: &Path, raw: &Path, wasm: &Path) -> Result<()> {
+    fn optimise(&self, wasm_opt: &Path, raw: &Path, wasm: &Path, more: &[&str]) -> Result<()> {
         let mut node = sh::cmd("node");
-        node.arg(wasm_opt).args(WASM_OPT).args(self.wasm_opt);
+        node.arg(wasm_opt)
+            .args(WASM_OPT)
+            .args(self.wasm_opt)
+            .args(more);
         let label = format!("wasm-opt {}", self.name);
         sh::run_quiet(&label, node.arg(raw).arg("-o").arg(wasm))
     }
-}
-
-fn report_size(wasm: &Path, most: usize) -> Result<()> {
-    let bytes = fs::read(wasm)?;
-    let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
-    gzip.write_all(&bytes)?;
-    let name = wasm.file_name().unwrap_or_default().to_string_lossy();
-    println!(
-        "{name:20} {:>9} bytes, {:>8} gzipped",
-        bytes.len(),
-        gzip.finish()?.len()
-    );
-    if bytes.len() > most {
-        bail!("{name} is larger than {most} bytes");
-    }
-    Ok(())
 }
 
 /// Builds the npm package and the app into `www/dist`.
@@ -251,5 +284,5 @@ pub fn www() -> Result<()> {
         || sh::run_quiet("npm run build in www", sh::npm(&dir).args(["run", "build"])),
     )?;
     println!("www/dist {}", if fresh { "is up to date" } else { "built" });
-    Ok(())
+    sh::run(sh::cmd("node").arg(dir.join("scripts/pages.mjs")))
 }

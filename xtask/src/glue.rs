@@ -5,18 +5,24 @@ use anyhow::{Context, Result, bail};
 
 /// Where the script takes an instance's exports; every call into the binary goes by the object that it keeps.
 const EXPORTS: &str = "    wasm = instance.exports;\n";
+/// Where it gives an instance its imports.
+const IMPORTS: &str = "        \"./kilim_bg.js\": import0,\n";
 
-/// Makes of wasm-bindgen's script for the target `web` one that exports `createGlue(guard)`, which gives what the script would
-/// have exported, with `init` for its default. `guard` is handed the instance's exports and gives those that the script is to call.
+/// Makes of wasm-bindgen's script for the target `web` one that exports `createGlue(guard, loaders)`, which gives what the script would
+/// have exported, with `init` for its default. `guard` is handed the instance's exports and gives those that the script is to call;
+/// `loaders` is what the instance imports as `kilim`: what loads its parts ([`crate::parts`]).
 ///
 /// # Errors
 /// Where the script is not of the form that this wasm-bindgen writes.
 pub fn factory(script: &str) -> Result<String> {
-    let (before, after) = script
-        .split_once(EXPORTS)
-        .filter(|(_, after)| !after.contains(EXPORTS))
+    let script = replace(script, EXPORTS, "    wasm = guard(instance.exports);\n")
         .context("wasm-bindgen's script does not take the exports in one place")?;
-    let script = format!("{before}    wasm = guard(instance.exports);\n{after}");
+    let script = replace(
+        &script,
+        IMPORTS,
+        &format!("{IMPORTS}        kilim: loaders,\n"),
+    )
+    .context("wasm-bindgen's script does not give the imports in one place")?;
     let mut body = String::new();
     let mut names = vec!["init: __wbg_init".to_owned()];
     for line in script.lines() {
@@ -35,8 +41,14 @@ pub fn factory(script: &str) -> Result<String> {
     }
     let names = names.join(", ");
     Ok(format!(
-        "export function createGlue(guard) {{\n{body}return {{ {names} }};\n}}\n"
+        "export function createGlue(guard, loaders) {{\n{body}return {{ {names} }};\n}}\n"
     ))
+}
+
+/// The text with its only `old` replaced.
+fn replace(text: &str, old: &str, new: &str) -> Option<String> {
+    let (before, after) = text.split_once(old)?;
+    (!after.contains(old)).then(|| format!("{before}{new}{after}"))
 }
 
 /// The name of an exported class or function.
@@ -53,6 +65,7 @@ mod tests {
     use super::factory;
 
     const SCRIPT: &str = "export class Session {\n}\nexport function measure(x) {\n}\nlet wasm;\n\
+        function imports() {\n    return {\n        \"./kilim_bg.js\": import0,\n    };\n}\n\
         function finish(instance) {\n    wasm = instance.exports;\n}\nexport { initSync, __wbg_init as default };\n";
 
     #[test]
@@ -60,7 +73,8 @@ mod tests {
         let made = factory(SCRIPT).unwrap();
         assert_eq!(
             made,
-            "export function createGlue(guard) {\nclass Session {\n}\nfunction measure(x) {\n}\nlet wasm;\n\
+            "export function createGlue(guard, loaders) {\nclass Session {\n}\nfunction measure(x) {\n}\nlet wasm;\n\
+            function imports() {\n    return {\n        \"./kilim_bg.js\": import0,\n        kilim: loaders,\n    };\n}\n\
             function finish(instance) {\n    wasm = guard(instance.exports);\n}\n\n\
             return { init: __wbg_init, Session, measure };\n}\n"
         );
@@ -72,6 +86,7 @@ mod tests {
         for other in [
             SCRIPT.replace("instance.exports", "exports"),
             SCRIPT.replace(exports, &exports.repeat(2)),
+            SCRIPT.replace("import0", "import1"),
             SCRIPT.replace("export class", "export const"),
             exports.to_owned(),
         ] {

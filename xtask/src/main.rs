@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod glue;
 mod hostile;
+mod parts;
 mod relaxed;
 mod serve;
 mod setup;

@@ -31,6 +31,17 @@ pub fn check(wasm: &Path) -> Result<()> {
     Ok(())
 }
 
+/// A module with `f32x4.relaxed_madd`, as JavaScript.
+const PROBE: &str = "new Uint8Array([0,97,115,109,1,0,0,0,1,5,1,96,0,1,123,3,2,1,0,10,17,1,15,0,65,0,253,15,65,0,253,15,65,0,253,15,253,133,2,11])";
+
+/// The option by which Node takes relaxed instructions, where it does not without.
+pub fn node_flag() -> Option<&'static str> {
+    let mut node = sh::cmd("node");
+    let probe = format!("process.exit(WebAssembly.validate({PROBE}) ? 0 : 1)");
+    let takes = sh::capture(node.args(["-e", &probe])).is_some();
+    (!takes).then_some("--experimental-wasm-relaxed-simd")
+}
+
 /// Those of a binary's text that are not meant, each with its function.
 fn others(text: impl BufRead) -> std::io::Result<BTreeSet<String>> {
     let (mut function, mut found) = (String::new(), BTreeSet::new());

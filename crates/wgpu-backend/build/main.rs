@@ -37,7 +37,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let out = env::var("OUT_DIR")?;
     let out = Path::new(&out);
-    fs::write(out.join("shaders.lz4"), packed)?;
+    fs::write(out.join("shaders.txt"), packed)?;
     fs::write(
         out.join("entries.rs"),
         emit::entries(&catalog, &known, &structs)?,

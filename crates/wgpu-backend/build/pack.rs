@@ -1,8 +1,12 @@
-//! The texts that the binary carries: without comments and needless blanks, in one compressed file.
+//! The texts that the binary carries: without comments and needless blanks, in one file.
 
 use crate::catalog::{Catalog, Shader};
 
-/// For each file its path, the values of its definitions case by case, and its text, each ended by a zero.
+/// What marks the file as data of the part `gpu` of a binary in a page (`xtask/src/parts/binary.rs`): a page without WebGPU does not
+/// fetch it.
+const MARK: &[u8] = b"\0data of Kilim's part gpu     ";
+
+/// The mark and the number of bytes after it; then for each file its path, the values of its definitions case by case, and its text, each ended by a zero.
 pub fn pack(catalog: &Catalog, shaders: &[Shader]) -> Vec<u8> {
     let mut all = String::new();
     for (id, file) in catalog.files.iter().enumerate() {
@@ -11,7 +15,8 @@ pub fn pack(catalog: &Catalog, shaders: &[Shader]) -> Vec<u8> {
         let text = squeezed(&file.head.body);
         all.push_str(&format!("{}\0{values}\0{text}\0", file.path));
     }
-    lz4_flex::compress_prepend_size(all.as_bytes())
+    let length = (all.len() as u32).to_le_bytes();
+    [MARK, &length, all.as_bytes()].concat()
 }
 
 /// A paragraph for each case, with a line for each definition: its name, then its values.

@@ -1,5 +1,6 @@
 import { KilimError, fromPlain } from './errors.js';
 import type { PlainError } from './errors.js';
+import type { Binary } from './protocol.js';
 import { spawnWorker } from './spawn.js';
 
 /** Where sessions say that there is something to do; `Int32Array` of these. */
@@ -21,7 +22,7 @@ export interface Share {
 export type Order = Command & { bell: Bell; mail: number; session: number };
 
 type Command =
-  | { kind: 'join'; module: WebAssembly.Module; memory: WebAssembly.Memory }
+  | { kind: 'join'; binary: Binary; memory: WebAssembly.Memory }
   | { kind: 'leave' }
   | { kind: 'none' };
 
@@ -32,12 +33,12 @@ export interface Fault {
 }
 
 interface Member {
-  module: WebAssembly.Module;
+  binary: Binary;
   memory: WebAssembly.Memory;
   failed(error: KilimError): void;
 }
 
-const joinOf = ({ module, memory }: Member): Command => ({ kind: 'join', module, memory });
+const joinOf = ({ binary, memory }: Member): Command => ({ kind: 'join', binary, memory });
 
 /** Workers that compute for all sessions of the page, each with an instance of the binary on every session's memory. */
 class Crew {

@@ -1,10 +1,11 @@
 import { toKilimError, KilimError, aborted } from './errors.js';
 import { callerOf } from './crew.js';
 import type { Glue, ThreadsGlue, WasmFile, WasmSession } from './glue.js';
-import type { Backend, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
+import type { Backend, Binary, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
 import { SMALL, isSteady } from './small.js';
+import type { Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
 import { openDecoders } from './pictures.js';
@@ -15,6 +16,9 @@ import type { Reading, WireSource } from './source.js';
 import { stoppedBy } from './stop.js';
 import type { Verification } from './verify.js';
 
+/** The parts that are known to be needed. */
+const partsOf = (backends: readonly Backend[]): Part[] => (backends.includes('wgpu') ? ['gpu'] : []);
+
 /** A session, and where it is. */
 interface Opened {
   runtime: Runtime<Glue>;
@@ -23,19 +27,25 @@ interface Opened {
 
 /**
  * One runtime with at most one session in it. Calls are made one after another, and read their inputs before they return a promise.
- * `open` gives the runtime of a compiled binary.
+ * `open` gives the runtime of a compiled binary; before anything is loaded it gets `parts`, where it cannot wait for them later.
  */
-export function createEngine(open: (module: WebAssembly.Module) => Promise<Runtime<Glue>>): Engine {
+export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, parts: readonly Part[] = []): Engine {
   let opened: Opened | undefined;
   let closed = false;
   let skipped: Picked['skipped'] = [];
-  let give!: (binary: Promise<WebAssembly.Module>) => void;
-  const started = new Promise<WebAssembly.Module>((resolve) => { give = resolve; }).then(open);
+  let give!: (binary: Promise<Binary>) => void;
+  const started = new Promise<Binary>((resolve) => { give = resolve; }).then(async (binary) => {
+    const runtime = await open(binary);
+    await runtime.require(parts);
+    return runtime;
+  });
   started.catch(() => undefined);
   /** Of the session when it was last reported on. */
   let revision = 0;
   /** Whether a backend was told to time its nodes. */
   let timed = false;
+  /** How many parts the page was told of. */
+  let told = 0;
 
   async function typed<T>(call: () => Promise<T>): Promise<T> {
     try {
@@ -94,7 +104,10 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
 
     load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
       return typed(async () => {
-        const picking = pick(request.options);
+        const picking = pick(request.options).then(async (picked) => {
+          await (await started).require(partsOf(picked.backends));
+          return picked;
+        });
         picking.catch(() => undefined);
         const files: WasmFile[] = [];
         const names: string[] = [];
@@ -118,7 +131,8 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
         opened = { runtime, session };
         if (closed) throw letGo();
         onProgress({ phase: 'prepare', loaded: 1, total: 1 });
-        const loaded: Loaded = await runtime.call(() => ({ inputs: session.inputs(), outputs: session.outputs(), report: report(session) }));
+        const loaded: Loaded = await runtime.call(() => ({ inputs: session.inputs(), outputs: session.outputs(), report: report(session), parts: [...runtime.parts] }));
+        told = loaded.parts.length;
         if (small && isSteady(request, loaded)) loaded.small = small;
         return loaded;
       });
@@ -139,6 +153,11 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
         }
         ran.milliseconds = performance.now() - began;
         if (session.revision() !== revision) ran.report = report(session);
+        const taken = opened?.runtime.parts;
+        if (taken && taken.size !== told) {
+          told = taken.size;
+          ran.parts = [...taken];
+        }
         return ran;
       });
     },
@@ -157,6 +176,7 @@ export function createEngine(open: (module: WebAssembly.Module) => Promise<Runti
       return typed(async () => {
         requireBackends(backends);
         const runtime = await started;
+        await runtime.require(partsOf(backends));
         return runtime.call(() => runtime.glue.calibrate(backends));
       });
     },

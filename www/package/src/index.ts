@@ -16,7 +16,7 @@ import { createNearbyEngine } from './nearby.js';
 import { engineOptions, mostFileBytes, readLoadOptions } from './options.js';
 import type { LoadOptions, PrepareOptions } from './options.js';
 import { pickBackends } from './pick.js';
-import type { Backend, Engine, LoadRequest, Progress } from './protocol.js';
+import type { Backend, Binary, Engine, LoadRequest, Progress, WasmSource } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
 import { Session } from './session.js';
 import { toWireSource } from './source.js';
@@ -151,14 +151,21 @@ async function startEngine({ worker, wasm, variant, threads = 1 }: Pick<LoadOpti
   if (build === undefined) {
     throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
   }
-  const address = typeof wasm === 'string' ? absolute(wasm) : wasm;
-  const binary = address === undefined ? ownBinary(build) : compileBinary(() => address);
+  const binary = wasm === undefined ? ownBinary(build).then((module): Binary => ({ module })) : givenBinary(wasm);
   // Whoever waits for it learns of a failure; nobody need wait.
   binary.catch(() => undefined);
   const engine = await createEngine(worker, build, threads);
   const started = engine.start(binary).then(() => undefined);
   started.catch(() => undefined);
   return { engine, started, oneThread: threads > 1 ? whyOneThread(worker, build) : undefined };
+}
+
+/** A binary of the caller's. What has an address has its parts beside it. */
+async function givenBinary(wasm: WasmSource): Promise<Binary> {
+  const address = typeof wasm === 'string' ? absolute(wasm) : wasm;
+  const beside = address instanceof Response ? address.url : address instanceof URL ? address.href : '';
+  const module = await compileBinary(() => address);
+  return beside === '' ? { module } : { module, beside };
 }
 
 function whyOneThread(worker: boolean | undefined, build: Variant): string | undefined {

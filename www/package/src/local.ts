@@ -3,7 +3,12 @@ import type { Variant } from './detect.js';
 import { createEngine } from './engine.js';
 import { KilimError } from './errors.js';
 import type { CreateGlue, Glue } from './glue.js';
-import type { Engine } from './protocol.js';
+import { PARTS, placesOf } from './parts.js';
+import { places as relaxed } from './parts.relaxed.js';
+import { places as simd } from './parts.simd.js';
+import { places as threads } from './parts.threads.js';
+import type { Part, Places } from './parts.js';
+import type { Binary, Engine } from './protocol.js';
 import { Runtime } from './runtime.js';
 import { copyValues } from './values.js';
 import type { WireValue } from './values.js';
@@ -15,14 +20,17 @@ const scripts: Record<Variant, () => Promise<{ createGlue: CreateGlue<Glue> }>> 
   threads: () => import('./kilim.threads.js'),
 };
 
+const ownPlaces: Record<Variant, Places> = { simd, relaxed, threads };
+
 /** The runtime of each binary in this thread, which all sessions of it share. One that has trapped is not among them. */
 const runtimes = new WeakMap<WebAssembly.Module, Promise<Runtime<Glue>>>();
 
-function openRuntime(create: CreateGlue<Glue>, module: WebAssembly.Module): Promise<Runtime<Glue>> {
+function openRuntime(create: CreateGlue<Glue>, variant: Variant, binary: Binary): Promise<Runtime<Glue>> {
+  const { module } = binary;
   const kept = runtimes.get(module);
   if (kept) return kept;
   const forget = () => runtimes.delete(module);
-  const runtime = Runtime.start(create, module, forget);
+  const runtime = Runtime.start(create, module, { places: placesOf(binary, ownPlaces[variant]), ended: forget });
   runtime.catch(forget);
   runtimes.set(module, runtime);
   return runtime;
@@ -36,10 +44,13 @@ async function importScript(variant: Variant): Promise<CreateGlue<Glue>> {
   }
 }
 
-/** A runtime in this thread. Calls wait for each other as they do in a worker. */
-export async function createLocalEngine(variant: Variant): Promise<Engine> {
+/**
+ * A runtime in this thread. Calls wait for each other as they do in a worker. This thread cannot wait for parts of the runtime when they are
+ * called for: it gets `parts` at the start.
+ */
+export async function createLocalEngine(variant: Variant, parts: readonly Part[] = PARTS): Promise<Engine> {
   const create = await importScript(variant);
-  const engine = createEngine((module) => openRuntime(create, module));
+  const engine = createEngine((binary) => openRuntime(create, variant, binary), parts);
   const waiting = new Set<(error: KilimError) => void>();
   /** Resolves when the last call is done; there is none while nothing is under way. */
   let last: Promise<void> | undefined;

@@ -1,7 +1,8 @@
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
 import { createLocalEngine } from './local.js';
-import type { Engine, LoadRequest, Loaded, Ran, RunRequest } from './protocol.js';
+import type { Part } from './parts.js';
+import type { Binary, Engine, LoadRequest, Loaded, Ran, RunRequest } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
 import { NoWorker } from './spawn.js';
 import { copyValues } from './values.js';
@@ -68,15 +69,17 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
   let near: Engine | undefined;
   /** What the second one is to load; nothing where it is not wanted, or has been made. */
   let wanted: LoadRequest | undefined;
-  let module: Promise<WebAssembly.Module>;
+  let binary: Promise<Binary>;
+  /** Of the runtime, that the worker has taken. */
+  let parts: readonly Part[] = [];
   let short = 0;
   /** Runs in the worker, for which those in this thread wait there. */
   let underWay = 0;
   let closed = false;
 
   async function approach(request: LoadRequest): Promise<void> {
-    const engine = await createLocalEngine(variant);
-    await engine.start(module);
+    const engine = await createLocalEngine(variant, parts);
+    await engine.start(binary);
     await engine.load(request, () => undefined);
     if (closed) engine.close();
     else near = engine;
@@ -91,6 +94,7 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
     underWay++;
     try {
       const ran = await far.run(request, signal);
+      parts = ran.parts ?? parts;
       short = ran.milliseconds < SHORT ? short + 1 : 0;
       if (wanted && short >= ENOUGH) {
         // Where it cannot be made, by the page's content security policy for instance, the worker goes on.
@@ -104,12 +108,13 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
   }
 
   return {
-    start(binary) {
-      module = binary;
-      return far.start(binary);
+    start(given) {
+      binary = given;
+      return far.start(given);
     },
     async load(request, onProgress, signal) {
       const { small, ...loaded }: Loaded = await far.load(request, onProgress, signal);
+      ({ parts } = loaded);
       if (small && loaded.report.worker === undefined) wanted = { source: { bytes: small }, external: {}, fileBytes: Infinity, options: { ...request.options, backends: ['cpu'] } };
       return loaded;
     },

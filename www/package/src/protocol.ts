@@ -1,6 +1,7 @@
 import type { Share } from './crew.js';
 import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
+import type { Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
 import type { WireSource } from './source.js';
 import type { Stop } from './stop.js';
@@ -29,6 +30,13 @@ export interface Progress {
 
 /** The runtime's WASM binary, where it is not to be taken from beside this module. */
 export type WasmSource = string | URL | Response | ArrayBuffer | Uint8Array | WebAssembly.Module;
+
+/** The core of the runtime's binary. */
+export interface Binary {
+  module: WebAssembly.Module;
+  /** Its address, where its parts are to be taken from beside it and not from beside this module. */
+  beside?: string | undefined;
+}
 
 /** What runs beside what: one step after the other, or the host's work while a device is at its own. */
 export type Schedule = 'sync' | 'overlapped';
@@ -85,6 +93,8 @@ export interface Loaded {
   report: WireReport;
   /** The file, where runs of a model like it might as well be made in the page's thread. */
   small?: Uint8Array;
+  /** The parts of the runtime that it took. */
+  parts: Part[];
 }
 
 export interface Ran {
@@ -95,6 +105,8 @@ export interface Ran {
   report?: WireReport;
   /** Given when the run was timed. */
   nodes?: NodeTime[];
+  /** Given when the run took more parts of the runtime: all of them. */
+  parts?: Part[];
   /** What large inputs came in, from a worker. */
   carriers?: ArrayBuffer[];
 }
@@ -102,7 +114,7 @@ export interface Ran {
 /** A session's runtime, in a worker or in this thread. What inputs hold is read before a call returns its promise. */
 export interface Engine {
   /** Called once. Other calls need not wait for it. With `share`, workers of the page help on the memory that it gives. */
-  start(binary: Promise<WebAssembly.Module>, share?: Share): Promise<WebAssembly.Memory | undefined>;
+  start(binary: Promise<Binary>, share?: Share): Promise<WebAssembly.Memory | undefined>;
   load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded>;
   run(request: RunRequest, signal?: AbortSignal): Promise<Ran>;
   verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification>;
@@ -114,7 +126,7 @@ export interface Engine {
 
 /** From the page to the worker. Every request but `abort` is answered by one `done` or `failed`. */
 export type Request =
-  | { kind: 'start'; id: number; module: WebAssembly.Module; share?: Share }
+  | { kind: 'start'; id: number; binary: Binary; share?: Share }
   | { kind: 'load'; id: number; request: LoadRequest }
   | { kind: 'run'; id: number; request: RunRequest }
   | { kind: 'verify'; id: number; request: VerifyRequest }

@@ -86,11 +86,11 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
 
   return {
     async start(binary) {
-      const module = await binary;
+      const given = await binary;
       const crew = variant === 'threads' && threads > 1 ? crewOfPage() : undefined;
       const share: Share | undefined = crew && { bell: crew.bell, workers: threads - 1 };
-      const memory = await call<WebAssembly.Memory | undefined>({ kind: 'start', module, ...(share && { share }) } as Omit<Request, 'id'>);
-      if (crew && memory && !dead) leave = crew.join({ module, memory, failed: end }, threads - 1);
+      const memory = await call<WebAssembly.Memory | undefined>({ kind: 'start', binary: given, ...(share && { share }) } as Omit<Request, 'id'>);
+      if (crew && memory && !dead) leave = crew.join({ binary: given, memory, failed: end }, threads - 1);
       return memory;
     },
     load: (request: LoadRequest, onProgress, signal) => call<Loaded>({ kind: 'load', request } as Omit<Request, 'id'>, signal, onProgress),

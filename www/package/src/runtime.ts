@@ -1,9 +1,24 @@
 import { cannotStart } from './binary.js';
 import { KilimError, toPlain } from './errors.js';
 import type { CreateGlue, Instance } from './glue.js';
+import { PARTS, compilePart, compilePartNow } from './parts.js';
+import type { Part, Places } from './parts.js';
 
 /** What an entry gives that was not made or that trapped: for the script neither a result nor an error. */
 const NOTHING: readonly unknown[] = Object.freeze([]);
+
+/** How the names of exports for parts begin. */
+const SHARED = '$';
+
+/** What an instance is made with, beside its module. */
+export interface Making {
+  /** Of a build that has parts. */
+  places?: Places | undefined;
+  /** Called when the instance has trapped. */
+  ended?: () => void;
+  /** Of another instance, whose thread this one is. */
+  memory?: WebAssembly.Memory;
+}
 
 /**
  * One instance of a binary. A trap anywhere in it is the end of it: its memory can no longer be trusted, and nothing enters it again.
@@ -17,20 +32,25 @@ export class Runtime<G extends Instance> {
   /** How many entries are on the stack: the binary calls JavaScript, which may enter it again. */
   #depth = 0;
 
+  readonly #module: WebAssembly.Module;
+  readonly #places: Places | undefined;
   readonly #ended: () => void;
+  #exports: WebAssembly.Exports = {};
   #memory: WebAssembly.Memory | undefined;
+  #parts = new Set<Part>();
 
-  private constructor(create: CreateGlue<G>, ended: () => void) {
-    this.#ended = ended;
-    this.glue = create((exports) => this.#guard(exports));
+  private constructor(create: CreateGlue<G>, module: WebAssembly.Module, { places, ended }: Making) {
+    this.#module = module;
+    this.#places = places;
+    this.#ended = ended ?? (() => undefined);
+    const loaders = Object.fromEntries(PARTS.map((part) => [part, () => this.#loadNow(part)]));
+    this.glue = create((exports) => this.#guard(exports), loaders);
   }
 
-  /**
-   * `ended` is called when the instance has trapped. With the `memory` of another instance, it is a thread of that one's.
-   * @throws KilimError `IO` where the module cannot be instantiated.
-   */
-  static async start<G extends Instance>(create: CreateGlue<G>, module: WebAssembly.Module, ended: () => void = () => undefined, memory?: WebAssembly.Memory): Promise<Runtime<G>> {
-    const runtime = new Runtime(create, ended);
+  /** @throws KilimError `IO` where the module cannot be instantiated. */
+  static async start<G extends Instance>(create: CreateGlue<G>, module: WebAssembly.Module, making: Making = {}): Promise<Runtime<G>> {
+    const runtime = new Runtime(create, module, making);
+    const { memory } = making;
     try {
       const exports = await runtime.glue.init({ module_or_path: module, ...(memory && { memory }) });
       runtime.#memory = exports.memory;
@@ -43,6 +63,40 @@ export class Runtime<G extends Instance> {
 
   get memory(): WebAssembly.Memory | undefined {
     return this.#memory;
+  }
+
+  /** The parts that have been loaded. */
+  get parts(): ReadonlySet<Part> {
+    return this.#parts;
+  }
+
+  /**
+   * Loads parts, all at once, before they are called for.
+   * @throws KilimError `IO` where one cannot be had.
+   */
+  async require(parts: readonly Part[]): Promise<void> {
+    const places = this.#places;
+    if (!places) return;
+    await Promise.all(parts.map(async (part) => {
+      if (this.#parts.has(part)) return;
+      this.#link(part, await compilePart(this.#module, part, places));
+    }));
+  }
+
+  /** The core has called for a part. What is thrown passes through its frames as a trap. */
+  #loadNow(part: Part): void {
+    if (!this.#parts.has(part) && this.#places) this.#link(part, compilePartNow(this.#module, part, this.#places));
+  }
+
+  #link(part: Part, module: WebAssembly.Module): void {
+    if (this.#parts.has(part)) return;
+    try {
+      // Making the instance puts the part's functions into the core's table.
+      new WebAssembly.Instance(module, { core: this.#exports });
+    } catch (error) {
+      throw new KilimError('IO', `the runtime's part \`${part}\` does not fit: ${toPlain(error).message}`, { hint: 'serve all files of one version of the package' }, error);
+    }
+    this.#parts.add(part);
   }
 
   /** Why it has come to its end, if it has. */
@@ -74,7 +128,9 @@ export class Runtime<G extends Instance> {
   }
 
   #guard(exports: WebAssembly.Exports): WebAssembly.Exports {
-    const guarded = Object.entries(exports).map(([name, value]) => [name, typeof value === 'function' ? this.#entry(value) : value]);
+    this.#exports = exports;
+    const entries = Object.entries(exports).filter(([name]) => !name.startsWith(SHARED));
+    const guarded = entries.map(([name, value]) => [name, typeof value === 'function' ? this.#entry(value) : value]);
     return Object.fromEntries(guarded) as WebAssembly.Exports;
   }
 
@@ -101,7 +157,7 @@ export class Runtime<G extends Instance> {
 
   #end(thrown: unknown): void {
     if (this.#fault) return;
-    this.#fault = new KilimError('INTERNAL', `the runtime failed: ${toPlain(thrown).message}`, { hint: 'load the model again' }, thrown);
+    this.#fault = thrown instanceof KilimError ? thrown : new KilimError('INTERNAL', `the runtime failed: ${toPlain(thrown).message}`, { hint: 'load the model again' }, thrown);
     for (const tell of this.#waiting) tell(this.#fault);
     this.#ended();
   }

@@ -2,6 +2,8 @@ import { carriersOf } from './carriers.js';
 import { createEngine } from './engine.js';
 import { toPlain } from './errors.js';
 import type { CreateGlue, Glue } from './glue.js';
+import type { Places } from './parts.js';
+import { placesOf } from './parts.js';
 import type { Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { Runtime } from './runtime.js';
 import { tensorsOf } from './values.js';
@@ -20,16 +22,16 @@ function handBack(request: RunRequest, ran: Ran): ArrayBuffer[] {
 }
 
 /** Answers the page's requests, loads and runs one at a time and in order. */
-export function serve(create: CreateGlue<Glue>): void {
+export function serve(create: CreateGlue<Glue>, places: Places): void {
   const scope = globalThis as unknown as Scope;
-  const engine = createEngine((module) => Runtime.start(create, module));
+  const engine = createEngine((binary) => Runtime.start(create, binary.module, { places: placesOf(binary, places) }));
   const waiting = new Map<number, AbortController>();
   let queue = Promise.resolve();
 
   async function answer(message: Exclude<Request, { kind: 'abort' }>, signal: AbortSignal): Promise<unknown> {
     switch (message.kind) {
       case 'start':
-        return engine.start(Promise.resolve(message.module), message.share);
+        return engine.start(Promise.resolve(message.binary), message.share);
       case 'load':
         return engine.load(message.request, (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []), signal);
       case 'run':

@@ -3,6 +3,8 @@ import type { Bell, Fault, Order } from './crew.js';
 import { toPlain } from './errors.js';
 import type { ThreadsGlue } from './glue.js';
 import { createGlue } from './kilim.threads.js';
+import { placesOf } from './parts.js';
+import { places } from './parts.threads.js';
 import { Runtime } from './runtime.js';
 
 /** Turns of a loop without work before a worker sleeps: about as long as a run takes between two kernels that are shared. */
@@ -25,7 +27,7 @@ async function obey(order: Order): Promise<void> {
   if (order.kind === 'leave') sessions.delete(session);
   if (order.kind !== 'join') return;
   try {
-    sessions.set(session, await Runtime.start(createGlue, order.module, () => undefined, order.memory));
+    sessions.set(session, await Runtime.start(createGlue, order.binary.module, { places: placesOf(order.binary, places), memory: order.memory }));
   } catch {
     // That session goes on without this worker.
   }

@@ -1,4 +1,5 @@
 import { createGlue } from './kilim.relaxed.js';
+import { places } from './parts.relaxed.js';
 import { serve } from './serve.js';
 
-serve(createGlue);
+serve(createGlue, places);

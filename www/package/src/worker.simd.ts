@@ -1,4 +1,5 @@
 import { createGlue } from './kilim.simd.js';
+import { places } from './parts.simd.js';
 import { serve } from './serve.js';
 
-serve(createGlue);
+serve(createGlue, places);

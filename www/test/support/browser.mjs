@@ -1,11 +1,10 @@
 // The installed browser, with the flags that all of the repository's browser tests use.
 import { readFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { chromium } from 'playwright-core';
+import { repository } from './folders.mjs';
 
-export const www = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-export const repository = dirname(www);
+export { repository, www } from './folders.mjs';
 
 /** `flags` go to the browser beside the usual ones. */
 export function launch(flags = []) {

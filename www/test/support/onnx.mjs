@@ -10,45 +10,59 @@ function varint(value) {
 
 /** A message of `[field, value]` pairs: numbers, strings, bytes and messages. */
 function message(...fields) {
-  return fields.flatMap(([field, value]) => {
-    if (typeof value === 'number' || typeof value === 'bigint') return [...varint(field << 3), ...varint(value)];
-    const bytes = typeof value === 'string' ? [...Buffer.from(value)] : [...value];
-    return [...varint((field << 3) | 2), ...varint(bytes.length), ...bytes];
-  });
+  return Buffer.concat(fields.flatMap(([field, value]) => {
+    if (typeof value === 'number' || typeof value === 'bigint') return [Buffer.from([...varint(field << 3), ...varint(BigInt.asUintN(64, BigInt(value)))])];
+    const bytes = Buffer.from(value);
+    return [Buffer.from([...varint((field << 3) | 2), ...varint(bytes.length)]), bytes];
+  }));
 }
 
-const FLOAT = 1;
+const TYPES = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9 };
+const FLOAT = TYPES.float32;
 // A dimension is a number or a name.
 const dimension = (d) => message([typeof d === 'number' ? 1 : 2, d]);
-const value = (name, dims) => message([1, name], [2, message([1, message([1, FLOAT], [2, message(...dims.map((d) => [1, dimension(d)]))])])]);
+const shape = (dims) => (dims ? [[2, message(...dims.map((d) => [1, dimension(d)]))]] : []);
+const value = (name, dims, type) => message([1, name], [2, message([1, message([1, TYPES[type]], ...shape(dims))])]);
 
-/** An initializer of floats, in the model or in the file `location`. */
-export function tensor(name, dims, { floats = [], location } = {}) {
-  const data = location ? [[13, message([1, 'location'], [2, location])], [14, 1]] : [[9, new Uint8Array(Float32Array.from(floats).buffer)]];
-  return message(...dims.map((d) => [1, d]), [2, FLOAT], [8, name], ...data);
+/** An initializer of floats, in the model or in the file `location`; or of any type, with the bytes of `data`. */
+export function tensor(name, dims, { floats = [], location, type = 'float32', data = Float32Array.from(floats) } = {}) {
+  const held = location ? [[13, message([1, 'location'], [2, location])], [14, 1]] : [[9, new Uint8Array(data.buffer)]];
+  return message(...dims.map((d) => [1, d]), [2, TYPES[type]], [8, name], ...held);
 }
 
 /** A float attribute, after its four bytes' tag. */
 const float = (name, x) => {
   const fields = message([1, name], [20, FLOAT]);
-  return [...fields, (2 << 3) | 5, ...new Uint8Array(Float32Array.of(x).buffer)];
+  return Buffer.from([...fields, (2 << 3) | 5, ...new Uint8Array(Float32Array.of(x).buffer)]);
 };
+const int = (name, x) => message([1, name], [20, 2], [3, x]);
+const ints = (name, list) => message([1, name], [20, 7], ...list.map((x) => [8, x]));
+const text = (name, x) => message([1, name], [20, 3], [4, x]);
+const graphOf = (name, graph) => message([1, name], [20, 5], [6, graph]);
 
-/** `nodes` are `[operator, inputs, outputs, {domain, floats}]`, ports `[name, dims]`. */
-export function model({ nodes, inputs, outputs, initializers = [] }) {
-  const graph = message(
-    ...nodes.map(([op, from, to, { domain = '', floats = {} } = {}], i) => [1, message(
+/**
+ * The message of a graph. `nodes` are `[operator, inputs, outputs, {domain, floats, int, ints, text, graphs}]`, ports `[name, dims, type]`,
+ * whose type is `float32` unless it is given; without dims, their rank is not told.
+ */
+export function graph({ nodes, inputs, outputs, initializers = [] }) {
+  return message(
+    ...nodes.map(([op, from, to, { domain = '', floats = {}, int: single = {}, ints: lists = {}, text: texts = {}, graphs = {} } = {}], i) => [1, message(
       ...from.map((name) => [1, name]), ...to.map((name) => [2, name]), [3, `node${i}`], [4, op],
-      ...Object.entries(floats).map(([name, x]) => [5, float(name, x)]), [7, domain],
+      ...[[float, floats], [int, single], [ints, lists], [text, texts], [graphOf, graphs]].flatMap(([write, named]) => Object.entries(named).map(([name, x]) => [5, write(name, x)])),
+      [7, domain],
     )]),
     [2, 'graph'],
     ...initializers.map((initializer) => [5, initializer]),
-    ...inputs.map(([name, dims]) => [11, value(name, dims)]),
-    ...outputs.map(([name, dims]) => [12, value(name, dims)]),
+    ...inputs.map(([name, dims, type = 'float32']) => [11, value(name, dims, type)]),
+    ...outputs.map(([name, dims, type = 'float32']) => [12, value(name, dims, type)]),
   );
-  const domains = new Set(nodes.map(([, , , { domain = '' } = {}]) => domain).filter(Boolean));
+}
+
+/** The bytes of a file of one graph: see `graph`. */
+export function model(parts) {
+  const domains = new Set(parts.nodes.map(([, , , { domain = '' } = {}]) => domain).filter(Boolean));
   const opsets = [...domains].map((domain) => [8, message([1, domain], [2, 1])]);
-  return message([1, 8], [7, graph], [8, message([1, ''], [2, 17])], ...opsets);
+  return [...message([1, 8], [7, graph(parts)], [8, message([1, ''], [2, 17])], ...opsets)];
 }
 
 /** The fields of a message as `[field, value]`: numbers as `BigInt`s, strings and messages as bytes. */

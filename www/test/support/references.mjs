@@ -1,7 +1,7 @@
 // The cases of tests/references: an archive and an index of each kind.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { repository } from './browser.mjs';
+import { repository } from './folders.mjs';
 import { entries } from './zip.mjs';
 
 const folder = join(repository, 'tests', 'references');

@@ -1,7 +1,5 @@
 //! A shader file with its definitions chosen.
 
-use std::sync::LazyLock;
-
 use super::call::Program;
 use super::preprocess::{self, Result};
 
@@ -103,11 +101,12 @@ enum Part {
     Text,
 }
 
+/// Bytes before the first part: see `build/pack.rs`.
+const HEAD: usize = 34;
+
 fn parts() -> impl Iterator<Item = &'static str> {
-    static PACKED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shaders.lz4"));
-    static FILES: LazyLock<Vec<u8>> =
-        LazyLock::new(|| lz4_flex::decompress_size_prepended(PACKED).unwrap_or_default());
-    let parts = FILES.split(|byte| *byte == 0);
+    static FILES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shaders.txt"));
+    let parts = FILES[HEAD..].split(|byte| *byte == 0);
     parts.map(|part| str::from_utf8(part).unwrap_or_default())
 }
 

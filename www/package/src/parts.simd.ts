@@ -1,0 +1,10 @@
+import type { Places } from './parts.js';
+
+// Bundlers find the parts by exactly this form.
+export const places: Places = {
+  gpu: () => new URL('./kilim.simd.gpu.wasm', import.meta.url),
+  tflite: () => new URL('./kilim.simd.tflite.wasm', import.meta.url),
+  language: () => new URL('./kilim.simd.language.wasm', import.meta.url),
+  quantized: () => new URL('./kilim.simd.quantized.wasm', import.meta.url),
+  rest: () => new URL('./kilim.simd.rest.wasm', import.meta.url),
+};

@@ -1,0 +1,59 @@
+import { cannotStart, compileBinary } from './binary.js';
+import { KilimError } from './errors.js';
+import type { Binary } from './protocol.js';
+
+/**
+ * The parts of a build beside its core, which every page fetches (`xtask/src/parts/owners.rs` says what is in them). The core calls for a
+ * part when something of it is called; what is known to be needed is fetched before.
+ */
+export const PARTS = ['gpu', 'tflite', 'language', 'quantized', 'rest'] as const;
+export type Part = (typeof PARTS)[number];
+
+/** Where the parts of a build lie. */
+export type Places = Record<Part, () => URL>;
+
+/** The places of a core's parts: beside it, where its address says so, or those of the package's own. */
+export function placesOf({ beside }: Binary, own: Places): Places {
+  if (beside === undefined || !new URL(beside).pathname.endsWith('.wasm')) return own;
+  const place = (part: Part): URL => {
+    const url = new URL(beside);
+    url.pathname = url.pathname.replace(/\.wasm$/, `.${part}.wasm`);
+    return url;
+  };
+  return Object.fromEntries(PARTS.map((part) => [part, () => place(part)])) as Places;
+}
+
+/** A part that the core's own file holds: that of the build of one file does. */
+function embedded(core: WebAssembly.Module, part: Part): ArrayBuffer | undefined {
+  return WebAssembly.Module.customSections(core, `kilim.${part}`)[0];
+}
+
+/**
+ * Fetches and compiles a part.
+ * @throws KilimError `IO` where it cannot be read or is no WebAssembly.
+ */
+export async function compilePart(core: WebAssembly.Module, part: Part, places: Places): Promise<WebAssembly.Module> {
+  const bytes = embedded(core, part);
+  return compileBinary(bytes === undefined ? places[part] : () => bytes);
+}
+
+/** As `compilePart`, while the caller waits: in a worker, where that blocks no page. */
+export function compilePartNow(core: WebAssembly.Module, part: Part, places: Places): WebAssembly.Module {
+  try {
+    return new WebAssembly.Module(embedded(core, part) ?? fetchNow(places[part]()));
+  } catch (error) {
+    throw cannotStart(error);
+  }
+}
+
+function fetchNow(url: URL): ArrayBuffer {
+  if (typeof XMLHttpRequest === 'undefined' || globalThis.document !== undefined) {
+    throw new KilimError('STATE', 'a part of the runtime is not there, and this thread cannot wait for it');
+  }
+  const request = new XMLHttpRequest();
+  request.open('GET', url, false);
+  request.responseType = 'arraybuffer';
+  request.send();
+  if (request.status !== 200) throw new Error(`${url.href}: the server answered ${request.status}`);
+  return request.response as ArrayBuffer;
+}

@@ -1,0 +1,179 @@
+// Models like those that most pages run, with weights of no meaning: what runs of them enter is fetched by every page.
+import { model, tensor } from '../../test/support/onnx.mjs';
+
+/** Collects the nodes and weights of one model. */
+class Builder {
+  nodes = [];
+  initializers = [];
+
+  name() {
+    return `v${this.nodes.length + this.initializers.length}`;
+  }
+
+  /** A weight that differs from element to element. */
+  weight(dims, scale = 0.1) {
+    const name = this.name();
+    const floats = Float32Array.from({ length: dims.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i + dims.length) * scale);
+    this.initializers.push(tensor(name, dims, { data: floats }));
+    return name;
+  }
+
+  ints(...values) {
+    const name = this.name();
+    this.initializers.push(tensor(name, [values.length], { type: 'int64', data: BigInt64Array.from(values, BigInt) }));
+    return name;
+  }
+
+  scalar(value) {
+    const name = this.name();
+    this.initializers.push(tensor(name, [], { floats: [value] }));
+    return name;
+  }
+
+  op(op, inputs, attributes = {}, outputs = 1) {
+    const names = Array.from({ length: outputs }, (_, i) => `${this.name()}_${i}`);
+    this.nodes.push([op, inputs, names, attributes]);
+    return outputs === 1 ? names[0] : names;
+  }
+
+  conv(x, from, to, size = 3, { stride = 1, group = 1, dilation = 1, bias = true } = {}) {
+    const pad = Math.floor((size - 1) / 2) * dilation;
+    const inputs = [x, this.weight([to, from / group, size, size]), ...(bias ? [this.weight([to])] : [])];
+    return this.op('Conv', inputs, { ints: { kernel_shape: [size, size], strides: [stride, stride], pads: [pad, pad, pad, pad], dilations: [dilation, dilation] }, int: { group } });
+  }
+
+  normalized(x, channels) {
+    const variance = tensor(`${this.name()}_variance`, [channels], { data: new Float32Array(channels).fill(1) });
+    const name = `${this.name()}_variance`;
+    this.initializers.push(variance);
+    return this.op('BatchNormalization', [x, this.weight([channels]), this.weight([channels]), this.weight([channels]), name]);
+  }
+
+  relu6(x) {
+    return this.op('Clip', [x, this.scalar(0), this.scalar(6)]);
+  }
+
+  pool(op, x, size = 2, stride = 2, pad = 0) {
+    return this.op(op, [x], { ints: { kernel_shape: [size, size], strides: [stride, stride], pads: [pad, pad, pad, pad] } });
+  }
+
+  head(x, channels, classes, flat = 'Flatten') {
+    const pooled = this.op('GlobalAveragePool', [x]);
+    const row = flat === 'Flatten' ? this.op('Flatten', [pooled]) : this.op('Reshape', [pooled, this.ints(0, -1)]);
+    const scores = this.op('Gemm', [row, this.weight([classes, channels]), this.weight([classes])], { int: { transB: 1 } });
+    return this.op('Softmax', [scores], { int: { axis: -1 } });
+  }
+
+  /** The file, with one input `x` of such dimensions; an output is a name, or `[name, type]`. */
+  file(dims, ...outputs) {
+    return model({ nodes: this.nodes, initializers: this.initializers, inputs: [['x', dims]], outputs: outputs.map((output) => [output].flat()).map(([name, type]) => [name, undefined, type]) });
+  }
+}
+
+/** MobileNet: depthwise and pointwise convolutions, sums past them. */
+function mobile(batch, side) {
+  const b = new Builder();
+  let x = b.relu6(b.normalized(b.conv('x', 3, 16, 3, { stride: 2, bias: false }), 16));
+  for (const [from, to, stride, size] of [[16, 16, 1, 3], [16, 24, 2, 3], [24, 24, 1, 3], [24, 40, 2, 5], [40, 40, 1, 5]]) {
+    const wide = from * 4;
+    let y = b.relu6(b.conv(x, from, wide, 1));
+    y = b.relu6(b.conv(y, wide, wide, size, { stride, group: wide }));
+    y = b.conv(y, wide, to, 1);
+    x = stride === 1 && from === to ? b.op('Add', [x, y]) : y;
+  }
+  return b.file([batch, 3, side, side], b.head(x, 40, 100));
+}
+
+/** MobileNetV3 and EfficientNet: other activations, and gates for channels. */
+function gated(side) {
+  const b = new Builder();
+  let x = b.op('HardSwish', [b.conv('x', 3, 16, 3, { stride: 2 })]);
+  const gate = (y, channels, narrow) => {
+    const mean = b.op('ReduceMean', [y], { ints: { axes: [2, 3] }, int: { keepdims: 1 } });
+    const inner = b.op('Relu', [b.conv(mean, channels, 8, 1)]);
+    return b.op('Mul', [y, b.op(narrow, [b.conv(inner, 8, channels, 1)])]);
+  };
+  x = gate(b.op('Relu', [b.conv(x, 16, 16, 3, { group: 16, stride: 2 })]), 16, 'HardSigmoid');
+  const y = b.conv(x, 16, 64, 1);
+  x = gate(b.op('Mul', [y, b.op('Sigmoid', [y])]), 64, 'Sigmoid');
+  return b.file([1, 3, side, side], b.head(x, 64, 10, 'Reshape'));
+}
+
+/** ResNet and SqueezeNet: wide convolutions, joined channels, pooling. */
+function residual(side) {
+  const b = new Builder();
+  let x = b.op('Relu', [b.normalized(b.conv('x', 3, 64, 7, { stride: 2, bias: false }), 64)]);
+  x = b.pool('MaxPool', x, 3, 2, 1);
+  const y = b.op('Relu', [b.conv(x, 64, 64, 3)]);
+  x = b.op('Relu', [b.op('Add', [b.conv(y, 64, 64, 3), x])]);
+  const narrow = b.op('Relu', [b.conv(x, 64, 16, 1)]);
+  x = b.op('Concat', [b.op('Relu', [b.conv(narrow, 16, 64, 1)]), b.op('Relu', [b.conv(narrow, 16, 64, 3)])], { int: { axis: 1 } });
+  x = b.pool('AveragePool', b.op('Dropout', [x]), 2, 2);
+  x = b.op('Relu', [b.op('Add', [b.conv(x, 128, 128, 1, { stride: 2 }), b.conv(x, 128, 128, 3, { stride: 2 })])]);
+  x = b.op('LeakyRelu', [b.conv(x, 128, 32, 3, { dilation: 2 })], { floats: { alpha: 0.1 } });
+  return b.file([1, 3, side, side], b.head(x, 32, 1000));
+}
+
+/** ShuffleNet: channels in groups that change places. */
+function shuffled(side) {
+  const b = new Builder();
+  let x = b.op('Relu', [b.conv('x', 3, 24, 3, { stride: 2 })]);
+  const shuffle = (y, groups, channels, size) => {
+    const apart = b.op('Reshape', [y, b.ints(1, groups, channels / groups, size, size)]);
+    const turned = b.op('Transpose', [apart], { ints: { perm: [0, 2, 1, 3, 4] } });
+    return b.op('Reshape', [turned, b.ints(1, channels, size, size)]);
+  };
+  const size = side / 2;
+  x = b.op('Relu', [b.conv(x, 24, 48, 1, { group: 2 })]);
+  x = shuffle(x, 2, 48, size);
+  const [left, right] = b.op('Split', [x, b.ints(24, 24)], { int: { axis: 1 } }, 2);
+  const y = b.conv(b.conv(b.op('Relu', [b.conv(left, 24, 24, 1)]), 24, 24, 3, { group: 24 }), 24, 24, 1);
+  x = shuffle(b.op('Concat', [right, y], { int: { axis: 1 } }), 2, 48, size);
+  const sliced = b.op('Slice', [x, b.ints(0), b.ints(24), b.ints(1)]);
+  return b.file([1, 3, side, side], b.head(sliced, 24, 7));
+}
+
+/** Segmentation, super-resolution and detection: pictures grow, outputs are several. */
+function decoder(side) {
+  const b = new Builder();
+  const shrunk = b.op('PRelu', [b.conv('x', 3, 32, 3, { stride: 2 }), b.weight([32, 1, 1])]);
+  const deep = b.op('Elu', [b.conv(shrunk, 32, 32, 3, { stride: 2 })]);
+  const grown = b.op('ConvTranspose', [deep, b.weight([32, 16, 2, 2]), b.weight([16])], { ints: { kernel_shape: [2, 2], strides: [2, 2] } });
+  const scales = tensor('scales', [4], { floats: [1, 1, 2, 2] });
+  b.initializers.push(scales);
+  const near = b.op('Resize', [deep, '', 'scales'], { text: { mode: 'nearest', coordinate_transformation_mode: 'asymmetric', nearest_mode: 'floor' } });
+  const soft = b.op('Resize', [deep, '', 'scales'], { text: { mode: 'linear', coordinate_transformation_mode: 'half_pixel' } });
+  const joined = b.op('Concat', [grown, near, soft, shrunk], { int: { axis: 1 } });
+  const fine = b.op('Tanh', [b.conv(b.op('Pad', [joined, b.ints(0, 0, 1, 1, 0, 0, 1, 1)], { text: { mode: 'reflect' } }), 112, 12, 1)]);
+  const picture = b.op('DepthToSpace', [fine], { int: { blocksize: 2 }, text: { mode: 'DCR' } });
+  const mask = b.op('Sigmoid', [b.conv(joined, 112, 1, 3)]);
+  const scores = b.op('Transpose', [b.conv(deep, 32, 8, 3)], { ints: { perm: [0, 2, 3, 1] } });
+  const boxes = b.op('Softmax', [b.op('Reshape', [scores, b.ints(1, -1, 4)])], { int: { axis: 2 } });
+  const centre = b.op('Div', [b.op('Sub', [b.op('Mul', [boxes, b.scalar(2)]), b.scalar(1)]), b.scalar(3)]);
+  const first = b.op('Squeeze', [b.op('Slice', [centre, b.ints(0), b.ints(1), b.ints(2)]), b.ints(2)]);
+  const best = b.op('ArgMax', [first], { int: { axis: 1, keepdims: 0 } });
+  const lifted = b.op('Unsqueeze', [b.op('Exp', [first]), b.ints(0)]);
+  return b.file([1, 3, side, side], picture, mask, centre, [best, 'int64'], lifted);
+}
+
+/** Layers of products: what Keras and PyTorch users export first. */
+function dense(batch) {
+  const b = new Builder();
+  let x = b.op('Relu', [b.op('Add', [b.op('MatMul', ['x', b.weight([28, 64])]), b.weight([64])])]);
+  x = b.op('Tanh', [b.op('Gemm', [x, b.weight([64, 33]), b.weight([33])])]);
+  x = b.op('Sigmoid', [b.op('Gemm', [x, b.weight([5, 33]), b.weight([5])], { int: { transB: 1 } })]);
+  return b.file([batch, 28], b.op('LogSoftmax', [b.op('Identity', [x])]));
+}
+
+/** `[name, file, feeds]`: the dims of `x` in each run. */
+export const PICTURES = [
+  ['mobile', mobile(1, 65), [[1, 3, 65, 65]]],
+  ['mobile, several', mobile('N', 32), [[1, 3, 32, 32], [3, 3, 32, 32], [1, 3, 32, 32]]],
+  ['gated', gated(64), [[1, 3, 64, 64]]],
+  ['residual', residual(96), [[1, 3, 96, 96]]],
+  ['residual, of any size', residual('S'), [[1, 3, 57, 57], [1, 3, 96, 96]]],
+  ['shuffled', shuffled(32), [[1, 3, 32, 32]]],
+  ['decoder', decoder(48), [[1, 3, 48, 48]]],
+  ['dense', dense(1), [[1, 28]]],
+  ['dense, several', dense('N'), [[1, 28], [5, 28]]],
+];

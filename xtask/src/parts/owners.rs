@@ -1,0 +1,94 @@
+//! Which part each function belongs to.
+
+use super::binary::Binary;
+use std::collections::{BTreeMap, HashSet};
+
+/// The parts beside the core, in the order of their numbers. `www/package/src/parts.ts` has the same names.
+pub const PARTS: &[&str] = &["gpu", "tflite", "language", "quantized", "rest"];
+const GPU: usize = 0;
+const TFLITE: usize = 1;
+const LANGUAGE: usize = 2;
+const QUANTIZED: usize = 3;
+const REST: usize = 4;
+
+/// The functions that runs entered, by the kind of the run.
+pub type Profile = BTreeMap<String, HashSet<u32>>;
+
+/// Reads what `www/scripts/profile/run.mjs` writes: a line for each kind of run, its name and its functions. None where it is something
+/// else.
+pub fn read_profile(text: &str) -> Option<Profile> {
+    let line = |line: &str| {
+        let mut words = line.split(' ');
+        let kind = words.next()?.to_owned();
+        let functions: Result<_, _> = words.map(str::parse).collect();
+        Some((kind, functions.ok()?))
+    };
+    text.lines().map(line).collect()
+}
+
+/// Bytes up to which a function is as small as what would stand in for it.
+const SMALL: usize = 16;
+
+/// The part of every function; none for the core's.
+pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
+    let entered =
+        |run: &str, function: u32| profile.get(run).is_some_and(|set| set.contains(&function));
+    let mut owners: Vec<Option<usize>> = binary
+        .functions()
+        .map(|f| {
+            let own = f as usize;
+            if f < binary.imported || binary.rooted[own] || entered("core", f) {
+                return None;
+            }
+            let name = &binary.names[own];
+            if ["wgpu", "naga"].iter().any(|krate| name.contains(krate)) {
+                return Some(GPU);
+            }
+            if binary.sizes[own] <= SMALL {
+                return None;
+            }
+            if name.contains("tflite") {
+                return Some(TFLITE);
+            }
+            let kinds = [
+                ("language", LANGUAGE),
+                ("quantized", QUANTIZED),
+                ("tflite", QUANTIZED),
+                ("gpu", GPU),
+            ];
+            if let Some((_, part)) = kinds.iter().find(|(run, _)| entered(run, f)) {
+                return Some(*part);
+            }
+            Some(REST)
+        })
+        .collect();
+    follow(binary, &mut owners);
+    owners
+}
+
+/// A function that only the GPU's part calls belongs to it.
+fn follow(binary: &Binary, owners: &mut [Option<usize>]) {
+    let mut callers: Vec<Vec<u32>> = vec![Vec::new(); owners.len()];
+    for caller in binary.functions() {
+        for called in &binary.calls[caller as usize] {
+            callers[*called as usize].push(caller);
+        }
+    }
+    loop {
+        let mut moved = false;
+        for f in binary.functions() {
+            let alone = !callers[f as usize].is_empty()
+                && !binary.slots.contains_key(&f)
+                && callers[f as usize]
+                    .iter()
+                    .all(|c| owners[*c as usize] == Some(GPU));
+            if owners[f as usize] == Some(REST) && alone {
+                owners[f as usize] = Some(GPU);
+                moved = true;
+            }
+        }
+        if !moved {
+            return;
+        }
+    }
+}

@@ -1,0 +1,515 @@
+//! Writes a binary whose functions are owned by several parts as a core and a module for each part. Parts share the core's memory,
+//! globals and table. Functions of a part are called from elsewhere through the table, where a stand-in waits that has the host load
+//! the part; loading it puts the functions themselves there.
+
+use super::binary::Binary;
+use anyhow::Result;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use wasm_encoder::reencode::{Error, Reencode, utils};
+use wasm_encoder::{
+    CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, EntityType,
+    ExportKind, ExportSection, Function, FunctionSection, ImportSection, Instruction, Module,
+    Section, TableSection, TypeSection, ValType,
+};
+use wasmparser::{DataKind, FunctionBody, Operator, Parser, Payload};
+
+/// The module that a core imports the loaders of its parts from, each by the part's name.
+const LOADERS: &str = "kilim";
+/// The module that a part imports from: the core's exports.
+const CORE: &str = "core";
+/// How names of exports for parts begin; no other export's does.
+const SHARED: char = '$';
+
+/// A binary, and which part each function belongs to: none where it belongs to the core.
+pub struct Split<'a> {
+    binary: &'a Binary,
+    parts: &'a [&'static str],
+    owners: &'a [Option<usize>],
+    /// Where a part's function is called through, for those that are called from elsewhere.
+    slots: HashMap<u32, u32>,
+    /// Those of them that the table did not hold.
+    added: Vec<u32>,
+    /// The core's functions that parts call.
+    shared: BTreeSet<u32>,
+    /// Told in the name of the core's memory, so that parts of another build do not fit.
+    mark: u64,
+}
+
+impl<'a> Split<'a> {
+    pub fn new(binary: &'a Binary, parts: &'a [&'static str], owners: &'a [Option<usize>]) -> Self {
+        let mut slots: HashMap<u32, u32> = HashMap::new();
+        let mut added = Vec::new();
+        let mut shared = BTreeSet::new();
+        for (&function, places) in &binary.slots {
+            if owners[function as usize].is_some() {
+                slots.insert(function, places[0]);
+            }
+        }
+        for caller in binary.functions() {
+            let from = owners[caller as usize];
+            for &called in &binary.calls[caller as usize] {
+                match owners[called as usize] {
+                    None if from.is_some() => {
+                        shared.insert(called);
+                    }
+                    to if to.is_some() && to != from => {
+                        slots.entry(called).or_insert_with(|| {
+                            added.push(called);
+                            binary.table + added.len() as u32 - 1
+                        });
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Self {
+            binary,
+            parts,
+            owners,
+            slots,
+            added,
+            shared,
+            mark: mark(&binary.bytes, owners),
+        }
+    }
+
+    fn owned_by(&self, owner: Option<usize>) -> impl Iterator<Item = u32> {
+        let defined = self.binary.imported..self.binary.types.len() as u32;
+        defined.filter(move |f| self.owners[*f as usize] == owner)
+    }
+
+    /// The functions of parts that have a stand-in, in a fixed order.
+    fn stand_ins(&self) -> Vec<u32> {
+        let mut functions: Vec<u32> = self.slots.keys().copied().collect();
+        functions.sort_unstable_by_key(|f| {
+            (
+                self.owners[*f as usize],
+                self.binary.types[*f as usize],
+                self.slots[f],
+            )
+        });
+        functions
+    }
+
+    /// # Errors
+    /// Where the binary holds what is not known here.
+    pub fn core(&self) -> Result<Vec<u8>> {
+        let imported = self.binary.imported;
+        let loaders = self.parts.len() as u32;
+        let mut index: HashMap<u32, u32> = (0..imported).map(|f| (f, f)).collect();
+        let own = self.owned_by(None).chain(self.stand_ins());
+        index.extend(own.zip(imported + loaders..));
+        let mut module = Module::new();
+        let mut writer = Writer {
+            split: self,
+            owner: None,
+            index,
+            bodies: 0,
+            no_parameters: 0,
+        };
+        let parser = Parser::new(0);
+        utils::parse_core_module(&mut writer, &mut module, parser, &self.binary.bytes)?;
+        Ok(module.finish())
+    }
+
+    /// # Errors
+    /// Where the binary holds what is not known here.
+    pub fn part(&self, part: usize) -> Result<Vec<u8>> {
+        let own: Vec<u32> = self.owned_by(Some(part)).collect();
+        let called = own.iter().flat_map(|f| &self.binary.calls[*f as usize]);
+        let called: BTreeSet<u32> = called
+            .copied()
+            .filter(|f| self.owners[*f as usize].is_none())
+            .collect();
+        let index = called.iter().chain(&own).copied().zip(0..).collect();
+        let mut writer = Writer {
+            split: self,
+            owner: Some(part),
+            index,
+            bodies: 0,
+            no_parameters: 0,
+        };
+        let mut types = TypeSection::new();
+        let mut imports = ImportSection::new();
+        let mut code = CodeSection::new();
+        let (mut tables, mut memories, mut globals) = (0, 0, 0);
+        let share = |imports: &mut ImportSection, kind: char, number: &mut u32, of| {
+            imports.import(CORE, &self.place(kind, *number), of);
+            *number += 1;
+        };
+        for payload in Parser::new(0).parse_all(&self.binary.bytes) {
+            match payload? {
+                Payload::TypeSection(section) => {
+                    utils::parse_type_section(&mut writer, &mut types, section)?;
+                }
+                Payload::ImportSection(section) => {
+                    for import in section.into_imports() {
+                        match writer.entity_type(import?.ty)? {
+                            of @ EntityType::Memory(_) => {
+                                share(&mut imports, 'm', &mut memories, of)
+                            }
+                            of @ EntityType::Global(_) => {
+                                share(&mut imports, 'g', &mut globals, of)
+                            }
+                            _ => {}
+                        }
+                    }
+                }
+                Payload::TableSection(section) => {
+                    for table in section {
+                        let mut of = writer.table_type(table?.ty)?;
+                        if tables == 0 {
+                            self.lengthen(&mut of);
+                        }
+                        share(&mut imports, 't', &mut tables, of.into());
+                    }
+                }
+                Payload::MemorySection(section) => {
+                    for memory in section {
+                        let of = writer.memory_type(memory?)?;
+                        share(&mut imports, 'm', &mut memories, of.into());
+                    }
+                }
+                Payload::GlobalSection(section) => {
+                    for global in section {
+                        let of = writer.global_type(global?.ty)?;
+                        share(&mut imports, 'g', &mut globals, of.into());
+                    }
+                }
+                Payload::CodeSectionEntry(body) => {
+                    writer.parse_function_body(&mut code, body)?;
+                }
+                _ => {}
+            }
+        }
+        let mut functions = FunctionSection::new();
+        for function in &called {
+            let of = self.binary.types[*function as usize];
+            imports.import(CORE, &self.place('f', *function), EntityType::Function(of));
+        }
+        for function in &own {
+            functions.function(self.binary.types[*function as usize]);
+        }
+        let mut elements = ElementSection::new();
+        for (first, run) in runs(self.places(&own)) {
+            let indices: Vec<u32> = run.iter().map(|f| writer.index[f]).collect();
+            let offset = ConstExpr::i32_const(first as i32);
+            elements.active(None, &offset, Elements::Functions(indices.into()));
+        }
+        let mut data = DataSection::new();
+        for marked in &self.binary.data {
+            if marked.part == self.parts[part] {
+                let bytes = self.binary.bytes[marked.bytes.clone()].iter().copied();
+                data.active(0, &ConstExpr::i32_const(marked.address as i32), bytes);
+            }
+        }
+        let mut module = Module::new();
+        module.section(&types).section(&imports).section(&functions);
+        module.section(&elements).section(&code).section(&data);
+        Ok(module.finish())
+    }
+
+    /// Every place in the table where one of the functions belongs.
+    fn places(&self, functions: &[u32]) -> BTreeMap<u32, u32> {
+        let mut places = BTreeMap::new();
+        for function in functions {
+            let held = self.binary.slots.get(function);
+            places.extend(held.into_iter().flatten().map(|slot| (*slot, *function)));
+            places.extend(self.slots.get(function).map(|slot| (*slot, *function)));
+        }
+        places
+    }
+
+    /// The export of the core's memory, table, global or function of this number.
+    fn place(&self, kind: char, number: u32) -> String {
+        match kind {
+            'm' => format!("{SHARED}m{number}-{:016x}", self.mark),
+            _ => format!("{SHARED}{kind}{number}"),
+        }
+    }
+
+    fn lengthen(&self, table: &mut wasm_encoder::TableType) {
+        let added = self.added.len() as u64;
+        table.minimum += added;
+        table.maximum = table.maximum.map(|maximum| maximum + added);
+    }
+
+    /// Calls the function `f` through the table.
+    fn call(&self, function: &mut Function, f: u32) -> Result<(), Misplaced> {
+        let slot = self.slots.get(&f).ok_or(Misplaced)?;
+        function.instruction(&Instruction::I32Const(*slot as i32));
+        function.instruction(&Instruction::CallIndirect {
+            type_index: self.binary.types[f as usize],
+            table_index: 0,
+        });
+        Ok(())
+    }
+
+    /// What stands in for the function `f` until its part is there.
+    fn stand_in(&self, f: u32) -> Result<Function, Misplaced> {
+        let mut function = Function::new([]);
+        let part = self.owners[f as usize].ok_or(Misplaced)?;
+        function.instruction(&Instruction::Call(self.binary.imported + part as u32));
+        let of = self.binary.types[f as usize];
+        for parameter in 0..self.binary.parameters[of as usize] {
+            function.instruction(&Instruction::LocalGet(parameter));
+        }
+        self.call(&mut function, f)?;
+        function.instruction(&Instruction::End);
+        Ok(function)
+    }
+}
+
+/// Adds a part's module to the file of its core, for pages that want one file.
+pub fn embed(core: &mut Vec<u8>, part: &str, module: &[u8]) {
+    let section = CustomSection {
+        name: format!("kilim.{part}").into(),
+        data: module.into(),
+    };
+    section.append_to(core);
+}
+
+/// A number that another binary, or another split of this one, would not have.
+fn mark(bytes: &[u8], owners: &[Option<usize>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (bytes, owners).hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Joins neighbouring places to runs, each with the first.
+fn runs(places: BTreeMap<u32, u32>) -> Vec<(u32, Vec<u32>)> {
+    let mut runs: Vec<(u32, Vec<u32>)> = Vec::new();
+    for (slot, function) in places {
+        match runs.last_mut() {
+            Some((first, run)) if *first + run.len() as u32 == slot => run.push(function),
+            _ => runs.push((slot, vec![function])),
+        }
+    }
+    runs
+}
+
+/// Writes the functions of one owner, with all else of the binary where that is the core.
+struct Writer<'a> {
+    split: &'a Split<'a>,
+    owner: Option<usize>,
+    /// The numbers that functions have in what is written. In the core those of parts have the numbers of their stand-ins.
+    index: HashMap<u32, u32>,
+    /// Bodies met so far.
+    bodies: u32,
+    /// The type of a function that takes and gives nothing.
+    no_parameters: u32,
+}
+
+/// A function is spoken of where it cannot be.
+#[derive(Debug)]
+pub struct Misplaced;
+
+impl fmt::Display for Misplaced {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a function of the binary is spoken of where it cannot be")
+    }
+}
+
+impl std::error::Error for Misplaced {}
+
+impl Reencode for Writer<'_> {
+    type Error = Misplaced;
+
+    fn function_index(&mut self, function: u32) -> Result<u32, Error<Self::Error>> {
+        let index = self.index.get(&function).copied();
+        index.ok_or(Error::UserError(Misplaced))
+    }
+
+    fn parse_type_section(
+        &mut self,
+        types: &mut TypeSection,
+        section: wasmparser::TypeSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        utils::parse_type_section(self, types, section)?;
+        self.no_parameters = types.len();
+        types.ty().function([], Vec::<ValType>::new());
+        Ok(())
+    }
+
+    fn parse_import_section(
+        &mut self,
+        imports: &mut ImportSection,
+        section: wasmparser::ImportSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        utils::parse_import_section(self, imports, section)?;
+        for part in self.split.parts {
+            imports.import(LOADERS, part, EntityType::Function(self.no_parameters));
+        }
+        Ok(())
+    }
+
+    fn parse_function_section(
+        &mut self,
+        functions: &mut FunctionSection,
+        _section: wasmparser::FunctionSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        let own = self.split.owned_by(None).chain(self.split.stand_ins());
+        for function in own {
+            functions.function(self.split.binary.types[function as usize]);
+        }
+        Ok(())
+    }
+
+    fn parse_table_section(
+        &mut self,
+        tables: &mut TableSection,
+        section: wasmparser::TableSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        for (number, table) in section.into_iter().enumerate() {
+            let mut of = self.table_type(table?.ty)?;
+            if number == 0 {
+                self.split.lengthen(&mut of);
+            }
+            tables.table(of);
+        }
+        Ok(())
+    }
+
+    fn parse_export_section(
+        &mut self,
+        exports: &mut ExportSection,
+        section: wasmparser::ExportSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        utils::parse_export_section(self, exports, section)?;
+        for function in &self.split.shared {
+            let index = self.index[function];
+            exports.export(&self.split.place('f', *function), ExportKind::Func, index);
+        }
+        let counts = counts(&self.split.binary.bytes)?;
+        let kinds = [
+            ('m', ExportKind::Memory),
+            ('t', ExportKind::Table),
+            ('g', ExportKind::Global),
+        ];
+        for ((letter, kind), count) in kinds.into_iter().zip(counts) {
+            for number in 0..count {
+                exports.export(&self.split.place(letter, number), kind, number);
+            }
+        }
+        Ok(())
+    }
+
+    fn parse_element_section(
+        &mut self,
+        elements: &mut ElementSection,
+        section: wasmparser::ElementSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        utils::parse_element_section(self, elements, section)?;
+        let added = self.split.added.iter().map(|f| self.index[f]).collect();
+        let offset = ConstExpr::i32_const(self.split.binary.table as i32);
+        elements.active(None, &offset, Elements::Functions(added));
+        Ok(())
+    }
+
+    fn parse_code_section(
+        &mut self,
+        code: &mut CodeSection,
+        section: wasmparser::CodeSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        utils::parse_code_section(self, code, section)?;
+        for function in self.split.stand_ins() {
+            code.function(&self.split.stand_in(function).map_err(Error::UserError)?);
+        }
+        Ok(())
+    }
+
+    fn parse_function_body(
+        &mut self,
+        code: &mut CodeSection,
+        body: FunctionBody<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        let number = self.split.binary.imported + self.bodies;
+        self.bodies += 1;
+        if self.split.owners[number as usize] != self.owner {
+            return Ok(());
+        }
+        let mut function = self.new_function_with_parsed_locals(&body)?;
+        for operator in body.get_operators_reader()? {
+            let operator = operator?;
+            match operator {
+                Operator::Call { function_index: f } if self.elsewhere(f) => {
+                    self.split
+                        .call(&mut function, f)
+                        .map_err(Error::UserError)?;
+                }
+                _ => {
+                    function.instruction(&self.instruction(operator)?);
+                }
+            }
+        }
+        code.function(&function);
+        Ok(())
+    }
+
+    /// Data of parts is left out: zeros stand in its place, which cost next to nothing to fetch.
+    fn parse_data(
+        &mut self,
+        section: &mut DataSection,
+        data: wasmparser::Data<'_>,
+    ) -> Result<(), Error<Misplaced>> {
+        let mut bytes = data.data.to_vec();
+        let first = data.range.end as usize - bytes.len();
+        for marked in &self.split.binary.data {
+            let range = marked.bytes.clone();
+            if first <= range.start && range.end <= data.range.end as usize {
+                bytes[range.start - first..range.end - first].fill(0);
+            }
+        }
+        match data.kind {
+            DataKind::Active {
+                memory_index,
+                offset_expr,
+            } => section.active(memory_index, &self.const_expr(offset_expr)?, bytes),
+            DataKind::Passive => section.passive(bytes),
+        };
+        Ok(())
+    }
+
+    /// Names would be of functions that have moved.
+    fn parse_custom_section(
+        &mut self,
+        _module: &mut Module,
+        _section: wasmparser::CustomSectionReader<'_>,
+    ) -> Result<(), Error<Self::Error>> {
+        Ok(())
+    }
+}
+
+impl Writer<'_> {
+    /// Whether the function belongs to a part that is not being written.
+    fn elsewhere(&self, function: u32) -> bool {
+        let owner = self.split.owners[function as usize];
+        owner.is_some() && owner != self.owner
+    }
+}
+
+/// How many memories, tables and globals there are.
+fn counts(bytes: &[u8]) -> Result<[u32; 3], Error<Misplaced>> {
+    let mut counts = [0; 3];
+    for payload in Parser::new(0).parse_all(bytes) {
+        match payload? {
+            Payload::ImportSection(section) => {
+                for import in section.into_imports() {
+                    match import?.ty {
+                        wasmparser::TypeRef::Memory(_) => counts[0] += 1,
+                        wasmparser::TypeRef::Table(_) => counts[1] += 1,
+                        wasmparser::TypeRef::Global(_) => counts[2] += 1,
+                        _ => {}
+                    }
+                }
+            }
+            Payload::MemorySection(section) => counts[0] += section.count(),
+            Payload::TableSection(section) => counts[1] += section.count(),
+            Payload::GlobalSection(section) => counts[2] += section.count(),
+            _ => {}
+        }
+    }
+    Ok(counts)
+}

@@ -1,0 +1,256 @@
+use super::{Binary, PARTS, Profile, Split, counting, owners, read_profile};
+use crate::sh;
+use std::collections::HashSet;
+use wasm_encoder::{
+    CodeSection, ConstExpr, DataSection, ElementSection, Elements, ExportKind, ExportSection,
+    Function, FunctionSection, GlobalSection, GlobalType, ImportSection, Instruction,
+    MemorySection, MemoryType, Module, NameMap, NameSection, RefType, TableSection, TableType,
+    TypeSection, ValType,
+};
+use wasmparser::Validator;
+
+const NAMES: [&str; 6] = [
+    "host",
+    "start",
+    "twice",
+    "kilim_wgpu::far",
+    "kilim_formats::tflite::near",
+    "kilim_wgpu::inner",
+];
+
+/// `start(x)` calls `far`, `near` and, through the table, `twice` and `far`; `far` calls `inner`, which calls `twice` and the host.
+fn binary() -> Vec<u8> {
+    use Instruction::{Call, CallIndirect, End, GlobalGet, I32Add, I32Const, I32Load8U, LocalGet};
+    let mut types = TypeSection::new();
+    types.ty().function([ValType::I32], [ValType::I32]);
+    let mut imports = ImportSection::new();
+    imports.import("env", "host", wasm_encoder::EntityType::Function(0));
+    let mut functions = FunctionSection::new();
+    for _ in 1..NAMES.len() {
+        functions.function(0);
+    }
+    let mut tables = TableSection::new();
+    tables.table(TableType {
+        element_type: RefType::FUNCREF,
+        minimum: 4,
+        maximum: Some(4),
+        table64: false,
+        shared: false,
+    });
+    let mut memories = MemorySection::new();
+    memories.memory(MemoryType {
+        minimum: 1,
+        maximum: None,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    });
+    let mut globals = GlobalSection::new();
+    let of = GlobalType {
+        val_type: ValType::I32,
+        mutable: true,
+        shared: false,
+    };
+    globals.global(of, &ConstExpr::i32_const(100));
+    let mut exports = ExportSection::new();
+    exports.export("start", ExportKind::Func, 1);
+    let mut elements = ElementSection::new();
+    let listed = Elements::Functions(vec![2, 3, 5].into());
+    elements.active(None, &ConstExpr::i32_const(1), listed);
+    let mem = wasm_encoder::MemArg {
+        offset: 33,
+        align: 0,
+        target: wasm_encoder::MemArgTarget::Memory(0),
+        ordering: None,
+    };
+    let through = |slot| {
+        [
+            LocalGet(0),
+            I32Const(slot),
+            CallIndirect {
+                type_index: 0,
+                table_index: 0,
+            },
+        ]
+    };
+    let bodies: [Vec<Instruction<'_>>; 5] = [
+        [
+            vec![LocalGet(0), Call(3), LocalGet(0), Call(4), I32Add],
+            through(1).to_vec(),
+            vec![I32Add],
+            through(2).to_vec(),
+            vec![I32Add],
+        ]
+        .concat(),
+        vec![LocalGet(0), LocalGet(0), I32Add, GlobalGet(0), I32Add],
+        // Its data: the `*` after the mark.
+        vec![LocalGet(0), Call(5), I32Const(1000), I32Load8U(mem), I32Add],
+        vec![
+            LocalGet(0),
+            I32Const(7),
+            I32Add,
+            I32Const(0),
+            I32Add,
+            I32Const(0),
+            I32Add,
+            I32Const(0),
+            I32Add,
+        ],
+        vec![LocalGet(0), Call(2), Call(0)],
+    ];
+    let mut code = CodeSection::new();
+    for body in bodies {
+        let mut function = Function::new([]);
+        for instruction in body.iter().chain([&End]) {
+            function.instruction(instruction);
+        }
+        code.function(&function);
+    }
+    let mut data = DataSection::new();
+    let marked = b"\0data of Kilim's part gpu     \x01\0\0\0*".to_vec();
+    data.active(0, &ConstExpr::i32_const(999), marked);
+    let mut names = NameMap::new();
+    NAMES
+        .iter()
+        .zip(0..)
+        .for_each(|(name, i)| names.append(i, name));
+    let mut section = NameSection::new();
+    section.functions(&names);
+    let mut module = Module::new();
+    module.section(&types).section(&imports).section(&functions);
+    module.section(&tables).section(&memories).section(&globals);
+    module.section(&exports).section(&elements).section(&code);
+    module.section(&data).section(&section);
+    module.finish()
+}
+
+/// Runs JavaScript in Node with the modules as the arrays `m0`, `m1` and so on.
+fn node(modules: &[Vec<u8>], script: &str) -> String {
+    let given: String = modules
+        .iter()
+        .zip(0..)
+        .map(|(bytes, i)| format!("const m{i} = new Uint8Array({bytes:?});\n"))
+        .collect();
+    sh::capture(sh::cmd("node").args(["-e", &format!("{given}{script}")])).expect("the script runs")
+}
+
+const START: &str = "
+const loaded = [];
+const host = (x) => x * 10;
+const whole = (bytes) => new WebAssembly.Instance(new WebAssembly.Module(bytes), { env: { host } }).exports.start(5);
+const parts = (core, bytes) => {
+  let exports;
+  const load = (part) => () => { loaded.push(part); new WebAssembly.Instance(new WebAssembly.Module(bytes[part]), { core: exports }); };
+  const kilim = Object.fromEntries(Object.keys(bytes).map((part) => [part, load(part)]));
+  ({ exports } = new WebAssembly.Instance(new WebAssembly.Module(core), { env: { host }, kilim }));
+  return [exports.start(5), exports.start(5)];
+};
+";
+
+#[test]
+fn a_split_binary_computes_what_it_did_and_loads_each_part_once() {
+    let binary = Binary::read(binary()).unwrap();
+    let mut owners = owners(&binary, &Profile::default());
+    // Too small for parts by themselves.
+    owners[3] = Some(0);
+    owners[4] = Some(1);
+    owners[5] = Some(0);
+    let split = Split::new(&binary, PARTS, &owners);
+    let mut modules = vec![binary.bytes.clone(), split.core().unwrap()];
+    modules.extend((0..PARTS.len()).map(|part| split.part(part).unwrap()));
+    for module in &modules {
+        Validator::new().validate_all(module).unwrap();
+    }
+    let names: Vec<String> = PARTS
+        .iter()
+        .zip(2..)
+        .map(|(part, i)| format!("{part}: m{i}"))
+        .collect();
+    let names = names.join(", ");
+    let script =
+        format!("{START} console.log(JSON.stringify([whole(m0), parts(m1, {{{names}}}), loaded]))");
+    // (5 + 5 + 100) * 10 + 42 twice, 5 + 7, 5 + 5 + 100.
+    let sum = 2 * 1142 + 12 + 110;
+    let told = node(&modules, &script);
+    assert_eq!(
+        told.trim(),
+        format!("[{sum},[{sum},{sum}],[\"gpu\",\"tflite\"]]")
+    );
+}
+
+#[test]
+fn the_data_of_a_part_is_not_in_the_core() {
+    let binary = Binary::read(binary()).unwrap();
+    let owners = vec![None; NAMES.len()];
+    let split = Split::new(&binary, PARTS, &owners);
+    let holds = |bytes: &[u8]| bytes.windows(12).any(|w| w == b"Kilim's part");
+    assert!(!holds(&split.core().unwrap()));
+    assert!(holds(&split.part(0).unwrap()));
+    assert!(!holds(&split.part(1).unwrap()));
+}
+
+#[test]
+fn parts_of_another_split_do_not_fit() {
+    let binary = Binary::read(binary()).unwrap();
+    let mut other = vec![None; NAMES.len()];
+    let one = Split::new(&binary, PARTS, &other).core().unwrap();
+    other[5] = Some(0);
+    let part = Split::new(&binary, PARTS, &other).part(0).unwrap();
+    let script = "
+        const kilim = new Proxy({}, { get: () => () => {} });
+        const { exports } = new WebAssembly.Instance(new WebAssembly.Module(m0), { env: { host: (x) => x }, kilim });
+        try { new WebAssembly.Instance(new WebAssembly.Module(m1), { core: exports }); console.log('it fits'); }
+        catch (error) { console.log(error.name); }";
+    assert_eq!(node(&[one, part], script).trim(), "LinkError");
+}
+
+#[test]
+fn a_counting_binary_names_every_function_that_is_entered() {
+    let binary = Binary::read(binary()).unwrap();
+    let counting = counting(&binary).unwrap();
+    Validator::new().validate_all(&counting).unwrap();
+    let script = "
+        const seen = [];
+        const imports = { env: { host: (x) => x }, kilim: { enter: (f) => seen.push(f) } };
+        new WebAssembly.Instance(new WebAssembly.Module(m0), imports).exports.start(1);
+        console.log(seen.join());";
+    assert_eq!(node(&[counting], script).trim(), "1,3,5,2,4,2,3,5,2");
+}
+
+#[test]
+fn what_runs_entered_and_the_crates_of_functions_decide() {
+    let mut binary = Binary::read(binary()).unwrap();
+    binary.sizes = vec![100; NAMES.len()];
+    let none = owners(&binary, &Profile::default());
+    assert_eq!(none, [None, None, Some(4), Some(0), Some(1), Some(0)]);
+    let entered = |kind: &str, f: u32| Profile::from([(kind.to_owned(), HashSet::from([f]))]);
+    assert_eq!(owners(&binary, &entered("core", 3))[3], None);
+    assert_eq!(owners(&binary, &entered("quantized", 2))[2], Some(3));
+    binary.sizes[2] = 4;
+    assert_eq!(owners(&binary, &Profile::default())[2], None);
+}
+
+#[test]
+fn a_profile_is_a_line_for_each_kind() {
+    let profile = read_profile("core 1 2\ngpu 7\n").unwrap();
+    assert_eq!(profile["core"], HashSet::from([1, 2]));
+    assert_eq!(profile["gpu"], HashSet::from([7]));
+    assert!(read_profile("core 1 x\n").is_none());
+}
+
+/// The package names the parts in two places more.
+#[test]
+fn the_package_has_the_same_parts() {
+    let list = PARTS
+        .iter()
+        .map(|part| format!("'{part}'"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    for file in ["www/package/src/parts.ts", "www/scripts/build.mjs"] {
+        let text = std::fs::read_to_string(sh::root().join(file)).unwrap();
+        assert!(
+            text.contains(&format!("[{list}]")),
+            "{file} names other parts than {list}"
+        );
+    }
+}
