@@ -156,6 +156,22 @@ function decoder(side) {
   return b.file([1, 3, side, side], picture, mask, centre, [best, 'int64'], lifted);
 }
 
+/** Layers that nothing can be fused with, and more of them than lists of few elements hold. */
+function deep(side) {
+  const b = new Builder();
+  let x = b.conv('x', 3, 8, 3);
+  for (let i = 0; i < 24; i++) {
+    const y = b.op('PRelu', [b.normalized(b.op('Add', [x, b.op('AveragePool', [x], { ints: { kernel_shape: [3, 3], strides: [1, 1], pads: [1, 1, 1, 1] } })]), 8), b.weight([8, 1, 1])]);
+    x = b.op('Concat', [b.conv(y, 8, 4, 3), b.conv(y, 8, 4, 1)], { int: { axis: 1 } });
+  }
+  const wide = b.op('Add', [b.pool('AveragePool', x, 8, 8), b.op('Expand', [b.weight([1, 8, 1, 1]), b.ints(1, 8, side / 8, side / 8)])]);
+  const grown = b.op('Resize', [wide, '', '', b.ints(1, 8, side, side)], { text: { mode: 'linear', coordinate_transformation_mode: 'pytorch_half_pixel' } });
+  const apart = b.op('Reshape', [b.op('Add', [grown, x]), b.ints(-1, 2, 2, 2, side, side)]);
+  const picture = b.op('Reshape', [b.op('Transpose', [apart], { ints: { perm: [0, 1, 4, 2, 5, 3] } }), b.ints(-1, 2, 2 * side, 2 * side)]);
+  const last = b.op('Transpose', [b.op('Softmax', [picture], { int: { axis: 1 } })], { ints: { perm: [0, 2, 3, 1] } });
+  return b.file(['N', 3, side, side], last, b.op('Softmax', [last], { int: { axis: 3 } }), b.op('ReduceMax', [b.op('Sqrt', [b.op('Abs', [x])])], { ints: { axes: [1] }, int: { keepdims: 1 } }));
+}
+
 /** Layers of products: what Keras and PyTorch users export first. */
 function dense(batch) {
   const b = new Builder();
@@ -174,6 +190,7 @@ export const PICTURES = [
   ['residual, of any size', residual('S'), [[1, 3, 57, 57], [1, 3, 96, 96]]],
   ['shuffled', shuffled(32), [[1, 3, 32, 32]]],
   ['decoder', decoder(48), [[1, 3, 48, 48]]],
+  ['deep', deep(32), [[1, 3, 32, 32], [2, 3, 32, 32]]],
   ['dense', dense(1), [[1, 28]]],
   ['dense, several', dense('N'), [[1, 28], [5, 28]]],
 ];

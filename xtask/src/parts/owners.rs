@@ -26,8 +26,27 @@ pub fn read_profile(text: &str) -> Option<Profile> {
     text.lines().map(line).collect()
 }
 
-/// Bytes up to which a function is as small as what would stand in for it.
-const SMALL: usize = 16;
+/// Bytes up to which a function costs about as much as what would stand in for it, which is a body, a type, a place in the table and
+/// an element there.
+const SMALL: usize = 48;
+/// Bytes up to which a function of `COMMON` is the core's.
+const LIBRARY: usize = 512;
+/// How the names of functions begin, or what they hold, where lengths and forms decide whether a run enters them, not operators: Rust's
+/// own libraries, what reads any ONNX file, what rewrites any graph, copies and the pieces of loops.
+const COMMON: &[&str] = &[
+    "core::",
+    "alloc::",
+    "<core::",
+    "<alloc::",
+    "compiler_builtins",
+    "kilim_core::passes::",
+    "kilim_core::reflect::",
+    "kilim_core::interrupt::",
+    "kilim_formats::onnx::builder::",
+    "kilim_formats::onnx::proto::",
+    "kilim_reference_cpu::movement::strided::",
+    "kilim_reference_cpu::norm::channel::",
+];
 
 /// The part of every function; none for the core's.
 pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
@@ -44,7 +63,16 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if ["wgpu", "naga"].iter().any(|krate| name.contains(krate)) {
                 return Some(GPU);
             }
-            if binary.sizes[own] <= SMALL {
+            let common = COMMON.iter().any(|of| match of.contains("kilim") {
+                true => name.contains(of),
+                false => name.starts_with(of),
+            });
+            let most = if common { LIBRARY } else { SMALL };
+            if binary.sizes[own] <= most
+                || ["core::slice::sort", "core::ops::function"]
+                    .iter()
+                    .any(|of| name.starts_with(of))
+            {
                 return None;
             }
             if name.contains("tflite") {
@@ -58,6 +86,9 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             ];
             if let Some((_, part)) = kinds.iter().find(|(run, _)| entered(run, f)) {
                 return Some(*part);
+            }
+            if name.contains("qlinear") {
+                return Some(QUANTIZED);
             }
             Some(REST)
         })

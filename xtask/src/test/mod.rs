@@ -205,6 +205,7 @@ pub fn conformance() -> Result<PathBuf> {
 
 /// The shared operator cases and a few models inside headless Chromium, on both backends.
 fn browser_tests() -> Result<Counts> {
+    conformance()?;
     let toolchain = setup::wasm_toolchain()?;
     let bindgen = setup::bindgen()?;
     let browser = setup::browser()?;
