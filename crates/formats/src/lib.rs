@@ -1,10 +1,10 @@
 //! Model interpreters: file formats to graphs. A format is an [`Interpreter`], found by the content
 //! of the file through the [`InterpreterRegistry`].
 
+mod build;
 mod external;
 mod fourier;
 pub mod onnx;
-mod refusals;
 mod source;
 mod strangers;
 pub mod tflite;

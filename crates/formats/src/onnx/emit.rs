@@ -7,8 +7,8 @@ use kilim_core::graph::{Node, ValueId};
 use kilim_core::ops::{InferContext, Operator, Unary, UnaryKind, check_rank};
 
 use super::import::Importer;
-use super::names::shortened;
 use super::scope::{Binding, unify};
+use crate::build::names::shortened;
 
 impl<'a> Importer<'a> {
     /// Gives `value` the name `name`. A value that is not written by the nodes from `mark` on, or

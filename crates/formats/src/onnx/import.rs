@@ -8,15 +8,15 @@ use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::Fact;
 
 use super::builder::{NodeBuilder, RANK_HINT};
-use super::names::{check_port, shortened};
 use super::open::OpenGraph;
-use super::ops::{OpTable, custom};
+use super::ops::{self, custom};
 use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, TypeProto, invalid,
 };
 use super::scope::{Binding, Frame, Scope, fact, unify};
 use super::tensor::Tensors;
-use crate::refusals::{Refusals, reason};
+use crate::build::names::{check_port, shortened};
+use crate::build::{Refusals, reason};
 use kilim_core::Limits;
 
 use crate::ModelSource;
@@ -25,7 +25,6 @@ use crate::source::NODES_PER_CHECK;
 /// What is being imported, and what could not be.
 pub struct Importer<'a> {
     pub scope: Scope<'a>,
-    table: OpTable,
     limits: &'a Limits,
     functions: HashMap<(&'a str, &'a str, &'a str), &'a FunctionProto<'a>>,
     refused: Refusals,
@@ -91,7 +90,6 @@ pub fn model<'a>(
             tensors: Tensors { source, limits },
             copied: 0,
         },
-        table: OpTable::standard(),
         limits,
         functions: functions.collect(),
         refused: Refusals::default(),
@@ -303,7 +301,7 @@ impl<'a> Importer<'a> {
             custom::map(operator, &mut builder).and_then(|()| builder.finish())
         } else if let Some(function) = function.copied() {
             self.inline(frame, node, function, attributes, &name)
-        } else if let Some(map) = self.table.get(space, node.op_type) {
+        } else if let Some(map) = ops::find(space, node.op_type) {
             let mut builder = NodeBuilder::new(self, frame, node, attributes, version, &name);
             map(&mut builder).and_then(|()| builder.finish())
         } else {

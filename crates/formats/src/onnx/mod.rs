@@ -6,7 +6,6 @@ mod datum;
 mod emit;
 mod functions;
 mod import;
-mod names;
 mod open;
 mod ops;
 mod proto;

@@ -10,12 +10,12 @@ use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::{Fact, InferContext, InputFact, Operator, SequenceConstruct, check_rank};
 
-use super::names::shortened;
 use super::open::OpenGraph;
 use super::proto::{
     AttributeProto, GraphProto, Holder, SparseTensorProto, TensorProto, TypeProto, invalid,
 };
 use super::tensor::{Tensors, dtype};
+use crate::build::names::shortened;
 
 /// What a name stands for.
 #[derive(Clone)]

@@ -15,9 +15,9 @@ use kilim_core::ops::{Fact, Operator, normalize_axis};
 use kilim_core::tensor::Tensor;
 
 use super::import::Importer;
-use super::names::shortened;
 use super::proto::{AttributeProto, NodeProto, invalid};
 use super::scope::Binding;
+use crate::build::names::shortened;
 
 pub use attributes::unknown;
 pub use steps::number;

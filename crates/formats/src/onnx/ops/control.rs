@@ -9,16 +9,12 @@ use kilim_core::error::Result;
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::{Fact, If, Loop, Scan, ShapeOf, Slice};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::import::Body;
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("If", branch);
-    table.add("Loop", repeat);
-    table.add("Scan", scan);
-}
+pub static OPERATORS: Family = OpTable(&[("If", branch), ("Loop", repeat), ("Scan", scan)]);
 
 fn branch(b: &mut NodeBuilder) -> Result<()> {
     let condition = b.input(0)?;

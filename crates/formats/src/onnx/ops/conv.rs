@@ -4,20 +4,20 @@ use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Col2Im, Conv, ConvTranspose, DeformConv, Padding};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("Conv", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("Col2Im", col2im),
+    ("Conv", |b| {
         let weights = b.input(1)?;
         let conv = attributes(b, weights)?;
         b.emit_same(conv)
-    });
-    table.add("ConvTranspose", conv_transpose);
-    table.add("Col2Im", col2im);
-    table.add("DeformConv", deform_conv);
-}
+    }),
+    ("ConvTranspose", conv_transpose),
+    ("DeformConv", deform_conv),
+]);
 
 /// How many spatial dimensions there are: as many as the kernel has, or the weights after two.
 pub fn spatial_rank(b: &mut NodeBuilder, weights: ValueId) -> Result<usize> {

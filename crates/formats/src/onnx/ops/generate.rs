@@ -4,36 +4,36 @@ use kilim_core::error::Result;
 use kilim_core::ops::{ConstantOfShape, EyeLike, Range, ShapeOf, Size};
 use kilim_core::tensor::Tensor;
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 use crate::onnx::tensor::dtype;
 
-pub fn register(table: &mut OpTable) {
-    table.add("Constant", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("Constant", |b| {
         let tensor = constant(b)?;
         b.bind_constant(tensor)
-    });
-    table.add("Shape", |b| {
-        let start = b.int_or("start", 0)?;
-        let end = b.int("end")?;
-        b.emit_same(ShapeOf { start, end })
-    });
-    table.add("Size", |b| b.emit_same(Size));
-    table.add("ConstantOfShape", |b| {
+    }),
+    ("ConstantOfShape", |b| {
         let value = match b.tensor("value")? {
             Some(value) => value,
             None => Tensor::from_slice(&[1], &[0f32])?,
         };
         b.emit_same(ConstantOfShape { value })
-    });
-    table.add("Range", |b| b.emit_same(Range));
-    table.add("EyeLike", |b| {
+    }),
+    ("EyeLike", |b| {
         let dtype = b.int("dtype")?.map(dtype).transpose()?;
         let k = b.int_or("k", 0)?;
         b.emit_same(EyeLike { dtype, k })
-    });
-}
+    }),
+    ("Range", |b| b.emit_same(Range)),
+    ("Shape", |b| {
+        let start = b.int_or("start", 0)?;
+        let end = b.int("end")?;
+        b.emit_same(ShapeOf { start, end })
+    }),
+    ("Size", |b| b.emit_same(Size)),
+]);
 
 fn constant(b: &NodeBuilder) -> Result<Tensor> {
     if let Some(tensor) = b.tensor("value")? {

@@ -6,52 +6,49 @@ use kilim_core::ops::{
     ScatterElements, ScatterNd, ScatterReduction, TensorScatter, TopK, Unique,
 };
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 
-pub fn register(table: &mut OpTable) {
-    table.add("Gather", |b| {
-        let axis = b.int_or("axis", 0)?;
-        b.emit_same(Gather { axis })
-    });
-    table.add("GatherElements", |b| {
-        let axis = b.int_or("axis", 0)?;
-        b.emit_same(GatherElements { axis })
-    });
-    table.add("GatherND", |b| {
-        let batch_dims = b.count("batch_dims", Some(0))?;
-        b.emit_same(GatherNd { batch_dims })
-    });
-    table.add("Scatter", scatter_elements);
-    table.add("ScatterElements", scatter_elements);
-    table.add("ScatterND", |b| {
-        let reduction = reduction(b)?;
-        b.emit_same(ScatterNd { reduction })
-    });
-    table.add("TensorScatter", tensor_scatter);
-    table.add("OneHot", |b| {
-        let axis = b.int_or("axis", -1)?;
-        b.emit_same(OneHot { axis })
-    });
-    table.add("NonZero", |b| b.emit_same(NonZero));
-    table.add("Compress", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("Compress", |b| {
         let axis = b.int("axis")?;
         b.emit_same(Compress { axis })
-    });
-    table.add("Unique", |b| {
+    }),
+    ("Gather", |b| {
+        let axis = b.int_or("axis", 0)?;
+        b.emit_same(Gather { axis })
+    }),
+    ("GatherElements", |b| {
+        let axis = b.int_or("axis", 0)?;
+        b.emit_same(GatherElements { axis })
+    }),
+    ("GatherND", |b| {
+        let batch_dims = b.count("batch_dims", Some(0))?;
+        b.emit_same(GatherNd { batch_dims })
+    }),
+    ("NonMaxSuppression", |b| {
+        let center_point_box = b.flag("center_point_box")?;
+        b.emit_same(NonMaxSuppression { center_point_box })
+    }),
+    ("NonZero", |b| b.emit_same(NonZero)),
+    ("OneHot", |b| {
+        let axis = b.int_or("axis", -1)?;
+        b.emit_same(OneHot { axis })
+    }),
+    ("Scatter", scatter_elements),
+    ("ScatterElements", scatter_elements),
+    ("ScatterND", |b| {
+        let reduction = reduction(b)?;
+        b.emit_same(ScatterNd { reduction })
+    }),
+    ("TensorScatter", tensor_scatter),
+    ("TopK", top_k),
+    ("Unique", |b| {
         let axis = b.int("axis")?;
         let sorted = b.int_or("sorted", 1)? != 0;
         b.emit_same(Unique { axis, sorted })
-    });
-    table.add("NonMaxSuppression", |b| {
-        let center_point_box = b.flag("center_point_box")?;
-        b.emit_same(NonMaxSuppression { center_point_box })
-    });
-    table.add("TopK", top_k);
-    table.add_in("ai.onnx.ml", "ArrayFeatureExtractor", |b| {
-        b.emit_same(Gather { axis: -1 })
-    });
-}
+    }),
+]);
 
 fn reduction(b: &NodeBuilder) -> Result<ScatterReduction> {
     Ok(match b.text_or("reduction", "none")? {

@@ -10,15 +10,15 @@ use kilim_core::ops::{
     Scan, Slice, Transpose, UnaryKind,
 };
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("LinearAttention", linear_attention);
-    table.add("CausalConvWithState", causal_conv);
-    table.add("SwiGLU", swiglu);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("CausalConvWithState", causal_conv),
+    ("LinearAttention", linear_attention),
+    ("SwiGLU", swiglu),
+]);
 
 fn swiglu(b: &mut NodeBuilder) -> Result<()> {
     let alpha = b.float_or("alpha", 1.0)?;

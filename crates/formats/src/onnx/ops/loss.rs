@@ -6,16 +6,16 @@ use kilim_core::ops::{
     BinaryKind, Gather, GatherElements, ReduceKind, Softmax, SoftmaxKind, UnaryKind,
 };
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 
-pub fn register(table: &mut OpTable) {
-    table.add("NegativeLogLikelihoodLoss", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("NegativeLogLikelihoodLoss", |b| {
         let scores = b.input(0)?;
         let loss = negative_log_likelihood(b, scores)?;
         b.bind(0, loss)
-    });
-    table.add("SoftmaxCrossEntropyLoss", |b| {
+    }),
+    ("SoftmaxCrossEntropyLoss", |b| {
         let scores = b.input(0)?;
         let op = Softmax {
             kind: SoftmaxKind::LogSoftmax,
@@ -26,8 +26,8 @@ pub fn register(table: &mut OpTable) {
         let loss = negative_log_likelihood(b, log)?;
         b.bind(0, loss)?;
         b.bind(1, log)
-    });
-}
+    }),
+]);
 
 /// Of logarithms of probabilities `[n, classes, ..]`; target `[n, ..]` is input 1, the optional
 /// weight of each class input 2.

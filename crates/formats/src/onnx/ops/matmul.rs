@@ -5,19 +5,19 @@ use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Det, Einsum, Gemm, MatMul};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 
-pub fn register(table: &mut OpTable) {
-    table.add("MatMul", |b| b.emit_same(MatMul::default()));
-    table.add("Gemm", gemm);
-    table.add("Einsum", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("Det", |b| b.emit_same(Det)),
+    ("Einsum", |b| {
         let mut equation = b.text_or("equation", "")?.to_string();
         equation.retain(|c| !c.is_whitespace());
         b.emit_same(Einsum { equation })
-    });
-    table.add("Det", |b| b.emit_same(Det));
-}
+    }),
+    ("Gemm", gemm),
+    ("MatMul", |b| b.emit_same(MatMul::default())),
+]);
 
 /// `a · b` of integers, times `alpha`, and `c` times `beta`. Factors that are no integers are multiplied with in `float64`, and
 /// what is behind the point is cut off the sum, as onnx's reference implementation does.

@@ -28,67 +28,82 @@ mod signal;
 mod text;
 mod training;
 
-use std::collections::HashMap;
-
 use kilim_core::error::Result;
 
 use super::builder::NodeBuilder;
+use crate::build::OpTable;
 
 /// Brings a node into the graph.
 pub type MapFn = fn(&mut NodeBuilder) -> Result<()>;
 
-/// Mappings by domain and operator.
-pub struct OpTable {
-    maps: HashMap<(&'static str, &'static str), MapFn>,
+/// The operators of one file.
+type Family = OpTable<&'static str, MapFn>;
+
+/// Everything that can be imported, by domains; the standard one has the empty name.
+static FAMILIES: &[(&str, &Family)] = &[
+    ("", &pointwise::OPERATORS),
+    ("", &movement::OPERATORS),
+    ("", &index::OPERATORS),
+    ("", &reduce::OPERATORS),
+    ("", &conv::OPERATORS),
+    ("", &pool::OPERATORS),
+    ("", &matmul::OPERATORS),
+    ("", &norm::OPERATORS),
+    ("", &quant::OPERATORS),
+    ("", &random::OPERATORS),
+    ("", &picture::OPERATORS),
+    ("", &resize::OPERATORS),
+    ("", &recurrent::OPERATORS),
+    ("", &generate::OPERATORS),
+    ("", &control::OPERATORS),
+    ("", &sequence::OPERATORS),
+    ("", &attention::OPERATORS),
+    ("", &linear_attention::OPERATORS),
+    ("", &loss::OPERATORS),
+    ("", &signal::OPERATORS),
+    ("", &text::OPERATORS),
+    ("", &rotary::OPERATORS),
+    ("", &ngrams::OPERATORS),
+    ("", &microsoft::norm::AS_STANDARD),
+    (microsoft::DOMAIN, &microsoft::quantized::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::packed::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::lstm::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::fused::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::gelu::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::norm::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::rotary::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::encoder::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::multi_head::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::group_query::OPERATORS),
+    (ml::DOMAIN, &ml::features::OPERATORS),
+    (ml::DOMAIN, &ml::encode::OPERATORS),
+    (ml::DOMAIN, &ml::linear::OPERATORS),
+    (ml::DOMAIN, &ml::svm::OPERATORS),
+    (ml::DOMAIN, &ml::trees::OPERATORS),
+    (training::DOMAIN, &training::OPERATORS),
+    (attention::PREVIEW_DOMAIN, &attention::PREVIEW),
+];
+
+/// What brings an operator into the graph; the standard domain has the empty name.
+pub fn find(domain: &str, op: &str) -> Option<MapFn> {
+    let families = FAMILIES.iter().filter(|(of, _)| *of == domain);
+    let mut found = families.filter_map(|(_, family)| family.find(op));
+    found.next().copied()
 }
 
-impl OpTable {
-    /// Everything that can be imported.
-    pub fn standard() -> OpTable {
-        let mut table = OpTable {
-            maps: HashMap::new(),
-        };
-        pointwise::register(&mut table);
-        movement::register(&mut table);
-        index::register(&mut table);
-        reduce::register(&mut table);
-        conv::register(&mut table);
-        pool::register(&mut table);
-        matmul::register(&mut table);
-        norm::register(&mut table);
-        quant::register(&mut table);
-        random::register(&mut table);
-        picture::register(&mut table);
-        resize::register(&mut table);
-        recurrent::register(&mut table);
-        generate::register(&mut table);
-        control::register(&mut table);
-        sequence::register(&mut table);
-        attention::register(&mut table);
-        linear_attention::register(&mut table);
-        loss::register(&mut table);
-        signal::register(&mut table);
-        text::register(&mut table);
-        training::register(&mut table);
-        rotary::register(&mut table);
-        ml::register(&mut table);
-        ngrams::register(&mut table);
-        microsoft::register(&mut table);
-        table
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// Adds an operator of the standard domain.
-    pub fn add(&mut self, op: &'static str, map: MapFn) {
-        self.add_in("", op, map);
-    }
-
-    /// Adds an operator of another domain.
-    pub fn add_in(&mut self, domain: &'static str, op: &'static str, map: MapFn) {
-        self.maps.insert((domain, op), map);
-    }
-
-    /// The mapping of an operator; the standard domain has the empty name.
-    pub fn get(&self, domain: &str, op: &str) -> Option<MapFn> {
-        self.maps.get(&(domain, op)).copied()
+    #[test]
+    fn every_operator_stands_once_and_in_order() {
+        let mut all = Vec::new();
+        for (domain, family) in FAMILIES {
+            assert_eq!(family.misplaced(), None, "in the domain `{domain}`");
+            all.extend(family.0.iter().map(|(op, _)| (domain, op)));
+        }
+        all.sort();
+        let twice = all.windows(2).find(|pair| pair[0] == pair[1]);
+        assert_eq!(twice, None);
     }
 }

@@ -8,29 +8,16 @@ use kilim_core::ops::{
     ReverseSequence, Slice, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu, Unsqueeze,
 };
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("Reshape", reshape);
-    table.add("Squeeze", |b| {
-        let inputs = with_axes(b, 13)?;
-        b.emit(Squeeze, &inputs)
-    });
-    table.add("Unsqueeze", |b| {
-        let inputs = with_axes(b, 13)?;
-        b.emit(Unsqueeze, &inputs)
-    });
-    table.add("Flatten", |b| {
-        let axis = b.int_or("axis", 1)?;
-        b.emit_same(Flatten { axis })
-    });
-    table.add("Transpose", |b| {
-        let perm = b.counts("perm")?.unwrap_or_default();
-        b.emit_same(Transpose { perm })
-    });
-    table.add("Concat", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("CenterCropPad", |b| {
+        let axes = b.ints("axes")?;
+        b.emit_same(CenterCropPad { axes })
+    }),
+    ("Concat", |b| {
         let axis = match b.version() {
             ..4 => b.int_or("axis", 1)?,
             _ => b
@@ -38,31 +25,44 @@ pub fn register(table: &mut OpTable) {
                 .ok_or_else(|| invalid("the attribute `axis` is missing"))?,
         };
         b.emit_same(Concat { axis })
-    });
-    table.add("Split", split);
-    table.add("Slice", slice);
-    table.add("Pad", pad);
-    table.add("Tile", tile);
-    table.add("Expand", |b| b.emit_same(Expand));
-    table.add("DepthToSpace", depth_to_space);
-    table.add("SpaceToDepth", space_to_depth);
-    table.add("Trilu", |b| {
-        let upper = b.int_or("upper", 1)? != 0;
-        b.emit_same(Trilu { upper })
-    });
-    table.add("ReverseSequence", |b| {
+    }),
+    ("DepthToSpace", depth_to_space),
+    ("Expand", |b| b.emit_same(Expand)),
+    ("Flatten", |b| {
+        let axis = b.int_or("axis", 1)?;
+        b.emit_same(Flatten { axis })
+    }),
+    ("Pad", pad),
+    ("Reshape", reshape),
+    ("ReverseSequence", |b| {
         let batch_axis = b.count("batch_axis", Some(1))?;
         let time_axis = b.count("time_axis", Some(0))?;
         b.emit_same(ReverseSequence {
             batch_axis,
             time_axis,
         })
-    });
-    table.add("CenterCropPad", |b| {
-        let axes = b.ints("axes")?;
-        b.emit_same(CenterCropPad { axes })
-    });
-}
+    }),
+    ("Slice", slice),
+    ("SpaceToDepth", space_to_depth),
+    ("Split", split),
+    ("Squeeze", |b| {
+        let inputs = with_axes(b, 13)?;
+        b.emit(Squeeze, &inputs)
+    }),
+    ("Tile", tile),
+    ("Transpose", |b| {
+        let perm = b.counts("perm")?.unwrap_or_default();
+        b.emit_same(Transpose { perm })
+    }),
+    ("Trilu", |b| {
+        let upper = b.int_or("upper", 1)? != 0;
+        b.emit_same(Trilu { upper })
+    }),
+    ("Unsqueeze", |b| {
+        let inputs = with_axes(b, 13)?;
+        b.emit(Unsqueeze, &inputs)
+    }),
+]);
 
 /// Data and axes, which are an attribute before operator set `since`. Some files have the attribute
 /// later too.

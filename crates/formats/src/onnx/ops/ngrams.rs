@@ -5,13 +5,11 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::ops::{BinaryKind, CountNgrams};
 use kilim_core::tensor::Tensor;
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("TfIdfVectorizer", vectorizer);
-}
+pub static OPERATORS: Family = OpTable(&[("TfIdfVectorizer", vectorizer)]);
 
 fn vectorizer(b: &mut NodeBuilder) -> Result<()> {
     let mut x = b.input(0)?;

@@ -8,27 +8,27 @@ use kilim_core::ops::{
     RmsNorm, UnaryKind,
 };
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 use crate::onnx::tensor::dtype;
 
-pub fn register(table: &mut OpTable) {
-    table.add("BatchNormalization", batch_norm);
-    table.add("LayerNormalization", layer_norm);
-    table.add("RMSNormalization", rms_norm);
-    table.add("InstanceNormalization", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("BatchNormalization", batch_norm),
+    ("GroupNormalization", group_norm),
+    ("InstanceNormalization", |b| {
         let epsilon = epsilon(b)?;
         b.emit_same(InstanceNorm { epsilon })
-    });
-    table.add("GroupNormalization", group_norm);
-    table.add("LpNormalization", lp_norm);
-    table.add("LRN", lrn);
-    table.add("MeanVarianceNormalization", |b| {
+    }),
+    ("LRN", lrn),
+    ("LayerNormalization", layer_norm),
+    ("LpNormalization", lp_norm),
+    ("MeanVarianceNormalization", |b| {
         let axes = b.ints("axes")?.unwrap_or_else(|| vec![0, 2, 3]);
         b.emit_same(MeanVarianceNorm { axes })
-    });
-}
+    }),
+    ("RMSNormalization", rms_norm),
+]);
 
 /// The statistics, outputs 1 and 2, are of the type of the first stage.
 fn layer_norm(b: &mut NodeBuilder) -> Result<()> {

@@ -3,12 +3,10 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::ops::{ImageDecoder, PixelFormat};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 
-pub fn register(table: &mut OpTable) {
-    table.add("ImageDecoder", decoder);
-}
+pub static OPERATORS: Family = OpTable(&[("ImageDecoder", decoder)]);
 
 fn decoder(b: &mut NodeBuilder) -> Result<()> {
     let reader = b.pictures();

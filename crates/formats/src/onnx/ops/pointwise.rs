@@ -6,89 +6,87 @@ use kilim_core::graph::ValueId;
 use kilim_core::narrow::{Narrowing, Overflow, PowerRounding};
 use kilim_core::ops::{Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Unary, UnaryKind, Where};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 use crate::onnx::tensor::dtype;
 
-pub fn register(table: &mut OpTable) {
-    table.add("Identity", identity);
-    table.add("Abs", |b| unary(b, UnaryKind::Abs));
-    table.add("Neg", |b| unary(b, UnaryKind::Neg));
-    table.add("Sign", |b| unary(b, UnaryKind::Sign));
-    table.add("Exp", |b| unary(b, UnaryKind::Exp));
-    table.add("Log", |b| unary(b, UnaryKind::Log));
-    table.add("Sqrt", |b| unary(b, UnaryKind::Sqrt));
-    table.add("Reciprocal", |b| unary(b, UnaryKind::Reciprocal));
-    table.add("Floor", |b| unary(b, UnaryKind::Floor));
-    table.add("Ceil", |b| unary(b, UnaryKind::Ceil));
-    table.add("Round", |b| unary(b, UnaryKind::Round));
-    table.add("Sin", |b| unary(b, UnaryKind::Sin));
-    table.add("Cos", |b| unary(b, UnaryKind::Cos));
-    table.add("Tan", |b| unary(b, UnaryKind::Tan));
-    table.add("Asin", |b| unary(b, UnaryKind::Asin));
-    table.add("Acos", |b| unary(b, UnaryKind::Acos));
-    table.add("Atan", |b| unary(b, UnaryKind::Atan));
-    table.add("Sinh", |b| unary(b, UnaryKind::Sinh));
-    table.add("Cosh", |b| unary(b, UnaryKind::Cosh));
-    table.add("Tanh", |b| unary(b, UnaryKind::Tanh));
-    table.add("Asinh", |b| unary(b, UnaryKind::Asinh));
-    table.add("Acosh", |b| unary(b, UnaryKind::Acosh));
-    table.add("Atanh", |b| unary(b, UnaryKind::Atanh));
-    table.add("Erf", |b| unary(b, UnaryKind::Erf));
-    table.add("Sigmoid", |b| unary(b, UnaryKind::Sigmoid));
-    table.add("Relu", |b| unary(b, UnaryKind::Relu));
-    table.add("Softplus", |b| unary(b, UnaryKind::Softplus));
-    table.add("Softsign", |b| unary(b, UnaryKind::Softsign));
-    table.add("Not", |b| unary(b, UnaryKind::Not));
-    table.add("BitwiseNot", |b| unary(b, UnaryKind::BitwiseNot));
-    table.add("IsNaN", |b| is_special(b, UnaryKind::IsNaN));
-    table.add("HardSwish", |b| unary(b, UnaryKind::HardSwish));
-    table.add("Mish", |b| unary(b, UnaryKind::Mish));
-    table.add("IsInf", is_inf);
-    table.add("LeakyRelu", leaky_relu);
-    table.add("Elu", elu);
-    table.add("Selu", selu);
-    table.add("Celu", celu);
-    table.add("HardSigmoid", hard_sigmoid);
-    table.add("Gelu", gelu);
-    table.add("ThresholdedRelu", thresholded_relu);
-    table.add("Shrink", shrink);
-    table.add("Swish", swish);
-
-    table.add("Add", |b| binary(b, BinaryKind::Add));
-    table.add("Sub", |b| binary(b, BinaryKind::Sub));
-    table.add("Mul", |b| binary(b, BinaryKind::Mul));
-    table.add("Div", |b| binary(b, BinaryKind::Div));
-    table.add("Pow", |b| binary(b, BinaryKind::Pow));
-    table.add("And", |b| binary(b, BinaryKind::And));
-    table.add("Or", |b| binary(b, BinaryKind::Or));
-    table.add("Xor", |b| binary(b, BinaryKind::Xor));
-    table.add("BitwiseAnd", |b| binary(b, BinaryKind::BitwiseAnd));
-    table.add("BitwiseOr", |b| binary(b, BinaryKind::BitwiseOr));
-    table.add("BitwiseXor", |b| binary(b, BinaryKind::BitwiseXor));
-    table.add("Equal", |b| binary(b, BinaryKind::Equal));
-    table.add("Less", |b| binary(b, BinaryKind::Less));
-    table.add("LessOrEqual", |b| binary(b, BinaryKind::LessOrEqual));
-    table.add("Greater", |b| binary(b, BinaryKind::Greater));
-    table.add("GreaterOrEqual", |b| binary(b, BinaryKind::GreaterOrEqual));
-    table.add("BitShift", bit_shift);
-    table.add("Mod", modulo);
-    table.add("PRelu", p_relu);
-    table.add("Max", |b| variadic(b, BinaryKind::Max));
-    table.add("Min", |b| variadic(b, BinaryKind::Min));
-    table.add("Sum", |b| variadic(b, BinaryKind::Add));
-    table.add("Mean", mean);
-
-    table.add("Where", |b| b.emit_same(Where));
-    table.add("Clip", clip);
-    table.add("Cast", cast);
-    table.add("CastLike", cast_like);
-    table.add("BitCast", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("Abs", |b| unary(b, UnaryKind::Abs)),
+    ("Acos", |b| unary(b, UnaryKind::Acos)),
+    ("Acosh", |b| unary(b, UnaryKind::Acosh)),
+    ("Add", |b| binary(b, BinaryKind::Add)),
+    ("And", |b| binary(b, BinaryKind::And)),
+    ("Asin", |b| unary(b, UnaryKind::Asin)),
+    ("Asinh", |b| unary(b, UnaryKind::Asinh)),
+    ("Atan", |b| unary(b, UnaryKind::Atan)),
+    ("Atanh", |b| unary(b, UnaryKind::Atanh)),
+    ("BitCast", |b| {
         let to = dtype(b.int_or("to", 0)?)?;
         b.emit_same(BitCast { to })
-    });
-}
+    }),
+    ("BitShift", bit_shift),
+    ("BitwiseAnd", |b| binary(b, BinaryKind::BitwiseAnd)),
+    ("BitwiseNot", |b| unary(b, UnaryKind::BitwiseNot)),
+    ("BitwiseOr", |b| binary(b, BinaryKind::BitwiseOr)),
+    ("BitwiseXor", |b| binary(b, BinaryKind::BitwiseXor)),
+    ("Cast", cast),
+    ("CastLike", cast_like),
+    ("Ceil", |b| unary(b, UnaryKind::Ceil)),
+    ("Celu", celu),
+    ("Clip", clip),
+    ("Cos", |b| unary(b, UnaryKind::Cos)),
+    ("Cosh", |b| unary(b, UnaryKind::Cosh)),
+    ("Div", |b| binary(b, BinaryKind::Div)),
+    ("Elu", elu),
+    ("Equal", |b| binary(b, BinaryKind::Equal)),
+    ("Erf", |b| unary(b, UnaryKind::Erf)),
+    ("Exp", |b| unary(b, UnaryKind::Exp)),
+    ("Floor", |b| unary(b, UnaryKind::Floor)),
+    ("Gelu", gelu),
+    ("Greater", |b| binary(b, BinaryKind::Greater)),
+    ("GreaterOrEqual", |b| binary(b, BinaryKind::GreaterOrEqual)),
+    ("HardSigmoid", hard_sigmoid),
+    ("HardSwish", |b| unary(b, UnaryKind::HardSwish)),
+    ("Identity", identity),
+    ("IsInf", is_inf),
+    ("IsNaN", |b| is_special(b, UnaryKind::IsNaN)),
+    ("LeakyRelu", leaky_relu),
+    ("Less", |b| binary(b, BinaryKind::Less)),
+    ("LessOrEqual", |b| binary(b, BinaryKind::LessOrEqual)),
+    ("Log", |b| unary(b, UnaryKind::Log)),
+    ("Max", |b| variadic(b, BinaryKind::Max)),
+    ("Mean", mean),
+    ("Min", |b| variadic(b, BinaryKind::Min)),
+    ("Mish", |b| unary(b, UnaryKind::Mish)),
+    ("Mod", modulo),
+    ("Mul", |b| binary(b, BinaryKind::Mul)),
+    ("Neg", |b| unary(b, UnaryKind::Neg)),
+    ("Not", |b| unary(b, UnaryKind::Not)),
+    ("Or", |b| binary(b, BinaryKind::Or)),
+    ("PRelu", p_relu),
+    ("Pow", |b| binary(b, BinaryKind::Pow)),
+    ("Reciprocal", |b| unary(b, UnaryKind::Reciprocal)),
+    ("Relu", |b| unary(b, UnaryKind::Relu)),
+    ("Round", |b| unary(b, UnaryKind::Round)),
+    ("Selu", selu),
+    ("Shrink", shrink),
+    ("Sigmoid", |b| unary(b, UnaryKind::Sigmoid)),
+    ("Sign", |b| unary(b, UnaryKind::Sign)),
+    ("Sin", |b| unary(b, UnaryKind::Sin)),
+    ("Sinh", |b| unary(b, UnaryKind::Sinh)),
+    ("Softplus", |b| unary(b, UnaryKind::Softplus)),
+    ("Softsign", |b| unary(b, UnaryKind::Softsign)),
+    ("Sqrt", |b| unary(b, UnaryKind::Sqrt)),
+    ("Sub", |b| binary(b, BinaryKind::Sub)),
+    ("Sum", |b| variadic(b, BinaryKind::Add)),
+    ("Swish", swish),
+    ("Tan", |b| unary(b, UnaryKind::Tan)),
+    ("Tanh", |b| unary(b, UnaryKind::Tanh)),
+    ("ThresholdedRelu", thresholded_relu),
+    ("Where", |b| b.emit_same(Where)),
+    ("Xor", |b| binary(b, BinaryKind::Xor)),
+]);
 
 fn unary(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {
     let x = b.input(0)?;

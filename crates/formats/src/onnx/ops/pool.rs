@@ -6,25 +6,25 @@ use kilim_core::ops::{
     UnaryKind, Window,
 };
 
-use super::OpTable;
 use super::conv::{padding, steps};
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("MaxPool", max_pool);
-    table.add("AveragePool", average_pool);
-    table.add("LpPool", lp_pool);
-    table.add("MaxUnpool", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("AveragePool", average_pool),
+    ("GlobalAveragePool", |b| global(b, ReduceKind::Mean)),
+    ("GlobalLpPool", global_lp_pool),
+    ("GlobalMaxPool", |b| global(b, ReduceKind::Max)),
+    ("LpPool", lp_pool),
+    ("MaxPool", max_pool),
+    ("MaxRoiPool", max_roi_pool),
+    ("MaxUnpool", |b| {
         let window = window(b)?;
         b.emit_same(MaxUnpool { window })
-    });
-    table.add("GlobalAveragePool", |b| global(b, ReduceKind::Mean));
-    table.add("GlobalMaxPool", |b| global(b, ReduceKind::Max));
-    table.add("GlobalLpPool", global_lp_pool);
-    table.add("MaxRoiPool", max_roi_pool);
-    table.add("RoiAlign", roi_align);
-}
+    }),
+    ("RoiAlign", roi_align),
+]);
 
 pub fn window(b: &NodeBuilder) -> Result<Window> {
     let kernel = b

@@ -9,35 +9,35 @@ use kilim_core::ops::{
     QLinearConv, QLinearMatMul, QuantizeLinear,
 };
 
-use super::OpTable;
 use super::conv::attributes;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::tensor::dtype;
 
-pub fn register(table: &mut OpTable) {
-    table.add("QuantizeLinear", quantize);
-    table.add("DequantizeLinear", dequantize);
-    table.add("DynamicQuantizeLinear", |b| {
-        let x = b.input(0)?;
-        let parts = b.apply(DynamicQuantizeLinear, &[Some(x)], 3)?;
-        (0..3).try_for_each(|i| b.bind(i, parts[i]))
-    });
-    table.add("MatMulInteger", |b| b.emit_same(MatMulInteger::default()));
-    table.add("ConvInteger", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("ConvInteger", |b| {
         let weights = b.input(1)?;
         let conv = attributes(b, weights)?;
         b.emit_same(ConvInteger {
             conv,
             requantize: None,
         })
-    });
-    table.add("QLinearMatMul", qlinear_matmul);
-    table.add("QLinearConv", |b| {
+    }),
+    ("DequantizeLinear", dequantize),
+    ("DynamicQuantizeLinear", |b| {
+        let x = b.input(0)?;
+        let parts = b.apply(DynamicQuantizeLinear, &[Some(x)], 3)?;
+        (0..3).try_for_each(|i| b.bind(i, parts[i]))
+    }),
+    ("MatMulInteger", |b| b.emit_same(MatMulInteger::default())),
+    ("QLinearConv", |b| {
         let weights = b.input(3)?;
         let conv = attributes(b, weights)?;
         b.emit_same(QLinearConv { conv })
-    });
-}
+    }),
+    ("QLinearMatMul", qlinear_matmul),
+    ("QuantizeLinear", quantize),
+]);
 
 pub fn quantize(b: &mut NodeBuilder) -> Result<()> {
     let output = match b.int_or("output_dtype", 0)? {

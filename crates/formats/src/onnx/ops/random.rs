@@ -8,20 +8,20 @@ use kilim_core::ops::{
     UnaryKind,
 };
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 use crate::onnx::tensor::dtype;
 
-pub fn register(table: &mut OpTable) {
-    table.add("RandomUniform", |b| shaped(b, uniform(b)?));
-    table.add("RandomUniformLike", |b| like(b, uniform(b)?));
-    table.add("RandomNormal", |b| shaped(b, normal(b)?));
-    table.add("RandomNormalLike", |b| like(b, normal(b)?));
-    table.add("Bernoulli", bernoulli);
-    table.add("Multinomial", multinomial);
-    table.add("Dropout", dropout);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("Bernoulli", bernoulli),
+    ("Dropout", dropout),
+    ("Multinomial", multinomial),
+    ("RandomNormal", |b| shaped(b, normal(b)?)),
+    ("RandomNormalLike", |b| like(b, normal(b)?)),
+    ("RandomUniform", |b| shaped(b, uniform(b)?)),
+    ("RandomUniformLike", |b| like(b, uniform(b)?)),
+]);
 
 fn uniform(b: &NodeBuilder) -> Result<Distribution> {
     Ok(Distribution::Uniform {

@@ -3,12 +3,20 @@
 use kilim_core::error::Result;
 use kilim_core::ops::{CellActivation, Direction, Gru, Lstm, Recurrent, Rnn};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("LSTM", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("GRU", |b| {
+        let cell = recurrent(b, &["Sigmoid", "Tanh"])?;
+        let linear_before_reset = b.flag("linear_before_reset")?;
+        b.emit_same(Gru {
+            cell,
+            linear_before_reset,
+        })
+    }),
+    ("LSTM", |b| {
         let cell = recurrent(b, LSTM_ACTIVATIONS)?;
         let input_forget = b.flag("input_forget")?;
         b.emit_same(Lstm {
@@ -17,20 +25,12 @@ pub fn register(table: &mut OpTable) {
             cell_clip: None,
             rounds_state: false,
         })
-    });
-    table.add("GRU", |b| {
-        let cell = recurrent(b, &["Sigmoid", "Tanh"])?;
-        let linear_before_reset = b.flag("linear_before_reset")?;
-        b.emit_same(Gru {
-            cell,
-            linear_before_reset,
-        })
-    });
-    table.add("RNN", |b| {
+    }),
+    ("RNN", |b| {
         let cell = recurrent(b, &["Tanh"])?;
         b.emit_same(Rnn { cell })
-    });
-}
+    }),
+]);
 
 /// The activations of one direction where the node has none.
 pub const LSTM_ACTIVATIONS: &[&str] = &["Sigmoid", "Tanh", "Tanh"];

@@ -6,29 +6,29 @@ use kilim_core::ops::{
     ArgReduce, Cumulative, Flatten, Reduce, ReduceKind, Reshape, Softmax, SoftmaxKind,
 };
 
-use super::OpTable;
 use super::movement::with_axes;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 
-pub fn register(table: &mut OpTable) {
-    table.add("ReduceSum", |b| reduce(b, ReduceKind::Sum, 13));
-    table.add("ReduceMean", |b| reduce(b, ReduceKind::Mean, 18));
-    table.add("ReduceMax", |b| reduce(b, ReduceKind::Max, 18));
-    table.add("ReduceMin", |b| reduce(b, ReduceKind::Min, 18));
-    table.add("ReduceProd", |b| reduce(b, ReduceKind::Prod, 18));
-    table.add("ReduceL1", |b| reduce(b, ReduceKind::L1, 18));
-    table.add("ReduceL2", |b| reduce(b, ReduceKind::L2, 18));
-    table.add("ReduceLogSum", |b| reduce(b, ReduceKind::LogSum, 18));
-    table.add("ReduceLogSumExp", |b| reduce(b, ReduceKind::LogSumExp, 18));
-    table.add("ReduceSumSquare", |b| reduce(b, ReduceKind::SumSquare, 18));
-    table.add("ArgMax", |b| arg_reduce(b, true));
-    table.add("ArgMin", |b| arg_reduce(b, false));
-    table.add("CumSum", |b| cumulative(b, false));
-    table.add("CumProd", |b| cumulative(b, true));
-    table.add("Softmax", |b| softmax(b, SoftmaxKind::Softmax));
-    table.add("LogSoftmax", |b| softmax(b, SoftmaxKind::LogSoftmax));
-    table.add("Hardmax", |b| softmax(b, SoftmaxKind::Hardmax));
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("ArgMax", |b| arg_reduce(b, true)),
+    ("ArgMin", |b| arg_reduce(b, false)),
+    ("CumProd", |b| cumulative(b, true)),
+    ("CumSum", |b| cumulative(b, false)),
+    ("Hardmax", |b| softmax(b, SoftmaxKind::Hardmax)),
+    ("LogSoftmax", |b| softmax(b, SoftmaxKind::LogSoftmax)),
+    ("ReduceL1", |b| reduce(b, ReduceKind::L1, 18)),
+    ("ReduceL2", |b| reduce(b, ReduceKind::L2, 18)),
+    ("ReduceLogSum", |b| reduce(b, ReduceKind::LogSum, 18)),
+    ("ReduceLogSumExp", |b| reduce(b, ReduceKind::LogSumExp, 18)),
+    ("ReduceMax", |b| reduce(b, ReduceKind::Max, 18)),
+    ("ReduceMean", |b| reduce(b, ReduceKind::Mean, 18)),
+    ("ReduceMin", |b| reduce(b, ReduceKind::Min, 18)),
+    ("ReduceProd", |b| reduce(b, ReduceKind::Prod, 18)),
+    ("ReduceSum", |b| reduce(b, ReduceKind::Sum, 13)),
+    ("ReduceSumSquare", |b| reduce(b, ReduceKind::SumSquare, 18)),
+    ("Softmax", |b| softmax(b, SoftmaxKind::Softmax)),
+]);
 
 /// Axes are an input from operator set `since` on.
 fn reduce(b: &mut NodeBuilder, kind: ReduceKind, since: i64) -> Result<()> {

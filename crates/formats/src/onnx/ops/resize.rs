@@ -11,19 +11,19 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(table: &mut OpTable) {
-    table.add("Resize", resize);
-    table.add("Upsample", upsample);
-    table.add("GridSample", grid_sample);
-    table.add("AffineGrid", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("AffineGrid", |b| {
         let align_corners = b.flag("align_corners")?;
         b.emit_same(AffineGrid { align_corners })
-    });
-}
+    }),
+    ("GridSample", grid_sample),
+    ("Resize", resize),
+    ("Upsample", upsample),
+]);
 
 /// What Upsample, and Resize before operator set 11, do: cells begin where those of the input do.
 fn scaled(mode: ResizeMode) -> Resize {

@@ -4,12 +4,10 @@ use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Gather, Slice};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 
-pub fn register(table: &mut OpTable) {
-    table.add("RotaryEmbedding", rotary_embedding);
-}
+pub static OPERATORS: Family = OpTable(&[("RotaryEmbedding", rotary_embedding)]);
 
 fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     let x = b.input(0)?;

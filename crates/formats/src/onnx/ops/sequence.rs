@@ -12,39 +12,39 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 
 /// The longest sequence that is followed.
 const MAX_LENGTH: usize = 1 << 12;
 
-pub fn register(table: &mut OpTable) {
-    table.add("SequenceEmpty", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("ConcatFromSequence", concat),
+    ("Optional", optional),
+    ("OptionalGetElement", get_element),
+    ("OptionalHasElement", has_element),
+    ("SequenceAt", at),
+    ("SequenceConstruct", |b| {
+        let values = b.required_from(0)?;
+        b.bind_sequence(0, values);
+        Ok(())
+    }),
+    ("SequenceEmpty", |b| {
         // There is no element whose type it would be.
         b.int("dtype")?;
         b.bind_sequence(0, Vec::new());
         Ok(())
-    });
-    table.add("SequenceConstruct", |b| {
-        let values = b.required_from(0)?;
-        b.bind_sequence(0, values);
-        Ok(())
-    });
-    table.add("SequenceInsert", insert);
-    table.add("SequenceErase", erase);
-    table.add("SequenceAt", at);
-    table.add("SequenceLength", |b| match b.sequence(0) {
+    }),
+    ("SequenceErase", erase),
+    ("SequenceInsert", insert),
+    ("SequenceLength", |b| match b.sequence(0) {
         Some(values) => b.bind_constant(Tensor::scalar(values.len() as i64)?),
         None => b.emit_same(SequenceLength),
-    });
-    table.add("SequenceMap", map);
-    table.add("Optional", optional);
-    table.add("OptionalGetElement", get_element);
-    table.add("OptionalHasElement", has_element);
-    table.add("ConcatFromSequence", concat);
-    table.add("SplitToSequence", split);
-}
+    }),
+    ("SequenceMap", map),
+    ("SplitToSequence", split),
+]);
 
 fn optional(b: &mut NodeBuilder) -> Result<()> {
     if b.has_input(0) {

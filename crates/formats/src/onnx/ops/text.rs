@@ -3,25 +3,25 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::ops::{CaseChange, RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 
-pub fn register(table: &mut OpTable) {
-    table.add("StringConcat", |b| b.emit_same(StringConcat));
-    table.add("StringSplit", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("RegexFullMatch", |b| {
+        let pattern = b.text_or("pattern", "")?.to_string();
+        b.emit_same(RegexFullMatch { pattern })
+    }),
+    ("StringConcat", |b| b.emit_same(StringConcat)),
+    ("StringNormalizer", normalizer),
+    ("StringSplit", |b| {
         let delimiter = b.text_or("delimiter", "")?.to_string();
         let most = match b.int("maxsplit")? {
             Some(_) => Some(b.count("maxsplit", None)?),
             None => None,
         };
         b.emit_same(StringSplit { delimiter, most })
-    });
-    table.add("RegexFullMatch", |b| {
-        let pattern = b.text_or("pattern", "")?.to_string();
-        b.emit_same(RegexFullMatch { pattern })
-    });
-    table.add("StringNormalizer", normalizer);
-}
+    }),
+]);
 
 fn normalizer(b: &mut NodeBuilder) -> Result<()> {
     // In these languages the letter i, or a dot on it, changes otherwise.

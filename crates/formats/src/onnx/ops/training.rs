@@ -4,17 +4,17 @@ use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, UnaryKind};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-const DOMAIN: &str = "ai.onnx.preview.training";
+pub const DOMAIN: &str = "ai.onnx.preview.training";
 
-pub fn register(table: &mut OpTable) {
-    table.add_in(DOMAIN, "Adagrad", |b| each(b, 1, adagrad));
-    table.add_in(DOMAIN, "Adam", |b| each(b, 2, adam));
-    table.add_in(DOMAIN, "Momentum", |b| each(b, 1, momentum));
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("Adagrad", |b| each(b, 1, adagrad)),
+    ("Adam", |b| each(b, 2, adam)),
+    ("Momentum", |b| each(b, 1, momentum)),
+]);
 
 /// What one tensor is optimised with.
 struct Step {

@@ -12,7 +12,7 @@ use kilim_core::tensor::Tensor;
 
 use super::ops::{self, Mapping, OnQuantized};
 use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
-use crate::refusals::{Refusals, reason};
+use crate::build::{Refusals, reason};
 
 pub use op::Op;
 

@@ -14,10 +14,10 @@ mod signal;
 use kilim_core::error::Result;
 
 use super::import::{Importer, Op};
+use crate::build::OpTable;
 
 /// How an operator is brought into the graph.
 pub struct Mapping {
-    pub code: i32,
     pub name: &'static str,
     pub map: MapFn,
     pub quantized: OnQuantized,
@@ -51,9 +51,8 @@ pub type MapFn = for<'a> fn(&mut Importer<'a>, &Op<'a>) -> Result<()>;
 /// The number of custom operators.
 pub const CUSTOM: i32 = 32;
 
-const fn computes(code: i32, name: &'static str, map: MapFn) -> Mapping {
+const fn computes(name: &'static str, map: MapFn) -> Mapping {
     Mapping {
-        code,
         name,
         map,
         quantized: OnQuantized::Nothing,
@@ -61,9 +60,8 @@ const fn computes(code: i32, name: &'static str, map: MapFn) -> Mapping {
     }
 }
 
-const fn moves(code: i32, name: &'static str, map: MapFn) -> Mapping {
+const fn moves(name: &'static str, map: MapFn) -> Mapping {
     Mapping {
-        code,
         name,
         map,
         quantized: OnQuantized::Same,
@@ -95,142 +93,270 @@ impl Mapping {
     }
 }
 
-/// Sorted by code.
-static MAPPINGS: &[Mapping] = &[
-    computes(0, "ADD", pointwise::add).or_integers(quantized::binary::add),
-    computes(1, "AVERAGE_POOL_2D", conv::average_pool).or_integers(quantized::pool::average_pool),
-    moves(2, "CONCATENATION", movement::concatenation).or_integers(quantized::table::concatenation),
-    computes(3, "CONV_2D", conv::conv_2d).or_integers(quantized::product::conv_2d),
-    computes(4, "DEPTHWISE_CONV_2D", conv::depthwise_conv_2d)
-        .or_integers(quantized::product::depthwise_conv_2d),
-    moves(5, "DEPTH_TO_SPACE", movement::depth_to_space),
-    moves(6, "DEQUANTIZE", pointwise::dequantize),
-    computes(7, "EMBEDDING_LOOKUP", index::embedding_lookup),
-    computes(8, "FLOOR", pointwise::floor),
-    computes(9, "FULLY_CONNECTED", conv::fully_connected)
-        .or_integers(quantized::product::fully_connected),
-    computes(11, "L2_NORMALIZATION", reduce::l2_normalization),
-    computes(12, "L2_POOL_2D", conv::l2_pool),
-    computes(13, "LOCAL_RESPONSE_NORMALIZATION", reduce::lrn),
-    computes(14, "LOGISTIC", pointwise::logistic).or_integers(quantized::table::logistic),
-    computes(17, "MAX_POOL_2D", conv::max_pool).or_integers(quantized::pool::max_pool),
-    computes(18, "MUL", pointwise::mul).or_integers(quantized::binary::mul),
-    computes(19, "RELU", pointwise::relu).or_integers(quantized::table::relu),
-    computes(20, "RELU_N1_TO_1", pointwise::relu_n1_to_1)
-        .or_integers(quantized::table::relu_n1_to_1),
-    computes(21, "RELU6", pointwise::relu6).or_integers(quantized::table::relu6),
-    moves(22, "RESHAPE", movement::reshape),
-    computes(23, "RESIZE_BILINEAR", movement::resize_bilinear)
-        .or_integers(quantized::pool::resize_bilinear),
-    computes(25, "SOFTMAX", reduce::softmax).or_integers(quantized::reduce::softmax),
-    moves(26, "SPACE_TO_DEPTH", movement::space_to_depth),
-    computes(28, "TANH", pointwise::tanh).or_integers(quantized::table::tanh),
-    computes(34, "PAD", movement::pad).or_integers(quantized::pool::pad),
-    moves(36, "GATHER", index::gather),
-    moves(37, "BATCH_TO_SPACE_ND", movement::batch_to_space),
-    computes(38, "SPACE_TO_BATCH_ND", movement::space_to_batch)
-        .or_integers(quantized::pool::space_to_batch),
-    moves(39, "TRANSPOSE", movement::transpose),
-    computes(40, "MEAN", reduce::mean).or_integers(quantized::reduce::mean),
-    computes(41, "SUB", pointwise::sub).or_integers(quantized::binary::sub),
-    computes(42, "DIV", pointwise::div),
-    moves(43, "SQUEEZE", movement::squeeze),
-    computes(
+/// By the numbers of the schema.
+static OPERATORS: OpTable<i32, Mapping> = OpTable(&[
+    (
+        0,
+        computes("ADD", pointwise::add).or_integers(quantized::binary::add),
+    ),
+    (
+        1,
+        computes("AVERAGE_POOL_2D", conv::average_pool).or_integers(quantized::pool::average_pool),
+    ),
+    (
+        2,
+        moves("CONCATENATION", movement::concatenation)
+            .or_integers(quantized::table::concatenation),
+    ),
+    (
+        3,
+        computes("CONV_2D", conv::conv_2d).or_integers(quantized::product::conv_2d),
+    ),
+    (
+        4,
+        computes("DEPTHWISE_CONV_2D", conv::depthwise_conv_2d)
+            .or_integers(quantized::product::depthwise_conv_2d),
+    ),
+    (5, moves("DEPTH_TO_SPACE", movement::depth_to_space)),
+    (6, moves("DEQUANTIZE", pointwise::dequantize)),
+    (7, computes("EMBEDDING_LOOKUP", index::embedding_lookup)),
+    (8, computes("FLOOR", pointwise::floor)),
+    (
+        9,
+        computes("FULLY_CONNECTED", conv::fully_connected)
+            .or_integers(quantized::product::fully_connected),
+    ),
+    (11, computes("L2_NORMALIZATION", reduce::l2_normalization)),
+    (12, computes("L2_POOL_2D", conv::l2_pool)),
+    (13, computes("LOCAL_RESPONSE_NORMALIZATION", reduce::lrn)),
+    (
+        14,
+        computes("LOGISTIC", pointwise::logistic).or_integers(quantized::table::logistic),
+    ),
+    (
+        17,
+        computes("MAX_POOL_2D", conv::max_pool).or_integers(quantized::pool::max_pool),
+    ),
+    (
+        18,
+        computes("MUL", pointwise::mul).or_integers(quantized::binary::mul),
+    ),
+    (
+        19,
+        computes("RELU", pointwise::relu).or_integers(quantized::table::relu),
+    ),
+    (
+        20,
+        computes("RELU_N1_TO_1", pointwise::relu_n1_to_1)
+            .or_integers(quantized::table::relu_n1_to_1),
+    ),
+    (
+        21,
+        computes("RELU6", pointwise::relu6).or_integers(quantized::table::relu6),
+    ),
+    (22, moves("RESHAPE", movement::reshape)),
+    (
+        23,
+        computes("RESIZE_BILINEAR", movement::resize_bilinear)
+            .or_integers(quantized::pool::resize_bilinear),
+    ),
+    (
+        25,
+        computes("SOFTMAX", reduce::softmax).or_integers(quantized::reduce::softmax),
+    ),
+    (26, moves("SPACE_TO_DEPTH", movement::space_to_depth)),
+    (
+        28,
+        computes("TANH", pointwise::tanh).or_integers(quantized::table::tanh),
+    ),
+    (
+        34,
+        computes("PAD", movement::pad).or_integers(quantized::pool::pad),
+    ),
+    (36, moves("GATHER", index::gather)),
+    (37, moves("BATCH_TO_SPACE_ND", movement::batch_to_space)),
+    (
+        38,
+        computes("SPACE_TO_BATCH_ND", movement::space_to_batch)
+            .or_integers(quantized::pool::space_to_batch),
+    ),
+    (39, moves("TRANSPOSE", movement::transpose)),
+    (
+        40,
+        computes("MEAN", reduce::mean).or_integers(quantized::reduce::mean),
+    ),
+    (
+        41,
+        computes("SUB", pointwise::sub).or_integers(quantized::binary::sub),
+    ),
+    (42, computes("DIV", pointwise::div)),
+    (43, moves("SQUEEZE", movement::squeeze)),
+    (
         44,
-        "UNIDIRECTIONAL_SEQUENCE_LSTM",
-        recurrent::unidirectional_lstm,
-    )
-    .or_integers(quantized::lstm::unidirectional),
-    moves(45, "STRIDED_SLICE", index::strided_slice),
-    computes(47, "EXP", pointwise::exp).or_integers(quantized::table::exp),
-    moves(48, "TOPK_V2", reduce::top_k).of_real(),
-    moves(49, "SPLIT", movement::split),
-    computes(50, "LOG_SOFTMAX", reduce::log_softmax),
-    moves(53, "CAST", pointwise::cast),
-    computes(54, "PRELU", pointwise::prelu),
-    computes(55, "MAXIMUM", pointwise::maximum).or_integers(quantized::binary::maximum),
-    moves(56, "ARG_MAX", reduce::arg_max).of_real(),
-    computes(57, "MINIMUM", pointwise::minimum).or_integers(quantized::binary::minimum),
-    computes(58, "LESS", pointwise::less).or_integers(quantized::binary::less),
-    computes(59, "NEG", pointwise::neg).or_integers(quantized::table::neg),
-    moves(60, "PADV2", movement::pad),
-    computes(61, "GREATER", pointwise::greater).or_integers(quantized::binary::greater),
-    computes(62, "GREATER_EQUAL", pointwise::greater_equal)
-        .or_integers(quantized::binary::greater_equal),
-    computes(63, "LESS_EQUAL", pointwise::less_equal).or_integers(quantized::binary::less_equal),
-    moves(64, "SELECT", pointwise::select),
-    moves(65, "SLICE", index::slice),
-    computes(66, "SIN", pointwise::sin),
-    computes(67, "TRANSPOSE_CONV", conv::transpose_conv),
-    moves(69, "TILE", movement::tile),
-    moves(70, "EXPAND_DIMS", movement::expand_dims),
-    computes(71, "EQUAL", pointwise::equal).or_integers(quantized::binary::equal),
-    computes(72, "NOT_EQUAL", pointwise::not_equal).or_integers(quantized::binary::not_equal),
-    computes(73, "LOG", pointwise::log).or_integers(quantized::table::log),
-    computes(74, "SUM", reduce::sum).or_integers(quantized::reduce::sum),
-    computes(75, "SQRT", pointwise::sqrt),
-    computes(76, "RSQRT", pointwise::rsqrt).or_integers(quantized::table::rsqrt),
-    moves(77, "SHAPE", movement::shape),
-    computes(78, "POW", pointwise::pow),
-    moves(79, "ARG_MIN", reduce::arg_min).of_real(),
-    computes(81, "REDUCE_PROD", reduce::product),
-    moves(82, "REDUCE_MAX", reduce::max).of_real(),
-    moves(83, "PACK", movement::pack),
-    computes(84, "LOGICAL_OR", pointwise::logical_or),
-    computes(85, "ONE_HOT", index::one_hot),
-    computes(86, "LOGICAL_AND", pointwise::logical_and),
-    computes(87, "LOGICAL_NOT", pointwise::logical_not),
-    moves(88, "UNPACK", movement::unpack),
-    moves(89, "REDUCE_MIN", reduce::min).of_real(),
-    computes(90, "FLOOR_DIV", pointwise::floor_div),
-    computes(91, "REDUCE_ANY", reduce::any),
-    computes(92, "SQUARE", pointwise::square),
-    moves(93, "ZEROS_LIKE", movement::zeros_like),
-    moves(94, "FILL", movement::fill),
-    computes(95, "FLOOR_MOD", pointwise::floor_mod),
-    computes(96, "RANGE", movement::range),
-    moves(97, "RESIZE_NEAREST_NEIGHBOR", movement::resize_nearest),
-    computes(98, "LEAKY_RELU", pointwise::leaky_relu).or_integers(quantized::table::leaky_relu),
-    computes(99, "SQUARED_DIFFERENCE", pointwise::squared_difference),
-    moves(100, "MIRROR_PAD", movement::mirror_pad),
-    computes(101, "ABS", pointwise::abs).or_integers(quantized::table::abs),
-    moves(102, "SPLIT_V", movement::split_v),
-    computes(104, "CEIL", pointwise::ceil),
-    moves(105, "REVERSE_V2", index::reverse),
-    computes(106, "ADD_N", pointwise::add_n),
-    moves(107, "GATHER_ND", index::gather_nd),
-    computes(108, "COS", pointwise::cos),
-    computes(109, "WHERE", index::where_true),
-    moves(110, "RANK", movement::rank),
-    computes(111, "ELU", pointwise::elu).or_integers(quantized::table::elu),
-    moves(112, "REVERSE_SEQUENCE", index::reverse_sequence),
-    computes(114, "QUANTIZE", quantized::table::requantize)
-        .or_integers(quantized::table::requantize),
-    computes(116, "ROUND", pointwise::round),
-    computes(117, "HARD_SWISH", pointwise::hard_swish).or_integers(quantized::table::hard_swish),
-    moves(118, "IF", control::branch),
-    moves(119, "WHILE", control::repeat),
-    computes(122, "SCATTER_ND", index::scatter_nd),
-    moves(123, "SELECT_V2", pointwise::select),
-    computes(126, "BATCH_MATMUL", conv::batch_matmul).or_integers(quantized::product::batch_matmul),
-    computes(128, "CUMSUM", reduce::cumsum),
-    moves(130, "BROADCAST_TO", movement::broadcast_to),
-    computes(131, "RFFT2D", signal::rfft_2d),
-    computes(132, "CONV_3D", conv::conv_3d),
-    computes(133, "IMAG", signal::imaginary_part).of_complex(),
-    moves(134, "REAL", signal::real_part),
-    computes(135, "COMPLEX_ABS", signal::magnitude).of_complex(),
-    computes(140, "REDUCE_ALL", reduce::all),
-    computes(150, "GELU", pointwise::gelu).or_integers(quantized::table::gelu),
-    computes(152, "RELU_0_TO_1", pointwise::relu_0_to_1).or_integers(quantized::table::relu_0_to_1),
-    computes(158, "SIGN", pointwise::sign),
-    computes(160, "BITWISE_XOR", pointwise::bitwise_xor),
-];
+        computes(
+            "UNIDIRECTIONAL_SEQUENCE_LSTM",
+            recurrent::unidirectional_lstm,
+        )
+        .or_integers(quantized::lstm::unidirectional),
+    ),
+    (45, moves("STRIDED_SLICE", index::strided_slice)),
+    (
+        47,
+        computes("EXP", pointwise::exp).or_integers(quantized::table::exp),
+    ),
+    (48, moves("TOPK_V2", reduce::top_k).of_real()),
+    (49, moves("SPLIT", movement::split)),
+    (50, computes("LOG_SOFTMAX", reduce::log_softmax)),
+    (53, moves("CAST", pointwise::cast)),
+    (54, computes("PRELU", pointwise::prelu)),
+    (
+        55,
+        computes("MAXIMUM", pointwise::maximum).or_integers(quantized::binary::maximum),
+    ),
+    (56, moves("ARG_MAX", reduce::arg_max).of_real()),
+    (
+        57,
+        computes("MINIMUM", pointwise::minimum).or_integers(quantized::binary::minimum),
+    ),
+    (
+        58,
+        computes("LESS", pointwise::less).or_integers(quantized::binary::less),
+    ),
+    (
+        59,
+        computes("NEG", pointwise::neg).or_integers(quantized::table::neg),
+    ),
+    (60, moves("PADV2", movement::pad)),
+    (
+        61,
+        computes("GREATER", pointwise::greater).or_integers(quantized::binary::greater),
+    ),
+    (
+        62,
+        computes("GREATER_EQUAL", pointwise::greater_equal)
+            .or_integers(quantized::binary::greater_equal),
+    ),
+    (
+        63,
+        computes("LESS_EQUAL", pointwise::less_equal).or_integers(quantized::binary::less_equal),
+    ),
+    (64, moves("SELECT", pointwise::select)),
+    (65, moves("SLICE", index::slice)),
+    (66, computes("SIN", pointwise::sin)),
+    (67, computes("TRANSPOSE_CONV", conv::transpose_conv)),
+    (69, moves("TILE", movement::tile)),
+    (70, moves("EXPAND_DIMS", movement::expand_dims)),
+    (
+        71,
+        computes("EQUAL", pointwise::equal).or_integers(quantized::binary::equal),
+    ),
+    (
+        72,
+        computes("NOT_EQUAL", pointwise::not_equal).or_integers(quantized::binary::not_equal),
+    ),
+    (
+        73,
+        computes("LOG", pointwise::log).or_integers(quantized::table::log),
+    ),
+    (
+        74,
+        computes("SUM", reduce::sum).or_integers(quantized::reduce::sum),
+    ),
+    (75, computes("SQRT", pointwise::sqrt)),
+    (
+        76,
+        computes("RSQRT", pointwise::rsqrt).or_integers(quantized::table::rsqrt),
+    ),
+    (77, moves("SHAPE", movement::shape)),
+    (78, computes("POW", pointwise::pow)),
+    (79, moves("ARG_MIN", reduce::arg_min).of_real()),
+    (81, computes("REDUCE_PROD", reduce::product)),
+    (82, moves("REDUCE_MAX", reduce::max).of_real()),
+    (83, moves("PACK", movement::pack)),
+    (84, computes("LOGICAL_OR", pointwise::logical_or)),
+    (85, computes("ONE_HOT", index::one_hot)),
+    (86, computes("LOGICAL_AND", pointwise::logical_and)),
+    (87, computes("LOGICAL_NOT", pointwise::logical_not)),
+    (88, moves("UNPACK", movement::unpack)),
+    (89, moves("REDUCE_MIN", reduce::min).of_real()),
+    (90, computes("FLOOR_DIV", pointwise::floor_div)),
+    (91, computes("REDUCE_ANY", reduce::any)),
+    (92, computes("SQUARE", pointwise::square)),
+    (93, moves("ZEROS_LIKE", movement::zeros_like)),
+    (94, moves("FILL", movement::fill)),
+    (95, computes("FLOOR_MOD", pointwise::floor_mod)),
+    (96, computes("RANGE", movement::range)),
+    (
+        97,
+        moves("RESIZE_NEAREST_NEIGHBOR", movement::resize_nearest),
+    ),
+    (
+        98,
+        computes("LEAKY_RELU", pointwise::leaky_relu).or_integers(quantized::table::leaky_relu),
+    ),
+    (
+        99,
+        computes("SQUARED_DIFFERENCE", pointwise::squared_difference),
+    ),
+    (100, moves("MIRROR_PAD", movement::mirror_pad)),
+    (
+        101,
+        computes("ABS", pointwise::abs).or_integers(quantized::table::abs),
+    ),
+    (102, moves("SPLIT_V", movement::split_v)),
+    (104, computes("CEIL", pointwise::ceil)),
+    (105, moves("REVERSE_V2", index::reverse)),
+    (106, computes("ADD_N", pointwise::add_n)),
+    (107, moves("GATHER_ND", index::gather_nd)),
+    (108, computes("COS", pointwise::cos)),
+    (109, computes("WHERE", index::where_true)),
+    (110, moves("RANK", movement::rank)),
+    (
+        111,
+        computes("ELU", pointwise::elu).or_integers(quantized::table::elu),
+    ),
+    (112, moves("REVERSE_SEQUENCE", index::reverse_sequence)),
+    (
+        114,
+        computes("QUANTIZE", quantized::table::requantize)
+            .or_integers(quantized::table::requantize),
+    ),
+    (116, computes("ROUND", pointwise::round)),
+    (
+        117,
+        computes("HARD_SWISH", pointwise::hard_swish).or_integers(quantized::table::hard_swish),
+    ),
+    (118, moves("IF", control::branch)),
+    (119, moves("WHILE", control::repeat)),
+    (122, computes("SCATTER_ND", index::scatter_nd)),
+    (123, moves("SELECT_V2", pointwise::select)),
+    (
+        126,
+        computes("BATCH_MATMUL", conv::batch_matmul).or_integers(quantized::product::batch_matmul),
+    ),
+    (128, computes("CUMSUM", reduce::cumsum)),
+    (130, moves("BROADCAST_TO", movement::broadcast_to)),
+    (131, computes("RFFT2D", signal::rfft_2d)),
+    (132, computes("CONV_3D", conv::conv_3d)),
+    (133, computes("IMAG", signal::imaginary_part).of_complex()),
+    (134, moves("REAL", signal::real_part)),
+    (135, computes("COMPLEX_ABS", signal::magnitude).of_complex()),
+    (140, computes("REDUCE_ALL", reduce::all)),
+    (
+        150,
+        computes("GELU", pointwise::gelu).or_integers(quantized::table::gelu),
+    ),
+    (
+        152,
+        computes("RELU_0_TO_1", pointwise::relu_0_to_1).or_integers(quantized::table::relu_0_to_1),
+    ),
+    (158, computes("SIGN", pointwise::sign)),
+    (160, computes("BITWISE_XOR", pointwise::bitwise_xor)),
+]);
 
 /// The mapping of a builtin operator.
 pub fn find(code: i32) -> Option<&'static Mapping> {
-    let i = MAPPINGS.binary_search_by_key(&code, |m| m.code).ok()?;
-    MAPPINGS.get(i)
+    OPERATORS.find(&code)
 }
 
 #[cfg(test)]
@@ -239,7 +365,7 @@ mod tests {
 
     #[test]
     fn mappings_are_sorted_and_unique() {
-        assert!(MAPPINGS.windows(2).all(|w| w[0].code < w[1].code));
+        assert_eq!(OPERATORS.misplaced(), None);
         assert_eq!(find(3).map(|m| m.name), Some("CONV_2D"));
         assert!(find(CUSTOM).is_none());
     }

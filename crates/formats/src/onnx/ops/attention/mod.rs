@@ -9,17 +9,18 @@ use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{ReduceKind, Softmax, SoftmaxKind, UnaryKind};
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::tensor::dtype;
 
 pub use heads::{Heads, check_groups, split_heads};
 pub use rules::{Bias, Rules};
 
-pub fn register(table: &mut OpTable) {
-    table.add("Attention", attention);
-    table.add_in("ai.onnx.preview", "FlexAttention", flex::flex_attention);
-}
+pub static OPERATORS: Family = OpTable(&[("Attention", attention)]);
+
+pub const PREVIEW_DOMAIN: &str = "ai.onnx.preview";
+
+pub static PREVIEW: Family = OpTable(&[("FlexAttention", flex::flex_attention)]);
 
 /// The probabilities of the keys by scores `[batch, heads, queries, keys]`.
 pub fn softmax(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {

@@ -7,18 +7,18 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, Gather, LayerNorm, MatMul, ReduceKind, Slice, Split};
 
-use super::Add;
 use super::attention::attend;
 use super::cache;
 use super::quantized::{Quantized, product};
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::ops::attention::{Rules, split_heads};
 
-pub fn register(add: Add) {
-    add("Attention", attention);
-    add("QAttention", quantized_attention);
-    add("EmbedLayerNormalization", embed_layer_norm);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("Attention", attention),
+    ("EmbedLayerNormalization", embed_layer_norm),
+    ("QAttention", quantized_attention),
+]);
 
 /// Where the optional inputs of the two operators are.
 struct Places {

@@ -4,19 +4,19 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Conv, MatMul, UnaryKind};
 
-use super::Add;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::ops::conv::attributes;
 use crate::onnx::ops::matmul::gemm_attributes;
 
-pub fn register(add: Add) {
-    add("FusedConv", fused_conv);
-    add("NhwcConv", nhwc_conv);
-    add("NhwcFusedConv", nhwc_conv);
-    add("FusedGemm", fused_gemm);
-    add("FusedMatMul", fused_matmul);
-    add("TransposeMatMul", fused_matmul);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("FusedConv", fused_conv),
+    ("FusedGemm", fused_gemm),
+    ("FusedMatMul", fused_matmul),
+    ("NhwcConv", nhwc_conv),
+    ("NhwcFusedConv", nhwc_conv),
+    ("TransposeMatMul", fused_matmul),
+]);
 
 /// The activation of a fused operator, applied to `x`.
 fn activated(b: &mut NodeBuilder, x: ValueId) -> Result<ValueId> {

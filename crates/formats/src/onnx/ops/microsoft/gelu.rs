@@ -3,20 +3,20 @@
 use kilim_core::error::Result;
 use kilim_core::ops::UnaryKind;
 
-use super::Add;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 
-pub fn register(add: Add) {
-    add("Gelu", |b| biased(b, UnaryKind::Gelu { tanh: false }));
-    add("BiasGelu", |b| biased(b, UnaryKind::Gelu { tanh: false }));
-    add("FastGelu", |b| biased(b, UnaryKind::Gelu { tanh: true }));
-    add("QuickGelu", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("BiasGelu", |b| biased(b, UnaryKind::Gelu { tanh: false })),
+    ("FastGelu", |b| biased(b, UnaryKind::Gelu { tanh: true })),
+    ("Gelu", |b| biased(b, UnaryKind::Gelu { tanh: false })),
+    ("QuickGelu", |b| {
         let alpha = b.float_or("alpha", 1.702)?;
         let x = b.input(0)?;
         let y = b.unary(UnaryKind::Swish { alpha }, x)?;
         b.bind(0, y)
-    });
-}
+    }),
+]);
 
 /// Inputs: x, optional bias that is added before.
 fn biased(b: &mut NodeBuilder, kind: UnaryKind) -> Result<()> {

@@ -5,17 +5,15 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{RmsNorm, Slice, Split};
 
-use super::Add;
 use super::attention::attend;
 use super::cache::{Cache, lengthened, lengths};
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, number, unknown};
 use crate::onnx::ops::attention::{Rules, check_groups};
 use crate::onnx::ops::rotary::{looked_up, rotated};
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("GroupQueryAttention", group_query_attention);
-}
+pub static OPERATORS: Family = OpTable(&[("GroupQueryAttention", group_query_attention)]);
 
 /// Inputs: query (or all three packed), key, value, cached key and value, lengths less one, total
 /// length, cosines, sines, positions, bias of the scores, sinks of the heads, two scales of a quantised cache,

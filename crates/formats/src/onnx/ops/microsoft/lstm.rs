@@ -4,14 +4,12 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{DequantizeLinear, DynamicQuantizeLinear, Lstm};
 
-use super::Add;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::ops::recurrent::{LSTM_ACTIVATIONS, recurrent};
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("DynamicQuantizeLSTM", dynamic_quantize_lstm);
-}
+pub static OPERATORS: Family = OpTable(&[("DynamicQuantizeLSTM", dynamic_quantize_lstm)]);
 
 /// Inputs: those of LSTM with the two weights transposed, then scale and zero point of either.
 fn dynamic_quantize_lstm(b: &mut NodeBuilder) -> Result<()> {

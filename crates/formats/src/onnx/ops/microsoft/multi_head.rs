@@ -5,14 +5,12 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::Split;
 
-use super::Add;
 use super::attention::attend;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::ops::attention::{Rules, split_heads};
 
-pub fn register(add: Add) {
-    add("MultiHeadAttention", multi_head_attention);
-}
+pub static OPERATORS: Family = OpTable(&[("MultiHeadAttention", multi_head_attention)]);
 
 /// `N` tensors `[batch, sequence, heads * size]` from `[batch, sequence, heads, N, size]`.
 fn side_by_side<const N: usize>(b: &mut NodeBuilder, packed: ValueId) -> Result<[ValueId; N]> {

@@ -4,24 +4,24 @@ use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{LayerNorm, RmsNorm};
 
-use super::{Add, OpTable};
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 
-pub fn register(add: Add) {
-    add("SkipLayerNormalization", skip_layer_norm);
-    add("SkipSimplifiedLayerNormalization", skip_rms_norm);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("SkipLayerNormalization", skip_layer_norm),
+    ("SkipSimplifiedLayerNormalization", skip_rms_norm),
+]);
 
 /// Two that stand in the standard's domain though the standard does not have them.
-pub fn register_as_standard(table: &mut OpTable) {
-    table.add("SimplifiedLayerNormalization", |b| {
+pub static AS_STANDARD: Family = OpTable(&[
+    ("SimplifiedLayerNormalization", |b| {
         let axis = b.int_or("axis", -1)?;
         let epsilon = b.float_or("epsilon", 1e-5)?;
         b.only_outputs(1)?;
         b.emit_same(RmsNorm { axis, epsilon })
-    });
-    table.add("SkipLayerNormalization", skip_layer_norm);
-}
+    }),
+    ("SkipLayerNormalization", skip_layer_norm),
+]);
 
 /// `input + skip`, and input `bias` if it is there: the sum that is normalised, and output 3.
 fn skipped(b: &mut NodeBuilder, bias: usize) -> Result<ValueId> {

@@ -4,13 +4,13 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::ops::{GatherBlockQuantized, MatMulNBits};
 
-use super::Add;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 
-pub fn register(add: Add) {
-    add("MatMulNBits", matmul_n_bits);
-    add("GatherBlockQuantized", gather_block_quantized);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("GatherBlockQuantized", gather_block_quantized),
+    ("MatMulNBits", matmul_n_bits),
+]);
 
 /// Inputs: table, indices, scales of blocks, optional zero points.
 fn gather_block_quantized(b: &mut NodeBuilder) -> Result<()> {

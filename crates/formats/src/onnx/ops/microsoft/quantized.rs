@@ -8,31 +8,31 @@ use kilim_core::ops::{
     clamped_range,
 };
 
-use super::Add;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::ops::pool::window;
 use crate::onnx::ops::quant::{dequantize, quantize};
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("QLinearAdd", qlinear_add);
-    add("QLinearMul", |b| qlinear_binary(b, BinaryKind::Mul));
-    add("QLinearSigmoid", |b| qlinear_unary(b, UnaryKind::Sigmoid));
-    add("QLinearLeakyRelu", |b| {
+pub static OPERATORS: Family = OpTable(&[
+    ("DequantizeLinear", dequantize),
+    ("DynamicQuantizeMatMul", dynamic_quantize_matmul),
+    ("MatMulIntegerToFloat", matmul_integer_to_float),
+    ("QLinearAdd", qlinear_add),
+    ("QLinearAveragePool", qlinear_average_pool),
+    ("QLinearConcat", qlinear_concat),
+    ("QLinearGlobalAveragePool", qlinear_global_average_pool),
+    ("QLinearLeakyRelu", |b| {
         let alpha = b.float_or("alpha", 0.01)?;
         qlinear_unary(b, UnaryKind::LeakyRelu { alpha })
-    });
-    add("QLinearAveragePool", qlinear_average_pool);
-    add("QLinearGlobalAveragePool", qlinear_global_average_pool);
-    add("QLinearReduceMean", qlinear_reduce_mean);
-    add("QLinearWhere", qlinear_where);
-    add("QLinearConcat", qlinear_concat);
-    add("QLinearSoftmax", qlinear_softmax);
-    add("QuantizeLinear", quantize);
-    add("DequantizeLinear", dequantize);
-    add("DynamicQuantizeMatMul", dynamic_quantize_matmul);
-    add("MatMulIntegerToFloat", matmul_integer_to_float);
-}
+    }),
+    ("QLinearMul", |b| qlinear_binary(b, BinaryKind::Mul)),
+    ("QLinearReduceMean", qlinear_reduce_mean),
+    ("QLinearSigmoid", |b| qlinear_unary(b, UnaryKind::Sigmoid)),
+    ("QLinearSoftmax", qlinear_softmax),
+    ("QLinearWhere", qlinear_where),
+    ("QuantizeLinear", quantize),
+]);
 
 /// The real numbers of input `x`, whose scale and zero point are the two inputs after it.
 fn real(b: &mut NodeBuilder, x: usize) -> Result<ValueId> {

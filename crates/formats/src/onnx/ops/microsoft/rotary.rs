@@ -3,13 +3,11 @@
 use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 
-use super::Add;
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::ops::rotary::{looked_up, part, rotated};
 
-pub fn register(add: Add) {
-    add("RotaryEmbedding", rotary_embedding);
-}
+pub static OPERATORS: Family = OpTable(&[("RotaryEmbedding", rotary_embedding)]);
 
 /// Inputs: x `[batch, sequence, heads * size]` or `[batch, heads, sequence, size]`, positions
 /// `[batch, sequence]` or a first position `[1]`, cosines, sines.

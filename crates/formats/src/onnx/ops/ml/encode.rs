@@ -8,18 +8,18 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{Cast, DictVectorizer, Lookup, MapValues, OneHot, ZipMap};
 use kilim_core::tensor::Tensor;
 
-use super::Add;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("LabelEncoder", label_encoder);
-    add("CategoryMapper", category_mapper);
-    add("OneHotEncoder", one_hot);
-    add("ZipMap", zip_map);
-    add("DictVectorizer", dict_vectorizer);
-    add("CastMap", cast_map);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("CastMap", cast_map),
+    ("CategoryMapper", category_mapper),
+    ("DictVectorizer", dict_vectorizer),
+    ("LabelEncoder", label_encoder),
+    ("OneHotEncoder", one_hot),
+    ("ZipMap", zip_map),
+]);
 
 /// The list that stands in one of the attributes `{what}_floats`, `{what}_int64s`, `{what}_strings`,
 /// `{what}_tensor`.

@@ -6,18 +6,18 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, Gather, Pad, PadMode, ReduceKind, UnaryKind};
 use kilim_core::tensor::Tensor;
 
-use super::{Add, floats, numbers};
+use super::{Family, OpTable, floats, numbers};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("Scaler", scaler);
-    add("Normalizer", normalizer);
-    add("Imputer", imputer);
-    add("Binarizer", binarizer);
-    add("ArrayFeatureExtractor", extractor);
-    add("FeatureVectorizer", vectorizer);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("ArrayFeatureExtractor", extractor),
+    ("Binarizer", binarizer),
+    ("FeatureVectorizer", vectorizer),
+    ("Imputer", imputer),
+    ("Normalizer", normalizer),
+    ("Scaler", scaler),
+]);
 
 /// `(x - offset) * scale`, `float32`.
 fn scaler(b: &mut NodeBuilder) -> Result<()> {

@@ -7,14 +7,14 @@ use kilim_core::ops::{BinaryKind, MatMul};
 use kilim_core::tensor::Tensor;
 
 use super::scores::{Labels, PostTransform, both_sides};
-use super::{Add, rows};
+use super::{Family, OpTable, rows};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("LinearRegressor", regressor);
-    add("LinearClassifier", classifier);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("LinearClassifier", classifier),
+    ("LinearRegressor", regressor),
+]);
 
 /// `x * coefficients + intercepts`, `[rows, targets]`.
 fn linear(b: &mut NodeBuilder, targets: Option<usize>) -> Result<(ValueId, usize)> {

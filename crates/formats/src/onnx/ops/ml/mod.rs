@@ -1,32 +1,22 @@
 //! `ai.onnx.ml`, which converters of scikit-learn, XGBoost and LightGBM write: features of tables in,
 //! labels and scores out.
 
-mod encode;
-mod features;
-mod linear;
+pub mod encode;
+pub mod features;
+pub mod linear;
 mod scores;
-mod svm;
-mod trees;
+pub mod svm;
+pub mod trees;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 use kilim_core::tensor::Tensor;
 
-use super::{MapFn, OpTable};
+use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
 
-pub fn register(table: &mut OpTable) {
-    let mut add = |op, map: MapFn| table.add_in("ai.onnx.ml", op, map);
-    features::register(&mut add);
-    encode::register(&mut add);
-    linear::register(&mut add);
-    svm::register(&mut add);
-    trees::register(&mut add);
-}
-
-/// Where a family registers its operators.
-type Add<'a> = &'a mut dyn FnMut(&'static str, MapFn);
+pub const DOMAIN: &str = "ai.onnx.ml";
 
 /// The features, input 0, as rows of `dtype`.
 fn rows(b: &mut NodeBuilder, dtype: DType) -> Result<ValueId> {

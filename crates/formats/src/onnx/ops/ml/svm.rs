@@ -6,14 +6,12 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, MatMul, PairwiseCoupling, ReduceKind, UnaryKind};
 
 use super::scores::{Labels, PostTransform, both_sides};
-use super::{Add, floats, numbers, rows};
+use super::{Family, OpTable, floats, numbers, rows};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("SVMRegressor", regressor);
-    add("SVMClassifier", classifier);
-}
+pub static OPERATORS: Family =
+    OpTable(&[("SVMClassifier", classifier), ("SVMRegressor", regressor)]);
 
 fn matmul(b: &mut NodeBuilder, x: ValueId, shape: [usize; 2], list: &[f64]) -> Result<ValueId> {
     let weights = numbers(b, &shape, list)?;

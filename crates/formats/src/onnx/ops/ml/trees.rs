@@ -9,15 +9,15 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{Aggregate, BinaryKind, Branch, Next, TreeEnsemble, TreeNode, Trees};
 
 use super::scores::{Labels, PostTransform, both_sides};
-use super::{Add, floats};
+use super::{Family, OpTable, floats};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::proto::invalid;
 
-pub fn register(add: Add) {
-    add("TreeEnsemble", ensemble);
-    add("TreeEnsembleRegressor", regressor);
-    add("TreeEnsembleClassifier", classifier);
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("TreeEnsemble", ensemble),
+    ("TreeEnsembleClassifier", classifier),
+    ("TreeEnsembleRegressor", regressor),
+]);
 
 /// The numbers of an attribute that is a tensor, or of the older one that is a list.
 fn values(b: &NodeBuilder, tensor: &str, list: &str) -> Result<Vec<f64>> {

@@ -12,19 +12,19 @@ use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 use kilim_core::ops::UnaryKind;
 
-use super::OpTable;
+use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, number};
 use crate::onnx::proto::invalid;
 use crate::onnx::tensor::dtype;
 
-pub fn register(table: &mut OpTable) {
-    table.add("DFT", dft::dft);
-    table.add("STFT", stft::stft);
-    table.add("MelWeightMatrix", mel::weights);
-    table.add("HannWindow", |b| window(b, &[0.5, -0.5]));
-    table.add("HammingWindow", |b| window(b, &[25.0 / 46.0, -21.0 / 46.0]));
-    table.add("BlackmanWindow", |b| window(b, &[0.42, -0.5, 0.08]));
-}
+pub static OPERATORS: Family = OpTable(&[
+    ("BlackmanWindow", |b| window(b, &[0.42, -0.5, 0.08])),
+    ("DFT", dft::dft),
+    ("HammingWindow", |b| window(b, &[25.0 / 46.0, -21.0 / 46.0])),
+    ("HannWindow", |b| window(b, &[0.5, -0.5])),
+    ("MelWeightMatrix", mel::weights),
+    ("STFT", stft::stft),
+]);
 
 /// `sum(terms[i] * cos(2 π i k / n))`.
 fn window(b: &mut NodeBuilder, terms: &[f64]) -> Result<()> {
