@@ -2,7 +2,15 @@
 
 /** As native.py has them. */
 const BYTES = 2 ** 28;
-const LIMITS = { strict: true, loadSeconds: 2, runSeconds: 2, tensorBytes: BYTES, weightBytes: BYTES, intermediateBytes: BYTES, outputBytes: BYTES };
+const LIMITS = {
+  strict: true,
+  loadSeconds: 2,
+  runSeconds: 2,
+  tensorBytes: BYTES,
+  weightBytes: BYTES,
+  intermediateBytes: BYTES,
+  outputBytes: BYTES,
+};
 
 /** After so long a file hangs, and the next is taken. */
 const PATIENCE = 15_000;
@@ -15,7 +23,15 @@ const OPEN = 2;
 
 function feedsOf(kilim, inputs) {
   const given = inputs.filter(({ optional, kind }) => !optional && kind === 'tensor');
-  return Object.fromEntries(given.map(({ name, type, dims }) => [name, new kilim.Tensor(type ?? 'float32', (dims ?? [OPEN]).map((dim) => (typeof dim === 'number' ? dim : OPEN)))]));
+  return Object.fromEntries(
+    given.map(({ name, type, dims }) => [
+      name,
+      new kilim.Tensor(
+        type ?? 'float32',
+        (dims ?? [OPEN]).map((dim) => (typeof dim === 'number' ? dim : OPEN)),
+      ),
+    ]),
+  );
 }
 
 async function give(kilim, bytes) {
@@ -39,7 +55,9 @@ export async function giveEach(kilim, names, read) {
     const bytes = await read(name);
     const began = performance.now();
     let timer;
-    const patience = new Promise((resolve) => { timer = setTimeout(resolve, PATIENCE, 'failed: it hangs'); });
+    const patience = new Promise((resolve) => {
+      timer = setTimeout(resolve, PATIENCE, 'failed: it hangs');
+    });
     const outcome = await Promise.race([give(kilim, bytes), patience]);
     clearTimeout(timer);
     ended.push({ name, outcome, milliseconds: performance.now() - began });

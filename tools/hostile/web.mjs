@@ -13,7 +13,13 @@ const BYTES = 1e9;
 /** Files between two looks at memory. */
 const BATCH = 20;
 
-const { values, positionals: [folder] } = parseArgs({ allowPositionals: true, options: { every: { type: 'string', default: '1' }, in: { type: 'string', multiple: true, default: ['node', 'chromium'] } } });
+const {
+  values,
+  positionals: [folder],
+} = parseArgs({
+  allowPositionals: true,
+  options: { every: { type: 'string', default: '1' }, in: { type: 'string', multiple: true, default: ['node', 'chromium'] } },
+});
 const index = JSON.parse(readFileSync(join(folder, 'index.json'), 'utf8'));
 const models = Object.keys(index).filter((name) => index[name] === 'model');
 const names = models.filter((_, i) => i % Number(values.every) === 0);
@@ -45,7 +51,11 @@ async function inNode() {
 
 async function inChromium() {
   const here = dirname(fileURLToPath(import.meta.url));
-  const server = await serve([['/kilim/', join(www, 'dist', 'kilim')], ['/hostile/', here], ['/files/', folder]]);
+  const server = await serve([
+    ['/kilim/', join(www, 'dist', 'kilim')],
+    ['/hostile/', here],
+    ['/files/', folder],
+  ]);
   const browser = await launch();
   let page;
   const give = async (batch) => {
@@ -60,7 +70,7 @@ async function inChromium() {
       page = undefined;
       if (batch.length === 1) return [{ name: batch[0], outcome: `failed: the page ended: ${error}`, milliseconds: 0 }];
       const ended = [];
-      for (const name of batch) ended.push(...await give([name]));
+      for (const name of batch) ended.push(...(await give([name])));
       return ended;
     }
   };
@@ -96,6 +106,8 @@ for (const place of values.in) {
     most = Math.max(most, bytes);
   }
   await host.close();
-  console.log(`${place}: ${names.length} models: ${JSON.stringify(outcomes)}; slowest ${slowest.name}, ${(slowest.milliseconds / 1000).toFixed(1)} s; most ${(most / 1e6).toFixed()} MB`);
+  console.log(
+    `${place}: ${names.length} models: ${JSON.stringify(outcomes)}; slowest ${slowest.name}, ${(slowest.milliseconds / 1000).toFixed(1)} s; most ${(most / 1e6).toFixed()} MB`,
+  );
 }
 process.exit(faults > 0 ? 1 : 0);

@@ -33,7 +33,12 @@ function tool(script, ...args) {
 async function bundle(name, external = []) {
   const bundle = await rolldown({ input: join(modules, name), external, cwd: modules });
   // Names stay for those who read a stack; comments that bundlers read stay, too.
-  await bundle.write({ file: join(out, name), format: 'esm', minify: { compress: true, mangle: false, codegen: false }, comments: { annotation: true, jsdoc: false, legal: false } });
+  await bundle.write({
+    file: join(out, name),
+    format: 'esm',
+    minify: { compress: true, mangle: false, codegen: false },
+    comments: { annotation: true, jsdoc: false, legal: false },
+  });
   await bundle.close();
 }
 
@@ -57,4 +62,7 @@ for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(www, 
 
 tool('typescript/bin/tsc', '-p', 'app');
 tool('vite/bin/vite.js', 'build', 'app', '--logLevel', 'warn');
-writeFileSync(join(www, 'dist', 'index.html'), '<!doctype html>\n<meta http-equiv="refresh" content="0; url=app/">\n<a href="app/">Kilim</a>\n');
+writeFileSync(
+  join(www, 'dist', 'index.html'),
+  '<!doctype html>\n<meta http-equiv="refresh" content="0; url=app/">\n<a href="app/">Kilim</a>\n',
+);

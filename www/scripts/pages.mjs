@@ -23,7 +23,11 @@ function brotli(file) {
   let size = sizes.get(file);
   if (size === undefined) {
     const bytes = readFileSync(join(dist, file));
-    const params = { [constants.BROTLI_PARAM_QUALITY]: 11, [constants.BROTLI_PARAM_LGWIN]: 22, [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length };
+    const params = {
+      [constants.BROTLI_PARAM_QUALITY]: 11,
+      [constants.BROTLI_PARAM_LGWIN]: 22,
+      [constants.BROTLI_PARAM_SIZE_HINT]: bytes.length,
+    };
     size = brotliCompressSync(bytes, { params }).length;
     sizes.set(file, size);
   }

@@ -15,7 +15,9 @@ const PAGES = {
 };
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 /** Milliseconds of a whole product, of one that is aborted after `delay`, and what comes of the run that waits behind that. */
@@ -26,7 +28,10 @@ async function aborting([bytes, delay]) {
   const x = new kilim.Tensor('float32', [size, size]);
   const timed = async (call) => {
     const began = performance.now();
-    const code = await call().then(() => 'done', ({ code }) => code);
+    const code = await call().then(
+      () => 'done',
+      ({ code }) => code,
+    );
     return [performance.now() - began, code];
   };
   const small = new kilim.Tensor('float32', [1, 1], new Float32Array([3]));

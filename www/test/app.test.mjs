@@ -14,7 +14,10 @@ let problems;
 
 before(async () => {
   browser = await launch();
-  server = await serve([['/repository/', join(repository, 'assets')], ['/', join(www, 'dist', 'app')]]);
+  server = await serve([
+    ['/repository/', join(repository, 'assets')],
+    ['/', join(www, 'dist', 'app')],
+  ]);
 });
 
 after(async () => {
@@ -47,12 +50,26 @@ async function draw(...strokes) {
 }
 
 /** Waits until the answer is `digit`. */
-const answers = (digit) => page.waitForFunction((digit) => document.querySelector('[data-testid=answer]')?.dataset.value === digit, String(digit), { timeout: 30_000 });
+const answers = (digit) =>
+  page.waitForFunction((digit) => document.querySelector('[data-testid=answer]')?.dataset.value === digit, String(digit), {
+    timeout: 30_000,
+  });
 
 const DRAWINGS = {
   0: [Array.from({ length: 25 }, (_, i) => [0.5 + 0.2 * Math.sin((i * Math.PI) / 12), 0.5 - 0.33 * Math.cos((i * Math.PI) / 12)])],
-  1: [[[0.5, 0.15], [0.5, 0.85]]],
-  7: [[[0.3, 0.2], [0.7, 0.2], [0.45, 0.85]]],
+  1: [
+    [
+      [0.5, 0.15],
+      [0.5, 0.85],
+    ],
+  ],
+  7: [
+    [
+      [0.3, 0.2],
+      [0.7, 0.2],
+      [0.45, 0.85],
+    ],
+  ],
 };
 
 test('the page opens with an answer and its placement', async () => {
@@ -60,7 +77,10 @@ test('the page opens with an answer and its placement', async () => {
   assert.ok((await page.locator('[data-testid=graph] .node').count()) > 0);
 });
 
-for (const [backend, button] of [['wgpu', 'backends-gpu'], ['cpu', 'backends-cpu']]) {
+for (const [backend, button] of [
+  ['wgpu', 'backends-gpu'],
+  ['cpu', 'backends-cpu'],
+]) {
   test(`digits drawn with the mouse are read on ${backend}`, async () => {
     await page.getByTestId(button).check({ force: true });
     await state('ready');
@@ -108,18 +128,33 @@ test('the memory of a model that ran is drawn', async () => {
   const note = await plan.locator('.note').first().textContent();
   const tensors = Number(note.match(/^(\d+) tensors/)[1]);
   const drawn = await plan.locator('svg rect').evaluateAll((all) =>
-    all.map((rect) => ({ width: rect.getBoundingClientRect().width, height: rect.getBoundingClientRect().height, fill: getComputedStyle(rect).fill, title: rect.textContent })));
+    all.map((rect) => ({
+      width: rect.getBoundingClientRect().width,
+      height: rect.getBoundingClientRect().height,
+      fill: getComputedStyle(rect).fill,
+      title: rect.textContent,
+    })),
+  );
   assert.ok(tensors > 2, note);
   assert.equal(drawn.length, tensors);
-  assert.ok(drawn.every(({ width, height, fill }) => width > 0 && height > 0 && fill !== 'none'), JSON.stringify(drawn));
-  assert.ok(drawn.every(({ title }) => /: .+ at \d+, steps \d+ to \d+$/.test(title)), JSON.stringify(drawn));
+  assert.ok(
+    drawn.every(({ width, height, fill }) => width > 0 && height > 0 && fill !== 'none'),
+    JSON.stringify(drawn),
+  );
+  assert.ok(
+    drawn.every(({ title }) => /: .+ at \d+, steps \d+ to \d+$/.test(title)),
+    JSON.stringify(drawn),
+  );
   // What lives at the same time is drawn at different heights.
   assert.ok(new Set(await plan.locator('svg rect').evaluateAll((all) => all.map((rect) => rect.getAttribute('y')))).size > 1);
   const card = page.getByTestId('backend-cpu').locator('dl');
   const values = await card.locator('dd').allTextContents();
   const facts = Object.fromEntries((await card.locator('dt').allTextContents()).map((label, i) => [label, bytesOf(values[i])]));
   const inOrder = [facts['At least'], facts.Intermediates, facts['Without sharing']];
-  assert.ok(inOrder.every((bytes, i) => bytes > 0 && bytes >= (inOrder[i - 1] ?? 0)), JSON.stringify(facts));
+  assert.ok(
+    inOrder.every((bytes, i) => bytes > 0 && bytes >= (inOrder[i - 1] ?? 0)),
+    JSON.stringify(facts),
+  );
   assert.ok(facts['Held in all'] >= facts.Intermediates, JSON.stringify(facts));
   if (process.env.KILIM_PICTURES) await plan.screenshot({ path: join(process.env.KILIM_PICTURES, 'memory.png') });
 });
@@ -133,7 +168,10 @@ test('a measured run gives a table that sorts', async () => {
   assert.equal(await rows.count(), await page.locator('[data-testid=graph] .node:not([data-backend=plan])').count());
   await page.locator('[data-column=op]').click();
   const ops = await page.locator('[data-testid=times] tbody td:nth-child(3)').allTextContents();
-  assert.deepEqual(ops, [...ops].sort((a, b) => a.localeCompare(b)));
+  assert.deepEqual(
+    ops,
+    [...ops].sort((a, b) => a.localeCompare(b)),
+  );
 });
 
 const drop = (files) =>
@@ -205,7 +243,11 @@ const named = (name) => page.waitForFunction((name) => document.querySelector('[
 /** How much wider than the window the page is. */
 const overhang = () => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
-for (const [device, viewport] of [['a desktop', { width: 1280, height: 900 }], ['a telephone', { width: 390, height: 844 }], ['a narrow telephone', { width: 360, height: 740 }]]) {
+for (const [device, viewport] of [
+  ['a desktop', { width: 1280, height: 900 }],
+  ['a telephone', { width: 390, height: 844 }],
+  ['a narrow telephone', { width: 360, height: 740 }],
+]) {
   test(`nothing is wider than ${device}, with a picture and its fields, an answer, a graph and times`, async () => {
     await page.setViewportSize(viewport);
     assert.equal(await overhang(), 0);
@@ -263,8 +305,19 @@ for (const [device, viewport] of [['a desktop', { width: 1280, height: 900 }], [
     // Of numbers from -1 to 1 about half have no root; infinity is what 1 / 0 gives.
     const zero = tensor('zero', [1], { floats: [0] });
     await dropModel('roots.onnx', {
-      nodes: [['Sqrt', ['x'], ['roots']], ['Mul', ['x', 'zero'], ['z']], ['Sqrt', ['z'], ['none']], ['Reciprocal', ['z'], ['poles']]],
-      inputs: [['x', [60]]], outputs: [['roots', [60]], ['none', [60]], ['poles', [60]]], initializers: [zero],
+      nodes: [
+        ['Sqrt', ['x'], ['roots']],
+        ['Mul', ['x', 'zero'], ['z']],
+        ['Sqrt', ['z'], ['none']],
+        ['Reciprocal', ['z'], ['poles']],
+      ],
+      inputs: [['x', [60]]],
+      outputs: [
+        ['roots', [60]],
+        ['none', [60]],
+        ['poles', [60]],
+      ],
+      initializers: [zero],
     });
     await named('roots.onnx');
     await page.getByTestId('run').click();
@@ -280,8 +333,15 @@ for (const [device, viewport] of [['a desktop', { width: 1280, height: 900 }], [
     assert.ok(!values.includes('NaN %'));
     const numbers = values.filter((value) => value !== 'NaN').map(parseFloat);
     assert.equal(values.length - numbers.length, Number(nan));
-    assert.deepEqual(values.slice(numbers.length), Array.from({ length: Number(nan) }, () => 'NaN'), 'they come last');
-    assert.deepEqual(numbers, [...numbers].sort((a, b) => b - a));
+    assert.deepEqual(
+      values.slice(numbers.length),
+      Array.from({ length: Number(nan) }, () => 'NaN'),
+      'they come last',
+    );
+    assert.deepEqual(
+      numbers,
+      [...numbers].sort((a, b) => b - a),
+    );
     assert.equal(await overhang(), 0);
   });
 }

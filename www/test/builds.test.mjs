@@ -17,7 +17,10 @@ const GRAPHS = 600;
 
 const tests = join(repository, 'tests');
 const floors = JSON.parse(readFileSync(join(tests, 'floors.json'), 'utf8'))['browser-cpu'];
-const excluded = readFileSync(join(tests, 'exclusions.txt'), 'utf8').split('\n').filter((line) => !line.startsWith('#')).map((line) => line.split(/\s/)[0]);
+const excluded = readFileSync(join(tests, 'exclusions.txt'), 'utf8')
+  .split('\n')
+  .filter((line) => !line.startsWith('#'))
+  .map((line) => line.split(/\s/)[0]);
 
 const graphs = mkdtempSync(join(tmpdir(), 'kilim-graphs-'));
 const here = packagePage({
@@ -27,7 +30,10 @@ const here = packagePage({
     ...KINDS.map((kind) => [`/references/${kind}/`, references(kind)]),
     ['/graphs/', graphs],
   ],
-  opened: (page) => page.evaluate(async () => { globalThis.suite = await import('/support/suite.mjs'); }),
+  opened: (page) =>
+    page.evaluate(async () => {
+      globalThis.suite = await import('/support/suite.mjs');
+    }),
 });
 after(() => rmSync(graphs, { recursive: true }));
 
@@ -39,7 +45,10 @@ const optionsOf = (variant) => ({ backends: ['cpu'], worker: false, variant });
 // On the other build it is what `tests/tests/browser.rs` runs.
 test('the ONNX suite on relaxed SIMD', { skip, timeout: 900_000 }, async () => {
   const { kinds, wrong } = await here.page.evaluate((options) => suite.runSuite(kilim, '/suite', options), optionsOf('relaxed'));
-  assert.deepEqual(unexcused(wrong).filter((why) => !/: (UNSUPPORTED|NO_BACKEND):/.test(why)), []);
+  assert.deepEqual(
+    unexcused(wrong).filter((why) => !/: (UNSUPPORTED|NO_BACKEND):/.test(why)),
+    [],
+  );
   for (const [kind, floor] of Object.entries(floors)) assert.ok(kinds[kind] >= floor, `${kind}: ${kinds[kind]} of ${floor}`);
 });
 
@@ -48,7 +57,10 @@ test('what other runtimes make of small models, with the same integers on both b
   for (const variant of ['simd', 'relaxed']) {
     const all = {};
     for (const kind of KINDS) {
-      const { wrong, integers } = await here.page.evaluate(([kind, options]) => suite.runSuite(kilim, `/references/${kind}`, options), [kind, optionsOf(variant)]);
+      const { wrong, integers } = await here.page.evaluate(
+        ([kind, options]) => suite.runSuite(kilim, `/references/${kind}`, options),
+        [kind, optionsOf(variant)],
+      );
       assert.deepEqual(unexcused(wrong), [], `${kind} on ${variant}`);
       all[kind] = integers;
     }
@@ -58,11 +70,16 @@ test('what other runtimes make of small models, with the same integers on both b
 });
 
 test('random graphs on both builds', { skip: python ? false : 'there is no .venv', timeout: 900_000 }, async () => {
-  const drawn = spawnSync(python, [join(repository, 'tools', 'fuzz', 'main.py'), '--seed', '2', '--cases', String(GRAPHS)], { maxBuffer: 2 ** 28 });
+  const drawn = spawnSync(python, [join(repository, 'tools', 'fuzz', 'main.py'), '--seed', '2', '--cases', String(GRAPHS)], {
+    maxBuffer: 2 ** 28,
+  });
   assert.equal(drawn.status, 0, String(drawn.stderr));
   writeFileSync(join(graphs, 'graphs.bin'), drawn.stdout);
   for (const variant of ['simd', 'relaxed']) {
-    const { passed, wrong } = await here.page.evaluate((options) => suite.runGraphs(kilim, '/graphs/graphs.bin', options), optionsOf(variant));
+    const { passed, wrong } = await here.page.evaluate(
+      (options) => suite.runGraphs(kilim, '/graphs/graphs.bin', options),
+      optionsOf(variant),
+    );
     assert.deepEqual(unexcused(wrong), [], variant);
     assert.ok(passed > GRAPHS * 0.85, `only ${passed} of ${GRAPHS} ran on ${variant}`);
   }

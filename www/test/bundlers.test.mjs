@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { before, test } from 'node:test';
+import { test } from 'node:test';
 import { model } from './support/onnx.mjs';
 import { rolldown } from 'rolldown';
 import { projects, run } from './support/project.mjs';
@@ -35,7 +35,10 @@ test('it works under webpack, which warns of nothing', { timeout: 300_000 }, asy
   const project = await here.install('shared', 'webpack');
   const said = JSON.parse(await run(project, process.execPath, ['build.js']));
   // The size of the binaries is no fault of a page.
-  assert.deepEqual(said.filter((message) => !/size limit|performance/.test(message)), []);
+  assert.deepEqual(
+    said.filter((message) => !/size limit|performance/.test(message)),
+    [],
+  );
   copyFileSync(join(project, 'index.html'), join(project, 'dist', 'index.html'));
   assert.deepEqual(await answerIn(project, join(project, 'dist')), ANSWER);
 });
@@ -47,7 +50,8 @@ test('it works where a bundler leaves addresses alone, with the files beside its
   await bundle.write({ dir: site, format: 'esm' });
   await bundle.close();
   const files = join(project, 'node_modules', 'kilim', 'dist', 'kilim');
-  for (const file of readdirSync(files).filter((name) => /^worker\..*\.js$|\.wasm$/.test(name))) copyFileSync(join(files, file), join(site, file));
+  for (const file of readdirSync(files).filter((name) => /^worker\..*\.js$|\.wasm$/.test(name)))
+    copyFileSync(join(files, file), join(site, file));
   copyFileSync(join(project, 'index.html'), join(site, 'index.html'));
   assert.deepEqual(await answerIn(project, site), ANSWER);
 });
@@ -55,7 +59,9 @@ test('it works where a bundler leaves addresses alone, with the files beside its
 for (const bundler of ['webpack', 'turbopack']) {
   test(`it works under Next with ${bundler}`, { timeout: 300_000 }, async () => {
     const project = await next();
-    const said = await run(project, process.execPath, [join('node_modules', 'next', 'dist', 'bin', 'next'), 'build', `--${bundler}`], { NEXT_TELEMETRY_DISABLED: '1' });
+    const said = await run(project, process.execPath, [join('node_modules', 'next', 'dist', 'bin', 'next'), 'build', `--${bundler}`], {
+      NEXT_TELEMETRY_DISABLED: '1',
+    });
     assert.doesNotMatch(said, /warn|critical dependency/i);
     // Next's pages have scripts in their text.
     const policy = "default-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'";

@@ -11,7 +11,12 @@ import { packagePage } from './support/page.mjs';
 const relu = [...model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', [2]]], outputs: [['y', [2]]] })];
 const here = packagePage({ folders: [['/support/', join(www, 'test', 'support')]] });
 // The page's policy forbids most of the addresses.
-after(() => assert.deepEqual(here.problems.filter((problem) => !/content security policy/i.test(problem)), []));
+after(() =>
+  assert.deepEqual(
+    here.problems.filter((problem) => !/content security policy/i.test(problem)),
+    [],
+  ),
+);
 
 function isRight({ made, wrong, y }) {
   assert.deepEqual(wrong, []);
@@ -24,8 +29,10 @@ test('garbage in Node', { timeout: 300_000 }, async () => {
 });
 
 test('garbage in the page', { timeout: 300_000 }, async () => {
-  isRight(await here.page.evaluate(async (relu) => {
-    const { throwGarbage } = await import('/support/garbage.mjs');
-    return throwGarbage(kilim, Uint8Array.from(relu));
-  }, relu));
+  isRight(
+    await here.page.evaluate(async (relu) => {
+      const { throwGarbage } = await import('/support/garbage.mjs');
+      return throwGarbage(kilim, Uint8Array.from(relu));
+    }, relu),
+  );
 });

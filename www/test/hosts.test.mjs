@@ -7,11 +7,16 @@ import * as inNode from '../dist/kilim/index.js';
 import { launch, open, repository, www } from './support/browser.mjs';
 import { serve } from './support/server.mjs';
 
-const MOUNTS = [['/kilim/', join(www, 'dist', 'kilim')], ['/assets/', join(repository, 'assets')]];
+const MOUNTS = [
+  ['/kilim/', join(www, 'dist', 'kilim')],
+  ['/assets/', join(repository, 'assets')],
+];
 const digits = join(repository, 'assets', 'digits.onnx');
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser?.close());
 
 /** Opens a page on a server of its own; `use` gets both, and gives what the test is about. */
@@ -43,10 +48,13 @@ async function onPage(headers, use) {
   }
 }
 
-const attempt = (page, model, options) => page.evaluate(async ([model, options]) => attempt(await import('/kilim/index.js'), model, options), [model, options]);
+const attempt = (page, model, options) =>
+  page.evaluate(async ([model, options]) => attempt(await import('/kilim/index.js'), model, options), [model, options]);
 
 test('without workers, by the policy, the calling thread computes and the report says why', async () => {
-  const headers = { 'content-security-policy': "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'none'; connect-src 'self'" };
+  const headers = {
+    'content-security-policy': "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; worker-src 'none'; connect-src 'self'",
+  };
   const [usual, prepared, wanted, local] = await onPage(headers, async (page) => [
     await attempt(page, '/assets/digits.onnx', {}),
     await page.evaluate(async () => {
@@ -87,7 +95,9 @@ test('without a network the error says so, and the next load tries again', async
 
 test('what another origin does not allow is an error with a hint at CORS', async () => {
   const headers = { 'content-security-policy': "script-src 'self' 'wasm-unsafe-eval'; worker-src 'self'" };
-  const refused = await onPage(headers, (page) => onPage({}, (_page, other) => Promise.all([true, false].map((worker) => attempt(page, `${other.url}/assets/digits.onnx`, { worker })))));
+  const refused = await onPage(headers, (page) =>
+    onPage({}, (_page, other) => Promise.all([true, false].map((worker) => attempt(page, `${other.url}/assets/digits.onnx`, { worker })))),
+  );
   for (const { code, message, hint } of refused) {
     assert.equal(code, 'IO');
     assert.match(hint, /CORS/);
@@ -95,7 +105,7 @@ test('what another origin does not allow is an error with a hint at CORS', async
   }
 });
 
-test('a worker\'s script that is not there is an error', async () => {
+test("a worker's script that is not there is an error", async () => {
   const failed = await onPage({}, async (page) => {
     await page.route('**/worker.*.js', (route) => route.fulfill({ status: 404, body: 'not here' }));
     return attempt(page, '/assets/digits.onnx', {});
@@ -111,7 +121,11 @@ test('in Node, without workers and WebGPU, the package computes and says what is
   assert.match(session.report.worker, /no `Worker`/);
   assert.deepEqual(session.report.skipped, [{ backend: 'wgpu', reason: 'this JavaScript engine has no WebGPU' }]);
   session.close();
-  await assert.rejects(inNode.load(pathToFileURL(digits), { worker: true }), { name: 'KilimError', code: 'IO', message: /no `Worker`.*`worker: false`/ });
+  await assert.rejects(inNode.load(pathToFileURL(digits), { worker: true }), {
+    name: 'KilimError',
+    code: 'IO',
+    message: /no `Worker`.*`worker: false`/,
+  });
   await assert.rejects(inNode.load('digits.onnx'), { code: 'IO', message: /'digits\.onnx' is not an address; .*import\.meta\.url/ });
   await assert.rejects(inNode.load(pathToFileURL(join(repository, 'none.onnx'))), { code: 'IO', message: /none\.onnx/ });
 });
@@ -123,7 +137,9 @@ test('many calls of one signal, or of none, are no reason for Node to warn', asy
   const session = await inNode.load(pathToFileURL(digits), { backends: ['cpu'] });
   const image = new Float32Array(784);
   const controller = new AbortController();
-  const runs = [controller.signal, undefined].flatMap((signal) => Array.from({ length: 20 }, () => session.run({ image }, signal ? { signal } : {})));
+  const runs = [controller.signal, undefined].flatMap((signal) =>
+    Array.from({ length: 20 }, () => session.run({ image }, signal ? { signal } : {})),
+  );
   const last = session.run({ image }, { signal: controller.signal });
   await Promise.all(runs);
   controller.abort();

@@ -76,7 +76,7 @@ test('it works under Vite, as served while developing', async () => {
   }
 });
 
-test('the README\'s code, and what else users write, holds under the strictest types', async () => {
+test("the README's code, and what else users write, holds under the strictest types", async () => {
   const project = await here.install('types');
   const readme = readFileSync(join(www, 'README.md'), 'utf8');
   const blocks = [...readme.matchAll(/```(?:js|ts)\n(.*?)```/gs)].map(([, code]) => code);

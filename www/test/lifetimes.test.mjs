@@ -4,24 +4,27 @@ import { after, test } from 'node:test';
 import { model, tensor } from './support/onnx.mjs';
 import { packagePage } from './support/page.mjs';
 
-const add = [...model({
-  nodes: [['Add', ['x', 'w'], ['y']]],
-  inputs: [['x', ['N', 2]]],
-  outputs: [['y', ['N', 2]]],
-  initializers: [tensor('w', [2], { floats: [10, 20] })],
-})];
+const add = [
+  ...model({
+    nodes: [['Add', ['x', 'w'], ['y']]],
+    inputs: [['x', ['N', 2]]],
+    outputs: [['y', ['N', 2]]],
+    initializers: [tensor('w', [2], { floats: [10, 20] })],
+  }),
+];
 
 const here = packagePage({
   flags: ['--js-flags=--expose-gc'],
-  opened: (page) => page.evaluate((add) => {
-    globalThis.open = (options) => kilim.load(Uint8Array.from(add), { backends: ['cpu'], ...options });
-    globalThis.rows = (count, value) => new kilim.Tensor('float32', [count, 2], new Float32Array(2 * count).fill(value));
-    /** Collects garbage, and gives those who are told of it the time. */
-    globalThis.collect = async () => {
-      gc();
-      await new Promise((resolve) => setTimeout(resolve, 50));
-    };
-  }, add),
+  opened: (page) =>
+    page.evaluate((add) => {
+      globalThis.open = (options) => kilim.load(Uint8Array.from(add), { backends: ['cpu'], ...options });
+      globalThis.rows = (count, value) => new kilim.Tensor('float32', [count, 2], new Float32Array(2 * count).fill(value));
+      /** Collects garbage, and gives those who are told of it the time. */
+      globalThis.collect = async () => {
+        gc();
+        await new Promise((resolve) => setTimeout(resolve, 50));
+      };
+    }, add),
 });
 after(() => assert.deepEqual(here.problems, []));
 
@@ -43,10 +46,18 @@ test('workers of dropped sessions end', { timeout: 60_000 }, async () => {
 test('a session that nobody has any more is not collected while it computes', { timeout: 60_000 }, async () => {
   const seen = await here.page.evaluate(async () => {
     const calls = [];
-    for (const options of [{ worker: true, keepWeights: true }, { worker: false, keepWeights: true }]) {
+    for (const options of [
+      { worker: true, keepWeights: true },
+      { worker: false, keepWeights: true },
+    ]) {
       for (const call of ['run', 'verify', 'saveCache', 'profile']) {
         const session = await open(options);
-        calls.push(session[call]({ x: rows(1 << 20, 1) }).then(() => 'done', ({ code }) => code));
+        calls.push(
+          session[call]({ x: rows(1 << 20, 1) }).then(
+            () => 'done',
+            ({ code }) => code,
+          ),
+        );
       }
     }
     let left = calls.length;
@@ -54,7 +65,10 @@ test('a session that nobody has any more is not collected while it computes', { 
     while (left > 0) await collect();
     return Promise.all(calls);
   });
-  assert.deepEqual(seen, Array.from({ length: 8 }, () => 'done'));
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 8 }, () => 'done'),
+  );
 });
 
 test('a block ends the sessions that it uses', async () => {
@@ -74,10 +88,22 @@ for (const worker of [true, false, undefined]) {
   test(`closing rejects all that is under way, ${where}`, async () => {
     const seen = await here.page.evaluate(async (worker) => {
       const session = await open({ worker });
-      const calls = [session.run({ x: rows(1 << 18, 1) }), session.saveCache(), session.profile({ x: rows(1, 1) }), session.run({ x: rows(1, 1) })];
+      const calls = [
+        session.run({ x: rows(1 << 18, 1) }),
+        session.saveCache(),
+        session.profile({ x: rows(1, 1) }),
+        session.run({ x: rows(1, 1) }),
+      ];
       session.close();
       session.close();
-      const codes = await Promise.all(calls.map((call) => call.then(() => 'done', ({ code }) => code)));
+      const codes = await Promise.all(
+        calls.map((call) =>
+          call.then(
+            () => 'done',
+            ({ code }) => code,
+          ),
+        ),
+      );
       // The thread goes on with others.
       const next = await open({ worker });
       const { y } = await next.run({ x: rows(1, 5) });
@@ -92,7 +118,10 @@ for (const worker of [true, false, undefined]) {
       const controller = new AbortController();
       const loading = open({ worker, signal: controller.signal });
       controller.abort();
-      return loading.then(() => 'loaded', ({ code }) => code);
+      return loading.then(
+        () => 'loaded',
+        ({ code }) => code,
+      );
     }, worker);
     assert.equal(code, 'ABORTED');
   });
@@ -111,7 +140,9 @@ for (const worker of [true, false, undefined]) {
       const x = rows(1, 1);
       const profile = session.profile({ x });
       x.data.fill(1000);
-      const sums = [...(await Promise.all(runs)), (await profile).outputs].map(({ y }) => y.data.every((value, i) => value === (i % 2 ? 21 : 11)));
+      const sums = [...(await Promise.all(runs)), (await profile).outputs].map(({ y }) =>
+        y.data.every((value, i) => value === (i % 2 ? 21 : 11)),
+      );
       session.close();
       return sums;
     }, worker);
@@ -142,5 +173,8 @@ test('a small model whose runs came to the page reads its inputs at once, too', 
     session.close();
     return wrong;
   }, fixed);
-  assert.deepEqual(seen, [[1, 2], [1, 2]]);
+  assert.deepEqual(seen, [
+    [1, 2],
+    [1, 2],
+  ]);
 });

@@ -11,12 +11,21 @@ const folder = join(process.env.KILIM_SHARED ?? join(repository, '..', 'shared')
 const manifest = join(folder, 'manifest.json');
 const skip = existsSync(manifest) ? false : `${manifest} is not there`;
 const FILES = [
-  'version-RFB-320_simplified.onnx', 'silero_vad.onnx', 'super_resolution.onnx', 'angle_net.onnx', 'mnist.onnx', 'greedy_loop.onnx',
-  'kws_ref_model_float32.tflite', 'pretrainedResnet.tflite', 'trained_lstm.tflite',
+  'version-RFB-320_simplified.onnx',
+  'silero_vad.onnx',
+  'super_resolution.onnx',
+  'angle_net.onnx',
+  'mnist.onnx',
+  'greedy_loop.onnx',
+  'kws_ref_model_float32.tflite',
+  'pretrainedResnet.tflite',
+  'trained_lstm.tflite',
 ];
 /** What must run on the backend that is asked for; elsewhere some of a model may be cheaper. */
 const KEPT = { 'trained_lstm.tflite': 'LSTM' };
-const variants = skip ? [] : JSON.parse(readFileSync(manifest)).models.flatMap(({ name, variants }) => variants.map((variant) => ({ name, ...variant })));
+const variants = skip
+  ? []
+  : JSON.parse(readFileSync(manifest)).models.flatMap(({ name, variants }) => variants.map((variant) => ({ name, ...variant })));
 
 /** What the page fetches: the arrays of the case that is being run. */
 const arrays = new Map();

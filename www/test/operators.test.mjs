@@ -44,35 +44,41 @@ after(() => rmSync(modules, { recursive: true }));
 function scaled(module, options) {
   const operators = module === null ? {} : { operators: `/modules/${written++}.js` };
   if (module !== null) writeFileSync(join(modules, `${written - 1}.js`), module);
-  return here.page.evaluate(async ({ bytes, options, feed }) => {
-    let session;
-    try {
-      session = await kilim.load(new Uint8Array(bytes), options);
-      const { y } = await session.run({ x: Float32Array.from(feed) });
-      return { y: [...y.data], at: session.report.nodes.find(({ op }) => op === 'Scale')?.backend };
-    } catch ({ code, message, node }) {
-      return { code, message, node };
-    } finally {
-      session?.close();
-    }
-  }, { bytes: [...bytes], options: { ...options, ...operators }, feed });
+  return here.page.evaluate(
+    async ({ bytes, options, feed }) => {
+      let session;
+      try {
+        session = await kilim.load(new Uint8Array(bytes), options);
+        const { y } = await session.run({ x: Float32Array.from(feed) });
+        return { y: [...y.data], at: session.report.nodes.find(({ op }) => op === 'Scale')?.backend };
+      } catch ({ code, message, node }) {
+        return { code, message, node };
+      } finally {
+        session?.close();
+      }
+    },
+    { bytes: [...bytes], options: { ...options, ...operators }, feed },
+  );
 }
 
 /** What a comparison of the GPU with the CPU says, or the error's code. */
 function verified(module, how, configs = []) {
   writeFileSync(join(modules, `${written++}.js`), module);
-  return here.page.evaluate(async ({ bytes, operators, feed, how, configs }) => {
-    const session = await kilim.load(new Uint8Array(bytes), { backends: ['wgpu', 'cpu'], operators, configs });
-    try {
-      const { first, nodes } = await session.verify({ x: Float32Array.from(feed) }, how);
-      const named = (which) => nodes.filter(({ agreement }) => agreement === which).map(({ name }) => name);
-      return { first: first && { name: first.name, op: first.op }, differing: named('differs'), skipped: named('skipped') };
-    } catch ({ code }) {
-      return code;
-    } finally {
-      session.close();
-    }
-  }, { bytes: [...bytes], operators: `/modules/${written - 1}.js`, feed, how, configs });
+  return here.page.evaluate(
+    async ({ bytes, operators, feed, how, configs }) => {
+      const session = await kilim.load(new Uint8Array(bytes), { backends: ['wgpu', 'cpu'], operators, configs });
+      try {
+        const { first, nodes } = await session.verify({ x: Float32Array.from(feed) }, how);
+        const named = (which) => nodes.filter(({ agreement }) => agreement === which).map(({ name }) => name);
+        return { first: first && { name: first.name, op: first.op }, differing: named('differs'), skipped: named('skipped') };
+      } catch ({ code }) {
+        return code;
+      } finally {
+        session.close();
+      }
+    },
+    { bytes: [...bytes], operators: `/modules/${written - 1}.js`, feed, how, configs },
+  );
 }
 
 for (const worker of [true, false]) {
@@ -87,19 +93,31 @@ test('an operator as WGSL runs on the GPU', async () => {
 
 test('only an operator that draws random numbers runs once for each of two equal nodes', async () => {
   const twins = model({
-    nodes: [['Draw', ['x'], ['a'], { domain: 'com.example' }], ['Draw', ['x'], ['b'], { domain: 'com.example' }]],
+    nodes: [
+      ['Draw', ['x'], ['a'], { domain: 'com.example' }],
+      ['Draw', ['x'], ['b'], { domain: 'com.example' }],
+    ],
     inputs: [['x', [2]]],
-    outputs: [['a', [2]], ['b', [2]]],
+    outputs: [
+      ['a', [2]],
+      ['b', [2]],
+    ],
   });
   const drawn = (random) => {
-    writeFileSync(join(modules, `${written++}.js`), `let n = 0;
-      export default [{ domain: 'com.example', name: 'Draw', random: ${random}, infer: (_, [x]) => [x], run: (_, [x], [y]) => y.data.fill(n++) }];`);
-    return here.page.evaluate(async ({ bytes, operators }) => {
-      const session = await kilim.load(new Uint8Array(bytes), { backends: ['cpu'], operators });
-      const { a, b } = await session.run({ x: new Float32Array(2) });
-      session.close();
-      return b.data[0] - a.data[0];
-    }, { bytes: [...twins], operators: `/modules/${written - 1}.js` });
+    writeFileSync(
+      join(modules, `${written++}.js`),
+      `let n = 0;
+      export default [{ domain: 'com.example', name: 'Draw', random: ${random}, infer: (_, [x]) => [x], run: (_, [x], [y]) => y.data.fill(n++) }];`,
+    );
+    return here.page.evaluate(
+      async ({ bytes, operators }) => {
+        const session = await kilim.load(new Uint8Array(bytes), { backends: ['cpu'], operators });
+        const { a, b } = await session.run({ x: new Float32Array(2) });
+        session.close();
+        return b.data[0] - a.data[0];
+      },
+      { bytes: [...twins], operators: `/modules/${written - 1}.js` },
+    );
   };
   assert.equal(await drawn(false), 0);
   assert.equal(Math.abs(await drawn(true)), 1);

@@ -10,7 +10,10 @@ import { packagePage } from './support/page.mjs';
 const here = packagePage();
 after(() => assert.deepEqual(here.problems, []));
 
-for (const [name, backends] of [['WebGPU', ['wgpu', 'cpu']], ['WASM', ['cpu']]]) {
+for (const [name, backends] of [
+  ['WebGPU', ['wgpu', 'cpu']],
+  ['WASM', ['cpu']],
+]) {
   test(`digits are read on ${name}`, async () => {
     const seen = await here.page.evaluate(async (backends) => {
       const session = await kilim.load('/assets/digits.onnx', { backends });
@@ -51,10 +54,19 @@ test('two backends are compared node by node', async () => {
     return { answer, calibrated, ...found };
   });
   assert.equal(seen.answer, 5);
-  assert.deepEqual(seen.calibrated, [['wgpu', false], ['cpu', true]]);
+  assert.deepEqual(seen.calibrated, [
+    ['wgpu', false],
+    ['cpu', true],
+  ]);
   assert.deepEqual([seen.candidate, seen.reference, seen.first], ['wgpu', 'cpu', null]);
-  assert.ok(seen.nodes.some((node) => node.op === 'Conv' && node.agreement === 'same'), JSON.stringify(seen.nodes));
-  assert.deepEqual(seen.outputs.map((output) => output.agreement), ['same']);
+  assert.ok(
+    seen.nodes.some((node) => node.op === 'Conv' && node.agreement === 'same'),
+    JSON.stringify(seen.nodes),
+  );
+  assert.deepEqual(
+    seen.outputs.map((output) => output.agreement),
+    ['same'],
+  );
 });
 
 for (const backend of ['cpu', 'wgpu']) {
@@ -76,16 +88,38 @@ for (const backend of ['cpu', 'wgpu']) {
       const plain = await load({});
       const untuned = plain.report.tuning.length;
       plain.close();
-      return { runs: [first, again, other].map(({ answer, tuning, ignored }) => ({ answer, tuning, ignored })), untuned, rubbish: rubbish.code };
+      return {
+        runs: [first, again, other].map(({ answer, tuning, ignored }) => ({ answer, tuning, ignored })),
+        untuned,
+        rubbish: rubbish.code,
+      };
     }, backend);
-    assert.deepEqual(seen.runs.map(({ answer }) => answer), [5, 5, 5]);
+    assert.deepEqual(
+      seen.runs.map(({ answer }) => answer),
+      [5, 5, 5],
+    );
     const [first, again, other] = seen.runs.map(({ tuning }) => tuning);
     assert.ok(first.length > 0 && first.every((entry) => entry.backend === backend), JSON.stringify(first));
-    assert.ok(first.every(({ times }) => times.length > 1), JSON.stringify(first));
-    assert.deepEqual(again.map(({ algorithm }) => algorithm), first.map(({ algorithm }) => algorithm));
-    assert.ok(again.every(({ times }) => times.length === 0), 'measured again');
-    assert.ok(other.every(({ times }) => times.length > 1), 'a damaged cache was taken');
-    assert.deepEqual(seen.runs.map(({ ignored }) => ignored !== null), [false, false, true]);
+    assert.ok(
+      first.every(({ times }) => times.length > 1),
+      JSON.stringify(first),
+    );
+    assert.deepEqual(
+      again.map(({ algorithm }) => algorithm),
+      first.map(({ algorithm }) => algorithm),
+    );
+    assert.ok(
+      again.every(({ times }) => times.length === 0),
+      'measured again',
+    );
+    assert.ok(
+      other.every(({ times }) => times.length > 1),
+      'a damaged cache was taken',
+    );
+    assert.deepEqual(
+      seen.runs.map(({ ignored }) => ignored !== null),
+      [false, false, true],
+    );
     assert.match(seen.runs[2].ignored, /the cache is damaged/);
     assert.equal(seen.rubbish, 'INVALID_VALUE');
     assert.equal(seen.untuned, 0);
@@ -99,13 +133,24 @@ test('precision is given by name', async () => {
     const { nodes, precisions } = session.report;
     session.close();
     const wrong = await failureOf(kilim.load('/assets/digits.onnx', { backends: ['cpu'], precision: ['node:none=float16'] }));
-    return { answer, wrong: wrong.code, precisions, convolutions: nodes.filter(({ op }) => op === 'Conv').map(({ outputs }) => outputs[0].dtype) };
+    return {
+      answer,
+      wrong: wrong.code,
+      precisions,
+      convolutions: nodes.filter(({ op }) => op === 'Conv').map(({ outputs }) => outputs[0].dtype),
+    };
   });
   assert.equal(seen.answer, 5);
   assert.equal(seen.wrong, 'INVALID_VALUE');
   assert.ok(seen.convolutions.length > 0);
-  assert.ok(seen.convolutions.every((dtype) => dtype === 'float16'), seen.convolutions.join());
-  assert.deepEqual(seen.precisions.map(({ op, dtype }) => `${op} ${dtype}`), seen.convolutions.map(() => 'Conv float16'));
+  assert.ok(
+    seen.convolutions.every((dtype) => dtype === 'float16'),
+    seen.convolutions.join(),
+  );
+  assert.deepEqual(
+    seen.precisions.map(({ op, dtype }) => `${op} ${dtype}`),
+    seen.convolutions.map(() => 'Conv float16'),
+  );
 });
 
 for (const backend of ['cpu', 'wgpu']) {
@@ -117,7 +162,9 @@ for (const backend of ['cpu', 'wgpu']) {
       const answer = best((await session.run({ image: await digit(7) })).probabilities);
       const { precision, nodes } = session.report;
       session.close();
-      const without = await failureOf(kilim.load('/assets/digits.onnx', { backends: [backend], mixedPrecision: { tolerance: 0.01, samples: [] } }));
+      const without = await failureOf(
+        kilim.load('/assets/digits.onnx', { backends: [backend], mixedPrecision: { tolerance: 0.01, samples: [] } }),
+      );
       return { answer, precision, without: without.code, half: nodes.filter(({ outputs }) => outputs[0]?.dtype === 'float16').length };
     }, backend);
     assert.equal(seen.answer, 7);
@@ -130,19 +177,26 @@ for (const backend of ['cpu', 'wgpu']) {
       assert.equal(seen.half, 0);
       assert.ok(seen.precision.single.length > 0);
       const reason = backend === 'cpu' ? /^cpu: float16 is not faster on/ : /^wgpu: the adapter has no shader-f16$/;
-      assert.ok(seen.precision.single.every((node) => reason.test(node.reason)), JSON.stringify(seen.precision.single));
+      assert.ok(
+        seen.precision.single.every((node) => reason.test(node.reason)),
+        JSON.stringify(seen.precision.single),
+      );
     }
   });
 }
 
 test('a session that spares memory holds less and says the same', async () => {
-  const [normal, limit] = await here.page.evaluate(() => Promise.all(['normal', 'limit'].map(async (memory) => {
-    const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], memory });
-    const answer = best((await session.run({ image: await digit(5) })).probabilities);
-    const [{ constantBytes, plannedBytes }] = session.report.backends;
-    session.close();
-    return { answer, held: constantBytes + plannedBytes };
-  })));
+  const [normal, limit] = await here.page.evaluate(() =>
+    Promise.all(
+      ['normal', 'limit'].map(async (memory) => {
+        const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'], memory });
+        const answer = best((await session.run({ image: await digit(5) })).probabilities);
+        const [{ constantBytes, plannedBytes }] = session.report.backends;
+        session.close();
+        return { answer, held: constantBytes + plannedBytes };
+      }),
+    ),
+  );
   assert.deepEqual([normal.answer, limit.answer], [5, 5]);
   assert.ok(limit.held < normal.held, `${limit.held} of ${normal.held}`);
 });
@@ -187,7 +241,12 @@ for (const kind of ['string', 'URL', 'Uint8Array', 'ArrayBuffer', 'File', 'Blob'
       const session = await kilim.load(source, { backends: ['cpu'], onProgress: (step) => progress.push(step) });
       const inputs = session.inputs.length;
       session.close();
-      return { inputs, kept: source.byteLength ?? null, phases: [...new Set(progress.map(({ phase }) => phase))], last: progress.filter(({ phase }) => phase === 'download').at(-1) };
+      return {
+        inputs,
+        kept: source.byteLength ?? null,
+        phases: [...new Set(progress.map(({ phase }) => phase))],
+        last: progress.filter(({ phase }) => phase === 'download').at(-1),
+      };
     }, kind);
     assert.equal(seen.inputs, 1);
     const size = readFileSync(join(repository, 'assets', 'digits.onnx')).length;
@@ -250,7 +309,7 @@ test('calls of one session wait for each other, and sessions run side by side', 
   assert.deepEqual(answers, [0, 1, 2, 3, 4, 5]);
 });
 
-test('large inputs stay the caller\'s, and travel in memory that comes back', async () => {
+test("large inputs stay the caller's, and travel in memory that comes back", async () => {
   const seen = await here.page.evaluate(async () => {
     const session = await kilim.load('/assets/digits.onnx', { backends: ['cpu'] });
     const digits = await Promise.all(Array.from({ length: 10 }, (_, n) => digit(n)));
@@ -258,7 +317,8 @@ test('large inputs stay the caller\'s, and travel in memory that comes back', as
     digits.concat(digits.toReversed()).forEach((pixels, i) => all.set(pixels, i * 784));
     // Parts of one buffer: 10 digits each, 31 KB.
     const parts = [all.subarray(0, 7840), all.subarray(7840)];
-    const read = ({ probabilities }) => Array.from({ length: 10 }, (_, i) => best({ data: probabilities.data.subarray(i * 10, i * 10 + 10) }));
+    const read = ({ probabilities }) =>
+      Array.from({ length: 10 }, (_, i) => best({ data: probabilities.data.subarray(i * 10, i * 10 + 10) }));
     const made = [];
     const { ArrayBuffer: Own } = globalThis;
     globalThis.ArrayBuffer = class extends Own {
@@ -293,7 +353,11 @@ test('a timed run names every node that runs', async () => {
     image.data.set(await digit(6));
     const { outputs, nodes } = await session.profile({ image });
     session.close();
-    return { answer: best({ data: outputs.probabilities.data.subarray(0, 10) }), nodes, placed: session.report.nodes.filter(({ backend }) => backend === 'cpu').length };
+    return {
+      answer: best({ data: outputs.probabilities.data.subarray(0, 10) }),
+      nodes,
+      placed: session.report.nodes.filter(({ backend }) => backend === 'cpu').length,
+    };
   });
   assert.equal(seen.answer, 6);
   assert.equal(seen.nodes.filter(({ backend }) => backend === 'cpu').length, seen.placed);
@@ -321,7 +385,10 @@ test('without a WebGPU worth having the CPU computes, and the report says why', 
     assert.equal(answer, 5);
     assert.ok(!used.includes('wgpu') && used.includes('cpu'), used.join());
   }
-  assert.deepEqual(seen.software.skipped.map(({ backend }) => backend), ['wgpu']);
+  assert.deepEqual(
+    seen.software.skipped.map(({ backend }) => backend),
+    ['wgpu'],
+  );
   assert.deepEqual(seen.none.skipped, [{ backend: 'wgpu', reason: 'this browser has no WebGPU' }]);
   assert.ok(seen.asked?.typed && ['DEVICE', 'NO_BACKEND'].includes(seen.asked.code), JSON.stringify(seen.asked));
 });
@@ -343,7 +410,12 @@ test('the report says where nodes run and what is held', async () => {
 });
 
 test('data files beside the model are read by name', async () => {
-  const bytes = model({ nodes: [['Add', ['x', 'w'], ['y']]], inputs: [['x', [2]]], outputs: [['y', [2]]], initializers: [tensor('w', [2], { location: 'weights.bin' })] });
+  const bytes = model({
+    nodes: [['Add', ['x', 'w'], ['y']]],
+    inputs: [['x', [2]]],
+    outputs: [['y', [2]]],
+    initializers: [tensor('w', [2], { location: 'weights.bin' })],
+  });
   const sum = await here.page.evaluate(async (bytes) => {
     const weights = new Blob([Float32Array.from([10, 20])]);
     const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], externalData: { 'weights.bin': weights } });

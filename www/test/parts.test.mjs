@@ -15,7 +15,9 @@ const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 /** A page on a server of its own, what it says, and the files of the runtime that were asked for. */
@@ -35,7 +37,16 @@ async function inPage(mounts, work, argument, prepare = async () => {}) {
         return { code, message };
       }
     };
-    globalThis.zeros = (inputs) => Object.fromEntries(inputs.map(({ name, type, dims }) => [name, new kilim.Tensor(type, dims.map((d) => (typeof d === 'number' ? d : 1)))]));
+    globalThis.zeros = (inputs) =>
+      Object.fromEntries(
+        inputs.map(({ name, type, dims }) => [
+          name,
+          new kilim.Tensor(
+            type,
+            dims.map((d) => (typeof d === 'number' ? d : 1)),
+          ),
+        ]),
+      );
     globalThis.matrices = () => ({ x: new kilim.Tensor('float32', [2, 2, 2], Float32Array.of(1, 2, 3, 4, 5, 6, 7, 9)) });
   });
   const seen = await page.evaluate(work, argument);
@@ -54,19 +65,23 @@ test('a network for pictures needs the core alone', async () => {
 });
 
 test('what else is called for is fetched, once for a session', async () => {
-  const { seen, fetched } = await inPage([], async (bytes) => {
-    const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], variant: 'simd', worker: true });
-    const runs = [];
-    for (let i = 0; i < 3; i++) runs.push((await session.run(matrices())).y);
-    session.close();
-    return runs.map(({ dims, data }) => [dims, Array.from(data, Math.round)]);
-  }, determinant);
+  const { seen, fetched } = await inPage(
+    [],
+    async (bytes) => {
+      const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], variant: 'simd', worker: true });
+      const runs = [];
+      for (let i = 0; i < 3; i++) runs.push((await session.run(matrices())).y);
+      session.close();
+      return runs.map(({ dims, data }) => [dims, Array.from(data, Math.round)]);
+    },
+    determinant,
+  );
   assert.deepEqual(seen, [...DETERMINANTS, ...DETERMINANTS, ...DETERMINANTS]);
   assert.equal(new Set(fetched).size, fetched.length, String(fetched));
   assert.ok(fetched.includes('kilim.simd.rest.wasm') && !fetched.includes('kilim.simd.gpu.wasm'), String(fetched));
 });
 
-test('a TFLite model needs its part, and the GPU\'s backend the GPU\'s', async () => {
+test("a TFLite model needs its part, and the GPU's backend the GPU's", async () => {
   const files = references('tflite');
   const file = [...files.get('add_int8/model.tflite')];
   const tflite = await inPage([], (bytes) => attempt(bytes, zeros), file);
@@ -78,36 +93,73 @@ test('a TFLite model needs its part, and the GPU\'s backend the GPU\'s', async (
   assert.ok(gpu.fetched.includes('kilim.simd.gpu.wasm'), String(gpu.fetched));
 });
 
-test('in the page\'s thread, which cannot wait, all parts come with the runtime', async () => {
+test("in the page's thread, which cannot wait, all parts come with the runtime", async () => {
   const { seen, fetched } = await inPage([], (bytes) => attempt(bytes, matrices, { worker: false }), determinant);
-  assert.deepEqual(seen.map(([dims, data]) => [dims, data.map(Math.round)]), DETERMINANTS);
+  assert.deepEqual(
+    seen.map(([dims, data]) => [dims, data.map(Math.round)]),
+    DETERMINANTS,
+  );
   assert.deepEqual(fetched, [...PARTS.map((part) => `kilim.simd.${part}.wasm`), 'kilim.simd.wasm']);
 });
 
 test('a control-flow model whose branch is rare runs when the branch is taken', async () => {
   const branch = (op) => graph({ nodes: [[op, ['x'], ['z']]], inputs: [], outputs: [['z', ['N']]] });
-  const sum = graph({ nodes: [['ReduceSum', ['x', 'axes'], ['z'], { int: { keepdims: 0 } }]], inputs: [], outputs: [['z', ['N']]], initializers: [] });
-  const bytes = model({
-    nodes: [['Constant', [], ['axes'], { ints: { value_ints: [1, 2] } }], ['If', ['c'], ['y'], { graphs: { then_branch: branch('Det'), else_branch: sum } }]],
-    inputs: [['x', ['N', 2, 2]], ['c', [], 'bool']], outputs: [['y', ['N']]],
+  const sum = graph({
+    nodes: [['ReduceSum', ['x', 'axes'], ['z'], { int: { keepdims: 0 } }]],
+    inputs: [],
+    outputs: [['z', ['N']]],
+    initializers: [],
   });
-  const { seen } = await inPage([], async (bytes) => {
-    const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], variant: 'simd', worker: true });
-    const results = [];
-    for (const c of [0, 1, 0]) results.push(Array.from((await session.run({ ...matrices(), c: new kilim.Tensor('bool', [], Uint8Array.of(c)) })).y.data, Math.round));
-    session.close();
-    return results;
-  }, bytes);
-  assert.deepEqual(seen, [[10, 27], [-2, 3], [10, 27]]);
+  const bytes = model({
+    nodes: [
+      ['Constant', [], ['axes'], { ints: { value_ints: [1, 2] } }],
+      ['If', ['c'], ['y'], { graphs: { then_branch: branch('Det'), else_branch: sum } }],
+    ],
+    inputs: [
+      ['x', ['N', 2, 2]],
+      ['c', [], 'bool'],
+    ],
+    outputs: [['y', ['N']]],
+  });
+  const { seen } = await inPage(
+    [],
+    async (bytes) => {
+      const session = await kilim.load(Uint8Array.from(bytes), { backends: ['cpu'], variant: 'simd', worker: true });
+      const results = [];
+      for (const c of [0, 1, 0])
+        results.push(
+          Array.from((await session.run({ ...matrices(), c: new kilim.Tensor('bool', [], Uint8Array.of(c)) })).y.data, Math.round),
+        );
+      session.close();
+      return results;
+    },
+    bytes,
+  );
+  assert.deepEqual(seen, [
+    [10, 27],
+    [-2, 3],
+    [10, 27],
+  ]);
 });
 
 test('a part that is not there, or of another build, is an error that says so; other models run', async () => {
   const missing = (page) => page.route('**/kilim.simd.rest.wasm', (route) => route.fulfill({ status: 404, body: 'not here' }));
   // A part of the build with relaxed SIMD.
-  const foreign = (page) => page.route('**/kilim.simd.rest.wasm', (route) => route.fulfill({ path: join(dist, 'kilim.relaxed.rest.wasm'), contentType: 'application/wasm' }));
-  for (const [prepare, says] of [[missing, /kilim\.simd\.rest\.wasm.*404/], [foreign, /part `rest` does not fit.*one version/]]) {
+  const foreign = (page) =>
+    page.route('**/kilim.simd.rest.wasm', (route) =>
+      route.fulfill({ path: join(dist, 'kilim.relaxed.rest.wasm'), contentType: 'application/wasm' }),
+    );
+  for (const [prepare, says] of [
+    [missing, /kilim\.simd\.rest\.wasm.*404/],
+    [foreign, /part `rest` does not fit.*one version/],
+  ]) {
     for (const worker of [true, false]) {
-      const { seen } = await inPage([], async ([bytes, digits, worker]) => [await attempt(bytes, matrices, { worker }), await attempt(digits, zeros)], [determinant, digits, worker], prepare);
+      const { seen } = await inPage(
+        [],
+        async ([bytes, digits, worker]) => [await attempt(bytes, matrices, { worker }), await attempt(digits, zeros)],
+        [determinant, digits, worker],
+        prepare,
+      );
       const [failed, other] = seen;
       assert.equal(failed.code, 'IO', JSON.stringify(failed));
       if (worker) assert.match(failed.message, says);
@@ -117,15 +169,29 @@ test('a part that is not there, or of another build, is an error that says so; o
 });
 
 test('a core from elsewhere has its parts beside it', async () => {
-  const { seen, fetched } = await inPage([['/elsewhere/', dist]], (bytes) => attempt(bytes, matrices, { wasm: '/elsewhere/kilim.simd.wasm?v=1' }), determinant);
-  assert.deepEqual(seen.map(([dims, data]) => [dims, data.map(Math.round)]), DETERMINANTS);
+  const { seen, fetched } = await inPage(
+    [['/elsewhere/', dist]],
+    (bytes) => attempt(bytes, matrices, { wasm: '/elsewhere/kilim.simd.wasm?v=1' }),
+    determinant,
+  );
+  assert.deepEqual(
+    seen.map(([dims, data]) => [dims, data.map(Math.round)]),
+    DETERMINANTS,
+  );
   assert.ok(fetched.includes('kilim.simd.rest.wasm'));
 });
 
 test('the build of one file fetches no parts', async () => {
   for (const worker of [true, false]) {
-    const { seen, fetched } = await inPage([], ([bytes, worker]) => attempt(bytes, matrices, { wasm: '/kilim/kilim.simd.whole.wasm', worker }), [determinant, worker]);
-    assert.deepEqual(seen.map(([dims, data]) => [dims, data.map(Math.round)]), DETERMINANTS);
+    const { seen, fetched } = await inPage(
+      [],
+      ([bytes, worker]) => attempt(bytes, matrices, { wasm: '/kilim/kilim.simd.whole.wasm', worker }),
+      [determinant, worker],
+    );
+    assert.deepEqual(
+      seen.map(([dims, data]) => [dims, data.map(Math.round)]),
+      DETERMINANTS,
+    );
     assert.deepEqual(fetched, ['kilim.simd.whole.wasm']);
   }
 });

@@ -12,7 +12,6 @@ const suite = process.env.KILIM_CONFORMANCE;
 const skip = suite && existsSync(suite) ? false : 'the ONNX suite is not there';
 const FORMATS = ['bmp_rgb', 'jpeg2k_rgb', 'jpeg_bgr', 'jpeg_grayscale', 'jpeg_rgb', 'png_rgb', 'pnm_rgb', 'tiff_rgb', 'webp_rgb'];
 
-
 const fetched = [];
 const here = packagePage({
   opened: (page) => page.context().on('request', (request) => fetched.push(new URL(request.url()).pathname)),
@@ -28,21 +27,24 @@ function tensorOf(file) {
 
 /** Decodes files in one session: of each the dims and bytes, or the error's code and operator. */
 function decode(model, files, worker) {
-  return here.page.evaluate(async ({ model, files, worker }) => {
-    const session = await kilim.load(new Uint8Array(model), { backends: ['cpu'], worker });
-    const input = session.inputs[0].name;
-    const results = [];
-    for (const file of files) {
-      try {
-        const [{ dims, data }] = Object.values(await session.run({ [input]: Uint8Array.from(file) }));
-        results.push({ dims: [...dims], bytes: [...data] });
-      } catch ({ code, op }) {
-        results.push({ code, op });
+  return here.page.evaluate(
+    async ({ model, files, worker }) => {
+      const session = await kilim.load(new Uint8Array(model), { backends: ['cpu'], worker });
+      const input = session.inputs[0].name;
+      const results = [];
+      for (const file of files) {
+        try {
+          const [{ dims, data }] = Object.values(await session.run({ [input]: Uint8Array.from(file) }));
+          results.push({ dims: [...dims], bytes: [...data] });
+        } catch ({ code, op }) {
+          results.push({ code, op });
+        }
       }
-    }
-    session.close();
-    return results;
-  }, { model: [...model], files, worker });
+      session.close();
+      return results;
+    },
+    { model: [...model], files, worker },
+  );
 }
 
 test('without an ImageDecoder the decoders are not fetched', async () => {
@@ -70,7 +72,10 @@ test('what is no picture is an error, and the next picture is decoded', async ()
   const giant = [...Buffer.from('P6\n60000 60000\n255\nabc')];
   // The model of another case takes files of any length, too.
   const results = await decode(cases.get('png/model.onnx'), [[1, 2, 3], bytes.slice(0, 300), giant, bytes], true);
-  assert.deepEqual(results.map(({ code }) => code), ['UNSUPPORTED', 'INVALID_VALUE', 'LIMIT', undefined]);
+  assert.deepEqual(
+    results.map(({ code }) => code),
+    ['UNSUPPORTED', 'INVALID_VALUE', 'LIMIT', undefined],
+  );
   assert.equal(results[0].op, 'ImageDecoder');
   assert.deepEqual(results[3], tensorOf(cases.get(`${data}/output_0.pb`)));
 });

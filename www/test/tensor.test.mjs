@@ -17,18 +17,50 @@ test('float16 goes there and back', () => {
 });
 
 test('float16 rounds to even, overflows and keeps what is no number', () => {
-  const cases = [[1 / 3, 0x3555], [65504, 0x7bff], [65519, 0x7bff], [65520, 0x7c00], [-Infinity, 0xfc00], [2 ** -24, 1], [2 ** -25, 0], [1.5 * 2 ** -24, 2], [2049, 0x6800], [2051, 0x6802], [NaN, 0x7e00]];
-  for (const [value, bits] of cases) assert.equal(new Uint16Array(fromNumbers('float16', [1], [value]).data.buffer)[0], bits, String(value));
+  const cases = [
+    [1 / 3, 0x3555],
+    [65504, 0x7bff],
+    [65519, 0x7bff],
+    [65520, 0x7c00],
+    [-Infinity, 0xfc00],
+    [2 ** -24, 1],
+    [2 ** -25, 0],
+    [1.5 * 2 ** -24, 2],
+    [2049, 0x6800],
+    [2051, 0x6802],
+    [NaN, 0x7e00],
+  ];
+  for (const [value, bits] of cases)
+    assert.equal(new Uint16Array(fromNumbers('float16', [1], [value]).data.buffer)[0], bits, String(value));
 });
 
 test('bfloat16 rounds to even', () => {
-  const cases = [[1, 0x3f80], [1.00390625, 0x3f80], [1.01171875, 0x3f82], [-2, 0xc000], [Infinity, 0x7f80], [NaN, 0x7fc0]];
+  const cases = [
+    [1, 0x3f80],
+    [1.00390625, 0x3f80],
+    [1.01171875, 0x3f82],
+    [-2, 0xc000],
+    [Infinity, 0x7f80],
+    [NaN, 0x7fc0],
+  ];
   for (const [value, bits] of cases) assert.equal(fromNumbers('bfloat16', [1], [value]).data[0], bits, String(value));
   assert.equal(toNumbers({ type: 'bfloat16', dims: [1], data: new Uint16Array([0x4049]) })[0], 3.140625);
 });
 
 test('numbers become every element type', () => {
-  const kinds = { float32: [1.5, -2, 0], float64: [1.5, -2, 0], int8: [1, -2, 0], int16: [1, -2, 0], int32: [1, -2, 0], int64: [1n, -2n, 0n], uint8: [1, 254, 0], uint16: [1, 65534, 0], uint32: [1, 4294967294, 0], uint64: [1n, 18446744073709551614n, 0n], bool: [1, 1, 0] };
+  const kinds = {
+    float32: [1.5, -2, 0],
+    float64: [1.5, -2, 0],
+    int8: [1, -2, 0],
+    int16: [1, -2, 0],
+    int32: [1, -2, 0],
+    int64: [1n, -2n, 0n],
+    uint8: [1, 254, 0],
+    uint16: [1, 65534, 0],
+    uint32: [1, 4294967294, 0],
+    uint64: [1n, 18446744073709551614n, 0n],
+    bool: [1, 1, 0],
+  };
   for (const [type, expected] of Object.entries(kinds)) assert.deepEqual([...fromNumbers(type, [3], [1.5, -2, 0]).data], expected, type);
 });
 
@@ -45,7 +77,12 @@ const port = (dims, type = 'float32') => [{ name: 'x', type, dims }];
 test('bare arrays take the dimensions of the model', () => {
   assert.deepEqual(prepareFeeds(port(['N', 3]), { x: new Float32Array(6) })[0].dims, [2, 3]);
   assert.deepEqual(prepareFeeds(port([2, 3], 'int64'), { x: [1, 2, 3, 4, 5, 6] })[0].dims, [2, 3]);
-  assert.deepEqual(prepareFeeds(port([], 'bool'), { x: new Uint8Array(1) })[0], { name: 'x', type: 'bool', dims: [], bytes: new Uint8Array(1) });
+  assert.deepEqual(prepareFeeds(port([], 'bool'), { x: new Uint8Array(1) })[0], {
+    name: 'x',
+    type: 'bool',
+    dims: [],
+    bytes: new Uint8Array(1),
+  });
   assert.throws(() => prepareFeeds(port(['N', 'M']), { x: new Float32Array(6) }), { code: 'SHAPE', input: 'x' });
   assert.throws(() => prepareFeeds(port(['N', 3]), { x: new Float32Array(7) }), { code: 'SHAPE', got: '7 elements' });
   assert.throws(() => prepareFeeds(port(null), { x: new Float32Array(7) }), { code: 'SHAPE' });
@@ -80,7 +117,17 @@ test('every float8 goes there and back, and ties are to even', () => {
       if (Number.isFinite(value)) assert.equal(fromNumbers(type, [1], [value]).data[0], bits, `${type} ${value}`);
     }
   }
-  const cases = [['float8e4m3fn', 17, 0x58], ['float8e4m3fn', 19, 0x5a], ['float8e4m3fn', 1e9, 0x7e], ['float8e4m3fn', -Infinity, 0xfe], ['float8e4m3fnuz', 1, 0x40], ['float8e5m2', 1, 0x3c], ['float8e8m0', 4, 129], ['float4e2m1', 2.5, 0x04], ['float4e2m1', -5, 0x0e]];
+  const cases = [
+    ['float8e4m3fn', 17, 0x58],
+    ['float8e4m3fn', 19, 0x5a],
+    ['float8e4m3fn', 1e9, 0x7e],
+    ['float8e4m3fn', -Infinity, 0xfe],
+    ['float8e4m3fnuz', 1, 0x40],
+    ['float8e5m2', 1, 0x3c],
+    ['float8e8m0', 4, 129],
+    ['float4e2m1', 2.5, 0x04],
+    ['float4e2m1', -5, 0x0e],
+  ];
   for (const [type, value, bits] of cases) assert.equal(fromNumbers(type, [1], [value]).data[0], bits, `${type} ${value}`);
   assert.ok(Number.isNaN(toNumbers({ type: 'float8e5m2', dims: [1], data: new Uint8Array([0x7f]) })[0]));
 });
@@ -110,8 +157,14 @@ test('sequences and what is absent cross into the runtime and back', () => {
   ];
   const list = [new Tensor('float32', [2], new Float32Array([1, 2])), new Tensor('float32', [], new Float32Array([3]))];
   const [sequence, absent] = prepareFeeds(ports, { list, maybe: null });
-  assert.deepEqual(tensorsOf(sequence).map(({ dims }) => dims), [[2], []]);
-  assert.deepEqual(fromWireValue(sequence).map((tensor) => [...tensor.data]), [[1, 2], [3]]);
+  assert.deepEqual(
+    tensorsOf(sequence).map(({ dims }) => dims),
+    [[2], []],
+  );
+  assert.deepEqual(
+    fromWireValue(sequence).map((tensor) => [...tensor.data]),
+    [[1, 2], [3]],
+  );
   assert.equal(fromWireValue(absent), null);
   assert.throws(() => prepareFeeds(ports, { list: list[0] }), { code: 'DTYPE' });
   assert.throws(() => prepareFeeds(ports, { list: null }), { code: 'DTYPE' });
@@ -121,7 +174,12 @@ test('sequences and what is absent cross into the runtime and back', () => {
 test('maps have the keys of the model', () => {
   const keys = { name: 'y', type: 'string', dims: [2], texts: ['a', 'b'] };
   const values = { name: 'y', type: 'float32', dims: [2], bytes: new Uint8Array(new Float32Array([0.25, 0.75]).buffer) };
-  const maps = [new Map([['a', 0.25], ['b', 0.75]])];
+  const maps = [
+    new Map([
+      ['a', 0.25],
+      ['b', 0.75],
+    ]),
+  ];
   assert.deepEqual(fromWireValue({ name: 'y', maps: [[keys, values]], single: false }), maps);
   assert.deepEqual(fromWireValue({ name: 'y', maps: [[keys, values]], single: true }), maps[0]);
 });

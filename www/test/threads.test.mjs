@@ -10,7 +10,9 @@ const product = [...model({ nodes: [['MatMul', ['x', 'x'], ['y']]], inputs: [['x
 const ISOLATED = { 'cross-origin-opener-policy': 'same-origin', 'cross-origin-embedder-policy': 'require-corp' };
 
 let browser;
-before(async () => { browser = await launch(); });
+before(async () => {
+  browser = await launch();
+});
 after(() => browser.close());
 
 /** What `work` gives in a page with these headers, where `load(threads)` loads a product and `square(n)` makes a matrix. */
@@ -25,7 +27,12 @@ async function inPage(headers, work, look = async () => {}) {
       sessions.push(session);
       return session;
     };
-    globalThis.square = (n) => new kilim.Tensor('float32', [n, n], Float32Array.from({ length: n * n }, (_, i) => ((i * 7919) % 1000) / 1000 - 0.5));
+    globalThis.square = (n) =>
+      new kilim.Tensor(
+        'float32',
+        [n, n],
+        Float32Array.from({ length: n * n }, (_, i) => ((i * 7919) % 1000) / 1000 - 0.5),
+      );
     globalThis.device = (session) => session.report.backends.find(({ id }) => id === 'cpu').device;
   }, product);
   const seen = await page.evaluate(work);
@@ -60,7 +67,10 @@ test('sessions of an isolated page share threads and give what one thread gives'
     }
     return { devices, results, same, why: sessions.map(({ report }) => report.oneThread) };
   });
-  assert.deepEqual(seen.devices.map((device) => /(\d) thread/.exec(device)?.[1]), ['1', '2', '3']);
+  assert.deepEqual(
+    seen.devices.map((device) => /(\d) thread/.exec(device)?.[1]),
+    ['1', '2', '3'],
+  );
   assert.deepEqual(seen.results, [true, true, true, true]);
   assert.equal(seen.same, 100);
   assert.deepEqual(seen.why, [null, null, null]);
@@ -70,12 +80,18 @@ test('a session that is closed while others compute takes nothing from them', { 
   const ran = await inPage(ISOLATED, async () => {
     const [kept, other] = [await load(2), await load(2)];
     let ran = 0;
-    const running = other.run({ x: square(1500) }).then(() => 'done', ({ code }) => code);
+    const running = other.run({ x: square(1500) }).then(
+      () => 'done',
+      ({ code }) => code,
+    );
     ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
     other.close();
     const ended = await running;
     for (let i = 0; i < 20; i++) ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
-    const aborted = await kept.run({ x: square(2000) }, { signal: AbortSignal.timeout(50) }).then(() => 'done', ({ code }) => code);
+    const aborted = await kept.run({ x: square(2000) }, { signal: AbortSignal.timeout(50) }).then(
+      () => 'done',
+      ({ code }) => code,
+    );
     ran += (await kept.run({ x: square(200) })).y.data.length === 200 * 200;
     return { ran, ended, aborted };
   });
@@ -84,15 +100,21 @@ test('a session that is closed while others compute takes nothing from them', { 
 
 test('all workers wait for calls of every session, whoever came last', { timeout: 60_000 }, async () => {
   let waiting;
-  await inPage(ISOLATED, async () => {
-    for (const threads of [2, 3, 4]) await (await load(threads)).run({ x: square(200) });
-  }, async (page) => {
-    await page.waitForTimeout(500);
-    const crew = page.workers().filter((worker) => worker.url().includes('worker.crew'));
-    // One that waits for a call runs no script until it is called.
-    const idle = crew.map((worker) => Promise.race([worker.evaluate(() => 'idle').catch(() => 'ended'), page.waitForTimeout(1000).then(() => 'waits')]));
-    waiting = await Promise.all(idle);
-  });
+  await inPage(
+    ISOLATED,
+    async () => {
+      for (const threads of [2, 3, 4]) await (await load(threads)).run({ x: square(200) });
+    },
+    async (page) => {
+      await page.waitForTimeout(500);
+      const crew = page.workers().filter((worker) => worker.url().includes('worker.crew'));
+      // One that waits for a call runs no script until it is called.
+      const idle = crew.map((worker) =>
+        Promise.race([worker.evaluate(() => 'idle').catch(() => 'ended'), page.waitForTimeout(1000).then(() => 'waits')]),
+      );
+      waiting = await Promise.all(idle);
+    },
+  );
   assert.deepEqual(waiting, ['waits', 'waits', 'waits']);
 });
 

@@ -47,19 +47,34 @@ const ended = ['KilimError', 'STATE', 'INTERNAL'];
 /** The calling thread has one runtime for both sessions. */
 const inOneThread = { before: right, trapped: failed, queued: ended, after: ended, other: ended, next: right };
 /** Causes stay in their worker. */
-const inWorkers = { before: right, trapped: failed, queued: ['KilimError', 'STATE', undefined], after: ['KilimError', 'STATE', undefined], other: right, next: right };
+const inWorkers = {
+  before: right,
+  trapped: failed,
+  queued: ['KilimError', 'STATE', undefined],
+  after: ['KilimError', 'STATE', undefined],
+  other: right,
+  next: right,
+};
 
 const plain = (seen) => JSON.parse(JSON.stringify(seen, (_key, value) => (value === undefined ? null : value)));
 
-for (const [call, how] of [['profile', 'unreachable'], ['saveCache', 'unreachable'], ['saveCache', 'bounds'], ['saveCache', 'stack']]) {
+for (const [call, how] of [
+  ['profile', 'unreachable'],
+  ['saveCache', 'unreachable'],
+  ['saveCache', 'bounds'],
+  ['saveCache', 'stack'],
+]) {
   const what = `${how} ${call === 'profile' ? 'in a microtask' : 'in a call'}`;
   const bytes = trapping(binary, how);
   for (const worker of [false, true]) {
     test(`${what}, ${worker ? 'in a worker' : 'in the page'}`, { timeout: 60_000 }, async () => {
-      const seen = await here.page.evaluate(async ([model, bytes, call, worker]) => {
-        const wasm = await WebAssembly.compile(Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)));
-        return trap(kilim.load, Uint8Array.from(model), wasm, call, { worker, variant: 'simd' });
-      }, [[...relu], bytes.toString('base64'), call, worker]);
+      const seen = await here.page.evaluate(
+        async ([model, bytes, call, worker]) => {
+          const wasm = await WebAssembly.compile(Uint8Array.from(atob(bytes), (c) => c.charCodeAt(0)));
+          return trap(kilim.load, Uint8Array.from(model), wasm, call, { worker, variant: 'simd' });
+        },
+        [[...relu], bytes.toString('base64'), call, worker],
+      );
       assert.deepEqual(plain(seen), plain(worker ? inWorkers : inOneThread));
     });
   }

@@ -25,17 +25,22 @@ function bench(bytes, filter) {
     const name = new TextDecoder().decode(new Uint8Array(w.memory.buffer, buffer, length));
     if (!name.includes(filter)) continue;
     const b = w.open(layer);
-    if (!b) { lines.push(`${name}: refused`); continue; }
+    if (!b) {
+      lines.push(`${name}: refused`);
+      continue;
+    }
     const timed = (times) => {
       const t = performance.now();
       w.run(b, times);
       return performance.now() - t;
     };
-    for (const t = performance.now(); performance.now() - t < 300;) timed(1);
+    for (const t = performance.now(); performance.now() - t < 300; ) timed(1);
     const times = Math.max(1, Math.ceil(5 / timed(1)));
     let best = Infinity;
-    for (const t = performance.now(); performance.now() - t < 400;) best = Math.min(best, timed(times) / times);
-    lines.push(`${name.padEnd(36)} ${(best * 1e3).toFixed(1).padStart(9)} us ${(w.flops(b) / best * 1e-6).toFixed(1).padStart(7)} GFLOP/s`);
+    for (const t = performance.now(); performance.now() - t < 400; ) best = Math.min(best, timed(times) / times);
+    lines.push(
+      `${name.padEnd(36)} ${(best * 1e3).toFixed(1).padStart(9)} us ${((w.flops(b) / best) * 1e-6).toFixed(1).padStart(7)} GFLOP/s`,
+    );
     w.close(b);
   }
   return lines.join('\n');
@@ -50,15 +55,27 @@ for (const file of args) {
   }
   const folder = mkdtempSync(join(tmpdir(), 'kernel-bench-'));
   const page = join(folder, 'page.html');
-  writeFileSync(page, `<body><script>
+  writeFileSync(
+    page,
+    `<body><script>
     ${bench}
     const bytes = Uint8Array.from(atob('${bytes.toString('base64')}'), (c) => c.charCodeAt(0));
     let text;
     try { text = bench(bytes, ${JSON.stringify(filter)}); } catch (e) { text = String(e); }
     document.body.innerText = text;
-  </script></body>`);
-  const out = execFileSync(chromium, ['--headless', '--no-sandbox', '--disable-gpu', 
-    '--dump-dom', `file://${page}`], { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'ignore'] });
-  console.log(out.replace(/<br>/g, '\n').replace(/<[^>]*>/g, '').replace(/&gt;/g, '>').trim());
+  </script></body>`,
+  );
+  const out = execFileSync(chromium, ['--headless', '--no-sandbox', '--disable-gpu', '--dump-dom', `file://${page}`], {
+    encoding: 'utf8',
+    maxBuffer: 1 << 28,
+    stdio: ['ignore', 'pipe', 'ignore'],
+  });
+  console.log(
+    out
+      .replace(/<br>/g, '\n')
+      .replace(/<[^>]*>/g, '')
+      .replace(/&gt;/g, '>')
+      .trim(),
+  );
   rmSync(folder, { recursive: true });
 }

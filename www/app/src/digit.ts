@@ -26,7 +26,13 @@ export function centreDigit(ink: Ink): Float32Array | null {
   let sumY = 0;
   for (let y = 0; y < height; y++) {
     for (let x = 0; x < width; x++) {
-      const value = areaMean(ink, box.x + (x * box.width) / width, box.y + (y * box.height) / height, box.width / width, box.height / height);
+      const value = areaMean(
+        ink,
+        box.x + (x * box.width) / width,
+        box.y + (y * box.height) / height,
+        box.width / width,
+        box.height / height,
+      );
       small[y * width + x] = value;
       mass += value;
       sumX += value * (x + 0.5);

@@ -5,12 +5,30 @@ import { el } from './dom.js';
 export function failure(error: unknown, note?: string): HTMLElement {
   const after = note && el('p', { class: 'note' }, note);
   if (!(error instanceof KilimError)) {
-    return el('div', { class: 'failure', 'data-testid': 'error' }, el('p', {}, error instanceof Error ? error.message : String(error)), after);
+    return el(
+      'div',
+      { class: 'failure', 'data-testid': 'error' },
+      el('p', {}, error instanceof Error ? error.message : String(error)),
+      after,
+    );
   }
-  const facts = Object.entries({ Node: error.node, Operator: error.op, Input: error.input, Expected: error.expected, Got: error.got, 'What to do': error.hint });
+  const facts = Object.entries({
+    Node: error.node,
+    Operator: error.op,
+    Input: error.input,
+    Expected: error.expected,
+    Got: error.got,
+    'What to do': error.hint,
+  });
   const list = el('dl', {});
   for (const [name, value] of facts) {
     if (value) list.append(el('dt', {}, name), el('dd', {}, value));
   }
-  return el('div', { class: 'failure', 'data-testid': 'error', 'data-code': error.code }, el('p', {}, el('code', {}, error.code), ' ', error.summary), list, after);
+  return el(
+    'div',
+    { class: 'failure', 'data-testid': 'error', 'data-code': error.code },
+    el('p', {}, el('code', {}, error.code), ' ', error.summary),
+    list,
+    after,
+  );
 }

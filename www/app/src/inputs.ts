@@ -84,7 +84,12 @@ class Field {
   #onChange: (live: boolean) => void;
   #onError: (error: unknown) => void;
 
-  constructor(readonly port: Port, sizes: FreeSizes, onChange: (live: boolean) => void, onError: (error: unknown) => void) {
+  constructor(
+    readonly port: Port,
+    sizes: FreeSizes,
+    onChange: (live: boolean) => void,
+    onError: (error: unknown) => void,
+  ) {
     this.#onChange = onChange;
     this.#onError = onError;
     this.#type = port.type ?? 'float32';
@@ -93,16 +98,32 @@ class Field {
     const channels = port.dims?.at(this.layout === 'NHWC' ? -1 : -3);
     this.#normalisation = guessNormalisation(this.#layoutChoice, port.type, typeof channels === 'number' ? channels : 3);
     const digit = this.layout !== null && channels === 1 && port.dims?.filter((d) => d === 28).length === 2;
-    const choices: Source[] = [...(digit ? (['draw'] as const) : []), ...(this.layout ? (['picture'] as const) : []), 'random', 'zeros', 'number'];
+    const choices: Source[] = [
+      ...(digit ? (['draw'] as const) : []),
+      ...(this.layout ? (['picture'] as const) : []),
+      'random',
+      'zeros',
+      'number',
+    ];
     // A mask of random zeros may leave nothing to attend to, which gives NaN.
     const mask = /mask/i.test(port.name) && !this.#type.includes('float');
     this.#source = choices.includes('draw') ? 'draw' : mask || port.dims?.length === 0 ? 'number' : 'random';
-    this.#select = el('select', { 'aria-label': `Data for ${port.name}`, 'data-testid': `source-${port.name}`, change: () => this.#choose(this.#select.value as Source) },
-      ...choices.map((choice) => el('option', { value: choice, selected: choice === this.#source }, LABELS[choice])));
-    this.element = el('fieldset', { class: 'port' },
+    this.#select = el(
+      'select',
+      {
+        'aria-label': `Data for ${port.name}`,
+        'data-testid': `source-${port.name}`,
+        change: () => this.#choose(this.#select.value as Source),
+      },
+      ...choices.map((choice) => el('option', { value: choice, selected: choice === this.#source }, LABELS[choice])),
+    );
+    this.element = el(
+      'fieldset',
+      { class: 'port' },
       el('legend', {}, port.name),
       el('div', { class: 'port-head' }, el('span', { class: 'type' }, this.#type), this.#shape(sizes), this.#select),
-      this.#options);
+      this.#options,
+    );
     this.#choose(this.#source, true);
   }
 
@@ -113,7 +134,8 @@ class Field {
   tensor(): Tensor {
     const dims = this.#dims.map((dim) => dim());
     const count = dims.reduce((n, d) => n * d, 1);
-    if (count > 2 ** 28) throw new KilimError('LIMIT', `the input \`${this.port.name}\` would have ${count} elements`, { input: this.port.name });
+    if (count > 2 ** 28)
+      throw new KilimError('LIMIT', `the input \`${this.port.name}\` would have ${count} elements`, { input: this.port.name });
     if (this.#source === 'zeros') return new Tensor(this.#type, dims);
     if (this.#source === 'number') return fromNumbers(this.#type, dims, new Float64Array(count).fill(this.#number));
     if (this.#source === 'random') return this.#random(dims, count);
@@ -135,14 +157,22 @@ class Field {
   #drawing(dims: number[], count: number, one: Float32Array): Tensor {
     const values = Float64Array.from({ length: count }, (_, i) => one[i % one.length] as number);
     const { apply } = NORMALISATIONS[this.#normalisation];
-    return fromNumbers(this.#type, dims, values.map((v) => apply(v * 255, 0)));
+    return fromNumbers(
+      this.#type,
+      dims,
+      values.map((v) => apply(v * 255, 0)),
+    );
   }
 
   /** Numbers from -1 to 1, or whole ones that are valid indices in most models. */
   #random(dims: number[], count: number): Tensor {
     const float = this.#type.includes('float');
     const high = this.#type === 'uint8' && this.layout ? 256 : 2;
-    return fromNumbers(this.#type, dims, Float64Array.from({ length: count }, () => (float ? Math.random() * 2 - 1 : Math.floor(Math.random() * high))));
+    return fromNumbers(
+      this.#type,
+      dims,
+      Float64Array.from({ length: count }, () => (float ? Math.random() * 2 - 1 : Math.floor(Math.random() * high))),
+    );
   }
 
   #shape(sizes: FreeSizes): HTMLElement {
@@ -178,7 +208,13 @@ class Field {
   }
 
   #numberField(): HTMLElement {
-    const field = el('input', { type: 'number', step: 'any', value: this.#number, 'aria-label': `Number for ${this.port.name}`, 'data-testid': `number-${this.port.name}` });
+    const field = el('input', {
+      type: 'number',
+      step: 'any',
+      value: this.#number,
+      'aria-label': `Number for ${this.port.name}`,
+      'data-testid': `number-${this.port.name}`,
+    });
     field.addEventListener('change', () => {
       this.#number = Number.isNaN(field.valueAsNumber) ? 0 : field.valueAsNumber;
       this.#onChange(false);
@@ -187,7 +223,12 @@ class Field {
   }
 
   #pictureOptions(): HTMLElement {
-    const pick = el('input', { type: 'file', accept: 'image/*', 'aria-label': `Picture for ${this.port.name}`, 'data-testid': `picture-${this.port.name}` });
+    const pick = el('input', {
+      type: 'file',
+      accept: 'image/*',
+      'aria-label': `Picture for ${this.port.name}`,
+      'data-testid': `picture-${this.port.name}`,
+    });
     pick.addEventListener('change', () => {
       const file = pick.files?.[0];
       if (file) this.takePicture(file).catch(this.#onError);
@@ -206,8 +247,34 @@ class Field {
       const [width, height] = [this.#picture.width * scale, this.#picture.height * scale];
       preview.getContext('2d')?.drawImage(this.#picture, (96 - width) / 2, (96 - height) / 2, width, height);
     }
-    return el('div', { class: 'picture' }, preview, el('div', { class: 'picture-fields' }, pick,
-      select('Layout', this.#layoutChoice, [['NCHW', 'channels first (NCHW)'], ['NHWC', 'channels last (NHWC)']], (v) => { this.#layoutChoice = v; }),
-      select('Values', this.#normalisation, Object.entries(NORMALISATIONS).map(([key, { label }]) => [key as Normalisation, label]), (v) => { this.#normalisation = v; })));
+    return el(
+      'div',
+      { class: 'picture' },
+      preview,
+      el(
+        'div',
+        { class: 'picture-fields' },
+        pick,
+        select(
+          'Layout',
+          this.#layoutChoice,
+          [
+            ['NCHW', 'channels first (NCHW)'],
+            ['NHWC', 'channels last (NHWC)'],
+          ],
+          (v) => {
+            this.#layoutChoice = v;
+          },
+        ),
+        select(
+          'Values',
+          this.#normalisation,
+          Object.entries(NORMALISATIONS).map(([key, { label }]) => [key as Normalisation, label]),
+          (v) => {
+            this.#normalisation = v;
+          },
+        ),
+      ),
+    );
   }
 }

@@ -113,10 +113,12 @@ function pack(row: Place[]): void {
 
 /** Moves a row's places towards the middle of their neighbours, without letting them overlap. */
 function settle(row: Place[], neighbours: Map<Place, Place[]>): void {
-  const wish = new Map(row.map((place) => {
-    const near = neighbours.get(place) ?? [];
-    return [place, near.length ? near.reduce((sum, { x }) => sum + x, 0) / near.length : place.x];
-  }));
+  const wish = new Map(
+    row.map((place) => {
+      const near = neighbours.get(place) ?? [];
+      return [place, near.length ? near.reduce((sum, { x }) => sum + x, 0) / near.length : place.x];
+    }),
+  );
   row.sort((a, b) => (wish.get(a) as number) - (wish.get(b) as number));
   let edge = -Infinity;
   let drift = 0;

@@ -79,7 +79,11 @@ function optionsOf({ backends, strict }: Choice): LoadOptions {
   return backends === 'auto' ? { strict } : { strict, backends: backends.split(',') as Backend[] };
 }
 
-const PHASES: Record<Progress['phase'], string> = { runtime: 'Starting the runtime', download: 'Reading the model', prepare: 'Placing the graph and preparing kernels' };
+const PHASES: Record<Progress['phase'], string> = {
+  runtime: 'Starting the runtime',
+  download: 'Reading the model',
+  prepare: 'Placing the graph and preparing kernels',
+};
 
 function showProgress({ phase, loaded, total }: Progress): void {
   if (phase === 'runtime' && loaded === total) return; // the model may be coming in already
@@ -90,7 +94,8 @@ function showProgress({ phase, loaded, total }: Progress): void {
   } else {
     bar.removeAttribute('value');
   }
-  byId('progress-text').textContent = phase === 'download' ? `${PHASES[phase]}: ${formatBytes(loaded)}${total ? ` of ${formatBytes(total)}` : ''}` : `${PHASES[phase]} …`;
+  byId('progress-text').textContent =
+    phase === 'download' ? `${PHASES[phase]}: ${formatBytes(loaded)}${total ? ` of ${formatBytes(total)}` : ''}` : `${PHASES[phase]} …`;
 }
 
 async function open(model: Model): Promise<void> {
@@ -103,7 +108,14 @@ async function open(model: Model): Promise<void> {
   document.body.dataset['state'] = 'loading';
   try {
     const { signal } = mine.controller;
-    const session = await load(model.source, { ...optionsOf(choice), externalData: model.externalData, signal, onProgress: (progress) => { if (loading === mine) showProgress(progress); } });
+    const session = await load(model.source, {
+      ...optionsOf(choice),
+      externalData: model.externalData,
+      signal,
+      onProgress: (progress) => {
+        if (loading === mine) showProgress(progress);
+      },
+    });
     if (loading !== mine) return session.close();
     await show(model, choice, session);
   } catch (error) {
@@ -141,7 +153,9 @@ async function show(model: Model, choice: Choice, session: Session): Promise<voi
 
 function waitForRun(): void {
   runTime.textContent = '';
-  outputs.clear(shown?.inputs.waiting ? 'Draw a digit or choose a picture, and the answer appears here.' : 'Press Run to see what the model says.');
+  outputs.clear(
+    shown?.inputs.waiting ? 'Draw a digit or choose a picture, and the answer appears here.' : 'Press Run to see what the model says.',
+  );
 }
 
 function showReport(): void {
@@ -163,7 +177,9 @@ async function run(): Promise<void> {
   const { session, inputs } = current;
   if (inputs.waiting) return waitForRun();
   running = true;
-  const slow = setTimeout(() => { runTime.textContent = 'running …'; }, 400);
+  const slow = setTimeout(() => {
+    runTime.textContent = 'running …';
+  }, 400);
   try {
     const feeds = inputs.feeds();
     const before = session.report;

@@ -26,14 +26,25 @@ export class Outputs {
   #output(name: string, tensor: Tensor): HTMLElement {
     const possible = views(tensor);
     const view = this.#views.get(name) ?? (possible[0] as View);
-    const select = el('select', { 'aria-label': `View of ${name}`, 'data-testid': `view-${name}` }, ...possible.map((key) => el('option', { value: key, selected: key === view }, LABELS[key])));
+    const select = el(
+      'select',
+      { 'aria-label': `View of ${name}`, 'data-testid': `view-${name}` },
+      ...possible.map((key) => el('option', { value: key, selected: key === view }, LABELS[key])),
+    );
     select.addEventListener('change', () => {
       this.#views.set(name, select.value as View);
       this.show(this.#last);
     });
     const shape = el('span', { class: 'type' }, `${tensor.type} [${tensor.dims.join(', ')}]`);
     const body = view === 'top' ? this.#top(name, tensor) : view === 'picture' ? picture(tensor) : raw(tensor);
-    return el('fieldset', { class: 'port' }, el('legend', {}, name), el('div', { class: 'port-head' }, shape, select), oddities(tensor), body);
+    return el(
+      'fieldset',
+      { class: 'port' },
+      el('legend', {}, name),
+      el('div', { class: 'port-head' }, shape, select),
+      oddities(tensor),
+      body,
+    );
   }
 
   #top(name: string, tensor: Tensor): HTMLElement {
@@ -50,8 +61,13 @@ export class Outputs {
       const share = likely ? value : (value - base) / (high - base || 1);
       const bar = el('span', { class: 'bar' });
       bar.style.setProperty('--share', String(Math.min(Math.max(share || 0, 0), 1)));
-      return el('li', { class: i === best ? 'best' : undefined, 'data-index': i },
-        el('span', { class: 'index' }, i), bar, el('span', { class: 'value' }, likely && Number.isFinite(value) ? `${(value * 100).toFixed(1)} %` : formatNumber(value)));
+      return el(
+        'li',
+        { class: i === best ? 'best' : undefined, 'data-index': i },
+        el('span', { class: 'index' }, i),
+        bar,
+        el('span', { class: 'value' }, likely && Number.isFinite(value) ? `${(value * 100).toFixed(1)} %` : formatNumber(value)),
+      );
     });
     const list = el('ol', { class: 'top', 'data-testid': 'top' }, ...rows);
     const winner = el('p', { class: 'winner', 'data-testid': 'answer', 'data-value': best }, best === undefined ? '–' : String(best));
@@ -94,7 +110,9 @@ function pictureOf({ dims }: Tensor): Picture | null {
 
 /** The lowest and the highest of the values that are finite. */
 function range(values: Float64Array): [number, number] {
-  return values.filter(Number.isFinite).reduce<[number, number]>(([low, high], v) => [v < low ? v : low, v > high ? v : high], [Infinity, -Infinity]);
+  return values
+    .filter(Number.isFinite)
+    .reduce<[number, number]>(([low, high], v) => [Math.min(low, v), Math.max(high, v)], [Infinity, -Infinity]);
 }
 
 /** The places of the values, the highest first; what is not a number comes last. */
@@ -113,8 +131,15 @@ function oddities(tensor: Tensor): HTMLElement | null {
   const nan = count(Number.isNaN);
   const infinite = count((value) => Math.abs(value) === Infinity);
   if (nan + infinite === 0) return null;
-  const parts = [nan && `${nan} of ${values.length} values are NaN, not a number`, infinite && `${infinite} of ${values.length} values are infinite`];
-  return el('p', { class: 'note', 'data-testid': 'oddities' }, `${parts.filter(Boolean).join(', and ')}: the model cannot compute with these inputs. A mask of zeros does that, for instance.`);
+  const parts = [
+    nan && `${nan} of ${values.length} values are NaN, not a number`,
+    infinite && `${infinite} of ${values.length} values are infinite`,
+  ];
+  return el(
+    'p',
+    { class: 'note', 'data-testid': 'oddities' },
+    `${parts.filter(Boolean).join(', and ')}: the model cannot compute with these inputs. A mask of zeros does that, for instance.`,
+  );
 }
 
 function picture(tensor: Tensor): HTMLElement {
@@ -125,7 +150,8 @@ function picture(tensor: Tensor): HTMLElement {
   const [low, high] = range(values);
   if (low > high) return raw(tensor);
   // Values that are shades already are shown as they are; others are stretched.
-  const shades = low >= -0.01 && high <= 1.01 && high > 0.5 ? [0, 1] : low >= -1 && high <= 256 && high > 2 && channels === 3 ? [0, 255] : [low, high];
+  const shades =
+    low >= -0.01 && high <= 1.01 && high > 0.5 ? [0, 1] : low >= -1 && high <= 256 && high > 2 && channels === 3 ? [0, 255] : [low, high];
   const [black, white] = shades as [number, number];
   const image = new ImageData(width, height);
   for (let i = 0; i < width * height; i++) {
@@ -135,7 +161,13 @@ function picture(tensor: Tensor): HTMLElement {
     }
     image.data[i * 4 + 3] = 255;
   }
-  const canvas = el('canvas', { width, height, class: 'output-picture', role: 'img', 'aria-label': `Output as a picture of ${width} by ${height}` });
+  const canvas = el('canvas', {
+    width,
+    height,
+    class: 'output-picture',
+    role: 'img',
+    'aria-label': `Output as a picture of ${width} by ${height}`,
+  });
   canvas.getContext('2d')?.putImageData(image, 0, 0);
   return el('figure', {}, canvas, el('figcaption', {}, `${formatNumber(black)} is black, ${formatNumber(white)} is white`));
 }
@@ -147,5 +179,10 @@ function raw(tensor: Tensor): HTMLElement {
   const shown = texts?.slice(0, RAW_LIMIT) ?? Array.from(tensor.toNumbers().subarray(0, RAW_LIMIT), formatNumber);
   for (let i = 0; i < shown.length; i += width) lines.push(shown.slice(i, i + width).join('  '));
   const rest = tensor.dims.reduce((n, d) => n * d, 1) - shown.length;
-  return el('div', {}, el('pre', { class: 'raw', tabindex: 0, 'data-testid': 'raw' }, lines.join('\n')), rest > 0 && el('p', { class: 'note' }, `and ${rest} more`));
+  return el(
+    'div',
+    {},
+    el('pre', { class: 'raw', tabindex: 0, 'data-testid': 'raw' }, lines.join('\n')),
+    rest > 0 && el('p', { class: 'note' }, `and ${rest} more`),
+  );
 }

@@ -23,18 +23,36 @@ export class Pad {
     this.#clear();
     const buttons = Object.entries(samples).map(([file, url]) => {
       const digit = /digit-(\d)/.exec(file)?.[1] ?? '?';
-      return el('button', { type: 'button', class: 'sample', 'aria-label': `Sample of a ${digit}`, 'data-testid': `sample-${digit}`, click: () => void this.show(url) },
-        el('img', { src: url, alt: '', width: 28, height: 28 }));
+      return el(
+        'button',
+        {
+          type: 'button',
+          class: 'sample',
+          'aria-label': `Sample of a ${digit}`,
+          'data-testid': `sample-${digit}`,
+          click: () => void this.show(url),
+        },
+        el('img', { src: url, alt: '', width: 28, height: 28 }),
+      );
     });
-    this.element = el('div', { class: 'pad' },
+    this.element = el(
+      'div',
+      { class: 'pad' },
       el('div', { class: 'pad-canvas' }, this.#canvas, el('span', { class: 'pad-hint' }, 'Draw a digit')),
-      el('div', { class: 'pad-side' },
+      el(
+        'div',
+        { class: 'pad-side' },
         el('figure', {}, this.#seen, el('figcaption', {}, 'What the model sees')),
         el('div', { class: 'samples', role: 'group', 'aria-label': 'Samples' }, ...buttons),
-        el('button', { type: 'button', 'data-testid': 'clear', click: () => this.#erase() }, 'Clear')));
+        el('button', { type: 'button', 'data-testid': 'clear', click: () => this.#erase() }, 'Clear'),
+      ),
+    );
     this.#canvas.addEventListener('pointerdown', (event) => this.#begin(event));
     this.#canvas.addEventListener('pointermove', (event) => this.#move(event));
-    for (const end of ['pointerup', 'pointercancel'] as const) this.#canvas.addEventListener(end, () => { this.#last = null; });
+    for (const end of ['pointerup', 'pointercancel'] as const)
+      this.#canvas.addEventListener(end, () => {
+        this.#last = null;
+      });
   }
 
   /** The drawing as the model wants it; nothing drawn is an empty picture. */

@@ -11,7 +11,8 @@ export const NORMALISATIONS = {
   bytes: { label: '0 … 255', apply: (v: number) => v },
   imagenet: {
     label: 'ImageNet mean and deviation',
-    apply: (v: number, channel: number) => (v / 255 - ([0.485, 0.456, 0.406][channel] ?? 0.449)) / ([0.229, 0.224, 0.225][channel] ?? 0.226),
+    apply: (v: number, channel: number) =>
+      (v / 255 - ([0.485, 0.456, 0.406][channel] ?? 0.449)) / ([0.229, 0.224, 0.225][channel] ?? 0.226),
   },
 } as const;
 export type Normalisation = keyof typeof NORMALISATIONS;
@@ -41,7 +42,12 @@ export async function readPicture(file: Blob): Promise<ImageBitmap> {
     return await createImageBitmap(file);
   } catch (error) {
     const name = file instanceof File ? `\`${file.name}\`` : 'the file';
-    throw new KilimError('IO', `${name} is not a picture that this browser can read`, { got: file.type || 'unknown type', hint: 'give a PNG, JPEG, WebP or GIF file' }, error);
+    throw new KilimError(
+      'IO',
+      `${name} is not a picture that this browser can read`,
+      { got: file.type || 'unknown type', hint: 'give a PNG, JPEG, WebP or GIF file' },
+      error,
+    );
   }
 }
 

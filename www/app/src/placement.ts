@@ -14,20 +14,36 @@ export function summary(report: Report): HTMLElement {
   const fact = (label: string, value: string, title?: string) => el('div', { title }, el('dt', {}, label), el('dd', {}, value));
   const planned = report.nodes.length > 0;
   const cards = report.backends.map((backend) =>
-    el('article', { class: `backend ${backend.id}`, 'data-testid': `backend-${backend.id}` },
+    el(
+      'article',
+      { class: `backend ${backend.id}`, 'data-testid': `backend-${backend.id}` },
       el('h3', {}, el('span', { class: `tag ${backend.id}` }, backend.id), ` ${backend.device}`),
-      planned && el('dl', { class: 'facts' },
-        fact('Nodes', String(nodesOn(backend.id))),
-        fact('Launches a run', String(backend.launches)),
-        fact('Weights', formatBytes(backend.constantBytes)),
-        fact('Intermediates', formatBytes(backend.intermediateBytes), 'Where they lie in the arena, one after another'),
-        fact('Without sharing', formatBytes(backend.unsharedBytes), 'Had every intermediate its own buffer'),
-        fact('At least', formatBytes(backend.lowerBoundBytes), 'The most that is alive at any one step'),
-        fact('Held in all', formatBytes(backend.plannedBytes), 'Intermediates, what kernels need while they run, and what every kept plan has for itself: outputs, parameters'))));
+      planned &&
+        el(
+          'dl',
+          { class: 'facts' },
+          fact('Nodes', String(nodesOn(backend.id))),
+          fact('Launches a run', String(backend.launches)),
+          fact('Weights', formatBytes(backend.constantBytes)),
+          fact('Intermediates', formatBytes(backend.intermediateBytes), 'Where they lie in the arena, one after another'),
+          fact('Without sharing', formatBytes(backend.unsharedBytes), 'Had every intermediate its own buffer'),
+          fact('At least', formatBytes(backend.lowerBoundBytes), 'The most that is alive at any one step'),
+          fact(
+            'Held in all',
+            formatBytes(backend.plannedBytes),
+            'Intermediates, what kernels need while they run, and what every kept plan has for itself: outputs, parameters',
+          ),
+        ),
+    ),
+  );
   const crossing = report.crossings.reduce((sum, { bytes }) => sum + bytes, 0);
   const notes = [
     `${count(report.nodesLoaded, 'node')} in the file${planned ? `, ${report.nodes.length} after optimisation` : ''}`,
-    !planned ? null : report.crossings.length ? `${count(report.crossings.length, 'value')} to carry between backends, ${formatBytes(crossing)} a run` : 'nothing crosses between backends',
+    !planned
+      ? null
+      : report.crossings.length
+        ? `${count(report.crossings.length, 'value')} to carry between backends, ${formatBytes(crossing)} a run`
+        : 'nothing crosses between backends',
     report.unplannedStages ? `${count(report.unplannedStages, 'stage')} to plan when data has come` : null,
     report.threads,
     report.worker && `the page's own thread computes: ${report.worker}`,
@@ -40,20 +56,41 @@ export function summary(report: Report): HTMLElement {
 export function placement(report: Report): HTMLElement {
   if (report.nodes.length > LIMIT) return el('p', { class: 'note' }, `${report.nodes.length} nodes are too many to draw.`);
   if (report.nodes.length === 0) {
-    const why = report.unplannedStages ? 'Nodes are placed when the first input has come, since its size decides.' : 'The graph has no nodes.';
+    const why = report.unplannedStages
+      ? 'Nodes are placed when the first input has come, since its size decides.'
+      : 'The graph has no nodes.';
     return el('p', { class: 'note' }, why);
   }
-  const detail = el('div', { class: 'detail', 'aria-live': 'polite' }, el('p', { class: 'note' }, 'Point at a node, or step to it with Tab, to see where it runs and why.'));
+  const detail = el(
+    'div',
+    { class: 'detail', 'aria-live': 'polite' },
+    el('p', { class: 'note' }, 'Point at a node, or step to it with Tab, to see where it runs and why.'),
+  );
   const crossings = new Map(report.crossings.map((crossing) => [crossing.value, crossing]));
   const used = [...new Set(report.nodes.map(({ backend }) => backend))];
-  const legend = el('div', { class: 'legend' },
-    ...used.map((id) => el('span', {}, el('i', { class: `swatch ${id}` }), id === 'plan' ? 'plan: computed while planning, and views' : id)),
-    report.crossings.length > 0 && el('span', {}, el('i', { class: 'swatch crossing' }), 'crosses between backends'));
+  const legend = el(
+    'div',
+    { class: 'legend' },
+    ...used.map((id) =>
+      el('span', {}, el('i', { class: `swatch ${id}` }), id === 'plan' ? 'plan: computed while planning, and views' : id),
+    ),
+    report.crossings.length > 0 && el('span', {}, el('i', { class: 'swatch crossing' }), 'crosses between backends'),
+  );
   const show = (node: NodeReport) => detail.replaceChildren(details(node));
-  const blocks = layOut(report.nodes).map((block) => el('div', { class: 'block' },
-    block.scope.length > 0 && el('h3', {}, `Inside ${block.scope.join(' / ')}`),
-    viewer(drawBlock(block, crossings, show))));
-  return el('div', { class: 'placement' }, legend, el('div', { class: 'placement-body' }, el('div', { class: 'blocks' }, ...blocks), detail));
+  const blocks = layOut(report.nodes).map((block) =>
+    el(
+      'div',
+      { class: 'block' },
+      block.scope.length > 0 && el('h3', {}, `Inside ${block.scope.join(' / ')}`),
+      viewer(drawBlock(block, crossings, show)),
+    ),
+  );
+  return el(
+    'div',
+    { class: 'placement' },
+    legend,
+    el('div', { class: 'placement-body' }, el('div', { class: 'blocks' }, ...blocks), detail),
+  );
 }
 
 /** A drawing that scrolls and zooms; at first it is as large as fits and can still be read. */
@@ -80,11 +117,16 @@ function viewer(drawing: SVGSVGElement): HTMLElement {
 function details(node: NodeReport): HTMLElement {
   const values = node.outputs.map(({ name, dtype, shape }) => el('li', {}, el('code', {}, name), ` ${dtype} [${shape.join(', ')}]`));
   const refusals = node.refusals.map(({ backend, reason }) => el('li', {}, el('span', { class: `tag ${backend}` }, backend), ` ${reason}`));
-  return el('div', {},
+  return el(
+    'div',
+    {},
     el('h3', {}, `${node.op} `, el('span', { class: `tag ${node.backend}` }, node.backend)),
     el('p', { class: 'name' }, node.name || 'without a name'),
-    el('h4', {}, 'Writes'), el('ul', {}, ...values),
-    refusals.length > 0 && el('h4', {}, 'Refused by'), refusals.length > 0 && el('ul', { 'data-testid': 'refusals' }, ...refusals));
+    el('h4', {}, 'Writes'),
+    el('ul', {}, ...values),
+    refusals.length > 0 && el('h4', {}, 'Refused by'),
+    refusals.length > 0 && el('ul', { 'data-testid': 'refusals' }, ...refusals),
+  );
 }
 
 function drawBlock(block: Block, crossings: Map<string, Report['crossings'][number]>, show: (node: NodeReport) => void): SVGSVGElement {
@@ -94,28 +136,49 @@ function drawBlock(block: Block, crossings: Map<string, Report['crossings'][numb
   const height = (block.rows - 1) * STEP.y + NODE.height + 2 * MARGIN;
 
   /** From a node's foot to another's head, straight down past the rows between. */
-  const path = ({ points }: Edge) => points.slice(1).map((to, i) => {
-    const from = points[i] as Place;
-    const [foot, head] = [y(from) + NODE.height, y(to)];
-    const middle = (foot + head) / 2;
-    const start = i === 0 ? `M${x(from)} ${foot}` : `V${foot}`;
-    return `${start}C${x(from)} ${middle} ${x(to)} ${middle} ${x(to)} ${head}`;
-  }).join('');
+  const path = ({ points }: Edge) =>
+    points
+      .slice(1)
+      .map((to, i) => {
+        const from = points[i] as Place;
+        const [foot, head] = [y(from) + NODE.height, y(to)];
+        const middle = (foot + head) / 2;
+        const start = i === 0 ? `M${x(from)} ${foot}` : `V${foot}`;
+        return `${start}C${x(from)} ${middle} ${x(to)} ${middle} ${x(to)} ${head}`;
+      })
+      .join('');
   const edges = block.edges.map((edge) => {
     const crossing = edge.from.backend === edge.to.backend ? undefined : crossings.get(edge.value);
     const label = crossing ? `${edge.value}: ${crossing.from} to ${crossing.to}, ${formatBytes(crossing.bytes)}` : edge.value;
-    return svg('path', { class: crossing ? 'edge crossing' : 'edge', d: path(edge), 'data-crossing': crossing ? true : undefined }, svg('title', {}, label));
+    return svg(
+      'path',
+      { class: crossing ? 'edge crossing' : 'edge', d: path(edge), 'data-crossing': crossing ? true : undefined },
+      svg('title', {}, label),
+    );
   });
   const nodes = block.places.map((place) => {
     const { node } = place;
     if (!node) return null;
     const reveal = () => show(node);
     const label = `${node.op} ${node.name}, runs on ${node.backend}${node.refusals.map(({ backend, reason }) => `; ${backend} refuses: ${reason}`).join('')}`;
-    return svg('g', { class: `node ${node.backend}`, transform: `translate(${x(place) - NODE.width / 2} ${y(place)})`, tabindex: 0, role: 'img', 'aria-label': label, 'data-backend': node.backend, focus: reveal, mouseenter: reveal, click: reveal },
+    return svg(
+      'g',
+      {
+        class: `node ${node.backend}`,
+        transform: `translate(${x(place) - NODE.width / 2} ${y(place)})`,
+        tabindex: 0,
+        role: 'img',
+        'aria-label': label,
+        'data-backend': node.backend,
+        focus: reveal,
+        mouseenter: reveal,
+        click: reveal,
+      },
       svg('title', {}, label),
       svg('rect', { width: NODE.width, height: NODE.height, rx: 7 }),
       svg('text', { x: NODE.width / 2, y: NODE.height / 2 + 4.5, 'text-anchor': 'middle' }, shorten(node.op)),
-      node.refusals.length > 0 && svg('circle', { class: 'refused', cx: NODE.width - 8, cy: 8, r: 3 }));
+      node.refusals.length > 0 && svg('circle', { class: 'refused', cx: NODE.width - 8, cy: 8, r: 3 }),
+    );
   });
   return svg('svg', { width, height, viewBox: `0 0 ${width} ${height}` }, ...edges, ...nodes);
 }

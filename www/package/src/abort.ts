@@ -15,9 +15,13 @@ export function onAbort(signal: AbortSignal | undefined, stop: () => void): () =
 function listen(signal: AbortSignal): Set<() => void> {
   const stops = new Set<() => void>();
   waiting.set(signal, stops);
-  signal.addEventListener('abort', () => {
-    waiting.delete(signal);
-    for (const stop of stops) stop();
-  }, { once: true });
+  signal.addEventListener(
+    'abort',
+    () => {
+      waiting.delete(signal);
+      for (const stop of stops) stop();
+    },
+    { once: true },
+  );
   return stops;
 }

@@ -34,7 +34,8 @@ export async function compileBinary(from: () => WasmSource): Promise<WebAssembly
     const source = from();
     if (source instanceof WebAssembly.Module) return source;
     if (source instanceof ArrayBuffer || ArrayBuffer.isView(source)) return await WebAssembly.compile(source as BufferSource);
-    if (!(source instanceof Response || source instanceof URL || typeof source === 'string')) throw new TypeError(`${describe(source)} is no binary`);
+    if (!(source instanceof Response || source instanceof URL || typeof source === 'string'))
+      throw new TypeError(`${describe(source)} is no binary`);
     const response = source instanceof Response ? source : await fetchBytes(source);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
     // Of another type, it cannot be compiled while it comes.
@@ -48,7 +49,14 @@ export async function compileBinary(from: () => WasmSource): Promise<WebAssembly
 /** Why there is no runtime. */
 export function cannotStart(error: unknown): KilimError {
   if (error instanceof KilimError) return error;
-  return new KilimError('IO', `cannot start the WASM runtime: ${reasonOf(error)}`, {
-    hint: isOffline() ? OFFLINE : 'the kilim.*.wasm files must be served beside the package\'s modules, and a content security policy must allow \'wasm-unsafe-eval\'',
-  }, error);
+  return new KilimError(
+    'IO',
+    `cannot start the WASM runtime: ${reasonOf(error)}`,
+    {
+      hint: isOffline()
+        ? OFFLINE
+        : "the kilim.*.wasm files must be served beside the package's modules, and a content security policy must allow 'wasm-unsafe-eval'",
+    },
+    error,
+  );
 }

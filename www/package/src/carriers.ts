@@ -21,17 +21,19 @@ export class Carriers {
    */
   load(values: readonly WireValue[]): { values: WireValue[]; transfer: ArrayBuffer[] } {
     const transfer: ArrayBuffer[] = [];
-    const loaded = values.map((value) => mapTensors(value, (tensor) => {
-      const { bytes } = tensor;
-      if (!bytes) return tensor;
-      // A clone of a part would be one of all that it is a part of.
-      if (bytes.byteLength < LARGE) return bytes.byteLength < bytes.buffer.byteLength ? { ...tensor, bytes: bytes.slice() } : tensor;
-      const buffer = this.#take(bytes.byteLength);
-      transfer.push(buffer);
-      const copy = new Uint8Array(buffer);
-      copy.set(bytes);
-      return { ...tensor, bytes: copy };
-    }));
+    const loaded = values.map((value) =>
+      mapTensors(value, (tensor) => {
+        const { bytes } = tensor;
+        if (!bytes) return tensor;
+        // A clone of a part would be one of all that it is a part of.
+        if (bytes.byteLength < LARGE) return bytes.byteLength < bytes.buffer.byteLength ? { ...tensor, bytes: bytes.slice() } : tensor;
+        const buffer = this.#take(bytes.byteLength);
+        transfer.push(buffer);
+        const copy = new Uint8Array(buffer);
+        copy.set(bytes);
+        return { ...tensor, bytes: copy };
+      }),
+    );
     return { values: loaded, transfer };
   }
 

@@ -1,4 +1,4 @@
-import { KilimError, fromPlain } from './errors.js';
+import { type KilimError, fromPlain } from './errors.js';
 import type { PlainError } from './errors.js';
 import type { Binary } from './protocol.js';
 import { spawnWorker } from './spawn.js';
@@ -21,10 +21,7 @@ export interface Share {
 /** From the page to every worker of the crew at once; `mail` counts them. */
 export type Order = Command & { bell: Bell; mail: number; session: number };
 
-type Command =
-  | { kind: 'join'; binary: Binary; memory: WebAssembly.Memory }
-  | { kind: 'leave' }
-  | { kind: 'none' };
+type Command = { kind: 'join'; binary: Binary; memory: WebAssembly.Memory } | { kind: 'leave' } | { kind: 'none' };
 
 /** From a worker of the crew: the instance on that session's memory trapped. */
 export interface Fault {
@@ -70,7 +67,9 @@ class Crew {
     } catch {
       return false;
     }
-    worker.addEventListener('message', ({ data: { session, error } }: MessageEvent<Fault>) => this.#members.get(session)?.failed(fromPlain(error)));
+    worker.addEventListener('message', ({ data: { session, error } }: MessageEvent<Fault>) =>
+      this.#members.get(session)?.failed(fromPlain(error)),
+    );
     this.#workers.push(worker);
     for (const [session, member] of this.#members) this.#tell(session, joinOf(member), worker);
     return true;
@@ -95,7 +94,9 @@ let crew: Crew | undefined;
 export const crewOfPage = (): Crew => (crew ??= new Crew());
 
 /** What a session's thread calls workers with. */
-export const callerOf = ({ bell }: Share) => (wanted: number): void => {
-  Atomics.add(bell, CALLS, 1);
-  if (Atomics.load(bell, SLEEPING) > 0) Atomics.notify(bell, CALLS, wanted);
-};
+export const callerOf =
+  ({ bell }: Share) =>
+  (wanted: number): void => {
+    Atomics.add(bell, CALLS, 1);
+    if (Atomics.load(bell, SLEEPING) > 0) Atomics.notify(bell, CALLS, wanted);
+  };

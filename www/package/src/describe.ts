@@ -31,7 +31,10 @@ export function reasonOf(thrown: unknown): string {
 export function closest<T extends string>(word: string, candidates: readonly T[]): T | undefined {
   if (word.length > LONG) return undefined;
   const ranked = candidates.map((candidate) => ({ candidate, changes: changesBetween(word.toLowerCase(), candidate.toLowerCase()) }));
-  const best = ranked.reduce((a, b) => (b.changes < a.changes ? b : a), { candidate: undefined as T | undefined, changes: 1 + Math.ceil(word.length / 4) });
+  const best = ranked.reduce((a, b) => (b.changes < a.changes ? b : a), {
+    candidate: undefined as T | undefined,
+    changes: 1 + Math.ceil(word.length / 4),
+  });
   return best.candidate;
 }
 

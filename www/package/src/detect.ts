@@ -17,7 +17,9 @@ const ZERO = [65, 0, 253, 15]; // i32.const 0; i8x16.splat
 /** Whether workers can have memory in common: the page is cross-origin isolated, and the engine knows shared memory. */
 function sharesMemory(): boolean {
   const memory = [5, 4, 1, 3, 1, 1]; // one shared memory of one page
-  return globalThis.crossOriginIsolated === true && typeof Worker === 'function' && WebAssembly.validate(new Uint8Array([...HEADER, ...memory]));
+  return (
+    globalThis.crossOriginIsolated === true && typeof Worker === 'function' && WebAssembly.validate(new Uint8Array([...HEADER, ...memory]))
+  );
 }
 
 /** Which build this engine runs on one thread; `undefined` where it has no SIMD at all. */

@@ -1,7 +1,19 @@
 import { toKilimError, KilimError, aborted } from './errors.js';
 import { callerOf } from './crew.js';
 import type { Glue, ThreadsGlue, WasmFile, WasmSession } from './glue.js';
-import type { Backend, Binary, Engine, EngineOptions, LoadRequest, Loaded, Picked, Progress, Ran, RunRequest, VerifyRequest } from './protocol.js';
+import type {
+  Backend,
+  Binary,
+  Engine,
+  EngineOptions,
+  LoadRequest,
+  Loaded,
+  Picked,
+  Progress,
+  Ran,
+  RunRequest,
+  VerifyRequest,
+} from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
 import { SMALL, isSteady } from './small.js';
@@ -34,7 +46,9 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
   let closed = false;
   let skipped: Picked['skipped'] = [];
   let give!: (binary: Promise<Binary>) => void;
-  const started = new Promise<Binary>((resolve) => { give = resolve; }).then(async (binary) => {
+  const started = new Promise<Binary>((resolve) => {
+    give = resolve;
+  }).then(async (binary) => {
     const runtime = await open(binary);
     await runtime.require(parts);
     return runtime;
@@ -131,7 +145,12 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         opened = { runtime, session };
         if (closed) throw letGo();
         onProgress({ phase: 'prepare', loaded: 1, total: 1 });
-        const loaded: Loaded = await runtime.call(() => ({ inputs: session.inputs(), outputs: session.outputs(), report: report(session), parts: [...runtime.parts] }));
+        const loaded: Loaded = await runtime.call(() => ({
+          inputs: session.inputs(),
+          outputs: session.outputs(),
+          report: report(session),
+          parts: [...runtime.parts],
+        }));
         told = loaded.parts.length;
         if (small && isSteady(request, loaded)) loaded.small = small;
         return loaded;

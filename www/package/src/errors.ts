@@ -98,7 +98,7 @@ export class KilimError extends Error {
 
   static {
     // On the prototype, so that the stack begins with it.
-    Object.defineProperty(this.prototype, 'name', { value: 'KilimError', configurable: true, writable: true });
+    Object.defineProperty(KilimError.prototype, 'name', { value: 'KilimError', configurable: true, writable: true });
   }
 
   constructor(code: ErrorCode, summary: string, context: ErrorContext = {}, cause?: unknown) {

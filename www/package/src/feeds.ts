@@ -25,12 +25,19 @@ export type Feed = TensorLike | TypedArray | readonly number[] | readonly bigint
 /** Brings what the caller gave into the form that the runtime takes, checked against the model's inputs. */
 export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireValue[] {
   if (typeof feeds !== 'object' || feeds === null || Array.isArray(feeds) || isTypedArray(feeds) || feeds instanceof Map) {
-    throw new KilimError('INPUT', 'inputs are given as an object, by their names', { expected: `{ ${inputs.map(({ name }) => name).join(', ')} }`, got: describe(feeds) });
+    throw new KilimError('INPUT', 'inputs are given as an object, by their names', {
+      expected: `{ ${inputs.map(({ name }) => name).join(', ')} }`,
+      got: describe(feeds),
+    });
   }
   const known = new Map(inputs.map((port) => [port.name, port]));
   for (const name of Object.keys(feeds)) {
     if (!known.has(name)) {
-      throw new KilimError('INPUT', `the model has no input \`${name}\``, { input: name, expected: [...known.keys()].join(', '), got: name });
+      throw new KilimError('INPUT', `the model has no input \`${name}\``, {
+        input: name,
+        expected: [...known.keys()].join(', '),
+        got: name,
+      });
     }
   }
   return Object.entries(feeds).map(([name, feed]) => reading(`input \`${name}\``, () => toWireValue(known.get(name) as Port, feed)));
@@ -45,7 +52,9 @@ export function asTensor(port: Port, feed: Feed): TensorLike {
     if (Array.isArray(feed)) return fromNumbers(port.type ?? 'float32', inferDims(port, feed.length), feed as number[]);
     if (isTypedArray(feed)) {
       if (port.type !== null && isNarrow(port.type)) {
-        throw new KilimError('DTYPE', `packed ${port.type} does not say how many elements there are`, { hint: 'give a tensor with dims, or numbers' });
+        throw new KilimError('DTYPE', `packed ${port.type} does not say how many elements there are`, {
+          hint: 'give a tensor with dims, or numbers',
+        });
       }
       const type = port.type !== null && canHold(port.type, feed) ? port.type : typeOfArray(feed);
       return checked(port, { type, dims: inferDims(port, feed.length), data: feed });
@@ -53,7 +62,11 @@ export function asTensor(port: Port, feed: Feed): TensorLike {
     if (typeof feed !== 'object' || feed === null) {
       throw new KilimError('DTYPE', 'an input must be a tensor or an array of elements', { got: describe(feed) });
     }
-    if (isPicture(feed)) throw new KilimError('DTYPE', 'a picture is no tensor', { got: 'ImageData', hint: 'take its `data` without the alpha channel, as numbers of the model\'s range and in its layout, and give a tensor with dims' });
+    if (isPicture(feed))
+      throw new KilimError('DTYPE', 'a picture is no tensor', {
+        got: 'ImageData',
+        hint: "take its `data` without the alpha channel, as numbers of the model's range and in its layout, and give a tensor with dims",
+      });
     return checked(port, feed as TensorLike);
   } catch (error) {
     if (!(error instanceof KilimError)) throw error;
@@ -69,13 +82,24 @@ function isPicture(feed: object): boolean {
 function checked(port: Port, tensor: TensorLike): TensorLike {
   const { type, dims, data } = tensor;
   if (port.type !== null && type !== port.type) {
-    const hint = isPixels(data) && port.type.includes('float') ? { hint: 'bytes from 0 to 255 must be scaled as the model was trained: `Float32Array.from(pixels, (v) => v / 255)`, for instance' } : {};
-    throw new KilimError('DTYPE', 'the element type is not the model\'s', { expected: port.type, got: typeof type === 'string' ? type : describe(type), ...hint });
+    const hint =
+      isPixels(data) && port.type.includes('float')
+        ? { hint: 'bytes from 0 to 255 must be scaled as the model was trained: `Float32Array.from(pixels, (v) => v / 255)`, for instance' }
+        : {};
+    throw new KilimError('DTYPE', "the element type is not the model's", {
+      expected: port.type,
+      got: typeof type === 'string' ? type : describe(type),
+      ...hint,
+    });
   }
   check(tensor);
   if (!fits(port.dims, dims)) {
     const hint = hintFor(port.dims, dims);
-    throw new KilimError('SHAPE', 'the dimensions are not the model\'s', { expected: show(port.dims), got: show(dims), ...(hint !== undefined && { hint }) });
+    throw new KilimError('SHAPE', "the dimensions are not the model's", {
+      expected: show(port.dims),
+      got: show(dims),
+      ...(hint !== undefined && { hint }),
+    });
   }
   return tensor;
 }
@@ -101,7 +125,8 @@ function hintFor(wanted: Port['dims'], dims: readonly number[]): string | undefi
   if (fits(wanted, [1, ...dims])) return `a dimension for the batch is missing: give dims ${show([1, ...dims])}`;
   for (const { name, order } of LAYOUTS) {
     const moved = order.map((axis) => dims[axis] ?? -1);
-    if (order.length === dims.length && fits(wanted, moved)) return `this is the shape of ${name}: transposed to ${show(moved)} it would fit`;
+    if (order.length === dims.length && fits(wanted, moved))
+      return `this is the shape of ${name}: transposed to ${show(moved)} it would fit`;
   }
   return undefined;
 }
@@ -112,7 +137,8 @@ function inferDims(port: Port, length: number): number[] {
   const hint = 'give a tensor with dims';
   if (dims === null) throw new KilimError('SHAPE', 'the model does not fix the dimensions', { hint });
   const free = dims.filter((d) => typeof d !== 'number');
-  if (free.length > 1) throw new KilimError('SHAPE', 'more than one dimension is free', { expected: show(dims), got: `${length} elements`, hint });
+  if (free.length > 1)
+    throw new KilimError('SHAPE', 'more than one dimension is free', { expected: show(dims), got: `${length} elements`, hint });
   const fixed = elementCount(dims.filter((d) => typeof d === 'number'));
   const rest = free.length === 0 ? 1 : length / fixed;
   if (fixed * rest !== length || !Number.isInteger(rest)) {

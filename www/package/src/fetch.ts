@@ -16,7 +16,12 @@ export function absolute(address: string | URL): URL {
     return new URL(address, globalThis.location?.href);
   } catch (error) {
     const alone = globalThis.location === undefined;
-    throw new KilimError('IO', `${describe(address)} is not an address`, alone ? { hint: 'outside of a page it must be a whole one: new URL(\'model.onnx\', import.meta.url)' } : {}, error);
+    throw new KilimError(
+      'IO',
+      `${describe(address)} is not an address`,
+      alone ? { hint: "outside of a page it must be a whole one: new URL('model.onnx', import.meta.url)" } : {},
+      error,
+    );
   }
 }
 
@@ -50,6 +55,7 @@ function hintFor({ protocol, origin }: URL): string | undefined {
   const { location } = globalThis as { location?: Location };
   if (location === undefined || !protocol.startsWith('http')) return undefined;
   if (protocol === 'http:' && location.protocol === 'https:') return 'a page served over https may not read from an address with http';
-  if (origin !== location.origin) return `the address is of another origin than the page: its server must allow ${location.origin} by CORS (access-control-allow-origin)`;
+  if (origin !== location.origin)
+    return `the address is of another origin than the page: its server must allow ${location.origin} by CORS (access-control-allow-origin)`;
   return undefined;
 }

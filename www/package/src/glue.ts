@@ -15,7 +15,10 @@ export interface Instance {
  * What `cargo xtask build` makes of wasm-bindgen's script; `guard` gives the exports that are called in place of the instance's own,
  * `loaders` load its parts, each by the part's name.
  */
-export type CreateGlue<G extends Instance> = (guard: (exports: WebAssembly.Exports) => WebAssembly.Exports, loaders: Record<string, () => void>) => G;
+export type CreateGlue<G extends Instance> = (
+  guard: (exports: WebAssembly.Exports) => WebAssembly.Exports,
+  loaders: Record<string, () => void>,
+) => G;
 
 /** What wasm-bindgen makes of `crates/web`, in either build. */
 export interface Glue extends Instance {

@@ -29,7 +29,17 @@ export type { Attributes, InputInfo, Operator, OperatorShader, OutputInfo, Tenso
 export type { Limits, LoadOptions, MixedPrecision, PrepareOptions, RunOptions } from './options.js';
 export { pickBackends } from './pick.js';
 export type { Backend, Picked, Progress, Schedule, WasmSource } from './protocol.js';
-export type { BackendReport, CrossingReport, MemoryPlan, NodeReport, NodeTime, PlannedTensor, PrecisionReport, Report, TuningReport } from './report.js';
+export type {
+  BackendReport,
+  CrossingReport,
+  MemoryPlan,
+  NodeReport,
+  NodeTime,
+  PlannedTensor,
+  PrecisionReport,
+  Report,
+  TuningReport,
+} from './report.js';
 export { Session } from './session.js';
 export type { ModelMap, Value } from './values.js';
 export type { Profile } from './session.js';
@@ -69,7 +79,13 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
       const fileBytes = mostFileBytes(options);
       const external: Record<string, WireSource> = {};
       for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
-      return { source: await read(source), external, fileBytes, ...(module === undefined ? {} : { operators: module }), options: engineOptions(options) };
+      return {
+        source: await read(source),
+        external,
+        fileBytes,
+        ...(module === undefined ? {} : { operators: module }),
+        options: engineOptions(options),
+      };
     };
     const loading = Promise.all([
       started.then(() => report({ phase: 'runtime', loaded: 1, total: 1 })),
@@ -89,7 +105,9 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
 /** Tells `onProgress`. What that throws ends the load, whichever thread it is told from. */
 function progressOf(onProgress: LoadOptions['onProgress']): { report(progress: Progress): void; refused: Promise<never> } {
   let refuse!: (error: KilimError) => void;
-  const refused = new Promise<never>((_resolve, reject) => { refuse = reject; });
+  const refused = new Promise<never>((_resolve, reject) => {
+    refuse = reject;
+  });
   refused.catch(() => undefined);
   const report = (progress: Progress) => {
     try {
@@ -146,10 +164,17 @@ function createEngine(worker: boolean | undefined, build: Variant, threads: numb
   return worker ? createRemoteEngine(build, threads) : createLocalEngine(build);
 }
 
-async function startEngine({ worker, wasm, variant, threads = 1 }: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads'>): Promise<Started> {
+async function startEngine({
+  worker,
+  wasm,
+  variant,
+  threads = 1,
+}: Pick<LoadOptions, 'worker' | 'wasm' | 'variant' | 'threads'>): Promise<Started> {
   const build = variant ?? (wasm === undefined ? variantFor(worker === false ? 1 : threads) : 'simd');
   if (build === undefined) {
-    throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', { hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it' });
+    throw new KilimError('NO_BACKEND', 'this browser has no WebAssembly SIMD', {
+      hint: 'Chrome 91, Firefox 89, Safari 16.4 and newer have it',
+    });
   }
   const binary = wasm === undefined ? ownBinary(build).then((module): Binary => ({ module })) : givenBinary(wasm);
   // Whoever waits for it learns of a failure; nobody need wait.

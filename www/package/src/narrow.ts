@@ -14,7 +14,12 @@ const integer = (bits: 2 | 4, signed: boolean): Narrow => ({
 });
 
 /** Sign, exponent, mantissa; `special` says which magnitudes are no numbers. */
-const minifloat = (bits: 4 | 6 | 8, mantissa: number, bias: number, special: (magnitude: number, negative: boolean) => number | undefined): Narrow => ({
+const minifloat = (
+  bits: 4 | 6 | 8,
+  mantissa: number,
+  bias: number,
+  special: (magnitude: number, negative: boolean) => number | undefined,
+): Narrow => ({
   bits,
   decode(element) {
     const sign = 2 ** (bits - 1);

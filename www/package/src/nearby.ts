@@ -115,7 +115,8 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
     async load(request, onProgress, signal) {
       const { small, ...loaded }: Loaded = await far.load(request, onProgress, signal);
       ({ parts } = loaded);
-      if (small && loaded.report.worker === undefined) wanted = { source: { bytes: small }, external: {}, fileBytes: Infinity, options: { ...request.options, backends: ['cpu'] } };
+      if (small && loaded.report.worker === undefined)
+        wanted = { source: { bytes: small }, external: {}, fileBytes: Infinity, options: { ...request.options, backends: ['cpu'] } };
       return loaded;
     },
     async run(request, signal) {

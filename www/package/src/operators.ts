@@ -64,13 +64,17 @@ type WireAttributes = Record<string, Attributes[string] | WireTensor>;
 
 function attributesOf(wire: WireAttributes): Attributes {
   const isTensor = (value: WireAttributes[string]): value is WireTensor => typeof value === 'object' && 'bytes' in value;
-  return Object.fromEntries(Object.entries(wire).map(([name, value]) => [name, isTensor(value) ? fromWire(value) : (value as Attributes[string])]));
+  return Object.fromEntries(
+    Object.entries(wire).map(([name, value]) => [name, isTensor(value) ? fromWire(value) : (value as Attributes[string])]),
+  );
 }
 
 function toWire(operator: Operator): WireOperator {
   const { domain, name, run, shader } = operator;
   if (typeof domain !== 'string' || typeof name !== 'string' || typeof operator.infer !== 'function') {
-    throw new KilimError('INVALID_VALUE', 'an operator needs a `domain`, a `name` and a function `infer`', { got: `${describe(domain)}, ${describe(name)}` });
+    throw new KilimError('INVALID_VALUE', 'an operator needs a `domain`, a `name` and a function `infer`', {
+      got: `${describe(domain)}, ${describe(name)}`,
+    });
   }
   const tensor = (wire: WireTensor | null) => wire && fromWire(wire);
   return {

@@ -129,7 +129,10 @@ interface Kind {
 
 const flag: Kind = { expected: '`true` or `false`', fits: (value) => typeof value === 'boolean' };
 const text: Kind = { expected: 'a string', fits: (value) => typeof value === 'string' };
-const texts: Kind = { expected: 'an array of strings', fits: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string') };
+const texts: Kind = {
+  expected: 'an array of strings',
+  fits: (value) => Array.isArray(value) && value.every((item) => typeof item === 'string'),
+};
 const bytes: Kind = { expected: 'a Uint8Array', fits: (value) => value instanceof Uint8Array };
 const milliseconds: Kind = { expected: 'a number of milliseconds, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
 const amount: Kind = { expected: 'a number, zero or more', fits: (value) => typeof value === 'number' && value >= 0 };
@@ -140,7 +143,8 @@ const samples: Kind = { expected: 'an array of objects with inputs', fits: (valu
 const anything: Kind = { expected: 'anything', fits: () => true };
 const signal: Kind = {
   expected: 'an AbortSignal',
-  fits: (value) => typeof value === 'object' && 'aborted' in (value as object) && typeof (value as EventTarget).addEventListener === 'function',
+  fits: (value) =>
+    typeof value === 'object' && 'aborted' in (value as object) && typeof (value as EventTarget).addEventListener === 'function',
 };
 
 const oneOf = (...words: readonly string[]): Kind => ({
@@ -209,7 +213,8 @@ const OTHER_NAMES: Record<string, string> = { executionProviders: 'backends', fr
 function readOptions<T extends object>(call: string, kinds: Kinds<T>, given: unknown): T {
   return reading(`an option of \`${call}\``, () => {
     if (given === undefined || given === null) return {} as T;
-    if (typeof given !== 'object') throw new KilimError('INVALID_VALUE', `the options of \`${call}\` are no object`, { got: describe(given) });
+    if (typeof given !== 'object')
+      throw new KilimError('INVALID_VALUE', `the options of \`${call}\` are no object`, { got: describe(given) });
     const names = Object.keys(kinds);
     const unknown = Object.keys(given).find((name) => !Object.hasOwn(kinds, name));
     if (unknown !== undefined) throw noOption(call, unknown, names);
@@ -226,7 +231,11 @@ function readOptions<T extends object>(call: string, kinds: Kinds<T>, given: unk
 
 function noOption(call: string, name: string, names: readonly string[]): KilimError {
   const meant = Object.hasOwn(OTHER_NAMES, name) ? OTHER_NAMES[name] : closest(name, names);
-  return new KilimError('INVALID_VALUE', `\`${call}\` has no option \`${name}\``, meant === undefined ? { expected: names.join(', ') } : { hint: `did you mean \`${meant}\`?` });
+  return new KilimError(
+    'INVALID_VALUE',
+    `\`${call}\` has no option \`${name}\``,
+    meant === undefined ? { expected: names.join(', ') } : { hint: `did you mean \`${meant}\`?` },
+  );
 }
 
 function wrongOption(name: string, expected: string, got: unknown): KilimError {
@@ -242,7 +251,10 @@ function backendOf(name: string): Backend {
   if (known) return known;
   const near = closest(name, [...BACKENDS, ...Object.keys(ALIASES)]);
   const meant = near === undefined ? undefined : (ALIASES[near] ?? near);
-  throw new KilimError('NO_BACKEND', `there is no backend \`${name}\``, { expected: BACKENDS.join(', '), ...(meant && { hint: `did you mean \`${meant}\`?` }) });
+  throw new KilimError('NO_BACKEND', `there is no backend \`${name}\``, {
+    expected: BACKENDS.join(', '),
+    ...(meant && { hint: `did you mean \`${meant}\`?` }),
+  });
 }
 
 /** With `backends` by their own names. */
@@ -265,11 +277,41 @@ export function readVerifyOptions(given: unknown): VerifyOptions & { signal?: Ab
  * The options that the runtime itself reads.
  * @throws KilimError `INVALID_VALUE`, and what is wrong with tensors among them.
  */
-export function engineOptions({ backends, strict, pins, precision, configs, mixedPrecision, dims, schedule, calibration, memory, limits, keepWeights, tune, cache }: LoadOptions): EngineOptions {
+export function engineOptions({
+  backends,
+  strict,
+  pins,
+  precision,
+  configs,
+  mixedPrecision,
+  dims,
+  schedule,
+  calibration,
+  memory,
+  limits,
+  keepWeights,
+  tune,
+  cache,
+}: LoadOptions): EngineOptions {
   return reading('an option of `load`', () => {
     const mixed = mixedPrecision && readMixed(mixedPrecision);
     if (dims) checkDims(dims);
-    const given = Object.entries({ backends, strict, pins, precision, configs, mixedPrecision: mixed, dims: dims && { ...dims }, schedule, calibration, memory, limits: limits && limitsText(limits), keepWeights, tune, cache: cache && copyOf(bytesOf(cache, 'INVALID_VALUE')) });
+    const given = Object.entries({
+      backends,
+      strict,
+      pins,
+      precision,
+      configs,
+      mixedPrecision: mixed,
+      dims: dims && { ...dims },
+      schedule,
+      calibration,
+      memory,
+      limits: limits && limitsText(limits),
+      keepWeights,
+      tune,
+      cache: cache && copyOf(bytesOf(cache, 'INVALID_VALUE')),
+    });
     return Object.fromEntries(given.filter(([, value]) => value !== undefined));
   });
 }

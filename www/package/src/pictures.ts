@@ -28,7 +28,11 @@ export function openDecoders(): Promise<Decoders> {
 async function start(): Promise<Decoders> {
   const module = await compileBinary(() => new URL('./kilim.pictures.wasm', import.meta.url));
   // After a trap the next session gets another instance.
-  const runtime = await Runtime.start(createGlue, module, { ended: () => { opened = undefined; } });
+  const runtime = await Runtime.start(createGlue, module, {
+    ended: () => {
+      opened = undefined;
+    },
+  });
   const guarded = <T>(call: () => T): T => {
     try {
       return call();

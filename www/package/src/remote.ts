@@ -48,7 +48,12 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
     else call.reject(fromPlain(reply.error));
   });
 
-  function call<T>(message: Omit<Request, 'id'>, signal?: AbortSignal, onProgress?: (progress: Progress) => void, transfer: Transferable[] = []): Promise<T> {
+  function call<T>(
+    message: Omit<Request, 'id'>,
+    signal?: AbortSignal,
+    onProgress?: (progress: Progress) => void,
+    transfer: Transferable[] = [],
+  ): Promise<T> {
     const id = ++lastId;
     return new Promise<T>((resolve, reject) => {
       if (dead || !worker) return reject(dead);
@@ -58,10 +63,12 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
         worker.postMessage({ kind: 'abort', id } satisfies Request);
         reject(aborted(signal));
       });
-      const settle = <V>(then: (value: V) => void) => (value: V) => {
-        stopListening();
-        then(value);
-      };
+      const settle =
+        <V>(then: (value: V) => void) =>
+        (value: V) => {
+          stopListening();
+          then(value);
+        };
       pending.set(id, { resolve: settle(resolve as (value: unknown) => void), reject: settle(reject), onProgress });
       try {
         worker.postMessage({ ...message, id }, transfer);
@@ -89,7 +96,10 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
       const given = await binary;
       const crew = variant === 'threads' && threads > 1 ? crewOfPage() : undefined;
       const share: Share | undefined = crew && { bell: crew.bell, workers: threads - 1 };
-      const memory = await call<WebAssembly.Memory | undefined>({ kind: 'start', binary: given, ...(share && { share }) } as Omit<Request, 'id'>);
+      const memory = await call<WebAssembly.Memory | undefined>({ kind: 'start', binary: given, ...(share && { share }) } as Omit<
+        Request,
+        'id'
+      >);
       if (crew && memory && !dead) leave = crew.join({ binary: given, memory, failed: end }, threads - 1);
       return memory;
     },
@@ -103,10 +113,11 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
       carriers.unload(ran.carriers ?? []);
       return ran;
     },
-    verify: (request, signal) => stoppable(signal, (stop) => {
-      const message = { kind: 'verify', request: { ...request, ...stop } };
-      return call<Verification>(message as Omit<Request, 'id'>, signal);
-    }),
+    verify: (request, signal) =>
+      stoppable(signal, (stop) => {
+        const message = { kind: 'verify', request: { ...request, ...stop } };
+        return call<Verification>(message as Omit<Request, 'id'>, signal);
+      }),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     calibrate: (backends) => call<string>({ kind: 'calibrate', backends } as Omit<Request, 'id'>),
     close: () => end(new KilimError('STATE', 'the session is closed')),

@@ -77,10 +77,12 @@ export class Runtime<G extends Instance> {
   async require(parts: readonly Part[]): Promise<void> {
     const places = this.#places;
     if (!places) return;
-    await Promise.all(parts.map(async (part) => {
-      if (this.#parts.has(part)) return;
-      this.#link(part, await compilePart(this.#module, part, places));
-    }));
+    await Promise.all(
+      parts.map(async (part) => {
+        if (this.#parts.has(part)) return;
+        this.#link(part, await compilePart(this.#module, part, places));
+      }),
+    );
   }
 
   /** The core has called for a part. What is thrown passes through its frames as a trap. */
@@ -94,7 +96,12 @@ export class Runtime<G extends Instance> {
       // Making the instance puts the part's functions into the core's table.
       new WebAssembly.Instance(module, { core: this.#exports });
     } catch (error) {
-      throw new KilimError('IO', `the runtime's part \`${part}\` does not fit: ${toPlain(error).message}`, { hint: 'serve all files of one version of the package' }, error);
+      throw new KilimError(
+        'IO',
+        `the runtime's part \`${part}\` does not fit: ${toPlain(error).message}`,
+        { hint: 'serve all files of one version of the package' },
+        error,
+      );
     }
     this.#parts.add(part);
   }
@@ -111,7 +118,9 @@ export class Runtime<G extends Instance> {
   async call<T>(call: () => Promise<T> | T): Promise<T> {
     if (this.#fault) throw new KilimError('STATE', 'the runtime failed before', { hint: 'load the model again' }, this.#fault);
     let tell!: (fault: KilimError) => void;
-    const failed = new Promise<never>((_resolve, reject) => { tell = reject; });
+    const failed = new Promise<never>((_resolve, reject) => {
+      tell = reject;
+    });
     // A call that throws at once is not waited for.
     failed.catch(() => undefined);
     this.#waiting.add(tell);
@@ -135,6 +144,7 @@ export class Runtime<G extends Instance> {
   }
 
   /** The exported function `enter`. Errors of the library come back as values: what it throws is a trap, or passes through its frames like one. */
+  // biome-ignore lint/complexity/noBannedTypes: exports of a module have no other type.
   #entry(enter: Function): (...values: unknown[]) => unknown {
     return (...values) => {
       if (this.#fault) {
@@ -157,7 +167,10 @@ export class Runtime<G extends Instance> {
 
   #end(thrown: unknown): void {
     if (this.#fault) return;
-    this.#fault = thrown instanceof KilimError ? thrown : new KilimError('INTERNAL', `the runtime failed: ${toPlain(thrown).message}`, { hint: 'load the model again' }, thrown);
+    this.#fault =
+      thrown instanceof KilimError
+        ? thrown
+        : new KilimError('INTERNAL', `the runtime failed: ${toPlain(thrown).message}`, { hint: 'load the model again' }, thrown);
     for (const tell of this.#waiting) tell(this.#fault);
     this.#ended();
   }

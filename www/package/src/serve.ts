@@ -33,7 +33,11 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
       case 'start':
         return engine.start(Promise.resolve(message.binary), message.share);
       case 'load':
-        return engine.load(message.request, (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []), signal);
+        return engine.load(
+          message.request,
+          (progress: Progress) => scope.postMessage({ kind: 'progress', id: message.id, progress }, []),
+          signal,
+        );
       case 'run':
         return engine.run(message.request, signal);
       case 'verify':

@@ -26,6 +26,7 @@ const dropped = new FinalizationRegistry<Engine>((engine) => engine.close());
  * holds, as does `using session = await load(…)` at the end of its block. A session that is dropped without it is closed when its object
  * is collected, which may be late: nothing tells the collector how much memory a worker holds.
  */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbols.
 export class Session {
   readonly inputs: readonly Port[];
   readonly outputs: readonly Port[];
@@ -38,7 +39,8 @@ export class Session {
   /** Sessions are made by `load`. */
   constructor(engine: Engine, loaded: Loaded, oneThread?: string) {
     const { inputs, outputs, report } = reading('a session', () => ({ ...loaded }));
-    if (!inputs || !outputs || !report || typeof engine?.close !== 'function') throw new KilimError('INVALID_VALUE', 'sessions are made by `load`');
+    if (!inputs || !outputs || !report || typeof engine?.close !== 'function')
+      throw new KilimError('INVALID_VALUE', 'sessions are made by `load`');
     this.#engine = engine;
     this.inputs = inputs;
     this.outputs = outputs;
@@ -114,7 +116,11 @@ export class Session {
     return result;
   }
 
-  async #run(feeds: Record<string, Feed>, { signal, timeout }: RunOptions, profile: boolean): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
+  async #run(
+    feeds: Record<string, Feed>,
+    { signal, timeout }: RunOptions,
+    profile: boolean,
+  ): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
     const ran = await this.#call((engine) => {
       const request: RunRequest = { feeds: this.#prepare(feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
       return engine.run(request, signal);

@@ -51,7 +51,9 @@ export async function readSource(source: WireSource, reading: Reading): Promise<
 
 async function readResponse(response: Response, reading: Reading): Promise<Uint8Array> {
   if (!response.ok) {
-    throw new KilimError('IO', `cannot read ${response.url || 'the response'}: the server answered ${response.status}`, { got: `${response.status} ${response.statusText}`.trim() });
+    throw new KilimError('IO', `cannot read ${response.url || 'the response'}: the server answered ${response.status}`, {
+      got: `${response.status} ${response.statusText}`.trim(),
+    });
   }
   // A compressed body's length is not that of the bytes which come out.
   const length = response.headers.get('content-encoding') ? null : response.headers.get('content-length');
@@ -60,7 +62,11 @@ async function readResponse(response: Response, reading: Reading): Promise<Uint8
   return readStream(response.body, length === null ? undefined : Number(length), reading);
 }
 
-async function readStream(stream: ReadableStream<Uint8Array>, total: number | undefined, { onBytes, most, signal }: Reading): Promise<Uint8Array> {
+async function readStream(
+  stream: ReadableStream<Uint8Array>,
+  total: number | undefined,
+  { onBytes, most, signal }: Reading,
+): Promise<Uint8Array> {
   if (stream.locked) throw new KilimError('IO', 'the stream is being read, or was read already');
   const reader = stream.getReader();
   const within = (bytes: number | undefined) => {
@@ -90,7 +96,11 @@ async function readStream(stream: ReadableStream<Uint8Array>, total: number | un
 
 /** As the library says of a file that is there. */
 function tooLarge(bytes: number, most: number): KilimError {
-  return new KilimError('LIMIT', 'the model file is too large', { expected: `at most ${most} bytes`, got: `${bytes} bytes`, hint: 'the limit `fileBytes` can be raised' });
+  return new KilimError('LIMIT', 'the model file is too large', {
+    expected: `at most ${most} bytes`,
+    got: `${bytes} bytes`,
+    hint: 'the limit `fileBytes` can be raised',
+  });
 }
 
 /** Bytes that come in pieces; one allocation where the length was known beforehand. */
@@ -104,7 +114,8 @@ class Growing {
   }
 
   push(chunk: Uint8Array): void {
-    if (!(chunk instanceof Uint8Array)) throw new KilimError('IO', 'a stream must give bytes', { expected: 'Uint8Array', got: describe(chunk) });
+    if (!(chunk instanceof Uint8Array))
+      throw new KilimError('IO', 'a stream must give bytes', { expected: 'Uint8Array', got: describe(chunk) });
     const end = this.length + chunk.length;
     if (end > this.#bytes.length) {
       const bigger = new Uint8Array(Math.max(end, this.#bytes.length * 2));

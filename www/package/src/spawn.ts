@@ -5,7 +5,10 @@ import { OFFLINE, isOffline } from './fetch.js';
 
 /** No worker may be started here: this JavaScript engine has none, or the page's content security policy forbids it. */
 export class NoWorker extends KilimError {
-  constructor(readonly reason: string, cause?: unknown) {
+  constructor(
+    readonly reason: string,
+    cause?: unknown,
+  ) {
     super('IO', `no worker can be started: ${reason}`, { hint: 'load with `worker: false` to compute in the calling thread' }, cause);
   }
 }
@@ -37,10 +40,14 @@ export function spawnWorker(name: Script, failed: (error: KilimError) => void): 
   const policy = watchPolicy();
   const worker = start(name);
   let alive = false;
-  worker.addEventListener('message', () => {
-    alive = true;
-    policy.leave();
-  }, { once: true });
+  worker.addEventListener(
+    'message',
+    () => {
+      alive = true;
+      policy.leave();
+    },
+    { once: true },
+  );
   worker.addEventListener('error', (event) => {
     event.preventDefault();
     if (alive || event.message) return failed(new KilimError('INTERNAL', `the worker failed: ${event.message}`));
@@ -78,7 +85,9 @@ function watchPolicy(): { refused(): boolean; leave(): void } {
 }
 
 function notLoaded(): KilimError {
-  return new KilimError('IO', 'the worker\'s script could not be loaded', {
-    hint: isOffline() ? OFFLINE : 'the package\'s worker.*.js must be served beside its index.js; from another origin than the page\'s, with CORS, and with it and `blob:` in the `worker-src` of a content security policy',
+  return new KilimError('IO', "the worker's script could not be loaded", {
+    hint: isOffline()
+      ? OFFLINE
+      : "the package's worker.*.js must be served beside its index.js; from another origin than the page's, with CORS, and with it and `blob:` in the `worker-src` of a content security policy",
   });
 }

@@ -119,7 +119,8 @@ export function toNumbers(tensor: TensorLike): Float64Array {
 export function fromNumbers(type: DType, dims: readonly number[], values: ArrayLike<number>): Tensor {
   return reading('the values of a tensor', () => {
     const count = elementCount(dims);
-    if (typeof values !== 'object' || !Number.isSafeInteger(values?.length)) throw new KilimError('DTYPE', 'a tensor is made of an array of numbers', { got: describe(values) });
+    if (typeof values !== 'object' || !Number.isSafeInteger(values?.length))
+      throw new KilimError('DTYPE', 'a tensor is made of an array of numbers', { got: describe(values) });
     if (values.length !== numberCount(type, count)) wrongCount(type, dims, numberCount(type, count), values.length);
     for (let i = 0; i < values.length; i++) checkNumber(type, values[i]);
     if (type === 'string') return new Tensor(type, dims, Array.from(values, String));
@@ -137,7 +138,11 @@ function checkNumber(type: DType, value: unknown): void {
   if (typeof value === 'number') {
     if (wide && !Number.isFinite(value)) throw new KilimError('INVALID_VALUE', `${value} cannot be an element of ${type}`);
   } else if (!(wide && typeof value === 'bigint')) {
-    throw new KilimError('DTYPE', 'an element is no number', { expected: type, got: describe(value), ...(Array.isArray(value) && { hint: 'give all elements in one flat array' }) });
+    throw new KilimError('DTYPE', 'an element is no number', {
+      expected: type,
+      got: describe(value),
+      ...(Array.isArray(value) && { hint: 'give all elements in one flat array' }),
+    });
   }
 }
 
@@ -215,7 +220,10 @@ function arrayOf(type: Exclude<DType, 'string'>): ArrayType {
   if (isNarrow(type)) return Uint8Array;
   if (Object.hasOwn(ARRAYS, type)) return ARRAYS[type];
   const known = [...Object.keys(ARRAYS), ...NARROW_TYPES, 'string'];
-  throw new KilimError('DTYPE', `there is no element type ${describe(type)}`, { expected: known.join(', '), got: typeof type === 'string' ? type : describe(type) });
+  throw new KilimError('DTYPE', `there is no element type ${describe(type)}`, {
+    expected: known.join(', '),
+    got: typeof type === 'string' ? type : describe(type),
+  });
 }
 
 /** Strings of which an engine makes an array at once. */
@@ -248,10 +256,14 @@ function numberCount(type: DType, count: number): number {
  * @throws KilimError `SHAPE` where they are none.
  */
 export function dimsOf(dims: readonly number[] | undefined): number[] {
-  if (!Array.isArray(dims) && !isTypedArray(dims)) throw new KilimError('SHAPE', 'a tensor needs `dims`, an array of numbers', { got: describe(dims) });
+  if (!Array.isArray(dims) && !isTypedArray(dims))
+    throw new KilimError('SHAPE', 'a tensor needs `dims`, an array of numbers', { got: describe(dims) });
   const list = Array.from<number>(dims as readonly number[]);
   const bad = list.findIndex((d) => !Number.isSafeInteger(d) || d < 0);
-  if (bad >= 0) throw new KilimError('SHAPE', 'a dimension must be a whole number, zero or more', { got: `[${list.map((d) => (typeof d === 'number' ? d : describe(d))).join(', ')}]` });
+  if (bad >= 0)
+    throw new KilimError('SHAPE', 'a dimension must be a whole number, zero or more', {
+      got: `[${list.map((d) => (typeof d === 'number' ? d : describe(d))).join(', ')}]`,
+    });
   return list;
 }
 

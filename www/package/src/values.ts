@@ -29,7 +29,8 @@ export function toWireValue(port: Port, feed: Feed): WireValue {
     if (Array.isArray(feed)) return { name, sequence: feed.map((item) => toWire(name, asTensor(port, item as TensorLike))) };
     throw new KilimError('DTYPE', `input \`${name}\` is a sequence`, { input: name, expected: 'an array of tensors' });
   }
-  if (port.kind === 'map' || port.kind === 'sequence of maps') throw new KilimError('UNSUPPORTED', `input \`${name}\` is a ${port.kind}`, { input: name });
+  if (port.kind === 'map' || port.kind === 'sequence of maps')
+    throw new KilimError('UNSUPPORTED', `input \`${name}\` is a ${port.kind}`, { input: name });
   return toWire(name, asTensor(port, feed));
 }
 
@@ -40,7 +41,9 @@ export function fromWireValue(wire: WireValue): Value {
   if (!('maps' in wire)) return fromWire(wire);
   const maps = wire.maps.map(([keys, values]) => {
     const elements = fromWire(values).data;
-    return new Map(Array.from(fromWire(keys).data as ArrayLike<string | bigint>, (key, i) => [key, elements[i] as number | bigint | string]));
+    return new Map(
+      Array.from(fromWire(keys).data as ArrayLike<string | bigint>, (key, i) => [key, elements[i] as number | bigint | string]),
+    );
   });
   return wire.single ? (maps[0] as ModelMap) : maps;
 }
@@ -64,9 +67,11 @@ export function mapTensors(wire: WireValue, map: (tensor: WireTensor) => WireTen
  * @throws KilimError `LIMIT` where there is no memory for them.
  */
 export function copyValues(values: readonly WireValue[]): WireValue[] {
-  return values.map((value) => mapTensors(value, (tensor) => ({
-    ...tensor,
-    ...(tensor.bytes && { bytes: copyOf(tensor.bytes) }),
-    ...(tensor.texts && { texts: [...tensor.texts] }),
-  })));
+  return values.map((value) =>
+    mapTensors(value, (tensor) => ({
+      ...tensor,
+      ...(tensor.bytes && { bytes: copyOf(tensor.bytes) }),
+      ...(tensor.texts && { texts: [...tensor.texts] }),
+    })),
+  );
 }

@@ -27,7 +27,10 @@ async function obey(order: Order): Promise<void> {
   if (order.kind === 'leave') sessions.delete(session);
   if (order.kind !== 'join') return;
   try {
-    sessions.set(session, await Runtime.start(createGlue, order.binary.module, { places: placesOf(order.binary, places), memory: order.memory }));
+    sessions.set(
+      session,
+      await Runtime.start(createGlue, order.binary.module, { places: placesOf(order.binary, places), memory: order.memory }),
+    );
   } catch {
     // That session goes on without this worker.
   }

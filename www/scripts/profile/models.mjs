@@ -39,7 +39,10 @@ class Builder {
   conv(x, from, to, size = 3, { stride = 1, group = 1, dilation = 1, bias = true } = {}) {
     const pad = Math.floor((size - 1) / 2) * dilation;
     const inputs = [x, this.weight([to, from / group, size, size]), ...(bias ? [this.weight([to])] : [])];
-    return this.op('Conv', inputs, { ints: { kernel_shape: [size, size], strides: [stride, stride], pads: [pad, pad, pad, pad], dilations: [dilation, dilation] }, int: { group } });
+    return this.op('Conv', inputs, {
+      ints: { kernel_shape: [size, size], strides: [stride, stride], pads: [pad, pad, pad, pad], dilations: [dilation, dilation] },
+      int: { group },
+    });
   }
 
   normalized(x, channels) {
@@ -66,7 +69,12 @@ class Builder {
 
   /** The file, with one input `x` of such dimensions; an output is a name, or `[name, type]`. */
   file(dims, ...outputs) {
-    return model({ nodes: this.nodes, initializers: this.initializers, inputs: [['x', dims]], outputs: outputs.map((output) => [output].flat()).map(([name, type]) => [name, undefined, type]) });
+    return model({
+      nodes: this.nodes,
+      initializers: this.initializers,
+      inputs: [['x', dims]],
+      outputs: outputs.map((output) => [output].flat()).map(([name, type]) => [name, undefined, type]),
+    });
   }
 }
 
@@ -74,7 +82,13 @@ class Builder {
 function mobile(batch, side) {
   const b = new Builder();
   let x = b.relu6(b.normalized(b.conv('x', 3, 16, 3, { stride: 2, bias: false }), 16));
-  for (const [from, to, stride, size] of [[16, 16, 1, 3], [16, 24, 2, 3], [24, 24, 1, 3], [24, 40, 2, 5], [40, 40, 1, 5]]) {
+  for (const [from, to, stride, size] of [
+    [16, 16, 1, 3],
+    [16, 24, 2, 3],
+    [24, 24, 1, 3],
+    [24, 40, 2, 5],
+    [40, 40, 1, 5],
+  ]) {
     const wide = from * 4;
     let y = b.relu6(b.conv(x, from, wide, 1));
     y = b.relu6(b.conv(y, wide, wide, size, { stride, group: wide }));
@@ -138,10 +152,14 @@ function decoder(side) {
   const b = new Builder();
   const shrunk = b.op('PRelu', [b.conv('x', 3, 32, 3, { stride: 2 }), b.weight([32, 1, 1])]);
   const deep = b.op('Elu', [b.conv(shrunk, 32, 32, 3, { stride: 2 })]);
-  const grown = b.op('ConvTranspose', [deep, b.weight([32, 16, 2, 2]), b.weight([16])], { ints: { kernel_shape: [2, 2], strides: [2, 2] } });
+  const grown = b.op('ConvTranspose', [deep, b.weight([32, 16, 2, 2]), b.weight([16])], {
+    ints: { kernel_shape: [2, 2], strides: [2, 2] },
+  });
   const scales = tensor('scales', [4], { floats: [1, 1, 2, 2] });
   b.initializers.push(scales);
-  const near = b.op('Resize', [deep, '', 'scales'], { text: { mode: 'nearest', coordinate_transformation_mode: 'asymmetric', nearest_mode: 'floor' } });
+  const near = b.op('Resize', [deep, '', 'scales'], {
+    text: { mode: 'nearest', coordinate_transformation_mode: 'asymmetric', nearest_mode: 'floor' },
+  });
   const soft = b.op('Resize', [deep, '', 'scales'], { text: { mode: 'linear', coordinate_transformation_mode: 'half_pixel' } });
   const joined = b.op('Concat', [grown, near, soft, shrunk], { int: { axis: 1 } });
   const fine = b.op('Tanh', [b.conv(b.op('Pad', [joined, b.ints(0, 0, 1, 1, 0, 0, 1, 1)], { text: { mode: 'reflect' } }), 112, 12, 1)]);
@@ -161,15 +179,25 @@ function deep(side) {
   const b = new Builder();
   let x = b.conv('x', 3, 8, 3);
   for (let i = 0; i < 24; i++) {
-    const y = b.op('PRelu', [b.normalized(b.op('Add', [x, b.op('AveragePool', [x], { ints: { kernel_shape: [3, 3], strides: [1, 1], pads: [1, 1, 1, 1] } })]), 8), b.weight([8, 1, 1])]);
+    const y = b.op('PRelu', [
+      b.normalized(b.op('Add', [x, b.op('AveragePool', [x], { ints: { kernel_shape: [3, 3], strides: [1, 1], pads: [1, 1, 1, 1] } })]), 8),
+      b.weight([8, 1, 1]),
+    ]);
     x = b.op('Concat', [b.conv(y, 8, 4, 3), b.conv(y, 8, 4, 1)], { int: { axis: 1 } });
   }
   const wide = b.op('Add', [b.pool('AveragePool', x, 8, 8), b.op('Expand', [b.weight([1, 8, 1, 1]), b.ints(1, 8, side / 8, side / 8)])]);
-  const grown = b.op('Resize', [wide, '', '', b.ints(1, 8, side, side)], { text: { mode: 'linear', coordinate_transformation_mode: 'pytorch_half_pixel' } });
+  const grown = b.op('Resize', [wide, '', '', b.ints(1, 8, side, side)], {
+    text: { mode: 'linear', coordinate_transformation_mode: 'pytorch_half_pixel' },
+  });
   const apart = b.op('Reshape', [b.op('Add', [grown, x]), b.ints(-1, 2, 2, 2, side, side)]);
   const picture = b.op('Reshape', [b.op('Transpose', [apart], { ints: { perm: [0, 1, 4, 2, 5, 3] } }), b.ints(-1, 2, 2 * side, 2 * side)]);
   const last = b.op('Transpose', [b.op('Softmax', [picture], { int: { axis: 1 } })], { ints: { perm: [0, 2, 3, 1] } });
-  return b.file(['N', 3, side, side], last, b.op('Softmax', [last], { int: { axis: 3 } }), b.op('ReduceMax', [b.op('Sqrt', [b.op('Abs', [x])])], { ints: { axes: [1] }, int: { keepdims: 1 } }));
+  return b.file(
+    ['N', 3, side, side],
+    last,
+    b.op('Softmax', [last], { int: { axis: 3 } }),
+    b.op('ReduceMax', [b.op('Sqrt', [b.op('Abs', [x])])], { ints: { axes: [1] }, int: { keepdims: 1 } }),
+  );
 }
 
 /** Layers of products: what Keras and PyTorch users export first. */
@@ -184,13 +212,42 @@ function dense(batch) {
 /** `[name, file, feeds]`: the dims of `x` in each run. */
 export const PICTURES = [
   ['mobile', mobile(1, 65), [[1, 3, 65, 65]]],
-  ['mobile, several', mobile('N', 32), [[1, 3, 32, 32], [3, 3, 32, 32], [1, 3, 32, 32]]],
+  [
+    'mobile, several',
+    mobile('N', 32),
+    [
+      [1, 3, 32, 32],
+      [3, 3, 32, 32],
+      [1, 3, 32, 32],
+    ],
+  ],
   ['gated', gated(64), [[1, 3, 64, 64]]],
   ['residual', residual(96), [[1, 3, 96, 96]]],
-  ['residual, of any size', residual('S'), [[1, 3, 57, 57], [1, 3, 96, 96]]],
+  [
+    'residual, of any size',
+    residual('S'),
+    [
+      [1, 3, 57, 57],
+      [1, 3, 96, 96],
+    ],
+  ],
   ['shuffled', shuffled(32), [[1, 3, 32, 32]]],
   ['decoder', decoder(48), [[1, 3, 48, 48]]],
-  ['deep', deep(32), [[1, 3, 32, 32], [2, 3, 32, 32]]],
+  [
+    'deep',
+    deep(32),
+    [
+      [1, 3, 32, 32],
+      [2, 3, 32, 32],
+    ],
+  ],
   ['dense', dense(1), [[1, 28]]],
-  ['dense, several', dense('N'), [[1, 28], [5, 28]]],
+  [
+    'dense, several',
+    dense('N'),
+    [
+      [1, 28],
+      [5, 28],
+    ],
+  ],
 ];

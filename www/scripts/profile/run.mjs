@@ -15,7 +15,11 @@ const digits = readFileSync(new URL('../../../assets/digits.onnx', import.meta.u
 /** What is entered while `work` has a new instance. */
 async function entered(work) {
   const seen = new Set();
-  const glue = createGlue((exports) => exports, { enter: (number) => { seen.add(number); } });
+  const glue = createGlue((exports) => exports, {
+    enter: (number) => {
+      seen.add(number);
+    },
+  });
   const threads = WebAssembly.Module.imports(module).some(({ kind }) => kind === 'memory');
   await glue.init({ module_or_path: module });
   // The thread with the session does what it offers to others, who never come.
@@ -52,13 +56,26 @@ async function use(glue, bytes, runs, options) {
 
 /** What goes wrong in pages: errors are told without another fetch. */
 async function mistakes(glue) {
-  const failed = async (attempt) => attempt().then(() => { throw new Error(`this should have failed: ${attempt}`); }, (error) => String(error.message));
-  for (const bytes of [Buffer.from('<!doctype html><html>'), digits.subarray(0, 500), Buffer.alloc(0)]) await failed(() => load(glue, bytes));
+  const failed = async (attempt) =>
+    attempt().then(
+      () => {
+        throw new Error(`this should have failed: ${attempt}`);
+      },
+      (error) => String(error.message),
+    );
+  for (const bytes of [Buffer.from('<!doctype html><html>'), digits.subarray(0, 500), Buffer.alloc(0)])
+    await failed(() => load(glue, bytes));
   await failed(() => load(glue, digits, { backends: ['gpu'] }));
   const session = await load(glue, digits);
   const [port] = session.inputs();
   const right = zeros(port, [1, 1, 28, 28]);
-  for (const feeds of [[], [zeros(port, [1, 1, 3])], [zeros(port, [1, 3, 28, 28])], [{ ...right, name: 'picture' }], [zeros({ ...port, type: 'int32' }, [1, 1, 28, 28])]]) {
+  for (const feeds of [
+    [],
+    [zeros(port, [1, 1, 3])],
+    [zeros(port, [1, 3, 28, 28])],
+    [{ ...right, name: 'picture' }],
+    [zeros({ ...port, type: 'int32' }, [1, 1, 28, 28])],
+  ]) {
     await failed(async () => session.run(feeds, undefined, undefined));
   }
   // So short a run may end before it is asked to.
@@ -80,7 +97,10 @@ async function cases(glue, kind, names) {
 const profile = {
   core: await entered(async (glue) => {
     for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs);
-    await use(glue, digits, [[1, 1, 28, 28], [3, 1, 28, 28]]);
+    await use(glue, digits, [
+      [1, 1, 28, 28],
+      [3, 1, 28, 28],
+    ]);
     await mistakes(glue);
   }),
   tflite: await entered((glue) => cases(glue, 'tflite', /./)),
@@ -89,9 +109,18 @@ const profile = {
     await cases(glue, 'microsoft', /quantize|qlinear|integer/);
   }),
   language: await entered(async (glue) => {
-    await cases(glue, 'opsets', /^(gather|where|expand|shape|range|cumsum|less|greater|equal|not|and|pow|sqrt|erf|reduce|layer|trilu|cast|constant|squeeze|unsqueeze|slice|split|concat|topk|tile|scatter|nonzero|if|loop|attention|rms|rotary)/);
+    await cases(
+      glue,
+      'opsets',
+      /^(gather|where|expand|shape|range|cumsum|less|greater|equal|not|and|pow|sqrt|erf|reduce|layer|trilu|cast|constant|squeeze|unsqueeze|slice|split|concat|topk|tile|scatter|nonzero|if|loop|attention|rms|rotary)/,
+    );
     await cases(glue, 'microsoft', /attention|rotary|norm|gelu|matmul_nbits|gather_block|embed/);
   }),
 };
-writeFileSync(out, Object.entries(profile).map(([kind, functions]) => `${kind} ${functions.join(' ')}\n`).join(''));
+writeFileSync(
+  out,
+  Object.entries(profile)
+    .map(([kind, functions]) => `${kind} ${functions.join(' ')}\n`)
+    .join(''),
+);
 for (const [kind, functions] of Object.entries(profile)) console.log(`${kind}: ${functions.length} functions`);

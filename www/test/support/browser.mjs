@@ -9,14 +9,19 @@ export { repository, www } from './folders.mjs';
 /** `flags` go to the browser beside the usual ones. */
 export function launch(flags = []) {
   const { args } = JSON.parse(readFileSync(join(repository, 'tests', 'webdriver.json'), 'utf8'))['goog:chromeOptions'];
-  return chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: [...args.filter((flag) => !flag.startsWith('--headless')), ...flags] });
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    args: [...args.filter((flag) => !flag.startsWith('--headless')), ...flags],
+  });
 }
 
 /** A page at `url` that fails the test on errors which nobody caught and on breaches of the content security policy. */
 export async function open(browser, url, problems = []) {
   const page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
   page.on('pageerror', (error) => problems.push(String(error)));
-  page.on('console', (message) => { if (/Content Security Policy/.test(message.text())) problems.push(message.text()); });
+  page.on('console', (message) => {
+    if (/Content Security Policy/.test(message.text())) problems.push(message.text());
+  });
   await page.goto(url);
   return { page, problems };
 }

@@ -3,8 +3,18 @@ import { readFileSync } from 'node:fs';
 import { entries } from './zip.mjs';
 
 const TYPES = {
-  '<f4': 'float32', '<f8': 'float64', '<f2': 'float16', '|i1': 'int8', '<i2': 'int16', '<i4': 'int32', '<i8': 'int64',
-  '|u1': 'uint8', '<u2': 'uint16', '<u4': 'uint32', '<u8': 'uint64', '|b1': 'bool',
+  '<f4': 'float32',
+  '<f8': 'float64',
+  '<f2': 'float16',
+  '|i1': 'int8',
+  '<i2': 'int16',
+  '<i4': 'int32',
+  '<i8': 'int64',
+  '|u1': 'uint8',
+  '<u2': 'uint16',
+  '<u4': 'uint32',
+  '<u8': 'uint64',
+  '|b1': 'bool',
 };
 
 /** `{key: {type, dims, bytes}}`. */
@@ -19,6 +29,11 @@ function readNpy(file) {
   const header = file.toString('latin1', wide ? 12 : 10, start);
   const descr = /'descr':\s*'([^']+)'/.exec(header)[1];
   if (!TYPES[descr] || !/'fortran_order':\s*False/.test(header)) throw new Error(`an array of ${descr} cannot be read: ${header}`);
-  const dims = /'shape':\s*\(([^)]*)\)/.exec(header)[1].split(',').map((d) => d.trim()).filter(Boolean).map(Number);
+  const dims = /'shape':\s*\(([^)]*)\)/
+    .exec(header)[1]
+    .split(',')
+    .map((d) => d.trim())
+    .filter(Boolean)
+    .map(Number);
   return { type: TYPES[descr], dims, bytes: file.subarray(start) };
 }

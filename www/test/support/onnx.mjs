@@ -10,11 +10,14 @@ function varint(value) {
 
 /** A message of `[field, value]` pairs: numbers, strings, bytes and messages. */
 function message(...fields) {
-  return Buffer.concat(fields.flatMap(([field, value]) => {
-    if (typeof value === 'number' || typeof value === 'bigint') return [Buffer.from([...varint(field << 3), ...varint(BigInt.asUintN(64, BigInt(value)))])];
-    const bytes = Buffer.from(value);
-    return [Buffer.from([...varint((field << 3) | 2), ...varint(bytes.length)]), bytes];
-  }));
+  return Buffer.concat(
+    fields.flatMap(([field, value]) => {
+      if (typeof value === 'number' || typeof value === 'bigint')
+        return [Buffer.from([...varint(field << 3), ...varint(BigInt.asUintN(64, BigInt(value)))])];
+      const bytes = Buffer.from(value);
+      return [Buffer.from([...varint((field << 3) | 2), ...varint(bytes.length)]), bytes];
+    }),
+  );
 }
 
 const TYPES = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9 };
@@ -26,7 +29,12 @@ const value = (name, dims, type) => message([1, name], [2, message([1, message([
 
 /** An initializer of floats, in the model or in the file `location`; or of any type, with the bytes of `data`. */
 export function tensor(name, dims, { floats = [], location, type = 'float32', data = Float32Array.from(floats) } = {}) {
-  const held = location ? [[13, message([1, 'location'], [2, location])], [14, 1]] : [[9, new Uint8Array(data.buffer)]];
+  const held = location
+    ? [
+        [13, message([1, 'location'], [2, location])],
+        [14, 1],
+      ]
+    : [[9, new Uint8Array(data.buffer)]];
   return message(...dims.map((d) => [1, d]), [2, TYPES[type]], [8, name], ...held);
 }
 
@@ -46,11 +54,25 @@ const graphOf = (name, graph) => message([1, name], [20, 5], [6, graph]);
  */
 export function graph({ nodes, inputs, outputs, initializers = [] }) {
   return message(
-    ...nodes.map(([op, from, to, { domain = '', floats = {}, int: single = {}, ints: lists = {}, text: texts = {}, graphs = {} } = {}], i) => [1, message(
-      ...from.map((name) => [1, name]), ...to.map((name) => [2, name]), [3, `node${i}`], [4, op],
-      ...[[float, floats], [int, single], [ints, lists], [text, texts], [graphOf, graphs]].flatMap(([write, named]) => Object.entries(named).map(([name, x]) => [5, write(name, x)])),
-      [7, domain],
-    )]),
+    ...nodes.map(
+      ([op, from, to, { domain = '', floats = {}, int: single = {}, ints: lists = {}, text: texts = {}, graphs = {} } = {}], i) => [
+        1,
+        message(
+          ...from.map((name) => [1, name]),
+          ...to.map((name) => [2, name]),
+          [3, `node${i}`],
+          [4, op],
+          ...[
+            [float, floats],
+            [int, single],
+            [ints, lists],
+            [text, texts],
+            [graphOf, graphs],
+          ].flatMap(([write, named]) => Object.entries(named).map(([name, x]) => [5, write(name, x)])),
+          [7, domain],
+        ),
+      ],
+    ),
     [2, 'graph'],
     ...initializers.map((initializer) => [5, initializer]),
     ...inputs.map(([name, dims, type = 'float32']) => [11, value(name, dims, type)]),

@@ -7,7 +7,9 @@ import { entries } from './zip.mjs';
 const folder = join(repository, 'tests', 'references');
 
 /** The kinds that a page runs; in those of `ml` maps go in and out. */
-export const KINDS = readdirSync(folder).filter((name) => name.endsWith('.json') && name !== 'ml.json').map((name) => name.replace('.json', ''));
+export const KINDS = readdirSync(folder)
+  .filter((name) => name.endsWith('.json') && name !== 'ml.json')
+  .map((name) => name.replace('.json', ''));
 
 /** The bytes of every file of one kind's cases by its path, `index.json` among them. */
 export function references(kind) {

@@ -6,7 +6,11 @@ const count = { passed: 0, failed: 0, skipped: 0 };
 /** The first lines of an error that are of use. */
 function explain(error) {
   const cause = error?.cause ?? error;
-  return String(cause?.stack ?? cause).split('\n').slice(0, 12).map((line) => `      ${line}`).join('\n');
+  return String(cause?.stack ?? cause)
+    .split('\n')
+    .slice(0, 12)
+    .map((line) => `      ${line}`)
+    .join('\n');
 }
 
 export default new Transform({
@@ -19,7 +23,8 @@ export default new Transform({
     if (!ended || (file && (type === 'test:pass' || data.details.error?.failureType === 'subtestsFailed'))) return done();
     const outcome = data.skip !== undefined ? 'skipped' : type === 'test:pass' ? 'passed' : 'failed';
     count[outcome] += 1;
-    if (outcome === 'skipped') return done(null, `  skipped: ${data.name}: ${typeof data.skip === 'string' ? data.skip : 'no reason given'}\n`);
+    if (outcome === 'skipped')
+      return done(null, `  skipped: ${data.name}: ${typeof data.skip === 'string' ? data.skip : 'no reason given'}\n`);
     const time = `${Math.round(data.details?.duration_ms ?? 0)} ms`;
     done(null, `  ${outcome.padEnd(8)}${data.name} (${time})\n${outcome === 'failed' ? `${explain(data.details.error)}\n` : ''}`);
   },

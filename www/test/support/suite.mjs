@@ -44,7 +44,7 @@ export async function runSuite(kilim, root, options) {
   const index = await (await fetch(`${root}/index.json`)).json();
   const [wrong, kinds, integers] = [[], {}, {}];
   for (const entry of index.cases) {
-    const given = integers[entry.name] = [];
+    const given = (integers[entry.name] = []);
     const why = await runCase(kilim, root, entry, index.bfloat16_rtol, options, given).catch((error) => `${error.code}: ${error.message}`);
     if (why) wrong.push({ name: entry.name, why });
     else kinds[entry.kind] = (kinds[entry.kind] ?? 0) + 1;
@@ -55,7 +55,7 @@ export async function runSuite(kilim, root, options) {
 /** The parts of a file of tools/fuzz, each after its length. */
 function parts(file) {
   const [view, list] = [new DataView(file.buffer), []];
-  for (let at = 0; at < file.length;) {
+  for (let at = 0; at < file.length; ) {
     const length = view.getUint32(at, true);
     list.push(file.slice(at + 4, at + 4 + length));
     at += 4 + length;
@@ -86,10 +86,12 @@ export async function runGraphs(kilim, path, options) {
   while (list.length > 0) {
     const header = JSON.parse(text.decode(list.shift()));
     const model = list.shift();
-    const inputs = new Map(Array.from({ length: header.inputs }, () => {
-      const bytes = list.shift();
-      return [nameOf(bytes), readTensor(kilim.Tensor, bytes)];
-    }));
+    const inputs = new Map(
+      Array.from({ length: header.inputs }, () => {
+        const bytes = list.shift();
+        return [nameOf(bytes), readTensor(kilim.Tensor, bytes)];
+      }),
+    );
     const wants = header.outputs.map((type) => {
       const tensor = readTensor(kilim.Tensor, list.shift());
       return { type, tensor, slack: JUDGED.has(type) ? new Float64Array(list.shift().buffer) : undefined };

@@ -14,7 +14,7 @@ const leb = (value) => (value < 128 ? [value] : [(value & 127) | 128, ...leb(val
 /** The sections of a module: `[id, contents]`. */
 function sections(bytes) {
   const list = [];
-  for (let at = 8; at < bytes.length;) {
+  for (let at = 8; at < bytes.length; ) {
     const id = bytes[at];
     const [size, start] = number(bytes, at + 1);
     list.push([id, bytes.subarray(start, start + size)]);
@@ -56,7 +56,12 @@ function prefixed(contents, prefixes) {
       code += 1;
     }
     const prefix = prefixes.get(function_) ?? [];
-    parts.push(Uint8Array.from(leb(size + prefix.length)), contents.subarray(at, code), Uint8Array.from(prefix), contents.subarray(code, end));
+    parts.push(
+      Uint8Array.from(leb(size + prefix.length)),
+      contents.subarray(at, code),
+      Uint8Array.from(prefix),
+      contents.subarray(code, end),
+    );
     at = end;
   }
   return Buffer.concat(parts);
@@ -82,8 +87,12 @@ export function trapping(bytes, how = 'unreachable') {
   for (const [name, index] of Object.entries(functions)) {
     if (name.includes('closures') && name.includes('invoke')) prefixes.set(index - first, TRAP_IF_SET);
     if (name === 'wasmsession_profile') prefixes.set(index - first, SET);
-    if (name === 'wasmsession_saveCache') prefixes.set(index - first, { unreachable: UNREACHABLE, bounds: OUT_OF_BOUNDS, stack: overflow(index) }[how]);
+    if (name === 'wasmsession_saveCache')
+      prefixes.set(index - first, { unreachable: UNREACHABLE, bounds: OUT_OF_BOUNDS, stack: overflow(index) }[how]);
   }
   const changed = parts.map(([id, contents]) => [id, id === 10 ? prefixed(contents, prefixes) : contents]);
-  return Buffer.concat([bytes.subarray(0, 8), ...changed.flatMap(([id, contents]) => [Uint8Array.from([id, ...leb(contents.length)]), contents])]);
+  return Buffer.concat([
+    bytes.subarray(0, 8),
+    ...changed.flatMap(([id, contents]) => [Uint8Array.from([id, ...leb(contents.length)]), contents]),
+  ]);
 }

@@ -3,8 +3,33 @@ import { fields } from './onnx.mjs';
 
 /** The element types by their numbers in onnx.proto. */
 const TYPES = [
-  '', 'float32', 'uint8', 'int8', 'uint16', 'int16', 'int32', 'int64', 'string', 'bool', 'float16', 'float64', 'uint32', 'uint64', 'complex64', 'complex128',
-  'bfloat16', 'float8e4m3fn', 'float8e4m3fnuz', 'float8e5m2', 'float8e5m2fnuz', 'uint4', 'int4', 'float4e2m1', 'float8e8m0', 'uint2', 'int2',
+  '',
+  'float32',
+  'uint8',
+  'int8',
+  'uint16',
+  'int16',
+  'int32',
+  'int64',
+  'string',
+  'bool',
+  'float16',
+  'float64',
+  'uint32',
+  'uint64',
+  'complex64',
+  'complex128',
+  'bfloat16',
+  'float8e4m3fn',
+  'float8e4m3fnuz',
+  'float8e5m2',
+  'float8e5m2fnuz',
+  'uint4',
+  'int4',
+  'float4e2m1',
+  'float8e8m0',
+  'uint2',
+  'int2',
 ];
 const [DIMS, DATA_TYPE, INT32_DATA, STRING_DATA, NAME, RAW_DATA] = [1, 2, 5, 6, 8, 9];
 const FLOATS = new Set(['float64', 'float32', 'float16', 'bfloat16', 'complex64', 'complex128']);
@@ -14,12 +39,18 @@ const all = (message, wanted) => message.filter(([field]) => field === wanted).m
 /** Numbers, each by itself or several packed into bytes. */
 function* varints(values) {
   for (const value of values) {
-    if (typeof value === 'bigint') { yield value; continue; }
+    if (typeof value === 'bigint') {
+      yield value;
+      continue;
+    }
     let [number, shift] = [0n, 0n];
     for (const byte of value) {
       number |= BigInt(byte & 127) << shift;
       shift += 7n;
-      if (byte < 128) { yield number; [number, shift] = [0n, 0n]; }
+      if (byte < 128) {
+        yield number;
+        [number, shift] = [0n, 0n];
+      }
     }
   }
 }
@@ -32,12 +63,20 @@ export function readTensor(Tensor, bytes) {
   const message = fields(bytes);
   const type = TYPES[Number(all(message, DATA_TYPE)[0])];
   const dims = all(message, DIMS).map(Number);
-  if (type === 'string') return new Tensor(type, dims, all(message, STRING_DATA).map((text) => new TextDecoder().decode(text)));
+  if (type === 'string')
+    return new Tensor(
+      type,
+      dims,
+      all(message, STRING_DATA).map((text) => new TextDecoder().decode(text)),
+    );
   const tensor = new Tensor(type, dims);
   const data = new Uint8Array(tensor.data.buffer);
   const [raw] = all(message, RAW_DATA);
   if (raw) data.set(raw);
-  else [...varints(all(message, INT32_DATA))].forEach((number, i) => { tensor.data[i] = Number(BigInt.asIntN(32, number)); });
+  else
+    [...varints(all(message, INT32_DATA))].forEach((number, i) => {
+      tensor.data[i] = Number(BigInt.asIntN(32, number));
+    });
   return tensor;
 }
 

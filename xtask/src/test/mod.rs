@@ -32,6 +32,7 @@ const STEPS: &[Step] = &[
         let workspace = ["--workspace", "--all-targets", "--", "-D", "warnings"];
         let mut counts = component("clippy", "clippy", &workspace)?;
         counts.add(arm::lint()?);
+        counts.add(scripts()?);
         Ok(counts)
     }),
     ("features", features),
@@ -115,6 +116,12 @@ pub fn component(subcommand: &str, name: &str, args: &[&str]) -> Result<Counts> 
         ));
     }
     counted(sh::cargo().arg(subcommand).args(args))
+}
+
+/// Formatter and linter of everything in TypeScript and JavaScript.
+fn scripts() -> Result<Counts> {
+    setup::npm("www")?;
+    counted(sh::npm(&sh::root().join("www")).args(["run", "lint"]))
 }
 
 /// The features that choose backends, and the crates that they bring.
