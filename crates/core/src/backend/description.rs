@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::BackendConfig;
 use crate::dtype::DType;
-use crate::ops::Cost;
+use crate::fact::Cost;
 
 /// A backend's unique name: `cpu`, `wgpu`, `builtin`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -32,6 +32,8 @@ use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
 use crate::tuning::Choice;
 
+pub use crate::fact::TensorSpec;
+pub use crate::graph::{NodeSpec, Refusal};
 pub use allocator::{Allocator, HostAllocator};
 pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Quantized, Setting};
 pub use context::{BackendContext, ContextConfig, RawConstants};
@@ -40,7 +42,7 @@ pub use description::{BackendId, Description, Grade, Memory, Speed};
 pub use executable::{DeviceHandle, DeviceTensor, Executable, Progress};
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry, check_version};
-pub use spec::{ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec};
+pub use spec::{ConstantKey, KernelSpec, Place, StageSpec, TensorSlot};
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
@@ -70,21 +72,6 @@ impl<T: Sync + ?Sized> MaybeSync for T {}
 pub trait MaybeSync {}
 #[cfg(target_arch = "wasm32")]
 impl<T: ?Sized> MaybeSync for T {}
-
-/// Why a backend refuses a node.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Refusal {
-    pub reason: String,
-}
-
-impl Refusal {
-    /// A refusal for a reason, which is shown to users.
-    pub fn new(reason: impl Into<String>) -> Refusal {
-        Refusal {
-            reason: reason.into(),
-        }
-    }
-}
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {

@@ -1,77 +1,11 @@
-//! What a backend is told: concrete nodes, and planned stages.
+//! What a backend is told: planned stages.
 
 use std::ops::Range;
 use std::sync::Arc;
 
-use crate::dtype::DType;
-use crate::ops::{Cost, Operator};
+use crate::fact::TensorSpec;
+use crate::graph::Operator;
 use crate::tensor::Tensor;
-
-/// A tensor with everything known about it when a kernel is chosen.
-#[derive(Clone, Debug, PartialEq)]
-pub struct TensorSpec {
-    pub dtype: DType,
-    pub shape: Vec<usize>,
-    /// The data, if it is a constant or was computed while planning.
-    pub value: Option<Tensor>,
-}
-
-impl TensorSpec {
-    /// Of a tensor whose elements are not known.
-    pub fn new(dtype: DType, shape: &[usize]) -> TensorSpec {
-        TensorSpec {
-            dtype,
-            shape: shape.to_vec(),
-            value: None,
-        }
-    }
-
-    /// The spec of a tensor whose value is known.
-    pub fn of(value: &Tensor) -> TensorSpec {
-        TensorSpec {
-            dtype: value.dtype(),
-            shape: value.shape().to_vec(),
-            value: Some(value.clone()),
-        }
-    }
-
-    /// The product of the dimensions.
-    pub fn elements(&self) -> usize {
-        self.shape.iter().product()
-    }
-
-    /// As stored on the host: types of less than 8 bits take a byte an element.
-    pub fn bytes(&self) -> usize {
-        self.elements() * self.dtype.size()
-    }
-}
-
-/// A node with concrete shapes, as backends are asked about it. The inputs that
-/// [`Operator::value_inputs`] lists always carry values.
-#[derive(Clone, Debug)]
-pub struct NodeSpec<'a> {
-    pub name: &'a str,
-    pub op: &'a dyn Operator,
-    pub inputs: &'a [Option<TensorSpec>],
-    pub outputs: &'a [TensorSpec],
-}
-
-impl NodeSpec<'_> {
-    /// `None` where the node has no such input or it is left out.
-    pub fn input(&self, i: usize) -> Option<&TensorSpec> {
-        self.inputs.get(i).and_then(Option::as_ref)
-    }
-
-    /// What the operator says that it costs, whoever runs it.
-    pub fn cost(&self) -> Cost {
-        let inputs = self.inputs.iter();
-        let inputs: Vec<_> = inputs
-            .map(|i| i.as_ref().map(|s| s.shape.clone()))
-            .collect();
-        let outputs: Vec<_> = self.outputs.iter().map(|s| s.shape.clone()).collect();
-        self.op.cost(&inputs, &outputs)
-    }
-}
 
 /// Names a constant across the stages of a session, so that it is uploaded and packed once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

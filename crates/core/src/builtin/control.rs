@@ -3,9 +3,10 @@
 use crate::backend::LocalFuture;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
+use crate::fact::Fact;
 use crate::graph::{Node, ValueId};
 use crate::limits::Limits;
-use crate::ops::{Fact, If, Loop, Scan, normalize_axis};
+use crate::ops::{If, Loop, Scan, normalize_axis};
 use crate::session::{Handle, Run, Runner};
 use crate::tensor::Tensor;
 

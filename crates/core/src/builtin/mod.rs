@@ -16,8 +16,7 @@ mod ports;
 pub(crate) mod values;
 
 use crate::backend::BackendId;
-use crate::graph::{Graph, Node};
-use crate::ops::Operator;
+use crate::graph::{Graph, Node, Operator};
 
 pub use layouts::PortLayout;
 pub use permute::{StoredTensor, copy};

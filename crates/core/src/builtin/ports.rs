@@ -4,12 +4,11 @@
 use std::collections::{HashMap, HashSet};
 
 use super::layouts::{self, PortLayout};
-use crate::backend::TensorSpec;
 use crate::datum::{Datum, Kind};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::fact::{Fact, TensorSpec};
 use crate::graph::{Graph, ValueId};
-use crate::ops::Fact;
 use crate::session::{Handle, Shared};
 use crate::tensor::Tensor;
 

@@ -1,11 +1,20 @@
 //! Control flow, run by `builtin` alone. Bodies capture nothing: what they use of the graph around
 //! them is passed as additional inputs.
 
+use super::rules::{BOOL, INDICES, InputValues, unify};
 use std::sync::Arc;
 
-use super::*;
-use crate::error::{ErrorCode, dtype_error};
-use crate::graph::{Value, ValueId};
+use super::axes::normalize_axis;
+use super::sequence::join;
+use crate::Reflect;
+use crate::datum::Kind;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::error::{Error, ErrorCode, Result, dtype_error};
+use crate::fact::{Fact, InputFact};
+use crate::graph::{Graph, InferContext, Operator, Value, ValueId};
+use crate::interrupt::Interrupt;
+use crate::reflect::{Leaf, Visitor};
 
 /// A graph is the same only as itself: its nodes are not compared.
 impl Reflect for Graph {

@@ -1,6 +1,11 @@
 //! Probabilities of classes from those of pairs.
 
-use super::*;
+use super::rules::{FLOATS, fact, unify};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// Input `[rows, pairs]`: for each two of `classes` (0 and 1, 0 and 2, … 1 and 2, …) the probability
 /// of the first. Output `[rows, classes]`: what fits them best, by the second method of Wu, Lin and

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use bytemuck::cast_slice;
 
 use super::{Fact, InferContext, Operator};
-use crate::backend::{NodeSpec, Refusal, TensorSpec};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::fact::TensorSpec;
+use crate::graph::{NodeSpec, Refusal};
 use crate::reflect::{Attributes, Leaf, Reflect, Visitor};
 use crate::tensor::Element;
 
@@ -281,5 +282,9 @@ impl Operator for Custom {
 
     fn deterministic(&self) -> bool {
         self.operator.deterministic
+    }
+
+    fn given_attributes(&self) -> Option<&Attributes> {
+        Some(&self.attributes)
     }
 }

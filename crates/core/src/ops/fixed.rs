@@ -1,9 +1,16 @@
 //! Arithmetic on quantised tensors whose scales are known when a model is read, in integers from end
 //! to end ([`crate::fixed`]): what TFLite's quantised operators become.
 
-use super::*;
-use crate::error::{dtype_error, value_error};
+use super::elementwise::UnaryKind;
+use super::qlinear::Affine;
+use super::rules::{BYTES, QUANTIZED, Types, broadcast, fact, same_as_first, unify};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, dtype_error, shape_error, value_error};
+use crate::fact::Fact;
 use crate::fixed::Factor;
+use crate::graph::{InferContext, Operator};
 
 /// 32-bit sums as a quantised type: scaled, moved to the zero point and clamped. Input: `int32`
 /// `[.., c]`, or any integer type of at most 32 bits.

@@ -1,7 +1,16 @@
 //! Operators that make tensors from shapes and scalars.
 
-use super::*;
-use crate::error::value_error;
+use super::axes::MAX_RANK;
+use super::rules::{
+    INDICES, InputValues, NUMBERS, fact, missing_value, partly_known, sizes, wrong_count,
+};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::tensor::Tensor;
 
 /// The shape as `int64[rank]`, of dimensions `start..end`.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,7 +1,15 @@
 //! Operators that read or write by index.
 
-use super::*;
-use crate::error::value_error;
+use super::axes::normalize_axis;
+use super::rules::{
+    INDICES, InputValues, NUMBERS, Types, fact, missing_value, unify, unify_shapes,
+};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// Inputs: data, indices (negative counts from the end). Output: indices in place of `axis`.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,7 +1,13 @@
 //! Operators that find elements in a list of known ones (`ai.onnx.ml` and TfIdfVectorizer). Elements
 //! of any type are compared for equality; NaN equals NaN.
 
-use super::*;
+use super::rules::fact;
+use crate::Reflect;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::error::{Result, shape_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// What stands in a table for each element. Inputs: data, keys `[n]` of its element type, values
 /// `[n]`, optional default (one element of the values' type). Of equal keys the last counts. Without

@@ -1,7 +1,13 @@
 //! Maps (`ai.onnx.ml`), run by `builtin`.
 
-use super::*;
-use crate::error::dtype_error;
+use super::rules::{fact, wrong_count};
+use crate::Reflect;
+use crate::datum::{Form, Kind};
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, dtype_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::tensor::Tensor;
 
 /// A map for each row of a matrix `[rows, keys]`, or one for a vector `[keys]`: a sequence of maps.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,7 +1,14 @@
 //! Matrix products.
 
-use super::*;
-use crate::error::value_error;
+use super::activation::Activation;
+use super::rules::{
+    FLOATS, NUMBERS, WIDE_NUMBERS, broadcast, broadcasts_to, fact, too_large, unify, wrong_count,
+};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// Inputs: a, b, optional bias that broadcasts to the last dimension. numpy's `matmul` with
 /// broadcasting of the leading dimensions, then the bias, then the activation.
@@ -116,7 +123,7 @@ impl Product {
 
 /// Two operations for each of the `k` multiplications of an output element.
 fn product_cost(inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>], k: usize) -> Cost {
-    let base = elementwise_cost(inputs, outputs);
+    let base = Cost::elementwise(inputs, outputs);
     Cost {
         flops: 2.0 * base.flops * k as f64,
         ..base
@@ -339,7 +346,7 @@ impl Operator for Einsum {
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let base = elementwise_cost(inputs, outputs);
+        let base = Cost::elementwise(inputs, outputs);
         let shapes: Vec<Shape> = inputs.iter().flatten().map(|s| Shape::fixed(s)).collect();
         let shapes: Vec<&Shape> = shapes.iter().collect();
         let ranks: Vec<usize> = shapes.iter().map(|s| s.rank()).collect();

@@ -1,7 +1,13 @@
 //! Normalisations.
 
-use super::*;
-use crate::error::value_error;
+use super::axes::{normalize_axes, normalize_axis};
+use super::rules::{FLOATS, broadcasts_to, fact, same_as_first, some_of};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// Inference: inputs x, scale, bias, mean, variance (each `[c]`).
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,7 +1,16 @@
 //! Weights and tables of 2, 4 or 8 bits that stay packed, with a scale for each block of neighbours.
 
-use super::*;
-use crate::error::unsupported;
+use super::axes::normalize_axis;
+use super::matmul::matmul_cost;
+use super::rules::{
+    FLOATS, INDICES, QUANTIZED, Types, fact, times, too_large, unify, unify_shapes,
+};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error, unsupported};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// `a · wᵀ + bias` with packed weights `w`, `[n, k]`.
 ///

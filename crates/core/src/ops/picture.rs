@@ -1,7 +1,13 @@
 //! Encoded pictures.
 
-use super::*;
-use crate::error::value_error;
+use super::rules::{InputValues, Types};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Error, Result, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::reflect::{Leaf, Visitor};
 
 /// In which order the channels of a picture come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]

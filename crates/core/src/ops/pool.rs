@@ -1,6 +1,19 @@
 //! Sliding-window pooling and pooling of regions. Layout as in [`super::conv`].
 
-use super::*;
+use super::activation::Activation;
+use super::axes::MAX_RANK;
+use super::conv::Padding;
+use super::rules::{
+    FLOATS, INDICES, InputValues, NUMBERS, Types, fact, sizes, some_of, too_large, unify,
+    unify_shapes, wrong_count,
+};
+use super::window::{AxisRule, WindowAxis, arrange, layout, window_rules};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// What all pooling windows have.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -151,7 +164,7 @@ impl Window {
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let base = elementwise_cost(inputs, outputs);
+        let base = Cost::elementwise(inputs, outputs);
         let taps: f64 = self.kernel.iter().map(|&k| k as f64).product();
         Cost {
             flops: base.flops * taps,

@@ -1,9 +1,17 @@
 //! Operators from quantised tensors to quantised tensors with real scales: sums are exact, and scaled in
 //! `float32` ([`super::fixed`] has those that scale in integers).
 
+use super::activation::Activation;
+use super::conv::{Conv, conv_shape};
+use super::elementwise::BinaryKind;
+use super::matmul::matmul_cost;
 use super::quant::{WHOLE_BIAS, product_shape};
-use super::*;
-use crate::error::value_error;
+use super::rules::{BYTES, FLOATS, broadcast, fact};
+use crate::Reflect;
+use crate::dtype::DType;
+use crate::error::{Result, value_error};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// Inputs: a, its scale and zero point, b, its scale and zero point, the output's scale and zero point,
 /// optional `int32` bias `[n]` in steps of the product of the scales of a and b. The activation is one

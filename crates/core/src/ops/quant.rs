@@ -1,8 +1,19 @@
 //! Quantisation, and products of quantised tensors in `int32`. Scales and zero points are per tensor, or
 //! per `axis`, or per block of `block` elements along it.
 
-use super::*;
-use crate::error::dtype_error;
+use super::axes::normalize_axis;
+use super::conv::{Conv, conv_shape};
+use super::fixed::Requantize;
+use super::matmul::{Product, matmul_cost};
+use super::rules::{
+    BYTES, FLOATS, InputValues, QUANTIZED, Types, fact, some_of, too_large, unify, unify_shapes,
+};
+use crate::Reflect;
+use crate::dim::Shape;
+use crate::dtype::DType;
+use crate::error::{Result, dtype_error, shape_error};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// Inputs: x, scale, optional zero point. The output has the zero point's type, else `output`.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,6 +1,12 @@
 //! Random numbers.
 
-use super::*;
+use super::rules::{FLOATS, fact};
+use crate::Reflect;
+use crate::dim::Shape;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// What random numbers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Reflect)]

@@ -1,9 +1,14 @@
 //! Recurrent layers. Inputs as in ONNX: x, w, r, optional b, sequence lengths, initial h (and for
 //! LSTM initial c and peepholes p).
 
-use super::*;
-use crate::error::value_error;
+use super::rules::{FLOATS, INDICES, Types, fact, too_large, unify_shapes, wrong_count};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::{Cost, Fact};
 use crate::fixed::Factor;
+use crate::graph::{InferContext, Operator};
 
 /// In which direction a recurrent layer goes over the steps of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -210,7 +215,7 @@ impl Recurrent {
     }
 
     fn cost(&self, gates: usize, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let base = elementwise_cost(inputs, outputs);
+        let base = Cost::elementwise(inputs, outputs);
         let shape = |i: usize| inputs.get(i).and_then(Option::as_deref).unwrap_or(&[]);
         match RecurrentGeometry::new(self, gates, shape(0), shape(1), shape(2)) {
             Ok(g) => {

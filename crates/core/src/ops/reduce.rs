@@ -1,6 +1,13 @@
 //! Reductions over axes, arg reductions, running sums and softmax.
 
-use super::*;
+use super::axes::{normalize_axes, normalize_axis};
+use super::rules::{FLOATS, INDICES, InputValues, NUMBERS, VALUES, fact, missing_value};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// The function of [`Reduce`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -105,7 +112,7 @@ impl Operator for Reduce {
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let base = elementwise_cost(inputs, outputs);
+        let base = Cost::elementwise(inputs, outputs);
         let read = inputs.first().and_then(Option::as_ref);
         let flops = read.map_or(base.flops, |x| x.iter().map(|&d| d as f64).product());
         Cost { flops, ..base }

@@ -1,7 +1,14 @@
 //! Sampling at other positions.
 
-use super::*;
-use crate::error::value_error;
+use super::axes::normalize_axes;
+use super::rules::{
+    FLOATS, INDICES, InputValues, fact, missing_value, sizes, unify, unify_shapes, wrong_count,
+};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// Which place in the input an element of the output stands for: ONNX's `coordinate_transformation_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]

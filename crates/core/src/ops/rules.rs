@@ -1,10 +1,14 @@
 //! What the inference rules share: looking up values, checking element types and ranks, arithmetic
 //! on dimensions that reports overflow.
 
-use crate::backend::NodeSpec;
+use crate::graph::{InferContext, NodeSpec};
 
-use super::*;
-use crate::error::{dtype_error, value_error};
+use crate::datum::Kind;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Error, Result, dtype_error, shape_error, value_error};
+use crate::fact::Fact;
+use crate::tensor::Tensor;
 
 /// Inputs whose values can be looked up, by inference and by whoever builds a kernel.
 pub trait InputValues {
@@ -384,4 +388,14 @@ pub(crate) fn wrong_count(what: &str, expected: usize, got: usize) -> Error {
     shape_error(format!("{what} has the wrong length"))
         .with_expected(expected)
         .with_got(got)
+}
+
+/// The one output of an operator whose output is like its first input.
+pub(crate) fn same_as_first(ctx: &InferContext) -> Result<Vec<Fact>> {
+    Ok(vec![ctx.fact(0)?.clone()])
+}
+
+/// As many of an operator's outputs as the node has.
+pub(crate) fn some_of<const N: usize>(ctx: &InferContext, facts: [Fact; N]) -> Vec<Fact> {
+    facts.into_iter().take(ctx.outputs.max(1)).collect()
 }

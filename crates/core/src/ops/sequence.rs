@@ -1,8 +1,15 @@
 //! Values that are not one tensor: sequences and optional values. `builtin` runs these operators
 //! between stages, on the tensors' handles.
 
-use super::*;
-use crate::error::dtype_error;
+use super::axes::normalize_axis;
+use super::rules::{INDICES, InputValues};
+use crate::Reflect;
+use crate::datum::{Form, Kind};
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, dtype_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// A sequence of its inputs, in order; without any an empty one.
 #[derive(Clone, Debug, PartialEq, Reflect)]

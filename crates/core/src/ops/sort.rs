@@ -1,6 +1,13 @@
 //! Operators that order elements.
 
-use super::*;
+use super::axes::normalize_axis;
+use super::rules::{INDICES, InputValues, NUMBERS, fact, missing_value, size};
+use crate::Reflect;
+use crate::dim::Dim;
+use crate::dtype::DType;
+use crate::error::{Result, shape_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 
 /// Inputs: x, k. Outputs: values, `int64` indices.
 #[derive(Clone, Debug, PartialEq, Reflect)]

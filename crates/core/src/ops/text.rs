@@ -1,11 +1,18 @@
 //! Operators on strings.
 
+use super::rules::{InputValues, STRINGS, broadcast, fact, some_of};
 use std::sync::Arc;
 
 use super::case::case_mapping;
-use super::*;
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 use crate::interrupt::Meter;
 use crate::memory::{push, shared_text, try_collect};
+use crate::tensor::Tensor;
 
 /// Joins two texts, broadcast.
 #[derive(Clone, Debug, PartialEq, Reflect)]

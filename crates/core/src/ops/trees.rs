@@ -2,8 +2,13 @@
 
 use std::sync::Arc;
 
-use super::*;
-use crate::error::value_error;
+use super::rules::{NUMBERS, fact};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// How a feature is compared with a node's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
@@ -146,7 +151,7 @@ impl Operator for TreeEnsemble {
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let each = elementwise_cost(inputs, outputs);
+        let each = Cost::elementwise(inputs, outputs);
         let rows = outputs.first().and_then(|o| o.first()).copied();
         let depth =
             (self.trees.nodes.len() as f64 / self.trees.roots.len().max(1) as f64 + 1.0).log2();

@@ -2,8 +2,10 @@
 
 use std::ops::Range;
 
-use super::*;
-use crate::error::value_error;
+use super::conv::Padding;
+use super::rules::{too_large, wrong_count};
+use crate::dim::Dim;
+use crate::error::{Result, shape_error, value_error};
 
 /// One spatial axis of a sliding window, resolved: sizes in elements, `output` in windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

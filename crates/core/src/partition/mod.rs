@@ -5,8 +5,9 @@ mod price;
 #[cfg(test)]
 mod tests;
 
-use crate::backend::{BackendId, Refusal};
-use crate::ops::Cost;
+use crate::backend::BackendId;
+use crate::fact::Cost;
+use crate::graph::Refusal;
 
 pub use price::{CostModel, Site};
 

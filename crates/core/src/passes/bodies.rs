@@ -7,9 +7,10 @@ use super::infer_graph;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node};
+use crate::fact::Fact;
+use crate::graph::{Graph, Node, Operator};
 use crate::interrupt::Interrupt;
-use crate::ops::{Fact, If, Loop, Operator, Scan, normalize_axis};
+use crate::ops::{If, Loop, Scan, normalize_axis};
 use crate::tensor::Tensor;
 
 /// Applies `change` to the bodies of a node; true where it changed one.

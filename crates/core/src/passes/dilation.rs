@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::edit::Rewriter;
 use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::ops::{BatchToSpace, Conv, Padding, SpaceToBatch};
 
 /// Puts one dilated convolution in the place of the three. True where it found them.
 pub fn run(graph: &mut Graph) -> bool {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::{Fact, Operator};
+use crate::fact::Fact;
+use crate::graph::{Graph, Node, Operator, ValueId};
 use crate::tensor::Tensor;
 
 /// Values that others take the place of. Applied to all uses at once.

@@ -9,8 +9,10 @@ use super::edit::{Rewriter, node};
 use super::fuse::as_activation;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::ops::{
+    Activation, BatchNorm, Binary, BinaryKind, Conv, ConvTranspose, Gemm, MatMul, Unary, UnaryKind,
+};
 use crate::tensor::{Tensor, cast_slice_mut};
 
 /// `x * scale + shift`, for each channel.

@@ -5,13 +5,16 @@ use std::sync::Arc;
 use super::Evaluator;
 use super::edit::{Renames, is_identity};
 use super::known_dims::KnownDims;
-use crate::backend::{NodeSpec, TensorSpec};
 use crate::builtin;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{ErrorCode, Result};
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::fact::{Fact, InputFact, TensorSpec};
+use crate::graph::{Graph, InferContext, Node, NodeSpec, ValueId};
+use crate::ops::{
+    Activation, Binary, BinaryKind, Cast, Concat, ConstantOfShape, Dropout, Expand, Flatten, If,
+    Pad, Reshape, Slice, Split, Squeeze, Tile, Transpose, Unary, UnaryKind,
+};
 use crate::tensor::{Tensor, byte_count};
 
 /// A constant may grow to this many bytes, or to the size of what it is computed from: enough for
@@ -125,7 +128,7 @@ fn constants(graph: &Graph, node: &Node) -> Option<Vec<Option<TensorSpec>>> {
 fn small(
     node: &Node,
     inputs: &[Option<TensorSpec>],
-    facts: &[crate::ops::Fact],
+    facts: &[crate::fact::Fact],
 ) -> Option<Vec<TensorSpec>> {
     let read = inputs.iter().flatten().filter_map(|s| s.value.as_ref());
     let read = read.fold(0usize, |n, t| n.saturating_add(t.byte_len()));

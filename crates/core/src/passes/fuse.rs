@@ -6,8 +6,11 @@ use super::edit::Rewriter;
 use super::fold_batch_norm::per_channel;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::ops::{
+    Activation, AveragePool, Binary, BinaryKind, Cast, Conv, ConvTranspose, Gather, GatherCast,
+    Gemm, MatMul, Pad, PadMode, Padding, Unary, UnaryKind,
+};
 use crate::tensor::Tensor;
 
 /// Fuses in `float32`; half precision would round in between. Needs inferred facts. True where a

@@ -3,9 +3,10 @@
 use super::known_dims::KnownDims;
 use crate::builtin;
 use crate::error::{Result, dtype_error};
-use crate::graph::{Graph, Node};
+use crate::fact::InputFact;
+use crate::graph::{Graph, InferContext, Node};
 use crate::interrupt::{Interrupt, Meter};
-use crate::ops::{InferContext, InputFact, check_rank};
+use crate::ops::check_rank;
 
 /// Operations of inferring a node.
 const NODE: usize = 1 << 10;
@@ -14,7 +15,7 @@ const NODE: usize = 1 << 10;
 /// Element types that an operator cannot tell stay as the file declares them.
 ///
 /// # Errors
-/// What [`crate::ops::Operator::infer`] says of a node, with the node's name, and `Aborted` where loading is to stop.
+/// What [`crate::graph::Operator::infer`] says of a node, with the node's name, and `Aborted` where loading is to stop.
 pub fn infer_graph(graph: &mut Graph, interrupt: &Interrupt) -> Result<()> {
     let mut known = KnownDims::default();
     let meter = Meter::new(interrupt);

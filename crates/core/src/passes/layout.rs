@@ -5,8 +5,12 @@ use std::sync::Arc;
 
 use super::edit::{inverse, node};
 use crate::dim::Shape;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::fact::Fact;
+use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::ops::{
+    AveragePool, Conv, ConvInteger, ConvTranspose, DepthToSpace, LpPool, Lrn, MaxPool, QLinearConv,
+    SpaceToDepth, Transpose,
+};
 
 /// Rewrites nodes of rank 3 and 4 in a graph that convolves; others gain nothing by it. Needs
 /// inferred facts. True where there was one.

@@ -32,10 +32,10 @@ mod transposes;
 mod views;
 mod widen_f16;
 
-use crate::backend::{DataLayout, NodeSpec};
+use crate::backend::DataLayout;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node};
+use crate::graph::{Graph, Node, NodeSpec};
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
 

@@ -1,8 +1,10 @@
 //! Finds activations and normalisations that a file spells out in smaller operators.
 
 use super::edit::Rewriter;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::ops::{
+    Binary, BinaryKind, Clip, LayerNorm, Reduce, ReduceKind, RmsNorm, Unary, UnaryKind,
+};
 use crate::tensor::Tensor;
 
 /// Puts larger operators in the place of `float32` nodes that spell them out. Comes before `fuse`,

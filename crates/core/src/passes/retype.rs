@@ -8,9 +8,10 @@ use super::edit::node;
 use super::{bodies, dead_code, infer_graph};
 use crate::dtype::DType;
 use crate::error::{Result, unsupported};
-use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::fact::{Fact, InputFact};
+use crate::graph::{Graph, InferContext, Node, NodeId, ValueId};
 use crate::interrupt::Interrupt;
-use crate::ops::{Cast, Fact, InferContext, InputFact};
+use crate::ops::Cast;
 use crate::tensor::Tensor;
 
 /// Has nodes compute in the floating-point type that `wish` gives for them: what they read is cast,

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use super::edit::{Rewriter, node};
 use super::transposes::reshape::{groups, literal};
 use crate::dim::{Dim, Shape};
+use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::ops::{Conv, Flatten, Pad, Reshape, Squeeze, Unsqueeze};
 
 /// Needs inferred facts. True where something changed.
 pub fn run(graph: &mut Graph) -> bool {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use super::Shared;
-use crate::backend::{DeviceTensor, TensorSpec};
+use crate::backend::DeviceTensor;
 use crate::datum::{Datum, Form, Kind, Map, not_a_tensor};
 use crate::error::{Error, ErrorCode, Result};
-use crate::ops::{Fact, join};
+use crate::fact::{Fact, TensorSpec};
+use crate::ops::sequence::join;
 use crate::tensor::Tensor;
 
 /// A value between stages: a tensor on the host or still on a device, or what is made of tensors.

@@ -15,11 +15,11 @@ mod tune;
 
 use std::sync::Arc;
 
-use crate::backend::LocalFuture;
-use crate::backend::{Backend, RawConstants, TensorSpec};
+use crate::backend::{Backend, LocalFuture, RawConstants};
 use crate::builtin::Ports;
 use crate::datum::Datum;
 use crate::error::{Error, ErrorCode, Result};
+use crate::fact::TensorSpec;
 use crate::graph::Graph;
 use crate::interrupt::Interrupt;
 use crate::report::{NodeTime, PrecisionOverride, PrecisionReport, Report};

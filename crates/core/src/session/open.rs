@@ -4,13 +4,13 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::{Run, Runner, Session, SessionOptions, Shared, precision};
-use crate::backend::{Backend, Half, NodeSpec, TensorSpec};
+use crate::backend::{Backend, Half};
 use crate::builtin::{Port, Ports};
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::Graph;
-use crate::ops::Fact;
+use crate::fact::{Fact, TensorSpec};
+use crate::graph::{Graph, NodeSpec};
 use crate::passes::{self, Evaluator};
 use crate::pin;
 

@@ -3,8 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use crate::graph::{Node, NodeId};
-use crate::ops::Operator;
+use crate::graph::{Node, NodeId, Operator};
 use crate::tensor::Tensor;
 
 /// One node of a recorded run.

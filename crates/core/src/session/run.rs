@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::Shared;
 use super::record::Recorder;
-use crate::backend::{NodeSpec, RawConstants};
+use crate::backend::RawConstants;
 use crate::error::Result;
+use crate::graph::NodeSpec;
 use crate::interrupt::Interrupt;
 use crate::limits::Limits;
 use crate::schedule::Trace;

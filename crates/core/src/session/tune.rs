@@ -5,9 +5,10 @@ use std::collections::{HashMap, HashSet};
 use super::plan::arena;
 use super::{Run, Shared};
 use crate::backend::{
-    Backend, BackendContext, ContextConfig, Executable, Memory, NodeSpec, Place, StageSpec,
+    Backend, BackendContext, ContextConfig, Executable, Memory, Place, StageSpec,
 };
 use crate::error::Result;
+use crate::graph::NodeSpec;
 use crate::interrupt::Interrupt;
 use crate::report::{AlgorithmTime, TuningReport};
 use crate::schedule::run_part;

@@ -4,7 +4,7 @@ use super::generate::{Random, Taste};
 use crate::datum::Form;
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
-use crate::ops::{Fact, InputFact};
+use crate::fact::{Fact, InputFact};
 use crate::tensor::Tensor;
 
 /// Sizes whose bytes do not fit into an address, alone or multiplied with each other, on 64 bits or on 32.

@@ -7,7 +7,12 @@ mod sequence;
 
 use crate::backend::LocalFuture;
 use crate::error::{Result, value_error};
-use crate::ops::*;
+use crate::graph::Operator;
+use crate::ops::{
+    ConcatFromSequence, DictVectorizer, MapValues, OptionalAbsent, OptionalGetElement,
+    OptionalHasElement, SequenceAt, SequenceConstruct, SequenceErase, SequenceInsert,
+    SequenceLength, SplitToSequence, Unary, UnaryKind, ZipMap,
+};
 use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
 

@@ -2,7 +2,7 @@
 
 use super::{Inputs, OnValues};
 use crate::error::{Result, value_error};
-use crate::ops::*;
+use crate::ops::{OptionalAbsent, OptionalGetElement, OptionalHasElement};
 use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
 

@@ -3,9 +3,13 @@
 use std::sync::Arc;
 
 use super::{Inputs, OnValues};
-use crate::backend::{NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
-use crate::ops::*;
+use crate::fact::{Fact, InputFact, TensorSpec};
+use crate::graph::{InferContext, NodeSpec, Operator};
+use crate::ops::{
+    Concat, ConcatFromSequence, SequenceAt, SequenceConstruct, SequenceErase, SequenceInsert,
+    SequenceLength, Split, SplitToSequence, normalize_axis,
+};
 use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
 

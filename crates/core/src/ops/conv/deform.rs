@@ -1,6 +1,13 @@
 //! Deformable convolutions: each tap is shifted by an offset that is an input.
 
-use super::*;
+use super::{Conv, ConvGeometry, Padding, check_groups, conv_shape};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::Result;
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
+use crate::ops::activation::Activation;
+use crate::ops::rules::{FLOATS, fact, times, unify_shapes, volume};
 
 /// Inputs: data, weights, offsets, optional bias, optional mask; NCHW.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,6 +1,14 @@
 //! The image that overlapping columns add up to.
 
-use super::*;
+use super::Padding;
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::axes::MAX_RANK;
+use crate::ops::rules::{ANY, INDICES, InputValues, fact, sizes, too_large, unify, wrong_count};
+use crate::ops::window::{WindowAxis, window_rules};
 
 /// Inputs: `[n, c * block, blocks]`, image shape, block shape. Empty steps are ones, empty pads zeros.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -5,12 +5,18 @@ mod deform;
 mod image;
 mod transpose;
 
-pub use deform::*;
-pub use image::*;
-pub use transpose::*;
+pub use deform::DeformConv;
+pub use image::{Col2Im, Col2ImGeometry};
+pub use transpose::ConvTranspose;
 
-use super::*;
-use crate::error::value_error;
+use super::activation::Activation;
+use super::rules::{FLOATS, fact, times, unify, unify_shapes};
+use super::window::{WindowAxis, arrange, layout, window_dims, window_rules};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
 
 /// How the padding of a sliding window is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -164,7 +170,7 @@ impl Operator for Conv {
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let base = elementwise_cost(inputs, outputs);
+        let base = Cost::elementwise(inputs, outputs);
         match inputs.get(1) {
             Some(Some(w)) => conv_cost(base.flops, w, base),
             _ => base,

@@ -1,6 +1,16 @@
 //! Transposed convolutions.
 
-use super::*;
+use super::{ConvGeometry, Padding, check_groups, check_ranks, conv_cost};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::Result;
+use crate::fact::{Cost, Fact};
+use crate::graph::{InferContext, Operator};
+use crate::ops::activation::Activation;
+use crate::ops::rules::{FLOATS, fact, times, too_large, unify, wrong_count};
+use crate::ops::window::{
+    AxisPadding, AxisRule, arrange, attribute, layout, paddings, window_rules,
+};
 
 /// Inputs: data, weights, optional bias `[m]`.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -117,7 +127,7 @@ impl Operator for ConvTranspose {
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
-        let base = elementwise_cost(inputs, outputs);
+        let base = Cost::elementwise(inputs, outputs);
         match (inputs.first(), inputs.get(1)) {
             (Some(Some(x)), Some(Some(w))) => {
                 conv_cost(x.iter().map(|&d| d as f64).product(), w, base)

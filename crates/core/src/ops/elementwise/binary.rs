@@ -1,7 +1,13 @@
 //! Functions of two tensors.
 
 use super::broadcast_inputs;
-use crate::ops::*;
+use crate::Reflect;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::activation::Activation;
+use crate::ops::rules::{BOOL, FLOATS, INTEGERS, NOT_COMPLEX, NUMBERS, Types, broadcasts_to, fact};
 
 /// The function of [`Binary`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]

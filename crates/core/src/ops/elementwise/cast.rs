@@ -1,8 +1,12 @@
 //! Elements of another type.
 
-use crate::error::dtype_error;
+use crate::Reflect;
+use crate::dtype::DType;
+use crate::error::{Result, dtype_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
 use crate::narrow::Narrowing;
-use crate::ops::*;
+use crate::ops::rules::{NOT_COMPLEX, fact};
 
 /// Converts the element type. Numbers become text in decimal form, as short as tells them apart;
 /// text that is no number is an error.

@@ -1,6 +1,11 @@
 //! Dropout, which keeps everything at inference.
 
-use crate::ops::*;
+use crate::Reflect;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::rules::{FLOATS, fact, some_of};
 
 /// Dropout at inference: the data, and a mask of ones if asked for.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -6,15 +6,16 @@ mod dropout;
 mod select;
 mod unary;
 
-pub use binary::*;
-pub use cast::*;
-pub use dropout::*;
-pub use select::*;
-pub use unary::*;
+pub use binary::{Binary, BinaryKind};
+pub use cast::{BitCast, Cast, CastLike};
+pub use dropout::Dropout;
+pub use select::{Clip, Where};
+pub use unary::{Unary, UnaryKind};
 
 use crate::dim::Shape;
 use crate::error::Result;
-use crate::ops::{InferContext, broadcast};
+use crate::graph::InferContext;
+use crate::ops::rules::broadcast;
 
 /// The shape that the first `count` inputs broadcast to; `None` where a rank is unknown.
 fn broadcast_inputs(ctx: &InferContext, count: usize) -> Result<Option<Shape>> {

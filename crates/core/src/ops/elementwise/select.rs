@@ -1,7 +1,11 @@
 //! Elements chosen by a condition, or by bounds.
 
 use super::broadcast_inputs;
-use crate::ops::*;
+use crate::Reflect;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::rules::{BOOL, NUMBERS, fact};
 
 /// `condition ? a : b`, all three broadcast.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,6 +1,11 @@
 //! Functions of one tensor.
 
-use crate::ops::*;
+use crate::Reflect;
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::rules::{ANY, BOOL, FLOATS, INTEGERS, NUMBERS, SIGNED, Types, fact};
 
 /// The function of [`Unary`].
 #[derive(Clone, Copy, Debug, PartialEq, Reflect)]

@@ -1,6 +1,12 @@
 //! Elements in another order, joined or taken apart.
 
-use crate::ops::*;
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::axes::{MAX_RANK, normalize_axis};
+use crate::ops::rules::{INDICES, InputValues, fact, sizes, sum, unify_shapes, wrong_count};
 
 /// Output dimension `i` is input dimension `perm[i]`; an empty `perm` reverses.
 #[derive(Clone, Debug, PartialEq, Reflect)]

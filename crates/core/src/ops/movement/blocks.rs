@@ -1,7 +1,12 @@
 //! Blocks of space that become channels or batches, and back.
 
-use crate::error::value_error;
-use crate::ops::*;
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::rules::{InputValues, fact, sizes, sum, times, too_large, wrong_count};
+use crate::ops::window::{arrange, layout};
 
 /// Blocks of the channel dimension become space. NCHW, or NHWC with `channels_last`.
 #[derive(Clone, Debug, PartialEq, Reflect)]

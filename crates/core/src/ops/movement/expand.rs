@@ -1,6 +1,15 @@
 //! Tensors that are repeated, or of which a triangle is kept.
 
-use crate::ops::*;
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::axes::MAX_RANK;
+use crate::ops::rules::{
+    INDICES, InputValues, broadcast, fact, missing_value, shaped_by_elements, sizes, times,
+    wrong_count,
+};
 
 /// Inputs: data, repeats.
 #[derive(Clone, Debug, PartialEq, Reflect)]

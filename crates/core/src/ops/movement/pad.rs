@@ -1,6 +1,12 @@
 //! Tensors with something around them, or cropped.
 
-use crate::ops::*;
+use crate::Reflect;
+use crate::dim::Dim;
+use crate::error::{Result, shape_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::axes::normalize_axes;
+use crate::ops::rules::{INDICES, InputValues, fact, sizes, too_large, wrong_count};
 
 /// How [`Pad`] fills.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]

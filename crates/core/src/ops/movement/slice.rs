@@ -1,7 +1,12 @@
 //! Parts of a tensor.
 
-use crate::error::value_error;
-use crate::ops::*;
+use crate::Reflect;
+use crate::dim::Dim;
+use crate::error::{Result, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::axes::normalize_axes;
+use crate::ops::rules::{INDICES, InputValues, fact, too_large, wrong_count};
 
 /// Inputs: data, starts, ends, optional axes, optional steps.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,7 +1,14 @@
 //! The same elements under another shape.
 
-use crate::error::value_error;
-use crate::ops::*;
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::ops::axes::{MAX_RANK, check_rank, normalize_axes, normalize_axis};
+use crate::ops::rules::{
+    INDICES, InputValues, fact, shaped_by_elements, size, too_large, unify, volume,
+};
 
 /// Inputs: data, shape. `0` copies a dimension unless `allow_zero`; one `-1` is computed.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,8 +1,14 @@
 //! Slices that a condition chooses.
 
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::error::{Result, shape_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::interrupt::Meter;
 use crate::memory::push;
-use crate::ops::rules::missing_value;
-use crate::ops::*;
+use crate::ops::axes::normalize_axis;
+use crate::ops::rules::{BOOL, InputValues, fact, missing_value, volume};
 
 /// Inputs: data, condition `bool[n]`. Without an axis the data is flattened.
 #[derive(Clone, Debug, PartialEq, Reflect)]

@@ -1,8 +1,14 @@
 //! The best of boxes that overlap.
 
-use crate::error::{dtype_error, value_error};
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, dtype_error, shape_error, value_error};
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::interrupt::Meter;
 use crate::memory::push;
-use crate::ops::*;
+use crate::ops::rules::{INDICES, InputValues, missing_value, unify_shapes};
 use crate::order::sort_first;
 
 /// Inputs: boxes `[batch, n, 4]`, scores `[batch, classes, n]`, optional max boxes, IoU threshold,

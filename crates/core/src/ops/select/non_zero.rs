@@ -1,7 +1,15 @@
 //! Where elements are not zero.
 
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::interrupt::Meter;
 use crate::memory::{push, vec_with_room};
-use crate::ops::*;
+use crate::ops::rules::{InputValues, Types};
+use crate::tensor::Tensor;
 
 /// The indices of elements that are not zero, `int64[rank, n]`.
 #[derive(Clone, Debug, PartialEq, Reflect)]

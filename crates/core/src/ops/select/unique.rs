@@ -1,9 +1,17 @@
 //! The distinct elements or slices of a tensor.
 
+use crate::Reflect;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::fact::Fact;
+use crate::graph::{InferContext, Operator};
+use crate::interrupt::Meter;
 use crate::memory::{push, vec_of, vec_with_room};
-use crate::ops::*;
+use crate::ops::axes::normalize_axis;
+use crate::ops::rules::{InputValues, fact, some_of, volume};
 use crate::order::sort_first;
-use crate::tensor::element_count;
+use crate::tensor::{Tensor, element_count};
 
 /// Outputs: values, first indices, inverse indices, counts.
 #[derive(Clone, Debug, PartialEq, Reflect)]

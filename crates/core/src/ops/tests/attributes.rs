@@ -1,5 +1,6 @@
 //! `docs/attributes.md`: every operator with its attributes as backends in libraries see them.
 
+use crate::Reflect;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 

@@ -1,5 +1,6 @@
 //! Operators are equal where all that they consist of is, and only there.
 
+use crate::reflect::Contents;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 

@@ -15,9 +15,13 @@ mod robust;
 mod text;
 mod windows;
 
-use super::*;
-use crate::error::ErrorCode;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{ErrorCode, Result};
+use crate::graph::Graph;
 use crate::interrupt::{Interrupt, Meter};
+use crate::ops::*;
+use crate::tensor::Tensor;
 
 /// An input whose value is not known: `float32 n,3,?`; `float32 …` is one of unknown rank, `-` one
 /// that is left out.

@@ -6,8 +6,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 
 use super::edit::Renames;
-use crate::graph::{Graph, Node, Value, ValueId};
-use crate::ops::Operator;
+use crate::graph::{Graph, Node, Operator, Value, ValueId};
 use crate::reflect::Contents;
 use crate::tensor::Tensor;
 

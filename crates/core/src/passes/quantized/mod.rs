@@ -29,8 +29,8 @@ use super::Evaluator;
 use super::edit::Rewriter;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::ops::{Activation, Affine, Clip, DequantizeLinear, QuantizeLinear, Unary};
 use crate::tensor::Tensor;
 
 /// True where there is something that [`run`] could work on.

@@ -6,7 +6,10 @@ use std::sync::Arc;
 use super::super::edit::Rewriter;
 use super::{Operand, Target};
 use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::ops::{
+    Concat, DepthToSpace, DequantizeLinear, Expand, Flatten, Gather, MaxPool, PoolGeometry,
+    Reshape, Slice, SpaceToDepth, Squeeze, Tile, Transpose, Unsqueeze, normalize_axis,
+};
 
 /// Lets `node` work on what its DequantizeLinear reads, and puts the DequantizeLinear in its place.
 pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::edit::Rewriter;
 use super::{Found, Operand, Target};
 use crate::graph::Graph;
-use crate::ops::*;
+use crate::ops::{Activation, Binary, BinaryKind, QLinearBinary, clamped_range};
 
 /// The sum, difference, product, larger or smaller of two tensors that `target` quantises.
 pub fn find(graph: &Graph, rw: &Rewriter, target: &Target) -> Option<Found> {

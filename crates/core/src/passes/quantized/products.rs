@@ -6,8 +6,8 @@ use super::super::edit::Rewriter;
 use super::{Found, Operand, Parameters, Target};
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::ops::{Activation, Conv, Gemm, MatMul, QLinearConv, QLinearMatMul, normalize_axis};
 use crate::tensor::Tensor;
 
 /// The product that `target` quantises, as one of integers.

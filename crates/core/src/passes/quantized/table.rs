@@ -9,9 +9,13 @@ use super::super::{Evaluator, fold_constants, infer_graph};
 use super::{Found, Operand, Target};
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
 use crate::narrow::Narrowing;
-use crate::ops::*;
+use crate::ops::{
+    Activation, Affine, Binary, BinaryKind, Cast, Clip, DequantizeLinear, TableLookup, Tabulated,
+    Unary, UnaryKind,
+};
 use crate::tensor::Tensor;
 
 /// Operators that are looked at for a function.

@@ -2,7 +2,10 @@
 
 use super::sink::{joins, maps};
 use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::ops::{
+    ArgReduce, BatchNorm, Cast, Clip, Concat, Flatten, Pad, Reduce, Reshape, Resize, Slice,
+    Softmax, Split, Squeeze, Transpose, Unsqueeze,
+};
 
 /// Wishes, gathered from the outputs upwards.
 pub struct Demand {

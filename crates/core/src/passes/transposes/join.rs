@@ -7,8 +7,8 @@ use super::super::edit::inverse;
 use super::{Pass, START, size};
 use crate::dim::Dim;
 use crate::error::Result;
-use crate::graph::{Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Node, Operator, ValueId};
+use crate::ops::{Concat, Unsqueeze, normalize_axis};
 
 impl Pass<'_> {
     /// Operators that join several values dimension by dimension: broadcasting ones and Concat.

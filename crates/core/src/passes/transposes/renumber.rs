@@ -6,8 +6,11 @@ use super::super::edit::inverse;
 use super::Pass;
 use super::sink::maps;
 use crate::error::Result;
-use crate::graph::{Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Node, Operator, ValueId};
+use crate::ops::{
+    BatchNorm, Cast, Clip, Expand, LayerNorm, LpNorm, Pad, Resize, RmsNorm, Slice, Softmax, Split,
+    Tile, normalize_axes, normalize_axis,
+};
 use crate::order::sort_indices;
 use crate::tensor::Tensor;
 

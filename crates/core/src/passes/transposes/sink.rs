@@ -6,8 +6,12 @@ use super::super::edit::{inverse, is_identity};
 use super::super::layout::permuted_fact;
 use super::{Held, Pass, is_free};
 use crate::error::Result;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::*;
+use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::ops::{
+    AffineQuantize, ArgReduce, Binary, Concat, DequantizeLinear, Flatten, Gemm, MatMul,
+    QLinearBinary, QuantizeLinear, QuantizedBinary, Reduce, Requantize, Reshape, Squeeze,
+    TableLookup, Unary, Unsqueeze, Where, normalize_axes,
+};
 
 /// True where tensors are broadcast and combined element by element.
 pub(super) fn joins(op: &dyn Operator) -> bool {

@@ -1,11 +1,11 @@
 //! Concrete shape inference, and computing what is known before anything runs.
 
 use super::Planner;
-use crate::backend::{NodeSpec, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{NodeId, ValueId};
+use crate::fact::{InputFact, TensorSpec};
+use crate::graph::{InferContext, NodeId, NodeSpec, ValueId};
 use crate::ids::IdSet;
-use crate::ops::{Custom, InferContext, InputFact, ShapeOf, Size};
+use crate::ops::{Custom, ShapeOf, Size};
 use crate::session::Run;
 use crate::tensor::Tensor;
 

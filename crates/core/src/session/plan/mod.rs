@@ -16,11 +16,11 @@ use rewrite::{GivenBack, Rewritten};
 
 use super::tune::{self, Trial};
 use super::{Run, Shared};
-use crate::backend::{Executable, Refusal, StageSpec, TensorSpec};
+use crate::backend::{Executable, StageSpec};
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{Graph, NodeId, ValueId};
+use crate::fact::{Cost, TensorSpec};
+use crate::graph::{Graph, NodeId, Refusal, ValueId};
 use crate::ids::IdMap;
-use crate::ops::Cost;
 use crate::report::{CrossingReport, MemoryPlan, NodeReport};
 use crate::schedule::{Step, StepLabel};
 use crate::stages::Stages;

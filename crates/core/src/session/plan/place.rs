@@ -1,9 +1,10 @@
 //! Asking the backends about every node.
 
 use super::{Answers, Planner};
-use crate::backend::{BackendId, NodeSpec, TensorSpec};
+use crate::backend::BackendId;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{NodeId, ValueId};
+use crate::fact::TensorSpec;
+use crate::graph::{NodeId, NodeSpec, ValueId};
 use crate::ids::IdMap;
 use crate::partition::{self, Candidate, Placed, Placement};
 use crate::pin;

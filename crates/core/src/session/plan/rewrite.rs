@@ -3,11 +3,11 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Planner;
-use crate::backend::{Backend, KernelSpec, Refusal, Replacement, Subgraph, SubgraphTensor};
+use crate::backend::{Backend, KernelSpec, Replacement, Subgraph, SubgraphTensor};
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{Graph, Node, NodeId, ValueId};
+use crate::fact::Fact;
+use crate::graph::{Graph, Node, NodeId, Refusal, ValueId};
 use crate::ids::{IdMap, IdSet};
-use crate::ops::Fact;
 use crate::session::Shared;
 use crate::stages::Stages;
 

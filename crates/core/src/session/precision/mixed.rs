@@ -4,12 +4,12 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::between::between;
-use crate::backend::{Backend, Half, NodeSpec, Refusal, TensorSpec};
+use crate::backend::{Backend, Half};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::graph::{Graph, NodeId};
+use crate::fact::{InputFact, TensorSpec};
+use crate::graph::{Graph, InferContext, NodeId, NodeSpec, Refusal};
 use crate::memory::Sharing;
-use crate::ops::{InferContext, InputFact};
 use crate::passes::{self, retype};
 use crate::pin;
 use crate::report::{PrecisionReport, SingleReport};

@@ -9,10 +9,11 @@ use std::collections::HashMap;
 use super::plan::{Key, PlannedStage};
 use super::record::{RecordedInput, Recorder};
 use super::{Handle, Run, Shared};
-use crate::backend::{LocalFuture, RawConstants, TensorSpec};
+use crate::backend::{LocalFuture, RawConstants};
 use crate::builtin::control;
 use crate::builtin::values::{self, Inputs};
 use crate::error::{Error, ErrorCode, Result};
+use crate::fact::TensorSpec;
 use crate::graph::{Graph, NodeId, ValueId};
 #[cfg(not(target_arch = "wasm32"))]
 use crate::interrupt::Interrupt;

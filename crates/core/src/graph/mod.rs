@@ -1,12 +1,18 @@
 //! The graph: values, and nodes that compute them.
 
+mod operator;
+mod spec;
+
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use crate::dim::Dim;
 use crate::error::{Error, ErrorCode, Result};
-use crate::ops::{Fact, InputFact, Operator};
+use crate::fact::{Fact, InputFact};
 use crate::tensor::Tensor;
+
+pub use operator::{InferContext, Operator};
+pub use spec::{NodeSpec, Refusal};
 
 /// The index of a value in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,0 +1,197 @@
+//! What an operator is: attributes, shape inference, and what the planner has to know of it.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use super::Graph;
+use crate::dim::{Dim, Shape};
+use crate::dtype::DType;
+use crate::error::{Result, shape_error};
+use crate::fact::{Cost, Fact, InputFact};
+use crate::interrupt::{Interrupt, Meter};
+use crate::reflect::{Attributes, Contents, Reflect};
+
+/// The inputs of a node, as shape inference sees them. `None` is an optional input left out.
+pub struct InferContext<'a> {
+    pub inputs: &'a [Option<InputFact>],
+    /// How many outputs the node has.
+    pub outputs: usize,
+    /// What may stop operators whose outputs' shapes depend on data.
+    pub interrupt: &'a Interrupt,
+}
+
+impl<'a> InferContext<'a> {
+    /// Inputs and the number of outputs; nothing stops the inference.
+    pub fn new(inputs: &'a [Option<InputFact>], outputs: usize) -> InferContext<'a> {
+        InferContext {
+            inputs,
+            outputs,
+            interrupt: &Interrupt::NEVER,
+        }
+    }
+
+    /// A meter of what is done with data.
+    pub fn meter(&self) -> Meter<'a> {
+        Meter::new(self.interrupt)
+    }
+
+    /// Input `i`, or an error that it is missing.
+    pub fn input(&self, i: usize) -> Result<&InputFact> {
+        self.optional(i)
+            .ok_or_else(|| shape_error(format!("input {i} is missing")))
+    }
+
+    /// Input `i`, if the node has it.
+    pub fn optional(&self, i: usize) -> Option<&InputFact> {
+        self.inputs.get(i).and_then(Option::as_ref)
+    }
+
+    /// What is known of input `i`.
+    ///
+    /// # Errors
+    /// `Shape` where it is missing.
+    pub fn fact(&self, i: usize) -> Result<&Fact> {
+        Ok(&self.input(i)?.fact)
+    }
+
+    /// The element type of input `i`; `None` where it is not known yet.
+    ///
+    /// # Errors
+    /// `Shape` where the input is missing.
+    pub fn dtype(&self, i: usize) -> Result<Option<DType>> {
+        Ok(self.fact(i)?.dtype)
+    }
+
+    /// The shape of input `i`; `None` where not even its rank is known.
+    pub fn shape(&self, i: usize) -> Result<Option<&Shape>> {
+        Ok(self.fact(i)?.shape.as_ref())
+    }
+
+    /// The value of an integer input, if the input is there and its value is known.
+    pub fn ints(&self, i: usize) -> Result<Option<Vec<i64>>> {
+        match self.optional(i).and_then(|f| f.value.as_ref()) {
+            Some(t) => t.to_i64s().map(Some),
+            None => Ok(None),
+        }
+    }
+}
+
+/// An operator with its attributes. Backends find the concrete type by `downcast_ref`.
+///
+/// As trait objects operators are equal, and hashed alike, where type and contents are the same
+/// ([`Contents`]).
+pub trait Operator: Any + Reflect + Send + Sync {
+    /// The operator's name as ONNX spells it.
+    fn name(&self) -> &str;
+
+    /// Element types and shapes of the outputs. Works on symbolic shapes; whatever is not known
+    /// stays unknown. With all input shapes and the values of [`Operator::value_inputs`] known,
+    /// all output shapes are known.
+    ///
+    /// # Errors
+    /// Inputs that contradict the operator's rules, whatever the unknown dimensions turn out to be.
+    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>>;
+
+    /// [`Operator::infer`] where single elements of integer inputs are known, as they are in shape
+    /// arithmetic on symbolic dimensions. `elements[i]` lists those of input `i` if it is a scalar or
+    /// vector; an element that is no dimension (-1, for instance) is `Unknown`.
+    ///
+    /// # Errors
+    /// As of [`Operator::infer`].
+    fn infer_with_elements(
+        &self,
+        ctx: &InferContext,
+        elements: &[Option<Vec<Dim>>],
+    ) -> Result<Vec<Fact>> {
+        let _ = elements;
+        self.infer(ctx)
+    }
+
+    /// Inputs whose values, not only their shapes, must be known before the shapes of the outputs
+    /// are (the new shape of Reshape, the data of NonZero). A kernel is built when they are known,
+    /// so it never has to read them while it runs.
+    fn value_inputs(&self) -> &'static [usize] {
+        &[]
+    }
+
+    /// True where the outputs depend on the shapes of the inputs alone (Shape, Size).
+    fn shape_only(&self) -> bool {
+        false
+    }
+
+    /// True where the output is the first input under another shape: the planner gives both the
+    /// same bytes, and no kernel runs.
+    fn is_view(&self) -> bool {
+        false
+    }
+
+    /// False where running twice may give two results (random numbers without a seed).
+    fn deterministic(&self) -> bool {
+        true
+    }
+
+    /// Graphs that the operator runs: only `builtin` takes such nodes.
+    fn subgraphs(&self) -> Vec<&Graph> {
+        Vec::new()
+    }
+
+    /// Work on concrete shapes. The default counts one operation per output element.
+    fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
+        Cost::elementwise(inputs, outputs)
+    }
+
+    /// The attributes as the file has them, where the operator keeps them so instead of in fields.
+    fn given_attributes(&self) -> Option<&Attributes> {
+        None
+    }
+}
+
+impl dyn Operator {
+    /// The operator as `T`, if it is one.
+    pub fn downcast_ref<T: Operator>(&self) -> Option<&T> {
+        (self as &dyn Any).downcast_ref()
+    }
+
+    /// Whether it is an operator of this type.
+    pub fn is<T: Operator>(&self) -> bool {
+        self.downcast_ref::<T>().is_some()
+    }
+
+    /// The attributes by their frozen names, which `docs/attributes.md` lists; those of a user's operator are as
+    /// the file has them.
+    ///
+    /// # Errors
+    /// `Unsupported` where an attribute is a graph or is kept in a form of Kilim's own.
+    pub fn attributes(&self) -> Result<Attributes> {
+        match self.given_attributes() {
+            Some(attributes) => Ok(attributes.clone()),
+            None => Attributes::of(self),
+        }
+    }
+}
+
+impl PartialEq for dyn Operator {
+    fn eq(&self, other: &Self) -> bool {
+        self.type_id() == other.type_id() && Contents(self) == Contents(other)
+    }
+}
+
+impl Eq for dyn Operator {}
+
+impl Hash for dyn Operator {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.type_id().hash(state);
+        Contents(self).hash(state);
+    }
+}
+
+impl fmt::Debug for dyn Operator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())?;
+        match self.attributes() {
+            Ok(attributes) => f.debug_map().entries(&attributes.0).finish(),
+            Err(_) => Ok(()),
+        }
+    }
+}

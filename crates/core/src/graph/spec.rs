@@ -1,0 +1,46 @@
+//! A node with everything known about it, as backends are asked about it.
+
+use super::Operator;
+use crate::fact::{Cost, TensorSpec};
+
+/// A node with concrete shapes, as backends are asked about it. The inputs that
+/// [`Operator::value_inputs`] lists always carry values.
+#[derive(Clone, Debug)]
+pub struct NodeSpec<'a> {
+    pub name: &'a str,
+    pub op: &'a dyn Operator,
+    pub inputs: &'a [Option<TensorSpec>],
+    pub outputs: &'a [TensorSpec],
+}
+
+impl NodeSpec<'_> {
+    /// `None` where the node has no such input or it is left out.
+    pub fn input(&self, i: usize) -> Option<&TensorSpec> {
+        self.inputs.get(i).and_then(Option::as_ref)
+    }
+
+    /// What the operator says that it costs, whoever runs it.
+    pub fn cost(&self) -> Cost {
+        let inputs = self.inputs.iter();
+        let inputs: Vec<_> = inputs
+            .map(|i| i.as_ref().map(|s| s.shape.clone()))
+            .collect();
+        let outputs: Vec<_> = self.outputs.iter().map(|s| s.shape.clone()).collect();
+        self.op.cost(&inputs, &outputs)
+    }
+}
+
+/// Why a backend refuses a node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    pub reason: String,
+}
+
+impl Refusal {
+    /// A refusal for a reason, which is shown to users.
+    pub fn new(reason: impl Into<String>) -> Refusal {
+        Refusal {
+            reason: reason.into(),
+        }
+    }
+}
