@@ -3,6 +3,7 @@
 
 mod build;
 mod external;
+mod flatbuffer;
 mod fourier;
 pub mod onnx;
 mod source;

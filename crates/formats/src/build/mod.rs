@@ -1,8 +1,14 @@
-//! What importers of all formats share: their tables of operators, the list of what they refuse.
+//! What the importers of all formats share: a graph that grows node by node ([`GraphBuilder`]), tables of operators
+//! ([`OpTable`]), and the list of what is refused ([`Refusals`]).
 
-pub mod names;
+mod graph;
+mod names;
 mod refusals;
+mod steps;
 mod table;
 
-pub use refusals::{Refusals, reason};
+pub use graph::{GraphBuilder, RANK_HINT, unify};
+pub use names::shortened;
+pub use refusals::{Refusals, reason, unknown_operator};
+pub use steps::number;
 pub use table::OpTable;

@@ -52,6 +52,11 @@ impl Refusals {
         }
     }
 
+    /// Notes that `node`, of `operator`, cannot be brought into the graph.
+    pub fn add_operator(&mut self, operator: &str, node: &str, why: &Error) {
+        self.add(format!("{operator}: {}", reason(why)), node);
+    }
+
     /// One error for everything that was refused.
     ///
     /// # Errors
@@ -76,6 +81,11 @@ impl Refusals {
         }
         Err(unsupported(message))
     }
+}
+
+/// Why an operator that no table has is refused.
+pub fn unknown_operator() -> Error {
+    unsupported("unknown operator")
 }
 
 /// The reason of a refusal with the value it is about.

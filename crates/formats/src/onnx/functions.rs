@@ -17,7 +17,6 @@ impl<'a> Importer<'a> {
         node: &'a NodeProto<'a>,
         function: &'a FunctionProto<'a>,
         attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
-        name: &str,
     ) -> Result<()> {
         self.check_depth()?;
         self.spend(
@@ -54,13 +53,10 @@ impl<'a> Importer<'a> {
         }
         let infos = function.value_info.iter();
         let inner = self.scope.frames.len();
-        let Frame {
-            graph, conditional, ..
-        } = self.scope.frames[frame];
+        let graph = self.scope.frames[frame].graph;
         self.scope.frames.push(Frame {
             graph,
             parent: None,
-            conditional,
             bindings,
             declared: infos
                 .filter_map(|i| Some((i.name, i.kind.as_ref()?)))
@@ -68,10 +64,9 @@ impl<'a> Importer<'a> {
             written: written(&function.nodes),
             opsets: opsets(&function.opset_import),
             attributes: Rc::new(attributes),
-            prefix: format!("{name}/"),
+            prefix: format!("{}/", self.scope.open_graph(frame).node_name()),
             captures: Captures::default(),
         });
-        let mark = self.scope.graph(frame).nodes.len();
         self.nodes(inner, &function.nodes)?;
         let mut results = Vec::new();
         for (&formal, &actual) in function.outputs.iter().zip(&node.outputs) {
@@ -87,7 +82,7 @@ impl<'a> Importer<'a> {
         self.scope.frames.pop();
         for (actual, binding) in results {
             match binding {
-                Binding::Value(value) => self.bind(frame, actual, value, mark, name)?,
+                Binding::Value(value) => self.scope.write(frame, actual, value)?,
                 other => self.scope.bind(frame, actual, other),
             }
         }

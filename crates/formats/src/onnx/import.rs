@@ -3,20 +3,18 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::Fact;
 
-use super::builder::{NodeBuilder, RANK_HINT};
-use super::open::OpenGraph;
+use super::builder::NodeBuilder;
 use super::ops::{self, custom};
 use super::proto::{
     FunctionProto, GraphProto, ModelProto, NodeProto, OperatorSetId, TypeProto, invalid,
 };
-use super::scope::{Binding, Frame, Scope, fact, unify};
+use super::scope::{Binding, Frame, Scope, fact};
 use super::tensor::Tensors;
-use crate::build::names::{check_port, shortened};
-use crate::build::{Refusals, reason};
+use crate::build::{RANK_HINT, Refusals, reason, shortened, unify, unknown_operator};
 use kilim_core::Limits;
 
 use crate::ModelSource;
@@ -100,27 +98,27 @@ pub fn model<'a>(
         opsets: opsets(&model.opset_import),
         ..Frame::default()
     };
-    let built = importer.graph(graph, setting, &[])?;
+    let built = importer.graph(graph, setting, false, &[])?;
     importer.refused.check()?;
     Ok(built.graph)
 }
 
 impl<'a> Importer<'a> {
-    /// Reads a graph. Of the inputs that the file does not describe, `inputs` says what is known.
+    /// Reads a graph, which may be `conditional`: it may never run. Of the inputs that the file does not describe, `inputs` says
+    /// what is known.
     fn graph(
         &mut self,
         proto: &'a GraphProto<'a>,
         setting: Frame<'a>,
+        conditional: bool,
         inputs: &[Fact],
     ) -> Result<Body> {
         self.check_depth()?;
         self.spend_on(proto)?;
-        self.scope
-            .graphs
-            .push(OpenGraph::new(Graph::new(proto.name)));
+        let graph = self.scope.begin(setting.parent, proto.name, conditional);
         let frame = self.scope.frames.len();
         self.scope.frames.push(Frame {
-            graph: self.scope.graphs.len() - 1,
+            graph,
             declared: declared(proto),
             written: written(&proto.nodes),
             ..setting
@@ -130,7 +128,6 @@ impl<'a> Importer<'a> {
         }
         distinct("input", proto.inputs.iter().map(|i| i.name))?;
         for (i, input) in proto.inputs.iter().enumerate() {
-            check_port(input.name)?;
             if self.scope.binding(frame, input.name).is_some() {
                 continue;
             }
@@ -145,24 +142,23 @@ impl<'a> Importer<'a> {
             };
             let given = inputs.get(i).cloned().unwrap_or_default();
             let fact = unify(declared, given);
-            let value = self.scope.graph(frame).add_input(input.name, fact);
+            let value = self.scope.graph(frame).add_input(input.name, fact)?;
             self.scope.bind(frame, input.name, Binding::Value(value));
         }
         self.nodes(frame, &proto.nodes)?;
         for output in &proto.outputs {
-            check_port(output.name)?;
-            match self.scope.optional(frame, output.name) {
-                Ok(Some(value)) => self.scope.output(frame, output.name, value),
+            let value = match self.scope.optional(frame, output.name) {
+                Ok(Some(value)) => value,
                 Ok(None) => return Err(invalid("an output of the graph has no name")),
                 Err(e) if e.code() == ErrorCode::Unsupported => {
                     self.refused
                         .add(format!("an output that is {}", reason(&e)), output.name);
                     let graph = self.scope.graph(frame);
-                    let stand_in = graph.add_value(output.name, Fact::default());
-                    graph.outputs.push(stand_in);
+                    graph.add_value(output.name, Fact::default())
                 }
                 Err(e) => return Err(e),
-            }
+            };
+            self.scope.graph(frame).add_output(output.name, value)?;
         }
         let (mut graph, captures) = self.scope.close()?;
         if self.refused.is_empty() {
@@ -175,20 +171,18 @@ impl<'a> Importer<'a> {
     pub fn body(
         &mut self,
         frame: usize,
-        node: &str,
         proto: &'a GraphProto<'a>,
         inputs: &[Fact],
         conditional: bool,
     ) -> Result<Body> {
-        let setting = self.scope.inside(frame, node, conditional);
-        self.graph(proto, setting, inputs)
+        let setting = self.scope.inside(frame);
+        self.graph(proto, setting, conditional, inputs)
     }
 
     /// Writes a body out into the graph of `frame`, where it runs once whatever happens.
     pub fn inline_body(
         &mut self,
         frame: usize,
-        node: &str,
         proto: &'a GraphProto<'a>,
         inputs: &[ValueId],
     ) -> Result<Vec<ValueId>> {
@@ -204,7 +198,7 @@ impl<'a> Importer<'a> {
             .map(|(formal, &v)| (formal.name, Binding::Value(v)))
             .collect();
         bindings.extend(Binding::initializers(proto)?);
-        let setting = self.scope.inside(frame, node, false);
+        let setting = self.scope.inside(frame);
         self.scope.frames.push(Frame {
             bindings,
             declared: declared(proto),
@@ -294,31 +288,32 @@ impl<'a> Importer<'a> {
                 attributes.push((a.name, *given));
             }
         }
-        let function = self.functions.get(&(space, node.op_type, node.overload));
+        let function = self
+            .functions
+            .get(&(space, node.op_type, node.overload))
+            .copied();
+        let outside = self.scope.graph(frame).enter(&name);
         let source = self.scope.tensors.source;
         let result = if let Some(operator) = source.operators.get(space, node.op_type) {
-            let mut builder = NodeBuilder::new(self, frame, node, attributes, version, &name);
+            let mut builder = NodeBuilder::new(self, frame, node, attributes, version);
             custom::map(operator, &mut builder).and_then(|()| builder.finish())
-        } else if let Some(function) = function.copied() {
-            self.inline(frame, node, function, attributes, &name)
+        } else if let Some(function) = function {
+            self.inline(frame, node, function, attributes)
         } else if let Some(map) = ops::find(space, node.op_type) {
-            let mut builder = NodeBuilder::new(self, frame, node, attributes, version, &name);
+            let mut builder = NodeBuilder::new(self, frame, node, attributes, version);
             map(&mut builder).and_then(|()| builder.finish())
         } else {
-            Err(unsupported("unknown operator"))
+            Err(unknown_operator())
         };
+        self.scope.graph(frame).leave(outside);
         match result {
             Err(error) if error.code() == ErrorCode::Unsupported => {
                 // What follows from an operator that was refused is not worth telling.
                 let follows = error.hint() == Some(RANK_HINT) && !self.refused.is_empty();
                 if !follows {
                     let space = if space.is_empty() { "ai.onnx" } else { space };
-                    let what = format!(
-                        "{space}::{} (opset {version}): {}",
-                        node.op_type,
-                        reason(&error)
-                    );
-                    self.refused.add(what, &name);
+                    let operator = format!("{space}::{} (opset {version})", node.op_type);
+                    self.refused.add_operator(&operator, &name, &error);
                 }
                 self.stand_in(frame, node);
                 Ok(())

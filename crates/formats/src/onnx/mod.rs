@@ -3,12 +3,10 @@
 
 mod builder;
 mod datum;
-mod emit;
 mod functions;
-mod import;
-mod open;
+pub(crate) mod import;
 mod ops;
-mod proto;
+pub(crate) mod proto;
 mod scope;
 mod tensor;
 #[cfg(test)]

@@ -3,19 +3,19 @@
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use kilim_core::datum::{Form, Kind};
 use kilim_core::dim::{Dim, Shape};
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::{Fact, InferContext, InputFact, Operator, SequenceConstruct, check_rank};
+use kilim_core::ops::{Fact, SequenceConstruct, check_rank};
 
-use super::open::OpenGraph;
 use super::proto::{
     AttributeProto, GraphProto, Holder, SparseTensorProto, TensorProto, TypeProto, invalid,
 };
 use super::tensor::{Tensors, dtype};
-use crate::build::names::shortened;
+use crate::build::GraphBuilder;
 
 /// What a name stands for.
 #[derive(Clone)]
@@ -79,9 +79,7 @@ pub struct Frame<'a> {
     pub opsets: Rc<HashMap<&'a str, i64>>,
     /// What attribute references of a function stand for.
     pub attributes: Attributes<'a>,
-    /// Whether the nodes may never run: what does not fit there is no error of the model.
-    pub conditional: bool,
-    /// Begins the names of nodes.
+    /// Begins the names of the frame's nodes.
     pub prefix: String,
     pub captures: Captures,
 }
@@ -98,21 +96,30 @@ pub struct Captures {
 /// The frames and graphs that are open, innermost last.
 pub struct Scope<'a> {
     pub frames: Vec<Frame<'a>>,
-    pub graphs: Vec<OpenGraph>,
+    pub graphs: Vec<GraphBuilder>,
     pub tensors: Tensors<'a>,
     /// Elements of sequences that were copied.
     pub copied: usize,
 }
 
 impl<'a> Scope<'a> {
-    /// The graph that a frame builds.
-    pub fn graph(&mut self, frame: usize) -> &mut Graph {
-        &mut self.open_graph(frame).graph
+    /// The graph that a frame builds, to be changed.
+    pub fn graph(&mut self, frame: usize) -> &mut GraphBuilder {
+        &mut self.graphs[self.frames[frame].graph]
     }
 
-    /// The graph that a frame builds, with what naming values needs to know.
-    pub fn open_graph(&mut self, frame: usize) -> &mut OpenGraph {
-        &mut self.graphs[self.frames[frame].graph]
+    /// The graph that a frame builds.
+    pub fn open_graph(&self, frame: usize) -> &GraphBuilder {
+        &self.graphs[self.frames[frame].graph]
+    }
+
+    /// Begins a graph inside that of `frame`, whose nodes may never run where those around it or it may not.
+    pub fn begin(&mut self, around: Option<usize>, name: &str, conditional: bool) -> usize {
+        let around = around.is_some_and(|frame| self.open_graph(frame).is_conditional());
+        let interrupt = &self.tensors.source.interrupt;
+        let graph = GraphBuilder::new(name, conditional || around, interrupt);
+        self.graphs.push(graph);
+        self.graphs.len() - 1
     }
 
     /// What a name means in a frame itself, not in those around it.
@@ -125,28 +132,26 @@ impl<'a> Scope<'a> {
         self.frames[frame].bindings.insert(name, binding);
     }
 
-    /// A frame for a body that stands in `frame`, without the body's own names.
-    pub fn inside(&self, frame: usize, node: &str, conditional: bool) -> Frame<'a> {
+    /// A frame for a body of the node that `frame` brings in, without the body's own names.
+    pub fn inside(&self, frame: usize) -> Frame<'a> {
         let around = &self.frames[frame];
         Frame {
             graph: around.graph,
             parent: Some(frame),
             opsets: around.opsets.clone(),
             attributes: around.attributes.clone(),
-            conditional: around.conditional || conditional,
-            prefix: format!("{node}/"),
+            prefix: format!("{}/", self.open_graph(frame).node_name()),
             ..Frame::default()
         }
     }
 
     /// Begins a body that no file has, and that may never run.
-    pub fn open(&mut self, frame: usize, node: &str, graph: Graph) -> usize {
-        self.graphs.push(OpenGraph::new(graph));
-        let setting = self.inside(frame, node, true);
-        self.frames.push(Frame {
-            graph: self.graphs.len() - 1,
-            ..setting
-        });
+    pub fn open(&mut self, around: usize) -> usize {
+        let node = self.open_graph(around).node_name().to_string();
+        let setting = self.inside(around);
+        let graph = self.begin(Some(around), &node, true);
+        self.graphs[graph].enter(&node);
+        self.frames.push(Frame { graph, ..setting });
         self.frames.len() - 1
     }
 
@@ -155,7 +160,7 @@ impl<'a> Scope<'a> {
         let (Some(frame), Some(graph)) = (self.frames.pop(), self.graphs.pop()) else {
             return Err(Error::new(ErrorCode::State, "the importer lost its graph"));
         };
-        Ok((graph.graph, frame.captures.outer))
+        Ok((graph.into_graph(), frame.captures.outer))
     }
 
     /// The value `name` stands for, or `None` where it is left out.
@@ -171,15 +176,15 @@ impl<'a> Scope<'a> {
             }
             Some(Binding::Tensor(t)) => {
                 let tensor = self.tensors.read(t)?;
-                self.graph(frame).add_constant(shortened(name), tensor)
+                self.graph(frame).add_constant(name, tensor)
             }
             Some(Binding::Sparse(t)) => {
                 let tensor = self.tensors.read_sparse(t)?;
-                self.graph(frame).add_constant(shortened(name), tensor)
+                self.graph(frame).add_constant(name, tensor)
             }
             None if self.frames[frame].written.contains(name) => {
                 let fact = self.declared(frame, name);
-                let value = self.graph(frame).add_value(shortened(name), fact);
+                let value = self.graph(frame).add_value(name, fact);
                 self.bind(frame, name, Binding::Forward(value));
                 return Ok(Some(value));
             }
@@ -205,14 +210,33 @@ impl<'a> Scope<'a> {
         Ok(Some(value))
     }
 
-    /// Makes `value` the next output of a frame's graph, under its whole name.
-    pub fn output(&mut self, frame: usize, name: &str, value: ValueId) {
+    /// Gives `name`, which a node writes, the meaning `value`.
+    ///
+    /// # Errors
+    /// `InvalidGraph` where another node has written it.
+    pub fn write(&mut self, frame: usize, name: &'a str, value: ValueId) -> Result<()> {
+        let target = match self.binding(frame, name) {
+            Some(Binding::Forward(target)) => Some(*target),
+            None => None,
+            Some(_) => {
+                return Err(Error::new(
+                    ErrorCode::InvalidGraph,
+                    format!("the value `{name}` is written twice"),
+                ));
+            }
+        };
+        let declared = self.declared(frame, name);
         let graph = self.graph(frame);
-        let known = &mut graph.value_mut(value).name;
-        if *known == shortened(name) {
-            *known = name.to_string();
-        }
-        graph.outputs.push(value);
+        let value = match target {
+            Some(target) => {
+                graph.copy(value, target);
+                target
+            }
+            None => graph.name(value, name),
+        };
+        graph.declare(value, declared);
+        self.bind(frame, name, Binding::Value(value));
+        Ok(())
     }
 
     /// Brings a value of the graph around into the graph of `frame`.
@@ -223,11 +247,12 @@ impl<'a> Scope<'a> {
         if let Some(&inner) = self.frames[frame].captures.inner.get(&outer) {
             return inner;
         }
-        let value = self.graph(parent).value(outer).clone();
+        let value = self.graph(parent).graph().value(outer).clone();
+        let graph = self.graph(frame).graph();
         if let Some(tensor) = value.constant {
-            return self.graph(frame).add_constant(value.name, tensor);
+            return graph.add_constant(value.name, tensor);
         }
-        let inner = self.graph(frame).add_input(value.name, value.fact);
+        let inner = graph.add_input(value.name, value.fact);
         let captures = &mut self.frames[frame].captures;
         captures.outer.push(outer);
         captures.inner.insert(outer, inner);
@@ -260,26 +285,13 @@ impl<'a> Scope<'a> {
 
     /// A sequence that was followed, as a value of the graph.
     fn construct(&mut self, frame: usize, name: &str, values: &[ValueId]) -> Result<ValueId> {
-        let interrupt = self.tensors.source.interrupt.clone();
-        let graph = self.graph(frame);
         let inputs: Vec<_> = values.iter().copied().map(Some).collect();
-        let given: Vec<_> = values
-            .iter()
-            .map(|&v| {
-                Some(InputFact {
-                    fact: graph.value(v).fact.clone(),
-                    value: None,
-                })
-            })
-            .collect();
-        let mut facts = SequenceConstruct.infer(&InferContext {
-            inputs: &given,
-            outputs: 1,
-            interrupt: &interrupt,
-        })?;
-        let value = graph.add_value(name, facts.pop().unwrap_or_default());
-        graph.push(name, SequenceConstruct, &inputs, &[value]);
-        Ok(value)
+        let graph = self.graph(frame);
+        let around = graph.enter(name);
+        let made = graph.push(Arc::new(SequenceConstruct), &inputs, 1);
+        let value = made.map(|made| graph.name(made[0], name));
+        graph.leave(around);
+        value
     }
 
     /// What the file says of a value; nothing where it says something Kilim has no type for.
@@ -353,29 +365,4 @@ fn held(holder: Holder, element: Fact) -> Result<Fact> {
         kind: form.into(),
         ..element
     })
-}
-
-/// What inference found, completed by what the file declares. Where they contradict, inference
-/// stands: files are often declared for another batch size than they hold.
-pub fn unify(found: Fact, declared: Fact) -> Fact {
-    let shape = match (found.shape, declared.shape) {
-        (Some(a), Some(b)) if a.rank() == b.rank() => {
-            let dims = a.0.into_iter().zip(b.0);
-            let dims = dims.map(|(a, b)| a.unify(&b).unwrap_or(a));
-            Some(Shape(dims.collect()))
-        }
-        (found, declared) => found.or(declared),
-    };
-    let form = match found.kind.form {
-        Form::Tensor => declared.kind.form,
-        form => form,
-    };
-    Fact {
-        dtype: found.dtype.or(declared.dtype),
-        shape,
-        kind: Kind {
-            form,
-            optional: found.kind.optional || declared.kind.optional,
-        },
-    }
 }

@@ -1,7 +1,6 @@
 //! The TFLite interpreter. Data stays channels-last as TFLite has it, so that a convolutional
 //! network imports without a single transpose; weights are brought into the graph's order once.
 
-mod flatbuffer;
 mod import;
 mod ops;
 mod schema;
@@ -11,7 +10,7 @@ mod tests;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 
-use flatbuffer::FlatBuffer;
+use crate::flatbuffer::FlatBuffer;
 use schema::Model;
 
 use kilim_core::Limits;

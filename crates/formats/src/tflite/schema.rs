@@ -9,7 +9,7 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::ops::check_rank;
 use kilim_core::tensor::{AlignedBytes, Tensor};
 
-use super::flatbuffer::{FlatBuffer, Table};
+use crate::flatbuffer::{FlatBuffer, Table};
 use kilim_core::{Interrupt, Limits};
 
 use crate::ModelSource;
@@ -26,7 +26,7 @@ pub struct Model<'a> {
     /// Nodes that were imported.
     nodes: Cell<usize>,
     limits: &'a Limits,
-    interrupt: &'a Interrupt,
+    pub interrupt: &'a Interrupt,
 }
 
 /// Bodies at most, counted each time they are used: subgraphs may name each other in circles.

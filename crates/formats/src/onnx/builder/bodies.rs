@@ -1,7 +1,7 @@
 //! The graphs inside a node.
 
 use kilim_core::error::Result;
-use kilim_core::graph::{Graph, ValueId};
+use kilim_core::graph::ValueId;
 use kilim_core::ops::Fact;
 
 use super::NodeBuilder;
@@ -11,13 +11,13 @@ impl NodeBuilder<'_, '_> {
     /// The subgraph in attribute `name`; `inputs` is what is known of its inputs.
     pub fn body(&mut self, name: &str, inputs: &[Fact]) -> Result<Body> {
         let proto = self.graph_attribute(name)?;
-        (self.importer).body(self.frame, self.name, proto, inputs, false)
+        (self.importer).body(self.frame, proto, inputs, false)
     }
 
     /// A subgraph without inputs that may never run.
     pub fn branch(&mut self, name: &str) -> Result<Body> {
         let proto = self.graph_attribute(name)?;
-        self.importer.body(self.frame, self.name, proto, &[], true)
+        self.importer.body(self.frame, proto, &[], true)
     }
 
     /// A body that takes `inputs`, made by `build` of what stands for them inside.
@@ -37,12 +37,12 @@ impl NodeBuilder<'_, '_> {
         build: impl FnOnce(&mut Self, &[ValueId]) -> Result<Vec<ValueId>>,
     ) -> Result<Body> {
         let around = self.frame;
-        let mut graph = Graph::new(self.name);
-        let named = inputs.iter().enumerate();
-        let inner: Vec<ValueId> = named
-            .map(|(i, fact)| graph.add_input(format!("{}/input_{i}", self.name), fact.clone()))
-            .collect();
-        self.frame = self.importer.scope.open(around, self.name, graph);
+        self.frame = self.importer.scope.open(around);
+        let name = self.node_name().to_string();
+        let mut inner = Vec::with_capacity(inputs.len());
+        for (i, fact) in inputs.iter().enumerate() {
+            inner.push(self.add_input(&format!("{name}/input_{i}"), fact.clone())?);
+        }
         let outputs = build(self, &inner);
         self.frame = around;
         let (mut graph, captures) = self.importer.scope.close()?;
@@ -53,7 +53,6 @@ impl NodeBuilder<'_, '_> {
     /// Writes the subgraph in attribute `name` out into the graph, and gives its outputs.
     pub fn inline(&mut self, name: &str, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
         let proto = self.graph_attribute(name)?;
-        self.importer
-            .inline_body(self.frame, self.name, proto, inputs)
+        self.importer.inline_body(self.frame, proto, inputs)
     }
 }

@@ -2,33 +2,29 @@
 
 mod attributes;
 mod bodies;
-mod steps;
 
 use std::cell::Cell;
+use std::ops::{Deref, DerefMut};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
-use kilim_core::graph::{Graph, ValueId};
-use kilim_core::ops::{Fact, Operator, normalize_axis};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::Operator;
 use kilim_core::tensor::Tensor;
 
 use super::import::Importer;
 use super::proto::{AttributeProto, NodeProto, invalid};
 use super::scope::Binding;
-use crate::build::names::shortened;
+use crate::build::GraphBuilder;
 
+pub use crate::build::number;
 pub use attributes::unknown;
-pub use steps::number;
-
-/// Goes with the refusal of a node whose form depends on a rank that is not known.
-pub const RANK_HINT: &str = "run ONNX shape inference on the model and load the result";
 
 /// The newest operator set whose meaning is known. Models of later ones are read as of this.
 pub const NEWEST: i64 = 28;
 
-/// Brings one node into the graph.
+/// Brings one node into the graph of its frame, whose [`GraphBuilder`] it stands for.
 pub struct NodeBuilder<'i, 'a> {
     importer: &'i mut Importer<'a>,
     frame: usize,
@@ -37,9 +33,6 @@ pub struct NodeBuilder<'i, 'a> {
     /// Which of them the mapping has asked for.
     read: Vec<Cell<bool>>,
     version: i64,
-    name: &'i str,
-    /// How many nodes the graph had before.
-    mark: usize,
 }
 
 impl<'i, 'a> NodeBuilder<'i, 'a> {
@@ -49,9 +42,7 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         node: &'a NodeProto<'a>,
         attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
         version: i64,
-        name: &'i str,
     ) -> Self {
-        let mark = importer.scope.graph(frame).nodes.len();
         NodeBuilder {
             importer,
             frame,
@@ -59,8 +50,6 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
             read: vec![Cell::new(false); attributes.len()],
             attributes,
             version: version.min(NEWEST),
-            name,
-            mark,
         }
     }
 
@@ -121,45 +110,6 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         self.importer.scope.sequence(self.frame, name)
     }
 
-    /// The graph that nodes are added to.
-    pub fn graph(&mut self) -> &mut Graph {
-        self.importer.scope.graph(self.frame)
-    }
-
-    /// What is known of `v`.
-    pub fn fact(&mut self, v: ValueId) -> Fact {
-        self.graph().value(v).fact.clone()
-    }
-
-    /// The element type of `v` where it is known.
-    pub fn dtype(&mut self, v: ValueId) -> Option<DType> {
-        self.graph().value(v).fact.dtype
-    }
-
-    /// The dimensions of `v` where all are known.
-    pub fn shape(&mut self, v: ValueId) -> Option<Vec<usize>> {
-        self.graph().value(v).fact.concrete()
-    }
-
-    /// The rank of `v`; `Unsupported` where it is not known.
-    pub fn rank(&mut self, v: ValueId) -> Result<usize> {
-        let value = self.graph().value(v);
-        value.fact.rank().ok_or_else(|| {
-            unsupported(format!("the rank of `{}` is not known", value.name)).with_hint(RANK_HINT)
-        })
-    }
-
-    /// `axis`, brought into `0..rank` of `v`.
-    pub fn axis_of(&mut self, v: ValueId, axis: i64) -> Result<usize> {
-        let rank = self.rank(v)?;
-        normalize_axis(axis, rank)
-    }
-
-    /// The elements of `v` where they are known already.
-    pub fn constant(&mut self, v: ValueId) -> Option<Tensor> {
-        self.graph().value(v).constant.clone()
-    }
-
     /// How many outputs are named, with those left out between them.
     pub fn output_count(&self) -> usize {
         self.node.outputs.len()
@@ -181,9 +131,7 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     /// Makes `value` output `i`.
     pub fn bind(&mut self, i: usize, value: ValueId) -> Result<()> {
         match self.node.outputs.get(i) {
-            Some(&name) if !name.is_empty() => {
-                (self.importer).bind(self.frame, name, value, self.mark, self.name)
-            }
+            Some(&name) if !name.is_empty() => self.importer.scope.write(self.frame, name, value),
             _ => Ok(()),
         }
     }
@@ -195,12 +143,10 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         };
         let scope = &mut self.importer.scope;
         if scope.binding(self.frame, name).is_some() {
-            let value = scope.graph(self.frame).add_constant(self.name, tensor);
+            let value = self.tensor_value(tensor);
             return self.bind(0, value);
         }
-        let value = scope
-            .graph(self.frame)
-            .add_constant(shortened(name), tensor);
+        let value = scope.graph(self.frame).add_constant(name, tensor);
         scope.bind(self.frame, name, Binding::Value(value));
         Ok(())
     }
@@ -237,11 +183,23 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
     /// As [`NodeBuilder::emit`], of an operator that others may hold, too.
     pub fn emit_shared(&mut self, op: Arc<dyn Operator>, inputs: &[Option<ValueId>]) -> Result<()> {
         let count = self.output_count();
-        let name = self.name;
-        let values = self.importer.push(self.frame, name, op, inputs, count)?;
-        for (i, value) in values.into_iter().enumerate() {
+        for (i, value) in self.push(op, inputs, count)?.into_iter().enumerate() {
             self.bind(i, value)?;
         }
         Ok(())
+    }
+}
+
+impl Deref for NodeBuilder<'_, '_> {
+    type Target = GraphBuilder;
+
+    fn deref(&self) -> &GraphBuilder {
+        self.importer.scope.open_graph(self.frame)
+    }
+}
+
+impl DerefMut for NodeBuilder<'_, '_> {
+    fn deref_mut(&mut self) -> &mut GraphBuilder {
+        self.importer.scope.graph(self.frame)
     }
 }

@@ -36,7 +36,8 @@ fn layer_norm(b: &mut NodeBuilder) -> Result<()> {
     let epsilon = epsilon(b)?;
     let stage = dtype(b.int_or("stash_type", 1)?)?;
     let inputs = b.inputs_from(0)?;
-    let outputs = b.apply(LayerNorm { axis, epsilon }, &inputs, b.output_count())?;
+    let count = b.output_count();
+    let outputs = b.apply(LayerNorm { axis, epsilon }, &inputs, count)?;
     for (i, y) in outputs.into_iter().enumerate() {
         let y = match i > 0 && b.has_output(i) {
             true => b.cast(y, stage)?,

@@ -4,6 +4,8 @@ mod complex;
 mod op;
 mod operands;
 
+use std::ops::{Deref, DerefMut};
+
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
@@ -12,7 +14,7 @@ use kilim_core::tensor::Tensor;
 
 use super::ops::{self, Mapping, OnQuantized};
 use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
-use crate::build::{Refusals, reason};
+use crate::build::{GraphBuilder, Refusals, shortened, unknown_operator};
 
 pub use op::Op;
 
@@ -21,7 +23,7 @@ pub struct Importer<'a> {
     model: &'a Model<'a>,
     subgraph: &'a Subgraph<'a>,
     custom_operators: &'a CustomOperators,
-    pub graph: Graph,
+    builder: GraphBuilder,
     /// The value of each tensor that was used so far.
     values: Vec<Option<ValueId>>,
     /// Constants that the importer computed instead of reading them as they are, one for each tensor.
@@ -36,8 +38,8 @@ pub fn graph<'a>(
     subgraph: &'a Subgraph<'a>,
     operators: &'a CustomOperators,
 ) -> Result<Graph> {
-    let graph = Graph::new(subgraph.name.clone());
-    Importer::new(model, subgraph, operators, graph).whole()
+    let builder = GraphBuilder::new(&subgraph.name, false, model.interrupt);
+    Importer::new(model, subgraph, operators, builder).whole()
 }
 
 impl<'a> Importer<'a> {
@@ -45,36 +47,46 @@ impl<'a> Importer<'a> {
         model: &'a Model<'a>,
         subgraph: &'a Subgraph<'a>,
         custom_operators: &'a CustomOperators,
-        graph: Graph,
+        builder: GraphBuilder,
     ) -> Importer<'a> {
         Importer {
             model,
             subgraph,
             custom_operators,
-            graph,
+            builder,
             values: vec![None; subgraph.tensors.len()],
             computed: empty_constants(subgraph),
             complex: vec![None; subgraph.tensors.len()],
         }
     }
 
-    /// An importer of subgraph `index`, for a body.
-    pub fn nested(&self, index: i32, graph: Graph) -> Result<Importer<'a>> {
+    /// An importer of subgraph `index`, for a body that may never run.
+    pub fn nested(&self, index: i32, name: &str) -> Result<Importer<'a>> {
         let subgraph = self.model.body(index)?;
+        let builder = GraphBuilder::new(name, true, self.model.interrupt);
         Ok(Importer::new(
             self.model,
             subgraph,
             self.custom_operators,
-            graph,
+            builder,
         ))
     }
 
     /// The whole subgraph, its inputs those of the graph.
     pub fn whole(mut self) -> Result<Graph> {
         self.graph_inputs()?;
-        self.graph.outputs = self.operators()?;
-        self.graph.sort()?;
-        Ok(self.graph)
+        let outputs = self.operators()?;
+        for (&t, value) in self.subgraph.outputs.iter().zip(outputs) {
+            let name = &self.subgraph.tensors[t].name;
+            self.builder.add_output(name, value)?;
+        }
+        self.builder.finish()
+    }
+
+    /// The graph with these outputs.
+    pub fn with_outputs(mut self, outputs: Vec<ValueId>) -> Result<Graph> {
+        self.builder.graph().outputs = outputs;
+        self.builder.finish()
     }
 
     /// The subgraph's inputs as further ones of the graph.
@@ -85,7 +97,7 @@ impl<'a> Importer<'a> {
 
     /// The outputs of subgraph `index`, its nodes put in here.
     pub fn inlined(&mut self, index: i32, inputs: &[ValueId]) -> Result<Vec<ValueId>> {
-        let mut inner = self.nested(index, Graph::default())?;
+        let mut inner = self.nested(index, "")?;
         if inner.subgraph.inputs.len() != inputs.len() {
             return Err(Error::new(
                 ErrorCode::InvalidModel,
@@ -95,9 +107,9 @@ impl<'a> Importer<'a> {
         for (&t, &value) in inner.subgraph.inputs.iter().zip(inputs) {
             inner.values[t] = Some(value);
         }
-        std::mem::swap(&mut self.graph, &mut inner.graph);
+        std::mem::swap(&mut self.builder, &mut inner.builder);
         let outputs = inner.operators();
-        std::mem::swap(&mut self.graph, &mut inner.graph);
+        std::mem::swap(&mut self.builder, &mut inner.builder);
         outputs
     }
 
@@ -107,11 +119,12 @@ impl<'a> Importer<'a> {
         for info in &self.subgraph.operators {
             self.model.count_node()?;
             let (op, result) = self.operator(info)?;
-            let Err(error) = result else { continue };
-            if error.code() != ErrorCode::Unsupported {
-                return Err(error.at(&op.node, op.name));
+            match result {
+                Err(error) if error.code() == ErrorCode::Unsupported => {
+                    refused.add_operator(&self.operator_name(&op)?, &op.node, &error);
+                }
+                result => result.map_err(|error| error.at(&op.node, op.name))?,
             }
-            refused.add(format!("{}: {}", op.name, reason(&error)), &op.node);
         }
         refused.check()?;
         let outputs = &self.subgraph.outputs;
@@ -121,42 +134,44 @@ impl<'a> Importer<'a> {
         outputs.iter().map(|&t| self.value(t)).collect()
     }
 
+    /// What refusals call an operator.
+    fn operator_name(&self, op: &Op<'a>) -> Result<String> {
+        let code = self.model.code(op.info.code)?;
+        Ok(match ops::find(code.builtin) {
+            Some(mapping) => mapping.name.to_string(),
+            None if code.builtin == ops::CUSTOM => format!("custom operator `{}`", code.custom),
+            None => format!("builtin operator number {}", code.builtin),
+        })
+    }
+
     fn operator(&mut self, info: &'a OperatorInfo<'a>) -> Result<(Op<'a>, Result<()>)> {
         let code = self.model.code(info.code)?;
         let mapping = ops::find(code.builtin);
-        let mut op = Op {
+        let first = info.outputs.first();
+        let op = Op {
             name: mapping.map_or("operator", |m| m.name),
-            node: info
-                .outputs
-                .first()
-                .map_or_else(String::new, |&t| self.subgraph.tensors[t].name.clone()),
+            node: first.map_or_else(String::new, |&t| shortened(&self.subgraph.tensors[t].name)),
             info,
         };
+        let outside = self.builder.enter(&op.node);
         let result = match mapping {
             Some(mapping) => self.map(&op, mapping),
-            None if code.builtin == ops::CUSTOM => {
-                op.name = "CUSTOM";
-                self.custom(&op, &code.custom)
-            }
-            None => Err(unsupported(format!(
-                "builtin operator number {}",
-                code.builtin
-            ))),
+            None if code.builtin == ops::CUSTOM => self.custom(&op, &code.custom),
+            None => Err(unknown_operator()),
         };
+        self.builder.leave(outside);
         Ok((op, result))
     }
 
     /// A node of an operator that the session brings.
     fn custom(&mut self, op: &Op<'a>, name: &str) -> Result<()> {
         let Some(operator) = self.custom_operators.get("tflite", name) else {
-            return Err(unsupported(format!("custom operator `{name}`")));
+            return Err(unknown_operator());
         };
         let tensors = &self.subgraph.tensors;
         let mut used = op.info.inputs.iter().flatten().chain(&op.info.outputs);
         if used.any(|&t| tensors[t].is_quantized() || tensors[t].sparse) {
-            return Err(unsupported(format!(
-                "quantised or sparse tensors of the custom operator `{name}`"
-            )));
+            return Err(unsupported("quantised or sparse tensors"));
         }
         let mut attributes = Attributes::default();
         let options = op.info.custom_options.to_vec();
@@ -164,11 +179,7 @@ impl<'a> Importer<'a> {
         let operator = Custom::new(operator.clone(), attributes);
         let inputs = (0..op.input_count()).map(|i| self.optional(op, i));
         let inputs = inputs.collect::<Result<Vec<_>>>()?;
-        let outputs = (0..op.output_count()).map(|i| self.output(op, i));
-        let outputs = outputs.collect::<Result<Vec<_>>>()?;
-        self.graph
-            .push(op.node.clone(), operator, &inputs, &outputs);
-        Ok(())
+        self.emit_all(op, operator, &inputs)
     }
 
     fn map(&mut self, op: &Op<'a>, mapping: &Mapping) -> Result<()> {
@@ -193,7 +204,7 @@ impl<'a> Importer<'a> {
                 return Err(unsupported("sparse tensors"));
             }
             if tensors[t].is_quantized() {
-                match self.constant(t)? {
+                match self.data(t)? {
                     Some(tensor) => constants.push((t, tensor)),
                     None => quantized = Some(&tensors[t]),
                 }
@@ -214,6 +225,20 @@ impl<'a> Importer<'a> {
             }
         }
         Ok(None)
+    }
+}
+
+impl Deref for Importer<'_> {
+    type Target = GraphBuilder;
+
+    fn deref(&self) -> &GraphBuilder {
+        &self.builder
+    }
+}
+
+impl DerefMut for Importer<'_> {
+    fn deref_mut(&mut self) -> &mut GraphBuilder {
+        &mut self.builder
     }
 }
 

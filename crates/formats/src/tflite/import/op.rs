@@ -3,7 +3,7 @@
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::ops::Activation;
 
-use crate::tflite::flatbuffer::Table;
+use crate::flatbuffer::Table;
 use crate::tflite::schema::OperatorInfo;
 
 /// An operator of the file.

@@ -1,12 +1,13 @@
 //! What the mapping of an operator reads and writes.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::dim::{Dim, Shape};
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Activation, Cast, Fact, Operator, Reshape, Transpose, Unary, UnaryKind};
+use kilim_core::ops::{Activation, Fact, Operator, Unary, UnaryKind};
 use kilim_core::tensor::Tensor;
 
 use super::{Importer, Op};
@@ -37,12 +38,12 @@ impl<'a> Importer<'a> {
     }
 
     /// The number of dimensions of input `i`.
-    pub fn rank(&self, op: &Op, i: usize) -> Result<usize> {
+    pub fn input_rank(&self, op: &Op, i: usize) -> Result<usize> {
         Ok(self.info(op, i)?.shape.len())
     }
 
     /// The constant that tensor `t` holds, if it holds one.
-    pub(super) fn constant(&self, t: usize) -> Result<Option<Tensor>> {
+    pub(super) fn data(&self, t: usize) -> Result<Option<Tensor>> {
         if let Some(tensor) = &self.computed[t] {
             return Ok(Some(tensor.clone()));
         }
@@ -51,7 +52,7 @@ impl<'a> Importer<'a> {
 
     /// The constant of input `i`, if it is there and is one.
     pub fn constant_input(&self, op: &Op, i: usize) -> Result<Option<Tensor>> {
-        op.tensor(i).map_or(Ok(None), |t| self.constant(t))
+        op.tensor(i).map_or(Ok(None), |t| self.data(t))
     }
 
     /// The integers of input `i`; `Unsupported` where they are computed at run time.
@@ -85,7 +86,7 @@ impl<'a> Importer<'a> {
             })
             .collect();
         let fact = Fact::new(info.dtype()?, Shape(shape));
-        self.values[t] = Some(self.graph.add_input(info.name.clone(), fact));
+        self.values[t] = Some(self.builder.add_input(&info.name, fact)?);
         Ok(())
     }
 
@@ -95,8 +96,8 @@ impl<'a> Importer<'a> {
             return Ok(value);
         }
         let info = &self.subgraph.tensors[t];
-        let value = match self.constant(t)? {
-            Some(tensor) => self.graph.add_constant(info.name.clone(), tensor),
+        let value = match self.data(t)? {
+            Some(tensor) => self.builder.add_constant(&info.name, tensor),
             None => {
                 let dtype = match info.is_complex() {
                     true => DType::F32,
@@ -106,7 +107,7 @@ impl<'a> Importer<'a> {
                     dtype: Some(dtype),
                     ..Fact::default()
                 };
-                self.graph.add_value(info.name.clone(), fact)
+                self.builder.add_value(&info.name, fact)
             }
         };
         self.values[t] = Some(value);
@@ -144,29 +145,40 @@ impl<'a> Importer<'a> {
         operator: impl Operator,
         inputs: &[Option<ValueId>],
     ) -> Result<()> {
-        self.emit_shared(op, Arc::new(operator), inputs)
+        self.emit_shared(op, 0..1, Arc::new(operator), inputs)
+    }
+
+    /// Writes output `i` of `op`.
+    pub fn emit_output(
+        &mut self,
+        op: &Op,
+        i: usize,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+    ) -> Result<()> {
+        self.emit_shared(op, i..i + 1, Arc::new(operator), inputs)
+    }
+
+    /// Writes all outputs of `op`.
+    pub fn emit_all(
+        &mut self,
+        op: &Op,
+        operator: impl Operator,
+        inputs: &[Option<ValueId>],
+    ) -> Result<()> {
+        self.emit_shared(op, 0..op.output_count(), Arc::new(operator), inputs)
     }
 
     fn emit_shared(
         &mut self,
         op: &Op,
+        outputs: Range<usize>,
         operator: Arc<dyn Operator>,
         inputs: &[Option<ValueId>],
     ) -> Result<()> {
-        let out = self.output(op, 0)?;
-        (self.graph).push_shared(op.node.clone(), operator, inputs, &[out]);
-        Ok(())
-    }
-
-    /// A node before the last one of a mapping.
-    pub fn step(
-        &mut self,
-        op: &Op,
-        operator: impl Operator,
-        inputs: &[Option<ValueId>],
-    ) -> ValueId {
-        let name = format!("{}/{}", op.node, operator.name());
-        self.graph.apply_shared(name, Arc::new(operator), inputs)
+        let outputs = outputs.map(|i| self.output(op, i));
+        let outputs = outputs.collect::<Result<Vec<_>>>()?;
+        self.builder.push_into(operator, inputs, &outputs)
     }
 
     /// As [`Importer::emit`], with a fused activation that `operator` cannot take itself.
@@ -186,14 +198,8 @@ impl<'a> Importer<'a> {
             Activation::Tanh => UnaryKind::Tanh,
             _ => UnaryKind::Relu,
         };
-        let value = self.step(op, operator, inputs);
+        let value = self.step(operator, inputs)?;
         self.emit(op, Unary(kind), &[Some(value)])
-    }
-
-    /// An `int64` vector.
-    pub fn ints(&mut self, op: &Op, ints: &[i64]) -> Result<ValueId> {
-        let tensor = Tensor::from_slice(&[ints.len()], ints)?;
-        Ok(self.graph.add_constant(format!("{}/ints", op.node), tensor))
     }
 
     /// Input `i` with its dimensions in another order, at once where it is a constant.
@@ -201,27 +207,21 @@ impl<'a> Importer<'a> {
         if let Some(tensor) = self.constant_input(op, i)? {
             let name = format!("{}/{perm:?}", self.info(op, i)?.name);
             let tensor = tensor.permuted(perm)?;
-            return Ok(self.graph.add_constant(name, tensor));
+            return Ok(self.add_constant(&name, tensor));
         }
         let value = self.input(op, i)?;
-        let perm = perm.to_vec();
-        Ok(self.step(op, Transpose { perm }, &[Some(value)]))
+        self.transpose(value, perm)
     }
 
     /// Input `i` as an `int64` vector of one element, for axes and counts that TFLite has as scalars.
     pub fn as_vector(&mut self, op: &Op, i: usize) -> Result<ValueId> {
         if self.constant_input(op, i)?.is_some() {
             let ints = self.constant_ints(op, i)?;
-            return self.ints(op, &ints);
+            return self.i64s(&ints);
         }
         let value = self.input(op, i)?;
-        let shape = self.ints(op, &[-1])?;
-        let value = self.step(
-            op,
-            Reshape { allow_zero: false },
-            &[Some(value), Some(shape)],
-        );
-        Ok(self.step(op, Cast::new(DType::I64), &[Some(value)]))
+        let value = self.reshape(value, &[-1])?;
+        self.cast(value, DType::I64)
     }
 }
 

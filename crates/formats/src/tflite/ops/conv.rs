@@ -193,14 +193,14 @@ pub fn max_pool(imp: &mut Importer, op: &Op) -> Result<()> {
 /// The root of the mean of the squares.
 pub fn l2_pool(imp: &mut Importer, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
-    let squares = imp.step(op, Binary::new(BinaryKind::Mul), &[Some(x), Some(x)]);
+    let squares = imp.step(Binary::new(BinaryKind::Mul), &[Some(x), Some(x)])?;
     let pool = AveragePool {
         window: window(op)?,
         count_include_pad: false,
         channels_last: true,
         activation: Activation::None,
     };
-    let mean = imp.step(op, pool, &[Some(squares)]);
+    let mean = imp.step(pool, &[Some(squares)])?;
     let root = Unary(UnaryKind::Sqrt);
     imp.emit_activated(op, root, &[Some(mean)], op.activation(5)?)
 }
@@ -224,22 +224,22 @@ pub fn flattened(imp: &mut Importer, op: &Op) -> Result<(ValueId, Activation)> {
     }
     let mut x = imp.input(op, 0)?;
     let k = dim(imp, op, 1, 1)?;
-    let rank = imp.rank(op, 0)?;
+    let rank = imp.input_rank(op, 0)?;
     if (!op.flag(2)? && rank != 2) || rank < 2 {
-        let shape = imp.ints(op, &[-1, i64::try_from(k).unwrap_or(i64::MAX)])?;
+        let shape = imp.i64s(&[-1, i64::try_from(k).unwrap_or(i64::MAX)])?;
         let reshape = Reshape { allow_zero: false };
-        x = imp.step(op, reshape, &[Some(x), Some(shape)]);
+        x = imp.step(reshape, &[Some(x), Some(shape)])?;
     }
     Ok((x, op.activation(0)?))
 }
 
 pub fn batch_matmul(imp: &mut Importer, op: &Op) -> Result<()> {
     let mut a: ValueId = imp.input(op, 0)?;
-    let rank = imp.rank(op, 0)?;
+    let rank = imp.input_rank(op, 0)?;
     if op.flag(0)? && rank >= 2 {
         let mut perm: Vec<usize> = (0..rank).collect();
         perm.swap(rank - 1, rank - 2);
-        a = imp.step(op, Transpose { perm }, &[Some(a)]);
+        a = imp.step(Transpose { perm }, &[Some(a)])?;
     }
     let product = MatMul {
         transpose_b: op.flag(1)?,

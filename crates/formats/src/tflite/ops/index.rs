@@ -136,30 +136,30 @@ pub fn strided_slice(imp: &mut Importer, op: &Op) -> Result<()> {
             *e = e.saturating_add(*b);
         }
     }
-    let b = bounds(&begin, &end, &steps, &masks, imp.rank(op, 0)?)?;
+    let b = bounds(&begin, &end, &steps, &masks, imp.input_rank(op, 0)?)?;
     let mut x = imp.input(op, 0)?;
     if !b.axes.is_empty() {
         let mut inputs = vec![Some(x)];
         for ints in [&b.starts, &b.ends, &b.axes, &b.steps] {
-            inputs.push(Some(imp.ints(op, ints)?));
+            inputs.push(Some(imp.i64s(ints)?));
         }
         if b.dropped.is_empty() && b.added.is_empty() {
             return imp.emit(op, Slice, &inputs);
         }
-        x = imp.step(op, Slice, &inputs);
+        x = imp.step(Slice, &inputs)?;
     }
     if !b.dropped.is_empty() {
-        let axes = imp.ints(op, &b.dropped)?;
+        let axes = imp.i64s(&b.dropped)?;
         let inputs = [Some(x), Some(axes)];
         if b.added.is_empty() {
             return imp.emit(op, Squeeze, &inputs);
         }
-        x = imp.step(op, Squeeze, &inputs);
+        x = imp.step(Squeeze, &inputs)?;
     }
     if b.added.is_empty() {
         return imp.emit(op, Unary(UnaryKind::Identity), &[Some(x)]);
     }
-    let axes = imp.ints(op, &b.added)?;
+    let axes = imp.i64s(&b.added)?;
     imp.emit(op, Unsqueeze, &[Some(x), Some(axes)])
 }
 
@@ -174,8 +174,8 @@ fn computed_slice(imp: &mut Importer, op: &Op, masks: &Masks) -> Result<()> {
     let x = imp.input(op, 0)?;
     let starts = imp.as_vector(op, 1)?;
     let ends = imp.as_vector(op, 2)?;
-    let axes = imp.ints(op, &axes)?;
-    let steps = imp.ints(op, &steps)?;
+    let axes = imp.i64s(&axes)?;
+    let steps = imp.i64s(&steps)?;
     let inputs = [Some(x), Some(starts), Some(ends), Some(axes), Some(steps)];
     imp.emit(op, Slice, &inputs)
 }
@@ -195,16 +195,16 @@ pub fn slice(imp: &mut Importer, op: &Op) -> Result<()> {
                 s => b.saturating_add(s),
             })
             .collect();
-        imp.ints(op, &ends)?
+        imp.i64s(&ends)?
     } else {
         let sizes = imp.as_vector(op, 2)?;
         let sum = Binary::new(BinaryKind::Add);
-        let sum = imp.step(op, sum, &[Some(starts), Some(sizes)]);
-        let open = imp.ints(op, &[-1])?;
+        let sum = imp.step(sum, &[Some(starts), Some(sizes)])?;
+        let open = imp.i64s(&[-1])?;
         let is_open = Binary::new(BinaryKind::Equal);
-        let is_open = imp.step(op, is_open, &[Some(sizes), Some(open)]);
-        let last = imp.ints(op, &[TO_THE_END])?;
-        imp.step(op, Where, &[Some(is_open), Some(last), Some(sum)])
+        let is_open = imp.step(is_open, &[Some(sizes), Some(open)])?;
+        let last = imp.i64s(&[TO_THE_END])?;
+        imp.step(Where, &[Some(is_open), Some(last), Some(sum)])?
     };
     imp.emit(op, Slice, &[Some(x), Some(starts), Some(ends)])
 }
@@ -220,7 +220,7 @@ pub fn reverse(imp: &mut Importer, op: &Op) -> Result<()> {
         axes,
         vec![-1; n],
     ] {
-        inputs.push(Some(imp.ints(op, &ints)?));
+        inputs.push(Some(imp.i64s(&ints)?));
     }
     imp.emit(op, Slice, &inputs)
 }
@@ -241,13 +241,13 @@ pub fn reverse_sequence(imp: &mut Importer, op: &Op) -> Result<()> {
 /// Inputs: indices, depth, on, off (scalars).
 pub fn one_hot(imp: &mut Importer, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
-    let axes = imp.ints(op, &[0])?;
+    let axes = imp.i64s(&[0])?;
     let mut values: [Option<ValueId>; 2] = [None, None];
     for (slot, i) in values.iter_mut().zip([3, 2]) {
         let scalar = imp.input(op, i)?;
-        *slot = Some(imp.step(op, Unsqueeze, &[Some(scalar), Some(axes)]));
+        *slot = Some(imp.step(Unsqueeze, &[Some(scalar), Some(axes)])?);
     }
-    let values = imp.step(op, Concat { axis: 0 }, &values);
+    let values = imp.step(Concat { axis: 0 }, &values)?;
     let axis = op.int(0)?.into();
     imp.emit(op, OneHot { axis }, &[inputs[0], inputs[1], Some(values)])
 }
@@ -257,7 +257,7 @@ pub fn scatter_nd(imp: &mut Importer, op: &Op) -> Result<()> {
     let (indices, updates) = (imp.input(op, 0)?, imp.input(op, 1)?);
     let shape = imp.as_vector(op, 2)?;
     let value = Tensor::zeros(imp.output_info(op, 0)?.dtype()?, &[1])?;
-    let zeros = imp.step(op, ConstantOfShape { value }, &[Some(shape)]);
+    let zeros = imp.step(ConstantOfShape { value }, &[Some(shape)])?;
     let reduction = ScatterReduction::Add;
     let inputs = [Some(zeros), Some(indices), Some(updates)];
     imp.emit(op, ScatterNd { reduction }, &inputs)
@@ -269,7 +269,7 @@ pub fn where_true(imp: &mut Importer, op: &Op) -> Result<()> {
         return Err(unsupported("indices of another type than int64"));
     }
     let x = imp.input(op, 0)?;
-    let columns = imp.step(op, NonZero, &[Some(x)]);
+    let columns = imp.step(NonZero, &[Some(x)])?;
     imp.emit(op, Transpose { perm: vec![1, 0] }, &[Some(columns)])
 }
 

@@ -29,7 +29,7 @@ pub fn reshape(imp: &mut Importer, op: &Op) -> Result<()> {
         let shape: Vec<i64> = op.ints(0)?.into_iter().map(i64::from).collect();
         // Early converters wrote a scalar's shape as [0].
         let shape = if shape == [0] { Vec::new() } else { shape };
-        imp.ints(op, &shape)?
+        imp.i64s(&shape)?
     };
     imp.emit(op, Reshape { allow_zero: true }, &[Some(x), Some(shape)])
 }
@@ -40,7 +40,7 @@ pub fn squeeze(imp: &mut Importer, op: &Op) -> Result<()> {
     if axes.is_empty() {
         return imp.emit(op, Squeeze, &[Some(x)]);
     }
-    let axes = imp.ints(op, &axes)?;
+    let axes = imp.i64s(&axes)?;
     imp.emit(op, Squeeze, &[Some(x), Some(axes)])
 }
 
@@ -60,7 +60,7 @@ pub fn transpose(imp: &mut Importer, op: &Op) -> Result<()> {
         .collect();
     let mut sorted = perm.clone();
     sorted.sort_unstable();
-    if sorted != (0..rank).collect::<Vec<_>>() || rank != imp.rank(op, 0)? {
+    if sorted != (0..rank).collect::<Vec<_>>() || rank != imp.input_rank(op, 0)? {
         return Err(invalid(format!("the permutation {perm:?} is none")));
     }
     if rank == 0 {
@@ -80,7 +80,7 @@ pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
 /// Concatenation along a new dimension.
 pub fn pack(imp: &mut Importer, op: &Op) -> Result<()> {
     let axis = i64::from(op.int(1)?);
-    let axes = imp.ints(op, &[axis])?;
+    let axes = imp.i64s(&[axis])?;
     if op.input_count() == 1 {
         let x = imp.input(op, 0)?;
         return imp.emit(op, Unsqueeze, &[Some(x), Some(axes)]);
@@ -88,7 +88,7 @@ pub fn pack(imp: &mut Importer, op: &Op) -> Result<()> {
     let mut parts = Vec::with_capacity(op.input_count());
     for i in 0..op.input_count() {
         let x = imp.input(op, i)?;
-        parts.push(Some(imp.step(op, Unsqueeze, &[Some(x), Some(axes)])));
+        parts.push(Some(imp.step(Unsqueeze, &[Some(x), Some(axes)])?));
     }
     imp.emit(op, Concat { axis }, &parts)
 }
@@ -96,26 +96,12 @@ pub fn pack(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn unpack(imp: &mut Importer, op: &Op) -> Result<()> {
     let axis = i64::from(op.int(1)?);
     let x = imp.input(op, 0)?;
-    let axes = imp.ints(op, &[axis])?;
+    let axes = imp.i64s(&[axis])?;
     let count = op.output_count();
-    let parts: Vec<ValueId> = (0..count)
-        .map(|i| {
-            imp.graph
-                .add_value(format!("{}/part:{i}", op.node), Default::default())
-        })
-        .collect();
-    let sizes = imp.ints(op, &vec![1; count])?;
-    imp.graph.push(
-        format!("{}/Split", op.node),
-        Split { axis },
-        &[Some(x), Some(sizes)],
-        &parts,
-    );
+    let sizes = imp.i64s(&vec![1; count])?;
+    let parts = imp.apply(Split { axis }, &[Some(x), Some(sizes)], count)?;
     for (i, &part) in parts.iter().enumerate() {
-        let out = imp.output(op, i)?;
-        let inputs = [Some(part), Some(axes)];
-        imp.graph
-            .push(format!("{}/{i}", op.node), Squeeze, &inputs, &[out]);
+        imp.emit_output(op, i, Squeeze, &[Some(part), Some(axes)])?;
     }
     Ok(())
 }
@@ -131,12 +117,7 @@ fn split_into(
     if sizes.is_some() {
         inputs.push(sizes);
     }
-    let outputs = (0..op.output_count())
-        .map(|i| imp.output(op, i))
-        .collect::<Result<Vec<_>>>()?;
-    imp.graph
-        .push(op.node.clone(), Split { axis }, &inputs, &outputs);
-    Ok(())
+    imp.emit_all(op, Split { axis }, &inputs)
 }
 
 fn one(ints: &[i64]) -> Result<i64> {
@@ -164,7 +145,7 @@ pub fn split_v(imp: &mut Importer, op: &Op) -> Result<()> {
         let others = sizes.iter().fold(1i64, |n, &s| n.saturating_add(s));
         sizes[open] = (info.shape[at] as i64).saturating_sub(others);
     }
-    let sizes = imp.ints(op, &sizes)?;
+    let sizes = imp.i64s(&sizes)?;
     split_into(imp, op, 0, axis, Some(sizes))
 }
 
@@ -175,13 +156,13 @@ pub fn pads(imp: &mut Importer, op: &Op) -> Result<ValueId> {
         let begins = pairs.iter().step_by(2);
         let ends = pairs.iter().skip(1).step_by(2);
         let pads: Vec<i64> = begins.chain(ends).copied().collect();
-        return imp.ints(op, &pads);
+        return imp.i64s(&pads);
     }
     let pairs = imp.permuted(op, 1, &[1, 0])?;
-    let flat = imp.ints(op, &[-1])?;
+    let flat = imp.i64s(&[-1])?;
     let reshape = Reshape { allow_zero: false };
-    let pads = imp.step(op, reshape, &[Some(pairs), Some(flat)]);
-    Ok(imp.step(op, Cast::new(DType::I64), &[Some(pads)]))
+    let pads = imp.step(reshape, &[Some(pairs), Some(flat)])?;
+    imp.step(Cast::new(DType::I64), &[Some(pads)])
 }
 
 pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
@@ -244,12 +225,13 @@ pub fn shape(imp: &mut Importer, op: &Op) -> Result<()> {
     if to == DType::I64 {
         return imp.emit(op, operator, &[Some(x)]);
     }
-    let wide = imp.step(op, operator, &[Some(x)]);
+    let wide = imp.step(operator, &[Some(x)])?;
     imp.emit(op, Cast::new(to), &[Some(wide)])
 }
 
 pub fn rank(imp: &mut Importer, op: &Op) -> Result<()> {
-    let rank = i32::try_from(imp.rank(op, 0)?).map_err(|_| invalid("the rank is too high"))?;
+    let rank =
+        i32::try_from(imp.input_rank(op, 0)?).map_err(|_| invalid("the rank is too high"))?;
     imp.set_constant(op, Tensor::scalar(rank)?);
     Ok(())
 }
@@ -260,7 +242,7 @@ pub fn zeros_like(imp: &mut Importer, op: &Op) -> Result<()> {
         start: 0,
         end: None,
     };
-    let shape = imp.step(op, shape, &[Some(x)]);
+    let shape = imp.step(shape, &[Some(x)])?;
     let value = Tensor::zeros(imp.output_info(op, 0)?.dtype()?, &[1])?;
     imp.emit(op, ConstantOfShape { value }, &[Some(shape)])
 }

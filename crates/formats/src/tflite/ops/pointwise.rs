@@ -95,7 +95,7 @@ pub fn gelu(imp: &mut Importer, op: &Op) -> Result<()> {
 
 pub fn rsqrt(imp: &mut Importer, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
-    let root = imp.step(op, Unary(UnaryKind::Sqrt), &[Some(x)]);
+    let root = imp.step(Unary(UnaryKind::Sqrt), &[Some(x)])?;
     imp.emit(op, Unary(UnaryKind::Reciprocal), &[Some(root)])
 }
 
@@ -106,13 +106,13 @@ pub fn square(imp: &mut Importer, op: &Op) -> Result<()> {
 
 pub fn squared_difference(imp: &mut Importer, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
-    let d = imp.step(op, Binary::new(BinaryKind::Sub), &inputs);
+    let d = imp.step(Binary::new(BinaryKind::Sub), &inputs)?;
     imp.emit(op, Binary::new(BinaryKind::Mul), &[Some(d), Some(d)])
 }
 
 pub fn not_equal(imp: &mut Importer, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
-    let equal = imp.step(op, Binary::new(BinaryKind::Equal), &inputs);
+    let equal = imp.step(Binary::new(BinaryKind::Equal), &inputs)?;
     imp.emit(op, Unary(UnaryKind::Not), &[Some(equal)])
 }
 
@@ -120,11 +120,11 @@ pub fn not_equal(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn floor_div(imp: &mut Importer, op: &Op) -> Result<()> {
     let (a, b) = (imp.optional(op, 0)?, imp.optional(op, 1)?);
     if imp.output_info(op, 0)?.dtype()?.is_float() {
-        let quotient = imp.step(op, Binary::new(BinaryKind::Div), &[a, b]);
+        let quotient = imp.step(Binary::new(BinaryKind::Div), &[a, b])?;
         return imp.emit(op, Unary(UnaryKind::Floor), &[Some(quotient)]);
     }
-    let rest = imp.step(op, Binary::new(BinaryKind::Mod), &[a, b]);
-    let whole = imp.step(op, Binary::new(BinaryKind::Sub), &[a, Some(rest)]);
+    let rest = imp.step(Binary::new(BinaryKind::Mod), &[a, b])?;
+    let whole = imp.step(Binary::new(BinaryKind::Sub), &[a, Some(rest)])?;
     imp.emit(op, Binary::new(BinaryKind::Div), &[Some(whole), b])
 }
 
@@ -136,7 +136,7 @@ pub fn add_n(imp: &mut Importer, op: &Op) -> Result<()> {
     }
     for i in 1..last {
         let x = imp.input(op, i)?;
-        sum = imp.step(op, Binary::new(BinaryKind::Add), &[Some(sum), Some(x)]);
+        sum = imp.step(Binary::new(BinaryKind::Add), &[Some(sum), Some(x)])?;
     }
     let x = imp.input(op, last)?;
     imp.emit(op, Binary::new(BinaryKind::Add), &[Some(sum), Some(x)])
@@ -146,13 +146,13 @@ pub fn add_n(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn select(imp: &mut Importer, op: &Op) -> Result<()> {
     let mut condition = imp.input(op, 0)?;
     let (a, b) = (imp.input(op, 1)?, imp.input(op, 2)?);
-    let rank = imp.rank(op, 1)?;
-    if op.name == "SELECT" && imp.rank(op, 0)? == 1 && rank > 1 {
+    let rank = imp.input_rank(op, 1)?;
+    if op.name == "SELECT" && imp.input_rank(op, 0)? == 1 && rank > 1 {
         let mut shape = vec![1; rank];
         shape[0] = -1;
-        let shape = imp.ints(op, &shape)?;
+        let shape = imp.i64s(&shape)?;
         let reshape = Reshape { allow_zero: false };
-        condition = imp.step(op, reshape, &[Some(condition), Some(shape)]);
+        condition = imp.step(reshape, &[Some(condition), Some(shape)])?;
     }
     imp.emit(op, Where, &[Some(condition), Some(a), Some(b)])
 }
@@ -167,7 +167,7 @@ pub fn cast(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn dequantize(imp: &mut Importer, op: &Op) -> Result<()> {
     let info = imp.info(op, 0)?;
     if !matches!(info.dtype()?, DType::F16 | DType::BF16) {
-        let (scale, zero, axis) = parameters(imp, op, info)?;
+        let (scale, zero, axis) = parameters(imp, info)?;
         let x = imp.input(op, 0)?;
         let operator = DequantizeLinear { axis, block: 0 };
         return imp.emit(op, operator, &[Some(x), Some(scale), Some(zero)]);
@@ -189,7 +189,7 @@ pub fn dequantize(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Scale and zero point of a quantised tensor as constants, and their axis.
-fn parameters(imp: &mut Importer, op: &Op, info: &TensorInfo) -> Result<(ValueId, ValueId, i64)> {
+fn parameters(imp: &mut Importer, info: &TensorInfo) -> Result<(ValueId, ValueId, i64)> {
     let Some(q) = &info.quantization else {
         return Err(Error::new(
             ErrorCode::InvalidModel,
@@ -226,9 +226,7 @@ fn parameters(imp: &mut Importer, op: &Op, info: &TensorInfo) -> Result<(ValueId
     };
     let axis = if dims.is_empty() { 0 } else { q.axis as i64 };
     let scale = Tensor::from_slice(dims, &q.scale)?;
-    let scale = imp.graph.add_constant(format!("{}/scale", op.node), scale);
-    let zero = imp
-        .graph
-        .add_constant(format!("{}/zero_point", op.node), zero);
+    let scale = imp.node_constant("scale", scale);
+    let zero = imp.node_constant("zero_point", zero);
     Ok((scale, zero, axis))
 }

@@ -17,13 +17,13 @@ fn gates(imp: &mut Importer, op: &Op, first: usize, order: &[usize]) -> Result<V
         .iter()
         .map(|g| imp.input(op, first + g).map(Some))
         .collect::<Result<Vec<_>>>()?;
-    Ok(imp.step(op, Concat { axis: 0 }, &parts))
+    imp.step(Concat { axis: 0 }, &parts)
 }
 
 /// Adds a dimension of 1 for the direction.
-fn with_direction(imp: &mut Importer, op: &Op, x: ValueId, axis: i64) -> Result<ValueId> {
-    let axes = imp.ints(op, &[axis])?;
-    Ok(imp.step(op, Unsqueeze, &[Some(x), Some(axes)]))
+fn with_direction(imp: &mut Importer, x: ValueId, axis: i64) -> Result<ValueId> {
+    let axes = imp.i64s(&[axis])?;
+    imp.step(Unsqueeze, &[Some(x), Some(axes)])
 }
 
 /// The second half of the bias belongs to the recurrent product; TFLite has one bias.
@@ -40,7 +40,7 @@ fn bias(imp: &mut Importer, op: &Op, hidden: usize) -> Result<ValueId> {
     }
     both.resize(2 * both.len(), 0.0);
     let tensor = Tensor::from_slice(&[1, both.len()], &both)?;
-    Ok(imp.graph.add_constant(format!("{}/bias", op.node), tensor))
+    Ok(imp.node_constant("bias", tensor))
 }
 
 /// A state given by the model; `None` where it starts as zeros.
@@ -49,7 +49,7 @@ fn state(imp: &mut Importer, op: &Op, i: usize, axis: i64) -> Result<Option<Valu
         return Ok(None);
     }
     let x = imp.input(op, i)?;
-    with_direction(imp, op, x, axis).map(Some)
+    with_direction(imp, x, axis).map(Some)
 }
 
 /// Refuses variants of the layer.
@@ -79,13 +79,13 @@ pub fn unidirectional_lstm(imp: &mut Importer, op: &Op) -> Result<()> {
     let hidden = imp.info(op, 5)?.shape.first().copied().unwrap_or(0);
     let x = imp.input(op, 0)?;
     let parts = [gates(imp, op, 1, &GATES)?, gates(imp, op, 5, &GATES)?];
-    let w = with_direction(imp, op, parts[0], 0)?;
-    let r = with_direction(imp, op, parts[1], 0)?;
+    let w = with_direction(imp, parts[0], 0)?;
+    let r = with_direction(imp, parts[1], 0)?;
     let bias = bias(imp, op, hidden)?;
     let peepholes = if op.tensor(9).is_some() {
         // Input, output, forget out of input, forget, output.
         let p = gates(imp, op, 9, &[0, 2, 1])?;
-        Some(with_direction(imp, op, p, 0)?)
+        Some(with_direction(imp, p, 0)?)
     } else {
         None
     };
@@ -112,7 +112,7 @@ pub fn unidirectional_lstm(imp: &mut Importer, op: &Op) -> Result<()> {
     while inputs.last() == Some(&None) {
         inputs.pop();
     }
-    let y = imp.step(op, lstm, &inputs);
-    let axes = imp.ints(op, &[if time_major { 1 } else { 2 }])?;
+    let y = imp.step(lstm, &inputs)?;
+    let axes = imp.i64s(&[if time_major { 1 } else { 2 }])?;
     imp.emit(op, Squeeze, &[Some(y), Some(axes)])
 }

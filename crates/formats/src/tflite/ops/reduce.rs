@@ -1,10 +1,12 @@
 //! Reductions, softmax and normalisations.
 
+use std::sync::Arc;
+
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    ArgReduce, Cast, Cumulative, LpNorm, Lrn, Reduce, ReduceKind, Softmax, SoftmaxKind, TopK,
+    ArgReduce, Cast, Cumulative, Fact, LpNorm, Lrn, Reduce, ReduceKind, Softmax, SoftmaxKind, TopK,
 };
 
 use super::super::import::{Importer, Op};
@@ -48,13 +50,13 @@ pub fn min(imp: &mut Importer, op: &Op) -> Result<()> {
 fn logical(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axes = axes(imp, op)?;
-    let numbers = imp.step(op, Cast::new(DType::I32), &[Some(x)]);
+    let numbers = imp.step(Cast::new(DType::I32), &[Some(x)])?;
     let reduce = Reduce {
         kind,
         keep_dims: op.flag(0)?,
         noop_with_empty_axes: true,
     };
-    let reduced = imp.step(op, reduce, &[Some(numbers), Some(axes)]);
+    let reduced = imp.step(reduce, &[Some(numbers), Some(axes)])?;
     imp.emit(op, Cast::new(DType::Bool), &[Some(reduced)])
 }
 
@@ -135,21 +137,16 @@ pub fn lrn(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn top_k(imp: &mut Importer, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let k = imp.as_vector(op, 1)?;
-    let (values, positions) = (imp.output(op, 0)?, imp.output(op, 1)?);
-    let name = format!("{}/indices", op.node);
-    let wide = imp.graph.add_value(name.clone(), Default::default());
     let top = TopK {
         axis: -1,
         largest: true,
         sorted: true,
     };
-    let inputs = [Some(x), Some(k)];
-    imp.graph
-        .push(op.node.clone(), top, &inputs, &[values, wide]);
+    let wide = imp.add_value(&format!("{}/indices", op.node), Fact::default());
+    let values = imp.output(op, 0)?;
+    imp.push_into(Arc::new(top), &[Some(x), Some(k)], &[values, wide])?;
     let to = imp.output_info(op, 1)?.dtype()?;
-    imp.graph
-        .push(name, Cast::new(to), &[Some(wide)], &[positions]);
-    Ok(())
+    imp.emit_output(op, 1, Cast::new(to), &[Some(wide)])
 }
 
 pub fn cumsum(imp: &mut Importer, op: &Op) -> Result<()> {

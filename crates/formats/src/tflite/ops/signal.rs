@@ -2,7 +2,7 @@
 
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Binary, BinaryKind, MatMul, Unary, UnaryKind};
+use kilim_core::ops::{MatMul, Unary, UnaryKind};
 use kilim_core::tensor::Tensor;
 
 use super::super::import::{Importer, Op};
@@ -22,10 +22,8 @@ pub fn rfft_2d(imp: &mut Importer, op: &Op) -> Result<()> {
     let mut part = |matrix: Tensor| -> Result<ValueId> {
         let numbers: Vec<f32> = matrix.to_f64s()?.into_iter().map(|v| v as f32).collect();
         let matrix = Tensor::from_slice(matrix.shape(), &numbers)?;
-        let matrix = imp
-            .graph
-            .add_constant(format!("{}/matrix", op.node), matrix);
-        Ok(imp.step(op, MatMul::default(), &[Some(x), Some(matrix)]))
+        let matrix = imp.node_constant("matrix", matrix);
+        imp.step(MatMul::default(), &[Some(x), Some(matrix)])
     };
     let [cos, sin] = fourier::matrices(width, false, true)?;
     let parts = [part(cos)?, part(sin)?];
@@ -45,10 +43,8 @@ pub fn imaginary_part(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 pub fn magnitude(imp: &mut Importer, op: &Op) -> Result<()> {
-    let squares = imp.complex(op, 0)?.map(|part| {
-        let inputs = [Some(part), Some(part)];
-        Some(imp.step(op, Binary::new(BinaryKind::Mul), &inputs))
-    });
-    let sum = imp.step(op, Binary::new(BinaryKind::Add), &squares);
+    let [real, imaginary] = imp.complex(op, 0)?;
+    let squares = [imp.mul(real, real)?, imp.mul(imaginary, imaginary)?];
+    let sum = imp.add(squares[0], squares[1])?;
     imp.emit(op, Unary(UnaryKind::Sqrt), &[Some(sum)])
 }

@@ -46,7 +46,7 @@ fn network() -> Vec<u8> {
         tensor("output", &[1, 3]),
     ];
     let conv = [I8(0), I32(2), I32(2), I8(3), I32(1), I32(1)];
-    let depthwise = [I8(1), I32(1), I32(1), I32(2), I8(0), I32(1), I32(1)];
+    let depthwise = [I8(0), I32(1), I32(1), I32(2), I8(0), I32(1), I32(1)];
     file(
         &tensors,
         &[0],
@@ -86,7 +86,8 @@ fn maps_a_network_without_transposes() {
     assert_eq!(weights.as_slice::<f32>().unwrap()[9 + 5], 11.0);
 
     let depthwise = g.nodes[1].op.downcast_ref::<Conv>().unwrap();
-    assert_eq!((depthwise.groups, &depthwise.padding), (2, &Padding::Valid));
+    assert_eq!(depthwise.groups, 2);
+    assert_eq!(depthwise.padding, Padding::SameUpper);
     let weights = g.value(g.nodes[1].inputs[1].unwrap());
     let weights = weights.constant.as_ref().unwrap();
     assert_eq!(weights.shape(), [4, 1, 3, 3]);
@@ -131,7 +132,7 @@ fn lists_everything_it_cannot_run() {
         "{message}"
     );
     assert!(
-        message.contains("builtin operator number 129 at `e`"),
+        message.contains("builtin operator number 129: unknown operator at `e`"),
         "{message}"
     );
     assert!(!message.contains("DEQUANTIZE"), "{message}");
@@ -144,7 +145,9 @@ fn custom_operators_are_those_of_the_session() {
     let bytes = file(&tensors, &[0], &[1], &[op(CUSTOM, &[0], &[1], &[options])]);
     let error = import(&bytes).unwrap_err();
     assert!(
-        error.message().contains("custom operator `Scale`"),
+        error
+            .message()
+            .contains("custom operator `Scale`: unknown operator at"),
         "{error}"
     );
     let mut operators = CustomOperators::default();

@@ -91,9 +91,7 @@ fn sides(imp: &mut Importer, op: &Op) -> Result<[Option<ValueId>; 2]> {
         for (side, q) in sides.iter_mut().zip(quanta) {
             let factor = Factor::new(q.scale.into())?;
             let number = |x: i32| factor.apply((x - q.zero_point) << 8);
-            *side = side
-                .map(|x| looked_up(imp, op, x, &q, number))
-                .transpose()?;
+            *side = side.map(|x| looked_up(imp, x, &q, number)).transpose()?;
         }
     }
     Ok(sides)
@@ -118,6 +116,6 @@ comparisons!(
 
 pub fn not_equal(imp: &mut Importer, op: &Op) -> Result<()> {
     let sides = sides(imp, op)?;
-    let equal = imp.step(op, Binary::new(BinaryKind::Equal), &sides);
+    let equal = imp.step(Binary::new(BinaryKind::Equal), &sides)?;
     imp.emit(op, Unary(UnaryKind::Not), &[Some(equal)])
 }

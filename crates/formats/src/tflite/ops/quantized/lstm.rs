@@ -45,8 +45,8 @@ fn gates(
         sums.extend(rows.map(|row| row.iter().map(|&w| i32::from(w)).sum::<i32>()));
     }
     let tensor = Tensor::from_slice(&[4, shape[0], shape[1]], &all)?;
-    let name = format!("{}/weights {first}", op.node);
-    Ok((imp.graph.add_constant(name, tensor), factors, sums))
+    let weights = imp.node_constant(&format!("weights {first}"), tensor);
+    Ok((weights, factors, sums))
 }
 
 /// Inputs as those of the float layer; intermediate tensor 4 says how the state is quantised before
@@ -98,9 +98,7 @@ pub fn unidirectional(imp: &mut Importer, op: &Op) -> Result<()> {
     let of_state = |sum: &i32| sum.wrapping_mul(state.zero_point).wrapping_neg();
     biases.extend(state_sums.iter().map(of_state));
     let biases = Tensor::from_slice(&[2, 4, hidden], &biases)?;
-    let biases = imp
-        .graph
-        .add_constant(format!("{}/biases", op.node), biases);
+    let biases = imp.node_constant("biases", biases);
     let clip = op.float(1)?;
     let whole_clip = (clip / cell.scale).clamp(i16::MIN.into(), i16::MAX.into());
     let lstm = QuantizedLstm {

@@ -113,13 +113,12 @@ impl Quanta {
     }
 
     /// The zero point as a constant; `None` where it is zero.
-    fn zero_value(&self, imp: &mut Importer, op: &Op) -> Result<Option<ValueId>> {
+    fn zero_value(&self, imp: &mut Importer) -> Result<Option<ValueId>> {
         if self.zero_point == 0 {
             return Ok(None);
         }
         let zero = self.zero(&[])?;
-        let name = format!("{}/zero_point", op.node);
-        Ok(Some(imp.graph.add_constant(name, zero)))
+        Ok(Some(imp.node_constant("zero_point", zero)))
     }
 }
 

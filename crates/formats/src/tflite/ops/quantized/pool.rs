@@ -31,9 +31,7 @@ pub fn max_pool(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
     let zero = one_scale(imp, op)?.zero(&[])?;
     let (x, pads) = (imp.input(op, 0)?, movement::pads(imp, op)?);
-    let zero = imp
-        .graph
-        .add_constant(format!("{}/zero_point", op.node), zero);
+    let zero = imp.node_constant("zero_point", zero);
     let mode = PadMode::Constant;
     imp.emit(op, Pad { mode }, &[Some(x), Some(pads), Some(zero)])
 }
@@ -41,29 +39,25 @@ pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
 pub fn space_to_batch(imp: &mut Importer, op: &Op) -> Result<()> {
     let zero = one_scale(imp, op)?.zero(&[])?;
     let pairs = imp.constant_ints(op, 2)?;
-    if imp.rank(op, 0)? < pairs.len() / 2 + 1 {
+    if imp.input_rank(op, 0)? < pairs.len() / 2 + 1 {
         return Err(invalid("more paddings than dimensions"));
     }
-    let channels = imp.rank(op, 0)? - 1 - pairs.len() / 2;
+    let channels = imp.input_rank(op, 0)? - 1 - pairs.len() / 2;
     // The batch and the channels behind the blocks are not padded.
     let mut pads = vec![0];
     pads.extend(pairs.iter().step_by(2));
     pads.resize(pads.len() + channels + 1, 0);
     pads.extend(pairs.iter().skip(1).step_by(2));
     pads.resize(pads.len() + channels, 0);
-    let (x, pads) = (imp.input(op, 0)?, imp.ints(op, &pads)?);
-    let zero = imp
-        .graph
-        .add_constant(format!("{}/zero_point", op.node), zero);
+    let (x, pads) = (imp.input(op, 0)?, imp.i64s(&pads)?);
+    let zero = imp.node_constant("zero_point", zero);
     let mode = PadMode::Constant;
-    let padded = imp.step(op, Pad { mode }, &[Some(x), Some(pads), Some(zero)]);
+    let padded = imp.step(Pad { mode }, &[Some(x), Some(pads), Some(zero)])?;
     let none = kilim_core::tensor::Tensor::from_slice(
         &[pairs.len() / 2, 2],
         &vec![0i64; pairs.len() / 2 * 2],
     )?;
-    let none = imp
-        .graph
-        .add_constant(format!("{}/paddings", op.node), none);
+    let none = imp.node_constant("paddings", none);
     let blocks = imp.optional(op, 1)?;
     imp.emit(op, SpaceToBatch, &[Some(padded), blocks, Some(none)])
 }

@@ -56,7 +56,7 @@ fn weights_zero(imp: &mut Importer, op: &Op, w: usize) -> Result<Option<ValueId>
         }
         return Ok(None);
     }
-    Quanta::of(info)?.zero_value(imp, op)
+    Quanta::of(info)?.zero_value(imp)
 }
 
 /// A bias is `int32`.
@@ -70,7 +70,7 @@ fn bias(imp: &mut Importer, op: &Op, i: usize) -> Result<Option<ValueId>> {
 fn convolution(imp: &mut Importer, op: &Op, (conv, weights): (Conv, ValueId)) -> Result<()> {
     let channels = conv::dim(imp, op, 1, if op.name == "CONV_2D" { 0 } else { 3 })?;
     let requantize = requantize(imp, op, [0, 1], channels, conv.activation)?;
-    let zero = Quanta::input(imp, op, 0)?.zero_value(imp, op)?;
+    let zero = Quanta::input(imp, op, 0)?.zero_value(imp)?;
     let inputs = [
         imp.optional(op, 0)?,
         Some(weights),
@@ -104,7 +104,7 @@ pub fn fully_connected(imp: &mut Importer, op: &Op) -> Result<()> {
     let (x, activation) = conv::flattened(imp, op)?;
     let channels = conv::dim(imp, op, 1, 0)?;
     let requantize = requantize(imp, op, [0, 1], channels, activation)?;
-    let zero = Quanta::input(imp, op, 0)?.zero_value(imp, op)?;
+    let zero = Quanta::input(imp, op, 0)?.zero_value(imp)?;
     let inputs = [
         Some(x),
         Some(imp.permuted(op, 1, &[1, 0])?),
@@ -122,16 +122,16 @@ pub fn batch_matmul(imp: &mut Importer, op: &Op) -> Result<()> {
     let requantize = requantize(imp, op, [0, 1], 1, Activation::None)?;
     let mut inputs = Vec::with_capacity(4);
     for i in [0, 1] {
-        let (mut x, rank) = (imp.input(op, i)?, imp.rank(op, i)?);
+        let (mut x, rank) = (imp.input(op, i)?, imp.input_rank(op, i)?);
         if op.flag(i)? && rank >= 2 {
             let mut perm: Vec<usize> = (0..rank).collect();
             perm.swap(rank - 1, rank - 2);
-            x = imp.step(op, Transpose { perm }, &[Some(x)]);
+            x = imp.step(Transpose { perm }, &[Some(x)])?;
         }
         inputs.push(Some(x));
     }
     for i in [0, 1] {
-        inputs.push(Quanta::input(imp, op, i)?.zero_value(imp, op)?);
+        inputs.push(Quanta::input(imp, op, i)?.zero_value(imp)?);
     }
     let product = MatMulInteger {
         requantize: Some(requantize),

@@ -35,14 +35,14 @@ pub fn softmax(imp: &mut Importer, op: &Op) -> Result<()> {
 /// The sums of an `int32` function of the data.
 fn sums(imp: &mut Importer, op: &Op, x: &Quanta, number: impl Fn(i32) -> i32) -> Result<ValueId> {
     let data = imp.input(op, 0)?;
-    let numbers = looked_up(imp, op, data, x, number)?;
+    let numbers = looked_up(imp, data, x, number)?;
     let axes = imp.as_vector(op, 1)?;
     let reduce = Reduce {
         kind: ReduceKind::Sum,
         keep_dims: op.flag(0)?,
         noop_with_empty_axes: true,
     };
-    Ok(imp.step(op, reduce, &[Some(numbers), Some(axes)]))
+    imp.step(reduce, &[Some(numbers), Some(axes)])
 }
 
 /// How many numbers each result is made of.
@@ -63,13 +63,11 @@ pub fn sum(imp: &mut Importer, op: &Op) -> Result<()> {
     let scale = x.scale / y.scale;
     let bias = -(x.zero_point as f32) * scale * count(imp, op)? as f32;
     let sums = sums(imp, op, &x, |v| v)?;
-    let mut value = imp.step(op, Cast::new(DType::F32), &[Some(sums)]);
+    let mut value = imp.step(Cast::new(DType::F32), &[Some(sums)])?;
     for (kind, number) in [(BinaryKind::Mul, scale), (BinaryKind::Add, bias)] {
         let number = Tensor::scalar(number)?;
-        let number = imp
-            .graph
-            .add_constant(format!("{}/{}", op.node, kind.name()), number);
-        value = imp.step(op, Binary::new(kind), &[Some(value), Some(number)]);
+        let number = imp.node_constant(kind.name(), number);
+        value = imp.step(Binary::new(kind), &[Some(value), Some(number)])?;
     }
     let quantize = AffineQuantize {
         scale: 1.0,

@@ -23,31 +23,24 @@ fn entries(x: &Quanta, f: impl Fn(i32) -> i32) -> Vec<i32> {
 /// The value of an `int32` function of quantised `x`.
 pub(super) fn looked_up(
     imp: &mut Importer,
-    op: &Op,
     x: ValueId,
     quanta: &Quanta,
     f: impl Fn(i32) -> i32,
 ) -> Result<ValueId> {
     let table = Tensor::from_slice(&[256], &entries(quanta, f))?;
-    let table = imp.graph.add_constant(format!("{}/table", op.node), table);
-    Ok(imp.step(op, TableLookup::default(), &[Some(x), Some(table)]))
+    let table = imp.node_constant("table", table);
+    imp.step(TableLookup::default(), &[Some(x), Some(table)])
 }
 
 /// A table of bytes of type `y`, to which its entries are clamped.
-fn table(
-    imp: &mut Importer,
-    op: &Op,
-    x: &Quanta,
-    y: &Quanta,
-    f: impl Fn(i32) -> i32,
-) -> Result<ValueId> {
+fn table(imp: &mut Importer, x: &Quanta, y: &Quanta, f: impl Fn(i32) -> i32) -> Result<ValueId> {
     let (low, high) = limits(y.dtype)?;
     let bytes: Vec<u8> = entries(x, f)
         .into_iter()
         .map(|v| v.clamp(low, high) as u8)
         .collect();
     let table = Tensor::from_raw(y.dtype, &[256], &bytes)?;
-    Ok(imp.graph.add_constant(format!("{}/table", op.node), table))
+    Ok(imp.node_constant("table", table))
 }
 
 /// The lookup in a table that stands for `function`, where that has a name.
@@ -74,7 +67,7 @@ fn emit(
     f: impl Fn(i32) -> i32,
 ) -> Result<()> {
     let data = imp.input(op, 0)?;
-    let table = table(imp, op, x, y, f)?;
+    let table = table(imp, x, y, f)?;
     imp.emit(op, lookup(function, x, y), &[Some(data), Some(table)])
 }
 
@@ -91,8 +84,8 @@ pub fn emit_activated(
     }
     let y = Quanta::output(imp, op)?;
     let [low, high] = y.range(activation)?;
-    let value = imp.step(op, operator, inputs);
-    let table = table(imp, op, &y, &y, |v| v.max(low).min(high))?;
+    let value = imp.step(operator, inputs)?;
+    let table = table(imp, &y, &y, |v| v.max(low).min(high))?;
     let operator = lookup(clamp(activation), &y, &y);
     imp.emit(op, operator, &[Some(value), Some(table)])
 }
@@ -333,11 +326,11 @@ pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
         } else {
             let scale = x.scale * (1.0 / y.scale);
             let bias = -(x.zero_point as f32) * scale;
-            let table = table(imp, op, &x, &y, |v| {
+            let table = table(imp, &x, &y, |v| {
                 ((v as f32 * scale + bias).round() as i32).saturating_add(y.zero_point)
             })?;
             let operator = lookup(Some(UnaryKind::Identity), &x, &y);
-            imp.step(op, operator, &[Some(part), Some(table)])
+            imp.step(operator, &[Some(part), Some(table)])?
         }));
     }
     let axis = op.int(0)?.into();

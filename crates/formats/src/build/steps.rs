@@ -12,12 +12,12 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::NodeBuilder;
+use super::GraphBuilder;
 
 /// Counts up to this are written out when a model is read.
 const MAX_IOTA: i64 = 1 << 16;
 
-impl NodeBuilder<'_, '_> {
+impl GraphBuilder {
     /// A node with several outputs.
     pub fn apply(
         &mut self,
@@ -35,19 +35,21 @@ impl NodeBuilder<'_, '_> {
 
     fn op_shared(&mut self, op: Arc<dyn Operator>, inputs: &[ValueId]) -> Result<ValueId> {
         let inputs: Vec<_> = inputs.iter().copied().map(Some).collect();
-        let values = self.apply_shared(op, &inputs, 1)?;
-        Ok(values[0])
+        self.step_shared(op, &inputs)
     }
 
-    /// As [`NodeBuilder::apply`], of an operator that others may hold, too.
-    pub fn apply_shared(
+    /// A node with one output, of which inputs may be left out.
+    pub fn step(&mut self, op: impl Operator, inputs: &[Option<ValueId>]) -> Result<ValueId> {
+        self.step_shared(Arc::new(op), inputs)
+    }
+
+    fn step_shared(
         &mut self,
         op: Arc<dyn Operator>,
         inputs: &[Option<ValueId>],
-        outputs: usize,
-    ) -> Result<Vec<ValueId>> {
-        let name = format!("{}/{}", self.name, op.name());
-        (self.importer).push(self.frame, &name, op, inputs, outputs)
+    ) -> Result<ValueId> {
+        let values = self.apply_shared(op, inputs, 1)?;
+        Ok(values[0])
     }
 
     /// `kind` of every element.
@@ -183,7 +185,7 @@ impl NodeBuilder<'_, '_> {
 
     /// Dimension `axis` of `x` as an `int64` vector of one element.
     pub fn dim(&mut self, x: ValueId, axis: i64) -> Result<ValueId> {
-        if let Some(dims) = self.graph().value(x).fact.shape.clone() {
+        if let Some(dims) = self.fact(x).shape {
             let at = normalize_axis(axis, dims.rank())?;
             if let Some(n) = dims.0[at].known() {
                 return self.i64s(&[n as i64]);
@@ -235,8 +237,7 @@ impl NodeBuilder<'_, '_> {
 
     /// A constant.
     pub fn tensor_value(&mut self, tensor: Tensor) -> ValueId {
-        let name = format!("{}/constant", self.name);
-        self.graph().add_constant(name, tensor)
+        self.node_constant("constant", tensor)
     }
 
     /// A constant `int64` vector.

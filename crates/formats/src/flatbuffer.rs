@@ -38,6 +38,11 @@ fn garbled(what: &str, position: usize) -> Error {
     )
 }
 
+fn as_text(bytes: &[u8]) -> Result<&str> {
+    let text = std::str::from_utf8(bytes);
+    text.map_err(|_| Error::new(ErrorCode::InvalidModel, "a name is not valid UTF-8"))
+}
+
 fn array<const N: usize>(bytes: &[u8], position: usize) -> Result<[u8; N]> {
     position
         .checked_add(N)
@@ -78,6 +83,26 @@ impl<'a> FlatBuffer<'a> {
     /// The root table.
     pub fn root(&'a self) -> Result<Table<'a>> {
         Table::at(self, follow(self.bytes, 0)?)
+    }
+
+    /// The bytes of the vector at `start`.
+    fn bytes_at(&'a self, start: usize) -> Result<&'a [u8]> {
+        self.vector_at(start, 1)?.in_place()
+    }
+
+    /// The vector at `start`, of elements of `size` bytes.
+    fn vector_at(&'a self, start: usize, size: usize) -> Result<Vector<'a>> {
+        let len = u32_at(self.bytes, start)? as usize;
+        let position = start + 4;
+        let end = len.checked_mul(size).and_then(|n| n.checked_add(position));
+        if end.is_none_or(|end| end > self.bytes.len()) {
+            return Err(garbled("a vector", start));
+        }
+        Ok(Vector {
+            file: self,
+            position,
+            len,
+        })
     }
 
     fn spend(&self, bytes: usize) -> Result<()> {
@@ -159,6 +184,16 @@ impl<'a> Table<'a> {
         Ok(self.scalar(slot)?.map_or(0, u32::from_le_bytes))
     }
 
+    /// Field `slot`, or the default of the schema.
+    pub fn i64_or(&self, slot: usize, default: i64) -> Result<i64> {
+        Ok(self.scalar(slot)?.map_or(default, i64::from_le_bytes))
+    }
+
+    /// As [`Table::i8`].
+    pub fn i64(&self, slot: usize) -> Result<i64> {
+        self.i64_or(slot, 0)
+    }
+
     /// As [`Table::i8`].
     pub fn u64(&self, slot: usize) -> Result<u64> {
         Ok(self.scalar(slot)?.map_or(0, u64::from_le_bytes))
@@ -186,18 +221,26 @@ impl<'a> Table<'a> {
                 len: 0,
             });
         };
-        let start = follow(self.bytes, position)?;
-        let len = u32_at(self.bytes, start)? as usize;
-        let first = start + 4;
-        let end = len.checked_mul(size).and_then(|n| n.checked_add(first));
-        if end.is_none_or(|end| end > self.bytes.len()) {
-            return Err(garbled("a vector", start));
-        }
-        Ok(Vector {
-            file: self.file,
-            position: first,
-            len,
-        })
+        self.file.vector_at(follow(self.bytes, position)?, size)
+    }
+
+    /// The text of a string in place, empty where the file leaves it out; `InvalidModel` where it is not UTF-8.
+    pub fn text(&self, slot: usize) -> Result<&'a str> {
+        as_text(self.vector(slot, 1)?.in_place()?)
+    }
+
+    /// The bytes of a vector of strings.
+    pub fn byte_strings(&self, slot: usize) -> Result<Vec<&'a [u8]>> {
+        let v = self.vector(slot, 4)?;
+        self.file.spend(v.len)?;
+        let strings =
+            (0..v.len).map(|i| v.file.bytes_at(follow(v.file.bytes, v.position + 4 * i)?));
+        strings.collect()
+    }
+
+    /// The texts of a vector of strings; `InvalidModel` where one is not UTF-8.
+    pub fn texts(&self, slot: usize) -> Result<Vec<&'a str>> {
+        self.byte_strings(slot)?.into_iter().map(as_text).collect()
     }
 
     /// The bytes of a string, as text; what is not UTF-8 is replaced.
@@ -236,13 +279,25 @@ impl<'a> Vector<'a> {
         self.raw(1)
     }
 
+    /// The bytes of elements of `size` bytes.
+    pub fn bytes_of(&self, size: usize) -> Result<&'a [u8]> {
+        self.raw(size)
+    }
+
     fn raw(&self, size: usize) -> Result<&'a [u8]> {
-        let len = self.len * size;
-        self.file.spend(len)?;
-        self.file
-            .bytes
-            .get(self.position..self.position + len)
-            .ok_or_else(|| garbled("a vector", self.position))
+        self.file.spend(self.len * size)?;
+        self.at(self.len * size)
+    }
+
+    /// The bytes of a string, which takes no memory of its own: many tables may share it.
+    fn in_place(&self) -> Result<&'a [u8]> {
+        self.file.spend(4)?;
+        self.at(self.len)
+    }
+
+    fn at(&self, len: usize) -> Result<&'a [u8]> {
+        let bytes = self.file.bytes.get(self.position..self.position + len);
+        bytes.ok_or_else(|| garbled("a vector", self.position))
     }
 
     fn numbers<T, const N: usize>(&self, read: fn([u8; N]) -> T) -> Result<Vec<T>> {
