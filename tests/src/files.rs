@@ -87,6 +87,7 @@ macro_rules! references {
 references!(
     "tflite",
     "microsoft",
+    "ort",
     "opsets",
     "graphs",
     "pictures",

@@ -289,4 +289,27 @@ for name, directions, dtype, columns in (("", 1, np.int8, False), ("_columns", 2
          [steps, w, r, floats(directions, 8 * hidden), None, *state, None, w_scale, w_zero, r_scale, r_zero], 3,
          constants=[1, 2, 8, 9, 10, 11], hidden_size=hidden, direction="bidirectional" if directions == 2 else "forward")
 
+# The quantiser's Gemm and convolution.
+for name, dtype, real, columns in (("", np.uint8, False, False), ("_int8_columns", np.int8, False, True),
+                                   ("_real", np.uint8, True, False)):
+    middle = 128 if dtype == np.uint8 else 0
+    scales = np.full(5, 0.02, np.float32) + np.arange(5, dtype=np.float32) / 500 if columns else np.float32(0.02)
+    zeros = np.zeros(5, np.int8) if columns else np.int8(3)
+    inputs = [numbers(dtype, 3, 7), np.float32(0.03), dtype(middle + 2), numbers(np.int8, 5, 7), scales, zeros,
+              random.integers(-900, 900, (5,), np.int32)]
+    inputs += [] if real else [np.float32(0.3), dtype(middle - 4)]
+    case(f"q_gemm{name}", "QGemm", inputs, constants=range(1, len(inputs)), quantised=not real, alpha=0.5, transB=1)
+case("q_gemm_plain", "QGemm",
+     [numbers(np.uint8, 7, 3), np.float32(0.03), np.uint8(130), numbers(np.uint8, 7, 5), np.float32(0.02), np.uint8(120),
+      None, np.float32(0.3), np.uint8(128)], constants=[1, 2, 4, 5, 7, 8], quantised=True, transA=1)
+case("qlinear_conv_channels_last", "QLinearConv",
+     [numbers(np.uint8, 1, 7, 6, 4), np.float32(0.05), np.uint8(120), numbers(np.int8, 5, 4, 3, 3), np.float32(0.02), np.int8(0),
+      np.float32(0.8), np.uint8(128), random.integers(-900, 900, (5,), np.int32)],
+     constants=range(1, 9), quantised=True, channels_last=1, pads=[1, 1, 1, 1], strides=[2, 1])
+
+# What exporters write of rotary embeddings: heads counted where they stand apart, too.
+case("rotary_embedding_counted", "RotaryEmbedding", [floats(2, 4, 6, 8), positions, cos, sin],
+     num_heads=4, scale=1.0, is_packed_batching=0)
+case("rotary_embedding_heads", "RotaryEmbedding", [floats(2, 6, 32), positions, cos, sin], num_heads=4)
+
 cases.write()

@@ -6,6 +6,7 @@ mod external;
 mod flatbuffer;
 mod fourier;
 pub mod onnx;
+pub mod ort;
 mod source;
 mod strangers;
 pub mod tflite;
@@ -44,6 +45,7 @@ impl Default for InterpreterRegistry {
     fn default() -> Self {
         let mut registry = InterpreterRegistry::empty();
         registry.register(onnx::Onnx);
+        registry.register(ort::Ort);
         registry.register(tflite::TfLite);
         registry
     }

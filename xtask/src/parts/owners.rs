@@ -42,6 +42,7 @@ const COMMON: &[&str] = &[
     "kilim_core::passes::",
     "kilim_core::reflect::",
     "kilim_core::interrupt::",
+    "kilim_formats::build::",
     "kilim_formats::onnx::builder::",
     "kilim_formats::onnx::proto::",
     "kilim_reference_cpu::movement::strided::",
@@ -75,7 +76,8 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             {
                 return None;
             }
-            if name.contains("tflite") {
+            let formats = ["tflite", "kilim_formats::flatbuffer", "kilim_formats::ort"];
+            if formats.iter().any(|of| name.contains(of)) {
                 return Some(TFLITE);
             }
             let kinds = [

@@ -50,11 +50,6 @@ pub const BY_CONTENT: &[Stranger] = &[
         looks: |file| [b"lmgg", b"fmgg", b"tjgg"].iter().any(|m| file.begins(*m)),
     },
     Stranger {
-        what: "a model in the ORT format of onnxruntime",
-        hint: "take the .onnx file that it was made of",
-        looks: |file| file.has_at(4, b"ORTM"),
-    },
-    Stranger {
         what: "a pickle, an older PyTorch checkpoint for instance",
         hint: EXPORT_FROM_PYTORCH,
         looks: pickle,

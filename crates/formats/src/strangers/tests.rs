@@ -16,11 +16,6 @@ const CASES: &[(&[u8], &str, &str)] = &[
     (b"GGUF\x03\0\0\0", "m", "a GGUF model of llama.cpp"),
     (b"tjgg\x03\0\0\0", "m", "a GGML model"),
     (
-        b"\x10\0\0\0ORTM",
-        "m.ort",
-        "a model in the ORT format of onnxruntime",
-    ),
-    (
         b"\x80\x02}q\0",
         "m.pth",
         "a pickle, an older PyTorch checkpoint for instance",

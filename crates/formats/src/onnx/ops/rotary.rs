@@ -6,6 +6,7 @@ use kilim_core::ops::{Gather, Slice};
 
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
+use crate::onnx::proto::invalid;
 
 pub static OPERATORS: Family = OpTable(&[("RotaryEmbedding", rotary_embedding)]);
 
@@ -17,9 +18,12 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     }
     let interleaved = b.flag("interleaved")?;
     let part = part(b)?;
-    let packed = b.rank(x)? == 3;
-    let y = if packed {
-        let heads = b.count("num_heads", None)?;
+    // Exporters write it of data that has its heads apart, too.
+    let heads = b.count("num_heads", Some(0))?;
+    let y = if b.rank(x)? == 3 {
+        if heads == 0 {
+            return Err(invalid("the attribute `num_heads` is missing"));
+        }
         let split = b.reshape(x, &[0, 0, heads as i64, -1])?;
         let y = rotated(b, split, angles, 2, part, interleaved)?;
         b.reshape(y, &[0, 0, -1])?

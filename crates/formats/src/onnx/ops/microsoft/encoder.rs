@@ -50,7 +50,7 @@ fn attention(b: &mut NodeBuilder) -> Result<()> {
 fn quantized_attention(b: &mut NodeBuilder) -> Result<()> {
     let x = Quantized::inputs(b, 0, 3, 6)?;
     let weights = Quantized::inputs(b, 1, 4, 7)?;
-    let all = product(b, &x, &weights)?;
+    let all = product(b, &x, &weights, None)?;
     let bias = b.input(2)?;
     let all = b.add(all, bias)?;
     let places = Places {

@@ -3,13 +3,14 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    Activation, Affine, AveragePool, BinaryKind, Concat, DequantizeLinear, DynamicQuantizeLinear,
-    MatMulInteger, QLinearBinary, QuantizeLinear, ReduceKind, Softmax, SoftmaxKind, UnaryKind,
-    clamped_range,
+    Activation, Affine, AveragePool, BinaryKind, Concat, Conv, DequantizeLinear,
+    DynamicQuantizeLinear, MatMulInteger, QLinearBinary, QLinearConv, QLinearMatMul,
+    QuantizeLinear, ReduceKind, Softmax, SoftmaxKind, UnaryKind, clamped_range,
 };
 
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
+use crate::onnx::ops::conv::attributes;
 use crate::onnx::ops::pool::window;
 use crate::onnx::ops::quant::{dequantize, quantize};
 use crate::onnx::proto::invalid;
@@ -18,9 +19,11 @@ pub static OPERATORS: Family = OpTable(&[
     ("DequantizeLinear", dequantize),
     ("DynamicQuantizeMatMul", dynamic_quantize_matmul),
     ("MatMulIntegerToFloat", matmul_integer_to_float),
+    ("QGemm", qgemm),
     ("QLinearAdd", qlinear_add),
     ("QLinearAveragePool", qlinear_average_pool),
     ("QLinearConcat", qlinear_concat),
+    ("QLinearConv", qlinear_conv),
     ("QLinearGlobalAveragePool", qlinear_global_average_pool),
     ("QLinearLeakyRelu", |b| {
         let alpha = b.float_or("alpha", 0.01)?;
@@ -129,7 +132,8 @@ fn qlinear_reduce_mean(b: &mut NodeBuilder) -> Result<()> {
         Some(axes) => axes,
         None => (0..b.rank(x)? as i64).collect(),
     };
-    let y = b.reduce(ReduceKind::Mean, x, &axes, b.int_or("keepdims", 1)? != 0)?;
+    let keep_dims = b.int_or("keepdims", 1)? != 0;
+    let y = b.reduce(ReduceKind::Mean, x, &axes, keep_dims)?;
     quantized(b, y, 3)
 }
 
@@ -204,10 +208,17 @@ impl Quantized {
     }
 }
 
-/// The matrix product in real numbers; exact before it is scaled.
-pub fn product(b: &mut NodeBuilder, left: &Quantized, right: &Quantized) -> Result<ValueId> {
-    let inputs = [Some(left.values), Some(right.values), left.zero, right.zero];
-    let sums = b.apply(MatMulInteger::default(), &inputs, 1)?[0];
+/// The matrix product in real numbers; exact before it is scaled. The bias `[n]` is one of `int32` in steps of the product of
+/// the scales.
+pub fn product(
+    b: &mut NodeBuilder,
+    left: &Quantized,
+    right: &Quantized,
+    bias: Option<ValueId>,
+) -> Result<ValueId> {
+    let (a, w) = (Some(left.values), Some(right.values));
+    let inputs = [a, w, left.zero, right.zero, bias];
+    let sums = b.step(MatMulInteger::default(), &inputs)?;
     let sums = b.cast_like(sums, left.scale)?;
     let scale = b.mul(left.scale, right.scale)?;
     b.mul(sums, scale)
@@ -220,7 +231,7 @@ fn biased_product(
     right: &Quantized,
     bias: Option<ValueId>,
 ) -> Result<()> {
-    let y = product(b, left, right)?;
+    let y = product(b, left, right, None)?;
     let y = match bias {
         Some(bias) => b.add(y, bias)?,
         None => y,
@@ -250,4 +261,54 @@ fn matmul_integer_to_float(b: &mut NodeBuilder) -> Result<()> {
     );
     let bias = b.optional(6)?;
     biased_product(b, &x, &weights, bias)
+}
+
+/// As that of the standard, of data that may be channels-last.
+fn qlinear_conv(b: &mut NodeBuilder) -> Result<()> {
+    let weights = b.input(3)?;
+    let conv = Conv {
+        channels_last: b.flag("channels_last")?,
+        ..attributes(b, weights)?
+    };
+    b.emit_same(QLinearConv { conv })
+}
+
+/// Inputs: a, its scale and zero point, b, its scale and zero point, optional bias of `int32` in steps of the product of the
+/// scales, scale and zero point of the output, which is real without them.
+fn qgemm(b: &mut NodeBuilder) -> Result<()> {
+    let mut left = Quantized::inputs(b, 0, 1, 2)?;
+    let mut right = Quantized::inputs(b, 3, 4, 5)?;
+    if b.flag("transA")? {
+        left.values = b.transpose(left.values, &[1, 0])?;
+    }
+    if b.flag("transB")? {
+        right.values = b.transpose(right.values, &[1, 0])?;
+    }
+    let alpha = b.float_or("alpha", 1.0)?;
+    if alpha != 1.0 {
+        let alpha = b.number(alpha.into(), left.scale)?;
+        left.scale = b.mul(left.scale, alpha)?;
+    }
+    let bias = match b.optional(6)? {
+        Some(bias) => Some(row(b, bias)?),
+        None => None,
+    };
+    if !b.has_input(7) {
+        let y = product(b, &left, &right, bias)?;
+        return b.bind(0, y);
+    }
+    let (scale, zero) = (b.input(7)?, b.input(8)?);
+    let factors = [left, right].map(|q| [Some(q.values), Some(q.scale), q.zero]);
+    let mut inputs = factors.concat();
+    inputs.extend([Some(scale), Some(zero), bias]);
+    b.emit(QLinearMatMul::default(), &inputs)
+}
+
+/// A bias that is the same for all rows, as a vector.
+fn row(b: &mut NodeBuilder, bias: ValueId) -> Result<ValueId> {
+    match b.shape(bias).as_deref() {
+        Some([_]) => Ok(bias),
+        Some([1, n]) => b.reshape(bias, &[*n as i64]),
+        _ => Err(unsupported("a bias that is no row of the result")),
+    }
 }

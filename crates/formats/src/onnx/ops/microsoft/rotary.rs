@@ -1,7 +1,7 @@
 //! Rotary embedding whose angles are looked up by positions.
 
 use kilim_core::dtype::DType;
-use kilim_core::error::Result;
+use kilim_core::error::{Result, unsupported};
 
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
@@ -15,6 +15,11 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     let (x, mut positions) = (b.input(0)?, b.input(1)?);
     let tables = [b.input(2)?, b.input(3)?];
     let packed = b.rank(x)? == 3;
+    let heads = b.count("num_heads", Some(0))?;
+    b.fixed("is_packed_batching", 0)?;
+    if b.float_or("scale", 1.0)? != 1.0 {
+        return Err(unsupported("scaled positions"));
+    }
     if b.rank(positions)? < 2 {
         let length = b.dim(x, if packed { 1 } else { 2 })?;
         let steps = b.iota(length)?;
@@ -29,7 +34,7 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
         let y = rotated(b, x, angles, 1, part, interleaved)?;
         return b.bind(0, y);
     }
-    let split = match b.count("num_heads", Some(0))? {
+    let split = match heads {
         0 => {
             // The tables tell how long a head is.
             let half = b.dim(angles[0], -1)?;

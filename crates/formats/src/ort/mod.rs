@@ -1,0 +1,34 @@
+//! The ORT importer. The format of onnxruntime's mobile builds holds an ONNX model in a FlatBuffer, optimised on the way; it
+//! is read into the messages of ONNX, and imported as these are.
+
+mod messages;
+mod order;
+#[cfg(test)]
+mod tests;
+
+use kilim_core::Limits;
+use kilim_core::error::Result;
+use kilim_core::graph::Graph;
+
+use crate::flatbuffer::FlatBuffer;
+use crate::{Interpreter, ModelSource, onnx};
+
+/// ORT files: FlatBuffers with the identifier `ORTM`.
+pub struct Ort;
+
+impl Interpreter for Ort {
+    fn format(&self) -> &'static str {
+        "ort"
+    }
+
+    fn probe(&self, bytes: &[u8], _: &str) -> bool {
+        bytes.get(4..8) == Some(b"ORTM")
+    }
+
+    fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
+        let bytes = source.bytes.clone();
+        let file = FlatBuffer::new(bytes.as_slice());
+        let model = messages::model(&file, limits.depth)?;
+        onnx::import::model(&model, source, limits)
+    }
+}
