@@ -248,9 +248,9 @@ fn what_was_measured_belongs_to_a_device_with_its_driver() {
         ..device.clone()
     };
     let tuning = Tuning::default();
-    tuning.of(&device).insert("class", "algorithm");
-    assert_eq!(tuning.of(&device).save(), "class\talgorithm\n");
-    assert_eq!(tuning.of(&updated).save(), "");
+    tuning.of(&device.key()).insert("class", "algorithm");
+    assert_eq!(tuning.of(&device.key()).save(), "class\talgorithm\n");
+    assert_eq!(tuning.of(&updated.key()).save(), "");
 }
 
 #[test]

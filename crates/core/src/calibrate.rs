@@ -1,11 +1,8 @@
-//! The constants of the cost model, measured once per device.
+//! Measures the constants of the cost model, once per device.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
-use crate::backend::{Backend, Description, Memory, Speed};
+use crate::backend::{Backend, Memory, Speed};
 use crate::dtype::DType;
 use crate::error::{ErrorCode, Result};
 use crate::fact::Fact;
@@ -23,32 +20,6 @@ const SIDE: usize = 384;
 const CHAIN: usize = 9;
 /// Seconds that one figure is measured for, at least.
 const ENOUGH: f64 = 0.05;
-
-/// Measured speeds of devices, to be kept between processes. Without an entry a device is priced
-/// by what its backend says of itself.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Calibration {
-    /// By [`Description::key`].
-    devices: BTreeMap<String, Speed>,
-}
-
-impl Calibration {
-    /// What was measured of a device. Entries that cannot be are ignored.
-    pub fn speed(&self, device: &Description) -> Option<Speed> {
-        let speed = self.devices.get(&device.key()).copied();
-        speed.filter(Speed::is_possible)
-    }
-
-    /// Keeps what was measured of a device, instead of what was known.
-    pub fn insert(&mut self, device: &Description, speed: Speed) {
-        self.devices.insert(device.key(), speed);
-    }
-
-    /// Whether nothing was measured.
-    pub fn is_empty(&self) -> bool {
-        self.devices.is_empty()
-    }
-}
 
 /// Measures a device with small graphs that a session runs on it: a chain of products, and one of
 /// negations, or of Relu or Abs where it runs no negation. Takes about a second. What cannot be measured

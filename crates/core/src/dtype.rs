@@ -2,14 +2,12 @@
 
 use std::fmt;
 
-use crate::Reflect;
-
 /// The element type of a tensor. Names and meaning follow ONNX `TensorProto.DataType`.
 ///
 /// In memory an element takes one, two, four, eight or sixteen bytes, little-endian. Types of less
 /// than a byte take a byte each: signed integers with their sign extended, the others with zeros above.
 /// In files they are packed, the first element in the lowest bits ([`crate::narrow`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Reflect)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum DType {
     F32,
     F64,

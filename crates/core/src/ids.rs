@@ -1,7 +1,37 @@
-//! Maps by the indices of values and nodes.
+//! The names of backends, and maps by the indices of values and nodes.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
+use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
+
+/// A backend's unique name: `cpu`, `wgpu`, `builtin`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct BackendId(Cow<'static, str>);
+
+impl BackendId {
+    /// The backend of this name.
+    pub const fn new(id: &'static str) -> BackendId {
+        BackendId(Cow::Borrowed(id))
+    }
+
+    /// The name.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for BackendId {
+    fn from(id: &str) -> Self {
+        BackendId(Cow::Owned(id.to_string()))
+    }
+}
+
+impl fmt::Display for BackendId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
 
 /// A map by [`ValueId`](crate::ValueId) or [`NodeId`](crate::NodeId). Its hash is one multiplication: indices
 /// are counted up, nobody chooses them.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, ErrorCode, Result};
-use crate::memory::vec_with_room;
+use crate::fallible::vec_with_room;
 
 /// Says whether somebody wants work to stop. [`Interrupt::check`] asks it about once for each
 /// millisecond of computing, from any thread that computes.

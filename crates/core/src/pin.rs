@@ -4,11 +4,11 @@
 use std::collections::BTreeSet;
 use std::str::FromStr;
 
-use crate::backend::BackendId;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::Cost;
 use crate::graph::{Graph, Refusal};
+use crate::ids::BackendId;
 
 /// Which nodes a [`Pin`] or a [`PrecisionPin`] holds.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::backend::Description;
 use crate::error::{Error, ErrorCode, Result};
 
 /// The kernels that a backend has for a node where only measuring tells which is the fastest.
@@ -88,10 +87,10 @@ impl Tuned {
 pub struct Tuning(Mutex<BTreeMap<String, Tuned>>);
 
 impl Tuning {
-    /// The table of a device, driver included.
-    pub fn of(&self, device: &Description) -> Tuned {
+    /// The table of a device, driver included, by its [`key`](crate::backend::Description::key).
+    pub fn of(&self, device: &str) -> Tuned {
         let mut devices = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        devices.entry(device.key()).or_default().clone()
+        devices.entry(device.to_string()).or_default().clone()
     }
 }
 

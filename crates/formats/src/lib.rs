@@ -1,5 +1,5 @@
-//! Model interpreters: file formats to graphs. A format is an [`Interpreter`], found by the content
-//! of the file through the [`InterpreterRegistry`].
+//! Model importers: file formats to graphs. A format is an [`Importer`], found by the content
+//! of the file through the [`ImporterRegistry`].
 
 mod build;
 mod external;
@@ -19,7 +19,7 @@ pub use external::{ExternalFiles, GivenFiles};
 pub use source::ModelSource;
 
 /// A parser of one file format.
-pub trait Interpreter: Send + Sync {
+pub trait Importer: Send + Sync {
     /// The format's id, `onnx` for instance.
     fn format(&self) -> &'static str;
 
@@ -36,14 +36,14 @@ pub trait Interpreter: Send + Sync {
 }
 
 /// The formats that can be read, by id.
-pub struct InterpreterRegistry {
-    interpreters: Vec<Box<dyn Interpreter>>,
+pub struct ImporterRegistry {
+    importers: Vec<Box<dyn Importer>>,
 }
 
-impl Default for InterpreterRegistry {
+impl Default for ImporterRegistry {
     /// All formats of this crate.
     fn default() -> Self {
-        let mut registry = InterpreterRegistry::empty();
+        let mut registry = ImporterRegistry::empty();
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
         registry.register(tflite::TfLite);
@@ -51,24 +51,23 @@ impl Default for InterpreterRegistry {
     }
 }
 
-impl InterpreterRegistry {
+impl ImporterRegistry {
     /// Without any format.
-    pub fn empty() -> InterpreterRegistry {
-        InterpreterRegistry {
-            interpreters: Vec::new(),
+    pub fn empty() -> ImporterRegistry {
+        ImporterRegistry {
+            importers: Vec::new(),
         }
     }
 
     /// Adds a format; one of the same id is replaced.
-    pub fn register(&mut self, interpreter: impl Interpreter + 'static) {
-        self.interpreters
-            .retain(|i| i.format() != interpreter.format());
-        self.interpreters.push(Box::new(interpreter));
+    pub fn register(&mut self, importer: impl Importer + 'static) {
+        self.importers.retain(|i| i.format() != importer.format());
+        self.importers.push(Box::new(importer));
     }
 
-    /// The interpreter of a format, by its id.
-    pub fn get(&self, format: &str) -> Option<&dyn Interpreter> {
-        self.interpreters
+    /// The importer of a format, by its id.
+    pub fn get(&self, format: &str) -> Option<&dyn Importer> {
+        self.importers
             .iter()
             .map(Box::as_ref)
             .find(|i| i.format() == format)
@@ -76,12 +75,12 @@ impl InterpreterRegistry {
 
     /// The ids of the formats.
     pub fn formats(&self) -> impl Iterator<Item = &'static str> + '_ {
-        self.interpreters.iter().map(|i| i.format())
+        self.importers.iter().map(|i| i.format())
     }
 
-    /// The interpreter that knows the file.
-    pub fn probe(&self, bytes: &[u8], name: &str) -> Option<&dyn Interpreter> {
-        self.interpreters
+    /// The importer that knows the file.
+    pub fn probe(&self, bytes: &[u8], name: &str) -> Option<&dyn Importer> {
+        self.importers
             .iter()
             .map(Box::as_ref)
             .find(|i| i.probe(bytes, name))
@@ -90,10 +89,10 @@ impl InterpreterRegistry {
     /// Finds the format and reads the model.
     ///
     /// # Errors
-    /// `UnknownFormat` where no interpreter knows the file; else those of [`Interpreter::load`].
+    /// `UnknownFormat` where no importer knows the file; else those of [`Importer::load`].
     pub fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
         limits.check_file(source.bytes.len())?;
-        let Some(interpreter) = self.probe(source.bytes.as_slice(), source.name) else {
+        let Some(importer) = self.probe(source.bytes.as_slice(), source.name) else {
             let known = self.formats().collect::<Vec<_>>().join(", ");
             return Err(strangers::refuse(
                 source.bytes.as_slice(),
@@ -101,11 +100,11 @@ impl InterpreterRegistry {
                 &known,
             ));
         };
-        interpreter.load(source, limits)
+        importer.load(source, limits)
     }
 }
 
-/// Reads a model of any format of this crate, see [`InterpreterRegistry::load`].
+/// Reads a model of any format of this crate, see [`ImporterRegistry::load`].
 pub fn load_model(source: &ModelSource, limits: &Limits) -> Result<Graph> {
-    InterpreterRegistry::default().load(source, limits)
+    ImporterRegistry::default().load(source, limits)
 }

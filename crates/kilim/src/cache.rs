@@ -62,7 +62,7 @@ impl Runtime {
         for backend in order.into_iter().map(|i| &opened[i]) {
             let device = backend.describe();
             let learnt = backend.save_cache().unwrap_or_default();
-            let tuned = self.tuning.of(device).save();
+            let tuned = self.tuning.of(&device.key()).save();
             if !learnt.is_empty() || !tuned.is_empty() {
                 put(&mut cache, device.id.as_str().as_bytes());
                 put(&mut cache, device.device.as_bytes());
@@ -141,7 +141,7 @@ impl Runtime {
             }
         }
         for (backend, _, tuned) in known {
-            self.tuning.of(backend.describe()).load(tuned)?;
+            self.tuning.of(&backend.describe().key()).load(tuned)?;
         }
         Ok(())
     }

@@ -11,7 +11,7 @@ use kilim_core::tuning::Tuning;
 use kilim_core::{
     Backend, BackendId, BackendRegistry, Calibration, Error, ErrorCode, Graph, Result,
 };
-use kilim_formats::{Interpreter, InterpreterRegistry};
+use kilim_formats::{Importer, ImporterRegistry};
 
 use crate::{ModelSource, Session, SessionOptions};
 
@@ -19,7 +19,7 @@ use crate::{ModelSource, Session, SessionOptions};
 /// sessions of a runtime.
 pub struct Runtime {
     registry: BackendRegistry,
-    interpreters: InterpreterRegistry,
+    importers: ImporterRegistry,
     opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
     /// Those of the open backends that are in libraries.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
@@ -86,7 +86,7 @@ impl Runtime {
         });
         Runtime {
             registry,
-            interpreters: InterpreterRegistry::default(),
+            importers: ImporterRegistry::default(),
             opened: Mutex::default(),
             #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
             loaded: Mutex::default(),
@@ -96,8 +96,8 @@ impl Runtime {
     }
 
     /// Reads another format, too; one of the same id is replaced.
-    pub fn with_interpreter(mut self, interpreter: impl Interpreter + 'static) -> Runtime {
-        self.interpreters.register(interpreter);
+    pub fn with_importer(mut self, importer: impl Importer + 'static) -> Runtime {
+        self.importers.register(importer);
         self
     }
 
@@ -284,7 +284,7 @@ impl Runtime {
         }
         operators.extend(&options.operators);
         let source = source.into();
-        source.parse(&self.interpreters, &operators, options)
+        source.parse(&self.importers, &operators, options)
     }
 
     /// A session of a graph that was built or parsed before.

@@ -8,7 +8,7 @@ use kilim_core::tensor::AlignedBytes;
 #[cfg(not(target_arch = "wasm32"))]
 use kilim_core::{Error, ErrorCode};
 use kilim_core::{Graph, Result};
-use kilim_formats::{ExternalFiles, GivenFiles, InterpreterRegistry};
+use kilim_formats::{ExternalFiles, GivenFiles, ImporterRegistry};
 
 use crate::SessionOptions;
 #[cfg(not(target_arch = "wasm32"))]
@@ -29,10 +29,10 @@ pub enum ModelSource {
 }
 
 impl ModelSource {
-    /// Reads the model with the interpreter that knows it.
+    /// Reads the model with the importer that knows it.
     pub(crate) fn parse(
         self,
-        registry: &InterpreterRegistry,
+        registry: &ImporterRegistry,
         operators: &CustomOperators,
         options: &SessionOptions,
     ) -> Result<Graph> {

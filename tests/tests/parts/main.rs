@@ -14,7 +14,7 @@ use kilim::core::Limits;
 use kilim::core::backend::{LocalFuture, NodeSpec};
 use kilim::core::error::value_error;
 use kilim::core::ops::{Unary, UnaryKind};
-use kilim::formats::Interpreter;
+use kilim::formats::Importer;
 use kilim::{
     BackendId, BackendRegistry, DType, Dim, ErrorCode, Fact, Graph, Result, RunOptions, Runtime,
     SessionOptions, Shape, Tensor,
@@ -25,7 +25,7 @@ use kilim_tests::stand_in::StandIn;
 /// A model in words, `negate SIZE`, and what is made of it.
 struct Words(UnaryKind);
 
-impl Interpreter for Words {
+impl Importer for Words {
     fn format(&self) -> &'static str {
         "words"
     }
@@ -56,8 +56,8 @@ fn a_program_may_add_a_format() {
     let error = load(&Runtime::default()).err().unwrap();
     assert_eq!(error.code(), ErrorCode::UnknownFormat);
     // One of the same id takes the place of the first.
-    let runtime = Runtime::default().with_interpreter(Words(UnaryKind::Abs));
-    let mut session = load(&runtime.with_interpreter(Words(UnaryKind::Neg))).unwrap();
+    let runtime = Runtime::default().with_importer(Words(UnaryKind::Abs));
+    let mut session = load(&runtime.with_importer(Words(UnaryKind::Neg))).unwrap();
     let x = Tensor::from_slice(&[2], &[1.0f32, -2.0]).unwrap();
     let out = pollster::block_on(session.run(&[("x", x)], &RunOptions::default())).unwrap();
     assert_eq!(out[0].1.as_slice::<f32>().unwrap(), [-1.0, 2.0]);

@@ -185,7 +185,7 @@ fn figures_belong_to_a_device_with_its_driver() {
         device: format!("{}, driver 2", described.device),
         ..described.clone()
     };
-    let mut kept = calibrate::Calibration::default();
+    let mut kept = Calibration::default();
     let speed = described.speed;
     kept.insert(&described, speed);
     assert_eq!(kept.speed(&described), Some(speed));

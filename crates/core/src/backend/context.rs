@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{
-    BackendConfig, DeviceTensor, Executable, LocalFuture, MaybeSend, StageSpec, StageTensors,
-    TensorRegistry,
-};
+use super::{BackendConfig, StageSpec, StageTensors, TensorRegistry};
 use crate::error::{Error, ErrorCode, Result};
+use crate::executable::{DeviceTensor, Executable};
 use crate::interrupt::Interrupt;
 use crate::limits::Limits;
 use crate::memory::{Arena, Ledger, MemoryMode, Storage};
 use crate::tensor::Tensor;
+use crate::threading::{LocalFuture, MaybeSend};
 use crate::tuning::Tuned;
 
 /// What a context needs to know of its session.

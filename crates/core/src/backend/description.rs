@@ -1,41 +1,11 @@
 //! What a backend says of itself.
 
-use std::borrow::Cow;
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
 
 use super::BackendConfig;
 use crate::dtype::DType;
 use crate::fact::Cost;
-
-/// A backend's unique name: `cpu`, `wgpu`, `builtin`.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct BackendId(Cow<'static, str>);
-
-impl BackendId {
-    /// The backend of this name.
-    pub const fn new(id: &'static str) -> BackendId {
-        BackendId(Cow::Borrowed(id))
-    }
-
-    /// The name.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-}
-
-impl From<&str> for BackendId {
-    fn from(id: &str) -> Self {
-        BackendId(Cow::Owned(id.to_string()))
-    }
-}
-
-impl fmt::Display for BackendId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
+use crate::ids::BackendId;
 
 /// How well a backend handles an element type; each grade includes the ones before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

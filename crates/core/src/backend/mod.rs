@@ -9,37 +9,36 @@
 //! stage `execute_begin`, `write`, `run`, `read`, `execute_end`; and from `resize_begin` on again when
 //! inputs of other shapes come.
 
-mod allocator;
 mod config;
 mod context;
 mod data_layout;
 mod description;
-mod executable;
 mod optimizer;
 mod registry;
 mod spec;
 mod tensors;
 
-use std::future::Future;
-use std::pin::Pin;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::fact::Cost;
 use crate::interrupt::Interrupt;
 use crate::memory::Arena;
-use crate::ops::{Cost, CustomOperator};
+use crate::ops::CustomOperator;
 use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
 use crate::tuning::Choice;
 
+pub use crate::executable::{DeviceHandle, DeviceTensor, Executable, Progress};
 pub use crate::fact::TensorSpec;
 pub use crate::graph::{NodeSpec, Refusal};
-pub use allocator::{Allocator, HostAllocator};
+pub use crate::ids::BackendId;
+pub use crate::memory::{Allocator, HostAllocator};
+pub use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
 pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Quantized, Setting};
 pub use context::{BackendContext, ContextConfig, RawConstants};
 pub use data_layout::DataLayout;
-pub use description::{BackendId, Description, Grade, Memory, Speed};
-pub use executable::{DeviceHandle, DeviceTensor, Executable, Progress};
+pub use description::{Description, Grade, Memory, Speed};
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry, check_version};
 pub use spec::{ConstantKey, KernelSpec, Place, StageSpec, TensorSlot};
@@ -47,31 +46,6 @@ pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
 pub const API_VERSION: u32 = 6;
-
-/// A future of the current thread: on the web nothing that touches a GPU may move between threads.
-pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
-
-/// `Send` natively, nothing on the web, where GPU handles stay on their thread.
-#[cfg(not(target_arch = "wasm32"))]
-pub trait MaybeSend: Send {}
-#[cfg(not(target_arch = "wasm32"))]
-impl<T: Send + ?Sized> MaybeSend for T {}
-/// `Send` natively, nothing on the web, where GPU handles stay on their thread.
-#[cfg(target_arch = "wasm32")]
-pub trait MaybeSend {}
-#[cfg(target_arch = "wasm32")]
-impl<T: ?Sized> MaybeSend for T {}
-
-/// `Sync` natively, nothing on the web.
-#[cfg(not(target_arch = "wasm32"))]
-pub trait MaybeSync: Sync {}
-#[cfg(not(target_arch = "wasm32"))]
-impl<T: Sync + ?Sized> MaybeSync for T {}
-/// `Sync` natively, nothing on the web.
-#[cfg(target_arch = "wasm32")]
-pub trait MaybeSync {}
-#[cfg(target_arch = "wasm32")]
-impl<T: ?Sized> MaybeSync for T {}
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {

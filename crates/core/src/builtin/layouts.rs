@@ -1,6 +1,6 @@
 //! Inputs and outputs in other layouts than the model's.
 
-use super::ports::{Port, PortLayouts};
+use super::port::{Port, PortLayouts};
 use crate::backend::DataLayout;
 use crate::datum::Datum;
 use crate::error::Result;
@@ -25,7 +25,7 @@ impl PortLayout {
 }
 
 /// What the user gives for an input, as the model takes it.
-pub(super) fn accept(layouts: &PortLayouts, port: &Port, datum: &Datum) -> Result<Datum> {
+pub(crate) fn accept(layouts: &PortLayouts, port: &Port, datum: &Datum) -> Result<Datum> {
     let (Some(layout), Datum::Tensor(tensor)) = (layouts.get(&port.name), datum) else {
         return Ok(datum.clone());
     };
@@ -38,7 +38,7 @@ pub(super) fn accept(layouts: &PortLayouts, port: &Port, datum: &Datum) -> Resul
 }
 
 /// What the model gives for an output, as the user takes it.
-pub(super) fn hand_out(layouts: &PortLayouts, port: &Port, datum: Datum) -> Result<Datum> {
+pub(crate) fn hand_out(layouts: &PortLayouts, port: &Port, datum: Datum) -> Result<Datum> {
     let (Some(layout), Datum::Tensor(tensor)) = (layouts.get(&port.name), &datum) else {
         return Ok(datum);
     };

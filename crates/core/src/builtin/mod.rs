@@ -2,26 +2,23 @@
 //! are no tensors, and carries tensors from one backend to another; the tensors that take the user's
 //! inputs and hand out results are its own.
 //!
-//! It alone is given the executor, which runs the bodies of control flow. Other backends are given
+//! Its part of a run is in `session/builtin/`, where it is given the executor that runs the bodies of control flow. Other backends are given
 //! stages, and cannot even name it:
 //!
 //! ```compile_fail,E0603
 //! use kilim_core::session::Runner;
 //! ```
 
-pub(crate) mod control;
-mod layouts;
-pub(crate) mod permute;
-mod ports;
-pub(crate) mod values;
+pub(crate) mod layouts;
+mod permute;
+mod port;
 
-use crate::backend::BackendId;
-use crate::graph::{Graph, Node, Operator};
+use crate::graph::{Graph, Node};
+use crate::ids::BackendId;
 
 pub use layouts::PortLayout;
 pub use permute::{StoredTensor, copy};
-pub(crate) use ports::Ports;
-pub use ports::{Port, PortLayouts};
+pub use port::{Port, PortLayouts};
 
 /// The id under which reports list what `builtin` does.
 pub const BUILTIN: BackendId = BackendId::new("builtin");
@@ -30,9 +27,4 @@ pub const BUILTIN: BackendId = BackendId::new("builtin");
 pub fn runs(graph: &Graph, node: &Node) -> bool {
     let mut values = node.present_inputs().chain(node.outputs.iter().copied());
     !node.op.subgraphs().is_empty() || values.any(|v| !graph.value(v).fact.kind.is_tensor())
-}
-
-/// True where an operator may be given something else than tensors.
-pub(crate) fn takes_values(op: &dyn Operator) -> bool {
-    !op.subgraphs().is_empty() || values::of(op).is_some()
 }

@@ -141,6 +141,12 @@ pub trait Operator: Any + Reflect + Send + Sync {
         Cost::elementwise(inputs, outputs)
     }
 
+    /// True where an input or output may be a value that is no tensor: sequences, maps, optional values, and
+    /// what bodies take.
+    fn on_values(&self) -> bool {
+        !self.subgraphs().is_empty()
+    }
+
     /// The attributes as the file has them, where the operator keeps them so instead of in fields.
     fn given_attributes(&self) -> Option<&Attributes> {
         None

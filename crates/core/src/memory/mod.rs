@@ -2,16 +2,17 @@
 //! accounts of what a context has acquired, and an [`Arena`] is the buffer itself, which sessions
 //! may share.
 
+mod allocator;
 mod arena;
-mod fallible;
 mod host;
 mod ledger;
 mod offsets;
 
-pub use arena::{Arena, ArenaGuard, ArenaMemory, Lease, Sharing};
-pub use fallible::{
+pub use crate::fallible::{
     collect, copied, out_of_memory, push, reserve, shared_text, try_collect, vec_of, vec_with_room,
 };
+pub use allocator::{Allocator, HostAllocator};
+pub use arena::{Arena, ArenaGuard, ArenaMemory, Lease, Sharing};
 pub use host::HostMemory;
 pub use ledger::{Claim, Ledger, Storage};
 pub use offsets::{Offsets, Request, lower_bound, plan};

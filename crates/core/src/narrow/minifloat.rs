@@ -1,6 +1,5 @@
 //! Floating-point numbers of at most 8 bits.
 
-use crate::Reflect;
 use crate::dtype::DType;
 
 /// How a floating-point number of up to 8 bits is made up: sign, exponent, mantissa.
@@ -25,7 +24,7 @@ enum Special {
 }
 
 /// What becomes of a number that is too large for a type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Overflow {
     /// The largest finite number.
     Saturate,

@@ -8,7 +8,6 @@ mod minifloat;
 mod packing;
 mod power;
 
-use crate::Reflect;
 use crate::dtype::DType;
 
 pub use minifloat::{Minifloat, Overflow};
@@ -16,7 +15,7 @@ pub use packing::{pack, packed_bytes, unpack};
 pub use power::{PowerRounding, decode_power, encode_power};
 
 /// How numbers are converted to types of 8 bits and less.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Narrowing {
     pub overflow: Overflow,
     /// Only for [`DType::F8E8M0`].

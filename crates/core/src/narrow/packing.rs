@@ -1,7 +1,7 @@
 //! Numbers of less than a byte, packed.
 
 use crate::error::{Error, ErrorCode, Result, shape_error};
-use crate::memory::{collect, vec_of};
+use crate::fallible::{collect, vec_of};
 
 /// The bytes that `count` numbers of `bits` each take when they are packed; `Limit` where that does
 /// not fit.

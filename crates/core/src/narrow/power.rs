@@ -1,10 +1,9 @@
 //! Powers of two, of which only the exponent is stored.
 
 use super::Overflow;
-use crate::Reflect;
 
 /// How numbers are rounded to powers of two ([`DType::F8E8M0`]).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PowerRounding {
     Up,
     Down,

@@ -46,6 +46,10 @@ impl Operator for MapValues {
             Some(Shape(vec![Dim::Known(1), length])),
         )])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for ZipMap {
@@ -66,6 +70,10 @@ impl Operator for ZipMap {
             kind: Form::MapSequence.into(),
         }])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for DictVectorizer {
@@ -80,5 +88,9 @@ impl Operator for DictVectorizer {
         }
         let shape = Shape::fixed(&[self.keys.len()]);
         Ok(vec![fact(given.dtype, Some(shape))])
+    }
+
+    fn on_values(&self) -> bool {
+        true
     }
 }

@@ -120,6 +120,10 @@ impl Operator for SequenceConstruct {
         }
         Ok(vec![sequence_of(all.unwrap_or_default())])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for SequenceAt {
@@ -131,6 +135,10 @@ impl Operator for SequenceAt {
         ctx.typed(1, &INDICES)?;
         ctx.scalar(1)?;
         Ok(vec![element_of(ctx.formed(0, Form::Sequence)?)])
+    }
+
+    fn on_values(&self) -> bool {
+        true
     }
 }
 
@@ -147,6 +155,10 @@ impl Operator for SequenceInsert {
         ctx.scalar(2)?;
         Ok(vec![join(all, ctx.fact(1)?)])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for SequenceErase {
@@ -159,6 +171,10 @@ impl Operator for SequenceErase {
         ctx.scalar(1)?;
         Ok(vec![ctx.formed(0, Form::Sequence)?.clone()])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for SequenceLength {
@@ -169,6 +185,10 @@ impl Operator for SequenceLength {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.formed(0, Form::Sequence)?;
         Ok(vec![Fact::fixed(DType::I64, &[])])
+    }
+
+    fn on_values(&self) -> bool {
+        true
     }
 }
 
@@ -192,6 +212,10 @@ impl Operator for SplitToSequence {
         }
         Ok(vec![sequence_of(part)])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for ConcatFromSequence {
@@ -212,6 +236,10 @@ impl Operator for ConcatFromSequence {
         }
         Ok(vec![whole])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for OptionalAbsent {
@@ -229,6 +257,10 @@ impl Operator for OptionalAbsent {
             },
         }])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for OptionalGetElement {
@@ -243,6 +275,10 @@ impl Operator for OptionalGetElement {
             ..fact.clone()
         }])
     }
+
+    fn on_values(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for OptionalHasElement {
@@ -253,5 +289,9 @@ impl Operator for OptionalHasElement {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.input(0)?;
         Ok(vec![Fact::fixed(DType::Bool, &[])])
+    }
+
+    fn on_values(&self) -> bool {
+        true
     }
 }

@@ -9,9 +9,9 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
+use crate::fallible::{push, shared_text, try_collect};
 use crate::graph::{InferContext, Operator};
 use crate::interrupt::Meter;
-use crate::memory::{push, shared_text, try_collect};
 use crate::tensor::Tensor;
 
 /// Joins two texts, broadcast.

@@ -1,14 +1,16 @@
 //! Places the nodes of a stage on backends: asks every backend about every concrete node, takes the
 //! first in the order of preference, then prices what crosses ([`price`]).
 
+mod calibration;
 mod price;
 #[cfg(test)]
 mod tests;
 
-use crate::backend::BackendId;
 use crate::fact::Cost;
 use crate::graph::Refusal;
+use crate::ids::BackendId;
 
+pub use calibration::Calibration;
 pub use price::{CostModel, Site};
 
 /// How freely the partitioner may leave the order of preference.

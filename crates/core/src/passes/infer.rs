@@ -1,7 +1,6 @@
 //! Shape inference over a whole graph.
 
 use super::known_dims::KnownDims;
-use crate::builtin;
 use crate::error::{Result, dtype_error};
 use crate::fact::InputFact;
 use crate::graph::{Graph, InferContext, Node};
@@ -58,11 +57,9 @@ pub fn infer_graph(graph: &mut Graph, interrupt: &Interrupt) -> Result<()> {
 fn check_forms(node: &Node, inputs: &[Option<InputFact>]) -> Result<()> {
     let mut others = inputs.iter().flatten().map(|i| i.fact.kind);
     match others.find(|kind| !kind.is_tensor()) {
-        Some(kind) if !builtin::takes_values(node.op.as_ref()) => {
-            Err(dtype_error("the operator takes tensors only")
-                .with_got(kind)
-                .at(&node.name, node.op.name()))
-        }
+        Some(kind) if !node.op.on_values() => Err(dtype_error("the operator takes tensors only")
+            .with_got(kind)
+            .at(&node.name, node.op.name())),
         _ => Ok(()),
     }
 }

@@ -4,7 +4,7 @@ use std::hash::{Hash, Hasher};
 
 use super::{Items, Leaf, Reflect, Visitor};
 use crate::error::Result;
-use crate::memory::out_of_memory;
+use crate::fallible::out_of_memory;
 use crate::tensor::Tensor;
 
 /// A value that is equal to others of its type, and hashed, by its contents. Floats are compared by their

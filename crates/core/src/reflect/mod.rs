@@ -5,6 +5,7 @@
 //! in libraries see.
 
 mod attributes;
+mod below;
 mod identity;
 #[cfg(test)]
 mod tests;

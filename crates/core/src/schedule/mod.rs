@@ -1,13 +1,14 @@
 //! Runs the steps of a planned stage: which one when, and beside what else.
 
+mod cross;
 mod overlapped;
 mod sync;
 mod trace;
 
-use crate::backend::{Executable, LocalFuture, MaybeSend, MaybeSync, Progress};
-use crate::builtin::permute;
 use crate::error::Result;
+use crate::executable::{Executable, Progress};
 use crate::interrupt::Interrupt;
+use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
 
 pub use overlapped::OverlappedScheduler;
 pub use sync::SyncScheduler;
@@ -56,7 +57,7 @@ impl StageRun<'_> {
                 }
             }
             Step::Permute { from, to, pairs } => {
-                permute::cross(self.executables, *from, *to, pairs).await?;
+                cross::cross(self.executables, *from, *to, pairs).await?;
             }
         }
         if let (Some(trace), Some(start)) = (&self.trace, start) {

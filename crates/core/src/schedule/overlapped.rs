@@ -5,10 +5,11 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
 use super::{Scheduler, StageRun, StageTrace, Step, run_part};
-use crate::backend::{Executable, LocalFuture};
 use crate::error::Result;
+use crate::executable::Executable;
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
+use crate::threading::LocalFuture;
 
 /// Every backend runs its own steps as soon as what they need is there: natively on a thread of its
 /// own; on the web all on one, where the host computes while a device that it has submitted to is at

@@ -1,8 +1,8 @@
 //! The default scheduler.
 
 use super::{Scheduler, StageRun};
-use crate::backend::LocalFuture;
 use crate::error::Result;
+use crate::threading::LocalFuture;
 
 /// One step after the other.
 #[derive(Clone, Copy, Debug, Default)]

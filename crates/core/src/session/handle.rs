@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Shared;
-use crate::backend::DeviceTensor;
 use crate::datum::{Datum, Form, Kind, Map, not_a_tensor};
 use crate::error::{Error, ErrorCode, Result};
+use crate::executable::DeviceTensor;
 use crate::fact::{Fact, TensorSpec};
 use crate::ops::sequence::join;
 use crate::tensor::Tensor;

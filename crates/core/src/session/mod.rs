@@ -2,6 +2,7 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 mod background;
+mod builtin;
 mod handle;
 mod open;
 mod options;
@@ -15,8 +16,7 @@ mod tune;
 
 use std::sync::Arc;
 
-use crate::backend::{Backend, LocalFuture, RawConstants};
-use crate::builtin::Ports;
+use crate::backend::{Backend, RawConstants};
 use crate::datum::Datum;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::TensorSpec;
@@ -25,10 +25,12 @@ use crate::interrupt::Interrupt;
 use crate::report::{NodeTime, PrecisionOverride, PrecisionReport, Report};
 use crate::schedule::TraceEvent;
 use crate::tensor::Tensor;
+use crate::threading::LocalFuture;
 
 pub use crate::builtin::{Port, PortLayout};
 #[cfg(not(target_arch = "wasm32"))]
 pub use background::RunHandle;
+use builtin::Ports;
 pub(crate) use handle::Handle;
 pub use options::{RunOptions, SessionOptions};
 pub use precision::MixedPrecision;

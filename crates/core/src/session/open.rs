@@ -3,9 +3,10 @@
 use std::cell::Cell;
 use std::sync::Arc;
 
+use super::builtin::Ports;
 use super::{Run, Runner, Session, SessionOptions, Shared, precision};
 use crate::backend::{Backend, Half};
-use crate::builtin::{Port, Ports};
+use crate::builtin::Port;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};

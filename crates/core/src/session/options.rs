@@ -7,12 +7,11 @@ use crate::backend::{
     Backend, BackendConfig, BackendConfigs, BackendContext, ContextConfig, DataLayout,
 };
 use crate::builtin::PortLayouts;
-use crate::calibrate::Calibration;
 use crate::error::Result;
 use crate::interrupt::{AbortSignal, Interrupt};
 use crate::limits::Limits;
 use crate::memory::{Arena, Sharing};
-use crate::partition::Placement;
+use crate::partition::{Calibration, Placement};
 use crate::pin::{Pin, PrecisionPin};
 use crate::schedule::{Scheduler, SyncScheduler, Trace};
 use crate::tuning::Tuning;
@@ -78,11 +77,14 @@ impl SessionOptions {
         &self,
         backend: &Arc<dyn Backend>,
     ) -> Result<Box<dyn BackendContext>> {
+        let id = &backend.describe().id;
+        let address = Arc::as_ptr(backend).cast::<()>() as usize;
+        let arena = Arena::of_session(&self.sharing, id, address, backend.allocator())?;
         backend.create_context(&ContextConfig {
-            arena: Some(Arena::of_session(&self.sharing, backend)?),
+            arena: Some(arena),
             backend: self.config(backend)?,
             limits: self.limits.clone(),
-            tuned: self.tuning.of(backend.describe()),
+            tuned: self.tuning.of(&backend.describe().key()),
             ..self.context.clone()
         })
     }

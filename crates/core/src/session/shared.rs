@@ -182,7 +182,7 @@ impl Shared {
                 arena: Some(Arena::new(b.allocator())),
                 backend: self.options.config(b)?,
                 limits: self.options.limits.clone(),
-                tuned: self.options.tuning.of(b.describe()),
+                tuned: self.options.tuning.of(&b.describe().key()),
                 ..self.options.context.clone()
             }),
         });

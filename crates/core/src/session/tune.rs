@@ -4,10 +4,9 @@ use std::collections::{HashMap, HashSet};
 
 use super::plan::arena;
 use super::{Run, Shared};
-use crate::backend::{
-    Backend, BackendContext, ContextConfig, Executable, Memory, Place, StageSpec,
-};
+use crate::backend::{Backend, BackendContext, ContextConfig, Memory, Place, StageSpec};
 use crate::error::Result;
+use crate::executable::Executable;
 use crate::graph::NodeSpec;
 use crate::interrupt::Interrupt;
 use crate::report::{AlgorithmTime, TuningReport};
@@ -41,7 +40,7 @@ pub(super) fn collect(
 ) -> Result<()> {
     let device = shared.backends[backend].clone();
     let id = device.describe().id.as_str();
-    let tuned = shared.options.tuning.of(device.describe());
+    let tuned = shared.options.tuning.of(&device.describe().key());
     let own = (trials.iter()).filter(|t| t.backend == backend);
     let known = (shared.tuning.iter()).filter(|t| t.backend == id);
     let mut met: HashSet<String> = own.map(|t| t.choice.class.clone()).collect();
@@ -145,7 +144,7 @@ impl Run<'_> {
             }
             let Choice { class, algorithms } = trial.choice;
             let algorithm = algorithms[fastest];
-            let tuned = shared.options.tuning.of(device.describe());
+            let tuned = shared.options.tuning.of(&device.describe().key());
             tuned.insert(&class, algorithm);
             let times = algorithms.iter().zip(times);
             shared.tuning.push(TuningReport {

@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use crate::error::Result;
-use crate::memory::out_of_memory;
+use crate::fallible::out_of_memory;
 use bytemuck::{Pod, Zeroable};
 
 /// One cache line: SIMD kernels may count on such an alignment.

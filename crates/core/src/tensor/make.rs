@@ -7,7 +7,7 @@ use super::read::beyond;
 use super::{AlignedBytes, Data, Element, Tensor, byte_count, element_count};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::memory::{vec_of, vec_with_room};
+use crate::fallible::{vec_of, vec_with_room};
 use crate::narrow;
 
 impl Tensor {

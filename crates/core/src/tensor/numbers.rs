@@ -6,7 +6,7 @@ use super::Tensor;
 use super::read::{beyond, cast_slice};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::memory::{reserve, vec_with_room};
+use crate::fallible::{reserve, vec_with_room};
 use crate::narrow;
 
 impl Tensor {

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use super::{AlignedBytes, Data, Element, Tensor};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::fallible::reserve;
 use crate::interrupt::{Interrupt, Meter};
-use crate::memory::reserve;
 use crate::narrow;
 
 pub(super) fn beyond() -> Error {

@@ -5,11 +5,11 @@ use std::rc::Rc;
 
 use kilim_core::error::Result;
 
-use super::import::{Importer, distinct, opsets, written};
+use super::import::{Import, distinct, opsets, written};
 use super::proto::{AttributeProto, FunctionProto, NodeProto, invalid};
 use super::scope::{Binding, Captures, Frame};
 
-impl<'a> Importer<'a> {
+impl<'a> Import<'a> {
     /// Writes a function of the model out into the graph of `frame`.
     pub fn inline(
         &mut self,

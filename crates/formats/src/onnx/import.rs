@@ -21,7 +21,7 @@ use crate::ModelSource;
 use crate::source::NODES_PER_CHECK;
 
 /// What is being imported, and what could not be.
-pub struct Importer<'a> {
+pub struct Import<'a> {
     pub scope: Scope<'a>,
     limits: &'a Limits,
     functions: HashMap<(&'a str, &'a str, &'a str), &'a FunctionProto<'a>>,
@@ -81,7 +81,7 @@ pub fn model<'a>(
         .functions
         .iter()
         .map(|f| ((domain(f.domain), f.name, f.overload), f));
-    let mut importer = Importer {
+    let mut importer = Import {
         scope: Scope {
             frames: Vec::new(),
             graphs: Vec::new(),
@@ -103,7 +103,7 @@ pub fn model<'a>(
     Ok(built.graph)
 }
 
-impl<'a> Importer<'a> {
+impl<'a> Import<'a> {
     /// Reads a graph, which may be `conditional`: it may never run. Of the inputs that the file does not describe, `inputs` says
     /// what is known.
     fn graph(

@@ -1,4 +1,4 @@
-//! The ONNX interpreter. Every operator is brought to the form of the newest opset; functions, those
+//! The ONNX importer. Every operator is brought to the form of the newest opset; functions, those
 //! of the model and those of the standard that Kilim has no operator for, are written out.
 
 mod builder;
@@ -21,13 +21,13 @@ use kilim_core::{Datum, Kind};
 
 use kilim_core::Limits;
 
-use crate::{Interpreter, ModelSource};
+use crate::{Importer, ModelSource};
 pub(crate) use proto::Look;
 
 /// ONNX files (`ModelProto` in protobuf).
 pub struct Onnx;
 
-impl Interpreter for Onnx {
+impl Importer for Onnx {
     fn format(&self) -> &'static str {
         "onnx"
     }

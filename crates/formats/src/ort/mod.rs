@@ -11,12 +11,12 @@ use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 
 use crate::flatbuffer::FlatBuffer;
-use crate::{Interpreter, ModelSource, onnx};
+use crate::{Importer, ModelSource, onnx};
 
 /// ORT files: FlatBuffers with the identifier `ORTM`.
 pub struct Ort;
 
-impl Interpreter for Ort {
+impl Importer for Ort {
     fn format(&self) -> &'static str {
         "ort"
     }

@@ -1,4 +1,4 @@
-//! The TFLite interpreter. Data stays channels-last as TFLite has it, so that a convolutional
+//! The TFLite importer. Data stays channels-last as TFLite has it, so that a convolutional
 //! network imports without a single transpose; weights are brought into the graph's order once.
 
 mod import;
@@ -15,12 +15,12 @@ use schema::Model;
 
 use kilim_core::Limits;
 
-use crate::{Interpreter, ModelSource};
+use crate::{Importer, ModelSource};
 
-/// The interpreter of `.tflite` files.
+/// The importer of `.tflite` files.
 pub struct TfLite;
 
-impl Interpreter for TfLite {
+impl Importer for TfLite {
     fn format(&self) -> &'static str {
         "tflite"
     }

@@ -11,8 +11,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
 
-use crate::backend::{Allocator, BackendId, HostAllocator, MaybeSend};
 use crate::error::{Error, ErrorCode, Result};
+use crate::ids::BackendId;
+use crate::memory::{Allocator, HostAllocator};
+use crate::threading::MaybeSend;
 
 pub use lease::{ArenaGuard, Lease};
 pub use sharing::Sharing;

@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::sync::{Arc, Weak};
 
 use super::{Arena, Inner, Owner, State, next_user};
-use crate::backend::Backend;
 use crate::error::{Error, ErrorCode, Result};
+use crate::ids::BackendId;
+use crate::memory::Allocator;
 
 /// Who owns the arenas of a session.
 #[derive(Clone, Debug, Default)]
@@ -30,9 +31,8 @@ thread_local! {
 }
 
 impl Arena {
-    /// The arena of this thread's sessions on `backend`.
-    fn of_thread(backend: &Arc<dyn Backend>) -> Arena {
-        let address = Arc::as_ptr(backend).cast::<()>() as usize;
+    /// The arena of this thread's sessions on the backend at `address`.
+    fn of_thread(address: usize, allocator: Arc<dyn Allocator>) -> Arena {
         OF_THREAD.with_borrow_mut(|arenas| {
             arenas.retain(|(_, arena)| arena.strong_count() > 0);
             let known = arenas.iter().find(|(at, _)| *at == address);
@@ -43,22 +43,27 @@ impl Arena {
                 };
             }
             let owner = Owner::Thread(std::thread::current().id());
-            let arena = Arena::with(owner, backend.allocator(), State::default());
+            let arena = Arena::with(owner, allocator, State::default());
             arenas.push((address, Arc::downgrade(&arena.inner)));
             arena
         })
     }
 
-    /// The arena that a new session uses on `backend`.
+    /// The arena that a new session uses on the backend `id`, which lies at `address` in memory for as long as
+    /// sessions use it.
     ///
     /// # Errors
     /// `Input` where the caller was to give one and did not.
-    pub fn of_session(sharing: &Sharing, backend: &Arc<dyn Backend>) -> Result<Arena> {
+    pub(crate) fn of_session(
+        sharing: &Sharing,
+        id: &BackendId,
+        address: usize,
+        allocator: Arc<dyn Allocator>,
+    ) -> Result<Arena> {
         match sharing {
-            Sharing::Own => Ok(Arena::new(backend.allocator())),
-            Sharing::ShareOneThread => Ok(Arena::of_thread(backend)),
+            Sharing::Own => Ok(Arena::new(allocator)),
+            Sharing::ShareOneThread => Ok(Arena::of_thread(address, allocator)),
             Sharing::External(given) => {
-                let id = &backend.describe().id;
                 let own = |a: &&Arena| matches!(&a.inner.owner, Owner::Caller(b) if b == id);
                 given.iter().find(own).map(Arena::attach).ok_or_else(|| {
                     Error::new(

@@ -2,8 +2,8 @@ use std::any::Any;
 use std::sync::{Arc, Mutex};
 
 use super::*;
-use crate::backend::BackendId;
 use crate::error::{Error, ErrorCode};
+use crate::ids::BackendId;
 
 /// Notes how many bytes it gives and takes back, and gives at most 100.
 #[derive(Default)]

@@ -109,6 +109,10 @@ impl Operator for Unary {
     fn is_view(&self) -> bool {
         self.0 == UnaryKind::Identity
     }
+
+    fn on_values(&self) -> bool {
+        self.0 == UnaryKind::Identity
+    }
 }
 
 impl UnaryKind {

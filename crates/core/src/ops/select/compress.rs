@@ -4,9 +4,9 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
+use crate::fallible::push;
 use crate::graph::{InferContext, Operator};
 use crate::interrupt::Meter;
-use crate::memory::push;
 use crate::ops::axes::normalize_axis;
 use crate::ops::rules::{BOOL, InputValues, fact, missing_value, volume};
 

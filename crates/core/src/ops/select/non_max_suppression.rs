@@ -5,9 +5,9 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error, value_error};
 use crate::fact::Fact;
+use crate::fallible::push;
 use crate::graph::{InferContext, Operator};
 use crate::interrupt::Meter;
-use crate::memory::push;
 use crate::ops::rules::{INDICES, InputValues, missing_value, unify_shapes};
 use crate::order::sort_first;
 

@@ -5,9 +5,9 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
+use crate::fallible::{push, vec_with_room};
 use crate::graph::{InferContext, Operator};
 use crate::interrupt::Meter;
-use crate::memory::{push, vec_with_room};
 use crate::ops::rules::{InputValues, Types};
 use crate::tensor::Tensor;
 

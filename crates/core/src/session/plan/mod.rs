@@ -16,8 +16,9 @@ use rewrite::{GivenBack, Rewritten};
 
 use super::tune::{self, Trial};
 use super::{Run, Shared};
-use crate::backend::{Executable, StageSpec};
+use crate::backend::StageSpec;
 use crate::error::{Error, ErrorCode, Result};
+use crate::executable::Executable;
 use crate::fact::{Cost, TensorSpec};
 use crate::graph::{Graph, NodeId, Refusal, ValueId};
 use crate::ids::IdMap;

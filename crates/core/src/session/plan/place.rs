@@ -1,11 +1,10 @@
 //! Asking the backends about every node.
 
 use super::{Answers, Planner};
-use crate::backend::BackendId;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::TensorSpec;
 use crate::graph::{NodeId, NodeSpec, ValueId};
-use crate::ids::IdMap;
+use crate::ids::{BackendId, IdMap};
 use crate::partition::{self, Candidate, Placed, Placement};
 use crate::pin;
 use crate::session::Run;

@@ -6,12 +6,12 @@ mod report;
 
 use std::collections::HashMap;
 
+use super::builtin::control;
+use super::builtin::values::{self, Inputs};
 use super::plan::{Key, PlannedStage};
 use super::record::{RecordedInput, Recorder};
 use super::{Handle, Run, Shared};
-use crate::backend::{LocalFuture, RawConstants};
-use crate::builtin::control;
-use crate::builtin::values::{self, Inputs};
+use crate::backend::RawConstants;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::TensorSpec;
 use crate::graph::{Graph, NodeId, ValueId};
@@ -19,6 +19,7 @@ use crate::graph::{Graph, NodeId, ValueId};
 use crate::interrupt::Interrupt;
 use crate::pin;
 use crate::stages::{self, Stages};
+use crate::threading::LocalFuture;
 
 /// A graph with its stages, the plans made so far, and runners for the bodies it contains.
 pub(crate) struct Runner {

@@ -4,11 +4,11 @@ use std::collections::HashMap;
 
 use super::Runner;
 use crate::backend::RawConstants;
-use crate::builtin::control;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, InputFact, TensorSpec};
 use crate::graph::{InferContext, NodeId, ValueId};
 use crate::report::PortReport;
+use crate::session::builtin::control;
 use crate::session::plan::{self, Key, PlannedStage, StageInput};
 use crate::session::{Run, Shared};
 

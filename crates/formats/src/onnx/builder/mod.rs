@@ -13,7 +13,7 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::Operator;
 use kilim_core::tensor::Tensor;
 
-use super::import::Importer;
+use super::import::Import;
 use super::proto::{AttributeProto, NodeProto, invalid};
 use super::scope::Binding;
 use crate::build::GraphBuilder;
@@ -26,7 +26,7 @@ pub const NEWEST: i64 = 28;
 
 /// Brings one node into the graph of its frame, whose [`GraphBuilder`] it stands for.
 pub struct NodeBuilder<'i, 'a> {
-    importer: &'i mut Importer<'a>,
+    importer: &'i mut Import<'a>,
     frame: usize,
     node: &'a NodeProto<'a>,
     attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
@@ -37,7 +37,7 @@ pub struct NodeBuilder<'i, 'a> {
 
 impl<'i, 'a> NodeBuilder<'i, 'a> {
     pub fn new(
-        importer: &'i mut Importer<'a>,
+        importer: &'i mut Import<'a>,
         frame: usize,
         node: &'a NodeProto<'a>,
         attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,

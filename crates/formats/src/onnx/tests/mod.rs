@@ -1,4 +1,4 @@
-//! What the interpreter makes of small models.
+//! What the importer makes of small models.
 
 mod bodies;
 mod garbage;

@@ -3,10 +3,10 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 
-use super::{Importer, Op};
+use super::{Import, Op};
 use crate::tflite::ops::{MapFn, OnComplex};
 
-impl<'a> Importer<'a> {
+impl<'a> Import<'a> {
     /// Makes the first output of `op` complex.
     pub fn set_complex(&mut self, op: &Op, parts: [ValueId; 2]) {
         if let Some(&t) = op.info.outputs.first() {

@@ -19,7 +19,7 @@ use crate::build::{GraphBuilder, Refusals, shortened, unknown_operator};
 pub use op::Op;
 
 /// What a mapping writes to.
-pub struct Importer<'a> {
+pub struct Import<'a> {
     model: &'a Model<'a>,
     subgraph: &'a Subgraph<'a>,
     custom_operators: &'a CustomOperators,
@@ -39,17 +39,17 @@ pub fn graph<'a>(
     operators: &'a CustomOperators,
 ) -> Result<Graph> {
     let builder = GraphBuilder::new(&subgraph.name, false, model.interrupt);
-    Importer::new(model, subgraph, operators, builder).whole()
+    Import::new(model, subgraph, operators, builder).whole()
 }
 
-impl<'a> Importer<'a> {
+impl<'a> Import<'a> {
     fn new(
         model: &'a Model<'a>,
         subgraph: &'a Subgraph<'a>,
         custom_operators: &'a CustomOperators,
         builder: GraphBuilder,
-    ) -> Importer<'a> {
-        Importer {
+    ) -> Import<'a> {
+        Import {
             model,
             subgraph,
             custom_operators,
@@ -61,10 +61,10 @@ impl<'a> Importer<'a> {
     }
 
     /// An importer of subgraph `index`, for a body that may never run.
-    pub fn nested(&self, index: i32, name: &str) -> Result<Importer<'a>> {
+    pub fn nested(&self, index: i32, name: &str) -> Result<Import<'a>> {
         let subgraph = self.model.body(index)?;
         let builder = GraphBuilder::new(name, true, self.model.interrupt);
-        Ok(Importer::new(
+        Ok(Import::new(
             self.model,
             subgraph,
             self.custom_operators,
@@ -228,7 +228,7 @@ impl<'a> Importer<'a> {
     }
 }
 
-impl Deref for Importer<'_> {
+impl Deref for Import<'_> {
     type Target = GraphBuilder;
 
     fn deref(&self) -> &GraphBuilder {
@@ -236,7 +236,7 @@ impl Deref for Importer<'_> {
     }
 }
 
-impl DerefMut for Importer<'_> {
+impl DerefMut for Import<'_> {
     fn deref_mut(&mut self) -> &mut GraphBuilder {
         &mut self.builder
     }

@@ -10,10 +10,10 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Fact, Operator, Unary, UnaryKind};
 use kilim_core::tensor::Tensor;
 
-use super::{Importer, Op};
+use super::{Import, Op};
 use crate::tflite::schema::TensorInfo;
 
-impl<'a> Importer<'a> {
+impl<'a> Import<'a> {
     /// Shape, element type and quantisation of input `i`; `InvalidModel` where it is missing.
     pub fn info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
         op.tensor(i)
@@ -181,7 +181,7 @@ impl<'a> Importer<'a> {
         self.builder.push_into(operator, inputs, &outputs)
     }
 
-    /// As [`Importer::emit`], with a fused activation that `operator` cannot take itself.
+    /// As [`Import::emit`], with a fused activation that `operator` cannot take itself.
     pub fn emit_activated(
         &mut self,
         op: &Op,

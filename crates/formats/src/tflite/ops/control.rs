@@ -8,10 +8,10 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::{Fact, If, Loop, Reshape};
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 
 /// The first output of a subgraph that decides, as a scalar.
-fn decision(imp: &mut Importer, outputs: &[ValueId]) -> Result<ValueId> {
+fn decision(imp: &mut Import, outputs: &[ValueId]) -> Result<ValueId> {
     let &[decision] = outputs else {
         return Err(Error::new(
             ErrorCode::InvalidModel,
@@ -21,13 +21,13 @@ fn decision(imp: &mut Importer, outputs: &[ValueId]) -> Result<ValueId> {
     scalar(imp, decision)
 }
 
-fn scalar(imp: &mut Importer, x: ValueId) -> Result<ValueId> {
+fn scalar(imp: &mut Import, x: ValueId) -> Result<ValueId> {
     let shape = imp.i64s(&[])?;
     let reshape = Reshape { allow_zero: false };
     imp.step(reshape, &[Some(x), Some(shape)])
 }
 
-fn inputs(imp: &mut Importer, op: &Op, first: usize) -> Result<Vec<ValueId>> {
+fn inputs(imp: &mut Import, op: &Op, first: usize) -> Result<Vec<ValueId>> {
     (first..op.input_count())
         .map(|i| imp.input(op, i))
         .collect()
@@ -43,7 +43,7 @@ fn check(what: &str, wanted: usize, got: usize) -> Result<()> {
 }
 
 /// Inputs: condition, then those of both bodies.
-pub fn branch(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn branch(imp: &mut Import, op: &Op) -> Result<()> {
     let condition = imp.input(op, 0)?;
     let condition = scalar(imp, condition)?;
     let given = inputs(imp, op, 1)?;
@@ -64,7 +64,7 @@ pub fn branch(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Inputs and outputs: what goes round. The condition is asked before each round.
-pub fn repeat(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn repeat(imp: &mut Import, op: &Op) -> Result<()> {
     let (asks, body) = (op.int(0)?, op.int(1)?);
     let carried = inputs(imp, op, 0)?;
     check("outputs", op.output_count(), carried.len())?;

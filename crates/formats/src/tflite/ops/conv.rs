@@ -7,7 +7,7 @@ use kilim_core::ops::{
     Reshape, Transpose, Unary, UnaryKind, Window,
 };
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 
 fn padding(op: &Op, slot: usize) -> Result<Padding> {
     match op.enumeration(slot)? {
@@ -31,7 +31,7 @@ fn divide(whole: usize, part: usize, what: &str) -> Result<usize> {
 }
 
 /// Dimension `axis` of input `i`.
-pub fn dim(imp: &Importer, op: &Op, i: usize, axis: usize) -> Result<usize> {
+pub fn dim(imp: &Import, op: &Op, i: usize, axis: usize) -> Result<usize> {
     let shape = &imp.info(op, i)?.shape;
     shape.get(axis).copied().ok_or_else(|| {
         Error::new(
@@ -42,7 +42,7 @@ pub fn dim(imp: &Importer, op: &Op, i: usize, axis: usize) -> Result<usize> {
 }
 
 /// Weights `[m, kernel.., c / groups]`: the convolution, and the weights in the graph's order.
-pub fn spatial(imp: &mut Importer, op: &Op) -> Result<(Conv, ValueId)> {
+pub fn spatial(imp: &mut Import, op: &Op) -> Result<(Conv, ValueId)> {
     let groups = divide(dim(imp, op, 0, 3)?, dim(imp, op, 1, 3)?, "groups")?;
     let conv = Conv {
         padding: padding(op, 0)?,
@@ -56,7 +56,7 @@ pub fn spatial(imp: &mut Importer, op: &Op) -> Result<(Conv, ValueId)> {
 }
 
 /// Weights `[1, kernel.., c * multiplier]`, as above.
-pub fn depthwise(imp: &mut Importer, op: &Op) -> Result<(Conv, ValueId)> {
+pub fn depthwise(imp: &mut Import, op: &Op) -> Result<(Conv, ValueId)> {
     let groups = dim(imp, op, 0, 3)?;
     divide(dim(imp, op, 1, 3)?, groups, "multiplier")?;
     let conv = Conv {
@@ -70,20 +70,20 @@ pub fn depthwise(imp: &mut Importer, op: &Op) -> Result<(Conv, ValueId)> {
     Ok((conv, imp.permuted(op, 1, &[3, 0, 1, 2])?))
 }
 
-pub fn conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn conv_2d(imp: &mut Import, op: &Op) -> Result<()> {
     let (conv, weights) = spatial(imp, op)?;
     let inputs = [imp.optional(op, 0)?, Some(weights), imp.optional(op, 2)?];
     imp.emit(op, conv, &inputs)
 }
 
-pub fn depthwise_conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn depthwise_conv_2d(imp: &mut Import, op: &Op) -> Result<()> {
     let (conv, weights) = depthwise(imp, op)?;
     let inputs = [imp.optional(op, 0)?, Some(weights), imp.optional(op, 2)?];
     imp.emit(op, conv, &inputs)
 }
 
 /// Weights `[d, h, w, c / groups, m]`.
-pub fn conv_3d(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn conv_3d(imp: &mut Import, op: &Op) -> Result<()> {
     let groups = divide(dim(imp, op, 0, 4)?, dim(imp, op, 1, 3)?, "groups")?;
     let weights = imp.permuted(op, 1, &[4, 3, 0, 1, 2])?;
     let conv = Conv {
@@ -100,7 +100,7 @@ pub fn conv_3d(imp: &mut Importer, op: &Op) -> Result<()> {
 
 /// Inputs: output shape, weights `[m, kernel.., c]`, data, optional bias. The padding is that of
 /// the convolution whose gradient this is.
-pub fn transpose_conv(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn transpose_conv(imp: &mut Import, op: &Op) -> Result<()> {
     let strides = [op.positive(2, 1)?, op.positive(1, 1)?];
     let same = padding(op, 0)? == Padding::SameUpper;
     let (mut begins, mut ends) = (vec![0; 2], vec![0; 2]);
@@ -178,20 +178,20 @@ pub fn maximum(op: &Op) -> Result<(MaxPool, Activation)> {
     Ok((pool, op.activation(5)?))
 }
 
-pub fn average_pool(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn average_pool(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let (pool, activation) = average(op)?;
     imp.emit(op, AveragePool { activation, ..pool }, &[Some(x)])
 }
 
-pub fn max_pool(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn max_pool(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let (pool, activation) = maximum(op)?;
     imp.emit_activated(op, pool, &[Some(x)], activation)
 }
 
 /// The root of the mean of the squares.
-pub fn l2_pool(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn l2_pool(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let squares = imp.step(Binary::new(BinaryKind::Mul), &[Some(x), Some(x)])?;
     let pool = AveragePool {
@@ -206,7 +206,7 @@ pub fn l2_pool(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Weights `[m, k]`; unless `keep_num_dims`, the data becomes `[-1, k]` first.
-pub fn fully_connected(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn fully_connected(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, activation) = flattened(imp, op)?;
     let product = MatMul {
         transpose_b: true,
@@ -218,7 +218,7 @@ pub fn fully_connected(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// The data as a matrix, and the fused activation.
-pub fn flattened(imp: &mut Importer, op: &Op) -> Result<(ValueId, Activation)> {
+pub fn flattened(imp: &mut Import, op: &Op) -> Result<(ValueId, Activation)> {
     if op.enumeration(1)? != 0 {
         return Err(unsupported("shuffled weights"));
     }
@@ -233,7 +233,7 @@ pub fn flattened(imp: &mut Importer, op: &Op) -> Result<(ValueId, Activation)> {
     Ok((x, op.activation(0)?))
 }
 
-pub fn batch_matmul(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn batch_matmul(imp: &mut Import, op: &Op) -> Result<()> {
     let mut a: ValueId = imp.input(op, 0)?;
     let rank = imp.input_rank(op, 0)?;
     if op.flag(0)? && rank >= 2 {

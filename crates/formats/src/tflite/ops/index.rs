@@ -10,12 +10,12 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 
 const TO_THE_END: i64 = i64::MAX;
 const TO_THE_BEGINNING: i64 = i64::MIN;
 
-pub fn gather(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn gather(imp: &mut Import, op: &Op) -> Result<()> {
     if op.int(1)? != 0 {
         return Err(unsupported("batch dimensions"));
     }
@@ -24,13 +24,13 @@ pub fn gather(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Gather { axis }, &inputs)
 }
 
-pub fn gather_nd(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn gather_nd(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     imp.emit(op, GatherNd { batch_dims: 0 }, &inputs)
 }
 
 /// Inputs: indices, table.
-pub fn embedding_lookup(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn embedding_lookup(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 1)?, imp.optional(op, 0)?];
     imp.emit(op, Gather { axis: 0 }, &inputs)
 }
@@ -117,7 +117,7 @@ fn bounds(begin: &[i64], end: &[i64], steps: &[i64], masks: &Masks, rank: usize)
     Ok(b)
 }
 
-pub fn strided_slice(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn strided_slice(imp: &mut Import, op: &Op) -> Result<()> {
     let masks = Masks {
         begin: op.int(0)?,
         end: op.int(1)?,
@@ -125,7 +125,7 @@ pub fn strided_slice(imp: &mut Importer, op: &Op) -> Result<()> {
         new_axis: op.int(3)?,
         shrink: op.int(4)?,
     };
-    let constant = |imp: &Importer, i| Ok::<_, Error>(imp.constant_input(op, i)?.is_some());
+    let constant = |imp: &Import, i| Ok::<_, Error>(imp.constant_input(op, i)?.is_some());
     if !constant(imp, 1)? || !constant(imp, 2)? {
         return computed_slice(imp, op, &masks);
     }
@@ -164,7 +164,7 @@ pub fn strided_slice(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// A strided slice whose bounds are computed at run time.
-fn computed_slice(imp: &mut Importer, op: &Op, masks: &Masks) -> Result<()> {
+fn computed_slice(imp: &mut Import, op: &Op, masks: &Masks) -> Result<()> {
     let all = masks.begin | masks.end | masks.ellipsis | masks.new_axis | masks.shrink;
     if all != 0 || op.flag(5)? {
         return Err(unsupported("masks with bounds computed at run time"));
@@ -181,7 +181,7 @@ fn computed_slice(imp: &mut Importer, op: &Op, masks: &Masks) -> Result<()> {
 }
 
 /// Inputs: data, begin, size; a size of -1 reaches to the end.
-pub fn slice(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn slice(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let starts = imp.as_vector(op, 1)?;
     let known = (imp.constant_input(op, 1)?, imp.constant_input(op, 2)?);
@@ -209,7 +209,7 @@ pub fn slice(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Slice, &[Some(x), Some(starts), Some(ends)])
 }
 
-pub fn reverse(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn reverse(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axes = imp.constant_ints(op, 1)?;
     let n = axes.len();
@@ -225,7 +225,7 @@ pub fn reverse(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Slice, &inputs)
 }
 
-pub fn reverse_sequence(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn reverse_sequence(imp: &mut Import, op: &Op) -> Result<()> {
     let axis = |slot| {
         usize::try_from(op.int(slot)?)
             .map_err(|_| Error::new(ErrorCode::InvalidModel, "an axis is negative"))
@@ -239,7 +239,7 @@ pub fn reverse_sequence(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Inputs: indices, depth, on, off (scalars).
-pub fn one_hot(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn one_hot(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     let axes = imp.i64s(&[0])?;
     let mut values: [Option<ValueId>; 2] = [None, None];
@@ -253,7 +253,7 @@ pub fn one_hot(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Inputs: indices, updates, shape; what is named twice adds up.
-pub fn scatter_nd(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn scatter_nd(imp: &mut Import, op: &Op) -> Result<()> {
     let (indices, updates) = (imp.input(op, 0)?, imp.input(op, 1)?);
     let shape = imp.as_vector(op, 2)?;
     let value = Tensor::zeros(imp.output_info(op, 0)?.dtype()?, &[1])?;
@@ -264,7 +264,7 @@ pub fn scatter_nd(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// The coordinates of true elements, `[n, rank]`.
-pub fn where_true(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn where_true(imp: &mut Import, op: &Op) -> Result<()> {
     if imp.output_info(op, 0)?.dtype()? != DType::I64 {
         return Err(unsupported("indices of another type than int64"));
     }

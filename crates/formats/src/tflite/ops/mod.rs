@@ -13,7 +13,7 @@ mod signal;
 
 use kilim_core::error::Result;
 
-use super::import::{Importer, Op};
+use super::import::{Import, Op};
 use crate::build::OpTable;
 
 /// How an operator is brought into the graph.
@@ -46,7 +46,7 @@ pub enum OnComplex {
     Itself,
 }
 
-pub type MapFn = for<'a> fn(&mut Importer<'a>, &Op<'a>) -> Result<()>;
+pub type MapFn = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<()>;
 
 /// The number of custom operators.
 pub const CUSTOM: i32 = 32;

@@ -10,18 +10,18 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 
 fn invalid(message: impl Into<String>) -> Error {
     Error::new(ErrorCode::InvalidModel, message)
 }
 
 /// A vector of integers in input `i`: an `int64` constant where it is known.
-fn vector(imp: &mut Importer, op: &Op, i: usize) -> Result<ValueId> {
+fn vector(imp: &mut Import, op: &Op, i: usize) -> Result<ValueId> {
     imp.as_vector(op, i)
 }
 
-pub fn reshape(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn reshape(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let shape = if op.tensor(1).is_some() {
         vector(imp, op, 1)?
@@ -34,7 +34,7 @@ pub fn reshape(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Reshape { allow_zero: true }, &[Some(x), Some(shape)])
 }
 
-pub fn squeeze(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn squeeze(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axes: Vec<i64> = op.ints(0)?.into_iter().map(i64::from).collect();
     if axes.is_empty() {
@@ -44,13 +44,13 @@ pub fn squeeze(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Squeeze, &[Some(x), Some(axes)])
 }
 
-pub fn expand_dims(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn expand_dims(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axes = vector(imp, op, 1)?;
     imp.emit(op, Unsqueeze, &[Some(x), Some(axes)])
 }
 
-pub fn transpose(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn transpose(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let perm = imp.constant_ints(op, 1)?;
     let rank = perm.len();
@@ -69,7 +69,7 @@ pub fn transpose(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Transpose { perm }, &[Some(x)])
 }
 
-pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn concatenation(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = (0..op.input_count())
         .map(|i| imp.input(op, i).map(Some))
         .collect::<Result<Vec<_>>>()?;
@@ -78,7 +78,7 @@ pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Concatenation along a new dimension.
-pub fn pack(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn pack(imp: &mut Import, op: &Op) -> Result<()> {
     let axis = i64::from(op.int(1)?);
     let axes = imp.i64s(&[axis])?;
     if op.input_count() == 1 {
@@ -93,7 +93,7 @@ pub fn pack(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Concat { axis }, &parts)
 }
 
-pub fn unpack(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn unpack(imp: &mut Import, op: &Op) -> Result<()> {
     let axis = i64::from(op.int(1)?);
     let x = imp.input(op, 0)?;
     let axes = imp.i64s(&[axis])?;
@@ -107,7 +107,7 @@ pub fn unpack(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 fn split_into(
-    imp: &mut Importer,
+    imp: &mut Import,
     op: &Op,
     data: usize,
     axis: i64,
@@ -127,13 +127,13 @@ fn one(ints: &[i64]) -> Result<i64> {
 }
 
 /// Inputs: axis, data.
-pub fn split(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn split(imp: &mut Import, op: &Op) -> Result<()> {
     let axis = one(&imp.constant_ints(op, 0)?)?;
     split_into(imp, op, 1, axis, None)
 }
 
 /// Inputs: data, sizes (one may be -1), axis.
-pub fn split_v(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn split_v(imp: &mut Import, op: &Op) -> Result<()> {
     let axis = one(&imp.constant_ints(op, 2)?)?;
     let mut sizes = imp.constant_ints(op, 1)?;
     if let Some(open) = sizes.iter().position(|&s| s == -1) {
@@ -150,7 +150,7 @@ pub fn split_v(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// TFLite's paddings are pairs, one for each axis.
-pub fn pads(imp: &mut Importer, op: &Op) -> Result<ValueId> {
+pub fn pads(imp: &mut Import, op: &Op) -> Result<ValueId> {
     if imp.constant_input(op, 1)?.is_some() {
         let pairs = imp.constant_ints(op, 1)?;
         let begins = pairs.iter().step_by(2);
@@ -165,7 +165,7 @@ pub fn pads(imp: &mut Importer, op: &Op) -> Result<ValueId> {
     imp.step(Cast::new(DType::I64), &[Some(pads)])
 }
 
-pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn pad(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let pads = pads(imp, op)?;
     let mut inputs = vec![Some(x), Some(pads)];
@@ -176,7 +176,7 @@ pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Pad { mode }, &inputs)
 }
 
-pub fn mirror_pad(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn mirror_pad(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let pads = pads(imp, op)?;
     let mode = match op.enumeration(0)? {
@@ -186,26 +186,26 @@ pub fn mirror_pad(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Pad { mode }, &[Some(x), Some(pads)])
 }
 
-pub fn tile(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn tile(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let repeats = vector(imp, op, 1)?;
     imp.emit(op, Tile, &[Some(x), Some(repeats)])
 }
 
-pub fn broadcast_to(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn broadcast_to(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let shape = vector(imp, op, 1)?;
     imp.emit(op, Expand, &[Some(x), Some(shape)])
 }
 
 /// Inputs: shape, value.
-pub fn fill(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn fill(imp: &mut Import, op: &Op) -> Result<()> {
     let shape = vector(imp, op, 0)?;
     let value = imp.input(op, 1)?;
     imp.emit(op, Expand, &[Some(value), Some(shape)])
 }
 
-pub fn range(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn range(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [
         imp.optional(op, 0)?,
         imp.optional(op, 1)?,
@@ -215,7 +215,7 @@ pub fn range(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// The shape, in `int32` unless the file says otherwise.
-pub fn shape(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn shape(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let operator = ShapeOf {
         start: 0,
@@ -229,14 +229,14 @@ pub fn shape(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Cast::new(to), &[Some(wide)])
 }
 
-pub fn rank(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn rank(imp: &mut Import, op: &Op) -> Result<()> {
     let rank =
         i32::try_from(imp.input_rank(op, 0)?).map_err(|_| invalid("the rank is too high"))?;
     imp.set_constant(op, Tensor::scalar(rank)?);
     Ok(())
 }
 
-pub fn zeros_like(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn zeros_like(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let shape = ShapeOf {
         start: 0,
@@ -247,7 +247,7 @@ pub fn zeros_like(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, ConstantOfShape { value }, &[Some(shape)])
 }
 
-pub fn depth_to_space(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn depth_to_space(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let operator = DepthToSpace {
         block: op.positive(0, 1)?,
@@ -257,7 +257,7 @@ pub fn depth_to_space(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, operator, &[Some(x)])
 }
 
-pub fn space_to_depth(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn space_to_depth(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let operator = SpaceToDepth {
         block: op.positive(0, 1)?,
@@ -266,7 +266,7 @@ pub fn space_to_depth(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, operator, &[Some(x)])
 }
 
-pub fn space_to_batch(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn space_to_batch(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [
         imp.optional(op, 0)?,
         imp.optional(op, 1)?,
@@ -275,7 +275,7 @@ pub fn space_to_batch(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, SpaceToBatch, &inputs)
 }
 
-pub fn batch_to_space(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn batch_to_space(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [
         imp.optional(op, 0)?,
         imp.optional(op, 1)?,
@@ -284,12 +284,7 @@ pub fn batch_to_space(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, BatchToSpace, &inputs)
 }
 
-fn resize(
-    imp: &mut Importer,
-    op: &Op,
-    mode: ResizeMode,
-    coordinates: CoordinateMode,
-) -> Result<()> {
+fn resize(imp: &mut Import, op: &Op, mode: ResizeMode, coordinates: CoordinateMode) -> Result<()> {
     let x = imp.input(op, 0)?;
     let sizes = vector(imp, op, 1)?;
     let operator = Resize {
@@ -304,7 +299,7 @@ fn resize(
     imp.emit(op, operator, &[Some(x), None, None, Some(sizes)])
 }
 
-pub fn resize_bilinear(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn resize_bilinear(imp: &mut Import, op: &Op) -> Result<()> {
     let coordinates = match (op.flag(2)?, op.flag(3)?) {
         (true, _) => CoordinateMode::AlignCorners,
         (_, true) => CoordinateMode::HalfPixel,
@@ -314,7 +309,7 @@ pub fn resize_bilinear(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// With corners aligned the position is rounded, half up; otherwise it is cut off.
-pub fn resize_nearest(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn resize_nearest(imp: &mut Import, op: &Op) -> Result<()> {
     let (coordinates, nearest) = match (op.flag(0)?, op.flag(1)?) {
         (true, _) => (CoordinateMode::AlignCorners, NearestMode::RoundPreferCeil),
         (_, true) => (CoordinateMode::TfHalfPixelForNearest, NearestMode::Floor),

@@ -8,16 +8,16 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 use super::super::schema::TensorInfo;
 
-fn unary(imp: &mut Importer, op: &Op, kind: UnaryKind) -> Result<()> {
+fn unary(imp: &mut Import, op: &Op, kind: UnaryKind) -> Result<()> {
     let x = imp.input(op, 0)?;
     imp.emit(op, Unary(kind), &[Some(x)])
 }
 
 /// Two inputs, and the fused activation in slot 0 of the operators that have one.
-fn fused(imp: &mut Importer, op: &Op, kind: BinaryKind) -> Result<()> {
+fn fused(imp: &mut Import, op: &Op, kind: BinaryKind) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     let activation = op.activation(0)?;
     if imp.output_info(op, 0)?.dtype()? == DType::F32 {
@@ -26,14 +26,14 @@ fn fused(imp: &mut Importer, op: &Op, kind: BinaryKind) -> Result<()> {
     imp.emit_activated(op, Binary::new(kind), &inputs, activation)
 }
 
-fn binary(imp: &mut Importer, op: &Op, kind: BinaryKind) -> Result<()> {
+fn binary(imp: &mut Import, op: &Op, kind: BinaryKind) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     imp.emit(op, Binary::new(kind), &inputs)
 }
 
 macro_rules! rows {
     ($how:ident: $($name:ident => $kind:expr),* $(,)?) => {
-        $(pub fn $name(imp: &mut Importer, op: &Op) -> Result<()> { $how(imp, op, $kind) })*
+        $(pub fn $name(imp: &mut Import, op: &Op) -> Result<()> { $how(imp, op, $kind) })*
     };
 }
 
@@ -83,41 +83,41 @@ rows!(binary:
     floor_mod => BinaryKind::Mod,
 );
 
-pub fn leaky_relu(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn leaky_relu(imp: &mut Import, op: &Op) -> Result<()> {
     let alpha = op.float(0)?;
     unary(imp, op, UnaryKind::LeakyRelu { alpha })
 }
 
-pub fn gelu(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn gelu(imp: &mut Import, op: &Op) -> Result<()> {
     let tanh = op.flag(0)?;
     unary(imp, op, UnaryKind::Gelu { tanh })
 }
 
-pub fn rsqrt(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn rsqrt(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let root = imp.step(Unary(UnaryKind::Sqrt), &[Some(x)])?;
     imp.emit(op, Unary(UnaryKind::Reciprocal), &[Some(root)])
 }
 
-pub fn square(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn square(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     imp.emit(op, Binary::new(BinaryKind::Mul), &[Some(x), Some(x)])
 }
 
-pub fn squared_difference(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn squared_difference(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     let d = imp.step(Binary::new(BinaryKind::Sub), &inputs)?;
     imp.emit(op, Binary::new(BinaryKind::Mul), &[Some(d), Some(d)])
 }
 
-pub fn not_equal(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn not_equal(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     let equal = imp.step(Binary::new(BinaryKind::Equal), &inputs)?;
     imp.emit(op, Unary(UnaryKind::Not), &[Some(equal)])
 }
 
 /// Rounds towards minus infinity; integer division truncates, so the remainder goes first.
-pub fn floor_div(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn floor_div(imp: &mut Import, op: &Op) -> Result<()> {
     let (a, b) = (imp.optional(op, 0)?, imp.optional(op, 1)?);
     if imp.output_info(op, 0)?.dtype()?.is_float() {
         let quotient = imp.step(Binary::new(BinaryKind::Div), &[a, b])?;
@@ -128,7 +128,7 @@ pub fn floor_div(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Binary::new(BinaryKind::Div), &[Some(whole), b])
 }
 
-pub fn add_n(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn add_n(imp: &mut Import, op: &Op) -> Result<()> {
     let mut sum: ValueId = imp.input(op, 0)?;
     let last = op.input_count().saturating_sub(1);
     if last == 0 {
@@ -143,7 +143,7 @@ pub fn add_n(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// SELECT takes a condition of rank 1 along the first dimension, SELECT_V2 broadcasts all three.
-pub fn select(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn select(imp: &mut Import, op: &Op) -> Result<()> {
     let mut condition = imp.input(op, 0)?;
     let (a, b) = (imp.input(op, 1)?, imp.input(op, 2)?);
     let rank = imp.input_rank(op, 1)?;
@@ -157,14 +157,14 @@ pub fn select(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Where, &[Some(condition), Some(a), Some(b)])
 }
 
-pub fn cast(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn cast(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let to = imp.output_info(op, 0)?.dtype()?;
     imp.emit(op, Cast::new(to), &[Some(x)])
 }
 
 /// Of half-precision weights, the weights in single precision; of quantised tensors, their numbers.
-pub fn dequantize(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn dequantize(imp: &mut Import, op: &Op) -> Result<()> {
     let info = imp.info(op, 0)?;
     if !matches!(info.dtype()?, DType::F16 | DType::BF16) {
         let (scale, zero, axis) = parameters(imp, info)?;
@@ -189,7 +189,7 @@ pub fn dequantize(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Scale and zero point of a quantised tensor as constants, and their axis.
-fn parameters(imp: &mut Importer, info: &TensorInfo) -> Result<(ValueId, ValueId, i64)> {
+fn parameters(imp: &mut Import, info: &TensorInfo) -> Result<(ValueId, ValueId, i64)> {
     let Some(q) = &info.quantization else {
         return Err(Error::new(
             ErrorCode::InvalidModel,

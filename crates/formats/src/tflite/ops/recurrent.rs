@@ -5,14 +5,14 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{CellActivation, Concat, Direction, Lstm, Recurrent, Squeeze, Unsqueeze};
 use kilim_core::tensor::Tensor;
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 
 /// The order of the gates in the graph (input, output, forget, cell) by their place in TFLite's
 /// (input, forget, cell, output).
 const GATES: [usize; 4] = [0, 3, 1, 2];
 
 /// The tensors of the four gates from input `first` on, one under the other.
-fn gates(imp: &mut Importer, op: &Op, first: usize, order: &[usize]) -> Result<ValueId> {
+fn gates(imp: &mut Import, op: &Op, first: usize, order: &[usize]) -> Result<ValueId> {
     let parts = order
         .iter()
         .map(|g| imp.input(op, first + g).map(Some))
@@ -21,13 +21,13 @@ fn gates(imp: &mut Importer, op: &Op, first: usize, order: &[usize]) -> Result<V
 }
 
 /// Adds a dimension of 1 for the direction.
-fn with_direction(imp: &mut Importer, x: ValueId, axis: i64) -> Result<ValueId> {
+fn with_direction(imp: &mut Import, x: ValueId, axis: i64) -> Result<ValueId> {
     let axes = imp.i64s(&[axis])?;
     imp.step(Unsqueeze, &[Some(x), Some(axes)])
 }
 
 /// The second half of the bias belongs to the recurrent product; TFLite has one bias.
-fn bias(imp: &mut Importer, op: &Op, hidden: usize) -> Result<ValueId> {
+fn bias(imp: &mut Import, op: &Op, hidden: usize) -> Result<ValueId> {
     let mut both = Vec::new();
     for gate in GATES {
         let Some(tensor) = imp.constant_input(op, 12 + gate)? else {
@@ -44,7 +44,7 @@ fn bias(imp: &mut Importer, op: &Op, hidden: usize) -> Result<ValueId> {
 }
 
 /// A state given by the model; `None` where it starts as zeros.
-fn state(imp: &mut Importer, op: &Op, i: usize, axis: i64) -> Result<Option<ValueId>> {
+fn state(imp: &mut Import, op: &Op, i: usize, axis: i64) -> Result<Option<ValueId>> {
     if imp.is_zero_state(op, i) {
         return Ok(None);
     }
@@ -72,7 +72,7 @@ pub fn check_plain(op: &Op) -> Result<()> {
 /// Inputs: data, weights of the input 1..=4, recurrent weights 5..=8, peepholes 9..=11, biases
 /// 12..=15, projection 16 and 17, states 18 and 19, layer normalisation 20..=23. States start as
 /// zeros at each run.
-pub fn unidirectional_lstm(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn unidirectional_lstm(imp: &mut Import, op: &Op) -> Result<()> {
     check_plain(op)?;
     let clip = op.float(1)?;
     let time_major = op.flag(3)?;

@@ -9,13 +9,13 @@ use kilim_core::ops::{
     ArgReduce, Cast, Cumulative, Fact, LpNorm, Lrn, Reduce, ReduceKind, Softmax, SoftmaxKind, TopK,
 };
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 
-fn axes(imp: &mut Importer, op: &Op) -> Result<ValueId> {
+fn axes(imp: &mut Import, op: &Op) -> Result<ValueId> {
     imp.as_vector(op, 1)
 }
 
-fn reduce(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
+fn reduce(imp: &mut Import, op: &Op, kind: ReduceKind) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axes = axes(imp, op)?;
     let reduce = Reduce {
@@ -26,28 +26,28 @@ fn reduce(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
     imp.emit(op, reduce, &[Some(x), Some(axes)])
 }
 
-pub fn mean(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn mean(imp: &mut Import, op: &Op) -> Result<()> {
     reduce(imp, op, ReduceKind::Mean)
 }
 
-pub fn sum(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn sum(imp: &mut Import, op: &Op) -> Result<()> {
     reduce(imp, op, ReduceKind::Sum)
 }
 
-pub fn product(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn product(imp: &mut Import, op: &Op) -> Result<()> {
     reduce(imp, op, ReduceKind::Prod)
 }
 
-pub fn max(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn max(imp: &mut Import, op: &Op) -> Result<()> {
     reduce(imp, op, ReduceKind::Max)
 }
 
-pub fn min(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn min(imp: &mut Import, op: &Op) -> Result<()> {
     reduce(imp, op, ReduceKind::Min)
 }
 
 /// Over `bool`, by way of `int32`.
-fn logical(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
+fn logical(imp: &mut Import, op: &Op, kind: ReduceKind) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axes = axes(imp, op)?;
     let numbers = imp.step(Cast::new(DType::I32), &[Some(x)])?;
@@ -60,15 +60,15 @@ fn logical(imp: &mut Importer, op: &Op, kind: ReduceKind) -> Result<()> {
     imp.emit(op, Cast::new(DType::Bool), &[Some(reduced)])
 }
 
-pub fn any(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn any(imp: &mut Import, op: &Op) -> Result<()> {
     logical(imp, op, ReduceKind::Max)
 }
 
-pub fn all(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn all(imp: &mut Import, op: &Op) -> Result<()> {
     logical(imp, op, ReduceKind::Min)
 }
 
-fn arg(imp: &mut Importer, op: &Op, max: bool) -> Result<()> {
+fn arg(imp: &mut Import, op: &Op, max: bool) -> Result<()> {
     let x = imp.input(op, 0)?;
     let axis = imp.constant_ints(op, 1)?;
     let axis = axis
@@ -85,15 +85,15 @@ fn arg(imp: &mut Importer, op: &Op, max: bool) -> Result<()> {
     imp.emit(op, arg, &[Some(x)])
 }
 
-pub fn arg_max(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn arg_max(imp: &mut Import, op: &Op) -> Result<()> {
     arg(imp, op, true)
 }
 
-pub fn arg_min(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn arg_min(imp: &mut Import, op: &Op) -> Result<()> {
     arg(imp, op, false)
 }
 
-fn over_channels(imp: &mut Importer, op: &Op, kind: SoftmaxKind, beta: f32) -> Result<()> {
+fn over_channels(imp: &mut Import, op: &Op, kind: SoftmaxKind, beta: f32) -> Result<()> {
     let x = imp.input(op, 0)?;
     let softmax = Softmax {
         kind,
@@ -103,23 +103,23 @@ fn over_channels(imp: &mut Importer, op: &Op, kind: SoftmaxKind, beta: f32) -> R
     imp.emit(op, softmax, &[Some(x)])
 }
 
-pub fn softmax(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn softmax(imp: &mut Import, op: &Op) -> Result<()> {
     let beta = op.float(0)?;
     over_channels(imp, op, SoftmaxKind::Softmax, beta)
 }
 
-pub fn log_softmax(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn log_softmax(imp: &mut Import, op: &Op) -> Result<()> {
     over_channels(imp, op, SoftmaxKind::LogSoftmax, 1.0)
 }
 
-pub fn l2_normalization(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn l2_normalization(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     imp.emit(op, LpNorm { axis: -1, p: 2 }, &[Some(x)])
 }
 
 /// TFLite sums over `2 * radius + 1` channels and multiplies by `alpha`; the operator divides
 /// `alpha` by their number.
-pub fn lrn(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn lrn(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let radius = op.int(0)?.clamp(0, i32::from(u16::MAX)) as usize;
     let size = 2 * radius + 1;
@@ -134,7 +134,7 @@ pub fn lrn(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Indices are `int32` in TFLite.
-pub fn top_k(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn top_k(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     let k = imp.as_vector(op, 1)?;
     let top = TopK {
@@ -149,7 +149,7 @@ pub fn top_k(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit_output(op, 1, Cast::new(to), &[Some(wide)])
 }
 
-pub fn cumsum(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn cumsum(imp: &mut Import, op: &Op) -> Result<()> {
     let inputs = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     let cumulative = Cumulative {
         product: false,

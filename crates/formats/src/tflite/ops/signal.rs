@@ -5,11 +5,11 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{MatMul, Unary, UnaryKind};
 use kilim_core::tensor::Tensor;
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 use crate::fourier;
 
 /// Half of the spectrum of real rows. Inputs: data, lengths of the transform along the last two dimensions.
-pub fn rfft_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn rfft_2d(imp: &mut Import, op: &Op) -> Result<()> {
     let shape = &imp.info(op, 0)?.shape;
     let lengths = imp.constant_ints(op, 1)?;
     let (&[1, n], &[.., 1, width]) = (lengths.as_slice(), shape.as_slice()) else {
@@ -32,17 +32,17 @@ pub fn rfft_2d(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Of complex numbers the importer hands over the real parts.
-pub fn real_part(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn real_part(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     imp.emit(op, Unary(UnaryKind::Identity), &[Some(x)])
 }
 
-pub fn imaginary_part(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn imaginary_part(imp: &mut Import, op: &Op) -> Result<()> {
     let [_, imaginary] = imp.complex(op, 0)?;
     imp.emit(op, Unary(UnaryKind::Identity), &[Some(imaginary)])
 }
 
-pub fn magnitude(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn magnitude(imp: &mut Import, op: &Op) -> Result<()> {
     let [real, imaginary] = imp.complex(op, 0)?;
     let squares = [imp.mul(real, real)?, imp.mul(imaginary, imaginary)?];
     let sum = imp.add(squares[0], squares[1])?;

@@ -1,4 +1,4 @@
-//! What the interpreter makes of small TFLite files.
+//! What the importer makes of small TFLite files.
 
 mod garbage;
 mod writer;

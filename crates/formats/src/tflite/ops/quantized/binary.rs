@@ -6,13 +6,13 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{Binary, BinaryKind, Combination, QuantizedBinary, Unary, UnaryKind};
 
 use super::table::looked_up;
-use super::{Importer, Op, Quanta, same};
+use super::{Import, Op, Quanta, same};
 
 /// Bits that sums have behind the point beyond those of their terms.
 const LEFT_SHIFT: u32 = 20;
 
 fn combined(
-    imp: &mut Importer,
+    imp: &mut Import,
     op: &Op,
     combination: impl FnOnce([Quanta; 2], Quanta) -> Result<(Combination, Factor)>,
 ) -> Result<()> {
@@ -37,7 +37,7 @@ fn to_common_scale([a, b]: [Quanta; 2], y: Quanta) -> Result<([Factor; 2], Facto
     Ok(([factor(a)?, factor(b)?], Factor::new(result)?))
 }
 
-pub fn add(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn add(imp: &mut Import, op: &Op) -> Result<()> {
     combined(imp, op, |terms, y| {
         let (factors, result) = to_common_scale(terms, y)?;
         let sum = Combination::Sum {
@@ -48,7 +48,7 @@ pub fn add(imp: &mut Importer, op: &Op) -> Result<()> {
     })
 }
 
-pub fn sub(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn sub(imp: &mut Import, op: &Op) -> Result<()> {
     combined(imp, op, |terms, y| {
         let (factors, result) = to_common_scale(terms, y)?;
         let difference = Combination::Difference {
@@ -59,14 +59,14 @@ pub fn sub(imp: &mut Importer, op: &Op) -> Result<()> {
     })
 }
 
-pub fn mul(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn mul(imp: &mut Import, op: &Op) -> Result<()> {
     combined(imp, op, |[a, b], y| {
         let factor = Factor::new(f64::from(a.scale * b.scale / y.scale))?;
         Ok((Combination::Product, factor))
     })
 }
 
-fn of_one_scale(imp: &mut Importer, op: &Op, kind: BinaryKind) -> Result<()> {
+fn of_one_scale(imp: &mut Import, op: &Op, kind: BinaryKind) -> Result<()> {
     let y = Quanta::output(imp, op)?;
     for i in [0, 1] {
         same(&Quanta::input(imp, op, i)?, &y)?;
@@ -75,16 +75,16 @@ fn of_one_scale(imp: &mut Importer, op: &Op, kind: BinaryKind) -> Result<()> {
     imp.emit(op, Binary::new(kind), &inputs)
 }
 
-pub fn maximum(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn maximum(imp: &mut Import, op: &Op) -> Result<()> {
     of_one_scale(imp, op, BinaryKind::Max)
 }
 
-pub fn minimum(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn minimum(imp: &mut Import, op: &Op) -> Result<()> {
     of_one_scale(imp, op, BinaryKind::Min)
 }
 
 /// Both sides in one scale, with eight more bits.
-fn sides(imp: &mut Importer, op: &Op) -> Result<[Option<ValueId>; 2]> {
+fn sides(imp: &mut Import, op: &Op) -> Result<[Option<ValueId>; 2]> {
     let quanta = [Quanta::input(imp, op, 0)?, Quanta::input(imp, op, 1)?];
     let mut sides = [imp.optional(op, 0)?, imp.optional(op, 1)?];
     if quanta[0] != quanta[1] {
@@ -99,7 +99,7 @@ fn sides(imp: &mut Importer, op: &Op) -> Result<[Option<ValueId>; 2]> {
 
 macro_rules! comparisons {
     ($($name:ident => $kind:expr),* $(,)?) => {
-        $(pub fn $name(imp: &mut Importer, op: &Op) -> Result<()> {
+        $(pub fn $name(imp: &mut Import, op: &Op) -> Result<()> {
             let sides = sides(imp, op)?;
             imp.emit(op, Binary::new($kind), &sides)
         })*
@@ -114,7 +114,7 @@ comparisons!(
     equal => BinaryKind::Equal,
 );
 
-pub fn not_equal(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn not_equal(imp: &mut Import, op: &Op) -> Result<()> {
     let sides = sides(imp, op)?;
     let equal = imp.step(Binary::new(BinaryKind::Equal), &sides)?;
     imp.emit(op, Unary(UnaryKind::Not), &[Some(equal)])

@@ -8,13 +8,13 @@ use kilim_core::ops::QuantizedLstm;
 use kilim_core::tensor::Tensor;
 
 use super::super::recurrent::check_plain;
-use super::{Importer, Op, Quanta, invalid};
+use super::{Import, Op, Quanta, invalid};
 
 /// Gates have 12 bits behind the point.
 const GATE_SCALE: f32 = 1.0 / 4096.0;
 
 /// The `int8` weights of a gate.
-fn weights(imp: &Importer, op: &Op, i: usize, shape: [usize; 2]) -> Result<(Tensor, f32)> {
+fn weights(imp: &Import, op: &Op, i: usize, shape: [usize; 2]) -> Result<(Tensor, f32)> {
     let q = Quanta::input(imp, op, i)?;
     let tensor = imp
         .constant_input(op, i)?
@@ -28,7 +28,7 @@ fn weights(imp: &Importer, op: &Op, i: usize, shape: [usize; 2]) -> Result<(Tens
 /// The weights of four gates from input `first` on, one under the other, the factors of their sums,
 /// and the sums of their rows.
 fn gates(
-    imp: &mut Importer,
+    imp: &mut Import,
     op: &Op,
     first: usize,
     shape: [usize; 2],
@@ -51,7 +51,7 @@ fn gates(
 
 /// Inputs as those of the float layer; intermediate tensor 4 says how the state is quantised before
 /// a projection.
-pub fn unidirectional(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn unidirectional(imp: &mut Import, op: &Op) -> Result<()> {
     check_plain(op)?;
     if op.tensor(9).is_some() {
         return Err(unsupported("peepholes of quantised data"));

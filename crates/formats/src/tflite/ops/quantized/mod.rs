@@ -15,7 +15,7 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Requantize};
 use kilim_core::tensor::Tensor;
 
-use super::super::import::{Importer, Op};
+use super::super::import::{Import, Op};
 use super::super::schema::TensorInfo;
 
 fn invalid(message: impl Into<String>) -> Error {
@@ -66,11 +66,11 @@ impl Quanta {
         })
     }
 
-    fn input(imp: &Importer, op: &Op, i: usize) -> Result<Quanta> {
+    fn input(imp: &Import, op: &Op, i: usize) -> Result<Quanta> {
         Quanta::of(imp.info(op, i)?)
     }
 
-    fn output(imp: &Importer, op: &Op) -> Result<Quanta> {
+    fn output(imp: &Import, op: &Op) -> Result<Quanta> {
         Quanta::of(imp.output_info(op, 0)?)
     }
 
@@ -113,7 +113,7 @@ impl Quanta {
     }
 
     /// The zero point as a constant; `None` where it is zero.
-    fn zero_value(&self, imp: &mut Importer) -> Result<Option<ValueId>> {
+    fn zero_value(&self, imp: &mut Import) -> Result<Option<ValueId>> {
         if self.zero_point == 0 {
             return Ok(None);
         }

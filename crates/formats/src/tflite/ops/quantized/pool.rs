@@ -5,22 +5,22 @@ use kilim_core::ops::{Pad, PadMode, QuantizedResize, SpaceToBatch};
 
 use super::super::{conv, movement};
 use super::table::emit_activated;
-use super::{Importer, Op, Quanta, invalid, same};
+use super::{Import, Op, Quanta, invalid, same};
 
-fn one_scale(imp: &Importer, op: &Op) -> Result<Quanta> {
+fn one_scale(imp: &Import, op: &Op) -> Result<Quanta> {
     let y = Quanta::output(imp, op)?;
     same(&Quanta::input(imp, op, 0)?, &y)?;
     Ok(y)
 }
 
-pub fn average_pool(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn average_pool(imp: &mut Import, op: &Op) -> Result<()> {
     one_scale(imp, op)?;
     let (pool, activation) = conv::average(op)?;
     let x = imp.input(op, 0)?;
     emit_activated(imp, op, pool, &[Some(x)], activation)
 }
 
-pub fn max_pool(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn max_pool(imp: &mut Import, op: &Op) -> Result<()> {
     one_scale(imp, op)?;
     let (pool, activation) = conv::maximum(op)?;
     let x = imp.input(op, 0)?;
@@ -28,7 +28,7 @@ pub fn max_pool(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Filled up with zeros, that is, zero points.
-pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn pad(imp: &mut Import, op: &Op) -> Result<()> {
     let zero = one_scale(imp, op)?.zero(&[])?;
     let (x, pads) = (imp.input(op, 0)?, movement::pads(imp, op)?);
     let zero = imp.node_constant("zero_point", zero);
@@ -36,7 +36,7 @@ pub fn pad(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, Pad { mode }, &[Some(x), Some(pads), Some(zero)])
 }
 
-pub fn space_to_batch(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn space_to_batch(imp: &mut Import, op: &Op) -> Result<()> {
     let zero = one_scale(imp, op)?.zero(&[])?;
     let pairs = imp.constant_ints(op, 2)?;
     if imp.input_rank(op, 0)? < pairs.len() / 2 + 1 {
@@ -62,7 +62,7 @@ pub fn space_to_batch(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, SpaceToBatch, &[Some(padded), blocks, Some(none)])
 }
 
-pub fn resize_bilinear(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn resize_bilinear(imp: &mut Import, op: &Op) -> Result<()> {
     one_scale(imp, op)?;
     let operator = QuantizedResize {
         align_corners: op.flag(2)?,

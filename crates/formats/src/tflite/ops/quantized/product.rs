@@ -7,12 +7,12 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Conv, ConvInteger, MatMulInteger, Requantize, Transpose};
 
 use super::super::conv;
-use super::{Importer, Op, Quanta, invalid};
+use super::{Import, Op, Quanta, invalid};
 
 /// How sums of products of inputs `x` and `w` become the output. Weights of `int8` may have a scale
 /// for each of `channels`.
 fn requantize(
-    imp: &Importer,
+    imp: &Import,
     op: &Op,
     [x, w]: [usize; 2],
     channels: usize,
@@ -45,7 +45,7 @@ fn requantize(
 }
 
 /// The zero point of weights, which several scales must share.
-fn weights_zero(imp: &mut Importer, op: &Op, w: usize) -> Result<Option<ValueId>> {
+fn weights_zero(imp: &mut Import, op: &Op, w: usize) -> Result<Option<ValueId>> {
     let info = imp.info(op, w)?;
     let Some(q) = &info.quantization else {
         return Ok(None);
@@ -60,14 +60,14 @@ fn weights_zero(imp: &mut Importer, op: &Op, w: usize) -> Result<Option<ValueId>
 }
 
 /// A bias is `int32`.
-fn bias(imp: &mut Importer, op: &Op, i: usize) -> Result<Option<ValueId>> {
+fn bias(imp: &mut Import, op: &Op, i: usize) -> Result<Option<ValueId>> {
     if op.tensor(i).is_some() && imp.info(op, i)?.dtype()? != DType::I32 {
         return Err(unsupported("a bias that is not int32"));
     }
     imp.optional(op, i)
 }
 
-fn convolution(imp: &mut Importer, op: &Op, (conv, weights): (Conv, ValueId)) -> Result<()> {
+fn convolution(imp: &mut Import, op: &Op, (conv, weights): (Conv, ValueId)) -> Result<()> {
     let channels = conv::dim(imp, op, 1, if op.name == "CONV_2D" { 0 } else { 3 })?;
     let requantize = requantize(imp, op, [0, 1], channels, conv.activation)?;
     let zero = Quanta::input(imp, op, 0)?.zero_value(imp)?;
@@ -89,18 +89,18 @@ fn convolution(imp: &mut Importer, op: &Op, (conv, weights): (Conv, ValueId)) ->
     imp.emit(op, operator, &inputs)
 }
 
-pub fn conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn conv_2d(imp: &mut Import, op: &Op) -> Result<()> {
     let parts = conv::spatial(imp, op)?;
     convolution(imp, op, parts)
 }
 
-pub fn depthwise_conv_2d(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn depthwise_conv_2d(imp: &mut Import, op: &Op) -> Result<()> {
     let parts = conv::depthwise(imp, op)?;
     convolution(imp, op, parts)
 }
 
 /// Weights `[m, k]`.
-pub fn fully_connected(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn fully_connected(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, activation) = conv::flattened(imp, op)?;
     let channels = conv::dim(imp, op, 1, 0)?;
     let requantize = requantize(imp, op, [0, 1], channels, activation)?;
@@ -118,7 +118,7 @@ pub fn fully_connected(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, product, &inputs)
 }
 
-pub fn batch_matmul(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn batch_matmul(imp: &mut Import, op: &Op) -> Result<()> {
     let requantize = requantize(imp, op, [0, 1], 1, Activation::None)?;
     let mut inputs = Vec::with_capacity(4);
     for i in [0, 1] {

@@ -11,13 +11,13 @@ use kilim_core::ops::{
 use kilim_core::tensor::Tensor;
 
 use super::table::{looked_up, radius};
-use super::{Importer, Op, Quanta};
+use super::{Import, Op, Quanta};
 
 /// Bits before the point of a scaled difference.
 const INTEGER: u32 = 5;
 
 /// The output's scale is 1/256, and its smallest byte stands for zero.
-pub fn softmax(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn softmax(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     if x.dtype != y.dtype {
         return Err(unsupported("a softmax to another type than its input's"));
@@ -33,7 +33,7 @@ pub fn softmax(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// The sums of an `int32` function of the data.
-fn sums(imp: &mut Importer, op: &Op, x: &Quanta, number: impl Fn(i32) -> i32) -> Result<ValueId> {
+fn sums(imp: &mut Import, op: &Op, x: &Quanta, number: impl Fn(i32) -> i32) -> Result<ValueId> {
     let data = imp.input(op, 0)?;
     let numbers = looked_up(imp, data, x, number)?;
     let axes = imp.as_vector(op, 1)?;
@@ -46,7 +46,7 @@ fn sums(imp: &mut Importer, op: &Op, x: &Quanta, number: impl Fn(i32) -> i32) ->
 }
 
 /// How many numbers each result is made of.
-fn count(imp: &Importer, op: &Op) -> Result<u32> {
+fn count(imp: &Import, op: &Op) -> Result<u32> {
     let info = imp.info(op, 0)?;
     let axes = imp.constant_ints(op, 1)?;
     let axes = normalize_axes(&axes, info.shape.len())?;
@@ -58,7 +58,7 @@ fn count(imp: &Importer, op: &Op) -> Result<u32> {
 }
 
 /// In `float32`, as TFLite's kernel that is not the reference: that one leaves the factor out.
-pub fn sum(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn sum(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let scale = x.scale / y.scale;
     let bias = -(x.zero_point as f32) * scale * count(imp, op)? as f32;
@@ -77,7 +77,7 @@ pub fn sum(imp: &mut Importer, op: &Op) -> Result<()> {
     imp.emit(op, quantize, &[Some(value)])
 }
 
-pub fn mean(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn mean(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let factor = Factor::new(f64::from(x.scale) / f64::from(y.scale))?.over(count(imp, op)?);
     let sums = sums(imp, op, &x, |v| v - x.zero_point)?;

@@ -9,7 +9,7 @@ use kilim_core::ops::{
 };
 use kilim_core::tensor::Tensor;
 
-use super::{Importer, Op, Quanta, limits};
+use super::{Import, Op, Quanta, limits};
 
 /// `f` of all bytes of type `x`, in the order of their bits.
 fn entries(x: &Quanta, f: impl Fn(i32) -> i32) -> Vec<i32> {
@@ -22,7 +22,7 @@ fn entries(x: &Quanta, f: impl Fn(i32) -> i32) -> Vec<i32> {
 
 /// The value of an `int32` function of quantised `x`.
 pub(super) fn looked_up(
-    imp: &mut Importer,
+    imp: &mut Import,
     x: ValueId,
     quanta: &Quanta,
     f: impl Fn(i32) -> i32,
@@ -33,7 +33,7 @@ pub(super) fn looked_up(
 }
 
 /// A table of bytes of type `y`, to which its entries are clamped.
-fn table(imp: &mut Importer, x: &Quanta, y: &Quanta, f: impl Fn(i32) -> i32) -> Result<ValueId> {
+fn table(imp: &mut Import, x: &Quanta, y: &Quanta, f: impl Fn(i32) -> i32) -> Result<ValueId> {
     let (low, high) = limits(y.dtype)?;
     let bytes: Vec<u8> = entries(x, f)
         .into_iter()
@@ -59,7 +59,7 @@ fn lookup(function: Option<UnaryKind>, x: &Quanta, y: &Quanta) -> TableLookup {
 
 /// The output of `op` as a function of its input, which on real numbers is `function`.
 fn emit(
-    imp: &mut Importer,
+    imp: &mut Import,
     op: &Op,
     x: &Quanta,
     y: &Quanta,
@@ -71,9 +71,9 @@ fn emit(
     imp.emit(op, lookup(function, x, y), &[Some(data), Some(table)])
 }
 
-/// As [`Importer::emit`] with an activation that `operator` cannot take itself.
+/// As [`Import::emit`] with an activation that `operator` cannot take itself.
 pub fn emit_activated(
-    imp: &mut Importer,
+    imp: &mut Import,
     op: &Op,
     operator: impl kilim_core::ops::Operator,
     inputs: &[Option<ValueId>],
@@ -106,7 +106,7 @@ fn rescaled(x: &Quanta, y: &Quanta, by: f32) -> Result<Factor> {
     Factor::new(f64::from(x.scale * by / y.scale))
 }
 
-fn relu_like(imp: &mut Importer, op: &Op, activation: Activation) -> Result<()> {
+fn relu_like(imp: &mut Import, op: &Op, activation: Activation) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let (factor, [low, high]) = (rescaled(&x, &y, 1.0)?, y.range(activation)?);
     emit(imp, op, &x, &y, clamp(activation), |v| {
@@ -116,13 +116,13 @@ fn relu_like(imp: &mut Importer, op: &Op, activation: Activation) -> Result<()> 
     })
 }
 
-pub fn relu(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn relu(imp: &mut Import, op: &Op) -> Result<()> {
     relu_like(imp, op, Activation::Relu)
 }
 
 macro_rules! clipped {
     ($($name:ident => $min:expr, $max:expr);* $(;)?) => {
-        $(pub fn $name(imp: &mut Importer, op: &Op) -> Result<()> {
+        $(pub fn $name(imp: &mut Import, op: &Op) -> Result<()> {
             relu_like(imp, op, Activation::Clip { min: $min, max: $max })
         })*
     };
@@ -134,7 +134,7 @@ clipped!(
     relu_0_to_1 => 0.0, 1.0;
 );
 
-pub fn leaky_relu(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn leaky_relu(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let alpha = op.float(0)?;
     let positive = rescaled(&x, &y, 1.0)?;
@@ -153,7 +153,7 @@ pub fn leaky_relu(imp: &mut Importer, op: &Op) -> Result<()> {
 /// A function with results in -1..1 or 0..1, in fixed point with four bits before the point. Its
 /// results have `bits` bits behind the point, and `zero` stands for zero.
 fn squashed(
-    imp: &mut Importer,
+    imp: &mut Import,
     op: &Op,
     function: UnaryKind,
     f: fn(i32, u32) -> i32,
@@ -186,16 +186,16 @@ pub fn radius(integer: u32, factor: Factor) -> i32 {
     (largest / 2f64.powi(factor.shift)).floor() as i32
 }
 
-pub fn logistic(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn logistic(imp: &mut Import, op: &Op) -> Result<()> {
     squashed(imp, op, UnaryKind::Sigmoid, fixed::logistic::<32>, 8, 0)
 }
 
-pub fn tanh(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn tanh(imp: &mut Import, op: &Op) -> Result<()> {
     squashed(imp, op, UnaryKind::Tanh, fixed::tanh::<32>, 7, -128)
 }
 
 /// In 16 bits: `x * relu6(x + 3) / 6`.
-pub fn hard_swish(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn hard_swish(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let fine = 1.0 / 128.0 * x.scale;
     let outer = Factor::new((fine / y.scale).into())?;
@@ -227,7 +227,7 @@ pub fn hard_swish(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// A function in floating point, as TFLite fills its own tables.
-fn real(imp: &mut Importer, op: &Op, f: impl Fn(f32) -> f32) -> Result<()> {
+fn real(imp: &mut Import, op: &Op, f: impl Fn(f32) -> f32) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let inverse = 1.0 / y.scale;
     emit(imp, op, &x, &y, None, |v| {
@@ -241,19 +241,19 @@ fn precise(f: impl Fn(f64) -> f64) -> impl Fn(f32) -> f32 {
     move |x| f(x.into()) as f32
 }
 
-pub fn elu(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn elu(imp: &mut Import, op: &Op) -> Result<()> {
     real(imp, op, precise(|x| if x < 0.0 { x.exp_m1() } else { x }))
 }
 
-pub fn exp(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn exp(imp: &mut Import, op: &Op) -> Result<()> {
     real(imp, op, precise(f64::exp))
 }
 
-pub fn log(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn log(imp: &mut Import, op: &Op) -> Result<()> {
     real(imp, op, precise(f64::ln))
 }
 
-pub fn gelu(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn gelu(imp: &mut Import, op: &Op) -> Result<()> {
     if !op.flag(0)? {
         return Err(unsupported("the exact GELU of quantised data"));
     }
@@ -262,11 +262,11 @@ pub fn gelu(imp: &mut Importer, op: &Op) -> Result<()> {
     real(imp, op, precise(gelu))
 }
 
-pub fn rsqrt(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn rsqrt(imp: &mut Import, op: &Op) -> Result<()> {
     real(imp, op, precise(|x| 1.0 / x.sqrt()))
 }
 
-pub fn abs(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn abs(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let factor = rescaled(&x, &y, 1.0)?;
     emit(imp, op, &x, &y, None, |v| {
@@ -274,12 +274,12 @@ pub fn abs(imp: &mut Importer, op: &Op) -> Result<()> {
     })
 }
 
-pub fn neg(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn neg(imp: &mut Import, op: &Op) -> Result<()> {
     real(imp, op, |x| -x)
 }
 
 /// QUANTIZE of numbers that are quantised already, or of real ones.
-pub fn requantize(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn requantize(imp: &mut Import, op: &Op) -> Result<()> {
     let info = imp.info(op, 0)?;
     if info.dtype()? == DType::F32 {
         let y = Quanta::of_any(imp.output_info(op, 0)?)?;
@@ -316,7 +316,7 @@ pub fn requantize(imp: &mut Importer, op: &Op) -> Result<()> {
 }
 
 /// Parts of other scales than the output's are brought to it first.
-pub fn concatenation(imp: &mut Importer, op: &Op) -> Result<()> {
+pub fn concatenation(imp: &mut Import, op: &Op) -> Result<()> {
     let y = Quanta::output(imp, op)?;
     let mut parts = Vec::with_capacity(op.input_count());
     for i in 0..op.input_count() {

@@ -1,6 +1,5 @@
 //! If, Loop and Scan.
 
-use crate::backend::LocalFuture;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
 use crate::fact::Fact;
@@ -9,6 +8,7 @@ use crate::limits::Limits;
 use crate::ops::{If, Loop, Scan, normalize_axis};
 use crate::session::{Handle, Run, Runner};
 use crate::tensor::Tensor;
+use crate::threading::LocalFuture;
 
 /// The inputs of a control-flow node whose contents steer it, or that it cuts up on the host.
 pub(crate) fn host_inputs(node: &Node) -> Vec<ValueId> {

@@ -5,7 +5,6 @@ mod map;
 mod optional;
 mod sequence;
 
-use crate::backend::LocalFuture;
 use crate::error::{Result, value_error};
 use crate::graph::Operator;
 use crate::ops::{
@@ -15,6 +14,7 @@ use crate::ops::{
 };
 use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
+use crate::threading::LocalFuture;
 
 /// An operator that `builtin` runs.
 trait OnValues: Operator {
@@ -87,5 +87,25 @@ impl Inputs {
 impl OnValues for Unary {
     async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         inputs.take(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+    use crate::testing::odd::Odd;
+    use crate::testing::{Random, content, operators};
+
+    /// Shape inference lets values through to those operators that run here, and to no others.
+    #[test]
+    fn operators_on_values_are_those_that_run_here() {
+        let taste = &mut Odd(Random(11));
+        for known in operators() {
+            for _ in 0..100 {
+                let op = (known.build)(&content(&known.schema, taste));
+                let runs = of(op.as_ref()).is_some() || !op.subgraphs().is_empty();
+                assert_eq!(op.on_values(), runs, "{}", known.type_name);
+            }
+        }
     }
 }

@@ -3,35 +3,13 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::layouts::{self, PortLayout};
+use crate::builtin::{Port, PortLayouts, layouts};
 use crate::datum::{Datum, Kind};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, TensorSpec};
-use crate::graph::{Graph, ValueId};
 use crate::session::{Handle, Shared};
 use crate::tensor::Tensor;
-
-/// Layouts of the user's, by the names of inputs and outputs.
-pub type PortLayouts = HashMap<String, PortLayout>;
-
-/// An input or output of a model.
-#[derive(Clone, Debug)]
-pub struct Port {
-    pub name: String,
-    pub fact: Fact,
-}
-
-impl Port {
-    /// The ports of a graph's inputs or outputs.
-    pub fn all(graph: &Graph, ids: &[ValueId]) -> Vec<Port> {
-        let port = |&v: &ValueId| Port {
-            name: graph.value(v).name.clone(),
-            fact: graph.value(v).fact.clone(),
-        };
-        ids.iter().map(port).collect()
-    }
-}
 
 /// The inputs and outputs of a session.
 #[derive(Clone)]

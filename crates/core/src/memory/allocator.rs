@@ -1,8 +1,9 @@
 //! Where a backend's intermediates get their memory.
 
-use super::{MaybeSend, MaybeSync, TensorSpec};
+use super::{ArenaMemory, HostMemory};
 use crate::error::Result;
-use crate::memory::{ArenaMemory, HostMemory};
+use crate::fact::TensorSpec;
+use crate::threading::{MaybeSend, MaybeSync};
 
 /// The part of a backend that has the memory of intermediates: how many bytes a tensor takes there,
 /// and the memory itself, in one piece for each arena. The core plans what lies where in it.

@@ -4,11 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{BackendId, LocalFuture, MaybeSend, MaybeSync};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
+use crate::ids::BackendId;
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
+use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
 
 /// How far [`Executable::run`] has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,14 +21,14 @@ pub enum Progress {
 }
 
 /// The tensors and kernels of one planned stage. Tensors are named by their index in
-/// [`super::StageSpec::tensors`].
+/// [`crate::backend::StageSpec::tensors`].
 pub trait Executable: Any + MaybeSend {
     /// Called before a run of the stage.
     fn execute_begin(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// Gives a tensor its data from the host. For [`super::Memory::Host`] this shares the bytes.
+    /// Gives a tensor its data from the host. For [`crate::backend::Memory::Host`] this shares the bytes.
     fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()>;
 
     /// Gives a tensor its data from a device tensor of this backend, without a way over the host.
@@ -43,7 +44,7 @@ pub trait Executable: Any + MaybeSend {
     /// without a way over the host.
     fn copy(&mut self, from: usize, to: usize) -> Result<()>;
 
-    /// Runs the kernels of one part (see [`super::StageSpec::parts`]). On a device this may only record.
+    /// Runs the kernels of one part (see [`crate::backend::StageSpec::parts`]). On a device this may only record.
     ///
     /// A device that is given more work than it should have in its queue at once stops on the way and
     /// gives [`Progress::Partly`]; `run` is called again for the rest of the part when
@@ -94,7 +95,7 @@ pub trait Executable: Any + MaybeSend {
         let _ = on;
     }
 
-    /// Seconds that each node of [`super::StageSpec::nodes`] took in the last profiled run.
+    /// Seconds that each node of [`crate::backend::StageSpec::nodes`] took in the last profiled run.
     fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
         Box::pin(std::future::ready(Ok(Vec::new())))
     }
