@@ -46,6 +46,42 @@ const HOUSES: &[House] = &[
             &["backend"],
         ],
     },
+    House {
+        name: "host",
+        floors: &[
+            &["threads", "testing"],
+            &["work"],
+            &["elements"],
+            &["kernel"],
+            &["registry", "rules"],
+            &["executable"],
+            &["context"],
+            &["backend"],
+        ],
+    },
+    House {
+        name: "reference-cpu",
+        floors: &[
+            &["common", "testing"],
+            &[
+                "custom", "generate", "learn", "matmul", "pool", "reduce", "text",
+            ],
+            &["elementwise", "norm", "resize", "sort"],
+            &["index", "movement"],
+            &["conv"],
+            &["quant"],
+            &["recurrent"],
+        ],
+    },
+    House {
+        name: "simd-cpu",
+        floors: &[
+            &["isa", "memory", "testing", "window"],
+            &["cast", "gemm", "math", "reduce", "transpose"],
+            &["binary", "conv", "matmul", "pool", "rows", "unary"],
+            &["quantized", "recurrent"],
+        ],
+    },
 ];
 
 impl House {

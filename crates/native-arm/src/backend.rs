@@ -8,7 +8,7 @@ use kilim_core::backend::{
 };
 use kilim_core::ops::Cost;
 use kilim_core::{DType, Result};
-use kilim_reference_cpu::CpuBackend;
+use kilim_host::CpuBackend;
 
 use crate::ffi;
 use crate::kernel::{Cl, Native, Neon, Target};

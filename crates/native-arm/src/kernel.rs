@@ -4,8 +4,8 @@ use std::marker::PhantomData;
 
 use kilim_core::backend::{NodeSpec, Quantized, Refusal};
 use kilim_core::{Error, ErrorCode, Operator, Result};
-use kilim_reference_cpu::registry::KernelRegistry;
-use kilim_reference_cpu::{Build, Io, Kernel};
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Build, Io, Kernel};
 
 use crate::call::{Call, Source, arrange};
 use crate::ffi;

@@ -3,9 +3,8 @@
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{Custom, HostInput, HostOutput};
-
-use crate::frame::{Build, Io, Kernel};
-use crate::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Build, Io, Kernel};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Custom>(accepts, build);

@@ -1,18 +1,15 @@
-//! A portable reference kernel for every operator, and what stands around the kernels of the backend
-//! `cpu`: its contexts, executables, memory, and the registry.
+//! A portable reference kernel for every operator.
 //!
-//! [`CpuBackend`] finds a kernel through a [`registry::KernelRegistry`], which lists for each
-//! operator the candidates in order of preference; the first that accepts the concrete node runs
-//! it. A family of operators is a module with a `register` function.
+//! A family of operators is a module with a `register` function, and [`add_reference`] registers them all. What stands
+//! around the kernels is `kilim-host`.
 //!
 //! This crate is compiled for size in the browser's binary. What is worth its bytes there is a
 //! kernel of `kilim-simd-cpu`, which goes before the one of this crate.
 
-pub mod common;
+mod common;
 mod conv;
 mod custom;
 mod elementwise;
-pub mod frame;
 mod generate;
 mod index;
 mod learn;
@@ -23,16 +20,40 @@ mod pool;
 pub mod quant;
 pub mod recurrent;
 mod reduce;
-pub mod registry;
 mod resize;
 mod sort;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 mod text;
 
-pub use frame::{Build, CpuBackend, CpuRun, Io, Kernel, PackKey, Texts, Threads};
+use kilim_host::CpuBackend;
+use kilim_host::registry::KernelRegistry;
+
 pub use generate::stir;
 
-/// Workers of a page that help, in WebAssembly with shared memory.
-#[cfg(all(threads, target_family = "wasm"))]
-pub mod threads {
-    pub use crate::frame::threads::{help, set_workers};
+/// The backend `cpu` with the kernels of this crate alone.
+pub fn backend() -> CpuBackend {
+    let mut registry = KernelRegistry::default();
+    add_reference(&mut registry);
+    CpuBackend::with_registry(registry, "portable")
+}
+
+/// Adds every kernel of this crate behind those that are there.
+pub fn add_reference(registry: &mut KernelRegistry) {
+    elementwise::register(registry);
+    movement::register(registry);
+    reduce::register(registry);
+    norm::register(registry);
+    conv::register(registry);
+    matmul::register(registry);
+    pool::register(registry);
+    quant::register(registry);
+    recurrent::register(registry);
+    resize::register(registry);
+    index::register(registry);
+    sort::register(registry);
+    generate::register(registry);
+    text::register(registry);
+    custom::register(registry);
+    learn::register(registry);
 }

@@ -12,9 +12,9 @@ use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd, Task, read, write};
 use super::math;
-use kilim_reference_cpu::common::{Walk, broadcast_strides};
-use kilim_reference_cpu::frame::{CpuRun, Io, Kernel, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::elements::{Walk, broadcast_strides};
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{CpuRun, Io, Kernel, by};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Binary>(accepts, |op, node, _| {
@@ -332,7 +332,7 @@ mod tests {
     #[cfg(target_arch = "wasm32")]
     use crate::testing::test;
     use crate::testing::{assert_within, run_kernel};
-    use kilim_reference_cpu::common::testing::{noise, tensor};
+    use kilim_host::testing::{noise, tensor};
 
     fn reference(kind: BinaryKind, a: f64, b: f64) -> f64 {
         match kind {

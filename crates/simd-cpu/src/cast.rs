@@ -4,8 +4,8 @@ use kilim_core::backend::Refusal;
 use kilim_core::ops::Cast;
 use kilim_core::{DType, Result};
 
-use kilim_reference_cpu::frame::{Io, Kernel, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Io, Kernel, by};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Cast>(

@@ -22,8 +22,9 @@ mod transpose;
 mod unary;
 mod window;
 
-use kilim_reference_cpu::registry::KernelRegistry;
-pub use kilim_reference_cpu::{CpuBackend, stir};
+pub use kilim_host::CpuBackend;
+use kilim_host::registry::KernelRegistry;
+pub use kilim_reference_cpu::stir;
 
 /// The backend `cpu` with every kernel: those of this crate first, then the reference kernels.
 pub fn backend() -> CpuBackend {
@@ -43,6 +44,6 @@ pub fn kernels() -> KernelRegistry {
     cast::register(&mut registry);
     rows::register(&mut registry);
     reduce::register(&mut registry);
-    registry.add_reference();
+    kilim_reference_cpu::add_reference(&mut registry);
     registry
 }

@@ -2,7 +2,7 @@
 
 use kilim_core::Result;
 use kilim_core::ops::Activation;
-use kilim_reference_cpu::frame::{CpuRun, by};
+use kilim_host::{CpuRun, by};
 
 use super::isa::{Isa, Simd, Task};
 

@@ -8,8 +8,8 @@ use kilim_core::{DType, Result};
 use super::isa::{Isa, Simd, Task, read, write};
 use super::math;
 use super::window::Window;
-use kilim_reference_cpu::frame::{CpuRun, Io, Kernel, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{CpuRun, Io, Kernel, by};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<MaxPool>(
@@ -238,7 +238,7 @@ mod tests {
     use crate::testing::test;
     use crate::testing::{assert_within, run_kernel};
     use kilim_core::ops::{Padding, Window as PoolWindow};
-    use kilim_reference_cpu::common::testing::{noise, tensor};
+    use kilim_host::testing::{noise, tensor};
 
     /// Channels-last pooling by its definition.
     fn reference(x: &[f32], g: &PoolGeometry, kind: Kind) -> Vec<f64> {

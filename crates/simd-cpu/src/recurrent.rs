@@ -3,9 +3,9 @@
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Gru, Lstm, Rnn};
 use kilim_core::{DType, Result};
-use kilim_reference_cpu::frame::{CpuRun, by};
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{CpuRun, by};
 use kilim_reference_cpu::recurrent::{self, Cell};
-use kilim_reference_cpu::registry::KernelRegistry;
 
 use super::isa::{Isa, Simd, Task, read};
 use super::rows::for_vectors;

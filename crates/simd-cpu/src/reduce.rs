@@ -6,8 +6,8 @@ use kilim_core::ops::{Reduce, ReduceKind};
 use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd, Task, read, write};
-use kilim_reference_cpu::frame::{Io, Kernel, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Io, Kernel, by};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Reduce>(
@@ -280,7 +280,7 @@ mod tests {
     #[cfg(target_arch = "wasm32")]
     use crate::testing::test;
     use crate::testing::{assert_within, run_kernel};
-    use kilim_reference_cpu::common::testing::{noise, tensor};
+    use kilim_host::testing::{noise, tensor};
 
     const KINDS: [(Kind, bool); 7] = [
         (Kind::Sum, false),

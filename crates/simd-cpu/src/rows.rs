@@ -7,8 +7,8 @@ use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd, Task, read, write};
 use super::math;
-use kilim_reference_cpu::frame::{Build, Io, Kernel, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Build, Io, Kernel, by};
 
 /// Operations of an element.
 const COST: usize = 2;
@@ -285,7 +285,7 @@ mod tests {
     #[cfg(target_arch = "wasm32")]
     use crate::testing::test;
     use crate::testing::{assert_within, run_kernel};
-    use kilim_reference_cpu::common::testing::{noise, tensor};
+    use kilim_host::testing::{noise, tensor};
 
     const LENGTHS: [usize; 9] = [1, 2, 4, 7, 8, 16, 31, 33, 100];
 

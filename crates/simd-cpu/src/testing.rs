@@ -3,8 +3,8 @@
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 
-use kilim_reference_cpu::frame::{Build, Kernel, run_candidate};
-use kilim_reference_cpu::registry::Candidate;
+use kilim_host::registry::Candidate;
+use kilim_host::{Build, Kernel, run_candidate};
 
 /// In wasm, tests are what its test runner finds.
 #[cfg(target_arch = "wasm32")]

@@ -1,7 +1,7 @@
 //! Transposing matrices.
 
 use kilim_core::Result;
-use kilim_reference_cpu::frame::{CpuRun, by};
+use kilim_host::{CpuRun, by};
 
 use super::isa::{Isa, Simd, Task};
 

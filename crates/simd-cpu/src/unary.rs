@@ -7,8 +7,8 @@ use kilim_core::{DType, Result};
 
 use super::isa::{Isa, Simd};
 use super::math::{self, Map, map_slice};
-use kilim_reference_cpu::frame::{Io, Kernel, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Io, Kernel, by};
 
 /// Operations of a function of one element.
 const COST: usize = 1;
@@ -135,7 +135,7 @@ mod tests {
     use crate::testing::run_kernel;
     #[cfg(target_arch = "wasm32")]
     use crate::testing::test;
-    use kilim_reference_cpu::common::testing::tensor;
+    use kilim_host::testing::tensor;
 
     /// Everything that the functions are asked to get right: many magnitudes, both signs, halves.
     fn inputs() -> Vec<f32> {

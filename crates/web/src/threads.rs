@@ -3,7 +3,6 @@
 use std::cell::RefCell;
 
 use js_sys::Function;
-use kilim_reference_cpu::threads;
 use wasm_bindgen::JsValue;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -16,7 +15,7 @@ thread_local! {
 #[wasm_bindgen(js_name = setWorkers)]
 pub fn set_workers(count: usize, call: Function) {
     CALL.replace(Some(call));
-    threads::set_workers(count, |wanted| {
+    kilim_host::set_workers(count, |wanted| {
         CALL.with_borrow(|call| {
             if let Some(call) = call {
                 // What it throws is a mistake of the package's; the work is done all the same.
@@ -30,5 +29,5 @@ pub fn set_workers(count: usize, call: Function) {
 /// something.
 #[wasm_bindgen]
 pub fn help(turns: usize) -> bool {
-    threads::help(turns)
+    kilim_host::help(turns)
 }

@@ -11,6 +11,9 @@ use anyhow::{Context, Result, anyhow, bail};
 use std::path::PathBuf;
 use std::process::Command;
 
+/// The crates of the backend `cpu`.
+const HOST: [&str; 3] = ["kilim-host", "kilim-reference-cpu", "kilim-simd-cpu"];
+
 /// Models of the shared material that an emulator runs in seconds, and the formats they are in.
 const MODELS: [(&str, &str); 6] = [
     ("angle-net", "onnx"),
@@ -58,7 +61,10 @@ pub fn tests() -> Result<Counts> {
     counts.add(half_tests(&toolchain)?);
     let emulation = newest.unwrap_or_else(Emulation::plain);
     let mut cargo = test(&toolchain, &emulation);
-    cargo.args(["-p", "kilim-simd-cpu", "-p", "kilim-reference-cpu", "--lib"]);
+    for package in HOST {
+        cargo.args(["-p", package]);
+    }
+    cargo.arg("--lib");
     // Quantised results are the same bytes on every instruction set.
     cargo.args(["--test", "embedded", "--test", "references"]);
     cargo.args(["--test", "operators"]);
@@ -137,7 +143,7 @@ pub fn opencl_tests() -> Result<Counts> {
 fn test(toolchain: &ArmToolchain, emulation: &Emulation) -> Command {
     let mut cargo = toolchain.cargo(emulation);
     cargo.args(["test", "--no-fail-fast", "--target", arm::TARGET]);
-    for package in ["kilim-reference-cpu", "kilim-simd-cpu"] {
+    for package in HOST {
         let light = format!("profile.dev.package.{package}.opt-level=1");
         cargo.args(["--config", &light]);
     }
@@ -158,7 +164,7 @@ pub fn lint() -> Result<Counts> {
         ));
     }
     let mut args = vec!["--target", arm::TARGET, "--all-targets"];
-    for package in ["kilim-native-arm", "kilim-simd-cpu", "kilim-reference-cpu"] {
+    for package in HOST.iter().chain(&["kilim-native-arm"]) {
         args.extend(["-p", package]);
     }
     args.extend(["--", "-D", "warnings"]);

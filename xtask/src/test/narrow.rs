@@ -7,9 +7,10 @@ use anyhow::Result;
 /// rustup's standard library for it brings a C library along, so that no package of the system is needed.
 const TARGET: &str = "i686-unknown-linux-musl";
 
-const PACKAGES: [&str; 4] = [
+const PACKAGES: [&str; 5] = [
     "kilim-core",
     "kilim-formats",
+    "kilim-host",
     "kilim-reference-cpu",
     "kilim-simd-cpu",
 ];

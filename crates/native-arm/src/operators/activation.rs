@@ -2,7 +2,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Activation, Unary, UnaryKind};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::{Lower, collapse, input, output, refuse};
 use crate::call::{Call, Form, Operand, Source};

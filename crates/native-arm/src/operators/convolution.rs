@@ -2,7 +2,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Conv, ConvGeometry, ConvTranspose, WindowAxis};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::activation::{self, NO_ACTIVATION};
 use super::{Lower, constant, elementwise, finite, input, output, refuse, resolved};

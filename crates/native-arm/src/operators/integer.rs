@@ -9,10 +9,10 @@ use kilim_core::ops::{
     WindowAxis,
 };
 use kilim_core::{DType, Operator, Result};
-use kilim_reference_cpu::frame::Scratch;
+use kilim_host::Scratch;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Build, Io, Kernel};
 use kilim_reference_cpu::quant::{Finish, accepts_clamp, add_bias};
-use kilim_reference_cpu::registry::KernelRegistry;
-use kilim_reference_cpu::{Build, Io, Kernel};
 
 use super::convolution::two_axes;
 use super::quantized_convolution::QuantizedConvolution;

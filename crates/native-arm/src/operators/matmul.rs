@@ -3,7 +3,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Activation, Gemm, MatMul, MatMulGeometry};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::activation::{self, NO_ACTIVATION};
 use super::{Lower, as_is, elementwise, input, output, refuse, resolved};

@@ -16,7 +16,7 @@ mod softmax;
 
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::Activation;
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use crate::call::{Call, Form};
 use crate::ffi::ElementType;

@@ -2,7 +2,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Concat, Transpose, normalize_axis};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::{Lower, as_is, input, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};

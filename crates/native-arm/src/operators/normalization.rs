@@ -4,7 +4,7 @@
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{BatchNorm, InstanceNorm, LayerNorm, Lrn};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::convolution::Picture;
 use super::{Lower, finite, input, output, refuse};

@@ -6,7 +6,7 @@ use kilim_core::ops::{
     Activation, AveragePool, InputValues, MaxPool, PoolGeometry, Reduce, ReduceKind, WindowAxis,
     normalize_axes,
 };
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::convolution::{Picture, two_axes, window};
 use super::{Lower, activation, input, output, refuse, resolved};

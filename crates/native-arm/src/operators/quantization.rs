@@ -5,7 +5,7 @@ use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
     Affine, AffineQuantize, DequantizeLinear, QuantizeLinear, TableLookup, Tabulated, UnaryKind,
 };
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::{Lower, activation, collapse, constant, input, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};

@@ -4,7 +4,7 @@ use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::fixed::Factor;
 use kilim_core::ops::{BinaryKind, Combination, QLinearBinary, QuantizedBinary};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::quantization::{Quanta, clamped};
 use super::{Lower, as_is, elementwise, input, output, refuse};

@@ -4,7 +4,7 @@ use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{
     CoordinateMode, NearestMode, QuantizedResize, Resize, ResizeAxis, ResizeMode,
 };
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::{Lower, input, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};

@@ -3,7 +3,7 @@
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{QuantizedSoftmax, Softmax, SoftmaxKind, normalize_axis};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
 
 use super::quantization::Quanta;
 use super::{Lower, input, output, refuse, resolved};

@@ -4,9 +4,10 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 use kilim_core::Result;
 use kilim_core::ops::Activation;
+use kilim_host::elements::Wide;
+use kilim_host::{CpuRun, by};
 
-use super::{Wide, activation};
-use crate::frame::{CpuRun, by};
+use super::activation;
 
 /// `f32` or `f64`. Narrower types are widened before such a kernel sees them.
 pub trait Real:

@@ -6,11 +6,12 @@ use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{ConvGeometry, DeformConv, WindowAxis};
+use kilim_host::rules;
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, by};
 
 use crate::by_real;
-use crate::common::rules::required;
-use crate::common::{Real, rules};
-use crate::frame::{Build, Io, Kernel, by};
+use crate::common::Real;
 
 pub fn accepts(op: &DeformConv, node: &NodeSpec) -> Result<(), Refusal> {
     if node.input(0).is_some_and(|x| x.shape.len() != 4) {

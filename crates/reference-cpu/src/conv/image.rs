@@ -3,10 +3,10 @@
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Col2Im, Col2ImGeometry, ScatterReduction, WindowAxis};
 use kilim_core::{DType, Result};
+use kilim_host::rules;
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel};
 
-use crate::common::rules;
-use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel};
 use crate::index::combine::{Update, Writer, accepts as accepts_sums, writer};
 
 /// Halves are widened first, so that a sum is rounded once.

@@ -6,9 +6,8 @@ pub mod plain;
 pub mod window;
 
 use kilim_core::ops::{Col2Im, Conv, ConvTranspose, DeformConv};
-
-use crate::common::rules;
-use crate::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::rules;
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Conv>(rules::reals, plain::build_conv);

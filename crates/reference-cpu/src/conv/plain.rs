@@ -5,13 +5,13 @@ use std::marker::PhantomData;
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Activation, Conv, ConvGeometry, ConvTranspose};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::window::{Direction, Loops};
 use crate::by_real;
 use crate::common::real::activate;
-use crate::common::rules::required;
 use crate::common::{Real, Ring};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 /// The loops of a convolution.
 pub fn conv_loops(op: &Conv, x: &[usize], w: &[usize]) -> Result<(Loops, Channels)> {
@@ -107,8 +107,9 @@ impl<T: Real + Ring> Kernel for Floating<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{assert_close, noise, run_f32, tensor};
+    use crate::testing::run_f32;
     use kilim_core::ops::Padding;
+    use kilim_host::testing::{assert_close, noise, tensor};
 
     /// `[n, c, h, w]` to `[n, h, w, c]`.
     fn last<T: Copy>(x: &[T], [n, c, h, w]: [usize; 4]) -> Vec<T> {

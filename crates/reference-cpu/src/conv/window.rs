@@ -5,9 +5,10 @@
 
 use kilim_core::Result;
 use kilim_core::ops::{ConvGeometry, WindowAxis};
+use kilim_host::elements::contiguous_strides;
+use kilim_host::{CpuRun, by};
 
-use crate::common::{Ring, contiguous_strides};
-use crate::frame::{CpuRun, by};
+use crate::common::Ring;
 
 /// Which side of the loops is written.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -6,11 +6,13 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Activation, Binary, BinaryKind};
 use kilim_core::{DType, Result};
+use kilim_host::by_class;
+use kilim_host::elements::{BLOCK, Codec, Walk, Wide, broadcast_strides};
+use kilim_host::rules;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::functions::{Number, comparison};
-use crate::by_class;
-use crate::common::{BLOCK, Codec, Walk, Wide, activation, broadcast_strides, rules};
-use crate::frame::{Build, Io, Kernel, by};
+use crate::common::activation;
 
 pub fn accepts(op: &Binary, node: &NodeSpec) -> Result<(), Refusal> {
     // Equal texts have equal numbers, which say nothing of their order.
@@ -253,7 +255,8 @@ impl<W: Wide> Kernel for Comparison<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{assert_close, noise, run, run_as, run_f32, tensor};
+    use crate::testing::{run, run_as, run_f32};
+    use kilim_host::testing::{assert_close, noise, tensor};
 
     #[test]
     fn broadcasts_every_way() {

@@ -5,11 +5,11 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::narrow::{self, Narrowing};
 use kilim_core::ops::{BitCast, Cast, CastLike};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{BLOCK, Class, Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::unary::Copy;
-use crate::common::rules::required;
-use crate::common::{BLOCK, Class, Codec, Wide};
-use crate::frame::{Build, Io, Kernel, by};
 use crate::text;
 
 pub fn build_cast(op: &Cast, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -140,9 +140,10 @@ impl Kernel for LowBits {
 mod tests {
     use kilim_core::Tensor;
     use kilim_core::narrow::{Overflow, PowerRounding};
+    use kilim_host::testing::tensor;
 
     use super::*;
-    use crate::common::testing::{run, tensor};
+    use crate::testing::run;
 
     fn convert(op: &dyn kilim_core::Operator, x: &Tensor, to: DType) -> Tensor {
         run(op, &[Some(x)], &[(to, x.shape())]).unwrap().remove(0)

@@ -182,7 +182,7 @@ fn clip64(x: f64, min: f64, max: f64) -> f64 {
 }
 
 /// What arithmetic needs of a number that kernels compute in.
-pub trait Number: crate::common::Wide {
+pub trait Number: kilim_host::elements::Wide {
     /// The arithmetic kinds; `None` where the kind is not one of this type.
     fn arithmetic(kind: BinaryKind) -> Option<fn(Self, Self) -> Self>;
 }

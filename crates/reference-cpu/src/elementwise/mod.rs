@@ -7,11 +7,10 @@ mod select;
 mod unary;
 
 use kilim_core::ops::{Binary, BitCast, Cast, CastLike, Clip, Dropout, Unary, Where};
+use kilim_host::registry::{KernelRegistry, any};
 
 pub(crate) use functions::Number;
 pub(crate) use unary::Copy;
-
-use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Unary>(unary::accepts, unary::build);

@@ -5,11 +5,11 @@ use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Clip, Dropout, Where};
+use kilim_host::elements::{Codec, Walk, Wide, broadcast_strides};
+use kilim_host::{Build, Io, Kernel, by};
+use kilim_host::{by_class, by_size};
 
 use super::unary::{Copy, map};
-use crate::common::{Codec, Walk, Wide, broadcast_strides};
-use crate::frame::{Build, Io, Kernel, by};
-use crate::{by_class, by_size};
 
 pub fn accepts_where(_: &Where, node: &NodeSpec) -> Result<(), Refusal> {
     match (node.input(0), node.input(1), node.input(2)) {

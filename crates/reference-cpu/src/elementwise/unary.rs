@@ -3,10 +3,11 @@
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Unary, UnaryKind};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{BLOCK, Class, Codec, Wide};
+use kilim_host::rules;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::functions::{map_f32, of_f64, of_i64, test};
-use crate::common::{BLOCK, Class, Codec, Wide, rules};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 pub fn accepts(op: &Unary, node: &NodeSpec) -> Result<(), Refusal> {
     use UnaryKind::*;

@@ -7,14 +7,13 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{ConstantOfShape, EyeLike, ImageDecoder, Random, Range, ShapeOf, Size};
 use kilim_core::{Result, Tensor};
+use kilim_host::by_size;
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::registry::{KernelRegistry, any};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, by};
 
-use crate::by_size;
-use crate::common::rules::required;
-use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel, by};
-use crate::registry::{KernelRegistry, any};
-
-pub use random::{stir, stir_by_time};
+pub use random::stir;
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<ShapeOf>(any, build_shape);
@@ -22,6 +21,7 @@ pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<ConstantOfShape>(any, build_constant);
     registry.add::<Range>(any, build_range);
     registry.add::<EyeLike>(any, build_eye);
+    random::stir_by_time();
     registry.add_for_every_type::<Random>(any, random::build);
     registry.add::<ImageDecoder>(any, picture::build);
 }
@@ -145,7 +145,8 @@ impl Kernel for Diagonal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, run_f32, tensor};
+    use crate::testing::{run_as, run_f32};
+    use kilim_host::testing::tensor;
 
     #[test]
     fn ranges_and_diagonals() {

@@ -3,8 +3,7 @@
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{ImageDecoder, unreadable};
-
-use crate::frame::{Build, Io, Kernel};
+use kilim_host::{Build, Io, Kernel};
 
 pub fn build(op: &ImageDecoder, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Decode(op.clone())))

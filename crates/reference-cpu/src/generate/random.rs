@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Distribution, Random};
-
-use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel, by};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::{Build, Io, Kernel, by};
 
 /// Seeds for operators that have none: stirred when a program begins, counted from there.
 static SEEDS: AtomicU64 = AtomicU64::new(0x853c_49e6_748f_ea9b);
@@ -101,7 +100,7 @@ mod tests {
     use kilim_core::DType;
 
     use super::*;
-    use crate::common::testing::run_f32;
+    use crate::testing::run_f32;
 
     fn numbers(distribution: Distribution, seed: Option<u64>) -> Vec<f32> {
         let op = Random {

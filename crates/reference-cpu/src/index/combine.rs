@@ -4,11 +4,12 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::interrupt::Meter;
 use kilim_core::ops::{BinaryKind, ScatterReduction};
 use kilim_core::{DType, Result};
+use kilim_host::Texts;
+use kilim_host::by_class;
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules;
 
-use crate::by_class;
-use crate::common::{Codec, Wide, rules};
 use crate::elementwise::Number;
-use crate::frame::Texts;
 
 /// Element `to` of the result `y`, and element `from` of `updates`, which is written onto it. Both are bytes. What is
 /// done with long texts is counted.

@@ -7,11 +7,11 @@ use kilim_core::error::value_error;
 use kilim_core::ops::{
     Compress, NonMaxSuppression, NonZero, Unique, non_max_suppression, normalize_axis,
 };
+use kilim_host::rules;
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, Table};
 
 use super::gather::Pick;
-use crate::common::rules;
-use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel, Table};
 use crate::reduce::Along;
 
 pub fn accepts_data<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
@@ -132,7 +132,8 @@ impl Kernel for Distinct {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, tensor};
+    use crate::testing::run_as;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn compresses() {

@@ -6,11 +6,11 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Gather, GatherElements, GatherNd, normalize_axis};
+use kilim_host::elements::{Codec, Walk, Wide, contiguous_strides};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Table, by};
 
 use super::position;
-use crate::common::rules::required;
-use crate::common::{Codec, Walk, Wide, contiguous_strides};
-use crate::frame::{Build, CpuRun, Io, Kernel, Table, by};
 use crate::reduce::Along;
 
 pub fn build(op: &Gather, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -260,8 +260,9 @@ impl Pick {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run, run_as, tensor};
+    use crate::testing::{run, run_as};
     use kilim_core::{DType, ErrorCode};
+    use kilim_host::testing::tensor;
 
     #[test]
     fn gathers_along_any_axis() {

@@ -14,8 +14,7 @@ use kilim_core::ops::{
     Compress, Gather, GatherBlockQuantized, GatherCast, GatherElements, GatherNd,
     NonMaxSuppression, NonZero, OneHot, ScatterElements, ScatterNd, TensorScatter, Unique,
 };
-
-use crate::registry::{KernelRegistry, any};
+use kilim_host::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Gather>(any, gather::build);

@@ -4,11 +4,12 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::value_error;
 use kilim_core::ops::{OneHot, normalize_axis};
 use kilim_core::{DType, Result};
+use kilim_host::by_size;
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules;
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, by};
 
-use crate::by_size;
-use crate::common::rules::required;
-use crate::common::{Codec, Wide, rules};
-use crate::frame::{Build, Io, Kernel, by};
 use crate::reduce::Along;
 
 pub fn accepts(_: &OneHot, node: &NodeSpec) -> Result<(), Refusal> {
@@ -67,7 +68,8 @@ impl Kernel for Hot {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn one_hot_on_any_axis() {

@@ -3,11 +3,11 @@
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{GatherBlockQuantized, Granularity};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::position;
-use crate::common::rules::required;
-use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel, by};
 use crate::reduce::Along;
 
 /// Operations of finding a number, its scale and its zero point.

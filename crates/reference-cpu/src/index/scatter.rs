@@ -4,12 +4,12 @@ use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{ScatterElements, ScatterNd, TensorScatter, normalize_axis};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel};
 
 use super::combine::{self, Update, Writer, writer};
 use super::gather::{ElementLines, Slices, element_lines};
-use crate::common::rules::required;
-use crate::common::{Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
 
 pub fn accepts_elements(op: &ScatterElements, node: &NodeSpec) -> Result<(), Refusal> {
     combine::accepts(op.reduction, node)
@@ -174,9 +174,10 @@ impl Kernel for Cache {
 #[cfg(test)]
 mod tests {
     use kilim_core::ops::ScatterReduction;
+    use kilim_host::testing::tensor;
 
     use super::*;
-    use crate::common::testing::{run_as, run_f32, tensor};
+    use crate::testing::{run_as, run_f32};
 
     #[test]
     fn scatters_elements_with_reductions() {

@@ -3,10 +3,9 @@
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::PairwiseCoupling;
-
-use crate::common::rules::required;
-use crate::common::{Codec, Wide};
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 pub fn build(op: &PairwiseCoupling, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     Ok(Box::new(Coupling {
@@ -119,7 +118,8 @@ fn solve(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::tensor;
 
     /// Pairs of `p_i / (p_i + p_j)` come from probabilities `p`.
     #[test]

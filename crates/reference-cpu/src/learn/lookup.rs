@@ -8,10 +8,10 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
 use kilim_core::memory::out_of_memory;
 use kilim_core::ops::Lookup;
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::Identities;
-use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 type Index = HashMap<u64, usize>;
 
@@ -91,7 +91,8 @@ impl Kernel for Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, tensor};
+    use crate::testing::run_as;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn keys_are_found_and_others_get_the_default() {

@@ -7,8 +7,7 @@ mod trees;
 
 use kilim_core::DType;
 use kilim_core::ops::{CountNgrams, Lookup, PairwiseCoupling, TreeEnsemble};
-
-use crate::registry::{KernelRegistry, any};
+use kilim_host::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<TreeEnsemble>(any, trees::build);

@@ -7,10 +7,10 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
 use kilim_core::memory::out_of_memory;
 use kilim_core::ops::CountNgrams;
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::Identities;
-use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
 
 pub fn build(op: &CountNgrams, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -150,7 +150,8 @@ impl Kernel for Count {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn ngrams_with_items_left_out() {

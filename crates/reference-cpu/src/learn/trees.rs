@@ -5,10 +5,9 @@ use std::sync::Arc;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Aggregate, Branch, Next, TreeEnsemble, TreeNode, Trees};
 use kilim_core::{DType, Result};
-
-use crate::common::rules::required;
-use crate::common::{Codec, Wide};
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 pub fn build(op: &TreeEnsemble, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     op.trees.check(op.targets)?;
@@ -153,7 +152,8 @@ fn yes(trees: &Trees, node: &TreeNode, x: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::tensor;
 
     fn node(feature: u32, branch: Branch, value: f64, yes: Next, no: Next) -> TreeNode {
         TreeNode {

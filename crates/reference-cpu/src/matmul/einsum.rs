@@ -5,10 +5,12 @@ use std::marker::PhantomData;
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Einsum, EinsumPlan};
+use kilim_host::elements::{Codec, Walk, Wide, contiguous_strides};
+use kilim_host::rules;
+use kilim_host::{Build, Io, Kernel};
 
 use crate::by_real;
-use crate::common::{Codec, Real, Walk, Wide, contiguous_strides, rules};
-use crate::frame::{Build, Io, Kernel};
+use crate::common::Real;
 
 /// Inputs at most.
 const MOST: usize = 3;
@@ -134,7 +136,8 @@ impl Kernel for IntegerSum {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn sums_and_diagonals() {

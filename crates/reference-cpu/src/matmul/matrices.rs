@@ -6,13 +6,15 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Activation, Det, Gemm, MatMul};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{Codec, Walk, Wide, broadcast_strides};
+use kilim_host::rules;
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 use super::product::{Batched, Strides, product};
 use crate::by_real;
 use crate::common::real::activate;
-use crate::common::rules::required;
-use crate::common::{Codec, Real, Ring, Walk, Wide, broadcast_strides, rules};
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
+use crate::common::{Real, Ring};
 
 pub fn accepts_matmul(op: &MatMul, node: &NodeSpec) -> Result<(), Refusal> {
     let whole = node.input(0).is_some_and(|s| s.dtype.is_integer())
@@ -285,7 +287,8 @@ fn determinant(cpu: &CpuRun, a: &mut [f64], n: usize) -> Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{assert_close, noise, run_as, run_f32, tensor};
+    use crate::testing::{run_as, run_f32};
+    use kilim_host::testing::{assert_close, noise, tensor};
 
     fn naive(a: &[f32], b: &[f32], (m, k, n): (usize, usize, usize)) -> Vec<f64> {
         (0..m * n)

@@ -6,9 +6,8 @@ mod packed;
 pub mod product;
 
 use kilim_core::ops::{Det, Einsum, Gemm, MatMul, MatMulNBits};
-
-use crate::common::rules;
-use crate::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::rules;
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<MatMul>(matrices::accepts_matmul, matrices::build_matmul);

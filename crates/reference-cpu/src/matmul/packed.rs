@@ -6,11 +6,11 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
 use kilim_core::ops::MatMulNBits;
 use kilim_core::{DType, Result};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 use crate::by_real;
 use crate::common::Real;
-use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 /// Numbers that are widened at a time: a multiple of what a byte holds, and of [`LANES`].
 const CHUNK: usize = 64;

@@ -2,9 +2,10 @@
 
 use kilim_core::Result;
 use kilim_core::ops::MatMulGeometry;
+use kilim_host::elements::{Walk, broadcast_strides};
+use kilim_host::{CpuRun, by};
 
-use crate::common::{Ring, Walk, broadcast_strides};
-use crate::frame::{CpuRun, by};
+use crate::common::Ring;
 
 /// A strided view of a matrix: the distances of rows and of columns.
 #[derive(Clone, Copy, Debug)]

@@ -3,10 +3,10 @@
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{BatchBlocks, BatchToSpace, SpaceToBatch};
+use kilim_host::rules;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::data;
-use crate::common::rules;
-use crate::frame::{Build, Io, Kernel, by};
 
 pub fn accepts<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
     rules::known(node, 1)?;
@@ -139,7 +139,8 @@ impl Kernel for ToSpace {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, tensor};
+    use crate::testing::run_as;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn space_to_batch_and_back() {

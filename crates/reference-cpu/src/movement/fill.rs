@@ -4,12 +4,13 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{CenterCropPad, Pad, PadAxis, PadMode};
 use kilim_core::{DType, Result};
+use kilim_host::by_size;
+use kilim_host::elements::contiguous_strides;
+use kilim_host::rules;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::data;
 use super::strided::StridedCopy;
-use crate::by_size;
-use crate::common::{contiguous_strides, rules};
-use crate::frame::{Build, Io, Kernel, by};
 
 /// The copy of what stands `begin` elements further along each axis of the second tensor, as far as both have it.
 fn placed(from: &[usize], to: &[usize], begin: &[i64]) -> StridedCopy {
@@ -192,7 +193,8 @@ pub fn build_center(op: &CenterCropPad, node: &NodeSpec, _: &mut Build) -> Resul
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, tensor};
+    use crate::testing::run_as;
+    use kilim_host::testing::tensor;
 
     fn pad(mode: PadMode, pads: &[i64], shape: &[usize]) -> Vec<i32> {
         let x = tensor::<i32>(&[1, 3], &[1, 2, 3]);

@@ -4,11 +4,12 @@ use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{DepthToSpace, Expand, SpaceToDepth, Tile, Transpose};
+use kilim_host::elements::{broadcast_strides, contiguous_strides};
+use kilim_host::rules;
+use kilim_host::{Build, Kernel};
 
 use super::data;
 use super::strided::{Copies, StridedCopy};
-use crate::common::{broadcast_strides, contiguous_strides, rules};
-use crate::frame::{Build, Kernel};
 
 /// The input seen as `shape`, permuted.
 fn permuted(node: &NodeSpec, shape: &[usize], perm: &[usize]) -> Result<Box<dyn Kernel>> {
@@ -99,8 +100,9 @@ pub fn build_space_to_depth(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::Walk;
-    use crate::common::testing::{noise, run_as, run_f32, tensor};
+    use crate::testing::{run_as, run_f32};
+    use kilim_host::elements::Walk;
+    use kilim_host::testing::{noise, tensor};
 
     /// Transposes one element at a time.
     fn expected(x: &[f32], shape: &[usize], perm: &[usize]) -> Vec<f32> {

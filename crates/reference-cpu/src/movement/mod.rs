@@ -14,11 +14,11 @@ use kilim_core::ops::{
     ReverseSequence, Slice, SpaceToBatch, SpaceToDepth, Split, Squeeze, Tile, Transpose, Trilu,
     Unsqueeze,
 };
+use kilim_host::registry::{KernelRegistry, any};
+use kilim_host::rules::required;
+use kilim_host::{Build, Kernel};
 
-use crate::common::rules::required;
 use crate::elementwise::Copy;
-use crate::frame::{Build, Kernel};
-use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Reshape>(any, build_view);

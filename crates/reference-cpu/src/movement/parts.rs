@@ -4,11 +4,12 @@ use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Concat, Slice, Split, normalize_axis};
+use kilim_host::elements::contiguous_strides;
+use kilim_host::rules;
+use kilim_host::{Build, Kernel};
 
 use super::data;
 use super::strided::{Copies, StridedCopy};
-use crate::common::{contiguous_strides, rules};
-use crate::frame::{Build, Kernel};
 
 /// Elements behind `axis` in each of the parts, and the extent along it.
 fn behind(spec: &TensorSpec, axis: usize) -> (usize, usize) {
@@ -81,8 +82,9 @@ pub fn build_slice(op: &Slice, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run, run_as, tensor};
+    use crate::testing::{run, run_as};
     use kilim_core::DType;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn concat_and_split() {

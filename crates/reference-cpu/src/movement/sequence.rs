@@ -4,11 +4,11 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{ReverseSequence, Trilu};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{Codec, Wide, contiguous_strides};
+use kilim_host::rules;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::data;
-use crate::common::rules;
-use crate::common::{Codec, Wide, contiguous_strides};
-use crate::frame::{Build, Io, Kernel, by};
 
 pub fn accepts_trilu(_: &Trilu, node: &NodeSpec) -> Result<(), Refusal> {
     rules::input_is(node, 1, &[DType::I64])
@@ -72,7 +72,7 @@ pub fn build_reverse(
     _: &mut Build,
 ) -> Result<Box<dyn Kernel>> {
     let x = data(node)?;
-    let lens = crate::common::rules::required(node, 1)?.dtype;
+    let lens = kilim_host::rules::required(node, 1)?.dtype;
     let (b, t) = (op.batch_axis, op.time_axis);
     if b.max(t) != 1 || b == t || x.shape.len() < 2 {
         return Err(shape_error("batch and time are the first two axes"));
@@ -131,7 +131,8 @@ impl Kernel for Reverse {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, run_f32, tensor};
+    use crate::testing::{run_as, run_f32};
+    use kilim_host::testing::tensor;
 
     #[test]
     fn triangles() {

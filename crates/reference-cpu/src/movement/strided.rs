@@ -5,10 +5,9 @@ use std::ops::Range;
 
 use bytemuck::Pod;
 use kilim_core::{DType, Result};
-
-use crate::by_size;
-use crate::common::Walk;
-use crate::frame::{CpuRun, Io, Kernel, by};
+use kilim_host::by_size;
+use kilim_host::elements::Walk;
+use kilim_host::{CpuRun, Io, Kernel, by};
 
 /// A loop of a copy: how often, and the strides of reading and writing.
 type Loop = (usize, [isize; 2]);

@@ -6,12 +6,12 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{BatchNorm, GroupNorm, InstanceNorm, Lrn};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 use super::moments;
 use crate::by_real;
 use crate::common::Real;
-use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 /// The mean is taken off first: times an infinite slope it could not be any more.
 fn line<T: Real>(cpu: &CpuRun, x: &[T], mean: T, slope: T, shift: T, y: &mut [T]) -> Result<()> {
@@ -252,7 +252,8 @@ const COST: usize = 32;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{assert_close, noise, run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::{assert_close, noise, tensor};
 
     #[test]
     fn batch_norm_in_both_layouts() {

@@ -7,10 +7,11 @@ use kilim_core::Result;
 use kilim_core::ops::{
     BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LpNorm, Lrn, MeanVarianceNorm, RmsNorm,
 };
+use kilim_host::CpuRun;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::rules;
 
-use crate::common::{Real, rules};
-use crate::frame::CpuRun;
-use crate::registry::KernelRegistry;
+use crate::common::Real;
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<BatchNorm>(rules::reals, channel::build_batch);

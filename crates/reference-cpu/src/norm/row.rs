@@ -8,12 +8,13 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{
     LayerNorm, LpNorm, MeanVarianceNorm, RmsNorm, normalize_axes, normalize_axis,
 };
+use kilim_host::elements::{Walk, broadcast_strides, contiguous_strides};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::moments;
 use crate::by_real;
-use crate::common::rules::required;
-use crate::common::{Real, Walk, broadcast_strides, contiguous_strides};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
+use crate::common::Real;
 use crate::reduce::Along;
 
 pub fn build_layer(op: &LayerNorm, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
@@ -290,8 +291,9 @@ impl<T> MeanVariance<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{assert_close, noise, run, run_f32, tensor};
+    use crate::testing::{run, run_f32};
     use kilim_core::DType;
+    use kilim_host::testing::{assert_close, noise, tensor};
 
     #[test]
     fn layer_norm_with_its_statistics() {

@@ -6,13 +6,14 @@ use bytemuck::Pod;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Activation, AveragePool, LpPool, PoolGeometry};
 use kilim_core::{DType, Result};
+use kilim_host::elements::BLOCK;
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::windows::Windows;
 use crate::by_real;
+use crate::common::Real;
 use crate::common::real::activate;
-use crate::common::rules::required;
-use crate::common::{BLOCK, Real};
-use crate::frame::{Build, Io, Kernel, by};
 
 pub fn build_average(op: &AveragePool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -149,8 +150,9 @@ const COST: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, run_f32, tensor};
+    use crate::testing::{run_as, run_f32};
     use kilim_core::ops::{Padding, Window};
+    use kilim_host::testing::tensor;
 
     fn window(ceil_mode: bool) -> Window {
         Window {

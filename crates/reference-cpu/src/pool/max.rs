@@ -5,12 +5,13 @@ use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{MaxPool, MaxUnpool, PoolGeometry};
 use kilim_core::tensor::element_count;
 use kilim_core::{DType, Result};
+use kilim_host::by_class;
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::windows::Windows;
-use crate::by_class;
-use crate::common::rules::required;
-use crate::common::{Codec, Wide, is_nan};
-use crate::frame::{Build, Io, Kernel, by};
+use crate::common::is_nan;
 
 pub fn build(op: &MaxPool, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -198,8 +199,9 @@ impl Kernel for Unpool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run, run_as, run_f32, tensor};
+    use crate::testing::{run, run_as, run_f32};
     use kilim_core::ops::{Padding, Window};
+    use kilim_host::testing::tensor;
 
     fn pool(kernel: usize, stride: usize, pad: usize, channels_last: bool) -> MaxPool {
         MaxPool {

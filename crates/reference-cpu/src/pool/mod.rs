@@ -8,9 +8,8 @@ mod windows;
 use kilim_core::DType;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{Activation, AveragePool, LpPool, MaxPool, MaxRoiPool, MaxUnpool, RoiAlign};
-
-use crate::common::rules;
-use crate::registry::{KernelRegistry, any};
+use kilim_host::registry::{KernelRegistry, any};
+use kilim_host::rules;
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<MaxPool>(any, max::build);

@@ -6,11 +6,12 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{MaxRoiPool, RoiAlign};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use crate::by_real;
-use crate::common::rules::required;
-use crate::common::{Codec, Real, Wide};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
+use crate::common::Real;
 
 fn image(node: &NodeSpec) -> Result<[usize; 4]> {
     <[usize; 4]>::try_from(&required(node, 0)?.shape[..])

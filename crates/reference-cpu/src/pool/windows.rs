@@ -5,8 +5,7 @@ use std::ops::Range;
 use kilim_core::Result;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{PoolGeometry, WindowAxis};
-
-use crate::frame::{CpuRun, Parts};
+use kilim_host::{CpuRun, Parts};
 
 /// Spatial axes at most.
 pub const MOST: usize = 6;

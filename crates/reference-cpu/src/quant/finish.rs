@@ -4,11 +4,11 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::{shape_error, unsupported};
 use kilim_core::ops::{Activation, Affine, Requantize, clamped_range};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::{range, required};
+use kilim_host::{CpuRun, Io, by};
 
 use super::linear::quantize;
-use crate::common::rules::{range, required};
-use crate::common::{Codec, Wide};
-use crate::frame::{CpuRun, Io, by};
 
 /// What becomes of the sums.
 pub enum Finish {

@@ -5,10 +5,9 @@ use std::ops::Range;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{DequantizeLinear, DynamicQuantizeLinear, Granularity, QuantizeLinear};
 use kilim_core::{DType, Result};
-
-use crate::common::rules::{range, required};
-use crate::common::{BLOCK, Codec, Wide};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
+use kilim_host::elements::{BLOCK, Codec, Wide};
+use kilim_host::rules::{range, required};
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 /// Rounds to the nearest, ties to even, and saturates. NaN becomes the zero point.
 pub fn quantize(v: f64, zero: f64, (low, high): (f64, f64)) -> f64 {
@@ -249,7 +248,8 @@ impl Kernel for DynamicKernel {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, run_f32, tensor};
+    use crate::testing::{run_as, run_f32};
+    use kilim_host::testing::tensor;
 
     #[test]
     fn rounds_to_even_and_saturates() {

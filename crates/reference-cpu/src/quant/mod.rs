@@ -9,11 +9,10 @@ use kilim_core::ops::{
     ConvInteger, DequantizeLinear, DynamicQuantizeLinear, MatMulInteger, QLinearConv,
     QLinearMatMul, QuantizeLinear, QuantizedSoftmax,
 };
+use kilim_host::registry::{KernelRegistry, any};
 
 pub use finish::{Finish, accepts_clamp, add_bias};
 pub use linear::Dynamic;
-
-use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<QuantizeLinear>(any, linear::build_quantize);

@@ -4,13 +4,13 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Conv, ConvInteger, MatMulInteger, QLinearConv, QLinearMatMul};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 use super::finish::{Finish, add_bias};
-use crate::common::rules::required;
-use crate::common::{Codec, Wide};
 use crate::conv::plain::{Channels, conv_loops};
 use crate::conv::window::Loops;
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 use crate::matmul::product::Batched;
 
 /// A quantised factor: the data, and the zero points that are taken off it.
@@ -223,7 +223,8 @@ pub fn build_qlinear_conv(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, tensor};
+    use crate::testing::run_as;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn products_with_zero_points() {

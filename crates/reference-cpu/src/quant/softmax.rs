@@ -4,9 +4,8 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::fixed::{divide_by_power, exp_of_negative, high_product, reciprocal_of_one_more};
 use kilim_core::ops::QuantizedSoftmax;
 use kilim_core::{DType, Result};
-
-use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 /// Bits before the point of a scaled difference, and of a sum of exponentials.
 const DIFFERENCE_BITS: u32 = 5;

@@ -2,9 +2,9 @@
 
 use kilim_core::Result;
 use kilim_core::ops::CellActivation;
+use kilim_host::CpuRun;
 
 use crate::common::Real;
-use crate::frame::CpuRun;
 
 /// Operations of an element of a cell: its activations.
 pub const COST: usize = 128;

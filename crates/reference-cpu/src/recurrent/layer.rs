@@ -4,12 +4,13 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
 use kilim_core::ops::{CellActivation, Direction, Gru, Lstm, Recurrent, RecurrentGeometry, Rnn};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{CpuRun, Io, Kernel, Scratch, by};
 
 use super::cells::{COST, Step};
 use crate::by_real;
-use crate::common::rules::required;
-use crate::common::{Codec, Real, Wide};
-use crate::frame::{CpuRun, Io, Kernel, Scratch, by};
+use crate::common::Real;
 use crate::quant::Dynamic;
 
 /// Which cell a layer has, and what only that one can do.

@@ -9,9 +9,8 @@ mod tests;
 pub use layer::{Cell, float_layer};
 
 use kilim_core::ops::{Gru, Lstm, QuantizedLstm, Rnn};
-
-use crate::common::rules;
-use crate::registry::{KernelRegistry, any};
+use kilim_host::registry::{KernelRegistry, any};
+use kilim_host::rules;
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Lstm>(rules::reals, |op, node, _| {

@@ -4,9 +4,8 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::fixed::{Factor, divide_by_power, logistic, tanh};
 use kilim_core::ops::QuantizedLstm;
-
-use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 /// Bits of a gate before the point.
 const GATE_BITS: u32 = 3;

@@ -2,8 +2,9 @@
 
 use kilim_core::ops::{Direction, Gru, Lstm, Recurrent};
 use kilim_core::{DType, Tensor};
+use kilim_host::testing::{assert_close, noise, tensor};
 
-use crate::common::testing::{assert_close, noise, run, tensor};
+use crate::testing::run;
 
 fn cell(hidden: usize, direction: Direction, batch_first: bool) -> Recurrent {
     Recurrent {

@@ -6,12 +6,13 @@ use bytemuck::Pod;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{ArgReduce, normalize_axis};
 use kilim_core::{DType, Result};
+use kilim_host::by_class;
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::Along;
-use crate::by_class;
-use crate::common::rules::required;
-use crate::common::{Codec, Wide, is_nan};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
+use crate::common::is_nan;
 
 pub fn build(op: &ArgReduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -115,7 +116,8 @@ impl<W: Wide> Kernel for Generic<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, tensor};
+    use crate::testing::run_as;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn ties_and_axes() {

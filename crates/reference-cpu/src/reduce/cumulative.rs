@@ -4,11 +4,11 @@ use kilim_core::backend::NodeSpec;
 use kilim_core::error::value_error;
 use kilim_core::ops::{Cumulative, normalize_axis};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{Class, Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel};
 
 use super::Along;
-use crate::common::rules::required;
-use crate::common::{Class, Codec, Wide};
-use crate::frame::{Build, Io, Kernel};
 
 pub fn build(op: &Cumulative, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -89,7 +89,8 @@ impl<W: Wide> Kernel for Running<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run_as, tensor};
+    use crate::testing::run_as;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn directions() {

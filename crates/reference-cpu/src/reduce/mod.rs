@@ -8,10 +8,9 @@ mod softmax;
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{ArgReduce, Cumulative, Reduce, Softmax};
-
-use crate::common::rules;
-use crate::frame::{CpuRun, by};
-use crate::registry::{KernelRegistry, any};
+use kilim_host::registry::{KernelRegistry, any};
+use kilim_host::rules;
+use kilim_host::{CpuRun, by};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<Reduce>(accepts_reduce, fold::build);

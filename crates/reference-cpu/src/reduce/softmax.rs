@@ -3,11 +3,11 @@
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Softmax, SoftmaxKind, normalize_axis};
 use kilim_core::{DType, Result};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 use super::Along;
-use crate::common::rules::required;
-use crate::common::{Codec, Wide};
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 pub fn build(op: &Softmax, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;
@@ -197,7 +197,8 @@ impl Kernel for Generic {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{assert_close, noise, run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::{assert_close, noise, tensor};
 
     #[test]
     fn along_every_axis() {

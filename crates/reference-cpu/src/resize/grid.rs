@@ -6,12 +6,14 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::shape_error;
 use kilim_core::ops::{AffineGrid, GridMode, GridPadding, GridSample};
 use kilim_core::{DType, Result};
+use kilim_host::by_size;
+use kilim_host::elements::Wide;
+use kilim_host::rules::{self, required};
+use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::taps::cubic;
-use crate::common::rules::{self, required};
-use crate::common::{Real, Wide};
-use crate::frame::{Build, CpuRun, Io, Kernel, by};
-use crate::{by_real, by_size};
+use crate::by_real;
+use crate::common::Real;
 
 /// Spatial axes at most.
 const MOST: usize = 3;
@@ -328,7 +330,8 @@ impl<T: Real> Kernel for Affine<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{assert_close, noise, run_f32, tensor};
+    use crate::testing::run_f32;
+    use kilim_host::testing::{assert_close, noise, tensor};
 
     #[test]
     fn the_identity_grid_gives_the_image() {

@@ -11,10 +11,9 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{
     AffineGrid, CoordinateMode, GridSample, QuantizedResize, Resize, ResizeMode,
 };
-
-use crate::common::rules;
-use crate::frame::{Build, Kernel};
-use crate::registry::{KernelRegistry, any};
+use kilim_host::registry::{KernelRegistry, any};
+use kilim_host::rules;
+use kilim_host::{Build, Kernel};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<Resize>(accepts, build);

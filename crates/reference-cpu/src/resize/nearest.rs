@@ -5,12 +5,12 @@ use std::ops::Range;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{NearestMode, Resize};
 use kilim_core::{DType, Result};
+use kilim_host::by_size;
+use kilim_host::elements::{Wide, contiguous_strides};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, Table, by};
 
 use super::taps::nearest;
-use crate::by_size;
-use crate::common::rules::required;
-use crate::common::{Wide, contiguous_strides};
-use crate::frame::{Build, Io, Kernel, Table, by};
 
 pub fn build(
     op: &Resize,

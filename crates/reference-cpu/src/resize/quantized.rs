@@ -6,9 +6,8 @@ use bytemuck::Pod;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
-
-use crate::common::rules::required;
-use crate::frame::{Build, Io, Kernel, Table, by};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel, Table, by};
 
 /// How an element is made of four neighbours.
 trait Sampled: Pod + Send + Sync {

@@ -6,12 +6,12 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Resize, ResizeAxis};
 use kilim_core::tensor::{Element, byte_count};
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, Table, by};
 
 use super::taps::Taps;
 use crate::by_real;
 use crate::common::Real;
-use crate::common::rules::required;
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, Table, by};
 use crate::reduce::Along;
 
 /// One axis of the tensor as it is when its turn comes.
@@ -217,8 +217,9 @@ fn mark(cpu: &CpuRun, axes: &[Table<bool>], outside: bool, f: &mut dyn FnMut(boo
 mod tests {
     use kilim_core::ops::{AspectPolicy, CoordinateMode, NearestMode, Resize, ResizeMode};
     use kilim_core::{DType, Tensor};
+    use kilim_host::testing::{assert_close, noise, tensor};
 
-    use crate::common::testing::{assert_close, noise, run, tensor};
+    use crate::testing::run;
 
     fn op(mode: ResizeMode, coordinates: CoordinateMode) -> Resize {
         Resize {

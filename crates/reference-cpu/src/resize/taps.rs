@@ -4,9 +4,9 @@ use kilim_core::Result;
 use kilim_core::memory::{out_of_memory, vec_of};
 use kilim_core::ops::{NearestMode, Resize, ResizeAxis, ResizeMode};
 use kilim_core::tensor::element_count;
+use kilim_host::{Build, Table};
 
 use crate::common::Real;
-use crate::frame::{Build, Table};
 
 /// Operations of finding the elements that an output element is made of.
 const COST: usize = 64;

@@ -6,13 +6,15 @@ use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{TopK, normalize_axis};
 use kilim_core::order::sort_first;
+use kilim_host::by_class;
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::registry::KernelRegistry;
+use kilim_host::rules;
+use kilim_host::rules::required;
+use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
-use crate::by_class;
-use crate::common::rules::required;
-use crate::common::{Codec, Wide, is_nan, rules};
-use crate::frame::{Build, CpuRun, Io, Kernel, Scratch, by};
+use crate::common::is_nan;
 use crate::reduce::Along;
-use crate::registry::KernelRegistry;
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add::<TopK>(accepts, build);
@@ -123,8 +125,9 @@ const COMPARISON: usize = 16;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::common::testing::{run, tensor};
+    use crate::testing::run;
     use kilim_core::DType;
+    use kilim_host::testing::tensor;
 
     #[test]
     fn ties_axes_and_directions() {

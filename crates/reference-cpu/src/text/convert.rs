@@ -3,9 +3,8 @@
 
 use kilim_core::error::value_error;
 use kilim_core::{DType, Result};
-
-use crate::common::{Class, Codec, Wide};
-use crate::frame::{Io, Kernel};
+use kilim_host::elements::{Class, Codec, Wide};
+use kilim_host::{Io, Kernel};
 
 /// From text to numbers of type `to`.
 pub fn parser(to: DType) -> Box<dyn Kernel> {

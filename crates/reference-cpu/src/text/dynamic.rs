@@ -7,9 +7,8 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::memory::{push, shared_text};
 use kilim_core::ops::{InputValues, StringNormalizer, StringSplit};
 use kilim_core::{Result, Tensor};
-
-use crate::common::rules;
-use crate::frame::{Build, Io, Kernel, Table};
+use kilim_host::rules;
+use kilim_host::{Build, Io, Kernel, Table};
 
 pub fn accepts<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
     rules::known(node, 0)

@@ -1,4 +1,4 @@
-//! Strings. Their elements are numbers of texts ([`crate::frame::Texts`]).
+//! Strings. Their elements are numbers of texts ([`kilim_host::Texts`]).
 
 mod convert;
 mod dynamic;
@@ -6,10 +6,9 @@ mod pairs;
 mod pattern;
 
 use kilim_core::ops::{RegexFullMatch, StringConcat, StringNormalizer, StringSplit};
+use kilim_host::registry::{KernelRegistry, any};
 
 pub(crate) use convert::{parser, writer};
-
-use crate::registry::{KernelRegistry, any};
 
 pub fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<StringConcat>(any, pairs::build);

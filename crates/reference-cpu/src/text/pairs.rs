@@ -3,10 +3,9 @@
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::StringConcat;
-
-use crate::common::rules::required;
-use crate::common::{Walk, broadcast_strides};
-use crate::frame::{Build, Io, Kernel};
+use kilim_host::elements::{Walk, broadcast_strides};
+use kilim_host::rules::required;
+use kilim_host::{Build, Io, Kernel};
 
 pub fn build(_: &StringConcat, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let shape = &node.outputs[0].shape;

@@ -5,9 +5,8 @@ use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
 use kilim_core::ops::RegexFullMatch;
 use kilim_core::{Error, ErrorCode, Result};
+use kilim_host::{Build, Io, Kernel};
 use regex_lite::{Regex, RegexBuilder};
-
-use crate::frame::{Build, Io, Kernel};
 
 /// The pattern between the ends of a text; or why it is none.
 fn anchored(pattern: &str) -> std::result::Result<Regex, String> {
@@ -150,7 +149,7 @@ mod tests {
     use kilim_core::{DType, Tensor};
 
     use super::*;
-    use crate::common::testing::run;
+    use crate::testing::run;
 
     fn matches(pattern: &str, text: &str) -> Option<bool> {
         let op = RegexFullMatch {

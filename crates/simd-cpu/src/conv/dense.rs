@@ -21,7 +21,7 @@ use crate::isa::Isa;
 use crate::math;
 use crate::memory::share;
 use crate::window::{inside, reach};
-use kilim_reference_cpu::frame::{Build, CpuRun, Shared, Table};
+use kilim_host::{Build, CpuRun, Shared, Table};
 
 /// Elements that a padded strip of the input may have, to stay in the second-level cache.
 const STRIP: usize = 96 * 1024;

@@ -15,7 +15,7 @@ use crate::gemm::Reading;
 use crate::isa::{Isa, Simd, Task, read, write};
 use crate::math;
 use crate::window::interior;
-use kilim_reference_cpu::frame::{CpuRun, by};
+use kilim_host::{CpuRun, by};
 
 /// Pixels that are computed together.
 const PIXELS: usize = 4;

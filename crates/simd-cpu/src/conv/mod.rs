@@ -20,8 +20,8 @@ use kilim_core::{DType, Result, Tensor};
 use super::gemm::split_activation;
 use super::isa::Isa;
 use super::window::Window;
-use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Build, CpuRun, Io, Kernel, PackKey, Scratch};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add_with_choice::<Conv>(

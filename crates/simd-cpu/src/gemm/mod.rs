@@ -17,7 +17,7 @@ use kilim_core::Result;
 use kilim_core::ops::Activation;
 
 use super::isa::Isa;
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_host::CpuRun;
 
 /// Where each row of A begins, in elements.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_host::CpuRun;
 
 use crate::isa::{Isa, turn};
 

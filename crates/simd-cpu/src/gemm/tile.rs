@@ -7,7 +7,7 @@ use kilim_core::Result;
 use super::{Product, Rows, Segment};
 use crate::isa::{Simd, Task, read, write};
 use crate::memory::share;
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_host::CpuRun;
 
 /// Elements of A that a block of rows may have: it shall stay in the second-level cache while the
 /// panels of B go by.

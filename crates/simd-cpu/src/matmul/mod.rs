@@ -22,8 +22,8 @@ use super::gemm::{
 };
 use super::isa::Isa;
 use super::math;
-use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Build, CpuRun, Io, Kernel, PackKey, Scratch, by};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<MatMul>(

@@ -5,7 +5,7 @@ use crate::testing::test;
 use crate::testing::{assert_within, run_kernel};
 use kilim_core::Tensor;
 use kilim_core::backend::TensorSpec;
-use kilim_reference_cpu::common::testing::{noise, tensor};
+use kilim_host::testing::{noise, tensor};
 
 /// The product of `[m, k]` and `[k, n]` matrices given by their elements.
 fn reference(

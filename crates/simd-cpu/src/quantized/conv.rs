@@ -16,7 +16,7 @@ use super::{Data, Places, SLACK, is_narrow};
 use crate::conv::Shape;
 use crate::isa::Isa;
 use crate::window::reach;
-use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Shared, Table};
+use kilim_host::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Shared, Table};
 
 /// Elements that a strip of the input, and its sums, may have to stay in the second-level cache.
 const STRIP: usize = 48 * 1024;

@@ -1,7 +1,7 @@
 //! One output channel for each input channel, vectors across channels.
 
 use kilim_core::Result;
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_host::CpuRun;
 
 use crate::isa::{Isa, PairTask, Pairs};
 

@@ -7,9 +7,9 @@ use kilim_core::{DType, Result};
 use super::finish::Scale;
 use super::pairwise::{self, Combine};
 use crate::isa::Simd;
-use kilim_reference_cpu::common::BLOCK;
-use kilim_reference_cpu::common::rules::{range, required};
-use kilim_reference_cpu::frame::{Build, Io, Kernel, by};
+use kilim_host::elements::BLOCK;
+use kilim_host::rules::{range, required};
+use kilim_host::{Build, Io, Kernel, by};
 
 /// Reads elements `at`, `at + step`, .. of an integer tensor of at most 32 bits.
 #[inline(always)]

@@ -7,8 +7,8 @@ use kilim_core::{DType, Result};
 use super::is_narrow;
 use super::steps::Steps;
 use crate::isa::{Isa, PairTask, Pairs, Simd, Task};
-use kilim_reference_cpu::frame::{CpuRun, Io, Kernel, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{CpuRun, Io, Kernel, by};
 
 pub(super) fn register(registry: &mut KernelRegistry) {
     registry.add::<QuantizeLinear>(

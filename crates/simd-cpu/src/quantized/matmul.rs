@@ -12,7 +12,7 @@ use super::finish::Finish;
 use super::product::{Panels, Product, Run, multiply_split};
 use super::{Data, Places, SLACK, is_narrow};
 use crate::isa::Isa;
-use kilim_reference_cpu::frame::{Build, Io, Kernel, PackKey, Scratch, Table, by};
+use kilim_host::{Build, Io, Kernel, PackKey, Scratch, Table, by};
 
 /// A matrix product to build.
 pub(super) struct Plan {

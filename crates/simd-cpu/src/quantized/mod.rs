@@ -26,9 +26,9 @@ use kilim_core::ops::{
 use self::finish::{Finish, Fixed};
 use self::steps::Steps;
 use super::isa::{Isa, PairTask, Pairs};
-use kilim_reference_cpu::common::rules;
-use kilim_reference_cpu::frame::Io;
-use kilim_reference_cpu::registry::{KernelRegistry, any};
+use kilim_host::Io;
+use kilim_host::registry::{KernelRegistry, any};
+use kilim_host::rules;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     use Places as P;

@@ -4,9 +4,9 @@ use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 
 use crate::isa::{Isa, Simd, Task};
-use kilim_reference_cpu::common::rules::required;
-use kilim_reference_cpu::common::{BLOCK, Walk, broadcast_strides};
-use kilim_reference_cpu::frame::{CpuRun, Io, Kernel};
+use kilim_host::elements::{BLOCK, Walk, broadcast_strides};
+use kilim_host::rules::required;
+use kilim_host::{CpuRun, Io, Kernel};
 
 /// What becomes of the elements of two tensors. Mostly written without vectors: the compiler makes them for each
 /// instruction set, so all functions are to be inlined.

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use kilim_core::Result;
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_host::CpuRun;
 
 use crate::isa::{Isa, PairTask, Pairs};
 use crate::memory::share;

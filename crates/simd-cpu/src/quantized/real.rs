@@ -7,8 +7,8 @@ use kilim_core::{DType, Result};
 use super::pairwise::{self, Combine};
 use super::steps::Steps;
 use crate::isa::Simd;
-use kilim_reference_cpu::common::rules::required;
-use kilim_reference_cpu::frame::{Build, Kernel};
+use kilim_host::rules::required;
+use kilim_host::{Build, Kernel};
 
 pub fn build(op: &QLinearBinary, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let types = [required(node, 0)?.dtype, required(node, 1)?.dtype];

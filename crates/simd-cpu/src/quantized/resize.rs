@@ -11,7 +11,7 @@ use kilim_core::ops::{Neighbours, QuantizedResize};
 use kilim_core::{DType, Result};
 
 use crate::isa::{Isa, PairTask, Pairs};
-use kilim_reference_cpu::frame::{Build, Io, Kernel, Scratch, Table, by};
+use kilim_host::{Build, Io, Kernel, Scratch, Table, by};
 
 /// Bytes, and the numbers in which TFLite weights them.
 trait Sampled: Pod + Send + Sync {

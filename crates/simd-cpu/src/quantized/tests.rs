@@ -10,9 +10,10 @@ use kilim_core::ops::{
     Activation, Conv, MatMulInteger, Padding, QLinearConv, QuantizeLinear, QuantizedResize,
 };
 use kilim_core::{DType, Interrupt, Result, Tensor};
-use kilim_reference_cpu::common::testing::{self, noise, tensor};
-use kilim_reference_cpu::frame::run_candidate;
-use kilim_reference_cpu::frame::{Build, Kernel};
+use kilim_host::run_candidate;
+use kilim_host::testing::{noise, tensor};
+use kilim_host::{Build, Kernel};
+use kilim_reference_cpu::testing;
 
 fn bytes(n: usize, seed: u32) -> Vec<u8> {
     noise(n, seed)

@@ -12,7 +12,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use kilim_core::testing::odd::{Odd, SMALL};
 use kilim_core::testing::{Random, content, operators};
 use kilim_core::{Backend, Limits};
-use kilim_reference_cpu::frame::build_alone;
+use kilim_host::build_alone;
 
 use node::{Node, patience};
 use tables::SLACK;

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use kilim_core::testing::odd::Odd;
 use kilim_core::testing::{Random, content, operators};
 use kilim_core::{Backend, Limits, Result};
-use kilim_reference_cpu::frame::build_alone;
+use kilim_host::build_alone;
 use kilim_simd_cpu::CpuBackend;
 
 use super::node::{Node, patience};

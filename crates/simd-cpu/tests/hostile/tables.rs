@@ -8,7 +8,7 @@ use kilim_core::ops::{
     ResizeMode, StringSplit,
 };
 use kilim_core::{DType, ErrorCode, Interrupt, Limits, Operator, Tensor};
-use kilim_reference_cpu::frame::build_alone;
+use kilim_host::build_alone;
 
 use super::memory::held;
 

@@ -2,9 +2,9 @@
 
 use kilim_core::Result;
 use kilim_core::ops::ReduceKind;
+use kilim_host::{CpuRun, Io, Kernel, Scratch, by};
 
 use super::{Nest, finish, start};
-use crate::frame::{CpuRun, Io, Kernel, Scratch, by};
 
 pub(super) struct Fold {
     pub kind: ReduceKind,

@@ -11,10 +11,9 @@ use std::ops::Range;
 use kilim_core::backend::NodeSpec;
 use kilim_core::ops::{Reduce, ReduceKind};
 use kilim_core::{DType, Result};
-
-use crate::common::rules::required;
-use crate::common::{Class, Walk, contiguous_strides};
-use crate::frame::{Build, Kernel};
+use kilim_host::elements::{Class, Walk, contiguous_strides};
+use kilim_host::rules::required;
+use kilim_host::{Build, Kernel};
 
 pub fn build(op: &Reduce, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let x = required(node, 0)?;

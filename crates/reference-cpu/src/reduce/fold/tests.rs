@@ -1,5 +1,6 @@
 use super::*;
-use crate::common::testing::{assert_close, noise, run_as, run_f32, tensor};
+use crate::testing::{run_as, run_f32};
+use kilim_host::testing::{assert_close, noise, tensor};
 
 const KINDS: [ReduceKind; 10] = [
     ReduceKind::Sum,

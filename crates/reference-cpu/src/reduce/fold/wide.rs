@@ -2,10 +2,11 @@
 
 use kilim_core::ops::ReduceKind;
 use kilim_core::{DType, Result};
+use kilim_host::elements::{Codec, Wide};
+use kilim_host::{CpuRun, Io, Kernel, by};
 
 use super::{Nest, finish, start};
-use crate::common::{Codec, Wide, is_nan};
-use crate::frame::{CpuRun, Io, Kernel, by};
+use crate::common::is_nan;
 
 /// A type to accumulate in.
 pub(super) trait Accumulator: Wide {

@@ -2,7 +2,7 @@
 
 use kilim_core::Tensor;
 use kilim_core::ops::{Activation, Conv, Padding};
-use kilim_reference_cpu::common::testing::{noise, tensor};
+use kilim_host::testing::{noise, tensor};
 
 use crate::conv::{Algorithm, kernel};
 use crate::isa::Isa;

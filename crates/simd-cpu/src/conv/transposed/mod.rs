@@ -25,8 +25,8 @@ use crate::gemm::{
 };
 use crate::isa::Isa;
 use crate::math;
-use kilim_reference_cpu::frame::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Table, by};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Build, CpuRun, Io, Kernel, PackKey, Scratch, Table, by};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<ConvTranspose>(accepts, |op, node, build| {

@@ -5,7 +5,7 @@ use crate::testing::test;
 use crate::testing::{assert_within, run_kernel};
 use kilim_core::Tensor;
 use kilim_core::ops::Padding;
-use kilim_reference_cpu::common::testing::{noise, tensor};
+use kilim_host::testing::{noise, tensor};
 
 /// `extra` is the padding of the output.
 fn check(case: &Case, extra: [usize; 2]) {

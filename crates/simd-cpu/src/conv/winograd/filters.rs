@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use kilim_core::memory::vec_of;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Result, Tensor};
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_host::CpuRun;
 
 use super::Shape;
 use super::lines::filter_line;

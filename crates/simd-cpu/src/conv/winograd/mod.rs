@@ -21,7 +21,7 @@ use crate::gemm::{Depth, NO_CLAMP, Panels, Product, Rows, multiply};
 use crate::isa::Isa;
 use crate::math;
 use crate::memory::share;
-use kilim_reference_cpu::frame::{CpuRun, Shared};
+use kilim_host::{CpuRun, Shared};
 use tiles::{FromPoints, Source, ToPoints};
 
 /// Elements that the transformed tiles of a block may have.

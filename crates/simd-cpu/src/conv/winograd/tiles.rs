@@ -2,7 +2,7 @@
 
 use super::lines::{input_line, output_line};
 use crate::isa::{Simd, Task, read, write};
-use kilim_reference_cpu::frame::Shared;
+use kilim_host::Shared;
 
 /// An input tile: where its first pixel is, and how far the next row and column are.
 pub(super) struct Source<'a> {

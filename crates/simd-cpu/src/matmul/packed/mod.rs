@@ -12,8 +12,8 @@ use kilim_core::{DType, Result};
 
 use crate::gemm::Depth;
 use crate::isa::{Isa, Simd};
-use kilim_reference_cpu::frame::{Io, Kernel, Scratch};
-use kilim_reference_cpu::registry::KernelRegistry;
+use kilim_host::registry::KernelRegistry;
+use kilim_host::{Io, Kernel, Scratch};
 
 /// Blocks are multiples of this, a multiple of the lanes of every instruction set.
 const BLOCK: usize = 16;

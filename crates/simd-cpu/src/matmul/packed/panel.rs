@@ -1,7 +1,7 @@
 //! Many rows of A: each thread widens a panel of weights and multiplies it with all rows.
 
 use kilim_core::Result;
-use kilim_reference_cpu::frame::CpuRun;
+use kilim_host::CpuRun;
 
 use super::{COST, Plan, Weights, numbers};
 use crate::gemm::{

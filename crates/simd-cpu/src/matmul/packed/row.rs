@@ -3,7 +3,7 @@
 use std::array::from_fn;
 
 use kilim_core::Result;
-use kilim_reference_cpu::frame::{CpuRun, by};
+use kilim_host::{CpuRun, by};
 
 use super::{COST, Weights, numbers};
 use crate::isa::{Isa, Simd, Task};

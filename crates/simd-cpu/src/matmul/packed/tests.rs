@@ -3,7 +3,7 @@ use crate::testing::run_kernel;
 #[cfg(target_arch = "wasm32")]
 use crate::testing::test;
 use kilim_core::Tensor;
-use kilim_reference_cpu::common::testing::{noise, tensor};
+use kilim_host::testing::{noise, tensor};
 
 /// Bytes of any bits.
 fn bytes(count: usize, seed: usize) -> Vec<u8> {

@@ -7,9 +7,9 @@ use bytemuck::Pod;
 use kilim_core::memory::HostMemory;
 use kilim_core::{DType, Result, Tensor};
 
-use super::cpu::CpuRun;
 use super::texts::Texts;
 use super::widen::WideTensors;
+use crate::work::CpuRun;
 
 /// Where the bytes of one tensor are.
 #[derive(Clone, Copy)]

@@ -5,11 +5,10 @@ use kilim_core::memory::{Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Limits, Result};
 
-use super::backend::CpuBackend;
-use super::cpu::CpuRun;
-use super::kernel::{Build, Kernel};
-use super::packs::Packs;
-use super::threads::Threads;
+use super::CpuBackend;
+use crate::kernel::{Build, Kernel, Packs};
+use crate::threads::Threads;
+use crate::work::CpuRun;
 
 /// A kernel that was built alone.
 pub struct Alone {

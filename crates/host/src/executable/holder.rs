@@ -5,8 +5,7 @@ use std::sync::Arc;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Result, Tensor};
 
-use crate::frame::io::View;
-use crate::frame::texts::Texts;
+use crate::kernel::{Texts, View};
 
 /// What the view of a tensor points into.
 pub enum Holder {

@@ -16,11 +16,9 @@ use kilim_core::{DType, Error, ErrorCode, Interrupt, Result, Tensor};
 use web_time::Instant;
 
 use self::holder::{Holder, held};
-use super::cpu::CpuRun;
-use super::io::{Io, Listed, Taken, View};
-use super::kernel::Kernel;
-use super::texts::Texts;
-use super::threads::Threads;
+use crate::kernel::{Io, Kernel, Listed, Taken, Texts, View};
+use crate::threads::Threads;
+use crate::work::CpuRun;
 
 /// A node of the stage with its kernel; inputs and outputs are indices of tensors.
 pub struct Step {

@@ -13,13 +13,11 @@ use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
-use super::cpu::CpuRun;
-use super::executable::{CpuExecutable, Prepared, Step};
-use super::io::ABSENT;
-use super::kernel::Build;
-use super::packs::Packs;
-use super::threads::Threads;
+use crate::executable::{CpuExecutable, Prepared, Step};
+use crate::kernel::{ABSENT, Build, Packs};
 use crate::registry::KernelRegistry;
+use crate::threads::Threads;
+use crate::work::CpuRun;
 
 pub struct CpuContext {
     registry: Arc<KernelRegistry>,

@@ -7,7 +7,7 @@ use kilim_core::backend::{ContextConfig, NodeSpec, Refusal};
 use kilim_core::tuning::Choice;
 use kilim_core::{Operator, Result};
 
-use crate::frame::{Build, Kernel, widen};
+use crate::kernel::{Build, Kernel, widen};
 
 /// Whether a kernel can run a node; cheap.
 pub type Accepts<T> = fn(&T, &NodeSpec) -> Result<(), Refusal>;
@@ -87,26 +87,6 @@ pub struct KernelRegistry {
 }
 
 impl KernelRegistry {
-    /// Adds every kernel of this crate behind those that are there.
-    pub fn add_reference(&mut self) {
-        crate::elementwise::register(self);
-        crate::movement::register(self);
-        crate::reduce::register(self);
-        crate::norm::register(self);
-        crate::conv::register(self);
-        crate::matmul::register(self);
-        crate::pool::register(self);
-        crate::quant::register(self);
-        crate::recurrent::register(self);
-        crate::resize::register(self);
-        crate::index::register(self);
-        crate::sort::register(self);
-        crate::generate::register(self);
-        crate::text::register(self);
-        crate::custom::register(self);
-        crate::learn::register(self);
-    }
-
     /// Adds a kernel for operator `T` behind those that are there. It is never asked about
     /// types that are only stored ([`kilim_core::DType::is_only_stored`]).
     pub fn add<T: Operator>(&mut self, accepts: Accepts<T>, build: Builder<T>) {

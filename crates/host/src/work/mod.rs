@@ -1,13 +1,17 @@
 //! The computing of a run: cut into pieces that threads may share, with a look at what may stop it between them.
 
+mod parts;
+#[cfg(threads)]
+mod spread;
+
 use std::ops::{Deref, Range};
 
 use bytemuck::Pod;
 use kilim_core::interrupt::Meter;
 use kilim_core::{Interrupt, Result};
 
-use super::parts::{Parts, by};
-use super::threads::Threads;
+pub use self::parts::{By, Parts, Shared, by};
+use crate::threads::Threads;
 
 /// One worker of a run. A kernel walks over large work with [`CpuRun::rows`] or [`CpuRun::split`], which hand it out
 /// in pieces and look at the interrupt between them; what cannot be cut into independent pieces counts its
@@ -75,7 +79,7 @@ impl<'a> CpuRun<'a> {
     ) -> Result<()> {
         #[cfg(threads)]
         if let threads @ 2.. = self.threads.worth(items, cost, self.piece()) {
-            return super::spread::spread(threads, items, cost, self, &work);
+            return spread::spread(threads, items, cost, self, &work);
         }
         self.long_pieces(items, cost, |piece| work(piece, self))
     }
@@ -102,7 +106,7 @@ impl<'a> CpuRun<'a> {
     }
 
     /// [`CpuRun::rows`] with scratch memory, of which each thread has an equal part, with rubbish in it:
-    /// [`Io::thread_scratch`](super::Io::thread_scratch).
+    /// [`Io::thread_scratch`](crate::Io::thread_scratch).
     ///
     /// # Errors
     /// As [`CpuRun::split`].

@@ -8,13 +8,13 @@ use kilim_core::backend::{NodeSpec, TensorSpec};
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Interrupt, Result, Tensor};
 
-use super::cpu::CpuRun;
 use super::io::{Io, View};
-use super::kernel::{Build, Kernel};
 use super::packs::PackKey;
 use super::scratch::{Layout, Scratch};
-use super::threads::Threads;
-use crate::common::{Codec, Wide};
+use super::{Build, Kernel};
+use crate::elements::{Codec, Wide};
+use crate::threads::Threads;
+use crate::work::CpuRun;
 
 /// Which constants are widened with the node.
 pub enum Constants<'a, 'b> {
@@ -249,15 +249,40 @@ impl Kernel for WideningKernel {
 #[cfg(test)]
 mod tests {
     use half::f16;
-    use kilim_core::ops::LpNorm;
+    use kilim_core::backend::{Backend, NodeSpec, TensorSpec};
+    use kilim_core::ops::{Unary, UnaryKind};
+    use kilim_core::{DType, Interrupt, Result};
 
-    use crate::common::testing::{run_as, tensor};
+    use crate::registry::KernelRegistry;
+    use crate::testing::tensor;
+    use crate::{CpuBackend, Io, Kernel, rules};
+
+    /// Twice its input, of `float32` alone.
+    struct Twice;
+
+    impl Kernel for Twice {
+        fn run(&self, io: &mut Io) -> Result<()> {
+            for (y, x) in io.output::<f32>(0).iter_mut().zip(io.input::<f32>(0)) {
+                *y = 2.0 * x;
+            }
+            Ok(())
+        }
+    }
 
     #[test]
     fn half_precision_through_a_float32_kernel() {
-        let x = [3.0, 4.0, -6.0, 8.0].map(f16::from_f32);
-        let op = LpNorm { axis: -1, p: 2 };
-        let y = run_as::<f16>(&op, &[&tensor(&[2, 2], &x)], &[2, 2]);
-        assert_eq!(y, [0.6, 0.8, -0.6, 0.8].map(f16::from_f32));
+        let mut registry = KernelRegistry::default();
+        registry.add::<Unary>(rules::reals, |_, _, _| Ok(Box::new(Twice)));
+        let backend = CpuBackend::with_registry(registry, "portable");
+        let x = [3.0, 0.25, -6.0, 1000.5].map(f16::from_f32);
+        let node = NodeSpec {
+            name: "node",
+            op: &Unary(UnaryKind::Neg),
+            inputs: &[Some(TensorSpec::of(&tensor(&[2, 2], &x)))],
+            outputs: &[TensorSpec::new(DType::F16, &[2, 2])],
+        };
+        let y = backend.evaluate(&node, &Interrupt::NEVER).unwrap().unwrap();
+        let want = [6.0, 0.5, -12.0, 2001.0].map(f16::from_f32);
+        assert_eq!(y[0].as_slice::<f16>().unwrap(), want);
     }
 }

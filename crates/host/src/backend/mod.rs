@@ -1,5 +1,8 @@
 //! The backend: what it says of itself, and running single nodes.
 
+#[cfg(any(test, feature = "testing"))]
+mod alone;
+
 use std::sync::Arc;
 
 use kilim_core::backend::{
@@ -12,16 +15,15 @@ use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Interrupt, Result, Tensor};
 
-use super::context::CpuContext;
-use super::cpu::CpuRun;
-use super::io::{ABSENT, Io, Listed, Taken, View};
-use super::kernel::{Build, Kernel};
-use super::packs::Packs;
-use super::texts::Texts;
-use super::threads::Threads;
+#[cfg(any(test, feature = "testing"))]
+pub use self::alone::{Alone, build_alone};
+use crate::context::CpuContext;
+use crate::kernel::{ABSENT, Build, Io, Kernel, Listed, Packs, Taken, Texts, View};
 #[cfg(any(test, feature = "testing"))]
 use crate::registry::Candidate;
 use crate::registry::KernelRegistry;
+use crate::threads::Threads;
+use crate::work::CpuRun;
 
 /// The backend `cpu`.
 pub struct CpuBackend {
@@ -35,13 +37,6 @@ impl CpuBackend {
     /// What web developers call it.
     pub const ALIAS: &str = "wasm";
 
-    /// With the reference kernels only.
-    pub fn reference() -> CpuBackend {
-        let mut registry = KernelRegistry::default();
-        registry.add_reference();
-        CpuBackend::with_registry(registry, "portable")
-    }
-
     /// Its kernels.
     pub fn registry(&self) -> &KernelRegistry {
         &self.registry
@@ -49,7 +44,6 @@ impl CpuBackend {
 
     /// With these kernels only, for a set of instructions of this name.
     pub fn with_registry(registry: KernelRegistry, instructions: &str) -> CpuBackend {
-        crate::generate::stir_by_time();
         let grade = |d| match d {
             DType::F32 | DType::I32 | DType::I64 | DType::I8 | DType::U8 | DType::Bool => {
                 Grade::Fast

@@ -6,7 +6,7 @@ use half::{bf16, f16};
 use kilim_core::narrow::{self, Narrowing};
 use kilim_core::{DType, Result};
 
-use crate::frame::{CpuRun, by};
+use crate::work::{CpuRun, by};
 
 /// Elements that are widened at a time.
 pub const BLOCK: usize = 256;
@@ -322,20 +322,20 @@ wide!(f32, f64, i64, u64);
 #[doc(hidden)]
 macro_rules! by_class {
     ($dtype:expr, $w:ident => $body:expr) => {
-        match $crate::common::Class::of($dtype) {
-            $crate::common::Class::F32 => {
+        match $crate::elements::Class::of($dtype) {
+            $crate::elements::Class::F32 => {
                 type $w = f32;
                 $body
             }
-            $crate::common::Class::F64 => {
+            $crate::elements::Class::F64 => {
                 type $w = f64;
                 $body
             }
-            $crate::common::Class::I64 => {
+            $crate::elements::Class::I64 => {
                 type $w = i64;
                 $body
             }
-            $crate::common::Class::U64 => {
+            $crate::elements::Class::U64 => {
                 type $w = u64;
                 $body
             }

@@ -1,5 +1,12 @@
 //! The kernel trait and what kernels are built with.
 
+mod io;
+mod packs;
+mod scratch;
+mod table;
+mod texts;
+pub mod widen;
+
 use std::sync::Arc;
 
 use kilim_core::Result;
@@ -8,11 +15,12 @@ use kilim_core::memory::{Ledger, MemoryMode};
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::tuning::Tuned;
 
-use super::cpu::CpuRun;
-use super::io::Io;
-use super::packs::{PackKey, Packs};
-use super::scratch::Scratch;
-use super::table::Table;
+pub use self::io::{ABSENT, Io, Listed, Taken, View};
+pub use self::packs::{PackKey, Packs};
+pub use self::scratch::Scratch;
+pub use self::table::Table;
+pub use self::texts::Texts;
+use crate::work::CpuRun;
 
 /// One operator prepared for concrete shapes, element types and attributes. Everything that can be
 /// decided beforehand is decided when it is built: [`Kernel::run`] allocates nothing.

@@ -55,7 +55,7 @@ pub fn reals<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
     }
 }
 
-/// The first input is of numbers that [`crate::by_real`] sums with weights.
+/// The first input is of numbers that kernels sum with real weights.
 pub fn weighed(node: &NodeSpec) -> Result<(), Refusal> {
     input_is(node, 0, &[DType::F32, DType::F64, DType::C64, DType::C128])
 }

@@ -7,10 +7,41 @@ use kilim_core::backend::{
     TensorSlot, TensorSpec,
 };
 use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
-use kilim_core::{DType, ErrorCode, Interrupt, Operator, Tensor};
+use kilim_core::{DType, ErrorCode, Interrupt, Operator, Result, Tensor};
 
-use crate::CpuBackend;
-use crate::common::testing::tensor;
+use crate::registry::{KernelRegistry, any};
+use crate::testing::tensor;
+use crate::{CpuBackend, Io, Kernel};
+
+struct Add;
+
+impl Kernel for Add {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let (a, b) = (io.input::<f32>(0), io.input::<f32>(1));
+        for (y, (a, b)) in io.output::<f32>(0).iter_mut().zip(a.iter().zip(b)) {
+            *y = a + b;
+        }
+        Ok(())
+    }
+}
+
+struct Negate;
+
+impl Kernel for Negate {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        for (y, x) in io.output::<f32>(0).iter_mut().zip(io.input::<f32>(0)) {
+            *y = -x;
+        }
+        Ok(())
+    }
+}
+
+fn backend() -> CpuBackend {
+    let mut registry = KernelRegistry::default();
+    registry.add::<Binary>(any, |_, _, _| Ok(Box::new(Add)));
+    registry.add::<Unary>(any, |_, _, _| Ok(Box::new(Negate)));
+    CpuBackend::with_registry(registry, "portable")
+}
 
 fn slot(name: &str, place: Place, value: Option<Tensor>) -> TensorSlot {
     TensorSlot {
@@ -53,8 +84,7 @@ fn executable() -> (Box<dyn BackendContext>, Box<dyn Executable>) {
         inputs: vec![0],
         outputs: vec![3],
     };
-    let backend = CpuBackend::reference();
-    let mut context = backend.create_context(&ContextConfig::default()).unwrap();
+    let mut context = backend().create_context(&ContextConfig::default()).unwrap();
     let executable = context.prepare(stage, &Interrupt::NEVER).unwrap();
     (context, executable)
 }

@@ -104,7 +104,7 @@ impl<const N: usize> Walk<N> {
     }
 
     /// The offsets of the elements of a range in each tensor, in order.
-    #[cfg(test)]
+    #[cfg(any(test, feature = "testing"))]
     pub fn offsets(&self, range: Range<usize>) -> Vec<[isize; N]> {
         let mut seen = Vec::new();
         let (_, step) = self.row();

@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 
 use kilim_core::{Error, Result};
 
-use super::cpu::CpuRun;
-use super::threads::{Threads, pool};
+use super::CpuRun;
+use crate::threads::{Threads, pool};
 
 /// Pieces that a thread has of its own: enough that one which is slow or comes late is not waited for long.
 const PIECES: usize = 4;

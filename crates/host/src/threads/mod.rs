@@ -88,7 +88,7 @@ impl Threads {
     /// How many of the threads work of so many independent items is worth, at so many operations for each. Where `piece`
     /// is shorter than [`PIECE`], as in tests, less work is shared.
     #[cfg(threads)]
-    pub(super) fn worth(self, items: usize, cost: usize, piece: usize) -> usize {
+    pub(crate) fn worth(self, items: usize, cost: usize, piece: usize) -> usize {
         if self.count == 1 {
             return 1;
         }
@@ -99,7 +99,7 @@ impl Threads {
 
     /// The calling thread alone.
     #[cfg(not(threads))]
-    pub(super) fn worth(self, _items: usize, _cost: usize, _piece: usize) -> usize {
+    pub(crate) fn worth(self, _items: usize, _cost: usize, _piece: usize) -> usize {
         1
     }
 }

@@ -24,7 +24,7 @@ impl Scratch {
         }
     }
 
-    /// Room for as many elements on each thread: [`Io::thread_scratch`](super::Io::thread_scratch).
+    /// Room for as many elements on each thread: [`Io::thread_scratch`](crate::Io::thread_scratch).
     pub const fn on_each_thread<T>(elements: usize) -> Scratch {
         Scratch {
             once: 0,
