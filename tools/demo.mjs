@@ -1,18 +1,24 @@
 // Asks a model about an image in headless Chromium, through the npm package as it was built; its answer starts with
 // the class of the highest score.
-//   node tools/demo.mjs --url http://127.0.0.1:PORT/ --model FILE --image FILE --backend wgpu
-// The files are paths under the URL, where the repository's root is served.
-import { readFileSync } from 'node:fs';
+//   node tools/demo.mjs --url http://127.0.0.1:PORT/ --model FILE --image FILE --backend wgpu --pixels OUT.npy
+// The package is in the folder `kilim` under the URL, the model and the picture have their paths there. What the browser made of the
+// picture goes into OUT.npy.
+import { readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 
 const { values: args } = parseArgs({
-  options: { url: { type: 'string' }, model: { type: 'string' }, image: { type: 'string' }, backend: { type: 'string' } },
+  options: {
+    url: { type: 'string' },
+    model: { type: 'string' },
+    image: { type: 'string' },
+    backend: { type: 'string' },
+    pixels: { type: 'string' },
+  },
 });
 const repository = new URL('../', import.meta.url);
-const json = (path) => JSON.parse(readFileSync(new URL(path, repository), 'utf8'));
-const flags = json('tests/webdriver.json')['goog:chromeOptions'].args.filter((flag) => !flag.startsWith('--headless'));
-const entry = json('www/package.json').exports['.'].default;
+const webdriver = JSON.parse(readFileSync(new URL('tests/webdriver.json', repository), 'utf8'));
+const flags = webdriver['goog:chromeOptions'].args.filter((flag) => !flag.startsWith('--headless'));
 
 const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: flags });
 try {
@@ -21,14 +27,23 @@ try {
   await page.route(args.url, (route) => route.fulfill({ contentType: 'text/html', body: '<!doctype html><title>demo</title>' }));
   await page.goto(args.url);
   const answer = await page.evaluate(ask, {
-    package: new URL(`www/${entry}`, args.url).href,
+    package: new URL('kilim/index.js', args.url).href,
     model: new URL(args.model, args.url).href,
     image: new URL(args.image, args.url).href,
     backends: [args.backend],
   });
+  writeFileSync(args.pixels, npy(answer.dims, answer.data));
   console.log(`${answer.best}  ${answer.score.toFixed(6)}`);
 } finally {
   await browser.close();
+}
+
+/** NumPy's format, version 1.0, of `float32`. */
+function npy(dims, data) {
+  const fields = `{'descr': '<f4', 'fortran_order': False, 'shape': (${dims.join(', ')}), }`;
+  const header = `${fields.padEnd(Math.ceil((fields.length + 11) / 64) * 64 - 11)}\n`;
+  const start = Buffer.from([0x93, ...Buffer.from('NUMPY'), 1, 0, header.length & 255, header.length >> 8]);
+  return Buffer.concat([start, Buffer.from(header, 'latin1'), Buffer.from(Float32Array.from(data).buffer)]);
 }
 
 /** Runs in the page. */
@@ -45,7 +60,7 @@ async function ask(want) {
     const output = Object.values(await session.run({ [input]: { type: 'float32', dims: [1, 1, bitmap.height, bitmap.width], data } }))[0];
     const scores = [...output.data];
     const score = Math.max(...scores);
-    return { best: scores.indexOf(score), score };
+    return { best: scores.indexOf(score), score, dims: [1, 1, bitmap.height, bitmap.width], data: [...data] };
   } finally {
     await session.close();
   }

@@ -1,11 +1,15 @@
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { defineConfig } from 'vite';
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
+/** The package that the app is built with; `scripts/build.mjs` names another where it makes one. */
+const kilim = process.env.KILIM_PACKAGE ?? path('../dist/kilim');
+
 export default defineConfig({
   base: './',
-  resolve: { alias: { kilim: path('../dist/kilim/index.js') } },
+  resolve: { alias: { kilim: join(kilim, 'index.js') } },
   // The model and the package lie outside of the app's folder.
   server: { fs: { allow: [path('..'), path('../../assets')] } },
   worker: { format: 'es' },

@@ -1,18 +1,32 @@
 // Builds the npm package into dist/kilim and the web app into dist/app. `cargo xtask build` runs it after the web
 // binaries, which it finds in pkg/.
+//   --variants simd   a package of these variants alone, without the decoders of pictures
+//   --out FOLDER      in place of dist
+//   --no-app          the package alone
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
 import { rolldown } from 'rolldown';
 
 const www = dirname(dirname(fileURLToPath(import.meta.url)));
-const out = join(www, 'dist', 'kilim');
-const modules = join(www, 'dist', 'modules');
-const variants = ['simd', 'relaxed', 'threads'];
+const VARIANTS = ['simd', 'relaxed', 'threads'];
+const { values: args } = parseArgs({
+  options: {
+    variants: { type: 'string', default: VARIANTS.join(',') },
+    out: { type: 'string', default: join(www, 'dist') },
+    'no-app': { type: 'boolean', default: false },
+  },
+});
+const dist = resolve(args.out);
+const out = join(dist, 'kilim');
+const modules = join(dist, 'modules');
+const variants = args.variants.split(',');
+const whole = VARIANTS.every((variant) => variants.includes(variant));
 const parts = ['gpu', 'tflite', 'language', 'quantized', 'rest'];
 const binaries = [
-  ...[...variants, 'pictures'].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
+  ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
   ...variants.flatMap((name) => parts.map((part) => `kilim.${name}.${part}.wasm`)),
   // For pages that want one file: the build that runs everywhere.
   'kilim.simd.whole.wasm',
@@ -42,27 +56,43 @@ async function bundle(name, external = []) {
   await bundle.close();
 }
 
+/** The scripts of workers that these variants have. */
+const scripts = (some) => (some.includes('threads') ? [...some, 'crew'] : some);
+
+/** Tells the modules which variants there are. In place of the others are empty modules, so that bundlers find what the package names. */
+function leaveOut() {
+  writeFileSync(join(modules, 'built.js'), `export const BUILT = ${JSON.stringify(variants)};\n`);
+  writeFileSync(
+    join(modules, 'kilim.pictures.js'),
+    "export const createGlue = () => { throw new Error('this package has no decoders of pictures'); };\n",
+  );
+  const others = VARIANTS.filter((variant) => !variants.includes(variant));
+  for (const variant of others) writeFileSync(join(out, `kilim.${variant}.js`), 'export {};\n');
+  for (const script of scripts(others)) writeFileSync(join(out, `worker.${script}.js`), 'export {};\n');
+}
+
 for (const dir of [out, modules]) {
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
 }
-tool('typescript/bin/tsc', '-p', 'package');
+tool('typescript/bin/tsc', '-p', 'package', '--outDir', modules, '--declarationDir', out);
+if (!whole) leaveOut();
 for (const file of binaries) {
   if (file.endsWith('.js')) copyFileSync(join(www, 'pkg', file), join(modules, file));
   // The glue of the pictures is small and goes into the bundles that may need it.
   if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
 await bundle('index.js', [/kilim\.(simd|relaxed|threads)\.js$/]);
-for (const variant of [...variants, 'crew']) await bundle(`worker.${variant}.js`);
+for (const script of scripts(variants)) await bundle(`worker.${script}.js`);
 for (const variant of variants) {
   const types = `kilim.${variant}.d.ts`;
   copyFileSync(join(www, 'package', 'src', types), join(out, types));
 }
 for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(www, '..', licence), join(out, licence));
 
-tool('typescript/bin/tsc', '-p', 'app');
-tool('vite/bin/vite.js', 'build', 'app', '--logLevel', 'warn');
-writeFileSync(
-  join(www, 'dist', 'index.html'),
-  '<!doctype html>\n<meta http-equiv="refresh" content="0; url=app/">\n<a href="app/">Kilim</a>\n',
-);
+if (!args['no-app']) {
+  if (whole) tool('typescript/bin/tsc', '-p', 'app');
+  process.env.KILIM_PACKAGE = out;
+  tool('vite/bin/vite.js', 'build', 'app', '--logLevel', 'warn', '--outDir', join(dist, 'app'));
+}
+writeFileSync(join(dist, 'index.html'), '<!doctype html>\n<meta http-equiv="refresh" content="0; url=app/">\n<a href="app/">Kilim</a>\n');

@@ -17,7 +17,7 @@ pub struct Args {
 }
 
 /// One web binary: `www/pkg/kilim.NAME.wasm` with its glue `kilim.NAME.js`.
-struct Binary {
+pub struct Binary {
     name: &'static str,
     package: &'static str,
     rustc_features: &'static str,
@@ -64,6 +64,9 @@ const BINARIES: [Binary; 4] = [
     },
 ];
 
+/// The variant of the runtime that every browser with SIMD runs. The package whose only variant it is takes a third of the time.
+pub const PORTABLE: &Binary = &BINARIES[0];
+
 /// What every binary's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
 /// products stay functions of their own (see `simd-cpu/src/isa/`), though each has one caller. No
 /// pointer wraps around into the first kilobyte, where the far end of the stack lies.
@@ -100,22 +103,25 @@ pub fn native_cli(profile_dir: &str) -> PathBuf {
         .join(format!("kilim{}", std::env::consts::EXE_SUFFIX))
 }
 
+/// The command-line tool as the demo wants it: with the backends alone, and compiled for nothing but to be there soon.
+pub fn demo_cli() -> Result<PathBuf> {
+    let mut cargo = sh::cargo();
+    cargo.args(["build", "-p", "kilim-cli", "--profile", "demo"]);
+    cargo.args(["--no-default-features", "--features", "cpu,wgpu"]);
+    sh::run_quiet("compile kilim-cli", &mut cargo)?;
+    Ok(native_cli("demo"))
+}
+
 /// Builds every web binary into `www/pkg`.
 pub fn wasm() -> Result<()> {
-    let pkg = sh::root().join("www/pkg");
-    fs::create_dir_all(&pkg)?;
-    let tools = Tools {
-        bindgen: setup::bindgen()?,
-        wasm_opt: setup::npm("tools")?.join("binaryen/bin/wasm-opt"),
-    };
+    let tools = Tools::find()?;
     // A binary is optimised, on one core, while the next is compiled, for the most part on one core.
     thread::scope(|scope| {
         let mut finishing = Vec::new();
         for binary in &BINARIES {
-            println!("build kilim.{}.wasm", binary.name);
             let built = binary.compile()?;
-            let (pkg, tools) = (&pkg, &tools);
-            finishing.push(scope.spawn(move || binary.finish(&built, pkg, tools)));
+            let tools = &tools;
+            finishing.push(scope.spawn(move || binary.finish(&built, tools)));
         }
         for finished in finishing {
             finished
@@ -128,14 +134,24 @@ pub fn wasm() -> Result<()> {
 }
 
 /// Programs that work on what the compiler made.
-struct Tools {
-    bindgen: setup::Bindgen,
+pub struct Tools {
+    bindgen: PathBuf,
     wasm_opt: PathBuf,
+}
+
+impl Tools {
+    /// Builds or installs those that are missing.
+    pub fn find() -> Result<Self> {
+        Ok(Self {
+            bindgen: setup::bindgen()?,
+            wasm_opt: setup::npm("tools")?.join("binaryen/bin/wasm-opt"),
+        })
+    }
 }
 
 impl Binary {
     /// Compiles it. Gives a file that the next binary of the same package does not overwrite.
-    fn compile(&self) -> Result<PathBuf> {
+    pub fn compile(&self) -> Result<PathBuf> {
         let (mut cargo, target_dir) = match self.threads {
             true => {
                 let toolchain = setup::threads_toolchain()?;
@@ -150,7 +166,8 @@ impl Binary {
         };
         let target = "wasm32-unknown-unknown";
         cargo.args(["build", "-p", self.package, "--profile", "web"]);
-        sh::run(cargo.args(["--target", target]))?;
+        let label = format!("compile kilim.{}.wasm", self.name);
+        sh::run_quiet(&label, cargo.args(["--target", target]))?;
         let library = format!("{}.wasm", self.package.replace('-', "_"));
         let built = target_dir.join(target).join("web").join(library);
         let own = sh::target()
@@ -162,15 +179,16 @@ impl Binary {
         Ok(own)
     }
 
-    /// Makes of what was compiled the binary and its script in the folder `pkg`, and what it is split into.
-    fn finish(&self, built: &Path, pkg: &Path, tools: &Tools) -> Result<()> {
+    /// Makes of what was compiled the binary and its script in `www/pkg`, and what it is split into.
+    pub fn finish(&self, built: &Path, tools: &Tools) -> Result<()> {
+        let pkg = &sh::root().join("www/pkg");
+        fs::create_dir_all(pkg)?;
         let recipe = format!(
-            "{} {WASM_OPT:?} {:?} {}",
-            tools.bindgen.version,
+            "{WASM_OPT:?} {:?} {}",
             self.wasm_opt,
             include_str!("glue.rs")
         );
-        let mut inputs = vec![built.to_path_buf()];
+        let mut inputs = vec![built.to_path_buf(), tools.bindgen.clone()];
         if self.split {
             let root = sh::root();
             let profile = ["xtask/src/parts", "www/scripts/profile", "tests/references"];
@@ -186,7 +204,7 @@ impl Binary {
             outputs.extend(names.map(|part| self.file(pkg, &format!("{part}.wasm"))));
         }
         sh::up_to_date(&stamp, &fingerprint, &outputs, || {
-            let raw = self.bind(&tools.bindgen.wasm_bindgen, built, &outputs[0])?;
+            let raw = self.bind(&tools.bindgen, built, &outputs[0])?;
             if self.rustc_features.contains("relaxed-simd") {
                 relaxed::check(&raw)?;
             }
@@ -248,11 +266,8 @@ impl Binary {
         let out = sh::target()
             .join("xtask")
             .join(format!("bind-{}", self.name));
-        let mut command = sh::cmd(program);
-        command.args(["--target", "web", "--omit-default-module-path"]);
-        command.args(["--no-typescript", "--out-name", "kilim", "--out-dir"]);
         let label = format!("wasm-bindgen {}", self.name);
-        sh::run_quiet(&label, command.arg(&out).arg(built))?;
+        sh::run_quiet(&label, sh::cmd(program).arg(built).arg(&out))?;
         let script = fs::read_to_string(out.join("kilim.js"))?;
         fs::write(script_file, glue::factory(&script)?)?;
         Ok(out.join("kilim_bg.wasm"))
@@ -267,6 +282,22 @@ impl Binary {
         let label = format!("wasm-opt {}", self.name);
         sh::run_quiet(&label, node.arg(raw).arg("-o").arg(wasm))
     }
+}
+
+/// The npm package with the variant [`PORTABLE`] alone and, if `app`, the app with it, in a folder of their own: the package in
+/// `kilim/`, the app in `app/`.
+pub fn portable_www(app: bool) -> Result<PathBuf> {
+    setup::npm("www")?;
+    let dir = sh::root().join("www");
+    let out = sh::target().join("demo-package");
+    let mut npm = sh::npm(&dir);
+    npm.args(["run", "build", "--", "--variants", PORTABLE.name, "--out"]);
+    npm.arg(&out);
+    if !app {
+        npm.arg("--no-app");
+    }
+    sh::run_quiet("make the npm package", &mut npm)?;
+    Ok(out)
 }
 
 /// Builds the npm package and the app into `www/dist`.

@@ -1,3 +1,5 @@
+import { BUILT } from './built.js';
+
 /** The builds of the runtime; each needs what the one before it needs, and more. */
 export const VARIANTS = ['simd', 'relaxed', 'threads'] as const;
 export type Variant = (typeof VARIANTS)[number];
@@ -27,9 +29,14 @@ export function detectVariant(): Variant | undefined {
   return variantFor(1);
 }
 
-/** Which build this engine runs in this page on so many threads. */
+const runs: Record<Variant, () => boolean> = {
+  // i8x16.popcnt is 0xfd 0x62, f32x4.relaxed_madd 0xfd 0x105.
+  simd: () => probe(...ZERO, 253, 98),
+  relaxed: () => probe(...ZERO, ...ZERO, ...ZERO, 253, 133, 2),
+  threads: () => sharesMemory() && runs.relaxed(),
+};
+
+/** Which build of this package this engine runs in this page on so many threads: the last that it can. */
 export function variantFor(threads: number): Variant | undefined {
-  // f32x4.relaxed_madd is 0xfd 0x105, i8x16.popcnt 0xfd 0x62.
-  if (probe(...ZERO, ...ZERO, ...ZERO, 253, 133, 2)) return threads > 1 && sharesMemory() ? 'threads' : 'relaxed';
-  return probe(...ZERO, 253, 98) ? 'simd' : undefined;
+  return BUILT.filter((variant) => (threads > 1 || variant !== 'threads') && runs[variant]()).pop();
 }

@@ -2,7 +2,7 @@
 
 use crate::sh;
 use anyhow::{Result, bail};
-use std::sync::OnceLock;
+use std::sync::{Mutex, PoisonError};
 
 /// Installs `packages`; `elsewhere` tells users of other systems what to do.
 pub fn install(packages: &[&str], elsewhere: &str) -> Result<()> {
@@ -13,10 +13,12 @@ pub fn install(packages: &[&str], elsewhere: &str) -> Result<()> {
     if !is_root() {
         bail!("missing packages; run: sudo apt-get update && sudo apt-get install {list}");
     }
-    static UPDATED: OnceLock<()> = OnceLock::new();
-    if UPDATED.get().is_none() {
+    // Whether the lists are new. Only one apt can run at a time.
+    static UPDATED: Mutex<bool> = Mutex::new(false);
+    let mut updated = UPDATED.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*updated {
         sh::run_quiet("apt-get update", apt().args(["-qq", "update"]))?;
-        let _ = UPDATED.set(());
+        *updated = true;
     }
     sh::run_quiet(
         &format!("apt-get install {list}"),

@@ -3,13 +3,15 @@
 
 mod apt;
 pub mod arm;
+mod bindgen;
 mod browser;
 pub mod half;
 pub mod opencl;
 mod wasm;
 
-pub use browser::browser;
-pub use wasm::{Bindgen, bindgen, threads_toolchain, wasm_toolchain};
+pub use bindgen::{bindgen, browser_test_runner};
+pub use browser::{Browser, browser};
+pub use wasm::{threads_toolchain, wasm_toolchain};
 
 use crate::sh;
 use anyhow::{Context, Result, bail};
@@ -19,8 +21,7 @@ use std::path::{Path, PathBuf};
 pub fn all() -> Result<()> {
     let wasm = wasm_toolchain()?;
     println!("wasm32 target   {}", wasm.describe());
-    let bindgen = bindgen()?;
-    println!("wasm-bindgen    {}", bindgen.wasm_bindgen.display());
+    println!("wasm-bindgen    {}", bindgen()?.display());
     let browser = browser()?;
     println!("browser         {}", browser.exe.display());
     println!("browser driver  {}", browser.driver.display());

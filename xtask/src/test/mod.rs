@@ -214,16 +214,13 @@ pub fn conformance() -> Result<PathBuf> {
 fn browser_tests() -> Result<Counts> {
     conformance()?;
     let toolchain = setup::wasm_toolchain()?;
-    let bindgen = setup::bindgen()?;
+    let runner = setup::browser_test_runner()?;
     let browser = setup::browser()?;
     let mut cargo = toolchain.cargo("+simd128");
     browser.tell(&mut cargo);
     tell_material(&mut cargo)?;
     cargo
-        .env(
-            "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER",
-            &bindgen.test_runner,
-        )
+        .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", runner)
         .env("WASM_BINDGEN_TEST_TIMEOUT", "900");
     cargo.args([
         "test",
