@@ -9,6 +9,7 @@ use clap::{Args, ValueEnum};
 use indicatif::{ProgressBar, ProgressStyle};
 use kilim::core::Limits;
 use kilim::core::backend::Setting;
+use kilim::core::passes::Rule;
 use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim::{
     BackendId, CacheUse, Error, ErrorCode, MemoryMode, Pin, Placement, PrecisionPin, Report,
@@ -107,6 +108,9 @@ pub struct BackendArgs {
     /// Run the graph as the file has it, without optimisation.
     #[arg(long)]
     no_optimise: bool,
+    /// Do not apply a rule of the optimisation, which `inspect --passes` lists; may be given several times.
+    #[arg(long, value_name = "RULE")]
+    without: Vec<Rule>,
     /// Measure the kernels between which a backend has a choice, and take the fastest.
     #[arg(long)]
     tune: bool,
@@ -138,6 +142,7 @@ impl BackendArgs {
         #[cfg(feature = "plugins")]
         options.plugin_path.clone_from(&self.plugin_path);
         options.core.optimise = !self.no_optimise;
+        options.core.without.clone_from(&self.without);
         options.core.tune = self.tune;
         self.take_cache()?;
         options.core.context.threads = self.threads.map(usize::from);

@@ -244,6 +244,10 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
         let pins = convert::strings(&pins, "the option `precision`")?;
         options.core.precisions = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
     }
+    if let Some(rules) = convert::field(given, "without") {
+        let rules = convert::strings(&rules, "the option `without`")?;
+        options.core.without = rules.iter().map(|r| r.parse()).collect::<Result<_, _>>()?;
+    }
     if let Some(settings) = convert::field(given, "configs") {
         for setting in convert::strings(&settings, "the option `configs`")? {
             options.core.configs.set(&setting.parse()?);

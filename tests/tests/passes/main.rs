@@ -8,8 +8,12 @@ mod fusion;
 mod precision;
 mod quantized;
 mod random;
+mod rules;
+
+use std::collections::BTreeSet;
 
 use kilim::core::ops::*;
+use kilim::core::passes::{ChangeLog, Evaluator, Passes, Rule, optimise};
 use kilim::{BackendId, DType, Fact, Graph, RunOptions, Runtime, SessionOptions, Tensor};
 use kilim_tests::machine::cpu;
 
@@ -39,40 +43,60 @@ impl Random {
 }
 
 fn run(graph: &Graph, optimise: bool, inputs: &[(&str, Tensor)]) -> Vec<(String, Tensor)> {
+    run_with(graph, inputs, |options| options.optimise = optimise)
+}
+
+fn run_with(
+    graph: &Graph,
+    inputs: &[(&str, Tensor)],
+    choose: impl FnOnce(&mut kilim::core::SessionOptions),
+) -> Vec<(String, Tensor)> {
     let mut options = SessionOptions {
         backends: vec![BackendId::from("cpu")],
         ..SessionOptions::default()
     };
-    options.core.optimise = optimise;
+    choose(&mut options.core);
+    let (optimise, without) = (options.core.optimise, options.core.without.clone());
     pollster::block_on(async {
         let mut session = Runtime::shared().session(graph.clone(), options).await?;
         session.run(inputs, &RunOptions::default()).await
     })
-    .unwrap_or_else(|e| panic!("optimise {optimise}: {e}\n{graph:#?}"))
+    .unwrap_or_else(|e| panic!("optimise {optimise}, without {without:?}: {e}\n{graph:#?}"))
 }
 
 /// The nodes that are left after all passes.
 fn optimised(graph: &Graph) -> Graph {
+    optimised_without(graph, &[]).0
+}
+
+/// The nodes that are left after all passes but some rules, and the rules that changed something.
+fn optimised_without(graph: &Graph, without: &[Rule]) -> (Graph, BTreeSet<Rule>) {
     let mut g = graph.clone();
     g.sort().unwrap();
     let cpu = cpu();
     let never = kilim::core::Interrupt::NEVER;
-    let evaluate = kilim::core::passes::Evaluator {
-        compute: &|node| cpu.evaluate(node, &never),
-        interrupt: &never,
+    let log = ChangeLog::default();
+    let passes = Passes {
+        evaluate: Evaluator {
+            compute: &|node| cpu.evaluate(node, &never),
+            interrupt: &never,
+        },
+        narrow: &|d: DType| d == DType::F16,
+        layout: kilim::core::backend::DataLayout::ChannelsLast,
+        without,
+        observer: Some(&log),
     };
-    let narrow = |d: DType| d == DType::F16;
-    let layout = kilim::core::backend::DataLayout::ChannelsLast;
-    kilim::core::passes::optimise(&mut g, &evaluate, &narrow, layout).unwrap();
+    optimise(&mut g, &passes).unwrap();
     g.sort().unwrap();
-    g
+    let rules = log.changes().iter().map(|change| change.rule).collect();
+    (g, rules)
 }
 
 fn names(graph: &Graph) -> Vec<&str> {
     graph.nodes.iter().map(|n| n.op.name()).collect()
 }
 
-/// Runs both ways and compares; gives the optimised graph.
+/// Runs as it is, optimised, and without each rule that changes something, and compares; gives the optimised graph.
 fn check(graph: &Graph, seed: u64) -> Graph {
     let mut random = Random(seed | 1);
     let inputs: Vec<(String, Tensor)> = graph
@@ -86,19 +110,28 @@ fn check(graph: &Graph, seed: u64) -> Graph {
         .collect();
     let inputs: Vec<(&str, Tensor)> = inputs.iter().map(|(n, t)| (&n[..], t.clone())).collect();
     let plain = run(graph, false, &inputs);
-    let fast = run(graph, true, &inputs);
+    let (optimised, rules) = optimised_without(graph, &[]);
+    let all = std::iter::once(None).chain(rules.into_iter().map(Some));
+    for without in all {
+        let fast = run_with(graph, &inputs, |options| options.without.extend(without));
+        let case = format!("seed {seed}, without {without:?}");
+        assert_alike(&plain, &fast, &format!("{case}: {graph:#?}"));
+    }
+    optimised
+}
+
+fn assert_alike(plain: &[(String, Tensor)], fast: &[(String, Tensor)], case: &str) {
     assert_eq!(plain.len(), fast.len());
-    for ((name, a), (other, b)) in plain.iter().zip(&fast) {
+    for ((name, a), (other, b)) in plain.iter().zip(fast) {
         assert_eq!(name, other);
-        assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{graph:#?}");
+        assert_eq!((a.dtype(), a.shape()), (b.dtype(), b.shape()), "{case}");
         let (a, b) = (a.to_f64s().unwrap(), b.to_f64s().unwrap());
         let largest = a.iter().fold(1.0f64, |m, v| m.max(v.abs()));
         for (x, y) in a.iter().zip(&b) {
             let close = (x - y).abs() <= 1e-5 * largest;
-            assert!(close, "seed {seed}: {x} and {y}\n{graph:#?}");
+            assert!(close, "{x} and {y} in {case}");
         }
     }
-    optimised(graph)
 }
 
 /// A graph in the making.

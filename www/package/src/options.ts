@@ -59,6 +59,8 @@ export interface LoadOptions {
   precision?: string[];
   /** Asks something of single backends: `cpu:layout=NCHW`, `wgpu:f16=off`, `cpu:dynamic=off`, `cpu:timers=on` (see `session.times`). */
   configs?: string[];
+  /** Rules of the graph's optimisation that are not applied, by the names that `kilim inspect MODEL --passes` lists. Results stay right. */
+  without?: string[];
   /** Lets nodes compute in float16 where a backend is faster in it; `report.precision` says which, and why others do not. */
   mixedPrecision?: MixedPrecision;
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
@@ -165,6 +167,7 @@ const LOAD: Kinds<LoadOptions> = {
   pins: texts,
   precision: texts,
   configs: texts,
+  without: texts,
   mixedPrecision: record,
   dims: record,
   schedule: oneOf('sync', 'overlapped'),
@@ -283,6 +286,7 @@ export function engineOptions({
   pins,
   precision,
   configs,
+  without,
   mixedPrecision,
   dims,
   schedule,
@@ -302,6 +306,7 @@ export function engineOptions({
       pins,
       precision,
       configs,
+      without,
       mixedPrecision: mixed,
       dims: dims && { ...dims },
       schedule,

@@ -48,6 +48,7 @@ export interface EngineOptions {
   pins?: string[];
   precision?: string[];
   configs?: string[];
+  without?: string[];
   mixedPrecision?: { tolerance: number; samples: WireTensor[][] };
   dims?: Record<string, number>;
   schedule?: Schedule;

@@ -201,6 +201,7 @@ const calls = (kilim, model, session) => {
     'pins',
     'precision',
     'configs',
+    'without',
     'mixedPrecision',
     'dims',
     'schedule',

@@ -82,3 +82,25 @@ fn inspect_shows_inputs_placement_and_memory() {
     );
     assert!(view["report"]["backends"][0]["planned_bytes"].as_u64() > Some(0));
 }
+
+#[test]
+fn rules_are_listed_with_their_changes_and_switched_off() {
+    let inspect = |more: &[&str]| {
+        let digits = digits();
+        let mut args = vec!["inspect", &digits, "--backends", "cpu", "--passes"];
+        args.extend(more);
+        ok(&args)
+    };
+    let out = inspect(&[]);
+    assert!(out.contains("fuse-activation: "), "{out}");
+    assert!(out.contains("removed 1 Relu: "), "{out}");
+    let off = inspect(&["--without", "fuse-activation"]);
+    assert!(!off.contains("fuse-activation: "), "{off}");
+    let json = inspect(&["--json"]);
+    let view: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let rules = view["passes"].as_array().expect("changes");
+    assert!(rules.iter().any(|c| c["rule"] == "fuse-activation"));
+    let error = fails(2, &["inspect", &digits(), "--without", "fuse"]);
+    assert!(error.contains("there is no rule `fuse`"), "{error}");
+    assert!(error.contains("common-subexpressions"), "{error}");
+}

@@ -12,8 +12,8 @@ use crate::error::{ErrorCode, Result};
 use crate::fact::{Fact, InputFact, TensorSpec};
 use crate::graph::{Graph, InferContext, Node, NodeSpec, ValueId};
 use crate::ops::{
-    Activation, Binary, BinaryKind, Cast, Concat, ConstantOfShape, Dropout, Expand, Flatten, If,
-    Pad, Reshape, Slice, Split, Squeeze, Tile, Transpose, Unary, UnaryKind,
+    Activation, Binary, BinaryKind, Cast, Concat, ConstantOfShape, DequantizeLinear, Dropout,
+    Expand, Flatten, If, Pad, Reshape, Slice, Split, Squeeze, Tile, Transpose, Unary, UnaryKind,
 };
 use crate::tensor::{Tensor, byte_count};
 
@@ -21,46 +21,99 @@ use crate::tensor::{Tensor, byte_count};
 /// the weights of a layer, which backends pack only where they are constant.
 const GROWTH: usize = 16 << 20;
 
-/// Folds nodes whose inputs are constants, shapes that are known, and `If` with a known condition;
-/// removes nodes that only pass on their input; `may_go` says which nodes may be computed. Needs
-/// inferred facts. True where a node went.
-pub fn run(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -> Result<bool> {
-    let mut renames = Renames::default();
+/// Folds nodes whose inputs are constants, and shapes that are known; DequantizeLinear is left to [`dequantize`].
+/// Needs inferred facts. True where a node went.
+///
+/// # Errors
+/// `Aborted` where loading is to stop, `Limit` where memory is short.
+pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
     let mut known = KnownDims::default();
+    fold(graph, |graph, node| {
+        known.follow(graph, node);
+        let mut tensors = from_dims(graph, &known, node);
+        if tensors.is_none() && !node.op.is::<DequantizeLinear>() {
+            tensors = compute(graph, node, evaluate)?;
+        }
+        let settled = tensors.is_none() && settle_reshape(graph, &known, node)?;
+        Ok((tensors, settled))
+    })
+}
+
+/// Folds DequantizeLinear of constants, whose quantised numbers [`super::quantized`] wants to see as they are. Needs
+/// inferred facts. True where a node went.
+///
+/// # Errors
+/// `Aborted` where loading is to stop.
+pub fn dequantize(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
+    fold(graph, |graph, node| {
+        match node.op.is::<DequantizeLinear>() {
+            true => Ok((compute(graph, node, evaluate)?, false)),
+            false => Ok((None, false)),
+        }
+    })
+}
+
+/// Puts constants in the place of nodes. `of` gives the outputs of a node, and says whether it changed the node
+/// instead. True where there was any change.
+fn fold(
+    graph: &mut Graph,
+    mut of: impl FnMut(&mut Graph, &mut Node) -> Result<(Option<Vec<Tensor>>, bool)>,
+) -> Result<bool> {
+    let mut kept = Vec::with_capacity(graph.nodes.len());
+    let mut any = false;
+    for mut node in std::mem::take(&mut graph.nodes) {
+        let (tensors, changed) = of(graph, &mut node)?;
+        any |= changed;
+        let Some(tensors) = tensors else {
+            kept.push(node);
+            continue;
+        };
+        for (&v, tensor) in node.outputs.iter().zip(tensors) {
+            let value = graph.value_mut(v);
+            value.fact = Fact::of(&tensor);
+            value.constant = Some(tensor);
+        }
+        any = true;
+    }
+    graph.nodes = kept;
+    Ok(any)
+}
+
+/// Puts the body that an `If` with a constant condition runs in its place. True where there was one.
+pub fn branches(graph: &mut Graph) -> bool {
+    remove(graph, |graph, node, renames, kept| {
+        let body = chosen_body(graph, node)?;
+        inline(graph, node, body, renames, kept);
+        Some(())
+    })
+}
+
+/// Removes nodes that only pass on their input. Needs inferred facts. True where a node went.
+pub fn identities(graph: &mut Graph) -> bool {
+    remove(graph, |graph, node, renames, _| {
+        renames.set(node.outputs[0], passes_on(graph, node)?);
+        Some(())
+    })
+}
+
+/// Removes the nodes that `replace` has put others in the place of, or other values. True where there was one.
+fn remove(
+    graph: &mut Graph,
+    replace: impl Fn(&mut Graph, &Node, &mut Renames, &mut Vec<Node>) -> Option<()>,
+) -> bool {
+    let mut renames = Renames::default();
     let mut kept = Vec::with_capacity(graph.nodes.len());
     let mut changed = false;
     for mut node in std::mem::take(&mut graph.nodes) {
         renames.apply(&mut node);
-        if let Some(body) = chosen_body(graph, &node) {
-            inline(graph, &node, body, &mut renames, &mut kept);
-            changed = true;
-            continue;
+        match replace(graph, &node, &mut renames, &mut kept) {
+            Some(()) => changed = true,
+            None => kept.push(node),
         }
-        if let Some(source) = passes_on(graph, &node) {
-            renames.set(node.outputs[0], source);
-            changed = true;
-            continue;
-        }
-        known.follow(graph, &node);
-        let mut tensors = from_dims(graph, &known, &node);
-        if tensors.is_none() && may_go(&node) {
-            tensors = compute(graph, &node, evaluate)?;
-        }
-        if let Some(tensors) = tensors {
-            for (&v, tensor) in node.outputs.iter().zip(tensors) {
-                let value = graph.value_mut(v);
-                value.fact = Fact::of(&tensor);
-                value.constant = Some(tensor);
-            }
-            changed = true;
-            continue;
-        }
-        changed |= settle_reshape(graph, &known, &mut node)?;
-        kept.push(node);
     }
     graph.nodes = kept;
     renames.finish(graph);
-    Ok(changed)
+    changed
 }
 
 /// The outputs of a node all of whose inputs are constants. What else fails here leaves the node in the graph: it is

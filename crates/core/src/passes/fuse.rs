@@ -15,19 +15,11 @@ use crate::tensor::Tensor;
 
 /// Fuses in `float32`; half precision would round in between. Needs inferred facts. True where a
 /// node went.
-pub fn run(graph: &mut Graph) -> bool {
+fn fuse(graph: &mut Graph, rule: impl Fn(&mut Graph, &mut Rewriter, Node) -> Unfused) -> bool {
     let (mut rw, nodes) = Rewriter::start(graph);
-    for mut node in nodes {
+    for node in nodes {
         rw.take_up(&node);
-        pad(graph, &mut rw, &mut node);
-        index_cast(graph, &mut rw, &mut node);
-        let mut node = Some(node);
-        for rule in [activation, bias, scale, residual] {
-            if let Some(n) = node.take() {
-                node = rule(graph, &mut rw, n);
-            }
-        }
-        if let Some(node) = node {
+        if let Some(node) = rule(graph, &mut rw, node) {
             rw.push(node);
         }
     }
@@ -36,6 +28,42 @@ pub fn run(graph: &mut Graph) -> bool {
 
 /// A rule hands the node back unless it fused it into another, which then stands in its place.
 type Unfused = Option<Node>;
+
+/// Takes activations into the nodes that they read.
+pub fn activations(graph: &mut Graph) -> bool {
+    fuse(graph, activation)
+}
+
+/// Takes sums with vectors into matrix products.
+pub fn biases(graph: &mut Graph) -> bool {
+    fuse(graph, bias)
+}
+
+/// Takes constant factors into matrix products.
+pub fn scales(graph: &mut Graph) -> bool {
+    fuse(graph, scale)
+}
+
+/// Takes sums into convolutions.
+pub fn residuals(graph: &mut Graph) -> bool {
+    fuse(graph, residual)
+}
+
+/// Takes paddings into convolutions.
+pub fn paddings(graph: &mut Graph) -> bool {
+    fuse(graph, |graph, rw, mut node| {
+        pad(graph, rw, &mut node);
+        Some(node)
+    })
+}
+
+/// Takes casts of indices into gathers.
+pub fn index_casts(graph: &mut Graph) -> bool {
+    fuse(graph, |graph, rw, mut node| {
+        index_cast(graph, rw, &mut node);
+        Some(node)
+    })
+}
 
 /// The activation that a unary function is.
 pub fn as_activation(kind: UnaryKind) -> Option<Activation> {

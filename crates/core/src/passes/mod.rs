@@ -1,19 +1,20 @@
-//! Rewrites of a graph that keep its results. [`optimise`] runs them in this order:
+//! Rewrites of a graph that keep its results. [`optimise`] applies the rules of [`Rule`] in this order, and infers
+//! element types and shapes (`infer`) after each that changed something:
 //!
-//! 1. `infer`: element types and shapes, symbolic where dimensions are.
-//! 2. `widen_f16`: single precision instead of half, where the backends want it.
-//! 3. *simplify*, until nothing changes: `bodies` gives constants to the bodies that capture them;
-//!    `fold_constants` computes what is known; `common_subexpressions`; `dead_code`. Where numbers are
-//!    quantised, `quantized` works on it before constants are widened.
-//! 4. `patterns`, `views`, `dilation`, `fold_batch_norm` and `fuse`, with 3 between, until nothing
-//!    changes.
-//! 5. `layout` brings spatial operators to channels-last, `transposes` removes what that added and
-//!    more; then 3 and 4 again, for what the transposes had kept apart.
-//! 6. All of it for the bodies of control flow that are left.
+//! 1. Single precision instead of half, where the backends want it.
+//! 2. *Simplify*, until nothing changes: constants move into the bodies that capture them, what is known is
+//!    computed, what is computed twice becomes one node, dead code goes. Where numbers are quantised, the rules for
+//!    these alternate with it before constants are widened.
+//! 3. Larger operators for those spelled out, views, dilation, batch normalisation and the fusions, with 2 between,
+//!    until nothing changes.
+//! 4. Spatial operators are brought to channels-last, and transposes remove what that added and
+//!    more; then 2 and 3 again, for what the transposes had kept apart.
+//! 5. 2 to 4 for the bodies of control flow that are left.
 //!
 //! [`retype`] is run afterwards where a session mixes precisions.
 
 mod bodies;
+mod changes;
 pub(crate) mod common_subexpressions;
 mod dead_code;
 mod dilation;
@@ -27,6 +28,7 @@ mod layout;
 mod patterns;
 mod quantized;
 pub(crate) mod retype;
+mod rules;
 mod tensors;
 mod transposes;
 mod views;
@@ -35,13 +37,15 @@ mod widen_f16;
 use crate::backend::DataLayout;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, NodeSpec};
+use crate::graph::{Graph, NodeSpec};
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
 
+pub use changes::{Change, ChangeLog, NodeName, Observer};
 pub use infer::infer_graph;
 pub(crate) use quantized::moves;
 pub use retype::{everywhere as retype_everywhere, run as retype};
+pub use rules::Rule;
 
 /// How passes compute single nodes.
 pub struct Evaluator<'a> {
@@ -51,89 +55,135 @@ pub struct Evaluator<'a> {
     pub interrupt: &'a Interrupt,
 }
 
+/// How a graph is to be optimised.
+pub struct Passes<'a> {
+    pub evaluate: Evaluator<'a>,
+    /// Element types that are widened to `float32` inside the graph.
+    pub narrow: &'a dyn Fn(DType) -> bool,
+    /// The layout that spatial operators are brought to, where that is channels-last.
+    pub layout: DataLayout,
+    /// Rules that are not applied.
+    pub without: &'a [Rule],
+    /// Sees what each rule changes.
+    pub observer: Option<&'a dyn Observer>,
+}
+
 /// Rounds after which a graph is taken as it is. Two or three are the rule.
 const ROUNDS: usize = 16;
 
-/// Runs all passes on a sorted graph. `narrow` names the element types that are widened to
-/// `float32` inside the graph, `layout` the one that spatial operators are brought to, where that is
-/// channels-last.
+/// What is done again and again until nothing changes.
+const SIMPLIFY: &[Rule] = &[
+    Rule::BodyConstants,
+    Rule::InlineBranches,
+    Rule::Identities,
+    Rule::FoldConstants,
+    Rule::CommonSubexpressions,
+    Rule::DeadCode,
+];
+
+/// Rules that find what a file spells out in smaller nodes; the fusions would take the pieces apart.
+const SPELLED: &[Rule] = &[Rule::Activations, Rule::Normalisations];
+
+/// Rules between which facts are inferred.
+const COMBINE: &[&[Rule]] = &[
+    &[Rule::Views],
+    &[Rule::Dilation],
+    &[Rule::BatchNorm],
+    &[
+        Rule::FusePadding,
+        Rule::FuseIndexCast,
+        Rule::FuseActivation,
+        Rule::FuseBias,
+        Rule::FuseScale,
+        Rule::FuseResidual,
+    ],
+];
+
+/// Applies all rules but those switched off to a sorted graph.
 ///
 /// # Errors
 /// What shape inference says of the graph, `Limit` where memory is short, `Aborted` where loading is to stop.
-pub fn optimise(
-    graph: &mut Graph,
-    evaluate: &Evaluator,
-    narrow: &dyn Fn(DType) -> bool,
-    layout: DataLayout,
-) -> Result<()> {
-    infer_graph(graph, evaluate.interrupt)?;
-    widen_f16::run(graph, narrow, evaluate.interrupt)?;
-    rewrite(graph, evaluate, layout)
+pub fn optimise(graph: &mut Graph, passes: &Passes) -> Result<()> {
+    passes.infer(graph)?;
+    if passes.apply(&[Rule::WidenHalf], graph)? {
+        passes.infer(graph)?;
+    }
+    passes.rewrite(graph)
 }
 
-fn rewrite(graph: &mut Graph, evaluate: &Evaluator, layout: DataLayout) -> Result<()> {
-    if quantized::is_quantised(graph) {
+impl Passes<'_> {
+    fn infer(&self, graph: &mut Graph) -> Result<()> {
+        infer_graph(graph, self.evaluate.interrupt)
+    }
+
+    /// Applies each of `rules` once; true where one of them changed something.
+    fn apply(&self, rules: &[Rule], graph: &mut Graph) -> Result<bool> {
+        let mut any = false;
+        for &rule in rules.iter().filter(|rule| !self.without.contains(rule)) {
+            self.evaluate.interrupt.check()?;
+            let before = self
+                .observer
+                .map(|observer| (observer, graph.nodes.clone()));
+            let changed = rule.run(graph, self)?;
+            if let (true, Some((observer, before))) = (changed, before) {
+                observer.changed(rule, &before, graph);
+            }
+            any |= changed;
+        }
+        Ok(any)
+    }
+
+    fn rewrite(&self, graph: &mut Graph) -> Result<()> {
+        if quantized::is_quantised(graph) {
+            for _ in 0..ROUNDS {
+                self.simplify(graph, &[])?;
+                let rules = &[Rule::QuantizedMovement, Rule::QuantizedArithmetic];
+                if !self.apply(rules, graph)? {
+                    break;
+                }
+                self.infer(graph)?;
+            }
+        }
+        self.simplify(graph, &[Rule::DequantizeConstants])?;
+        self.combine(graph)?;
+        if self.apply(&[Rule::ChannelsLast, Rule::Transposes], graph)? {
+            self.infer(graph)?;
+            self.simplify(graph, &[Rule::DequantizeConstants])?;
+            self.combine(graph)?;
+        }
+        let interrupt = self.evaluate.interrupt;
+        bodies::for_each_inferred(graph, interrupt, &mut |body| self.rewrite(body))
+    }
+
+    /// Computes, removes and merges, by the rules `also`, too, until nothing changes.
+    fn simplify(&self, graph: &mut Graph, also: &[Rule]) -> Result<()> {
         for _ in 0..ROUNDS {
-            simplify_but(graph, evaluate, quantized::may_fold)?;
-            if !quantized::run(graph, evaluate)? {
+            if !(self.apply(SIMPLIFY, graph)? | self.apply(also, graph)?) {
                 break;
             }
-            infer_graph(graph, evaluate.interrupt)?;
+            self.infer(graph)?;
         }
+        Ok(())
     }
-    simplify(graph, evaluate)?;
-    fuse_all(graph, evaluate)?;
-    evaluate.interrupt.check()?;
-    let laid_out = layout == DataLayout::ChannelsLast && layout::run(graph);
-    if transposes::run(graph)? || laid_out {
-        infer_graph(graph, evaluate.interrupt)?;
-        simplify(graph, evaluate)?;
-        fuse_all(graph, evaluate)?;
-    }
-    bodies::for_each_inferred(graph, evaluate.interrupt, &mut |body| {
-        rewrite(body, evaluate, layout)
-    })
-}
 
-/// Computes, removes and merges until nothing changes.
-fn simplify(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
-    simplify_but(graph, evaluate, |_| true)
-}
-
-/// [`simplify`] that leaves nodes on constants alone unless they `may_go`.
-fn simplify_but(graph: &mut Graph, evaluate: &Evaluator, may_go: fn(&Node) -> bool) -> Result<()> {
-    for _ in 0..ROUNDS {
-        evaluate.interrupt.check()?;
-        let mut changed = bodies::move_constants(graph);
-        changed |= fold_constants::run(graph, evaluate, may_go)?;
-        changed |= common_subexpressions::run(graph);
-        changed |= dead_code::run(graph);
-        if !changed {
-            break;
-        }
-        infer_graph(graph, evaluate.interrupt)?;
-    }
-    Ok(())
-}
-
-fn fuse_all(graph: &mut Graph, evaluate: &Evaluator) -> Result<()> {
-    for _ in 0..ROUNDS {
-        if patterns::run(graph) {
-            infer_graph(graph, evaluate.interrupt)?;
-            simplify(graph, evaluate)?;
-        }
-        let mut changed = false;
-        for pass in [views::run, dilation::run, fold_batch_norm::run, fuse::run] {
-            evaluate.interrupt.check()?;
-            if pass(graph) {
-                changed = true;
-                infer_graph(graph, evaluate.interrupt)?;
+    fn combine(&self, graph: &mut Graph) -> Result<()> {
+        for _ in 0..ROUNDS {
+            if self.apply(SPELLED, graph)? {
+                self.infer(graph)?;
+                self.simplify(graph, &[Rule::DequantizeConstants])?;
             }
+            let mut changed = false;
+            for rules in COMBINE {
+                if self.apply(rules, graph)? {
+                    changed = true;
+                    self.infer(graph)?;
+                }
+            }
+            if !changed {
+                break;
+            }
+            self.simplify(graph, &[Rule::DequantizeConstants])?;
         }
-        if !changed {
-            break;
-        }
-        simplify(graph, evaluate)?;
+        Ok(())
     }
-    Ok(())
 }

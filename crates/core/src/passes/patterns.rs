@@ -7,13 +7,36 @@ use crate::ops::{
 };
 use crate::tensor::Tensor;
 
-/// Puts larger operators in the place of `float32` nodes that spell them out. Comes before `fuse`,
+/// Puts activations in the place of `float32` nodes that spell them out. Comes before `fuse`,
 /// which would take the pieces apart. Needs inferred facts. True where it found one.
-pub fn run(graph: &mut Graph) -> bool {
+pub fn activations(graph: &mut Graph) -> bool {
+    replace(graph, |graph, rw, node| {
+        let g = Finder { graph, rw };
+        g.bounded(node)
+            .or_else(|| g.product_activation(node))
+            .or_else(|| g.hard_sigmoid(node))
+            .or_else(|| g.gelu(node))
+    })
+}
+
+/// As [`activations`], for normalisations.
+pub fn normalisations(graph: &mut Graph) -> bool {
+    replace(graph, normalisation)
+}
+
+/// Puts the larger operator that `find` says ends at a node in its place. What that leaves without
+/// readers is dead code.
+fn replace(
+    graph: &mut Graph,
+    find: impl Fn(&mut Graph, &Rewriter, &Node) -> Option<Found>,
+) -> bool {
     let (mut rw, nodes) = Rewriter::start(graph);
     for mut node in nodes {
         rw.take_up(&node);
-        if let Some((op, inputs)) = find(graph, &rw, &node) {
+        if let [out] = node.outputs[..]
+            && graph.is_f32(out)
+            && let Some((op, inputs)) = find(graph, &rw, &node)
+        {
             node.op = op;
             node.inputs = inputs;
             rw.changed = true;
@@ -29,20 +52,6 @@ type Found = (std::sync::Arc<dyn Operator>, Vec<Option<ValueId>>);
 fn found(op: impl Operator, inputs: &[ValueId]) -> Option<Found> {
     let inputs = inputs.iter().copied().map(Some).collect();
     Some((std::sync::Arc::new(op), inputs))
-}
-
-/// The larger operator that ends at `node`. What it leaves without readers is dead code.
-fn find(graph: &mut Graph, rw: &Rewriter, node: &Node) -> Option<Found> {
-    let [out] = node.outputs[..] else { return None };
-    if !graph.is_f32(out) {
-        return None;
-    }
-    let g = Finder { graph, rw };
-    g.bounded(node)
-        .or_else(|| g.product_activation(node))
-        .or_else(|| g.hard_sigmoid(node))
-        .or_else(|| g.gelu(node))
-        .or_else(|| normalisation(graph, rw, node))
 }
 
 struct Finder<'a> {

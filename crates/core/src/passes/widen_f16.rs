@@ -6,32 +6,21 @@ use std::sync::Arc;
 
 use super::bodies::for_each_body;
 use super::edit::node;
-use super::infer_graph;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Value, ValueId};
-use crate::interrupt::Interrupt;
 use crate::ops::{BitCast, Cast, CastLike, ConstantOfShape, EyeLike, Random};
 use crate::tensor::{Element, Tensor, cast_slice_mut};
 
-/// Widens every value of a type for which `narrow` is true. Needs inferred facts, and infers them
-/// anew. True where there was one.
+/// Widens every value of a type for which `narrow` is true. Needs inferred facts. True where there was one.
 ///
 /// # Errors
 /// `Limit` where a constant cannot be widened for want of memory.
-pub fn run(
-    graph: &mut Graph,
-    narrow: &dyn Fn(DType) -> bool,
-    interrupt: &Interrupt,
-) -> Result<bool> {
+pub fn run(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool) -> Result<bool> {
     if kept_in_values(graph, narrow) {
         return Ok(false);
     }
-    let changed = widen(graph, narrow, true)?;
-    if changed {
-        infer_graph(graph, interrupt)?;
-    }
-    Ok(changed)
+    widen(graph, narrow, true)
 }
 
 /// True where tensors that would be widened may stand in sequences: these keep their types.

@@ -12,7 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, TensorSpec};
 use crate::graph::{Graph, NodeSpec};
-use crate::passes::{self, Evaluator};
+use crate::passes::{self, Evaluator, Passes};
 use crate::pin;
 
 impl Session {
@@ -64,18 +64,23 @@ impl Session {
             room.set(room.get().checked_sub(bytes)?);
             evaluator.evaluate(node, &interrupt)
         };
-        let evaluate = Evaluator {
-            compute: &fold,
-            interrupt: &interrupt,
-        };
         if options.optimise {
             let keeps = configs.iter().all(|c| c.f16 == Half::Kept);
             let narrow = |dtype: DType| match dtype {
                 DType::F16 => !keeps,
                 dtype => dtype == DType::BF16,
             };
-            let layout = options.layout(&backends);
-            passes::optimise(&mut graph, &evaluate, &narrow, layout)?;
+            let passes = Passes {
+                evaluate: Evaluator {
+                    compute: &fold,
+                    interrupt: &interrupt,
+                },
+                narrow: &narrow,
+                layout: options.layout(&backends),
+                without: &options.without,
+                observer: options.observer.as_deref(),
+            };
+            passes::optimise(&mut graph, &passes)?;
         } else {
             passes::infer_graph(&mut graph, &interrupt)?;
         }

@@ -12,6 +12,7 @@ use crate::interrupt::{AbortSignal, Interrupt};
 use crate::limits::Limits;
 use crate::memory::{Arena, Sharing};
 use crate::partition::{Calibration, Placement};
+use crate::passes::{Observer, Rule};
 use crate::pin::{Pin, PrecisionPin};
 use crate::schedule::{Scheduler, SyncScheduler, Trace};
 use crate::tuning::Tuning;
@@ -40,6 +41,10 @@ pub struct SessionOptions {
     pub precisions: Vec<PrecisionPin>,
     /// Off: the graph runs as it was loaded.
     pub optimise: bool,
+    /// Rules of [`crate::passes::optimise`] that are not applied.
+    pub without: Vec<Rule>,
+    /// Sees what each rule changes.
+    pub observer: Option<Arc<dyn Observer>>,
     /// Nodes may compute in half precision, within this.
     pub mixed_precision: Option<MixedPrecision>,
     /// Every value leaves its stage, as [`Session::record`] needs it. Costs memory and time.
@@ -128,6 +133,8 @@ impl Default for SessionOptions {
             pins: Vec::new(),
             precisions: Vec::new(),
             optimise: true,
+            without: Vec::new(),
+            observer: None,
             mixed_precision: None,
             keep_all: false,
             keep_weights: false,

@@ -1,11 +1,14 @@
 //! `kilim inspect`.
 
 mod memory;
+mod passes;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use kilim::{ErrorCode, Port, Report};
+use kilim::core::passes::{Change, ChangeLog};
+use kilim::{ErrorCode, Port, Report, SessionOptions};
 use serde::Serialize;
 
 use crate::Failure;
@@ -18,7 +21,8 @@ pub const EXAMPLES: &str = "\
 Examples:
   kilim inspect model.onnx --backends wgpu,cpu
   kilim inspect model.onnx --json | jq .report.backends
-  kilim inspect model.onnx --memory plan.svg";
+  kilim inspect model.onnx --memory plan.svg
+  kilim inspect model.onnx --passes --without transposes";
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -28,6 +32,9 @@ pub struct Args {
     /// Draw where every intermediate is in memory, and when, into an SVG file.
     #[arg(long, value_name = "FILE")]
     memory: Option<PathBuf>,
+    /// List the rules that optimise the graph, and what each of them changed.
+    #[arg(long)]
+    passes: bool,
     #[command(flatten)]
     model: ModelArgs,
 }
@@ -45,6 +52,9 @@ struct View {
     inputs: Vec<PortView>,
     outputs: Vec<PortView>,
     report: Report,
+    /// What the passes changed, with `--passes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    passes: Option<Vec<Change>>,
 }
 
 fn view(ports: &[Port]) -> Vec<PortView> {
@@ -65,9 +75,15 @@ fn view(ports: &[Port]) -> Vec<PortView> {
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut options = args.model.backends.options()?;
     options.core.plan_unknown_as = Some(1);
+    let without = options.core.without.clone();
+    let mut log = watch(&mut options);
     let session = match args.model.load_with(options).await {
         // Sizes that are open may not all be 1: such a model is planned when it runs.
-        Err(Failure::Kilim(e)) if e.code() == ErrorCode::Shape => args.model.load().await?,
+        Err(Failure::Kilim(e)) if e.code() == ErrorCode::Shape => {
+            let mut options = args.model.backends.options()?;
+            log = watch(&mut options);
+            args.model.load_with(options).await?
+        }
         loaded => loaded?,
     };
     let report = session.report();
@@ -79,6 +95,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
             inputs: view(session.inputs()),
             outputs: view(session.outputs()),
             report,
+            passes: args.passes.then(|| log.changes()),
         };
         return out::json(&view);
     }
@@ -110,7 +127,17 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     mixed::print(&report);
     print_nodes(&report);
     print_crossings(&report);
+    if args.passes {
+        passes::print(&log.changes(), &without);
+    }
     Ok(())
+}
+
+/// Has the session write down what the passes change.
+fn watch(options: &mut SessionOptions) -> Arc<ChangeLog> {
+    let log = Arc::new(ChangeLog::default());
+    options.core.observer = Some(log.clone());
+    log
 }
 
 fn table(header: &[&str]) -> Table {

@@ -9,7 +9,7 @@ use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::interrupt::Interrupt;
 use crate::ops::*;
-use crate::passes::Evaluator;
+use crate::passes::{Evaluator, Passes};
 use crate::tensor::Tensor;
 
 /// The number of nodes that all passes leave of two operators on one input, both outputs of the graph.
@@ -20,11 +20,17 @@ fn left_by_passes(input: Fact, operators: [Arc<dyn Operator>; 2]) -> usize {
         let y = graph.apply_shared(format!("n{i}"), operator, &[Some(x)]);
         graph.outputs.push(y);
     }
-    let nothing = Evaluator {
-        compute: &|_| None,
-        interrupt: &Interrupt::NEVER,
+    let passes = Passes {
+        evaluate: Evaluator {
+            compute: &|_| None,
+            interrupt: &Interrupt::NEVER,
+        },
+        narrow: &|_| false,
+        layout: DataLayout::ChannelsFirst,
+        without: &[],
+        observer: None,
     };
-    optimise(&mut graph, &nothing, &|_| false, DataLayout::ChannelsFirst).unwrap();
+    optimise(&mut graph, &passes).unwrap();
     graph.nodes.len()
 }
 

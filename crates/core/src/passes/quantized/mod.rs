@@ -33,7 +33,7 @@ use crate::graph::{Graph, Node, Operator, ValueId};
 use crate::ops::{Activation, Affine, Clip, DequantizeLinear, QuantizeLinear, Unary};
 use crate::tensor::Tensor;
 
-/// True where there is something that [`run`] could work on.
+/// True where there is something that [`movement()`] and [`arithmetic`] could work on.
 pub fn is_quantised(graph: &Graph) -> bool {
     graph
         .nodes
@@ -41,22 +41,28 @@ pub fn is_quantised(graph: &Graph) -> bool {
         .any(|n| n.op.is::<QuantizeLinear>() || n.op.is::<DequantizeLinear>())
 }
 
-/// False where `node` widens numbers that [`run`] wants to see as they are.
-pub fn may_fold(node: &Node) -> bool {
-    !node.op.is::<DequantizeLinear>()
-}
-
-/// Needs inferred facts. True where something changed.
-///
-/// # Errors
-/// `Limit` where memory is short.
-pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
+/// Has movement move quantised numbers. Needs inferred facts. True where something changed.
+pub fn movement(graph: &mut Graph) -> bool {
     let (mut rw, nodes) = Rewriter::start(graph);
     for mut node in nodes {
         rw.take_up(&node);
         movement::sink(graph, &mut rw, &mut node);
-        if movement::lift(graph, &mut rw, &mut node) {
-        } else if let Some((op, inputs)) = find(graph, &rw, &node, evaluate)? {
+        movement::lift(graph, &mut rw, &mut node);
+        rw.push(node);
+    }
+    rw.finish(graph)
+}
+
+/// Puts integer arithmetic in the place of each QuantizeLinear that ends some. Needs inferred facts. True where
+/// something changed.
+///
+/// # Errors
+/// `Limit` where memory is short.
+pub fn arithmetic(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
+    let (mut rw, nodes) = Rewriter::start(graph);
+    for mut node in nodes {
+        rw.take_up(&node);
+        if let Some((op, inputs)) = find(graph, &rw, &node, evaluate)? {
             node.op = op;
             node.inputs = inputs;
             rw.changed = true;

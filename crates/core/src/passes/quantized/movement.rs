@@ -115,8 +115,8 @@ fn permutation(graph: &Graph, node: &Node, operand: &Operand) -> Option<Vec<usiz
 }
 
 /// Lets each part of a Concat be quantised before they are put together, where all of them are real
-/// numbers of bytes; true where that is so, and `node`, which quantised the whole, is the Concat.
-pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) -> bool {
+/// numbers of bytes: `node`, which quantised the whole, then is the Concat.
+pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
     let parts = || {
         let target = Target::of(graph, node)?;
         let (op, concat) = rw.produced_by::<Concat>(Some(target.real))?;
@@ -126,7 +126,7 @@ pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) -> bool {
         all.then(|| (op.clone(), concat.inputs.clone(), target.dtype))
     };
     let Some((op, mut parts, dtype)) = parts() else {
-        return false;
+        return;
     };
     for (i, part) in parts.iter_mut().enumerate() {
         let Some(real) = *part else { continue };
@@ -147,5 +147,4 @@ pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) -> bool {
     node.op = Arc::new(op);
     node.inputs = parts;
     rw.changed = true;
-    true
 }

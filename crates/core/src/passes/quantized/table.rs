@@ -74,7 +74,8 @@ pub fn find(
     });
     body.outputs = vec![table];
     infer_graph(&mut body, evaluate.interrupt)?;
-    fold_constants::run(&mut body, evaluate, |_| true)?;
+    fold_constants::dequantize(&mut body, evaluate)?;
+    fold_constants::run(&mut body, evaluate)?;
     let Some(tensor) = body.value(table).constant.clone() else {
         return Ok(None);
     };

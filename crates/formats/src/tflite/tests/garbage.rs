@@ -1,6 +1,9 @@
 //! Files that are cut, overwritten or made to exhaust the memory.
 
+use kilim_core::Interrupt;
+use kilim_core::backend::DataLayout;
 use kilim_core::error::ErrorCode;
+use kilim_core::passes::{Evaluator, Passes, optimise};
 
 use super::{import, network};
 
@@ -15,12 +18,17 @@ fn truncated_and_garbled_files_are_errors() {
     // What still imports must go through the passes without a panic as well.
     let attempt = |bytes: &[u8]| {
         if let Ok(mut graph) = import(bytes) {
-            let layout = kilim_core::backend::DataLayout::ChannelsLast;
-            let nothing = kilim_core::passes::Evaluator {
-                compute: &|_| None,
-                interrupt: &kilim_core::Interrupt::NEVER,
+            let passes = Passes {
+                evaluate: Evaluator {
+                    compute: &|_| None,
+                    interrupt: &Interrupt::NEVER,
+                },
+                narrow: &|_| false,
+                layout: DataLayout::ChannelsLast,
+                without: &[],
+                observer: None,
             };
-            let _ = kilim_core::passes::optimise(&mut graph, &nothing, &|_| false, layout);
+            let _ = optimise(&mut graph, &passes);
         }
     };
     let mut bytes = whole.clone();

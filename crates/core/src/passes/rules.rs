@@ -1,0 +1,152 @@
+//! The rules that [`super::optimise`] is made of. Each can be switched off by its name; results stay right without it.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+
+use super::{
+    Passes, bodies, common_subexpressions, dead_code, dilation, fold_batch_norm, fold_constants,
+    fuse, layout, patterns, quantized, transposes, views, widen_f16,
+};
+use crate::backend::DataLayout;
+use crate::error::{Error, ErrorCode, Result};
+use crate::graph::Graph;
+
+macro_rules! rules {
+    ($($rule:ident, $name:literal, $does:literal, $run:expr;)*) => {
+        /// A rewrite of graphs.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum Rule {
+            $(#[doc = $does] $rule,)*
+        }
+
+        impl Rule {
+            /// All rules, in the order in which they are first applied.
+            pub const ALL: &[Rule] = &[$(Rule::$rule),*];
+
+            /// The name by which the rule is switched off.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Rule::$rule => $name,)*
+                }
+            }
+
+            /// What the rule does, in one line.
+            pub fn description(self) -> &'static str {
+                match self {
+                    $(Rule::$rule => $does,)*
+                }
+            }
+
+            /// Rewrites a graph whose facts are inferred. True where something changed.
+            pub(super) fn run(self, graph: &mut Graph, passes: &Passes) -> Result<bool> {
+                let run: fn(&mut Graph, &Passes) -> Result<bool> = match self {
+                    $(Rule::$rule => $run,)*
+                };
+                run(graph, passes)
+            }
+        }
+    };
+}
+
+rules! {
+    WidenHalf, "widen-half",
+        "float16 and bfloat16 become float32 inside the graph, where no backend keeps them",
+        |g, passes| widen_f16::run(g, passes.narrow);
+    BodyConstants, "body-constants",
+        "bodies of control flow hold the constants they read, and capture nothing unread",
+        |g, _| Ok(bodies::move_constants(g));
+    InlineBranches, "inline-branches",
+        "an If whose condition is constant becomes the nodes of its branch",
+        |g, _| Ok(fold_constants::branches(g));
+    Identities, "identities",
+        "nodes that only pass on their input go",
+        |g, _| Ok(fold_constants::identities(g));
+    FoldConstants, "fold-constants",
+        "nodes on constants and known dimensions are computed while loading",
+        |g, passes| fold_constants::run(g, &passes.evaluate);
+    DequantizeConstants, "dequantize-constants",
+        "quantized weights become real numbers where no integer arithmetic reads them",
+        |g, passes| fold_constants::dequantize(g, &passes.evaluate);
+    CommonSubexpressions, "common-subexpressions",
+        "nodes that compute the same from the same become one",
+        |g, _| Ok(common_subexpressions::run(g));
+    DeadCode, "dead-code",
+        "nodes and optional outputs that nothing reads go",
+        |g, _| Ok(dead_code::run(g));
+    QuantizedMovement, "quantized-movement",
+        "what only moves elements moves quantized ones",
+        |g, _| Ok(quantized::movement(g));
+    QuantizedArithmetic, "quantized-arithmetic",
+        "what stands between DequantizeLinear and QuantizeLinear computes in integers",
+        |g, passes| quantized::arithmetic(g, &passes.evaluate);
+    Activations, "activations",
+        "activations spelled out in smaller operators become one node",
+        |g, _| Ok(patterns::activations(g));
+    Normalisations, "normalisations",
+        "layer and root-mean-square normalisations spelled out become one node",
+        |g, _| Ok(patterns::normalisations(g));
+    Views, "views",
+        "views of views become one, and a padding moves behind a view before a convolution",
+        |g, _| Ok(views::run(g));
+    Dilation, "dilation",
+        "SpaceToBatch, Conv and BatchToSpace become one dilated Conv",
+        |g, _| Ok(dilation::run(g));
+    BatchNorm, "batch-norm",
+        "scales and shifts of channels go into the weights before them",
+        |g, _| Ok(fold_batch_norm::run(g));
+    FusePadding, "fuse-padding",
+        "a padding with zeros becomes the padding of the convolution behind it",
+        |g, _| Ok(fuse::paddings(g));
+    FuseIndexCast, "fuse-index-cast",
+        "a Gather reads float32 indices without a Cast",
+        |g, _| Ok(fuse::index_casts(g));
+    FuseActivation, "fuse-activation",
+        "an activation becomes part of the node before it",
+        |g, _| Ok(fuse::activations(g));
+    FuseBias, "fuse-bias",
+        "a vector added to a matrix product becomes its bias",
+        |g, _| Ok(fuse::biases(g));
+    FuseScale, "fuse-scale",
+        "a constant factor of a matrix product becomes its alpha",
+        |g, _| Ok(fuse::scales(g));
+    FuseResidual, "fuse-residual",
+        "a value added to a convolution of the same shape becomes its residual",
+        |g, _| Ok(fuse::residuals(g));
+    ChannelsLast, "channels-last",
+        "convolutions and their kin work on channels-last data, where a backend prefers that",
+        |g, passes| Ok(passes.layout == DataLayout::ChannelsLast && layout::run(g));
+    Transposes, "transposes",
+        "transposes move until they cancel, or move as little data as possible",
+        |g, _| transposes::run(g);
+}
+
+impl fmt::Display for Rule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Rule {
+    type Err = Error;
+
+    /// The rule of this name.
+    ///
+    /// # Errors
+    /// `InvalidValue` with the names of all rules.
+    fn from_str(name: &str) -> Result<Rule> {
+        if let Some(&rule) = Rule::ALL.iter().find(|rule| rule.name() == name) {
+            return Ok(rule);
+        }
+        let names: Vec<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();
+        let message = format!("there is no rule `{name}`");
+        Err(Error::new(ErrorCode::InvalidValue, message).with_known(name, &names))
+    }
+}
+
+impl Serialize for Rule {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
+    }
+}
