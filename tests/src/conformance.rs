@@ -10,8 +10,8 @@ use std::task::Poll;
 use kilim::compare::Comparison;
 use kilim::formats::onnx::read_datum;
 use kilim::{
-    BackendId, DType, Datum, ErrorCode, Form, Kind, ModelSource, Placement, RunOptions, Session,
-    SessionOptions,
+    BackendId, DType, Datum, ErrorCode, Form, Kind, LoadOptions, ModelSource, Placement,
+    RunOptions, Session,
 };
 use serde::Deserialize;
 
@@ -230,12 +230,12 @@ async fn caught(mut case: Pin<Box<dyn Future<Output = Outcome> + '_>>) -> Outcom
 }
 
 /// The options under which cases run: every node on the first backend that takes it.
-fn options(backends: &[BackendId]) -> SessionOptions {
-    let mut options = SessionOptions {
+fn options(backends: &[BackendId]) -> LoadOptions {
+    let mut options = LoadOptions {
         backends: backends.to_vec(),
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.placement = Placement::Fixed;
+    options.placement = Placement::Fixed;
     options
 }
 
@@ -260,7 +260,7 @@ async fn run_model(
     backends: &[BackendId],
     score: Option<&mut Score>,
 ) -> Outcome {
-    let mut session = match Session::load(ModelSource::from(model), options(backends)).await {
+    let mut session = match kilim::load(ModelSource::from(model), options(backends)).await {
         Ok(session) => session,
         Err(e) => {
             return match e.code() {

@@ -3,7 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use kilim::core::ops::{Unary, UnaryKind};
-use kilim::{BackendId, CacheUse, DType, ErrorCode, Fact, Graph, Runtime, Session, SessionOptions};
+use kilim::{BackendId, CacheUse, DType, ErrorCode, Fact, Graph, LoadOptions, Runtime, Session};
 use kilim_test_support::skip;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -48,9 +48,9 @@ fn session(runtime: &Runtime, backend: &str) -> kilim::Result<Session> {
     let x = graph.add_input("x", Fact::fixed(DType::F32, &[1]));
     let y = graph.apply("y", Unary(UnaryKind::Neg), &[x]);
     graph.outputs.push(y);
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: vec![BackendId::from(backend)],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     pollster::block_on(runtime.session(graph, options))
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kilim::core::error::value_error;
 use kilim::core::ops::{CustomOperator, CustomOperators, ShaderKernel, ShaderNumber, ShaderTensor};
-use kilim::{BackendId, ErrorCode, Result, RunOptions, Runtime, Session, SessionOptions, Tensor};
+use kilim::{BackendId, ErrorCode, LoadOptions, Result, RunOptions, Runtime, Session, Tensor};
 use kilim_tests::machine::gpu;
 use kilim_tests::onnx::{Node, Value, model};
 
@@ -94,10 +94,10 @@ fn shader(text: &str) -> CustomOperator {
 fn load(backends: &[&str], operator: Option<CustomOperator>) -> Result<Session> {
     let mut operators = CustomOperators::default();
     operator.into_iter().for_each(|o| operators.add(o));
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: backends.iter().map(|b| BackendId::from(*b)).collect(),
         operators,
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     pollster::block_on(Runtime::shared().load(scaled(), options))
 }
@@ -179,10 +179,10 @@ fn equal_nodes_are_computed_once_and_others_are_not() {
     );
     let mut operators = CustomOperators::default();
     operators.add(Arc::new(host()));
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
         operators,
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     let mut session = pollster::block_on(Runtime::shared().load(bytes, options)).unwrap();
     assert_eq!(

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kilim::core::ops::*;
 use kilim::{
-    BackendId, DType, Dim, ErrorCode, Fact, Graph, RunOptions, Runtime, Session, SessionOptions,
+    BackendId, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, RunOptions, Runtime, Session,
     Shape, Tensor,
 };
 
@@ -16,9 +16,9 @@ fn sessions(graph: impl Fn() -> Graph) -> Vec<Session> {
     let present = |id: &&str| pollster::block_on(Runtime::shared().backend(&(*id).into())).is_ok();
     let lists = lists.into_iter().filter(|list| list.iter().all(present));
     let make = |list: &[&str]| {
-        let options = SessionOptions {
+        let options = LoadOptions {
             backends: list.iter().map(|&id| BackendId::from(id)).collect(),
-            ..SessionOptions::default()
+            ..LoadOptions::default()
         };
         pollster::block_on(Runtime::shared().session(graph(), options)).unwrap()
     };
@@ -243,7 +243,7 @@ fn complex_numbers_are_moved() {
         let cast = g.apply("cast", Cast::new(DType::F32), &[x]);
         g.outputs.push(cast);
         let runtime = Runtime::shared();
-        let session = runtime.session(g, SessionOptions::default());
+        let session = runtime.session(g, LoadOptions::default());
         let error = pollster::block_on(session).err().unwrap();
         assert_eq!(
             (error.code(), error.node()),

@@ -6,7 +6,7 @@
 use std::f64::consts::TAU;
 
 use kilim::formats::onnx::read_tensor;
-use kilim::{BackendId, RunOptions, Session, SessionOptions, Tensor};
+use kilim::{BackendId, LoadOptions, RunOptions, Tensor};
 use kilim_test_support::material::suite;
 
 /// The inverse transform along axis 1 of `[1, n, m, 2]`, from its definition in float64.
@@ -71,12 +71,12 @@ fn the_exact_inverse_dft_is_not_what_the_suite_asks_for() {
         );
 
         // Kilim's answer is the exact one.
-        let options = SessionOptions {
+        let options = LoadOptions {
             backends: vec![BackendId::from("cpu")],
-            ..SessionOptions::default()
+            ..LoadOptions::default()
         };
         let model = folder.join("model.onnx");
-        let mut session = pollster::block_on(Session::load(model.as_path(), options)).expect(name);
+        let mut session = pollster::block_on(kilim::load(model.as_path(), options)).expect(name);
         let feeds: Vec<(String, Tensor)> = (0..session.inputs().len())
             .map(|i| tensor(&format!("input_{i}.pb")))
             .collect();

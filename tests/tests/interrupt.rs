@@ -12,11 +12,11 @@ use kilim::core::Backend;
 use kilim::core::backend::LocalFuture;
 use kilim::core::ops::*;
 use kilim::core::schedule::{Scheduler, StageRun};
-use kilim::core::session::{MixedPrecision, SessionOptions as CoreOptions};
-use kilim::core::{AbortSignal, Datum, Interrupt, Session as CoreSession};
+use kilim::core::session::{MixedPrecision, SessionOptions};
+use kilim::core::{AbortSignal, Datum, Interrupt, Session};
 use kilim::{
-    BackendId, DType, ErrorCode, Fact, Graph, Placement, Result, RunOptions, Runtime,
-    SessionOptions, Tensor, VerifyOptions,
+    BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, Placement, Result, RunOptions, Runtime,
+    Tensor, VerifyOptions,
 };
 use kilim_tests::machine::{cpu, gpu, gpu_beside_others};
 use kilim_tests::stand_in::StandIn;
@@ -73,16 +73,12 @@ fn dropped_after(polls: usize, run: impl Future) -> bool {
     (0..polls).any(|_| run.as_mut().poll(&mut context).is_ready())
 }
 
-fn run(
-    session: &mut CoreSession,
-    x: [f32; 3],
-    options: &RunOptions,
-) -> Result<Vec<(String, Datum)>> {
+fn run(session: &mut Session, x: [f32; 3], options: &RunOptions) -> Result<Vec<(String, Datum)>> {
     pollster::block_on(session.run_data(&feeds(x), options))
 }
 
 #[track_caller]
-fn assert_runs(session: &mut CoreSession, what: &str) {
+fn assert_runs(session: &mut Session, what: &str) {
     let outputs = run(session, [1.0, -2.0, 3.0], &RunOptions::default());
     let outputs = outputs.unwrap_or_else(|e| panic!("{what}: {e}"));
     let values = outputs[0]
@@ -103,14 +99,14 @@ fn sessions() -> Vec<(kilim::Session, Arc<Pausing>)> {
             after: AtomicUsize::new(usize::MAX),
             ..Pausing::default()
         });
-        let mut options = SessionOptions {
+        let mut options = LoadOptions {
             backends: ids.iter().map(|id| BackendId::from(*id)).collect(),
-            ..SessionOptions::default()
+            ..LoadOptions::default()
         };
-        options.core.placement = Placement::Fixed;
-        options.core.pins = pins.iter().map(|pin| pin.parse().unwrap()).collect();
-        options.core.optimise = false;
-        options.core.scheduler = scheduler.clone();
+        options.placement = Placement::Fixed;
+        options.pins = pins.iter().map(|pin| pin.parse().unwrap()).collect();
+        options.optimise = false;
+        options.scheduler = scheduler.clone();
         let session = pollster::block_on(runtime.session(graph(), options)).unwrap();
         (session, scheduler)
     };
@@ -183,16 +179,16 @@ fn what_has_begun_ends_where_a_run_is_dropped() {
         Arc::new(taking.on_call(noted))
     };
     let backends = vec![backend("one", "Abs"), backend("two", "Neg")];
-    let options = CoreOptions {
+    let options = SessionOptions {
         placement: Placement::Fixed,
         optimise: false,
         scheduler: Arc::new(Pausing {
             after: AtomicUsize::new(usize::MAX),
             ..Pausing::default()
         }),
-        ..CoreOptions::default()
+        ..SessionOptions::default()
     };
-    let session = CoreSession::new(graph(), backends, cpu.clone(), options);
+    let session = Session::new(graph(), backends, cpu.clone(), options);
     let mut session = pollster::block_on(session).unwrap();
     calls.lock().unwrap().clear();
     let feeds = feeds([7.0, 8.0, 9.0]);
@@ -226,11 +222,11 @@ impl AbortSignal for Counting {
 #[test]
 fn profiles_comparisons_and_trials_stop_wherever_they_are() {
     let options = || {
-        let mut options = SessionOptions {
+        let mut options = LoadOptions {
             backends: vec![BackendId::from("cpu")],
-            ..SessionOptions::default()
+            ..LoadOptions::default()
         };
-        options.core.keep_weights = true;
+        options.keep_weights = true;
         options
     };
     let runtime = Runtime::default().with_backend(cpu());
@@ -250,15 +246,15 @@ fn profiles_comparisons_and_trials_stop_wherever_they_are() {
             abort: Some(signal),
             ..VerifyOptions::default()
         };
-        let found = pollster::block_on(session.verify(&feeds, &options))?;
+        let found = pollster::block_on(kilim::verify(&mut session, &feeds, &options))?;
         assert!(found.passed() && found.nodes.iter().all(|n| n.error == Some(0.0)));
         Ok(())
     };
     stops_anywhere("a comparison", &mut verify);
     let mut trials = |signal: Arc<Counting>| {
         let mut options = options();
-        options.core.interrupt = Interrupt::on(Some(signal));
-        options.core.mixed_precision = Some(MixedPrecision {
+        options.interrupt = Interrupt::on(Some(signal));
+        options.mixed_precision = Some(MixedPrecision {
             tolerance: 1e-3,
             samples: vec![vec![(
                 "x".to_string(),
@@ -285,11 +281,11 @@ fn loads_stop_within_what_they_fold() {
     };
     let runtime = Runtime::default().with_backend(cpu());
     let load = |n: usize, signal: Arc<Counting>| {
-        let mut options = SessionOptions {
+        let mut options = LoadOptions {
             backends: vec![BackendId::from("cpu")],
-            ..SessionOptions::default()
+            ..LoadOptions::default()
         };
-        options.core.interrupt = Interrupt::on(Some(signal));
+        options.interrupt = Interrupt::on(Some(signal));
         let session = pollster::block_on(runtime.session(folded(n), options))?;
         assert_eq!(session.report().nodes.len(), 1, "the product is folded");
         Ok(())
@@ -342,11 +338,11 @@ fn a_long_run_on_a_gpu_stops_between_slices() {
     if gpu().is_none() {
         return;
     }
-    let mut options = SessionOptions {
+    let mut options = LoadOptions {
         backends: vec![BackendId::from("wgpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.placement = Placement::Fixed;
+    options.placement = Placement::Fixed;
     let runtime = Runtime::shared();
     let mut session = pollster::block_on(runtime.session(long_work(), options)).unwrap();
     let n = 320;

@@ -5,7 +5,7 @@
 use kilim::core::Limits;
 use kilim::core::ops::*;
 use kilim::{
-    BackendId, DType, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Session, SessionOptions,
+    BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, Result, RunOptions, Runtime, Session,
     Tensor,
 };
 
@@ -46,11 +46,11 @@ fn counting(times: i64) -> Graph {
 }
 
 fn session(graph: Graph, limits: &str) -> Result<Session> {
-    let mut options = SessionOptions {
+    let mut options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.limits = limits.parse()?;
+    options.limits = limits.parse()?;
     pollster::block_on(Runtime::shared().session(graph, options))
 }
 

@@ -6,9 +6,7 @@
 use std::collections::BTreeSet;
 
 use kilim::formats::onnx::read_tensor;
-use kilim::{
-    BackendId, ErrorCode, ModelSource, Result, RunOptions, Session, SessionOptions, Tensor,
-};
+use kilim::{BackendId, ErrorCode, LoadOptions, ModelSource, Result, RunOptions, Session, Tensor};
 use kilim_test_support::archive::Cases;
 
 fn cases() -> Cases {
@@ -24,12 +22,12 @@ fn file_of(case: &str) -> Vec<u8> {
 }
 
 fn session() -> Session {
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     let model = ModelSource::from(cases().file("png/model.onnx").to_vec());
-    pollster::block_on(Session::load(model, options)).expect("the model loads")
+    pollster::block_on(kilim::load(model, options)).expect("the model loads")
 }
 
 /// The shape of what a file decodes to.

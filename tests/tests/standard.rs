@@ -5,7 +5,7 @@
 
 use std::process::Command;
 
-use kilim::{ModelSource, Session, SessionOptions};
+use kilim::{LoadOptions, ModelSource};
 use kilim_test_support::material::python;
 use kilim_tests::onnx::{Node, model};
 
@@ -40,7 +40,7 @@ fn every_operator_of_the_standard_is_known() {
         };
         let file = model(&[node], &[], &[("y", &[])]);
         let source = ModelSource::from(file);
-        let loaded = pollster::block_on(Session::load(source, SessionOptions::default()));
+        let loaded = pollster::block_on(kilim::load(source, LoadOptions::default()));
         // Most lack inputs; what counts is that this is what they are refused for.
         count += 1;
         if loaded.is_err_and(|e| e.to_string().contains("unknown operator")) {

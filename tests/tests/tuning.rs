@@ -10,9 +10,9 @@ use kilim::core::backend::{BackendContext, ContextConfig, Description, NodeSpec,
 use kilim::core::ops::*;
 use kilim::core::report::TuningReport;
 use kilim::core::tuning::{Choice, Tuning};
-use kilim::core::{Backend, Session as CoreSession, SessionOptions as CoreOptions};
+use kilim::core::{Backend, Session, SessionOptions};
 use kilim::{
-    BackendId, DType, Dim, Fact, Graph, Result, RunOptions, Runtime, SessionOptions, Shape, Tensor,
+    BackendId, DType, Dim, Fact, Graph, LoadOptions, Result, RunOptions, Runtime, Shape, Tensor,
 };
 use kilim_tests::operators::Random;
 use kilim_tests::stand_in::StandIn;
@@ -48,12 +48,12 @@ fn fixed() -> Graph {
     graph(Dim::Known(SIZE))
 }
 
-fn options(backend: &str, tune: bool) -> SessionOptions {
-    let mut options = SessionOptions {
+fn options(backend: &str, tune: bool) -> LoadOptions {
+    let mut options = LoadOptions {
         backends: vec![BackendId::from(backend)],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.tune = tune;
+    options.tune = tune;
     options
 }
 
@@ -63,7 +63,7 @@ fn backends(runtime: &Runtime) -> Vec<&'static str> {
     ["cpu", "wgpu"].into_iter().filter(opens).collect()
 }
 
-fn run(session: &mut CoreSession, x: &Tensor) -> Vec<f64> {
+fn run(session: &mut Session, x: &Tensor) -> Vec<f64> {
     let inputs = [("x", x.clone())];
     let outputs = pollster::block_on(session.run(&inputs, &RunOptions::default())).unwrap();
     outputs[0].1.to_f64s().unwrap()
@@ -208,14 +208,14 @@ fn the_fastest_kernel_is_taken_if_it_is_clearly_faster() {
         };
         let tuning = Arc::<Tuning>::default();
         let session = |backend: Arc<dyn Backend>, tune| {
-            let options = CoreOptions {
+            let options = SessionOptions {
                 tune,
                 tuning: tuning.clone(),
                 optimise: false,
                 clock: now,
-                ..CoreOptions::default()
+                ..SessionOptions::default()
             };
-            let session = CoreSession::new(g.clone(), vec![backend], cpu.clone(), options);
+            let session = Session::new(g.clone(), vec![backend], cpu.clone(), options);
             pollster::block_on(session).unwrap()
         };
         let measured = session(device(costs), true).report().tuning;
@@ -259,14 +259,14 @@ fn the_table_says_which_kernel_runs() {
     for id in backends(&runtime) {
         let backend = pollster::block_on(runtime.backend(&BackendId::from(id))).unwrap();
         let session = |tuning: &Arc<Tuning>, tune| {
-            let options = CoreOptions {
+            let options = SessionOptions {
                 tune,
                 tuning: tuning.clone(),
-                ..CoreOptions::default()
+                ..SessionOptions::default()
             };
             let backends: Vec<Arc<dyn Backend>> = vec![backend.clone()];
             let cpu = pollster::block_on(runtime.backend(&BackendId::from("cpu"))).unwrap();
-            let session = CoreSession::new(fixed(), backends, cpu, options);
+            let session = Session::new(fixed(), backends, cpu, options);
             pollster::block_on(session).unwrap()
         };
         let measured = session(&Arc::default(), true).report().tuning;
@@ -277,7 +277,7 @@ fn the_table_says_which_kernel_runs() {
         for time in &conv.times {
             let tuning = Arc::<Tuning>::default();
             tuning
-                .of(backend.describe())
+                .of(&backend.describe().key())
                 .insert(&conv.class, &time.algorithm);
             let mut forced = session(&tuning, false);
             assert_close(&run(&mut forced, &image(SIZE)), &want);

@@ -6,14 +6,14 @@ use std::sync::Arc;
 
 use kilim::core::ops::*;
 use kilim::{
-    BackendId, DType, Datum, ErrorCode, Fact, Form, Graph, Kind, Map, Result, RunOptions, Runtime,
-    Session, SessionOptions, Tensor,
+    BackendId, DType, Datum, ErrorCode, Fact, Form, Graph, Kind, LoadOptions, Map, Result,
+    RunOptions, Runtime, Session, Tensor,
 };
 
 fn session(graph: Graph) -> Result<Session> {
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     pollster::block_on(Runtime::shared().session(graph, options))
 }

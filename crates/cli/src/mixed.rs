@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use kilim::core::session::MixedPrecision;
-use kilim::{Port, Report, Runtime, Session, SessionOptions, Tensor};
+use kilim::{LoadOptions, Port, Report, Runtime, Session, Tensor};
 
 use crate::data::source::InputArgs;
 use crate::{Failure, model};
@@ -28,15 +28,15 @@ pub struct MixedArgs {
 
 impl MixedArgs {
     /// Loads a model; the samples are read when its inputs are known.
-    pub async fn load(&self, path: &Path, mut options: SessionOptions) -> Result<Session, Failure> {
+    pub async fn load(&self, path: &Path, mut options: LoadOptions) -> Result<Session, Failure> {
         let Some(tolerance) = self.mixed_precision else {
             return model::load(path, options).await;
         };
         let runtime = Runtime::shared();
         let mut graph = runtime.parse(path, &options).await?;
-        graph.fix_dims(&std::mem::take(&mut options.core.dims))?;
+        graph.fix_dims(&std::mem::take(&mut options.dims))?;
         let ports = Port::all(&graph, &graph.inputs);
-        options.core.mixed_precision = Some(MixedPrecision {
+        options.mixed_precision = Some(MixedPrecision {
             tolerance,
             samples: self.read(&ports)?,
         });

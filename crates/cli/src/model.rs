@@ -12,8 +12,8 @@ use kilim::core::backend::Setting;
 use kilim::core::passes::Rule;
 use kilim::core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim::{
-    BackendId, CacheUse, Error, ErrorCode, MemoryMode, Pin, Placement, PrecisionPin, Report,
-    Runtime, Session, SessionOptions,
+    BackendId, CacheUse, Error, ErrorCode, LoadOptions, MemoryMode, Pin, Placement, PrecisionPin,
+    Report, Runtime, Session,
 };
 
 use crate::Failure;
@@ -122,40 +122,40 @@ pub struct BackendArgs {
 }
 
 impl BackendArgs {
-    pub fn options(&self) -> Result<SessionOptions, Failure> {
-        let mut options = SessionOptions::default();
+    pub fn options(&self) -> Result<LoadOptions, Failure> {
+        let mut options = LoadOptions::default();
         if let Some(ids) = &self.backends {
             options.backends = ids.iter().map(|id| BackendId::from(id.as_str())).collect();
         } else {
             options.backends = available(&options.backends);
         }
-        options.core.strict = self.strict;
+        options.strict = self.strict;
         options.follow_links = self.follow_links;
         if let Some(limits) = &self.limits {
-            options.core.limits = limits.clone();
+            options.limits = limits.clone();
         }
-        options.core.pins = self.pins.clone();
-        options.core.precisions = self.precisions.clone();
+        options.pins = self.pins.clone();
+        options.precisions = self.precisions.clone();
         for setting in &self.configs {
-            options.core.configs.set(setting);
+            options.configs.set(setting);
         }
         #[cfg(feature = "plugins")]
         options.plugin_path.clone_from(&self.plugin_path);
-        options.core.optimise = !self.no_optimise;
-        options.core.without.clone_from(&self.without);
-        options.core.tune = self.tune;
+        options.optimise = !self.no_optimise;
+        options.without.clone_from(&self.without);
+        options.tune = self.tune;
         self.take_cache()?;
-        options.core.context.threads = self.threads.map(usize::from);
-        options.core.context.memory = match self.memory_mode {
+        options.context.threads = self.threads.map(usize::from);
+        options.context.memory = match self.memory_mode {
             Thrift::Normal => MemoryMode::Normal,
             Thrift::Limit => MemoryMode::Limit,
         };
-        options.core.placement = match self.place {
+        options.placement = match self.place {
             Place::Prefer => Placement::Prefer,
             Place::Priced => Placement::Priced,
             Place::Fixed => Placement::Fixed,
         };
-        options.core.scheduler = match self.schedule {
+        options.scheduler = match self.schedule {
             Schedule::Sync => Arc::new(SyncScheduler),
             Schedule::Overlapped => Arc::new(OverlappedScheduler::default()),
         };
@@ -169,7 +169,7 @@ impl BackendArgs {
                 })?;
             dims.insert(name, n);
         }
-        options.core.dims = dims;
+        options.dims = dims;
         Ok(options)
     }
 
@@ -253,9 +253,9 @@ pub fn spinner(message: String) -> ProgressBar {
 }
 
 /// Loads a model.
-pub async fn load(path: &Path, options: SessionOptions) -> Result<Session, Failure> {
+pub async fn load(path: &Path, options: LoadOptions) -> Result<Session, Failure> {
     let bar = spinner(format!("loading {}", path.display()));
-    let session = Session::load(path, options).await;
+    let session = kilim::load(path, options).await;
     bar.finish_and_clear();
     Ok(session?)
 }

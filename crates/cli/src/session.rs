@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use kilim::{Session, SessionOptions};
+use kilim::{LoadOptions, Session};
 
 use crate::Failure;
 use crate::mixed::MixedArgs;
@@ -25,7 +25,7 @@ impl ModelArgs {
         self.load_with(self.backends.options()?).await
     }
 
-    pub async fn load_with(&self, options: SessionOptions) -> Result<Session, Failure> {
+    pub async fn load_with(&self, options: LoadOptions) -> Result<Session, Failure> {
         self.mixed.load(&self.file, options).await
     }
 }

@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::Path;
 
-use kilim::{BackendId, Placement, RunOptions, Session, SessionOptions, Tensor};
+use kilim::{BackendId, LoadOptions, Placement, RunOptions, Tensor};
 
 /// A share of the samples, below what the training script reports so that only a broken model or
 /// kernel falls under it.
@@ -26,13 +26,12 @@ fn array(name: &str) -> Vec<u8> {
 /// The share of the samples that the model gets right on the first of these backends that takes each node.
 fn accuracy(backends: &[&str]) -> f64 {
     let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../assets/digits.onnx");
-    let mut options = SessionOptions {
+    let mut options = LoadOptions {
         backends: backends.iter().map(|&id| BackendId::from(id)).collect(),
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.placement = Placement::Fixed;
-    let mut session =
-        pollster::block_on(Session::load(model.as_path(), options)).expect("it loads");
+    options.placement = Placement::Fixed;
+    let mut session = pollster::block_on(kilim::load(model.as_path(), options)).expect("it loads");
     let labels = array("labels");
     let pixels: Vec<f32> = array("images")
         .iter()

@@ -16,7 +16,7 @@ use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 
 pub use external::{ExternalFiles, GivenFiles};
-pub use source::ModelSource;
+pub use source::ModelFile;
 
 /// A parser of one file format.
 pub trait Importer: Send + Sync {
@@ -32,7 +32,7 @@ pub trait Importer: Send + Sync {
     /// # Errors
     /// `InvalidModel` and `InvalidGraph` where the file is garbled, `Unsupported` with the list of
     /// everything in it that Kilim cannot run, `Limit` where it passes one of the limits.
-    fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph>;
+    fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph>;
 }
 
 /// The formats that can be read, by id.
@@ -90,7 +90,7 @@ impl ImporterRegistry {
     ///
     /// # Errors
     /// `UnknownFormat` where no importer knows the file; else those of [`Importer::load`].
-    pub fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
+    pub fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         limits.check_file(source.bytes.len())?;
         let Some(importer) = self.probe(source.bytes.as_slice(), source.name) else {
             let known = self.formats().collect::<Vec<_>>().join(", ");
@@ -105,6 +105,6 @@ impl ImporterRegistry {
 }
 
 /// Reads a model of any format of this crate, see [`ImporterRegistry::load`].
-pub fn load_model(source: &ModelSource, limits: &Limits) -> Result<Graph> {
+pub fn load_model(source: &ModelFile, limits: &Limits) -> Result<Graph> {
     ImporterRegistry::default().load(source, limits)
 }

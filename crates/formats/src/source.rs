@@ -11,7 +11,7 @@ use kilim_core::{Interrupt, Limits, Tensor};
 use crate::external::{ExternalFiles, NoFiles, check_path};
 
 /// A model file.
-pub struct ModelSource<'a> {
+pub struct ModelFile<'a> {
     pub bytes: Arc<AlignedBytes>,
     /// The file's name: shown in errors, and looked at where a format has no magic bytes.
     pub name: &'a str,
@@ -26,13 +26,13 @@ pub struct ModelSource<'a> {
     pub interrupt: Interrupt,
 }
 
-/// Nodes that are imported before [`ModelSource::interrupt`] is asked again.
+/// Nodes that are imported before [`ModelFile::interrupt`] is asked again.
 pub(crate) const NODES_PER_CHECK: usize = 1024;
 
-impl<'a> ModelSource<'a> {
+impl<'a> ModelFile<'a> {
     /// A model that stands alone.
-    pub fn new(bytes: Arc<AlignedBytes>, name: &'a str) -> ModelSource<'a> {
-        ModelSource {
+    pub fn new(bytes: Arc<AlignedBytes>, name: &'a str) -> ModelFile<'a> {
+        ModelFile {
             bytes,
             name,
             external: &NoFiles,
@@ -43,25 +43,25 @@ impl<'a> ModelSource<'a> {
     }
 
     /// A model that may have nodes of these operators.
-    pub fn with_operators(mut self, operators: &CustomOperators) -> ModelSource<'a> {
+    pub fn with_operators(mut self, operators: &CustomOperators) -> ModelFile<'a> {
         self.operators = operators.clone();
         self
     }
 
     /// A model whose import may be stopped.
-    pub fn with_interrupt(mut self, interrupt: &Interrupt) -> ModelSource<'a> {
+    pub fn with_interrupt(mut self, interrupt: &Interrupt) -> ModelFile<'a> {
         self.interrupt = interrupt.clone();
         self
     }
 
     /// A model that may decode pictures.
-    pub fn with_pictures(mut self, reader: Option<PictureReader>) -> ModelSource<'a> {
+    pub fn with_pictures(mut self, reader: Option<PictureReader>) -> ModelFile<'a> {
         self.pictures = reader;
         self
     }
 
     /// A model whose weights may lie in other files of its folder.
-    pub fn with_external(mut self, external: &'a dyn ExternalFiles) -> ModelSource<'a> {
+    pub fn with_external(mut self, external: &'a dyn ExternalFiles) -> ModelFile<'a> {
         self.external = external;
         self
     }

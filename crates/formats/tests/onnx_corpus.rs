@@ -8,7 +8,7 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Limits, Tensor};
-use kilim_formats::{ExternalFiles, ModelSource, load_model};
+use kilim_formats::{ExternalFiles, ModelFile, load_model};
 use kilim_test_support::material;
 
 fn models(folder: &Path, found: &mut Vec<PathBuf>) {
@@ -48,7 +48,7 @@ fn import(path: &Path) -> Result<Graph> {
     let folder = path.parent().unwrap_or(path);
     let external = Beside(folder);
     let name = path.to_string_lossy();
-    let source = ModelSource::new(read(path)?, &name).with_external(&external);
+    let source = ModelFile::new(read(path)?, &name).with_external(&external);
     load_model(&source, &Limits::default())
 }
 
@@ -135,7 +135,7 @@ fn garbled_models_never_panic() {
             }
             let file = AlignedBytes::copy_of(&bytes).map(Arc::new);
             let file = file.expect("there is memory for a small model");
-            let source = ModelSource::new(file, "garbled");
+            let source = ModelFile::new(file, "garbled");
             let load = || load_model(&source, &Limits::default()).is_ok();
             let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(load));
             assert!(result.is_ok(), "{} panics", path.display());

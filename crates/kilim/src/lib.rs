@@ -2,8 +2,8 @@
 //!
 //! ```no_run
 //! # async fn example() -> kilim::Result<()> {
-//! let options = kilim::SessionOptions::default();
-//! let mut session = kilim::Session::load("model.onnx", options).await?;
+//! let options = kilim::LoadOptions::default();
+//! let mut session = kilim::load("model.onnx", options).await?;
 //! let input = kilim::Tensor::zeros(kilim::DType::F32, &[1, 3, 224, 224])?;
 //! let outputs = session.run(&[("input", input)], &Default::default()).await?;
 //! # Ok(())
@@ -25,8 +25,8 @@ pub use kilim_core as core;
 pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
     BackendId, BackendRegistry, Calibration, DType, Datum, Dim, Error, ErrorCode, Fact, Form,
-    Graph, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result, RunOptions, Shape,
-    Tensor,
+    Graph, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result, RunOptions, Session,
+    SessionOptions, Shape, Tensor,
 };
 pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]
@@ -35,11 +35,16 @@ pub use kilim_simd_cpu::stir;
 pub use cache::CacheUse;
 pub use runtime::Runtime;
 pub use source::ModelSource;
-pub use verify::{Verification, VerifyOptions};
+pub use verify::{Verification, VerifyOptions, verify};
 
-/// How a model is loaded.
+/// How a model is loaded. The options of the session are read and set as if they were fields of this one:
+///
+/// ```
+/// let mut options = kilim::LoadOptions::default();
+/// options.pins = vec!["op:Conv=cpu".parse().unwrap()];
+/// ```
 #[derive(Clone)]
-pub struct SessionOptions {
+pub struct LoadOptions {
     /// In the order of preference.
     pub backends: Vec<BackendId>,
     /// What errors call the model, a URL for instance; if nothing is said, its path where it is a file.
@@ -55,14 +60,15 @@ pub struct SessionOptions {
     /// those of `KILIM_BACKEND_PATH`.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
     pub plugin_path: Vec<std::path::PathBuf>,
-    pub core: core::SessionOptions,
+    /// How the session is made of what was read.
+    pub session: SessionOptions,
 }
 
-impl Default for SessionOptions {
+impl Default for LoadOptions {
     /// The GPU first where this build has one, then the ARM Compute Library where it is installed,
     /// then the CPU.
     fn default() -> Self {
-        SessionOptions {
+        LoadOptions {
             backends: runtime::default_backends(),
             model_name: None,
             follow_links: false,
@@ -73,42 +79,30 @@ impl Default for SessionOptions {
             pictures: None,
             #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
             plugin_path: Vec::new(),
-            core: core::SessionOptions::default(),
+            session: SessionOptions::default(),
         }
     }
 }
 
-/// A model ready to run on the shared default [`Runtime`].
-pub struct Session(core::Session);
+impl std::ops::Deref for LoadOptions {
+    type Target = SessionOptions;
 
-impl Session {
-    /// Reads, optimises, places and plans a model.
-    ///
-    /// # Errors
-    /// `Io`, `UnknownFormat` and `InvalidModel` for the file, `Unsupported` with a list of all
-    /// operators that Kilim does not know, and everything that [`core::Session::new`] says.
-    pub async fn load(source: impl Into<ModelSource>, options: SessionOptions) -> Result<Session> {
-        let runtime = Runtime::shared();
-        runtime.load(source, options).await
+    fn deref(&self) -> &SessionOptions {
+        &self.session
     }
 }
 
-impl From<core::Session> for Session {
-    fn from(session: core::Session) -> Self {
-        Session(session)
+impl std::ops::DerefMut for LoadOptions {
+    fn deref_mut(&mut self) -> &mut SessionOptions {
+        &mut self.session
     }
 }
 
-impl std::ops::Deref for Session {
-    type Target = core::Session;
-
-    fn deref(&self) -> &core::Session {
-        &self.0
-    }
-}
-
-impl std::ops::DerefMut for Session {
-    fn deref_mut(&mut self) -> &mut core::Session {
-        &mut self.0
-    }
+/// Reads, optimises, places and plans a model, on the shared default [`Runtime`].
+///
+/// # Errors
+/// `Io`, `UnknownFormat` and `InvalidModel` for the file, `Unsupported` with a list of all
+/// operators that Kilim does not know, and everything that [`Session::new`] says.
+pub async fn load(source: impl Into<ModelSource>, options: LoadOptions) -> Result<Session> {
+    Runtime::shared().load(source, options).await
 }

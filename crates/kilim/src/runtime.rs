@@ -13,7 +13,7 @@ use kilim_core::{
 };
 use kilim_formats::{Importer, ImporterRegistry};
 
-use crate::{ModelSource, Session, SessionOptions};
+use crate::{LoadOptions, ModelSource, Session};
 
 /// Opens each backend once and keeps it: devices, compiled pipelines and tuning are shared by all
 /// sessions of a runtime.
@@ -156,10 +156,10 @@ impl Runtime {
     /// `NoBackend` where there is none of that id, or it was built for another version of the backend
     /// API; `Device` where its device cannot be opened.
     pub async fn backend(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
-        self.open(id, &SessionOptions::default()).await
+        self.open(id, &LoadOptions::default()).await
     }
 
-    async fn open(&self, id: &BackendId, options: &SessionOptions) -> Result<Arc<dyn Backend>> {
+    async fn open(&self, id: &BackendId, options: &LoadOptions) -> Result<Arc<dyn Backend>> {
         let id = &self.resolve(id);
         let known = self.opened().get(id).cloned();
         if let Some(backend) = known {
@@ -176,7 +176,7 @@ impl Runtime {
 
     /// A backend that this build does not hold.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
-    fn library(&self, id: &BackendId, options: &SessionOptions) -> Result<Arc<dyn Backend>> {
+    fn library(&self, id: &BackendId, options: &LoadOptions) -> Result<Arc<dyn Backend>> {
         if let Some(backend) = kilim_plugin::find(id, &options.plugin_path)? {
             let loaded = self.loaded.lock();
             loaded
@@ -193,7 +193,7 @@ impl Runtime {
     /// The backends that this build does not hold, but whose libraries lie in the folders of the options
     /// or of `KILIM_BACKEND_PATH`. None of them is opened.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
-    pub fn libraries(&self, options: &SessionOptions) -> Vec<BackendId> {
+    pub fn libraries(&self, options: &LoadOptions) -> Vec<BackendId> {
         let held = self.known();
         let found = kilim_plugin::list(&options.plugin_path).into_iter();
         let found = found.map(|(id, _)| id).filter(|id| !held.contains(id));
@@ -216,7 +216,7 @@ impl Runtime {
 
     /// A backend that this build does not hold, nor can load.
     #[cfg(not(all(feature = "plugins", not(target_arch = "wasm32"))))]
-    fn library(&self, id: &BackendId, _: &SessionOptions) -> Result<Arc<dyn Backend>> {
+    fn library(&self, id: &BackendId, _: &LoadOptions) -> Result<Arc<dyn Backend>> {
         Err(no_backend(id, "", &self.known()))
     }
 
@@ -234,7 +234,7 @@ impl Runtime {
     ///
     /// # Errors
     /// Those of [`Runtime::backend`], for the first that cannot be opened.
-    pub async fn backends(&self, options: &SessionOptions) -> Result<Vec<Arc<dyn Backend>>> {
+    pub async fn backends(&self, options: &LoadOptions) -> Result<Vec<Arc<dyn Backend>>> {
         let mut backends = Vec::with_capacity(options.backends.len());
         for id in &options.backends {
             backends.push(self.open(id, options).await?);
@@ -252,16 +252,16 @@ impl Runtime {
         }
     }
 
-    /// See [`Session::load`].
+    /// See [`load`](crate::load).
     pub async fn load(
         &self,
         source: impl Into<ModelSource>,
-        mut options: SessionOptions,
+        mut options: LoadOptions,
     ) -> Result<Session> {
-        let core = &mut options.core;
-        let seconds = Some(core.limits.load_seconds);
+        let session = &mut options.session;
+        let seconds = Some(session.limits.load_seconds);
         // The seconds of a load count from here on, for the file and for what is made of it.
-        core.interrupt = std::mem::take(&mut core.interrupt).within(seconds, core.clock);
+        session.interrupt = std::mem::take(&mut session.interrupt).within(seconds, session.clock);
         let graph = self.parse(source, &options).await?;
         self.session(graph, options).await
     }
@@ -269,11 +269,11 @@ impl Runtime {
     /// Reads a model, for [`Runtime::session`].
     ///
     /// # Errors
-    /// Those of [`Session::load`] that concern the file.
+    /// Those of [`load`](crate::load) that concern the file.
     pub async fn parse(
         &self,
         source: impl Into<ModelSource>,
-        options: &SessionOptions,
+        options: &LoadOptions,
     ) -> Result<Graph> {
         let mut operators = CustomOperators::default();
         for backend in self.backends(options).await? {
@@ -290,23 +290,21 @@ impl Runtime {
     /// A session of a graph that was built or parsed before.
     ///
     /// # Errors
-    /// Those of [`Runtime::backend`], and of [`kilim_core::Session::new`].
-    pub async fn session(&self, graph: Graph, options: SessionOptions) -> Result<Session> {
+    /// Those of [`Runtime::backend`], and of [`Session::new`].
+    pub async fn session(&self, graph: Graph, options: LoadOptions) -> Result<Session> {
         let backends = self.backends(&options).await?;
         let evaluator = self.evaluator(&backends).await?;
-        let mut core = options.core;
-        core.configs.rename(|id| self.resolve(id));
-        for pin in &mut core.pins {
+        let mut options = options.session;
+        options.configs.rename(|id| self.resolve(id));
+        for pin in &mut options.pins {
             pin.backend = self.resolve(&pin.backend);
         }
-        core.tuning = self.tuning.clone();
-        core.cache_ignored.clone_from(&self.cache_ignored());
-        if core.calibration.is_empty() {
-            core.calibration = kept_calibration();
+        options.tuning = self.tuning.clone();
+        options.cache_ignored.clone_from(&self.cache_ignored());
+        if options.calibration.is_empty() {
+            options.calibration = kept_calibration();
         }
-        kilim_core::Session::new(graph, backends, evaluator, core)
-            .await
-            .map(Session)
+        Session::new(graph, backends, evaluator, options).await
     }
 }
 

@@ -10,7 +10,7 @@ use kilim_core::{Error, ErrorCode};
 use kilim_core::{Graph, Result};
 use kilim_formats::{ExternalFiles, GivenFiles, ImporterRegistry};
 
-use crate::SessionOptions;
+use crate::LoadOptions;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::folder::Folder;
 
@@ -23,7 +23,7 @@ pub enum ModelSource {
         external: HashMap<String, Arc<AlignedBytes>>,
     },
     /// Files that the model refers to are looked for in its folder and those below. Links that lead out
-    /// of it are refused unless [`SessionOptions::follow_links`] says otherwise.
+    /// of it are refused unless [`LoadOptions::follow_links`] says otherwise.
     #[cfg(not(target_arch = "wasm32"))]
     Path(std::path::PathBuf),
 }
@@ -34,16 +34,16 @@ impl ModelSource {
         self,
         registry: &ImporterRegistry,
         operators: &CustomOperators,
-        options: &SessionOptions,
+        options: &LoadOptions,
     ) -> Result<Graph> {
         let load = |model, name: &str, external: &dyn ExternalFiles| {
-            let source = kilim_formats::ModelSource::new(model, name);
+            let source = kilim_formats::ModelFile::new(model, name);
             let source = source.with_external(external).with_operators(operators);
             let source = source.with_pictures(options.pictures);
-            let core = &options.core;
-            let seconds = Some(core.limits.load_seconds);
-            let interrupt = core.interrupt.clone().within(seconds, core.clock);
-            registry.load(&source.with_interrupt(&interrupt), &core.limits)
+            let seconds = Some(options.limits.load_seconds);
+            let interrupt = options.interrupt.clone();
+            let interrupt = interrupt.within(seconds, options.clock);
+            registry.load(&source.with_interrupt(&interrupt), &options.limits)
         };
         let name = options.model_name.as_deref();
         match self {

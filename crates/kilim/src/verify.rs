@@ -10,9 +10,9 @@ use kilim_core::{
 use serde::Serialize;
 
 use crate::compare::{Comparison, Verdict};
-use crate::{Runtime, Session};
+use crate::{Runtime, Session, SessionOptions};
 
-/// How [`Session::verify`] compares.
+/// How [`verify`] compares.
 #[derive(Clone)]
 pub struct VerifyOptions {
     /// Whose results count.
@@ -69,7 +69,7 @@ pub struct OutputCheck {
     pub message: Option<String>,
 }
 
-/// What [`Session::verify`] found.
+/// What [`verify`] found.
 #[derive(Clone, Debug, Serialize)]
 pub struct Verification {
     pub reference: String,
@@ -91,182 +91,180 @@ impl Verification {
     }
 }
 
-impl Session {
-    /// Runs the model on a reference backend, then every node alone on the candidate with the
-    /// inputs that the reference's node had, so that a node that differs is the one at fault; and
-    /// the whole model as this session runs it. Nodes are those after the passes, the bodies of
-    /// control flow included. Everything that the reference computes is held in memory meanwhile.
-    ///
-    /// # Errors
-    /// `State` where the session has let go of its weights (see `keep_weights` of the options); whatever
-    /// the runs of the whole model say; `Aborted` where it was told to stop. What else a single node says is in its check.
-    pub async fn verify(
-        &mut self,
-        inputs: &[(&str, Datum)],
-        options: &VerifyOptions,
-    ) -> Result<Verification> {
-        let reference = self.find(&options.reference).await?;
-        let candidate = match &options.candidate {
-            Some(id) => self.find(id).await?,
-            None => self.backends()[0].clone(),
-        };
-        let by = Comparison::Relative(options.tolerance);
-        let interrupt = Interrupt::on(options.abort.clone());
-        let run_options = RunOptions {
-            abort: options.abort.clone(),
-            ..RunOptions::default()
-        };
-        let core_options = kilim_core::SessionOptions {
-            optimise: false,
-            keep_all: true,
-            ..alone(self.options(), &reference, &interrupt)
-        };
-        let mut recording = kilim_core::Session::new(
-            self.whole_graph()?.clone(),
-            vec![reference.clone()],
-            self.evaluator().clone(),
-            core_options,
-        )
-        .await?;
-        let (wanted, records) = recording.record(inputs, &run_options).await?;
-        drop(recording);
-        let mut nodes = Vec::with_capacity(records.len());
-        for record in &records {
-            interrupt.check()?;
-            nodes.push(self.check_node(record, &candidate, &by, &run_options).await);
-        }
-        let got = self.run_data(inputs, &run_options).await?;
-        let outputs = got.iter().zip(&wanted).map(|((name, got), (_, want))| {
-            let (agreement, error, message) = judge(by.data_verdict(got, want, None));
-            OutputCheck {
-                name: name.clone(),
-                agreement,
-                error,
-                message,
-            }
-        });
-        let outputs = outputs.collect();
-        let differs = |n: &&NodeCheck| n.agreement == Agreement::Differs;
-        Ok(Verification {
-            reference: reference.describe().id.to_string(),
-            candidate: candidate.describe().id.to_string(),
-            tolerance: options.tolerance,
-            first: nodes.iter().find(differs).cloned(),
-            nodes,
-            outputs,
-        })
+/// Runs the model of a session on a reference backend, then every node alone on the candidate with the
+/// inputs that the reference's node had, so that a node that differs is the one at fault; and
+/// the whole model as the session runs it. Nodes are those after the passes, the bodies of
+/// control flow included. Everything that the reference computes is held in memory meanwhile.
+///
+/// # Errors
+/// `State` where the session has let go of its weights (see `keep_weights` of the options); whatever
+/// the runs of the whole model say; `Aborted` where it was told to stop. What else a single node says is in its check.
+pub async fn verify(
+    session: &mut Session,
+    inputs: &[(&str, Datum)],
+    options: &VerifyOptions,
+) -> Result<Verification> {
+    let reference = find(session, &options.reference).await?;
+    let candidate = match &options.candidate {
+        Some(id) => find(session, id).await?,
+        None => session.backends()[0].clone(),
+    };
+    let by = Comparison::Relative(options.tolerance);
+    let interrupt = Interrupt::on(options.abort.clone());
+    let run_options = RunOptions {
+        abort: options.abort.clone(),
+        ..RunOptions::default()
+    };
+    let core_options = SessionOptions {
+        optimise: false,
+        keep_all: true,
+        ..alone(session.options(), &reference, &interrupt)
+    };
+    let mut recording = Session::new(
+        session.whole_graph()?.clone(),
+        vec![reference.clone()],
+        session.evaluator().clone(),
+        core_options,
+    )
+    .await?;
+    let (wanted, records) = recording.record(inputs, &run_options).await?;
+    drop(recording);
+    let mut nodes = Vec::with_capacity(records.len());
+    for record in &records {
+        interrupt.check()?;
+        nodes.push(check_node(session, record, &candidate, &by, &run_options).await);
     }
-
-    /// A backend of the session, or one that the shared runtime can open.
-    async fn find(&self, id: &BackendId) -> Result<Arc<dyn Backend>> {
-        let id = &Runtime::shared().resolve(id);
-        let own = self.backends().iter().chain([self.evaluator()]);
-        let mut own = own.filter(|b| b.describe().id == *id);
-        match own.next() {
-            Some(backend) => Ok(backend.clone()),
-            None => Runtime::shared().backend(id).await,
+    let got = session.run_data(inputs, &run_options).await?;
+    let outputs = got.iter().zip(&wanted).map(|((name, got), (_, want))| {
+        let (agreement, error, message) = judge(by.data_verdict(got, want, None));
+        OutputCheck {
+            name: name.clone(),
+            agreement,
+            error,
+            message,
         }
+    });
+    let outputs = outputs.collect();
+    let differs = |n: &&NodeCheck| n.agreement == Agreement::Differs;
+    Ok(Verification {
+        reference: reference.describe().id.to_string(),
+        candidate: candidate.describe().id.to_string(),
+        tolerance: options.tolerance,
+        first: nodes.iter().find(differs).cloned(),
+        nodes,
+        outputs,
+    })
+}
+
+/// A backend of the session, or one that the shared runtime can open.
+async fn find(session: &Session, id: &BackendId) -> Result<Arc<dyn Backend>> {
+    let id = &Runtime::shared().resolve(id);
+    let own = session.backends().iter().chain([session.evaluator()]);
+    let mut own = own.filter(|b| b.describe().id == *id);
+    match own.next() {
+        Some(backend) => Ok(backend.clone()),
+        None => Runtime::shared().backend(id).await,
     }
+}
 
-    async fn check_node(
-        &self,
-        record: &NodeRecord,
-        candidate: &Arc<dyn Backend>,
-        by: &Comparison,
-        options: &RunOptions,
-    ) -> NodeCheck {
-        let mut check = NodeCheck {
-            name: record.name.clone(),
-            op: record.op.name().to_string(),
-            scope: record.scope.clone(),
-            agreement: Agreement::Skipped,
-            error: None,
-            message: None,
-        };
-        if !record.op.deterministic() {
-            check.message = Some("its results are random".to_string());
-            return check;
-        }
-        match self.rerun(record, candidate, options).await {
-            Ok(outputs) => {
-                check.agreement = Agreement::Same;
-                for (got, want) in outputs.iter().zip(&record.outputs) {
-                    let (agreement, error, message) = judge(by.verdict(got, want, None));
-                    check.error = check.error.into_iter().chain(error).reduce(f64::max);
-                    if agreement == Agreement::Differs {
-                        check.agreement = agreement;
-                        check.message = check.message.or(message);
-                    }
+async fn check_node(
+    session: &Session,
+    record: &NodeRecord,
+    candidate: &Arc<dyn Backend>,
+    by: &Comparison,
+    options: &RunOptions,
+) -> NodeCheck {
+    let mut check = NodeCheck {
+        name: record.name.clone(),
+        op: record.op.name().to_string(),
+        scope: record.scope.clone(),
+        agreement: Agreement::Skipped,
+        error: None,
+        message: None,
+    };
+    if !record.op.deterministic() {
+        check.message = Some("its results are random".to_string());
+        return check;
+    }
+    match rerun(session, record, candidate, options).await {
+        Ok(outputs) => {
+            check.agreement = Agreement::Same;
+            for (got, want) in outputs.iter().zip(&record.outputs) {
+                let (agreement, error, message) = judge(by.verdict(got, want, None));
+                check.error = check.error.into_iter().chain(error).reduce(f64::max);
+                if agreement == Agreement::Differs {
+                    check.agreement = agreement;
+                    check.message = check.message.or(message);
                 }
             }
-            Err(e) => {
-                if e.code() != ErrorCode::NoBackend {
-                    check.agreement = Agreement::Differs;
-                }
-                check.message = Some(e.to_string());
+        }
+        Err(e) => {
+            if e.code() != ErrorCode::NoBackend {
+                check.agreement = Agreement::Differs;
             }
+            check.message = Some(e.to_string());
         }
-        check
     }
+    check
+}
 
-    /// The node alone on another backend.
-    async fn rerun(
-        &self,
-        record: &NodeRecord,
-        candidate: &Arc<dyn Backend>,
-        run_options: &RunOptions,
-    ) -> Result<Vec<Tensor>> {
-        let mut graph = Graph::new(&record.name);
-        let mut inputs = Vec::with_capacity(record.inputs.len());
-        let mut feeds = Vec::new();
-        for (i, input) in record.inputs.iter().enumerate() {
-            let Some(input) = input else {
-                inputs.push(None);
-                continue;
-            };
-            let name = format!("input {i}");
-            let known = input.constant || record.op.value_inputs().contains(&i);
-            inputs.push(Some(if known {
-                graph.add_constant(name, input.tensor.clone())
-            } else {
-                feeds.push((name.clone(), input.tensor.clone()));
-                graph.add_input(name, Fact::of(&input.tensor))
-            }));
-        }
-        for i in 0..record.outputs.len() {
-            let out = graph.add_value(format!("output {i}"), Fact::default());
-            graph.outputs.push(out);
-        }
-        let outputs = graph.outputs.clone();
-        graph.nodes.push(kilim_core::Node {
-            name: record.name.clone(),
-            op: record.op.clone(),
-            inputs,
-            outputs,
-        });
-        let interrupt = Interrupt::on(run_options.abort.clone());
-        let options = kilim_core::SessionOptions {
-            optimise: false,
-            placement: Placement::Fixed,
-            layouts: Default::default(),
-            ..alone(self.options(), candidate, &interrupt)
+/// The node alone on another backend.
+async fn rerun(
+    session: &Session,
+    record: &NodeRecord,
+    candidate: &Arc<dyn Backend>,
+    run_options: &RunOptions,
+) -> Result<Vec<Tensor>> {
+    let mut graph = Graph::new(&record.name);
+    let mut inputs = Vec::with_capacity(record.inputs.len());
+    let mut feeds = Vec::new();
+    for (i, input) in record.inputs.iter().enumerate() {
+        let Some(input) = input else {
+            inputs.push(None);
+            continue;
         };
-        let backends = vec![candidate.clone()];
-        let evaluator = self.evaluator().clone();
-        let mut session = kilim_core::Session::new(graph, backends, evaluator, options).await?;
-        let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (&n[..], t.clone())).collect();
-        let outputs = session.run(&feeds, run_options).await?;
-        Ok(outputs.into_iter().map(|(_, t)| t).collect())
+        let name = format!("input {i}");
+        let known = input.constant || record.op.value_inputs().contains(&i);
+        inputs.push(Some(if known {
+            graph.add_constant(name, input.tensor.clone())
+        } else {
+            feeds.push((name.clone(), input.tensor.clone()));
+            graph.add_input(name, Fact::of(&input.tensor))
+        }));
     }
+    for i in 0..record.outputs.len() {
+        let out = graph.add_value(format!("output {i}"), Fact::default());
+        graph.outputs.push(out);
+    }
+    let outputs = graph.outputs.clone();
+    graph.nodes.push(kilim_core::Node {
+        name: record.name.clone(),
+        op: record.op.clone(),
+        inputs,
+        outputs,
+    });
+    let interrupt = Interrupt::on(run_options.abort.clone());
+    let options = SessionOptions {
+        optimise: false,
+        placement: Placement::Fixed,
+        layouts: Default::default(),
+        ..alone(session.options(), candidate, &interrupt)
+    };
+    let backends = vec![candidate.clone()];
+    let evaluator = session.evaluator().clone();
+    let mut single = Session::new(graph, backends, evaluator, options).await?;
+    let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (&n[..], t.clone())).collect();
+    let outputs = single.run(&feeds, run_options).await?;
+    Ok(outputs.into_iter().map(|(_, t)| t).collect())
 }
 
 /// A session's options for one backend, without what concerns its set of backends.
 fn alone(
-    options: &kilim_core::SessionOptions,
+    options: &SessionOptions,
     backend: &Arc<dyn Backend>,
     interrupt: &Interrupt,
-) -> kilim_core::SessionOptions {
-    kilim_core::SessionOptions {
+) -> SessionOptions {
+    SessionOptions {
         configs: options.configs.only(&backend.describe().id),
         interrupt: interrupt.clone(),
         strict: false,

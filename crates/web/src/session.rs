@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use js_sys::{Array, Function, Object, Promise, Uint8Array};
-use kilim::{BackendId, MemoryMode, ModelSource, Runtime, Session, SessionOptions, VerifyOptions};
+use kilim::{BackendId, LoadOptions, MemoryMode, ModelSource, Runtime, Session, VerifyOptions};
 use kilim_core::ops::PictureReader;
 use kilim_core::report::NodeTime;
 use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
@@ -132,7 +132,7 @@ impl WasmSession {
         let mut options = verify_options(options).map_err(|e| convert::error(&e))?;
         options.abort = self.run_options(None, stopped).abort;
         self.promise(async move |session| {
-            let result = session.verify(&borrowed(&feeds), &options).await;
+            let result = kilim::verify(&mut session, &borrowed(&feeds), &options).await;
             Ok(json(&result.map_err(|e| convert::error(&e))?)?.into())
         })
     }
@@ -215,12 +215,12 @@ async fn load(
     options.pictures = pictures;
     options.model_name = name;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);
-    Session::load(ModelSource::Bytes { model, external }, options).await
+    kilim::load(ModelSource::Bytes { model, external }, options).await
 }
 
-fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
-    let mut options = SessionOptions::default();
-    options.core.clock = seconds;
+fn options(given: &JsValue) -> kilim_core::Result<LoadOptions> {
+    let mut options = LoadOptions::default();
+    options.clock = seconds;
     if let Some(backends) = convert::field(given, "backends") {
         options.backends = convert::strings(&backends, "the option `backends`")?
             .iter()
@@ -228,39 +228,39 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
             .collect();
     }
     if let Some(tune) = convert::field(given, "tune") {
-        options.core.tune = tune.is_truthy();
+        options.tune = tune.is_truthy();
     }
     if let Some(keep) = convert::field(given, "keepWeights") {
-        options.core.keep_weights = keep.is_truthy();
+        options.keep_weights = keep.is_truthy();
     }
     if let Some(strict) = convert::field(given, "strict") {
-        options.core.strict = strict.is_truthy();
+        options.strict = strict.is_truthy();
     }
     if let Some(pins) = convert::field(given, "pins") {
         let pins = convert::strings(&pins, "the option `pins`")?;
-        options.core.pins = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
+        options.pins = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
     }
     if let Some(pins) = convert::field(given, "precision") {
         let pins = convert::strings(&pins, "the option `precision`")?;
-        options.core.precisions = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
+        options.precisions = pins.iter().map(|p| p.parse()).collect::<Result<_, _>>()?;
     }
     if let Some(rules) = convert::field(given, "without") {
         let rules = convert::strings(&rules, "the option `without`")?;
-        options.core.without = rules.iter().map(|r| r.parse()).collect::<Result<_, _>>()?;
+        options.without = rules.iter().map(|r| r.parse()).collect::<Result<_, _>>()?;
     }
     if let Some(settings) = convert::field(given, "configs") {
         for setting in convert::strings(&settings, "the option `configs`")? {
-            options.core.configs.set(&setting.parse()?);
+            options.configs.set(&setting.parse()?);
         }
     }
     if let Some(mixed) = convert::field(given, "mixedPrecision") {
-        options.core.mixed_precision = Some(mixed_precision(&mixed)?);
+        options.mixed_precision = Some(mixed_precision(&mixed)?);
     }
     if let Some(operators) = convert::field(given, "operators") {
         options.operators = crate::operators::operators(&operators)?;
     }
     if let Some(schedule) = convert::field(given, "schedule") {
-        options.core.scheduler = match schedule.as_string().as_deref() {
+        options.scheduler = match schedule.as_string().as_deref() {
             Some("sync") => Arc::new(SyncScheduler),
             Some("overlapped") => Arc::new(OverlappedScheduler::default()),
             _ => {
@@ -273,10 +273,10 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
         };
     }
     if let Some(text) = convert::field(given, "calibration").and_then(|c| c.as_string()) {
-        options.core.calibration = calibrate::parse(&text)?;
+        options.calibration = calibrate::parse(&text)?;
     }
     if let Some(memory) = convert::field(given, "memory") {
-        options.core.context.memory = match memory.as_string().as_deref() {
+        options.context.memory = match memory.as_string().as_deref() {
             Some("normal") => MemoryMode::Normal,
             Some("limit") => MemoryMode::Limit,
             _ => {
@@ -289,10 +289,10 @@ fn options(given: &JsValue) -> kilim_core::Result<SessionOptions> {
         };
     }
     if let Some(limits) = convert::field(given, "limits").and_then(|l| l.as_string()) {
-        options.core.limits = limits.parse()?;
+        options.limits = limits.parse()?;
     }
     if let Some(dims) = convert::field(given, "dims") {
-        options.core.dims = dimensions(&dims)?;
+        options.dims = dimensions(&dims)?;
     }
     Ok(options)
 }

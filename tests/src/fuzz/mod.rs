@@ -11,10 +11,7 @@ use std::pin::Pin;
 use std::task::Poll;
 use std::{fs, io, panic};
 
-use kilim::{
-    BackendId, DType, ErrorCode, ModelSource, Placement, RunOptions, Session, SessionOptions,
-    Tensor,
-};
+use kilim::{BackendId, DType, ErrorCode, LoadOptions, ModelSource, Placement, RunOptions, Tensor};
 use serde::Deserialize;
 
 /// What a case says of itself.
@@ -121,13 +118,13 @@ impl Case {
 
     async fn attempt(&self, backends: &[BackendId]) -> kilim::Result<Option<String>> {
         let (inputs, wants) = self.read()?;
-        let mut options = SessionOptions {
+        let mut options = LoadOptions {
             backends: backends.to_vec(),
-            ..SessionOptions::default()
+            ..LoadOptions::default()
         };
-        options.core.placement = Placement::Fixed;
+        options.placement = Placement::Fixed;
         let model = self.parts.get(1).cloned().unwrap_or_default();
-        let mut session = Session::load(ModelSource::from(model), options).await?;
+        let mut session = kilim::load(ModelSource::from(model), options).await?;
         let feeds: Vec<(&str, Tensor)> = inputs
             .iter()
             .map(|(n, t)| (n.as_str(), t.clone()))

@@ -16,7 +16,7 @@ use kilim::compare::Comparison;
 use kilim::core::graph::Node;
 use kilim::core::{AbortSignal, Operator};
 use kilim::{
-    BackendId, ErrorCode, Fact, Graph, Placement, RunOptions, Runtime, SessionOptions, Tensor,
+    BackendId, ErrorCode, Fact, Graph, LoadOptions, Placement, RunOptions, Runtime, Tensor,
 };
 
 /// One node with its inputs and what it must give.
@@ -194,13 +194,13 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
         outputs: vec![out],
     });
     graph.outputs.push(out);
-    let mut options = SessionOptions {
+    let mut options = LoadOptions {
         backends: backends.to_vec(),
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.placement = Placement::Fixed;
+    options.placement = Placement::Fixed;
     // More than most machines of continuous integration have; what is cut into pieces is spread over all of them.
-    options.core.context.threads = Some(3);
+    options.context.threads = Some(3);
     let mut session = Runtime::shared().session(graph, options).await?;
     let feeds: Vec<(&str, Tensor)> = feeds.iter().map(|(n, t)| (n.as_str(), t.clone())).collect();
     // The second run makes new plans for nothing; the others cut what it computes into pieces.

@@ -185,7 +185,7 @@ fn a_device_lives_from_open_to_drop() {
     assert_eq!(calls(), [""; 0], "a backend is opened when it is needed");
 
     let mut with = options(&["bare"], Sharing::Own);
-    with.core.plans_kept = 1;
+    with.plans_kept = 1;
     let mut session = pollster::block_on(runtime.session(graph(), with)).unwrap();
     // What has known shapes would be planned already; here nothing has.
     let planned = ["resize_begin", "resize_end", "warm_up"];

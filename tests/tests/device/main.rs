@@ -20,8 +20,8 @@ use kilim::core::ops::{Binary, BinaryKind, Cost, Unary, UnaryKind};
 use kilim::core::schedule::{Scheduler, StageRun, SyncScheduler, Trace};
 use kilim::core::{Backend, Interrupt};
 use kilim::{
-    BackendId, DType, Dim, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Session,
-    SessionOptions, Shape, Sharing, Tensor,
+    BackendId, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, Result, RunOptions, Runtime,
+    Session, Shape, Sharing, Tensor,
 };
 use kilim_tests::machine::cpu;
 
@@ -71,12 +71,12 @@ fn graph() -> Graph {
     g
 }
 
-fn options(backends: &[&str], sharing: Sharing) -> SessionOptions {
-    let mut options = SessionOptions {
+fn options(backends: &[&str], sharing: Sharing) -> LoadOptions {
+    let mut options = LoadOptions {
         backends: backends.iter().map(|&b| BackendId::from(b)).collect(),
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.sharing = sharing;
+    options.sharing = sharing;
     options
 }
 
@@ -98,7 +98,7 @@ fn parts_that_are_left_out_have_defaults() {
     let runtime = Runtime::default().with_backend(Arc::new(Bare::new()));
     let scheduled = Arc::new(AtomicUsize::new(0));
     let mut with = options(&["bare"], Sharing::Own);
-    with.core.scheduler = Arc::new(Noting(scheduled.clone()));
+    with.scheduler = Arc::new(Noting(scheduled.clone()));
     let mut session = pollster::block_on(runtime.session(graph(), with)).unwrap();
     run(&mut session, 100).unwrap();
     // No scheduler of the backend's: the session's. No optimizer: its nodes are the graph's.
@@ -133,7 +133,7 @@ fn parts_that_are_left_out_have_defaults() {
     assert_eq!(memory.map(|m| m.base().1), Some(1000));
     drop(guard);
     // The default of a session's own options.
-    let default = SessionOptions::default().core.scheduler;
+    let default = LoadOptions::default().scheduler.clone();
     assert!(default.gives_way() && !default.overlaps());
     assert_eq!(default.runs_at_once(), 1);
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use kilim::Placement;
 use kilim::core::backend::{Description, Memory};
 use kilim::core::report::{MemoryPlan, PlannedTensor};
-use kilim::core::{Backend, Session as CoreSession};
+use kilim::core::{Backend, Session};
 use kilim_tests::operators::Random;
 use kilim_tests::stand_in::StandIn;
 
@@ -68,7 +68,7 @@ fn plans(
         ..kilim::core::SessionOptions::default()
     };
     let cpu = backends[backends.len() - 1].clone();
-    let made = CoreSession::new(graph.clone(), backends.to_vec(), cpu, options);
+    let made = Session::new(graph.clone(), backends.to_vec(), cpu, options);
     let Ok(session) = pollster::block_on(made) else {
         return 0;
     };

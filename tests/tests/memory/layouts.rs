@@ -19,7 +19,7 @@ fn inputs_and_outputs_may_have_layouts_of_their_own() {
         let names = plain.outputs().iter().map(|p| p.name.clone());
         for name in names.chain(["x".to_string()]) {
             let layout = kilim::core::session::PortLayout { model, user };
-            options.core.layouts.insert(name, layout);
+            options.layouts.insert(name, layout);
         }
         let mut s = session(convolutions(6, Dim::Known(8)), options).unwrap();
         let given = model.convert(&x, &shape, user).unwrap();
@@ -31,7 +31,7 @@ fn inputs_and_outputs_may_have_layouts_of_their_own() {
     let mut wrong = options();
     let model = ChannelsFirst;
     let layout = kilim::core::session::PortLayout { model, user: model };
-    wrong.core.layouts.insert("nowhere".to_string(), layout);
+    wrong.layouts.insert("nowhere".to_string(), layout);
     let error = session(convolutions(6, Dim::Known(8)), wrong)
         .err()
         .unwrap();

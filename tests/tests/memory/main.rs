@@ -13,35 +13,35 @@ use kilim::core::Interrupt;
 use kilim::core::backend::ContextConfig;
 use kilim::core::ops::*;
 use kilim::{
-    BackendId, DType, Dim, ErrorCode, Fact, Graph, MemoryMode, Result, RunOptions, Runtime,
-    Session, SessionOptions, Shape, Sharing, Tensor, VerifyOptions,
+    BackendId, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, MemoryMode, Result, RunOptions,
+    Runtime, Session, Shape, Sharing, Tensor, VerifyOptions,
 };
 use kilim_test_support::{material, skip, skip_part};
 use kilim_tests::machine::{cpu, gpu_beside_others};
 
-fn options() -> SessionOptions {
-    SessionOptions {
+fn options() -> LoadOptions {
+    LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     }
 }
 
-fn thrifty() -> SessionOptions {
+fn thrifty() -> LoadOptions {
     let mut options = options();
-    options.core.context = ContextConfig {
+    options.context = ContextConfig {
         memory: MemoryMode::Limit,
         ..ContextConfig::default()
     };
     options
 }
 
-fn sharing(sharing: Sharing) -> SessionOptions {
+fn sharing(sharing: Sharing) -> LoadOptions {
     let mut options = options();
-    options.core.sharing = sharing;
+    options.sharing = sharing;
     options
 }
 
-fn session(graph: Graph, options: SessionOptions) -> Result<Session> {
+fn session(graph: Graph, options: LoadOptions) -> Result<Session> {
     pollster::block_on(Runtime::shared().session(graph, options))
 }
 

@@ -27,7 +27,7 @@ fn open_shapes_are_planned_again_without_reloading() {
 fn plans_are_kept_up_to_the_number_asked_for() {
     let held = |kept: usize, sizes: &[usize]| {
         let mut options = options();
-        options.core.plans_kept = kept;
+        options.plans_kept = kept;
         let mut s = session(convolutions(8, Dim::Symbol("size".into())), options).unwrap();
         for &size in sizes {
             run(&mut s, &weights(&[1, 8, size, size])).unwrap();
@@ -63,7 +63,7 @@ fn tensors_lie_where_the_backend_wants_them() {
         let runtime = Runtime::default().with_backend(Arc::new(backend));
         let mut options = options();
         options.backends = vec![BackendId::from("aligned")];
-        options.core.optimise = false;
+        options.optimise = false;
         let mut s = pollster::block_on(runtime.session(g, options)).unwrap();
         let x = weights(&[7]);
         let got = run(&mut s, &x).unwrap();

@@ -40,15 +40,15 @@ fn packed_weights_are_all_that_stays() {
 #[test]
 fn verify_needs_weights_that_are_kept() {
     let x = weights(&[1, 8, 8, 8]);
-    let verified = |options: SessionOptions| {
+    let verified = |options: LoadOptions| {
         let mut s = session(convolutions(8, Dim::Known(8)), options).unwrap();
         let inputs = [("x", x.clone().into())];
-        pollster::block_on(s.verify(&inputs, &VerifyOptions::default()))
+        pollster::block_on(kilim::verify(&mut s, &inputs, &VerifyOptions::default()))
     };
     for mut options in [options(), thrifty()] {
         let gone = verified(options.clone()).unwrap_err();
         assert_eq!(gone.code(), ErrorCode::State, "{gone}");
-        options.core.keep_weights = true;
+        options.keep_weights = true;
         assert!(verified(options).unwrap().passed());
     }
 }
@@ -60,19 +60,11 @@ fn runs_in_the_background_need_no_raw_weights() {
     let cpu = cpu();
     // Whose kernels other contexts cannot share.
     let alone = Arc::new(StandIn::new(cpu.clone(), "alone"));
-    let alone = Session::from(
-        pollster::block_on(kilim::core::Session::new(
-            model(),
-            vec![alone],
-            cpu,
-            options().core,
-        ))
-        .unwrap(),
-    );
+    let alone = Session::new(model(), vec![alone], cpu, options().session);
     let sessions = [
         session(model(), options()),
         session(model(), thrifty()),
-        Ok(alone),
+        pollster::block_on(alone),
     ];
     for mut s in sessions.map(Result::unwrap) {
         let want = run(&mut s, &x).unwrap();
@@ -89,8 +81,8 @@ fn runs_in_the_background_need_no_raw_weights() {
 
 #[test]
 fn limit_keeps_one_plan() {
-    let separate = |mut options: SessionOptions, kept: usize| {
-        options.core.plans_kept = kept;
+    let separate = |mut options: LoadOptions, kept: usize| {
+        options.plans_kept = kept;
         let open = convolutions(8, Dim::Symbol("size".into()));
         let mut s = session(open, options).unwrap();
         for size in [8, 16, 32] {
@@ -105,7 +97,7 @@ fn limit_keeps_one_plan() {
 
 #[test]
 fn limit_keeps_nothing_of_a_run() {
-    let held = |options: SessionOptions| {
+    let held = |options: LoadOptions| {
         let mut s = session(convolutions(8, Dim::Known(8)), options).unwrap();
         let bytes = AlignedBytes::zeroed(8 * 8 * 8 * 4).unwrap();
         let buffer = Arc::new(bytes);
@@ -121,7 +113,7 @@ fn limit_keeps_nothing_of_a_run() {
 /// Weights on a device are beside those of the graph, which it needs after the device was lost.
 #[test]
 fn limit_keeps_no_weights_of_the_graph_beside_those_of_a_device() {
-    let on_gpu = |mut options: SessionOptions| {
+    let on_gpu = |mut options: LoadOptions| {
         options.backends = vec![BackendId::from("wgpu")];
         let s = session(convolutions(16, Dim::Known(16)), options);
         s.map(|s| s.report().graph_bytes)
@@ -187,7 +179,7 @@ fn scratch_is_shared_by_all_kernels() {
 fn what_weights_were_on_their_way_does_not_stay() {
     for mut options in [options(), thrifty()] {
         let pin = "op:MatMul=float16".parse::<PrecisionPin>().unwrap();
-        options.core.precisions = vec![pin];
+        options.precisions = vec![pin];
         let mut g = Graph::new("product");
         let x = g.add_input("x", Fact::fixed(DType::F32, &[4, 256]));
         let w = g.add_constant("w", weights(&[256, 256]));

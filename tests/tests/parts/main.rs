@@ -16,8 +16,8 @@ use kilim::core::error::value_error;
 use kilim::core::ops::{Unary, UnaryKind};
 use kilim::formats::Importer;
 use kilim::{
-    BackendId, BackendRegistry, DType, Dim, ErrorCode, Fact, Graph, Result, RunOptions, Runtime,
-    SessionOptions, Shape, Tensor,
+    BackendId, BackendRegistry, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, Result,
+    RunOptions, Runtime, Shape, Tensor,
 };
 use kilim_tests::machine::cpu;
 use kilim_tests::stand_in::StandIn;
@@ -34,7 +34,7 @@ impl Importer for Words {
         bytes.starts_with(b"negate ")
     }
 
-    fn load(&self, source: &kilim::formats::ModelSource, _: &Limits) -> Result<Graph> {
+    fn load(&self, source: &kilim::formats::ModelFile, _: &Limits) -> Result<Graph> {
         let text = String::from_utf8_lossy(&source.bytes.as_slice()[7..]).into_owned();
         let size = text.trim().parse().map_err(|_| value_error("a size"))?;
         let mut g = Graph::new("words");
@@ -47,9 +47,9 @@ impl Importer for Words {
 
 #[test]
 fn a_program_may_add_a_format() {
-    let options = || SessionOptions {
+    let options = || LoadOptions {
         backends: vec![BackendId::new("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     let load =
         |runtime: &Runtime| pollster::block_on(runtime.load(b"negate 2".as_slice(), options()));
@@ -77,9 +77,9 @@ fn a_backend_of_another_version_is_refused() {
 
     let runtime =
         Runtime::default().with_backend(Arc::new(StandIn::new(cpu(), "old").of_version(1)));
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: vec![BackendId::new("old")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     let made = pollster::block_on(runtime.session(rewriting::graph(), options));
     let error = made.err().unwrap();
@@ -111,9 +111,9 @@ fn an_id_is_of_one_backend() {
 #[test]
 fn sessions_share_the_device() {
     let session = || {
-        let options = SessionOptions {
+        let options = LoadOptions {
             backends: vec![BackendId::new("cpu")],
-            ..SessionOptions::default()
+            ..LoadOptions::default()
         };
         pollster::block_on(Runtime::shared().session(rewriting::graph(), options)).unwrap()
     };

@@ -14,7 +14,7 @@ use kilim::core::ops::{
 };
 use kilim::core::schedule::{OverlappedScheduler, Scheduler, StageRun, SyncScheduler};
 use kilim::{
-    BackendId, DType, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Session, SessionOptions,
+    BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, Result, RunOptions, Runtime, Session,
     Tensor,
 };
 use kilim_tests::machine::cpu;
@@ -152,13 +152,13 @@ pub fn graph() -> Graph {
 /// The graph on `backend`, with `cpu` behind it.
 fn session(graph: Graph, backend: Merging, scheduler: Arc<dyn Scheduler>) -> Result<Session> {
     let runtime = Runtime::default().with_backend(Arc::new(backend));
-    let mut options = SessionOptions {
+    let mut options = LoadOptions {
         backends: ["merging", "cpu"].map(BackendId::from).to_vec(),
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     // The passes would fuse Relu into the product.
-    options.core.optimise = false;
-    options.core.scheduler = scheduler;
+    options.optimise = false;
+    options.scheduler = scheduler;
     pollster::block_on(runtime.session(graph, options))
 }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use kilim::core::ops::*;
 use kilim::core::passes::{ChangeLog, Evaluator, Passes, Rule, optimise};
-use kilim::{BackendId, DType, Fact, Graph, RunOptions, Runtime, SessionOptions, Tensor};
+use kilim::{BackendId, DType, Fact, Graph, LoadOptions, RunOptions, Runtime, Tensor};
 use kilim_tests::machine::cpu;
 
 type V = kilim::core::ValueId;
@@ -51,12 +51,12 @@ fn run_with(
     inputs: &[(&str, Tensor)],
     choose: impl FnOnce(&mut kilim::core::SessionOptions),
 ) -> Vec<(String, Tensor)> {
-    let mut options = SessionOptions {
+    let mut options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    choose(&mut options.core);
-    let (optimise, without) = (options.core.optimise, options.core.without.clone());
+    choose(&mut options.session);
+    let (optimise, without) = (options.optimise, options.without.clone());
     pollster::block_on(async {
         let mut session = Runtime::shared().session(graph.clone(), options).await?;
         session.run(inputs, &RunOptions::default()).await

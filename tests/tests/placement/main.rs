@@ -12,19 +12,19 @@ use kilim::core::backend::{Description, Memory, Speed};
 use kilim::core::ops::*;
 use kilim::core::{Backend, Session, calibrate};
 use kilim::{
-    BackendId, DType, ErrorCode, Fact, Graph, Placement, Report, RunOptions, Runtime,
-    SessionOptions, Tensor,
+    BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, Placement, Report, RunOptions, Runtime,
+    Tensor,
 };
 use kilim_test_support::{material, skip_part};
 use kilim_tests::machine::{backend, gpu};
 use kilim_tests::stand_in::StandIn;
 
-fn on(backends: &[&str]) -> SessionOptions {
-    let mut options = SessionOptions {
+fn on(backends: &[&str]) -> LoadOptions {
+    let mut options = LoadOptions {
         backends: backends.iter().map(|&b| BackendId::from(b)).collect(),
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.placement = Placement::Fixed;
+    options.placement = Placement::Fixed;
     options
 }
 
@@ -124,7 +124,7 @@ fn silero_runs_its_branches_on_the_gpu() {
         ("sr", Tensor::scalar(16000i64).unwrap()),
     ];
     let run = |backends: &[&str]| {
-        let mut s = pollster::block_on(kilim::Session::load(file.as_path(), on(backends))).unwrap();
+        let mut s = pollster::block_on(kilim::load(file.as_path(), on(backends))).unwrap();
         let out = pollster::block_on(s.run(&inputs, &RunOptions::default())).unwrap();
         (out, s.report())
     };
@@ -192,7 +192,7 @@ fn figures_belong_to_a_device_with_its_driver() {
     assert_eq!(kept.speed(&updated), None);
     // The user's go before those that the machine keeps.
     let mut options = on(&["cpu"]);
-    options.core.calibration = kept.clone();
+    options.calibration = kept.clone();
     let runtime = Runtime::shared();
     let session = pollster::block_on(runtime.session(controlled(), options)).unwrap();
     assert!(session.report().backends[0].calibrated);
@@ -312,7 +312,7 @@ fn the_order_of_backends_is_the_order_of_preference() {
 
 #[test]
 fn devices_are_measured() {
-    let clock = SessionOptions::default().core.clock;
+    let clock = LoadOptions::default().clock;
     for id in ["cpu", "wgpu"] {
         let Ok(backend) = backend(id) else {
             skip_part(format_args!("there is no {id}"));
@@ -341,7 +341,7 @@ fn devices_are_measured() {
 /// A device that runs few operators is measured by those; the rest stays as it says itself.
 #[test]
 fn what_a_device_runs_is_measured() {
-    let clock = SessionOptions::default().core.clock;
+    let clock = LoadOptions::default().clock;
     let cpu = backend("cpu").unwrap();
     let only = |ops: &'static [&'static str]| {
         let device = StandIn::new(cpu.clone(), "few").taking(|n| ops.contains(&n.op.name()));

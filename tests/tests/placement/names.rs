@@ -16,17 +16,17 @@ fn open() -> Graph {
     g
 }
 
-fn opened(graph: Graph, options: SessionOptions) -> Result<kilim::Session> {
+fn opened(graph: Graph, options: LoadOptions) -> Result<kilim::Session> {
     pollster::block_on(Runtime::shared().session(graph, options))
 }
 
-fn refused(graph: Graph, options: SessionOptions) -> Error {
+fn refused(graph: Graph, options: LoadOptions) -> Error {
     opened(graph, options).err().unwrap()
 }
 
 fn pinned(graph: Graph, pin: &str) -> Result<kilim::Session> {
     let mut options = on(&["cpu"]);
-    options.core.pins = vec![pin.parse().unwrap()];
+    options.pins = vec![pin.parse().unwrap()];
     opened(graph, options)
 }
 
@@ -50,7 +50,7 @@ fn a_pin_that_no_node_has_is_an_error() {
         assert_eq!(error.expected(), Some(known), "{pin}: {error}");
     }
     let mut options = on(&["cpu"]);
-    options.core.precisions = vec!["op:Conv=float16".parse().unwrap()];
+    options.precisions = vec!["op:Conv=float16".parse().unwrap()];
     let error = refused(open(), options);
     assert_eq!(error.code(), ErrorCode::InvalidValue, "{error}");
     assert!(error.message().contains("`Conv`"), "{error}");
@@ -68,7 +68,7 @@ fn a_pin_that_no_node_has_is_an_error() {
 fn a_dimension_that_no_input_has_is_an_error() {
     let fixed = |graph: Graph, name: &str| {
         let mut options = on(&["cpu"]);
-        options.core.dims = [(name.to_string(), 3)].into();
+        options.dims = [(name.to_string(), 3)].into();
         opened(graph, options)
     };
     let error = fixed(open(), "n").err().unwrap();
@@ -88,13 +88,13 @@ fn a_dimension_that_no_input_has_is_an_error() {
 #[test]
 fn verify_compares_a_model_with_a_dimension_fixed() {
     let mut options = on(&["cpu"]);
-    options.core.keep_weights = true;
-    options.core.dims = [("N".to_string(), 3)].into();
+    options.keep_weights = true;
+    options.dims = [("N".to_string(), 3)].into();
     let mut session = opened(open(), options).unwrap();
     let x = Tensor::from_slice(&[3, 2], &[0.5f32; 6]).unwrap();
     let inputs = [("x", x.into())];
     let how = VerifyOptions::default();
-    let found = pollster::block_on(session.verify(&inputs, &how)).unwrap();
+    let found = pollster::block_on(kilim::verify(&mut session, &inputs, &how)).unwrap();
     assert!(found.passed(), "{found:?}");
     assert_eq!(found.nodes.len(), 2, "{found:?}");
 }
@@ -103,9 +103,9 @@ fn verify_compares_a_model_with_a_dimension_fixed() {
 #[test]
 fn mixed_precision_is_measured_with_a_dimension_fixed() {
     let mut options = on(&["cpu"]);
-    options.core.dims = [("N".to_string(), 3)].into();
+    options.dims = [("N".to_string(), 3)].into();
     let x = Tensor::from_slice(&[3, 2], &[0.5f32; 6]).unwrap();
-    options.core.mixed_precision = Some(kilim::core::session::MixedPrecision {
+    options.mixed_precision = Some(kilim::core::session::MixedPrecision {
         tolerance: 1e-2,
         samples: vec![vec![("x".to_string(), x)]],
     });
@@ -117,13 +117,13 @@ fn mixed_precision_is_measured_with_a_dimension_fixed() {
 fn backends_answer_to_the_names_of_the_web() {
     let named = || {
         let mut options = on(&["wasm"]);
-        options.core.dims = [("N".to_string(), 1)].into();
+        options.dims = [("N".to_string(), 1)].into();
         options
     };
     let mut options = named();
-    options.core.pins = vec!["op:Neg=wasm".parse().unwrap()];
-    options.core.configs.set(&"wasm:timers=on".parse().unwrap());
-    options.core.keep_weights = true;
+    options.pins = vec!["op:Neg=wasm".parse().unwrap()];
+    options.configs.set(&"wasm:timers=on".parse().unwrap());
+    options.keep_weights = true;
     let mut session = opened(open(), options).unwrap();
     let nodes = session.report().nodes;
     assert_eq!(nodes.len(), 2);
@@ -136,7 +136,7 @@ fn backends_answer_to_the_names_of_the_web() {
         candidate: Some("wasm".into()),
         ..VerifyOptions::default()
     };
-    let found = pollster::block_on(session.verify(&[("x", x.into())], &how)).unwrap();
+    let found = pollster::block_on(kilim::verify(&mut session, &[("x", x.into())], &how)).unwrap();
     assert_eq!(found.reference, "cpu");
     assert!(found.passed());
     let runtime = Runtime::shared();
@@ -164,7 +164,7 @@ fn the_backend_that_may_be_meant_is_named() {
         "{error}"
     );
     let mut options = on(&["cpu"]);
-    options.core.configs.set(&"cpus:timers=on".parse().unwrap());
+    options.configs.set(&"cpus:timers=on".parse().unwrap());
     let error = refused(open(), options);
     assert_eq!(error.hint(), Some("did you mean `cpu`?"), "{error}");
 }

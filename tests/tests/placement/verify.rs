@@ -15,14 +15,14 @@ fn verify_names_the_first_node_that_differs() {
             }
         }
     });
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
     let inputs = [("x", f32s(&[3.0]).into()), ("limit", f32s(&[10.0]).into())];
     let verified = |s: &mut kilim::Session| {
-        pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap()
+        pollster::block_on(kilim::verify(&mut s, &inputs, &VerifyOptions::default())).unwrap()
     };
     let same = verified(&mut s);
     assert!(same.passed() && same.first.is_none(), "{same:?}");
@@ -34,7 +34,7 @@ fn verify_names_the_first_node_that_differs() {
         cpu,
         kilim::core::SessionOptions::default(),
     ));
-    let mut s = kilim::Session::from(session.unwrap());
+    let mut s = session.unwrap();
     let found = verified(&mut s);
     let first = found.first.clone().unwrap();
     assert_eq!(
@@ -56,7 +56,7 @@ type Compared = (Vec<Agreement>, Vec<Agreement>);
 
 fn compared(s: &mut kilim::Session, how: &VerifyOptions) -> Compared {
     let inputs = [("x", f32s(&[0.0, 1.0]).into())];
-    let found = pollster::block_on(s.verify(&inputs, how)).unwrap();
+    let found = pollster::block_on(kilim::verify(&mut s, &inputs, how)).unwrap();
     let nodes = found.nodes.iter().map(|n| n.agreement);
     let outputs = found.outputs.iter().map(|o| o.agreement);
     (nodes.collect(), outputs.collect())
@@ -75,7 +75,7 @@ fn session(graph: Graph, first: StandIn, settings: &[&str]) -> kilim::Session {
         options.configs.set(&setting.parse().unwrap());
     }
     let session = pollster::block_on(Session::new(graph, backends, cpu, options));
-    kilim::Session::from(session.unwrap())
+    session.unwrap()
 }
 
 /// The options name both backends, the tolerance, and what is asked of single backends.
@@ -150,7 +150,8 @@ fn verify_compares_the_gpu() {
     let options = on(&["wgpu", "cpu"]);
     let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
     let inputs = [("x", f32s(&[3.0]).into()), ("limit", f32s(&[10.0]).into())];
-    let found = pollster::block_on(s.verify(&inputs, &VerifyOptions::default())).unwrap();
+    let found =
+        pollster::block_on(kilim::verify(&mut s, &inputs, &VerifyOptions::default())).unwrap();
     assert!(found.passed(), "{found:?}");
     assert_eq!(found.candidate, "wgpu");
     let same = |n: &&NodeCheck| n.agreement == Agreement::Same;

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use kilim::{BackendId, Result, RunOptions, Runtime, Session, SessionOptions, Tensor};
+use kilim::{BackendId, LoadOptions, Result, RunOptions, Runtime, Session, Tensor};
 use kilim_test_support::material::root;
 use kilim_tests::libraries::compile;
 use kilim_tests::onnx::{Node, Value, model};
@@ -47,16 +47,16 @@ fn sample_in_rust() -> PathBuf {
     target.join("debug")
 }
 
-fn options(backends: &[&str], folder: &Path) -> SessionOptions {
-    SessionOptions {
+fn options(backends: &[&str], folder: &Path) -> LoadOptions {
+    LoadOptions {
         backends: backends.iter().map(|b| BackendId::from(*b)).collect(),
         plugin_path: vec![folder.to_path_buf()],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     }
 }
 
 /// A runtime of its own: a library that was found is kept.
-fn load(model: &[u8], options: SessionOptions) -> Result<Session> {
+fn load(model: &[u8], options: LoadOptions) -> Result<Session> {
     pollster::block_on(Runtime::default().load(model, options))
 }
 

@@ -36,7 +36,7 @@ fn check_planned_memory(id: &str, folder: &Path, model: &[u8]) {
     let runtime = Runtime::default();
     let open = |sharing: Sharing| {
         let mut options = options(&[id, "cpu"], folder);
-        options.core.sharing = sharing;
+        options.sharing = sharing;
         pollster::block_on(runtime.load(model, options))
     };
     let arena = |s: &Session| s.report().backends[0].arena_bytes;

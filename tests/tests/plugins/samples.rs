@@ -19,7 +19,7 @@ fn nodes_are_pinned_to_a_library_or_away_from_it() {
     let folder = sample_in_c("pins");
     let pinned = |pin: &str| {
         let mut options = options(&["scale", "cpu"], &folder);
-        options.core.pins = vec![pin.parse::<Pin>().unwrap()];
+        options.pins = vec![pin.parse::<Pin>().unwrap()];
         let mut session = load(&scaled(), options)?;
         run(&mut session, &[1.0, 2.0]).map(|_| at(&session, "Relu"))
     };

@@ -25,7 +25,7 @@ fn relu(size: &str) -> Vec<u8> {
 fn every_function_of_a_library_is_called_in_its_turn() {
     let (folder, log) = telling("calls", &[]);
     let mut options = options(&["telling"], &folder);
-    options.core.context.threads = Some(3);
+    options.context.threads = Some(3);
     let mut session = load(&relu("2"), options).unwrap();
     let told = || {
         let text = std::fs::read_to_string(&log).unwrap_or_default();
@@ -97,7 +97,7 @@ fn a_library_says_what_its_nodes_cost() {
     let at = |name: &str, defines: &[&str]| {
         let (folder, _) = telling(name, defines);
         let mut options = options(&["telling", "cpu"], &folder);
-        options.core.placement = Placement::Priced;
+        options.placement = Placement::Priced;
         let session = load(&relu("500"), options).unwrap();
         at(&session, "Relu").unwrap()
     };

@@ -13,16 +13,16 @@ use kilim::core::Backend;
 use kilim::core::backend::{NodeSpec, TensorSpec};
 use kilim::core::ops::*;
 use kilim::{
-    BackendId, DType, Dim, ErrorCode, Fact, Graph, Result, RunOptions, Runtime, Session,
-    SessionOptions, Shape, Tensor,
+    BackendId, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, Result, RunOptions, Runtime,
+    Session, Shape, Tensor,
 };
 use kilim_tests::machine::cpu;
 use kilim_tests::stand_in::StandIn;
 
 fn session(graph: Graph) -> Result<Session> {
-    let options = SessionOptions {
+    let options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
     pollster::block_on(Runtime::shared().session(graph, options))
 }

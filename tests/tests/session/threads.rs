@@ -22,11 +22,11 @@ fn network() -> Graph {
 }
 
 fn on_threads(threads: usize) -> Session {
-    let mut options = SessionOptions {
+    let mut options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
-        ..SessionOptions::default()
+        ..LoadOptions::default()
     };
-    options.core.context.threads = Some(threads);
+    options.context.threads = Some(threads);
     pollster::block_on(Runtime::shared().session(network(), options)).unwrap()
 }
 

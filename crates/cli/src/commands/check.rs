@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use kilim::compare::{Comparison, Rule};
-use kilim::{Result, Runtime, Session, SessionOptions};
+use kilim::{LoadOptions, Result, Runtime, Session};
 
 use crate::Failure;
 use crate::check::manifest::{Case, Manifest, Variant};
@@ -74,7 +74,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 async fn cases_of(
     file: &Path,
     args: &Args,
-    options: SessionOptions,
+    options: LoadOptions,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     if args.cases.is_empty() {
@@ -105,7 +105,7 @@ async fn cases_of(
 async fn models_of(
     file: &Path,
     args: &Args,
-    options: &SessionOptions,
+    options: &LoadOptions,
     tally: &mut Tally,
 ) -> Result<(), Failure> {
     // A backend that is not there at all is no refusal of a model.
@@ -136,13 +136,13 @@ async fn lines_of(
     model: &str,
     variant: &Variant,
     folder: &Path,
-    options: &SessionOptions,
+    options: &LoadOptions,
     limits: &DataLimits,
 ) -> Vec<Line> {
     let folder = folder.join(model);
     let file = variant.files.first().cloned().unwrap_or_default();
     let mut start = Instant::now();
-    let mut loaded = Session::load(folder.join(&file).as_path(), options.clone()).await;
+    let mut loaded = kilim::load(folder.join(&file).as_path(), options.clone()).await;
     let mut lines = Vec::new();
     for case in &variant.cases {
         let line = match &mut loaded {

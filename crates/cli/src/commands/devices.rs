@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kilim::core::backend::{Backend, Description, Grade, Memory, Speed};
-use kilim::core::{SessionOptions as CoreOptions, calibrate};
-use kilim::{BackendId, Calibration, ErrorCode, Runtime, SessionOptions, calibration};
+use kilim::core::{SessionOptions, calibrate};
+use kilim::{BackendId, Calibration, ErrorCode, LoadOptions, Runtime, calibration};
 
 use crate::commands::inspect::bytes;
 use crate::{Failure, model};
@@ -24,7 +24,7 @@ pub struct Args {
 
 impl Args {
     /// The backends that are built in, then those in libraries.
-    fn ids(&self, runtime: &Runtime, options: &SessionOptions) -> Vec<BackendId> {
+    fn ids(&self, runtime: &Runtime, options: &LoadOptions) -> Vec<BackendId> {
         let ids = runtime.ids().into_iter();
         #[cfg(feature = "plugins")]
         let ids = ids.chain(runtime.libraries(options));
@@ -46,7 +46,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         }
         None => Calibration::default(),
     };
-    let mut options = SessionOptions::default();
+    let mut options = LoadOptions::default();
     #[cfg(feature = "plugins")]
     options.plugin_path.clone_from(&args.plugin_path);
     for id in args.ids(&runtime, &options) {
@@ -79,7 +79,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 async fn measure(backend: &Arc<dyn Backend>, kept: &mut Calibration) -> Result<(), Failure> {
     let device = backend.describe();
     let bar = model::spinner(format!("measuring {}", device.id));
-    let speed = calibrate::measure(backend, CoreOptions::default().clock).await;
+    let speed = calibrate::measure(backend, SessionOptions::default().clock).await;
     bar.finish_and_clear();
     match speed {
         Ok(speed) => kept.insert(device, speed),

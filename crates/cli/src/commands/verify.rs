@@ -36,7 +36,7 @@ pub struct Args {
 
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut wanted = args.model.backends.options()?;
-    wanted.core.keep_weights = true;
+    wanted.keep_weights = true;
     let mut session = args.model.load_with(wanted).await?;
     let ports = session.inputs().to_vec();
     let inputs = args.inputs.read(&ports)?;
@@ -47,7 +47,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         ..VerifyOptions::default()
     };
     let bar = model::spinner("comparing".to_string());
-    let found = session.verify(&inputs, &options).await;
+    let found = kilim::verify(&mut session, &inputs, &options).await;
     bar.finish_and_clear();
     let found = found?;
     args.model.backends.keep_cache()?;

@@ -8,7 +8,7 @@ use image::{DynamicImage, GrayImage, RgbImage};
 use kilim::core::error::unsupported;
 use kilim::core::ops::PixelFormat;
 use kilim::core::tensor::{AlignedBytes, byte_count};
-use kilim::{DType, Dim, Error, ErrorCode, Fact, Result, SessionOptions, Tensor};
+use kilim::{DType, Dim, Error, ErrorCode, Fact, LoadOptions, Result, Tensor};
 
 use super::{DataLimits, io_error};
 
@@ -73,7 +73,7 @@ pub fn tensor(fact: &Fact, file: &Path, limits: &DataLimits) -> Result<Tensor> {
 /// the tensor of `dtype` that it becomes is too large.
 fn open(file: &Path, plan: &Layout, dtype: DType, limits: &DataLimits) -> Result<DynamicImage> {
     let channels = plan.channels;
-    let reader = SessionOptions::default().pictures;
+    let reader = LoadOptions::default().pictures;
     let reader = reader.ok_or_else(|| unsupported("this build reads no pictures"))?;
     let unreadable = |e: &dyn std::fmt::Display| {
         io_error(file, e).with_hint("inputs are .npy, .npz, .pb, pictures or the word random")

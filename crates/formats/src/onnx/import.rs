@@ -17,7 +17,7 @@ use super::tensor::Tensors;
 use crate::build::{RANK_HINT, Refusals, reason, shortened, unify, unknown_operator};
 use kilim_core::Limits;
 
-use crate::ModelSource;
+use crate::ModelFile;
 use crate::source::NODES_PER_CHECK;
 
 /// What is being imported, and what could not be.
@@ -62,7 +62,7 @@ pub fn opsets<'a>(imports: &[OperatorSetId<'a>]) -> Rc<HashMap<&'a str, i64>> {
 /// Brings a model into a graph.
 pub fn model<'a>(
     model: &'a ModelProto<'a>,
-    source: &'a ModelSource<'a>,
+    source: &'a ModelFile<'a>,
     limits: &'a Limits,
 ) -> Result<Graph> {
     let graph = model

@@ -21,7 +21,7 @@ use kilim_core::{Datum, Kind};
 
 use kilim_core::Limits;
 
-use crate::{Importer, ModelSource};
+use crate::{Importer, ModelFile};
 pub(crate) use proto::Look;
 
 /// ONNX files (`ModelProto` in protobuf).
@@ -36,7 +36,7 @@ impl Importer for Onnx {
         Look::of(bytes) == Look::Model
     }
 
-    fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
+    fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         let bytes = source.bytes.clone();
         let model = proto::ModelProto::decode(bytes.as_slice(), message_depth(limits))?;
         import::model(&model, source, limits)
@@ -59,7 +59,7 @@ pub fn read_tensor(bytes: &[u8]) -> Result<(String, Tensor)> {
 /// `InvalidModel` where it is garbled, `Unsupported` for element types that Kilim does not have.
 pub fn read_datum(bytes: &[u8], kind: Kind) -> Result<(String, Datum)> {
     let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);
-    let source = ModelSource::new(bytes.clone(), "the tensor");
+    let source = ModelFile::new(bytes.clone(), "the tensor");
     let tensors = tensor::Tensors {
         source: &source,
         limits: &Limits::default(),

@@ -12,7 +12,7 @@ use kilim_core::tensor::{AlignedBytes, Element, Tensor, byte_count, element_coun
 use super::proto::{Numbers, SparseTensorProto, TensorProto, invalid};
 use kilim_core::Limits;
 
-use crate::ModelSource;
+use crate::ModelFile;
 
 /// Names of `TensorProto.DataType`, by number.
 const TYPE_NAMES: [&str; 29] = [
@@ -64,7 +64,7 @@ const MAX_SPARSE_BYTES: usize = 1 << 30;
 
 /// What is needed to read the tensors of a model.
 pub struct Tensors<'s> {
-    pub source: &'s ModelSource<'s>,
+    pub source: &'s ModelFile<'s>,
     pub limits: &'s Limits,
 }
 

@@ -11,7 +11,7 @@ use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 
 use crate::flatbuffer::FlatBuffer;
-use crate::{Importer, ModelSource, onnx};
+use crate::{Importer, ModelFile, onnx};
 
 /// ORT files: FlatBuffers with the identifier `ORTM`.
 pub struct Ort;
@@ -25,7 +25,7 @@ impl Importer for Ort {
         bytes.get(4..8) == Some(b"ORTM")
     }
 
-    fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
+    fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         let bytes = source.bytes.clone();
         let file = FlatBuffer::new(bytes.as_slice());
         let model = messages::model(&file, limits.depth)?;

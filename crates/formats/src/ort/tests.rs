@@ -8,7 +8,7 @@ use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 use kilim_test_support::archive::Cases;
 
-use crate::{ModelSource, load_model};
+use crate::{ModelFile, load_model};
 
 fn file(case: &str) -> Vec<u8> {
     Cases::of("ort").file(&format!("{case}/model.ort")).to_vec()
@@ -16,7 +16,7 @@ fn file(case: &str) -> Vec<u8> {
 
 fn import(bytes: &[u8]) -> Result<Graph> {
     let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);
-    load_model(&ModelSource::new(bytes, "a file"), &Limits::default())
+    load_model(&ModelFile::new(bytes, "a file"), &Limits::default())
 }
 
 fn refused(bytes: &[u8]) -> Error {
@@ -42,7 +42,7 @@ fn replaced(bytes: &[u8], old: &[u8], new: &[u8]) -> Vec<u8> {
 #[test]
 fn weights_are_parts_of_the_file() {
     let bytes = Arc::new(AlignedBytes::copy_of(&file("network_fixed")).expect("memory"));
-    let source = ModelSource::new(bytes.clone(), "a file");
+    let source = ModelFile::new(bytes.clone(), "a file");
     let graph = load_model(&source, &Limits::default()).expect("a model");
     let weights = graph.values.iter().filter_map(|v| v.constant.as_ref());
     let largest = weights.max_by_key(|t| t.len()).expect("weights");

@@ -15,7 +15,7 @@ use schema::Model;
 
 use kilim_core::Limits;
 
-use crate::{Importer, ModelSource};
+use crate::{Importer, ModelFile};
 
 /// The importer of `.tflite` files.
 pub struct TfLite;
@@ -29,7 +29,7 @@ impl Importer for TfLite {
         probe(bytes)
     }
 
-    fn load(&self, source: &ModelSource, limits: &Limits) -> Result<Graph> {
+    fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         load(source, limits)
     }
 }
@@ -47,7 +47,7 @@ pub fn probe(bytes: &[u8]) -> bool {
 /// `UnknownFormat` where the identifier is missing, `InvalidModel` and `InvalidGraph` where the
 /// file is garbled, `Unsupported` with the list of all operators that Kilim cannot run, `Limit` where
 /// it passes one of the limits.
-pub fn load(source: &ModelSource, limits: &Limits) -> Result<Graph> {
+pub fn load(source: &ModelFile, limits: &Limits) -> Result<Graph> {
     let whole = source.bytes.as_slice();
     if !probe(whole) {
         return Err(Error::new(

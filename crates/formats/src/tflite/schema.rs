@@ -12,7 +12,7 @@ use kilim_core::tensor::{AlignedBytes, Tensor};
 use crate::flatbuffer::{FlatBuffer, Table};
 use kilim_core::{Interrupt, Limits};
 
-use crate::ModelSource;
+use crate::ModelFile;
 use crate::source::NODES_PER_CHECK;
 
 /// A model file, read but for the data of its buffers.
@@ -107,7 +107,7 @@ impl<'a> Model<'a> {
     /// that their subgraph is used.
     pub fn read(
         file: &'a FlatBuffer<'a>,
-        source: &'a ModelSource,
+        source: &'a ModelFile,
         limits: &'a Limits,
     ) -> Result<Model<'a>> {
         let model = file.root()?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use comfy_table::{ContentArrangement, Table, presets};
 use kilim::core::passes::{Change, ChangeLog};
-use kilim::{ErrorCode, Port, Report, SessionOptions};
+use kilim::{ErrorCode, LoadOptions, Port, Report};
 use serde::Serialize;
 
 use crate::Failure;
@@ -74,8 +74,8 @@ fn view(ports: &[Port]) -> Vec<PortView> {
 
 pub async fn run(args: Args) -> Result<(), Failure> {
     let mut options = args.model.backends.options()?;
-    options.core.plan_unknown_as = Some(1);
-    let without = options.core.without.clone();
+    options.plan_unknown_as = Some(1);
+    let without = options.without.clone();
     let mut log = watch(&mut options);
     let session = match args.model.load_with(options).await {
         // Sizes that are open may not all be 1: such a model is planned when it runs.
@@ -134,9 +134,9 @@ pub async fn run(args: Args) -> Result<(), Failure> {
 }
 
 /// Has the session write down what the passes change.
-fn watch(options: &mut SessionOptions) -> Arc<ChangeLog> {
+fn watch(options: &mut LoadOptions) -> Arc<ChangeLog> {
     let log = Arc::new(ChangeLog::default());
-    options.core.observer = Some(log.clone());
+    options.observer = Some(log.clone());
     log
 }
 

@@ -11,7 +11,7 @@ use kilim_core::graph::Graph;
 use kilim_core::tensor::{AlignedBytes, Tensor};
 
 use super::writer::*;
-use crate::{ExternalFiles, GivenFiles, ModelSource, load_model};
+use crate::{ExternalFiles, GivenFiles, ModelFile, load_model};
 
 /// The constant that a model with one initializer `w` holds.
 fn read(tensor: Bytes) -> Result<Tensor> {
@@ -152,7 +152,7 @@ fn raw_data_shares_the_file() -> Result<()> {
             output("w"),
         ];
         let file = Arc::new(AlignedBytes::copy_of(&model(13, &graph))?);
-        let source = ModelSource::new(file.clone(), "m");
+        let source = ModelFile::new(file.clone(), "m");
         let graph = load_model(&source, &Limits::default())?;
         let w = constant(&graph, "w").expect("the initializer is a constant");
         assert_eq!(w.as_slice::<f32>()?, [1.0, 2.0]);
@@ -200,7 +200,7 @@ fn external_data() -> Result<()> {
     let files = Noted::default();
     let load = |tensor: Bytes| {
         let file = model(13, &[initializer(&tensor), output("w")]);
-        let source = ModelSource::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
+        let source = ModelFile::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
         load_model(&source.with_external(&files), &Limits::default())
     };
     let graph = load(external_tensor("w.bin", "4", "8"))?;
@@ -237,7 +237,7 @@ fn external_booleans_are_zero_or_one() -> Result<()> {
             join(&[entry("location", "w.bin"), int(14, 1)]),
         );
         let file = model(13, &[initializer(&tensor), output("w")]);
-        let source = ModelSource::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
+        let source = ModelFile::new(Arc::new(AlignedBytes::copy_of(&file)?), "m");
         let weights = Arc::new(AlignedBytes::copy_of(data)?);
         let files = GivenFiles::new(HashMap::from([("w.bin".to_string(), weights)]));
         load_model(&source.with_external(&files), &Limits::default())

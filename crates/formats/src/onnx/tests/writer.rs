@@ -7,7 +7,7 @@ use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 use kilim_core::tensor::AlignedBytes;
 
-use crate::{ModelSource, load_model};
+use crate::{ModelFile, load_model};
 
 pub type Bytes = Vec<u8>;
 
@@ -160,7 +160,7 @@ pub fn load(file: &[u8]) -> Result<Graph> {
 
 pub fn load_limited(file: &[u8], limits: &Limits) -> Result<Graph> {
     let bytes = Arc::new(AlignedBytes::copy_of(file)?);
-    load_model(&ModelSource::new(bytes, "test.onnx"), limits)
+    load_model(&ModelFile::new(bytes, "test.onnx"), limits)
 }
 
 /// The operators of a graph, in order.

@@ -16,13 +16,13 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::ops::CUSTOM;
 use super::{load, probe};
-use crate::ModelSource;
+use crate::ModelFile;
 use kilim_core::Limits;
 use writer::*;
 
 fn import(bytes: &[u8]) -> Result<Graph> {
     let bytes = Arc::new(AlignedBytes::copy_of(bytes)?);
-    load(&ModelSource::new(bytes, "m"), &Limits::default())
+    load(&ModelFile::new(bytes, "m"), &Limits::default())
 }
 
 /// A convolution, a depthwise convolution, an addition, a reshape and a dense layer.
@@ -155,7 +155,7 @@ fn custom_operators_are_those_of_the_session() {
         Ok(vec![ctx.fact(0)?.clone()])
     }));
     let bytes = Arc::new(AlignedBytes::copy_of(&bytes).unwrap());
-    let source = ModelSource::new(bytes, "m");
+    let source = ModelFile::new(bytes, "m");
     let graph = load(&source.with_operators(&operators), &Limits::default()).unwrap();
     let custom = graph.nodes[0].op.downcast_ref::<Custom>().unwrap();
     let given = custom.attributes().get("custom_options");
