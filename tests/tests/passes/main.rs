@@ -3,6 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 mod convolution;
+mod flow;
 mod folding;
 mod fusion;
 mod precision;

@@ -1,5 +1,6 @@
 //! The graph: values, and nodes that compute them.
 
+mod flow;
 mod operator;
 mod spec;
 
@@ -11,6 +12,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, InputFact};
 use crate::tensor::Tensor;
 
+pub use flow::{Axes, Elements, Flow};
 pub use operator::{InferContext, Operator};
 pub use spec::{NodeSpec, Refusal};
 

@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
 
-use super::Graph;
+use super::{Flow, Graph};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
@@ -84,6 +84,10 @@ impl<'a> InferContext<'a> {
 pub trait Operator: Any + Reflect + Send + Sync {
     /// The operator's name as ONNX spells it.
     fn name(&self) -> &str;
+
+    /// How data goes through the operator. There is no default: an answer that nobody thought about would be wrong, or stop
+    /// rewrites in silence.
+    fn flow(&self) -> Flow;
 
     /// Element types and shapes of the outputs. Works on symbolic shapes; whatever is not known
     /// stays unknown. With all input shapes and the values of [`Operator::value_inputs`] known,

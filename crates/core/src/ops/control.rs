@@ -12,7 +12,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, dtype_error};
 use crate::fact::{Fact, InputFact};
-use crate::graph::{Graph, InferContext, Operator, Value, ValueId};
+use crate::graph::{Flow, Graph, InferContext, Operator, Value, ValueId};
 use crate::interrupt::Interrupt;
 use crate::reflect::{Leaf, Visitor};
 
@@ -192,6 +192,10 @@ impl Operator for If {
         "If"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &BOOL)?;
         ctx.scalar(0)?;
@@ -252,6 +256,10 @@ impl Operator for Loop {
         "Loop"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed_optional(0, &INDICES)?;
         ctx.typed_optional(1, &BOOL)?;
@@ -278,6 +286,10 @@ impl Operator for Loop {
 impl Operator for Scan {
     fn name(&self) -> &'static str {
         "Scan"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -5,7 +5,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// Input `[rows, pairs]`: for each two of `classes` (0 and 1, 0 and 2, … 1 and 2, …) the probability
 /// of the first. Output `[rows, classes]`: what fits them best, by the second method of Wu, Lin and
@@ -25,6 +25,10 @@ impl PairwiseCoupling {
 impl Operator for PairwiseCoupling {
     fn name(&self) -> &'static str {
         "PairwiseCoupling"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -9,7 +9,7 @@ use super::{Fact, InferContext, Operator};
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::TensorSpec;
-use crate::graph::{NodeSpec, Refusal};
+use crate::graph::{Flow, NodeSpec, Refusal};
 use crate::reflect::{Attributes, Leaf, Reflect, Visitor};
 use crate::tensor::Element;
 
@@ -265,6 +265,10 @@ impl Reflect for Custom {
 impl Operator for Custom {
     fn name(&self) -> &str {
         self.operator.name()
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

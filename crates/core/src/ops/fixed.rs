@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error, value_error};
 use crate::fact::Fact;
 use crate::fixed::Factor;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// 32-bit sums as a quantised type: scaled, moved to the zero point and clamped. Input: `int32`
 /// `[.., c]`, or any integer type of at most 32 bits.
@@ -193,6 +193,13 @@ impl Operator for Requantize {
         "Requantize"
     }
 
+    fn flow(&self) -> Flow {
+        match self.factors.len() {
+            0 | 1 => Flow::MAPPED,
+            _ => Flow::OPAQUE,
+        }
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &QUANTIZED)?;
         Ok(vec![self.check(ctx.shape(0)?.cloned())?])
@@ -202,6 +209,10 @@ impl Operator for Requantize {
 impl Operator for AffineQuantize {
     fn name(&self) -> &'static str {
         "AffineQuantize"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::MAPPED
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -218,6 +229,10 @@ impl Operator for TableLookup {
         "TableLookup"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::MAPPED
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &BYTES)?;
         ctx.vector(1, &Dim::Known(256))?;
@@ -228,6 +243,10 @@ impl Operator for TableLookup {
 impl Operator for QuantizedBinary {
     fn name(&self) -> &'static str {
         "QuantizedBinary"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::joined(false)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -250,6 +269,10 @@ impl Operator for QuantizedSoftmax {
         "QuantizedSoftmax"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &BYTES)?;
         if ctx.shape(0)?.is_some_and(|s| s.rank() == 0) {
@@ -269,6 +292,10 @@ impl Operator for QuantizedSoftmax {
 impl Operator for QuantizedResize {
     fn name(&self) -> &'static str {
         "QuantizedResize"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

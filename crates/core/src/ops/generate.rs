@@ -9,7 +9,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::tensor::Tensor;
 
 /// The shape as `int64[rank]`, of dimensions `start..end`.
@@ -58,6 +58,10 @@ impl Operator for ShapeOf {
         "Shape"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let length = ctx.shape(0)?.map(|x| self.range(x.rank()).len());
         let dim = length.map_or(Dim::Unknown, Dim::Known);
@@ -74,6 +78,10 @@ impl Operator for Size {
         "Size"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.input(0)?;
         Ok(vec![Fact::fixed(DType::I64, &[])])
@@ -87,6 +95,10 @@ impl Operator for Size {
 impl Operator for ConstantOfShape {
     fn name(&self) -> &'static str {
         "ConstantOfShape"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -168,6 +180,10 @@ impl Operator for Range {
         "Range"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         for i in 0..3 {
             ctx.typed(i, &NUMBERS)?;
@@ -208,6 +224,10 @@ impl Operator for Range {
 impl Operator for EyeLike {
     fn name(&self) -> &'static str {
         "EyeLike"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

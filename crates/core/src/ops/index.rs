@@ -9,7 +9,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 
 /// Inputs: data, indices (negative counts from the end). Output: indices in place of `axis`.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -80,6 +80,10 @@ impl Operator for Gather {
         "Gather"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(1, &INDICES)?;
         self.picked(ctx)
@@ -106,6 +110,10 @@ impl Operator for GatherCast {
         "GatherCast"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(1, &Types::new("float32", |d| d == DType::F32))?;
         self.0.picked(ctx)
@@ -115,6 +123,10 @@ impl Operator for GatherCast {
 impl Operator for GatherElements {
     fn name(&self) -> &'static str {
         "GatherElements"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -154,6 +166,10 @@ impl Operator for GatherNd {
         "GatherND"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed(1, &INDICES)?;
@@ -181,6 +197,10 @@ impl Operator for ScatterElements {
         "ScatterElements"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.require(3)?;
         ctx.typed(1, &INDICES)?;
@@ -199,6 +219,10 @@ impl Operator for ScatterElements {
 impl Operator for ScatterNd {
     fn name(&self) -> &'static str {
         "ScatterND"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -220,6 +244,10 @@ impl Operator for ScatterNd {
 impl Operator for TensorScatter {
     fn name(&self) -> &'static str {
         "TensorScatter"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -272,6 +300,10 @@ impl OneHot {
 impl Operator for OneHot {
     fn name(&self) -> &'static str {
         "OneHot"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

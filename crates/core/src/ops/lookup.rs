@@ -7,7 +7,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// What stands in a table for each element. Inputs: data, keys `[n]` of its element type, values
 /// `[n]`, optional default (one element of the values' type). Of equal keys the last counts. Without
@@ -46,6 +46,10 @@ impl Operator for Lookup {
         "LabelEncoder"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.require(3)?;
         ctx.common_type([0, 1])?;
@@ -62,6 +66,10 @@ impl Operator for Lookup {
 impl Operator for CountNgrams {
     fn name(&self) -> &'static str {
         "TfIdfVectorizer"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -6,7 +6,7 @@ use crate::datum::{Form, Kind};
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, dtype_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::tensor::Tensor;
 
 /// A map for each row of a matrix `[rows, keys]`, or one for a vector `[keys]`: a sequence of maps.
@@ -35,6 +35,10 @@ impl Operator for MapValues {
         "MapValues"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let given = ctx.fact(0)?;
         if given.kind != Kind::from(Form::Map) {
@@ -55,6 +59,10 @@ impl Operator for MapValues {
 impl Operator for ZipMap {
     fn name(&self) -> &'static str {
         "ZipMap"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -79,6 +87,10 @@ impl Operator for ZipMap {
 impl Operator for DictVectorizer {
     fn name(&self) -> &'static str {
         "DictVectorizer"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -8,7 +8,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// Inputs: a, b, optional bias that broadcasts to the last dimension. numpy's `matmul` with
 /// broadcasting of the leading dimensions, then the bias, then the activation.
@@ -141,6 +141,10 @@ impl Operator for MatMul {
         "MatMul"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &WIDE_NUMBERS)?;
         let dtype = ctx.common_type(0..3)?;
@@ -162,6 +166,10 @@ impl Operator for MatMul {
 impl Operator for Gemm {
     fn name(&self) -> &'static str {
         "Gemm"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -330,6 +338,10 @@ impl Operator for Einsum {
         "Einsum"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &NUMBERS)?;
         let dtype = ctx.common_type(0..ctx.inputs.len())?;
@@ -367,6 +379,10 @@ impl Operator for Einsum {
 impl Operator for Det {
     fn name(&self) -> &'static str {
         "Det"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

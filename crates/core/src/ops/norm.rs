@@ -7,7 +7,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 
 /// Inference: inputs x, scale, bias, mean, variance (each `[c]`).
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -92,6 +92,10 @@ impl Operator for BatchNorm {
         "BatchNormalization"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::computed(Axes::Kept)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         Ok(vec![per_channel(ctx, 1, self.channels_last, 1..5)?])
     }
@@ -123,6 +127,10 @@ impl Operator for LayerNorm {
         "LayerNormalization"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &FLOATS)?;
         ctx.require(2)?;
@@ -141,6 +149,10 @@ impl Operator for RmsNorm {
         "RMSNormalization"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &FLOATS)?;
         let dtype = ctx.typed(1, &FLOATS)?;
@@ -154,6 +166,10 @@ impl Operator for InstanceNorm {
         "InstanceNormalization"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.common_type(0..3)?;
         Ok(vec![per_channel(ctx, 3, false, 1..3)?])
@@ -163,6 +179,10 @@ impl Operator for InstanceNorm {
 impl Operator for GroupNorm {
     fn name(&self) -> &'static str {
         "GroupNormalization"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -186,6 +206,10 @@ impl Operator for LpNorm {
         "LpNormalization"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::computed(Axes::Kept)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &FLOATS)?;
         if let Some(x) = ctx.shape(0)? {
@@ -198,6 +222,10 @@ impl Operator for LpNorm {
 impl Operator for Lrn {
     fn name(&self) -> &'static str {
         "LRN"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -213,6 +241,10 @@ impl Operator for Lrn {
 impl Operator for MeanVarianceNorm {
     fn name(&self) -> &'static str {
         "MeanVarianceNormalization"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -10,7 +10,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, unsupported};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// `a · wᵀ + bias` with packed weights `w`, `[n, k]`.
 ///
@@ -100,6 +100,10 @@ impl Operator for MatMulNBits {
         "MatMulNBits"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let [blocks, bytes, zero_bytes] = self.row()?;
         ctx.typed(0, &FLOATS)?;
@@ -170,6 +174,10 @@ impl GatherBlockQuantized {
 impl Operator for GatherBlockQuantized {
     fn name(&self) -> &'static str {
         "GatherBlockQuantized"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

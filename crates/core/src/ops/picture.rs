@@ -6,7 +6,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Error, Result, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::reflect::{Leaf, Visitor};
 
 /// In which order the channels of a picture come.
@@ -70,6 +70,10 @@ pub struct ImageDecoder {
 impl Operator for ImageDecoder {
     fn name(&self) -> &'static str {
         "ImageDecoder"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

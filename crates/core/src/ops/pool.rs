@@ -13,7 +13,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// What all pooling windows have.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -178,6 +178,10 @@ impl Operator for MaxPool {
         "MaxPool"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let maxima = self.window.infer(ctx, &NUMBERS, self.channels_last)?;
         let indices = fact(Some(DType::I64), maxima.shape.clone());
@@ -198,6 +202,10 @@ impl Operator for AveragePool {
         "AveragePool"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         Ok(vec![self.window.infer(
             ctx,
@@ -214,6 +222,10 @@ impl Operator for AveragePool {
 impl Operator for LpPool {
     fn name(&self) -> &'static str {
         "LpPool"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -260,6 +272,10 @@ impl Operator for MaxUnpool {
         "MaxUnpool"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.typed(0, &FLOATS)?;
         ctx.typed(1, &INDICES)?;
@@ -304,6 +320,10 @@ impl Operator for MaxRoiPool {
         "MaxRoiPool"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         pool_regions(ctx, 5, self.pooled)
     }
@@ -312,6 +332,10 @@ impl Operator for MaxRoiPool {
 impl Operator for RoiAlign {
     fn name(&self) -> &'static str {
         "RoiAlign"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

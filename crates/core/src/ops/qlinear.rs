@@ -11,7 +11,7 @@ use crate::Reflect;
 use crate::dtype::DType;
 use crate::error::{Result, value_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// Inputs: a, its scale and zero point, b, its scale and zero point, the output's scale and zero point,
 /// optional `int32` bias `[n]` in steps of the product of the scales of a and b. The activation is one
@@ -87,6 +87,10 @@ impl Operator for QLinearMatMul {
         "QLinearMatMul"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         check_clamp(self.activation)?;
         operand(ctx, 0)?;
@@ -109,6 +113,10 @@ impl Operator for QLinearMatMul {
 impl Operator for QLinearConv {
     fn name(&self) -> &'static str {
         "QLinearConv"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -139,6 +147,10 @@ impl Operator for QLinearConv {
 impl Operator for QLinearBinary {
     fn name(&self) -> &'static str {
         "QLinearBinary"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::joined(false)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -13,7 +13,7 @@ use crate::dim::Shape;
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// Inputs: x, scale, optional zero point. The output has the zero point's type, else `output`.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -158,6 +158,10 @@ impl Operator for QuantizeLinear {
         "QuantizeLinear"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::MAPPED_ALONG_AXIS
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &TO_QUANTIZE)?;
         check_parameters(ctx, self.axis, self.block)?;
@@ -183,6 +187,10 @@ impl Operator for DequantizeLinear {
         "DequantizeLinear"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::MAPPED_ALONG_AXIS
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &QUANTIZED)?;
         ctx.common_type([0, 2])?;
@@ -194,6 +202,10 @@ impl Operator for DequantizeLinear {
 impl Operator for DynamicQuantizeLinear {
     fn name(&self) -> &'static str {
         "DynamicQuantizeLinear"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -243,6 +255,10 @@ impl Operator for MatMulInteger {
         "MatMulInteger"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         for (data, zero_point) in [(0, 2), (1, 3)] {
             ctx.typed(data, &BYTES)?;
@@ -260,6 +276,10 @@ impl Operator for MatMulInteger {
 impl Operator for ConvInteger {
     fn name(&self) -> &'static str {
         "ConvInteger"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

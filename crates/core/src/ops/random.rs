@@ -6,7 +6,7 @@ use crate::dim::Shape;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// What random numbers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Reflect)]
@@ -41,6 +41,10 @@ impl Operator for Random {
             (Distribution::Normal { .. }, Some(_)) => "RandomNormal",
             (Distribution::Normal { .. }, None) => "RandomNormalLike",
         }
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

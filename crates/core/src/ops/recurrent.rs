@@ -8,7 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::{Cost, Fact};
 use crate::fixed::Factor;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// In which direction a recurrent layer goes over the steps of a sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -236,6 +236,10 @@ impl Operator for Lstm {
         "LSTM"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let facts = self.cell.infer(ctx, 4, 3, &[5, 6])?;
         if let Some(peepholes) = ctx.shape_of_rank(7, 2)? {
@@ -256,6 +260,10 @@ impl Operator for Gru {
         "GRU"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         self.cell.infer(ctx, 3, 2, &[5])
     }
@@ -268,6 +276,10 @@ impl Operator for Gru {
 impl Operator for Rnn {
     fn name(&self) -> &'static str {
         "RNN"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -304,6 +316,10 @@ pub struct QuantizedLstm {
 impl Operator for QuantizedLstm {
     fn name(&self) -> &'static str {
         "QuantizedLstm"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -7,7 +7,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 
 /// The function of [`Reduce`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -87,6 +87,13 @@ impl Operator for Reduce {
         }
     }
 
+    fn flow(&self) -> Flow {
+        match self.keep_dims {
+            true => Flow::computed(Axes::Kept),
+            false => Flow::computed(Axes::Removed),
+        }
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let orders = matches!(self.kind, ReduceKind::Max | ReduceKind::Min);
         let dtype = ctx.typed(0, if orders { &VALUES } else { &NUMBERS })?;
@@ -161,6 +168,13 @@ impl Operator for ArgReduce {
         if self.max { "ArgMax" } else { "ArgMin" }
     }
 
+    fn flow(&self) -> Flow {
+        match self.keep_dims {
+            true => Flow::computed(Axes::Kept),
+            false => Flow::computed(Axes::Removed),
+        }
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &NUMBERS)?;
         let Some(x) = ctx.shape(0)? else {
@@ -178,6 +192,10 @@ impl Operator for ArgReduce {
 impl Operator for Cumulative {
     fn name(&self) -> &'static str {
         if self.product { "CumProd" } else { "CumSum" }
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -216,6 +234,10 @@ impl Operator for Softmax {
             SoftmaxKind::LogSoftmax => "LogSoftmax",
             SoftmaxKind::Hardmax => "Hardmax",
         }
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::computed(Axes::Kept)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

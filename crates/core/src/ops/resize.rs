@@ -8,7 +8,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 
 /// Which place in the input an element of the output stands for: ONNX's `coordinate_transformation_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -274,6 +274,10 @@ impl Operator for Resize {
         "Resize"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::computed(Axes::Kept)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed_optional(1, &FLOATS)?;
@@ -309,6 +313,10 @@ impl Operator for Resize {
 impl Operator for GridSample {
     fn name(&self) -> &'static str {
         "GridSample"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -355,6 +363,10 @@ impl AffineGrid {
 impl Operator for AffineGrid {
     fn name(&self) -> &'static str {
         "AffineGrid"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

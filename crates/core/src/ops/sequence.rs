@@ -9,7 +9,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// A sequence of its inputs, in order; without any an empty one.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -111,6 +111,10 @@ impl Operator for SequenceConstruct {
         "SequenceConstruct"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.common_type(0..ctx.inputs.len())?;
         let mut all: Option<Fact> = None;
@@ -131,6 +135,10 @@ impl Operator for SequenceAt {
         "SequenceAt"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(1, &INDICES)?;
         ctx.scalar(1)?;
@@ -145,6 +153,10 @@ impl Operator for SequenceAt {
 impl Operator for SequenceInsert {
     fn name(&self) -> &'static str {
         "SequenceInsert"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -166,6 +178,10 @@ impl Operator for SequenceErase {
         "SequenceErase"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed_optional(1, &INDICES)?;
         ctx.scalar(1)?;
@@ -182,6 +198,10 @@ impl Operator for SequenceLength {
         "SequenceLength"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.formed(0, Form::Sequence)?;
         Ok(vec![Fact::fixed(DType::I64, &[])])
@@ -195,6 +215,10 @@ impl Operator for SequenceLength {
 impl Operator for SplitToSequence {
     fn name(&self) -> &'static str {
         "SplitToSequence"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -223,6 +247,10 @@ impl Operator for ConcatFromSequence {
         "ConcatFromSequence"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let mut whole = element_of(ctx.formed(0, Form::Sequence)?);
         if let Some(shape) = &mut whole.shape {
@@ -247,6 +275,10 @@ impl Operator for OptionalAbsent {
         "Optional"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, _: &InferContext) -> Result<Vec<Fact>> {
         Ok(vec![Fact {
             dtype: self.dtype,
@@ -268,6 +300,10 @@ impl Operator for OptionalGetElement {
         "OptionalGetElement"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let fact = ctx.fact(0)?;
         Ok(vec![Fact {
@@ -284,6 +320,10 @@ impl Operator for OptionalGetElement {
 impl Operator for OptionalHasElement {
     fn name(&self) -> &'static str {
         "OptionalHasElement"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

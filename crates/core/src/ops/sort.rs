@@ -7,7 +7,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// Inputs: x, k. Outputs: values, `int64` indices.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -31,6 +31,10 @@ impl TopK {
 impl Operator for TopK {
     fn name(&self) -> &'static str {
         "TopK"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -10,7 +10,7 @@ use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
 use crate::fallible::{push, shared_text, try_collect};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::interrupt::Meter;
 use crate::tensor::Tensor;
 
@@ -58,6 +58,10 @@ impl Operator for StringConcat {
         "StringConcat"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &STRINGS)?;
         ctx.typed(1, &STRINGS)?;
@@ -72,6 +76,10 @@ impl Operator for StringConcat {
 impl Operator for RegexFullMatch {
     fn name(&self) -> &'static str {
         "RegexFullMatch"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -160,6 +168,10 @@ impl Operator for StringSplit {
         "StringSplit"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &STRINGS)?;
         let longest = match ctx.value(0) {
@@ -233,6 +245,10 @@ const COST: usize = 8;
 impl Operator for StringNormalizer {
     fn name(&self) -> &'static str {
         "StringNormalizer"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -8,7 +8,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// How a feature is compared with a node's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Reflect)]
@@ -119,6 +119,10 @@ impl Trees {
 impl Operator for TreeEnsemble {
     fn name(&self) -> &'static str {
         "TreeEnsemble"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

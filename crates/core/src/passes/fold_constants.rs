@@ -10,10 +10,10 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{ErrorCode, Result};
 use crate::fact::{Fact, InputFact, TensorSpec};
-use crate::graph::{Graph, InferContext, Node, NodeSpec, ValueId};
+use crate::graph::{Axes, Graph, InferContext, Node, NodeSpec, ValueId};
 use crate::ops::{
     Activation, Binary, BinaryKind, Cast, Concat, ConstantOfShape, DequantizeLinear, Dropout,
-    Expand, Flatten, If, Pad, Reshape, Slice, Split, Squeeze, Tile, Transpose, Unary, UnaryKind,
+    Expand, If, Pad, Reshape, Slice, Split, Tile, Transpose, Unary, UnaryKind,
 };
 use crate::tensor::{Tensor, byte_count};
 
@@ -290,7 +290,7 @@ fn passes_on(graph: &Graph, node: &Node) -> Option<ValueId> {
         from.dtype == Some(op.to)
     } else if let Some(op) = op.downcast_ref::<Transpose>() {
         is_identity(&op.perm) && !op.perm.is_empty()
-    } else if op.is::<Reshape>() || op.is::<Expand>() || op.is::<Flatten>() || op.is::<Squeeze>() {
+    } else if op.flow().axes == Axes::Regrouped || op.is::<Expand>() {
         same_shape()
     } else if op.is::<Slice>() || op.is::<Tile>() {
         // Steps of minus one keep the shape as well.

@@ -2,11 +2,10 @@
 //! with a batch that is not known yet still tells all the others.
 
 use crate::dim::Dim;
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Axes, Graph, Node, ValueId};
 use crate::ids::IdMap;
 use crate::ops::{
-    Binary, BinaryKind, Cast, Concat, Gather, Reshape, ShapeOf, Size, Slice, Squeeze, Unary,
-    UnaryKind, Unsqueeze,
+    Binary, BinaryKind, Cast, Concat, Gather, ShapeOf, Size, Slice, Unary, UnaryKind,
 };
 
 /// Longest vector that is followed.
@@ -61,8 +60,7 @@ impl KnownDims {
             let one = Dim::Known(1);
             return Some(vec![shape(0)?.0.iter().fold(one, |n, d| n.times(d))]);
         }
-        let moves = op.is::<Reshape>() || op.is::<Squeeze>() || op.is::<Unsqueeze>();
-        if moves || op.is::<Cast>() || is_identity(node) {
+        if op.flow().axes == Axes::Regrouped || op.is::<Cast>() || is_identity(node) {
             let integer = graph.fact(node.outputs[0]).dtype?.is_integer();
             // A vector of several elements may become a matrix; a list cannot say so.
             let flat = graph.fact(node.outputs[0]).rank()? <= 1;

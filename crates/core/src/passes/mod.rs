@@ -11,6 +11,8 @@
 //!    more; then 2 and 3 again, for what the transposes had kept apart.
 //! 5. 2 to 4 for the bodies of control flow that are left.
 //!
+//! In builds with debug assertions every application of a rule is a [`Patch`], which checks what a rewrite has to leave.
+//!
 //! [`retype`] is run afterwards where a session mixes precisions.
 
 mod bodies;
@@ -25,6 +27,7 @@ mod fuse;
 mod infer;
 mod known_dims;
 mod layout;
+mod patch;
 mod patterns;
 mod quantized;
 pub(crate) mod retype;
@@ -40,6 +43,8 @@ use crate::error::Result;
 use crate::graph::{Graph, NodeSpec};
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
+
+use patch::Patch;
 
 pub use changes::{Change, ChangeLog, NodeName, Observer};
 pub use infer::infer_graph;
@@ -124,7 +129,11 @@ impl Passes<'_> {
             let before = self
                 .observer
                 .map(|observer| (observer, graph.nodes.clone()));
+            let patch = cfg!(debug_assertions).then(|| Patch::begin(rule, graph));
             let changed = rule.run(graph, self)?;
+            if let Some(patch) = patch {
+                patch.check(graph)?;
+            }
             if let (true, Some((observer, before))) = (changed, before) {
                 observer.changed(rule, &before, graph);
             }

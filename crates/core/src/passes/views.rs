@@ -8,8 +8,8 @@ use super::edit::{Rewriter, node};
 use super::transposes::reshape::{groups, literal};
 use crate::dim::{Dim, Shape};
 use crate::fact::Fact;
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::{Conv, Flatten, Pad, Reshape, Squeeze, Unsqueeze};
+use crate::graph::{Axes, Graph, Node, ValueId};
+use crate::ops::{Conv, Pad, Reshape};
 
 /// Needs inferred facts. True where something changed.
 pub fn run(graph: &mut Graph) -> bool {
@@ -34,10 +34,7 @@ pub fn run(graph: &mut Graph) -> bool {
 }
 
 fn is_view(node: &Node) -> bool {
-    let op = &*node.op;
-    let view =
-        op.is::<Reshape>() || op.is::<Flatten>() || op.is::<Squeeze>() || op.is::<Unsqueeze>();
-    view && node.outputs.len() == 1
+    node.op.flow().axes == Axes::Regrouped && node.outputs.len() == 1
 }
 
 fn dims(graph: &Graph, v: ValueId) -> Option<&[Dim]> {

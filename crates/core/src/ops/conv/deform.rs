@@ -5,7 +5,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::ops::activation::Activation;
 use crate::ops::rules::{FLOATS, fact, times, unify_shapes, volume};
 
@@ -45,6 +45,10 @@ impl DeformConv {
 impl Operator for DeformConv {
     fn name(&self) -> &'static str {
         "DeformConv"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

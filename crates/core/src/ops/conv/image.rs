@@ -5,7 +5,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::ops::axes::MAX_RANK;
 use crate::ops::rules::{ANY, INDICES, InputValues, fact, sizes, too_large, unify, wrong_count};
 use crate::ops::window::{WindowAxis, window_rules};
@@ -96,6 +96,10 @@ impl Col2Im {
 impl Operator for Col2Im {
     fn name(&self) -> &'static str {
         "Col2Im"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -16,7 +16,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 
 /// How the padding of a sliding window is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -153,6 +153,10 @@ fn conv_cost(outputs: f64, weights: &[usize], base: Cost) -> Cost {
 impl Operator for Conv {
     fn name(&self) -> &'static str {
         "Conv"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -5,7 +5,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::{Cost, Fact};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::ops::activation::Activation;
 use crate::ops::rules::{FLOATS, fact, times, too_large, unify, wrong_count};
 use crate::ops::window::{
@@ -112,6 +112,10 @@ impl ConvTranspose {
 impl Operator for ConvTranspose {
     fn name(&self) -> &'static str {
         "ConvTranspose"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -5,7 +5,7 @@ use crate::Reflect;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::ops::activation::Activation;
 use crate::ops::rules::{BOOL, FLOATS, INTEGERS, NOT_COMPLEX, NUMBERS, Types, broadcasts_to, fact};
 
@@ -76,6 +76,22 @@ impl Binary {
 impl Operator for Binary {
     fn name(&self) -> &'static str {
         self.kind.name()
+    }
+
+    fn flow(&self) -> Flow {
+        let commutes = matches!(
+            self.kind,
+            BinaryKind::Add
+                | BinaryKind::Mul
+                | BinaryKind::And
+                | BinaryKind::Or
+                | BinaryKind::Xor
+                | BinaryKind::BitwiseAnd
+                | BinaryKind::BitwiseOr
+                | BinaryKind::BitwiseXor
+                | BinaryKind::Equal
+        );
+        Flow::joined(commutes)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::narrow::Narrowing;
 use crate::ops::rules::{NOT_COMPLEX, fact};
 
@@ -43,6 +43,10 @@ impl Operator for Cast {
         "Cast"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::MAPPED
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &NOT_COMPLEX)?;
         NOT_COMPLEX.check(0, Some(self.to))?;
@@ -55,6 +59,10 @@ impl Operator for CastLike {
         "CastLike"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::MAPPED
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &NOT_COMPLEX)?;
         let to = ctx.typed(1, &NOT_COMPLEX)?;
@@ -65,6 +73,10 @@ impl Operator for CastLike {
 impl Operator for BitCast {
     fn name(&self) -> &'static str {
         "BitCast"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

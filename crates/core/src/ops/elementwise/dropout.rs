@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::ops::rules::{FLOATS, fact, some_of};
 
 /// Dropout at inference: the data, and a mask of ones if asked for.
@@ -14,6 +14,10 @@ pub struct Dropout;
 impl Operator for Dropout {
     fn name(&self) -> &'static str {
         "Dropout"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

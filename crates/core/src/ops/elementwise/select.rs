@@ -4,7 +4,7 @@ use super::broadcast_inputs;
 use crate::Reflect;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::ops::rules::{BOOL, NUMBERS, fact};
 
 /// `condition ? a : b`, all three broadcast.
@@ -20,6 +20,10 @@ impl Operator for Where {
         "Where"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::joined(false)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.require(3)?;
         ctx.typed(0, &BOOL)?;
@@ -31,6 +35,10 @@ impl Operator for Where {
 impl Operator for Clip {
     fn name(&self) -> &'static str {
         "Clip"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::MAPPED
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::ops::rules::{ANY, BOOL, FLOATS, INTEGERS, NUMBERS, SIGNED, Types, fact};
 
 /// The function of [`Unary`].
@@ -94,6 +94,10 @@ pub struct Unary(pub UnaryKind);
 impl Operator for Unary {
     fn name(&self) -> &'static str {
         self.0.name()
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::MAPPED
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

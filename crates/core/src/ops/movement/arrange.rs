@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 use crate::ops::axes::{MAX_RANK, normalize_axis};
 use crate::ops::rules::{INDICES, InputValues, fact, sizes, sum, unify_shapes, wrong_count};
 
@@ -58,6 +58,10 @@ impl Operator for Transpose {
         "Transpose"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         let shape = match ctx.shape(0)? {
@@ -75,6 +79,10 @@ impl Operator for Transpose {
 impl Operator for Concat {
     fn name(&self) -> &'static str {
         "Concat"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Kept)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -151,6 +159,10 @@ impl Operator for Split {
         "Split"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Kept)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed_optional(1, &INDICES)?;
@@ -190,6 +202,10 @@ impl Operator for Split {
 impl Operator for ReverseSequence {
     fn name(&self) -> &'static str {
         "ReverseSequence"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 use crate::ops::rules::{InputValues, fact, sizes, sum, times, too_large, wrong_count};
 use crate::ops::window::{arrange, layout};
 
@@ -77,6 +77,10 @@ impl Operator for DepthToSpace {
         "DepthToSpace"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         blocks(ctx, self.block, self.channels_last, true)
     }
@@ -85,6 +89,10 @@ impl Operator for DepthToSpace {
 impl Operator for SpaceToDepth {
     fn name(&self) -> &'static str {
         "SpaceToDepth"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -160,6 +168,10 @@ impl Operator for SpaceToBatch {
         "SpaceToBatchND"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         batch_blocks(
             ctx,
@@ -179,6 +191,10 @@ impl Operator for SpaceToBatch {
 impl Operator for BatchToSpace {
     fn name(&self) -> &'static str {
         "BatchToSpaceND"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 use crate::ops::axes::MAX_RANK;
 use crate::ops::rules::{
     INDICES, InputValues, broadcast, fact, missing_value, shaped_by_elements, sizes, times,
@@ -45,6 +45,10 @@ impl Operator for Tile {
         "Tile"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Kept)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed(1, &INDICES)?;
@@ -69,6 +73,10 @@ impl Operator for Tile {
 impl Operator for Expand {
     fn name(&self) -> &'static str {
         "Expand"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Other)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -120,6 +128,10 @@ impl Trilu {
 impl Operator for Trilu {
     fn name(&self) -> &'static str {
         "Trilu"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

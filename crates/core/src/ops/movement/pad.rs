@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::Dim;
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 use crate::ops::axes::normalize_axes;
 use crate::ops::rules::{INDICES, InputValues, fact, sizes, too_large, wrong_count};
 
@@ -117,6 +117,10 @@ impl Operator for Pad {
         "Pad"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::computed(Axes::Kept)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.common_type([0, 2])?;
         ctx.typed(1, &INDICES)?;
@@ -201,6 +205,10 @@ impl CenterCropPad {
 impl Operator for CenterCropPad {
     fn name(&self) -> &'static str {
         "CenterCropPad"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::Dim;
 use crate::error::{Result, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 use crate::ops::axes::normalize_axes;
 use crate::ops::rules::{INDICES, InputValues, fact, too_large, wrong_count};
 
@@ -128,6 +128,10 @@ impl Slice {
 impl Operator for Slice {
     fn name(&self) -> &'static str {
         "Slice"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Kept)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator};
 use crate::ops::axes::{MAX_RANK, check_rank, normalize_axes, normalize_axis};
 use crate::ops::rules::{
     INDICES, InputValues, fact, shaped_by_elements, size, too_large, unify, volume,
@@ -162,6 +162,10 @@ impl Operator for Reshape {
         "Reshape"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Regrouped)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed(1, &INDICES)?;
@@ -227,6 +231,10 @@ impl Operator for Squeeze {
         "Squeeze"
     }
 
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Regrouped)
+    }
+
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let dtype = ctx.dtype(0)?;
         ctx.typed_optional(1, &INDICES)?;
@@ -264,6 +272,10 @@ impl Operator for Squeeze {
 impl Operator for Unsqueeze {
     fn name(&self) -> &'static str {
         "Unsqueeze"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Regrouped)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -308,6 +320,10 @@ impl Operator for Unsqueeze {
 impl Operator for Flatten {
     fn name(&self) -> &'static str {
         "Flatten"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::moved(Axes::Regrouped)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -5,7 +5,7 @@ use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
 use crate::fallible::push;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::interrupt::Meter;
 use crate::ops::axes::normalize_axis;
 use crate::ops::rules::{BOOL, InputValues, fact, missing_value, volume};
@@ -48,6 +48,10 @@ impl Compress {
 impl Operator for Compress {
     fn name(&self) -> &'static str {
         "Compress"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error, value_error};
 use crate::fact::Fact;
 use crate::fallible::push;
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::interrupt::Meter;
 use crate::ops::rules::{INDICES, InputValues, missing_value, unify_shapes};
 use crate::order::sort_first;
@@ -193,6 +193,10 @@ fn check_boxes(boxes: &Shape, scores: &Shape) -> Result<()> {
 impl Operator for NonMaxSuppression {
     fn name(&self) -> &'static str {
         "NonMaxSuppression"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
 use crate::fallible::{push, vec_with_room};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::interrupt::Meter;
 use crate::ops::rules::{InputValues, Types};
 use crate::tensor::Tensor;
@@ -79,6 +79,10 @@ const TESTED: Types = Types::new("a numeric type, bool, a complex type or string
 impl Operator for NonZero {
     fn name(&self) -> &'static str {
         "NonZero"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

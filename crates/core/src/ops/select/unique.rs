@@ -6,7 +6,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
 use crate::fallible::{push, vec_of, vec_with_room};
-use crate::graph::{InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator};
 use crate::interrupt::Meter;
 use crate::ops::axes::normalize_axis;
 use crate::ops::rules::{InputValues, fact, some_of, volume};
@@ -150,6 +150,10 @@ impl Unique {
 impl Operator for Unique {
     fn name(&self) -> &'static str {
         "Unique"
+    }
+
+    fn flow(&self) -> Flow {
+        Flow::OPAQUE
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

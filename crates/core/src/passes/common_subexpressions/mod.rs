@@ -80,8 +80,8 @@ fn equal_constants(values: &[Value], renames: &mut Renames) {
     }
 }
 
-/// Lets equal small constants and equal nodes (same operator, attributes and inputs) stand for each
-/// other. True where a node went.
+/// Lets equal small constants and equal nodes (same operator, attributes and inputs, in any order where that does not
+/// matter) stand for each other. True where a node went.
 pub fn run(graph: &mut Graph) -> bool {
     let mut renames = Renames::default();
     equal_constants(&graph.values, &mut renames);
@@ -92,7 +92,13 @@ pub fn run(graph: &mut Graph) -> bool {
         renames.apply(node);
         let mut first = true;
         if node.op.deterministic() && node.op.subgraphs().is_empty() {
-            let readers = seen.entry(node.inputs.clone()).or_default();
+            let mut inputs = node.inputs.clone();
+            if let ([a, b], true) = (&mut inputs[..], node.op.flow().commutes())
+                && b < a
+            {
+                std::mem::swap(a, b);
+            }
+            let readers = seen.entry(inputs).or_default();
             if let Some(earlier) = readers.equal_to(node, &hasher) {
                 for (&old, &new) in node.outputs.iter().zip(earlier) {
                     renames.set(old, new);

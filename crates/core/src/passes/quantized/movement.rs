@@ -5,11 +5,8 @@ use std::sync::Arc;
 
 use super::super::edit::Rewriter;
 use super::{Operand, Target};
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::{
-    Concat, DepthToSpace, DequantizeLinear, Expand, Flatten, Gather, MaxPool, PoolGeometry,
-    Reshape, Slice, SpaceToDepth, Squeeze, Tile, Transpose, Unsqueeze, normalize_axis,
-};
+use crate::graph::{Elements, Graph, Node, ValueId};
+use crate::ops::{Concat, DequantizeLinear, MaxPool, PoolGeometry, Transpose, normalize_axis};
 
 /// Lets `node` work on what its DequantizeLinear reads, and puts the DequantizeLinear in its place.
 pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
@@ -63,20 +60,7 @@ pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
 /// True where each element of the output is one of the first input (of any, for Concat), whichever
 /// element type they have.
 pub fn moves(graph: &Graph, node: &Node) -> bool {
-    let op = &*node.op;
-    op.is::<Reshape>()
-        || op.is::<Flatten>()
-        || op.is::<Squeeze>()
-        || op.is::<Unsqueeze>()
-        || op.is::<Transpose>()
-        || op.is::<Concat>()
-        || op.is::<Slice>()
-        || op.is::<Gather>()
-        || op.is::<Expand>()
-        || op.is::<Tile>()
-        || op.is::<DepthToSpace>()
-        || op.is::<SpaceToDepth>()
-        || is_max_pool_without_empty_windows(graph, node)
+    node.op.flow().elements == Elements::Moved || is_max_pool_without_empty_windows(graph, node)
 }
 
 /// The largest of real numbers is the real number of the largest, as scales are positive. A window of

@@ -1,11 +1,8 @@
 //! Which order the readers of a value would like it in.
 
-use super::sink::{joins, maps};
-use crate::graph::{Graph, Node, ValueId};
-use crate::ops::{
-    ArgReduce, BatchNorm, Cast, Clip, Concat, Flatten, Pad, Reduce, Reshape, Resize, Slice,
-    Softmax, Split, Squeeze, Transpose, Unsqueeze,
-};
+use super::sink::maps;
+use crate::graph::{Axes, Elements, Graph, Node, ValueId};
+use crate::ops::Transpose;
 
 /// Wishes, gathered from the outputs upwards.
 pub struct Demand {
@@ -62,29 +59,12 @@ impl Demand {
 
 /// True where the outputs have the dimensions of the inputs, one by one.
 fn keeps_dimensions(graph: &Graph, node: &Node) -> bool {
-    let op = &*node.op;
-    maps(graph, node)
-        || joins(op)
-        || op.is::<Clip>()
-        || op.is::<Cast>()
-        || op.is::<Concat>()
-        || op.is::<Split>()
-        || op.is::<Slice>()
-        || op.is::<Pad>()
-        || op.is::<Softmax>()
-        || op.is::<Resize>()
-        || op.is::<BatchNorm>()
-        || op.downcast_ref::<Reduce>().is_some_and(|r| r.keep_dims)
-        || op.downcast_ref::<ArgReduce>().is_some_and(|r| r.keep_dims)
+    let flow = node.op.flow();
+    let along_axis = flow.elements == Elements::MappedAlongAxis && !maps(graph, node);
+    flow.axes == Axes::Kept && !along_axis
 }
 
 /// True where the first input may lie in another order although the dimensions do not correspond.
 fn renumbers(node: &Node) -> bool {
-    let op = &*node.op;
-    op.is::<Reshape>()
-        || op.is::<Flatten>()
-        || op.is::<Squeeze>()
-        || op.is::<Unsqueeze>()
-        || op.is::<Reduce>()
-        || op.is::<ArgReduce>()
+    matches!(node.op.flow().axes, Axes::Regrouped | Axes::Removed)
 }

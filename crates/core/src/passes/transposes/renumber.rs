@@ -8,8 +8,8 @@ use super::sink::maps;
 use crate::error::Result;
 use crate::graph::{Node, Operator, ValueId};
 use crate::ops::{
-    BatchNorm, Cast, Clip, Expand, LayerNorm, LpNorm, Pad, Resize, RmsNorm, Slice, Softmax, Split,
-    Tile, normalize_axes, normalize_axis,
+    BatchNorm, Expand, LayerNorm, LpNorm, Pad, Resize, RmsNorm, Slice, Softmax, Split, Tile,
+    normalize_axes, normalize_axis,
 };
 use crate::order::sort_indices;
 use crate::tensor::Tensor;
@@ -41,7 +41,7 @@ impl Pass<'_> {
                 }))
             };
         }
-        if op.is::<Cast>() || op.is::<Clip>() || maps(self.graph, node) {
+        if maps(self.graph, node) {
             return same(inputs);
         }
         if let Some(op) = op.downcast_ref::<Softmax>() {

@@ -6,30 +6,20 @@ use super::super::edit::{inverse, is_identity};
 use super::super::layout::permuted_fact;
 use super::{Held, Pass, is_free};
 use crate::error::Result;
-use crate::graph::{Graph, Node, Operator, ValueId};
-use crate::ops::{
-    AffineQuantize, ArgReduce, Binary, Concat, DequantizeLinear, Flatten, Gemm, MatMul,
-    QLinearBinary, QuantizeLinear, QuantizedBinary, Reduce, Requantize, Reshape, Squeeze,
-    TableLookup, Unary, Unsqueeze, Where, normalize_axes,
-};
-
-/// True where tensors are broadcast and combined element by element.
-pub(super) fn joins(op: &dyn Operator) -> bool {
-    op.is::<Binary>() || op.is::<Where>() || op.is::<QLinearBinary>() || op.is::<QuantizedBinary>()
-}
+use crate::graph::{Axes, Elements, Graph, Node, Operator, ValueId};
+use crate::ops::{ArgReduce, Concat, Gemm, MatMul, Reduce, normalize_axes};
 
 /// True where each element of the first input becomes one of the output, whichever axis it is on.
 pub(super) fn maps(graph: &Graph, node: &Node) -> bool {
-    let op = &*node.op;
-    if op.is::<QuantizeLinear>() || op.is::<DequantizeLinear>() {
-        let scale = node.input(1).and_then(|v| graph.fact(v).shape.as_ref());
-        return scale.is_some_and(|s| s.elements() == Some(1));
+    let one = |v: ValueId| {
+        let shape = graph.fact(v).shape.as_ref();
+        shape.is_some_and(|s| s.elements() == Some(1))
+    };
+    match node.op.flow().elements {
+        Elements::Mapped => true,
+        Elements::MappedAlongAxis => node.present_inputs().skip(1).all(one),
+        _ => false,
     }
-    let several = |r: &Requantize| r.factors.len() > 1;
-    op.is::<Unary>()
-        || op.is::<TableLookup>()
-        || op.is::<AffineQuantize>()
-        || op.downcast_ref::<Requantize>().is_some_and(|r| !several(r))
 }
 
 impl Pass<'_> {
@@ -37,13 +27,13 @@ impl Pass<'_> {
     /// has to see its inputs in order.
     pub(super) fn sink(&mut self, node: &Node) -> Result<bool> {
         let op = &*node.op;
-        if op.is::<Reshape>() || op.is::<Flatten>() || op.is::<Squeeze>() || op.is::<Unsqueeze>() {
+        if op.flow().axes == Axes::Regrouped {
             return self.sink_reshape(node);
         }
         if op.is::<MatMul>() || op.is::<Gemm>() {
             return self.sink_product(node);
         }
-        if op.is::<Concat>() || joins(op) {
+        if op.is::<Concat>() || op.flow().joins() {
             return self.sink_joined(node);
         }
         if op.is::<Reduce>() || op.is::<ArgReduce>() {

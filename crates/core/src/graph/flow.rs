@@ -1,0 +1,91 @@
+//! How data goes through an operator: what a rewrite may rely on that knows nothing else of it.
+
+/// Where the elements of an operator's outputs come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Elements {
+    /// Each is computed from the element at its place in the first input, and from all that the other inputs hold.
+    Mapped,
+    /// As `Mapped`, but the other inputs lie along an axis of the first, unless they have one element each.
+    MappedAlongAxis,
+    /// Each is computed from the elements at its place in all inputs, which are broadcast.
+    Joined {
+        /// The first two inputs can change places, and every bit of the result stays.
+        commutes: bool,
+    },
+    /// Each is one of the elements of the inputs, whichever element type they have.
+    Moved,
+    /// Anything else.
+    Computed,
+}
+
+/// What becomes of the dimensions of an operator's inputs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Axes {
+    /// Dimension `i` of every output is dimension `i` of the inputs, which may be shorter or longer; attributes or constants
+    /// of the operator name its axes, so that they can be renumbered.
+    Kept,
+    /// The elements of the first input are the output's, in one order; the dimensions are others.
+    Regrouped,
+    /// Some dimensions of the first input go, and the others stay as they are.
+    Removed,
+    /// Anything else.
+    Other,
+}
+
+/// How data goes through an operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Flow {
+    pub elements: Elements,
+    pub axes: Axes,
+}
+
+impl Flow {
+    /// Nothing is known.
+    pub const OPAQUE: Flow = Flow::computed(Axes::Other);
+
+    /// Elements of the first input become elements of the output, one by one.
+    pub const MAPPED: Flow = Flow {
+        elements: Elements::Mapped,
+        axes: Axes::Kept,
+    };
+
+    /// [`Flow::MAPPED`] with parameters along an axis.
+    pub const MAPPED_ALONG_AXIS: Flow = Flow {
+        elements: Elements::MappedAlongAxis,
+        axes: Axes::Kept,
+    };
+
+    /// Broadcast inputs are combined element by element.
+    pub const fn joined(commutes: bool) -> Flow {
+        Flow {
+            elements: Elements::Joined { commutes },
+            axes: Axes::Kept,
+        }
+    }
+
+    /// Elements only change their places.
+    pub const fn moved(axes: Axes) -> Flow {
+        Flow {
+            elements: Elements::Moved,
+            axes,
+        }
+    }
+
+    /// Elements are computed from several others.
+    pub const fn computed(axes: Axes) -> Flow {
+        Flow {
+            elements: Elements::Computed,
+            axes,
+        }
+    }
+
+    /// Whether the first two inputs can change places.
+    pub fn commutes(self) -> bool {
+        self.elements == Elements::Joined { commutes: true }
+    }
+
+    /// Whether broadcast inputs are combined element by element.
+    pub fn joins(self) -> bool {
+        matches!(self.elements, Elements::Joined { .. })
+    }
+}
