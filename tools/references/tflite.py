@@ -393,4 +393,31 @@ def transform(n):
 
 transform(8)
 transform(64)
+
+
+def shapes_left_out():
+    """A size that is computed: of what comes after it, the file says no shapes."""
+    m = Model()
+    x, size = m.input((1, 3, 3, 4), "float32"), m.input((2,), "int32")
+    sizes = m.tensor((2,), "int32")
+    m.op("ADD", [size, m.ints([1, 2])], [sizes], "AddOptions")
+    wide = m.tensor((), "float32")
+    m.op("RESIZE_NEAREST_NEIGHBOR", [x, sizes], [wide], "ResizeNearestNeighborOptions")
+    weights = numbers((5, 2, 2, 4), "float32")
+    conv = m.tensor((), "float32")
+    bias = m.tensor((5,), "float32", data=numbers((5,), "float32"))
+    m.op("CONV_2D", [wide, m.tensor(weights.shape, "float32", data=weights), bias], [conv], "Conv2DOptions", strideW=1, strideH=2)
+    turned = m.tensor((), "float32")
+    m.op("TRANSPOSE", [conv, m.ints([0, 3, 1, 2])], [turned], "TransposeOptions")
+    part = m.tensor((), "float32")
+    m.op("STRIDED_SLICE", [turned, m.ints([0, 1, 0, 0]), m.ints([1, 4, 9, 9]), m.ints([1, 2, 1, 1])], [part],
+         "StridedSliceOptions", beginMask=4, endMask=12, shrinkAxisMask=1)
+    rank, y = m.tensor((), "int32"), m.tensor((), "float32")
+    m.op("RANK", [part], [rank], "RankOptions")
+    m.op("SOFTMAX", [part], [y], "SoftmaxOptions", beta=1.0)
+    case("shapes_left_out", m.finish(y, rank), numbers((1, 3, 3, 4), "float32"), np.array([4, 5], np.int32),
+         rtol=1e-4, atol=1e-5)
+
+
+shapes_left_out()
 cases.write()

@@ -1,7 +1,7 @@
 //! Model importers: file formats to graphs. A format is an [`Importer`], found by the content
 //! of the file through the [`ImporterRegistry`].
 
-mod build;
+pub mod build;
 mod external;
 mod flatbuffer;
 mod fourier;
@@ -108,3 +108,8 @@ impl ImporterRegistry {
 pub fn load_model(source: &ModelFile, limits: &Limits) -> Result<Graph> {
     ImporterRegistry::default().load(source, limits)
 }
+
+/// The samples of `docs/formats.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/formats.md")]
+struct Samples;

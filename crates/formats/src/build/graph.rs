@@ -154,6 +154,11 @@ impl GraphBuilder {
         self.graph.value(v).fact.concrete()
     }
 
+    /// What is known of the shape of `v`.
+    pub fn known_shape(&self, v: ValueId) -> Option<&Shape> {
+        self.graph.value(v).fact.shape.as_ref()
+    }
+
     /// The elements of `v` where they are known already.
     pub fn constant(&self, v: ValueId) -> Option<Tensor> {
         self.graph.value(v).constant.clone()

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt::Write;
 
-use kilim_core::error::{Error, Result, unsupported};
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 
 /// Everything that was refused so far.
 #[derive(Default)]
@@ -49,6 +49,20 @@ impl Refusals {
         match refusal.nodes.len() < NODES {
             true => refusal.nodes.push(node.to_string()),
             false => refusal.more += 1,
+        }
+    }
+
+    /// What was made of `node`. `None` where Kilim cannot bring it into the graph, which is noted.
+    ///
+    /// # Errors
+    /// Those of the model, with the node and its operator.
+    pub fn settle<T>(&mut self, made: Result<T>, operator: &str, node: &str) -> Result<Option<T>> {
+        match made {
+            Err(error) if error.code() == ErrorCode::Unsupported => {
+                self.add_operator(operator, node, &error);
+                Ok(None)
+            }
+            made => made.map(Some).map_err(|error| error.at(node, operator)),
         }
     }
 

@@ -119,12 +119,7 @@ impl<'a> Import<'a> {
         for info in &self.subgraph.operators {
             self.model.count_node()?;
             let (op, result) = self.operator(info)?;
-            match result {
-                Err(error) if error.code() == ErrorCode::Unsupported => {
-                    refused.add_operator(&self.operator_name(&op)?, &op.node, &error);
-                }
-                result => result.map_err(|error| error.at(&op.node, op.name))?,
-            }
+            refused.settle(result, &self.operator_name(&op)?, &op.node)?;
         }
         refused.check()?;
         let outputs = &self.subgraph.outputs;

@@ -37,9 +37,27 @@ impl<'a> Import<'a> {
         Ok(&self.subgraph.tensors[*t])
     }
 
-    /// The number of dimensions of input `i`.
+    /// The number of dimensions of input `i`: what is inferred, since files leave out shapes that depend on data, else what the
+    /// file says.
     pub fn input_rank(&self, op: &Op, i: usize) -> Result<usize> {
-        Ok(self.info(op, i)?.shape.len())
+        let inferred = self.inferred_shape(op, i).map(|shape| shape.rank());
+        Ok(inferred.unwrap_or(self.info(op, i)?.shape.len()))
+    }
+
+    /// Dimension `axis` of input `i`, inferred or what the file says; `InvalidModel` where it has none.
+    pub fn input_dim(&self, op: &Op, i: usize, axis: usize) -> Result<usize> {
+        let inferred = self.inferred_shape(op, i);
+        let inferred = inferred.and_then(|shape| shape.0.get(axis)?.known());
+        let said = self.info(op, i)?.shape.get(axis).copied();
+        inferred.or(said).ok_or_else(|| {
+            let message = format!("input {i} has no dimension {axis}");
+            Error::new(ErrorCode::InvalidModel, message)
+        })
+    }
+
+    fn inferred_shape(&self, op: &Op, i: usize) -> Option<&Shape> {
+        let value = op.tensor(i).and_then(|t| self.values[t])?;
+        self.builder.known_shape(value)
     }
 
     /// The constant that tensor `t` holds, if it holds one.

@@ -30,20 +30,9 @@ fn divide(whole: usize, part: usize, what: &str) -> Result<usize> {
     Ok(whole / part)
 }
 
-/// Dimension `axis` of input `i`.
-pub fn dim(imp: &Import, op: &Op, i: usize, axis: usize) -> Result<usize> {
-    let shape = &imp.info(op, i)?.shape;
-    shape.get(axis).copied().ok_or_else(|| {
-        Error::new(
-            ErrorCode::InvalidModel,
-            format!("input {i} has rank {}", shape.len()),
-        )
-    })
-}
-
 /// Weights `[m, kernel.., c / groups]`: the convolution, and the weights in the graph's order.
 pub fn spatial(imp: &mut Import, op: &Op) -> Result<(Conv, ValueId)> {
-    let groups = divide(dim(imp, op, 0, 3)?, dim(imp, op, 1, 3)?, "groups")?;
+    let groups = divide(imp.input_dim(op, 0, 3)?, imp.input_dim(op, 1, 3)?, "groups")?;
     let conv = Conv {
         padding: padding(op, 0)?,
         strides: vec![op.positive(2, 1)?, op.positive(1, 1)?],
@@ -57,8 +46,8 @@ pub fn spatial(imp: &mut Import, op: &Op) -> Result<(Conv, ValueId)> {
 
 /// Weights `[1, kernel.., c * multiplier]`, as above.
 pub fn depthwise(imp: &mut Import, op: &Op) -> Result<(Conv, ValueId)> {
-    let groups = dim(imp, op, 0, 3)?;
-    divide(dim(imp, op, 1, 3)?, groups, "multiplier")?;
+    let groups = imp.input_dim(op, 0, 3)?;
+    divide(imp.input_dim(op, 1, 3)?, groups, "multiplier")?;
     let conv = Conv {
         padding: padding(op, 0)?,
         strides: vec![op.positive(2, 1)?, op.positive(1, 1)?],
@@ -84,7 +73,7 @@ pub fn depthwise_conv_2d(imp: &mut Import, op: &Op) -> Result<()> {
 
 /// Weights `[d, h, w, c / groups, m]`.
 pub fn conv_3d(imp: &mut Import, op: &Op) -> Result<()> {
-    let groups = divide(dim(imp, op, 0, 4)?, dim(imp, op, 1, 3)?, "groups")?;
+    let groups = divide(imp.input_dim(op, 0, 4)?, imp.input_dim(op, 1, 3)?, "groups")?;
     let weights = imp.permuted(op, 1, &[4, 3, 0, 1, 2])?;
     let conv = Conv {
         padding: padding(op, 0)?,
@@ -118,7 +107,7 @@ pub fn transpose_conv(imp: &mut Import, op: &Op) -> Result<()> {
         let (Some(input), Some(output)) = (fixed(data), asked) else {
             return Err(unsupported("spatial dimensions known only at run time"));
         };
-        let kernel = dim(imp, op, 1, axis + 1)?;
+        let kernel = imp.input_dim(op, 1, axis + 1)?;
         let full = input
             .saturating_sub(1)
             .saturating_mul(strides[axis])
@@ -223,7 +212,7 @@ pub fn flattened(imp: &mut Import, op: &Op) -> Result<(ValueId, Activation)> {
         return Err(unsupported("shuffled weights"));
     }
     let mut x = imp.input(op, 0)?;
-    let k = dim(imp, op, 1, 1)?;
+    let k = imp.input_dim(op, 1, 1)?;
     let rank = imp.input_rank(op, 0)?;
     if (!op.flag(2)? && rank != 2) || rank < 2 {
         let shape = imp.i64s(&[-1, i64::try_from(k).unwrap_or(i64::MAX)])?;

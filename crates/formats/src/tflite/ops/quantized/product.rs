@@ -68,7 +68,7 @@ fn bias(imp: &mut Import, op: &Op, i: usize) -> Result<Option<ValueId>> {
 }
 
 fn convolution(imp: &mut Import, op: &Op, (conv, weights): (Conv, ValueId)) -> Result<()> {
-    let channels = conv::dim(imp, op, 1, if op.name == "CONV_2D" { 0 } else { 3 })?;
+    let channels = imp.input_dim(op, 1, if op.name == "CONV_2D" { 0 } else { 3 })?;
     let requantize = requantize(imp, op, [0, 1], channels, conv.activation)?;
     let zero = Quanta::input(imp, op, 0)?.zero_value(imp)?;
     let inputs = [
@@ -102,7 +102,7 @@ pub fn depthwise_conv_2d(imp: &mut Import, op: &Op) -> Result<()> {
 /// Weights `[m, k]`.
 pub fn fully_connected(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, activation) = conv::flattened(imp, op)?;
-    let channels = conv::dim(imp, op, 1, 0)?;
+    let channels = imp.input_dim(op, 1, 0)?;
     let requantize = requantize(imp, op, [0, 1], channels, activation)?;
     let zero = Quanta::input(imp, op, 0)?.zero_value(imp)?;
     let inputs = [
