@@ -1,106 +1,95 @@
-//! Kilim beside onnxruntime-web in one browser, by the driver in ../shared/peers.
+//! Kilim beside other engines, by the drivers in `bench/`. Figures go into records in `target/bench` and, if wanted, into docs/bench.md.
 
 use crate::{build, setup, sh, test};
-use anyhow::{Context, Result, bail};
-use std::fs;
-use std::path::{Path, PathBuf};
+use anyhow::Result;
+use std::path::PathBuf;
 
 #[derive(clap::Args)]
 pub struct Args {
-    /// Model files; without any, the four that docs/performance.md reports
-    models: Vec<PathBuf>,
-    /// Engines, comma-separated, the first is what the others are compared to
-    #[arg(long, default_value = "ort-wasm1,kilim-wasm1,ort-webgpu,kilim-webgpu")]
+    #[command(subcommand)]
+    kind: Kind,
+}
+
+#[derive(clap::Subcommand)]
+enum Kind {
+    /// onnxruntime-web, LiteRT.js and Kilim in one Chromium
+    Web(Web),
+}
+
+#[derive(clap::Args)]
+struct Web {
+    /// Engines, the first is what others are compared with
+    #[arg(long, default_value = "onnxruntime-web,litert,kilim")]
     engines: String,
-    /// Timed runs of each
+    /// Where they compute: numbers of threads, `all`, `webgpu`
+    #[arg(long, default_value = "1")]
+    on: String,
+    /// How often each loads a model
+    #[arg(long, default_value_t = 3)]
+    loads: usize,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct Common {
+    /// Names in bench/models.json, comma-separated; without any, all models that are here
+    #[arg(long, default_value = "")]
+    models: String,
+    /// Samples of each engine
     #[arg(long, default_value_t = 15)]
     runs: usize,
+    /// Puts the table into docs/bench.md
+    #[arg(long)]
+    write: bool,
 }
 
 pub fn run(args: &Args) -> Result<()> {
-    let Some(shared) = sh::shared() else {
-        bail!("the driver is in ../shared/peers, and there is no ../shared here")
-    };
+    match &args.kind {
+        Kind::Web(args) => web(args),
+    }
+}
+
+fn web(args: &Web) -> Result<()> {
     let browser = setup::browser()?;
     browser.require_playwright()?;
     build::wasm()?;
     build::www()?;
-    let peers = peers(&shared)?;
-    let models = if args.models.is_empty() {
-        standard_models(&shared)?
-    } else {
-        args.models.clone()
-    };
-    let records = sh::target().join("bench");
-    fs::create_dir_all(&records)?;
-    for model in &models {
-        let name = name(model);
-        let mut node = sh::cmd("node");
-        browser.tell(&mut node);
-        node.arg(peers.join("bench.mjs"))
-            .arg("--modules")
-            .arg(peers.join("node_modules"));
-        node.args([
-            "--engine",
-            "kilim=bench/kilim.mjs",
-            "--root",
-            ".",
-            "--engines",
-            &args.engines,
-        ]);
-        node.arg("--runs")
-            .arg(args.runs.to_string())
-            .arg("--model")
-            .arg(model);
-        node.arg("--json").arg(records.join(format!("{name}.json")));
-        sh::run(&mut node)?;
-        println!();
+    setup::npm("bench")?;
+    let models = models(&args.common)?;
+    let record = folder().join("web.json");
+    let mut node = sh::cmd("node");
+    browser.tell(&mut node);
+    node.arg("bench/web/run.mjs").arg("--models").arg(models);
+    node.args(["--kilim", "www/dist/kilim", "--engines", &args.engines]);
+    node.args(["--on", &args.on, "--loads", &args.loads.to_string()]);
+    node.args(["--runs", &args.common.runs.to_string(), "--out"]);
+    sh::run(node.arg(&record))?;
+    println!();
+    let mut table = sh::cmd("node");
+    table.arg("bench/table.mjs").arg(&record);
+    if args.common.write {
+        table.args(["--write", "docs/bench.md"]);
     }
-    println!("records are in {}", records.display());
+    sh::run(&mut table)?;
+    println!("\nthe record is {}", record.display());
     Ok(())
 }
 
-/// A record's name: the model's folder and file, since many are called model.onnx.
-fn name(model: &Path) -> String {
-    let folder = model
-        .parent()
-        .and_then(Path::file_name)
-        .unwrap_or_default()
-        .to_string_lossy();
-    format!(
-        "{folder}-{}",
-        model.file_stem().unwrap_or_default().to_string_lossy()
-    )
+fn folder() -> PathBuf {
+    sh::target().join("bench")
 }
 
-/// A copy of the driver with its npm packages installed beside it; ../shared itself is left as it is.
-fn peers(shared: &Path) -> Result<PathBuf> {
-    let dir = sh::target().join("peers");
-    fs::create_dir_all(dir.join("adapters"))?;
-    for file in sh::files(&[shared.join("peers")]) {
-        let relative = file.strip_prefix(shared.join("peers"))?.to_path_buf();
-        fs::write(dir.join(relative), fs::read(&file)?)?;
+/// Finds or makes the models, and gives the list of them.
+fn models(args: &Common) -> Result<PathBuf> {
+    let list = folder().join("models.json");
+    let mut python = sh::cmd(setup::python()?);
+    python.args(["bench/models.py", "--names", &args.models]);
+    python.arg("--suite").arg(test::conformance()?);
+    python.arg("--made").arg(folder().join("models"));
+    if let Some(shared) = sh::shared() {
+        python.arg("--shared").arg(shared);
     }
-    setup::npm(
-        dir.to_str()
-            .context("the target folder's name is not UTF-8")?,
-    )?;
-    Ok(dir)
-}
-
-fn standard_models(shared: &Path) -> Result<Vec<PathBuf>> {
-    let light = test::conformance()?.join("light");
-    let models = shared.join("models");
-    let mut out = vec![
-        light.join("test_squeezenet/model.onnx"),
-        light.join("test_resnet50/model.onnx"),
-    ];
-    for folder in ["ultraface-rfb-320", "super-resolution"] {
-        let file = sh::files(&[models.join(folder)]).into_iter().find(|file| {
-            file.extension()
-                .is_some_and(|extension| extension == "onnx")
-        });
-        out.push(file.with_context(|| format!("no ONNX file in {folder}"))?);
-    }
-    Ok(out)
+    sh::run(python.arg("--out").arg(&list))?;
+    Ok(list)
 }

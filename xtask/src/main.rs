@@ -41,7 +41,7 @@ enum Job {
     Fuzz(fuzz::Args),
     /// Give thousands of hostile files to the command line
     Hostile(hostile::Args),
-    /// Time Kilim beside onnxruntime-web in one browser
+    /// Time Kilim beside other engines, in one browser
     Bench(bench::Args),
 }
 
