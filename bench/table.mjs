@@ -20,9 +20,18 @@ const COLUMNS = [
   ['ratio', (row, first) => (row === first ? '1' : (row.steady.median / first.steady.median).toFixed(2))],
   ['load and first run, ms', (row) => time(row.loadAndFirst)],
   ['memory, MB', (row) => megabytes(row.memory)],
-  ...(record.kind === 'web' ? [['download, MB of brotli', (row) => megabytes(row.fetched.brotli)]] : []),
-  ['difference', (row, first) => (row === first ? '–' : row.difference.toExponential(0))],
+  ...(record.kind === 'web'
+    ? [
+        ['download, MB of brotli', (row) => megabytes(row.fetched.brotli)],
+        ['difference', (row, first) => (row === first ? '–' : (row.difference?.toExponential(0) ?? 'other shapes or NaN'))],
+      ]
+    : []),
 ];
+
+const HEAD = {
+  web: ["Ratio and difference are to the model's first engine; the difference is the largest, in parts of the output's largest number."],
+  native: ["A sample is the median of one process; the ratio is to the model's first engine."],
+};
 
 function table() {
   const lines = [COLUMNS.map(([title]) => title), COLUMNS.map(() => '---')];
@@ -42,8 +51,8 @@ const versions = Object.entries(record.versions).map(([name, version]) => `${nam
 const text = [
   `${record.date}, ${processor}, ${cores} cores, ${(memory / 2 ** 30).toFixed(0)} GiB, ${system}; on average ${load.toFixed(1)} programs wanted a core in the minute before.`,
   `${versions.join(', ')}.`,
-  `Engines in turns; medians of ${record.runs} samples and ${record.loads} loads, in brackets the smallest and the largest.`,
-  "Ratio and difference are to the first engine of the model; the difference is the largest, in parts of the output's largest number.",
+  `Engines in turns; medians of ${record.kind === 'web' ? `${record.runs} samples and ` : ''}${record.loads} ${record.kind === 'web' ? 'loads' : `processes of ${record.runs} runs`}, in brackets the smallest and the largest.`,
+  ...HEAD[record.kind],
   '',
   table(),
 ].join('\n');

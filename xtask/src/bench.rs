@@ -2,7 +2,7 @@
 
 use crate::{build, setup, sh, test};
 use anyhow::Result;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(clap::Args)]
 pub struct Args {
@@ -14,6 +14,8 @@ pub struct Args {
 enum Kind {
     /// onnxruntime-web, LiteRT.js and Kilim in one Chromium
     Web(Web),
+    /// onnxruntime, RTen, tract and Kilim on the CPU of this machine
+    Native(Native),
 }
 
 #[derive(clap::Args)]
@@ -25,6 +27,21 @@ struct Web {
     #[arg(long, default_value = "1")]
     on: String,
     /// How often each loads a model
+    #[arg(long, default_value_t = 3)]
+    loads: usize,
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(clap::Args)]
+struct Native {
+    /// Engines, the first is what others are compared with
+    #[arg(long, default_value = "onnxruntime,rten,tract,kilim")]
+    engines: String,
+    /// Where they compute: numbers of threads, `all`
+    #[arg(long, default_value = "1,all")]
+    on: String,
+    /// How many processes of each
     #[arg(long, default_value_t = 3)]
     loads: usize,
     #[command(flatten)]
@@ -47,6 +64,7 @@ struct Common {
 pub fn run(args: &Args) -> Result<()> {
     match &args.kind {
         Kind::Web(args) => web(args),
+        Kind::Native(args) => native(args),
     }
 }
 
@@ -65,10 +83,38 @@ fn web(args: &Web) -> Result<()> {
     node.args(["--on", &args.on, "--loads", &args.loads.to_string()]);
     node.args(["--runs", &args.common.runs.to_string(), "--out"]);
     sh::run(node.arg(&record))?;
+    table(&record, args.common.write)
+}
+
+fn native(args: &Native) -> Result<()> {
+    build::release_cli()?;
+    let peers = folder().join("peers");
+    let mut cargo = sh::cargo();
+    cargo.args(["build", "--release", "--locked", "--manifest-path"]);
+    cargo.args(["bench/native/peers/Cargo.toml", "--target-dir"]);
+    sh::run(cargo.arg(&peers))?;
+    let program = format!("bench-peers{}", std::env::consts::EXE_SUFFIX);
+    let python = setup::venv("bench/native/requirements.txt", &folder().join("venv"))?;
+    let models = models(&args.common)?;
+    let record = folder().join("native.json");
+    let mut node = sh::cmd("node");
+    node.arg("bench/native/run.mjs").arg("--models").arg(models);
+    node.arg("--kilim").arg(build::native_cli("release"));
+    node.arg("--peers").arg(peers.join("release").join(program));
+    node.arg("--python").arg(python);
+    node.args(["--engines", &args.engines]);
+    node.args(["--on", &args.on, "--loads", &args.loads.to_string()]);
+    node.args(["--runs", &args.common.runs.to_string(), "--out"]);
+    sh::run(node.arg(&record))?;
+    table(&record, args.common.write)
+}
+
+/// Prints the table of a record.
+fn table(record: &Path, write: bool) -> Result<()> {
     println!();
     let mut table = sh::cmd("node");
-    table.arg("bench/table.mjs").arg(&record);
-    if args.common.write {
+    table.arg("bench/table.mjs").arg(record);
+    if write {
         table.args(["--write", "docs/bench.md"]);
     }
     sh::run(&mut table)?;

@@ -85,7 +85,7 @@ const WASM_OPT: &[&str] = &[
 
 pub fn run(args: &Args) -> Result<()> {
     if args.native {
-        sh::run(sh::cargo().args(["build", "--release", "-p", "kilim-cli"]))?;
+        release_cli()?;
         println!("{}", native_cli("release").display());
         return Ok(());
     }
@@ -101,6 +101,11 @@ pub fn native_cli(profile_dir: &str) -> PathBuf {
     sh::target()
         .join(profile_dir)
         .join(format!("kilim{}", std::env::consts::EXE_SUFFIX))
+}
+
+/// Builds the command-line tool as users have it.
+pub fn release_cli() -> Result<()> {
+    sh::run(sh::cargo().args(["build", "--release", "-p", "kilim-cli"]))
 }
 
 /// The command-line tool as the demo wants it: with the backends alone, and compiled for nothing but to be there soon.

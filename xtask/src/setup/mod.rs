@@ -89,9 +89,12 @@ pub fn rust_std(target: &str) -> bool {
 
 /// A Python with the pinned packages of tools/requirements.txt, in `.venv`.
 pub fn python() -> Result<PathBuf> {
-    let root = sh::root();
-    let requirements = root.join("tools/requirements.txt");
-    let venv = root.join(".venv");
+    venv("tools/requirements.txt", &sh::root().join(".venv"))
+}
+
+/// A Python with the packages of the file `list`, in the environment `venv`.
+pub fn venv(list: &str, venv: &Path) -> Result<PathBuf> {
+    let requirements = sh::root().join(list);
     let python = venv.join(if cfg!(windows) {
         "Scripts/python.exe"
     } else {
@@ -107,8 +110,8 @@ pub fn python() -> Result<PathBuf> {
             if sh::capture(sh::cmd(&python).args(["-m", "pip", "--version"])).is_none() {
                 let base = base_python()?;
                 sh::run_quiet(
-                    "make .venv",
-                    sh::cmd(&base).args(["-m", "venv", "--clear"]).arg(&venv),
+                    &format!("make {}", venv.display()),
+                    sh::cmd(&base).args(["-m", "venv", "--clear"]).arg(venv),
                 )?;
             }
             let mut pip = sh::cmd(&python);
@@ -121,7 +124,7 @@ pub fn python() -> Result<PathBuf> {
                 "-r",
             ])
             .arg(&requirements);
-            sh::run_quiet("pip install -r tools/requirements.txt", &mut pip)
+            sh::run_quiet(&format!("pip install -r {list}"), &mut pip)
         },
     )?;
     Ok(python)
