@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use kilim::core::backend::{BackendConfig, ContextConfig, DataLayout, Quantized};
 use kilim::core::ops::*;
-use kilim::core::{Backend, LoadOptions, Session};
+use kilim::core::{Backend, Session, SessionOptions};
 use kilim::{DType, Dim, Error, ErrorCode, Fact, Graph, Result, RunOptions, Shape, Tensor};
 use kilim_tests::machine::cpu;
 use kilim_tests::stand_in::StandIn;
@@ -48,7 +48,7 @@ fn on(backends: Vec<Arc<dyn Backend>>, settings: &[&str]) -> Result<Session> {
 }
 
 fn made(graph: Graph, backends: Vec<Arc<dyn Backend>>, settings: &[&str]) -> Result<Session> {
-    let mut options = LoadOptions::default();
+    let mut options = SessionOptions::default();
     for setting in settings {
         options.configs.set(&setting.parse()?);
     }
@@ -139,7 +139,7 @@ fn every_context_of_a_session_is_told_the_same() {
     let stand_in = Arc::new(
         StandIn::new(cpu(), "asked").on_context(move |c| heard.lock().unwrap().push(c.clone())),
     );
-    let mut options = LoadOptions::default();
+    let mut options = SessionOptions::default();
     options.configs.entry("asked").timers = true;
     options.context.threads = Some(2);
     options

@@ -9,7 +9,7 @@ use kilim::core::backend::{
     TensorSlot, TensorSpec,
 };
 use kilim::core::ops::*;
-use kilim::core::{Interrupt, LoadOptions, Pin, Session};
+use kilim::core::{Interrupt, Pin, Session, SessionOptions};
 use kilim::{DType, ErrorCode, Fact, Graph, RunOptions, Runtime, Tensor};
 use kilim_tests::machine::{backend, cpu};
 use kilim_tests::stand_in::StandIn;
@@ -61,9 +61,9 @@ impl Seen {
 }
 
 fn session(graph: Graph, backends: Vec<Arc<dyn Backend>>) -> Session {
-    let options = LoadOptions {
+    let options = SessionOptions {
         optimise: false,
-        ..LoadOptions::default()
+        ..SessionOptions::default()
     };
     pollster::block_on(Session::new(graph, backends, cpu(), options)).unwrap()
 }
@@ -176,9 +176,9 @@ fn no_other_backend_is_asked_for_control_flow() {
 #[test]
 fn control_flow_cannot_be_pinned_to_another_backend() {
     for pin in ["op:If=cpu", "node:loop=cpu", "op:Scan=cpu"] {
-        let options = LoadOptions {
+        let options = SessionOptions {
             pins: vec![pin.parse::<Pin>().unwrap()],
-            ..LoadOptions::default()
+            ..SessionOptions::default()
         };
         let made = Session::new(controlled(), vec![cpu()], cpu(), options);
         let error = pollster::block_on(made).err().expect(pin);

@@ -132,7 +132,7 @@ impl WasmSession {
         let mut options = verify_options(options).map_err(|e| convert::error(&e))?;
         options.abort = self.run_options(None, stopped).abort;
         self.promise(async move |session| {
-            let result = kilim::verify(&mut session, &borrowed(&feeds), &options).await;
+            let result = kilim::verify(session, &borrowed(&feeds), &options).await;
             Ok(json(&result.map_err(|e| convert::error(&e))?)?.into())
         })
     }

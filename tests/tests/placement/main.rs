@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kilim::core::backend::{Description, Memory, Speed};
 use kilim::core::ops::*;
-use kilim::core::{Backend, Session, calibrate};
+use kilim::core::{Backend, Calibration, Session, calibrate};
 use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, Placement, Report, RunOptions, Runtime,
     Tensor,

@@ -22,7 +22,7 @@ fn verify_names_the_first_node_that_differs() {
     let mut s = pollster::block_on(Runtime::shared().session(controlled(), options)).unwrap();
     let inputs = [("x", f32s(&[3.0]).into()), ("limit", f32s(&[10.0]).into())];
     let verified = |s: &mut kilim::Session| {
-        pollster::block_on(kilim::verify(&mut s, &inputs, &VerifyOptions::default())).unwrap()
+        pollster::block_on(kilim::verify(s, &inputs, &VerifyOptions::default())).unwrap()
     };
     let same = verified(&mut s);
     assert!(same.passed() && same.first.is_none(), "{same:?}");
@@ -56,7 +56,7 @@ type Compared = (Vec<Agreement>, Vec<Agreement>);
 
 fn compared(s: &mut kilim::Session, how: &VerifyOptions) -> Compared {
     let inputs = [("x", f32s(&[0.0, 1.0]).into())];
-    let found = pollster::block_on(kilim::verify(&mut s, &inputs, how)).unwrap();
+    let found = pollster::block_on(kilim::verify(s, &inputs, how)).unwrap();
     let nodes = found.nodes.iter().map(|n| n.agreement);
     let outputs = found.outputs.iter().map(|o| o.agreement);
     (nodes.collect(), outputs.collect())

@@ -23,11 +23,11 @@ fn on_gpu_and_cpu(graph: Graph, scheduler: Arc<dyn Scheduler>) -> Option<Session
         Some((id, _)) => format!("node:{name}={id}").parse().unwrap(),
         None => format!("node:{name}=cpu").parse().unwrap(),
     };
-    let options = LoadOptions {
+    let options = SessionOptions {
         pins: graph.nodes.iter().map(|n| node(&n.name)).collect(),
         optimise: false,
         scheduler,
-        ..LoadOptions::default()
+        ..SessionOptions::default()
     };
     let session = Session::new(graph, backends, cpu(), options);
     Some(pollster::block_on(session).unwrap())
