@@ -7,6 +7,8 @@
 //!
 //! This crate is compiled for size in the browser's binary.
 
+#![warn(missing_docs)]
+
 mod backend;
 mod context;
 pub mod elements;

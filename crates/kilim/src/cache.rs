@@ -92,7 +92,7 @@ impl Runtime {
         if !cache.starts_with(MAGIC) && !MAGIC.starts_with(cache) {
             return Err(mismatch("is not one of Kilim's"));
         }
-        // SAFETY: as of this function.
+        // SAFETY: the bytes are what `save_cache` gave, here or in an earlier process.
         let taken = unsafe { self.take_cache(cache) }.await;
         *self.cache_ignored() = taken.as_ref().err().map(ToString::to_string);
         Ok(match taken {

@@ -131,7 +131,7 @@ pub struct Step {
 
 // SAFETY: operators have no thread of their own; the library lets one call at a time touch them.
 unsafe impl Send for Step {}
-// SAFETY: as above.
+// SAFETY: the library lets one call at a time touch an operator, whichever thread makes it.
 unsafe impl Sync for Step {}
 
 /// Inputs of one call at most; concatenations have the most.

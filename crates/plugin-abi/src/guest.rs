@@ -106,7 +106,7 @@ pub struct Data {
 
 // SAFETY: a kernel has the elements of its inputs and outputs for itself while it runs.
 unsafe impl Send for Data {}
-// SAFETY: as above.
+// SAFETY: shared, the elements are only read; writing them takes `&mut`.
 unsafe impl Sync for Data {}
 
 impl Data {
@@ -119,25 +119,28 @@ impl Data {
 
     /// The elements as bytes, row-major.
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: as of `new`.
+        // SAFETY: `new` was given `bytes` initialised bytes that nothing else writes while `self` lives.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes) }
     }
 
     /// The elements as bytes, to be changed.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as of `new`.
+        // SAFETY: `new` was given `bytes` initialised bytes that nothing else reads or writes while `self` is
+        // borrowed to be written.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes) }
     }
 
     /// The elements as `float32`.
     pub fn f32s(&self) -> &[f32] {
-        // SAFETY: as of `new`; the start is aligned for f32, and every pattern is one.
+        // SAFETY: `new` was given `bytes` initialised bytes that nothing else writes; they are aligned for f32, and
+        // every pattern is one.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / 4) }
     }
 
     /// The elements as `float32`, to be changed.
     pub fn f32s_mut(&mut self) -> &mut [f32] {
-        // SAFETY: as above.
+        // SAFETY: `new` was given `bytes` initialised bytes that nothing else uses meanwhile; they are aligned for
+        // f32, and every pattern is one.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes / 4) }
     }
 }
@@ -197,7 +200,7 @@ macro_rules! export_backend {
             backend: *mut *const $crate::Backend,
             error: *mut $crate::Message,
         ) -> $crate::Status {
-            // SAFETY: as of this function.
+            // SAFETY: Kilim gives a `Host` to read, room for the pointer to a table, and a message or NULL.
             unsafe { $crate::glue::create::<$guest>(host, backend, error) }
         }
 
@@ -205,7 +208,7 @@ macro_rules! export_backend {
         /// `backend` is what `kilim_backend_create` gave, and is not used any more.
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn kilim_backend_destroy(backend: *const $crate::Backend) {
-            // SAFETY: as of this function.
+            // SAFETY: `backend` is what `kilim_backend_create` gave, and is not used any more.
             unsafe { $crate::glue::destroy::<$guest>(backend) }
         }
     };

@@ -80,7 +80,7 @@ fn a_panic_becomes_a_status_and_words() {
     let table = unsafe { &*backend };
     let (this, supports) = (table.this, table.supports.unwrap());
     let asked = node(c"Panics");
-    // SAFETY: as above; the node lives.
+    // SAFETY: `this` and the function are of one table, which `create` gave; the node lives.
     let (status, said) =
         told(|message| unsafe { supports(this, &raw const asked, null_mut(), message) });
     assert_eq!(status, abi::DEVICE);
@@ -104,7 +104,7 @@ fn a_panic_becomes_a_status_and_words() {
     };
     let mut executable: *mut c_void = null_mut();
     let prepare = table.prepare.unwrap();
-    // SAFETY: as above.
+    // SAFETY: `this` and the function are of one table, which `create` gave; the stage lives during the call.
     let (status, said) = told(|message| unsafe {
         prepare(
             this,

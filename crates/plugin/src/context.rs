@@ -26,7 +26,7 @@ pub struct ContextHandle {
 // SAFETY: a context may be used by any thread, one at a time; contexts and executables of a session
 // are used under `&mut`.
 unsafe impl Send for ContextHandle {}
-// SAFETY: as above.
+// SAFETY: shared, a context is only passed on; what uses it has it under `&mut`.
 unsafe impl Sync for ContextHandle {}
 
 impl Drop for ContextHandle {

@@ -28,7 +28,7 @@ pub struct Library {
 // SAFETY: the interface allows its shared functions to be called from any thread; the table is never
 // written.
 unsafe impl Send for Library {}
-// SAFETY: as above.
+// SAFETY: shared functions may be called from any thread, and the table is never written.
 unsafe impl Sync for Library {}
 
 impl Drop for Library {
@@ -224,7 +224,7 @@ pub unsafe fn owned(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: as of this function.
+    // SAFETY: `text` is not NULL, so it ends with a zero.
     let text = unsafe { CStr::from_ptr(text) };
     Some(text.to_string_lossy().into_owned())
 }

@@ -6,6 +6,8 @@
 //! This crate is compiled for size in the browser's binary. What is worth its bytes there is a
 //! kernel of `kilim-simd-cpu`, which goes before the one of this crate.
 
+#![warn(missing_docs)]
+
 mod common;
 mod conv;
 mod custom;

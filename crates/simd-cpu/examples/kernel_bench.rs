@@ -194,7 +194,7 @@ mod exports {
     /// `bench` comes from `open`.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn run(bench: *mut Bench, times: usize) -> bool {
-        // SAFETY: the caller's promise.
+        // SAFETY: `bench` comes from `open` and was not closed.
         unsafe { (*bench).run(times).is_ok() }
     }
 
@@ -202,7 +202,7 @@ mod exports {
     /// `bench` comes from `open`.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn flops(bench: *mut Bench) -> f64 {
-        // SAFETY: the caller's promise.
+        // SAFETY: `bench` comes from `open` and was not closed.
         unsafe { (*bench).flops }
     }
 
@@ -210,7 +210,7 @@ mod exports {
     /// `bench` comes from `open` and is not used again.
     #[unsafe(no_mangle)]
     unsafe extern "C" fn close(bench: *mut Bench) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `bench` is the box of `open`, and is not used again.
         drop(unsafe { Box::from_raw(bench) });
     }
 
@@ -222,7 +222,7 @@ mod exports {
     unsafe extern "C" fn name(layer: usize, to: *mut u8) -> usize {
         let name = title(LAYERS[layer]);
         let len = name.len().min(100);
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` is valid for writes of 100 bytes, and `len` is at most that.
         unsafe { std::ptr::copy_nonoverlapping(name.as_ptr(), to, len) };
         len
     }

@@ -277,7 +277,8 @@ impl Block {
     ) {
         let [step_a, step_b, step] = self.steps;
         for _ in 0..self.rows {
-            // SAFETY: the caller's promise; past the last row the pointers are not followed.
+            // SAFETY: this row of all three is good for `columns` elements; past the last row the pointers are not
+            // followed.
             unsafe { row::<S, J, A, B>(s, join, a, b, to, self.columns) }
             a = a.wrapping_add(step_a);
             b = b.wrapping_add(step_b);

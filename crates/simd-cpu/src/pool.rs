@@ -212,7 +212,8 @@ impl Row<'_> {
             }
             for x in 0..taps.columns {
                 let at = y * taps.row_step + x * taps.column_step + channel;
-                // SAFETY: the caller's promise.
+                // SAFETY: the pixels of all taps have `count` channels from `channel` on, or a vector of them if
+                // `FULL`.
                 let v = unsafe { read::<S, FULL>(s, taps.from.add(at), count) };
                 acc = if max {
                     // `max` keeps a NaN that it was given before.

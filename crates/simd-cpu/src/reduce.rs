@@ -259,7 +259,7 @@ unsafe fn vectors<S: Simd, const N: usize, const FULL: bool>(
         let mut acc = [s.splat(start(kind)); N];
         for row in first..rows.min(first + STRETCH) {
             for (i, acc) in acc.iter_mut().enumerate() {
-                // SAFETY: the caller's promise.
+                // SAFETY: `N` vectors, the last of `count` elements unless `FULL`, are at each of `rows` rows.
                 let v = unsafe { read::<S, FULL>(s, from.add(row * stride + i * S::LANES), count) };
                 *acc = join(s, kind, *acc, v);
             }
@@ -269,7 +269,7 @@ unsafe fn vectors<S: Simd, const N: usize, const FULL: bool>(
         }
     }
     for (i, acc) in all.into_iter().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `to` has room for `N` vectors, the last of `count` elements unless `FULL`.
         unsafe { write::<S, FULL>(s, to.add(i * S::LANES), acc, count) }
     }
 }

@@ -216,7 +216,7 @@ fn softmax<S: Simd>(s: S, x: &[f32], y: &mut [f32], log: bool, beta: f32) {
     }
     let sum = s.sum(sum);
     let change = s.splat(if log { -sum.ln() } else { 1.0 / sum });
-    // SAFETY: as above.
+    // SAFETY: `for_vectors` stays inside of the row.
     unsafe {
         for_vectors!(s: S::LANES, n, |i, FULL, count| {
             let v = read::<S, FULL>(s, to.add(i), count);

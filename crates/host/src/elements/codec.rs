@@ -14,10 +14,13 @@ pub const BLOCK: usize = 256;
 /// The type that arithmetic on an element type is done in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
+    /// `float32`, and all floating-point types that are narrower.
     F32,
+    /// `float64`.
     F64,
     /// Signed integers, narrow unsigned ones, booleans, the numbers of texts.
     I64,
+    /// `uint64`.
     U64,
 }
 

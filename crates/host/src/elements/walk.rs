@@ -136,6 +136,7 @@ impl<const N: usize> Walk<N> {
 pub struct Span<const N: usize> {
     /// The number of the first, counted from the beginning of the range that was asked for.
     pub first: usize,
+    /// How many there are.
     pub len: usize,
     /// The offset of the first in each tensor; the strides of the others are those of [`Walk::row`].
     pub at: [isize; N],

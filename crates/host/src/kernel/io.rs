@@ -82,14 +82,14 @@ impl View {
     /// # Safety
     /// The memory must live and nobody may write to it during `'a`.
     pub unsafe fn read<'a>(&self) -> &'a [u8] {
-        // SAFETY: `ptr` and `bytes` came from a slice; the caller vouches for the rest.
+        // SAFETY: `ptr` and `bytes` came from a slice, which lives and is not written during `'a`.
         unsafe { std::slice::from_raw_parts(self.ptr, self.bytes) }
     }
 
     /// # Safety
     /// The memory must live, came from [`View::of_mut`] or an arena, and nobody else may touch it during `'a`.
     pub unsafe fn write<'a>(&self) -> &'a mut [u8] {
-        // SAFETY: `ptr` and `bytes` came from a slice that may be written; the caller vouches for the rest.
+        // SAFETY: `ptr` and `bytes` came from a slice that may be written, and nobody else touches it during `'a`.
         unsafe { std::slice::from_raw_parts_mut(self.ptr, self.bytes) }
     }
 

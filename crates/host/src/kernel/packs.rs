@@ -12,7 +12,9 @@ use kilim_core::tensor::AlignedBytes;
 /// Names a way of packing: what it is and the parameters that change the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct PackKey {
+    /// What the bytes are.
     pub kind: &'static str,
+    /// What they depend on: sizes of vectors, groups, an algorithm's number.
     pub parameters: [usize; 4],
 }
 

@@ -252,7 +252,7 @@ impl Taken {
     fn join(self) {
         // SAFETY: `take` counted this thread in, so that the job's owner waits for it.
         let job = unsafe { &*self.job };
-        // SAFETY: as above; the owner keeps what the work borrows.
+        // SAFETY: the owner keeps the work, and what that borrows, until this thread is counted out.
         let work = unsafe { &*job.work };
         if let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(self.number))) {
             lock(&job.panic).get_or_insert(panic);

@@ -130,7 +130,7 @@ impl<T: Send + 'static> Parts for By<'_, T> {
     }
 
     unsafe fn part<'p>(shared: SharedRows<T>, rows: Range<usize>) -> &'p mut [T] {
-        // SAFETY: the caller's promise is that of `rows`.
+        // SAFETY: the output is still borrowed, and no two ranges of rows that are alive overlap.
         unsafe { shared.rows(rows) }
     }
 }
@@ -155,7 +155,8 @@ impl<P: Parts> Parts for Option<P> {
     }
 
     unsafe fn part<'p>(shared: Option<P::Shared>, rows: Range<usize>) -> Option<P::Part<'p>> {
-        // SAFETY: the caller's promise, of the one output that there may be.
+        // SAFETY: the output is still borrowed, if there is one, and no two ranges of its rows that are alive
+        // overlap.
         shared.map(|shared| unsafe { P::part(shared, rows) })
     }
 }
@@ -169,7 +170,8 @@ impl<A: Parts, B: Parts> Parts for (A, B) {
     }
 
     unsafe fn part<'p>((a, b): Self::Shared, rows: Range<usize>) -> Self::Part<'p> {
-        // SAFETY: the caller's promise, of either output; two outputs were borrowed, so they do not overlap.
+        // SAFETY: both outputs are still borrowed, and no two ranges of rows that are alive overlap; two outputs that
+        // were borrowed mutably do not overlap either.
         unsafe { (A::part(a, rows.clone()), B::part(b, rows)) }
     }
 }

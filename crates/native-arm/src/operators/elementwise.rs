@@ -1,10 +1,10 @@
 //! Functions of two tensors that broadcast against each other.
 
-use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{Binary, BinaryKind};
 use kilim_host::registry::KernelRegistry;
 
-use super::{Lower, activation, as_is, finite, input, output, refuse};
+use super::{Lower, activation, finite, input, operand, output, refuse};
 use crate::call::{Call, Form, Operand, Source};
 use crate::ffi::{BinaryFunction, BinaryInfo};
 use crate::kernel::{Target, add};
@@ -42,29 +42,12 @@ impl Lower for Binary {
             _ if in_vectors => return refuse(activation::LOSES_NAN),
             _ => whole,
         };
-        let operand = |i: usize| -> Result<Option<Operand>, Refusal> {
-            let spec = input(node, i)?;
-            let shape = match alike {
-                true => form.shape(),
-                false => &spec.shape,
-            };
-            let source = match spec.value {
-                Some(_) => Source::Constant {
-                    input: i,
-                    order: as_is(spec),
-                },
-                None => Source::Input(i),
-            };
-            Ok(Some(Operand {
-                source,
-                form: Form::new(spec, shape)?,
-            }))
+        let of_input = |spec: &TensorSpec| match alike {
+            true => Form::new(spec, form.shape()),
+            false => Form::new(spec, &spec.shape),
         };
-        let mut calls = vec![Call::new(
-            BinaryInfo { kind },
-            vec![operand(0)?, operand(1)?],
-            form.clone(),
-        )];
+        let inputs = vec![operand(node, 0, of_input)?, operand(node, 1, of_input)?];
+        let mut calls = vec![Call::new(BinaryInfo { kind }, inputs, form.clone())];
         calls.extend(activation::calls(self.activation, &form)?);
         Ok(calls)
     }

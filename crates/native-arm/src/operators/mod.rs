@@ -18,7 +18,7 @@ use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::Activation;
 use kilim_host::registry::KernelRegistry;
 
-use crate::call::{Call, Form};
+use crate::call::{Call, Form, Operand, Source};
 use crate::ffi::ElementType;
 use crate::kernel::{self, Target};
 
@@ -120,6 +120,24 @@ fn collapse(shape: &[usize], rank: usize) -> Vec<usize> {
     let mut collapsed = vec![leading.iter().product()];
     collapsed.extend(rest);
     collapsed
+}
+
+/// Input `i` in the form that `form` makes of it. ACL packs a constant once.
+fn operand(
+    node: &NodeSpec,
+    i: usize,
+    form: impl FnOnce(&TensorSpec) -> Result<Form, Refusal>,
+) -> Result<Option<Operand>, Refusal> {
+    let spec = input(node, i)?;
+    let source = match spec.value {
+        Some(_) => Source::Constant {
+            input: i,
+            order: as_is(spec),
+        },
+        None => Source::Input(i),
+    };
+    let form = form(spec)?;
+    Ok(Some(Operand { source, form }))
 }
 
 /// The order of dimensions that changes nothing.

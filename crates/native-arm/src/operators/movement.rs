@@ -1,10 +1,10 @@
 //! Elements that only move. A reshape is a view: no backend runs it.
 
-use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
 use kilim_core::ops::{Concat, Transpose, normalize_axis};
 use kilim_host::registry::KernelRegistry;
 
-use super::{Lower, as_is, input, output, refuse, resolved};
+use super::{Lower, input, operand, output, refuse, resolved};
 use crate::call::{Call, Form, Operand, Source};
 use crate::ffi::{ConcatenateInfo, PermuteInfo};
 use crate::kernel::{MAX_INPUTS, Target, add};
@@ -30,26 +30,12 @@ impl Lower for Concat {
             let (outer, inner) = shape.split_at(axis);
             [outer.iter().product::<usize>(), inner.iter().product()]
         };
-        let operand = |i: usize| -> Result<Option<Operand>, Refusal> {
-            let spec = input(node, i)?;
-            let source = match spec.value {
-                Some(_) => Source::Constant {
-                    input: i,
-                    order: as_is(spec),
-                },
-                None => Source::Input(i),
-            };
-            Ok(Some(Operand {
-                source,
-                form: Form::of_elements(spec, &flat(&spec.shape))?,
-            }))
-        };
+        let form = |spec: &TensorSpec| Form::of_elements(spec, &flat(&spec.shape));
         let inputs = (0..node.inputs.len())
-            .map(operand)
+            .map(|i| operand(node, i, form))
             .collect::<Result<_, _>>()?;
         let info = ConcatenateInfo { axis: 0 };
-        let form = Form::of_elements(y, &flat(&y.shape))?;
-        Ok(vec![Call::new(info, inputs, form)])
+        Ok(vec![Call::new(info, inputs, form(y)?)])
     }
 }
 

@@ -7,8 +7,8 @@ use kilim_core::ops::{BinaryKind, Combination, QLinearBinary, QuantizedBinary};
 use kilim_host::registry::KernelRegistry;
 
 use super::quantization::{Quanta, clamped};
-use super::{Lower, as_is, elementwise, input, output, refuse};
-use crate::call::{Call, Operand, Source};
+use super::{Lower, elementwise, operand, output, refuse};
+use crate::call::Call;
 use crate::ffi::BinaryInfo;
 use crate::kernel::{Target, add};
 
@@ -28,24 +28,14 @@ fn calls(
     result: Quanta,
     range: [i32; 2],
 ) -> Result<Vec<Call>, Refusal> {
-    let operand = |i: usize| -> Result<Option<Operand>, Refusal> {
-        let spec = input(node, i)?;
-        let source = match spec.value {
-            Some(_) => Source::Constant {
-                input: i,
-                order: as_is(spec),
-            },
-            None => Source::Input(i),
-        };
-        Ok(Some(Operand {
-            source,
-            form: operands[i].form(spec, &spec.shape)?,
-        }))
-    };
     let info = BinaryInfo {
         kind: elementwise::function(kind)?,
     };
-    let inputs = vec![operand(0)?, operand(1)?];
+    let [a, b] = operands;
+    let inputs = vec![
+        operand(node, 0, |spec| a.form(spec, &spec.shape))?,
+        operand(node, 1, |spec| b.form(spec, &spec.shape))?,
+    ];
     let y = output(node)?;
     let call = Call::new(info, inputs, result.form(y, &y.shape)?);
     let clamp = clamped(y, &y.shape, range)?;

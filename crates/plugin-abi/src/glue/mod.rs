@@ -57,24 +57,37 @@ fn guarded(message: *mut abi::Message, work: impl FnOnce() -> Outcome) -> Status
     }
 }
 
+/// A text of the interface; empty where it is NULL or no UTF-8.
+///
+/// # Safety
+/// `pointer` is NULL, or its bytes end with a zero and live and stay as they are during `'a`.
 unsafe fn text<'a>(pointer: *const c_char) -> &'a str {
     if pointer.is_null() {
         return "";
     }
-    // SAFETY: strings of the interface end with a zero and live as long as the call.
+    // SAFETY: it is not NULL, so its bytes end with a zero and live during `'a`.
     unsafe { CStr::from_ptr(pointer) }.to_str().unwrap_or("")
 }
 
+/// A list of the interface; empty where it is NULL.
+///
+/// # Safety
+/// `pointer` is NULL, or aligned for `T` with `count` items behind it that live and stay as they are during `'a`.
 unsafe fn list<'a, T>(pointer: *const T, count: usize) -> &'a [T] {
     if pointer.is_null() || count == 0 {
         return &[];
     }
-    // SAFETY: lists of the interface have as many items as they say and live as long as the call.
+    // SAFETY: it is not NULL, so `count` items are there and live during `'a`.
     unsafe { std::slice::from_raw_parts(pointer, count) }
 }
 
+/// What the interface says of a tensor.
+///
+/// # Safety
+/// The name is NULL or ends with a zero, the shape has `rank` sizes unless that is negative, the data is NULL or has
+/// `bytes` bytes, and all of them live and stay as they are during `'a`.
 unsafe fn tensor<'a>(t: &abi::Tensor) -> TensorInfo<'a> {
-    // SAFETY: as of `text` and `list`.
+    // SAFETY: the name ends with a zero, and shape and data are as long as `rank` and `bytes` say.
     unsafe {
         TensorInfo {
             name: text(t.name),
@@ -85,8 +98,14 @@ unsafe fn tensor<'a>(t: &abi::Tensor) -> TensorInfo<'a> {
     }
 }
 
+/// What the interface says of a node.
+///
+/// # Safety
+/// `n` and all that it points to live and stay as they are during `'a`, texts end with a zero, lists have as many items as
+/// their counts say and of the type that an attribute's `kind` says; inputs may be NULL, outputs are not.
 unsafe fn node<'a>(n: *const abi::Node) -> Node<'a> {
-    // SAFETY: as of `text` and `list`; outputs are never NULL.
+    // SAFETY: the node and all that it points to are as `abi::Node` says and live during `'a`; outputs are never
+    // NULL.
     unsafe {
         let n = &*n;
         let tensors = |list: &[*const abi::Tensor]| -> Vec<Option<TensorInfo<'a>>> {
@@ -119,8 +138,11 @@ unsafe fn node<'a>(n: *const abi::Node) -> Node<'a> {
     }
 }
 
+/// Opens a backend; behind `kilim_backend_create`.
+///
 /// # Safety
-/// As of `kilim_backend_create`.
+/// `host` is valid for reads of a `Host` as large as its `size` says, `backend` for writes of a pointer, and `error` is NULL
+/// or a message with room for `capacity` bytes.
 pub unsafe fn create<G: Guest>(
     host: *const abi::Host,
     backend: *mut *const abi::Backend,
@@ -174,8 +196,10 @@ pub unsafe fn create<G: Guest>(
     })
 }
 
+/// Closes a backend; behind `kilim_backend_destroy`.
+///
 /// # Safety
-/// As of `kilim_backend_destroy`.
+/// `backend` is what [`create`] gave for the same guest, its executables are released, and it is not used any more.
 pub unsafe fn destroy<G: Guest>(backend: *const abi::Backend) {
     // SAFETY: `this` is the box of `create`, ended once.
     let opened = unsafe { Box::from_raw((*backend).this.cast::<Opened<G>>()) };

@@ -53,7 +53,8 @@ impl Home {
         if slot.place == abi::ALIAS {
             return Ok(Home::Alias);
         }
-        // SAFETY: as of this function.
+        // SAFETY: the slot is Kilim's, so its tensor is as the interface says, and known elements live as long as the
+        // program.
         let Some(known) = (unsafe { tensor(&slot.tensor) }).data else {
             let offset = slot.offset;
             return Ok(Home::Block { offset, bytes });
@@ -79,7 +80,7 @@ pub unsafe extern "C" fn prepare<G: Guest>(
     guarded(error, || {
         // SAFETY: `this` is of `create`, the rest is Kilim's.
         let (opened, stage) = unsafe { (&*this.cast::<Opened<G>>(), &*stage) };
-        // SAFETY: as of `list`.
+        // SAFETY: Kilim's stage has `tensor_count` tensors.
         let slots = unsafe { list(stage.tensors, stage.tensor_count) };
         let mut roots: Vec<usize> = (0..slots.len()).collect();
         let mut homes = Vec::with_capacity(slots.len());
@@ -91,7 +92,7 @@ pub unsafe extern "C" fn prepare<G: Guest>(
             homes.push(unsafe { Home::of(slot) }?);
         }
         let mut steps = Vec::with_capacity(stage.step_count);
-        // SAFETY: as of `list`.
+        // SAFETY: Kilim's stage has `step_count` steps.
         for (i, step) in unsafe { list(stage.steps, stage.step_count) }
             .iter()
             .enumerate()
@@ -118,7 +119,7 @@ pub unsafe extern "C" fn prepare<G: Guest>(
         };
         let program = Box::new(Program {
             steps,
-            // SAFETY: as of `list`.
+            // SAFETY: Kilim's stage has one more limit of parts than parts.
             parts: unsafe { list(stage.parts, stage.part_count + 1) }.to_vec(),
             roots,
             homes,
@@ -161,18 +162,20 @@ impl Program {
             }
             Home::Alias => return Err(failed("a tensor is another name of itself")),
         };
-        // SAFETY: aligned, initialised, and as the caller says.
+        // SAFETY: aligned and initialised; nothing else writes the elements while the result lives, and known ones
+        // are not written.
         Ok(unsafe { Data::new(start.cast(), bytes) })
     }
 
     /// The elements of any tensor, as many bytes as the host says.
     ///
     /// # Safety
-    /// As of [`Program::data`].
+    /// While the result lives nothing writes the elements that is not that result, and it is not written where they are
+    /// known.
     unsafe fn whole(&self, tensor: usize, bytes: usize) -> Outcome<Data> {
         let root = self.roots.get(tensor).copied();
         let root = root.ok_or_else(|| failed("the stage has no such tensor"))?;
-        // SAFETY: as of this function.
+        // SAFETY: nothing else writes the elements while the result lives, and known ones are not written.
         let data = unsafe { self.data(root) }?;
         match data.bytes().len() == bytes {
             true => Ok(data),

@@ -10,14 +10,19 @@ use kilim_host::{CpuRun, Io, by};
 
 use super::linear::quantize;
 
-/// What becomes of the sums.
+/// What becomes of the 32-bit sums of a quantised product when they are written to the output.
 pub enum Finish {
+    /// The output is the sums themselves, `int32`.
     Sums,
+    /// Scaled in `float32` and rounded to bytes, as the QLinear operators of ONNX do.
     Real(Scales),
+    /// Scaled in fixed point, as TFLite does.
     Fixed {
+        /// The factors of the channels, and the output's type, zero point and range.
         requantize: Requantize,
         /// Neighbours in the output that share a channel.
         run: usize,
+        /// How the output's elements are written.
         y: Codec<i64>,
     },
 }

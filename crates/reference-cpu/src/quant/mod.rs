@@ -14,7 +14,7 @@ use kilim_host::registry::{KernelRegistry, any};
 pub use finish::{Finish, accepts_clamp, add_bias};
 pub use linear::Dynamic;
 
-pub fn register(registry: &mut KernelRegistry) {
+pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add_for_every_type::<QuantizeLinear>(any, linear::build_quantize);
     registry.add_for_every_type::<DequantizeLinear>(any, linear::build_dequantize);
     registry.add::<DynamicQuantizeLinear>(any, linear::build_dynamic);

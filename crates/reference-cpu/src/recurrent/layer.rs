@@ -16,15 +16,21 @@ use crate::quant::Dynamic;
 /// Which cell a layer has, and what only that one can do.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Cell {
+    /// Four gates, a state and a cell.
     Lstm {
+        /// The forget gate is one minus the input gate.
         input_forget: bool,
+        /// Bounds the cell of every step to plus and minus this.
         cell_clip: Option<f32>,
+        /// The state is rounded to 8 bits before its product.
         rounds_state: bool,
     },
-    /// `after`: the reset gate is applied to the result of the recurrence.
+    /// Three gates and a state.
     Gru {
+        /// The reset gate is applied to the result of the recurrence, not to the state.
         after: bool,
     },
+    /// One gate, which is the state.
     Rnn,
 }
 

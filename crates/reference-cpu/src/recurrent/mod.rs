@@ -12,7 +12,7 @@ use kilim_core::ops::{Gru, Lstm, QuantizedLstm, Rnn};
 use kilim_host::registry::{KernelRegistry, any};
 use kilim_host::rules;
 
-pub fn register(registry: &mut KernelRegistry) {
+pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Lstm>(rules::reals, |op, node, _| {
         layer::build(Cell::from(op), &op.cell, node)
     });

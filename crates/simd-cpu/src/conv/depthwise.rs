@@ -295,7 +295,7 @@ impl<S: Simd> Tile<S> {
         let count = if FULL { S::LANES } else { c - channel };
         let width = c.next_multiple_of(S::LANES);
         let bias = self.sight.bias;
-        // SAFETY: the caller's promise.
+        // SAFETY: all pointers are good for `P` pixels from `channel` on, a whole vector of channels if `FULL`.
         unsafe {
             let mut acc = [if bias.is_null() {
                 s.splat(0.0)

@@ -121,7 +121,7 @@ fn pick(shape: &Shape, build: &Build) -> Algorithm {
     known.find(|a| a.name() == picked).unwrap_or(algorithms[0])
 }
 
-/// Whether minimal filtering computes it.
+/// Whether Winograd's minimal filtering computes it: kernels of 3x3, without strides or groups.
 fn fits_winograd(shape: &Shape) -> bool {
     let axes = [shape.window.y, shape.window.x];
     let small = |a: &WindowAxis| (a.kernel, a.stride, a.dilation) == (3, 1, 1) && a.output >= 4;
@@ -134,25 +134,43 @@ pub(crate) fn choose(shape: &Shape, memory: MemoryMode) -> Algorithm {
     if shape.groups == m && shape.groups == c && m > 1 {
         return Algorithm::Depthwise;
     }
-    // Transforming costs as much as some more channels would.
-    let pays = c > 4 && m > 6 && (c - 4) * (m - 6) > 24;
+    let pays = c * m > INPUT_TRANSFORM * c + OUTPUT_TRANSFORM * m;
     if !fits_winograd(shape) || !pays || memory == MemoryMode::Limit {
         return Algorithm::Dense;
     }
-    // Transformed weights are 4 or 1.8 times as large: large ones cost more to read than products
-    // cost, unless there are many pixels for them.
     let tiles = |size: usize| w.y.output.div_ceil(size) * w.x.output.div_ceil(size) * w.batch;
     let pixels = tiles(1);
     match c * m {
-        0..=0x7fff => Algorithm::Winograd4,
-        0x8000..=0x1_0000 if 36 * (tiles(4) + READ) < 16 * (tiles(2) + READ) => {
+        weights if weights < SMALL => Algorithm::Winograd4,
+        weights
+            if weights <= MIDDLE && POINTS_4 * (tiles(4) + READ) < POINTS_2 * (tiles(2) + READ) =>
+        {
             Algorithm::Winograd4
         }
-        0x8000..=0x10_0000 if pixels >= 128 => Algorithm::Winograd2,
+        weights if weights <= LARGE && pixels >= MANY_PIXELS => Algorithm::Winograd2,
         _ => Algorithm::Dense,
     }
 }
 
+// Where nothing was measured (`Choice`), these estimates decide. Points and sizes follow from the algorithm; what transforms
+// and reads cost are estimates in multiplications, which `crates/simd-cpu/examples/kernel_bench.rs` puts to the test.
+
+/// Points of a tile of the input for output tiles of 2x2 and of 4x4, where a pair of channels takes a multiplication and a
+/// transformed weight each (Lavin and Gray, Fast Algorithms for Convolutional Neural Networks, 2015).
+const POINTS_2: usize = 16;
+const POINTS_4: usize = 36;
+/// What transforming a channel of the input costs, in what is saved for a pair of channels.
+const INPUT_TRANSFORM: usize = 6;
+/// What transforming a channel of the output back costs, in the same measure.
+const OUTPUT_TRANSFORM: usize = 4;
+/// Pairs of channels below which transformed weights, `POINTS_4` floats a pair, are at most 4.5 MiB and cost little to read.
+const SMALL: usize = 1 << 15;
+/// Pairs up to which those of 4x4 may pay: 9 MiB.
+const MIDDLE: usize = 1 << 16;
+/// Pairs up to which those of 2x2 may pay, `POINTS_2` floats a pair: 64 MiB.
+const LARGE: usize = 1 << 20;
+/// Pixels of the output from which reading large weights is less than what products cost.
+const MANY_PIXELS: usize = 128;
 /// Products that take as long as reading a weight that is not in the second-level cache.
 const READ: usize = 16;
 

@@ -194,7 +194,7 @@ impl Product<'_> {
 /// As for [`multiply`].
 pub(crate) unsafe fn multiply_split(product: &Product, cpu: &CpuRun) -> Result<()> {
     if cpu.threads() == 1 {
-        // SAFETY: the caller's promise.
+        // SAFETY: the product's pointers are good for its rows and columns, as `multiply` demands, too.
         return unsafe { multiply(product, cpu) };
     }
     let cost = |m: usize, n: usize| {

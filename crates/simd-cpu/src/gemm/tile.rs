@@ -261,7 +261,7 @@ unsafe fn edge<S: Simd, const NV: usize>(
     row: usize,
     acc: &mut [[S::V; NV]],
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: the tile at `row` and the panel's column is inside C.
     unsafe { finish::<S, NV, false>(s, p, panel, row, acc) }
 }
 
@@ -279,11 +279,11 @@ unsafe fn step<S: Simd, const MR: usize, const NV: usize>(
 ) {
     let mut bs = [s.splat(0.0); NV];
     for (j, v) in bs.iter_mut().enumerate() {
-        // SAFETY: the caller's promise.
+        // SAFETY: `b` has more than `u` rows of `NV` vectors.
         *v = unsafe { s.load(b.add((u * NV + j) * S::LANES)) };
     }
     for i in 0..MR {
-        // SAFETY: the caller's promise.
+        // SAFETY: each of `a` has more than `u` elements.
         let x = s.splat(unsafe { *a[i].add(u) });
         for j in 0..NV {
             acc[i][j] = s.fma(x, bs[j], acc[i][j]);

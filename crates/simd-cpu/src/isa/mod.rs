@@ -108,7 +108,7 @@ pub(crate) trait Simd: Copy + 'static {
 /// `p` is valid for reads of `count` elements, of a vector if `FULL`.
 #[inline(always)]
 pub(crate) unsafe fn read<S: Simd, const FULL: bool>(s: S, p: *const f32, count: usize) -> S::V {
-    // SAFETY: the caller's promise.
+    // SAFETY: `p` is valid for reads of a vector if `FULL`, else of `count` elements.
     unsafe {
         if FULL {
             s.load(p)
@@ -124,7 +124,7 @@ pub(crate) unsafe fn read<S: Simd, const FULL: bool>(s: S, p: *const f32, count:
 /// `p` is valid for writes of `count` elements, of a vector if `FULL`.
 #[inline(always)]
 pub(crate) unsafe fn write<S: Simd, const FULL: bool>(s: S, p: *mut f32, v: S::V, count: usize) {
-    // SAFETY: the caller's promise.
+    // SAFETY: `p` is valid for writes of a vector if `FULL`, else of `count` elements.
     unsafe {
         if FULL {
             s.store(p, v)
@@ -167,7 +167,8 @@ macro_rules! with_memory {
     ($(unsafe fn $name:ident($($a:ident: $t:ty),*) $(-> $r:ty)? { $e:expr })*) => { $(
         #[inline(always)]
         unsafe fn $name(self, $($a: $t),*) $(-> $r)? {
-            // SAFETY: the token, and the promises that the trait asks its callers for.
+            // SAFETY: the token says that the instructions are there, and the pointers are valid for what the trait
+            // says of this method.
             unsafe { $e }
         }
     )* };
@@ -306,7 +307,7 @@ impl Isa {
             // SAFETY: `available` makes this kind only where the machine has the instructions.
             Kind::Avx2 => unsafe { x86::run_avx2(task) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: as above.
+            // SAFETY: `available` makes this kind only where the machine has the instructions.
             Kind::Avx512 => unsafe { x86::run_avx512(task) },
             #[cfg(target_arch = "aarch64")]
             Kind::Neon => task.run(neon::Neon::new()),

@@ -66,7 +66,7 @@ impl Simd for Neon {
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> float32x4_t {
         let mut all = [0.0f32; 4];
-        // SAFETY: `n` elements are read from `p`, by the caller's promise, and four from `all`.
+        // SAFETY: `p` is valid for reads of `n` elements, and four are read from `all`.
         unsafe {
             std::ptr::copy_nonoverlapping(p, all.as_mut_ptr(), n);
             vld1q_f32(all.as_ptr())
@@ -75,7 +75,7 @@ impl Simd for Neon {
     #[inline(always)]
     unsafe fn store_part(self, p: *mut f32, v: float32x4_t, n: usize) {
         let mut all = [0.0f32; 4];
-        // SAFETY: four elements are written to `all`, and `n` to `p`, by the caller's promise.
+        // SAFETY: four elements are written to `all`, and `p` is valid for writes of `n`.
         unsafe {
             vst1q_f32(all.as_mut_ptr(), v);
             std::ptr::copy_nonoverlapping(all.as_ptr(), p, n);

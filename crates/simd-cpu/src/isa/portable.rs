@@ -102,41 +102,41 @@ impl Simd for Portable {
     }
     #[inline(always)]
     unsafe fn load(self, p: *const f32) -> V {
-        // SAFETY: the caller's promise.
+        // SAFETY: `p` is valid for reads of four elements.
         unsafe { p.cast::<V>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut f32, v: V) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `p` is valid for writes of four elements.
         unsafe { p.cast::<V>().write_unaligned(v) }
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> V {
-        // SAFETY: the caller's promise: only the first `n` are read.
+        // SAFETY: `p` is valid for reads of `n` elements, and only the first `n` are read.
         from_fn(|i| if i < n { unsafe { *p.add(i) } } else { 0.0 })
     }
     #[inline(always)]
     unsafe fn store_part(self, p: *mut f32, v: V, n: usize) {
         for (i, x) in v.into_iter().enumerate().take(n) {
-            // SAFETY: the caller's promise.
+            // SAFETY: `p` is valid for writes of `n` elements, and `i` is below `n`.
             unsafe { *p.add(i) = x }
         }
     }
     #[inline(always)]
     unsafe fn load_u2(self, p: *const u8) -> V {
-        // SAFETY: the caller's promise.
+        // SAFETY: `p` is valid for reads of a byte.
         let byte = unsafe { *p };
         from_fn(|i| f32::from((byte >> (2 * i)) & 3))
     }
     #[inline(always)]
     unsafe fn load_u4(self, p: *const u8) -> V {
-        // SAFETY: the caller's promise.
+        // SAFETY: `p` is valid for reads of two bytes.
         let bytes = unsafe { [*p, *p.add(1)] };
         from_fn(|i| f32::from((bytes[i / 2] >> (4 * (i % 2))) & 15))
     }
     #[inline(always)]
     unsafe fn load_u8(self, p: *const u8) -> V {
-        // SAFETY: the caller's promise.
+        // SAFETY: `p` is valid for reads of four bytes.
         unsafe { p.cast::<[u8; 4]>().read_unaligned() }.map(f32::from)
     }
 }

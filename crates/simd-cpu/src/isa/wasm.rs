@@ -139,7 +139,7 @@ impl Simd for Wasm {
     }
     #[inline(always)]
     unsafe fn load_part(self, p: *const f32, n: usize) -> v128 {
-        // SAFETY: the caller's promise; each arm reads `n` elements.
+        // SAFETY: `p` is valid for reads of `n` elements, and each arm reads so many.
         unsafe {
             match n {
                 1 => v128_load32_zero(p.cast()),
@@ -151,7 +151,7 @@ impl Simd for Wasm {
     }
     #[inline(always)]
     unsafe fn store_part(self, p: *mut f32, v: v128, n: usize) {
-        // SAFETY: the caller's promise; each arm writes `n` elements.
+        // SAFETY: `p` is valid for writes of `n` elements, and each arm writes so many.
         unsafe {
             match n {
                 1 => v128_store32_lane::<0>(v, p.cast()),

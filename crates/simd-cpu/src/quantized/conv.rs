@@ -12,7 +12,7 @@ use kilim_core::tensor::AlignedBytes;
 use super::depthwise::{self, Pixels};
 use super::finish::Finish;
 use super::product::{Panels, Product, Run, multiply};
-use super::{Data, Places, SLACK, is_narrow};
+use super::{Data, Places, SLACK, Terms, is_narrow};
 use crate::conv::Shape;
 use crate::isa::Isa;
 use crate::window::reach;
@@ -27,13 +27,8 @@ const STRIP_PIXELS: usize = 64;
 pub(super) struct Plan {
     shape: Shape,
     channels_last: bool,
-    /// `[m, c / groups, taps]`, without their zero points.
-    weights: Vec<i16>,
-    bias: Option<Vec<i32>>,
-    data: Data,
-    finish: Finish,
-    /// The input of the weights.
-    place: usize,
+    /// With weights `[m, c / groups, taps]`.
+    terms: Terms,
 }
 
 impl Plan {
@@ -61,11 +56,7 @@ impl Plan {
         Some(Plan {
             shape,
             channels_last: op.channels_last,
-            weights: places.centred(node, |i| i / filter.max(1))?,
-            bias: places.bias(node, shape.m)?,
-            data: Data::of(node, places.data_zero)?,
-            finish: places.finish(node, shape.m, op.activation, again)?,
-            place: places.weights,
+            terms: places.terms(node, shape.m, |i| i / filter.max(1), op.activation, again)?,
         })
     }
 
@@ -104,7 +95,7 @@ impl Plan {
         for (group, to) in words.chunks_exact_mut(size.max(1)).enumerate() {
             let weight = |k: usize, n: usize| {
                 let (tap, channel) = (k / c, k % c);
-                self.weights[((group * m + n) * c + channel) * taps + tap]
+                self.terms.weights[((group * m + n) * c + channel) * taps + tap]
             };
             panels.pack(cpu, runs, weight, to)?;
         }
@@ -116,10 +107,10 @@ impl Plan {
         let (taps, width) = (self.shape.taps(), depthwise::width(isa, self.shape.m));
         let mut bytes = AlignedBytes::zeroed(taps * width * size_of::<i32>())?;
         let to: &mut [i32] = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        cpu.pieces(self.weights.len(), 2, |piece| {
+        cpu.pieces(self.terms.weights.len(), 2, |piece| {
             for i in piece {
                 // The second of the pair is zero.
-                to[i % taps * width + i / taps] = i32::from(self.weights[i]) & 0xffff;
+                to[i % taps * width + i / taps] = i32::from(self.terms.weights[i]) & 0xffff;
             }
             Ok(())
         })?;
@@ -142,11 +133,14 @@ pub(super) fn kernel(
         kind: "integer convolution",
         parameters: [lanes, plan.shape.groups, depthwise.into(), 0],
     };
-    let packed = build.pack(node, plan.place, key, |cpu| match depthwise {
+    let packed = build.pack(node, plan.terms.place, key, |cpu| match depthwise {
         true => plan.pack_depthwise(cpu, isa),
         false => plan.pack_dense(cpu, isa, &runs),
     })?;
-    let mut bias = plan.bias.unwrap_or_default();
+    let Terms {
+        bias, data, finish, ..
+    } = plan.terms;
+    let mut bias = bias.unwrap_or_default();
     bias.resize(depthwise::width(isa, plan.shape.m), 0);
     let pixel = (width * w.y.stride * w.channels / w.x.output.max(1)).max(plan.shape.m);
     let rows = (STRIP / pixel.max(1))
@@ -176,8 +170,8 @@ pub(super) fn kernel(
         shape: plan.shape,
         channels_last: plan.channels_last,
         bias,
-        data: plan.data,
-        finish: plan.finish,
+        data,
+        finish,
     }))
 }
 
@@ -320,7 +314,8 @@ impl Convolution {
         self.finish.apply(self.isa, m, sums);
         for channel in 0..m {
             let at = ((image * m + channel) * plane + before) * size;
-            // SAFETY: as above; the rows of a strip are in one piece in each plane.
+            // SAFETY: strips are disjoint, and each is computed once; the rows of a strip are in one piece in each
+            // plane.
             let to = unsafe { output.part(at, pixels * size) };
             put(to, size, sums[channel..].iter().step_by(m));
         }

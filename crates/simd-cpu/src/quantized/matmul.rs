@@ -10,7 +10,7 @@ use kilim_core::tensor::AlignedBytes;
 
 use super::finish::Finish;
 use super::product::{Panels, Product, Run, multiply_split};
-use super::{Data, Places, SLACK, is_narrow};
+use super::{Data, Places, SLACK, Terms, is_narrow};
 use crate::isa::Isa;
 use kilim_host::{Build, Io, Kernel, PackKey, Scratch, Table, by};
 
@@ -19,13 +19,8 @@ pub(super) struct Plan {
     m: usize,
     k: usize,
     n: usize,
-    /// `[k, n]`, without its zero points.
-    weights: Vec<i16>,
-    bias: Option<Vec<i32>>,
-    data: Data,
-    finish: Finish,
-    /// The input of the weights.
-    place: usize,
+    /// With weights `[k, n]`.
+    terms: Terms,
 }
 
 impl Plan {
@@ -51,11 +46,7 @@ impl Plan {
             m: a.elements() / k,
             k,
             n,
-            weights: places.centred(node, |i| i % n)?,
-            bias: places.bias(node, n)?,
-            data: Data::of(node, places.data_zero)?,
-            finish: places.finish(node, n, activation, again)?,
-            place: places.weights,
+            terms: places.terms(node, n, |i| i % n, activation, again)?,
         })
     }
 }
@@ -76,10 +67,15 @@ pub(super) fn kernel(
         kind: "integer matrix",
         parameters: [isa.pair_sizes().0, 0, 0, 0],
     };
-    let packed = build.pack(node, plan.place, key, |cpu| {
+    let packed = build.pack(node, plan.terms.place, key, |cpu| {
         let mut bytes = AlignedBytes::zeroed(panels.words(&[run]) * size_of::<i16>())?;
         let to = bytemuck::cast_slice_mut(bytes.as_mut_slice());
-        panels.pack(cpu, &[run], |k, column| plan.weights[k * n + column], to)?;
+        panels.pack(
+            cpu,
+            &[run],
+            |k, column| plan.terms.weights[k * n + column],
+            to,
+        )?;
         Ok(bytes)
     })?;
     Ok(Box::new(Matrices {
@@ -88,9 +84,9 @@ pub(super) fn kernel(
         run,
         n,
         packed,
-        bias: plan.bias,
-        data: plan.data,
-        finish: plan.finish,
+        bias: plan.terms.bias,
+        data: plan.terms.data,
+        finish: plan.terms.finish,
     }))
 }
 

@@ -89,6 +89,17 @@ fn accepts<T>(plan: Option<T>) -> Result<(), Refusal> {
     }
 }
 
+/// What a product of quantised tensors has beside its sizes.
+struct Terms {
+    /// In the order of the input, without their zero points.
+    weights: Vec<i16>,
+    /// The input of the weights.
+    place: usize,
+    bias: Option<Vec<i32>>,
+    data: Data,
+    finish: Finish,
+}
+
 /// Where the inputs of an operator are.
 struct Places {
     weights: usize,
@@ -160,6 +171,25 @@ impl Places {
         };
         let bias = spec.value.as_ref()?.as_slice::<i32>().ok()?;
         (bias.len() == channels).then(|| Some(bias.to_vec()))
+    }
+
+    /// What a product of `channels` outputs has beside its sizes; `None` where it is not known. `channel` says to which of
+    /// several zero points a weight belongs.
+    fn terms(
+        &self,
+        node: &NodeSpec,
+        channels: usize,
+        channel: impl Fn(usize) -> usize,
+        activation: Activation,
+        again: Option<&Requantize>,
+    ) -> Option<Terms> {
+        Some(Terms {
+            weights: self.centred(node, channel)?,
+            place: self.weights,
+            bias: self.bias(node, channels)?,
+            data: Data::of(node, self.data_zero)?,
+            finish: self.finish(node, channels, activation, again)?,
+        })
     }
 
     /// The weights without their zero points: one for all, or one for each of several, to which

@@ -291,11 +291,11 @@ unsafe fn step<P: Pairs, const ROWS: usize, const VECTORS: usize>(
 ) {
     let mut columns = [p.splat(0); VECTORS];
     for j in 0..VECTORS {
-        // SAFETY: the caller's promise.
+        // SAFETY: `VECTORS` vectors of pairs are at `b`.
         columns[j] = unsafe { p.load(b.add(2 * j * P::LANES).cast()) };
     }
     for i in 0..ROWS {
-        // SAFETY: the caller's promise.
+        // SAFETY: a pair of `i16` is at each of `a`.
         let x = p.splat(unsafe { a[i].cast::<i32>().read_unaligned() });
         for j in 0..VECTORS {
             sums[i][j] = p.dot(x, columns[j], sums[i][j]);
@@ -324,7 +324,8 @@ unsafe fn edge<P: Pairs, const VECTORS: usize>(
             unsafe { p.store(row.as_mut_ptr().add(j * P::LANES), sum) };
         }
         for (k, &sum) in row.iter().take(count).enumerate() {
-            // SAFETY: the caller's promise.
+            // SAFETY: `column + k` is below the columns of the bias and of C, and C has the tile's rows from `corner`
+            // on.
             unsafe {
                 let bias = match product.bias.is_null() {
                     true => 0,

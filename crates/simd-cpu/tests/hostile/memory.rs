@@ -73,7 +73,7 @@ unsafe impl GlobalAlloc for Short {
             true => null_mut(),
             false => {
                 note(layout.size(), 0);
-                // SAFETY: the caller's promises.
+                // SAFETY: `layout` is not empty, as `alloc` demands.
                 unsafe { System.alloc(layout) }
             }
         }
@@ -84,7 +84,7 @@ unsafe impl GlobalAlloc for Short {
             true => null_mut(),
             false => {
                 note(layout.size(), 0);
-                // SAFETY: the caller's promises.
+                // SAFETY: `layout` is not empty, as `alloc_zeroed` demands.
                 unsafe { System.alloc_zeroed(layout) }
             }
         }
@@ -95,7 +95,8 @@ unsafe impl GlobalAlloc for Short {
             true => null_mut(),
             false => {
                 note(bytes, layout.size());
-                // SAFETY: the caller's promises.
+                // SAFETY: `memory` came from this allocator, so from the system's, with `layout`; `bytes` is possible
+                // with its alignment.
                 unsafe { System.realloc(memory, layout, bytes) }
             }
         }
@@ -103,7 +104,7 @@ unsafe impl GlobalAlloc for Short {
 
     unsafe fn dealloc(&self, memory: *mut u8, layout: Layout) {
         note(0, layout.size());
-        // SAFETY: the caller's promises.
+        // SAFETY: `memory` came from this allocator, so from the system's, with `layout`.
         unsafe { System.dealloc(memory, layout) }
     }
 }

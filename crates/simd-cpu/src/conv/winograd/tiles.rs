@@ -60,7 +60,7 @@ impl<const IN: usize> ToPoints<'_, IN> {
             let mut line = [s.splat(0.0); IN];
             for (y, v) in line.iter_mut().enumerate() {
                 let at = y * self.from.row + x * self.from.column;
-                // SAFETY: the caller's promise.
+                // SAFETY: `data` has `count` elements at each pixel, or a vector if `FULL`.
                 *v = unsafe { read::<S, FULL>(s, data.add(at), count) };
             }
             for (t, v) in t.iter_mut().zip(input_line(s, line)) {
@@ -70,7 +70,7 @@ impl<const IN: usize> ToPoints<'_, IN> {
         for (y, line) in t.into_iter().enumerate() {
             let line = input_line(s, line);
             for (x, v) in line.into_iter().enumerate() {
-                // SAFETY: the caller's promise.
+                // SAFETY: `to` has room for a vector at each point.
                 unsafe { s.store(to.add((y * IN + x) * self.point), v) }
             }
         }

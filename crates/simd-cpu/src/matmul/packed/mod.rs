@@ -153,7 +153,7 @@ impl<'a> Weights<'a> {
 #[inline(always)]
 unsafe fn numbers<S: Simd, const BITS: usize>(s: S, bytes: &[u8], at: usize) -> S::V {
     let p = bytes.as_ptr().wrapping_add(at * BITS / 8);
-    // SAFETY: the caller's promise.
+    // SAFETY: `bytes` holds the numbers `at..at + LANES`, which begin at `p`.
     unsafe {
         match BITS {
             2 => s.load_u2(p),

@@ -136,7 +136,7 @@ fn add_products<S: Simd, const BITS: usize>(
             // SAFETY: blocks are multiples of the lanes, and `a` is as long as a block.
             let x = unsafe { s.load(a.as_ptr().add(at)) };
             for r in 0..ROWS {
-                // SAFETY: as above.
+                // SAFETY: blocks are multiples of the lanes, and `bytes[r]` holds a block.
                 let w = unsafe { numbers::<S, BITS>(s, bytes[r], at) };
                 parts[r] = s.fma(x, s.sub(w, zeros[r]), parts[r]);
             }
