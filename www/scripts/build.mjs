@@ -4,7 +4,7 @@
 //   --out FOLDER      in place of dist
 //   --no-app          the package alone
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -46,14 +46,18 @@ function tool(script, ...args) {
 /** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. */
 async function bundle(name, external = []) {
   const bundle = await rolldown({ input: join(modules, name), external, cwd: modules });
-  // Names stay for those who read a stack; comments that bundlers read stay, too.
+  // Source maps have the names, for those who read a stack; comments that bundlers read stay.
   await bundle.write({
     file: join(out, name),
     format: 'esm',
-    minify: { compress: true, mangle: false, codegen: false },
+    minify: true,
+    sourcemap: true,
     comments: { annotation: true, jsdoc: false, legal: false },
   });
   await bundle.close();
+  // Bundlers look for addresses as strings, which the minifier writes as templates of the same length.
+  const text = readFileSync(join(out, name), 'utf8');
+  writeFileSync(join(out, name), text.replace(/(new URL\()`([^`$]*)`(,import\.meta\.url)/g, "$1'$2'$3"));
 }
 
 /** The scripts of workers that these variants have. */
