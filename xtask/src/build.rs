@@ -219,7 +219,8 @@ impl Binary {
             let named = raw.with_file_name("named.wasm");
             self.optimise(&tools.wasm_opt, &raw, &named, &["-g"])?;
             let binary = parts::Binary::read(fs::read(&named)?)?;
-            let profile = self.profile(&binary, &outputs[0])?;
+            let passed = self.profile(&binary, &outputs[0])?;
+            let (binary, profile) = parts::outline(&binary, &passed)?;
             self.split(&binary, &profile, pkg)
         })?;
         Ok(())
@@ -229,7 +230,7 @@ impl Binary {
         pkg.join(format!("kilim.{}.{extension}", self.name))
     }
 
-    /// Which functions are entered by what most pages do.
+    /// Which points are passed by what most pages do.
     fn profile(&self, binary: &parts::Binary, script: &Path) -> Result<parts::Profile> {
         let folder = sh::target()
             .join("xtask")

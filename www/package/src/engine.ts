@@ -31,6 +31,10 @@ import type { Verification } from './verify.js';
 /** The parts that are known to be needed. */
 const partsOf = (backends: readonly Backend[]): Part[] => (backends.includes('wgpu') ? ['gpu'] : []);
 
+/** The parts that a file shows to be needed: TFLite's tells what it is after its first word. */
+const partsIn = (bytes: Uint8Array): Part[] =>
+  ['T', 'F', 'L', '3'].every((letter, i) => bytes[4 + i] === letter.charCodeAt(0)) ? ['tflite'] : [];
+
 /** A session, and where it is. */
 interface Opened {
   runtime: Runtime<Glue>;
@@ -99,6 +103,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
   async function readFile(source: WireSource, reading: Reading): Promise<[WasmFile, Uint8Array | undefined]> {
     const bytes = await readSource(source, reading);
     const runtime = await started;
+    await runtime.require(partsIn(bytes));
     const file = await runtime.call(() => {
       const file = new runtime.glue.WasmFile(bytes.length);
       file.write(0, bytes);

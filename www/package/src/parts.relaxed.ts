@@ -6,5 +6,6 @@ export const places: Places = {
   tflite: () => new URL('./kilim.relaxed.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.relaxed.language.wasm', import.meta.url),
   quantized: () => new URL('./kilim.relaxed.quantized.wasm', import.meta.url),
+  more: () => new URL('./kilim.relaxed.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.relaxed.rest.wasm', import.meta.url),
 };

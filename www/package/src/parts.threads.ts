@@ -6,5 +6,6 @@ export const places: Places = {
   tflite: () => new URL('./kilim.threads.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.threads.language.wasm', import.meta.url),
   quantized: () => new URL('./kilim.threads.quantized.wasm', import.meta.url),
+  more: () => new URL('./kilim.threads.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.threads.rest.wasm', import.meta.url),
 };

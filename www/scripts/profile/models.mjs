@@ -1,10 +1,22 @@
 // Models like those that most pages run, with weights of no meaning: what runs of them enter is fetched by every page.
 import { model, tensor } from '../../test/support/onnx.mjs';
 
+/** Who made a file, and with what. */
+const ABOUT = [
+  [2, 'exporter'],
+  [3, '1.0'],
+  [4, 'domain'],
+  [5, 1],
+  [6, 'A model.'],
+  [14, Buffer.from([10, 1, 97, 18, 1, 98])],
+];
+
 /** Collects the nodes and weights of one model. */
 class Builder {
   nodes = [];
   initializers = [];
+  /** Whether weights are written as numbers, not as bytes. */
+  typed = false;
 
   name() {
     return `v${this.nodes.length + this.initializers.length}`;
@@ -14,7 +26,7 @@ class Builder {
   weight(dims, scale = 0.1) {
     const name = this.name();
     const floats = Float32Array.from({ length: dims.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i + dims.length) * scale);
-    this.initializers.push(tensor(name, dims, { data: floats }));
+    this.initializers.push(tensor(name, dims, { data: floats, typed: this.typed }));
     return name;
   }
 
@@ -67,9 +79,17 @@ class Builder {
     return this.op('Softmax', [scores], { int: { axis: -1 } });
   }
 
-  /** The file, with one input `x` of such dimensions; an output is a name, or `[name, type]`. */
+  floats(...values) {
+    const name = this.name();
+    this.initializers.push(tensor(name, [values.length], { floats: values }));
+    return name;
+  }
+
+  /** The file, with one input `x` of such dimensions; an output is a name, or `[name, type]`; what else a file has may come last. */
   file(dims, ...outputs) {
+    const more = typeof outputs.at(-1) === 'object' && !Array.isArray(outputs.at(-1)) ? outputs.pop() : {};
     return model({
+      ...more,
       nodes: this.nodes,
       initializers: this.initializers,
       inputs: [['x', dims]],
@@ -175,10 +195,10 @@ function decoder(side) {
 }
 
 /** Layers that nothing can be fused with, and more of them than lists of few elements hold. */
-function deep(side) {
+function deep(batch, side, layers) {
   const b = new Builder();
   let x = b.conv('x', 3, 8, 3);
-  for (let i = 0; i < 24; i++) {
+  for (let i = 0; i < layers; i++) {
     const y = b.op('PRelu', [
       b.normalized(b.op('Add', [x, b.op('AveragePool', [x], { ints: { kernel_shape: [3, 3], strides: [1, 1], pads: [1, 1, 1, 1] } })]), 8),
       b.weight([8, 1, 1]),
@@ -193,11 +213,58 @@ function deep(side) {
   const picture = b.op('Reshape', [b.op('Transpose', [apart], { ints: { perm: [0, 1, 4, 2, 5, 3] } }), b.ints(-1, 2, 2 * side, 2 * side)]);
   const last = b.op('Transpose', [b.op('Softmax', [picture], { int: { axis: 1 } })], { ints: { perm: [0, 2, 3, 1] } });
   return b.file(
-    ['N', 3, side, side],
+    [batch, 3, side, side],
     last,
     b.op('Softmax', [last], { int: { axis: 3 } }),
     b.op('ReduceMax', [b.op('Sqrt', [b.op('Abs', [x])])], { ints: { axes: [1] }, int: { keepdims: 1 } }),
   );
+}
+
+/** As exporters wrote it before there were inputs for what had been attributes: weights as numbers, constants as nodes. */
+function older(opset, side) {
+  const b = new Builder();
+  b.typed = true;
+  const clip = (x) => (opset < 11 ? b.op('Clip', [x], { floats: { min: 0, max: 6 } }) : b.relu6(x));
+  const constant = (...values) =>
+    b.op('Constant', [], {
+      tensors: { value: tensor('', [values.length], { type: 'int64', data: BigInt64Array.from(values, BigInt), typed: true }) },
+    });
+  let x = clip(b.normalized(b.conv('x', 3, 32, 3, { stride: 2, bias: false }), 32));
+  x = clip(b.conv(x, 32, 32, 3, { group: 32 }));
+  x = b.op('Relu', [b.conv(x, 32, 37, 1)]);
+  // Nothing that it could be folded into.
+  x = b.normalized(b.op('MaxPool', [x], { ints: { kernel_shape: [2, 2], strides: [2, 2] } }), 37);
+  const [left, right] = b.op('Split', [x], { ints: { split: [18, 19] }, int: { axis: 1 } }, 2);
+  const padded =
+    opset < 11 ? b.op('Pad', [left], { ints: { pads: [0, 0, 1, 1, 0, 0, 1, 1] } }) : b.op('Pad', [left, constant(0, 0, 1, 1, 0, 0, 1, 1)]);
+  const sliced =
+    opset < 10
+      ? b.op('Slice', [padded], { ints: { starts: [1, 1], ends: [-1, -1], axes: [2, 3] } })
+      : b.op('Slice', [padded, constant(1, 1), constant(-1, -1), constant(2, 3)]);
+  x = b.op('Concat', [right, sliced], { int: { axis: 1 } });
+  const grown =
+    opset < 9
+      ? x
+      : b.op(opset < 10 ? 'Upsample' : 'Resize', opset < 11 ? [x, b.floats(1, 1, 2, 2)] : [x, '', b.floats(1, 1, 2, 2)], {
+          text: { mode: 'nearest' },
+        });
+  const mask = b.op('Softmax', [b.conv(grown, 37, 2, 3)], { int: { axis: 1 } });
+  const mean = b.op('ReduceMean', [x], { ints: { axes: [2, 3] }, int: { keepdims: 0 } });
+  const thin = b.op('Squeeze', [b.op('Unsqueeze', [mean], { ints: { axes: [2] } })], { ints: { axes: [2] } });
+  const row = b.op('Dropout', [b.op('Reshape', [thin, constant(1, -1)])], opset < 12 ? { floats: { ratio: 0.5 } } : {});
+  const scores = b.op('Gemm', [row, b.weight([37, 10]), b.weight([10])]);
+  // Boxes of several grids, beside each other, with their scores.
+  const boxes = [
+    [x, 4],
+    [grown, 4],
+    [x, 2],
+  ].map(([y, n]) => b.op('Reshape', [b.op('Transpose', [b.conv(y, 37, 2 * n, 3)], { ints: { perm: [0, 2, 3, 1] } }), constant(1, -1, 2)]));
+  const joined = b.op('Concat', boxes, { int: { axis: 1 } });
+  return b.file([1, 3, side, side], mask, b.op('Softmax', [scores]), b.op('Softmax', [joined], { int: { axis: 2 } }), {
+    opset,
+    values: [[thin, [1, 37]]],
+    about: ABOUT,
+  });
 }
 
 /** Layers of products: what Keras and PyTorch users export first. */
@@ -218,6 +285,8 @@ export const PICTURES = [
     [
       [1, 3, 32, 32],
       [3, 3, 32, 32],
+      [2, 3, 32, 32],
+      [5, 3, 32, 32],
       [1, 3, 32, 32],
     ],
   ],
@@ -235,12 +304,16 @@ export const PICTURES = [
   ['decoder', decoder(48), [[1, 3, 48, 48]]],
   [
     'deep',
-    deep(32),
+    deep('N', 32, 24),
     [
       [1, 3, 32, 32],
       [2, 3, 32, 32],
     ],
   ],
+  ['deeper', deep(1, 16, 60), [[1, 3, 16, 16]]],
+  ['of opset 7', older(7, 40), [[1, 3, 40, 40]]],
+  ['of opset 9', older(9, 48), [[1, 3, 48, 48]]],
+  ['of opset 12', older(12, 56), [[1, 3, 56, 56]]],
   ['dense', dense(1), [[1, 28]]],
   [
     'dense, several',

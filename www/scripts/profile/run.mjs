@@ -1,10 +1,12 @@
-// Tells which functions of a build are entered by what most pages do. `cargo xtask build` runs it: the folder of the build that counts,
-// `kilim.mjs` and `kilim.wasm`, in; out a line for each kind of run, its name and the numbers of the functions.
+// Tells which points of a build are passed by what most pages do. `cargo xtask build` runs it: the folder of the build that counts,
+// `kilim.mjs` and `kilim.wasm`, in; out a line for each kind of run, its name and the numbers of the points.
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { references } from '../../test/support/references.mjs';
+import { installGpu } from './gpu.mjs';
 import { PICTURES } from './models.mjs';
+import { TFLITE } from './tflite.mjs';
 
 const [folder, out] = process.argv.slice(2);
 const { createGlue } = await import(pathToFileURL(join(folder, 'kilim.mjs')));
@@ -12,20 +14,18 @@ const module = await WebAssembly.compile(readFileSync(join(folder, 'kilim.wasm')
 const BYTES = { float64: 8, int64: 8, uint64: 8, float32: 4, int32: 4, uint32: 4, float16: 2, bfloat16: 2, int16: 2, uint16: 2 };
 const digits = readFileSync(new URL('../../../assets/digits.onnx', import.meta.url));
 
-/** What is entered while `work` has a new instance. */
-async function entered(work) {
-  const seen = new Set();
-  const glue = createGlue((exports) => exports, {
-    enter: (number) => {
-      seen.add(number);
-    },
-  });
+/** What is passed while `work` has a new instance. */
+async function passed(work) {
+  let exports;
+  const glue = createGlue((of) => (exports = of));
   const threads = WebAssembly.Module.imports(module).some(({ kind }) => kind === 'memory');
   await glue.init({ module_or_path: module });
   // The thread with the session does what it offers to others, who never come.
   if (threads) glue.setWorkers(1, () => undefined);
   await work(glue);
-  return [...seen].sort((a, b) => a - b);
+  return Object.entries(exports)
+    .filter(([name, of]) => name.startsWith('passed ') && of.value)
+    .map(([name]) => Number(name.slice(7)));
 }
 
 const zeros = ({ name, type }, dims) => {
@@ -95,7 +95,7 @@ async function cases(glue, kind, names) {
 }
 
 const profile = {
-  core: await entered(async (glue) => {
+  core: await passed(async (glue) => {
     for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs);
     await use(glue, digits, [
       [1, 1, 28, 28],
@@ -103,12 +103,15 @@ const profile = {
     ]);
     await mistakes(glue);
   }),
-  tflite: await entered((glue) => cases(glue, 'tflite', /./)),
-  quantized: await entered(async (glue) => {
+  tflite_pictures: await passed(async (glue) => {
+    for (const [, bytes] of TFLITE) await use(glue, bytes, [undefined]);
+  }),
+  tflite: await passed((glue) => cases(glue, 'tflite', /./)),
+  quantized: await passed(async (glue) => {
     await cases(glue, 'opsets', /quantize|qlinear|integer/);
     await cases(glue, 'microsoft', /quantize|qlinear|integer/);
   }),
-  language: await entered(async (glue) => {
+  language: await passed(async (glue) => {
     await cases(
       glue,
       'opsets',
@@ -117,10 +120,24 @@ const profile = {
     await cases(glue, 'microsoft', /attention|rotary|norm|gelu|matmul_nbits|gather_block|embed/);
   }),
 };
+installGpu();
+profile.gpu = await passed(async (glue) => {
+  for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs, { backends: ['wgpu', 'cpu'] });
+  for (const [, bytes] of TFLITE) await use(glue, bytes, [undefined], { backends: ['wgpu', 'cpu'] });
+  await use(
+    glue,
+    digits,
+    [
+      [1, 1, 28, 28],
+      [3, 1, 28, 28],
+    ],
+    { backends: ['wgpu', 'cpu'] },
+  );
+});
 writeFileSync(
   out,
   Object.entries(profile)
-    .map(([kind, functions]) => `${kind} ${functions.join(' ')}\n`)
+    .map(([kind, points]) => `${kind} ${points.join(' ')}\n`)
     .join(''),
 );
-for (const [kind, functions] of Object.entries(profile)) console.log(`${kind}: ${functions.length} functions`);
+for (const [kind, points] of Object.entries(profile)) console.log(`${kind}: ${points.length} points`);

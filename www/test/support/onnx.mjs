@@ -28,13 +28,18 @@ const shape = (dims) => (dims ? [[2, message(...dims.map((d) => [1, dimension(d)
 const value = (name, dims, type) => message([1, name], [2, message([1, message([1, TYPES[type]], ...shape(dims))])]);
 
 /** An initializer of floats, in the model or in the file `location`; or of any type, with the bytes of `data`. */
-export function tensor(name, dims, { floats = [], location, type = 'float32', data = Float32Array.from(floats) } = {}) {
-  const held = location
-    ? [
-        [13, message([1, 'location'], [2, location])],
-        [14, 1],
-      ]
-    : [[9, new Uint8Array(data.buffer)]];
+export function tensor(name, dims, { floats = [], location, type = 'float32', data = Float32Array.from(floats), typed = false } = {}) {
+  // As `float_data` or `int64_data`, or as bytes.
+  const numbers =
+    type === 'int64' ? [7, Buffer.from([...data].flatMap((x) => varint(BigInt.asUintN(64, x))))] : [4, new Uint8Array(data.buffer)];
+  const held = typed
+    ? [numbers]
+    : location
+      ? [
+          [13, message([1, 'location'], [2, location])],
+          [14, 1],
+        ]
+      : [[9, new Uint8Array(data.buffer)]];
   return message(...dims.map((d) => [1, d]), [2, TYPES[type]], [8, name], ...held);
 }
 
@@ -46,16 +51,21 @@ const float = (name, x) => {
 const int = (name, x) => message([1, name], [20, 2], [3, x]);
 const ints = (name, list) => message([1, name], [20, 7], ...list.map((x) => [8, x]));
 const text = (name, x) => message([1, name], [20, 3], [4, x]);
+const tensorOf = (name, x) => message([1, name], [20, 4], [5, x]);
 const graphOf = (name, graph) => message([1, name], [20, 5], [6, graph]);
 
 /**
- * The message of a graph. `nodes` are `[operator, inputs, outputs, {domain, floats, int, ints, text, graphs}]`, ports `[name, dims, type]`,
+ * The message of a graph. `nodes` are `[operator, inputs, outputs, {domain, floats, int, ints, text, tensors, graphs}]`, ports `[name, dims, type]`, as
+ * are the other `values` that are described,
  * whose type is `float32` unless it is given; without dims, their rank is not told.
  */
-export function graph({ nodes, inputs, outputs, initializers = [] }) {
+export function graph({ nodes, inputs, outputs, initializers = [], values = [] }) {
   return message(
     ...nodes.map(
-      ([op, from, to, { domain = '', floats = {}, int: single = {}, ints: lists = {}, text: texts = {}, graphs = {} } = {}], i) => [
+      (
+        [op, from, to, { domain = '', floats = {}, int: single = {}, ints: lists = {}, text: texts = {}, tensors = {}, graphs = {} } = {}],
+        i,
+      ) => [
         1,
         message(
           ...from.map((name) => [1, name]),
@@ -67,6 +77,7 @@ export function graph({ nodes, inputs, outputs, initializers = [] }) {
             [int, single],
             [ints, lists],
             [text, texts],
+            [tensorOf, tensors],
             [graphOf, graphs],
           ].flatMap(([write, named]) => Object.entries(named).map(([name, x]) => [5, write(name, x)])),
           [7, domain],
@@ -75,16 +86,17 @@ export function graph({ nodes, inputs, outputs, initializers = [] }) {
     ),
     [2, 'graph'],
     ...initializers.map((initializer) => [5, initializer]),
+    ...values.map(([name, dims, type = 'float32']) => [13, value(name, dims, type)]),
     ...inputs.map(([name, dims, type = 'float32']) => [11, value(name, dims, type)]),
     ...outputs.map(([name, dims, type = 'float32']) => [12, value(name, dims, type)]),
   );
 }
 
-/** The bytes of a file of one graph: see `graph`. */
+/** The bytes of a file of one graph: see `graph`. The version of ONNX's operators is `opset`; fields of the file beside that are `about`. */
 export function model(parts) {
   const domains = new Set(parts.nodes.map(([, , , { domain = '' } = {}]) => domain).filter(Boolean));
   const opsets = [...domains].map((domain) => [8, message([1, domain], [2, 1])]);
-  return [...message([1, 8], [7, graph(parts)], [8, message([1, ''], [2, 17])], ...opsets)];
+  return [...message([1, 8], ...(parts.about ?? []), [7, graph(parts)], [8, message([1, ''], [2, parts.opset ?? 17])], ...opsets)];
 }
 
 /** The fields of a message as `[field, value]`: numbers as `BigInt`s, strings and messages as bytes. */

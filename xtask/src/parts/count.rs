@@ -1,66 +1,101 @@
-//! A binary that tells which of its functions are entered.
+//! A binary that tells which of its points runs have passed.
 
+use super::binary::Binary;
+use super::points::Points;
 use anyhow::Result;
 use std::convert::Infallible;
 use wasm_encoder::reencode::{Error, Reencode, utils};
 use wasm_encoder::{
-    CodeSection, EntityType, ImportSection, Instruction, Module, TypeSection, ValType,
+    CodeSection, ConstExpr, ExportKind, ExportSection, GlobalSection, GlobalType, Instruction,
+    Module, ValType,
 };
-use wasmparser::{FunctionBody, Parser};
+use wasmparser::{FunctionBody, Parser, Payload};
 
-use super::binary::Binary;
+/// How the names of the exports begin that say of a point whether it was passed; the point's number follows.
+const PASSED: &str = "passed ";
 
-/// The binary with a call of the import `kilim.enter` at the begin of each function, which is given the function's number.
+/// The binary with a global for each of its points that is 1 once the point was passed.
 ///
 /// # Errors
 /// Where the binary holds what is not known here.
 pub fn counting(binary: &Binary) -> Result<Vec<u8>> {
+    let mut points = Points::default();
+    for payload in Parser::new(0).parse_all(&binary.bytes) {
+        if let Payload::CodeSectionEntry(body) = payload? {
+            points.begin();
+            for operator in body.get_operators_reader()? {
+                points.after(&operator?);
+            }
+        }
+    }
     let mut module = Module::new();
     let mut writer = Writer {
-        imported: binary.imported,
-        function: binary.imported,
-        of: 0,
+        points: Points::default(),
+        count: points.count(),
+        globals: 0,
     };
     utils::parse_core_module(&mut writer, &mut module, Parser::new(0), &binary.bytes)?;
     Ok(module.finish())
 }
 
 struct Writer {
-    imported: u32,
-    /// The next function whose body is met.
-    function: u32,
-    /// The type of the import.
-    of: u32,
+    points: Points,
+    count: u32,
+    /// How many globals the binary has itself.
+    globals: u32,
+}
+
+impl Writer {
+    fn pass(&self, function: &mut wasm_encoder::Function, point: u32) {
+        function.instruction(&Instruction::I32Const(1));
+        function.instruction(&Instruction::GlobalSet(self.globals + point));
+    }
 }
 
 impl Reencode for Writer {
     type Error = Infallible;
 
-    fn function_index(&mut self, function: u32) -> Result<u32, Error<Infallible>> {
-        Ok(match function < self.imported {
-            true => function,
-            false => function + 1,
-        })
+    fn parse_import_section(
+        &mut self,
+        imports: &mut wasm_encoder::ImportSection,
+        section: wasmparser::ImportSectionReader<'_>,
+    ) -> Result<(), Error<Infallible>> {
+        for import in section.clone().into_imports() {
+            if matches!(import?.ty, wasmparser::TypeRef::Global(_)) {
+                self.globals += 1;
+            }
+        }
+        utils::parse_import_section(self, imports, section)
     }
 
-    fn parse_type_section(
+    fn parse_global_section(
         &mut self,
-        types: &mut TypeSection,
-        section: wasmparser::TypeSectionReader<'_>,
+        globals: &mut GlobalSection,
+        section: wasmparser::GlobalSectionReader<'_>,
     ) -> Result<(), Error<Infallible>> {
-        utils::parse_type_section(self, types, section)?;
-        self.of = types.len();
-        types.ty().function([ValType::I32], []);
+        self.globals += section.count();
+        utils::parse_global_section(self, globals, section)?;
+        let of = GlobalType {
+            val_type: ValType::I32,
+            mutable: true,
+            shared: false,
+        };
+        for _ in 0..self.count {
+            globals.global(of, &ConstExpr::i32_const(0));
+        }
         Ok(())
     }
 
-    fn parse_import_section(
+    fn parse_export_section(
         &mut self,
-        imports: &mut ImportSection,
-        section: wasmparser::ImportSectionReader<'_>,
+        exports: &mut ExportSection,
+        section: wasmparser::ExportSectionReader<'_>,
     ) -> Result<(), Error<Infallible>> {
-        utils::parse_import_section(self, imports, section)?;
-        imports.import("kilim", "enter", EntityType::Function(self.of));
+        utils::parse_export_section(self, exports, section)?;
+        for point in 0..self.count {
+            let name = format!("{PASSED}{point}");
+            exports.export(&name, ExportKind::Global, self.globals + point);
+        }
         Ok(())
     }
 
@@ -70,11 +105,15 @@ impl Reencode for Writer {
         body: FunctionBody<'_>,
     ) -> Result<(), Error<Infallible>> {
         let mut function = self.new_function_with_parsed_locals(&body)?;
-        function.instruction(&Instruction::I32Const(self.function as i32));
-        function.instruction(&Instruction::Call(self.imported));
-        self.function += 1;
+        let begin = self.points.begin();
+        self.pass(&mut function, begin);
         for operator in body.get_operators_reader()? {
-            function.instruction(&self.instruction(operator?)?);
+            let operator = operator?;
+            let point = self.points.after(&operator);
+            function.instruction(&self.instruction(operator)?);
+            if let Some(point) = point {
+                self.pass(&mut function, point);
+            }
         }
         code.function(&function);
         Ok(())

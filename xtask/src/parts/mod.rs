@@ -1,12 +1,17 @@
 //! Cuts a binary into a core that every page fetches, and parts that are fetched when a model or a backend needs them. What runs of
-//! given models entered decides, and the crates that functions are of.
+//! given models passed decides, and the crates that functions are of. What those runs did not pass of a function of the core is a function
+//! of its own, which may belong to a part.
 
 mod binary;
+mod cold;
 mod count;
+mod live;
 mod owners;
+mod points;
 mod split;
 
 pub use binary::Binary;
+pub use cold::outline;
 pub use count::counting;
 pub use owners::{PARTS, Profile, owners, read_profile};
 pub use split::{Split, embed};

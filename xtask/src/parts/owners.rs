@@ -1,15 +1,18 @@
 //! Which part each function belongs to.
 
 use super::binary::Binary;
+use super::cold::{LENGTHS, is_piece};
 use std::collections::{BTreeMap, HashSet};
 
 /// The parts beside the core, in the order of their numbers. `www/package/src/parts.ts` has the same names.
-pub const PARTS: &[&str] = &["gpu", "tflite", "language", "quantized", "rest"];
+pub const PARTS: &[&str] = &["gpu", "tflite", "language", "quantized", "more", "rest"];
 const GPU: usize = 0;
 const TFLITE: usize = 1;
 const LANGUAGE: usize = 2;
 const QUANTIZED: usize = 3;
-const REST: usize = 4;
+/// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
+const MORE: usize = 4;
+const REST: usize = 5;
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -28,8 +31,8 @@ pub fn read_profile(text: &str) -> Option<Profile> {
 
 /// Bytes up to which a function costs about as much as what would stand in for it, which is a body, a type, a place in the table and
 /// an element there.
-const SMALL: usize = 48;
-/// Bytes up to which a function of `COMMON` is the core's.
+const SMALL: usize = 60;
+/// Bytes up to which a function of `COMMON` belongs to `MORE`.
 const LIBRARY: usize = 512;
 /// How the names of functions begin, or what they hold, where lengths and forms decide whether a run enters them, not operators: Rust's
 /// own libraries, what reads any ONNX file, what rewrites any graph, copies and the pieces of loops.
@@ -38,6 +41,10 @@ const COMMON: &[&str] = &[
     "alloc::",
     "<core::",
     "<alloc::",
+    "core[",
+    "alloc[",
+    "<core[",
+    "<alloc[",
     "compiler_builtins",
     "kilim_core::passes::",
     "kilim_core::reflect::",
@@ -45,8 +52,6 @@ const COMMON: &[&str] = &[
     "kilim_formats::build::",
     "kilim_formats::onnx::builder::",
     "kilim_formats::onnx::proto::",
-    "kilim_reference_cpu::movement::strided::",
-    "kilim_reference_cpu::norm::channel::",
 ];
 
 /// The part of every function; none for the core's.
@@ -61,29 +66,37 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
                 return None;
             }
             let name = &binary.names[own];
-            if ["wgpu", "naga"].iter().any(|krate| name.contains(krate)) {
+            let piece = is_piece(name);
+            // The name of a piece may be that of another function with the same body.
+            let of_gpu = ["wgpu", "naga"].iter().any(|krate| name.contains(krate));
+            if of_gpu && (!piece || entered("gpu", f)) {
                 return Some(GPU);
             }
             let common = COMMON.iter().any(|of| match of.contains("kilim") {
                 true => name.contains(of),
                 false => name.starts_with(of),
             });
-            let most = if common { LIBRARY } else { SMALL };
-            if binary.sizes[own] <= most
-                || ["core::slice::sort", "core::ops::function"]
-                    .iter()
-                    .any(|of| name.starts_with(of))
-            {
+            let lengths = LENGTHS.iter().any(|of| name.contains(of));
+            if (binary.sizes[own] <= SMALL || lengths) && !piece {
                 return None;
             }
             let formats = ["tflite", "kilim_formats::flatbuffer", "kilim_formats::ort"];
             if formats.iter().any(|of| name.contains(of)) {
                 return Some(TFLITE);
             }
+            if entered("tflite_pictures", f) {
+                // What pictures' networks in TFLite and other models enter, any may.
+                let others = entered("quantized", f) || entered("language", f);
+                return if others { None } else { Some(TFLITE) };
+            }
+            // The cases of this kind are of quantised models, but Rust's libraries are not.
+            if entered("tflite", f) && common && !name.contains("kilim") {
+                return Some(TFLITE);
+            }
             let kinds = [
-                ("language", LANGUAGE),
                 ("quantized", QUANTIZED),
                 ("tflite", QUANTIZED),
+                ("language", LANGUAGE),
                 ("gpu", GPU),
             ];
             if let Some((_, part)) = kinds.iter().find(|(run, _)| entered(run, f)) {
@@ -92,7 +105,11 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if name.contains("qlinear") {
                 return Some(QUANTIZED);
             }
-            Some(REST)
+            let calls = name.starts_with("core::ops::function");
+            match piece || calls || common && binary.sizes[own] <= LIBRARY {
+                true => Some(MORE),
+                false => Some(REST),
+            }
         })
         .collect();
     follow(binary, &mut owners);

@@ -29,8 +29,10 @@ pub struct Split<'a> {
     owners: &'a [Option<usize>],
     /// Where a part's function is called through, for those that are called from elsewhere.
     slots: HashMap<u32, u32>,
-    /// Those of them that the table did not hold.
+    /// Those of them that the table did not hold, and parts call.
     added: Vec<u32>,
+    /// Those of them that the core alone calls, which has the part loaded before.
+    awaited: u32,
     /// The core's functions that parts call.
     shared: BTreeSet<u32>,
     /// Told in the name of the core's memory, so that parts of another build do not fit.
@@ -40,36 +42,46 @@ pub struct Split<'a> {
 impl<'a> Split<'a> {
     pub fn new(binary: &'a Binary, parts: &'a [&'static str], owners: &'a [Option<usize>]) -> Self {
         let mut slots: HashMap<u32, u32> = HashMap::new();
-        let mut added = Vec::new();
         let mut shared = BTreeSet::new();
         for (&function, places) in &binary.slots {
             if owners[function as usize].is_some() {
                 slots.insert(function, places[0]);
             }
         }
+        // Whether a part calls it, by the function of another part that the table does not hold.
+        let mut called: BTreeMap<u32, bool> = BTreeMap::new();
         for caller in binary.functions() {
             let from = owners[caller as usize];
-            for &called in &binary.calls[caller as usize] {
-                match owners[called as usize] {
+            for &function in &binary.calls[caller as usize] {
+                match owners[function as usize] {
                     None if from.is_some() => {
-                        shared.insert(called);
+                        shared.insert(function);
                     }
-                    to if to.is_some() && to != from => {
-                        slots.entry(called).or_insert_with(|| {
-                            added.push(called);
-                            binary.table + added.len() as u32 - 1
-                        });
+                    to if to.is_some() && to != from && !slots.contains_key(&function) => {
+                        *called.entry(function).or_default() |= from.is_some();
                     }
                     _ => {}
                 }
             }
         }
+        let of = |by_part| {
+            called
+                .iter()
+                .filter(move |(_, by)| **by == by_part)
+                .map(|(f, _)| *f)
+        };
+        let (added, mut awaited): (Vec<u32>, Vec<u32>) = (of(true).collect(), of(false).collect());
+        awaited.sort_by_key(|f| owners[*f as usize]);
+        slots.extend(added.iter().copied().zip(binary.table..));
+        let first = binary.table + (added.len() + parts.len()) as u32;
+        slots.extend(awaited.iter().copied().zip(first..));
         Self {
             binary,
             parts,
             owners,
             slots,
             added,
+            awaited: awaited.len() as u32,
             shared,
             mark: mark(&binary.bytes, owners),
         }
@@ -82,7 +94,8 @@ impl<'a> Split<'a> {
 
     /// The functions of parts that have a stand-in, in a fixed order.
     fn stand_ins(&self) -> Vec<u32> {
-        let mut functions: Vec<u32> = self.slots.keys().copied().collect();
+        let slots = self.slots.keys().filter(|f| !self.is_awaited(**f));
+        let mut functions: Vec<u32> = slots.copied().collect();
         functions.sort_unstable_by_key(|f| {
             (
                 self.owners[*f as usize],
@@ -101,6 +114,7 @@ impl<'a> Split<'a> {
         let mut index: HashMap<u32, u32> = (0..imported).map(|f| (f, f)).collect();
         let own = self.owned_by(None).chain(self.stand_ins());
         index.extend(own.zip(imported + loaders..));
+        let waits = loaders + index.len() as u32;
         let mut module = Module::new();
         let mut writer = Writer {
             split: self,
@@ -108,6 +122,7 @@ impl<'a> Split<'a> {
             index,
             bodies: 0,
             no_parameters: 0,
+            waits,
         };
         let parser = Parser::new(0);
         utils::parse_core_module(&mut writer, &mut module, parser, &self.binary.bytes)?;
@@ -130,6 +145,7 @@ impl<'a> Split<'a> {
             index,
             bodies: 0,
             no_parameters: 0,
+            waits: 0,
         };
         let mut types = TypeSection::new();
         let mut imports = ImportSection::new();
@@ -142,7 +158,7 @@ impl<'a> Split<'a> {
         for payload in Parser::new(0).parse_all(&self.binary.bytes) {
             match payload? {
                 Payload::TypeSection(section) => {
-                    utils::parse_type_section(&mut writer, &mut types, section)?;
+                    writer.parse_type_section(&mut types, section)?;
                 }
                 Payload::ImportSection(section) => {
                     for import in section.into_imports() {
@@ -192,12 +208,20 @@ impl<'a> Split<'a> {
         for function in &own {
             functions.function(self.binary.types[*function as usize]);
         }
+        // What the core calls to wait for the part does nothing once it is there.
+        functions.function(writer.no_parameters);
+        let mut nothing = Function::new([]);
+        nothing.instruction(&Instruction::End);
+        code.function(&nothing);
+        let there = (called.len() + own.len()) as u32;
         let mut elements = ElementSection::new();
         for (first, run) in runs(self.places(&own)) {
             let indices: Vec<u32> = run.iter().map(|f| writer.index[f]).collect();
             let offset = ConstExpr::i32_const(first as i32);
             elements.active(None, &offset, Elements::Functions(indices.into()));
         }
+        let offset = ConstExpr::i32_const(self.wait(part) as i32);
+        elements.active(None, &offset, Elements::Functions(vec![there].into()));
         let mut data = DataSection::new();
         for marked in &self.binary.data {
             if marked.part == self.parts[part] {
@@ -231,9 +255,20 @@ impl<'a> Split<'a> {
     }
 
     fn lengthen(&self, table: &mut wasm_encoder::TableType) {
-        let added = self.added.len() as u64;
+        let added = (self.added.len() + self.parts.len() + self.awaited as usize) as u64;
         table.minimum += added;
         table.maximum = table.maximum.map(|maximum| maximum + added);
+    }
+
+    /// The place in the table of what is called to wait for a part: it loads the part until that is there.
+    fn wait(&self, part: usize) -> u32 {
+        self.binary.table + (self.added.len() + part) as u32
+    }
+
+    /// Whether the core waits for the function's part before it calls it: it has a place after all those that the core fills.
+    fn is_awaited(&self, f: u32) -> bool {
+        let first = self.binary.table + (self.added.len() + self.parts.len()) as u32;
+        self.slots.get(&f).is_some_and(|slot| *slot >= first)
     }
 
     /// Calls the function `f` through the table.
@@ -300,6 +335,8 @@ struct Writer<'a> {
     bodies: u32,
     /// The type of a function that takes and gives nothing.
     no_parameters: u32,
+    /// The core's functions that wait for parts begin with this number.
+    waits: u32,
 }
 
 /// A function is spoken of where it cannot be.
@@ -354,6 +391,9 @@ impl Reencode for Writer<'_> {
         for function in own {
             functions.function(self.split.binary.types[function as usize]);
         }
+        for _ in self.split.parts {
+            functions.function(self.no_parameters);
+        }
         Ok(())
     }
 
@@ -402,7 +442,10 @@ impl Reencode for Writer<'_> {
         section: wasmparser::ElementSectionReader<'_>,
     ) -> Result<(), Error<Self::Error>> {
         utils::parse_element_section(self, elements, section)?;
-        let added = self.split.added.iter().map(|f| self.index[f]).collect();
+        let loaders =
+            (0..self.split.parts.len() as u32).map(|part| self.split.binary.imported + part);
+        let added = self.split.added.iter().map(|f| self.index[f]);
+        let added = added.chain(loaders).collect();
         let offset = ConstExpr::i32_const(self.split.binary.table as i32);
         elements.active(None, &offset, Elements::Functions(added));
         Ok(())
@@ -416,6 +459,16 @@ impl Reencode for Writer<'_> {
         utils::parse_code_section(self, code, section)?;
         for function in self.split.stand_ins() {
             code.function(&self.split.stand_in(function).map_err(Error::UserError)?);
+        }
+        for part in 0..self.split.parts.len() {
+            let mut function = Function::new([]);
+            function.instruction(&Instruction::I32Const(self.split.wait(part) as i32));
+            function.instruction(&Instruction::CallIndirect {
+                type_index: self.no_parameters,
+                table_index: 0,
+            });
+            function.instruction(&Instruction::End);
+            code.function(&function);
         }
         Ok(())
     }
@@ -435,6 +488,13 @@ impl Reencode for Writer<'_> {
             let operator = operator?;
             match operator {
                 Operator::Call { function_index: f } if self.elsewhere(f) => {
+                    if let (None, Some(part), true) = (
+                        self.owner,
+                        self.split.owners[f as usize],
+                        self.split.is_awaited(f),
+                    ) {
+                        function.instruction(&Instruction::Call(self.waits + part as u32));
+                    }
                     self.split
                         .call(&mut function, f)
                         .map_err(Error::UserError)?;
