@@ -91,7 +91,8 @@ references!(
     "opsets",
     "graphs",
     "pictures",
-    "frameworks"
+    "frameworks",
+    "language"
 );
 
 /// The cases of one kind.
