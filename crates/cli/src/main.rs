@@ -36,6 +36,10 @@ enum Command {
     /// Show a model's inputs, outputs, placement with reasons, and memory, without running it.
     #[command(after_help = commands::inspect::EXAMPLES)]
     Inspect(commands::inspect::Args),
+    /// Go on from a prompt with a language model.
+    #[cfg(feature = "text")]
+    #[command(after_help = commands::generate::EXAMPLES)]
+    Generate(commands::generate::Args),
     /// Time a model: cold load, first run, steady state, and every node.
     Bench(commands::bench::Args),
     /// Compare a model's outputs with stored references.
@@ -71,6 +75,8 @@ fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Run(args) => pollster::block_on(commands::run::run(args)),
         Command::Inspect(args) => pollster::block_on(commands::inspect::run(args)),
+        #[cfg(feature = "text")]
+        Command::Generate(args) => pollster::block_on(commands::generate::run(args)),
         Command::Bench(args) => pollster::block_on(commands::bench::run(args)),
         Command::Check(args) => pollster::block_on(commands::check::run(args)),
         Command::Verify(args) => pollster::block_on(commands::verify::run(args)),

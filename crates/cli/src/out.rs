@@ -28,7 +28,19 @@ pub fn json(value: &impl Serialize) -> Result<(), Failure> {
 }
 
 pub fn line(text: Arguments) {
-    if let Err(error) = writeln!(stdout(), "{text}") {
+    printed(writeln!(stdout(), "{text}"));
+}
+
+/// Prints a part of a line at once.
+#[cfg(feature = "text")]
+pub fn piece(text: &str) {
+    let mut out = stdout();
+    printed(out.write_all(text.as_bytes()).and_then(|()| out.flush()));
+}
+
+/// Ends the program where something could not be printed.
+fn printed(result: std::io::Result<()>) {
+    if let Err(error) = result {
         if error.kind() == ErrorKind::BrokenPipe {
             exit(READER_GONE);
         }

@@ -3,6 +3,8 @@
 pub mod bench;
 pub mod check;
 pub mod devices;
+#[cfg(feature = "text")]
+pub mod generate;
 pub mod inspect;
 pub mod run;
 pub mod verify;

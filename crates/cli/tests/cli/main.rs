@@ -2,6 +2,8 @@
 
 mod check;
 mod errors;
+#[cfg(feature = "text")]
+mod generate;
 mod inspect;
 mod large;
 mod libraries;

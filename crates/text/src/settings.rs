@@ -1,0 +1,281 @@
+//! What the files beside a model say of it.
+
+use kilim_core::Result;
+use serde::Deserialize;
+
+use crate::sampler::Sampling;
+
+/// Numbers of words: files have one, or a list of them.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(untagged)]
+pub enum Ids {
+    One(u32),
+    Several(Vec<u32>),
+    #[default]
+    None,
+}
+
+impl Ids {
+    pub fn contains(&self, id: u32) -> bool {
+        self.list().contains(&id)
+    }
+
+    pub(crate) fn list(&self) -> &[u32] {
+        match self {
+            Ids::One(id) => std::slice::from_ref(id),
+            Ids::Several(ids) => ids,
+            Ids::None => &[],
+        }
+    }
+}
+
+/// What a folder says of its model.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Settings {
+    /// The words that end a text.
+    pub end: Ids,
+    /// Words that the model can look back on, with those it is given.
+    pub context: Option<usize>,
+    /// Heads of a cache, and numbers of a head, where the model leaves them open.
+    pub heads: Option<usize>,
+    pub head_size: Option<usize>,
+    /// How words are to be chosen.
+    pub sampling: Sampling,
+    /// Names of the model's inputs and outputs.
+    pub ports: PortNames,
+}
+
+/// Names of inputs and outputs. `%d` stands for the number of a layer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PortNames {
+    pub words: String,
+    pub mask: String,
+    pub positions: String,
+    pub logits: String,
+    /// Pairs: what a step gives of a cache, and what the next one takes.
+    pub caches: Vec<[String; 2]>,
+}
+
+impl Default for PortNames {
+    /// Those of Optimum, transformers.js and onnxruntime-genai.
+    fn default() -> Self {
+        let caches = [
+            ["present.%d.key", "past_key_values.%d.key"],
+            ["present.%d.value", "past_key_values.%d.value"],
+            ["present_conv.%d", "past_conv.%d"],
+            ["present.%d.conv", "past.%d.conv"],
+        ];
+        PortNames {
+            words: "input_ids".to_string(),
+            mask: "attention_mask".to_string(),
+            positions: "position_ids".to_string(),
+            logits: "logits".to_string(),
+            caches: caches.map(|pair| pair.map(str::to_string)).to_vec(),
+        }
+    }
+}
+
+/// `config.json`, and the part of `generation_config.json` that is of interest; both may lack anything.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+pub struct HuggingFace {
+    eos_token_id: Ids,
+    max_position_embeddings: Option<usize>,
+    num_attention_heads: Option<usize>,
+    num_key_value_heads: Option<usize>,
+    hidden_size: Option<usize>,
+    head_dim: Option<usize>,
+    #[serde(flatten)]
+    search: Search,
+}
+
+/// How words are to be chosen, as both layouts say it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Search {
+    do_sample: bool,
+    temperature: Option<f64>,
+    top_k: Option<usize>,
+    top_p: Option<f64>,
+    min_p: Option<f64>,
+    repetition_penalty: Option<f64>,
+}
+
+impl Search {
+    fn sampling(&self) -> Sampling {
+        let drawn = self.do_sample;
+        Sampling {
+            repetition_penalty: self.repetition_penalty.unwrap_or(1.0),
+            temperature: if drawn {
+                self.temperature.unwrap_or(1.0)
+            } else {
+                0.0
+            },
+            top_k: if drawn { self.top_k.unwrap_or(0) } else { 0 },
+            top_p: if drawn {
+                self.top_p.unwrap_or(1.0)
+            } else {
+                1.0
+            },
+            min_p: if drawn {
+                self.min_p.unwrap_or(0.0)
+            } else {
+                0.0
+            },
+            ..Sampling::default()
+        }
+    }
+}
+
+impl HuggingFace {
+    /// `generation` says how to generate, `self` what the model is.
+    pub fn settings(self, generation: HuggingFace) -> Settings {
+        let head_size = self.head_dim.or_else(|| {
+            let heads = self.num_attention_heads.filter(|&heads| heads > 0)?;
+            Some(self.hidden_size? / heads)
+        });
+        Settings {
+            end: match generation.eos_token_id {
+                Ids::None => self.eos_token_id,
+                ids => ids,
+            },
+            context: self.max_position_embeddings,
+            heads: self.num_key_value_heads.or(self.num_attention_heads),
+            head_size,
+            sampling: generation.search.sampling(),
+            ports: PortNames::default(),
+        }
+    }
+}
+
+/// `genai_config.json`.
+#[derive(Deserialize)]
+pub struct GenAi {
+    model: GenAiModel,
+    #[serde(default)]
+    search: Search,
+}
+
+#[derive(Deserialize)]
+struct GenAiModel {
+    #[serde(default)]
+    eos_token_id: Ids,
+    context_length: Option<usize>,
+    decoder: GenAiDecoder,
+}
+
+#[derive(Deserialize)]
+struct GenAiDecoder {
+    #[serde(default = "model_file")]
+    filename: String,
+    head_size: Option<usize>,
+    num_key_value_heads: Option<usize>,
+    #[serde(default)]
+    inputs: serde_json::Map<String, serde_json::Value>,
+    #[serde(default)]
+    outputs: serde_json::Map<String, serde_json::Value>,
+}
+
+fn model_file() -> String {
+    "model.onnx".to_string()
+}
+
+impl GenAi {
+    /// The name of the model's file.
+    pub fn file(&self) -> &str {
+        &self.model.decoder.filename
+    }
+
+    /// # Errors
+    /// `InvalidValue` for numbers that are out of range.
+    pub fn settings(self) -> Result<Settings> {
+        let decoder = &self.model.decoder;
+        let sampling = self.search.sampling();
+        sampling.check()?;
+        Ok(Settings {
+            ports: decoder.ports(),
+            end: self.model.eos_token_id,
+            context: self.model.context_length,
+            heads: decoder.num_key_value_heads,
+            head_size: decoder.head_size,
+            sampling,
+        })
+    }
+}
+
+impl GenAiDecoder {
+    fn ports(&self) -> PortNames {
+        let usual = PortNames::default();
+        let input = |name: &str| self.inputs.get(name)?.as_str().map(str::to_string);
+        let output = |name: &str| self.outputs.get(name)?.as_str().map(str::to_string);
+        // A template of what is given has one of what is taken beside it, under a name that differs in one word.
+        let told = self.outputs.keys().filter_map(|key| {
+            let taken = key.strip_prefix("present_")?;
+            Some([output(key)?, input(&format!("past_{taken}"))?])
+        });
+        let mut caches: Vec<[String; 2]> = told.collect();
+        caches.extend(usual.caches);
+        PortNames {
+            words: input("input_ids").unwrap_or(usual.words),
+            mask: input("attention_mask").unwrap_or(usual.mask),
+            positions: input("position_ids").unwrap_or(usual.positions),
+            logits: output("logits").unwrap_or(usual.logits),
+            caches,
+        }
+    }
+}
+
+impl PortNames {
+    /// The input that takes what the output `name` gives, if it is a cache.
+    pub fn taken(&self, name: &str) -> Option<String> {
+        self.caches.iter().find_map(|[given, taken]| {
+            let (before, behind) = given.split_once("%d")?;
+            let layer = name.strip_prefix(before)?.strip_suffix(behind)?;
+            let number = !layer.is_empty() && layer.bytes().all(|b| b.is_ascii_digit());
+            number.then(|| taken.replacen("%d", layer, 1))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hugging_faces_files_say_what_is_needed() {
+        let config = r#"{"eos_token_id": 2, "hidden_size": 64, "num_attention_heads": 4, "max_position_embeddings": 99}"#;
+        let generation =
+            r#"{"eos_token_id": [2, 7], "do_sample": true, "temperature": 0.5, "top_k": 9}"#;
+        let read = |text| serde_json::from_str::<HuggingFace>(text).expect("a config");
+        let settings = read(config).settings(read(generation));
+        assert_eq!(settings.end, Ids::Several(vec![2, 7]));
+        assert_eq!((settings.heads, settings.head_size), (Some(4), Some(16)));
+        assert_eq!(settings.context, Some(99));
+        assert_eq!(settings.sampling.temperature, 0.5);
+        assert_eq!(settings.sampling.top_k, 9);
+        let settings = read(config).settings(HuggingFace::default());
+        assert!(settings.end.contains(2) && !settings.end.contains(7));
+        assert_eq!(settings.sampling, Sampling::default());
+    }
+
+    #[test]
+    fn genais_file_names_the_ports() {
+        let text = r#"{"model": {"eos_token_id": 3, "decoder": {"filename": "a.onnx", "head_size": 8,
+            "inputs": {"input_ids": "ids", "past_key_names": "old.%d.k"},
+            "outputs": {"present_key_names": "new.%d.k"}}}, "search": {"do_sample": false, "top_k": 50}}"#;
+        let config: GenAi = serde_json::from_str(text).expect("a config");
+        assert_eq!(config.file(), "a.onnx");
+        let settings = config.settings().expect("settings");
+        assert_eq!(settings.ports.words, "ids");
+        assert_eq!(
+            settings.ports.taken("new.12.k").as_deref(),
+            Some("old.12.k")
+        );
+        assert_eq!(settings.ports.taken("new.x.k"), None);
+        assert_eq!(
+            settings.ports.taken("present.0.key").as_deref(),
+            Some("past_key_values.0.key")
+        );
+        assert_eq!(settings.sampling, Sampling::default());
+    }
+}
