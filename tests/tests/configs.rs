@@ -144,7 +144,7 @@ fn every_context_of_a_session_is_told_the_same() {
     options.context.threads = Some(2);
     options
         .tuning
-        .of(stand_in.describe())
+        .of(&stand_in.describe().key())
         .insert("class", "algorithm");
     let session = Session::new(convolutions(), vec![stand_in], cpu(), options);
     let mut session = pollster::block_on(session).unwrap();

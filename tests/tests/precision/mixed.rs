@@ -191,7 +191,7 @@ fn the_user_may_turn_half_precision_off() {
 
 #[test]
 fn nodes_whose_precision_is_given_are_left_alone() {
-    let pinned = LoadOptions {
+    let pinned = SessionOptions {
         mixed_precision: within(0.01),
         ..pinned(&["node:first=float32"])
     };

@@ -137,21 +137,15 @@ fn a_seed_gives_the_same_text() {
 fn what_is_missing_is_said() {
     let folder = genai("missing");
     let path = folder.display().to_string();
-    let generate = |more: &[&str]| {
-        [
-            &["generate", &path, "--backends", "cpu", "--prompt", "w4"],
-            more,
-        ]
-        .concat()
-    };
-    let error = fails(3, &generate(&["--chat"]));
+    let generate = ["generate", &path, "--backends", "cpu", "--prompt", "w4"];
+    let error = fails(3, &[&generate[..], &["--chat"]].concat());
     assert!(error.contains("chat template"), "{error}");
-    let error = fails(3, &generate(&["--top-p", "2"]));
+    let error = fails(3, &[&generate[..], &["--top-p", "2"]].concat());
     assert!(error.contains("top_p"), "{error}");
     fs::remove_file(folder.join("tokenizer.json")).expect("the file was there");
-    let error = fails(4, &generate(&[]));
+    let error = fails(4, &generate);
     assert!(error.contains("tokenizer.json"), "{error}");
     fs::remove_file(folder.join("genai_config.json")).expect("the file was there");
-    let error = fails(4, &generate(&[]));
+    let error = fails(4, &generate);
     assert!(error.contains("config.json"), "{error}");
 }
