@@ -2,6 +2,8 @@
 
 pub mod conformance;
 pub mod coverage;
+#[cfg(doctest)]
+mod documents;
 pub mod files;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod fuzz;

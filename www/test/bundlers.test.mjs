@@ -3,9 +3,10 @@ import assert from 'node:assert/strict';
 import { copyFileSync, readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { repository } from './support/browser.mjs';
 import { model } from './support/onnx.mjs';
 import { rolldown } from 'rolldown';
-import { projects, run } from './support/project.mjs';
+import { example, projects, run } from './support/project.mjs';
 import { serve } from './support/server.mjs';
 
 const here = projects();
@@ -17,12 +18,12 @@ const scale = model({
 });
 
 /** What the page in `site` says, what nobody caught, and how often the model was fetched: once for each thread. */
-async function answerIn(project, site, headers = {}) {
+async function answerIn(project, site, headers = {}, page = '') {
   writeFileSync(join(site, 'scale.onnx'), Uint8Array.from(scale));
   copyFileSync(join(project, 'operators.js'), join(site, 'operators.js'));
   const server = await serve([['/', site]], headers);
   try {
-    const answer = await here.answerAt(`${server.url}/`);
+    const answer = await here.answerAt(`${server.url}/${page}`);
     return { ...answer, fetched: server.asked.filter((path) => path === '/scale.onnx').length };
   } finally {
     await server.close();
@@ -65,10 +66,22 @@ for (const bundler of ['webpack', 'turbopack']) {
     assert.doesNotMatch(said, /warn|critical dependency/i);
     // Next's pages have scripts in their text.
     const policy = "default-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; style-src 'self' 'unsafe-inline'";
-    assert.deepEqual(await answerIn(project, join(project, 'out'), { 'content-security-policy': policy }), ANSWER);
+    const site = join(project, 'out');
+    assert.deepEqual(await answerIn(project, site, { 'content-security-policy': policy }, 'check.html'), ANSWER);
+    // The example itself.
+    const server = await serve([['/', site]], { 'content-security-policy': policy });
+    try {
+      assert.match(await here.digitAt(`${server.url}/`, 7), /^7 \(\d+ %\)$/);
+    } finally {
+      await server.close();
+    }
   });
 }
 
 let installed;
 /** Installed once for both of its bundlers. */
-const next = () => (installed ??= here.install('shared', 'next'));
+const next = () =>
+  (installed ??= here.install('shared', example('next'), 'next').then((project) => {
+    copyFileSync(join(repository, 'assets', 'digits.onnx'), join(project, 'public', 'digits.onnx'));
+    return project;
+  }));

@@ -63,3 +63,29 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::Parser;
+    use kilim_test_support::documents::blocks;
+
+    /// Every line of a document that calls `cargo xtask`.
+    #[test]
+    fn commands_in_documents_are_understood() {
+        let mut read = 0;
+        for block in blocks() {
+            for words in block.commands() {
+                let call = words.iter().position(|word| word == "xtask");
+                let Some(call) = call.filter(|_| block.language == "sh") else {
+                    continue;
+                };
+                read += 1;
+                if let Err(error) = Cli::try_parse_from(&words[call..]) {
+                    panic!("{}: {words:?}: {error}", block.place());
+                }
+            }
+        }
+        assert!(read > 8, "{read} commands");
+    }
+}

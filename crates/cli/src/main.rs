@@ -106,3 +106,28 @@ fn exit_code(code: ErrorCode) -> ExitCode {
         _ => 3,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Cli;
+    use clap::Parser;
+    use kilim_test_support::documents::blocks;
+
+    /// Every line of a document that calls `kilim`.
+    #[test]
+    fn commands_in_documents_are_understood() {
+        let mut read = 0;
+        for block in blocks() {
+            for words in block.commands() {
+                if block.language != "sh" || words[0] != "kilim" {
+                    continue;
+                }
+                read += 1;
+                if let Err(error) = Cli::try_parse_from(&words) {
+                    panic!("{}: {words:?}: {error}", block.place());
+                }
+            }
+        }
+        assert!(read > 15, "{read} commands");
+    }
+}

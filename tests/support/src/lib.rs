@@ -1,6 +1,7 @@
 //! What the tests of every crate share. It depends on nothing, so that every crate can use it.
 
 pub mod archive;
+pub mod documents;
 pub mod material;
 mod skips;
 

@@ -174,7 +174,7 @@ fn open_noted() -> LocalFuture<'static, Result<Arc<dyn Backend>>> {
     Box::pin(std::future::ready(Ok(noted)))
 }
 
-/// The whole life of a device: docs/backends.md has the names that other designs give these calls.
+/// The whole life of a device: docs/placement.md has the names that other designs give these calls.
 #[test]
 fn a_device_lives_from_open_to_drop() {
     let prepare = ["resize_begin", "gen_tensors", "gen_kernels", "resize_end"];

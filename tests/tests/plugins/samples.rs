@@ -1,6 +1,9 @@
 //! The samples in C and in Rust.
 
+use std::path::Path;
+
 use kilim::{ErrorCode, Pin};
+use kilim_test_support::documents::blocks;
 
 use crate::*;
 
@@ -54,20 +57,14 @@ fn a_library_in_rust_runs_its_share_of_a_model() {
 
 #[test]
 fn the_walk_through_shows_the_sample() {
-    let text = std::fs::read_to_string(root().join("docs/backends.md")).unwrap();
-    let mut quotes = text.split("<!-- examples/").skip(1);
-    let mut shown = 0;
-    assert!(quotes.all(|quote| {
-        let (path, rest) = quote.split_once(" -->\n```rust\n").unwrap();
-        let (code, _) = rest.split_once("\n```").unwrap();
-        let file = std::fs::read_to_string(root().join("examples").join(path)).unwrap();
-        shown += code.lines().count();
-        assert!(file.contains(code), "{path} has no\n{code}");
-        true
-    }));
+    // That each block is a part of the sample is tested for all documents.
+    let path = Path::new("examples/plugin-rust/src/lib.rs");
+    let shown = blocks()
+        .into_iter()
+        .filter(|b| b.source.as_deref() == Some(path));
+    let shown: usize = shown.map(|block| block.code.lines().count()).sum();
     // All of it but the imports and empty lines.
-    let sample = root().join("examples/plugin-rust/src/lib.rs");
-    let sample = std::fs::read_to_string(sample).unwrap();
+    let sample = std::fs::read_to_string(root().join(path)).unwrap();
     let code = sample.split_once("struct Cube;").unwrap().1;
     let lines = code.lines().filter(|l| !l.is_empty()).count();
     assert!(shown >= lines, "{shown} lines of {lines}");

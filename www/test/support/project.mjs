@@ -2,10 +2,10 @@
 import { execFile } from 'node:child_process';
 import { cpSync, existsSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { after, before } from 'node:test';
 import { promisify } from 'node:util';
-import { launch, open, www } from './browser.mjs';
+import { launch, open, repository, www } from './browser.mjs';
 
 const execute = promisify(execFile);
 const shell = process.platform === 'win32';
@@ -16,11 +16,14 @@ export async function run(project, program, args, env = {}) {
   return stdout;
 }
 
+/** An application of the folder `examples`. */
+export const example = (name) => join(repository, 'examples', name);
+
 const npm = (project, ...args) => execute('npm', [...args, '--no-audit', '--no-fund'], { cwd: project, shell, maxBuffer: 2 ** 24 });
 
 /**
- * A browser, and a folder for the projects of a file of tests. `install` makes a project of fixtures: a copy of the folders, the later
- * over the earlier, with the package installed, and what their lock file names.
+ * A browser, and a folder for the projects of a file of tests. `install` makes a project of fixtures and examples: a copy of the folders,
+ * the later over the earlier, with the package installed, and what their lock file names.
  */
 export function projects() {
   const here = {};
@@ -36,8 +39,9 @@ export function projects() {
     if (here.folder) rmSync(here.folder, { recursive: true, force: true });
   });
   here.install = async (...fixtures) => {
-    const project = join(here.folder, fixtures.at(-1));
-    for (const fixture of fixtures) cpSync(join(www, 'fixtures', fixture), project, { recursive: true });
+    const project = join(here.folder, basename(fixtures.at(-1)));
+    const own = (path) => !['node_modules', 'dist', 'out', '.next'].includes(basename(path));
+    for (const fixture of fixtures) cpSync(resolve(www, 'fixtures', fixture), project, { recursive: true, filter: own });
     const manifest = join(project, 'package.json');
     if (existsSync(join(project, 'package-lock.json'))) await npm(project, 'ci', '--prefer-offline');
     else if (!existsSync(manifest)) writeFileSync(manifest, JSON.stringify({ name: 'fixture', private: true, type: 'module' }));
@@ -51,6 +55,15 @@ export function projects() {
     const text = await page.locator('#answer').textContent();
     await page.close();
     return { text, problems };
+  };
+  /** What the page at `url` answers to the repository's picture of a digit. */
+  here.digitAt = async (url, digit) => {
+    const { page, problems } = await open(here.browser, url);
+    await page.setInputFiles('#file', join(repository, 'assets', `digit-${digit}.png`));
+    await page.waitForFunction(() => document.getElementById('answer').textContent, null, { timeout: 60_000 });
+    const text = await page.locator('#answer').textContent();
+    await page.close();
+    return [text, ...problems].join('\n');
   };
   return here;
 }

@@ -1,6 +1,8 @@
-//! What the documents name is there: paths, and the tests that `docs/backends.md` has for its abilities.
+//! What the documents name is there: paths, and the tests that `docs/evidence.md` has for abilities of the backend API.
 
 #![cfg(not(target_arch = "wasm32"))]
+
+mod blocks;
 
 use std::path::{Path, PathBuf};
 
@@ -166,7 +168,7 @@ fn the_tests_that_show_an_ability_are_there() {
     for folder in ["tests", "crates", "www/test", "xtask"] {
         sources(&root.join(folder), &mut all);
     }
-    let text = std::fs::read_to_string(root.join("docs/backends.md")).unwrap();
+    let text = std::fs::read_to_string(root.join("docs/evidence.md")).unwrap();
     let mut shown = 0;
     let mut wrong = Vec::new();
     let mut in_table = false;
