@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use kilim::core::backend::Backend;
 use kilim::core::fact::{InputFact, TensorSpec};
 use kilim::core::graph::{Axes, Elements, NodeSpec};
+use kilim::core::narrow::Narrowing;
 use kilim::core::{Interrupt, Operator};
 use kilim_tests::operators::{Input, all};
 
@@ -115,7 +116,29 @@ fn others() -> Vec<(std::sync::Arc<dyn Operator>, Vec<Tensor>)> {
     };
     let ints = |shape: &[usize], n: &[i64]| Tensor::from_slice(shape, n).unwrap();
     let view = std::sync::Arc::new(Reshape { allow_zero: false });
+    let (numbers, condition) = (
+        Tensor::from_slice(&[3], &[0.5f32, 1.5, 2.5]).unwrap(),
+        Tensor::from_bools(&[2, 3], &[true, false, false, true, true, false]).unwrap(),
+    );
+    let choice: std::sync::Arc<dyn Operator> = std::sync::Arc::new(Where);
+    let chosen = (
+        choice,
+        vec![condition, numbers.clone(), Tensor::scalar(7f32).unwrap()],
+    );
     vec![
+        chosen,
+        of(
+            std::sync::Arc::new(Cast::new(DType::F64)),
+            &[2, 3],
+            Vec::new(),
+        ),
+        of(
+            std::sync::Arc::new(CastLike {
+                narrowing: Narrowing::default(),
+            }),
+            &[2, 3],
+            vec![numbers],
+        ),
         of(view, &[2, 3], vec![ints(&[1], &[6])]),
         of(
             std::sync::Arc::new(Squeeze),
@@ -173,9 +196,7 @@ fn operators_do_what_they_say_of_their_flow() {
     }
     for name in [
         "Add",
-        "Where",
         "Exp",
-        "Cast",
         "Concat",
         "Slice",
         "Transpose",
