@@ -9,12 +9,12 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Kilobytes of brotli that each may be. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 400],
-  ['pictures, ONNX, WebGPU', ['gpu'], 510],
+  ['pictures, ONNX, CPU', [], 395],
+  ['pictures, ONNX, WebGPU', ['gpu'], 505],
   ['pictures, TFLite, CPU', ['tflite'], 445],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 545],
-  ['language, ONNX, CPU', ['language', 'quantized'], 540],
-  ['everything', ['gpu', 'tflite', 'language', 'quantized', 'more', 'rest'], 970],
+  ['language, ONNX, CPU', ['language', 'quantized'], 535],
+  ['everything', ['gpu', 'tflite', 'language', 'quantized', 'more', 'rest'], 1050],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

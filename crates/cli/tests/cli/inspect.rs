@@ -93,7 +93,7 @@ fn rules_are_listed_with_their_changes_and_switched_off() {
     };
     let out = inspect(&[]);
     assert!(out.contains("fuse-activation: "), "{out}");
-    assert!(out.contains("removed 1 Relu: "), "{out}");
+    assert!(out.contains("removed 4 Relu: "), "{out}");
     let off = inspect(&["--without", "fuse-activation"]);
     assert!(!off.contains("fuse-activation: "), "{off}");
     let json = inspect(&["--json"]);
