@@ -308,7 +308,16 @@ mod tests {
 
     #[test]
     fn gemm_in_every_order() {
-        let (m, k, n) = (5, 7, 3);
+        gemm_of_depth(7);
+    }
+
+    #[test]
+    fn gemm_of_no_products_in_every_order() {
+        gemm_of_depth(0);
+    }
+
+    fn gemm_of_depth(k: usize) {
+        let (m, n) = (5, 3);
         let (a, b, c) = (noise(m * k, 1), noise(k * n, 2), noise(n, 3));
         let want: Vec<f64> = naive(&a, &b, (m, k, n))
             .iter()

@@ -31,7 +31,8 @@ pub fn product<T: Ring>(
     let cost = k.max(1).saturating_mul(n);
     cpu.rows(m, by(y, n), cost, |piece, y, cpu| {
         for (i, y) in piece.zip(y.chunks_exact_mut(n)) {
-            let a = &a[i * a_at.row..];
+            // Without products `a` has no elements, whatever its rows are.
+            let a = a.get(i * a_at.row..).unwrap_or_default();
             if b_at.column == 1 {
                 cpu.fill(y, T::ZERO)?;
                 for p in 0..k {
