@@ -36,6 +36,7 @@ macro_rules! in_tests {
 /// Equal contents are visited alike, and different contents differently, to the last bit of a float.
 ///
 /// ```
+/// use kilim_core::graph::Flow;
 /// use kilim_core::{Fact, InferContext, Operator, Reflect, Result};
 ///
 /// #[derive(Reflect)]
@@ -46,6 +47,10 @@ macro_rules! in_tests {
 /// impl Operator for Roll {
 ///     fn name(&self) -> &str {
 ///         "Roll"
+///     }
+///
+///     fn flow(&self) -> Flow {
+///         Flow::OPAQUE
 ///     }
 ///
 ///     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -60,6 +65,7 @@ macro_rules! in_tests {
 /// An operator without the derive does not compile:
 ///
 /// ```compile_fail,E0277
+/// use kilim_core::graph::Flow;
 /// use kilim_core::{Fact, InferContext, Operator, Result};
 ///
 /// struct Roll {
@@ -69,6 +75,10 @@ macro_rules! in_tests {
 /// impl Operator for Roll {
 ///     fn name(&self) -> &str {
 ///         "Roll"
+///     }
+///
+///     fn flow(&self) -> Flow {
+///         Flow::OPAQUE
 ///     }
 ///
 ///     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
