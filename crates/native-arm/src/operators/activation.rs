@@ -57,9 +57,9 @@ fn functions(activation: Activation) -> Vec<ActivationInfo> {
 }
 
 /// Why clamping functions are refused over rows that are not whole vectors.
-pub const LOSES_NAN: &str = "behind the last whole vector of a row ACL makes numbers of NaN";
+pub const LOSES_NAN: &str = "behind the last whole vector of a row ACL turns NaN into a number";
 
-/// Whether ACL makes numbers of NaN behind the last whole vector of a row.
+/// Whether ACL turns NaN into a number behind the last whole vector of a row.
 fn clamps(info: &ActivationInfo) -> bool {
     let clamping = [
         Function::Relu,
@@ -106,7 +106,7 @@ pub fn calls(activation: Activation, form: &Form) -> Result<Vec<Call>, Refusal> 
 }
 
 /// The function that another call can apply itself. `None` where it takes more than one, and for a clip,
-/// which makes numbers of NaN there.
+/// which turns NaN into a number there.
 pub fn within(activation: Activation, form: &Form) -> Option<ActivationInfo> {
     match activation {
         Activation::Clip { .. } => None,
@@ -136,7 +136,7 @@ impl Lower for Unary {
             UnaryKind::Neg => return unary(UnaryFunction::Neg),
             UnaryKind::Round => return unary(UnaryFunction::Round),
             UnaryKind::Floor | UnaryKind::Log | UnaryKind::Softplus => {
-                return refuse("ACL makes numbers of NaN");
+                return refuse("ACL turns NaN into a number");
             }
             UnaryKind::Sin => return refuse("ACL's sine is a polynomial of too few terms"),
             UnaryKind::Swish { alpha: 1.0 } => return Ok(silu(&form)),

@@ -1,6 +1,6 @@
 //! Normalisations. ACL's layer and instance normalisations are left out: they take the variance as
 //! `E[x²] - E[x]²`, which loses it where the data is far from zero; and so is the local response
-//! normalisation, whose power makes numbers of NaN.
+//! normalisation, whose power turns NaN into a number.
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::ops::{BatchNorm, InstanceNorm, LayerNorm, Lrn};
@@ -84,6 +84,6 @@ impl Lower for LayerNorm {
 
 impl Lower for Lrn {
     fn lower(&self, _: &NodeSpec) -> Result<Vec<Call>, Refusal> {
-        refuse("ACL makes numbers of NaN")
+        refuse("ACL turns NaN into a number")
     }
 }

@@ -63,7 +63,7 @@ impl Pooling {
         let small = [2, 3].contains(&vertical.kernel) && vertical.kernel == horizontal.kernel;
         if self.max && x.dtype == DType::F16 && !self.data.channels_last && !small {
             return refuse(
-                "in float16 and channels first ACL makes numbers of NaN, but for 2x2 and 3x3",
+                "in float16 and channels first ACL turns NaN into a number, but for 2x2 and 3x3",
             );
         }
         let layout = self.data.layout();

@@ -33,7 +33,7 @@ impl Lower for Softmax {
             _ => vec![outer.iter().product(), size, inner],
         };
         if logarithm && inner != 1 {
-            return refuse("along other axes than the innermost ACL makes numbers of NaN");
+            return refuse("along other axes than the innermost ACL turns NaN into a number");
         }
         let info = SoftmaxInfo {
             beta: self.beta,

@@ -19,5 +19,5 @@ fn local_response_normalization_is_refused() {
     let Some(neon) = neon() else { return };
     let shape = [2, 9, 4, 5];
     let reason = run(&neon, op, &[Fed(noise(&shape, 1))], (DType::F32, &shape)).unwrap_err();
-    assert!(reason.contains("makes numbers of NaN"), "{reason}");
+    assert!(reason.contains("turns NaN into a number"), "{reason}");
 }

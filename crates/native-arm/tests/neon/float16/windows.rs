@@ -27,7 +27,7 @@ fn pooling() {
             let max = max_pool(window(kernel, stride, pad), channels_last);
             match channels_last || kernel < 7 {
                 true => check(&what("MaxPool"), max, &x(), &shape(out), 0.0, To::Result),
-                false => refused(max, &x(), &shape(out), "numbers of NaN"),
+                false => refused(max, &x(), &shape(out), "NaN into a number"),
             }
             for count_include_pad in [false, true] {
                 let average = AveragePool {
