@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use kilim::core::backend::{
-    Backend, BackendContext, ContextConfig, KernelSpec, Memory, NodeSpec, Place, StageSpec,
+    Backend, BackendContext, ContextConfig, KernelSpec, Location, Memory, NodeSpec, StageSpec,
     TensorSlot, TensorSpec,
 };
 use kilim::core::ops::*;
@@ -189,17 +189,17 @@ fn control_flow_cannot_be_pinned_to_another_backend() {
 
 /// `y = -x`, of which a backend on a device has both in its arena.
 fn stage(backend: &Arc<dyn Backend>, name: &str) -> StageSpec {
-    let slot = |name: &str, place| TensorSlot {
+    let slot = |name: &str, location| TensorSlot {
         name: name.into(),
         spec: TensorSpec::new(DType::F32, &[4]),
-        place,
+        location,
     };
     let first = match backend.describe().memory {
-        Memory::Host => Place::Input,
-        _ => Place::Arena { offset: 256 },
+        Memory::Host => Location::Input,
+        _ => Location::Arena { offset: 256 },
     };
     StageSpec {
-        tensors: vec![slot("x", first), slot(name, Place::Arena { offset: 0 })],
+        tensors: vec![slot("x", first), slot(name, Location::Arena { offset: 0 })],
         nodes: vec![KernelSpec {
             name: "negative".into(),
             op: Arc::new(Unary(UnaryKind::Neg)),
@@ -232,7 +232,7 @@ fn each_context_has_a_registry_of_its_own_tensors() {
         assert!(other.tensors().find("y").is_none());
         let (tensors, at) = own.tensors().find("y").expect("it was made");
         assert_eq!((tensors.inputs(), tensors.outputs()), (&[0][..], &[1][..]));
-        assert_eq!(tensors.place(at), Place::Arena { offset: 0 });
+        assert_eq!(tensors.location(at), Location::Arena { offset: 0 });
         let spec = TensorSpec::new(DType::F32, &[4]);
         tensors.check(at, &spec).unwrap();
         let error = tensors.check(at, &TensorSpec::new(DType::F32, &[5]));

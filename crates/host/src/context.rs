@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    BackendContext, ConstantKey, ContextConfig, Executable, NodeSpec, Place, RawConstants,
+    BackendContext, ConstantKey, ContextConfig, Executable, Location, NodeSpec, RawConstants,
     StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::interrupt::Meter;
@@ -92,8 +92,8 @@ impl CpuContext {
                 .collect();
             let keys: Vec<_> = roots
                 .iter()
-                .map(|root| match stage.tensors[(*root)?].place {
-                    Place::Constant(key) => Some(key),
+                .map(|root| match stage.tensors[(*root)?].location {
+                    Location::Constant(key) => Some(key),
                     _ => None,
                 })
                 .collect();
@@ -126,7 +126,7 @@ impl CpuContext {
                 if readers[root] == 0
                     && !kernels.read[root]
                     && self.raw == RawConstants::Drop
-                    && let Place::Constant(_) = stage.tensors[root].place
+                    && let Location::Constant(_) = stage.tensors[root].location
                 {
                     stage.tensors[root].spec.value = None;
                 }
@@ -141,7 +141,7 @@ impl CpuContext {
         let Some(value) = &slot.spec.value else {
             return Ok(None);
         };
-        let Place::Constant(key) = slot.place else {
+        let Location::Constant(key) = slot.location else {
             return Ok(Some(value.clone()));
         };
         if let Some((known, _)) = self.constants.get(&key) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     Allocator, BackendContext, BackendId, ConstantKey, ContextConfig, Description, DeviceTensor,
-    Executable, LocalFuture, Place, StageSpec, StageTensors, TensorRegistry,
+    Executable, LocalFuture, Location, StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::error::unsupported;
 use kilim_core::memory::{self, Claim, Ledger, Storage};
@@ -108,7 +108,7 @@ impl BackendContext for PluginContext {
     ) -> Result<Box<dyn Executable>> {
         interrupt.check()?;
         for slot in &stage.tensors {
-            if let (Place::Constant(key), Some(value)) = (slot.place, &slot.spec.value)
+            if let (Location::Constant(key), Some(value)) = (slot.location, &slot.spec.value)
                 && !self.constants.contains_key(&key)
             {
                 let claim = self.ledger.acquire(Storage::Static, value.byte_len())?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 
-use kilim_core::backend::{KernelSpec, Place, Refusal, StageSpec, TensorSpec};
+use kilim_core::backend::{KernelSpec, Location, Refusal, StageSpec, TensorSpec};
 use kilim_core::ops::{Attribute, Custom};
 use kilim_core::{DType, Operator, Tensor};
 use kilim_plugin_abi as abi;
@@ -262,28 +262,28 @@ impl StageView {
         let mut slots = Vec::with_capacity(stage.tensors.len());
         for slot in &stage.tensors {
             let (mut offset, mut of, mut key) = (0, 0, 0);
-            let place = match slot.place {
-                Place::Constant(constant) => {
+            let location = match slot.location {
+                Location::Constant(constant) => {
                     key = constant.0;
                     abi::CONSTANT
                 }
-                Place::Planned => abi::PLANNED,
-                Place::Alias(tensor) => {
+                Location::Planned => abi::PLANNED,
+                Location::Alias(tensor) => {
                     of = tensor;
                     abi::ALIAS
                 }
-                Place::Arena { offset: at } => {
+                Location::Arena { offset: at } => {
                     offset = at;
                     abi::ARENA
                 }
-                // The planner gives these places to backends on host memory only.
-                Place::Input | Place::Output => {
+                // The planner gives these locations to backends on host memory only.
+                Location::Input | Location::Output => {
                     return Err(Refusal::new("a tensor of a plug-in lies in host memory"));
                 }
             };
             slots.push(abi::Slot {
                 tensor: arena.tensor(&slot.name, &TensorView::of(&slot.spec))?,
-                place,
+                place: location,
                 offset,
                 of,
                 key,

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, ConstantKey, ContextConfig, Executable, KernelSpec, Place, StageSpec, TensorSlot,
+    Backend, ConstantKey, ContextConfig, Executable, KernelSpec, Location, StageSpec, TensorSlot,
     TensorSpec,
 };
 use kilim_core::ops::{Activation, Conv, Padding};
@@ -57,11 +57,11 @@ fn noise(shape: &[usize]) -> Result<Tensor> {
     Tensor::from_slice(shape, &data)
 }
 
-fn slot(spec: TensorSpec, place: Place) -> TensorSlot {
+fn slot(spec: TensorSpec, location: Location) -> TensorSlot {
     TensorSlot {
         name: String::new(),
         spec,
-        place,
+        location,
     }
 }
 
@@ -103,14 +103,14 @@ impl Bench {
         flops: f64,
     ) -> Result<Bench> {
         let spec = TensorSpec::new(data.dtype(), data.shape());
-        let mut tensors = vec![slot(spec, Place::Input)];
+        let mut tensors = vec![slot(spec, Location::Input)];
         for (i, c) in constants.iter().enumerate() {
             let key = ConstantKey(i as u64);
-            tensors.push(slot(TensorSpec::of(c), Place::Constant(key)));
+            tensors.push(slot(TensorSpec::of(c), Location::Constant(key)));
         }
         let out = TensorSpec::new(DType::F32, output);
         let arena_bytes = out.bytes();
-        tensors.push(slot(out, Place::Arena { offset: 0 }));
+        tensors.push(slot(out, Location::Arena { offset: 0 }));
         let stage = StageSpec {
             nodes: vec![KernelSpec {
                 name: "bench".into(),

@@ -41,24 +41,24 @@ fn inputs_and_outputs_may_have_layouts_of_their_own() {
 /// An input in one executable of each backend that opens, copied through all of them.
 #[test]
 fn tensors_are_copied_between_any_two_backends() {
-    use kilim::core::backend::{Backend, DataLayout, KernelSpec, Memory, Place};
+    use kilim::core::backend::{Backend, DataLayout, KernelSpec, Location, Memory};
     use kilim::core::backend::{StageSpec, TensorSlot, TensorSpec};
     use kilim::core::builtin::{StoredTensor, copy};
     let stage = |backend: &Arc<dyn Backend>, shape: &[usize]| {
         let on_host = backend.describe().memory == Memory::Host;
-        let slot = |name: &str, place| TensorSlot {
+        let slot = |name: &str, location| TensorSlot {
             name: name.into(),
             spec: TensorSpec::new(DType::F32, shape),
-            place,
+            location,
         };
         let first = match on_host {
-            true => Place::Input,
-            false => Place::Arena { offset: 0 },
+            true => Location::Input,
+            false => Location::Arena { offset: 0 },
         };
         let bytes: usize = shape.iter().product::<usize>() * 4;
         let offset = bytes.next_multiple_of(256);
         StageSpec {
-            tensors: vec![slot("x", first), slot("y", Place::Arena { offset })],
+            tensors: vec![slot("x", first), slot("y", Location::Arena { offset })],
             nodes: vec![KernelSpec {
                 name: "negative".into(),
                 op: Arc::new(Unary(UnaryKind::Neg)),

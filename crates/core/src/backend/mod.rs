@@ -41,7 +41,7 @@ pub use data_layout::DataLayout;
 pub use description::{Description, Grade, Memory, Speed};
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry, check_version};
-pub use spec::{ConstantKey, KernelSpec, Place, StageSpec, TensorSlot};
+pub use spec::{ConstantKey, KernelSpec, Location, StageSpec, TensorSlot};
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.

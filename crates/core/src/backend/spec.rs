@@ -13,7 +13,7 @@ pub struct ConstantKey(pub u64);
 
 /// Where a tensor of a stage is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum Location {
     /// A constant of the session; its data is the slot's value.
     Constant(ConstantKey),
     /// Known when the stage was planned, but not a constant of the session; its data is the value.
@@ -33,7 +33,7 @@ pub enum Place {
 pub struct TensorSlot {
     pub name: String,
     pub spec: TensorSpec,
-    pub place: Place,
+    pub location: Location,
 }
 
 /// One node of a stage; inputs and outputs are indices into [`StageSpec::tensors`].
@@ -45,7 +45,7 @@ pub struct KernelSpec {
     pub outputs: Vec<usize>,
 }
 
-/// A backend's share of one stage of a graph, planned: concrete shapes, places, order.
+/// A backend's share of one stage of a graph, planned: concrete shapes, locations, order.
 #[derive(Clone, Debug, Default)]
 pub struct StageSpec {
     pub tensors: Vec<TensorSlot>,
@@ -62,10 +62,10 @@ pub struct StageSpec {
 }
 
 impl StageSpec {
-    /// Follows [`Place::Alias`] to the tensor that holds the bytes.
+    /// Follows [`Location::Alias`] to the tensor that holds the bytes.
     pub fn root(&self, tensor: usize) -> usize {
         let mut t = tensor;
-        while let Place::Alias(of) = self.tensors[t].place {
+        while let Location::Alias(of) = self.tensors[t].location {
             t = of;
         }
         t

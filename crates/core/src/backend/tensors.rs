@@ -2,10 +2,10 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Place, StageSpec, TensorSlot, TensorSpec};
+use super::{Location, StageSpec, TensorSlot, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 
-/// The tensors of one stage on one backend: names, element types, shapes and places. Contents are
+/// The tensors of one stage on one backend: names, element types, shapes and locations. Contents are
 /// elsewhere, so that constants can go while their tensors are kept.
 #[derive(Clone, Debug, Default)]
 pub struct StageTensors {
@@ -23,7 +23,7 @@ impl StageTensors {
         let slots = stage.tensors.iter().map(|slot| TensorSlot {
             name: slot.name.clone(),
             spec: TensorSpec::new(slot.spec.dtype, &slot.spec.shape),
-            place: slot.place,
+            location: slot.location,
         });
         let roots: Vec<usize> = (0..stage.tensors.len()).map(|t| stage.root(t)).collect();
         let all = roots.iter().enumerate().map(|(t, &root)| (root, t));
@@ -82,8 +82,8 @@ impl StageTensors {
     }
 
     /// Where the bytes of tensor `i` are.
-    pub fn place(&self, i: usize) -> Place {
-        self.slots[self.root(i)].place
+    pub fn location(&self, i: usize) -> Location {
+        self.slots[self.root(i)].location
     }
 
     /// Tensors that are written from outside of the stage.

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use super::plan::arena;
 use super::{Run, Shared};
-use crate::backend::{Backend, BackendContext, ContextConfig, Memory, Place, StageSpec};
+use crate::backend::{Backend, BackendContext, ContextConfig, Location, Memory, StageSpec};
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::graph::NodeSpec;
@@ -81,8 +81,8 @@ pub(super) fn collect(
 fn alone(stage: &StageSpec, node: usize, backend: &dyn Backend) -> Result<StageSpec> {
     let on_host = backend.describe().memory == Memory::Host;
     let (input, output) = match on_host {
-        true => (Place::Input, Place::Output),
-        false => (Place::Arena { offset: 0 }, Place::Arena { offset: 0 }),
+        true => (Location::Input, Location::Output),
+        false => (Location::Arena { offset: 0 }, Location::Arena { offset: 0 }),
     };
     let mut kernel = stage.nodes[node].clone();
     let mut own = StageSpec {
@@ -94,10 +94,10 @@ fn alone(stage: &StageSpec, node: usize, backend: &dyn Backend) -> Result<StageS
         *t = *of.entry(*t).or_insert_with(|| {
             let mut slot = stage.tensors[*t].clone();
             if slot.spec.value.is_none() {
-                slot.place = input;
+                slot.location = input;
                 own.inputs.push(own.tensors.len());
-            } else if let Place::Alias(_) = slot.place {
-                slot.place = Place::Planned;
+            } else if let Location::Alias(_) = slot.location {
+                slot.location = Location::Planned;
             }
             own.tensors.push(slot);
             own.tensors.len() - 1
@@ -105,14 +105,14 @@ fn alone(stage: &StageSpec, node: usize, backend: &dyn Backend) -> Result<StageS
     }
     for t in &mut kernel.outputs {
         let mut slot = stage.tensors[*t].clone();
-        slot.place = output;
+        slot.location = output;
         *t = own.tensors.len();
         own.outputs.push(*t);
         own.tensors.push(slot);
     }
     own.nodes.push(kernel);
     let lives = vec![(0, 0); own.tensors.len()];
-    arena::place(&mut own, &lives, backend)?;
+    arena::lay_out(&mut own, &lives, backend)?;
     Ok(own)
 }
 

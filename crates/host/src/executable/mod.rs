@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Executable, KernelSpec, LocalFuture, Place, Progress, StageTensors, TensorSpec,
+    Executable, KernelSpec, LocalFuture, Location, Progress, StageTensors, TensorSpec,
 };
 use kilim_core::memory::{Arena, ArenaGuard, Claim, HostMemory, Ledger, MemoryMode, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
@@ -81,12 +81,12 @@ impl CpuExecutable {
         let mut own = 0usize;
         for (slot, value) in tensors.slots().iter().zip(&prepared.values) {
             let dtype = slot.spec.dtype;
-            let (view, holder) = match (slot.place, value) {
-                (Place::Constant(_) | Place::Planned, Some(value)) => {
+            let (view, holder) = match (slot.location, value) {
+                (Location::Constant(_) | Location::Planned, Some(value)) => {
                     held(value.clone(), &mut texts)?
                 }
-                (Place::Arena { .. }, _) => (View::empty(dtype), Holder::Arena),
-                (Place::Output, _) => {
+                (Location::Arena { .. }, _) => (View::empty(dtype), Holder::Arena),
+                (Location::Output, _) => {
                     own = own.saturating_add(byte_count(dtype, &slot.spec.shape)?);
                     let buffer = Holder::Output(Arc::new(AlignedBytes::default()));
                     (View::empty(dtype), buffer)
@@ -104,7 +104,7 @@ impl CpuExecutable {
                 let mut roots: Vec<_> = read.flatten().map(|&t| tensors.root(t)).collect();
                 roots.sort_unstable();
                 roots.dedup();
-                roots.retain(|&t| tensors.place(t) == Place::Input);
+                roots.retain(|&t| tensors.location(t) == Location::Input);
                 roots
             })
             .collect();
@@ -148,7 +148,7 @@ impl CpuExecutable {
         };
         for tensor in 0..self.prepared.tensors.len() {
             let slot = &self.prepared.tensors.slots()[tensor];
-            if let Place::Arena { offset } = slot.place {
+            if let Location::Arena { offset } = slot.location {
                 let bytes = byte_count(slot.spec.dtype, &slot.spec.shape)?;
                 let view = base.part(offset, bytes, slot.spec.dtype).ok_or_else(|| {
                     state_error(format!("`{}` lies outside of the arena", slot.name))
@@ -211,7 +211,7 @@ impl CpuExecutable {
         let step = &self.prepared.steps[i];
         // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
         // outputs got their buffers in `execute_begin`, the arena is locked), aligned to their
-        // element type by the planner and by `Tensor`; the planner gives outputs places that
+        // element type by the planner and by `Tensor`; the planner gives outputs locations that
         // overlap nothing still in use; the scratch memory lies behind all tensors.
         let mut io = unsafe {
             Io::new(
@@ -246,7 +246,7 @@ impl Executable for CpuExecutable {
         drop(self.lock(&arena)?);
         self.texts.forget();
         for tensor in 0..self.holders.len() {
-            let written = self.prepared.tensors.slots()[tensor].place == Place::Input;
+            let written = self.prepared.tensors.slots()[tensor].location == Location::Input;
             if written && matches!(self.holders[tensor], Holder::Texts { .. }) {
                 self.holders[tensor] = Holder::Missing;
             }
@@ -272,10 +272,10 @@ impl Executable for CpuExecutable {
         self.begun = false;
         if self.prepared.memory == MemoryMode::Limit {
             for tensor in 0..self.holders.len() {
-                let place = self.prepared.tensors.slots()[tensor].place;
-                let gone = match place {
-                    Place::Input => Holder::Missing,
-                    Place::Output => Holder::Output(Arc::default()),
+                let location = self.prepared.tensors.slots()[tensor].location;
+                let gone = match location {
+                    Location::Input => Holder::Missing,
+                    Location::Output => Holder::Output(Arc::default()),
                     _ => continue,
                 };
                 let dtype = self.prepared.tensors.slots()[tensor].spec.dtype;
@@ -290,7 +290,7 @@ impl Executable for CpuExecutable {
         let spec = TensorSpec::new(data.dtype(), data.shape());
         self.prepared.tensors.check(tensor, &spec)?;
         let slot = self.prepared.tensors.slot(tensor)?;
-        if slot.place != Place::Input {
+        if slot.location != Location::Input {
             return Err(state_error(format!("`{}` is not an input", slot.name)));
         }
         let (view, holder) = held(data.clone(), &mut self.texts)?;
@@ -304,7 +304,12 @@ impl Executable for CpuExecutable {
         let (source, target) = (tensors.slot(from)?, tensors.slot(to)?);
         let fits = source.spec.dtype == target.spec.dtype
             && source.spec.elements() == target.spec.elements();
-        if !fits || matches!(tensors.place(to), Place::Constant(_) | Place::Planned) {
+        if !fits
+            || matches!(
+                tensors.location(to),
+                Location::Constant(_) | Location::Planned
+            )
+        {
             return Err(state_error(format!(
                 "`{}` cannot be copied into `{}`",
                 source.name, target.name
@@ -314,7 +319,7 @@ impl Executable for CpuExecutable {
             return Ok(());
         }
         let data = self.host_tensor(from)?;
-        if tensors.place(to) == Place::Input {
+        if tensors.location(to) == Location::Input {
             let root = tensors.root(to);
             let data = data.reshaped(&tensors.slot(root)?.spec.shape)?;
             return self.write(root, &data);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, BackendContext, ConstantKey, ContextConfig, Executable, KernelSpec, Place, StageSpec,
-    TensorSlot, TensorSpec,
+    Backend, BackendContext, ConstantKey, ContextConfig, Executable, KernelSpec, Location,
+    StageSpec, TensorSlot, TensorSpec,
 };
 use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
 use kilim_core::{DType, ErrorCode, Interrupt, Operator, Result, Tensor};
@@ -43,7 +43,7 @@ fn backend() -> CpuBackend {
     CpuBackend::with_registry(registry, "portable")
 }
 
-fn slot(name: &str, place: Place, value: Option<Tensor>) -> TensorSlot {
+fn slot(name: &str, location: Location, value: Option<Tensor>) -> TensorSlot {
     TensorSlot {
         name: name.to_string(),
         spec: TensorSpec {
@@ -51,7 +51,7 @@ fn slot(name: &str, place: Place, value: Option<Tensor>) -> TensorSlot {
             shape: vec![2],
             value,
         },
-        place,
+        location,
     }
 }
 
@@ -69,11 +69,11 @@ fn executable() -> (Box<dyn BackendContext>, Box<dyn Executable>) {
     let constant = tensor(&[2], &[10.0f32, 20.0]);
     let stage = StageSpec {
         tensors: vec![
-            slot("x", Place::Input, None),
-            slot("c", Place::Constant(ConstantKey(7)), Some(constant)),
-            slot("sum", Place::Arena { offset: 64 }, None),
-            slot("y", Place::Output, None),
-            slot("z", Place::Alias(3), None),
+            slot("x", Location::Input, None),
+            slot("c", Location::Constant(ConstantKey(7)), Some(constant)),
+            slot("sum", Location::Arena { offset: 64 }, None),
+            slot("y", Location::Output, None),
+            slot("z", Location::Alias(3), None),
         ],
         nodes: vec![
             node(Binary::new(BinaryKind::Add), &[0, 1], 2),

@@ -66,7 +66,7 @@ impl Layout {
     ///
     /// # Errors
     /// `Limit` where there is no memory of that size.
-    pub fn place<T>(&mut self, elements: usize) -> Result<usize> {
+    pub fn reserve<T>(&mut self, elements: usize) -> Result<usize> {
         let start = self.bytes.checked_next_multiple_of(64);
         let end = start.zip(elements.checked_mul(size_of::<T>()));
         let end = end.and_then(|(start, bytes)| start.checked_add(bytes));
@@ -105,12 +105,12 @@ mod tests {
     }
 
     #[test]
-    fn places_are_aligned_and_apart() {
+    fn reserved_rooms_are_aligned_and_apart() {
         let mut layout = Layout::behind(10);
-        assert_eq!(layout.place::<f32>(17).unwrap(), 64);
-        assert_eq!(layout.place::<u8>(1).unwrap(), 192);
+        assert_eq!(layout.reserve::<f32>(17).unwrap(), 64);
+        assert_eq!(layout.reserve::<u8>(1).unwrap(), 192);
         assert_eq!(layout.scratch().bytes(1).unwrap(), 193);
-        assert!(layout.place::<f32>(usize::MAX / 4).is_err());
-        assert!(layout.place::<u8>(isize::MAX as usize).is_err());
+        assert!(layout.reserve::<f32>(usize::MAX / 4).is_err());
+        assert!(layout.reserve::<u8>(isize::MAX as usize).is_err());
     }
 }

@@ -90,7 +90,7 @@ impl Widened {
         let mut layout = Layout::behind(own_scratch);
         let mut converted = |narrow: &TensorSpec| -> Result<Side> {
             Ok(Side::Converted {
-                offset: layout.place::<f32>(narrow.elements())?,
+                offset: layout.reserve::<f32>(narrow.elements())?,
                 elements: narrow.elements(),
                 codec: f32::codec(narrow.dtype),
             })

@@ -13,7 +13,7 @@ mod tensors;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, ConstantKey, ContextConfig, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot,
+    Backend, ConstantKey, ContextConfig, KernelSpec, Location, NodeSpec, StageSpec, TensorSlot,
     TensorSpec,
 };
 use kilim_core::{DType, Interrupt, Operator, Tensor};
@@ -75,23 +75,23 @@ pub fn run(
     let mut tensors = Vec::new();
     let mut feeds = Vec::new();
     for (i, given) in inputs.iter().enumerate() {
-        let (spec, place) = match given {
+        let (spec, location) = match given {
             Fed(t) => {
                 feeds.push((i, t.clone()));
-                (TensorSpec::new(t.dtype(), t.shape()), Place::Input)
+                (TensorSpec::new(t.dtype(), t.shape()), Location::Input)
             }
-            Constant(t) => (TensorSpec::of(t), Place::Constant(ConstantKey(i as u64))),
+            Constant(t) => (TensorSpec::of(t), Location::Constant(ConstantKey(i as u64))),
         };
         tensors.push(TensorSlot {
             name: format!("input{i}"),
             spec,
-            place,
+            location,
         });
     }
     tensors.push(TensorSlot {
         name: "y".into(),
         spec: TensorSpec::new(output.0, output.1),
-        place: Place::Output,
+        location: Location::Output,
     });
     let y = tensors.len() - 1;
     let op: Arc<dyn Operator> = Arc::new(op);

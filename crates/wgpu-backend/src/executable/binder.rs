@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kilim_core::backend::{KernelSpec, Place, StageSpec, TensorSlot};
+use kilim_core::backend::{KernelSpec, Location, StageSpec, TensorSlot};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::device::binding::Binding;
@@ -71,9 +71,9 @@ impl<'a> Binder<'a> {
         if bytes == 0 {
             return Ok(Binding::whole(self.empty.clone()));
         }
-        match slot.place {
-            Place::Arena { offset } => Ok(Binding::in_arena(offset as u64, bytes)),
-            Place::Constant(_) | Place::Planned => {
+        match slot.location {
+            Location::Arena { offset } => Ok(Binding::in_arena(offset as u64, bytes)),
+            Location::Constant(_) | Location::Planned => {
                 if let Some(buffer) = &self.raw[root] {
                     return Ok(Binding::whole(buffer.clone()));
                 }
@@ -81,7 +81,7 @@ impl<'a> Binder<'a> {
                 self.raw[root] = Some(buffer.clone());
                 Ok(Binding::whole(buffer))
             }
-            Place::Input | Place::Output | Place::Alias(_) => Err(Error::new(
+            Location::Input | Location::Output | Location::Alias(_) => Err(Error::new(
                 ErrorCode::State,
                 format!("the tensor `{}` has no place on the GPU", slot.name),
             )),
@@ -98,8 +98,8 @@ impl<'a> Binder<'a> {
     /// The data of a tensor that is known, as it is or packed. What only this stage knows is the stage's own.
     fn constant(&mut self, root: usize, pack: Option<&PackKind>) -> Result<Arc<GpuBuffer>> {
         let slot = &self.stage.tensors[root];
-        let key = match slot.place {
-            Place::Constant(key) => Some(key),
+        let key = match slot.location {
+            Location::Constant(key) => Some(key),
             _ => None,
         };
         let buffer = (self.constants).get(self.gpu, key, known(slot)?, pack)?;

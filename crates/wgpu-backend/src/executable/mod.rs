@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    DeviceTensor, Executable, LocalFuture, Place, Progress, StageTensors, TensorSpec,
+    DeviceTensor, Executable, LocalFuture, Location, Progress, StageTensors, TensorSpec,
 };
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
@@ -154,8 +154,8 @@ impl WgpuExecutable {
     /// Where a tensor is in the arena.
     fn offset(&self, tensor: usize) -> Result<u64> {
         let slot = self.tensors.slot(tensor)?;
-        match self.tensors.place(tensor) {
-            Place::Arena { offset } => Ok(offset as u64),
+        match self.tensors.location(tensor) {
+            Location::Arena { offset } => Ok(offset as u64),
             _ => Err(state_error(format!(
                 "the tensor `{}` is not in the arena",
                 slot.name

@@ -304,7 +304,7 @@ fn binary_functions() {
 #[test]
 fn one_tensor_may_be_both_operands() {
     let Some(gpu) = gpu() else { return };
-    use kilim_core::backend::{Backend, Place};
+    use kilim_core::backend::{Backend, Location};
     let x = random(&[6], 3);
     for kind in [BinaryKind::Mul, BinaryKind::Sub] {
         let given = [Given::Fed(x.clone()), Given::Fed(x.clone())];
@@ -313,7 +313,7 @@ fn one_tensor_may_be_both_operands() {
             &given,
             &[(DType::F32, vec![6])],
         );
-        spec.tensors[1].place = Place::Alias(0);
+        spec.tensors[1].location = Location::Alias(0);
         let mut context = gpu.create_context(&Default::default()).unwrap();
         let mut e = context.prepare(spec, &Interrupt::NEVER).unwrap();
         e.execute_begin().unwrap();

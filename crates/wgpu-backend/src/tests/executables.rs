@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use kilim_core::backend::{
-    Backend, ConstantKey, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot, TensorSpec,
+    Backend, ConstantKey, KernelSpec, Location, NodeSpec, StageSpec, TensorSlot, TensorSpec,
 };
 use kilim_core::ops::{Binary, BinaryKind, Gather, Unary, UnaryKind};
 use kilim_core::{DType, ErrorCode, Interrupt, Tensor};
@@ -16,7 +16,7 @@ fn two_parts(n: usize) -> StageSpec {
     let arena = |name: &str, offset| TensorSlot {
         name: name.into(),
         spec: TensorSpec::new(DType::F32, &[n]),
-        place: Place::Arena { offset },
+        location: Location::Arena { offset },
     };
     let constant = f32s(&[n], &vec![10.0; n]);
     let size = (n * 4).next_multiple_of(256);
@@ -35,7 +35,7 @@ fn two_parts(n: usize) -> StageSpec {
             TensorSlot {
                 name: "k".into(),
                 spec: TensorSpec::of(&constant),
-                place: Place::Constant(ConstantKey(7)),
+                location: Location::Constant(ConstantKey(7)),
             },
         ],
         nodes: vec![
@@ -145,7 +145,7 @@ fn picking() -> StageSpec {
     let arena = |dtype, shape: &[usize], offset| TensorSlot {
         name: format!("at {offset}"),
         spec: TensorSpec::new(dtype, shape),
-        place: Place::Arena { offset },
+        location: Location::Arena { offset },
     };
     StageSpec {
         tensors: vec![

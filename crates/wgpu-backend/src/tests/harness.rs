@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::OnceLock;
 
 use kilim_core::backend::{
-    Backend, ConstantKey, ContextConfig, KernelSpec, NodeSpec, Place, StageSpec, TensorSlot,
+    Backend, ConstantKey, ContextConfig, KernelSpec, Location, NodeSpec, StageSpec, TensorSlot,
     TensorSpec,
 };
 use kilim_core::ops::{Fact, InferContext, InputFact};
@@ -115,10 +115,10 @@ pub fn stage(
     let allocator = gpu.allocator();
     let mut spec = StageSpec::default();
     let mut end = 0usize;
-    let mut place = |tensor: &TensorSpec| {
+    let mut reserve = |tensor: &TensorSpec| {
         let offset = end;
         end = (end + allocator.tensor_bytes(tensor)).next_multiple_of(gpu.describe().alignment);
-        Place::Arena { offset }
+        Location::Arena { offset }
     };
     let mut node = KernelSpec {
         name: "node".into(),
@@ -127,33 +127,33 @@ pub fn stage(
         outputs: Vec::new(),
     };
     for (i, given) in inputs.iter().enumerate() {
-        let (tensor, place) = match given {
+        let (tensor, location) = match given {
             Given::Absent => {
                 node.inputs.push(None);
                 continue;
             }
             Given::Fed(t) => {
                 let s = TensorSpec::new(t.dtype(), t.shape());
-                let p = place(&s);
+                let p = reserve(&s);
                 (s, p)
             }
-            Given::Constant(t) => (TensorSpec::of(t), Place::Constant(ConstantKey(i as u64))),
+            Given::Constant(t) => (TensorSpec::of(t), Location::Constant(ConstantKey(i as u64))),
         };
         node.inputs.push(Some(spec.tensors.len()));
         spec.tensors.push(TensorSlot {
             name: format!("in{i}"),
             spec: tensor,
-            place,
+            location,
         });
     }
     for (i, (dtype, shape)) in outputs.iter().enumerate() {
         let tensor = TensorSpec::new(*dtype, shape);
-        let place = place(&tensor);
+        let location = reserve(&tensor);
         node.outputs.push(spec.tensors.len());
         spec.tensors.push(TensorSlot {
             name: format!("out{i}"),
             spec: tensor,
-            place,
+            location,
         });
     }
     spec.nodes.push(node);

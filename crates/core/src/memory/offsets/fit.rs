@@ -45,17 +45,17 @@ impl<'a> Lifetimes<'a> {
     }
 }
 
-/// What is placed already.
-struct Placed<'a> {
+/// What is laid out already.
+struct LaidOut<'a> {
     lifetimes: &'a Lifetimes<'a>,
     offsets: Vec<usize>,
     /// By offset; empty where there are more than [`SCANNED`].
     scanned: Vec<usize>,
-    /// For each request in the order of `Lifetimes::sorted`, the step after its last if it is placed.
+    /// For each request in the order of `Lifetimes::sorted`, the step after its last if it is laid out.
     ends: Option<MaxTree>,
 }
 
-impl Placed<'_> {
+impl LaidOut<'_> {
     /// The requests that are alive together with `r`, by offset.
     fn alive(&self, r: &Request, found: &mut Vec<usize>) {
         let Lifetimes {
@@ -69,8 +69,8 @@ impl Placed<'_> {
                 found.sort_unstable_by_key(|&i| self.offsets[i]);
             }
             None => {
-                let placed = self.scanned.iter().copied();
-                found.extend(placed.filter(|&p| requests[p].overlaps(r)));
+                let laid_out = self.scanned.iter().copied();
+                found.extend(laid_out.filter(|&p| requests[p].overlaps(r)));
             }
         }
     }
@@ -87,21 +87,21 @@ impl Placed<'_> {
     }
 }
 
-/// Places the requests in the order `order`.
-pub fn place(lifetimes: &Lifetimes, order: &[usize], alignment: usize) -> Offsets {
+/// Lays out the requests in the order `order`.
+pub fn lay_out(lifetimes: &Lifetimes, order: &[usize], alignment: usize) -> Offsets {
     let looked_up = lifetimes.requests.len() > SCANNED;
-    place_by(lifetimes, order, alignment, looked_up)
+    lay_out_by(lifetimes, order, alignment, looked_up)
 }
 
-/// [`place`], looking up the requests that are alive together, or going through all of them.
-pub fn place_by(
+/// [`lay_out`], looking up the requests that are alive together, or going through all of them.
+pub fn lay_out_by(
     lifetimes: &Lifetimes,
     order: &[usize],
     alignment: usize,
     looked_up: bool,
 ) -> Offsets {
     let requests = lifetimes.requests;
-    let mut placed = Placed {
+    let mut laid_out = LaidOut {
         lifetimes,
         offsets: vec![0; requests.len()],
         scanned: Vec::new(),
@@ -114,11 +114,11 @@ pub fn place_by(
         if r.bytes == 0 {
             continue;
         }
-        placed.alive(&r, &mut alive);
+        laid_out.alive(&r, &mut alive);
         let mut best: Option<(usize, usize)> = None;
         let mut end = 0;
         for &p in &alive {
-            let (start, offset) = (end, placed.offsets[p]);
+            let (start, offset) = (end, laid_out.offsets[p]);
             if offset > start {
                 let gap = offset - start;
                 if gap >= r.bytes && best.is_none_or(|(g, _)| gap < g) {
@@ -129,10 +129,10 @@ pub fn place_by(
         }
         let offset = best.map_or(end, |(_, start)| start);
         total = total.max(offset + r.bytes);
-        placed.put(i, offset);
+        laid_out.put(i, offset);
     }
     Offsets {
-        offsets: placed.offsets,
+        offsets: laid_out.offsets,
         bytes: total,
     }
 }

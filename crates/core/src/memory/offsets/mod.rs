@@ -9,7 +9,7 @@ mod tree;
 use std::cmp::Reverse;
 
 use crate::order::sort_indices;
-use fit::{Lifetimes, place};
+use fit::{Lifetimes, lay_out};
 use tree::MaxTree;
 
 /// A tensor that needs `bytes` from step `first` to step `last`, both included.
@@ -49,10 +49,10 @@ const LOOK_UP: usize = 64;
 /// better at once.
 const GOOD: usize = 20;
 
-/// Places every tensor into the gap closest to its size between the tensors that live at the same
+/// Puts every tensor into the gap closest to its size between the tensors that live at the same
 /// time, in several orders, and keeps the smallest buffer: the "greedy by size" and "greedy by
 /// breadth" of Pisarchyk and Lee (arXiv 2001.03288), by lifetime, and in time from either end. In large
-/// plans, tensors are first placed as they come and go; where that is not good enough, as many orders
+/// plans, tensors are first laid out as they come and go; where that is not good enough, as many orders
 /// follow as [`MOST_PAIRS`] allows. Every offset is a multiple of `alignment`, which is not zero.
 pub fn plan(requests: &[Request], alignment: usize) -> Offsets {
     let lifetimes = Lifetimes::of(requests);
@@ -68,12 +68,12 @@ pub fn plan(requests: &[Request], alignment: usize) -> Offsets {
     let orders = orders(requests);
     let mut first = 0;
     for (i, order) in orders.iter().enumerate() {
-        let Some(placed) = search.place(order) else {
+        let Some(laid_out) = search.lay_out(order) else {
             break;
         };
-        let done = placed.bytes <= search.least;
-        if best.as_ref().is_none_or(|b| placed.bytes < b.bytes) {
-            (best, first) = (Some(placed), i);
+        let done = laid_out.bytes <= search.least;
+        if best.as_ref().is_none_or(|b| laid_out.bytes < b.bytes) {
+            (best, first) = (Some(laid_out), i);
         }
         if done {
             break;
@@ -100,7 +100,7 @@ struct Search<'a> {
     least: usize,
     /// How often an order is repaired.
     repairs: usize,
-    /// How often all tensors may still be placed.
+    /// How often all tensors may still be laid out.
     left: usize,
 }
 
@@ -137,10 +137,10 @@ impl Search<'_> {
         found.bytes <= self.least + self.least / GOOD
     }
 
-    /// The tensors placed in an order; `None` where that costs too much.
-    fn place(&mut self, order: &[usize]) -> Option<Offsets> {
+    /// The tensors laid out in an order; `None` where that costs too much.
+    fn lay_out(&mut self, order: &[usize]) -> Option<Offsets> {
         self.left = self.left.checked_sub(1)?;
-        Some(place(self.lifetimes, order, self.alignment))
+        Some(lay_out(self.lifetimes, order, self.alignment))
     }
 
     /// Looks for a smaller buffer than `best` from `order` on.
@@ -148,23 +148,23 @@ impl Search<'_> {
         if self.repairs == 0 {
             return;
         }
-        let Some(mut last) = self.place(&order) else {
+        let Some(mut last) = self.lay_out(&order) else {
             return;
         };
         for _ in 0..self.repairs {
             if best.bytes <= self.least || !self.move_up(&mut order, &last) {
                 break;
             }
-            let Some(placed) = self.place(&order) else {
+            let Some(laid_out) = self.lay_out(&order) else {
                 break;
             };
-            if placed.bytes > last.bytes && self.is_good(best) {
+            if laid_out.bytes > last.bytes && self.is_good(best) {
                 break;
             }
-            if placed.bytes < best.bytes {
-                *best = placed.clone();
+            if laid_out.bytes < best.bytes {
+                *best = laid_out.clone();
             }
-            last = placed;
+            last = laid_out;
         }
     }
 
@@ -191,7 +191,7 @@ impl Search<'_> {
     }
 }
 
-/// The orders in which tensors are placed.
+/// The orders in which tensors are laid out.
 fn orders(requests: &[Request]) -> Vec<Vec<usize>> {
     let sorted = |key: &dyn Fn(&Request) -> (usize, usize)| {
         let ranks: Vec<_> = (requests.iter())

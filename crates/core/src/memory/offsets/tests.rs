@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::fit::place_by;
+use super::fit::lay_out_by;
 use super::*;
 
 fn overlap(requests: &[Request], layout: &Offsets) -> bool {
@@ -41,7 +41,7 @@ fn a_tensor_goes_into_the_gap_of_its_size() {
         request(10, 1, 2),
         request(100, 1, 2),
     ];
-    let layout = place(&Lifetimes::of(&requests), &[0, 1, 2, 3, 4, 5], 1);
+    let layout = lay_out(&Lifetimes::of(&requests), &[0, 1, 2, 3, 4, 5], 1);
     assert_eq!(layout.offsets, [0, 100, 110, 120, 110, 0]);
     assert_eq!(layout.bytes, lower_bound(&requests));
 }
@@ -92,8 +92,8 @@ fn looking_up_what_is_alive_gives_the_same_as_going_through_all() {
         let requests = numbers.requests(150, 100, 3000, life);
         let lifetimes = Lifetimes::of(&requests);
         for order in orders(&requests) {
-            let looked_up = place_by(&lifetimes, &order, 64, true);
-            assert_eq!(looked_up, place_by(&lifetimes, &order, 64, false));
+            let looked_up = lay_out_by(&lifetimes, &order, 64, true);
+            assert_eq!(looked_up, lay_out_by(&lifetimes, &order, 64, false));
         }
     }
 }

@@ -1,13 +1,13 @@
 //! Offsets in the arena.
 
-use crate::backend::{Backend, Place, StageSpec};
+use crate::backend::{Backend, Location, StageSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::memory::{self, Request};
 use crate::report::{MemoryPlan, PlannedTensor, TensorRole};
 
 /// Gives the tensors of a backend's share of a stage their offsets; `lives` holds the first and
 /// last time that each is needed. `None` where nothing is in the arena.
-pub(in crate::session) fn place(
+pub(in crate::session) fn lay_out(
     stage: &mut StageSpec,
     lives: &[(usize, usize)],
     backend: &dyn Backend,
@@ -22,7 +22,7 @@ pub(in crate::session) fn place(
     let mut which = Vec::new();
     let mut requests = Vec::new();
     for (i, slot) in stage.tensors.iter().enumerate() {
-        if let Place::Arena { .. } = slot.place {
+        if let Location::Arena { .. } = slot.location {
             let bytes = allocator.tensor_bytes(&slot.spec);
             if bytes as u64 > limits.max_tensor_bytes {
                 let what = format!(
@@ -54,7 +54,7 @@ pub(in crate::session) fn place(
         return Err(too_large(what, limits.max_arena_bytes, planned.bytes));
     }
     for (&i, &offset) in which.iter().zip(&planned.offsets) {
-        stage.tensors[i].place = Place::Arena { offset };
+        stage.tensors[i].location = Location::Arena { offset };
     }
     stage.arena_bytes = planned.bytes;
     if requests.is_empty() {

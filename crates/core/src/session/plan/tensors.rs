@@ -1,7 +1,7 @@
-//! The tensors of every backend: places, crossings, and what leaves the stage.
+//! The tensors of every backend: locations, crossings, and what leaves the stage.
 
 use super::{Answers, Draft, PlacedNode, Planner, Source, arena, report};
-use crate::backend::{ConstantKey, KernelSpec, Memory, Place, StageSpec, TensorSlot};
+use crate::backend::{ConstantKey, KernelSpec, Location, Memory, StageSpec, TensorSlot};
 use crate::error::Result;
 use crate::graph::{NodeId, ValueId};
 use crate::ids::IdMap;
@@ -82,7 +82,7 @@ impl Planner<'_> {
         mark_external(&mut stages, &steps, &feeds, &results);
         let mut memory = Vec::new();
         for (b, stage) in stages.iter_mut().enumerate() {
-            let plan = arena::place(stage, &lives[b], shared.backends[b].as_ref())?;
+            let plan = arena::lay_out(stage, &lives[b], shared.backends[b].as_ref())?;
             memory.extend(plan.map(|plan| (b, plan)));
         }
         let crossings = self.crossing_report(&steps, &stages, shared);
@@ -191,7 +191,7 @@ impl Table<'_> {
         }
         let mut outputs = Vec::with_capacity(node.outputs.len());
         for &v in &node.outputs {
-            outputs.push(self.add(b, v, Place::Arena { offset: 0 }, (time, time))?);
+            outputs.push(self.add(b, v, Location::Arena { offset: 0 }, (time, time))?);
         }
         self.stages[b].nodes.push(KernelSpec {
             name: node.name.clone(),
@@ -202,13 +202,19 @@ impl Table<'_> {
         Ok(self.stages[b].nodes.len() - 1)
     }
 
-    fn add(&mut self, b: usize, v: ValueId, place: Place, life: (usize, usize)) -> Result<usize> {
+    fn add(
+        &mut self,
+        b: usize,
+        v: ValueId,
+        location: Location,
+        life: (usize, usize),
+    ) -> Result<usize> {
         let spec = self.planner.spec(v)?.clone();
         let stage = &mut self.stages[b];
         stage.tensors.push(TensorSlot {
             name: self.planner.input.graph.value(v).name.clone(),
             spec,
-            place,
+            location,
         });
         self.lives[b].push(life);
         self.of[b].insert(v, stage.tensors.len() - 1);
@@ -228,30 +234,30 @@ impl Table<'_> {
         if spec.value.is_some() {
             let constant = self.planner.input.graph.value(v).constant.is_some();
             let key = ConstantKey((self.planner.input.runner << 32) | v.0 as u64);
-            let place = if constant {
-                Place::Constant(key)
+            let location = if constant {
+                Location::Constant(key)
             } else {
-                Place::Planned
+                Location::Planned
             };
-            return self.add(b, v, place, (time, time));
+            return self.add(b, v, location, (time, time));
         }
         if let Some(&of) = self.planner.view_of.get(&v) {
             let t = self.tensor(b, of, time, part)?;
-            return self.add(b, v, Place::Alias(t), (time, time));
+            return self.add(b, v, Location::Alias(t), (time, time));
         }
         // The host takes what comes in as it is; a device copies it into its arena.
-        let place = if self.device[b] {
-            Place::Arena { offset: 0 }
+        let location = if self.device[b] {
+            Location::Arena { offset: 0 }
         } else {
-            Place::Input
+            Location::Input
         };
         if let Some(&(home, _)) = self.home.get(&v) {
-            let t = self.add(b, v, place, (part, time))?;
+            let t = self.add(b, v, location, (part, time))?;
             let source = self.tensor(home, v, part, part)?;
             self.crossings.push((home, b, (source, t)));
             return Ok(t);
         }
-        let t = self.add(b, v, place, (0, time))?;
+        let t = self.add(b, v, location, (0, time))?;
         self.feeds.entry(v).or_default().push((b, t));
         Ok(t)
     }
@@ -293,7 +299,7 @@ impl Table<'_> {
         let tensor = self.tensor(home, v, end, end)?;
         let at = self.stages[home].root(tensor);
         if !self.device[home] {
-            self.stages[home].tensors[at].place = Place::Output;
+            self.stages[home].tensors[at].location = Location::Output;
         }
         Ok(Source::Tensor {
             backend: home,
