@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use kilim::core::Session;
 use kilim::core::backend::LocalFuture;
+use kilim::core::ids::BackendIndex;
 use kilim::core::ops::*;
 use kilim::core::schedule::{
     OverlappedScheduler, Scheduler, StageRun, Step, SyncScheduler, Trace, TraceEvent,
@@ -346,7 +347,10 @@ fn users_bring_their_own_scheduler() {
     let out = pollster::block_on(s.run(&[("x", x())], &RunOptions::default())).unwrap();
     assert_eq!(out[0].1.as_slice::<f32>().unwrap(), BRANCHES);
     let order = scheduler.order.lock().unwrap();
-    let part = |backend, part| Step::Part { backend, part };
+    let part = |backend, part| Step::Part {
+        backend: BackendIndex(backend),
+        part,
+    };
     assert_eq!(order[..2], [part(1, 0), part(0, 0)]);
     assert_eq!(order[3], part(1, 1));
 }

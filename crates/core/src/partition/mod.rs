@@ -8,7 +8,7 @@ mod tests;
 
 use crate::fact::Cost;
 use crate::graph::Refusal;
-use crate::ids::BackendId;
+use crate::ids::{BackendId, BackendIndex, PerBackend};
 
 pub use calibration::Calibration;
 pub use price::{CostModel, Site};
@@ -27,11 +27,13 @@ pub enum Placement {
     Fixed,
 }
 
+/// What each backend says of a node: its cost, or why it refuses.
+pub type Answers = PerBackend<Result<Cost, Refusal>>;
+
 /// A node as the partitioner sees it.
 #[derive(Clone, Debug, Default)]
 pub struct Candidate {
-    /// For each backend, in the order of preference: the cost, or why it refuses.
-    pub answers: Vec<Result<Cost, Refusal>>,
+    pub answers: Answers,
     /// Values read, as indices into the byte counts.
     pub reads: Vec<usize>,
     pub writes: Vec<usize>,
@@ -41,7 +43,7 @@ pub struct Candidate {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Move {
     /// Where it came from.
-    pub from: usize,
+    pub from: BackendIndex,
     /// How many went together, this one included.
     pub nodes: usize,
     /// Seconds for all of them, crossings included.
@@ -53,14 +55,19 @@ pub struct Move {
 /// Where each node runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Placed {
-    /// The index of each node's backend.
-    pub at: Vec<usize>,
+    /// Each node's backend.
+    pub at: Vec<BackendIndex>,
     /// For each node, what took it away from the first backend that takes it.
     pub moves: Vec<Option<Move>>,
 }
 
 impl Placed {
-    fn send(&mut self, nodes: impl Iterator<Item = usize> + Clone, to: usize, price: (f64, f64)) {
+    fn send(
+        &mut self,
+        nodes: impl Iterator<Item = usize> + Clone,
+        to: BackendIndex,
+        price: (f64, f64),
+    ) {
         let count = nodes.clone().count();
         for i in nodes {
             if self.at[i] != to {
@@ -80,17 +87,17 @@ impl Placed {
 pub fn place(
     nodes: &[Candidate],
     bytes: &[usize],
-    sites: &[Site],
+    sites: &PerBackend<Site>,
     placement: Placement,
 ) -> Result<Placed, Vec<usize>> {
     let mut at = Vec::with_capacity(nodes.len());
     let mut homeless = Vec::new();
     for (i, node) in nodes.iter().enumerate() {
-        let first = node.answers.iter().position(Result::is_ok);
+        let first = node.answers.position(Result::is_ok);
         if first.is_none() {
             homeless.push(i);
         }
-        at.push(first.unwrap_or(0));
+        at.push(first.unwrap_or_default());
     }
     if !homeless.is_empty() {
         return Err(homeless);
@@ -112,7 +119,7 @@ pub fn place(
 }
 
 /// Groups of nodes on one backend that are connected by values.
-fn islands(model: &CostModel, at: &[usize]) -> Vec<Vec<usize>> {
+fn islands(model: &CostModel, at: &[BackendIndex]) -> Vec<Vec<usize>> {
     let mut seen = vec![false; at.len()];
     let mut islands = Vec::new();
     for start in 0..at.len() {
@@ -140,7 +147,7 @@ fn islands(model: &CostModel, at: &[usize]) -> Vec<Vec<usize>> {
 /// Moves islands that are cheaper elsewhere. True where one was.
 fn improve(model: &CostModel, placement: Placement, placed: &mut Placed) -> bool {
     let islands = islands(model, &placed.at);
-    let mut largest: Vec<(f64, usize)> = vec![(-1.0, usize::MAX); model.sites.len()];
+    let mut largest: PerBackend<(f64, usize)> = vec![(-1.0, usize::MAX); model.sites.len()].into();
     for (k, island) in islands.iter().enumerate() {
         let here = placed.at[island[0]];
         let size = model.size(island, here);
@@ -157,7 +164,7 @@ fn improve(model: &CostModel, placement: Placement, placed: &mut Placed) -> bool
         let Some(stay) = model.island(island, here, &placed.at) else {
             continue;
         };
-        let others = (0..model.sites.len()).filter(|&b| b != here);
+        let others = model.sites.indices().filter(|&b| b != here);
         let best = others
             .filter_map(|b| model.island(island, b, &placed.at).map(|price| (price, b)))
             .min_by(|a, b| a.0.total_cmp(&b.0));
@@ -182,7 +189,7 @@ fn gather(model: &CostModel, placement: Placement, placed: &mut Placed) {
     }
     let everything = 0..placed.at.len();
     let now = model.whole(&placed.at);
-    let best = (0..model.sites.len())
+    let best = (model.sites.indices())
         .filter(|&b| model.takes(b))
         .map(|b| (model.whole(&vec![b; placed.at.len()]), b))
         .min_by(|a, b| a.0.total_cmp(&b.0));

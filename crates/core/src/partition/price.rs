@@ -2,6 +2,7 @@
 
 use super::Candidate;
 use crate::backend::{Description, Memory, Speed};
+use crate::ids::{BackendIndex, PerBackend};
 
 /// A backend as the prices see it.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +42,17 @@ struct Link {
 pub struct CostModel<'a> {
     nodes: &'a [Candidate],
     bytes: &'a [usize],
-    pub sites: &'a [Site],
+    pub sites: &'a PerBackend<Site>,
     links: Vec<Link>,
 }
 
 impl<'a> CostModel<'a> {
     /// `bytes` are those of each value; a site is a place where nodes may run.
-    pub fn new(nodes: &'a [Candidate], bytes: &'a [usize], sites: &'a [Site]) -> CostModel<'a> {
+    pub fn new(
+        nodes: &'a [Candidate],
+        bytes: &'a [usize],
+        sites: &'a PerBackend<Site>,
+    ) -> CostModel<'a> {
         let mut links = vec![Link::default(); bytes.len()];
         for (i, node) in nodes.iter().enumerate() {
             for &v in &node.writes {
@@ -74,24 +79,28 @@ impl<'a> CostModel<'a> {
     }
 
     /// Whether backend `b` takes every node.
-    pub fn takes(&self, b: usize) -> bool {
+    pub fn takes(&self, b: BackendIndex) -> bool {
         self.nodes.iter().all(|n| n.answers[b].is_ok())
     }
 
     /// How much of the stage an island on backend `b` is.
-    pub fn size(&self, island: &[usize], b: usize) -> f64 {
+    pub fn size(&self, island: &[usize], b: BackendIndex) -> f64 {
         let costs = island
             .iter()
             .filter_map(|&i| self.nodes[i].answers[b].as_ref().ok());
         costs.map(|c| c.flops + c.bytes).sum()
     }
 
-    fn crossing(&self, value: usize, from: usize, to: usize) -> f64 {
+    fn crossing(&self, value: usize, from: BackendIndex, to: BackendIndex) -> f64 {
         let bytes = self.bytes[value];
         self.sites[from].transfer(bytes) + self.sites[to].transfer(bytes)
     }
 
-    fn work(&self, nodes: impl Iterator<Item = usize>, at: impl Fn(usize) -> usize) -> Option<f64> {
+    fn work(
+        &self,
+        nodes: impl Iterator<Item = usize>,
+        at: impl Fn(usize) -> BackendIndex,
+    ) -> Option<f64> {
         let mut sum = 0.0;
         for i in nodes {
             let cost = self.nodes[i].answers[at(i)].as_ref().ok()?;
@@ -102,7 +111,7 @@ impl<'a> CostModel<'a> {
 
     /// Seconds of an island and of what crosses its border if it were on backend `on`, while all
     /// others are where `at` says; `None` where the backend does not take it whole.
-    pub fn island(&self, island: &[usize], on: usize, at: &[usize]) -> Option<f64> {
+    pub fn island(&self, island: &[usize], on: BackendIndex, at: &[BackendIndex]) -> Option<f64> {
         let mut sum = self.work(island.iter().copied(), |_| on)?;
         let inside = |i: usize| island.binary_search(&i).is_ok();
         for &i in island {
@@ -129,12 +138,12 @@ impl<'a> CostModel<'a> {
 
     /// Seconds of the whole stage, infinite where a backend does not take what it is given. A value
     /// crosses once to each backend that reads it.
-    pub fn whole(&self, at: &[usize]) -> f64 {
+    pub fn whole(&self, at: &[BackendIndex]) -> f64 {
         let Some(mut sum) = self.work(0..self.nodes.len(), |i| at[i]) else {
             return f64::INFINITY;
         };
         for (v, link) in self.links.iter().enumerate() {
-            for b in 0..self.sites.len() {
+            for b in self.sites.indices() {
                 if !link.readers.iter().any(|&r| at[r] == b) {
                     continue;
                 }

@@ -2,12 +2,13 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::executable::Executable;
+use crate::ids::{BackendIndex, PerBackend};
 
 /// Copies each pair's first tensor, of `from`, into its second, of `to`.
 pub(super) async fn cross(
-    executables: &mut [Option<Box<dyn Executable>>],
-    from: usize,
-    to: usize,
+    executables: &mut PerBackend<Option<Box<dyn Executable>>>,
+    from: BackendIndex,
+    to: BackendIndex,
     pairs: &[(usize, usize)],
 ) -> Result<()> {
     let gone = || Error::new(ErrorCode::State, "a backend's part of the plan is gone");

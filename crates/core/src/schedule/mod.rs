@@ -7,6 +7,7 @@ mod trace;
 
 use crate::error::Result;
 use crate::executable::{Executable, Progress};
+use crate::ids::{BackendIndex, PerBackend};
 use crate::interrupt::Interrupt;
 use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
 
@@ -14,22 +15,22 @@ pub use overlapped::OverlappedScheduler;
 pub use sync::SyncScheduler;
 pub use trace::{StageTrace, StepLabel, Trace, TraceEvent};
 
-/// One step of a stage. Backends are indices into [`StageRun::executables`].
+/// One step of a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The kernels of one part, on one backend.
-    Part { backend: usize, part: usize },
+    Part { backend: BackendIndex, part: usize },
     /// Tensors that cross: pairs of a tensor of `from` and the tensor of `to` that takes it.
     Permute {
-        from: usize,
-        to: usize,
+        from: BackendIndex,
+        to: BackendIndex,
         pairs: Vec<(usize, usize)>,
     },
 }
 
 /// A stage about to run: the inputs are written, the outputs are read afterwards.
 pub struct StageRun<'a> {
-    pub executables: &'a mut [Option<Box<dyn Executable>>],
+    pub executables: &'a mut PerBackend<Option<Box<dyn Executable>>>,
     /// In an order in which everything is there before it is needed.
     pub steps: &'a [Step],
     pub interrupt: &'a Interrupt,

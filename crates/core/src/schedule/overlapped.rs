@@ -7,6 +7,7 @@ use std::task::{Poll, Waker};
 use super::{Scheduler, StageRun, StageTrace, Step, run_part};
 use crate::error::Result;
 use crate::executable::Executable;
+use crate::ids::BackendIndex;
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
 use crate::threading::LocalFuture;
@@ -40,7 +41,7 @@ impl Scheduler for OverlappedScheduler {
                 .steps
                 .iter()
                 .any(|s| matches!(s, Step::Permute { .. }));
-            let working = lanes_at_work(stage.steps, stage.executables.len());
+            let working = lanes_at_work(stage.steps, stage.executables.indices());
             if !crosses && working < 2 {
                 for index in 0..stage.steps.len() {
                     stage.execute(index).await?;
@@ -62,12 +63,12 @@ impl Scheduler for OverlappedScheduler {
     }
 }
 
-fn lanes_at_work(steps: &[Step], backends: usize) -> usize {
-    let works = |b: usize| {
+fn lanes_at_work(steps: &[Step], backends: impl Iterator<Item = BackendIndex>) -> usize {
+    let works = |b: BackendIndex| {
         let of = |s: &Step| matches!(s, Step::Part { backend, .. } if *backend == b);
         steps.iter().any(of)
     };
-    (0..backends).filter(|&b| works(b)).count()
+    backends.filter(|&b| works(b)).count()
 }
 
 /// What a lane does in one step.
@@ -98,7 +99,7 @@ fn lanes<'a>(stage: StageRun<'a>, mail: &'a [Mailbox]) -> Vec<Lane<'a>> {
         trace,
     } = stage;
     let mut lanes = Vec::with_capacity(executables.len());
-    for (b, executable) in executables.iter_mut().enumerate() {
+    for (b, executable) in executables.entries_mut() {
         let Some(executable) = executable else {
             continue;
         };

@@ -106,10 +106,7 @@ impl Handle {
         match self {
             Handle::Host(t) => Ok(t),
             Handle::Device(d) => {
-                let on = shared
-                    .backends
-                    .iter()
-                    .position(|b| b.describe().id == d.backend);
+                let on = (shared.backends).position(|b| b.describe().id == d.backend);
                 let lost = || Error::new(ErrorCode::State, "a tensor's backend is gone");
                 let context = on
                     .and_then(|i| shared.contexts.get_mut(i))

@@ -217,7 +217,7 @@ impl Session {
     /// Makes contexts anew whose device was lost, and forgets the plans that were made with them.
     async fn recover(&mut self) -> Result<()> {
         let mut lost = false;
-        for b in 0..self.shared.contexts.len() {
+        for b in self.shared.contexts.indices() {
             if self.shared.contexts[b].is_lost() {
                 self.whole_graph()?;
                 let backend = &self.shared.backends[b];

@@ -7,6 +7,7 @@ use super::record::Recorder;
 use crate::backend::RawConstants;
 use crate::error::Result;
 use crate::graph::NodeSpec;
+use crate::ids::BackendIndex;
 use crate::interrupt::Interrupt;
 use crate::limits::Limits;
 use crate::schedule::Trace;
@@ -41,7 +42,7 @@ impl<'s> Run<'s> {
     }
 
     /// Whether the nodes of a backend are timed.
-    pub fn is_timed(&self, backend: usize) -> bool {
+    pub fn is_timed(&self, backend: BackendIndex) -> bool {
         self.profiling || self.shared.configs[backend].timers
     }
 

@@ -8,6 +8,7 @@ use crate::backend::{Backend, BackendConfig, BackendContext, Memory, RawConstant
 use crate::builtin::Port;
 use crate::dtype::DType;
 use crate::error::Result;
+use crate::ids::PerBackend;
 use crate::limits::Limits;
 #[cfg(not(target_arch = "wasm32"))]
 use crate::memory::Arena;
@@ -20,12 +21,12 @@ use super::{Runner, SessionOptions};
 
 /// What all runners of a session share.
 pub(crate) struct Shared {
-    pub backends: Vec<Arc<dyn Backend>>,
+    pub backends: PerBackend<Arc<dyn Backend>>,
     /// The backends as the partitioner prices them.
-    pub sites: Vec<Site>,
-    pub contexts: Vec<Box<dyn BackendContext>>,
+    pub sites: PerBackend<Site>,
+    pub contexts: PerBackend<Box<dyn BackendContext>>,
     /// What each backend is to do.
-    pub configs: Vec<BackendConfig>,
+    pub configs: PerBackend<BackendConfig>,
     pub evaluator: Arc<dyn Backend>,
     pub options: SessionOptions,
     /// The classes of nodes that were tuned, in the order in which they were met.
@@ -55,8 +56,8 @@ impl Shared {
         });
         Ok(Shared::unused(
             contexts.collect::<Result<_>>()?,
-            backends.clone(),
-            options.resolved(&backends)?,
+            backends.clone().into(),
+            options.resolved(&backends)?.into(),
             sites.collect(),
             evaluator,
             options,
@@ -65,10 +66,10 @@ impl Shared {
 
     /// Of a session that has not run yet.
     fn unused(
-        contexts: Vec<Box<dyn BackendContext>>,
-        backends: Vec<Arc<dyn Backend>>,
-        configs: Vec<BackendConfig>,
-        sites: Vec<Site>,
+        contexts: PerBackend<Box<dyn BackendContext>>,
+        backends: PerBackend<Arc<dyn Backend>>,
+        configs: PerBackend<BackendConfig>,
+        sites: PerBackend<Site>,
         evaluator: Arc<dyn Backend>,
         options: SessionOptions,
     ) -> Shared {
@@ -109,10 +110,10 @@ impl Shared {
         if self.resizing > 1 {
             return Ok(0);
         }
-        for begun in 0..self.contexts.len() {
-            if let Err(error) = self.contexts[begun].resize_begin(raw) {
+        for b in self.contexts.indices() {
+            if let Err(error) = self.contexts[b].resize_begin(raw) {
                 // The first error counts.
-                let _ = self.resize_end(begun);
+                let _ = self.resize_end(b.0);
                 return Err(error);
             }
         }
@@ -123,7 +124,7 @@ impl Shared {
     pub fn resize_end(&mut self, begun: usize) -> Result<()> {
         self.resizing -= 1;
         let mut ended = Ok(());
-        for context in &mut self.contexts[..begun] {
+        for context in self.contexts.iter_mut().take(begun) {
             ended = ended.and(context.resize_end());
         }
         ended

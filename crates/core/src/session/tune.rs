@@ -8,6 +8,7 @@ use crate::backend::{Backend, BackendContext, ContextConfig, Location, Memory, S
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::graph::NodeSpec;
+use crate::ids::BackendIndex;
 use crate::interrupt::Interrupt;
 use crate::report::{AlgorithmTime, TuningReport};
 use crate::schedule::run_part;
@@ -25,7 +26,7 @@ const FASTER: f64 = 0.97;
 
 /// A node by itself, whose class nobody has measured.
 pub(super) struct Trial {
-    backend: usize,
+    backend: BackendIndex,
     choice: Choice,
     stage: StageSpec,
 }
@@ -34,7 +35,7 @@ pub(super) struct Trial {
 /// is known already.
 pub(super) fn collect(
     stage: &StageSpec,
-    backend: usize,
+    backend: BackendIndex,
     shared: &mut Shared,
     trials: &mut Vec<Trial>,
 ) -> Result<()> {

@@ -19,9 +19,9 @@ use super::{Run, Shared};
 use crate::backend::StageSpec;
 use crate::error::{Error, ErrorCode, Result};
 use crate::executable::Executable;
-use crate::fact::{Cost, TensorSpec};
-use crate::graph::{Graph, NodeId, Refusal, ValueId};
-use crate::ids::IdMap;
+use crate::fact::TensorSpec;
+use crate::graph::{Graph, NodeId, ValueId};
+use crate::ids::{BackendIndex, IdMap, PerBackend};
 use crate::report::{CrossingReport, MemoryPlan, NodeReport};
 use crate::schedule::{Step, StepLabel};
 use crate::stages::Stages;
@@ -46,7 +46,10 @@ pub(super) enum Source {
     /// Computed while planning.
     Known(Tensor),
     /// A tensor of a backend.
-    Tensor { backend: usize, tensor: usize },
+    Tensor {
+        backend: BackendIndex,
+        tensor: usize,
+    },
 }
 
 /// A node with a kernel.
@@ -54,35 +57,35 @@ pub(super) enum Source {
 pub(super) struct PlacedNode {
     pub name: String,
     pub op: String,
-    pub backend: usize,
+    pub backend: BackendIndex,
     /// The index in the backend's [`StageSpec::nodes`].
     pub kernel: usize,
 }
 
 /// A stage that can run.
 pub(super) struct PlannedStage {
-    pub executables: Vec<Option<Box<dyn Executable>>>,
+    pub executables: PerBackend<Option<Box<dyn Executable>>>,
     pub steps: Vec<Step>,
     /// How each step is called in a trace.
     pub labels: Vec<StepLabel>,
     /// For each input of the stage, the tensors that take it: backend and tensor.
-    pub feeds: Vec<(ValueId, Vec<(usize, usize)>)>,
+    pub feeds: Vec<(ValueId, Vec<(BackendIndex, usize)>)>,
     pub results: Vec<(ValueId, Source)>,
     pub nodes: Vec<PlacedNode>,
     pub report: Vec<NodeReport>,
     pub crossings: Vec<CrossingReport>,
     /// The arenas, by backend.
-    pub memory: Vec<(usize, MemoryPlan)>,
+    pub memory: Vec<(BackendIndex, MemoryPlan)>,
     /// Operations of one run, as far as shapes tell them.
     pub operations: f64,
-    pub times: Vec<Vec<f64>>,
+    pub times: PerBackend<Vec<f64>>,
 }
 
 impl PlannedStage {
     /// The same plan in the contexts of `shared`, if all backends can share their kernels.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &Shared) -> Option<PlannedStage> {
-        let mut executables = Vec::with_capacity(self.executables.len());
+        let mut executables = PerBackend::new();
         for (executable, context) in self.executables.iter().zip(&shared.contexts) {
             executables.push(match executable {
                 Some(e) => Some(context.replicate(&**e)?),
@@ -100,21 +103,21 @@ impl PlannedStage {
             crossings: self.crossings.clone(),
             memory: self.memory.clone(),
             operations: self.operations,
-            times: Vec::new(),
+            times: PerBackend::new(),
         })
     }
 }
 
 /// A stage that is planned, but has no kernels yet.
 pub(super) struct Draft {
-    stages: Vec<StageSpec>,
+    stages: PerBackend<StageSpec>,
     steps: Vec<Step>,
-    feeds: Vec<(ValueId, Vec<(usize, usize)>)>,
+    feeds: Vec<(ValueId, Vec<(BackendIndex, usize)>)>,
     results: Vec<(ValueId, Source)>,
     nodes: Vec<PlacedNode>,
     report: Vec<NodeReport>,
     crossings: Vec<CrossingReport>,
-    memory: Vec<(usize, MemoryPlan)>,
+    memory: Vec<(BackendIndex, MemoryPlan)>,
     labels: Vec<StepLabel>,
     operations: f64,
 }
@@ -123,7 +126,7 @@ impl Draft {
     /// What is to be measured before there are kernels.
     pub fn trials(&self, shared: &mut Shared) -> Result<Vec<Trial>> {
         let mut trials = Vec::new();
-        for (b, stage) in self.stages.iter().enumerate() {
+        for (b, stage) in self.stages.entries() {
             tune::collect(stage, b, shared, &mut trials)?;
         }
         Ok(trials)
@@ -131,8 +134,9 @@ impl Draft {
 
     /// Has every backend make its tensors and kernels.
     pub fn generate(self, run: &mut Run<'_>) -> Result<PlannedStage> {
-        let mut executables = Vec::with_capacity(self.stages.len());
-        for (b, stage) in self.stages.into_iter().enumerate() {
+        let mut executables = PerBackend::new();
+        let backends = self.stages.indices();
+        for (b, stage) in backends.zip(self.stages) {
             if stage.tensors.is_empty() {
                 executables.push(None);
                 continue;
@@ -152,13 +156,10 @@ impl Draft {
             crossings: self.crossings,
             memory: self.memory,
             operations: self.operations,
-            times: Vec::new(),
+            times: PerBackend::new(),
         })
     }
 }
-
-/// A placed node's answers from the backends, in the order of preference.
-type Answers = Vec<Result<Cost, Refusal>>;
 
 struct Planner<'a> {
     input: StageInput<'a>,

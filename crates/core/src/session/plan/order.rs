@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::Planner;
 use crate::graph::{NodeId, ValueId};
-use crate::ids::IdMap;
+use crate::ids::{BackendIndex, IdMap, PerBackend};
 
 impl Planner<'_> {
     /// Orders kernels into parts, each as long as it can be before another backend has to work.
@@ -12,7 +12,7 @@ impl Planner<'_> {
     pub(super) fn order(
         &self,
         kernels: &[NodeId],
-        at: &[usize],
+        at: &[BackendIndex],
         backends: usize,
         early: bool,
     ) -> Vec<usize> {
@@ -33,17 +33,18 @@ impl Planner<'_> {
                 }
             }
         }
-        let mut ready = vec![BTreeSet::new(); backends];
+        let mut ready: PerBackend<_> = vec![BTreeSet::new(); backends].into();
         for i in 0..kernels.len() {
             if waiting[i] == 0 {
                 ready[at[i]].insert(i);
             }
         }
         let mut order = Vec::with_capacity(kernels.len());
-        let mut current = 0;
+        let mut current = BackendIndex::default();
         while order.len() < kernels.len() {
             let Some(i) = ready[current].pop_first() else {
-                let first = (0..backends).filter_map(|b| ready[b].first().map(|&i| (i, b)));
+                let first =
+                    (ready.entries()).filter_map(|(b, ready)| ready.first().map(|&i| (i, b)));
                 match first.min() {
                     Some((_, b)) => current = b,
                     None => break,

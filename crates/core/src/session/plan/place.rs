@@ -1,11 +1,11 @@
 //! Asking the backends about every node.
 
-use super::{Answers, Planner};
+use super::Planner;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::TensorSpec;
 use crate::graph::{NodeId, NodeSpec, ValueId};
 use crate::ids::{BackendId, IdMap};
-use crate::partition::{self, Candidate, Placed, Placement};
+use crate::partition::{self, Answers, Candidate, Placed, Placement};
 use crate::pin;
 use crate::session::Run;
 
@@ -44,7 +44,7 @@ impl Planner<'_> {
             };
             run.interrupt.check()?;
             let mut answers: Answers = shared.backends.iter().map(|b| b.supports(&spec)).collect();
-            for (b, answer) in answers.iter_mut().enumerate() {
+            for (b, answer) in answers.entries_mut() {
                 if let Some(refusal) = self.given_back.get(&(id, b)) {
                     *answer = Err(refusal.clone());
                 }
@@ -94,7 +94,10 @@ impl Planner<'_> {
             .map_err(|homeless| refused(homeless, "no backend of the session runs"))?;
         if shared.options.strict {
             let fallen: Vec<usize> = (0..kernels.len())
-                .filter(|&i| candidates[i].answers[0].is_err() && pinned(kernels[i]).is_none())
+                .filter(|&i| {
+                    let preferred = candidates[i].answers.first();
+                    preferred.is_some_and(Result::is_err) && pinned(kernels[i]).is_none()
+                })
                 .collect();
             if !fallen.is_empty() {
                 return Err(refused(fallen, "the preferred backend does not run"));

@@ -1,10 +1,10 @@
 //! What a plan tells of itself.
 
-use super::{Answers, Planner};
+use super::Planner;
 use crate::backend::StageSpec;
 use crate::graph::NodeId;
-use crate::ids::IdMap;
-use crate::partition::Placed;
+use crate::ids::{BackendIndex, IdMap, PerBackend};
+use crate::partition::{Answers, Placed};
 use crate::report::{CrossingReport, MoveReport, NodeReport, PortReport, RefusalReport};
 use crate::schedule::{Step, StepLabel};
 use crate::session::Shared;
@@ -13,10 +13,10 @@ impl Planner<'_> {
     pub(super) fn crossing_report(
         &self,
         steps: &[Step],
-        stages: &[StageSpec],
+        stages: &PerBackend<StageSpec>,
         shared: &Shared,
     ) -> Vec<CrossingReport> {
-        let id = |b: usize| shared.backends[b].describe().id.to_string();
+        let id = |b: BackendIndex| shared.backends[b].describe().id.to_string();
         let mut list = Vec::new();
         for step in steps {
             if let Step::Permute { from, to, pairs } = step {
@@ -44,7 +44,7 @@ impl Planner<'_> {
         let graph = self.input.graph;
         let position: IdMap<NodeId, usize> =
             kernels.iter().enumerate().map(|(i, &n)| (n, i)).collect();
-        let id = |b: usize| shared.backends[b].describe().id.to_string();
+        let id = |b: BackendIndex| shared.backends[b].describe().id.to_string();
         let stage = &self.input.stages.stages[self.input.index];
         stage
             .nodes
@@ -59,7 +59,7 @@ impl Planner<'_> {
                     instead_of: m.instead_of,
                 });
                 let refusals = kernel.map_or_else(Vec::new, |&i| {
-                    let refused = answers[i].iter().enumerate();
+                    let refused = answers[i].entries();
                     refused
                         .filter_map(|(b, a)| {
                             a.as_ref().err().map(|r| RefusalReport {
@@ -99,8 +99,12 @@ impl Planner<'_> {
 }
 
 /// What the steps of a stage are called in a trace: their nodes, or the values that cross.
-pub(super) fn labels(steps: &[Step], stages: &[StageSpec], shared: &Shared) -> Vec<StepLabel> {
-    let id = |b: usize| shared.backends[b].describe().id.to_string();
+pub(super) fn labels(
+    steps: &[Step],
+    stages: &PerBackend<StageSpec>,
+    shared: &Shared,
+) -> Vec<StepLabel> {
+    let id = |b: BackendIndex| shared.backends[b].describe().id.to_string();
     let label = |step: &Step| match step {
         Step::Part { backend, part } => {
             let nodes = &stages[*backend].nodes[stages[*backend].parts[*part].clone()];

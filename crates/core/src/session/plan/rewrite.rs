@@ -7,12 +7,12 @@ use crate::backend::{Backend, KernelSpec, Replacement, Subgraph, SubgraphTensor}
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, NodeId, Refusal, ValueId};
-use crate::ids::{IdMap, IdSet};
+use crate::ids::{BackendIndex, IdMap, IdSet};
 use crate::session::Shared;
 use crate::stages::Stages;
 
 /// Nodes that a backend gave back although it supports them one by one.
-pub(super) type GivenBack = HashMap<(NodeId, usize), Refusal>;
+pub(super) type GivenBack = HashMap<(NodeId, BackendIndex), Refusal>;
 
 /// What the backends made of a stage.
 #[derive(Default)]
@@ -62,14 +62,14 @@ impl Planner<'_> {
         &self,
         shared: &Shared,
         kernels: &[NodeId],
-        at: &[usize],
+        at: &[BackendIndex],
     ) -> Result<Rewritten> {
         let mut rewritten = Rewritten::default();
         if shared.backends.iter().all(|b| b.optimizer().is_none()) {
             return Ok(rewritten);
         }
         let readers = self.readers();
-        for (b, backend) in shared.backends.iter().enumerate() {
+        for (b, backend) in shared.backends.entries() {
             let Some(optimizer) = backend.optimizer() else {
                 continue;
             };

@@ -4,6 +4,7 @@ use super::{PlannedStage, Source};
 use crate::backend::Memory;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::ValueId;
+use crate::ids::PerBackend;
 use crate::schedule::{StageRun, StageTrace};
 use crate::session::{Handle, Run, Shared};
 
@@ -17,7 +18,7 @@ impl PlannedStage {
         run: &mut Run<'_>,
     ) -> Result<()> {
         run.count(self.operations)?;
-        for (b, e) in self.executables.iter_mut().enumerate() {
+        for (b, e) in self.executables.entries_mut() {
             if let Some(e) = e {
                 e.set_profiling(run.is_timed(b));
             }
@@ -27,8 +28,8 @@ impl PlannedStage {
         begun.stage.steps(run).await?;
         begun.stage.read(env, host, run.shared).await?;
         begun.end()?;
-        self.times.clear();
-        for (b, e) in self.executables.iter_mut().enumerate() {
+        self.times = PerBackend::new();
+        for (b, e) in self.executables.entries_mut() {
             self.times.push(match e {
                 Some(e) if run.is_timed(b) => e.profile().await?,
                 _ => Vec::new(),
@@ -82,8 +83,8 @@ impl PlannedStage {
         host: &[bool],
         shared: &Shared,
     ) -> Result<()> {
-        let mut reads: Vec<(Vec<ValueId>, Vec<usize>)> =
-            vec![Default::default(); self.executables.len()];
+        let mut reads: PerBackend<(Vec<ValueId>, Vec<usize>)> =
+            vec![Default::default(); self.executables.len()].into();
         for (v, source) in &self.results {
             let handle = match source {
                 Source::Feed(of, shape) => {
@@ -103,7 +104,7 @@ impl PlannedStage {
             };
             env[v.0] = Some(handle);
         }
-        for (b, (values, tensors)) in reads.iter().enumerate() {
+        for (b, (values, tensors)) in reads.entries() {
             if let Some(e) = self.executables[b].as_mut()
                 && !tensors.is_empty()
             {
@@ -130,11 +131,11 @@ struct Begun<'a> {
 impl<'a> Begun<'a> {
     fn begin(stage: &'a mut PlannedStage) -> Result<Begun<'a>> {
         let mut begun = Begun { stage, backends: 0 };
-        for b in 0..begun.stage.executables.len() {
-            if let Some(e) = &mut begun.stage.executables[b] {
+        for e in &mut begun.stage.executables {
+            if let Some(e) = e {
                 e.execute_begin()?;
             }
-            begun.backends = b + 1;
+            begun.backends += 1;
         }
         Ok(begun)
     }
@@ -147,7 +148,7 @@ impl<'a> Begun<'a> {
     fn end_all(&mut self) -> Result<()> {
         let backends = std::mem::take(&mut self.backends);
         let mut ended = Ok(());
-        for e in self.stage.executables[..backends].iter_mut().flatten() {
+        for e in self.stage.executables.iter_mut().take(backends).flatten() {
             ended = ended.and(e.execute_end());
         }
         ended

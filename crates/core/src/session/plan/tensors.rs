@@ -1,11 +1,11 @@
 //! The tensors of every backend: locations, crossings, and what leaves the stage.
 
-use super::{Answers, Draft, PlacedNode, Planner, Source, arena, report};
+use super::{Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Location, Memory, StageSpec, TensorSlot};
 use crate::error::Result;
 use crate::graph::{NodeId, ValueId};
-use crate::ids::IdMap;
-use crate::partition::Placed;
+use crate::ids::{BackendIndex, IdMap, PerBackend};
+use crate::partition::{Answers, Placed};
 use crate::schedule::Step;
 use crate::session::Shared;
 
@@ -28,9 +28,9 @@ impl Planner<'_> {
                 .iter()
                 .map(|b| b.describe().memory == Memory::Device)
                 .collect(),
-            stages: vec![StageSpec::default(); count],
-            of: vec![IdMap::default(); count],
-            lives: vec![Vec::new(); count],
+            stages: vec![StageSpec::default(); count].into(),
+            of: vec![IdMap::default(); count].into(),
+            lives: vec![Vec::new(); count].into(),
             home: IdMap::default(),
             feeds: IdMap::default(),
             crossings: Vec::new(),
@@ -81,7 +81,7 @@ impl Planner<'_> {
         } = table;
         mark_external(&mut stages, &steps, &feeds, &results);
         let mut memory = Vec::new();
-        for (b, stage) in stages.iter_mut().enumerate() {
+        for (b, stage) in stages.entries_mut() {
             let plan = arena::lay_out(stage, &lives[b], shared.backends[b].as_ref())?;
             memory.extend(plan.map(|plan| (b, plan)));
         }
@@ -116,12 +116,12 @@ impl Planner<'_> {
 
 /// Tells every backend which of its tensors others write and read.
 fn mark_external(
-    stages: &mut [StageSpec],
+    stages: &mut PerBackend<StageSpec>,
     steps: &[Step],
-    feeds: &IdMap<ValueId, Vec<(usize, usize)>>,
+    feeds: &IdMap<ValueId, Vec<(BackendIndex, usize)>>,
     results: &[(ValueId, Source)],
 ) {
-    let mut written: Vec<(usize, usize)> = feeds.values().flatten().copied().collect();
+    let mut written: Vec<(BackendIndex, usize)> = feeds.values().flatten().copied().collect();
     let mut read = Vec::new();
     for step in steps {
         if let Step::Permute { from, to, pairs } = step {
@@ -156,22 +156,22 @@ fn mark_external(
 /// The tensors of every backend while a stage is laid out.
 struct Table<'a> {
     planner: &'a Planner<'a>,
-    device: Vec<bool>,
-    stages: Vec<StageSpec>,
+    device: PerBackend<bool>,
+    stages: PerBackend<StageSpec>,
     /// Per backend, the tensor of each value.
-    of: Vec<IdMap<ValueId, usize>>,
+    of: PerBackend<IdMap<ValueId, usize>>,
     /// Per backend and tensor, the first and last time it is needed.
-    lives: Vec<Vec<(usize, usize)>>,
+    lives: PerBackend<Vec<(usize, usize)>>,
     /// The backend that computes a value, and when.
-    home: IdMap<ValueId, (usize, usize)>,
-    feeds: IdMap<ValueId, Vec<(usize, usize)>>,
+    home: IdMap<ValueId, (BackendIndex, usize)>,
+    feeds: IdMap<ValueId, Vec<(BackendIndex, usize)>>,
     /// Of the part being built: source backend, target backend, tensors.
-    crossings: Vec<(usize, usize, (usize, usize))>,
+    crossings: Vec<(BackendIndex, BackendIndex, (usize, usize))>,
 }
 
 impl Table<'_> {
     /// Whether a node reads something that another backend computes and that is not here yet.
-    fn waits(&self, b: usize, id: NodeId) -> bool {
+    fn waits(&self, b: BackendIndex, id: NodeId) -> bool {
         let node = &self.planner.input.graph.nodes[id.0];
         node.present_inputs().any(|v| {
             let root = self.planner.root(v);
@@ -180,7 +180,7 @@ impl Table<'_> {
         })
     }
 
-    fn kernel(&mut self, b: usize, id: NodeId, time: usize, part: usize) -> Result<usize> {
+    fn kernel(&mut self, b: BackendIndex, id: NodeId, time: usize, part: usize) -> Result<usize> {
         let node = &self.planner.input.graph.nodes[id.0];
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for v in &node.inputs {
@@ -204,7 +204,7 @@ impl Table<'_> {
 
     fn add(
         &mut self,
-        b: usize,
+        b: BackendIndex,
         v: ValueId,
         location: Location,
         life: (usize, usize),
@@ -223,7 +223,7 @@ impl Table<'_> {
 
     /// The tensor of `v` on backend `b`, made or brought there if it is not; used at `time` by the
     /// part that starts at `part`.
-    fn tensor(&mut self, b: usize, v: ValueId, time: usize, part: usize) -> Result<usize> {
+    fn tensor(&mut self, b: BackendIndex, v: ValueId, time: usize, part: usize) -> Result<usize> {
         if let Some(&t) = self.of[b].get(&v) {
             let root = self.stages[b].root(t);
             let life = &mut self.lives[b][root];

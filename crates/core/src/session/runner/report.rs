@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use super::Runner;
 use crate::builtin::BUILTIN;
+use crate::ids::PerBackend;
 use crate::memory::Storage;
 use crate::report::{BackendReport, MemoryPlan, NodeReport, NodeTime, PortReport, Report};
 use crate::session::Shared;
@@ -12,7 +13,7 @@ impl Runner {
     /// Forgets the times of earlier runs.
     pub fn clear_times(&mut self) {
         for (_, planned) in self.plans.iter_mut().flatten() {
-            planned.times.clear();
+            planned.times = PerBackend::new();
         }
         for body in self.bodies.values_mut().flatten() {
             body.clear_times();
@@ -107,7 +108,7 @@ impl Runner {
                         }
                     }
                     for (b, plan) in &planned.memory {
-                        let entry = &mut report.backends[*b];
+                        let entry = &mut report.backends[b.0];
                         entry.unshared_bytes += plan.unshared_bytes;
                         entry.intermediate_bytes = entry.intermediate_bytes.max(plan.bytes);
                         entry.lower_bound_bytes =

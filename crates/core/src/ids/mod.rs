@@ -1,9 +1,13 @@
-//! The names of backends, and maps by the indices of values and nodes.
+//! The names of backends, indices of what sessions and stages list, and maps by the indices of values and nodes.
+
+mod indexed;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
+
+pub use indexed::{BackendIndex, Indexed, PerBackend};
 
 /// A backend's unique name: `cpu`, `wgpu`, `builtin`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
