@@ -9,6 +9,7 @@ use kilim::core::backend::{
     Executable, Grade, Half, LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec,
     StageTensors, TensorRegistry,
 };
+use kilim::core::ids::{PartIndex, PerKernel, TensorIndex};
 use kilim::core::memory::{Arena, Ledger};
 use kilim::core::ops::Cost;
 use kilim::core::{Interrupt, Tensor};
@@ -19,7 +20,7 @@ type Rewrite = dyn Fn(&mut StageSpec) + Send + Sync;
 type OnCall = dyn Fn(&'static str) -> Result<()> + Send + Sync;
 type Configured = dyn Fn(&BackendConfig) -> Option<Arc<dyn Backend>> + Send + Sync;
 type OnContext = dyn Fn(&ContextConfig) + Send + Sync;
-type OnRun = dyn Fn(usize) -> Result<()> + Send + Sync;
+type OnRun = dyn Fn(PartIndex) -> Result<()> + Send + Sync;
 
 /// See the methods for what can be changed.
 #[derive(Clone)]
@@ -133,7 +134,7 @@ impl StandIn {
     }
 
     /// Called with the number of a part before it runs.
-    pub fn on_run(mut self, f: impl Fn(usize) -> Result<()> + Send + Sync + 'static) -> Self {
+    pub fn on_run(mut self, f: impl Fn(PartIndex) -> Result<()> + Send + Sync + 'static) -> Self {
         self.on_run = Arc::new(f);
         self
     }
@@ -267,16 +268,16 @@ impl Executable for Stage {
         self.inner.execute_begin()
     }
 
-    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+    fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
         (self.on_call)("write")?;
         self.inner.write(tensor, data)
     }
 
-    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+    fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {
         self.inner.copy(from, to)
     }
 
-    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
+    fn run(&mut self, part: PartIndex, interrupt: &Interrupt) -> Result<Progress> {
         (self.on_call)("run")?;
         (self.on_run)(part)?;
         self.inner.run(part, interrupt)
@@ -291,7 +292,7 @@ impl Executable for Stage {
         self.inner.submit()
     }
 
-    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+    fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         if let Err(error) = (self.on_call)("read") {
             return Box::pin(std::future::ready(Err(error)));
         }
@@ -314,7 +315,7 @@ impl Executable for Stage {
         self.inner.set_profiling(on);
     }
 
-    fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
+    fn profile(&mut self) -> LocalFuture<'_, Result<PerKernel<f64>>> {
         self.inner.profile()
     }
 

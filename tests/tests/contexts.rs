@@ -8,6 +8,7 @@ use kilim::core::backend::{
     Backend, BackendContext, ContextConfig, KernelSpec, Location, Memory, NodeSpec, StageSpec,
     TensorSlot, TensorSpec,
 };
+use kilim::core::ids::{KernelIndex, TensorIndex};
 use kilim::core::ops::*;
 use kilim::core::{Interrupt, Pin, Session, SessionOptions};
 use kilim::{DType, ErrorCode, Fact, Graph, RunOptions, Runtime, Tensor};
@@ -35,7 +36,7 @@ impl Seen {
         });
         Arc::new(greedy.rewriting(move |stage| {
             let nodes: Vec<_> = stage.nodes.iter().map(|n| &*n.name).collect();
-            let names = |which: &[usize]| {
+            let names = |which: &[TensorIndex]| {
                 let names: Vec<_> = which.iter().map(|&t| &*stage.tensors[t].name).collect();
                 names.join(" ")
             };
@@ -199,17 +200,18 @@ fn stage(backend: &Arc<dyn Backend>, name: &str) -> StageSpec {
         _ => Location::Arena { offset: 256 },
     };
     StageSpec {
-        tensors: vec![slot("x", first), slot(name, Location::Arena { offset: 0 })],
-        nodes: vec![KernelSpec {
+        tensors: [slot("x", first), slot(name, Location::Arena { offset: 0 })].into(),
+        nodes: [KernelSpec {
             name: "negative".into(),
             op: Arc::new(Unary(UnaryKind::Neg)),
-            inputs: vec![Some(0)],
-            outputs: vec![1],
-        }],
-        parts: std::iter::once(0..1).collect(),
+            inputs: vec![Some(TensorIndex(0))],
+            outputs: vec![TensorIndex(1)],
+        }]
+        .into(),
+        parts: [KernelIndex(0)..KernelIndex(1)].into(),
         arena_bytes: 512,
-        inputs: vec![0],
-        outputs: vec![1],
+        inputs: vec![TensorIndex(0)],
+        outputs: vec![TensorIndex(1)],
     }
 }
 
@@ -231,7 +233,8 @@ fn each_context_has_a_registry_of_its_own_tensors() {
         assert_eq!((kept(&*own), kept(&*other)), (2, 0), "{id}");
         assert!(other.tensors().find("y").is_none());
         let (tensors, at) = own.tensors().find("y").expect("it was made");
-        assert_eq!((tensors.inputs(), tensors.outputs()), (&[0][..], &[1][..]));
+        assert_eq!(tensors.inputs(), [TensorIndex(0)]);
+        assert_eq!(tensors.outputs(), [TensorIndex(1)]);
         assert_eq!(tensors.location(at), Location::Arena { offset: 0 });
         let spec = TensorSpec::new(DType::F32, &[4]);
         tensors.check(at, &spec).unwrap();
@@ -239,7 +242,7 @@ fn each_context_has_a_registry_of_its_own_tensors() {
         assert_eq!(error.unwrap_err().code(), ErrorCode::Shape);
         // Of one name, the newest is found.
         let (newest, _) = own.tensors().find("x").unwrap();
-        assert_eq!(newest.slots()[1].name, "z");
+        assert_eq!(newest.slots()[TensorIndex(1)].name, "z");
         // A stage that goes takes its tensors along.
         drop((tensors, newest, first));
         assert!(own.tensors().find("y").is_none(), "{id}");

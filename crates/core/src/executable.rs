@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result};
-use crate::ids::BackendId;
+use crate::ids::{BackendId, PartIndex, PerKernel, TensorIndex};
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
 use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
@@ -20,8 +20,7 @@ pub enum Progress {
     Partly,
 }
 
-/// The tensors and kernels of one planned stage. Tensors are named by their index in
-/// [`crate::backend::StageSpec::tensors`].
+/// The tensors and kernels of one planned stage, by their indices in its [`crate::backend::StageSpec`].
 pub trait Executable: Any + MaybeSend {
     /// Called before a run of the stage.
     fn execute_begin(&mut self) -> Result<()> {
@@ -29,10 +28,10 @@ pub trait Executable: Any + MaybeSend {
     }
 
     /// Gives a tensor its data from the host. For [`crate::backend::Memory::Host`] this shares the bytes.
-    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()>;
+    fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()>;
 
     /// Gives a tensor its data from a device tensor of this backend, without a way over the host.
-    fn import(&mut self, tensor: usize, data: &DeviceTensor) -> Result<()> {
+    fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
         let _ = (tensor, data);
         Err(Error::new(
             ErrorCode::State,
@@ -42,7 +41,7 @@ pub trait Executable: Any + MaybeSend {
 
     /// Copies tensor `from` into tensor `to`, of the same element type and number of elements,
     /// without a way over the host.
-    fn copy(&mut self, from: usize, to: usize) -> Result<()>;
+    fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()>;
 
     /// Runs the kernels of one part (see [`crate::backend::StageSpec::parts`]). On a device this may only record.
     ///
@@ -53,7 +52,7 @@ pub trait Executable: Any + MaybeSend {
     /// # Errors
     /// `Aborted` where `interrupt` stops it, `InvalidValue` where the data is out of an operator's
     /// domain, `Device` where the device fails.
-    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress>;
+    fn run(&mut self, part: PartIndex, interrupt: &Interrupt) -> Result<Progress>;
 
     /// Resolves when the device can take the rest of a part.
     fn wait_room(&mut self) -> LocalFuture<'_, Result<()>> {
@@ -72,11 +71,11 @@ pub trait Executable: Any + MaybeSend {
     }
 
     /// Brings tensors to the host; on a device everything recorded so far is submitted first.
-    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>>;
+    fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>>;
 
     /// Takes a tensor out of the stage without a way over the host, so that another stage can
     /// [`Executable::import`] it. It stays valid whatever the stage does afterwards.
-    fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {
+    fn export(&mut self, tensor: TensorIndex) -> Result<DeviceTensor> {
         let _ = tensor;
         Err(Error::new(
             ErrorCode::State,
@@ -96,8 +95,8 @@ pub trait Executable: Any + MaybeSend {
     }
 
     /// Seconds that each node of [`crate::backend::StageSpec::nodes`] took in the last profiled run.
-    fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
-        Box::pin(std::future::ready(Ok(Vec::new())))
+    fn profile(&mut self) -> LocalFuture<'_, Result<PerKernel<f64>>> {
+        Box::pin(std::future::ready(Ok(PerKernel::new())))
     }
 
     /// Kernel launches of one run of the stage (dispatches on a GPU).

@@ -8,6 +8,7 @@ use kilim_core::backend::{
     BackendContext, ConstantKey, ContextConfig, Executable, Location, NodeSpec, RawConstants,
     StageSpec, StageTensors, TensorRegistry,
 };
+use kilim_core::ids::{PerKernel, PerTensor, TensorIndex};
 use kilim_core::interrupt::Meter;
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
@@ -35,10 +36,10 @@ pub struct CpuContext {
 
 /// The kernels of a stage, and what they need.
 struct Kernels {
-    steps: Vec<Step>,
+    steps: PerKernel<Step>,
     scratch: usize,
     /// Tensors that a kernel reads as they are.
-    read: Vec<bool>,
+    read: PerTensor<bool>,
 }
 
 impl CpuContext {
@@ -65,17 +66,17 @@ impl CpuContext {
     /// Makes the kernels. Where raw constants are dropped, each goes as soon as its last reader has
     /// packed it.
     fn kernels(&mut self, stage: &mut StageSpec, interrupt: &Interrupt) -> Result<Kernels> {
-        let mut readers = vec![0usize; stage.tensors.len()];
+        let mut readers: PerTensor<usize> = vec![0; stage.tensors.len()].into();
         for &input in stage.nodes.iter().flat_map(|n| n.inputs.iter().flatten()) {
             readers[stage.root(input)] += 1;
         }
         let mut kernels = Kernels {
-            steps: Vec::with_capacity(stage.nodes.len()),
+            steps: PerKernel::new(),
             scratch: 0,
-            read: vec![false; stage.tensors.len()],
+            read: vec![false; stage.tensors.len()].into(),
         };
         let cpu = CpuRun::new(self.threads, interrupt);
-        for n in 0..stage.nodes.len() {
+        for n in stage.nodes.indices() {
             cpu.check()?;
             let node = &stage.nodes[n];
             let (inputs, outputs) = stage.specs(node);
@@ -112,11 +113,11 @@ impl CpuContext {
                 .and_then(|kernel| Ok((kernel.scratch().bytes(self.threads.count())?, kernel)));
             let (scratch, kernel) = sized.map_err(|e| e.at(&node.name, node.op.name()))?;
             kernels.scratch = kernels.scratch.max(scratch);
-            let index = |i: &Option<usize>| i.map_or(ABSENT, |i| i as u32);
+            let index = |i: &Option<TensorIndex>| i.map_or(ABSENT, |i| i.0 as u32);
             kernels.steps.push(Step {
                 kernel,
                 inputs: node.inputs.iter().map(index).collect(),
-                outputs: node.outputs.iter().map(|&o| o as u32).collect(),
+                outputs: node.outputs.iter().map(|o| o.0 as u32).collect(),
             });
             drop(inputs);
             for (i, root) in roots.into_iter().enumerate() {
@@ -136,7 +137,12 @@ impl CpuContext {
     }
 
     /// The data of a tensor that is known, if a kernel reads it as it is.
-    fn known(&mut self, meter: &Meter, stage: &StageSpec, t: usize) -> Result<Option<Tensor>> {
+    fn known(
+        &mut self,
+        meter: &Meter,
+        stage: &StageSpec,
+        t: TensorIndex,
+    ) -> Result<Option<Tensor>> {
         let slot = &stage.tensors[t];
         let Some(value) = &slot.spec.value else {
             return Ok(None);
@@ -179,8 +185,8 @@ impl BackendContext for CpuContext {
     ) -> Result<Box<dyn Executable>> {
         let kernels = self.kernels(&mut stage, interrupt)?;
         let meter = Meter::new(interrupt);
-        let mut values = Vec::with_capacity(stage.tensors.len());
-        for t in 0..stage.tensors.len() {
+        let mut values = PerTensor::new();
+        for t in stage.tensors.indices() {
             values.push(match kernels.read[t] {
                 true => self.known(&meter, &stage, t)?,
                 false => None,

@@ -269,7 +269,7 @@ impl StageView {
                 }
                 Location::Planned => abi::PLANNED,
                 Location::Alias(tensor) => {
-                    of = tensor;
+                    of = tensor.0;
                     abi::ALIAS
                 }
                 Location::Arena { offset: at } => {
@@ -294,9 +294,9 @@ impl StageView {
         let mut indices = Vec::with_capacity(2 * stage.nodes.len());
         for node in &stage.nodes {
             let encoded = Box::new(encode(&mut arena, stage, node)?);
-            let inputs = node.inputs.iter().map(|i| i.unwrap_or(abi::ABSENT));
+            let inputs = node.inputs.iter().map(|i| i.map_or(abi::ABSENT, |i| i.0));
             let inputs: Box<[usize]> = inputs.collect();
-            let outputs: Box<[usize]> = node.outputs.as_slice().into();
+            let outputs: Box<[usize]> = node.outputs.iter().map(|o| o.0).collect();
             steps.push(abi::Step {
                 node: &raw const *encoded,
                 inputs: inputs.as_ptr(),
@@ -305,7 +305,7 @@ impl StageView {
             nodes.push(encoded);
             indices.extend([inputs, outputs]);
         }
-        let ends = stage.parts.iter().map(|p| p.end);
+        let ends = stage.parts.iter().map(|p| p.end.0);
         Ok(StageView {
             _arena: arena,
             slots,

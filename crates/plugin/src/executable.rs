@@ -6,6 +6,7 @@ use std::sync::Arc;
 use kilim_core::backend::{
     BackendId, DeviceTensor, Executable, LocalFuture, Progress, StageSpec, StageTensors,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, TensorIndex};
 use kilim_core::memory::{Arena, ArenaGuard, Claim, Ledger, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
@@ -50,7 +51,7 @@ pub struct Names(StageSpec);
 
 impl Names {
     /// The error with the node that the backend blames.
-    pub fn at(&self, error: Error, node: Option<usize>) -> Error {
+    pub fn at(&self, error: Error, node: Option<KernelIndex>) -> Error {
         match node.and_then(|i| self.0.nodes.get(i)) {
             Some(node) => error.at(&node.name, node.op.name()),
             None => error,
@@ -146,7 +147,7 @@ impl PluginExecutable {
         self.check(status, &message, what)
     }
 
-    fn take(&mut self, tensor: usize) -> Result<Tensor> {
+    fn take(&mut self, tensor: TensorIndex) -> Result<Tensor> {
         let Some(slot) = self.stage.0.tensors.get(tensor) else {
             return Err(Error::new(ErrorCode::State, "the stage has no such tensor"));
         };
@@ -163,7 +164,14 @@ impl PluginExecutable {
         // SAFETY: a function of the table; `room` has as many bytes as it is told.
         let status = unsafe {
             let to = room.as_mut_ptr().cast();
-            read(table.this, self.raw, tensor, to, room.len(), message.raw())
+            read(
+                table.this,
+                self.raw,
+                tensor.0,
+                to,
+                room.len(),
+                message.raw(),
+            )
         };
         self.check(status, &message, "did not give a tensor")
             .map_err(|e| e.with_input(name))?;
@@ -178,7 +186,7 @@ impl Executable for PluginExecutable {
         self.optional(self.context.library.table.begin, "did not begin a run")
     }
 
-    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+    fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
         let slot = self.stage.0.tensors.get(tensor);
         let fits = |s: &&kilim_core::backend::TensorSlot| {
             s.spec.dtype == data.dtype() && s.spec.shape == data.shape()
@@ -204,7 +212,7 @@ impl Executable for PluginExecutable {
             write(
                 table.this,
                 self.raw,
-                tensor,
+                tensor.0,
                 from,
                 bytes.len(),
                 message.raw(),
@@ -214,12 +222,12 @@ impl Executable for PluginExecutable {
             .map_err(|e| e.with_input(name))
     }
 
-    fn import(&mut self, tensor: usize, data: &DeviceTensor) -> Result<()> {
+    fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
         let value = device_value(data)?;
         self.write(tensor, &value)
     }
 
-    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+    fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {
         let value = self.take(from)?;
         let slot = self.stage.0.tensors.get(to);
         let shape = slot.map_or(&[][..], |s| &s.spec.shape);
@@ -227,28 +235,28 @@ impl Executable for PluginExecutable {
         self.write(to, &value)
     }
 
-    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
+    fn run(&mut self, part: PartIndex, interrupt: &Interrupt) -> Result<Progress> {
         interrupt.check()?;
         let arena = self.arena.clone();
         let _guard = self.lock(&arena)?;
         let table = &self.context.library.table;
-        let Some(run) = table.run.filter(|_| part < self.stage.0.parts.len()) else {
+        let Some(run) = table.run.filter(|_| part < self.stage.0.parts.end()) else {
             return Err(Error::new(ErrorCode::State, "the stage has no such part"));
         };
         let mut message = Message::new();
         // SAFETY: a function of the table, with what `prepare` gave.
-        let status = unsafe { run(table.this, self.raw, part, message.raw()) };
+        let status = unsafe { run(table.this, self.raw, part.0, message.raw()) };
         self.check(status, &message, "failed")?;
         Ok(Progress::Whole)
     }
 
-    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+    fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         let read = tensors.iter().map(|&t| self.take(t)).collect();
         Box::pin(std::future::ready(read))
     }
 
     /// The interface has no tensors between stages: they pass over the host.
-    fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {
+    fn export(&mut self, tensor: TensorIndex) -> Result<DeviceTensor> {
         let value = self.take(tensor)?;
         Ok(DeviceTensor {
             backend: self.id.clone(),

@@ -3,6 +3,7 @@
 use std::ffi::{CStr, CString, c_char};
 use std::path::Path;
 
+use kilim_core::ids::KernelIndex;
 use kilim_core::{Error, ErrorCode, Result};
 use kilim_plugin_abi::{self as abi, Status};
 
@@ -194,8 +195,8 @@ impl Message {
     }
 
     /// The node that failed, if the backend named one.
-    pub fn node(&self) -> Option<usize> {
-        usize::try_from(self.raw.node).ok()
+    pub fn node(&self) -> Option<KernelIndex> {
+        usize::try_from(self.raw.node).ok().map(KernelIndex)
     }
 }
 

@@ -9,6 +9,7 @@ use kilim_core::backend::{
     Backend, ConstantKey, ContextConfig, Executable, KernelSpec, Location, StageSpec, TensorSlot,
     TensorSpec,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, PerTensor, TensorIndex};
 use kilim_core::ops::{Activation, Conv, Padding};
 use kilim_core::{DType, Interrupt, Operator, Result, Tensor};
 
@@ -103,23 +104,28 @@ impl Bench {
         flops: f64,
     ) -> Result<Bench> {
         let spec = TensorSpec::new(data.dtype(), data.shape());
-        let mut tensors = vec![slot(spec, Location::Input)];
+        let mut tensors = PerTensor::from([slot(spec, Location::Input)]);
         for (i, c) in constants.iter().enumerate() {
             let key = ConstantKey(i as u64);
             tensors.push(slot(TensorSpec::of(c), Location::Constant(key)));
         }
         let out = TensorSpec::new(DType::F32, output);
         let arena_bytes = out.bytes();
-        tensors.push(slot(out, Location::Arena { offset: 0 }));
+        let output = tensors.push(slot(out, Location::Arena { offset: 0 }));
         let stage = StageSpec {
-            nodes: vec![KernelSpec {
+            nodes: [KernelSpec {
                 name: "bench".into(),
                 op,
-                inputs: (0..=constants.len()).map(Some).collect(),
-                outputs: vec![constants.len() + 1],
-            }],
+                inputs: tensors
+                    .indices()
+                    .map(Some)
+                    .take(1 + constants.len())
+                    .collect(),
+                outputs: vec![output],
+            }]
+            .into(),
             tensors,
-            parts: std::iter::once(0..1).collect(),
+            parts: [KernelIndex(0)..KernelIndex(1)].into(),
             arena_bytes,
             ..StageSpec::default()
         };
@@ -127,14 +133,14 @@ impl Bench {
         let mut executable = backend
             .create_context(&ContextConfig::default())?
             .prepare(stage, &Interrupt::NEVER)?;
-        executable.write(0, data)?;
+        executable.write(TensorIndex(0), data)?;
         Ok(Bench { executable, flops })
     }
 
     fn run(&mut self, times: usize) -> Result<()> {
         for _ in 0..times {
             self.executable.execute_begin()?;
-            self.executable.run(0, &Interrupt::NEVER)?;
+            self.executable.run(PartIndex(0), &Interrupt::NEVER)?;
             self.executable.execute_end()?;
         }
         Ok(())

@@ -8,6 +8,7 @@ use kilim_core::backend::{
     StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::error::unsupported;
+use kilim_core::ids::{PerKernel, TensorIndex};
 use kilim_core::memory::{Arena, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
@@ -44,7 +45,7 @@ impl Shared {
     pub fn lower(
         &self,
         node: &NodeSpec,
-        roots: &[Option<usize>],
+        roots: &[Option<TensorIndex>],
         tuned: &Tuned,
     ) -> Lowers<Lowered> {
         let mut lowering = Lowering::new(node, self.caps());
@@ -157,9 +158,9 @@ impl BackendContext for WgpuContext {
             .cost();
             speed.seconds(&cost)
         };
-        let seconds = stage.nodes.iter().map(seconds).collect();
+        let seconds: PerKernel<f64> = stage.nodes.iter().map(seconds).collect();
         let mut binder = Binder::new(gpu, &mut self.constants, &self.faults, &stage)?;
-        for (i, (node, l)) in stage.nodes.iter().zip(lowered).enumerate() {
+        for ((i, node), l) in stage.nodes.entries().zip(lowered) {
             interrupt.check()?;
             binder
                 .node(i, node, l)
@@ -186,7 +187,7 @@ impl BackendContext for WgpuContext {
             RawConstants::Keep => stage.tensors[stage.root(t)].spec.value.clone(),
             RawConstants::Drop => None,
         };
-        let values = (0..stage.tensors.len()).map(known).collect();
+        let values = stage.tensors.indices().map(known).collect();
         Ok(Box::new(WgpuExecutable::new(
             gpu.clone(),
             Prepared {
@@ -195,7 +196,7 @@ impl BackendContext for WgpuContext {
                 values,
                 parts: stage.parts,
                 nodes: commands.nodes,
-                seconds,
+                seconds: Arc::new(seconds),
                 arena: self.arena.clone(),
                 claims,
                 memory: self.memory,

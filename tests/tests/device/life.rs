@@ -123,16 +123,16 @@ impl Executable for NotedExecutable {
         self.0.execute_begin()
     }
 
-    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+    fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
         log("write");
         self.0.write(tensor, data)
     }
 
-    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+    fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {
         self.0.copy(from, to)
     }
 
-    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
+    fn run(&mut self, part: PartIndex, interrupt: &Interrupt) -> Result<Progress> {
         log("run");
         self.0.run(part, interrupt)
     }
@@ -147,7 +147,7 @@ impl Executable for NotedExecutable {
         self.0.wait_finish()
     }
 
-    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+    fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         log("read");
         self.0.read(tensors)
     }

@@ -15,6 +15,7 @@ use kilim::core::backend::{
     LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec, StageTensors,
     TensorRegistry, TensorSpec,
 };
+use kilim::core::ids::{PartIndex, TensorIndex};
 use kilim::core::memory::{Arena, ArenaMemory, HostMemory, Ledger};
 use kilim::core::ops::{Binary, BinaryKind, Cost, Unary, UnaryKind};
 use kilim::core::schedule::{Scheduler, StageRun, SyncScheduler, Trace};

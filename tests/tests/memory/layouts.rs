@@ -44,6 +44,7 @@ fn tensors_are_copied_between_any_two_backends() {
     use kilim::core::backend::{Backend, DataLayout, KernelSpec, Location, Memory};
     use kilim::core::backend::{StageSpec, TensorSlot, TensorSpec};
     use kilim::core::builtin::{StoredTensor, copy};
+    use kilim::core::ids::{KernelIndex, PartIndex, TensorIndex};
     let stage = |backend: &Arc<dyn Backend>, shape: &[usize]| {
         let on_host = backend.describe().memory == Memory::Host;
         let slot = |name: &str, location| TensorSlot {
@@ -58,17 +59,18 @@ fn tensors_are_copied_between_any_two_backends() {
         let bytes: usize = shape.iter().product::<usize>() * 4;
         let offset = bytes.next_multiple_of(256);
         StageSpec {
-            tensors: vec![slot("x", first), slot("y", Location::Arena { offset })],
-            nodes: vec![KernelSpec {
+            tensors: [slot("x", first), slot("y", Location::Arena { offset })].into(),
+            nodes: [KernelSpec {
                 name: "negative".into(),
                 op: Arc::new(Unary(UnaryKind::Neg)),
-                inputs: vec![Some(0)],
-                outputs: vec![1],
-            }],
-            parts: std::iter::once(0..1).collect(),
+                inputs: vec![Some(TensorIndex(0))],
+                outputs: vec![TensorIndex(1)],
+            }]
+            .into(),
+            parts: [KernelIndex(0)..KernelIndex(1)].into(),
             arena_bytes: 2 * offset,
-            inputs: vec![0],
-            outputs: vec![1],
+            inputs: vec![TensorIndex(0)],
+            outputs: vec![TensorIndex(1)],
         }
     };
     let opened = kilim::Runtime::shared().ids().into_iter().filter_map(|id| {
@@ -92,8 +94,8 @@ fn tensors_are_copied_between_any_two_backends() {
                 };
                 let (mut source, mut target) = (open(a, from), open(b, to));
                 let given = layouts[0].convert(&x, &shape, from).unwrap();
-                source.write(0, &given).unwrap();
-                source.run(0, &Interrupt::NEVER).unwrap();
+                source.write(TensorIndex(0), &given).unwrap();
+                source.run(PartIndex(0), &Interrupt::NEVER).unwrap();
                 let side = |executable, tensor, layout| StoredTensor {
                     executable,
                     tensor,
@@ -101,13 +103,15 @@ fn tensors_are_copied_between_any_two_backends() {
                 };
                 let copied = copy(
                     &shape,
-                    side(&mut *source, 1, from),
-                    side(&mut *target, 0, to),
+                    side(&mut *source, TensorIndex(1), from),
+                    side(&mut *target, TensorIndex(0), to),
                 );
                 pollster::block_on(copied).unwrap();
                 // Inside the backend, from the input over the output.
-                target.copy(0, 1).unwrap();
-                let out = pollster::block_on(target.read(&[1])).unwrap().remove(0);
+                target.copy(TensorIndex(0), TensorIndex(1)).unwrap();
+                let out = pollster::block_on(target.read(&[TensorIndex(1)]))
+                    .unwrap()
+                    .remove(0);
                 let back = to.convert(&out, &shape, layouts[0]).unwrap();
                 let negative: Vec<f64> = x.to_f64s().unwrap().iter().map(|v| -v).collect();
                 assert_eq!(back.to_f64s().unwrap(), negative, "{from} to {to}");

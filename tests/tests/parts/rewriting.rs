@@ -9,6 +9,7 @@ use kilim::core::backend::{
     Refusal, Replacement, Rewrite, Subgraph,
 };
 use kilim::core::error::value_error;
+use kilim::core::ids::{KernelIndex, TensorIndex};
 use kilim::core::ops::{
     Attributes, Binary, BinaryKind, Cost, Custom, CustomOperator, Unary, UnaryKind,
 };
@@ -59,7 +60,7 @@ impl Merging {
     }
 
     /// A node of the operator `ReluNeg`.
-    fn kernel(&self, name: String, input: usize, output: usize) -> KernelSpec {
+    fn kernel(&self, name: String, input: TensorIndex, output: TensorIndex) -> KernelSpec {
         KernelSpec {
             name,
             op: Arc::new(Custom::new(self.merged.clone(), Attributes::default())),
@@ -71,16 +72,16 @@ impl Merging {
     /// Merges Relu and a Neg behind it, and gives an Exp back that is alone.
     fn merge(&self, subgraph: &Subgraph) -> Rewrite {
         let mut rewrite = Rewrite::default();
-        if let [only] = &subgraph.nodes[..]
+        if let [only] = &*subgraph.nodes
             && only.op.name() == "Exp"
         {
             let refusal = Refusal::new("an Exp alone is not worth it");
-            rewrite.refused.push((0, refusal));
+            rewrite.refused.push((KernelIndex(0), refusal));
             return rewrite;
         }
-        for (i, relu) in subgraph.nodes.iter().enumerate() {
+        for (i, relu) in subgraph.nodes.entries() {
             let between = relu.outputs[0];
-            let mut readers = subgraph.nodes.iter().enumerate();
+            let mut readers = subgraph.nodes.entries();
             let reader = readers.find(|(_, n)| n.inputs.contains(&Some(between)));
             let Some((j, neg)) = reader else { continue };
             let pair = (relu.op.name(), neg.op.name()) == ("Relu", "Neg");
@@ -237,8 +238,8 @@ fn what_others_read_is_told_and_still_written() {
 fn what_is_left_is_offered_again() {
     // Each time the first of a group, if it is an Exp.
     let backend = Merging::new(|_, subgraph| {
-        let first = subgraph.nodes[0].op.name() == "Exp";
-        let refusal = first.then(|| (0, Refusal::new("no Exp first")));
+        let first = subgraph.nodes[KernelIndex(0)].op.name() == "Exp";
+        let refusal = first.then(|| (KernelIndex(0), Refusal::new("no Exp first")));
         Rewrite {
             refused: refusal.into_iter().collect(),
             ..Rewrite::default()
@@ -261,7 +262,7 @@ fn what_is_left_is_offered_again() {
 fn a_rewrite_that_cannot_be_is_an_error() {
     /// Of the group with the product, which has several nodes, `with` in the place of the first.
     fn replaced(subgraph: &Subgraph, with: Vec<KernelSpec>) -> Rewrite {
-        let nodes = vec![0];
+        let nodes = vec![KernelIndex(0)];
         let replaced = vec![Replacement { nodes, with }];
         match subgraph.nodes.len() {
             1 => Rewrite::default(),
@@ -273,34 +274,43 @@ fn a_rewrite_that_cannot_be_is_an_error() {
     }
     let wrong: [(&str, OnOffer); 9] = [
         ("the node 99 of 3 nodes", |_, _| Rewrite {
-            refused: vec![(99, Refusal::new("nobody"))],
+            refused: vec![(KernelIndex(99), Refusal::new("nobody"))],
             ..Rewrite::default()
         }),
         ("the node 99 of 3 nodes", |_, s| {
             let mut rewrite = replaced(s, Vec::new());
-            rewrite.replaced.iter_mut().for_each(|r| r.nodes[0] = 99);
+            rewrite
+                .replaced
+                .iter_mut()
+                .for_each(|r| r.nodes[0] = KernelIndex(99));
             rewrite
         }),
         ("the node 0, `sum`, twice", |_, s| {
             let mut rewrite = replaced(s, Vec::new());
-            rewrite.replaced.iter_mut().for_each(|r| r.nodes.push(0));
+            rewrite
+                .replaced
+                .iter_mut()
+                .for_each(|r| r.nodes.push(KernelIndex(0)));
             rewrite
         }),
         ("the node 0, `sum`, twice", |_, s| {
             let mut rewrite = replaced(s, Vec::new());
             if !rewrite.replaced.is_empty() {
-                rewrite.refused.push((0, Refusal::new("both")));
+                rewrite.refused.push((KernelIndex(0), Refusal::new("both")));
             }
             rewrite
         }),
         ("`far` names the tensor 1048576", |m, s| {
-            replaced(s, vec![m.kernel("far".to_string(), 1 << 20, 0)])
+            replaced(
+                s,
+                vec![m.kernel("far".to_string(), TensorIndex(1 << 20), TensorIndex(0))],
+            )
         }),
         (
             "nothing writes the tensor `sum:0`, which `relu` reads",
             |m, s| {
-                let new = s.tensors.len();
-                let input = s.nodes[0].inputs[0].unwrap();
+                let new = s.tensors.end();
+                let input = s.nodes[KernelIndex(0)].inputs[0].unwrap();
                 replaced(s, vec![m.kernel("lost".to_string(), input, new)])
             },
         ),
@@ -308,17 +318,23 @@ fn a_rewrite_that_cannot_be_is_an_error() {
             "nothing writes the tensor `neg:0`, which is read after",
             |_, s| {
                 let mut rewrite = replaced(s, Vec::new());
-                rewrite.replaced.iter_mut().for_each(|r| r.nodes = vec![2]);
+                rewrite
+                    .replaced
+                    .iter_mut()
+                    .for_each(|r| r.nodes = vec![KernelIndex(2)]);
                 rewrite
             },
         ),
         ("`one` and `two` both write the tensor `sum:0`", |m, s| {
-            let (input, output) = (s.nodes[0].inputs[0].unwrap(), s.nodes[0].outputs[0]);
+            let (input, output) = (
+                s.nodes[KernelIndex(0)].inputs[0].unwrap(),
+                s.nodes[KernelIndex(0)].outputs[0],
+            );
             let kernel = |name: &str| m.kernel(name.to_string(), input, output);
             replaced(s, vec![kernel("one"), kernel("two")])
         }),
         ("` waits for what it writes itself", |m, s| {
-            let (output, new) = (s.nodes[0].outputs[0], s.tensors.len());
+            let (output, new) = (s.nodes[KernelIndex(0)].outputs[0], s.tensors.end());
             let kernel = |name: &str, from, to| m.kernel(name.to_string(), from, to);
             replaced(
                 s,

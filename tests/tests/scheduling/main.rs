@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use kilim::core::Session;
 use kilim::core::backend::LocalFuture;
-use kilim::core::ids::BackendIndex;
+use kilim::core::ids::{BackendIndex, PartIndex};
 use kilim::core::ops::*;
 use kilim::core::schedule::{
     OverlappedScheduler, Scheduler, StageRun, Step, SyncScheduler, Trace, TraceEvent,
@@ -93,7 +93,7 @@ fn meeting(patience: Duration) -> [StandIn; 2] {
     ["left", "right"].map(|id| {
         let meeting = meeting.clone();
         stand_in(id).on_run(move |part| match part {
-            0 => meeting.arrive(patience),
+            PartIndex(0) => meeting.arrive(patience),
             _ => Ok(()),
         })
     })
@@ -349,7 +349,7 @@ fn users_bring_their_own_scheduler() {
     let order = scheduler.order.lock().unwrap();
     let part = |backend, part| Step::Part {
         backend: BackendIndex(backend),
-        part,
+        part: PartIndex(part),
     };
     assert_eq!(order[..2], [part(1, 0), part(0, 0)]);
     assert_eq!(order[3], part(1, 1));

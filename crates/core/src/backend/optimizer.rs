@@ -2,6 +2,7 @@
 
 use super::{KernelSpec, Refusal, TensorSpec};
 use crate::error::Result;
+use crate::ids::{KernelIndex, PerKernel, PerTensor};
 
 /// A tensor of a [`Subgraph`].
 #[derive(Clone, Debug)]
@@ -15,16 +16,16 @@ pub struct SubgraphTensor {
 /// Nodes of one stage that are connected and were placed on one backend.
 #[derive(Clone, Debug, Default)]
 pub struct Subgraph {
-    pub tensors: Vec<SubgraphTensor>,
+    pub tensors: PerTensor<SubgraphTensor>,
     /// In an order in which every tensor is written before it is read.
-    pub nodes: Vec<KernelSpec>,
+    pub nodes: PerKernel<KernelSpec>,
 }
 
 /// Nodes that take the place of others.
 #[derive(Clone, Debug, Default)]
 pub struct Replacement {
-    /// Indices into [`Subgraph::nodes`].
-    pub nodes: Vec<usize>,
+    /// Of [`Subgraph::nodes`].
+    pub nodes: Vec<KernelIndex>,
     /// Their tensors are those of the subgraph; indices behind them are new intermediates, of this
     /// replacement alone. The backend is asked about them as about any node.
     pub with: Vec<KernelSpec>,
@@ -33,8 +34,8 @@ pub struct Replacement {
 /// What a backend makes of a subgraph; nothing, by default.
 #[derive(Clone, Debug, Default)]
 pub struct Rewrite {
-    /// Nodes that it gives back, seen among their neighbours: indices into [`Subgraph::nodes`].
-    pub refused: Vec<(usize, Refusal)>,
+    /// Nodes that it gives back, seen among their neighbours, of [`Subgraph::nodes`].
+    pub refused: Vec<(KernelIndex, Refusal)>,
     pub replaced: Vec<Replacement>,
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::fact::TensorSpec;
 use crate::graph::Operator;
+use crate::ids::{KernelIndex, PerKernel, PerPart, PerTensor, TensorIndex};
 use crate::tensor::Tensor;
 
 /// Names a constant across the stages of a session, so that it is uploaded and packed once.
@@ -25,7 +26,7 @@ pub enum Location {
     /// Handed out in a buffer of its own in host memory. Only for [`super::Memory::Host`].
     Output,
     /// The bytes of another tensor of the stage, under another shape.
-    Alias(usize),
+    Alias(TensorIndex),
 }
 
 /// One tensor of a stage.
@@ -36,34 +37,34 @@ pub struct TensorSlot {
     pub location: Location,
 }
 
-/// One node of a stage; inputs and outputs are indices into [`StageSpec::tensors`].
+/// One node of a stage.
 #[derive(Clone, Debug)]
 pub struct KernelSpec {
     pub name: String,
     pub op: Arc<dyn Operator>,
-    pub inputs: Vec<Option<usize>>,
-    pub outputs: Vec<usize>,
+    pub inputs: Vec<Option<TensorIndex>>,
+    pub outputs: Vec<TensorIndex>,
 }
 
 /// A backend's share of one stage of a graph, planned: concrete shapes, locations, order.
 #[derive(Clone, Debug, Default)]
 pub struct StageSpec {
-    pub tensors: Vec<TensorSlot>,
+    pub tensors: PerTensor<TensorSlot>,
     /// In order of execution.
-    pub nodes: Vec<KernelSpec>,
+    pub nodes: PerKernel<KernelSpec>,
     /// Runs of `nodes` between which other backends work; together they are all nodes.
-    pub parts: Vec<Range<usize>>,
+    pub parts: PerPart<Range<KernelIndex>>,
     /// Bytes of arena that the tensors take; kernels' scratch comes on top.
     pub arena_bytes: usize,
     /// Tensors that the user, another stage or another backend writes.
-    pub inputs: Vec<usize>,
+    pub inputs: Vec<TensorIndex>,
     /// Tensors that the user, another stage or another backend reads.
-    pub outputs: Vec<usize>,
+    pub outputs: Vec<TensorIndex>,
 }
 
 impl StageSpec {
     /// Follows [`Location::Alias`] to the tensor that holds the bytes.
-    pub fn root(&self, tensor: usize) -> usize {
+    pub fn root(&self, tensor: TensorIndex) -> TensorIndex {
         let mut t = tensor;
         while let Location::Alias(of) = self.tensors[t].location {
             t = of;
@@ -74,7 +75,7 @@ impl StageSpec {
     /// The specs of a node's inputs and outputs, in the form that kernels are chosen by. What is computed of a
     /// constant for the node's kernel goes with them ([`Tensor::unread`]).
     pub fn specs(&self, node: &KernelSpec) -> (Vec<Option<TensorSpec>>, Vec<TensorSpec>) {
-        let spec = |&t: &usize| {
+        let spec = |&t: &TensorIndex| {
             let spec = &self.tensors[t].spec;
             TensorSpec {
                 dtype: spec.dtype,

@@ -4,17 +4,18 @@ use std::sync::{Arc, Weak};
 
 use super::{Location, StageSpec, TensorSlot, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
+use crate::ids::{PerTensor, TensorIndex};
 
 /// The tensors of one stage on one backend: names, element types, shapes and locations. Contents are
 /// elsewhere, so that constants can go while their tensors are kept.
 #[derive(Clone, Debug, Default)]
 pub struct StageTensors {
-    slots: Vec<TensorSlot>,
-    roots: Vec<usize>,
+    slots: PerTensor<TensorSlot>,
+    roots: PerTensor<TensorIndex>,
     /// What is an alias, behind the tensor that it is one of. Sorted.
-    aliases: Vec<(usize, usize)>,
-    inputs: Vec<usize>,
-    outputs: Vec<usize>,
+    aliases: Vec<(TensorIndex, TensorIndex)>,
+    inputs: Vec<TensorIndex>,
+    outputs: Vec<TensorIndex>,
 }
 
 impl StageTensors {
@@ -25,9 +26,9 @@ impl StageTensors {
             spec: TensorSpec::new(slot.spec.dtype, &slot.spec.shape),
             location: slot.location,
         });
-        let roots: Vec<usize> = (0..stage.tensors.len()).map(|t| stage.root(t)).collect();
-        let all = roots.iter().enumerate().map(|(t, &root)| (root, t));
-        let mut aliases: Vec<(usize, usize)> = all.filter(|(root, t)| root != t).collect();
+        let roots: PerTensor<_> = stage.tensors.indices().map(|t| stage.root(t)).collect();
+        let all = roots.entries().map(|(t, &root)| (root, t));
+        let mut aliases: Vec<_> = all.filter(|(root, t)| root != t).collect();
         aliases.sort_unstable();
         StageTensors {
             slots: slots.collect(),
@@ -52,47 +53,47 @@ impl StageTensors {
     ///
     /// # Errors
     /// `State` where the stage has no such tensor.
-    pub fn slot(&self, i: usize) -> Result<&TensorSlot> {
+    pub fn slot(&self, i: TensorIndex) -> Result<&TensorSlot> {
         self.slots
             .get(i)
             .ok_or_else(|| Error::new(ErrorCode::State, format!("the stage has no tensor {i}")))
     }
 
-    /// By their number in the stage.
-    pub fn slots(&self) -> &[TensorSlot] {
+    /// All of them.
+    pub fn slots(&self) -> &PerTensor<TensorSlot> {
         &self.slots
     }
 
     /// The tensor that holds the bytes of tensor `i`, which is one of the stage: itself, or what it
     /// is an alias of.
-    pub fn root(&self, i: usize) -> usize {
+    pub fn root(&self, i: TensorIndex) -> TensorIndex {
         self.roots[i]
     }
 
     /// The tensors that are aliases of tensor `root`, which is none itself.
-    pub fn aliases(&self, root: usize) -> impl Iterator<Item = usize> + '_ {
+    pub fn aliases(&self, root: TensorIndex) -> impl Iterator<Item = TensorIndex> + '_ {
         let first = self.aliases.partition_point(|(of, _)| *of < root);
         let own = self.aliases[first..].iter();
         own.take_while(move |(of, _)| *of == root).map(|(_, t)| *t)
     }
 
     /// [`StageTensors::root`] of every tensor.
-    pub fn roots(&self) -> &[usize] {
+    pub fn roots(&self) -> &PerTensor<TensorIndex> {
         &self.roots
     }
 
     /// Where the bytes of tensor `i` are.
-    pub fn location(&self, i: usize) -> Location {
+    pub fn location(&self, i: TensorIndex) -> Location {
         self.slots[self.root(i)].location
     }
 
     /// Tensors that are written from outside of the stage.
-    pub fn inputs(&self) -> &[usize] {
+    pub fn inputs(&self) -> &[TensorIndex] {
         &self.inputs
     }
 
     /// Tensors that are read from outside of the stage.
-    pub fn outputs(&self) -> &[usize] {
+    pub fn outputs(&self) -> &[TensorIndex] {
         &self.outputs
     }
 
@@ -100,7 +101,7 @@ impl StageTensors {
     ///
     /// # Errors
     /// `Shape` where it was not.
-    pub fn check(&self, i: usize, spec: &TensorSpec) -> Result<()> {
+    pub fn check(&self, i: TensorIndex, spec: &TensorSpec) -> Result<()> {
         let slot = self.slot(i)?;
         if slot.spec.dtype == spec.dtype && slot.spec.shape == spec.shape {
             return Ok(());
@@ -140,11 +141,11 @@ impl TensorRegistry {
         self.stages.iter().filter_map(Weak::upgrade)
     }
 
-    /// The newest tensor of this name, as a stage and an index in it.
-    pub fn find(&self, name: &str) -> Option<(Arc<StageTensors>, usize)> {
+    /// The newest tensor of this name, with its stage.
+    pub fn find(&self, name: &str) -> Option<(Arc<StageTensors>, TensorIndex)> {
         let stages = self.stages.iter().rev().filter_map(Weak::upgrade);
         stages.into_iter().find_map(|stage| {
-            let at = stage.slots.iter().position(|s| s.name == name)?;
+            let at = stage.slots.position(|s| s.name == name)?;
             Some((stage, at))
         })
     }

@@ -3,11 +3,12 @@
 use crate::backend::DataLayout;
 use crate::error::{Error, ErrorCode, Result};
 use crate::executable::Executable;
+use crate::ids::TensorIndex;
 
 /// A tensor of an executable as a copy sees it.
 pub struct StoredTensor<'a> {
     pub executable: &'a mut dyn Executable,
-    pub tensor: usize,
+    pub tensor: TensorIndex,
     /// How the tensor is stored.
     pub layout: DataLayout,
 }

@@ -41,7 +41,39 @@ index! {
     PerBackend
 }
 
+index! {
+    /// A tensor of one backend's share of a stage.
+    TensorIndex,
+    /// Something for each tensor of one backend's share of a stage.
+    PerTensor
+}
+
+index! {
+    /// A node of one backend's share of a stage, with its kernel.
+    KernelIndex,
+    /// Something for each node of one backend's share of a stage.
+    PerKernel
+}
+
+index! {
+    /// A run of nodes of one backend's share of a stage between which no other backend works.
+    PartIndex,
+    /// Something for each such run of nodes.
+    PerPart
+}
+
+/// The indices of a range, in order.
+pub fn each<I: From<usize> + Into<usize>>(range: Range<I>) -> impl Iterator<Item = I> {
+    (range.start.into()..range.end.into()).map(I::from)
+}
+
 /// A `Vec` that is indexed by `I` alone.
+///
+/// ```compile_fail,E0277
+/// use kilim_core::ids::{BackendIndex, PerTensor};
+/// let names = PerTensor::from(vec!["x"]);
+/// names[BackendIndex(0)];
+/// ```
 pub struct Indexed<I, T> {
     items: Vec<T>,
     index: PhantomData<fn() -> I>,
@@ -54,6 +86,11 @@ impl<I: From<usize>, T> Indexed<I, T> {
             items: Vec::new(),
             index: PhantomData,
         }
+    }
+
+    /// The index behind the last item.
+    pub fn end(&self) -> I {
+        I::from(self.items.len())
     }
 
     /// Adds an item at the end, and gives its index.
@@ -120,6 +157,12 @@ impl<I, T> From<Vec<T>> for Indexed<I, T> {
             items,
             index: PhantomData,
         }
+    }
+}
+
+impl<I, T, const N: usize> From<[T; N]> for Indexed<I, T> {
+    fn from(items: [T; N]) -> Self {
+        Vec::from(items).into()
     }
 }
 

@@ -7,7 +7,10 @@ use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::hash::{BuildHasherDefault, Hasher};
 
-pub use indexed::{BackendIndex, Indexed, PerBackend};
+pub use indexed::{
+    BackendIndex, Indexed, KernelIndex, PartIndex, PerBackend, PerKernel, PerPart, PerTensor,
+    TensorIndex, each,
+};
 
 /// A backend's unique name: `cpu`, `wgpu`, `builtin`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -2,17 +2,17 @@
 
 use crate::error::{Error, ErrorCode, Result};
 use crate::executable::Executable;
-use crate::ids::{BackendIndex, PerBackend};
+use crate::ids::{BackendIndex, PerBackend, TensorIndex};
 
 /// Copies each pair's first tensor, of `from`, into its second, of `to`.
 pub(super) async fn cross(
     executables: &mut PerBackend<Option<Box<dyn Executable>>>,
     from: BackendIndex,
     to: BackendIndex,
-    pairs: &[(usize, usize)],
+    pairs: &[(TensorIndex, TensorIndex)],
 ) -> Result<()> {
     let gone = || Error::new(ErrorCode::State, "a backend's part of the plan is gone");
-    let sources: Vec<usize> = pairs.iter().map(|p| p.0).collect();
+    let sources: Vec<TensorIndex> = pairs.iter().map(|p| p.0).collect();
     let source = executables[from].as_mut().ok_or_else(gone)?;
     let tensors = source.read(&sources).await?;
     let target = executables[to].as_mut().ok_or_else(gone)?;

@@ -7,7 +7,7 @@ mod trace;
 
 use crate::error::Result;
 use crate::executable::{Executable, Progress};
-use crate::ids::{BackendIndex, PerBackend};
+use crate::ids::{BackendIndex, PartIndex, PerBackend, TensorIndex};
 use crate::interrupt::Interrupt;
 use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
 
@@ -19,12 +19,15 @@ pub use trace::{StageTrace, StepLabel, Trace, TraceEvent};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Step {
     /// The kernels of one part, on one backend.
-    Part { backend: BackendIndex, part: usize },
+    Part {
+        backend: BackendIndex,
+        part: PartIndex,
+    },
     /// Tensors that cross: pairs of a tensor of `from` and the tensor of `to` that takes it.
     Permute {
         from: BackendIndex,
         to: BackendIndex,
-        pairs: Vec<(usize, usize)>,
+        pairs: Vec<(TensorIndex, TensorIndex)>,
     },
 }
 
@@ -71,7 +74,7 @@ impl StageRun<'_> {
 /// Runs a part whole, waiting for room on the device where its queue is full.
 pub(crate) async fn run_part(
     executable: &mut dyn Executable,
-    part: usize,
+    part: PartIndex,
     interrupt: &Interrupt,
 ) -> Result<()> {
     while executable.run(part, interrupt)? == Progress::Partly {

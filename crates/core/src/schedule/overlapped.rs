@@ -7,7 +7,7 @@ use std::task::{Poll, Waker};
 use super::{Scheduler, StageRun, StageTrace, Step, run_part};
 use crate::error::Result;
 use crate::executable::Executable;
-use crate::ids::BackendIndex;
+use crate::ids::{BackendIndex, PartIndex, TensorIndex};
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
 use crate::threading::LocalFuture;
@@ -74,11 +74,11 @@ fn lanes_at_work(steps: &[Step], backends: impl Iterator<Item = BackendIndex>) -
 /// What a lane does in one step.
 #[derive(Clone, Copy)]
 enum Action<'a> {
-    Part(usize),
+    Part(PartIndex),
     /// Reads the first tensor of each pair and posts them.
-    Send(&'a [(usize, usize)]),
+    Send(&'a [(TensorIndex, TensorIndex)]),
     /// Writes what was posted into the second tensor of each pair.
-    Receive(&'a [(usize, usize)]),
+    Receive(&'a [(TensorIndex, TensorIndex)]),
 }
 
 /// The steps of one backend, in order. Lanes only share the mailboxes, one for each step.
@@ -145,7 +145,7 @@ impl Lane<'_> {
                 }
             }
             Action::Send(pairs) => {
-                let tensors: Vec<usize> = pairs.iter().map(|p| p.0).collect();
+                let tensors: Vec<TensorIndex> = pairs.iter().map(|p| p.0).collect();
                 let read = self.executable.read(&tensors).await?;
                 self.mail[step].post(Some(read));
             }

@@ -8,7 +8,7 @@ use crate::backend::{Backend, BackendContext, ContextConfig, Location, Memory, S
 use crate::error::Result;
 use crate::executable::Executable;
 use crate::graph::NodeSpec;
-use crate::ids::BackendIndex;
+use crate::ids::{BackendIndex, KernelIndex, PartIndex, TensorIndex};
 use crate::interrupt::Interrupt;
 use crate::report::{AlgorithmTime, TuningReport};
 use crate::schedule::run_part;
@@ -46,8 +46,7 @@ pub(super) fn collect(
     let known = (shared.tuning.iter()).filter(|t| t.backend == id);
     let mut met: HashSet<String> = own.map(|t| t.choice.class.clone()).collect();
     met.extend(known.map(|t| t.class.clone()));
-    for node in 0..stage.nodes.len() {
-        let kernel = &stage.nodes[node];
+    for (node, kernel) in stage.nodes.entries() {
         let (inputs, outputs) = stage.specs(kernel);
         let spec = NodeSpec {
             name: &kernel.name,
@@ -79,40 +78,40 @@ pub(super) fn collect(
 }
 
 /// One node of a stage as a stage of its own.
-fn alone(stage: &StageSpec, node: usize, backend: &dyn Backend) -> Result<StageSpec> {
+fn alone(stage: &StageSpec, node: KernelIndex, backend: &dyn Backend) -> Result<StageSpec> {
     let on_host = backend.describe().memory == Memory::Host;
     let (input, output) = match on_host {
         true => (Location::Input, Location::Output),
         false => (Location::Arena { offset: 0 }, Location::Arena { offset: 0 }),
     };
     let mut kernel = stage.nodes[node].clone();
-    let mut own = StageSpec {
-        parts: std::iter::once(0..1).collect(),
-        ..StageSpec::default()
-    };
-    let mut of: HashMap<usize, usize> = HashMap::new();
+    let mut own = StageSpec::default();
+    let mut of: HashMap<TensorIndex, TensorIndex> = HashMap::new();
     for t in kernel.inputs.iter_mut().flatten() {
         *t = *of.entry(*t).or_insert_with(|| {
             let mut slot = stage.tensors[*t].clone();
-            if slot.spec.value.is_none() {
+            let known = slot.spec.value.is_some();
+            if !known {
                 slot.location = input;
-                own.inputs.push(own.tensors.len());
             } else if let Location::Alias(_) = slot.location {
                 slot.location = Location::Planned;
             }
-            own.tensors.push(slot);
-            own.tensors.len() - 1
+            let tensor = own.tensors.push(slot);
+            if !known {
+                own.inputs.push(tensor);
+            }
+            tensor
         });
     }
     for t in &mut kernel.outputs {
         let mut slot = stage.tensors[*t].clone();
         slot.location = output;
-        *t = own.tensors.len();
+        *t = own.tensors.push(slot);
         own.outputs.push(*t);
-        own.tensors.push(slot);
     }
-    own.nodes.push(kernel);
-    let lives = vec![(0, 0); own.tensors.len()];
+    let only = own.nodes.push(kernel);
+    own.parts.push(only..own.nodes.end());
+    let lives = vec![(0, 0); own.tensors.len()].into();
     arena::lay_out(&mut own, &lives, backend)?;
     Ok(own)
 }
@@ -202,7 +201,7 @@ impl Trial {
 struct Lane {
     _context: Box<dyn BackendContext>,
     executable: Box<dyn Executable>,
-    inputs: Vec<(usize, Tensor)>,
+    inputs: Vec<(TensorIndex, Tensor)>,
 }
 
 impl Lane {
@@ -232,7 +231,7 @@ impl Lane {
             self.executable.write(*t, value)?;
         }
         for _ in 0..times {
-            run_part(&mut *self.executable, 0, &Interrupt::NEVER).await?;
+            run_part(&mut *self.executable, PartIndex(0), &Interrupt::NEVER).await?;
         }
         self.executable.submit()?;
         self.executable.wait_finish().await

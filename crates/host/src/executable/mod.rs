@@ -10,6 +10,7 @@ use std::sync::Arc;
 use kilim_core::backend::{
     Executable, KernelSpec, LocalFuture, Location, Progress, StageTensors, TensorSpec,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, PerKernel, PerPart, PerTensor, TensorIndex, each};
 use kilim_core::memory::{Arena, ArenaGuard, Claim, HostMemory, Ledger, MemoryMode, Storage};
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Error, ErrorCode, Interrupt, Result, Tensor};
@@ -30,12 +31,12 @@ pub struct Step {
 /// What a context has made of a stage; replicas share it.
 #[derive(Clone)]
 pub struct Prepared {
-    pub nodes: Arc<[KernelSpec]>,
-    pub parts: Vec<Range<usize>>,
-    pub steps: Arc<[Step]>,
+    pub nodes: Arc<PerKernel<KernelSpec>>,
+    pub parts: PerPart<Range<KernelIndex>>,
+    pub steps: Arc<PerKernel<Step>>,
     pub tensors: Arc<StageTensors>,
     /// The data of tensors that are known and read as they are.
-    pub values: Vec<Option<Tensor>>,
+    pub values: PerTensor<Option<Tensor>>,
     pub arena_bytes: usize,
     /// Bytes that the kernels share, one after another.
     pub scratch: usize,
@@ -45,8 +46,8 @@ pub struct Prepared {
 
 pub struct CpuExecutable {
     prepared: Prepared,
-    views: Vec<View>,
-    holders: Vec<Holder>,
+    views: PerTensor<View>,
+    holders: PerTensor<Holder>,
     arena: Arena,
     /// Bytes of arena: the tensors', then scratch.
     claim: Claim,
@@ -60,10 +61,10 @@ pub struct CpuExecutable {
     /// Those of the constants stay; the others go when the next run begins.
     texts: Texts,
     /// For each part, the inputs that it reads.
-    needed: Vec<Vec<usize>>,
+    needed: PerPart<Vec<TensorIndex>>,
     /// Between `execute_begin` and `execute_end`, when the outputs have buffers of their own.
     begun: bool,
-    seconds: Option<Vec<f64>>,
+    seconds: Option<PerKernel<f64>>,
 }
 
 // SAFETY: the views point into memory that the executable owns or shares (tensors, output buffers),
@@ -74,9 +75,8 @@ unsafe impl Send for CpuExecutable {}
 impl CpuExecutable {
     pub fn new(prepared: Prepared, arena: &Arena, ledger: &Ledger) -> Result<CpuExecutable> {
         let tensors = &prepared.tensors;
-        let count = tensors.len();
-        let mut views = Vec::with_capacity(count);
-        let mut holders = Vec::with_capacity(count);
+        let mut views = PerTensor::new();
+        let mut holders = PerTensor::new();
         let mut texts = Texts::default();
         let mut own = 0usize;
         for (slot, value) in tensors.slots().iter().zip(&prepared.values) {
@@ -128,7 +128,7 @@ impl CpuExecutable {
             prepared,
             seconds: None,
         };
-        for tensor in 0..count {
+        for tensor in executable.views.indices() {
             executable.follow(tensor);
         }
         Ok(executable)
@@ -146,7 +146,7 @@ impl CpuExecutable {
             Some(memory) => View::of_arena(memory),
             None => View::empty(DType::U8),
         };
-        for tensor in 0..self.prepared.tensors.len() {
+        for tensor in self.views.indices() {
             let slot = &self.prepared.tensors.slots()[tensor];
             if let Location::Arena { offset } = slot.location {
                 let bytes = byte_count(slot.spec.dtype, &slot.spec.shape)?;
@@ -156,7 +156,7 @@ impl CpuExecutable {
                 self.views[tensor] = view;
             }
         }
-        for tensor in 0..self.prepared.tensors.len() {
+        for tensor in self.views.indices() {
             self.follow(tensor);
         }
         let scratch = base.part(self.scratch_at, bytes - self.scratch_at, DType::U8);
@@ -166,7 +166,7 @@ impl CpuExecutable {
     }
 
     /// Gives an alias the bytes that its root has now.
-    fn follow(&mut self, tensor: usize) {
+    fn follow(&mut self, tensor: TensorIndex) {
         let root = self.prepared.tensors.root(tensor);
         if root != tensor {
             let dtype = self.prepared.tensors.slots()[tensor].spec.dtype;
@@ -174,14 +174,14 @@ impl CpuExecutable {
         }
     }
 
-    fn set_view(&mut self, root: usize, view: View) {
+    fn set_view(&mut self, root: TensorIndex, view: View) {
         self.views[root] = view;
         let tensors = self.prepared.tensors.clone();
         tensors.aliases(root).for_each(|alias| self.follow(alias));
     }
 
     /// The tensor as the host sees it now.
-    fn host_tensor(&mut self, tensor: usize) -> Result<Tensor> {
+    fn host_tensor(&mut self, tensor: TensorIndex) -> Result<Tensor> {
         let tensors = self.prepared.tensors.clone();
         let slot = tensors.slot(tensor)?;
         let (dtype, shape) = (slot.spec.dtype, &slot.spec.shape[..]);
@@ -206,7 +206,7 @@ impl CpuExecutable {
     }
 
     /// Runs a step. The arena is locked, and `lock` has found it as it is now.
-    fn run_step(&mut self, i: usize, cpu: &CpuRun) -> Result<()> {
+    fn run_step(&mut self, i: KernelIndex, cpu: &CpuRun) -> Result<()> {
         cpu.check()?;
         let step = &self.prepared.steps[i];
         // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
@@ -245,7 +245,7 @@ impl Executable for CpuExecutable {
         let arena = self.arena.clone();
         drop(self.lock(&arena)?);
         self.texts.forget();
-        for tensor in 0..self.holders.len() {
+        for tensor in self.holders.indices() {
             let written = self.prepared.tensors.slots()[tensor].location == Location::Input;
             if written && matches!(self.holders[tensor], Holder::Texts { .. }) {
                 self.holders[tensor] = Holder::Missing;
@@ -271,9 +271,8 @@ impl Executable for CpuExecutable {
     fn execute_end(&mut self) -> Result<()> {
         self.begun = false;
         if self.prepared.memory == MemoryMode::Limit {
-            for tensor in 0..self.holders.len() {
-                let location = self.prepared.tensors.slots()[tensor].location;
-                let gone = match location {
+            for tensor in self.holders.indices() {
+                let gone = match self.prepared.tensors.slots()[tensor].location {
                     Location::Input => Holder::Missing,
                     Location::Output => Holder::Output(Arc::default()),
                     _ => continue,
@@ -286,7 +285,7 @@ impl Executable for CpuExecutable {
         Ok(())
     }
 
-    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+    fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
         let spec = TensorSpec::new(data.dtype(), data.shape());
         self.prepared.tensors.check(tensor, &spec)?;
         let slot = self.prepared.tensors.slot(tensor)?;
@@ -299,7 +298,7 @@ impl Executable for CpuExecutable {
         Ok(())
     }
 
-    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+    fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {
         let tensors = self.prepared.tensors.clone();
         let (source, target) = (tensors.slot(from)?, tensors.slot(to)?);
         let fits = source.spec.dtype == target.spec.dtype
@@ -345,7 +344,7 @@ impl Executable for CpuExecutable {
         Ok(())
     }
 
-    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
+    fn run(&mut self, part: PartIndex, interrupt: &Interrupt) -> Result<Progress> {
         let Some(nodes) = self.prepared.parts.get(part).cloned() else {
             return Err(state_error(format!("the stage has no part {part}")));
         };
@@ -361,7 +360,7 @@ impl Executable for CpuExecutable {
         let _guard = self.lock(&arena)?;
         let cpu = CpuRun::new(self.prepared.threads, interrupt);
         if let Some(mut seconds) = self.seconds.take() {
-            for i in nodes {
+            for i in each(nodes) {
                 let start = Instant::now();
                 let done = self.run_step(i, &cpu);
                 seconds[i] = start.elapsed().as_secs_f64();
@@ -369,23 +368,23 @@ impl Executable for CpuExecutable {
             }
             self.seconds = Some(seconds);
         } else {
-            for i in nodes {
+            for i in each(nodes) {
                 self.run_step(i, &cpu)?;
             }
         }
         Ok(Progress::Whole)
     }
 
-    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+    fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         let read = tensors.iter().map(|&t| self.host_tensor(t)).collect();
         Box::pin(std::future::ready(read))
     }
 
     fn set_profiling(&mut self, on: bool) {
-        self.seconds = on.then(|| vec![0.0; self.prepared.steps.len()]);
+        self.seconds = on.then(|| vec![0.0; self.prepared.steps.len()].into());
     }
 
-    fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
+    fn profile(&mut self) -> LocalFuture<'_, Result<PerKernel<f64>>> {
         let seconds = self.seconds.clone().unwrap_or_default();
         Box::pin(std::future::ready(Ok(seconds)))
     }

@@ -6,6 +6,7 @@ use kilim_core::backend::{
     Backend, BackendContext, ConstantKey, ContextConfig, Executable, KernelSpec, Location,
     StageSpec, TensorSlot, TensorSpec,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, TensorIndex};
 use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
 use kilim_core::{DType, ErrorCode, Interrupt, Operator, Result, Tensor};
 
@@ -59,8 +60,8 @@ fn node(op: impl Operator, inputs: &[usize], output: usize) -> KernelSpec {
     KernelSpec {
         name: format!("node of {output}"),
         op: Arc::new(op),
-        inputs: inputs.iter().copied().map(Some).collect(),
-        outputs: vec![output],
+        inputs: inputs.iter().map(|&t| Some(TensorIndex(t))).collect(),
+        outputs: vec![TensorIndex(output)],
     }
 }
 
@@ -68,21 +69,23 @@ fn node(op: impl Operator, inputs: &[usize], output: usize) -> KernelSpec {
 fn executable() -> (Box<dyn BackendContext>, Box<dyn Executable>) {
     let constant = tensor(&[2], &[10.0f32, 20.0]);
     let stage = StageSpec {
-        tensors: vec![
+        tensors: [
             slot("x", Location::Input, None),
             slot("c", Location::Constant(ConstantKey(7)), Some(constant)),
             slot("sum", Location::Arena { offset: 64 }, None),
             slot("y", Location::Output, None),
-            slot("z", Location::Alias(3), None),
-        ],
-        nodes: vec![
+            slot("z", Location::Alias(TensorIndex(3)), None),
+        ]
+        .into(),
+        nodes: [
             node(Binary::new(BinaryKind::Add), &[0, 1], 2),
             node(Unary(UnaryKind::Neg), &[2], 3),
-        ],
-        parts: std::iter::once(0..2).collect(),
+        ]
+        .into(),
+        parts: [KernelIndex(0)..KernelIndex(2)].into(),
         arena_bytes: 128,
-        inputs: vec![0],
-        outputs: vec![3],
+        inputs: vec![TensorIndex(0)],
+        outputs: vec![TensorIndex(3)],
     };
     let mut context = backend().create_context(&ContextConfig::default()).unwrap();
     let executable = context.prepare(stage, &Interrupt::NEVER).unwrap();
@@ -90,7 +93,7 @@ fn executable() -> (Box<dyn BackendContext>, Box<dyn Executable>) {
 }
 
 fn read(executable: &mut dyn Executable, t: usize) -> Tensor {
-    let which = [t];
+    let which = [TensorIndex(t)];
     let mut read = executable.read(&which);
     let waker = std::task::Waker::noop();
     match read
@@ -109,8 +112,8 @@ fn an_output_that_is_still_held_is_not_written_again() {
     let mut held = Vec::new();
     for x in [1.0f32, 2.0] {
         stage.execute_begin().unwrap();
-        stage.write(0, &tensor(&[2], &[x, x])).unwrap();
-        stage.run(0, &Interrupt::NEVER).unwrap();
+        stage.write(TensorIndex(0), &tensor(&[2], &[x, x])).unwrap();
+        stage.run(PartIndex(0), &Interrupt::NEVER).unwrap();
         stage.execute_end().unwrap();
         held.push(read(&mut *stage, 4));
     }
@@ -126,17 +129,22 @@ fn an_output_that_is_still_held_is_not_written_again() {
 fn an_input_must_be_there_and_fit() {
     let (_context, mut stage) = executable();
     assert_eq!(
-        stage.run(0, &Interrupt::NEVER).unwrap_err().code(),
+        stage
+            .run(PartIndex(0), &Interrupt::NEVER)
+            .unwrap_err()
+            .code(),
         ErrorCode::State
     );
     stage.execute_begin().unwrap();
-    let e = stage.run(0, &Interrupt::NEVER).unwrap_err();
+    let e = stage.run(PartIndex(0), &Interrupt::NEVER).unwrap_err();
     assert_eq!((e.code(), e.input()), (ErrorCode::Input, Some("x")));
-    let e = stage.write(0, &tensor(&[3], &[0.0f32; 3])).unwrap_err();
+    let e = stage
+        .write(TensorIndex(0), &tensor(&[3], &[0.0f32; 3]))
+        .unwrap_err();
     assert_eq!(e.code(), ErrorCode::Shape);
     assert_eq!(
         stage
-            .write(2, &tensor(&[2], &[0.0f32; 2]))
+            .write(TensorIndex(2), &tensor(&[2], &[0.0f32; 2]))
             .unwrap_err()
             .code(),
         ErrorCode::State

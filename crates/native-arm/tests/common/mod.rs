@@ -16,6 +16,7 @@ use kilim_core::backend::{
     Backend, ConstantKey, ContextConfig, KernelSpec, Location, NodeSpec, StageSpec, TensorSlot,
     TensorSpec,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, PerTensor};
 use kilim_core::{DType, Interrupt, Operator, Tensor};
 use kilim_native_arm::AclBackend;
 
@@ -72,42 +73,42 @@ pub fn run(
     inputs: &[Given],
     output: (DType, &[usize]),
 ) -> Result<Vec<Tensor>, String> {
-    let mut tensors = Vec::new();
+    let mut tensors = PerTensor::new();
+    let mut read = Vec::new();
     let mut feeds = Vec::new();
     for (i, given) in inputs.iter().enumerate() {
         let (spec, location) = match given {
             Fed(t) => {
-                feeds.push((i, t.clone()));
+                feeds.push((tensors.end(), t.clone()));
                 (TensorSpec::new(t.dtype(), t.shape()), Location::Input)
             }
             Constant(t) => (TensorSpec::of(t), Location::Constant(ConstantKey(i as u64))),
         };
-        tensors.push(TensorSlot {
+        read.push(Some(tensors.push(TensorSlot {
             name: format!("input{i}"),
             spec,
             location,
-        });
+        })));
     }
-    tensors.push(TensorSlot {
+    let y = tensors.push(TensorSlot {
         name: "y".into(),
         spec: TensorSpec::new(output.0, output.1),
         location: Location::Output,
     });
-    let y = tensors.len() - 1;
     let op: Arc<dyn Operator> = Arc::new(op);
     let node = KernelSpec {
         name: "node".into(),
         op: op.clone(),
-        inputs: (0..inputs.len()).map(Some).collect(),
+        inputs: read,
         outputs: vec![y],
     };
     let stage = StageSpec {
         tensors,
-        nodes: vec![node],
-        parts: std::iter::once(0..1).collect(),
+        nodes: [node].into(),
+        parts: [KernelIndex(0)..KernelIndex(1)].into(),
         ..StageSpec::default()
     };
-    let (specs, outputs) = stage.specs(&stage.nodes[0]);
+    let (specs, outputs) = stage.specs(&stage.nodes[KernelIndex(0)]);
     backend
         .supports(&NodeSpec {
             name: "node",
@@ -129,7 +130,7 @@ pub fn run(
             let fed = if again { turned(t) } else { t.clone() };
             stage.write(*i, &fed).map_err(error)?;
         }
-        stage.run(0, &Interrupt::NEVER).map_err(error)?;
+        stage.run(PartIndex(0), &Interrupt::NEVER).map_err(error)?;
         stage.execute_end().map_err(error)?;
         results.push(poll(stage.read(&[y])).map_err(error)?.remove(0));
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{KernelSpec, Location, StageSpec, TensorSlot};
+use kilim_core::ids::{KernelIndex, PerKernel, PerTensor, TensorIndex};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::device::binding::Binding;
@@ -18,7 +19,7 @@ use crate::shaders::{Call, LINEAR, Operand, Program, Target};
 
 /// A dispatch with its buffers found; its parameters are not in the uniform buffer yet.
 struct Bound {
-    node: usize,
+    node: KernelIndex,
     program: Program,
     params: Vec<u32>,
     groups: [u32; 3],
@@ -31,7 +32,7 @@ pub(crate) struct Binder<'a> {
     constants: &'a mut Constants,
     faults: &'a Faults,
     stage: &'a StageSpec,
-    raw: Vec<Option<Arc<GpuBuffer>>>,
+    raw: PerTensor<Option<Arc<GpuBuffer>>>,
     empty: Arc<GpuBuffer>,
     bound: Vec<Bound>,
     /// Bytes of buffers that belong to this stage alone.
@@ -40,7 +41,7 @@ pub(crate) struct Binder<'a> {
 
 /// The commands of each node, and the bytes of buffers that belong to the stage alone.
 pub(crate) struct Commands {
-    pub nodes: Vec<Vec<Command>>,
+    pub nodes: PerKernel<Vec<Command>>,
     pub own: u64,
 }
 
@@ -57,14 +58,14 @@ impl<'a> Binder<'a> {
             constants,
             faults,
             stage,
-            raw: vec![None; stage.tensors.len()],
+            raw: vec![None; stage.tensors.len()].into(),
             empty: gpu.buffer("empty", 16, STORAGE)?,
             bound: Vec::new(),
             own: 0,
         })
     }
 
-    fn tensor(&mut self, tensor: usize) -> Result<Binding> {
+    fn tensor(&mut self, tensor: TensorIndex) -> Result<Binding> {
         let root = self.stage.root(tensor);
         let slot = &self.stage.tensors[root];
         let bytes = storage::device_bytes(slot.spec.dtype, slot.spec.elements()) as u64;
@@ -96,7 +97,7 @@ impl<'a> Binder<'a> {
     }
 
     /// The data of a tensor that is known, as it is or packed. What only this stage knows is the stage's own.
-    fn constant(&mut self, root: usize, pack: Option<&PackKind>) -> Result<Arc<GpuBuffer>> {
+    fn constant(&mut self, root: TensorIndex, pack: Option<&PackKind>) -> Result<Arc<GpuBuffer>> {
         let slot = &self.stage.tensors[root];
         let key = match slot.location {
             Location::Constant(key) => Some(key),
@@ -110,7 +111,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Finds the buffers of a node's dispatches. Operands that clash are copied out of the way.
-    pub fn node(&mut self, index: usize, spec: &KernelSpec, lowered: Lowered) -> Result<()> {
+    pub fn node(&mut self, index: KernelIndex, spec: &KernelSpec, lowered: Lowered) -> Result<()> {
         let Lowered {
             dispatches,
             scratch,
@@ -183,7 +184,7 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    fn copy(&mut self, node: usize, from: Binding, to: Binding) {
+    fn copy(&mut self, node: KernelIndex, from: Binding, to: Binding) {
         let words = (from.bytes / 4) as usize;
         // The bindings stand for the buffers.
         let call = Call::from(copy::Launch {
@@ -220,7 +221,8 @@ impl<'a> Binder<'a> {
             words.resize(end / 4, 0);
             ranges.push((start as u64, (end - start) as u64));
         }
-        let mut commands: Vec<Vec<Command>> = stage.nodes.iter().map(|_| Vec::new()).collect();
+        let mut commands: PerKernel<Vec<Command>> =
+            stage.nodes.iter().map(|_| Vec::new()).collect();
         if bound.is_empty() {
             return Ok(Commands {
                 nodes: commands,
@@ -285,7 +287,7 @@ pub(crate) fn scratch_bytes(
         .iter()
         .map(|&b| (b as u64).next_multiple_of(alignment))
         .sum();
-    let roots: Vec<usize> = spec
+    let roots: Vec<TensorIndex> = spec
         .inputs
         .iter()
         .flatten()

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use kilim_core::backend::{
     DeviceTensor, Executable, LocalFuture, Location, Progress, StageTensors, TensorSpec,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, PerKernel, PerPart, PerTensor, TensorIndex, each};
 use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 
@@ -33,11 +34,11 @@ pub(crate) struct Prepared {
     pub faults: Arc<Faults>,
     pub tensors: Arc<StageTensors>,
     /// The data of tensors that are known, where it is kept.
-    pub values: Vec<Option<Tensor>>,
-    pub parts: Vec<Range<usize>>,
-    pub nodes: Vec<Vec<Command>>,
+    pub values: PerTensor<Option<Tensor>>,
+    pub parts: PerPart<Range<KernelIndex>>,
+    pub nodes: PerKernel<Vec<Command>>,
     /// How long each node takes, in seconds, as far as it can be told before it has run.
-    pub seconds: Arc<[f64]>,
+    pub seconds: Arc<PerKernel<f64>>,
     pub arena: Arena,
     /// Bytes of the arena, and of buffers of the stage's own.
     pub claims: [Claim; 2],
@@ -49,9 +50,9 @@ pub(crate) struct WgpuExecutable {
     gpu: Arc<Gpu>,
     faults: Arc<Faults>,
     tensors: Arc<StageTensors>,
-    values: Vec<Option<Tensor>>,
-    parts: Vec<Range<usize>>,
-    nodes: Vec<Vec<Command>>,
+    values: PerTensor<Option<Tensor>>,
+    parts: PerPart<Range<KernelIndex>>,
+    nodes: PerKernel<Vec<Command>>,
     arena: Arena,
     claims: [Claim; 2],
     memory: MemoryMode,
@@ -62,8 +63,8 @@ pub(crate) struct WgpuExecutable {
     staging: Option<Arc<GpuBuffer>>,
     profiler: Option<Profiler>,
     pace: Pace,
-    /// Nodes of the part that runs now that are recorded.
-    recorded: usize,
+    /// Where the part that runs now goes on, if it has been stopped on the way.
+    resume: Option<KernelIndex>,
 }
 
 impl WgpuExecutable {
@@ -84,7 +85,7 @@ impl WgpuExecutable {
             staging: None,
             profiler: None,
             pace: Pace::new(prepared.seconds),
-            recorded: 0,
+            resume: None,
         }
     }
 
@@ -146,13 +147,13 @@ impl WgpuExecutable {
     }
 
     /// Bytes of a tensor on the device.
-    fn bytes(&self, tensor: usize) -> Result<u64> {
+    fn bytes(&self, tensor: TensorIndex) -> Result<u64> {
         let spec = &self.tensors.slot(tensor)?.spec;
         Ok(storage::device_bytes(spec.dtype, spec.elements()) as u64)
     }
 
     /// Where a tensor is in the arena.
-    fn offset(&self, tensor: usize) -> Result<u64> {
+    fn offset(&self, tensor: TensorIndex) -> Result<u64> {
         let slot = self.tensors.slot(tensor)?;
         match self.tensors.location(tensor) {
             Location::Arena { offset } => Ok(offset as u64),
@@ -187,15 +188,15 @@ impl WgpuExecutable {
     }
 
     /// Records nodes until they make a slice; gives the first that is left.
-    fn record_slice(&mut self, nodes: Range<usize>) -> usize {
+    fn record_slice(&mut self, nodes: Range<KernelIndex>) -> KernelIndex {
         let gpu = &self.gpu;
         let encoder = encoder(gpu, &mut self.encoder);
         let mut pass = encoder.begin_compute_pass(&Default::default());
         let mut current = None;
-        for node in nodes.clone() {
+        for node in each(nodes.clone()) {
             record(gpu, &mut pass, &self.nodes[node], &mut current);
             if self.pace.record(node) {
-                return node + 1;
+                return KernelIndex(node.0 + 1);
             }
         }
         nodes.end
@@ -212,13 +213,13 @@ fn encoder<'a>(
 impl Executable for WgpuExecutable {
     fn execute_begin(&mut self) -> Result<()> {
         self.encoder = None;
-        self.recorded = 0;
+        self.resume = None;
         self.pace.begin();
         self.gpu.check()?;
         self.bind().map(drop)
     }
 
-    fn write(&mut self, tensor: usize, data: &Tensor) -> Result<()> {
+    fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
         // What is recorded has to see the arena as it was.
         self.flush();
         let spec = TensorSpec::new(data.dtype(), data.shape());
@@ -231,7 +232,7 @@ impl Executable for WgpuExecutable {
         Ok(())
     }
 
-    fn import(&mut self, tensor: usize, data: &DeviceTensor) -> Result<()> {
+    fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
         let from = ExportedTensor::of(data)?;
         let spec = TensorSpec::new(data.dtype, &data.shape);
         self.tensors.check(tensor, &spec)?;
@@ -245,7 +246,7 @@ impl Executable for WgpuExecutable {
         Ok(())
     }
 
-    fn copy(&mut self, from: usize, to: usize) -> Result<()> {
+    fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {
         let (source, target) = (self.tensors.slot(from)?, self.tensors.slot(to)?);
         if source.spec.dtype != target.spec.dtype
             || source.spec.elements() != target.spec.elements()
@@ -269,7 +270,7 @@ impl Executable for WgpuExecutable {
         Ok(())
     }
 
-    fn run(&mut self, part: usize, interrupt: &Interrupt) -> Result<Progress> {
+    fn run(&mut self, part: PartIndex, interrupt: &Interrupt) -> Result<Progress> {
         interrupt.check()?;
         let range =
             self.parts.get(part).cloned().ok_or_else(|| {
@@ -286,14 +287,14 @@ impl Executable for WgpuExecutable {
             profiler.run(gpu, &mut self.encoder, range, &self.nodes, record)?;
             return Ok(Progress::Whole);
         }
-        let mut next = range.start + std::mem::take(&mut self.recorded);
+        let mut next = self.resume.take().unwrap_or(range.start);
         while next < range.end {
             next = self.record_slice(next..range.end);
             if next < range.end
                 && let Some(index) = self.submit_recorded()
                 && self.pace.submitted(Submitted::new(&self.gpu, index))
             {
-                self.recorded = next - range.start;
+                self.resume = Some(next);
                 return Ok(Progress::Partly);
             }
         }
@@ -314,11 +315,11 @@ impl Executable for WgpuExecutable {
         Box::pin(async move { transfer::idle(&self.gpu).await })
     }
 
-    fn read<'a>(&'a mut self, tensors: &'a [usize]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
+    fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         Box::pin(self.read_back(tensors))
     }
 
-    fn export(&mut self, tensor: usize) -> Result<DeviceTensor> {
+    fn export(&mut self, tensor: TensorIndex) -> Result<DeviceTensor> {
         let spec = self.tensors.slot(tensor)?.spec.clone();
         let gpu = &self.gpu;
         let buffer = match &self.values[tensor] {
@@ -352,13 +353,13 @@ impl Executable for WgpuExecutable {
         self.profiler = on.then(|| Profiler::new(&self.gpu, &self.nodes));
     }
 
-    fn profile(&mut self) -> LocalFuture<'_, Result<Vec<f64>>> {
+    fn profile(&mut self) -> LocalFuture<'_, Result<PerKernel<f64>>> {
         Box::pin(async move {
             self.flush();
             let gpu = &self.gpu;
             match &mut self.profiler {
                 Some(profiler) => profiler.seconds(gpu).await,
-                None => Ok(Vec::new()),
+                None => Ok(PerKernel::new()),
             }
         })
     }

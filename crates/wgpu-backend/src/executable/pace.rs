@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use kilim_core::Result;
+use kilim_core::ids::{KernelIndex, PerKernel};
 use web_time::Instant;
 
 use crate::device::gpu::Gpu;
@@ -20,7 +21,7 @@ const CORRECTION: f64 = 32.0;
 /// Counts the work of one stage's runs.
 pub(crate) struct Pace {
     /// Estimated seconds of each node.
-    seconds: Arc<[f64]>,
+    seconds: Arc<PerKernel<f64>>,
     /// Estimated seconds that were recorded since the last slice.
     recorded: f64,
     queue: VecDeque<Submitted>,
@@ -32,7 +33,7 @@ pub(crate) struct Pace {
 
 impl Pace {
     /// `seconds` are estimates for each node.
-    pub fn new(seconds: Arc<[f64]>) -> Pace {
+    pub fn new(seconds: Arc<PerKernel<f64>>) -> Pace {
         Pace {
             seconds,
             recorded: 0.0,
@@ -58,7 +59,7 @@ impl Pace {
     }
 
     /// Counts a node that is recorded. True where what is recorded makes a slice.
-    pub fn record(&mut self, node: usize) -> bool {
+    pub fn record(&mut self, node: KernelIndex) -> bool {
         self.recorded += self.seconds[node];
         self.recorded * self.correction >= SLICE
     }

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::Result;
+use kilim_core::ids::{KernelIndex, PerKernel, each};
 
 use crate::device::gpu::{Gpu, GpuBuffer};
 use crate::device::pipelines::Pipeline;
@@ -17,13 +18,13 @@ const QUERIES: usize = 4096;
 enum Means {
     /// Two timestamps for each node.
     Timestamps(Vec<wgpu::QuerySet>),
-    Clock(Vec<f64>),
+    Clock(PerKernel<f64>),
 }
 
 pub(crate) struct Profiler {
     means: Means,
     /// For each node that launches something, its place among those.
-    query: Vec<Option<usize>>,
+    query: PerKernel<Option<usize>>,
     launching: usize,
 }
 
@@ -32,7 +33,7 @@ pub(crate) type Record = fn(&Gpu, &mut wgpu::ComputePass, &[Command], &mut Optio
 
 impl Profiler {
     /// For nodes with these launches.
-    pub fn new(gpu: &Gpu, nodes: &[Vec<Command>]) -> Profiler {
+    pub fn new(gpu: &Gpu, nodes: &PerKernel<Vec<Command>>) -> Profiler {
         let mut launching = 0;
         let query = nodes
             .iter()
@@ -56,7 +57,7 @@ impl Profiler {
                     .collect(),
             )
         } else {
-            Means::Clock(vec![0.0; nodes.len()])
+            Means::Clock(vec![0.0; nodes.len()].into())
         };
         Profiler {
             means,
@@ -70,11 +71,11 @@ impl Profiler {
         &mut self,
         gpu: &Gpu,
         encoder: &mut Option<wgpu::CommandEncoder>,
-        range: Range<usize>,
-        nodes: &[Vec<Command>],
+        range: Range<KernelIndex>,
+        nodes: &PerKernel<Vec<Command>>,
         record: Record,
     ) -> Result<()> {
-        for i in range {
+        for i in each(range) {
             let Some(query) = self.query[i] else { continue };
             match &mut self.means {
                 Means::Timestamps(sets) => {
@@ -115,7 +116,7 @@ impl Profiler {
     }
 
     /// Seconds of each node in the last run; zero for those that launch nothing.
-    pub async fn seconds(&mut self, gpu: &Gpu) -> Result<Vec<f64>> {
+    pub async fn seconds(&mut self, gpu: &Gpu) -> Result<PerKernel<f64>> {
         let sets = match &self.means {
             Means::Clock(seconds) => return Ok(seconds.clone()),
             Means::Timestamps(sets) => sets,

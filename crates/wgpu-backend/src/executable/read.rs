@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use kilim_core::ids::TensorIndex;
 use kilim_core::memory::MemoryMode;
 use kilim_core::{Result, Tensor};
 
@@ -13,7 +14,7 @@ use crate::device::transfer;
 impl WgpuExecutable {
     /// The elements of tensors, which go through one staging buffer with the word for faults behind them;
     /// `InvalidValue` where a kernel has reported one.
-    pub async fn read_back(&mut self, tensors: &[usize]) -> Result<Vec<Tensor>> {
+    pub async fn read_back(&mut self, tensors: &[TensorIndex]) -> Result<Vec<Tensor>> {
         let ranges = self.staging_ranges(tensors)?;
         let results = ranges.last().map_or(0, |range| range.end);
         let data = match results > 0 || self.faults.possible() {
@@ -25,7 +26,7 @@ impl WgpuExecutable {
             }
         };
         self.faults.check(&self.gpu, &data[results..])?;
-        let read = |(&t, range): (&usize, Range<usize>)| {
+        let read = |(&t, range): (&TensorIndex, Range<usize>)| {
             let spec = &self.tensors.slot(t)?.spec;
             match &self.values[t] {
                 Some(value) => value.reshaped(&spec.shape),
@@ -36,9 +37,9 @@ impl WgpuExecutable {
     }
 
     /// Where each tensor lies in the staging buffer, one behind the other; known ones take no bytes.
-    fn staging_ranges(&self, tensors: &[usize]) -> Result<Vec<Range<usize>>> {
+    fn staging_ranges(&self, tensors: &[TensorIndex]) -> Result<Vec<Range<usize>>> {
         let mut end = 0;
-        let range = |&t: &usize| {
+        let range = |&t: &TensorIndex| {
             let start = end;
             if self.values[t].is_none() {
                 end += self.bytes(t)? as usize;
@@ -51,7 +52,7 @@ impl WgpuExecutable {
     /// The bytes of the staging buffer: `results` of the tensors, then the word for faults where there may be any.
     async fn staged(
         &mut self,
-        tensors: &[usize],
+        tensors: &[TensorIndex],
         ranges: &[Range<usize>],
         results: u64,
     ) -> Result<Vec<u8>> {

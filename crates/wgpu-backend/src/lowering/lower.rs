@@ -1,6 +1,7 @@
 //! Lowering: from a concrete node to the dispatches that compute it, without a device.
 
 use kilim_core::backend::{NodeSpec, Refusal, TensorSpec};
+use kilim_core::ids::TensorIndex;
 use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Error, ErrorCode};
 
@@ -81,7 +82,7 @@ pub(crate) struct Lowering<'a> {
     pub caps: Caps,
     pub lowered: Lowered,
     /// The tensor behind each input where that is known.
-    pub roots: &'a [Option<usize>],
+    pub roots: &'a [Option<TensorIndex>],
     pub tuned: Tuned,
 }
 

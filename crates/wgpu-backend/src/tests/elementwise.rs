@@ -305,6 +305,7 @@ fn binary_functions() {
 fn one_tensor_may_be_both_operands() {
     let Some(gpu) = gpu() else { return };
     use kilim_core::backend::{Backend, Location};
+    use kilim_core::ids::{PartIndex, TensorIndex};
     let x = random(&[6], 3);
     for kind in [BinaryKind::Mul, BinaryKind::Sub] {
         let given = [Given::Fed(x.clone()), Given::Fed(x.clone())];
@@ -313,13 +314,13 @@ fn one_tensor_may_be_both_operands() {
             &given,
             &[(DType::F32, vec![6])],
         );
-        spec.tensors[1].location = Location::Alias(0);
+        spec.tensors[TensorIndex(1)].location = Location::Alias(TensorIndex(0));
         let mut context = gpu.create_context(&Default::default()).unwrap();
         let mut e = context.prepare(spec, &Interrupt::NEVER).unwrap();
         e.execute_begin().unwrap();
-        e.write(0, &x).unwrap();
-        e.run(0, &Interrupt::NEVER).unwrap();
-        let got = pollster::block_on(e.read(&[2])).unwrap();
+        e.write(TensorIndex(0), &x).unwrap();
+        e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+        let got = pollster::block_on(e.read(&[TensorIndex(2)])).unwrap();
         let want: Vec<f64> = x
             .to_f64s()
             .unwrap()

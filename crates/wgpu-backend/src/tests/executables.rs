@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use kilim_core::backend::{
     Backend, ConstantKey, KernelSpec, Location, NodeSpec, StageSpec, TensorSlot, TensorSpec,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, TensorIndex};
 use kilim_core::ops::{Binary, BinaryKind, Gather, Unary, UnaryKind};
 use kilim_core::{DType, ErrorCode, Interrupt, Tensor};
 
@@ -23,11 +24,11 @@ fn two_parts(n: usize) -> StageSpec {
     let node = |op: Arc<dyn kilim_core::Operator>, inputs: &[usize], output| KernelSpec {
         name: op.name().into(),
         op,
-        inputs: inputs.iter().copied().map(Some).collect(),
-        outputs: vec![output],
+        inputs: inputs.iter().map(|&t| Some(TensorIndex(t))).collect(),
+        outputs: vec![TensorIndex(output)],
     };
     StageSpec {
-        tensors: vec![
+        tensors: [
             arena("a", 0),
             arena("c", size),
             // In the place of `a`, which is no longer needed.
@@ -37,12 +38,16 @@ fn two_parts(n: usize) -> StageSpec {
                 spec: TensorSpec::of(&constant),
                 location: Location::Constant(ConstantKey(7)),
             },
-        ],
-        nodes: vec![
+        ]
+        .into(),
+        nodes: [
             node(Arc::new(Unary(UnaryKind::Relu)), &[0], 1),
             node(Arc::new(Binary::new(BinaryKind::Add)), &[1, 3], 2),
-        ],
-        parts: vec![0..1, 1..2],
+        ]
+        .into(),
+        parts: [[0, 1], [1, 2]]
+            .map(|[from, to]| KernelIndex(from)..KernelIndex(to))
+            .into(),
         arena_bytes: 2 * size,
         ..StageSpec::default()
     }
@@ -56,11 +61,11 @@ fn parts_run_one_after_the_other_and_again() {
     for round in 0..3 {
         let x = random(&[6], round);
         e.execute_begin().unwrap();
-        e.write(0, &x).unwrap();
-        e.run(0, &Interrupt::NEVER).unwrap();
-        let c = pollster::block_on(e.read(&[1])).unwrap();
-        e.run(1, &Interrupt::NEVER).unwrap();
-        let d = pollster::block_on(e.read(&[2, 3, 1])).unwrap();
+        e.write(TensorIndex(0), &x).unwrap();
+        e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+        let c = pollster::block_on(e.read(&[TensorIndex(1)])).unwrap();
+        e.run(PartIndex(1), &Interrupt::NEVER).unwrap();
+        let d = pollster::block_on(e.read(&[2, 3, 1].map(TensorIndex))).unwrap();
         e.execute_end().unwrap();
         let relu: Vec<f64> = x.to_f64s().unwrap().iter().map(|v| v.max(0.0)).collect();
         close(&c[0], &relu, 0.0);
@@ -85,8 +90,8 @@ fn waiting_is_over_when_the_device_is_done() {
         .unwrap();
     for of_the_context in [false, true] {
         e.execute_begin().unwrap();
-        e.write(0, &random(&[1 << 16], 1)).unwrap();
-        e.run(0, &Interrupt::NEVER).unwrap();
+        e.write(TensorIndex(0), &random(&[1 << 16], 1)).unwrap();
+        e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
         e.submit().unwrap();
         let done = Arc::new(AtomicBool::new(false));
         let told = done.clone();
@@ -108,10 +113,10 @@ fn writes_keep_their_place() {
     let mut context = gpu.create_context(&Default::default()).unwrap();
     let mut e = context.prepare(two_parts(4), &Interrupt::NEVER).unwrap();
     e.execute_begin().unwrap();
-    e.write(0, &f32s(&[4], &[1.0; 4])).unwrap();
-    e.run(0, &Interrupt::NEVER).unwrap();
-    e.write(0, &f32s(&[4], &[5.0; 4])).unwrap();
-    let out = pollster::block_on(e.read(&[1, 0])).unwrap();
+    e.write(TensorIndex(0), &f32s(&[4], &[1.0; 4])).unwrap();
+    e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+    e.write(TensorIndex(0), &f32s(&[4], &[5.0; 4])).unwrap();
+    let out = pollster::block_on(e.read(&[1, 0].map(TensorIndex))).unwrap();
     close(&out[0], &[1.0; 4], 0.0);
     close(&out[1], &[5.0; 4], 0.0);
 }
@@ -122,21 +127,21 @@ fn device_tensors_outlive_the_run() {
     let mut context = gpu.create_context(&Default::default()).unwrap();
     let mut e = context.prepare(two_parts(5), &Interrupt::NEVER).unwrap();
     e.execute_begin().unwrap();
-    e.write(0, &f32s(&[5], &[2.0; 5])).unwrap();
-    e.run(0, &Interrupt::NEVER).unwrap();
-    let kept = e.export(1).unwrap();
-    e.write(0, &f32s(&[5], &[-2.0; 5])).unwrap();
-    e.run(0, &Interrupt::NEVER).unwrap();
+    e.write(TensorIndex(0), &f32s(&[5], &[2.0; 5])).unwrap();
+    e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+    let kept = e.export(TensorIndex(1)).unwrap();
+    e.write(TensorIndex(0), &f32s(&[5], &[-2.0; 5])).unwrap();
+    e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
     e.execute_end().unwrap();
     let read = pollster::block_on(context.read(std::slice::from_ref(&kept))).unwrap();
     close(&read[0], &[2.0; 5], 0.0);
     let mut other = context.prepare(two_parts(5), &Interrupt::NEVER).unwrap();
     other.execute_begin().unwrap();
-    other.import(0, &kept).unwrap();
+    other.import(TensorIndex(0), &kept).unwrap();
     drop(kept);
-    other.run(0, &Interrupt::NEVER).unwrap();
-    other.run(1, &Interrupt::NEVER).unwrap();
-    let out = pollster::block_on(other.read(&[2])).unwrap();
+    other.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+    other.run(PartIndex(1), &Interrupt::NEVER).unwrap();
+    let out = pollster::block_on(other.read(&[TensorIndex(2)])).unwrap();
     close(&out[0], &[12.0; 5], 0.0);
 }
 
@@ -148,18 +153,20 @@ fn picking() -> StageSpec {
         location: Location::Arena { offset },
     };
     StageSpec {
-        tensors: vec![
+        tensors: [
             arena(DType::F32, &[3, 2], 0),
             arena(DType::I64, &[2], 256),
             arena(DType::F32, &[2, 2], 512),
-        ],
-        nodes: vec![KernelSpec {
+        ]
+        .into(),
+        nodes: [KernelSpec {
             name: "pick".into(),
             op: Arc::new(Gather { axis: 0 }),
-            inputs: vec![Some(0), Some(1)],
-            outputs: vec![2],
-        }],
-        parts: std::iter::once(0..1).collect(),
+            inputs: [0, 1].map(|t| Some(TensorIndex(t))).into(),
+            outputs: vec![TensorIndex(2)],
+        }]
+        .into(),
+        parts: [KernelIndex(0)..KernelIndex(1)].into(),
         arena_bytes: 768,
         ..StageSpec::default()
     }
@@ -173,11 +180,11 @@ fn an_index_out_of_range_is_an_error_of_its_node() {
     let x = f32s(&[3, 2], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]);
     let mut picked = |indices: [i64; 2]| {
         e.execute_begin().unwrap();
-        e.write(0, &x).unwrap();
-        e.write(1, &Tensor::from_slice(&[2], &indices).unwrap())
+        e.write(TensorIndex(0), &x).unwrap();
+        e.write(TensorIndex(1), &Tensor::from_slice(&[2], &indices).unwrap())
             .unwrap();
-        e.run(0, &Interrupt::NEVER).unwrap();
-        let read = pollster::block_on(e.read(&[2]));
+        e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+        let read = pollster::block_on(e.read(&[TensorIndex(2)]));
         e.execute_end().unwrap();
         read
     };
@@ -198,9 +205,9 @@ fn nodes_are_timed() {
         .unwrap();
     e.set_profiling(true);
     e.execute_begin().unwrap();
-    e.write(0, &random(&[1 << 16], 1)).unwrap();
-    e.run(0, &Interrupt::NEVER).unwrap();
-    e.run(1, &Interrupt::NEVER).unwrap();
+    e.write(TensorIndex(0), &random(&[1 << 16], 1)).unwrap();
+    e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+    e.run(PartIndex(1), &Interrupt::NEVER).unwrap();
     e.execute_end().unwrap();
     let seconds = pollster::block_on(e.profile()).unwrap();
     assert_eq!(seconds.len(), 2);
@@ -212,14 +219,16 @@ fn wrong_use_is_a_typed_error() {
     let Some(gpu) = gpu() else { return };
     let mut context = gpu.create_context(&Default::default()).unwrap();
     let mut e = context.prepare(two_parts(4), &Interrupt::NEVER).unwrap();
-    let wrong = e.write(0, &random(&[5], 1)).unwrap_err();
+    let wrong = e.write(TensorIndex(0), &random(&[5], 1)).unwrap_err();
     assert_eq!(wrong.code(), ErrorCode::Shape);
     assert_eq!(
-        e.write(9, &random(&[5], 1)).unwrap_err().code(),
+        e.write(TensorIndex(9), &random(&[5], 1))
+            .unwrap_err()
+            .code(),
         ErrorCode::State
     );
     assert_eq!(
-        e.run(5, &Interrupt::NEVER).unwrap_err().code(),
+        e.run(PartIndex(5), &Interrupt::NEVER).unwrap_err().code(),
         ErrorCode::State
     );
     let huge = StageSpec {
@@ -257,21 +266,21 @@ fn a_replica_runs_beside_its_original() {
     let indices = |of: [i64; 2]| Tensor::from_slice(&[2], &of).unwrap();
     for (e, of) in [(&mut original, [0, 7]), (&mut replica, [2, 1])] {
         e.execute_begin().unwrap();
-        e.write(0, &x).unwrap();
-        e.write(1, &indices(of)).unwrap();
-        e.run(0, &Interrupt::NEVER).unwrap();
+        e.write(TensorIndex(0), &x).unwrap();
+        e.write(TensorIndex(1), &indices(of)).unwrap();
+        e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
         e.submit().unwrap();
     }
-    let out = pollster::block_on(replica.read(&[2])).unwrap();
+    let out = pollster::block_on(replica.read(&[TensorIndex(2)])).unwrap();
     close(&out[0], &[5.0, 6.0, 3.0, 4.0], 0.0);
-    let error = pollster::block_on(original.read(&[2])).unwrap_err();
+    let error = pollster::block_on(original.read(&[TensorIndex(2)])).unwrap_err();
     assert_eq!(
         (error.code(), error.node()),
         (ErrorCode::InvalidValue, Some("pick"))
     );
     replica.execute_begin().unwrap();
-    replica.write(1, &indices([0, -9])).unwrap();
-    replica.run(0, &Interrupt::NEVER).unwrap();
-    let error = pollster::block_on(replica.read(&[2])).unwrap_err();
+    replica.write(TensorIndex(1), &indices([0, -9])).unwrap();
+    replica.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+    let error = pollster::block_on(replica.read(&[TensorIndex(2)])).unwrap_err();
     assert_eq!(error.node(), Some("pick"));
 }

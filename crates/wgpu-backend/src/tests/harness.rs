@@ -8,6 +8,7 @@ use kilim_core::backend::{
     Backend, ConstantKey, ContextConfig, KernelSpec, Location, NodeSpec, StageSpec, TensorSlot,
     TensorSpec,
 };
+use kilim_core::ids::{KernelIndex, PartIndex, TensorIndex};
 use kilim_core::ops::{Fact, InferContext, InputFact};
 #[cfg(not(target_arch = "wasm32"))]
 use kilim_core::tuning::Choice;
@@ -139,32 +140,30 @@ pub fn stage(
             }
             Given::Constant(t) => (TensorSpec::of(t), Location::Constant(ConstantKey(i as u64))),
         };
-        node.inputs.push(Some(spec.tensors.len()));
-        spec.tensors.push(TensorSlot {
+        node.inputs.push(Some(spec.tensors.push(TensorSlot {
             name: format!("in{i}"),
             spec: tensor,
             location,
-        });
+        })));
     }
     for (i, (dtype, shape)) in outputs.iter().enumerate() {
         let tensor = TensorSpec::new(*dtype, shape);
         let location = reserve(&tensor);
-        node.outputs.push(spec.tensors.len());
-        spec.tensors.push(TensorSlot {
+        node.outputs.push(spec.tensors.push(TensorSlot {
             name: format!("out{i}"),
             spec: tensor,
             location,
-        });
+        }));
     }
-    spec.nodes.push(node);
-    spec.parts.push(0..1);
+    let only = spec.nodes.push(node);
+    spec.parts.push(only..spec.nodes.end());
     spec.arena_bytes = end;
     spec
 }
 
 /// Whether the backend takes the node.
 pub fn supports(stage: &StageSpec) -> Result<(), String> {
-    let node = &stage.nodes[0];
+    let node = &stage.nodes[KernelIndex(0)];
     let (inputs, outputs) = stage.specs(node);
     gpu()
         .unwrap()
@@ -207,7 +206,7 @@ pub fn every_kernel(op: impl Operator, inputs: &[Given], shape: &[usize], want: 
 /// The kernels that the backend has for the node.
 #[cfg(not(target_arch = "wasm32"))]
 fn choice(stage: &StageSpec) -> Option<Choice> {
-    let node = &stage.nodes[0];
+    let node = &stage.nodes[KernelIndex(0)];
     let (inputs, outputs) = stage.specs(node);
     let spec = NodeSpec {
         name: &node.name,
@@ -219,7 +218,7 @@ fn choice(stage: &StageSpec) -> Option<Choice> {
 }
 
 async fn run_tuned(spec: &StageSpec, inputs: &[Given], tuned: Tuned) -> (Vec<Tensor>, usize) {
-    let feeds: Vec<(usize, Tensor)> = spec.nodes[0]
+    let feeds: Vec<(TensorIndex, Tensor)> = spec.nodes[KernelIndex(0)]
         .inputs
         .iter()
         .zip(inputs)
@@ -228,7 +227,7 @@ async fn run_tuned(spec: &StageSpec, inputs: &[Given], tuned: Tuned) -> (Vec<Ten
             _ => None,
         })
         .collect();
-    let wanted = spec.nodes[0].outputs.clone();
+    let wanted = spec.nodes[KernelIndex(0)].outputs.clone();
     let config = ContextConfig {
         tuned,
         ..ContextConfig::default()
@@ -240,7 +239,7 @@ async fn run_tuned(spec: &StageSpec, inputs: &[Given], tuned: Tuned) -> (Vec<Ten
     for (slot, tensor) in &feeds {
         executable.write(*slot, tensor).unwrap();
     }
-    executable.run(0, &Interrupt::NEVER).unwrap();
+    executable.run(PartIndex(0), &Interrupt::NEVER).unwrap();
     let out = executable.read(&wanted).await.unwrap();
     executable.execute_end().unwrap();
     (out, executable.launches())

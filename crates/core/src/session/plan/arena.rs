@@ -2,6 +2,7 @@
 
 use crate::backend::{Backend, Location, StageSpec};
 use crate::error::{Error, ErrorCode, Result};
+use crate::ids::PerTensor;
 use crate::memory::{self, Request};
 use crate::report::{MemoryPlan, PlannedTensor, TensorRole};
 
@@ -9,7 +10,7 @@ use crate::report::{MemoryPlan, PlannedTensor, TensorRole};
 /// last time that each is needed. `None` where nothing is in the arena.
 pub(in crate::session) fn lay_out(
     stage: &mut StageSpec,
-    lives: &[(usize, usize)],
+    lives: &PerTensor<(usize, usize)>,
     backend: &dyn Backend,
 ) -> Result<Option<MemoryPlan>> {
     let limits = backend.describe();
@@ -21,7 +22,7 @@ pub(in crate::session) fn lay_out(
     };
     let mut which = Vec::new();
     let mut requests = Vec::new();
-    for (i, slot) in stage.tensors.iter().enumerate() {
+    for (i, slot) in stage.tensors.entries() {
         if let Location::Arena { .. } = slot.location {
             let bytes = allocator.tensor_bytes(&slot.spec);
             if bytes as u64 > limits.max_tensor_bytes {
@@ -61,7 +62,7 @@ pub(in crate::session) fn lay_out(
         return Ok(None);
     }
     // A view of a tensor that leaves the stage makes the tensor leave.
-    let mut roles = vec![TensorRole::Intermediate; stage.tensors.len()];
+    let mut roles: PerTensor<_> = vec![TensorRole::Intermediate; stage.tensors.len()].into();
     let external = [
         (&stage.outputs, TensorRole::Output),
         (&stage.inputs, TensorRole::Input),

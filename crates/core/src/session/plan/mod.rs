@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::executable::Executable;
 use crate::fact::TensorSpec;
 use crate::graph::{Graph, NodeId, ValueId};
-use crate::ids::{BackendIndex, IdMap, PerBackend};
+use crate::ids::{BackendIndex, IdMap, KernelIndex, PerBackend, PerKernel, TensorIndex};
 use crate::report::{CrossingReport, MemoryPlan, NodeReport};
 use crate::schedule::{Step, StepLabel};
 use crate::stages::Stages;
@@ -48,7 +48,7 @@ pub(super) enum Source {
     /// A tensor of a backend.
     Tensor {
         backend: BackendIndex,
-        tensor: usize,
+        tensor: TensorIndex,
     },
 }
 
@@ -58,8 +58,7 @@ pub(super) struct PlacedNode {
     pub name: String,
     pub op: String,
     pub backend: BackendIndex,
-    /// The index in the backend's [`StageSpec::nodes`].
-    pub kernel: usize,
+    pub kernel: KernelIndex,
 }
 
 /// A stage that can run.
@@ -68,8 +67,8 @@ pub(super) struct PlannedStage {
     pub steps: Vec<Step>,
     /// How each step is called in a trace.
     pub labels: Vec<StepLabel>,
-    /// For each input of the stage, the tensors that take it: backend and tensor.
-    pub feeds: Vec<(ValueId, Vec<(BackendIndex, usize)>)>,
+    /// For each input of the stage, the tensors that take it.
+    pub feeds: Vec<(ValueId, Vec<(BackendIndex, TensorIndex)>)>,
     pub results: Vec<(ValueId, Source)>,
     pub nodes: Vec<PlacedNode>,
     pub report: Vec<NodeReport>,
@@ -78,7 +77,7 @@ pub(super) struct PlannedStage {
     pub memory: Vec<(BackendIndex, MemoryPlan)>,
     /// Operations of one run, as far as shapes tell them.
     pub operations: f64,
-    pub times: PerBackend<Vec<f64>>,
+    pub times: PerBackend<PerKernel<f64>>,
 }
 
 impl PlannedStage {
@@ -112,7 +111,7 @@ impl PlannedStage {
 pub(super) struct Draft {
     stages: PerBackend<StageSpec>,
     steps: Vec<Step>,
-    feeds: Vec<(ValueId, Vec<(BackendIndex, usize)>)>,
+    feeds: Vec<(ValueId, Vec<(BackendIndex, TensorIndex)>)>,
     results: Vec<(ValueId, Source)>,
     nodes: Vec<PlacedNode>,
     report: Vec<NodeReport>,

@@ -7,7 +7,7 @@ use crate::backend::{Backend, KernelSpec, Replacement, Subgraph, SubgraphTensor}
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, NodeId, Refusal, ValueId};
-use crate::ids::{BackendIndex, IdMap, IdSet};
+use crate::ids::{BackendIndex, IdMap, IdSet, KernelIndex, PerKernel, PerTensor, TensorIndex};
 use crate::session::Shared;
 use crate::stages::Stages;
 
@@ -31,18 +31,17 @@ impl Rewritten {
 
 /// A subgraph in the words of the graph.
 struct Offer {
-    nodes: Vec<NodeId>,
-    values: Vec<ValueId>,
+    nodes: PerKernel<NodeId>,
+    values: PerTensor<ValueId>,
     subgraph: Subgraph,
 }
 
 impl Offer {
-    /// The node at index `i`, which the backend gives back or replaces; `taken` are the indices that it
-    /// has said so of before.
+    /// Node `i`, which the backend gives back or replaces; `taken` are those that it has said so of before.
     ///
     /// # Errors
     /// Why it cannot be.
-    fn take(&self, i: usize, taken: &mut HashSet<usize>) -> Result<NodeId, String> {
+    fn take(&self, i: KernelIndex, taken: &mut HashSet<KernelIndex>) -> Result<NodeId, String> {
         let there = self.nodes.len();
         let node = self.nodes.get(i);
         let node = *node.ok_or_else(|| format!("it names the node {i} of {there} nodes"))?;
@@ -157,19 +156,18 @@ impl Planner<'_> {
             *inside.entry(v).or_insert(0) += 1;
         }
         let mut offer = Offer {
-            values: Vec::new(),
+            values: PerTensor::new(),
             subgraph: Subgraph::default(),
-            nodes,
+            nodes: nodes.into(),
         };
-        let mut index: IdMap<ValueId, usize> = IdMap::default();
+        let mut index: IdMap<ValueId, TensorIndex> = IdMap::default();
         for n in &offer.nodes {
             let node = &graph.nodes[n.0];
             for v in node.present_inputs().chain(node.outputs.iter().copied()) {
                 if index.contains_key(&v) {
                     continue;
                 }
-                index.insert(v, offer.values.len());
-                offer.values.push(v);
+                index.insert(v, offer.values.push(v));
                 offer.subgraph.tensors.push(SubgraphTensor {
                     name: graph.value(v).name.clone(),
                     spec: self.spec(v)?.clone(),
@@ -207,13 +205,13 @@ impl Planner<'_> {
         for spec in replacement.with {
             let tensors = spec.inputs.iter().copied().flatten();
             let last = tensors.chain(spec.outputs.iter().copied()).max();
-            if let Some(last) = last.filter(|&t| t >= known + NEW) {
+            if let Some(last) = last.filter(|t| t.0 >= known + NEW) {
                 let name = &spec.name;
                 return Err(format!(
                     "its node `{name}` names the tensor {last}, where {known} are known"
                 ));
             }
-            while last.is_some_and(|t| t >= values.len()) {
+            while last.is_some_and(|t| t.0 >= values.len()) {
                 let name = format!("{}:{}", spec.name, values.len());
                 values.push(graph.add_value(name, Fact::default()));
                 stages.known.push(None);

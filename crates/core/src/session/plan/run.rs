@@ -4,7 +4,7 @@ use super::{PlannedStage, Source};
 use crate::backend::Memory;
 use crate::error::{Error, ErrorCode, Result};
 use crate::graph::ValueId;
-use crate::ids::PerBackend;
+use crate::ids::{PerBackend, PerKernel, TensorIndex};
 use crate::schedule::{StageRun, StageTrace};
 use crate::session::{Handle, Run, Shared};
 
@@ -32,7 +32,7 @@ impl PlannedStage {
         for (b, e) in self.executables.entries_mut() {
             self.times.push(match e {
                 Some(e) if run.is_timed(b) => e.profile().await?,
-                _ => Vec::new(),
+                _ => PerKernel::new(),
             });
         }
         Ok(())
@@ -83,7 +83,7 @@ impl PlannedStage {
         host: &[bool],
         shared: &Shared,
     ) -> Result<()> {
-        let mut reads: PerBackend<(Vec<ValueId>, Vec<usize>)> =
+        let mut reads: PerBackend<(Vec<ValueId>, Vec<TensorIndex>)> =
             vec![Default::default(); self.executables.len()].into();
         for (v, source) in &self.results {
             let handle = match source {

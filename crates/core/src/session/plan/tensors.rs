@@ -4,7 +4,7 @@ use super::{Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Location, Memory, StageSpec, TensorSlot};
 use crate::error::Result;
 use crate::graph::{NodeId, ValueId};
-use crate::ids::{BackendIndex, IdMap, PerBackend};
+use crate::ids::{BackendIndex, IdMap, KernelIndex, PerBackend, PerTensor, TensorIndex};
 use crate::partition::{Answers, Placed};
 use crate::schedule::Step;
 use crate::session::Shared;
@@ -30,7 +30,7 @@ impl Planner<'_> {
                 .collect(),
             stages: vec![StageSpec::default(); count].into(),
             of: vec![IdMap::default(); count].into(),
-            lives: vec![Vec::new(); count].into(),
+            lives: vec![PerTensor::new(); count].into(),
             home: IdMap::default(),
             feeds: IdMap::default(),
             crossings: Vec::new(),
@@ -49,7 +49,7 @@ impl Planner<'_> {
             let end = (k..order.len())
                 .find(|&j| at[order[j]] != backend || waits(j))
                 .unwrap_or(order.len());
-            let start = table.stages[backend].nodes.len();
+            let start = table.stages[backend].nodes.end();
             for (time, &i) in order.iter().enumerate().take(end).skip(k) {
                 let kernel = table.kernel(backend, kernels[i], time, k)?;
                 let node = &self.input.graph.nodes[kernels[i].0];
@@ -62,11 +62,8 @@ impl Planner<'_> {
             }
             steps.append(&mut table.take_crossings());
             let stage = &mut table.stages[backend];
-            stage.parts.push(start..stage.nodes.len());
-            steps.push(Step::Part {
-                backend,
-                part: stage.parts.len() - 1,
-            });
+            let part = stage.parts.push(start..stage.nodes.end());
+            steps.push(Step::Part { backend, part });
             k = end;
         }
         let mut results = Vec::new();
@@ -118,10 +115,10 @@ impl Planner<'_> {
 fn mark_external(
     stages: &mut PerBackend<StageSpec>,
     steps: &[Step],
-    feeds: &IdMap<ValueId, Vec<(BackendIndex, usize)>>,
+    feeds: &IdMap<ValueId, Vec<(BackendIndex, TensorIndex)>>,
     results: &[(ValueId, Source)],
 ) {
-    let mut written: Vec<(BackendIndex, usize)> = feeds.values().flatten().copied().collect();
+    let mut written: Vec<(BackendIndex, TensorIndex)> = feeds.values().flatten().copied().collect();
     let mut read = Vec::new();
     for step in steps {
         if let Step::Permute { from, to, pairs } = step {
@@ -159,14 +156,14 @@ struct Table<'a> {
     device: PerBackend<bool>,
     stages: PerBackend<StageSpec>,
     /// Per backend, the tensor of each value.
-    of: PerBackend<IdMap<ValueId, usize>>,
+    of: PerBackend<IdMap<ValueId, TensorIndex>>,
     /// Per backend and tensor, the first and last time it is needed.
-    lives: PerBackend<Vec<(usize, usize)>>,
+    lives: PerBackend<PerTensor<(usize, usize)>>,
     /// The backend that computes a value, and when.
     home: IdMap<ValueId, (BackendIndex, usize)>,
-    feeds: IdMap<ValueId, Vec<(BackendIndex, usize)>>,
+    feeds: IdMap<ValueId, Vec<(BackendIndex, TensorIndex)>>,
     /// Of the part being built: source backend, target backend, tensors.
-    crossings: Vec<(BackendIndex, BackendIndex, (usize, usize))>,
+    crossings: Vec<(BackendIndex, BackendIndex, (TensorIndex, TensorIndex))>,
 }
 
 impl Table<'_> {
@@ -180,7 +177,13 @@ impl Table<'_> {
         })
     }
 
-    fn kernel(&mut self, b: BackendIndex, id: NodeId, time: usize, part: usize) -> Result<usize> {
+    fn kernel(
+        &mut self,
+        b: BackendIndex,
+        id: NodeId,
+        time: usize,
+        part: usize,
+    ) -> Result<KernelIndex> {
         let node = &self.planner.input.graph.nodes[id.0];
         let mut inputs = Vec::with_capacity(node.inputs.len());
         for v in &node.inputs {
@@ -193,13 +196,12 @@ impl Table<'_> {
         for &v in &node.outputs {
             outputs.push(self.add(b, v, Location::Arena { offset: 0 }, (time, time))?);
         }
-        self.stages[b].nodes.push(KernelSpec {
+        Ok(self.stages[b].nodes.push(KernelSpec {
             name: node.name.clone(),
             op: node.op.clone(),
             inputs,
             outputs,
-        });
-        Ok(self.stages[b].nodes.len() - 1)
+        }))
     }
 
     fn add(
@@ -208,22 +210,28 @@ impl Table<'_> {
         v: ValueId,
         location: Location,
         life: (usize, usize),
-    ) -> Result<usize> {
+    ) -> Result<TensorIndex> {
         let spec = self.planner.spec(v)?.clone();
         let stage = &mut self.stages[b];
-        stage.tensors.push(TensorSlot {
+        let tensor = stage.tensors.push(TensorSlot {
             name: self.planner.input.graph.value(v).name.clone(),
             spec,
             location,
         });
         self.lives[b].push(life);
-        self.of[b].insert(v, stage.tensors.len() - 1);
-        Ok(stage.tensors.len() - 1)
+        self.of[b].insert(v, tensor);
+        Ok(tensor)
     }
 
     /// The tensor of `v` on backend `b`, made or brought there if it is not; used at `time` by the
     /// part that starts at `part`.
-    fn tensor(&mut self, b: BackendIndex, v: ValueId, time: usize, part: usize) -> Result<usize> {
+    fn tensor(
+        &mut self,
+        b: BackendIndex,
+        v: ValueId,
+        time: usize,
+        part: usize,
+    ) -> Result<TensorIndex> {
         if let Some(&t) = self.of[b].get(&v) {
             let root = self.stages[b].root(t);
             let life = &mut self.lives[b][root];
