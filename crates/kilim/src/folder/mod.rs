@@ -1,4 +1,4 @@
-//! The files in a model's folder, of which only what is needed is read.
+//! The files in a model's folder: only what is needed is read.
 //!
 //! Large parts are read when a kernel packs them, and again where another size needs another packing, so that weights
 //! are not in memory twice. Nothing is mapped: a mapped file that is cut while a session uses it would end the process.
