@@ -20,7 +20,7 @@ pub enum End {
     Signal(i32),
     /// The library ended the process, with this status.
     Exit(i32),
-    /// It was not done after this time.
+    /// The library was not done after this time.
     Late(Duration),
 }
 
