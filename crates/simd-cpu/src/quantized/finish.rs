@@ -9,7 +9,7 @@ use crate::isa::{Isa, PairTask, Pairs, Rescale};
 /// What becomes of a sum of each channel.
 #[derive(Clone, Debug)]
 pub(super) enum Finish {
-    /// It is the output, in `int32`.
+    /// The sum is the output, in `int32`.
     Sum,
     /// Scaled in `float32` and rounded.
     Real { factors: Vec<f32>, steps: Steps },
@@ -72,7 +72,8 @@ impl Fixed {
 }
 
 impl Fixed {
-    /// The same for results that are bytes, where all channels shift to the right.
+    /// What [`Rescale`] needs; `None` unless results are bytes and all channels shift to the right by one
+    /// number.
     fn rescale(&self, channels: usize) -> Option<Rescale<'_>> {
         let Shifts::One(0, right @ 1..) = self.shifts else {
             return None;
@@ -204,7 +205,7 @@ impl PairTask for Apply<'_> {
     }
 }
 
-/// That of the core for a multiplier that is not negative, with which nothing saturates.
+/// [`kilim_core::fixed`]'s product for a multiplier that is not negative, with which nothing saturates.
 #[inline(always)]
 fn high_product(x: i32, multiplier: i32) -> i32 {
     let product = i64::from(x) * i64::from(multiplier);
