@@ -37,7 +37,7 @@ pub enum Input {
     Fed(Tensor),
     /// A constant of the graph.
     Constant(Tensor),
-    /// The same value as an earlier input.
+    /// The value that input number `.0` of the case has.
     Again(usize),
     /// An optional input left out.
     Absent,
