@@ -4,9 +4,9 @@ use wasmparser::Operator;
 
 /// A block, loop or if of a function's body, or the body itself, by the indices of its instructions.
 pub struct Frame {
-    /// Its first instruction; the body's is its own.
+    /// The index of the first instruction: the `block`, `loop` or `if` itself, or the first one of the body.
     pub begin: usize,
-    /// Its `end`.
+    /// The index of the `end`.
     pub end: usize,
     pub is_loop: bool,
 }
@@ -188,7 +188,7 @@ impl Live {
         }
     }
 
-    /// Those that are read after the begin of a path.
+    /// The locals that are read after the begin of a path.
     pub fn at(&self, instruction: usize) -> &Set {
         let path = self.paths[instruction];
         &self.sets[path.unwrap_or_else(|| unreachable!("no path begins at {instruction}"))]
