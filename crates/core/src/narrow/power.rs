@@ -1,4 +1,4 @@
-//! Powers of two, of which only the exponent is stored.
+//! Powers of two that are stored as their exponents.
 
 use super::Overflow;
 

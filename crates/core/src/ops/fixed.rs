@@ -57,7 +57,7 @@ pub enum Combination {
         left_shift: u32,
         factors: [Factor; 2],
     },
-    /// As above, with a minus.
+    /// `(a << left_shift) * factors[0] - (b << left_shift) * factors[1]`.
     Difference {
         left_shift: u32,
         factors: [Factor; 2],

@@ -96,8 +96,8 @@ pub struct RecurrentGeometry {
 }
 
 impl RecurrentGeometry {
-    /// From the shapes of data, input weights and recurrent weights. `gates` is 4 for LSTM, 3 for
-    /// GRU, 1 for RNN.
+    /// The geometry, from the shapes of data, input weights and recurrent weights. `gates` is 4 for LSTM, 3
+    /// for GRU, 1 for RNN.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shapes and attributes do not fit each other.
