@@ -165,7 +165,7 @@ struct Table<'a> {
     /// The backend that computes a value, and when.
     home: IdMap<ValueId, (usize, usize)>,
     feeds: IdMap<ValueId, Vec<(usize, usize)>>,
-    /// Of the part being built: source backend, target backend, tensors.
+    /// The crossings into the part being built: source backend, target backend, tensors.
     crossings: Vec<(usize, usize, (usize, usize))>,
 }
 
