@@ -7,7 +7,7 @@ use super::Overflow;
 pub enum PowerRounding {
     Up,
     Down,
-    /// To the nearest, ties up.
+    /// Rounds to the nearest, ties up.
     Nearest,
 }
 

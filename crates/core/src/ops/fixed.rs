@@ -70,7 +70,7 @@ pub enum Combination {
 pub struct QuantizedBinary {
     pub zero_points: [i32; 2],
     pub combination: Combination,
-    /// With a single factor.
+    /// How the combination becomes the result, with a single factor.
     pub result: Requantize,
 }
 

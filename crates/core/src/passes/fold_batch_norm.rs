@@ -22,7 +22,7 @@ struct Affine {
 }
 
 impl Affine {
-    /// It, where `float32` holds all of it: products with infinity do not distribute over sums.
+    /// The function, unless a number of its own is beyond `float32`: products with infinity do not distribute over sums.
     fn finite(self) -> Option<Affine> {
         let mut all = self.scale.iter().chain(&self.shift);
         all.all(|&v| (v as f32).is_finite()).then_some(self)

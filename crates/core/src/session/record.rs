@@ -32,7 +32,7 @@ pub struct RecordedInput {
 pub(crate) struct Recorder {
     pub scope: Vec<String>,
     pub records: Vec<NodeRecord>,
-    /// By runner and node.
+    /// The nodes in `records`, by runner and node.
     seen: HashSet<(u64, NodeId)>,
 }
 

@@ -25,7 +25,7 @@ type Work = (Arc<dyn Operator>, Vec<ValueId>);
 #[derive(Default)]
 struct Readers {
     alone: Option<Work>,
-    /// By the hash of the operator.
+    /// Nodes by the hash of the operator.
     several: HashMap<u64, Vec<Work>>,
 }
 
