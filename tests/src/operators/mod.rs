@@ -139,7 +139,7 @@ pub fn all() -> Vec<Case> {
 /// How a case ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// With the backend that ran the node.
+    /// The case passed on this backend, which ran the node.
     Passed(String),
     Refused(String),
     Wrong(String),

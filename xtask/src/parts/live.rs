@@ -136,7 +136,7 @@ impl Shape {
 
 /// The locals that are read later, at those instructions where paths begin.
 pub struct Live {
-    /// By the number of the path.
+    /// The locals that are read later, by the number of the path.
     sets: Vec<Set>,
     /// The path that begins at an instruction.
     paths: Vec<Option<usize>>,

@@ -10,7 +10,7 @@ use kilim_core::error::{Error, ErrorCode};
 
 /// Something else than a model that can be read.
 struct Stranger {
-    /// With its article.
+    /// What the file is, with an article.
     what: &'static str,
     hint: &'static str,
     looks: fn(&File) -> bool,

@@ -32,9 +32,9 @@ pub struct Folder {
 /// The files that were opened.
 #[derive(Default)]
 struct Files {
-    /// By the paths that the model uses.
+    /// Files by the paths that the model uses.
     named: HashMap<String, Rc<OpenFile>>,
-    /// By the path behind all links.
+    /// Files by the path behind all links.
     resolved: HashMap<PathBuf, Rc<OpenFile>>,
 }
 
@@ -50,7 +50,7 @@ struct OpenFile {
 
 #[derive(Default)]
 struct Parts {
-    /// By offset and length: several tensors may have the same data.
+    /// Tensors by offset and length: several tensors may have the same data.
     known: HashMap<(usize, usize), Tensor>,
     bytes: usize,
 }

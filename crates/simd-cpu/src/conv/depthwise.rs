@@ -263,7 +263,7 @@ impl Row<'_> {
 
 /// Some pixels next to each other.
 struct Tile<S: Simd> {
-    /// From the first pixel's first tap on.
+    /// What the windows see, from the first pixel's first tap on.
     sight: Sight,
     channels: usize,
     /// Taps of a row of a window.

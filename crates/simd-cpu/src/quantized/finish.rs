@@ -25,13 +25,13 @@ pub(super) struct Fixed {
     multipliers: Vec<i32>,
     shifts: Shifts,
     zero: i32,
-    /// Without the zero point.
+    /// Limits of results without the zero point.
     range: [i32; 2],
 }
 
 #[derive(Clone, Debug)]
 enum Shifts {
-    /// To the left, and to the right.
+    /// Bits by which all channels shift to the left, and to the right.
     One(u32, u32),
     /// Products with powers of two for each channel: WebAssembly shifts all elements of a vector by one number.
     Each {

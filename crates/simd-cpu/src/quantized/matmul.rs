@@ -19,7 +19,7 @@ pub(super) struct Plan {
     m: usize,
     k: usize,
     n: usize,
-    /// With weights `[k, n]`.
+    /// Terms with weights `[k, n]`.
     terms: Terms,
 }
 

@@ -79,7 +79,7 @@ struct FilterPoints<'a, const IN: usize> {
     width: usize,
     /// At each point a row for each channel.
     to: &'a mut [MaybeUninit<f32>],
-    /// From a point to the next.
+    /// Elements from a point to the next.
     point: usize,
 }
 
