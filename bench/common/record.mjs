@@ -17,7 +17,7 @@ export function machine() {
   return { processor: all[0]?.model.trim() ?? 'unknown', cores: all.length, memory: totalmem(), system, load: loadavg()[0] };
 }
 
-/** Of this repository. */
+/** The commit of this repository. */
 export function commit() {
   try {
     const git = (...args) => execFileSync('git', args, { encoding: 'utf8' }).trim();

@@ -8,7 +8,7 @@ let session;
 let feeds;
 
 globalThis.bench = {
-  /** From nothing of the engine to a model that is ready, its bytes at hand: that the model comes over the network is left out. */
+  /** The milliseconds from nothing of the engine to a model that is ready. The bytes of the model are at hand: the network is left out. */
   async load(engine, options, given) {
     const bytes = new Uint8Array(await (await fetch('../../model')).arrayBuffer());
     const begun = performance.now();

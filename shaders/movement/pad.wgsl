@@ -4,7 +4,7 @@
 #include "shared/index.wgsl"
 
 struct Params {
-    // Of the output; of what is left of the input.
+    // `dims` are those of the output, `sizes` those of what is left of the input.
     dims: array<vec4<u32>, 2>,
     sizes: array<vec4<u32>, 2>,
     walk: array<vec4<u32>, 2>,

@@ -1,5 +1,5 @@
-// Parts of a whole along one axis: the whole is rows of `total` elements, of which a dispatch treats those
-// of COUNT parts from `start` on.
+// Parts of a whole along one axis: the whole is rows of `total` elements. A dispatch treats COUNT parts,
+// the elements from `start` on.
 #include "shared/index.wgsl"
 
 struct Parts {

@@ -21,7 +21,7 @@
 #include "shared/walk.wgsl"
 #include "products/product.wgsl"
 
-// Of the windows of an image.
+// Where the windows of an image lie.
 struct Im2col {
     // Structures in uniforms begin and end at 16 bytes.
     @align(16) c_image: u32,

@@ -17,7 +17,7 @@ struct Params {
     // Without the zero point.
     low: i32,
     high: i32,
-    // Of f32, the bits of the scale; else the multiplier.
+    // The multiplier, or the bits of the scale where numbers are computed as f32.
     scale: u32,
     shift: i32,
 }

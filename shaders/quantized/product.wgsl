@@ -28,7 +28,7 @@ struct Params {
     blocks: u32,
     quads: u32,
     positions: u32,
-    // Of the data, for one tap.
+    // Channels of the data for one tap.
     channels: u32,
     x_image: u32,
     x_c: u32,

@@ -9,7 +9,7 @@ alias Index = vec2<u32>;
 alias Index = INDEX;
 #endif
 
-// As a number of 32 bits; one that they do not hold becomes one that is out of every range.
+// An index as a number of 32 bits; one that they do not hold becomes one that is out of every range.
 fn index_of(given: Index) -> i32 {
 #if INDEX == i64
     let low = bitcast<i32>(given.x);

@@ -55,7 +55,7 @@ fn shift_right(a: vec2<u32>, n: u32, fill: u32) -> vec2<u32> {
 
 struct Division { quotient: vec2<u32>, rest: vec2<u32> }
 
-// Of unsigned numbers; b is not zero.
+// Divides unsigned numbers; b is not zero.
 fn divide(a: vec2<u32>, b: vec2<u32>) -> Division {
     if (a.y | b.y) == 0u {
         return Division(vec2<u32>(a.x / b.x, 0u), vec2<u32>(a.x % b.x, 0u));
@@ -133,7 +133,7 @@ fn truncate64(x: f32) -> vec2<u32> {
     return r;
 }
 
-// The same to unsigned numbers; what is negative wraps.
+// Truncates to an unsigned number of 64 bits; what is negative wraps.
 fn truncate_unsigned(x: f32) -> vec2<u32> {
     let bits = bitcast<u32>(x);
     // From 2^63 on up to 2^64, and up to infinity.

@@ -4,7 +4,7 @@
 
 struct Parts { mantissa: u32, exponent: i32 }
 
-// Of a number that is not zero: 24 bits, of which the first is set.
+// A number that is not zero as a mantissa of 24 bits, its first bit set, and an exponent.
 fn parts(bits: u32) -> Parts {
     let field = bits >> 23u;
     let mantissa = bits & 0x7fffffu;

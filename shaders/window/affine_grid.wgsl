@@ -19,7 +19,7 @@ struct Params {
 
 fn coordinate(i: u32, n: u32) -> f32 {
     if p.align == 0u { return f32(2u * i + 1u) / f32(n) - 1.0; }
-    // Of one element the centre, as in PyTorch.
+    // One element lies in the centre, as in PyTorch.
     if n < 2u { return 0.0; }
     return -1.0 + 2.0 * f32(i) / f32(n - 1u);
 }

@@ -4,7 +4,7 @@
 #include "shared/window.wgsl"
 
 struct Params {
-    // Of the image.
+    // The windows in the image.
     window: Window,
     // Blocks along each axis.
     blocks: vec3<u32>,

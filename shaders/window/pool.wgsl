@@ -11,7 +11,7 @@
 #include "shared/window.wgsl"
 
 struct Params {
-    // As in conv_direct.wgsl.
+    // Sizes of the output in the order of memory, and what each dimension is, as conv_direct.wgsl has it.
     dims: array<vec4<u32>, 2>,
     what: array<vec4<u32>, 2>,
     walk: array<vec4<u32>, 2>,
@@ -23,7 +23,7 @@ struct Params {
     count: u32,
     // Padding counts in the divisor of an average.
     padded: u32,
-    // Of the norm; the smallest integer there is.
+    // The power of a norm; for the maximum of integers, the smallest integer.
     power: i32,
 }
 

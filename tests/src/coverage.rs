@@ -1,5 +1,5 @@
-//! Which operators ran on the first backend of a list, of which element types, and why others did
-//! not: what `docs/operators.md` says of the GPU.
+//! Operators that ran on the first backend of a list, with their element types, and why others did not: what
+//! `docs/operators.md` says of the GPU.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;

@@ -179,7 +179,8 @@ pub fn model(nodes: &[Node], inputs: &[(&str, &[&str])], outputs: &[(&str, &[&st
     model_with(nodes, inputs, outputs, &[])
 }
 
-/// As [`model`], with weights in other files.
+/// A model with inputs and outputs of float32, which are names with their dimensions, and with weights in
+/// other files.
 pub fn model_with(
     nodes: &[Node],
     inputs: &[(&str, &[&str])],

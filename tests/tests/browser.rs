@@ -1,4 +1,4 @@
-//! The same suites in a browser, on WebAssembly SIMD and on WebGPU.
+//! The suites of operators and conformance in a browser, on WebAssembly SIMD and on WebGPU.
 
 #![cfg(target_arch = "wasm32")]
 

@@ -27,7 +27,8 @@ fn written(version: &str, backend: &str, device: &str) -> Vec<u8> {
     with_pipelines(version, backend, device, "")
 }
 
-/// As [`written`], with what a driver is to take.
+/// A cache of a version of Kilim with what was tuned on one device, and with the bytes `compiled` for its
+/// driver.
 fn with_pipelines(version: &str, backend: &str, device: &str, compiled: &str) -> Vec<u8> {
     let mut cache = b"KILIMCCH".to_vec();
     for part in [version, backend, device, compiled, "Conv 3x3\tanother\n"] {

@@ -188,7 +188,7 @@ fn control_flow_cannot_be_pinned_to_another_backend() {
     }
 }
 
-/// `y = -x`, of which a backend on a device has both in its arena.
+/// A stage that computes `y = -x`; a backend on a device has both tensors in its arena.
 fn stage(backend: &Arc<dyn Backend>, name: &str) -> StageSpec {
     let slot = |name: &str, location| TensorSlot {
         name: name.into(),

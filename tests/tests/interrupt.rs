@@ -91,7 +91,7 @@ fn assert_runs(session: &mut Session, what: &str) {
     assert_eq!(values, [-1.0, -2.0, -3.0], "{what}");
 }
 
-/// On `cpu` alone, and with the GPU where there is one.
+/// Sessions on `cpu` alone, and with the GPU where there is one.
 fn sessions() -> Vec<(kilim::Session, Arc<Pausing>)> {
     let runtime = Runtime::shared();
     let open = |ids: &[&str], pins: &[&str]| {

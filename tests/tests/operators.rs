@@ -71,7 +71,7 @@ fn operators_on_every_instruction_set() {
     }
 }
 
-/// The one that `KILIM_ISA` names.
+/// Runs the cases on the instruction set that `KILIM_ISA` names.
 #[test]
 #[ignore = "started by operators_on_every_instruction_set"]
 fn operators_on_one_instruction_set() {

@@ -1,5 +1,5 @@
-//! What the schemas of the pinned `onnx` package allow, on the CPU: every element type, of which `recast.txt` lists the refused
-//! ones with their reasons, and every attribute.
+//! What the schemas of the pinned `onnx` package allow, on the CPU: every attribute, and every element type
+//! but those that `recast.txt` lists as refused, with their reasons.
 
 #![cfg(not(target_arch = "wasm32"))]
 

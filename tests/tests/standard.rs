@@ -17,7 +17,8 @@ for s in onnx.defs.get_all_schemas():
         print(s.domain or '-', s.name)
 ";
 
-/// It differentiates the graph around it; a runtime for inference has nothing to do that with.
+/// The one operator that Kilim does not know. It differentiates the graph around it, which is nothing for a
+/// runtime for inference.
 const UNKNOWN: &str = "Gradient";
 
 #[test]

@@ -129,14 +129,14 @@ fn what_was_measured_is_saved_and_not_measured_again() {
     }
 }
 
-/// By [`now`], which moves as the kernels of [`Choosing`] say.
+/// The time of [`now`], which moves as the kernels of [`Choosing`] say.
 static NANOSECONDS: AtomicU64 = AtomicU64::new(0);
 
 fn now() -> f64 {
     NANOSECONDS.load(Ordering::Relaxed) as f64 * 1e-9
 }
 
-/// Like `cpu`, with kernels for Neg that take as many microseconds as `costs` says.
+/// A backend that is `cpu` with kernels for Neg that take as many microseconds as `costs` says.
 struct Choosing {
     cpu: Arc<dyn Backend>,
     description: Description,

@@ -225,7 +225,7 @@ fn half_precision_keeps_its_type_in_sequences() {
     );
 }
 
-/// Of a power of two.
+/// The bits of a power of two in half precision.
 fn f16_bits(v: f32) -> u16 {
     let bits = v.to_bits();
     let exponent = ((bits >> 23) & 0xff) as i32 - 127 + 15;

@@ -373,7 +373,7 @@ def empty_constant():
 empty_constant()
 
 def transform(n):
-    """Frames to spectra, of which each part and the magnitude are taken, and what CAST makes of complex numbers."""
+    """Frames to spectra, each part and the magnitude of these, and what CAST makes of complex numbers."""
     m = Model()
     bins = n // 2 + 1
     x = m.input((2, 1, 3, 1, n), "float32")

@@ -11,7 +11,7 @@ import { serve } from './support/server.mjs';
 const dist = join(www, 'dist', 'kilim');
 const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'tflite'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
-/** Of an operator that hardly any page needs. */
+/** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
 
 let browser;

@@ -16,8 +16,8 @@ const relu = Uint8Array.from(model({ nodes: [['Relu', ['x'], ['y']]], inputs: [[
 const binary = readFileSync(join(www, 'dist', 'kilim', 'kilim.simd.wasm'));
 
 /**
- * Two sessions of one binary, the first of which traps in `call`: what its calls and the other session's come to, and what those of
- * one that is loaded then. The page runs it, too.
+ * Two sessions of one binary; the first one traps in `call`. Gives what its calls and the other session's come to, and those of a
+ * session that is loaded then. The page runs it, too.
  */
 async function trap(load, model, wasm, call, options) {
   const outcome = async (promise) => {

@@ -42,7 +42,7 @@ pub fn node_flag() -> Option<&'static str> {
     (!takes).then_some("--experimental-wasm-relaxed-simd")
 }
 
-/// Those of a binary's text that are not meant, each with its function.
+/// The relaxed instructions in a binary's text that are not meant, each with its function.
 fn others(text: impl BufRead) -> std::io::Result<BTreeSet<String>> {
     let (mut function, mut found) = (String::new(), BTreeSet::new());
     for line in text.lines() {

@@ -33,7 +33,7 @@ enum Place {
 /// What runs beside what.
 #[derive(Clone, Copy, Default, ValueEnum)]
 enum Schedule {
-    /// One step after the other.
+    /// Runs one step after the other.
     #[default]
     Sync,
     /// Backends at the same time, and two runs.
@@ -227,8 +227,8 @@ pub fn print_tuning(report: &Report) {
     }
 }
 
-/// Those of the default backends whose device can be opened: a machine without a GPU runs on its
-/// CPU, and says so.
+/// The backends of `ids` whose device can be opened: a machine without a GPU runs on its CPU. A note says
+/// which are left out.
 fn available(ids: &[BackendId]) -> Vec<BackendId> {
     let runtime = Runtime::shared();
     let mut open = Vec::new();

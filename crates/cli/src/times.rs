@@ -9,7 +9,7 @@ const KEPT: usize = 1 << 16;
 /// second, every fourth, and so on.
 #[derive(Default)]
 pub struct Times {
-    /// Of every run whose number is a multiple of the stride.
+    /// The time of every run whose number is a multiple of the stride.
     kept: Vec<f64>,
     /// 2 to the power of this is the stride.
     halvings: u32,

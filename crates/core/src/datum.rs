@@ -97,7 +97,7 @@ impl Datum {
         }
     }
 
-    /// As [`Datum::tensor`], by value.
+    /// The tensor that this is, by value.
     ///
     /// # Errors
     /// `DType` where it is something else.

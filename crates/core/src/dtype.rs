@@ -25,11 +25,11 @@ pub enum DType {
     Bool,
     /// Sign, 4 bits of exponent, 3 of mantissa; no infinities.
     F8E4M3FN,
-    /// As [`DType::F8E4M3FN`] with another bias; no infinities, no negative zero.
+    /// Sign, 4 bits of exponent, 3 of mantissa, with a bias of 8; no infinities, no negative zero.
     F8E4M3FNUZ,
     /// Sign, 5 bits of exponent, 2 of mantissa; infinities as in IEEE 754.
     F8E5M2,
-    /// As [`DType::F8E5M2`] with another bias; no infinities, no negative zero.
+    /// Sign, 5 bits of exponent, 2 of mantissa, with a bias of 16; no infinities, no negative zero.
     F8E5M2FNUZ,
     /// Powers of two from 2^-127 to 2^127, and NaN.
     F8E8M0,

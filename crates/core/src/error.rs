@@ -96,7 +96,7 @@ macro_rules! field {
 }
 
 impl Error {
-    /// With no more than a code and a message; what else is known is added by `with_…` and [`Error::at`].
+    /// An error with a code and a message; `with_…` and [`Error::at`] add what else is known.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Error(Box::new(Detail {
             code,

@@ -13,13 +13,13 @@ pub struct Fact {
     pub dtype: Option<DType>,
     /// `None` where not even the rank is known.
     pub shape: Option<Shape>,
-    /// Of what is not one tensor, element type and shape are those of each tensor in it; of maps,
-    /// the element type is that of the values.
+    /// What kind of value this is. For sequences and optional values, `dtype` and `shape` are those of each
+    /// tensor inside; for maps, `dtype` is that of the values.
     pub kind: Kind,
 }
 
 impl Fact {
-    /// Of a tensor.
+    /// The fact about a tensor of this element type and shape.
     pub fn new(dtype: DType, shape: Shape) -> Fact {
         Fact {
             dtype: Some(dtype),
@@ -91,7 +91,7 @@ pub struct TensorSpec {
 }
 
 impl TensorSpec {
-    /// Of a tensor whose elements are not known.
+    /// The spec of a tensor whose elements are not known.
     pub fn new(dtype: DType, shape: &[usize]) -> TensorSpec {
         TensorSpec {
             dtype,
@@ -114,7 +114,7 @@ impl TensorSpec {
         self.shape.iter().product()
     }
 
-    /// As stored on the host: types of less than 8 bits take a byte an element.
+    /// Bytes on the host: types of less than 8 bits take a byte an element.
     pub fn bytes(&self) -> usize {
         self.elements() * self.dtype.size()
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, ErrorCode, Result};
 
-/// That the machine has no memory of so many bytes.
+/// The error `Limit`: the machine has no memory of `bytes` bytes.
 #[cold]
 pub fn out_of_memory(bytes: usize) -> Error {
     let message = format!("cannot allocate {bytes} bytes of memory");

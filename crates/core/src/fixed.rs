@@ -58,7 +58,7 @@ impl Factor {
         }
     }
 
-    /// As a real number.
+    /// The factor as a real number.
     pub fn value(self) -> f64 {
         f64::from(self.multiplier) * 2f64.powi(self.shift - 31)
     }

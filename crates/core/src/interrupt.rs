@@ -78,8 +78,7 @@ impl Interrupt {
         }
     }
 
-    /// The same interrupt with a deadline in `seconds` from now by `clock`, if that is before the
-    /// deadline it has.
+    /// This interrupt with a deadline in `seconds` from now by `clock`, unless its own deadline is earlier.
     #[must_use]
     pub fn within(self, seconds: Option<f64>, clock: fn() -> f64) -> Interrupt {
         let deadline = seconds.filter(|s| s.is_finite()).map(|seconds| Deadline {

@@ -133,7 +133,8 @@ impl Limits {
 impl std::str::FromStr for Limits {
     type Err = Error;
 
-    /// From `strict`, `default`, or one of them with limits of its own: `strict,nodes=1000,load_seconds=5`.
+    /// Reads `strict`, `default`, or one of the two with limits of its own:
+    /// `strict,nodes=1000,load_seconds=5`.
     fn from_str(text: &str) -> Result<Limits> {
         let mut limits = Limits::default();
         for (i, word) in text.split(',').map(str::trim).enumerate() {

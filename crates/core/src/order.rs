@@ -60,7 +60,7 @@ pub fn sort_first(
     Ok(())
 }
 
-/// Divides indices by one of them, and gives its place.
+/// Divides indices by one of their number, the pivot, and gives its place.
 fn divide(meter: &Meter, indices: &mut [usize], cost: usize, compare: Compare) -> Result<usize> {
     let mut less = |a: usize, b: usize| compare(a, b).then(a.cmp(&b)) == Ordering::Less;
     let last = indices.len() - 1;

@@ -60,7 +60,7 @@ pub struct PrecisionReport {
     pub nodes: Vec<String>,
     /// How many a backend would have preferred in half precision.
     pub considered: usize,
-    /// Those that stay in single precision.
+    /// The nodes that stay in single precision.
     pub single: Vec<SingleReport>,
 }
 

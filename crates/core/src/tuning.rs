@@ -21,7 +21,7 @@ pub struct Choice {
 pub struct Tuned(Arc<Mutex<BTreeMap<String, String>>>);
 
 impl Tuned {
-    /// With one entry.
+    /// A record with one entry.
     pub fn only(class: &str, algorithm: &str) -> Tuned {
         let tuned = Tuned::default();
         tuned.insert(class, algorithm);

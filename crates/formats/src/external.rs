@@ -26,7 +26,7 @@ pub trait ExternalFiles {
 
 /// Files in memory.
 pub struct GivenFiles {
-    /// By their paths without what means nothing in them.
+    /// Files by their paths, without the parts of a path that mean nothing.
     files: HashMap<String, Arc<AlignedBytes>>,
 }
 

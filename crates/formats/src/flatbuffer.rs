@@ -154,12 +154,12 @@ impl<'a> Table<'a> {
             .transpose()
     }
 
-    /// Field `slot`, 0 where the file leaves it out, as in the readers below.
+    /// Reads field `slot` as an `i8`; 0 where the file leaves it out.
     pub fn i8(&self, slot: usize) -> Result<i8> {
         Ok(self.scalar(slot)?.map_or(0, i8::from_le_bytes))
     }
 
-    /// As [`Table::i8`].
+    /// Reads field `slot` as a `u8`; 0 where the file leaves it out.
     pub fn u8(&self, slot: usize) -> Result<u8> {
         Ok(self.scalar(slot)?.map_or(0, u8::from_le_bytes))
     }
@@ -174,12 +174,12 @@ impl<'a> Table<'a> {
         Ok(self.scalar(slot)?.map_or(default, i32::from_le_bytes))
     }
 
-    /// As [`Table::i8`].
+    /// Reads field `slot` as an `i32`; 0 where the file leaves it out.
     pub fn i32(&self, slot: usize) -> Result<i32> {
         self.i32_or(slot, 0)
     }
 
-    /// As [`Table::i8`].
+    /// Reads field `slot` as a `u32`; 0 where the file leaves it out.
     pub fn u32(&self, slot: usize) -> Result<u32> {
         Ok(self.scalar(slot)?.map_or(0, u32::from_le_bytes))
     }
@@ -189,17 +189,17 @@ impl<'a> Table<'a> {
         Ok(self.scalar(slot)?.map_or(default, i64::from_le_bytes))
     }
 
-    /// As [`Table::i8`].
+    /// Reads field `slot` as an `i64`; 0 where the file leaves it out.
     pub fn i64(&self, slot: usize) -> Result<i64> {
         self.i64_or(slot, 0)
     }
 
-    /// As [`Table::i8`].
+    /// Reads field `slot` as a `u64`; 0 where the file leaves it out.
     pub fn u64(&self, slot: usize) -> Result<u64> {
         Ok(self.scalar(slot)?.map_or(0, u64::from_le_bytes))
     }
 
-    /// As [`Table::i8`].
+    /// Reads field `slot` as an `f32`; 0 where the file leaves it out.
     pub fn f32(&self, slot: usize) -> Result<f32> {
         Ok(self.scalar(slot)?.map_or(0.0, f32::from_le_bytes))
     }
@@ -254,12 +254,12 @@ impl<'a> Table<'a> {
         self.vector(slot, 4)?.numbers(i32::from_le_bytes)
     }
 
-    /// As [`Table::i32s`].
+    /// Reads a vector of `i64`; empty where the file leaves it out.
     pub fn i64s(&self, slot: usize) -> Result<Vec<i64>> {
         self.vector(slot, 8)?.numbers(i64::from_le_bytes)
     }
 
-    /// As [`Table::i32s`].
+    /// Reads a vector of `f32`; empty where the file leaves it out.
     pub fn f32s(&self, slot: usize) -> Result<Vec<f32>> {
         self.vector(slot, 4)?.numbers(f32::from_le_bytes)
     }

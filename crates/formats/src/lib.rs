@@ -52,7 +52,7 @@ impl Default for ImporterRegistry {
 }
 
 impl ImporterRegistry {
-    /// Without any format.
+    /// A registry without any format.
     pub fn empty() -> ImporterRegistry {
         ImporterRegistry {
             importers: Vec::new(),

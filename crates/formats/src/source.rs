@@ -42,7 +42,7 @@ impl<'a> ModelFile<'a> {
         }
     }
 
-    /// A model that may have nodes of these operators.
+    /// Says that the model may have nodes of these operators.
     pub fn with_operators(mut self, operators: &CustomOperators) -> ModelFile<'a> {
         self.operators = operators.clone();
         self

@@ -130,7 +130,8 @@ impl KernelRegistry {
         })
     }
 
-    /// As [`KernelRegistry::supports`] where nothing is widened.
+    /// Whether there is a kernel for `node` in its own element types, without widening; else the reason of
+    /// the last one that refuses it.
     pub fn supports_as_it_is(&self, node: &NodeSpec) -> Result<(), Refusal> {
         self.choose(node).map(|_| ())
     }
@@ -193,7 +194,7 @@ fn refused(refusal: Refusal) -> kilim_core::Error {
     kilim_core::error::unsupported(refusal.reason)
 }
 
-/// For [`KernelRegistry::add`]: takes every node of the operator.
+/// Takes every node of an operator: an `accepts` for [`KernelRegistry::add`].
 pub fn any<T>(_: &T, _: &NodeSpec) -> Result<(), Refusal> {
     Ok(())
 }

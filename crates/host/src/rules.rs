@@ -55,12 +55,12 @@ pub fn reals<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
     }
 }
 
-/// The first input is of numbers that kernels sum with real weights.
+/// Refuses a node whose first input has no numbers that kernels sum with real weights.
 pub fn weighed(node: &NodeSpec) -> Result<(), Refusal> {
     input_is(node, 0, &[DType::F32, DType::F64, DType::C64, DType::C128])
 }
 
-/// The first input is of floating point.
+/// Refuses a node whose first input is not of floating point.
 pub fn float_data<T>(_: &T, node: &NodeSpec) -> Result<(), Refusal> {
     input_is(node, 0, &FLOATS)
 }

@@ -24,7 +24,7 @@ fn checksum(bytes: &[u8]) -> [u8; 8] {
 pub enum CacheUse {
     /// Everything in it is known now.
     Taken,
-    /// It is of no use here, for this reason, and nothing of it is used: everything is found out anew.
+    /// The cache is of no use here, for this reason: nothing in it is used, and everything is found out anew.
     Ignored(Error),
 }
 

@@ -21,7 +21,7 @@ pub struct Runtime {
     registry: BackendRegistry,
     importers: ImporterRegistry,
     opened: Mutex<HashMap<BackendId, Arc<dyn Backend>>>,
-    /// Those of the open backends that are in libraries.
+    /// The ids of the open backends that are in libraries.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
     loaded: Mutex<Vec<BackendId>>,
     /// What was measured of the devices' kernels.
@@ -77,7 +77,7 @@ impl Default for Runtime {
 }
 
 impl Runtime {
-    /// With these backends; none is opened before a session asks for it.
+    /// A runtime with these backends; none is opened before a session asks for it.
     pub fn new(registry: BackendRegistry) -> Runtime {
         #[cfg(target_arch = "wasm32")]
         kilim_core::ops::set_case_mapping(kilim_core::ops::CaseMapping {

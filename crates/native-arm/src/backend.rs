@@ -31,7 +31,7 @@ impl AclBackend {
         Library::get().is_ok()
     }
 
-    /// On the CPU, with NEON and whatever else the library was built for.
+    /// The backend on the CPU, with NEON and whatever else the library was built for.
     ///
     /// # Errors
     /// `NoBackend` where the library is not there.
@@ -41,7 +41,7 @@ impl AclBackend {
         Ok(AclBackend::new::<Neon>(AclBackend::NEON, "CPU", library))
     }
 
-    /// On an OpenCL device. Every kernel copies its tensors from and to host memory.
+    /// The backend on an OpenCL device. Every kernel copies its tensors from and to host memory.
     ///
     /// # Errors
     /// `NoBackend` where the library or OpenCL is not there.
@@ -51,8 +51,8 @@ impl AclBackend {
         Ok(AclBackend::new::<Cl>(AclBackend::CL, "OpenCL", library))
     }
 
-    /// As [`Backend::supports`] for the node in its own element types, where `supports` also takes
-    /// `float16` that ACL computes in `float32`.
+    /// Whether ACL runs the node in its own element types. [`Backend::supports`] also takes `float16` that
+    /// ACL computes in `float32`.
     ///
     /// # Errors
     /// The reason, ACL's own where its `validate` refuses.
@@ -60,7 +60,7 @@ impl AclBackend {
         self.host.registry().supports_as_it_is(node)
     }
 
-    /// The same with ACL's own arithmetic of quantised tensors, see [`Quantized::Native`].
+    /// This backend with ACL's own arithmetic of quantised tensors, see [`Quantized::Native`].
     pub fn native(&self) -> AclBackend {
         let host = match self.description.id == AclBackend::CL {
             true => host::<Native<Cl>>(),

@@ -6,7 +6,7 @@ use kilim_core::{DType, Result, Tensor};
 
 use crate::ffi::{self, ElementType, Family, Layout, MAX_RANK};
 
-/// Of a NEON register.
+/// Bytes of a NEON register.
 const VECTOR_BYTES: usize = 16;
 
 /// What ACL is told of a tensor.
@@ -34,8 +34,11 @@ impl Form {
         Form::of_type(dtype, shape)
     }
 
-    /// As [`Form::new`] for functions that move and compare elements but do not compute with them,
-    /// so that integers are what they are.
+    /// A tensor for functions that move and compare elements but do not compute with them: integers are told
+    /// to ACL as they are.
+    ///
+    /// # Errors
+    /// Where the tensor has no elements, or ACL cannot count or name them.
     pub fn of_elements(spec: &TensorSpec, shape: &[usize]) -> Result<Form, Refusal> {
         let whole = |dtype| Ok(Form::of_type(dtype, shape)?.with_scales(vec![1.0], 0));
         match spec.dtype {
@@ -46,7 +49,10 @@ impl Form {
         }
     }
 
-    /// As [`Form::new`], with the element type in ACL's words.
+    /// A tensor of `shape`, with the element type in ACL's words.
+    ///
+    /// # Errors
+    /// Where the tensor has no elements, or ACL cannot count them.
     pub fn of_type(dtype: ElementType, shape: &[usize]) -> Result<Form, Refusal> {
         if shape.contains(&0) {
             return Err(Refusal::new("a tensor without elements"));
@@ -76,7 +82,7 @@ impl Form {
         self.dtype == ElementType::F16
     }
 
-    /// The same elements in rows of so many whole vectors; `None` where there is a rest.
+    /// This tensor in rows of whole NEON registers; `None` where its elements do not fill whole registers.
     pub fn in_vectors(&self) -> Option<Form> {
         let lanes = match self.dtype {
             ElementType::F16 => VECTOR_BYTES / 2,
@@ -172,7 +178,7 @@ impl Call {
 }
 
 impl Form {
-    /// In ACL's words. The scales are borrowed: the form must outlive the tensor.
+    /// The tensor in ACL's words. The scales are borrowed: the form must outlive the tensor.
     pub fn tensor(&self, data: Option<&[u8]>) -> ffi::Tensor {
         let mut dims = [1; MAX_RANK];
         for (to, &from) in dims.iter_mut().zip(self.shape.iter().rev()) {

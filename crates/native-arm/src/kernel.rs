@@ -28,7 +28,7 @@ impl Target for Cl {
     const TARGET: i32 = ffi::CL;
 }
 
-/// The same target with ACL's own arithmetic of quantised tensors.
+/// The target `A` with ACL's own arithmetic of quantised tensors.
 pub struct Native<A>(PhantomData<A>);
 impl<A: Target> Target for Native<A> {
     const TARGET: i32 = A::TARGET;

@@ -40,7 +40,7 @@ pub type Result<T = ()> = std::result::Result<T, Failure>;
 #[derive(Clone, Copy, Debug)]
 pub struct TensorInfo<'a> {
     pub name: &'a str,
-    /// As in ONNX's `TensorProto.DataType`.
+    /// The element type by the numbers of ONNX's `TensorProto.DataType`.
     pub dtype: i32,
     /// -1 for a size that is not known (in [`OperatorDef::infer`] only); `None` where not even the
     /// rank is.

@@ -266,7 +266,7 @@ pub struct Backend {
 }
 
 impl Backend {
-    /// Without any function; [`Backend::size`] is that of this version.
+    /// A table without any function; [`Backend::size`] is that of this version.
     pub const EMPTY: Backend = Backend {
         version: VERSION,
         size: size_of::<Backend>() as u32,

@@ -42,7 +42,7 @@ impl Drop for ContextHandle {
 /// See [`BackendContext`].
 pub struct PluginContext {
     id: BackendId,
-    /// Their data stays valid until the context is released.
+    /// The constants that the library was given. Their data stays valid until the context is released.
     constants: HashMap<ConstantKey, (Tensor, Claim)>,
     handle: Arc<ContextHandle>,
     tensors: TensorRegistry,

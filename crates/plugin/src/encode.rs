@@ -212,7 +212,11 @@ impl Arena {
         )
     }
 
-    /// As [`Arena::node`], of an operator that is not there as such.
+    /// A node by domain, name and attributes of its operator, also for operators that core does not have; it
+    /// points into this arena.
+    ///
+    /// # Errors
+    /// An element type that the interface does not have.
     pub fn custom_node(
         &mut self,
         name: &str,

@@ -28,7 +28,7 @@ pub struct PluginExecutable {
     /// Bytes of the arena that the stage takes; none where the library allocates for itself.
     planned: Claim,
     _own: Claim,
-    /// Of the arena's memory that the library was told of.
+    /// The generation of the arena's memory that the library was told of.
     generation: Option<u64>,
     context: Arc<ContextHandle>,
 }

@@ -180,7 +180,7 @@ impl Message {
         }
     }
 
-    /// For one call.
+    /// The message as the library gets it for one call.
     pub fn raw(&mut self) -> *mut abi::Message {
         self.raw.text = self.text.as_mut_ptr().cast();
         &raw mut self.raw

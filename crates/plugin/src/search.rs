@@ -90,7 +90,7 @@ fn is_plain(id: &str) -> bool {
     !id.is_empty() && id.chars().all(plain)
 }
 
-/// These folders, then those of [`PATH_VARIABLE`].
+/// `folders`, then the folders of [`PATH_VARIABLE`].
 fn all(folders: &[PathBuf]) -> Vec<PathBuf> {
     let variable = env::var_os(PATH_VARIABLE).unwrap_or_default();
     let named = env::split_paths(&variable).filter(|f| !f.as_os_str().is_empty());

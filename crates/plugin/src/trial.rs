@@ -16,11 +16,11 @@ const LIMIT: Duration = Duration::from_secs(10);
 #[derive(Debug, PartialEq, Eq)]
 #[cfg_attr(not(target_os = "linux"), expect(dead_code))]
 pub enum End {
-    /// By this signal.
+    /// The process was ended by this signal.
     Signal(i32),
     /// The library ended the process, with this status.
     Exit(i32),
-    /// It was not done after this time.
+    /// The library was not done after this time.
     Late(Duration),
 }
 

@@ -259,7 +259,7 @@ impl<J: Join> Task for Apply<'_, J> {
 struct Block {
     rows: usize,
     columns: usize,
-    /// From a row to the next, of both inputs and of the output.
+    /// Steps from a row to the next, of both inputs and of the output.
     steps: [usize; 3],
 }
 

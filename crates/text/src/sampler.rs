@@ -25,7 +25,7 @@ pub struct Sampling {
     pub top_p: f64,
     /// Only words are drawn from that have this part of the best word's probability; 0 for all of them.
     pub min_p: f64,
-    /// The same seed gives the same words for the same scores, on every machine.
+    /// Seed of the random numbers: equal seeds give equal words for equal scores, on every machine.
     pub seed: u64,
 }
 

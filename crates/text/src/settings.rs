@@ -57,7 +57,7 @@ pub struct PortNames {
 }
 
 impl Default for PortNames {
-    /// Those of Optimum, transformers.js and onnxruntime-genai.
+    /// The names that Optimum, transformers.js and onnxruntime-genai give.
     fn default() -> Self {
         let caches = [
             ["present.%d.key", "past_key_values.%d.key"],

@@ -54,7 +54,7 @@ pub struct Stream<'a> {
     tokenizer: &'a tokenizers::Tokenizer,
     /// The words whose text was given last, and those behind them: what stands before a word may change its text.
     ids: Vec<u32>,
-    /// How many of them have been given.
+    /// How many words have been given.
     shown: usize,
 }
 

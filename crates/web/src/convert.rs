@@ -165,8 +165,8 @@ pub fn datum(value: &JsValue) -> Result<(String, Datum)> {
     Ok((name, Datum::Sequence(tensors.collect::<Result<_>>()?)))
 }
 
-/// The same for outputs; a map is `{name, maps: [[keys, values]], single: true}`, and several are
-/// `{name, maps}`.
+/// An output as an object: a tensor or a sequence as [`datum`] takes it, a map as `{name, maps: [[keys,
+/// values]], single: true}`, several maps as `{name, maps}`.
 ///
 /// # Errors
 /// `Limit` where memory is short.

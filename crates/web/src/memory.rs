@@ -21,7 +21,8 @@ struct Heaps {
 /// A heap of one thread at a time.
 struct Heap {
     blocks: UnsafeCell<Dlmalloc>,
-    /// It is held for less than a thread takes to go to sleep, and the page's own thread may not sleep.
+    /// A spin lock. It is held for less than a thread takes to go to sleep, and the page's own thread may not
+    /// sleep.
     #[cfg(target_feature = "atomics")]
     taken: AtomicBool,
 }
@@ -75,26 +76,27 @@ impl Heaps {
 unsafe impl GlobalAlloc for Heaps {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         let heap = self.heap(layout.size());
-        // SAFETY: as for the whole.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`, and the size picks the heap.
         heap.with(|heap| unsafe { heap.malloc(layout.size(), layout.align()) })
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         let heap = self.heap(layout.size());
-        // SAFETY: as for the whole.
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc_zeroed`, and the size picks the heap.
         heap.with(|heap| unsafe { heap.calloc(layout.size(), layout.align()) })
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         let heap = self.heap(layout.size());
-        // SAFETY: as for the whole; the caller says that the block has this layout.
+        // SAFETY: the caller says that the block has this layout, whose size picks the heap that it is from.
         heap.with(|heap| unsafe { heap.free(block, layout.size(), layout.align()) });
     }
 
     unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         let heap = self.heap(size);
         if std::ptr::eq(heap, self.heap(layout.size())) {
-            // SAFETY: as for the whole; the caller says that the block has this layout.
+            // SAFETY: the caller says that the block has this layout, whose size picks this heap; the new
+            // size does, too.
             return heap
                 .with(|heap| unsafe { heap.realloc(block, layout.size(), layout.align(), size) });
         }

@@ -38,7 +38,7 @@ pub(crate) fn seconds() -> f64 {
 #[wasm_bindgen]
 pub struct WasmSession {
     session: Rc<Cell<Option<Session>>>,
-    /// Of the call that is under way.
+    /// What stops the call that is under way.
     stop: RefCell<Arc<Stop>>,
 }
 
@@ -150,7 +150,7 @@ impl WasmSession {
 }
 
 impl WasmSession {
-    /// For the call that is about to begin, which [`WasmSession::abort`] stops.
+    /// Options of the call that is about to begin, which [`WasmSession::abort`] stops.
     fn run_options(&self, timeout: Option<f64>, stopped: Option<Function>) -> RunOptions {
         let stop = Arc::new(Stop::new(stopped));
         self.stop.replace(stop.clone());
@@ -297,7 +297,7 @@ fn options(given: &JsValue) -> kilim_core::Result<LoadOptions> {
     Ok(options)
 }
 
-/// From `{tolerance, samples}`, each sample a list of tensors with their names.
+/// Mixed precision from `{tolerance, samples}`, each sample a list of tensors with their names.
 fn mixed_precision(given: &JsValue) -> kilim_core::Result<MixedPrecision> {
     let list = |value: Option<JsValue>| value.and_then(|v| v.dyn_into::<Array>().ok());
     let sample = |feeds: JsValue| {

@@ -23,7 +23,7 @@ pub struct Catalog {
 /// A file with an entry point, and the declarations of what it includes.
 pub struct Shader {
     pub path: String,
-    /// Its place among the files.
+    /// The index of the shader among the files.
     pub id: usize,
     pub common: Vec<Define>,
     /// At least one; a single one may have no name.

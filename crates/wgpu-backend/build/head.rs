@@ -30,7 +30,7 @@ impl Define {
     }
 }
 
-/// Definitions of which any values go together.
+/// Definitions that may be combined in any way.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Case {
     pub name: String,

@@ -96,7 +96,7 @@ pub fn of(catalog: &Catalog, shader: &Shader, structs: &mut Structs) -> Result<L
     if !file.contains("@workgroup_size(") || literal_workgroup(file) {
         return Ok(layout);
     }
-    // The size is computed: of which definition?
+    // The size is computed from a definition: which one?
     for define in shader.common.iter().filter(|d| d.named.is_none()) {
         let mut each = Vec::new();
         for value in &define.values {

@@ -42,7 +42,8 @@ impl WgpuBackend {
         Ok(WgpuBackend::on(gpu, software))
     }
 
-    /// With the kernels for devices that are a CPU, or those for real ones.
+    /// The backend on `gpu`, with the kernels for devices that are a CPU if `software`, else with those for
+    /// real ones.
     pub(crate) fn on(gpu: Gpu, software: bool) -> WgpuBackend {
         let half = match gpu.half {
             true => Grade::Fast,

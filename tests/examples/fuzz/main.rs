@@ -23,7 +23,7 @@ struct Args {
     /// How many models
     #[arg(long, default_value_t = 200_000)]
     cases: u64,
-    /// The same seed gives the same models
+    /// Seed of the models: equal seeds give equal models
     #[arg(long, default_value_t = 0)]
     seed: u64,
     /// The number of the first model

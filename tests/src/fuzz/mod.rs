@@ -42,7 +42,7 @@ fn is_judged(dtype: &str) -> bool {
     )
 }
 
-/// Whether a type is of floats that are only stored, of which there may be several bytes for NaN and zero.
+/// Whether a type is of floats that are only stored. Several bytes may stand for NaN and zero there.
 fn is_narrow_float(dtype: &str) -> bool {
     matches!(
         dtype.as_bytes(),

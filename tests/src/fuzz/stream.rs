@@ -19,7 +19,7 @@ pub struct Draw {
     pub ops: String,
     /// Instead of the first case, the parts of its graph, smallest first.
     pub smaller: bool,
-    /// Single operators of which onnxruntime is asked, instead of graphs in float64.
+    /// Single operators, compared with onnxruntime, instead of graphs, compared with float64.
     pub peers: bool,
 }
 

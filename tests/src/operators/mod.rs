@@ -37,7 +37,7 @@ pub enum Input {
     Fed(Tensor),
     /// A constant of the graph.
     Constant(Tensor),
-    /// The same value as an earlier input.
+    /// The value that input number `.0` of the case has.
     Again(usize),
     /// An optional input left out.
     Absent,
@@ -139,7 +139,7 @@ pub fn all() -> Vec<Case> {
 /// How a case ended.
 #[derive(Debug)]
 pub enum Outcome {
-    /// With the backend that ran the node.
+    /// The case passed on this backend, which ran the node.
     Passed(String),
     Refused(String),
     Wrong(String),

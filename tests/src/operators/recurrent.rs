@@ -80,11 +80,11 @@ impl Cell {
 
 /// The sums of one unit at one step by gate, with their biases.
 struct Unit<'a> {
-    /// Of the inputs.
+    /// Sums over the inputs.
     x: &'a dyn Fn(usize) -> f64,
-    /// Of the state.
+    /// Sums over the state.
     h: &'a dyn Fn(usize) -> f64,
-    /// Of the state after its reset.
+    /// Sums over the state after its reset.
     reset_h: &'a dyn Fn(usize) -> f64,
 }
 

@@ -20,9 +20,9 @@ pub struct Archive {
 
 /// The signature, and the size without its name and extra fields, of the record that ends an archive.
 const END: (&[u8; 4], usize) = (b"PK\x05\x06", 22);
-/// Of an entry in the directory.
+/// The signature, and the size without its name and extra fields, of an entry's record in the directory.
 const LISTED: (&[u8; 4], usize) = (b"PK\x01\x02", 46);
-/// Of an entry before its bytes.
+/// The signature, and the size without its name and extra fields, of the record before an entry's bytes.
 const STORED: (&[u8; 4], usize) = (b"PK\x03\x04", 30);
 
 impl Archive {
@@ -77,7 +77,7 @@ pub struct Cases {
 }
 
 impl Cases {
-    /// Those of `tests/references/KIND.zip`.
+    /// The cases of `tests/references/KIND.zip`.
     ///
     /// # Panics
     /// Where the repository has no such cases.
@@ -91,7 +91,7 @@ impl Cases {
         Cases::new(read("zip"), read("json"))
     }
 
-    /// Those of an archive in memory.
+    /// The cases of an archive in memory.
     ///
     /// # Panics
     /// Where `archive` is none.

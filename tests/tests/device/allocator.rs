@@ -2,7 +2,7 @@
 
 use crate::*;
 
-/// The same with an allocator.
+/// The backend [`Bare`] with an allocator.
 struct Pooled(Bare, Arc<Counting>);
 
 impl Backend for Pooled {

@@ -64,7 +64,7 @@ fn weights(shape: &[usize]) -> Tensor {
     Tensor::from_slice(shape, &data).unwrap()
 }
 
-/// Of 3x3, which leaves the size as it is.
+/// A convolution of 3x3, which leaves the size as it is.
 fn convolution() -> Conv {
     Conv {
         strides: vec![1; 2],

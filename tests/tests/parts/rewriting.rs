@@ -260,7 +260,7 @@ fn what_is_left_is_offered_again() {
 
 #[test]
 fn a_rewrite_that_cannot_be_is_an_error() {
-    /// Of the group with the product, which has several nodes, `with` in the place of the first.
+    /// A rewrite that puts `with` in the place of the first node, in the one group that has several nodes.
     fn replaced(subgraph: &Subgraph, with: Vec<KernelSpec>) -> Rewrite {
         let nodes = vec![KernelIndex(0)];
         let replaced = vec![Replacement { nodes, with }];

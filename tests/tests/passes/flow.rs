@@ -106,7 +106,7 @@ fn check(cpu: &dyn Backend, op: &dyn Operator, inputs: &[Option<Tensor>], name: 
     true
 }
 
-/// Operators of which the suite has no cases.
+/// Operators without a case in the suite.
 fn others() -> Vec<(std::sync::Arc<dyn Operator>, Vec<Tensor>)> {
     let mut random = Random(7);
     let mut of = |op: std::sync::Arc<dyn Operator>, shape: &[usize], rest: Vec<Tensor>| {

@@ -6,7 +6,7 @@ use crate::*;
 
 pub const BROKEN: &str = "tests/plugins/broken.c";
 
-/// Its numbers.
+/// Values of the macro `BROKEN`: the library is compiled to go wrong in one way.
 pub const CREATION_FAILS: u32 = 1;
 pub const CREATION_GIVES_NOTHING: u32 = 2;
 pub const OTHER_VERSION: u32 = 3;

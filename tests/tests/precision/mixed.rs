@@ -114,7 +114,7 @@ fn nothing_is_cast_between_two_products_of_half_precision() {
     assert_eq!((dtypes, casts), (all("float32").to_vec(), 4));
 }
 
-/// The products on one backend and the movement on another, of which the user wants no half precision.
+/// The products run on one backend and the movement on another, where the user wants no half precision.
 #[test]
 fn movement_stays_single_on_a_backend_without_half_precision() {
     let casts = |f16: Option<Half>| {

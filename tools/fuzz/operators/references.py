@@ -1,4 +1,4 @@
-"""Operators of which onnx's reference implementation, run in float64, is the authority: samplers, transforms,
+"""Operators whose authority is onnx's reference implementation, run in float64: samplers, transforms,
 losses, and the models of `ai.onnx.ml`. What a runtime may differ by follows from inputs moved by some units."""
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Single operators of which onnxruntime is asked: attributes, ties, empty tensors and numbers at which the text of the standard is silent.
+"""Single operators, compared with onnxruntime: attributes, ties, empty tensors and numbers at which the text of the standard is silent.
 
 A generator takes a `Draw`, and returns a `Question`. What onnxruntime refuses is no case.
 """

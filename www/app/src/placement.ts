@@ -135,7 +135,7 @@ function drawBlock(block: Block, crossings: Map<string, Report['crossings'][numb
   const width = (block.right - block.left) * STEP.x + NODE.width + 2 * MARGIN;
   const height = (block.rows - 1) * STEP.y + NODE.height + 2 * MARGIN;
 
-  /** From a node's foot to another's head, straight down past the rows between. */
+  /** The way from a node's foot to another's head, straight down past the rows between. */
   const path = ({ points }: Edge) =>
     points
       .slice(1)

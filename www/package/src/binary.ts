@@ -38,7 +38,7 @@ export async function compileBinary(from: () => WasmSource): Promise<WebAssembly
       throw new TypeError(`${describe(source)} is no binary`);
     const response = source instanceof Response ? source : await fetchBytes(source);
     if (!response.ok) throw new Error(`the server answered ${response.status}`);
-    // Of another type, it cannot be compiled while it comes.
+    // A response of another type cannot be compiled while it comes.
     const streams = response.headers.get('content-type')?.startsWith('application/wasm');
     return streams ? await WebAssembly.compileStreaming(response) : await WebAssembly.compile(await response.arrayBuffer());
   } catch (error) {

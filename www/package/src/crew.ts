@@ -18,12 +18,12 @@ export interface Share {
   workers: number;
 }
 
-/** From the page to every worker of the crew at once; `mail` counts them. */
+/** What the page tells every worker of the crew at once; `mail` counts the orders. */
 export type Order = Command & { bell: Bell; mail: number; session: number };
 
 type Command = { kind: 'join'; binary: Binary; memory: WebAssembly.Memory } | { kind: 'leave' } | { kind: 'none' };
 
-/** From a worker of the crew: the instance on that session's memory trapped. */
+/** What a worker of the crew reports: the instance on that session's memory trapped. */
 export interface Fault {
   session: number;
   error: PlainError;

@@ -58,7 +58,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
     return runtime;
   });
   started.catch(() => undefined);
-  /** Of the session when it was last reported on. */
+  /** The session's revision when it was last reported on. */
   let revision = 0;
   /** Whether a backend was told to time its nodes. */
   let timed = false;

@@ -45,7 +45,7 @@ const FACTS = { expected: 'expected ', got: 'got ', hint: 'hint: ' } as const;
 type Part = keyof typeof NAMES | keyof typeof FACTS;
 const PARTS = [...Object.keys(NAMES), ...Object.keys(FACTS)] as Part[];
 
-/** Those parts that are known, as texts. One that cannot be read is none: an error about another error would hide it. */
+/** The parts of an error that are known, as texts. One that cannot be read is left out: an error about another error would hide it. */
 function contextOf(error: ErrorContext): ErrorContext {
   const known = PARTS.flatMap((part) => {
     try {

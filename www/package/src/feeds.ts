@@ -13,7 +13,7 @@ export interface Port {
   type: DType | null;
   /** A number, the model's own name for a free dimension, or `null` where nothing is known; `null` for an unknown rank. */
   dims: (number | string | null)[] | null;
-  /** Of what is not one tensor, type and dims are those of each tensor in it. */
+  /** What the value is. For sequences, `type` and `dims` are those of each tensor inside; for maps, `type` is that of the values. */
   kind: 'tensor' | 'sequence' | 'map' | 'sequence of maps';
   /** True where `null` may be given, or may come. */
   optional: boolean;

@@ -58,7 +58,7 @@ export interface WasmSession {
   revision(): number;
   /** `stopped` is asked while kernels compute, too. */
   run(feeds: WireValue[], timeout: number | undefined, stopped: (() => boolean) | undefined): Promise<WireValue[]>;
-  /** Of the last run, as JSON. */
+  /** The times of the last run, as JSON. */
   times(): string;
   /** Gives `[outputs, times as JSON]`. */
   profile(feeds: WireValue[], timeout: number | undefined, stopped: (() => boolean) | undefined): Promise<[WireValue[], string]>;

@@ -158,7 +158,7 @@ function engineKey({ worker, variant, threads }: PrepareOptions): string {
   return `${worker} ${variant} ${threads}`;
 }
 
-/** By the option `worker`. */
+/** The engine that the option `worker` chooses. */
 function createEngine(worker: boolean | undefined, build: Variant, threads: number): Engine | Promise<Engine> {
   if (worker === undefined) return createNearbyEngine(build, threads);
   return worker ? createRemoteEngine(build, threads) : createLocalEngine(build);

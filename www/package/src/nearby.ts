@@ -70,7 +70,7 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
   /** What the second one is to load; nothing where it is not wanted, or has been made. */
   let wanted: LoadRequest | undefined;
   let binary: Promise<Binary>;
-  /** Of the runtime, that the worker has taken. */
+  /** The parts of the runtime that the worker has taken. */
   let parts: readonly Part[] = [];
   let short = 0;
   /** Runs in the worker, for which those in this thread wait there. */

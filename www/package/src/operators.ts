@@ -50,7 +50,7 @@ export interface Operator {
   random?: boolean;
 }
 
-/** As the runtime takes it: attributes and tensors with their bytes. */
+/** An operator as the runtime takes it: attributes and tensors with their bytes. */
 export interface WireOperator {
   domain: string;
   name: string;

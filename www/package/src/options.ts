@@ -260,7 +260,7 @@ function backendOf(name: string): Backend {
   });
 }
 
-/** With `backends` by their own names. */
+/** The options of a load, with `backends` by their own names. */
 export function readLoadOptions(call: string, given: unknown): LoadOptions {
   const options = readOptions<LoadOptions>(call, LOAD, given);
   return options.backends ? { ...options, backends: options.backends.map(backendOf) } : options;
@@ -270,7 +270,7 @@ export const readRunOptions = (given: unknown): RunOptions => readOptions('run',
 
 export const readProfileOptions = (given: unknown): { signal?: AbortSignal } => readOptions('profile', PROFILE, given);
 
-/** With backends by their own names. */
+/** The options of a verification, with backends by their own names. */
 export function readVerifyOptions(given: unknown): VerifyOptions & { signal?: AbortSignal } {
   const { reference, candidate, ...options } = readOptions('verify', VERIFY, given);
   return { ...options, ...(reference && { reference: backendOf(reference) }), ...(candidate && { candidate: backendOf(candidate) }) };

@@ -37,7 +37,10 @@ export async function compilePart(core: WebAssembly.Module, part: Part, places: 
   return compileBinary(bytes === undefined ? places[part] : () => bytes);
 }
 
-/** As `compilePart`, while the caller waits: in a worker, where that blocks no page. */
+/**
+ * Fetches and compiles a part while the caller waits: in a worker, where that blocks no page.
+ * @throws KilimError `IO` where it cannot be read or is no WebAssembly.
+ */
 export function compilePartNow(core: WebAssembly.Module, part: Part, places: Places): WebAssembly.Module {
   try {
     return new WebAssembly.Module(embedded(core, part) ?? fetchNow(places[part]()));

@@ -34,7 +34,7 @@ export type WasmSource = string | URL | Response | ArrayBuffer | Uint8Array | We
 /** The core of the runtime's binary. */
 export interface Binary {
   module: WebAssembly.Module;
-  /** Its address, where its parts are to be taken from beside it and not from beside this module. */
+  /** The address of the core, where its parts are to be taken from beside it and not from beside this module. */
   beside?: string | undefined;
 }
 
@@ -54,7 +54,7 @@ export interface EngineOptions {
   schedule?: Schedule;
   calibration?: string;
   memory?: 'normal' | 'limit';
-  /** As `--limits` of the command line. */
+  /** What the model may use, in the form of the command line's `--limits`. */
   limits?: string;
   keepWeights?: boolean;
   tune?: boolean;
@@ -120,12 +120,12 @@ export interface Engine {
   run(request: RunRequest, signal?: AbortSignal): Promise<Ran>;
   verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification>;
   saveCache(): Promise<Uint8Array>;
-  /** Without a session. */
+  /** Measures these backends' devices; needs no session. */
   calibrate(backends: Backend[]): Promise<string>;
   close(): void;
 }
 
-/** From the page to the worker. Every request but `abort` is answered by one `done` or `failed`. */
+/** What the page sends to the worker. Every request but `abort` is answered by one `done` or `failed`. */
 export type Request =
   | { kind: 'start'; id: number; binary: Binary; share?: Share }
   | { kind: 'load'; id: number; request: LoadRequest }
@@ -135,7 +135,7 @@ export type Request =
   | { kind: 'calibrate'; id: number; backends: Backend[] }
   | { kind: 'abort'; id: number };
 
-/** From the worker to the page. */
+/** What the worker sends to the page. */
 export type Reply =
   | { kind: 'progress'; id: number; progress: Progress }
   | { kind: 'done'; id: number; value: unknown }

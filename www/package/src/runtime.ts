@@ -12,11 +12,11 @@ const SHARED = '$';
 
 /** What an instance is made with, beside its module. */
 export interface Making {
-  /** Of a build that has parts. */
+  /** Where the parts are, for a build that has parts. */
   places?: Places | undefined;
   /** Called when the instance has trapped. */
   ended?: () => void;
-  /** Of another instance, whose thread this one is. */
+  /** The memory of another instance, whose thread this one is. */
   memory?: WebAssembly.Memory;
 }
 

@@ -94,7 +94,7 @@ async function readStream(
   }
 }
 
-/** As the library says of a file that is there. */
+/** The error of a model file that is too large, in the library's words. */
 function tooLarge(bytes: number, most: number): KilimError {
   return new KilimError('LIMIT', 'the model file is too large', {
     expected: `at most ${most} bytes`,

@@ -3,7 +3,7 @@ export type Stop = Int32Array | string;
 
 /** The page's end. */
 export interface Stopper {
-  /** To be posted with the call. */
+  /** What is posted with the call. */
   stop: Stop;
   /** Stops the call, or, once it is done, gives back what it took. */
   set(): void;

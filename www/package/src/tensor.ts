@@ -72,7 +72,7 @@ export class Tensor implements TensorLike {
   readonly data: Elements;
 
   /**
-   * Without `data` the tensor is all zeros, of strings all empty.
+   * Makes a tensor of `data`; where this is left out, of zeros or empty strings.
    * @throws KilimError `SHAPE` where the data does not fill the dimensions, `DTYPE` where it is of another type, `LIMIT` where there is no
    * memory for the zeros.
    */
@@ -226,7 +226,7 @@ function arrayOf(type: Exclude<DType, 'string'>): ArrayType {
   });
 }
 
-/** Strings of which an engine makes an array at once. */
+/** The most strings that an engine makes an array of at once. */
 const MOST_STRINGS = 2 ** 26;
 
 function zeros(type: DType, count: number): Elements {

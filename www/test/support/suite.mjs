@@ -78,7 +78,7 @@ async function runGraph(kilim, { inputs, model, wants }, options) {
   return undefined;
 }
 
-/** As `runSuite`, of the random graphs in a file. */
+/** Runs the random graphs in a file, as `runSuite` runs cases. */
 export async function runGraphs(kilim, path, options) {
   const [list, wrong] = [parts(await read(path)), []];
   const text = new TextDecoder();

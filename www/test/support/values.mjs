@@ -115,7 +115,7 @@ function unlikeness(got, type, dims) {
   return shown === wanted ? undefined : `${shown}, not ${wanted}`;
 }
 
-/** Of narrow floats several bytes are NaN. */
+/** What is unequal between two tensors; narrow floats are compared as numbers, since several bytes are NaN. */
 function unequal(got, want) {
   const same = want.type.startsWith('float') ? [got.toNumbers(), want.toNumbers()] : [got.data, want.data];
   const at = [...same[1]].findIndex((wanted, i) => !(Object.is(same[0][i], wanted) || same[0][i] === wanted));
@@ -128,7 +128,7 @@ function firstWrong(numbers, wanted, slack) {
   return at < 0 ? undefined : `element ${at} is ${numbers[at]}, not ${wanted[at]} ± ${slack(wanted[at], at)}`;
 }
 
-/** As `differs`, of an element type and numbers with a largest difference for each. */
+/** What differs from an element type and numbers, with a largest difference for each number. */
 export function differsFrom(got, type, want, slack) {
   const unlike = unlikeness(got, type, want.dims);
   if (unlike) return unlike;

@@ -24,7 +24,7 @@ const MODELS: [(&str, &str); 6] = [
     ("mobilenet-v1-025", "tflite"),
 ];
 
-/// Those that are there in int8, too. In ACL's own arithmetic all of it runs on `acl_neon`.
+/// The models that are there in int8, too. In ACL's own arithmetic all nodes run on `acl_neon`.
 const QUANTISED: [(&str, &str); 3] = [MODELS[3], MODELS[4], MODELS[5]];
 
 pub fn tests() -> Result<Counts> {

@@ -137,7 +137,7 @@ impl Progress {
     }
 }
 
-/// By what the steps take elsewhere, and how this machine did so far.
+/// The seconds that are left, by what the steps take elsewhere and how this machine did so far.
 fn seconds_left(steps: &[Step], state: &[State]) -> f64 {
     // What took next to nothing was there before, and says nothing of the machine.
     let done = steps

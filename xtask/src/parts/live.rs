@@ -4,9 +4,9 @@ use wasmparser::Operator;
 
 /// A block, loop or if of a function's body, or the body itself, by the indices of its instructions.
 pub struct Frame {
-    /// Its first instruction; the body's is its own.
+    /// The index of the first instruction: the `block`, `loop` or `if` itself, or the first one of the body.
     pub begin: usize,
-    /// Its `end`.
+    /// The index of the `end`.
     pub end: usize,
     pub is_loop: bool,
 }
@@ -136,7 +136,7 @@ impl Shape {
 
 /// The locals that are read later, at those instructions where paths begin.
 pub struct Live {
-    /// By the number of the path.
+    /// The locals that are read later, by the number of the path.
     sets: Vec<Set>,
     /// The path that begins at an instruction.
     paths: Vec<Option<usize>>,
@@ -188,7 +188,7 @@ impl Live {
         }
     }
 
-    /// Those that are read after the begin of a path.
+    /// The locals that are read after the begin of a path.
     pub fn at(&self, instruction: usize) -> &Set {
         let path = self.paths[instruction];
         &self.sets[path.unwrap_or_else(|| unreachable!("no path begins at {instruction}"))]

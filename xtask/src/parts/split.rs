@@ -29,9 +29,9 @@ pub struct Split<'a> {
     owners: &'a [Option<usize>],
     /// Where a part's function is called through, for those that are called from elsewhere.
     slots: HashMap<u32, u32>,
-    /// Those of them that the table did not hold, and parts call.
+    /// Functions of parts that the table did not hold, and that parts call.
     added: Vec<u32>,
-    /// Those of them that the core alone calls, which has the part loaded before.
+    /// The number of functions of parts that the core alone calls, which has the part loaded before.
     awaited: u32,
     /// The core's functions that parts call.
     shared: BTreeSet<u32>,

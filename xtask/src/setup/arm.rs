@@ -18,10 +18,10 @@ pub const LINKER: &str = "aarch64-linux-gnu-gcc";
 const EMULATOR: [&str; 2] = ["qemu-aarch64-static", "qemu-aarch64"];
 /// Debian's name for the architecture.
 pub const TRIPLE: &str = "aarch64-linux-gnu";
-/// Of the cross compiler.
+/// The folder of the cross compiler's C library.
 pub const C_LIBRARY: &str = "/usr/aarch64-linux-gnu";
 
-/// Where all of it goes.
+/// The folder where everything goes.
 pub fn folder() -> PathBuf {
     sh::target().join("arm")
 }
@@ -111,7 +111,7 @@ pub struct Emulation {
 }
 
 impl Emulation {
-    /// Without the ARM Compute Library.
+    /// The emulation without the ARM Compute Library.
     pub fn plain() -> Emulation {
         Emulation {
             cpu: "max",

@@ -24,7 +24,7 @@ impl WasmToolchain {
         format!("{} ({version})", self.rustc.display())
     }
 
-    /// Its cargo, with target features `features` for wasm32, building into `target/web`.
+    /// The toolchain's cargo, with target features `features` for wasm32, building into `target/web`.
     pub fn cargo(&self, features: &str) -> Command {
         let mut command = clean(&self.cargo);
         command
@@ -41,8 +41,8 @@ impl WasmToolchain {
         command
     }
 
-    /// Its cargo for a module whose memory threads share. The standard library is built with it, since that of the target
-    /// is made for one thread. Builds go into `target/web-threads`.
+    /// The toolchain's cargo for a module whose memory threads share. The standard library is built with it,
+    /// since that of the target is made for one thread. Builds go into `target/web-threads`.
     pub fn cargo_with_threads(&self, features: &str) -> Command {
         let mut command = self.cargo(features);
         let arguments = [

@@ -4,7 +4,7 @@ use super::Counts;
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-/// By reason, the names of the tests and checks.
+/// The names of the tests and checks that were skipped, by reason.
 static KEPT: Mutex<BTreeMap<String, Vec<String>>> = Mutex::new(BTreeMap::new());
 
 /// Most names that are listed for one reason.

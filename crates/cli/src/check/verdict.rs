@@ -22,7 +22,7 @@ pub struct Line {
     message: Option<String>,
     backends: Vec<String>,
     seconds: f64,
-    /// Of the error.
+    /// The code of the error that the case ended with.
     #[serde(skip)]
     code: Option<ErrorCode>,
 }
@@ -52,7 +52,7 @@ impl Status {
 }
 
 impl Line {
-    /// Of a case that ran in `session`, or of one whose model could not be loaded.
+    /// The line of a case that ran in `session`, or of a case whose model could not be loaded.
     pub fn of(found: Result<Found>, session: Option<&Session>, start: Instant) -> Line {
         let mut backends: Vec<String> = Vec::new();
         for node in session.iter().flat_map(|s| s.report().nodes) {
@@ -128,7 +128,7 @@ pub struct Tally {
     missed: usize,
     errors: usize,
     refused: usize,
-    /// Of the first error.
+    /// The code of the first error.
     code: Option<ErrorCode>,
 }
 

@@ -23,7 +23,7 @@ pub struct Args {
     /// Runs whose median is taken.
     #[arg(long, default_value_t = 20, value_name = "N", value_parser = value_parser!(u32).range(1..))]
     runs: u32,
-    /// Runs before them.
+    /// Runs that are not measured, before those that are.
     #[arg(long, default_value_t = 3, value_name = "N")]
     warmup: u32,
     /// Print everything as JSON.

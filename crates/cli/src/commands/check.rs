@@ -32,7 +32,7 @@ pub struct Args {
     /// Only models whose name contains this.
     #[arg(long, value_name = "NAME", requires = "manifest")]
     only: Option<String>,
-    /// Only these formats.
+    /// Formats of the models that are checked; all by default.
     #[arg(
         long,
         value_delimiter = ',',

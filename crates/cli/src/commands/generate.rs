@@ -77,7 +77,7 @@ struct SamplingArgs {
     /// Subtract this from the score of each word that was made.
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     presence_penalty: Option<f64>,
-    /// The same seed gives the same text.
+    /// Seed of the random numbers: equal seeds give equal text.
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 }

@@ -34,7 +34,7 @@ fn write(folder: &std::path::Path, name: &str, value: &Value) {
     fs::write(folder.join(name), value.to_string()).expect("the file can be written");
 }
 
-/// As onnxruntime-genai lays it out.
+/// A folder with a small decoder, laid out as onnxruntime-genai does.
 fn genai(name: &str) -> PathBuf {
     let folder = decoder(name, "model.onnx");
     let config = json!({
@@ -52,7 +52,7 @@ fn genai(name: &str) -> PathBuf {
     folder
 }
 
-/// As Hugging Face lays it out.
+/// A folder with a small decoder, laid out as Hugging Face does.
 fn hugging_face(name: &str) -> PathBuf {
     let folder = decoder(name, "onnx/model.onnx");
     let config = json!({

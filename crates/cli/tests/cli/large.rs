@@ -54,7 +54,7 @@ fn many_runs_take_the_memory_of_few() {
 }
 
 const TENSORS: usize = 300;
-/// Of a square matrix: 300 of them have 85 MB.
+/// Rows of a square matrix: 300 such matrices have 85 MB.
 const WIDTH: usize = 266;
 const MATRIX: usize = 4 * WIDTH * WIDTH;
 

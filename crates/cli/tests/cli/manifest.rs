@@ -56,7 +56,7 @@ fn mirror(shapes: &[&[&str]], to: Option<i64>) -> Vec<u8> {
 }
 
 impl Set {
-    /// With a model, and the arrays that it is given.
+    /// A set with a model, and the arrays that the model is given.
     fn new(name: &str, model: &[u8], given: &[Vec<u8>]) -> Set {
         let dir = folder(name);
         std::fs::create_dir_all(dir.join("m")).expect("the folder can be made");

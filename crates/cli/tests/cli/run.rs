@@ -28,7 +28,7 @@ fn run_reads_a_picture_and_names_the_digit() {
     assert_eq!(best, Some("3"), "{out}");
 }
 
-/// With the bytes that libjpeg-turbo gives, as the operator ImageDecoder has them.
+/// The bytes are those that libjpeg-turbo gives, as the operator ImageDecoder has them.
 #[test]
 fn a_jpeg_is_read_as_the_operator_reads_it() {
     let cases = Cases::of("pictures");

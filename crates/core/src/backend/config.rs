@@ -30,7 +30,7 @@ pub enum Quantized {
     Native,
 }
 
-/// In a [`Description`] what a backend offers; for a context what it is to do.
+/// Options of a backend: what it offers, in a [`Description`], and what it is to do, for a context.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BackendConfig {
     /// Layouts of spatial tensors that its kernels read, the one that it is fastest with first.

@@ -31,7 +31,7 @@ pub struct ContextConfig {
 /// Whether constants stay that were packed and that no kernel reads as they are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RawConstants {
-    /// They may be packed otherwise when other shapes are planned.
+    /// Raw constants stay: they may be packed otherwise when other shapes are planned.
     #[default]
     Keep,
     /// Nothing is planned afterwards.
@@ -72,10 +72,12 @@ pub trait BackendContext: MaybeSend {
     /// `Limit` where there is no such memory, or the caller's arena is too small.
     fn resize_end(&mut self) -> Result<()>;
 
-    /// Plans one stage by itself.
+    /// Plans one stage by itself, by [`resize_begin`](Self::resize_begin),
+    /// [`gen_tensors`](Self::gen_tensors), [`gen_kernels`](Self::gen_kernels) and
+    /// [`resize_end`](Self::resize_end).
     ///
     /// # Errors
-    /// As for the four calls above.
+    /// Those of these four.
     fn prepare(&mut self, stage: StageSpec, interrupt: &Interrupt) -> Result<Box<dyn Executable>> {
         self.resize_begin(RawConstants::Keep)?;
         let tensors = self.gen_tensors(&stage);

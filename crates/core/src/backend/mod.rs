@@ -61,7 +61,8 @@ pub trait Backend: MaybeSend + MaybeSync {
     /// and known values, and what it costs. Nothing is supported by default.
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal>;
 
-    /// The same device as a session has it that wants `config`, where what it supports depends on that.
+    /// This device for a session that wants `config`; `None` where the configuration changes nothing about
+    /// what is supported.
     fn configured(&self, config: &BackendConfig) -> Option<Arc<dyn Backend>> {
         let _ = config;
         None

@@ -24,10 +24,11 @@ pub struct Subgraph {
 /// Nodes that take the place of others.
 #[derive(Clone, Debug, Default)]
 pub struct Replacement {
-    /// Of [`Subgraph::nodes`].
+    /// Indices into [`Subgraph::nodes`].
     pub nodes: Vec<KernelIndex>,
-    /// Their tensors are those of the subgraph; indices behind them are new intermediates, of this
-    /// replacement alone. The backend is asked about them as about any node.
+    /// The nodes that take the place of [`Replacement::nodes`]. They use the subgraph's tensors; indices
+    /// behind those are new intermediates, of this replacement alone. The backend is asked about the new
+    /// nodes as about any node.
     pub with: Vec<KernelSpec>,
 }
 

@@ -16,7 +16,7 @@ pub struct BackendRegistry {
 }
 
 impl BackendRegistry {
-    /// Without backends.
+    /// A registry without backends.
     pub fn new() -> BackendRegistry {
         BackendRegistry::default()
     }
@@ -42,7 +42,7 @@ impl BackendRegistry {
         }
     }
 
-    /// In the order in which they were registered.
+    /// The ids of the backends, in the order in which they were registered.
     pub fn ids(&self) -> impl Iterator<Item = &BackendId> {
         self.factories.iter().map(|(id, _)| id)
     }

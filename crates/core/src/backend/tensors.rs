@@ -19,7 +19,7 @@ pub struct StageTensors {
 }
 
 impl StageTensors {
-    /// Of all tensors of a stage, without the values of its constants.
+    /// The record of all tensors of a stage, without the values of its constants.
     pub fn of(stage: &StageSpec) -> StageTensors {
         let slots = stage.tensors.iter().map(|slot| TensorSlot {
             name: slot.name.clone(),
@@ -59,7 +59,7 @@ impl StageTensors {
             .ok_or_else(|| Error::new(ErrorCode::State, format!("the stage has no tensor {i}")))
     }
 
-    /// All of them.
+    /// The tensors of the stage by their number.
     pub fn slots(&self) -> &PerTensor<TensorSlot> {
         &self.slots
     }

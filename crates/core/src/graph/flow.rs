@@ -5,7 +5,8 @@
 pub enum Elements {
     /// Each is computed from the element at its place in the first input, and from all that the other inputs hold.
     Mapped,
-    /// As `Mapped`, but the other inputs lie along an axis of the first, unless they have one element each.
+    /// Each is computed from the element at its place in the first input and from the other inputs. These lie
+    /// along an axis of the first, unless they have one element each.
     MappedAlongAxis,
     /// Each is computed from the elements at its place in all inputs, which are broadcast.
     Joined {

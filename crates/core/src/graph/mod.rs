@@ -134,7 +134,8 @@ impl Graph {
         self.push_shared(name.into(), Arc::new(op), inputs, outputs)
     }
 
-    /// As [`Graph::push`]; there is code for one operator, not for each type.
+    /// Appends a node whose outputs are already there. Not generic, so that it is compiled once and not for
+    /// every operator type.
     pub fn push_shared(
         &mut self,
         name: String,
@@ -162,7 +163,8 @@ impl Graph {
         self.apply_shared(name.into(), Arc::new(op), &inputs)
     }
 
-    /// As [`Graph::apply`], with optional inputs.
+    /// Appends a node with one new output, named after the node; `None` stands for an optional input that is
+    /// left out.
     pub fn apply_shared(
         &mut self,
         name: String,

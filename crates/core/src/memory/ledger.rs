@@ -14,8 +14,8 @@ pub enum Storage {
     /// Reused by every stage of the context, since stages run one after another: intermediates and
     /// scratch. All of it is one arena, as large as the largest claim.
     Dynamic,
-    /// Of one planned stage alone, reused by nothing while that stage is kept: parameters of
-    /// kernels, values known when the stage was planned, buffers of outputs.
+    /// Memory of one planned stage alone, reused by nothing while that stage is kept: parameters of kernels,
+    /// values known when the stage was planned, buffers of outputs.
     DynamicSeparate,
 }
 

@@ -1,4 +1,4 @@
-//! Powers of two, of which only the exponent is stored.
+//! Powers of two that are stored as their exponents.
 
 use super::Overflow;
 
@@ -7,7 +7,7 @@ use super::Overflow;
 pub enum PowerRounding {
     Up,
     Down,
-    /// To the nearest, ties up.
+    /// Rounds to the nearest, ties up.
     Nearest,
 }
 

@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn corners_of_a_fractional_length() {
         let linear = op(ResizeMode::Linear, CoordinateMode::AlignCorners);
-        // 5 elements by 1.5 are 7, the last of which is the last.
+        // 5 elements by 1.5 are 7, and the last of the 7 is the last of the 5.
         assert_eq!(linear.coordinate(&axis(5, 7, 1.5), 6), 4.0);
         // The suite's `resize_downsample_scales_linear_align_corners`: 4 by 0.6 are 2.4.
         let at = linear.coordinate(&axis(4, 2, 0.6), 1);

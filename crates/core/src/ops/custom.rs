@@ -193,7 +193,7 @@ impl CustomOperators {
         others.0.iter().for_each(|o| self.add(o.clone()));
     }
 
-    /// By the domain and the name that the model file has.
+    /// Looks an operator up by the domain and the name that the model file has.
     pub fn get(&self, domain: &str, name: &str) -> Option<&Arc<CustomOperator>> {
         self.0
             .iter()

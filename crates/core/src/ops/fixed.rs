@@ -57,7 +57,7 @@ pub enum Combination {
         left_shift: u32,
         factors: [Factor; 2],
     },
-    /// As above, with a minus.
+    /// `(a << left_shift) * factors[0] - (b << left_shift) * factors[1]`.
     Difference {
         left_shift: u32,
         factors: [Factor; 2],
@@ -70,7 +70,7 @@ pub enum Combination {
 pub struct QuantizedBinary {
     pub zero_points: [i32; 2],
     pub combination: Combination,
-    /// With a single factor.
+    /// How the combination becomes the result, with a single factor.
     pub result: Requantize,
 }
 

@@ -57,7 +57,7 @@ pub struct MatMulGeometry {
 }
 
 impl MatMulGeometry {
-    /// From the shapes of the factors.
+    /// The geometry, from the shapes of the factors.
     ///
     /// # Errors
     /// `Shape` where they do not fit each other.

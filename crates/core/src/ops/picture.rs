@@ -27,7 +27,7 @@ impl PixelFormat {
         }
     }
 
-    /// As ONNX's attribute `pixel_format` has it.
+    /// The name in ONNX's attribute `pixel_format`.
     pub const fn name(self) -> &'static str {
         match self {
             PixelFormat::Rgb => "RGB",

@@ -87,7 +87,7 @@ pub struct PoolGeometry {
 }
 
 impl PoolGeometry {
-    /// From the shape of the data.
+    /// The geometry, from the shape of the data.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shape and attributes do not fit each other.

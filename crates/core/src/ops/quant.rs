@@ -65,7 +65,7 @@ pub enum Granularity {
 }
 
 impl Granularity {
-    /// From the shapes of data and scale. A scale of one element counts for all.
+    /// The granularity, from the shapes of data and scale. A scale of one element counts for all.
     ///
     /// # Errors
     /// `Shape` where they do not fit each other.

@@ -11,7 +11,7 @@ use crate::graph::{Flow, InferContext, Operator};
 /// What random numbers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Reflect)]
 pub enum Distribution {
-    /// From `low` on, below `high`.
+    /// Numbers from `low` on, below `high`.
     Uniform {
         low: f32,
         high: f32,

@@ -96,8 +96,8 @@ pub struct RecurrentGeometry {
 }
 
 impl RecurrentGeometry {
-    /// From the shapes of data, input weights and recurrent weights. `gates` is 4 for LSTM, 3 for
-    /// GRU, 1 for RNN.
+    /// The geometry, from the shapes of data, input weights and recurrent weights. `gates` is 4 for LSTM, 3
+    /// for GRU, 1 for RNN.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shapes and attributes do not fit each other.
@@ -302,13 +302,13 @@ pub struct QuantizedLstm {
     pub hidden: usize,
     /// Data is `[time, batch, ..]` instead.
     pub time_major: bool,
-    /// From sums over x, and from sums over the state, to 12 bits behind the point.
+    /// What scales sums over x to 12 bits behind the point; `recurrent` scales sums over the state.
     pub input: [Factor; 4],
     pub recurrent: [Factor; 4],
     /// Bits of the cell state before the point.
     pub cell_bits: u32,
     pub cell_clip: Option<i16>,
-    /// From the product of output gate and cell, 30 bits behind the point, to the state.
+    /// What scales the product of output gate and cell, 30 bits behind the point, to the state.
     pub output: Factor,
     pub zero_point: i8,
 }

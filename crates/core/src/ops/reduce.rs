@@ -38,7 +38,7 @@ pub struct ArgReduce {
     pub max: bool,
     pub axis: i64,
     pub keep_dims: bool,
-    /// Of equal elements, the last.
+    /// Whether the last of equal elements counts, not the first.
     pub select_last: bool,
     /// `int64` unless a format says otherwise.
     pub output: DType,

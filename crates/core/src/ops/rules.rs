@@ -395,7 +395,7 @@ pub(crate) fn same_as_first(ctx: &InferContext) -> Result<Vec<Fact>> {
     Ok(vec![ctx.fact(0)?.clone()])
 }
 
-/// As many of an operator's outputs as the node has.
+/// The first of `facts`, as many as the node has outputs, and at least one.
 pub(crate) fn some_of<const N: usize>(ctx: &InferContext, facts: [Fact; N]) -> Vec<Fact> {
     facts.into_iter().take(ctx.outputs.max(1)).collect()
 }

@@ -10,7 +10,7 @@ use crate::backend::{Description, Speed};
 /// by what its backend says of itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// By [`Description::key`].
+    /// Speeds by [`Description::key`].
     devices: BTreeMap<String, Speed>,
 }
 

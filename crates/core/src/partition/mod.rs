@@ -46,7 +46,7 @@ pub struct Move {
     pub from: BackendIndex,
     /// How many went together, this one included.
     pub nodes: usize,
-    /// Seconds for all of them, crossings included.
+    /// Seconds for all nodes of the move, crossings included.
     pub seconds: f64,
     /// What it would have been without the move.
     pub instead_of: f64,

@@ -12,7 +12,7 @@ pub struct Site {
 }
 
 impl Site {
-    /// With what the backend says of itself, where nothing was measured.
+    /// The site of a backend by its own description, where nothing was measured.
     pub fn of(description: &Description) -> Site {
         Site {
             memory: description.memory,
@@ -31,7 +31,7 @@ impl Site {
     }
 }
 
-/// For each value, the node that writes it and the nodes that read it.
+/// The node that writes a value, and the nodes that read it.
 #[derive(Clone, Default)]
 struct Link {
     writer: Option<usize>,

@@ -15,7 +15,7 @@ pub struct Renames {
 }
 
 impl Renames {
-    /// From here on `new` stands for `old`.
+    /// Lets `new` stand for `old` from here on.
     pub fn set(&mut self, old: ValueId, new: ValueId) {
         if self.to.len() <= old.0 {
             self.to.resize(old.0 + 1, None);

@@ -22,7 +22,7 @@ struct Affine {
 }
 
 impl Affine {
-    /// It, where `float32` holds all of it: products with infinity do not distribute over sums.
+    /// The function, unless a number of its own is beyond `float32`: products with infinity do not distribute over sums.
     fn finite(self) -> Option<Affine> {
         let mut all = self.scale.iter().chain(&self.shift);
         all.all(|&v| (v as f32).is_finite()).then_some(self)
@@ -206,7 +206,7 @@ impl Weights {
         i / self.group * each + i / self.inner % each.max(1)
     }
 
-    /// Multiplies weights, of which the first is number `first`, by the scale of their channel.
+    /// Multiplies weights from number `first` on by the scale of their channel.
     fn scale(&self, first: usize, weights: &mut [f32], scale: &[f64]) {
         let mut at = first;
         let mut rest = weights;
@@ -218,7 +218,7 @@ impl Weights {
         }
     }
 
-    /// The same in place where nothing else has the weights, otherwise when they are read.
+    /// Scales the weights in `tensor`: in place where nothing else has them, otherwise when they are read.
     fn scaled(self, tensor: &mut Tensor, scale: Vec<f64>) -> Result<()> {
         if tensor.is_unshared() {
             self.scale(0, tensor.make_mut()?, &scale);

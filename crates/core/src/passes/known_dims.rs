@@ -1,5 +1,5 @@
-//! Shape arithmetic on dimensions of which only some are known: `Shape → Gather → Concat → Reshape`
-//! with a batch that is not known yet still tells all the others.
+//! Shape arithmetic on dimensions when only some are known: `Shape → Gather → Concat → Reshape` with a batch
+//! that is not known yet still tells all the others.
 
 use crate::dim::Dim;
 use crate::graph::{Axes, Graph, Node, ValueId};
@@ -18,7 +18,7 @@ pub struct KnownDims {
 }
 
 impl KnownDims {
-    /// The elements of `v`, some of which may be unknown. Negative elements count as unknown.
+    /// The elements of `v`; some may be unknown. Negative elements count as unknown.
     pub fn get(&self, graph: &Graph, v: ValueId) -> Option<Vec<Dim>> {
         if let Some(dims) = self.known.get(&v) {
             return Some(dims.clone());

@@ -19,7 +19,8 @@ pub fn activations(graph: &mut Graph) -> bool {
     })
 }
 
-/// As [`activations`], for normalisations.
+/// Puts normalisations in the place of `float32` nodes that spell them out. Needs inferred facts. True where
+/// it found one.
 pub fn normalisations(graph: &mut Graph) -> bool {
     replace(graph, normalisation)
 }

@@ -1,4 +1,4 @@
-//! Another floating-point type for chosen nodes.
+//! Computes chosen nodes in another floating-point type.
 
 use std::collections::HashMap;
 
@@ -70,10 +70,10 @@ pub fn run(graph: &mut Graph, wish: &dyn Fn(NodeId) -> Option<DType>) -> Result<
     infer_graph(graph, &Interrupt::NEVER)
 }
 
-/// As [`run`], in the bodies of control flow, too.
+/// Applies [`run`] to the graph and to the bodies of its control flow.
 ///
 /// # Errors
-/// As [`run`].
+/// Those of [`run`].
 pub fn everywhere(graph: &mut Graph, wish: &dyn Fn(&Graph, &Node) -> Option<DType>) -> Result<()> {
     bodies::for_each_inferred(graph, &Interrupt::NEVER, &mut |body| everywhere(body, wish))?;
     let wishes: Vec<Option<DType>> = graph.nodes.iter().map(|n| wish(graph, n)).collect();

@@ -7,7 +7,7 @@ use crate::reflect::{Attribute, Attributes, Contents};
 use crate::tensor::Tensor;
 use crate::{ErrorCode, Reflect};
 
-/// Of which two names differ from those in Rust.
+/// A record with two names that differ from those in Rust.
 #[derive(Reflect)]
 #[attribute(name = "Outer")]
 struct Renamed {

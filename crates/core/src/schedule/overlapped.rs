@@ -22,7 +22,7 @@ pub struct OverlappedScheduler {
 }
 
 impl OverlappedScheduler {
-    /// With so many runs at once, each with arenas of its own; at least one.
+    /// A scheduler for `runs` runs at once, each with arenas of its own; at least one.
     pub fn with_runs(runs: usize) -> OverlappedScheduler {
         OverlappedScheduler { runs: runs.max(1) }
     }

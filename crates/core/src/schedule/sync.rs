@@ -4,7 +4,7 @@ use super::{Scheduler, StageRun};
 use crate::error::Result;
 use crate::threading::LocalFuture;
 
-/// One step after the other.
+/// Runs one step after the other.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SyncScheduler;
 

@@ -29,7 +29,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// Without events.
+    /// A trace without events.
     pub fn new() -> Trace {
         Trace::default()
     }

@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 pub(crate) enum Handle {
     Host(Tensor),
     Device(DeviceTensor),
-    /// Of tensors.
+    /// A sequence of tensors.
     Sequence(Arc<Vec<Handle>>),
     Map(Map),
     MapSequence(Arc<Vec<Map>>),
@@ -72,7 +72,7 @@ impl Handle {
         }
     }
 
-    /// The same elements under another shape.
+    /// The elements under another shape with as many.
     pub fn reshaped(self, shape: &[usize]) -> Result<Handle> {
         Ok(match self {
             Handle::Host(t) => Handle::Host(t.reshaped(shape)?),

@@ -50,7 +50,7 @@ pub struct Session {
     nodes_loaded: usize,
     precision: Option<PrecisionReport>,
     precisions: Vec<PrecisionOverride>,
-    /// Of the last run that was traced.
+    /// The events of the last run that was traced.
     timeline: Vec<TraceEvent>,
     #[cfg(not(target_arch = "wasm32"))]
     workers: Option<background::Workers>,
@@ -193,7 +193,7 @@ impl Session {
         Ok(workers.enqueue(inputs, options))
     }
 
-    /// The same session for another run at the same time.
+    /// A copy of this session for another run at the same time.
     #[cfg(not(target_arch = "wasm32"))]
     fn replica(&self) -> Result<Session> {
         let mut shared = self.shared.replica()?;
@@ -303,7 +303,7 @@ impl Session {
         }
     }
 
-    /// In the order of preference.
+    /// The backends in the order of preference.
     pub fn backends(&self) -> &[Arc<dyn Backend>] {
         &self.shared.backends
     }

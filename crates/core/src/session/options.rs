@@ -54,7 +54,8 @@ pub struct SessionOptions {
     pub keep_weights: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
     pub dims: HashMap<String, usize>,
-    /// Also plan before the first run where sizes are unknown, taking this for each of them.
+    /// The size that unknown dimensions have for a plan that is made before the first run; `None` makes none
+    /// where sizes are unknown.
     pub plan_unknown_as: Option<usize>,
     /// Plans kept for each stage, one for each set of input shapes: the latest. One is kept in
     /// [`MemoryMode::Limit`].

@@ -12,7 +12,7 @@ pub struct NodeRecord {
     pub name: String,
     /// The control-flow nodes whose bodies hold it, outermost first.
     pub scope: Vec<String>,
-    /// Its place in the graph that holds it.
+    /// The index in the graph that holds the node.
     pub node: NodeId,
     pub op: Arc<dyn Operator>,
     pub inputs: Vec<Option<RecordedInput>>,
@@ -32,7 +32,7 @@ pub struct RecordedInput {
 pub(crate) struct Recorder {
     pub scope: Vec<String>,
     pub records: Vec<NodeRecord>,
-    /// By runner and node.
+    /// The nodes in `records`, by runner and node.
     seen: HashSet<(u64, NodeId)>,
 }
 

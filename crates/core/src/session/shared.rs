@@ -39,7 +39,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// With contexts made anew.
+    /// The shared part with contexts made anew.
     pub fn new(
         backends: Vec<Arc<dyn Backend>>,
         evaluator: Arc<dyn Backend>,
@@ -64,7 +64,7 @@ impl Shared {
         ))
     }
 
-    /// Of a session that has not run yet.
+    /// The shared part of a session that has not run yet.
     fn unused(
         contexts: PerBackend<Box<dyn BackendContext>>,
         backends: PerBackend<Arc<dyn Backend>>,
@@ -173,7 +173,7 @@ impl Shared {
         self.next_runner
     }
 
-    /// For another run at the same time. Constants are shared where a backend can do that.
+    /// The shared part for another run at the same time. Constants are shared where a backend can do that.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self) -> Result<Shared> {
         let backends = self.backends.iter().zip(&self.contexts);

@@ -19,7 +19,7 @@ use crate::tuning::{Choice, Tuned};
 const ENOUGH: f64 = 0.004;
 /// Runs that are started before the device is waited for, at most.
 const MOST_RUNS: u32 = 512;
-/// Figures of each algorithm, of which the best counts.
+/// Figures that are taken of each algorithm; the best counts.
 const ROUNDS: usize = 4;
 /// How much faster an algorithm must be to be taken instead of the first: less is noise.
 const FASTER: f64 = 0.97;

@@ -73,7 +73,7 @@ impl AlignedBytes {
         Ok(AlignedBytes::within(words))
     }
 
-    /// None yet, in the memory of an empty vector.
+    /// No bytes yet, in the memory of an empty vector.
     fn within(mut words: Vec<u64>) -> Self {
         let skipped = skipped(&words);
         words.resize(skipped, 0);

@@ -67,8 +67,8 @@ impl Tensor {
         })
     }
 
-    /// From the form that files have: types of less than a byte are packed, the first element in
-    /// the lowest bits; all others are as in memory.
+    /// A tensor from the form that files have: types of less than a byte are packed, the first element in the
+    /// lowest bits; all others are as in memory.
     ///
     /// # Errors
     /// `Shape` where the bytes do not fill the shape.

@@ -24,7 +24,7 @@ use later::{Buffer, Later};
 
 /// An element type of Rust that a tensor can hold. `bool` tensors are read as `u8`.
 pub trait Element: Pod + Send + Sync + PartialEq + fmt::Debug {
-    /// The same type as Kilim names it.
+    /// Kilim's name for the type.
     const DTYPE: DType;
 }
 
@@ -49,7 +49,7 @@ enum Data {
         offset: usize,
         len: usize,
     },
-    /// Of a [`DType::String`].
+    /// The elements of a [`DType::String`].
     Texts(Arc<Vec<Arc<str>>>),
 }
 
@@ -114,7 +114,7 @@ impl Tensor {
         nothing.later(DType::U8, &[len], move |_, from, to| read(from, to))
     }
 
-    /// The same tensor, read anew: what is computed for its reader is not kept for others.
+    /// This tensor, read anew: what is computed for its reader is not kept for others.
     pub fn unread(&self) -> Tensor {
         let mut tensor = self.clone();
         if let Data::Bytes { buffer, .. } = &mut tensor.data {
@@ -227,8 +227,8 @@ impl Tensor {
         }
     }
 
-    /// The same tensor, in a buffer of its own if the one it is in is more than twice as large or not there yet. It is
-    /// copied in pieces of `meter`.
+    /// This tensor, in a buffer of its own if the one it is in is more than twice as large or not there yet.
+    /// It is copied in pieces of `meter`.
     ///
     /// # Errors
     /// `Limit` where memory is short, `Aborted` where the work is to stop.
@@ -248,7 +248,7 @@ impl Tensor {
         Tensor::from_bytes(self.dtype, &self.shape, bytes)
     }
 
-    /// The same elements under another shape of as many.
+    /// The elements under another shape with as many.
     pub fn reshaped(&self, shape: &[usize]) -> Result<Tensor> {
         match &self.data {
             Data::Bytes {
@@ -275,7 +275,7 @@ impl Tensor {
         }
     }
 
-    /// The same bytes as elements of another type, of as many bits.
+    /// The bytes as elements of another type, of as many bits.
     ///
     /// # Errors
     /// `DType` where an element of `dtype` has another number of bits, and for strings.

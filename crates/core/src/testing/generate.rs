@@ -16,7 +16,7 @@ impl Random {
         ((self.0 >> 33) as usize) % below
     }
 
-    /// One of a list.
+    /// One item of a list.
     pub fn of<T: Clone>(&mut self, list: &[T]) -> T {
         list[self.next(list.len())].clone()
     }

@@ -17,7 +17,7 @@ pub enum Schema {
     Float64,
     Text,
     Tensor,
-    /// Something without contents, of which there are [`OPAQUE`].
+    /// Something without contents; there are [`OPAQUE`] of these.
     Opaque,
     Optional(Box<Schema>),
     List {

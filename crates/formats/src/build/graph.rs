@@ -123,7 +123,7 @@ impl GraphBuilder {
         Ok(())
     }
 
-    /// A value that a later node writes, of which this is known.
+    /// Adds a value that a later node writes, with what is known about it.
     pub fn add_value(&mut self, name: &str, fact: Fact) -> ValueId {
         self.graph.add_value(shortened(name), fact)
     }

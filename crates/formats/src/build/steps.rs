@@ -38,7 +38,7 @@ impl GraphBuilder {
         self.step_shared(op, &inputs)
     }
 
-    /// A node with one output, of which inputs may be left out.
+    /// Pushes a node with one output; `None` stands for an optional input that is left out.
     pub fn step(&mut self, op: impl Operator, inputs: &[Option<ValueId>]) -> Result<ValueId> {
         self.step_shared(Arc::new(op), inputs)
     }

@@ -10,7 +10,7 @@ use kilim_core::error::{Error, ErrorCode};
 
 /// Something else than a model that can be read.
 struct Stranger {
-    /// With its article.
+    /// What the file is, with an article.
     what: &'static str,
     hint: &'static str,
     looks: fn(&File) -> bool,
@@ -63,7 +63,7 @@ const EMPTY: &[Stranger] = &[Stranger {
 /// Bytes that are shown of what is not known.
 const SHOWN: usize = 8;
 
-/// That no format takes the file: what it looks like instead, and what to do about it.
+/// The error for a file that no format takes: what it looks like instead, and what to do about it.
 pub fn refuse(bytes: &[u8], name: &str, formats: &str) -> Error {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     let path = last.split(['?', '#']).next().unwrap_or_default();

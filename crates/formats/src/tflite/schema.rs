@@ -56,7 +56,7 @@ pub struct TensorInfo {
     pub name: String,
     /// The number of the element type in the schema.
     pub kind: i8,
-    /// As the file was converted, often with a batch of one.
+    /// The shape for which the file was converted, often with a batch of one.
     pub shape: Vec<usize>,
     /// True for each dimension that may change.
     pub dynamic: Vec<bool>,

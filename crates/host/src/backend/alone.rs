@@ -21,7 +21,8 @@ pub struct Alone {
     _packs: Packs,
 }
 
-/// Builds the kernel that the backend has for a node, each input of which is a constant of its own.
+/// Builds the kernel that the backend has for a node. Each constant input counts as a constant of this node
+/// alone.
 ///
 /// # Errors
 /// What is wrong with the node, `Limit` where memory is short or `limits` allow no more, `Aborted` where the work is to

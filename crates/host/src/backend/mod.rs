@@ -32,17 +32,17 @@ pub struct CpuBackend {
 }
 
 impl CpuBackend {
-    /// Its name.
+    /// The name of the backend: `cpu`.
     pub const ID: BackendId = BackendId::new("cpu");
     /// What web developers call it.
     pub const ALIAS: &str = "wasm";
 
-    /// Its kernels.
+    /// The kernels that the backend chooses from.
     pub fn registry(&self) -> &KernelRegistry {
         &self.registry
     }
 
-    /// With these kernels only, for a set of instructions of this name.
+    /// A backend with these kernels only, for a set of instructions of this name.
     pub fn with_registry(registry: KernelRegistry, instructions: &str) -> CpuBackend {
         let grade = |d| match d {
             DType::F32 | DType::I32 | DType::I64 | DType::I8 | DType::U8 | DType::Bool => {

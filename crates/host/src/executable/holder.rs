@@ -12,7 +12,8 @@ pub enum Holder {
     Arena,
     /// Constants, planned values, and inputs once they are written.
     Tensor(Tensor),
-    /// The same of strings; behind the view stand the numbers of their texts.
+    /// Strings that are constants, planned values or written inputs; the view shows the numbers of their
+    /// texts.
     Texts {
         value: Tensor,
         _numbers: AlignedBytes,

@@ -53,12 +53,12 @@ pub struct CpuExecutable {
     claim: Claim,
     /// Bytes of the outputs' own buffers.
     _outputs: Claim,
-    /// Of the memory that the views of [`Holder::Arena`] and `scratch` point into.
+    /// The arena's generation when the views of [`Holder::Arena`] and `scratch` were made.
     generation: Option<u64>,
     scratch: View,
     scratch_at: usize,
     taken: Taken,
-    /// Those of the constants stay; the others go when the next run begins.
+    /// Texts of the constants stay; texts of a run go when the next run begins.
     texts: Texts,
     /// For each part, the inputs that it reads.
     needed: PerPart<Vec<TensorIndex>>,
@@ -234,7 +234,7 @@ impl CpuExecutable {
 }
 
 impl CpuExecutable {
-    /// The same kernels in another arena.
+    /// An executable that shares these kernels and has its tensors in another arena.
     pub fn replica(&self, arena: &Arena, ledger: &Ledger) -> Result<CpuExecutable> {
         CpuExecutable::new(self.prepared.clone(), arena, ledger)
     }

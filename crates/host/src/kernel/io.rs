@@ -20,7 +20,7 @@ pub struct View {
 }
 
 impl View {
-    /// Of a tensor that is only read; not of strings, whose bytes are in a [`Texts`].
+    /// A view of a tensor that is only read. For strings, whose bytes are in a [`Texts`], there is none.
     ///
     /// # Errors
     /// `Limit` where memory for what is computed late is short.
@@ -28,7 +28,7 @@ impl View {
         Ok(View::of_bytes(tensor.read()?, tensor.dtype()))
     }
 
-    /// Of bytes that are only read.
+    /// A view of bytes that are only read.
     pub fn of_bytes(bytes: &[u8], dtype: DType) -> View {
         View {
             ptr: bytes.as_ptr().cast_mut(),
@@ -45,7 +45,7 @@ impl View {
         }
     }
 
-    /// Of all of an arena.
+    /// A view of all of an arena.
     pub fn of_arena(memory: &HostMemory) -> View {
         let (ptr, bytes) = memory.base();
         View {
@@ -74,7 +74,7 @@ impl View {
         })
     }
 
-    /// The same bytes as another tensor sees them.
+    /// A view of these bytes with another element type.
     pub fn with_dtype(self, dtype: DType) -> View {
         View { dtype, ..self }
     }
@@ -97,7 +97,7 @@ impl View {
         self.bytes / self.dtype.size()
     }
 
-    /// As elements, or as the parts of complex numbers.
+    /// The pointer and the number of elements, or of parts where the elements are complex numbers.
     fn typed<T: Pod>(&self) -> (*mut T, usize) {
         assert!(
             [self.dtype, self.dtype.part()]
@@ -117,7 +117,7 @@ pub struct Taken {
 }
 
 impl Taken {
-    /// For nodes of at most `outputs` outputs.
+    /// Room for nodes of at most `outputs` outputs.
     pub fn new(outputs: usize) -> Taken {
         Taken {
             words: vec![0; outputs.div_ceil(64)],
@@ -147,7 +147,7 @@ pub(super) enum Tensors<'a> {
         inputs: &'a [u32],
         outputs: &'a [u32],
     },
-    /// Those of another node, some of them in another form.
+    /// The tensors of another node, some of them in another form.
     Widened {
         narrow: &'a Tensors<'a>,
         wide: WideTensors<'a>,
@@ -214,7 +214,7 @@ pub struct Listed<'a> {
     pub outputs: &'a [u32],
 }
 
-/// In [`Listed::inputs`]: an optional input that is left out.
+/// Stands for an optional input that is left out in [`Listed::inputs`].
 pub const ABSENT: u32 = u32::MAX;
 
 impl<'a> Io<'a> {
@@ -252,7 +252,8 @@ impl<'a> Io<'a> {
         }
     }
 
-    /// The same node with some tensors in another form, and with other scratch memory. All its outputs may be taken.
+    /// The node with some tensors in another form, and with other scratch memory. All its outputs may be
+    /// taken.
     ///
     /// # Safety
     /// Nobody holds an output of this `Io`; what `wide` gives is as [`Io::new`] asks for, and `scratch` overlaps none

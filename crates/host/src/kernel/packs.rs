@@ -26,7 +26,7 @@ pub struct Packs {
 }
 
 impl Packs {
-    /// With their bytes on a ledger.
+    /// No packed constants yet; their bytes will be counted on `ledger`.
     pub fn on(ledger: Ledger) -> Packs {
         Packs {
             ledger,
@@ -34,7 +34,7 @@ impl Packs {
         }
     }
 
-    /// The same for another context; their bytes stay on the ledger of this one.
+    /// Packed constants for another context; their bytes stay on the ledger of this one.
     pub fn share(&self, ledger: Ledger) -> Packs {
         Packs {
             ledger,

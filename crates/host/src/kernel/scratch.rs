@@ -57,7 +57,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Behind the first `bytes`.
+    /// A layout that begins behind the first `bytes`.
     pub fn behind(bytes: usize) -> Layout {
         Layout { bytes }
     }

@@ -15,7 +15,7 @@ pub struct Table<T> {
 }
 
 impl<T> Table<T> {
-    /// Without entries, and without room for any.
+    /// A table without entries, and without room for any.
     pub const EMPTY: Table<T> = Table {
         entries: Vec::new(),
         _claim: None,
@@ -35,7 +35,7 @@ impl<T> Table<T> {
         })
     }
 
-    /// Of a list whose length was not known before it was made.
+    /// A table of a list whose length was not known before it was made.
     pub(super) fn of(ledger: &Ledger, entries: Vec<T>) -> Result<Table<T>> {
         let bytes = entries.capacity().saturating_mul(size_of::<T>());
         let claim = ledger.acquire(Storage::DynamicSeparate, bytes)?;

@@ -23,16 +23,16 @@ pub struct Texts {
     texts: Vec<Numbered>,
     /// The number of the last text with a hash.
     numbers: HashMap<u64, u32>,
-    /// Of all texts.
+    /// Bytes of all texts.
     bytes: usize,
-    /// Those before this one stay when [`Texts::forget`] is called.
+    /// The number of texts that stay when [`Texts::forget`] is called: the first ones.
     kept: usize,
 }
 
 struct Numbered {
     text: Arc<str>,
     hash: u64,
-    /// Another text with the same hash.
+    /// The number of another text with the same hash.
     next: Option<u32>,
 }
 

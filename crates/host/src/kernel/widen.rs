@@ -18,7 +18,7 @@ use crate::work::CpuRun;
 
 /// Which constants are widened with the node.
 pub enum Constants<'a, 'b> {
-    /// Those that cost nothing: parameters, not weights.
+    /// Small constants, which cost nothing to widen: parameters, not weights.
     Small,
     All(&'a mut Build<'b>),
 }
@@ -153,7 +153,7 @@ fn wide_constant(
 
 /// How a tensor of the narrow node becomes one of the wide node.
 enum Side {
-    /// As it is, or not there.
+    /// The tensor of the narrow node as it is, or none where the node has none.
     Same,
     /// Widened when the kernel was built.
     Constant(Arc<AlignedBytes>),

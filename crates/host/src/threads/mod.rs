@@ -34,8 +34,8 @@ impl Threads {
     /// The most threads that work is spread over.
     pub const MOST: usize = 64;
 
-    /// As many threads as were asked for, from 1 to [`Threads::MOST`], or else as many as the machine is likely to be
-    /// fastest with: [`Threads::available`]. WebAssembly without shared memory has one.
+    /// A pool of `asked` threads, from 1 to [`Threads::MOST`], or else of as many as the machine is likely to
+    /// be fastest with: [`Threads::available`]. WebAssembly without shared memory has one.
     pub fn new(asked: Option<usize>) -> Threads {
         let count = asked.unwrap_or_else(Threads::available);
         Threads::on_this_target(count.clamp(1, Threads::MOST))

@@ -105,8 +105,8 @@ impl<'a> CpuRun<'a> {
         })
     }
 
-    /// [`CpuRun::rows`] with scratch memory, of which each thread has an equal part, with rubbish in it:
-    /// [`Io::thread_scratch`](crate::Io::thread_scratch).
+    /// [`CpuRun::rows`] with scratch memory: each thread has an equal part of it, not cleared, as
+    /// [`Io::thread_scratch`](crate::Io::thread_scratch) gives it.
     ///
     /// # Errors
     /// As [`CpuRun::split`].

@@ -1,4 +1,4 @@
-//! Outputs of which the threads of a run write disjoint parts.
+//! Outputs that the threads of a run write in disjoint parts.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! The files in a model's folder, of which only what is needed is read.
+//! The files in a model's folder: only what is needed is read.
 //!
 //! Large parts are read when a kernel packs them, and again where another size needs another packing, so that weights
 //! are not in memory twice. Nothing is mapped: a mapped file that is cut while a session uses it would end the process.
@@ -32,9 +32,9 @@ pub struct Folder {
 /// The files that were opened.
 #[derive(Default)]
 struct Files {
-    /// By the paths that the model uses.
+    /// Files by the paths that the model uses.
     named: HashMap<String, Rc<OpenFile>>,
-    /// By the path behind all links.
+    /// Files by the path behind all links.
     resolved: HashMap<PathBuf, Rc<OpenFile>>,
 }
 
@@ -50,7 +50,7 @@ struct OpenFile {
 
 #[derive(Default)]
 struct Parts {
-    /// By offset and length: several tensors may have the same data.
+    /// Tensors by offset and length: several tensors may have the same data.
     known: HashMap<(usize, usize), Tensor>,
     bytes: usize,
 }

@@ -13,7 +13,7 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, Unary>(registry);
 }
 
-/// In the structures of other families: no activation.
+/// No activation, in the structures of other families.
 pub const NO_ACTIVATION: ActivationInfo = ActivationInfo {
     enabled: 0,
     function: Function::Relu,

@@ -30,7 +30,7 @@ pub fn two_axes(axes: &[WindowAxis]) -> Result<[WindowAxis; 2], Refusal> {
     }
 }
 
-/// In ACL's words. With `ceil_mode` the last window may reach past the padding, which grows then.
+/// A window in ACL's words. With `ceil_mode` the last window may reach past the padding, which grows then.
 pub fn window([y, x]: &[WindowAxis; 2]) -> Window {
     let end = |a: &WindowAxis| {
         let reach = (a.output - 1) * a.stride + a.extent();
@@ -78,8 +78,8 @@ pub struct Weights {
 }
 
 impl Weights {
-    /// `shape` is `[m, c, kh, kw]`, of which the model's weights of `rank` lack `kh` if it is 3;
-    /// `order` is of all four.
+    /// `shape` is `[m, c, kh, kw]`, and `order` permutes all four dimensions. `rank` is that of the model's
+    /// weights: 3 where they lack `kh`.
     fn new(shape: [usize; 4], order: [usize; 4], rank: usize) -> Weights {
         let lacks = |axis: usize| rank == 3 && axis == 2;
         Weights {
@@ -96,7 +96,8 @@ impl Weights {
 /// A convolution in ACL's words, whatever its element type.
 pub struct Convolution {
     pub layout: Layout,
-    /// Of data and output, height and width between or behind the channels.
+    /// The shape of the data, with height and width between or behind the channels; `y` is that of the
+    /// output.
     pub x: [usize; 4],
     pub y: [usize; 4],
     pub weights: Weights,

@@ -13,7 +13,7 @@ pub fn register<A: Target>(registry: &mut KernelRegistry) {
     add::<A, Binary>(registry);
 }
 
-/// In ACL's words.
+/// The function in ACL's words.
 pub fn function(kind: BinaryKind) -> Result<BinaryFunction, Refusal> {
     Ok(match kind {
         BinaryKind::Add => BinaryFunction::Add,

@@ -67,7 +67,7 @@ trait IntegerProduct {
     fn product(&self, node: &NodeSpec) -> Result<Product, Refusal>;
     fn finish(&self, node: &NodeSpec) -> Result<Finish>;
 
-    /// As [`Lower::native`].
+    /// The calls in ACL's own arithmetic of quantised tensors, see [`Lower::native`].
     fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
         let _ = node;
         None
@@ -78,7 +78,7 @@ trait IntegerProduct {
 pub struct Inputs {
     pub data: usize,
     pub weights: usize,
-    /// Of data and weights.
+    /// The zero points of data and weights.
     pub zero_points: [usize; 2],
     pub bias: usize,
 }
@@ -100,7 +100,7 @@ pub const QLINEAR: Inputs = Inputs {
 /// `[rows, k]` by `[k, n]`.
 struct Product {
     call: Call,
-    /// Of data that is no matrix yet.
+    /// How data that are no matrix yet become one.
     unfold: Option<Unfold>,
     rows: usize,
     k: usize,

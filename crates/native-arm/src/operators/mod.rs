@@ -31,9 +31,9 @@ pub trait Lower {
     /// Where no function of ACL means the same.
     fn lower(&self, node: &NodeSpec) -> Result<Vec<Call>, Refusal>;
 
-    /// As [`Lower::lower`], in ACL's own arithmetic of quantised tensors: each result is at most one step of
-    /// quantisation from that of real numbers. Asked for what `lower` or ACL refuses. `None` where ACL has
-    /// no such function.
+    /// The calls in ACL's own arithmetic of quantised tensors: each result is at most one step of
+    /// quantisation from that of real numbers. Asked for what [`Lower::lower`] or ACL refuses. `None` where
+    /// ACL has no such function.
     fn native(&self, node: &NodeSpec) -> Option<Result<Vec<Call>, Refusal>> {
         let _ = node;
         None
@@ -86,7 +86,8 @@ fn constant<'a>(node: &'a NodeSpec, i: usize, what: &str) -> Result<&'a TensorSp
     }
 }
 
-/// As [`constant`], for what ACL multiplies by zeros, too, where padding is or a function has its bend.
+/// Input `i`, a constant without NaN and infinity: ACL multiplies it by zeros, too, where padding is or a
+/// function has its bend.
 fn finite<'a>(node: &'a NodeSpec, i: usize, what: &str) -> Result<&'a TensorSpec, Refusal> {
     let spec = constant(node, i, what)?;
     let numbers = spec.value.as_ref().map(|v| v.to_f64s());

@@ -45,7 +45,7 @@ impl Lower for Softmax {
     }
 }
 
-/// Of the bytes' fixed point.
+/// Bits behind the point in TFLite's softmax of bytes.
 const FRACTIONAL_BITS: i32 = 26;
 
 impl Lower for QuantizedSoftmax {

@@ -14,7 +14,7 @@ use crate::common::{
     window,
 };
 
-/// As near as the ONNX suite wants halves to be: 1e-3 of the result.
+/// Roundings that a function may be off by: the ONNX suite wants halves within 1e-3 of the result.
 const FUNCTION: f64 = 2.0;
 /// Four elements by two weights each, which are rounded, too, and so is 1 less a weight.
 const INTERPOLATION: f64 = 4.0 * 4.0;

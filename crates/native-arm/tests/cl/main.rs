@@ -179,7 +179,7 @@ fn native_grouped_convolution() {
     steps::convolutions(&cl, &steps::GROUPED[..1], other, false);
 }
 
-/// Of which ACL's are wrong, though its `validate` takes them.
+/// ACL's kernel gives wrong results here, though its `validate` takes the node.
 #[test]
 fn native_grouped_convolution_of_two_pictures() {
     let Some(cl) = cl() else { return };

@@ -54,19 +54,19 @@ const CLAMP: Activation = Activation::Clip {
     max: 20.0,
 };
 
-/// Of `m` channels.
+/// A bias of `m` channels.
 fn bias(m: usize) -> Given {
     let bias: Vec<i32> = (0..m as i32).map(|i| i * 300 - 900).collect();
     Constant(Tensor::from_slice(&[m], &bias).unwrap())
 }
 
-/// Of `m` channels.
+/// Scales of `m` channels.
 fn scales(m: usize) -> Given {
     let scales: Vec<f32> = (0..m).map(|i| 0.001 + 0.0007 * i as f32).collect();
     Constant(Tensor::from_slice(&[m], &scales).unwrap())
 }
 
-/// By constant weights.
+/// Products with constant weights.
 pub fn products(acl: &AclBackend, types: &[Types], matrices: &[[usize; 3]]) {
     for t in types {
         let [x_zero, w_zero, y_zero] = t.zeros;
@@ -108,7 +108,7 @@ pub fn products(acl: &AclBackend, types: &[Types], matrices: &[[usize; 3]]) {
     }
 }
 
-/// Of two factors of one type, both computed.
+/// Products of two factors of one type, both computed.
 pub fn computed_products(acl: &AclBackend, types: &[Types], matrices: &[[usize; 3]]) {
     for t in types.iter().filter(|t| t.data == t.weights) {
         let [x_zero, w_zero, y_zero] = t.zeros;
@@ -137,7 +137,7 @@ pub fn computed_products(acl: &AclBackend, types: &[Types], matrices: &[[usize; 
     }
 }
 
-/// Of 8 channels to 6, over pictures of 7 by 9.
+/// A convolution of 8 channels to 6, over pictures of 7 by 9.
 pub struct Windows {
     kernel: usize,
     pad: usize,

@@ -5,9 +5,9 @@ use kilim_native_arm::AclBackend;
 
 use super::{Given, ask, floats_in, given_in, run};
 
-/// Of one rounding, relative to the number: half the distance of two halves.
+/// The error of one rounding, relative to the number: half the distance of two halves.
 pub const UNIT: f64 = 1.0 / 2048.0;
-/// Of one rounding of the smallest numbers: half the distance of two of them.
+/// The error of one rounding of the smallest numbers: half the distance of two of them.
 const SMALLEST: f64 = 1.0 / 33_554_432.0;
 
 /// What the roundings of a result are relative to.

@@ -9,7 +9,7 @@ use kilim_core::{DType, Tensor};
 use super::Given::{self, Constant, Fed};
 use super::{bytes, scalar, zero};
 
-/// Of 3x3, with a border of one.
+/// A convolution of 3x3, with a border of one.
 pub fn conv(groups: usize, channels_last: bool) -> Conv {
     Conv {
         strides: vec![1, 1],
@@ -21,7 +21,7 @@ pub fn conv(groups: usize, channels_last: bool) -> Conv {
     }
 }
 
-/// Of 3x3, with a border of one.
+/// A transposed convolution of 3x3, with a border of one.
 pub fn conv_transpose(stride: usize, channels_last: bool) -> ConvTranspose {
     ConvTranspose {
         strides: vec![stride; 2],

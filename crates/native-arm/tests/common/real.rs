@@ -23,7 +23,7 @@ impl Quanta {
         bytes.into_iter().map(real).collect()
     }
 
-    /// In steps, not rounded.
+    /// A real number in steps, not rounded.
     pub fn steps(&self, real: f64) -> f64 {
         real / self.scale + f64::from(self.zero)
     }
@@ -72,7 +72,7 @@ impl Geometry {
     }
 }
 
-/// Of pictures `[n, h, w, c]` by weights `[m, c / groups, k, k]`, with a bias of `m`.
+/// The convolution of pictures `[n, h, w, c]` with weights `[m, c / groups, k, k]` and a bias of `m`.
 pub fn convolution(
     x: &[f64],
     [n, h, w, c]: [usize; 4],

@@ -28,7 +28,7 @@ pub fn of_numbers(dtype: DType, shape: &[usize], numbers: impl Iterator<Item = f
     .unwrap()
 }
 
-/// With every floating-point number changed by `f` and in another type.
+/// The inputs in another type, every floating-point number changed by `f`.
 pub fn floats_in(dtype: DType, inputs: &[Given], f: fn(f64) -> f64) -> Vec<Given> {
     let turned = |t: &Tensor| match t.dtype().is_float() {
         true => of_numbers(dtype, t.shape(), t.to_f64s().unwrap().into_iter().map(f)),
@@ -41,7 +41,7 @@ pub fn floats_in(dtype: DType, inputs: &[Given], f: fn(f64) -> f64) -> Vec<Given
     inputs.iter().map(given).collect()
 }
 
-/// In another floating-point type.
+/// The inputs in another floating-point type.
 pub fn given_in(dtype: DType, inputs: &[Given]) -> Vec<Given> {
     floats_in(dtype, inputs, |v| v)
 }

@@ -23,7 +23,7 @@ pub fn agrees(
     }
 }
 
-/// As [`agrees`], in one element type; `cpu` computes in `float32`.
+/// Compares a node on ACL in `dtype` with `cpu`, which computes in `float32`.
 fn in_type(
     dtype: DType,
     neon: &AclBackend,

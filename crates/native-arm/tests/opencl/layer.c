@@ -79,8 +79,8 @@ cl_int clBuildProgram(cl_program program, cl_uint count, const cl_device_id *dev
         below("clBuildProgram");
     const char *unknown = "-cl-arm-non-uniform-work-group-size";
     char known[16384], *at;
-    /* ACL puts `_op` behind the name of an activation, of which PoCL makes its own before. Unoptimised, programs
-     * are compiled in two thirds of the time. */
+    /* ACL puts `_op` behind the name of an activation, after PoCL has replaced that name by its own. Unoptimised,
+     * programs are compiled in two thirds of the time. */
     const char *ours = "-w -cl-opt-disable -D_cl_abs_op=abs_op -D_cl_sqrt_op=sqrt_op -D_cl_tanh_op=tanh_op -I" HERE;
     snprintf(known, sizeof known, "%s %s", options ? options : "", ours);
     while ((at = strstr(known, unknown))) memset(at, ' ', strlen(unknown));

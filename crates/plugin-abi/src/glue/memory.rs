@@ -9,7 +9,7 @@ use super::guarded;
 use crate::guest::Failure;
 use crate::{self as abi, Status};
 
-/// That of the interface's defaults, which [`super::describe`] leaves as it is.
+/// The alignment of blocks in bytes: the interface's default, which [`super::describe`] leaves as it is.
 const ALIGNMENT: usize = 64;
 
 /// The size of a host's table that has what concerns memory.

@@ -17,9 +17,9 @@ struct Program {
     homes: Vec<Home>,
     /// The beginning of the block that the program is bound to.
     block: Option<NonNull<u8>>,
-    /// Bytes of it that the program may use.
+    /// Bytes of the block that the program may use.
     room: usize,
-    /// That block, where the host does not plan.
+    /// The block, where the program owns it because the host does not plan.
     own: Option<Block>,
 }
 
@@ -37,7 +37,7 @@ enum Home {
     Kept { start: NonNull<u8>, bytes: usize },
     /// Known elements that Kilim has at an address of another alignment.
     Copied(Block, usize),
-    /// Another tensor's.
+    /// The bytes are those of another tensor.
     Alias,
 }
 

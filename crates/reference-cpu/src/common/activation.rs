@@ -34,7 +34,7 @@ pub fn clip(x: f32, min: f32, max: f32) -> f32 {
     if low > max { max } else { low }
 }
 
-/// Without overflow on either side.
+/// The logistic function without overflow on either side.
 pub fn sigmoid(x: f32) -> f32 {
     let e = (-x.abs()).exp();
     let s = 1.0 / (1.0 + e);

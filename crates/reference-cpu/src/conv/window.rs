@@ -53,7 +53,7 @@ pub struct Loops {
     direction: Direction,
     batch: usize,
     groups: usize,
-    /// Of each group.
+    /// Input channels of each group; `out_channels` are the output channels of each.
     in_channels: usize,
     out_channels: usize,
     /// Distance of images and of channels.

@@ -1,5 +1,5 @@
-//! Conversion of element types: by way of `float64` or a 64-bit integer, both of which hold
-//! every narrower value, so that a value is rounded once.
+//! Conversion of element types, by way of `float64` or a 64-bit integer. Both hold every narrower value, so
+//! that a value is rounded once.
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::narrow::{self, Narrowing};
@@ -71,7 +71,7 @@ impl<W: Wide> Kernel for Convert<W> {
     }
 }
 
-/// To float8 in another way than codecs do it.
+/// A cast to float8 in another way than codecs do it.
 struct Narrowed {
     from: Codec<f64>,
     to: DType,
@@ -90,7 +90,8 @@ impl Kernel for Narrowed {
     }
 }
 
-/// In memory, too, elements of as many bits in a file have as many bytes.
+/// Takes a bit cast between types with as many bytes an element: elements of as many bits in a file have as
+/// many bytes in memory.
 pub fn accepts_bits(op: &BitCast, node: &NodeSpec) -> Result<(), Refusal> {
     match node.input(0) {
         Some(x) if x.dtype.bits() == op.to.bits() => Ok(()),

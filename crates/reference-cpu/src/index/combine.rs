@@ -43,7 +43,7 @@ pub fn accepts(reduction: ScatterReduction, node: &NodeSpec) -> Result<(), Refus
     }
 }
 
-/// The one for a reduction that [`accepts`] takes.
+/// The writer for a reduction that [`accepts`] takes.
 pub fn writer(reduction: ScatterReduction, dtype: DType) -> Result<Box<dyn Writer>> {
     let kind = match reduction {
         ScatterReduction::None => return Ok(Box::new(Replace(dtype.size()))),

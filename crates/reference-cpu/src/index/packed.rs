@@ -37,11 +37,11 @@ pub fn build(op: &GatherBlockQuantized, node: &NodeSpec, _: &mut Build) -> Resul
 }
 
 struct Rows {
-    /// Of a number; 8 where each has an element of its own.
+    /// Bits of a number; 8 where each number has an element of its own.
     bits: usize,
     along: Along,
     blocks: Granularity,
-    /// Of the last dimension, where numbers are packed along it.
+    /// Blocks of the last dimension, where numbers are packed along it.
     blocks_in_row: usize,
     count: usize,
     data: Codec<f64>,

@@ -252,7 +252,7 @@ impl Kernel for Determinant {
     }
 }
 
-/// By elimination with pivots; the matrix is used up.
+/// The determinant, by elimination with pivots; the matrix is used up.
 fn determinant(cpu: &CpuRun, a: &mut [f64], n: usize) -> Result<f64> {
     let mut det = 1.0;
     for c in 0..n {

@@ -46,12 +46,12 @@ pub fn build(op: &MatMulNBits, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn
 
 struct Product {
     op: MatMulNBits,
-    /// Of the left matrix.
+    /// Rows of the left matrix.
     rows: usize,
     blocks: usize,
-    /// Of a block.
+    /// Bytes of a block.
     bytes: usize,
-    /// Of the packed zero points of a row.
+    /// Bytes of the packed zero points of a row.
     zero_bytes: usize,
     zeros: Option<DType>,
 }

@@ -99,7 +99,7 @@ struct Axis {
     kept: i64,
     before: i64,
     output: usize,
-    /// Of the input.
+    /// The distance of two elements in the input, in elements.
     stride: usize,
 }
 

@@ -302,7 +302,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// From the first input to the first output.
+    /// One copy, from the first input to the first output.
     pub fn one(dtype: DType, copy: StridedCopy) -> Copies {
         Copies {
             dtype,

@@ -63,7 +63,7 @@ impl<T: Real> Kernel for Average<T> {
     }
 }
 
-/// Of 8-bit integers: the quotient is rounded to the nearest, ties away from zero.
+/// Means of 8-bit integers: the quotient is rounded to the nearest, ties away from zero.
 struct Bytes<T> {
     windows: Windows,
     padded: bool,

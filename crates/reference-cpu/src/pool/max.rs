@@ -155,7 +155,7 @@ pub fn build_unpool(op: &MaxUnpool, node: &NodeSpec, _: &mut Build) -> Result<Bo
 
 struct Unpool {
     counted: Vec<usize>,
-    /// Their product.
+    /// The product of `counted`.
     total: usize,
     out: Vec<usize>,
     size: usize,

@@ -152,7 +152,7 @@ impl<T: Real> Kernel for Align<T> {
 /// The bins of a region along an axis.
 struct Bins {
     start: f64,
-    /// Of a bin.
+    /// The length of a bin.
     size: f64,
     /// In a bin.
     samples: usize,

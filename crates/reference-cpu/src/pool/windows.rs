@@ -52,8 +52,8 @@ impl Windows {
         })
     }
 
-    /// Calls `work` for each window of each plane, with the part of the `outputs` that is computed together, of which a
-    /// row is what a window gives. `cost` is that of a tap of a channel.
+    /// Calls `work` for each window of each plane, with the part of the `outputs` that is computed together;
+    /// a window gives one row of it. `cost` is that of a tap of a channel.
     ///
     /// # Errors
     /// Those of `work`, and `Aborted` where the run is to stop.

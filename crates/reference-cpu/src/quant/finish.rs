@@ -40,8 +40,8 @@ impl Finish {
         }
     }
 
-    /// Of a QLinear product, scaled in `float32`; `run` neighbours in the output share one of the scales of
-    /// the second factor.
+    /// The finish of a QLinear product, scaled in `float32`; `run` neighbours in the output share one of the
+    /// scales of the second factor.
     ///
     /// # Errors
     /// Where a scale that must be a scalar is none, and for activations that [`accepts_clamp`] refuses.

@@ -192,7 +192,7 @@ pub struct Dynamic {
 }
 
 impl Dynamic {
-    /// Of `len` numbers, of which `number` gives one.
+    /// Scale and zero point for `len` numbers, which `number` gives by index.
     ///
     /// # Errors
     /// `Aborted` where the run is to stop.

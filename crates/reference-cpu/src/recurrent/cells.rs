@@ -100,7 +100,7 @@ impl<T: Real> Step<'_, T> {
         self.function(0, self.gates[self.h.len() + j].wide())
     }
 
-    /// With the reset gate on the result of the recurrence.
+    /// A step of a GRU with the reset gate on the result of the recurrence.
     pub fn gru_after(&mut self, cpu: &CpuRun) -> Result<()> {
         let n = self.h.len();
         cpu.pieces(n, COST, |part| {

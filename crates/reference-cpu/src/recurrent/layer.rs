@@ -177,7 +177,7 @@ fn rounded<'a, T: Real>(cpu: &CpuRun, state: &[T], into: &'a mut [T]) -> Result<
 struct Weights<'a, T> {
     w: &'a [T],
     r: &'a [T],
-    /// Of the input, then of the recurrence.
+    /// The biases of the input, then those of the recurrence.
     bias: Option<&'a [T]>,
     peepholes: Option<&'a [T]>,
 }

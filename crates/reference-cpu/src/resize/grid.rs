@@ -59,7 +59,7 @@ struct Sampler {
     batch: usize,
     channels: usize,
     spatial: Vec<usize>,
-    /// Of each image.
+    /// Points of each image.
     points: usize,
     data: DType,
     grid: DType,

@@ -6,7 +6,7 @@ use kilim_core::{DType, Result};
 use kilim_host::elements::{Class, Codec, Wide};
 use kilim_host::{Io, Kernel};
 
-/// From text to numbers of type `to`.
+/// A kernel from text to numbers of type `to`.
 pub fn parser(to: DType) -> Box<dyn Kernel> {
     match to {
         DType::U64 => Box::new(Parse {
@@ -63,7 +63,7 @@ impl<W: Wide> Kernel for Parse<W> {
     }
 }
 
-/// From numbers of type `from` to text.
+/// A kernel from numbers of type `from` to text.
 pub fn writer(from: DType) -> Box<dyn Kernel> {
     match Class::of(from) {
         Class::F32 => written::<f32>(from, |v| real_text(v.into(), &v)),

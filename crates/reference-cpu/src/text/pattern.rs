@@ -97,7 +97,7 @@ pub fn build(op: &RegexFullMatch, _: &NodeSpec, _: &mut Build) -> Result<Box<dyn
 struct Matches {
     regex: Regex,
     ignores_case: bool,
-    /// Of the automaton, at most: each may be looked at for each byte of a text.
+    /// The most states that the automaton has: each may be looked at for each byte of a text.
     states: usize,
 }
 

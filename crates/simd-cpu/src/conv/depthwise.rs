@@ -103,12 +103,12 @@ struct Row<'a> {
 /// What the windows of a row see: of the taps above each other those that are inside of the image.
 #[derive(Clone, Copy)]
 struct Sight {
-    /// The input row of the first of them.
+    /// The input row of the first row of taps.
     input: *const f32,
     /// Elements from one's input row to the next one's.
     step: usize,
     rows: usize,
-    /// The first of them.
+    /// The first tap.
     tap: usize,
     weights: *const f32,
     bias: *const f32,
@@ -213,7 +213,7 @@ impl Row<'_> {
     /// All channels of `P` pixels from `x` on.
     ///
     /// # Safety
-    /// As above; `taps` are inside of the image for all pixels.
+    /// The pointers are good for what the shape says; `taps` are inside of the image for all pixels.
     #[cfg_attr(target_arch = "wasm32", inline(never))]
     #[cfg_attr(not(target_arch = "wasm32"), inline(always))]
     unsafe fn channels<S: Simd, const P: usize, const KX: usize, const SX: usize>(
@@ -263,10 +263,10 @@ impl Row<'_> {
 
 /// Some pixels next to each other.
 struct Tile<S: Simd> {
-    /// From the first pixel's first tap on.
+    /// What the windows see, from the first pixel's first tap on.
     sight: Sight,
     channels: usize,
-    /// Of a row of a window.
+    /// Taps of a row of a window.
     taps: usize,
     /// Elements of the input from a pixel to the next, and from a tap.
     pixel_step: usize,

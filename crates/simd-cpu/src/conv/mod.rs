@@ -50,7 +50,7 @@ impl Shape {
         Shape::new(op, &node.input(0)?.shape, &node.input(1)?.shape)
     }
 
-    /// From the shapes of data and weights; `None` for what the kernels do not compute.
+    /// The shape, from those of data and weights; `None` for what the kernels do not compute.
     pub(crate) fn new(op: &Conv, data: &[usize], weights: &[usize]) -> Option<Shape> {
         Shape::of_geometry(&ConvGeometry::new(op, data, weights).ok()?)
     }
@@ -91,7 +91,7 @@ pub(crate) enum Algorithm {
     Winograd4,
 }
 
-/// Those that compute a shape, the one that is expected to be the fastest first.
+/// The algorithms that compute a shape, the one that is expected to be the fastest first.
 fn algorithms(shape: &Shape, memory: MemoryMode) -> Vec<Algorithm> {
     let expected = choose(shape, memory);
     let mut algorithms = vec![expected];
@@ -103,7 +103,7 @@ fn algorithms(shape: &Shape, memory: MemoryMode) -> Vec<Algorithm> {
     algorithms
 }
 
-/// As a question for a measurement.
+/// The algorithms as a question for a measurement.
 fn choice(shape: &Shape, algorithms: &[Algorithm]) -> Choice {
     let w = &shape.window;
     let [n, c, m] = [w.batch, w.channels, shape.m];
@@ -113,7 +113,7 @@ fn choice(shape: &Shape, algorithms: &[Algorithm]) -> Choice {
     }
 }
 
-/// The one that was measured to be the fastest, else the first.
+/// The algorithm that was measured to be the fastest, else the first.
 fn pick(shape: &Shape, build: &Build) -> Algorithm {
     let algorithms = algorithms(shape, build.memory());
     let picked = build.tuned().pick(&choice(shape, &algorithms));
@@ -165,9 +165,9 @@ const INPUT_TRANSFORM: usize = 6;
 const OUTPUT_TRANSFORM: usize = 4;
 /// Pairs of channels below which transformed weights, `POINTS_4` floats a pair, are at most 4.5 MiB and cost little to read.
 const SMALL: usize = 1 << 15;
-/// Pairs up to which those of 4x4 may pay: 9 MiB.
+/// Pairs up to which tiles of 4x4 may pay: 9 MiB.
 const MIDDLE: usize = 1 << 16;
-/// Pairs up to which those of 2x2 may pay, `POINTS_2` floats a pair: 64 MiB.
+/// Pairs up to which tiles of 2x2 may pay, `POINTS_2` floats a pair: 64 MiB.
 const LARGE: usize = 1 << 20;
 /// Pixels of the output from which reading large weights is less than what products cost.
 const MANY_PIXELS: usize = 128;

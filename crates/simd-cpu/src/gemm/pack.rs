@@ -54,19 +54,19 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    /// As it is.
+    /// Elements as they are.
     pub(crate) const PLAIN: Reading = Reading {
         least: 0.0,
         scale: 1.0,
     };
-    /// As a constant weight. Subnormal numbers, which training leaves behind in channels that it has
+    /// Elements of a constant weight. Subnormal numbers, which training leaves behind in channels that it has
     /// given up, make products many times slower and add nothing to a sum.
     pub(crate) const WEIGHT: Reading = Reading {
         least: f32::MIN_POSITIVE,
         ..Reading::PLAIN
     };
 
-    /// Also multiplied by `scale`.
+    /// This reading with every element multiplied by `scale`.
     pub(crate) fn times(self, scale: f32) -> Reading {
         Reading {
             scale: self.scale * scale,
@@ -141,8 +141,9 @@ pub(crate) fn pack(
     Ok(())
 }
 
-/// Appends a matrix in panels within the capacity, so that new memory is written once, not cleared before. Its source
-/// begins at element `start` of a constant, of which a panel's columns are computed when it is their turn.
+/// Appends a matrix in panels within the capacity, so that new memory is written once, not cleared before.
+/// The source begins at element `start` of a constant; the columns of a panel are computed when it is their
+/// turn.
 ///
 /// # Errors
 /// `Limit` where there is no memory for the columns of a panel, `Aborted` where the building is to stop.

@@ -64,7 +64,7 @@ pub(crate) trait Simd: Copy + 'static {
     fn sqrt(self, a: Self::V) -> Self::V;
     fn floor(self, a: Self::V) -> Self::V;
     fn ceil(self, a: Self::V) -> Self::V;
-    /// To the nearest integer, ties to even.
+    /// Rounds to the nearest integer, ties to even.
     fn round(self, a: Self::V) -> Self::V;
     /// `2^n` for whole `n` in `-126..=127`.
     fn exp2_whole(self, n: Self::V) -> Self::V;
@@ -157,7 +157,7 @@ macro_rules! with_token {
 ))]
 use with_token;
 
-/// As [`with_token`], for what reads or writes memory.
+/// Methods of a token that read or write memory: each body may use the intrinsics that the token stands for.
 #[cfg(any(
     target_arch = "x86_64",
     target_arch = "aarch64",

@@ -79,8 +79,8 @@ impl Simd for Wasm {
     // As many as AArch64's thirty-two registers hold.
     const TILE_ROWS: usize = 8;
     const TILE_VECTORS: usize = 2;
-    // Of steps in a row LLVM makes one expression for each sum, of which all factors are alive at once:
-    // V8 keeps those in memory for which it has no register. It unrolls the loop itself, in order.
+    // From steps in a row LLVM makes one expression for each sum, with all factors alive at once: V8 keeps
+    // those in memory for which it has no register, and unrolls the loop itself, in order.
     const UNROLLED: bool = false;
     type V = v128;
     type Mask = v128;

@@ -12,7 +12,7 @@ pub(super) enum Addend {
     None,
     /// Input 2, an element for each column.
     Bias,
-    /// The same, known when the kernel is built.
+    /// An element for each column, known when the kernel is built.
     Known(Vec<f32>),
     /// Input 2, of the output's shape.
     Full,

@@ -21,8 +21,8 @@ fn reference(
     (0..m * n).map(|i| element(i / n, i % n)).collect()
 }
 
-/// Without a value, as a tensor that another node computes. `run_kernel` gives it when it
-/// runs the kernel.
+/// The inputs of `node` without values, as tensors that other nodes compute. `run_kernel` gives the values
+/// when it runs the kernel.
 fn computed(node: &NodeSpec) -> Vec<Option<TensorSpec>> {
     node.inputs
         .iter()

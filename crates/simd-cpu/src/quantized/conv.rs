@@ -27,7 +27,7 @@ const STRIP_PIXELS: usize = 64;
 pub(super) struct Plan {
     shape: Shape,
     channels_last: bool,
-    /// With weights `[m, c / groups, taps]`.
+    /// Terms with weights `[m, c / groups, taps]`.
     terms: Terms,
 }
 

@@ -9,7 +9,7 @@ use crate::isa::{Isa, PairTask, Pairs, Rescale};
 /// What becomes of a sum of each channel.
 #[derive(Clone, Debug)]
 pub(super) enum Finish {
-    /// It is the output, in `int32`.
+    /// The sum is the output, in `int32`.
     Sum,
     /// Scaled in `float32` and rounded.
     Real { factors: Vec<f32>, steps: Steps },
@@ -25,13 +25,13 @@ pub(super) struct Fixed {
     multipliers: Vec<i32>,
     shifts: Shifts,
     zero: i32,
-    /// Without the zero point.
+    /// Limits of results without the zero point.
     range: [i32; 2],
 }
 
 #[derive(Clone, Debug)]
 enum Shifts {
-    /// To the left, and to the right.
+    /// Bits by which all channels shift to the left, and to the right.
     One(u32, u32),
     /// Products with powers of two for each channel: WebAssembly shifts all elements of a vector by one number.
     Each {
@@ -72,7 +72,8 @@ impl Fixed {
 }
 
 impl Fixed {
-    /// The same for results that are bytes, where all channels shift to the right.
+    /// What [`Rescale`] needs; `None` unless results are bytes and all channels shift to the right by one
+    /// number.
     fn rescale(&self, channels: usize) -> Option<Rescale<'_>> {
         let Shifts::One(0, right @ 1..) = self.shifts else {
             return None;
@@ -204,7 +205,7 @@ impl PairTask for Apply<'_> {
     }
 }
 
-/// That of the core for a multiplier that is not negative, with which nothing saturates.
+/// [`kilim_core::fixed`]'s product for a multiplier that is not negative, with which nothing saturates.
 #[inline(always)]
 fn high_product(x: i32, multiplier: i32) -> i32 {
     let product = i64::from(x) * i64::from(multiplier);

@@ -40,7 +40,7 @@ fn takes_one_scale(node: &NodeSpec) -> bool {
 pub(super) struct Quantize {
     isa: Isa,
     signed: bool,
-    /// There is a zero point.
+    /// Whether there is a zero point.
     moved: bool,
 }
 

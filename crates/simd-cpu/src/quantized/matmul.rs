@@ -19,7 +19,7 @@ pub(super) struct Plan {
     m: usize,
     k: usize,
     n: usize,
-    /// With weights `[k, n]`.
+    /// Terms with weights `[k, n]`.
     terms: Terms,
 }
 
@@ -142,8 +142,8 @@ impl Kernel for Matrices {
             c_stride: self.n,
             bias: bias.map_or(std::ptr::null(), |b| b.as_ptr()),
         };
-        // SAFETY: all rows with an element behind them are in A; B is packed for one run of `n`
-        // columns, for each of which there is a bias; C has `n` elements for each row.
+        // SAFETY: all rows with an element behind them are in A; B is packed for one run of `n` columns, and
+        // there is a bias for each column; C has `n` elements for each row.
         unsafe { multiply_split(cpu, self.isa, &product)? };
         if let Finish::Sum = self.finish {
             return Ok(());

@@ -201,7 +201,7 @@ struct Row<'a, T: Sampled> {
     kernel: &'a Bilinear<T>,
     upper: &'a [T],
     lower: &'a [T],
-    /// Of the upper row.
+    /// How far the output row is from the upper row.
     distance: T::Number,
     /// Room for both rows.
     weighted: &'a mut [T::Number],

@@ -6,14 +6,14 @@ const ROUND: f32 = 12_582_912.0;
 /// The integers of a quantised tensor.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Steps {
-    /// Of the bits that rounding leaves.
+    /// Limits of the bits that rounding leaves.
     range: [i32; 2],
-    /// From these bits to the integer.
+    /// What is added to the bits to get the integer.
     offset: i32,
 }
 
 impl Steps {
-    /// Zero point and range are those of a byte.
+    /// The steps for a zero point and a range, both those of a byte.
     pub(super) fn new(zero: i32, range: [i32; 2]) -> Steps {
         let bits = ROUND.to_bits() as i32;
         Steps {

@@ -40,7 +40,7 @@ impl Binding {
         }
     }
 
-    /// The same, to be written, too.
+    /// This binding, to be read and written.
     pub fn written(self) -> Binding {
         Binding {
             read_only: false,
@@ -58,7 +58,7 @@ impl Binding {
         }
     }
 
-    /// The same of buffer `to` where it is one of buffer `from`.
+    /// This binding, with buffer `to` in the place of buffer `from`.
     pub fn exchanged(&self, from: &Arc<GpuBuffer>, to: &Arc<GpuBuffer>) -> Binding {
         let mut binding = self.clone();
         if binding.is(from) {

@@ -98,7 +98,7 @@ unsafe fn driver_cache(device: &wgpu::Device, known: Option<&[u8]>) -> Option<wg
 }
 
 impl Pipelines {
-    /// Without pipelines.
+    /// No pipelines yet.
     pub fn new(device: &wgpu::Device) -> Pipelines {
         // SAFETY: there is no data.
         let compiled = unsafe { driver_cache(device, None) };

@@ -46,7 +46,7 @@ pub(crate) struct Commands {
 }
 
 impl<'a> Binder<'a> {
-    /// For one stage; what kernels report goes to `faults`.
+    /// A binder for one stage; what kernels report goes to `faults`.
     pub fn new(
         gpu: &'a Gpu,
         constants: &'a mut Constants,

@@ -35,7 +35,7 @@ impl Command {
         }
     }
 
-    /// The same launch in another arena, with another word for faults.
+    /// This launch for another arena, with another word for faults.
     pub fn replica(&self, faults: (&Faults, &Faults)) -> Command {
         let turn = |b: &Binding| b.exchanged(&faults.0.buffer, &faults.1.buffer);
         Command {

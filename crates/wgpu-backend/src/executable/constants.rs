@@ -22,7 +22,7 @@ pub(crate) struct Constants {
 }
 
 impl Constants {
-    /// With their bytes on a ledger.
+    /// No constants yet; their bytes will be counted on `ledger`.
     pub fn on(ledger: Ledger) -> Constants {
         Constants {
             ledger,
@@ -30,7 +30,7 @@ impl Constants {
         }
     }
 
-    /// The same constants for another context; their bytes stay on the ledger of this one.
+    /// These constants for another context; their bytes stay on the ledger of this one.
     pub fn share(&self, ledger: Ledger) -> Constants {
         Constants {
             ledger,

@@ -56,7 +56,7 @@ pub(crate) struct WgpuExecutable {
     arena: Arena,
     claims: [Claim; 2],
     memory: MemoryMode,
-    /// Of the arena's memory that the bind groups name.
+    /// The generation of the arena's memory that the bind groups name.
     generation: Option<u64>,
     /// Recorded, not yet submitted.
     encoder: Option<wgpu::CommandEncoder>,
@@ -89,7 +89,7 @@ impl WgpuExecutable {
         }
     }
 
-    /// The same launches in the arena of another context.
+    /// An executable with these launches in the arena of another context.
     pub fn replica(
         &self,
         faults: &Arc<Faults>,

@@ -32,7 +32,7 @@ pub(crate) struct Profiler {
 pub(crate) type Record = fn(&Gpu, &mut wgpu::ComputePass, &[Command], &mut Option<*const Pipeline>);
 
 impl Profiler {
-    /// For nodes with these launches.
+    /// A profiler for nodes with these launches.
     pub fn new(gpu: &Gpu, nodes: &PerKernel<Vec<Command>>) -> Profiler {
         let mut launching = 0;
         let query = nodes

@@ -14,9 +14,9 @@ use crate::shaders::reduce::{
 };
 use crate::shaders::{Call, Operand, Target, Word};
 
-/// From this length on a workgroup works on one row.
+/// The length of a row from which on a workgroup works on it.
 const LONG: usize = 32;
-/// From this many rows on there are enough threads with one for each.
+/// The number of rows from which on there are enough threads with one for each.
 const MANY: usize = 1 << 14;
 
 pub(crate) fn register(kernels: &mut Kernels) {
@@ -54,7 +54,7 @@ fn float_op(kind: ReduceKind) -> FloatOp {
     }
 }
 
-/// Of truth values there are the largest and the smallest only.
+/// The integer operation of a reduction; for truth values, the largest and the smallest only.
 fn integer_op(kind: ReduceKind, truth: bool) -> Option<IntegerOp> {
     Some(match kind {
         ReduceKind::Max => IntegerOp::Max,

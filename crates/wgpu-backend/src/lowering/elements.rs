@@ -39,7 +39,7 @@ pub(crate) fn index_type(dtype: DType) -> Lowers<Index> {
 }
 
 impl Stored {
-    /// Its name in the classes of measured kernels.
+    /// The name in the classes of measured kernels.
     pub const fn name(self) -> &'static str {
         match self {
             Stored::F32 => "f32",

@@ -12,7 +12,7 @@ use crate::shaders::{Call, LINEAR, MOST_GROUPS, Operand, Stored, Target};
 /// Why a node is not lowered.
 #[derive(Debug)]
 pub(crate) enum Stop {
-    /// There is no kernel for it, or the device cannot run one.
+    /// No kernel runs the node, or the device cannot run one.
     Refused(Refusal),
     /// A mistake of this crate: an error of the code `State`.
     Wrong(Error),

@@ -19,7 +19,8 @@ pub(crate) enum PackKind {
         perm: Vec<usize>,
         padded: Vec<usize>,
     },
-    /// The same of bytes, four a word, as signed ones: of `uint8`, 128 is taken off.
+    /// Bytes seen as a tensor of `shape`, transposed by `perm`, then padded with zeros to `padded`: four to a
+    /// word and signed, 128 less than they are for `uint8`.
     Bytes {
         shape: Vec<usize>,
         perm: Vec<usize>,

@@ -7,7 +7,7 @@ use super::preprocess::{self, Result};
 /// of a number whose last digit is the value of the last definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
-    /// Its place among the files.
+    /// The index among the shader files.
     pub file: u16,
     pub number: u16,
 }

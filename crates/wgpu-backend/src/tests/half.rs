@@ -8,7 +8,7 @@ use kilim_core::{Backend, DType, Tensor};
 
 use super::harness::*;
 
-/// As `float16`.
+/// A tensor with its elements rounded to `float16`.
 fn halved(tensor: &Tensor) -> Tensor {
     let halves: Vec<half::f16> = tensor
         .to_f64s()

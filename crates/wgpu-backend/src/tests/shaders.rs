@@ -13,7 +13,7 @@ pub struct Described {
     pub cases: &'static [u16],
     /// The definition on which the workgroup depends.
     pub workgroup_by: Option<&'static str>,
-    /// Its threads, for each value of that definition.
+    /// The threads of a workgroup, for each value of that definition.
     pub workgroups: &'static [[u32; 3]],
     /// Name and whether it is written, in the order of the bindings.
     pub operands: &'static [(&'static str, bool)],

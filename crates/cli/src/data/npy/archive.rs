@@ -85,7 +85,7 @@ pub fn write_all(file: &Path, tensors: &[(String, Tensor)]) -> Result<()> {
     flushed.map(drop).map_err(|e| io_error(file, e))
 }
 
-/// From here on an entry needs the fields of ZIP64, less what a header takes.
+/// Bytes from which on an entry needs the fields of ZIP64, less what a header takes.
 const LARGE: usize = (u32::MAX - (1 << 20)) as usize;
 
 #[cfg(test)]

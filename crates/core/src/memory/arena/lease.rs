@@ -71,7 +71,7 @@ impl Drop for Lease {
 pub struct ArenaGuard<'a>(MutexGuard<'a, State>);
 
 impl ArenaGuard<'_> {
-    /// Another number after each change of the base address.
+    /// A number that changes whenever the base address does.
     pub fn generation(&self) -> u64 {
         self.0.generation
     }

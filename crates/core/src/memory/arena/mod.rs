@@ -76,7 +76,7 @@ pub struct Arena {
 }
 
 impl Default for Arena {
-    /// As [`Arena::new`], in host memory.
+    /// An empty arena in host memory, for one session alone.
     fn default() -> Self {
         Arena::new(Arc::new(HostAllocator))
     }
@@ -104,12 +104,12 @@ impl Arena {
         Arena::with(Owner::Session, allocator, State::default())
     }
 
-    /// As [`Arena::new`], with this one's allocator.
+    /// An empty arena with the allocator of this one, for one session alone.
     pub fn another(&self) -> Arena {
         Arena::new(self.inner.allocator.clone())
     }
 
-    /// Of `bytes` bytes that the caller owns, and that `allocator` takes back in the end; for
+    /// An arena of `bytes` bytes that the caller owns, and that `allocator` takes back in the end; for
     /// backends, see `Backend::create_arena`.
     pub fn external(
         backend: BackendId,
@@ -126,7 +126,7 @@ impl Arena {
         Arena::with(Owner::Caller(backend), allocator, state)
     }
 
-    /// Another user of the same memory.
+    /// Another user of this arena's memory.
     pub fn attach(&self) -> Arena {
         Arena {
             inner: self.inner.clone(),

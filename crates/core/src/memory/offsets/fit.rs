@@ -49,7 +49,7 @@ impl<'a> Lifetimes<'a> {
 struct LaidOut<'a> {
     lifetimes: &'a Lifetimes<'a>,
     offsets: Vec<usize>,
-    /// By offset; empty where there are more than [`SCANNED`].
+    /// The placed requests by offset; empty where there are more than [`SCANNED`].
     scanned: Vec<usize>,
     /// For each request in the order of `Lifetimes::sorted`, the step after its last if it is laid out.
     ends: Option<MaxTree>,

@@ -20,7 +20,7 @@ pub struct DeformConv {
 }
 
 impl ConvGeometry {
-    /// Of a deformable convolution, from the shapes of data and weights.
+    /// The geometry of a deformable convolution, from the shapes of data and weights.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shapes and attributes do not fit each other.

@@ -29,7 +29,7 @@ pub struct Col2ImGeometry {
 }
 
 impl Col2ImGeometry {
-    /// From the shape of the data and the values of image and block shape.
+    /// The geometry, from the shape of the data and the values of image and block shape.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where they do not fit each other.

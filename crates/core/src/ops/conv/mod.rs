@@ -25,7 +25,7 @@ pub enum Padding {
     Explicit(Vec<usize>),
     /// Output is `ceil(input / stride)`, the odd element at the end.
     SameUpper,
-    /// As above, the odd element at the beginning.
+    /// Output is `ceil(input / stride)`, the odd element at the beginning.
     SameLower,
     Valid,
 }
@@ -57,8 +57,8 @@ pub struct ConvGeometry {
 }
 
 impl ConvGeometry {
-    /// From the shapes of data `[n, c, spatial..]`, or `[n, spatial.., c]`, and weights
-    /// `[m, c / groups, kernel..]`.
+    /// The geometry, from the shapes of data `[n, c, spatial..]`, or `[n, spatial.., c]`, and of weights `[m,
+    /// c / groups, kernel..]`.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shapes and attributes do not fit each other.

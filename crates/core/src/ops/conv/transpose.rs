@@ -27,7 +27,8 @@ pub struct ConvTranspose {
 }
 
 impl ConvGeometry {
-    /// Of a transposed convolution, from the shapes of data and of weights `[c, m / groups, kernel..]`.
+    /// The geometry of a transposed convolution, from the shapes of data and of weights `[c, m / groups,
+    /// kernel..]`.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where shapes and attributes do not fit each other.

@@ -64,7 +64,7 @@ pub struct Binary {
 }
 
 impl Binary {
-    /// Without an activation.
+    /// The operator of this kind without an activation.
     pub fn new(kind: BinaryKind) -> Binary {
         Binary {
             kind,

@@ -20,7 +20,7 @@ pub enum UnaryKind {
     Reciprocal,
     Floor,
     Ceil,
-    /// To nearest, ties to even.
+    /// Rounds to the nearest integer, ties to even.
     Round,
     Sin,
     Cos,

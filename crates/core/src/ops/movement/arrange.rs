@@ -34,7 +34,7 @@ pub struct ReverseSequence {
 }
 
 impl Transpose {
-    /// For each output dimension the input dimension it is.
+    /// The input dimension that each output dimension is.
     ///
     /// # Errors
     /// `Shape` where the attribute is no permutation of the dimensions.
@@ -116,8 +116,8 @@ impl Operator for Concat {
 }
 
 impl Split {
-    /// The lengths of the parts of a dimension: input 1 if it is there, else equal parts of which
-    /// the last may be smaller.
+    /// The lengths of the parts of a dimension: input 1 if it is there, else equal parts, the last of them
+    /// perhaps smaller.
     ///
     /// # Errors
     /// `Shape` where the lengths do not add up to `dim`, `InvalidValue` where they are not known.

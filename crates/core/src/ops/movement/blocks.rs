@@ -110,7 +110,7 @@ pub struct BatchBlocks {
 }
 
 impl BatchBlocks {
-    /// From the values of inputs 1 and 2.
+    /// The blocks, from the values of inputs 1 and 2.
     ///
     /// # Errors
     /// `Shape` and `InvalidValue` where they do not fit data of this rank.

@@ -1,4 +1,4 @@
-//! Tensors that are repeated, or of which a triangle is kept.
+//! Operators that repeat a tensor, or keep a triangle of it.
 
 use crate::Reflect;
 use crate::dim::{Dim, Shape};

@@ -1,4 +1,4 @@
-//! The same elements under another shape.
+//! Operators that give the elements of a tensor another shape.
 
 use crate::Reflect;
 use crate::dim::{Dim, Shape};
@@ -24,7 +24,7 @@ pub struct Squeeze;
 #[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Unsqueeze;
 
-/// To two dimensions, split before `axis` (which may be the rank).
+/// Reshapes to two dimensions, split before `axis` (which may be the rank).
 #[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct Flatten {
     pub axis: i64,

@@ -124,7 +124,7 @@ const COST: usize = 16;
 
 /// Which boxes are kept.
 struct Rules {
-    /// With a better one at most.
+    /// The overlap with a better box, at most.
     overlap: f32,
     /// Scores are larger than this.
     least: Option<f32>,

@@ -14,8 +14,8 @@ use crate::tensor::Tensor;
 /// whole, so that different ones are rarely compared.
 const COMPARED_BYTES: usize = Contents::HASHED;
 
-/// Operators that are hashed alike and differ, of which a node is compared with so many at most: what passes do
-/// stays linear in the size of the graph.
+/// The most operators with one hash that a node is compared with: what passes do stays linear in the size of
+/// the graph.
 const COMPARED_OPERATORS: usize = 8;
 
 /// What a node computes, whatever of, and its outputs.
@@ -25,7 +25,7 @@ type Work = (Arc<dyn Operator>, Vec<ValueId>);
 #[derive(Default)]
 struct Readers {
     alone: Option<Work>,
-    /// By the hash of the operator.
+    /// Nodes by the hash of the operator.
     several: HashMap<u64, Vec<Work>>,
 }
 

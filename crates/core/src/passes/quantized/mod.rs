@@ -103,7 +103,7 @@ struct Parameters {
 }
 
 impl Parameters {
-    /// Those of inputs 1 and 2.
+    /// The scale at input 1 of `node`, and the zero point at input 2.
     fn of(graph: &Graph, node: &Node, axis: i64) -> Option<Parameters> {
         let scales = graph.constant(node.input(1))?.as_slice::<f32>().ok()?;
         let zeros = match node.input(2) {
@@ -143,7 +143,7 @@ struct Operand {
 }
 
 impl Operand {
-    /// The numbers of which `v` are the real ones; blocks have none.
+    /// What the DequantizeLinear that makes `v` reads; `None` where it scales blocks.
     fn of(graph: &Graph, rw: &Rewriter, v: ValueId) -> Option<Operand> {
         let (op, node) = rw.produced_by::<DequantizeLinear>(Some(v))?;
         let numbers = node.input(0)?;
@@ -157,7 +157,7 @@ impl Operand {
         })
     }
 
-    /// As [`Operand::of`], for numbers of 8 bits with one scale, which comes with it.
+    /// [`Operand::of`] for numbers of 8 bits with one scale, which comes with the operand.
     fn of_bytes(graph: &Graph, rw: &Rewriter, v: ValueId) -> Option<(Operand, Affine)> {
         let operand = Operand::of(graph, rw, v).filter(Operand::is_bytes)?;
         let affine = operand.parameters.one()?;

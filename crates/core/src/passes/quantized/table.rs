@@ -95,7 +95,7 @@ pub fn find(
     )))
 }
 
-/// The function of which `v` is the value, if it is one operator on bytes.
+/// The function that makes `v`, if it is one operator on bytes.
 fn alone(rw: &Rewriter, v: ValueId) -> Option<UnaryKind> {
     let (op, node) = rw.produced_by::<Unary>(Some(v))?;
     rw.produced_by::<DequantizeLinear>(node.input(0))?;

@@ -256,7 +256,7 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// A value `t` of which `v` is the transpose by `perm`, where moving data is worth it.
+    /// A value whose transpose by `perm` is `v`, where moving data is worth it.
     fn untransposed(&mut self, v: ValueId, perm: &[usize], name: &str) -> Result<ValueId> {
         let back = inverse(perm);
         let (source, perm) = match self.held(v) {

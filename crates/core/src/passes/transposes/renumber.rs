@@ -21,7 +21,7 @@ pub(super) struct Renumbered {
 }
 
 impl Pass<'_> {
-    /// `node` for data of which its first input is the transpose by `perm`.
+    /// The node for data whose transpose by `perm` is its first input now.
     pub(super) fn renumbered(&mut self, node: &Node, perm: &[usize]) -> Result<Option<Renumbered>> {
         let rank = perm.len();
         let op = &*node.op;

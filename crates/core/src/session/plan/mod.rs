@@ -81,7 +81,7 @@ pub(super) struct PlannedStage {
 }
 
 impl PlannedStage {
-    /// The same plan in the contexts of `shared`, if all backends can share their kernels.
+    /// This plan in the contexts of `shared`, if all backends can share their kernels.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &Shared) -> Option<PlannedStage> {
         let mut executables = PerBackend::new();
@@ -164,7 +164,7 @@ struct Planner<'a> {
     input: StageInput<'a>,
     /// What backends gave back when they saw it among its neighbours.
     given_back: &'a GivenBack,
-    /// Of everything that the nodes of the stage read and write.
+    /// The specs of everything that the nodes of the stage read and write.
     specs: IdMap<ValueId, TensorSpec>,
     /// Nodes that need a kernel or are views of something that does, in order.
     live: Vec<NodeId>,

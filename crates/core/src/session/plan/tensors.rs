@@ -162,7 +162,7 @@ struct Table<'a> {
     /// The backend that computes a value, and when.
     home: IdMap<ValueId, (BackendIndex, usize)>,
     feeds: IdMap<ValueId, Vec<(BackendIndex, TensorIndex)>>,
-    /// Of the part being built: source backend, target backend, tensors.
+    /// The crossings into the part being built: source backend, target backend, tensors.
     crossings: Vec<(BackendIndex, BackendIndex, (TensorIndex, TensorIndex))>,
 }
 

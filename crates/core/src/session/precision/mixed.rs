@@ -162,7 +162,7 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Of runs that stop with the load that they belong to.
+    /// Options of runs that stop with the load that they belong to.
     fn run_options(&self) -> RunOptions {
         RunOptions {
             abort: Some(Arc::new(self.options.interrupt.clone())),
@@ -285,7 +285,7 @@ struct Question<'a> {
 }
 
 impl<'a> Question<'a> {
-    /// With `f16` in place of `f32`, if `half`.
+    /// The question of a record, with `f16` in place of `f32` if `half`.
     fn of(record: &'a NodeRecord, half: bool) -> Question<'a> {
         let spec = |tensor: &Tensor, known: bool, half: bool| {
             let mut spec = TensorSpec::new(tensor.dtype(), tensor.shape());

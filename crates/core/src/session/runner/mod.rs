@@ -229,7 +229,7 @@ impl Runner {
         &self.graph
     }
 
-    /// Another runner of the same graph, with those plans that can be shared.
+    /// Another runner of this graph, with those plans that can be shared.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn replica(&self, shared: &mut Shared) -> Result<Runner> {
         let mut replica = self.unplanned();
@@ -245,7 +245,7 @@ impl Runner {
         Ok(replica)
     }
 
-    /// The same cut of the same graph, without plans. A graph whose raw constants were dropped could
+    /// A runner of the graph in these stages, without plans. A graph whose raw constants were dropped could
     /// not be cut again.
     #[cfg(not(target_arch = "wasm32"))]
     fn unplanned(&self) -> Runner {

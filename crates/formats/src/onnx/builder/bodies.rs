@@ -30,7 +30,7 @@ impl NodeBuilder<'_, '_> {
         self.new_body_of(&facts, build)
     }
 
-    /// A body of which this is known of its inputs.
+    /// Builds a body whose inputs have these facts; `build` gets the inner values that stand for them.
     pub fn new_body_of(
         &mut self,
         inputs: &[Fact],

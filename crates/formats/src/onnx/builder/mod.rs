@@ -30,7 +30,7 @@ pub struct NodeBuilder<'i, 'a> {
     frame: usize,
     node: &'a NodeProto<'a>,
     attributes: Vec<(&'a str, &'a AttributeProto<'a>)>,
-    /// Which of them the mapping has asked for.
+    /// Which attributes the mapping has asked for.
     read: Vec<Cell<bool>>,
     version: i64,
 }
@@ -99,7 +99,7 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
             .collect()
     }
 
-    /// Inputs of which none may be left out.
+    /// The inputs from `first` on, none of them optional.
     pub fn required_from(&mut self, first: usize) -> Result<Vec<ValueId>> {
         (first..self.input_count()).map(|i| self.input(i)).collect()
     }
@@ -169,18 +169,18 @@ impl<'i, 'a> NodeBuilder<'i, 'a> {
         self.emit_shared(Arc::new(op), inputs)
     }
 
-    /// As [`NodeBuilder::emit`], of the node's own inputs.
+    /// Emits a node with the operator `op` that has the inputs and outputs of the ONNX node.
     pub fn emit_same(&mut self, op: impl Operator) -> Result<()> {
         self.emit_own(Arc::new(op))
     }
 
-    /// There is code for one operator, not for each type.
+    /// Not generic, so that it is compiled once and not for every operator type.
     fn emit_own(&mut self, op: Arc<dyn Operator>) -> Result<()> {
         let inputs = self.inputs_from(0)?;
         self.emit_shared(op, &inputs)
     }
 
-    /// As [`NodeBuilder::emit`], of an operator that others may hold, too.
+    /// Emits a node that gives all outputs, with an operator that other nodes may share.
     pub fn emit_shared(&mut self, op: Arc<dyn Operator>, inputs: &[Option<ValueId>]) -> Result<()> {
         let count = self.output_count();
         for (i, value) in self.push(op, inputs, count)?.into_iter().enumerate() {

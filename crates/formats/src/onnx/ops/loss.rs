@@ -29,8 +29,8 @@ pub static OPERATORS: Family = OpTable(&[
     }),
 ]);
 
-/// Of logarithms of probabilities `[n, classes, ..]`; target `[n, ..]` is input 1, the optional
-/// weight of each class input 2.
+/// The loss for logarithms of probabilities `[n, classes, ..]`. Input 1 is the target `[n, ..]`, input 2 the
+/// optional weight of each class.
 fn negative_log_likelihood(b: &mut NodeBuilder, log: ValueId) -> Result<ValueId> {
     let mut target = b.input(1)?;
     let class_weights = b.optional(2)?;

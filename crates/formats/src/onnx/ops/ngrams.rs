@@ -54,7 +54,7 @@ fn vectorizer(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
-/// The weights of columns, of those of n-grams.
+/// The weights of columns, from the weights of n-grams.
 fn of_columns(op: &CountNgrams, weights: &[f32]) -> Result<Vec<f32>> {
     if weights.len() != op.columns.len() {
         return Err(invalid("not as many weights as n-grams"));

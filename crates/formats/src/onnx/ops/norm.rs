@@ -112,7 +112,7 @@ fn fitting(b: &mut NodeBuilder, parameter: ValueId, x: ValueId) -> Result<ValueI
     }
 }
 
-/// With scale, bias and statistics of the shape of one item of the batch.
+/// Normalises with scale, bias and statistics of the shape of one item of the batch.
 fn batch_norm_per_element(b: &mut NodeBuilder, epsilon: f32) -> Result<()> {
     b.only_outputs(1)?;
     let [x, scale, bias, mean, variance] = [0, 1, 2, 3, 4].map(|i| b.input(i));
@@ -127,7 +127,7 @@ fn batch_norm_per_element(b: &mut NodeBuilder, epsilon: f32) -> Result<()> {
     b.bind(0, y)
 }
 
-/// With the statistics of the batch, which the running ones move towards. Before operator set 14
+/// Normalises with the statistics of the batch, towards which the running ones move. Before operator set 14
 /// they are outputs, too.
 fn batch_norm_training(b: &mut NodeBuilder, op: BatchNorm) -> Result<()> {
     let x = b.input(0)?;

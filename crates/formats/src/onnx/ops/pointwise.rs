@@ -223,7 +223,7 @@ fn p_relu(b: &mut NodeBuilder) -> Result<()> {
     b.emit(Binary::new(BinaryKind::PRelu), &[Some(x), Some(slope)])
 }
 
-/// Two operands at a time.
+/// Maps an operator with any number of operands to `kind` of two at a time.
 fn variadic(b: &mut NodeBuilder, kind: BinaryKind) -> Result<()> {
     let operands = b.required_from(0)?;
     match operands.as_slice() {

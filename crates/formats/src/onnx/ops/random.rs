@@ -98,8 +98,8 @@ fn bernoulli(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
-/// Of logarithms of weights `[batch, classes]`, `sample_size` classes for each row: as many classes
-/// are passed as have a cumulative weight up to a random number.
+/// Draws `sample_size` classes for each row of the logarithms of weights `[batch, classes]`. The class is the
+/// number of classes whose cumulative weight a random number reaches.
 fn multinomial(b: &mut NodeBuilder) -> Result<()> {
     let x = b.input(0)?;
     let samples = b.count("sample_size", Some(1))?;

@@ -87,7 +87,8 @@ pub fn recurrent(b: &mut NodeBuilder, defaults: &[&str]) -> Result<Recurrent> {
     })
 }
 
-/// Those activations that have parameters take the next ones of the lists.
+/// The activation `name`. Parameters come from the lists in order, and only activations that have parameters
+/// take one.
 fn activation(
     name: &str,
     alphas: &mut impl Iterator<Item = f32>,

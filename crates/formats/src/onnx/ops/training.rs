@@ -23,7 +23,7 @@ struct Step {
     later: ValueId,
     count: ValueId,
     x: ValueId,
-    /// With the regularisation.
+    /// The gradient with the regularisation.
     gradient: ValueId,
     state: Vec<ValueId>,
 }

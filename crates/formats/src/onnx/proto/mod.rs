@@ -61,8 +61,8 @@ pub enum Look {
 }
 
 impl Look {
-    /// Of a model, the first fields are known ones, and the version of the format stands before the graph. A file cut
-    /// off later than that is still recognised.
+    /// Looks at the first fields of a file. A model begins with known fields, and the version of the format
+    /// stands before the graph: a file that is cut off later is still recognised.
     pub fn of(bytes: &[u8]) -> Look {
         let mut reader = Reader::new(bytes);
         let mut version = false;

@@ -27,7 +27,7 @@ pub struct TypeProto<'a> {
     pub tensor: Option<TensorType<'a>>,
     /// What holds the elements, and their type.
     pub holder: Option<(Holder, Box<TypeProto<'a>>)>,
-    /// What the value is if nothing of these.
+    /// What the value is, if neither a tensor nor made of tensors.
     pub other: Option<&'static str>,
 }
 

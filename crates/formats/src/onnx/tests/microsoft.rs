@@ -161,8 +161,8 @@ fn packed_weights_must_fit() {
     }
 }
 
-/// With one sequence a cache of open length is appended to; with several, each has its own length, and a cache of fixed
-/// length may have room.
+/// A cache of open length is appended to where there is one sequence; with several, each has its own length,
+/// and a cache of fixed length may have room.
 #[test]
 fn caches_of_grouped_attention() -> Result<()> {
     let graph = |batch: i64, keys: i64| {

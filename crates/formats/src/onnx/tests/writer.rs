@@ -130,7 +130,7 @@ pub fn input(name: &str, dims: &[i64]) -> Bytes {
     value(11, name, 1, dims)
 }
 
-/// An output of which nothing but the name is given.
+/// An output with a name and neither type nor shape.
 pub fn output(name: &str) -> Bytes {
     bytes(12, &text(1, name))
 }

@@ -71,7 +71,7 @@ impl<'a> Op<'a> {
         self.option(|t| t.bool(slot), false)
     }
 
-    /// As [`Op::int`].
+    /// The option in slot `slot` as a float; 0 where the file leaves it out.
     pub fn float(&self, slot: usize) -> Result<f32> {
         self.option(|t| t.f32(slot), 0.0)
     }

@@ -21,7 +21,7 @@ impl<'a> Import<'a> {
             .ok_or_else(|| missing(i))
     }
 
-    /// The same of output `i`.
+    /// Shape, element type and quantisation of output `i`; `InvalidModel` where it is missing.
     pub fn output_info(&self, op: &Op, i: usize) -> Result<&'a TensorInfo> {
         Ok(&self.subgraph.tensors[op.output_tensor(i)?])
     }
@@ -199,7 +199,7 @@ impl<'a> Import<'a> {
         self.builder.push_into(operator, inputs, &outputs)
     }
 
-    /// As [`Import::emit`], with a fused activation that `operator` cannot take itself.
+    /// Emits `operator`, and a node of its own for a fused activation that `operator` cannot take.
     pub fn emit_activated(
         &mut self,
         op: &Op,

@@ -44,7 +44,8 @@ pub fn spatial(imp: &mut Import, op: &Op) -> Result<(Conv, ValueId)> {
     Ok((conv, imp.permuted(op, 1, &[0, 3, 1, 2])?))
 }
 
-/// Weights `[1, kernel.., c * multiplier]`, as above.
+/// The convolution for depthwise weights `[1, kernel.., c * multiplier]`, and the weights in the graph's
+/// order.
 pub fn depthwise(imp: &mut Import, op: &Op) -> Result<(Conv, ValueId)> {
     let groups = imp.input_dim(op, 0, 3)?;
     divide(imp.input_dim(op, 1, 3)?, groups, "multiplier")?;
@@ -157,7 +158,7 @@ pub fn average(op: &Op) -> Result<(AveragePool, Activation)> {
     Ok((pool, op.activation(5)?))
 }
 
-/// As above.
+/// The max pooling, and the activation fused into it.
 pub fn maximum(op: &Op) -> Result<(MaxPool, Activation)> {
     let pool = MaxPool {
         window: window(op)?,

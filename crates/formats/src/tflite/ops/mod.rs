@@ -27,22 +27,23 @@ pub struct Mapping {
 /// What becomes of an operator whose data is quantised.
 #[derive(Clone, Copy)]
 pub enum OnQuantized {
-    /// It is refused.
+    /// Quantised tensors are refused.
     Nothing,
-    /// It only moves elements or looks at their order, so that [`Mapping::map`] serves.
+    /// The operator only moves elements or looks at their order, so that [`Mapping::map`] serves.
     Same,
-    /// It computes in integers.
+    /// The operator computes in integers, and this function maps it.
     Integers(MapFn),
 }
 
 /// What becomes of an operator that is given complex numbers.
 #[derive(Clone, Copy)]
 pub enum OnComplex {
-    /// It is refused.
+    /// Complex tensors are refused.
     Nothing,
-    /// It is mapped for the real parts, and where its output is complex for the imaginary ones.
+    /// The operator is mapped once for the real parts, and once more for the imaginary parts where its output
+    /// is complex.
     EachPart,
-    /// Its mapping takes the parts.
+    /// The mapping takes real and imaginary parts together.
     Itself,
 }
 
@@ -77,7 +78,8 @@ impl Mapping {
         }
     }
 
-    /// It looks at the order of elements, which complex numbers have not.
+    /// A mapping that refuses complex numbers: they have no order, and the operator looks at the order of
+    /// elements.
     const fn of_real(self) -> Mapping {
         Mapping {
             complex: OnComplex::Nothing,
@@ -93,7 +95,7 @@ impl Mapping {
     }
 }
 
-/// By the numbers of the schema.
+/// The operators by their numbers in the schema.
 static OPERATORS: OpTable<i32, Mapping> = OpTable(&[
     (
         0,

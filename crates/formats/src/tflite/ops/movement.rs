@@ -308,7 +308,8 @@ pub fn resize_bilinear(imp: &mut Import, op: &Op) -> Result<()> {
     resize(imp, op, ResizeMode::Linear, coordinates)
 }
 
-/// With corners aligned the position is rounded, half up; otherwise it is cut off.
+/// Maps RESIZE_NEAREST_NEIGHBOR: with corners aligned the position is rounded, half up; otherwise it is cut
+/// off.
 pub fn resize_nearest(imp: &mut Import, op: &Op) -> Result<()> {
     let (coordinates, nearest) = match (op.flag(0)?, op.flag(1)?) {
         (true, _) => (CoordinateMode::AlignCorners, NearestMode::RoundPreferCeil),

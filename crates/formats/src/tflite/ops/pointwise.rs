@@ -163,7 +163,8 @@ pub fn cast(imp: &mut Import, op: &Op) -> Result<()> {
     imp.emit(op, Cast::new(to), &[Some(x)])
 }
 
-/// Of half-precision weights, the weights in single precision; of quantised tensors, their numbers.
+/// Maps DEQUANTIZE: half-precision weights become weights in single precision, quantised tensors their real
+/// numbers.
 pub fn dequantize(imp: &mut Import, op: &Op) -> Result<()> {
     let info = imp.info(op, 0)?;
     if !matches!(info.dtype()?, DType::F16 | DType::BF16) {

@@ -31,7 +31,7 @@ pub fn rfft_2d(imp: &mut Import, op: &Op) -> Result<()> {
     Ok(())
 }
 
-/// Of complex numbers the importer hands over the real parts.
+/// Maps REAL: the importer hands over the real parts of complex numbers.
 pub fn real_part(imp: &mut Import, op: &Op) -> Result<()> {
     let x = imp.input(op, 0)?;
     imp.emit(op, Unary(UnaryKind::Identity), &[Some(x)])

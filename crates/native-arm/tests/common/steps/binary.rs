@@ -82,7 +82,7 @@ pub fn of_two(acl: &AclBackend, kind: BinaryKind, extent: Extent) {
     checks.finish();
 }
 
-/// The same as TFLite has it; nothing of what it does not have.
+/// TFLite's operator for `kind`, with its range; `None` where TFLite has none.
 fn fixed(
     kind: BinaryKind,
     dtype: DType,

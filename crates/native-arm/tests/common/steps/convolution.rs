@@ -13,7 +13,7 @@ use crate::common::{of_type, scalar, turned, zero};
 pub struct Form {
     pub data: DType,
     pub weights: DType,
-    /// Of the weights.
+    /// The zero point of the weights.
     pub zero: i32,
     pub each_channel: bool,
     pub bias: bool,
@@ -101,7 +101,7 @@ pub fn convolutions(acl: &AclBackend, shapes: &[Shape], forms: &[Form], channels
     checks.finish();
 }
 
-/// As QLinearConv without and with a clamp, and as ConvInteger.
+/// Checks one convolution as QLinearConv without and with a clamp, and as ConvInteger.
 fn convolution(
     checks: &mut Checks,
     (x, groups, m, g): Shape,

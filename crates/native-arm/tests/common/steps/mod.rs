@@ -78,7 +78,7 @@ impl<'a> Checks<'a> {
         self.clamped(what, op, inputs, (dtype, y), limits(dtype), real);
     }
 
-    /// The same, clamped to a range.
+    /// Runs a node, whose results are `real` in steps, clamped to `range`.
     fn clamped(
         &mut self,
         what: &str,

@@ -6,7 +6,7 @@ use super::{To, check, refused};
 use crate::common::Given::{Constant, Fed};
 use crate::common::{floats, noise};
 
-/// As near as the ONNX suite wants halves to be: 1e-3 of the result.
+/// Roundings that a function may be off by: the ONNX suite wants halves within 1e-3 of the result.
 const FUNCTION: f64 = 2.0;
 
 #[test]

@@ -40,7 +40,7 @@ pub fn refused(op: impl Operator, inputs: &[Given], y: &[usize], why: &str) {
     ask(&acl, &op, inputs, (DType::F32, y)).unwrap();
 }
 
-/// As [`half::check`], where ACL has float16.
+/// Calls [`half::check`] where ACL has float16.
 pub fn check(
     what: &str,
     op: impl Operator + Clone,

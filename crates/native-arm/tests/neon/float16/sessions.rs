@@ -34,7 +34,7 @@ fn run(session: &mut Session, x: &Tensor) -> Vec<f64> {
     out[0].1.to_f64s().unwrap()
 }
 
-/// Of the largest.
+/// The largest difference, as a share of the largest magnitude in `want`.
 fn apart(got: &[f64], want: &[f64]) -> f64 {
     let scale = want.iter().fold(0.0f64, |m, v| m.max(v.abs()));
     let each = got.iter().zip(want).map(|(g, w)| (g - w).abs() / scale);

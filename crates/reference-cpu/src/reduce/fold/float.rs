@@ -54,7 +54,7 @@ impl Fold {
         })
     }
 
-    /// Joins what is reduced for outputs side by side, of which the first begins at `base`.
+    /// Joins what is reduced for outputs side by side; the first one's elements begin at `base`.
     fn columns(
         &self,
         cpu: &CpuRun,

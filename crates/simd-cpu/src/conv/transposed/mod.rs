@@ -139,7 +139,7 @@ struct Phase {
     /// Columns.
     width: usize,
     depth: Depth,
-    /// From the padded input element of an output to its first tap.
+    /// Elements from the padded input element of an output to its first tap.
     offset: usize,
     /// Where the packed weights of a group begin.
     weights: usize,

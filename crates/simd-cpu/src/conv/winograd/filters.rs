@@ -12,7 +12,7 @@ use super::lines::filter_line;
 use crate::gemm::{Matrix, Panels, Reading, RowStarts};
 use crate::isa::{Isa, Simd, Task};
 
-/// Channels of which filters are transformed together.
+/// Channels whose filters are transformed together.
 const CHANNELS: usize = 16;
 
 /// The weights `[m, c, 3, 3]`, transformed, as packed columns for each point.
@@ -72,14 +72,14 @@ fn transform_filters<const IN: usize>(
     });
 }
 
-/// Transforms filters, of which `width` stand side by side.
+/// Transforms filters; `width` of them stand side by side.
 struct FilterPoints<'a, const IN: usize> {
     /// Nine rows of taps for each channel.
     filters: &'a [f32],
     width: usize,
     /// At each point a row for each channel.
     to: &'a mut [MaybeUninit<f32>],
-    /// From a point to the next.
+    /// Elements from a point to the next.
     point: usize,
 }
 

@@ -42,10 +42,10 @@ pub(crate) struct Winograd<const IN: usize> {
 /// Sizes of a block's scratch memory, in elements.
 #[derive(Clone, Copy)]
 struct Sizes {
-    /// From a tile to the next: channels and outputs in whole vectors.
+    /// Elements from a tile to the next, whole vectors: channels in `c`, outputs in `m`.
     c: usize,
     m: usize,
-    /// From a point's tiles to the next point's. Not a power of two, or the points of a tile would
+    /// Elements from a point's tiles to the next point's. Not a power of two, or the points of a tile would
     /// fight for the same cache lines.
     c_point: usize,
     m_point: usize,

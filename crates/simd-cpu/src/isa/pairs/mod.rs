@@ -13,7 +13,7 @@ mod x86;
 
 use super::{Isa, Kind};
 
-/// As [`super::Simd`], for integers.
+/// The vectors of integers of one instruction set; [`super::Simd`] has those of floats.
 pub(crate) trait Pairs: Copy + 'static {
     /// Elements of a vector: `i32`, or pairs of `i16`.
     const LANES: usize;
@@ -58,12 +58,13 @@ pub(crate) trait Pairs: Copy + 'static {
 #[allow(dead_code, reason = "some builds leave it to the compiler")]
 pub(crate) struct Rescale<'a> {
     pub channels: usize,
-    /// Those of the channels, and from the first on again, so that [`Rescale::BLOCK`] begin at each.
+    /// Multipliers of the channels, and from the first on again, so that [`Rescale::BLOCK`] begin at each.
     pub multipliers: &'a [i32],
     /// Bits, at least one; none to the left.
     pub right: u32,
     pub zero: i16,
-    /// Of results with their zero point: numbers of an `i8` where the first is negative, else of a `u8`.
+    /// Limits of results with their zero point: numbers of an `i8` where the first is negative, else of a
+    /// `u8`.
     pub range: [i16; 2],
 }
 

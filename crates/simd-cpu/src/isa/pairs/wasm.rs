@@ -24,7 +24,7 @@ fn scaled(sums: &[i32], multipliers: &[i32], right: u32) -> v128 {
         doubled(i64x2_extmul_low_i32x4(x, m)),
         doubled(i64x2_extmul_high_i32x4(x, m)),
     );
-    // Halves go away from zero. Nothing is the smallest number, of which one less would wrap.
+    // Halves go away from zero. No number is the smallest one, which would wrap when one is subtracted.
     let twice = i32x4_shr(i32x4_add(high, i32x4_shr(high, 31)), right - 1);
     i32x4_sub(twice, i32x4_shr(twice, 1))
 }

@@ -226,7 +226,7 @@ fn steps(to: DType, narrowing: Narrowing, sign: u32) -> Vec<[u32; 2]> {
     steps
 }
 
-/// The same bits under another type.
+/// Lowers a bit cast: the bits stay and get another type.
 fn bits(l: &mut Lowering) -> Lowers {
     let (x, y) = (l.input(0)?, l.output(0)?);
     let count = y.elements();

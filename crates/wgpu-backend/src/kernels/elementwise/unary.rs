@@ -141,7 +141,7 @@ fn unary(op: &Unary, l: &mut Lowering) -> Lowers {
     Ok(())
 }
 
-/// At inference: the data, and a mask of ones.
+/// Lowers Dropout at inference: the data, and a mask of ones.
 fn dropout(l: &mut Lowering) -> Lowers {
     if l.node.outputs.len() > 1 {
         let mask = l.output(1)?;

@@ -47,7 +47,7 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// In the order of a dense destination.
+    /// A walk in the order of a dense destination.
     pub fn dense(dims: Vec<usize>, x: Vec<i64>, x_base: usize) -> Walk {
         let y = signed(&strides(&dims));
         Walk {

@@ -59,7 +59,7 @@ fn einsum(op: &Einsum, l: &mut Lowering) -> Lowers {
     sum(&kept, &summed, operands, l)
 }
 
-/// As a product of matrices, where the output is batches, rows and columns in this order.
+/// The sum as a product of matrices, where the output is batches, rows and columns in this order.
 fn product(kept: &[Index], summed: &[Index]) -> Option<Product> {
     let place = |i: &Index| match (i.steps[0] > 0, i.steps[1] > 0) {
         _ if i.size == 1 => None,

@@ -42,7 +42,7 @@ pub(crate) struct Product {
     pub b_strides: [usize; 2],
     pub c: Target,
     pub bias: Option<Bias>,
-    /// Of the output's shape.
+    /// A tensor of the output's shape that is added.
     pub residual: Option<Operand>,
     pub alpha: f32,
     pub activation: Activation,

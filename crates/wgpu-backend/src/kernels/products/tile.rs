@@ -5,7 +5,7 @@ use crate::shaders::MOST_GROUPS;
 use crate::shaders::products::matmul::Tile;
 
 impl Tile {
-    /// Its name among the kernels between which there is a choice.
+    /// The name among the kernels between which there is a choice.
     const fn name(self) -> &'static str {
         match self {
             Tile::Large => "large tiles",
@@ -22,7 +22,7 @@ impl Tile {
         }
     }
 
-    /// Those that a device computes a product with, the one that is expected to be the fastest first.
+    /// The tiles that a device computes a product with, the one that is expected to be the fastest first.
     pub fn all(caps: &Caps, m: usize, n: usize, batch: usize) -> Vec<(&'static str, Tile)> {
         let large = m.div_ceil(64) * n.div_ceil(64) * batch >= 128;
         let expected = if large && n >= 48 && !caps.software {

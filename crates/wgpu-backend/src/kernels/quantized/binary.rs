@@ -99,7 +99,7 @@ fn fixed(op: &QuantizedBinary, l: &mut Lowering) -> Lowers {
 /// How results become bytes.
 struct Outcome {
     zero: i32,
-    /// Without the zero point.
+    /// Limits of results without the zero point.
     range: [i32; 2],
     /// The bits of the scale, or the multiplier.
     scale: u32,

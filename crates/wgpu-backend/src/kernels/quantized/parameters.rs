@@ -76,8 +76,8 @@ fn table(l: &mut Lowering, all: [i32; 4], rows: impl Iterator<Item = [u32; 4]>) 
     l.table(words.collect())
 }
 
-/// That of a product with as many output channels, and what the shader does to sums. `moved` is what
-/// is taken off the weights' numbers.
+/// The table of a product with as many output channels, and what the shader does to sums. `moved` is what is
+/// taken off the weights' numbers.
 pub(super) fn of_product(
     l: &mut Lowering,
     places: &Places,
@@ -197,7 +197,7 @@ fn fixed_factor(again: &Requantize, c: usize) -> [u32; 2] {
     [factor.multiplier as u32, factor.shift as u32]
 }
 
-/// That of a Requantize on its own.
+/// The table of a Requantize on its own.
 pub(super) fn of_requantize(l: &mut Lowering, op: &Requantize) -> Operand {
     let rows = (0..op.factors.len()).map(|c| {
         let [m, s] = fixed_factor(op, c);

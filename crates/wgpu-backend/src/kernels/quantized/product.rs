@@ -43,7 +43,7 @@ struct Product {
     x_image: usize,
     x_c: usize,
     x_space: [usize; 3],
-    /// Of a channel of the output, one of the data, and a tap.
+    /// Strides of the weights: of a channel of the output, of one of the data, and of a tap.
     w: [usize; 3],
     weights: Operand,
     packed: bool,

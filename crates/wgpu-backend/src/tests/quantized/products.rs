@@ -36,7 +36,7 @@ impl Quantized {
         }
     }
 
-    /// With what quantises the sums again, and a bias for each of `n` outputs.
+    /// The inputs with what quantises the sums again, and a bias for each of `n` outputs.
     fn linear(self, n: usize) -> [Given; 9] {
         let given = self.parameters;
         let [x, w, x_zero, w_zero] = self.integer;

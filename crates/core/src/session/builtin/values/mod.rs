@@ -32,10 +32,10 @@ impl<T: OnValues> Runs for T {
     }
 }
 
-/// An operator as one of those, if it is.
+/// Casts an operator to one of the families that run here, if it is one.
 type Known = fn(&dyn Operator) -> Option<&dyn Runs>;
 
-/// `op` as one of those.
+/// The operator as one that runs here, if it is one.
 pub(crate) fn of(op: &dyn Operator) -> Option<&dyn Runs> {
     const KNOWN: [Known; 14] = [
         known::<SequenceConstruct>,

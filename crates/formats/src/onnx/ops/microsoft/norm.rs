@@ -12,7 +12,7 @@ pub static OPERATORS: Family = OpTable(&[
     ("SkipSimplifiedLayerNormalization", skip_rms_norm),
 ]);
 
-/// Two that stand in the standard's domain though the standard does not have them.
+/// Two operators that stand in the standard's domain though the standard does not have them.
 pub static AS_STANDARD: Family = OpTable(&[
     ("SimplifiedLayerNormalization", |b| {
         let axis = b.int_or("axis", -1)?;

@@ -263,7 +263,7 @@ fn matmul_integer_to_float(b: &mut NodeBuilder) -> Result<()> {
     biased_product(b, &x, &weights, bias)
 }
 
-/// As that of the standard, of data that may be channels-last.
+/// QLinearConv of `com.microsoft`: the standard's operator with an attribute for channels-last data.
 fn qlinear_conv(b: &mut NodeBuilder) -> Result<()> {
     let weights = b.input(3)?;
     let conv = Conv {

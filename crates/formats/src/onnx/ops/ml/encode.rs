@@ -103,7 +103,7 @@ fn category_mapper(b: &mut NodeBuilder) -> Result<()> {
     either_way(b, x, texts, numbers)
 }
 
-/// From strings to integers, or back where `x` holds integers.
+/// Maps strings to integers, or back where `x` holds integers.
 fn either_way(b: &mut NodeBuilder, x: ValueId, texts: Tensor, numbers: Tensor) -> Result<()> {
     match b.dtype(x) {
         Some(DType::String) => {

@@ -120,7 +120,7 @@ fn vectorizer(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
-/// Of `[rows, n]` the first `width` columns, with zeros behind the last.
+/// The first `width` columns of `[rows, n]`, with columns of zeros behind the last where `n` is smaller.
 fn widened(b: &mut NodeBuilder, x: ValueId, width: usize) -> Result<ValueId> {
     let known = b.fact(x).shape.and_then(|s| s.0.get(1)?.known());
     match known {

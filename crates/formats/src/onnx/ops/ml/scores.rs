@@ -34,7 +34,7 @@ impl PostTransform {
         })
     }
 
-    /// Of scores `[rows, n]`.
+    /// Applies the transform to scores `[rows, n]`.
     pub fn apply(self, b: &mut NodeBuilder, scores: ValueId) -> Result<ValueId> {
         match self {
             PostTransform::None => Ok(scores),
@@ -111,7 +111,7 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// From the first of these attributes that is there.
+    /// The labels of the attribute `strings`, or else of `integers`; none where both are empty.
     pub fn read(b: &NodeBuilder, integers: &str, strings: &str) -> Result<Labels> {
         if b.texts(strings)?.is_some_and(|list| !list.is_empty()) {
             let all = Some(b.text_list(strings)?);

@@ -208,7 +208,7 @@ fn probabilities(b: &mut NodeBuilder, scores: ValueId, classes: usize) -> Result
     b.op(PairwiseCoupling { classes }, &[first]).map(Some)
 }
 
-/// Without support vectors: one linear function for each class.
+/// A machine without support vectors: one linear function for each class.
 fn linear(b: &mut NodeBuilder, x: ValueId, labels: &Labels, post: PostTransform) -> Result<()> {
     let coefficients = floats(b, "coefficients")?;
     let classes = labels.len().max(1);

@@ -341,7 +341,7 @@ fn classifier(b: &mut NodeBuilder) -> Result<()> {
     let first = said.next().unwrap_or(0);
     let one_class = said.all(|class| class == first);
     let positive = trees.weights.iter().all(|&(_, weight)| weight >= 0.0);
-    // Two classes, of which leaves speak of one: its score decides.
+    // There are two classes, and leaves speak of one only: its score decides.
     let binary = one_class && labels.len() <= 2;
     let second = binary && first == 1;
     let targets = match (labels.len(), binary) {

@@ -103,7 +103,8 @@ impl Dft {
         b.op(op, &inputs)
     }
 
-    /// The same in a body that is given signal, axis and the length where that is computed.
+    /// The transform inside a body, whose inputs `given` are the signal, the axis and, where it is computed,
+    /// the length.
     fn inside(self, given: &[ValueId]) -> Dft {
         let length = match (self.length, given.get(2)) {
             (Some(Length::Computed(_)), Some(&inner)) => Some(Length::Computed(inner)),

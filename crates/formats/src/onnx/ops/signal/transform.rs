@@ -27,7 +27,7 @@ impl Length {
         }
     }
 
-    /// Half of it, and one.
+    /// The bins of half a spectrum: half the length, and one.
     fn bins(self, b: &mut NodeBuilder) -> Result<Length> {
         Ok(match self {
             Length::Known(n) => Length::Known(n / 2 + 1),
@@ -69,7 +69,7 @@ impl Transform {
         }
     }
 
-    /// The same at run time, of length `n`.
+    /// The cosine and sine matrices `[taken, given]` for a length `n` that is known at run time only.
     fn computed_matrices(&self, b: &mut NodeBuilder, n: ValueId) -> Result<[ValueId; 2]> {
         let bins = self.length.bins(b)?.value(b)?;
         let (rows, columns) = match (self.inverse, self.onesided) {

@@ -31,7 +31,7 @@ struct Quanta {
 }
 
 impl Quanta {
-    /// Of a tensor of bytes with a single scale.
+    /// The parameters of a tensor of bytes with a single scale.
     fn of(info: &TensorInfo) -> Result<Quanta> {
         let dtype = info.dtype()?;
         if !matches!(dtype, DType::I8 | DType::U8) {
@@ -40,7 +40,7 @@ impl Quanta {
         Quanta::of_any(info)
     }
 
-    /// Of a tensor of any integer type with a single scale.
+    /// The parameters of a tensor of any integer type with a single scale.
     fn of_any(info: &TensorInfo) -> Result<Quanta> {
         let dtype = info.dtype()?;
         let q = info

@@ -57,7 +57,8 @@ fn count(imp: &Import, op: &Op) -> Result<u32> {
     u32::try_from(count).map_err(|_| unsupported("a result of so many numbers"))
 }
 
-/// In `float32`, as TFLite's kernel that is not the reference: that one leaves the factor out.
+/// The sum in `float32`, as TFLite's optimised kernel computes it: the reference kernel leaves the factor
+/// out.
 pub fn sum(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let scale = x.scale / y.scale;

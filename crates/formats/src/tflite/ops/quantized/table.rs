@@ -71,7 +71,8 @@ fn emit(
     imp.emit(op, lookup(function, x, y), &[Some(data), Some(table)])
 }
 
-/// As [`Import::emit`] with an activation that `operator` cannot take itself.
+/// Emits `operator` on quantised tensors, and a node of its own for an activation that `operator` cannot
+/// take.
 pub fn emit_activated(
     imp: &mut Import,
     op: &Op,
@@ -194,7 +195,7 @@ pub fn tanh(imp: &mut Import, op: &Op) -> Result<()> {
     squashed(imp, op, UnaryKind::Tanh, fixed::tanh::<32>, 7, -128)
 }
 
-/// In 16 bits: `x * relu6(x + 3) / 6`.
+/// Maps HARD_SWISH: `x * relu6(x + 3) / 6` in 16 bits.
 pub fn hard_swish(imp: &mut Import, op: &Op) -> Result<()> {
     let (x, y) = (Quanta::input(imp, op, 0)?, Quanta::output(imp, op)?);
     let fine = 1.0 / 128.0 * x.scale;

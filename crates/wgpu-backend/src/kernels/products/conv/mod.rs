@@ -38,7 +38,7 @@ struct Window {
 }
 
 impl Window {
-    /// Without a residual.
+    /// A convolution without a residual.
     fn new(g: Result<ConvGeometry>, activation: Activation, l: &mut Lowering) -> Lowers<Window> {
         let stored = l.float()?;
         let g = ok(g)?;
