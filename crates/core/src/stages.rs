@@ -4,7 +4,6 @@
 use crate::builtin;
 use crate::error::Result;
 use crate::graph::{Graph, NodeId, ValueId};
-use crate::ops::{ShapeOf, Size};
 
 /// The nodes of one stage.
 #[derive(Clone, Debug, Default)]
@@ -74,7 +73,7 @@ pub fn split(graph: &Graph) -> Result<Stages> {
         }
         grow(&mut stages, base);
         stages[base].nodes.push(id);
-        let from = if node.op.is::<ShapeOf>() || node.op.is::<Size>() {
+        let from = if node.op.flow().measures() {
             Some(base)
         } else if node.op.deterministic() {
             node.present_inputs()
@@ -109,7 +108,7 @@ fn wanted(graph: &Graph, known: &[Option<usize>]) -> Vec<bool> {
             .outputs
             .iter()
             .any(|o| wanted[o.0] && known[o.0].is_some());
-        if needed && !(node.op.is::<ShapeOf>() || node.op.is::<Size>()) {
+        if needed && !node.op.flow().measures() {
             for v in node.present_inputs() {
                 if known[v.0].is_some() {
                     wanted[v.0] = true;

@@ -15,6 +15,8 @@ pub enum Elements {
     },
     /// Each is one of the elements of the inputs, whichever element type they have.
     Moved,
+    /// They follow from the dimensions of the first input, and [`super::Operator::elements`] tells them.
+    Measured,
     /// Anything else.
     Computed,
 }
@@ -72,6 +74,12 @@ impl Flow {
         }
     }
 
+    /// Dimensions of the first input become elements.
+    pub const MEASURED: Flow = Flow {
+        elements: Elements::Measured,
+        axes: Axes::Other,
+    };
+
     /// Elements are computed from several others.
     pub const fn computed(axes: Axes) -> Flow {
         Flow {
@@ -83,6 +91,11 @@ impl Flow {
     /// Whether the first two inputs can change places.
     pub fn commutes(self) -> bool {
         self.elements == Elements::Joined { commutes: true }
+    }
+
+    /// Whether the dimensions of the first input tell the outputs.
+    pub fn measures(self) -> bool {
+        self.elements == Elements::Measured
     }
 
     /// Whether broadcast inputs are combined element by element.

@@ -112,6 +112,13 @@ pub trait Operator: Any + Reflect + Send + Sync {
         self.infer(ctx)
     }
 
+    /// The elements of the only output, an integer or a vector of them, as far as dimensions and elements of the inputs tell
+    /// them; `elements` are as of [`Operator::infer_with_elements`], of all inputs.
+    fn elements(&self, ctx: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        let _ = (ctx, elements);
+        None
+    }
+
     /// Inputs whose values, not only their shapes, must be known before the shapes of the outputs
     /// are (the new shape of Reshape, the data of NonZero). A kernel is built when they are known,
     /// so it never has to read them while it runs.

@@ -59,13 +59,18 @@ impl Operator for ShapeOf {
     }
 
     fn flow(&self) -> Flow {
-        Flow::OPAQUE
+        Flow::MEASURED
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         let length = ctx.shape(0)?.map(|x| self.range(x.rank()).len());
         let dim = length.map_or(Dim::Unknown, Dim::Known);
         Ok(vec![Fact::new(DType::I64, Shape(vec![dim]))])
+    }
+
+    fn elements(&self, ctx: &InferContext, _: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        let dims = &ctx.shape(0).ok()??.0;
+        Some(dims.get(self.range(dims.len()))?.to_vec())
     }
 
     fn shape_only(&self) -> bool {
@@ -79,12 +84,18 @@ impl Operator for Size {
     }
 
     fn flow(&self) -> Flow {
-        Flow::OPAQUE
+        Flow::MEASURED
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.input(0)?;
         Ok(vec![Fact::fixed(DType::I64, &[])])
+    }
+
+    fn elements(&self, ctx: &InferContext, _: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        let dims = &ctx.shape(0).ok()??.0;
+        let one = Dim::Known(1);
+        Some(vec![dims.iter().fold(one, |n, d| n.times(d))])
     }
 
     fn shape_only(&self) -> bool {

@@ -88,6 +88,16 @@ impl Operator for Gather {
         ctx.typed(1, &INDICES)?;
         self.picked(ctx)
     }
+
+    fn elements(&self, ctx: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        let data = elements.first()?.as_ref()?;
+        let indices = ctx.ints(1).ok()??;
+        let at = |i: i64| {
+            let i = if i < 0 { i + data.len() as i64 } else { i };
+            data.get(usize::try_from(i).ok()?).cloned()
+        };
+        indices.into_iter().map(at).collect()
+    }
 }
 
 impl Gather {

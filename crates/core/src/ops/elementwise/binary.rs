@@ -2,6 +2,7 @@
 
 use super::broadcast_inputs;
 use crate::Reflect;
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
@@ -42,6 +43,19 @@ pub enum BinaryKind {
 }
 
 impl BinaryKind {
+    /// The result for two dimensions, unknown where it is none; `None` where the function is not arithmetic.
+    fn of_dims(self, a: &Dim, b: &Dim) -> Option<Dim> {
+        Some(match self {
+            BinaryKind::Add => a.plus(b),
+            BinaryKind::Mul => a.times(b),
+            BinaryKind::Sub if *b == Dim::Known(0) => a.clone(),
+            BinaryKind::Sub => a.map(|x| b.known().and_then(|y| x.checked_sub(y))),
+            BinaryKind::Div if *b == Dim::Known(1) => a.clone(),
+            BinaryKind::Div => a.map(|x| b.known().and_then(|y| x.checked_div(y))),
+            _ => return None,
+        })
+    }
+
     /// True where the output is `bool` whatever the inputs are.
     pub const fn is_comparison(self) -> bool {
         matches!(
@@ -116,6 +130,19 @@ impl Operator for Binary {
             broadcasts_to(slope, x, "the slope")?;
         }
         Ok(vec![fact(dtype, shape)])
+    }
+
+    fn elements(&self, _: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        let [Some(a), Some(b)] = elements else {
+            return None;
+        };
+        let len = match (a.len(), b.len()) {
+            (n, m) if n == m => n,
+            (1, n) | (n, 1) => n,
+            _ => return None,
+        };
+        let element = |i: usize| self.kind.of_dims(&a[i % a.len()], &b[i % b.len()]);
+        (0..len).map(element).collect()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Elements of another type.
 
 use crate::Reflect;
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error};
 use crate::fact::Fact;
@@ -51,6 +52,10 @@ impl Operator for Cast {
         ctx.typed(0, &NOT_COMPLEX)?;
         NOT_COMPLEX.check(0, Some(self.to))?;
         Ok(vec![fact(Some(self.to), ctx.shape(0)?.cloned())])
+    }
+
+    fn elements(&self, _: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        elements.first()?.clone()
     }
 }
 

@@ -1,6 +1,7 @@
 //! Functions of one tensor.
 
 use crate::Reflect;
+use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
@@ -108,6 +109,10 @@ impl Operator for Unary {
             dtype
         };
         Ok(vec![fact(dtype, ctx.shape(0)?.cloned())])
+    }
+
+    fn elements(&self, _: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        (self.0 == UnaryKind::Identity).then(|| elements.first()?.clone())?
     }
 
     fn is_view(&self) -> bool {

@@ -113,6 +113,11 @@ impl Operator for Concat {
         });
         Ok(vec![fact(dtype, shape)])
     }
+
+    fn elements(&self, _: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        let all: Option<Vec<Vec<Dim>>> = elements.iter().cloned().collect();
+        Some(all?.concat())
+    }
 }
 
 impl Split {

@@ -162,6 +162,18 @@ impl Operator for Slice {
         Ok(vec![fact(dtype, Some(shape))])
     }
 
+    fn elements(&self, ctx: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
+        let data = elements.first()?.as_ref()?;
+        let [cut] = self.resolve(&[data.len()], ctx).ok()?[..] else {
+            return None;
+        };
+        let at = |i: usize| {
+            let i = cut.start as i64 + i as i64 * cut.step;
+            data.get(usize::try_from(i).ok()?).cloned()
+        };
+        (0..cut.length).map(at).collect()
+    }
+
     fn value_inputs(&self) -> &'static [usize] {
         &[1, 2, 3, 4]
     }

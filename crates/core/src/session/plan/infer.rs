@@ -1,11 +1,12 @@
 //! Concrete shape inference, and computing what is known before anything runs.
 
 use super::Planner;
+use crate::dim::Dim;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{InputFact, TensorSpec};
 use crate::graph::{InferContext, NodeId, NodeSpec, ValueId};
 use crate::ids::IdSet;
-use crate::ops::{Custom, ShapeOf, Size};
+use crate::ops::Custom;
 use crate::session::Run;
 use crate::tensor::Tensor;
 
@@ -58,10 +59,8 @@ impl Planner<'_> {
     ) -> Result<Option<Vec<Tensor>>> {
         let node = &self.input.graph.nodes[id.0];
         let op = node.op.as_ref();
-        if let Some(first) = inputs.first().and_then(Option::as_ref)
-            && let Some(t) = from_shape(op, &first.shape)?
-        {
-            return Ok(Some(vec![t]));
+        if let Some(values) = measured(op, inputs, outputs)? {
+            return Ok(Some(values));
         }
         let all_known = inputs.iter().flatten().all(|s| s.value.is_some());
         if !all_known || !op.deterministic() {
@@ -110,20 +109,22 @@ impl Planner<'_> {
     }
 }
 
-/// What Shape and Size say of a shape; `None` for other operators.
-fn from_shape(op: &dyn crate::Operator, shape: &[usize]) -> Result<Option<Tensor>> {
-    let as_i64 = |d: usize| d as i64;
-    if let Some(s) = op.downcast_ref::<ShapeOf>() {
-        let r = shape.len() as i64;
-        let clamp = |i: i64| (if i < 0 { i + r } else { i }).clamp(0, r) as usize;
-        let (a, b) = (clamp(s.start), clamp(s.end.unwrap_or(r)));
-        let dims: Vec<i64> = shape[a..b.max(a)].iter().copied().map(as_i64).collect();
-        return Tensor::from_slice(&[dims.len()], &dims).map(Some);
-    }
-    if op.is::<Size>() {
-        return Tensor::scalar(shape.iter().copied().map(as_i64).product::<i64>()).map(Some);
-    }
-    Ok(None)
+/// What an operator says of a shape that is known; `None` where it needs more than that.
+fn measured(
+    op: &dyn crate::Operator,
+    inputs: &[Option<TensorSpec>],
+    outputs: &[TensorSpec],
+) -> Result<Option<Vec<Tensor>>> {
+    let facts = inputs.iter().map(|s| s.as_ref().map(InputFact::from));
+    let facts: Vec<_> = facts.collect();
+    let dims = match (op.flow().measures(), outputs) {
+        (true, [_]) => op.elements(&InferContext::new(&facts, 1), &vec![None; inputs.len()]),
+        _ => None,
+    };
+    let known = |d: Dim| i64::try_from(d.known()?).ok();
+    let numbers: Option<Vec<i64>> = dims.and_then(|dims| dims.into_iter().map(known).collect());
+    let tensor = numbers.map(|numbers| Tensor::from_slice(&outputs[0].shape, &numbers));
+    tensor.transpose().map(|t| t.map(|t| vec![t]))
 }
 
 fn infer_concrete(
