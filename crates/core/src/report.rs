@@ -19,6 +19,8 @@ pub struct Report {
     pub nodes_loaded: usize,
     /// Stages that have no plan yet, because their shapes depend on data.
     pub unplanned_stages: usize,
+    /// How stages got their plans since the model was loaded.
+    pub plans: PlansReport,
     /// Why fewer threads run than the machine has, if so.
     pub threads: Option<String>,
     /// What mixed precision was chosen, if it was allowed.
@@ -31,6 +33,15 @@ pub struct Report {
     pub tuning: Vec<TuningReport>,
     /// Why the cache that the runtime was given is not used, if so.
     pub cache: Option<String>,
+}
+
+/// How stages got plans for the shapes of their inputs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PlansReport {
+    /// Plans that were made anew.
+    pub made: usize,
+    /// Plans that were changed where shapes had changed.
+    pub adapted: usize,
 }
 
 /// The kernel that nodes of one class get on a device that has several for them.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     BackendContext, ConstantKey, ContextConfig, Executable, Location, NodeSpec, RawConstants,
-    StageSpec, StageTensors, TensorRegistry,
+    StageChange, StageSpec, StageTensors, TensorRegistry,
 };
 use kilim_core::ids::{PerKernel, PerTensor, TensorIndex};
 use kilim_core::interrupt::Meter;
@@ -14,8 +14,8 @@ use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
-use crate::executable::{CpuExecutable, Prepared, Step};
-use crate::kernel::{ABSENT, Build, Packs};
+use crate::executable::{Adapted, CpuExecutable, Prepared, Step};
+use crate::kernel::{ABSENT, Build, Kernel, Packs};
 use crate::registry::KernelRegistry;
 use crate::threads::Threads;
 use crate::work::CpuRun;
@@ -40,6 +40,13 @@ struct Kernels {
     scratch: usize,
     /// Tensors that a kernel reads as they are.
     read: PerTensor<bool>,
+}
+
+/// A kernel, the bytes of scratch memory that it needs, and the inputs that it does not read as they are.
+struct Built {
+    kernel: Box<dyn Kernel>,
+    scratch: usize,
+    packed: Vec<usize>,
 }
 
 impl CpuContext {
@@ -77,7 +84,6 @@ impl CpuContext {
         };
         let cpu = CpuRun::new(self.threads, interrupt);
         for n in stage.nodes.indices() {
-            cpu.check()?;
             let node = &stage.nodes[n];
             let (inputs, outputs) = stage.specs(node);
             let spec = NodeSpec {
@@ -93,25 +99,13 @@ impl CpuContext {
                 .collect();
             let keys: Vec<_> = roots
                 .iter()
-                .map(|root| match stage.tensors[(*root)?].location {
-                    Location::Constant(key) => Some(key),
-                    _ => None,
-                })
+                .map(|root| stage.tensors[(*root)?].location.constant())
                 .collect();
-            let mut build = Build {
-                packs: &mut self.packs,
-                constants: &keys,
-                cpu: &cpu,
-                memory: self.memory,
-                tuned: &self.tuned,
-                ledger: &self.ledger,
-                packed: Vec::new(),
-            };
-            let built = self.registry.build(&spec, &mut build);
-            let packed = build.packed;
-            let sized = built
-                .and_then(|kernel| Ok((kernel.scratch().bytes(self.threads.count())?, kernel)));
-            let (scratch, kernel) = sized.map_err(|e| e.at(&node.name, node.op.name()))?;
+            let Built {
+                kernel,
+                scratch,
+                packed,
+            } = self.build(&spec, &keys, &cpu)?;
             kernels.scratch = kernels.scratch.max(scratch);
             let index = |i: &Option<TensorIndex>| i.map_or(ABSENT, |i| i.0 as u32);
             kernels.steps.push(Step {
@@ -136,22 +130,43 @@ impl CpuContext {
         Ok(kernels)
     }
 
-    /// The data of a tensor that is known, if a kernel reads it as it is.
-    fn known(
+    /// The kernel of a node; `keys` are those of its inputs that are constants of the session.
+    fn build(
         &mut self,
-        meter: &Meter,
-        stage: &StageSpec,
-        t: TensorIndex,
-    ) -> Result<Option<Tensor>> {
-        let slot = &stage.tensors[t];
-        let Some(value) = &slot.spec.value else {
-            return Ok(None);
+        node: &NodeSpec,
+        keys: &[Option<ConstantKey>],
+        cpu: &CpuRun,
+    ) -> Result<Built> {
+        cpu.check()?;
+        let mut build = Build {
+            packs: &mut self.packs,
+            constants: keys,
+            cpu,
+            memory: self.memory,
+            tuned: &self.tuned,
+            ledger: &self.ledger,
+            packed: Vec::new(),
         };
-        let Location::Constant(key) = slot.location else {
-            return Ok(Some(value.clone()));
+        let built = self.registry.build(node, &mut build);
+        let packed = build.packed;
+        let sized = built.and_then(|kernel| {
+            let scratch = kernel.scratch().bytes(self.threads.count())?;
+            Ok(Built {
+                kernel,
+                scratch,
+                packed,
+            })
+        });
+        sized.map_err(|e| e.at(node.name, node.op.name()))
+    }
+
+    /// The data of a tensor that is known, for kernels that read it as it is.
+    fn known(&mut self, meter: &Meter, value: &Tensor, location: Location) -> Result<Tensor> {
+        let Location::Constant(key) = location else {
+            return Ok(value.clone());
         };
         if let Some((known, _)) = self.constants.get(&key) {
-            return Ok(Some(known.clone()));
+            return Ok(known.clone());
         }
         let own = match self.raw {
             RawConstants::Keep => {
@@ -163,7 +178,7 @@ impl CpuContext {
         };
         let claim = self.ledger.acquire(Storage::Static, own.byte_len())?;
         self.constants.insert(key, (own.clone(), Arc::new(claim)));
-        Ok(Some(own))
+        Ok(own)
     }
 }
 
@@ -187,11 +202,10 @@ impl BackendContext for CpuContext {
         let meter = Meter::new(interrupt);
         let mut values = PerTensor::new();
         for t in stage.tensors.indices() {
-            values.push(match kernels.read[t] {
-                true => self.known(&meter, &stage, t)?,
-                false => None,
-            });
-            stage.tensors[t].spec.value = None;
+            let slot = &mut stage.tensors[t];
+            let value = slot.spec.value.take().filter(|_| kernels.read[t]);
+            let known = value.map(|value| self.known(&meter, &value, slot.location));
+            values.push(known.transpose()?);
         }
         let prepared = Prepared {
             nodes: stage.nodes.into(),
@@ -206,6 +220,54 @@ impl BackendContext for CpuContext {
         };
         let executable = CpuExecutable::new(prepared, &self.arena, &self.ledger)?;
         Ok(Box::new(executable))
+    }
+
+    fn adapts(&self) -> bool {
+        true
+    }
+
+    fn adapt(
+        &mut self,
+        executable: &mut dyn Executable,
+        change: StageChange,
+        interrupt: &Interrupt,
+    ) -> Result<bool> {
+        let executable: &mut dyn Any = executable;
+        let Some(own) = executable.downcast_mut::<CpuExecutable>() else {
+            return Ok(false);
+        };
+        if !own.can_adapt(&change) {
+            return Ok(false);
+        }
+        let cpu = CpuRun::new(self.threads, interrupt);
+        let meter = Meter::new(interrupt);
+        let mut adapted = Adapted::default();
+        for made in &change.kernels {
+            let (node, tensors) = own.node(made.kernel)?;
+            let spec = NodeSpec {
+                name: &node.name,
+                op: &*node.op,
+                inputs: &made.inputs,
+                outputs: &made.outputs,
+            };
+            let location = |i: &Option<TensorIndex>| Some(tensors.location((*i)?));
+            let locations: Vec<_> = node.inputs.iter().map(location).collect();
+            let keys: Vec<_> = locations.iter().map(|p| (*p)?.constant()).collect();
+            let built = self.build(&spec, &keys, &cpu)?;
+            for (i, (tensor, spec)) in node.inputs.iter().zip(&made.inputs).enumerate() {
+                let known = spec.as_ref().and_then(|spec| spec.value.as_ref());
+                if let (Some(tensor), Some(location), Some(value)) = (tensor, locations[i], known)
+                    && !built.packed.contains(&i)
+                {
+                    let value = self.known(&meter, value, location)?;
+                    adapted.values.push((tensors.root(*tensor), value));
+                }
+            }
+            adapted.scratch = adapted.scratch.max(built.scratch);
+            adapted.kernels.push((made.kernel, built.kernel));
+        }
+        own.adapt(adapted, change, &mut self.tensors, &self.ledger)?;
+        Ok(true)
     }
 
     fn resize_end(&mut self) -> Result<()> {

@@ -1,9 +1,10 @@
-//! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), the tensors of
-//! the user ([`ports`]), and threads ([`threads`]).
+//! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), inputs that grow
+//! ([`growing`]), the tensors of the user ([`ports`]), and threads ([`threads`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod control;
+mod growing;
 mod ports;
 mod threads;
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BackendConfig, StageSpec, StageTensors, TensorRegistry};
+use super::{BackendConfig, StageChange, StageSpec, StageTensors, TensorRegistry};
 use crate::error::{Error, ErrorCode, Result};
 use crate::executable::{DeviceTensor, Executable};
 use crate::interrupt::Interrupt;
@@ -64,6 +64,28 @@ pub trait BackendContext: MaybeSend {
         tensors: Arc<StageTensors>,
         interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>>;
+
+    /// Whether [`BackendContext::adapt`] changes executables of this context. Without it, stages are planned
+    /// anew for each shape.
+    fn adapts(&self) -> bool {
+        false
+    }
+
+    /// Changes an executable of this context so that it runs with tensors of other shapes: kernels that the
+    /// change does not name, and all constants, stay as they are. False where that cannot be done for this
+    /// change; the session then drops the executable and plans the stage anew.
+    ///
+    /// # Errors
+    /// Those of [`BackendContext::gen_kernels`]. The executable cannot run any more.
+    fn adapt(
+        &mut self,
+        executable: &mut dyn Executable,
+        change: StageChange,
+        interrupt: &Interrupt,
+    ) -> Result<bool> {
+        let _ = (executable, change, interrupt);
+        Ok(false)
+    }
 
     /// Everything is known that the stages need: the arena is allocated, in one go. Called also where
     /// planning has failed, for what was planned before.

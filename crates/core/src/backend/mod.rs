@@ -7,8 +7,10 @@
 //! The calls of a session, in order: `resize_begin`, then `gen_tensors` and `gen_kernels` for every
 //! stage that is planned, `resize_end` (all memory is allocated there), `warm_up`; for each run of a
 //! stage `execute_begin`, `write`, `run`, `read`, `execute_end`; and from `resize_begin` on again when
-//! inputs of other shapes come.
+//! inputs of other shapes come. Where little of a stage is another than before, `adapt` comes instead of
+//! `gen_tensors` and `gen_kernels`.
 
+mod change;
 mod config;
 mod context;
 mod data_layout;
@@ -35,6 +37,7 @@ pub use crate::graph::{NodeSpec, Refusal};
 pub use crate::ids::BackendId;
 pub use crate::memory::{Allocator, HostAllocator};
 pub use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
+pub use change::{KernelChange, StageChange, TensorChange};
 pub use config::{BackendConfig, BackendConfigs, BackendOptions, Half, Quantized, Setting};
 pub use context::{BackendContext, ContextConfig, RawConstants};
 pub use data_layout::DataLayout;

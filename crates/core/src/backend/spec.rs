@@ -29,6 +29,16 @@ pub enum Location {
     Alias(TensorIndex),
 }
 
+impl Location {
+    /// The session's name of a constant.
+    pub fn constant(self) -> Option<ConstantKey> {
+        match self {
+            Location::Constant(key) => Some(key),
+            _ => None,
+        }
+    }
+}
+
 /// One tensor of a stage.
 #[derive(Clone, Debug)]
 pub struct TensorSlot {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Weak};
 
-use super::{Location, StageSpec, TensorSlot, TensorSpec};
+use super::{Location, StageChange, StageSpec, TensorSlot, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::{PerTensor, TensorIndex};
 
@@ -54,9 +54,7 @@ impl StageTensors {
     /// # Errors
     /// `State` where the stage has no such tensor.
     pub fn slot(&self, i: TensorIndex) -> Result<&TensorSlot> {
-        self.slots
-            .get(i)
-            .ok_or_else(|| Error::new(ErrorCode::State, format!("the stage has no tensor {i}")))
+        self.slots.get(i).ok_or_else(|| no_tensor(i))
     }
 
     /// The tensors of the stage by their number.
@@ -97,6 +95,25 @@ impl StageTensors {
         &self.outputs
     }
 
+    /// Takes over the shapes and places of a change.
+    ///
+    /// # Errors
+    /// `State` where the stage has no such tensor.
+    pub fn adapt(&mut self, change: &StageChange) -> Result<()> {
+        for changed in &change.tensors {
+            let spec = &mut self.slot_mut(changed.tensor)?.spec;
+            spec.shape.clone_from(&changed.spec.shape);
+        }
+        for &(tensor, offset) in &change.offsets {
+            self.slot_mut(tensor)?.location = Location::Arena { offset };
+        }
+        Ok(())
+    }
+
+    fn slot_mut(&mut self, i: TensorIndex) -> Result<&mut TensorSlot> {
+        self.slots.get_mut(i).ok_or_else(|| no_tensor(i))
+    }
+
     /// Whether tensor `i` was planned like this.
     ///
     /// # Errors
@@ -116,6 +133,10 @@ impl StageTensors {
     }
 }
 
+fn no_tensor(i: TensorIndex) -> Error {
+    Error::new(ErrorCode::State, format!("the stage has no tensor {i}"))
+}
+
 /// The tensors of all stages that a context keeps. A stage that is dropped takes its tensors along.
 #[derive(Debug, Default)]
 pub struct TensorRegistry {
@@ -128,12 +149,29 @@ impl TensorRegistry {
     /// Makes the tensors of a stage.
     pub fn register(&mut self, stage: &StageSpec) -> Arc<StageTensors> {
         let tensors = Arc::new(StageTensors::of(stage));
+        self.keep(&tensors);
+        tensors
+    }
+
+    /// Changes tensors that were made here, as [`StageTensors::adapt`] does.
+    ///
+    /// # Errors
+    /// `State` where the stage has no such tensor.
+    pub fn adapt(&mut self, tensors: &mut Arc<StageTensors>, change: &StageChange) -> Result<()> {
+        // Somebody may look at them now. Without that, they stay where they are, but lose their place here.
+        self.stages
+            .retain(|stage| !std::ptr::eq(stage.as_ptr(), Arc::as_ptr(tensors)));
+        Arc::make_mut(tensors).adapt(change)?;
+        self.keep(tensors);
+        Ok(())
+    }
+
+    fn keep(&mut self, tensors: &Arc<StageTensors>) {
         if self.stages.len() >= self.full {
             self.stages.retain(|s| s.strong_count() > 0);
             self.full = 2 * self.stages.len() + 1;
         }
-        self.stages.push(Arc::downgrade(&tensors));
-        tensors
+        self.stages.push(Arc::downgrade(tensors));
     }
 
     /// The stages that are kept, oldest first.

@@ -14,7 +14,7 @@ use crate::limits::Limits;
 use crate::memory::Arena;
 use crate::memory::{Lease, MemoryMode};
 use crate::partition::Site;
-use crate::report::TuningReport;
+use crate::report::{PlansReport, TuningReport};
 use crate::tensor::byte_count;
 
 use super::{Runner, SessionOptions};
@@ -36,6 +36,7 @@ pub(crate) struct Shared {
     resizing: usize,
     /// How often a stage has got another plan.
     pub revision: u64,
+    pub plans: PlansReport,
 }
 
 impl Shared {
@@ -84,6 +85,7 @@ impl Shared {
             next_runner: 0,
             resizing: 0,
             revision: 0,
+            plans: PlansReport::default(),
         }
     }
 

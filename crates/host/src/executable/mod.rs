@@ -1,5 +1,6 @@
 //! A planned stage: its arena, its kernels, and running them.
 
+mod adapt;
 mod holder;
 #[cfg(test)]
 mod tests;
@@ -16,6 +17,7 @@ use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Error, ErrorCode, Interrupt, Result, Tensor};
 use web_time::Instant;
 
+pub use self::adapt::Adapted;
 use self::holder::{Holder, held};
 use crate::kernel::{Io, Kernel, Listed, Taken, Texts, View};
 use crate::threads::Threads;
@@ -52,7 +54,7 @@ pub struct CpuExecutable {
     /// Bytes of arena: the tensors', then scratch.
     claim: Claim,
     /// Bytes of the outputs' own buffers.
-    _outputs: Claim,
+    outputs: Option<Claim>,
     /// The arena's generation when the views of [`Holder::Arena`] and `scratch` were made.
     generation: Option<u64>,
     scratch: View,
@@ -78,7 +80,6 @@ impl CpuExecutable {
         let mut views = PerTensor::new();
         let mut holders = PerTensor::new();
         let mut texts = Texts::default();
-        let mut own = 0usize;
         for (slot, value) in tensors.slots().iter().zip(&prepared.values) {
             let dtype = slot.spec.dtype;
             let (view, holder) = match (slot.location, value) {
@@ -87,7 +88,6 @@ impl CpuExecutable {
                 }
                 (Location::Arena { .. }, _) => (View::empty(dtype), Holder::Arena),
                 (Location::Output, _) => {
-                    own = own.saturating_add(byte_count(dtype, &slot.spec.shape)?);
                     let buffer = Holder::Output(Arc::new(AlignedBytes::default()));
                     (View::empty(dtype), buffer)
                 }
@@ -109,9 +109,9 @@ impl CpuExecutable {
             })
             .collect();
         texts.keep();
-        let scratch_at = prepared.arena_bytes.next_multiple_of(64);
+        let (scratch_at, bytes) = arena_bytes(&prepared);
+        let own = output_bytes(&prepared)?;
         let most_outputs = prepared.steps.iter().map(|s| s.outputs.len()).max();
-        let bytes = scratch_at.saturating_add(prepared.scratch);
         let mut executable = CpuExecutable {
             texts,
             needed,
@@ -120,7 +120,7 @@ impl CpuExecutable {
             holders,
             arena: arena.clone(),
             claim: ledger.acquire(Storage::Dynamic, bytes)?,
-            _outputs: ledger.acquire(Storage::DynamicSeparate, own)?,
+            outputs: Some(ledger.acquire(Storage::DynamicSeparate, own)?),
             generation: None,
             scratch: View::empty(DType::U8),
             scratch_at,
@@ -392,6 +392,22 @@ impl Executable for CpuExecutable {
     fn launches(&self) -> usize {
         self.prepared.steps.len()
     }
+}
+
+/// Where scratch memory begins in the arena of a stage, and the bytes of both.
+fn arena_bytes(prepared: &Prepared) -> (usize, usize) {
+    let scratch_at = prepared.arena_bytes.next_multiple_of(64);
+    (scratch_at, scratch_at.saturating_add(prepared.scratch))
+}
+
+/// The bytes of the outputs' own buffers.
+fn output_bytes(prepared: &Prepared) -> Result<usize> {
+    let slots = prepared.tensors.slots().iter();
+    let mut outputs = slots.filter(|slot| slot.location == Location::Output);
+    outputs.try_fold(0usize, |sum, slot| {
+        let bytes = byte_count(slot.spec.dtype, &slot.spec.shape)?;
+        Ok(sum.saturating_add(bytes))
+    })
 }
 
 fn state_error(message: String) -> Error {

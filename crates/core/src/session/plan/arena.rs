@@ -2,64 +2,117 @@
 
 use crate::backend::{Backend, Location, StageSpec};
 use crate::error::{Error, ErrorCode, Result};
-use crate::ids::PerTensor;
-use crate::memory::{self, Request};
+use crate::ids::{PerTensor, TensorIndex};
+use crate::memory::{self, Offsets, Request};
 use crate::report::{MemoryPlan, PlannedTensor, TensorRole};
 
+/// The tensors of a backend's share of a stage that lie in its arena, and what each needs of it.
+#[derive(Clone, Default)]
+pub(in crate::session) struct Rooms {
+    /// In order.
+    pub tensors: Vec<TensorIndex>,
+    pub requests: Vec<Request>,
+    /// The size of the arena.
+    pub bytes: usize,
+}
+
+impl Rooms {
+    /// `lives` holds the first and last time that each tensor of the stage is needed.
+    ///
+    /// # Errors
+    /// `Limit` where one is larger than the backend's tensors may be.
+    fn of(
+        stage: &StageSpec,
+        lives: &PerTensor<(usize, usize)>,
+        backend: &dyn Backend,
+    ) -> Result<Rooms> {
+        let limits = backend.describe();
+        let allocator = backend.allocator();
+        let mut rooms = Rooms::default();
+        for (i, slot) in stage.tensors.entries() {
+            if let Location::Arena { .. } = slot.location {
+                let bytes = allocator.tensor_bytes(&slot.spec);
+                if bytes as u64 > limits.max_tensor_bytes {
+                    let what = format!(
+                        "the tensor `{}` is too large for `{}`",
+                        slot.name, limits.id
+                    );
+                    return Err(too_large(what, limits.max_tensor_bytes, bytes));
+                }
+                rooms.tensors.push(i);
+                rooms.requests.push(Request {
+                    bytes,
+                    first: lives[i].0,
+                    last: lives[i].1,
+                });
+            }
+        }
+        Ok(rooms)
+    }
+
+    /// Offsets for all of them.
+    ///
+    /// # Errors
+    /// `Limit` where the arena would be larger than the backend's may be.
+    pub fn plan(&self, backend: &dyn Backend) -> Result<Offsets> {
+        let limits = backend.describe();
+        let alignment = limits.alignment.max(1);
+        // A backend may say anything; the planner adds.
+        let countable = self.requests.iter().try_fold(0usize, |sum, r| {
+            sum.checked_add(r.bytes.checked_next_multiple_of(alignment)?)
+        });
+        if countable.is_none() {
+            let what = format!("the intermediates on `{}` cannot be counted", limits.id);
+            return Err(too_large(what, limits.max_arena_bytes, usize::MAX));
+        }
+        let planned = memory::plan(&self.requests, alignment);
+        if planned.bytes as u64 > limits.max_arena_bytes {
+            let what = format!("the intermediates do not fit on `{}`", limits.id);
+            return Err(too_large(what, limits.max_arena_bytes, planned.bytes));
+        }
+        Ok(planned)
+    }
+
+    /// Says in `plan` what is where, of the same tensors with other offsets.
+    pub fn describe(&self, offsets: &[usize], plan: &mut MemoryPlan) {
+        plan.bytes = self.bytes;
+        plan.lower_bound_bytes = memory::lower_bound(&self.requests);
+        plan.unshared_bytes = self.requests.iter().map(|r| r.bytes).sum();
+        let rooms = self.requests.iter().zip(offsets);
+        for (tensor, (request, &offset)) in plan.tensors.iter_mut().zip(rooms) {
+            tensor.bytes = request.bytes;
+            tensor.offset = offset;
+        }
+    }
+}
+
+fn too_large(what: String, most: u64, bytes: usize) -> Error {
+    Error::new(ErrorCode::Limit, what)
+        .with_expected(format!("at most {most} bytes"))
+        .with_got(format!("{bytes} bytes"))
+}
+
 /// Gives the tensors of a backend's share of a stage their offsets; `lives` holds the first and
-/// last time that each is needed. `None` where nothing is in the arena.
+/// last time that each is needed. There is no plan where nothing is in the arena.
+///
+/// # Errors
+/// `Limit` where the backend has no room for them.
 pub(in crate::session) fn lay_out(
     stage: &mut StageSpec,
     lives: &PerTensor<(usize, usize)>,
     backend: &dyn Backend,
-) -> Result<Option<MemoryPlan>> {
+) -> Result<(Rooms, Option<MemoryPlan>)> {
     let limits = backend.describe();
-    let allocator = backend.allocator();
-    let too_large = |what: String, most: u64, bytes: usize| {
-        Error::new(ErrorCode::Limit, what)
-            .with_expected(format!("at most {most} bytes"))
-            .with_got(format!("{bytes} bytes"))
-    };
-    let mut which = Vec::new();
-    let mut requests = Vec::new();
-    for (i, slot) in stage.tensors.entries() {
-        if let Location::Arena { .. } = slot.location {
-            let bytes = allocator.tensor_bytes(&slot.spec);
-            if bytes as u64 > limits.max_tensor_bytes {
-                let what = format!(
-                    "the tensor `{}` is too large for `{}`",
-                    slot.name, limits.id
-                );
-                return Err(too_large(what, limits.max_tensor_bytes, bytes));
-            }
-            which.push(i);
-            requests.push(Request {
-                bytes,
-                first: lives[i].0,
-                last: lives[i].1,
-            });
-        }
-    }
-    let alignment = limits.alignment.max(1);
-    // A backend may say anything; the planner adds.
-    let countable = requests.iter().try_fold(0usize, |sum, r| {
-        sum.checked_add(r.bytes.checked_next_multiple_of(alignment)?)
-    });
-    if countable.is_none() {
-        let what = format!("the intermediates on `{}` cannot be counted", limits.id);
-        return Err(too_large(what, limits.max_arena_bytes, usize::MAX));
-    }
-    let planned = memory::plan(&requests, alignment);
-    if planned.bytes as u64 > limits.max_arena_bytes {
-        let what = format!("the intermediates do not fit on `{}`", limits.id);
-        return Err(too_large(what, limits.max_arena_bytes, planned.bytes));
-    }
+    let mut rooms = Rooms::of(stage, lives, backend)?;
+    let planned = rooms.plan(backend)?;
+    rooms.bytes = planned.bytes;
+    let (which, requests) = (&rooms.tensors, &rooms.requests);
     for (&i, &offset) in which.iter().zip(&planned.offsets) {
         stage.tensors[i].location = Location::Arena { offset };
     }
     stage.arena_bytes = planned.bytes;
     if requests.is_empty() {
-        return Ok(None);
+        return Ok((rooms, None));
     }
     // A view of a tensor that leaves the stage makes the tensor leave.
     let mut roles: PerTensor<_> = vec![TensorRole::Intermediate; stage.tensors.len()].into();
@@ -72,11 +125,11 @@ pub(in crate::session) fn lay_out(
             roles[stage.root(t)] = role;
         }
     }
-    let tensors = which.iter().zip(&planned.offsets).zip(&requests);
-    Ok(Some(MemoryPlan {
+    let tensors = which.iter().zip(&planned.offsets).zip(requests);
+    let plan = MemoryPlan {
         backend: limits.id.to_string(),
         bytes: planned.bytes,
-        lower_bound_bytes: memory::lower_bound(&requests),
+        lower_bound_bytes: memory::lower_bound(requests),
         unshared_bytes: requests.iter().map(|r| r.bytes).sum(),
         steps: requests.iter().map(|r| r.last + 1).max().unwrap_or(0),
         tensors: tensors
@@ -90,5 +143,6 @@ pub(in crate::session) fn lay_out(
             })
             .collect(),
         ..MemoryPlan::default()
-    }))
+    };
+    Ok((rooms, Some(plan)))
 }

@@ -1,6 +1,6 @@
 //! Concrete shape inference, and computing what is known before anything runs.
 
-use super::Planner;
+use super::{Planner, StageInput};
 use crate::dim::Dim;
 use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{InputFact, TensorSpec};
@@ -29,7 +29,7 @@ impl Planner<'_> {
             }
             let inputs = self.inputs(id)?;
             let mut outputs = infer_concrete(node, &inputs, run).map_err(at)?;
-            let known = self.known_outputs(id, &inputs, &outputs, run).map_err(at)?;
+            let known = known_outputs(&self.input, id, &inputs, &outputs, run).map_err(at)?;
             if let Some(values) = known {
                 for (spec, value) in outputs.iter_mut().zip(values) {
                     *spec = TensorSpec::of(&value);
@@ -50,48 +50,6 @@ impl Planner<'_> {
         Ok(())
     }
 
-    fn known_outputs(
-        &self,
-        id: NodeId,
-        inputs: &[Option<TensorSpec>],
-        outputs: &[TensorSpec],
-        run: &Run<'_>,
-    ) -> Result<Option<Vec<Tensor>>> {
-        let node = &self.input.graph.nodes[id.0];
-        let op = node.op.as_ref();
-        if let Some(values) = measured(op, inputs, outputs)? {
-            return Ok(Some(values));
-        }
-        let all_known = inputs.iter().flatten().all(|s| s.value.is_some());
-        if !all_known || !op.deterministic() {
-            return Ok(None);
-        }
-        if op.is_view() {
-            let value = inputs.first().and_then(|s| s.as_ref()?.value.clone());
-            return value
-                .map(|v| Ok(vec![v.reshaped(&outputs[0].shape)?]))
-                .transpose();
-        }
-        let wanted = node.outputs.iter().any(|o| self.input.stages.wanted[o.0]);
-        let small = outputs.iter().map(TensorSpec::bytes).sum::<usize>() <= SMALL;
-        if !wanted && !small {
-            return Ok(None);
-        }
-        let spec = NodeSpec {
-            name: &node.name,
-            op,
-            inputs,
-            outputs,
-        };
-        match run.evaluate(&spec).transpose() {
-            // An operator of the session's may have a kernel on another backend alone.
-            Err(e) if op.is::<Custom>() && !wanted && e.code() == ErrorCode::Unsupported => {
-                Ok(None)
-            }
-            computed => computed,
-        }
-    }
-
     /// Forgets nodes whose results nothing needs any more.
     pub(super) fn drop_dead(&mut self) {
         let mut needed: IdSet<ValueId> = IdSet::default();
@@ -109,25 +67,73 @@ impl Planner<'_> {
     }
 }
 
+/// What the outputs of a node hold, where that can be said before it runs and is worth it.
+///
+/// # Errors
+/// Those of computing the node.
+pub(super) fn known_outputs(
+    input: &StageInput,
+    id: NodeId,
+    inputs: &[Option<TensorSpec>],
+    outputs: &[TensorSpec],
+    run: &Run<'_>,
+) -> Result<Option<Vec<Tensor>>> {
+    let node = &input.graph.nodes[id.0];
+    let op = node.op.as_ref();
+    if let Some(values) = measured(op, inputs, outputs)? {
+        return Ok(Some(values));
+    }
+    let all_known = inputs.iter().flatten().all(|s| s.value.is_some());
+    if !all_known || !op.deterministic() {
+        return Ok(None);
+    }
+    if op.is_view() {
+        let value = inputs.first().and_then(|s| s.as_ref()?.value.clone());
+        return value
+            .map(|v| Ok(vec![v.reshaped(&outputs[0].shape)?]))
+            .transpose();
+    }
+    let wanted = node.outputs.iter().any(|o| input.stages.wanted[o.0]);
+    let small = outputs.iter().map(TensorSpec::bytes).sum::<usize>() <= SMALL;
+    if !wanted && !small {
+        return Ok(None);
+    }
+    let spec = NodeSpec {
+        name: &node.name,
+        op,
+        inputs,
+        outputs,
+    };
+    match run.evaluate(&spec).transpose() {
+        // An operator of the session's may have a kernel on another backend alone.
+        Err(e) if op.is::<Custom>() && !wanted && e.code() == ErrorCode::Unsupported => Ok(None),
+        computed => computed,
+    }
+}
+
 /// What an operator says of a shape that is known; `None` where it needs more than that.
 fn measured(
     op: &dyn crate::Operator,
     inputs: &[Option<TensorSpec>],
     outputs: &[TensorSpec],
 ) -> Result<Option<Vec<Tensor>>> {
+    if !op.flow().measures() || outputs.len() != 1 {
+        return Ok(None);
+    }
     let facts = inputs.iter().map(|s| s.as_ref().map(InputFact::from));
     let facts: Vec<_> = facts.collect();
-    let dims = match (op.flow().measures(), outputs) {
-        (true, [_]) => op.elements(&InferContext::new(&facts, 1), &vec![None; inputs.len()]),
-        _ => None,
-    };
+    let dims = op.elements(&InferContext::new(&facts, 1), &vec![None; inputs.len()]);
     let known = |d: Dim| i64::try_from(d.known()?).ok();
     let numbers: Option<Vec<i64>> = dims.and_then(|dims| dims.into_iter().map(known).collect());
     let tensor = numbers.map(|numbers| Tensor::from_slice(&outputs[0].shape, &numbers));
     tensor.transpose().map(|t| t.map(|t| vec![t]))
 }
 
-fn infer_concrete(
+/// What a node gives for these inputs.
+///
+/// # Errors
+/// Those of the operator's inference, and `Shape` where it does not say all.
+pub(super) fn infer_concrete(
     node: &crate::Node,
     inputs: &[Option<TensorSpec>],
     run: &Run<'_>,

@@ -1,8 +1,9 @@
 //! Plans one stage for concrete input shapes: [`infer`] finds shapes and computes what is known
 //! already, [`place`] puts nodes on backends, [`order`] makes parts of them, [`tensors`] gives every
 //! backend its tensors and finds crossings, [`arena`] gives intermediates their offsets, and every
-//! backend makes its kernels.
+//! backend makes its kernels. Where inputs of other shapes come, [`adapt`] changes the plan.
 
+mod adapt;
 pub(super) mod arena;
 mod infer;
 mod order;
@@ -12,6 +13,7 @@ mod rewrite;
 mod run;
 mod tensors;
 
+use adapt::Frame;
 use rewrite::{GivenBack, Rewritten};
 
 use super::tune::{self, Trial};
@@ -78,6 +80,8 @@ pub(super) struct PlannedStage {
     /// Operations of one run, as far as shapes tell them.
     pub operations: f64,
     pub times: PerBackend<PerKernel<f64>>,
+    /// What an adaptation starts from; `None` where the plan stays as it is.
+    frame: Option<Frame>,
 }
 
 impl PlannedStage {
@@ -103,6 +107,7 @@ impl PlannedStage {
             memory: self.memory.clone(),
             operations: self.operations,
             times: PerBackend::new(),
+            frame: None,
         })
     }
 }
@@ -119,6 +124,9 @@ pub(super) struct Draft {
     memory: Vec<(BackendIndex, MemoryPlan)>,
     labels: Vec<StepLabel>,
     operations: f64,
+    frame: Frame,
+    /// Whether a backend took several nodes together, or gave one back: it saw shapes when it did so.
+    rewritten: bool,
 }
 
 impl Draft {
@@ -131,9 +139,10 @@ impl Draft {
         Ok(trials)
     }
 
-    /// Has every backend make its tensors and kernels.
-    pub fn generate(self, run: &mut Run<'_>) -> Result<PlannedStage> {
+    /// Has every backend make its tensors and kernels. `adapts`: inputs of other shapes may come.
+    pub fn generate(self, run: &mut Run<'_>, adapts: bool) -> Result<PlannedStage> {
         let mut executables = PerBackend::new();
+        let mut adapts = adapts && !self.rewritten;
         let backends = self.stages.indices();
         for (b, stage) in backends.zip(self.stages) {
             if stage.tensors.is_empty() {
@@ -141,6 +150,7 @@ impl Draft {
                 continue;
             }
             let context = &mut run.shared.contexts[b];
+            adapts &= context.adapts();
             let tensors = context.gen_tensors(&stage)?;
             executables.push(Some(context.gen_kernels(stage, tensors, &run.interrupt)?));
         }
@@ -156,6 +166,7 @@ impl Draft {
             memory: self.memory,
             operations: self.operations,
             times: PerBackend::new(),
+            frame: adapts.then_some(self.frame),
         })
     }
 }
@@ -164,6 +175,8 @@ struct Planner<'a> {
     input: StageInput<'a>,
     /// What backends gave back when they saw it among its neighbours.
     given_back: &'a GivenBack,
+    /// Whether a backend has replaced nodes.
+    rewritten: bool,
     /// The specs of everything that the nodes of the stage read and write.
     specs: IdMap<ValueId, TensorSpec>,
     /// Nodes that need a kernel or are views of something that does, in order.
@@ -193,6 +206,7 @@ pub(super) fn draft(input: StageInput, run: &Run<'_>) -> Result<Draft> {
                 ..input
             },
             given_back: &given_back,
+            rewritten: own.is_some(),
             live: Vec::new(),
             view_of: IdMap::default(),
         };
@@ -245,5 +259,24 @@ impl Key {
     /// The key of a stage that is fed with these.
     pub fn of(feeds: &[(ValueId, TensorSpec)]) -> Key {
         Key(feeds.iter().map(|(_, s)| s.clone()).collect())
+    }
+
+    /// Whether some dimensions are larger than those of `earlier` by one or by up to a quarter, and none is smaller.
+    pub fn grew_from(&self, earlier: &Key) -> bool {
+        let pairs = || self.0.iter().zip(&earlier.0);
+        let little = |(new, old): (&usize, &usize)| {
+            new == old || (new > old && new - old <= (old / 4).max(1))
+        };
+        let same_form = |(a, b): (&TensorSpec, &TensorSpec)| {
+            a.dtype == b.dtype && a.shape.len() == b.shape.len()
+        };
+        pairs().all(same_form)
+            && pairs().all(|(a, b)| a.shape.iter().zip(&b.shape).all(little))
+            && pairs().any(|(a, b)| a.shape != b.shape)
+    }
+
+    /// How many inputs both have in common.
+    pub fn shared_with(&self, other: &Key) -> usize {
+        self.0.iter().zip(&other.0).filter(|(a, b)| a == b).count()
     }
 }

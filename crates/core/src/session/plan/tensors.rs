@@ -1,5 +1,6 @@
 //! The tensors of every backend: locations, crossings, and what leaves the stage.
 
+use super::adapt::{Frame, PlannedKernel};
 use super::{Draft, PlacedNode, Planner, Source, arena, report};
 use crate::backend::{ConstantKey, KernelSpec, Location, Memory, StageSpec, TensorSlot};
 use crate::error::Result;
@@ -17,6 +18,7 @@ impl Planner<'_> {
         answers: &[Answers],
         placed: &Placed,
     ) -> Result<Draft> {
+        let rewritten = !self.given_back.is_empty() || self.rewritten;
         let at = &placed.at;
         let count = shared.backends.len();
         let early = shared.options.scheduler.overlaps();
@@ -74,22 +76,34 @@ impl Planner<'_> {
             mut stages,
             lives,
             feeds,
+            of,
             ..
         } = table;
         mark_external(&mut stages, &steps, &feeds, &results);
         let mut memory = Vec::new();
+        let mut rooms = PerBackend::new();
         for (b, stage) in stages.entries_mut() {
-            let plan = arena::lay_out(stage, &lives[b], shared.backends[b].as_ref())?;
+            let (own, plan) = arena::lay_out(stage, &lives[b], shared.backends[b].as_ref())?;
+            rooms.push(own);
             memory.extend(plan.map(|plan| (b, plan)));
         }
         let crossings = self.crossing_report(&steps, &stages, shared);
         let report = self.node_report(shared, kernels, answers, placed);
         let labels = report::labels(&steps, &stages, shared);
-        let costs = answers
+        let operations = |i: usize| answers[i][at[i]].as_ref().map_or(0.0, |cost| cost.flops);
+        let planned = order
             .iter()
-            .zip(at)
-            .filter_map(|(a, &b)| a[b].as_ref().ok());
-        let operations = costs.map(|cost| cost.flops).sum();
+            .zip(&nodes)
+            .map(|(&i, node): (_, &PlacedNode)| {
+                let planned = PlannedKernel {
+                    backend: node.backend,
+                    kernel: node.kernel,
+                    operations: operations(i),
+                };
+                (kernels[i], planned)
+            });
+        let planned = planned.collect();
+        let operations = (0..kernels.len()).map(operations).sum();
         let feeds = self
             .input
             .feeds
@@ -107,6 +121,14 @@ impl Planner<'_> {
             crossings,
             memory,
             operations,
+            frame: Frame {
+                kernels: planned,
+                tensors: of,
+                rooms,
+                specs: self.specs,
+                operations,
+            },
+            rewritten,
         })
     }
 }

@@ -171,20 +171,9 @@ impl Runner {
                 if !self.plans[index].is_empty() {
                     may_plan_again(run.shared)?;
                 }
-                let draft = plan::draft(self.stage(index, feeds), run)?;
-                if raw == RawConstants::Drop {
-                    let mut kept = vec![false; self.graph.values.len()];
-                    self.graph.outputs.iter().for_each(|v| kept[v.0] = true);
-                    for (value, kept) in self.graph.values.iter_mut().zip(kept) {
-                        value.constant.take_if(|_| !kept);
-                    }
+                if !self.adapt(index, &key, &feeds, run)? {
+                    self.plan_anew(index, key, feeds, run, raw)?;
                 }
-                let plans = &mut self.plans[index];
-                while plans.len() >= run.shared.plans_kept() {
-                    plans.remove(0);
-                }
-                let planned = run.resize(raw, |run| draft.generate(run))?;
-                plans.push((key, planned));
                 run.shared.revision += 1;
             }
         }
@@ -192,6 +181,67 @@ impl Runner {
             .last_mut()
             .map(|(_, p)| p)
             .ok_or_else(|| Error::new(ErrorCode::State, "a plan was dropped while it was needed"))
+    }
+
+    fn plan_anew(
+        &mut self,
+        index: usize,
+        key: Key,
+        feeds: Vec<(ValueId, TensorSpec)>,
+        run: &mut Run<'_>,
+        raw: RawConstants,
+    ) -> Result<()> {
+        let draft = plan::draft(self.stage(index, feeds), run)?;
+        if raw == RawConstants::Drop {
+            let mut kept = vec![false; self.graph.values.len()];
+            self.graph.outputs.iter().for_each(|v| kept[v.0] = true);
+            for (value, kept) in self.graph.values.iter_mut().zip(kept) {
+                value.constant.take_if(|_| !kept);
+            }
+        }
+        let plans = &mut self.plans[index];
+        while plans.len() >= run.shared.plans_kept() {
+            plans.remove(0);
+        }
+        let adapts = raw == RawConstants::Keep;
+        let planned = run.resize(raw, |run| draft.generate(run, adapts))?;
+        plans.push((key, planned));
+        run.shared.plans.made += 1;
+        Ok(())
+    }
+
+    /// Makes the plan for these inputs of one that is kept: of the latest where the inputs have grown a little
+    /// since, or of the one nearest to them where no more plans are to be kept. False where there is none, or
+    /// where it cannot follow.
+    fn adapt(
+        &mut self,
+        index: usize,
+        key: &Key,
+        feeds: &[(ValueId, TensorSpec)],
+        run: &mut Run<'_>,
+    ) -> Result<bool> {
+        let plans = &self.plans[index];
+        let full = plans.len() >= run.shared.plans_kept();
+        let from = match plans.last() {
+            Some((latest, _)) if key.grew_from(latest) => Some(plans.len() - 1),
+            Some(_) if full => (0..plans.len()).max_by_key(|&i| key.shared_with(&plans[i].0)),
+            _ => None,
+        };
+        // What is tuned is measured for its own shapes.
+        let Some(from) = from.filter(|_| !run.shared.options.tune) else {
+            return Ok(false);
+        };
+        let input = self.stage(index, feeds.to_vec());
+        let Some(adaptation) = self.plans[index][from].1.adaptation(&input, run)? else {
+            return Ok(false);
+        };
+        let (_, mut planned) = self.plans[index].remove(from);
+        let adapted = run.resize(RawConstants::Keep, |run| planned.adapt(adaptation, run))?;
+        if adapted {
+            run.shared.plans.adapted += 1;
+            self.plans[index].push((key.clone(), planned));
+        }
+        Ok(adapted)
     }
 
     /// The facts of the graph's outputs for inputs like these.

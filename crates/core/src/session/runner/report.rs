@@ -75,6 +75,7 @@ impl Runner {
             threads: cfg!(target_family = "wasm").then(|| {
                 "one thread computes: the WebAssembly builds have no shared memory".into()
             }),
+            plans: shared.plans,
             ..Report::default()
         };
         self.add_to_report(&[], &mut report);

@@ -1,0 +1,83 @@
+//! Changing an executable for tensors of other shapes.
+
+use std::sync::Arc;
+
+use kilim_core::backend::{KernelSpec, StageChange, StageTensors, TensorRegistry};
+use kilim_core::ids::{KernelIndex, TensorIndex};
+use kilim_core::memory::{Ledger, Storage};
+use kilim_core::{DType, Result, Tensor};
+
+use super::holder::{Holder, held};
+use super::{CpuExecutable, Kernel, arena_bytes, output_bytes, state_error};
+
+/// What a context has made for a change of a stage.
+#[derive(Default)]
+pub struct Adapted {
+    /// New kernels, by their step.
+    pub kernels: Vec<(KernelIndex, Box<dyn Kernel>)>,
+    /// Bytes of scratch memory that these need.
+    pub scratch: usize,
+    /// Tensors that are known, and that a new kernel reads as they are.
+    pub values: Vec<(TensorIndex, Tensor)>,
+}
+
+impl CpuExecutable {
+    /// Whether the change can be made: nobody else runs these kernels, and no text was planned.
+    pub fn can_adapt(&mut self, change: &StageChange) -> bool {
+        let text = |s: &kilim_core::backend::TensorSpec| s.dtype == DType::String;
+        let texts = change.tensors.iter().any(|t| text(&t.spec));
+        !texts && Arc::get_mut(&mut self.prepared.steps).is_some()
+    }
+
+    /// A node of the stage, and the stage's tensors as they are now.
+    ///
+    /// # Errors
+    /// `State` where there is no such node.
+    pub fn node(&self, kernel: KernelIndex) -> Result<(&KernelSpec, &StageTensors)> {
+        let node = self.prepared.nodes.get(kernel);
+        let node = node.ok_or_else(|| state_error(format!("the stage has no node {kernel}")))?;
+        Ok((node, &self.prepared.tensors))
+    }
+
+    /// Takes over new kernels, tensors and places.
+    ///
+    /// # Errors
+    /// `Limit` where the session allows no such memory; `State` where the change is of another stage.
+    pub fn adapt(
+        &mut self,
+        adapted: Adapted,
+        change: StageChange,
+        registry: &mut TensorRegistry,
+        ledger: &Ledger,
+    ) -> Result<()> {
+        let other = || state_error("the kernels of a stage are shared".to_string());
+        let steps = Arc::get_mut(&mut self.prepared.steps).ok_or_else(other)?;
+        for (i, kernel) in adapted.kernels {
+            steps[i].kernel = kernel;
+        }
+        registry.adapt(&mut self.prepared.tensors, &change)?;
+        for (tensor, value) in adapted.values {
+            let (view, holder) = held(value, &mut self.texts)?;
+            self.set_view(tensor, view);
+            self.holders[tensor] = holder;
+        }
+        // An output that has another size gets its memory when the next run begins, an input with the run.
+        for changed in &change.tensors {
+            if let Holder::Tensor(_) = self.holders[changed.tensor]
+                && changed.spec.value.is_none()
+            {
+                self.holders[changed.tensor] = Holder::Missing;
+            }
+        }
+        self.prepared.scratch = self.prepared.scratch.max(adapted.scratch);
+        self.prepared.arena_bytes = change.arena_bytes;
+        let (scratch_at, bytes) = arena_bytes(&self.prepared);
+        self.scratch_at = scratch_at;
+        self.claim = ledger.acquire(Storage::Dynamic, bytes)?;
+        self.outputs = None;
+        let own = output_bytes(&self.prepared)?;
+        self.outputs = Some(ledger.acquire(Storage::DynamicSeparate, own)?);
+        self.generation = None;
+        Ok(())
+    }
+}
