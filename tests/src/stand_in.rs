@@ -5,12 +5,11 @@ use std::sync::Arc;
 
 use kilim::core::Backend;
 use kilim::core::backend::{
-    API_VERSION, Allocator, BackendConfig, BackendContext, BackendId, ContextConfig, Description,
-    Executable, Grade, Half, LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec,
-    StageTensors, TensorRegistry,
+    API_VERSION, Allocator, BackendConfig, BackendContext, BackendId, ContextConfig, ContextState,
+    Description, Executable, Grade, Half, LocalFuture, NodeSpec, Progress, RawConstants, Refusal,
+    StageSpec, StageTensors,
 };
 use kilim::core::ids::{PartIndex, PerKernel, TensorIndex};
-use kilim::core::memory::{Arena, Ledger};
 use kilim::core::ops::Cost;
 use kilim::core::{Interrupt, Tensor};
 use kilim::{DType, Result};
@@ -226,16 +225,12 @@ impl BackendContext for Context {
         self.inner.resize_end()
     }
 
-    fn tensors(&self) -> &TensorRegistry {
-        self.inner.tensors()
+    fn state(&self) -> &ContextState {
+        self.inner.state()
     }
 
-    fn ledger(&self) -> &Ledger {
-        self.inner.ledger()
-    }
-
-    fn arena(&self) -> &Arena {
-        self.inner.arena()
+    fn state_mut(&mut self) -> &mut ContextState {
+        self.inner.state_mut()
     }
 
     fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {

@@ -5,13 +5,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    BackendContext, ConstantKey, ContextConfig, Executable, Location, NodeSpec, RawConstants,
-    StageChange, StageSpec, StageTensors, TensorRegistry,
+    BackendContext, ConstantKey, ContextState, Executable, Location, NodeSpec, RawConstants,
+    StageChange, StageSpec, StageTensors,
 };
 use kilim_core::ids::{PerKernel, PerTensor, TensorIndex};
 use kilim_core::interrupt::Meter;
-use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
-use kilim_core::tuning::Tuned;
+use kilim_core::memory::{Claim, MemoryMode, Storage};
 use kilim_core::{Interrupt, Result, Tensor};
 
 use crate::executable::{Adapted, CpuExecutable, Prepared, Step};
@@ -23,15 +22,10 @@ use crate::work::CpuRun;
 pub struct CpuContext {
     registry: Arc<KernelRegistry>,
     threads: Threads,
-    memory: MemoryMode,
-    tuned: Tuned,
-    raw: RawConstants,
+    state: ContextState,
     /// Constants that kernels read as they are.
     constants: HashMap<ConstantKey, (Tensor, Arc<Claim>)>,
     packs: Packs,
-    tensors: TensorRegistry,
-    ledger: Ledger,
-    arena: Arena,
 }
 
 /// The kernels of a stage, and what they need.
@@ -50,23 +44,13 @@ struct Built {
 }
 
 impl CpuContext {
-    pub fn new(
-        registry: Arc<KernelRegistry>,
-        threads: Threads,
-        config: &ContextConfig,
-    ) -> CpuContext {
-        let ledger = Ledger::limited(&config.limits);
+    pub fn new(registry: Arc<KernelRegistry>, threads: Threads, state: ContextState) -> CpuContext {
         CpuContext {
             registry,
             threads,
-            memory: config.memory,
-            tuned: config.tuned.clone(),
-            raw: RawConstants::default(),
             constants: HashMap::new(),
-            packs: Packs::on(ledger.clone()),
-            tensors: TensorRegistry::default(),
-            ledger,
-            arena: config.arena.clone().unwrap_or_default(),
+            packs: Packs::on(state.ledger.clone()),
+            state,
         }
     }
 
@@ -120,7 +104,7 @@ impl CpuContext {
                 readers[root] -= 1;
                 if readers[root] == 0
                     && !kernels.read[root]
-                    && self.raw == RawConstants::Drop
+                    && self.state.raw == RawConstants::Drop
                     && let Location::Constant(_) = stage.tensors[root].location
                 {
                     stage.tensors[root].spec.value = None;
@@ -142,9 +126,9 @@ impl CpuContext {
             packs: &mut self.packs,
             constants: keys,
             cpu,
-            memory: self.memory,
-            tuned: &self.tuned,
-            ledger: &self.ledger,
+            memory: self.state.memory,
+            tuned: &self.state.tuned,
+            ledger: &self.state.ledger,
             packed: Vec::new(),
         };
         let built = self.registry.build(node, &mut build);
@@ -168,7 +152,7 @@ impl CpuContext {
         if let Some((known, _)) = self.constants.get(&key) {
             return Ok(known.clone());
         }
-        let own = match self.raw {
+        let own = match self.state.raw {
             RawConstants::Keep => {
                 value.read_on(meter)?;
                 value.clone()
@@ -176,20 +160,19 @@ impl CpuContext {
             // Nobody else is to keep the buffer of a whole file.
             RawConstants::Drop => value.clone().detached(meter)?,
         };
-        let claim = self.ledger.acquire(Storage::Static, own.byte_len())?;
+        let claim = self.state.ledger.acquire(Storage::Static, own.byte_len())?;
         self.constants.insert(key, (own.clone(), Arc::new(claim)));
         Ok(own)
     }
 }
 
 impl BackendContext for CpuContext {
-    fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
-        self.raw = raw;
-        Ok(())
+    fn state(&self) -> &ContextState {
+        &self.state
     }
 
-    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
-        Ok(self.tensors.register(stage))
+    fn state_mut(&mut self) -> &mut ContextState {
+        &mut self.state
     }
 
     fn gen_kernels(
@@ -216,9 +199,9 @@ impl BackendContext for CpuContext {
             arena_bytes: stage.arena_bytes,
             scratch: kernels.scratch,
             threads: self.threads,
-            memory: self.memory,
+            memory: self.state.memory,
         };
-        let executable = CpuExecutable::new(prepared, &self.arena, &self.ledger)?;
+        let executable = CpuExecutable::new(prepared, &self.state.arena, &self.state.ledger)?;
         Ok(Box::new(executable))
     }
 
@@ -266,49 +249,33 @@ impl BackendContext for CpuContext {
             adapted.scratch = adapted.scratch.max(built.scratch);
             adapted.kernels.push((made.kernel, built.kernel));
         }
-        own.adapt(adapted, change, &mut self.tensors, &self.ledger)?;
+        own.adapt(adapted, change, &mut self.state)?;
         Ok(true)
     }
 
     fn resize_end(&mut self) -> Result<()> {
-        if self.raw == RawConstants::Drop || self.memory == MemoryMode::Limit {
+        if self.state.raw == RawConstants::Drop || self.state.memory == MemoryMode::Limit {
             self.packs.drop_unused();
         }
-        let bytes = self.ledger.bytes(Storage::Dynamic);
-        self.arena.reserve(bytes)
-    }
-
-    fn tensors(&self) -> &TensorRegistry {
-        &self.tensors
-    }
-
-    fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    fn arena(&self) -> &Arena {
-        &self.arena
+        self.state.reserve()
     }
 
     fn replica(&self) -> Option<Box<dyn BackendContext>> {
-        let ledger = self.ledger.another();
+        let state = self.state.replica();
         Some(Box::new(CpuContext {
             registry: self.registry.clone(),
             threads: self.threads,
-            memory: self.memory,
-            tuned: self.tuned.clone(),
-            raw: self.raw,
             constants: self.constants.clone(),
-            packs: self.packs.share(ledger.clone()),
-            tensors: TensorRegistry::default(),
-            ledger,
-            arena: self.arena.another(),
+            packs: self.packs.share(state.ledger.clone()),
+            state,
         }))
     }
 
     fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
         let executable: &dyn Any = executable;
         let own: &CpuExecutable = executable.downcast_ref()?;
-        Some(Box::new(own.replica(&self.arena, &self.ledger).ok()?))
+        Some(Box::new(
+            own.replica(&self.state.arena, &self.state.ledger).ok()?,
+        ))
     }
 }

@@ -5,11 +5,11 @@ use std::ffi::c_void;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Allocator, BackendContext, BackendId, ConstantKey, ContextConfig, Description, DeviceTensor,
-    Executable, LocalFuture, Location, StageSpec, StageTensors, TensorRegistry,
+    Allocator, BackendContext, BackendId, ConstantKey, ContextConfig, ContextState, Description,
+    DeviceTensor, Executable, LocalFuture, Location, StageSpec, StageTensors,
 };
 use kilim_core::error::unsupported;
-use kilim_core::memory::{self, Claim, Ledger, Storage};
+use kilim_core::memory::{Claim, Storage};
 use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 use kilim_plugin_abi as abi;
 
@@ -45,10 +45,8 @@ pub struct PluginContext {
     /// The constants that the library was given. Their data stays valid until the context is released.
     constants: HashMap<ConstantKey, (Tensor, Claim)>,
     handle: Arc<ContextHandle>,
-    tensors: TensorRegistry,
-    ledger: Ledger,
-    /// Stays empty where the library allocates for itself.
-    arena: memory::Arena,
+    /// The arena stays empty where the library allocates for itself.
+    state: ContextState,
     alignment: usize,
 }
 
@@ -84,20 +82,19 @@ impl PluginContext {
                 raw: handle,
                 library: library.clone(),
             }),
-            tensors: TensorRegistry::default(),
-            ledger: Ledger::limited(&config.limits),
-            arena: match &config.arena {
-                Some(arena) => arena.clone(),
-                None => memory::Arena::new(allocator),
-            },
+            state: ContextState::new(allocator, config),
             alignment: description.alignment,
         })
     }
 }
 
 impl BackendContext for PluginContext {
-    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
-        Ok(self.tensors.register(stage))
+    fn state(&self) -> &ContextState {
+        &self.state
+    }
+
+    fn state_mut(&mut self) -> &mut ContextState {
+        &mut self.state
     }
 
     fn gen_kernels(
@@ -111,7 +108,10 @@ impl BackendContext for PluginContext {
             if let (Location::Constant(key), Some(value)) = (slot.location, &slot.spec.value)
                 && !self.constants.contains_key(&key)
             {
-                let claim = self.ledger.acquire(Storage::Static, value.byte_len())?;
+                let claim = self
+                    .state
+                    .ledger
+                    .acquire(Storage::Static, value.byte_len())?;
                 self.constants.insert(key, (value.clone(), claim));
             }
         }
@@ -134,7 +134,7 @@ impl BackendContext for PluginContext {
             )
         };
         let what = format!("`{}` did not prepare its part of the model", self.id);
-        let memory = (&self.arena, &self.ledger, self.alignment);
+        let memory = (&self.state.arena, &self.state.ledger, self.alignment);
         let context = self.handle.clone();
         let prepared = (raw, stage, tensors);
         PluginExecutable::new(self.id.clone(), prepared, context, memory, |names| {
@@ -146,21 +146,5 @@ impl BackendContext for PluginContext {
     fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
         let read = tensors.iter().map(device_value).collect();
         Box::pin(std::future::ready(read))
-    }
-
-    fn resize_end(&mut self) -> Result<()> {
-        self.arena.reserve(self.ledger.bytes(Storage::Dynamic))
-    }
-
-    fn tensors(&self) -> &TensorRegistry {
-        &self.tensors
-    }
-
-    fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    fn arena(&self) -> &memory::Arena {
-        &self.arena
     }
 }

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Allocator, Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout,
-    Description, Grade, Half, LocalFuture, Memory, NodeSpec, Refusal,
+    Allocator, Backend, BackendConfig, BackendContext, BackendId, ContextConfig, ContextState,
+    DataLayout, Description, Grade, Half, LocalFuture, Memory, NodeSpec, Refusal,
 };
-use kilim_core::memory::Arena;
 use kilim_core::ops::Cost;
 use kilim_core::tuning::{Choice, Tuned};
 use kilim_core::{DType, Error, ErrorCode, Result};
@@ -115,8 +114,8 @@ impl Backend for WgpuBackend {
     fn create_context(&self, config: &ContextConfig) -> Result<Box<dyn BackendContext>> {
         let shared = self.shared();
         shared.gpu.check()?;
-        let arena = Arena::new(self.allocator());
-        Ok(Box::new(WgpuContext::new(shared, arena, config)?))
+        let state = ContextState::new(self.allocator(), config);
+        Ok(Box::new(WgpuContext::new(shared, state)?))
     }
 
     fn choice(&self, node: &NodeSpec, _: &ContextConfig) -> Option<Choice> {

@@ -4,12 +4,12 @@ use std::any::Any;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    BackendContext, ContextConfig, DeviceTensor, Executable, LocalFuture, NodeSpec, RawConstants,
-    StageSpec, StageTensors, TensorRegistry,
+    BackendContext, ContextState, DeviceTensor, Executable, LocalFuture, NodeSpec, RawConstants,
+    StageSpec, StageTensors,
 };
 use kilim_core::error::unsupported;
 use kilim_core::ids::{PerKernel, TensorIndex};
-use kilim_core::memory::{Arena, Ledger, MemoryMode, Storage};
+use kilim_core::memory::Storage;
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
@@ -62,29 +62,17 @@ pub(crate) struct WgpuContext {
     constants: Constants,
     /// Pipelines of prepared stages that nobody has waited for yet.
     cold: Vec<Arc<Pipeline>>,
-    tensors: TensorRegistry,
-    ledger: Ledger,
-    arena: Arena,
-    memory: MemoryMode,
-    tuned: Tuned,
-    raw: RawConstants,
+    state: ContextState,
 }
 
 impl WgpuContext {
-    /// `arena` is for where the session has none.
-    pub fn new(shared: Shared, arena: Arena, config: &ContextConfig) -> Result<WgpuContext> {
-        let ledger = Ledger::limited(&config.limits);
+    pub fn new(shared: Shared, state: ContextState) -> Result<WgpuContext> {
         Ok(WgpuContext {
             faults: Faults::new(&shared.gpu)?,
             shared,
-            constants: Constants::on(ledger.clone()),
+            constants: Constants::on(state.ledger.clone()),
             cold: Vec::new(),
-            tensors: TensorRegistry::default(),
-            ledger,
-            arena: config.arena.clone().unwrap_or(arena),
-            memory: config.memory,
-            tuned: config.tuned.clone(),
-            raw: RawConstants::default(),
+            state,
         })
     }
 
@@ -115,7 +103,7 @@ impl WgpuContext {
                 .collect();
             let l = self
                 .shared
-                .lower(&spec, &roots, &self.tuned)
+                .lower(&spec, &roots, &self.state.tuned)
                 .map_err(|stop| match stop {
                     Stop::Refused(refusal) => unsupported(refusal.reason),
                     Stop::Wrong(error) => error,
@@ -129,13 +117,17 @@ impl WgpuContext {
 }
 
 impl BackendContext for WgpuContext {
-    fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
-        self.raw = raw;
-        self.shared.gpu.check()
+    fn state(&self) -> &ContextState {
+        &self.state
     }
 
-    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
-        Ok(self.tensors.register(stage))
+    fn state_mut(&mut self) -> &mut ContextState {
+        &mut self.state
+    }
+
+    fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
+        self.state.raw = raw;
+        self.shared.gpu.check()
     }
 
     fn gen_kernels(
@@ -179,11 +171,14 @@ impl BackendContext for WgpuContext {
             _ => scratch_start(gpu, &stage).saturating_add(scratch),
         };
         let claims = [
-            self.ledger.acquire(Storage::Dynamic, bytes as usize)?,
-            self.ledger
+            self.state
+                .ledger
+                .acquire(Storage::Dynamic, bytes as usize)?,
+            self.state
+                .ledger
                 .acquire(Storage::DynamicSeparate, commands.own as usize)?,
         ];
-        let known = |t| match self.raw {
+        let known = |t| match self.state.raw {
             RawConstants::Keep => stage.tensors[stage.root(t)].spec.value.clone(),
             RawConstants::Drop => None,
         };
@@ -197,29 +192,16 @@ impl BackendContext for WgpuContext {
                 parts: stage.parts,
                 nodes: commands.nodes,
                 seconds: Arc::new(seconds),
-                arena: self.arena.clone(),
+                arena: self.state.arena.clone(),
                 claims,
-                memory: self.memory,
+                memory: self.state.memory,
             },
         )))
     }
 
     fn resize_end(&mut self) -> Result<()> {
-        let bytes = self.ledger.bytes(Storage::Dynamic);
-        self.arena.reserve(bytes)?;
+        self.state.reserve()?;
         self.shared.gpu.check()
-    }
-
-    fn tensors(&self) -> &TensorRegistry {
-        &self.tensors
-    }
-
-    fn ledger(&self) -> &Ledger {
-        &self.ledger
-    }
-
-    fn arena(&self) -> &Arena {
-        &self.arena
     }
 
     fn wait_finish(&mut self) -> LocalFuture<'_, Result<()>> {
@@ -244,25 +226,20 @@ impl BackendContext for WgpuContext {
     }
 
     fn replica(&self) -> Option<Box<dyn BackendContext>> {
-        let ledger = self.ledger.another();
+        let state = self.state.replica();
         Some(Box::new(WgpuContext {
             faults: Faults::new(&self.shared.gpu).ok()?,
             shared: self.shared.clone(),
-            constants: self.constants.share(ledger.clone()),
+            constants: self.constants.share(state.ledger.clone()),
             cold: Vec::new(),
-            tensors: TensorRegistry::default(),
-            ledger,
-            arena: self.arena.another(),
-            memory: self.memory,
-            tuned: self.tuned.clone(),
-            raw: self.raw,
+            state,
         }))
     }
 
     fn replicate(&self, executable: &dyn Executable) -> Option<Box<dyn Executable>> {
         let executable: &dyn Any = executable;
         let own: &WgpuExecutable = executable.downcast_ref()?;
-        let replica = own.replica(&self.faults, &self.arena, &self.ledger);
+        let replica = own.replica(&self.faults, &self.state.arena, &self.state.ledger);
         Some(Box::new(replica.ok()?))
     }
 

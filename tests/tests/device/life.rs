@@ -96,16 +96,12 @@ impl BackendContext for NotedContext {
         self.0.wait_finish()
     }
 
-    fn tensors(&self) -> &TensorRegistry {
-        self.0.tensors()
+    fn state(&self) -> &ContextState {
+        self.0.state()
     }
 
-    fn ledger(&self) -> &Ledger {
-        self.0.ledger()
-    }
-
-    fn arena(&self) -> &Arena {
-        self.0.arena()
+    fn state_mut(&mut self) -> &mut ContextState {
+        self.0.state_mut()
     }
 }
 

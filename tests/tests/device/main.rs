@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use kilim::core::backend::{
-    Allocator, BackendContext, BackendRegistry, ContextConfig, Description, Executable,
-    LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec, StageTensors,
-    TensorRegistry, TensorSpec,
+    Allocator, BackendContext, BackendRegistry, ContextConfig, ContextState, Description,
+    Executable, LocalFuture, NodeSpec, Progress, RawConstants, Refusal, StageSpec, StageTensors,
+    TensorSpec,
 };
 use kilim::core::ids::{PartIndex, TensorIndex};
-use kilim::core::memory::{Arena, ArenaMemory, HostMemory, Ledger};
+use kilim::core::memory::{ArenaMemory, HostMemory};
 use kilim::core::ops::{Binary, BinaryKind, Cost, Unary, UnaryKind};
 use kilim::core::schedule::{Scheduler, StageRun, SyncScheduler, Trace};
 use kilim::core::{Backend, Interrupt};

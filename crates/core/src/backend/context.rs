@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{BackendConfig, StageChange, StageSpec, StageTensors, TensorRegistry};
+use super::{BackendConfig, ContextState, StageChange, StageSpec, StageTensors, TensorRegistry};
 use crate::error::{Error, ErrorCode, Result};
 use crate::executable::{DeviceTensor, Executable};
 use crate::interrupt::Interrupt;
@@ -40,9 +40,15 @@ pub enum RawConstants {
 
 /// A backend's part of one session: its constants, and everything derived from them.
 pub trait BackendContext: MaybeSend {
+    /// The tensors, accounts and arena of the context.
+    fn state(&self) -> &ContextState;
+
+    /// The tensors, accounts and arena of the context, to be changed.
+    fn state_mut(&mut self) -> &mut ContextState;
+
     /// Stages are about to be planned.
     fn resize_begin(&mut self, raw: RawConstants) -> Result<()> {
-        let _ = raw;
+        self.state_mut().raw = raw;
         Ok(())
     }
 
@@ -50,7 +56,9 @@ pub trait BackendContext: MaybeSend {
     ///
     /// # Errors
     /// `Limit` where the device cannot hold them.
-    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>>;
+    fn gen_tensors(&mut self, stage: &StageSpec) -> Result<Arc<StageTensors>> {
+        Ok(self.state_mut().tensors.register(stage))
+    }
 
     /// Makes the kernels of a stage on its tensors. Constants that another stage of the session has
     /// brought in already (by [`super::ConstantKey`]) are not copied or packed again.
@@ -92,7 +100,9 @@ pub trait BackendContext: MaybeSend {
     ///
     /// # Errors
     /// `Limit` where there is no such memory, or the caller's arena is too small.
-    fn resize_end(&mut self) -> Result<()>;
+    fn resize_end(&mut self) -> Result<()> {
+        self.state().reserve()
+    }
 
     /// Plans one stage by itself, by [`resize_begin`](Self::resize_begin),
     /// [`gen_tensors`](Self::gen_tensors), [`gen_kernels`](Self::gen_kernels) and
@@ -109,13 +119,19 @@ pub trait BackendContext: MaybeSend {
     }
 
     /// The tensors of all stages that are kept.
-    fn tensors(&self) -> &TensorRegistry;
+    fn tensors(&self) -> &TensorRegistry {
+        &self.state().tensors
+    }
 
     /// The accounts of what the context holds.
-    fn ledger(&self) -> &Ledger;
+    fn ledger(&self) -> &Ledger {
+        &self.state().ledger
+    }
 
     /// Where the context's intermediates are.
-    fn arena(&self) -> &Arena;
+    fn arena(&self) -> &Arena {
+        &self.state().arena
+    }
 
     /// Bytes of constants and packed weights that the context holds now.
     fn constant_bytes(&self) -> usize {

@@ -18,6 +18,7 @@ mod description;
 mod optimizer;
 mod registry;
 mod spec;
+mod state;
 mod tensors;
 
 use std::sync::Arc;
@@ -45,10 +46,11 @@ pub use description::{Description, Grade, Memory, Speed};
 pub use optimizer::{Optimizer, Replacement, Rewrite, Subgraph, SubgraphTensor};
 pub use registry::{BackendFactory, BackendRegistry, check_version};
 pub use spec::{ConstantKey, KernelSpec, Location, StageSpec, TensorSlot};
+pub use state::ContextState;
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 6;
+pub const API_VERSION: u32 = 7;
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {

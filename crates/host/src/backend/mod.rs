@@ -6,8 +6,8 @@ mod alone;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, DataLayout, Description,
-    Grade, Half, HostAllocator, Memory, NodeSpec, Quantized, Refusal, Speed,
+    Backend, BackendConfig, BackendContext, BackendId, ContextConfig, ContextState, DataLayout,
+    Description, Grade, Half, HostAllocator, Memory, NodeSpec, Quantized, Refusal, Speed,
 };
 use kilim_core::memory::{Arena, HostMemory, Ledger, MemoryMode};
 use kilim_core::ops::Cost;
@@ -199,7 +199,7 @@ impl Backend for CpuBackend {
         Ok(Box::new(CpuContext::new(
             self.registry.clone(),
             Threads::new(config.threads),
-            config,
+            ContextState::new(self.allocator(), config),
         )))
     }
 

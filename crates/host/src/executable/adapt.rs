@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use kilim_core::backend::{KernelSpec, StageChange, StageTensors, TensorRegistry};
+use kilim_core::backend::{ContextState, KernelSpec, StageChange, StageTensors};
 use kilim_core::ids::{KernelIndex, TensorIndex};
-use kilim_core::memory::{Ledger, Storage};
+use kilim_core::memory::Storage;
 use kilim_core::{DType, Result, Tensor};
 
 use super::holder::{Holder, held};
@@ -47,15 +47,14 @@ impl CpuExecutable {
         &mut self,
         adapted: Adapted,
         change: StageChange,
-        registry: &mut TensorRegistry,
-        ledger: &Ledger,
+        state: &mut ContextState,
     ) -> Result<()> {
         let other = || state_error("the kernels of a stage are shared".to_string());
         let steps = Arc::get_mut(&mut self.prepared.steps).ok_or_else(other)?;
         for (i, kernel) in adapted.kernels {
             steps[i].kernel = kernel;
         }
-        registry.adapt(&mut self.prepared.tensors, &change)?;
+        state.tensors.adapt(&mut self.prepared.tensors, &change)?;
         for (tensor, value) in adapted.values {
             let (view, holder) = held(value, &mut self.texts)?;
             self.set_view(tensor, view);
@@ -73,10 +72,10 @@ impl CpuExecutable {
         self.prepared.arena_bytes = change.arena_bytes;
         let (scratch_at, bytes) = arena_bytes(&self.prepared);
         self.scratch_at = scratch_at;
-        self.claim = ledger.acquire(Storage::Dynamic, bytes)?;
+        self.claim = state.ledger.acquire(Storage::Dynamic, bytes)?;
         self.outputs = None;
         let own = output_bytes(&self.prepared)?;
-        self.outputs = Some(ledger.acquire(Storage::DynamicSeparate, own)?);
+        self.outputs = Some(state.ledger.acquire(Storage::DynamicSeparate, own)?);
         self.generation = None;
         Ok(())
     }
