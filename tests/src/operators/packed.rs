@@ -60,6 +60,8 @@ struct Product {
     groups: bool,
     bias: bool,
     constant: bool,
+    /// Whether backends may round the left matrix: to what it is.
+    int8: bool,
 }
 
 impl Product {
@@ -68,7 +70,16 @@ impl Product {
             k, n, bits, block, ..
         } = *self;
         let blocks = k.div_ceil(block);
-        let a = random.array(&[self.batch, &[k]].concat());
+        let mut a = random.array(&[self.batch, &[k]].concat());
+        if self.int8 {
+            // With 127 in each block a step is a 128th.
+            for block in a.data.chunks_mut(k).flat_map(|row| row.chunks_mut(block)) {
+                block
+                    .iter_mut()
+                    .for_each(|a| *a = (*a * 126.0).round() / 128.0);
+                block[0] = 127.0 / 128.0;
+            }
+        }
         let weights = Numbers::new(random, bits, n, blocks * block);
         let scales = random.array(&[n * blocks]);
         let packed_zeros = Numbers::new(random, bits, n, blocks);
@@ -128,7 +139,13 @@ impl Product {
         ];
         Case {
             name: format!("{self:?}"),
-            op: Arc::new(MatMulNBits { k, n, bits, block }),
+            op: Arc::new(MatMulNBits {
+                k,
+                n,
+                bits,
+                block,
+                int8: self.int8,
+            }),
             inputs,
             want: ([self.batch, &[n]].concat(), want),
             tolerance: 1e-5,
@@ -149,18 +166,21 @@ fn products(random: &mut Random) -> Vec<Case> {
     for (i, (batch, k, n, block)) in sizes.into_iter().enumerate() {
         for bits in [2, 4, 8] {
             for zeros in [Zeros::None, Zeros::Packed, Zeros::Real] {
-                let product = Product {
-                    batch,
-                    k,
-                    n,
-                    bits,
-                    block,
-                    zeros,
-                    groups: (i + bits / 2) % 2 == 0,
-                    bias: i % 3 == 1,
-                    constant: (i + bits) % 3 != 0,
-                };
-                cases.push(product.case(random));
+                for int8 in [false, true] {
+                    let product = Product {
+                        batch,
+                        k,
+                        n,
+                        bits,
+                        block,
+                        zeros,
+                        groups: !int8 && (i + bits / 2) % 2 == 0,
+                        bias: i % 3 == 1,
+                        constant: (i + bits) % 3 != 0,
+                        int8,
+                    };
+                    cases.push(product.case(random));
+                }
             }
         }
     }

@@ -26,6 +26,8 @@ pub struct MatMulNBits {
     pub n: usize,
     pub bits: usize,
     pub block: usize,
+    /// Whether a kernel may round `a` to `int8`: each block of a row to multiples of a 127th of its largest magnitude.
+    pub int8: bool,
 }
 
 /// Gather of a table with a scale for each block of neighbours along `quantize_axis`.

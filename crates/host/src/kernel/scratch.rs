@@ -32,6 +32,15 @@ impl Scratch {
         }
     }
 
+    /// Room for both.
+    #[must_use]
+    pub const fn and(self, other: Scratch) -> Scratch {
+        Scratch {
+            once: self.once.saturating_add(other.once),
+            each: self.each.saturating_add(other.each),
+        }
+    }
+
     /// The bytes that a run on so many threads needs.
     ///
     /// # Errors
@@ -93,6 +102,8 @@ mod tests {
     fn what_cannot_be_addressed_is_a_limit() {
         assert_eq!(Scratch::of::<f32>(3).bytes(4).unwrap(), 12);
         assert_eq!(Scratch::on_each_thread::<f64>(3).bytes(4).unwrap(), 96);
+        let both = Scratch::of::<f32>(3).and(Scratch::on_each_thread::<f64>(3));
+        assert_eq!(both.bytes(4).unwrap(), 108);
         let half = usize::MAX / 2 + 1;
         for wraps in [
             Scratch::of::<u64>(usize::MAX / 8 + 1),

@@ -10,6 +10,7 @@
 //! optimises it once it is hot, so that there the parts of large kernels are functions of their own:
 //! those that a model does not use cost nothing.
 
+pub(crate) mod bytes;
 #[cfg(target_arch = "aarch64")]
 mod neon;
 pub(crate) mod pairs;
@@ -23,6 +24,7 @@ mod x86;
 use std::fmt;
 use std::sync::OnceLock;
 
+pub(crate) use bytes::{ByteTask, Bytes};
 pub(crate) use pairs::{PairTask, Pairs, Rescale};
 #[cfg(not(all(target_arch = "wasm32", target_feature = "simd128")))]
 pub(crate) use portable::turn;

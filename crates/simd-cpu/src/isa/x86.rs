@@ -24,6 +24,13 @@ pub(super) unsafe fn run_avx512<T: Task>(task: T) -> T::Output {
 }
 
 impl Avx2 {
+    /// # Safety
+    /// The machine has AVX2 and FMA.
+    #[inline(always)]
+    pub(super) unsafe fn new() -> Avx2 {
+        Avx2(())
+    }
+
     with_token! {
         fn first(n: usize) -> __m256i {
             _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7))
@@ -97,6 +104,15 @@ impl Simd for Avx2 {
     unsafe fn store_part(self, p: *mut f32, v: __m256, n: usize) {
         // SAFETY: only the first `n` elements are touched.
         unsafe { _mm256_maskstore_ps(p, self.first(n), v) }
+    }
+}
+
+impl Avx512 {
+    /// # Safety
+    /// The machine has AVX-512F, AVX2 and FMA.
+    #[inline(always)]
+    pub(super) unsafe fn new() -> Avx512 {
+        Avx512(())
     }
 }
 

@@ -77,21 +77,31 @@ fn packed_product(weights: &[u8], zeros: &[u8], attributes: &[(&str, i64)]) -> R
 #[test]
 fn packed_weights_stay_packed() -> Result<()> {
     let packed: Vec<u8> = (0..32).map(|i| i * 7).collect();
-    let attributes = [("K", 24), ("N", 2), ("bits", 4), ("block_size", 16)];
-    let graph = packed_product(&packed, &[0x21, 0x43], &attributes)?;
-    let [node] = &graph.nodes[..] else {
-        panic!("one node, not {:?}", ops(&graph));
-    };
-    let want = MatMulNBits {
-        k: 24,
-        n: 2,
-        bits: 4,
-        block: 16,
-    };
-    assert_eq!(node.op.downcast_ref::<MatMulNBits>(), Some(&want));
-    for (i, bytes) in [(1, &packed[..]), (3, &[0x21, 0x43])] {
-        let tensor = constant(&graph, 0, i).expect("packed numbers are constant");
-        assert_eq!(tensor.as_slice::<u8>()?, bytes);
+    let sizes = [("K", 24), ("N", 2), ("bits", 4), ("block_size", 16)];
+    for (level, int8) in [
+        (None, false),
+        (Some(0), false),
+        (Some(1), false),
+        (Some(4), true),
+    ] {
+        let mut attributes = sizes.to_vec();
+        attributes.extend(level.map(|level| ("accuracy_level", level)));
+        let graph = packed_product(&packed, &[0x21, 0x43], &attributes)?;
+        let [node] = &graph.nodes[..] else {
+            panic!("one node, not {:?}", ops(&graph));
+        };
+        let want = MatMulNBits {
+            k: 24,
+            n: 2,
+            bits: 4,
+            block: 16,
+            int8,
+        };
+        assert_eq!(node.op.downcast_ref::<MatMulNBits>(), Some(&want));
+        for (i, bytes) in [(1, &packed[..]), (3, &[0x21, 0x43])] {
+            let tensor = constant(&graph, 0, i).expect("packed numbers are constant");
+            assert_eq!(tensor.as_slice::<u8>()?, bytes);
+        }
     }
     Ok(())
 }

@@ -1,5 +1,7 @@
-//! MatMulNBits of `float32`: weights are widened in registers for a few rows, a panel at a time for many.
+//! MatMulNBits of `float32`: weights are widened in registers for a few rows, a panel at a time for many. Where A may be
+//! rounded to bytes, they are multiplied as they are.
 
+mod bytes;
 mod panel;
 mod row;
 #[cfg(test)]
@@ -38,7 +40,14 @@ pub(super) fn register(registry: &mut KernelRegistry) {
 
 fn kernel(op: &MatMulNBits, node: &NodeSpec, isa: Isa) -> Result<Box<dyn Kernel>> {
     let plan = Plan::of(op, node).ok_or_else(|| unsupported("packed weights of these shapes"))?;
-    if plan.m < MANY_ROWS {
+    let few = plan.m < MANY_ROWS;
+    if op.int8 && bytes::takes(&plan) {
+        return Ok(match few {
+            true => Box::new(bytes::Few::new(isa, plan)),
+            false => Box::new(bytes::Many::new(isa, plan)),
+        });
+    }
+    if few {
         return Ok(Box::new(Few { isa, plan }));
     }
     let depth = Depth::dense(isa, plan.k);

@@ -28,8 +28,26 @@ enum Points {
     Real,
 }
 
+/// What a kernel may make of a block of A: multiples of its 127th part, of which it has the nearest; ties to even. These
+/// are onnxruntime's steps, too (`QuantizeARow_CompInt8` in its MLAS).
+fn rounded(block: &[f32]) -> Vec<f64> {
+    let largest = block
+        .iter()
+        .fold(0.0, |largest: f32, x| largest.max(x.abs()));
+    let inverse = if largest == 0.0 { 0.0 } else { 127.0 / largest };
+    let scale = f64::from(largest / 127.0);
+    let steps = block.iter().map(|x| (x * inverse).round_ties_even());
+    steps.map(|steps| f64::from(steps) * scale).collect()
+}
+
 fn check(op: &MatMulNBits, m: usize, points: Points, with_bias: bool) {
-    let MatMulNBits { k, n, bits, block } = *op;
+    let MatMulNBits {
+        k,
+        n,
+        bits,
+        block,
+        int8,
+    } = *op;
     let [blocks, size, zero_bytes] = op.row().expect("sizes that there are");
     let (a, bias) = (noise(m * k, 1), noise(n, 2));
     let packed = bytes(n * blocks * size, 3);
@@ -48,9 +66,13 @@ fn check(op: &MatMulNBits, m: usize, points: Points, with_bias: bool) {
     // What a sum is rounded by depends on the magnitudes of what is summed.
     let (mut want, mut largest) = (Vec::new(), 1.0f64);
     for row in a.chunks(k) {
+        let row: Vec<f64> = match int8 {
+            true => row.chunks(block).flat_map(rounded).collect(),
+            false => row.iter().map(|&a| a.into()).collect(),
+        };
         for j in 0..n {
             let products = row.iter().enumerate();
-            let products = products.map(|(p, &a)| f64::from(a) * weight(j, p));
+            let products = products.map(|(p, &a)| a * weight(j, p));
             let bias = if with_bias { bias[j].into() } else { 0.0 };
             want.push(products.clone().sum::<f64>() + bias);
             largest = largest.max(products.map(f64::abs).sum());
@@ -90,10 +112,26 @@ fn check(op: &MatMulNBits, m: usize, points: Points, with_bias: bool) {
 #[test]
 fn products() {
     for bits in [2, 4, 8] {
-        for (k, block) in [(64, 16), (33, 32), (300, 128), (5, 16), (512, 256)] {
-            for n in [1, 4, 7, 35] {
+        for (k, block) in [
+            (64, 16),
+            (33, 32),
+            (300, 128),
+            (5, 16),
+            (512, 256),
+            (1100, 16),
+        ] {
+            for (n, int8) in [1, 4, 7, 35]
+                .into_iter()
+                .flat_map(|n| [(n, false), (n, true)])
+            {
                 for m in [1, 3, 4, 13] {
-                    let op = MatMulNBits { k, n, bits, block };
+                    let op = MatMulNBits {
+                        k,
+                        n,
+                        bits,
+                        block,
+                        int8,
+                    };
                     check(&op, m, Points::Middle, false);
                     check(&op, m, Points::Packed, true);
                     check(&op, m, Points::Real, n == 7);
@@ -126,6 +164,7 @@ fn what_it_cannot_compute_is_left_to_others() {
         n,
         bits: 4,
         block,
+        int8: false,
     };
     assert!(takes(&op(40, 3, 16), 2, false));
     assert!(!takes(&op(40, 3, 16), 2, true));
@@ -138,4 +177,50 @@ fn what_it_cannot_compute_is_left_to_others() {
         0,
         false
     ));
+}
+
+fn product(op: &MatMulNBits, a: &[f32], isa: Isa) -> Vec<f32> {
+    let (m, n) = (a.len() / op.k, op.n);
+    let [blocks, size, _] = op.row().expect("sizes that there are");
+    let shape = [n, blocks, size];
+    let packed = bytes(n * blocks * size, 3);
+    let packed = Tensor::from_slice(&shape, &packed).expect("a tensor");
+    let scales = tensor(&[n, blocks], &noise(n * blocks, 4));
+    let a = tensor(&[m, op.k], a);
+    let inputs = [Some(&a), Some(&packed), Some(&scales), None, None, None];
+    run_kernel(op, &inputs, &[m, n], |node, _| kernel(op, node, isa))
+}
+
+/// Rows are rounded one by one and the sums of a block are exact, so that a row gives the same alone and among others
+/// but for the order in which its blocks are added. Blocks that hold no number, an infinite or only tiny ones stay so.
+#[test]
+fn rounded_rows_of_any_magnitude() {
+    let op = MatMulNBits {
+        k: 80,
+        n: 37,
+        bits: 4,
+        block: 16,
+        int8: true,
+    };
+    for m in [1, 5] {
+        for isa in Isa::available() {
+            let mut a = noise(m * 80, 1);
+            let usual = product(&op, &a, isa);
+            a[17] = f32::NAN;
+            assert!(product(&op, &a, isa)[..37].iter().all(|y| y.is_nan()));
+            assert_eq!(product(&op, &a, isa)[37..], usual[37..], "{isa:?}");
+            a[17] = f32::INFINITY;
+            assert!(product(&op, &a, isa)[..37].iter().all(|y| !y.is_finite()));
+            for magnitude in [0.0, f32::MIN_POSITIVE / 64.0, f32::MAX / 1e4] {
+                a[..80].fill(magnitude);
+                let got = product(&op, &a, isa);
+                let most = f64::from(magnitude) * 80.0 * 8.0 * 2.0;
+                assert!(
+                    got[..37].iter().all(|&y| f64::from(y.abs()) <= most),
+                    "{isa:?}"
+                );
+                assert_eq!(got[37..], usual[37..], "{isa:?}");
+            }
+        }
+    }
 }

@@ -28,22 +28,24 @@ fn gather_block_quantized(b: &mut NodeBuilder) -> Result<()> {
 }
 
 /// The accuracies that an export may ask for: none, or that of `float32`, `float16`, `bfloat16` or `int8`. Each is the
-/// least that is wanted, and products of `float32` are as exact as any.
-const ACCURACIES: std::ops::RangeInclusive<i64> = 0..=4;
+/// least that is wanted.
+const ACCURACIES: std::ops::RangeInclusive<i64> = 0..=INT8;
+const INT8: i64 = 4;
 
 /// Inputs: left matrix, packed weights, scales of blocks, optional zero points, block of each column, bias.
 fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
+    let accuracy = b.int_or("accuracy_level", 0)?;
+    if !ACCURACIES.contains(&accuracy) {
+        return Err(unsupported(format!("accuracy_level {accuracy}")).with_expected("0 to 4"));
+    }
     let op = MatMulNBits {
         k: b.count("K", None)?,
         n: b.count("N", None)?,
         bits: b.count("bits", Some(4))?,
         block: b.count("block_size", None)?,
+        int8: accuracy == INT8,
     };
     b.fixed("weight_prepacked", 0)?;
-    let accuracy = b.int_or("accuracy_level", 0)?;
-    if !ACCURACIES.contains(&accuracy) {
-        return Err(unsupported(format!("accuracy_level {accuracy}")).with_expected("0 to 4"));
-    }
     let (a, weights, scales) = (b.input(0)?, b.input(1)?, b.input(2)?);
     let scales = b.cast_like(scales, a)?;
     let zeros = match b.optional(3)? {

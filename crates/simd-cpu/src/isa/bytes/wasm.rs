@@ -1,0 +1,66 @@
+//! WebAssembly simd128; with the feature `relaxed-simd`, its products of bytes where they are exact.
+
+use std::arch::wasm32::*;
+
+use super::Bytes;
+use crate::isa::wasm::Wasm as Floats;
+use crate::isa::{with_memory, with_token};
+
+#[derive(Clone, Copy)]
+pub(crate) struct Wasm;
+
+/// Numbers of at most seven bits are the same signed and not, and pairs of products of four bits fit in 16.
+#[cfg(target_feature = "relaxed-simd")]
+#[inline(always)]
+fn dot_narrow(w: v128, a: v128, sum: v128) -> v128 {
+    i32x4_relaxed_dot_i8x16_i7x16_add(a, w, sum)
+}
+#[cfg(not(target_feature = "relaxed-simd"))]
+#[inline(always)]
+fn dot_narrow(w: v128, a: v128, sum: v128) -> v128 {
+    dot(w, a, sum)
+}
+
+#[inline(always)]
+fn dot(w: v128, a: v128, sum: v128) -> v128 {
+    let low = i32x4_dot_i16x8(v128_and(w, i16x8_splat(255)), i16x8_shr(i16x8_shl(a, 8), 8));
+    let high = i32x4_dot_i16x8(u16x8_shr(w, 8), i16x8_shr(a, 8));
+    i32x4_add(sum, i32x4_add(low, high))
+}
+
+impl Bytes for Wasm {
+    type Floats = Floats;
+    type V = v128;
+    const TILE_ROWS: usize = 2;
+    const TILE_VECTORS: usize = 2;
+
+    #[inline(always)]
+    fn floats(self) -> Floats {
+        Floats
+    }
+    #[inline(always)]
+    fn number<const BITS: usize>(self, packed: v128, i: usize) -> v128 {
+        if BITS == 8 {
+            return packed;
+        }
+        let shifted = u32x4_shr(packed, (i * BITS) as u32);
+        v128_and(shifted, u8x16_splat(u8::MAX >> (8 - BITS)))
+    }
+    #[inline(always)]
+    fn dot<const BITS: usize>(self, w: v128, a: v128, sum: v128) -> v128 {
+        if BITS <= 4 {
+            dot_narrow(w, a, sum)
+        } else {
+            dot(w, a, sum)
+        }
+    }
+
+    with_token! {
+        fn splat(x: i32) -> v128 { i32x4_splat(x) }
+        fn real(sums: v128) -> v128 { f32x4_convert_i32x4(sums) }
+    }
+
+    with_memory! {
+        unsafe fn load(p: *const u8) -> v128 { v128_load(p.cast()) }
+    }
+}
