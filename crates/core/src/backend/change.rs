@@ -27,7 +27,7 @@ impl StageChange {
 /// A tensor of a stage with another shape or value.
 #[derive(Clone, Debug)]
 pub struct TensorChange {
-    /// Its index in [`super::StageSpec::tensors`].
+    /// The tensor's index in [`super::StageSpec::tensors`].
     pub tensor: TensorIndex,
     /// What it is from now on. It has a value where it had one before.
     pub spec: TensorSpec,
@@ -36,7 +36,7 @@ pub struct TensorChange {
 /// A kernel that has to be made anew.
 #[derive(Clone, Debug)]
 pub struct KernelChange {
-    /// Its index in [`super::StageSpec::nodes`].
+    /// The kernel's index in [`super::StageSpec::nodes`].
     pub kernel: KernelIndex,
     /// The specs of its inputs and outputs, with values where they are known, as
     /// [`super::StageSpec::specs`] gives them.

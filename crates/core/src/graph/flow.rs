@@ -15,7 +15,7 @@ pub enum Elements {
     },
     /// Each is one of the elements of the inputs, whichever element type they have.
     Moved,
-    /// They follow from the dimensions of the first input, and [`super::Operator::elements`] tells them.
+    /// The elements follow from the dimensions of the first input, and [`super::Operator::elements`] tells them.
     Measured,
     /// Anything else.
     Computed,

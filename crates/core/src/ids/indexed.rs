@@ -80,7 +80,7 @@ pub struct Indexed<I, T> {
 }
 
 impl<I: From<usize>, T> Indexed<I, T> {
-    /// Without items.
+    /// A list without items.
     pub const fn new() -> Self {
         Indexed {
             items: Vec::new(),
@@ -115,7 +115,7 @@ impl<I: From<usize>, T> Indexed<I, T> {
         items.map(|(i, t)| (I::from(i), t))
     }
 
-    /// The index of the first item of which `is` says true.
+    /// The index of the first item for which `is` says true.
     pub fn position(&self, is: impl FnMut(&T) -> bool) -> Option<I> {
         self.items.iter().position(is).map(I::from)
     }

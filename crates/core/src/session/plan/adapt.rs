@@ -17,10 +17,10 @@ use crate::tensor::Tensor;
 /// How far the operations of a run may go from those that the stage was placed and laid out for, as a factor.
 const FAR: f64 = 2.0;
 
-/// A tensor that has outgrown its room gets one of up to this part more.
+/// A tensor that has outgrown its room gets one that is larger than the tensor by this part.
 const SLACK: usize = 4;
 
-/// Room that a tensor may have too much, whatever its size.
+/// Rooms of tensors that grow are multiples of so many bytes.
 const LITTLE: usize = 1024;
 
 /// Where a node's kernel is, and what it computes.
@@ -39,7 +39,7 @@ pub(super) struct Frame {
     pub tensors: PerBackend<IdMap<ValueId, TensorIndex>>,
     /// For each backend.
     pub rooms: PerBackend<Rooms>,
-    /// Of everything that the nodes of the stage read and write.
+    /// The specs of everything that the nodes of the stage read and write.
     pub specs: IdMap<ValueId, TensorSpec>,
     /// Operations of a run as the stage was placed.
     pub operations: f64,
@@ -47,7 +47,7 @@ pub(super) struct Frame {
 
 /// What a plan needs to become that of other inputs.
 pub(in crate::session) struct Adaptation {
-    /// Of the values that change.
+    /// The specs of the values that change.
     specs: IdMap<ValueId, TensorSpec>,
     kernels: Vec<(NodeId, PlannedKernel)>,
     /// For each backend.
@@ -59,7 +59,7 @@ pub(in crate::session) struct Adaptation {
     operations: f64,
 }
 
-/// Of a stage, the specs that are known anew.
+/// The specs of a stage that are known anew.
 struct Changed<'a> {
     frame: &'a Frame,
     specs: IdMap<ValueId, TensorSpec>,
@@ -296,8 +296,9 @@ impl Adaptation {
 
 /// The size of a room in which a tensor of so many bytes can grow.
 fn with_slack(bytes: usize) -> Option<usize> {
-    let step = bytes.checked_next_power_of_two()? / (2 * SLACK);
-    bytes.checked_next_multiple_of(step.max(LITTLE))
+    bytes
+        .checked_add(bytes / SLACK)?
+        .checked_next_multiple_of(LITTLE)
 }
 
 /// The spec in the form that kernels are chosen by.
