@@ -170,9 +170,13 @@ impl Binary {
             }
         };
         let target = "wasm32-unknown-unknown";
-        cargo.args(["build", "-p", self.package, "--profile", "web"]);
-        let label = format!("compile kilim.{}.wasm", self.name);
-        sh::run_quiet(&label, cargo.args(["--target", target]))?;
+        cargo.args(["rustc", "-p", self.package, "--profile", "web", "--lib"]);
+        cargo.args(["--target", target]);
+        if self.split {
+            // The split reads which data refers to which (`parts::Layout`).
+            cargo.args(["--", "-C", "link-arg=--emit-relocs"]);
+        }
+        sh::run_quiet(&format!("compile kilim.{}.wasm", self.name), &mut cargo)?;
         let library = format!("{}.wasm", self.package.replace('-', "_"));
         let built = target_dir.join(target).join("web").join(library);
         let own = sh::target()
@@ -221,7 +225,8 @@ impl Binary {
             let binary = parts::Binary::read(fs::read(&named)?)?;
             let passed = self.profile(&binary, &outputs[0])?;
             let (binary, profile) = parts::outline(&binary, &passed)?;
-            self.split(&binary, &profile, pkg)
+            let layout = parts::Layout::read(&fs::read(built)?)?;
+            self.split(&binary, &profile, &layout, pkg)
         })?;
         Ok(())
     }
@@ -251,9 +256,16 @@ impl Binary {
     }
 
     /// Writes the core, its parts, and a file that holds all of them.
-    fn split(&self, binary: &parts::Binary, profile: &parts::Profile, pkg: &Path) -> Result<()> {
+    fn split(
+        &self,
+        binary: &parts::Binary,
+        profile: &parts::Profile,
+        layout: &parts::Layout,
+        pkg: &Path,
+    ) -> Result<()> {
         let owners = parts::owners(binary, profile);
-        let split = parts::Split::new(binary, parts::PARTS, &owners);
+        let moved = parts::moved(binary, layout, &owners)?;
+        let split = parts::Split::new(binary, parts::PARTS, &owners, &moved);
         let core = split.core()?;
         fs::write(self.file(pkg, "wasm"), &core)?;
         let mut whole = core;
@@ -272,8 +284,11 @@ impl Binary {
         let out = sh::target()
             .join("xtask")
             .join(format!("bind-{}", self.name));
+        fs::create_dir_all(&out)?;
+        let plain = out.join("linked.wasm");
+        fs::write(&plain, parts::without_relocations(&fs::read(built)?)?)?;
         let label = format!("wasm-bindgen {}", self.name);
-        sh::run_quiet(&label, sh::cmd(program).arg(built).arg(&out))?;
+        sh::run_quiet(&label, sh::cmd(program).arg(&plain).arg(&out))?;
         let script = fs::read_to_string(out.join("kilim.js"))?;
         fs::write(script_file, glue::factory(&script)?)?;
         Ok(out.join("kilim_bg.wasm"))

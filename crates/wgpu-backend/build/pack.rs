@@ -2,12 +2,8 @@
 
 use crate::catalog::{Catalog, Shader};
 
-/// What marks the file as data of the part `gpu` of a binary in a page (`xtask/src/parts/binary.rs`): a page without WebGPU does not
-/// fetch it.
-const MARK: &[u8] = b"\0data of Kilim's part gpu     ";
-
-/// The mark and the number of bytes after it; then for each file its path, the values of its definitions case by case, and its text, each ended by a zero.
-pub fn pack(catalog: &Catalog, shaders: &[Shader]) -> Vec<u8> {
+/// For each file its path, the values of its definitions case by case, and its text, each ended by a zero.
+pub fn pack(catalog: &Catalog, shaders: &[Shader]) -> String {
     let mut all = String::new();
     for (id, file) in catalog.files.iter().enumerate() {
         let shader = shaders.iter().find(|s| s.id == id);
@@ -15,8 +11,7 @@ pub fn pack(catalog: &Catalog, shaders: &[Shader]) -> Vec<u8> {
         let text = squeezed(&file.head.body);
         all.push_str(&format!("{}\0{values}\0{text}\0", file.path));
     }
-    let length = (all.len() as u32).to_le_bytes();
-    [MARK, &length, all.as_bytes()].concat()
+    all
 }
 
 /// A paragraph for each case, with a line for each definition: its name, then its values.

@@ -29,23 +29,25 @@ pub struct Binary {
     pub table: u32,
     /// Functions that cannot leave the binary: what is exported, starts it or speaks of its data.
     pub rooted: Vec<bool>,
-    /// Data that belongs to parts.
-    pub data: Vec<Data>,
+    /// Where data lies.
+    pub segments: Segments,
 }
 
-/// Data that a source file has marked as a part's: see [`MARK`].
-pub struct Data {
-    pub part: String,
-    /// Where it lies in the memory.
-    pub address: u32,
+/// A segment of data.
+pub struct Segment {
+    /// Where it lies in the memory, where that is told.
+    pub address: Option<u32>,
     /// Where it lies in the file of the binary.
     pub bytes: Range<usize>,
 }
 
-/// What data of a part begins with. The part's name follows, filled up with blanks to [`NAME`] bytes, and the number of bytes after
-/// it, in four, the lowest first (`crates/wgpu-backend/build/pack.rs`).
-const MARK: &[u8] = b"\0data of Kilim's part ";
-const NAME: usize = 8;
+/// Collects the segments of a file, whose code says of those that threads share where they lie.
+#[derive(Default)]
+pub struct Segments {
+    pub list: Vec<Segment>,
+    /// By the number of the segment.
+    put: HashMap<u32, u32>,
+}
 
 impl Binary {
     /// # Errors
@@ -62,12 +64,15 @@ impl Binary {
             slots: HashMap::new(),
             table: 0,
             rooted: Vec::new(),
-            data: Vec::new(),
+            segments: Segments::default(),
         };
+        let mut segments = Segments::default();
         let mut roots = Vec::new();
         let mut named = HashMap::new();
         for payload in Parser::new(0).parse_all(&bytes) {
-            match payload? {
+            let payload = payload?;
+            segments.meet(&payload)?;
+            match payload {
                 Payload::TypeSection(section) => {
                     for group in section {
                         for of in group?.types() {
@@ -135,11 +140,6 @@ impl Binary {
                     let range = body.range();
                     binary.sizes.push((range.end - range.start) as usize);
                 }
-                Payload::DataSection(section) => {
-                    for data in section {
-                        binary.marked(&data?)?;
-                    }
-                }
                 Payload::CustomSection(section) => {
                     if let KnownCustom::Name(names) = section.as_known() {
                         for part in names {
@@ -173,6 +173,7 @@ impl Binary {
             .map(|function| named.remove(&function).unwrap_or_default())
             .collect();
         binary.bytes = bytes;
+        binary.segments = segments;
         Ok(binary)
     }
 
@@ -195,38 +196,72 @@ impl Binary {
         Ok(())
     }
 
-    /// Finds marked data. Where threads share the memory, data is put there by code, and stays with the core.
-    fn marked(&mut self, data: &wasmparser::Data<'_>) -> Result<()> {
-        let DataKind::Active { offset_expr, .. } = &data.kind else {
-            return Ok(());
-        };
-        let first = constant(offset_expr).context("where does data lie in the memory?")?;
-        let found = data.data.windows(MARK.len()).enumerate();
-        let found = found.filter(|(_, bytes)| *bytes == MARK);
-        for (at, _) in found {
-            let name = at + MARK.len();
-            let length = name + NAME;
-            let [name, length] = [name..length, length..length + 4].map(|r| data.data.get(r));
-            let (name, length) = name.zip(length).context("marked data is cut off")?;
-            let length = u32::from_le_bytes(length.try_into()?) as usize;
-            let whole = at..at + MARK.len() + NAME + 4 + length;
-            ensure!(whole.end <= data.data.len(), "marked data is cut off");
-            let file = data.range.end as usize - data.data.len();
-            self.data.push(Data {
-                part: std::str::from_utf8(name)?.trim_end().to_owned(),
-                address: first + u32::try_from(at)?,
-                bytes: file + whole.start..file + whole.end,
-            });
-        }
-        Ok(())
-    }
-
     pub fn functions(&self) -> Range<u32> {
         0..self.types.len() as u32
     }
 }
 
-fn constant(expression: &ConstExpr<'_>) -> Option<u32> {
+impl Segments {
+    /// # Errors
+    /// Where the file is damaged.
+    pub fn meet(&mut self, payload: &Payload<'_>) -> Result<()> {
+        match payload {
+            Payload::CodeSectionEntry(body) => {
+                let mut numbers = [None; 3];
+                for operator in body.get_operators_reader()? {
+                    let operator = operator?;
+                    let number = match operator {
+                        Operator::I32Const { value } => u32::try_from(value).ok(),
+                        _ => None,
+                    };
+                    if let (Operator::MemoryInit { data_index, .. }, [Some(to), Some(0), Some(_)]) =
+                        (operator, numbers)
+                    {
+                        let other = self.put.insert(data_index, to);
+                        ensure!(other.is_none(), "data is put into two places");
+                    }
+                    numbers = [numbers[1], numbers[2], number];
+                }
+            }
+            Payload::DataSection(section) => {
+                for (number, data) in (0..).zip(section.clone()) {
+                    let data = data?;
+                    let end = usize::try_from(data.range.end)?;
+                    self.list.push(Segment {
+                        address: match &data.kind {
+                            DataKind::Active { offset_expr, .. } => constant(offset_expr),
+                            DataKind::Passive => self.put.get(&number).copied(),
+                        },
+                        bytes: end - data.data.len()..end,
+                    });
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The bytes of the memory at a place, before anything has run.
+    pub fn data_at(&self, file: &[u8], place: &Range<u32>) -> Vec<u8> {
+        let mut bytes = vec![0; place.len()];
+        for segment in &self.list {
+            let Some(first) = segment.address else {
+                continue;
+            };
+            let held = &file[segment.bytes.clone()];
+            let from = place.start.max(first);
+            let to = place.end.min(first + held.len() as u32);
+            if from < to {
+                let held = &held[(from - first) as usize..(to - first) as usize];
+                bytes[(from - place.start) as usize..(to - place.start) as usize]
+                    .copy_from_slice(held);
+            }
+        }
+        bytes
+    }
+}
+
+pub fn constant(expression: &ConstExpr<'_>) -> Option<u32> {
     match expression.get_operators_reader().read().ok()? {
         Operator::I32Const { value } => u32::try_from(value).ok(),
         _ => None,

@@ -1,10 +1,12 @@
 //! Cuts a binary into a core that every page fetches, and parts that are fetched when a model or a backend needs them. What runs of
 //! given models passed decides, and the crates that functions are of. What those runs did not pass of a function of the core is a function
-//! of its own, which may belong to a part.
+//! of its own, which may belong to a part. Data goes with the functions that refer to it.
 
 mod binary;
 mod cold;
 mod count;
+mod data;
+mod layout;
 mod live;
 mod owners;
 mod points;
@@ -13,6 +15,8 @@ mod split;
 pub use binary::Binary;
 pub use cold::outline;
 pub use count::counting;
+pub use data::moved;
+pub use layout::{Layout, without_relocations};
 pub use owners::{PARTS, Profile, owners, read_profile};
 pub use split::{Split, embed};
 

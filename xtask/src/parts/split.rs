@@ -3,10 +3,12 @@
 //! the part; loading it puts the functions themselves there.
 
 use super::binary::Binary;
+use super::data::{Moved, joined};
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Range;
 use wasm_encoder::reencode::{Error, Reencode, utils};
 use wasm_encoder::{
     CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, EntityType,
@@ -35,12 +37,20 @@ pub struct Split<'a> {
     awaited: u32,
     /// The core's functions that parts call.
     shared: BTreeSet<u32>,
+    /// The data that each part brings and the core has not, in the order of its addresses.
+    brought: Vec<Vec<Range<u32>>>,
     /// Told in the name of the core's memory, so that parts of another build do not fit.
     mark: u64,
 }
 
 impl<'a> Split<'a> {
-    pub fn new(binary: &'a Binary, parts: &'a [&'static str], owners: &'a [Option<usize>]) -> Self {
+    /// `moved` is the data that leaves the core.
+    pub fn new(
+        binary: &'a Binary,
+        parts: &'a [&'static str],
+        owners: &'a [Option<usize>],
+        moved: &[Moved],
+    ) -> Self {
         let mut slots: HashMap<u32, u32> = HashMap::new();
         let mut shared = BTreeSet::new();
         for (&function, places) in &binary.slots {
@@ -75,7 +85,14 @@ impl<'a> Split<'a> {
         slots.extend(added.iter().copied().zip(binary.table..));
         let first = binary.table + (added.len() + parts.len()) as u32;
         slots.extend(awaited.iter().copied().zip(first..));
+        let brought = (0..parts.len()).map(|part| {
+            let moved = moved.iter().filter(|moved| moved.parts.contains(&part));
+            joined(moved.map(|moved| moved.place.clone()))
+        });
+        let brought: Vec<Vec<Range<u32>>> = brought.collect();
         Self {
+            mark: mark(&binary.bytes, owners, &brought),
+            brought,
             binary,
             parts,
             owners,
@@ -83,7 +100,6 @@ impl<'a> Split<'a> {
             added,
             awaited: awaited.len() as u32,
             shared,
-            mark: mark(&binary.bytes, owners),
         }
     }
 
@@ -223,11 +239,10 @@ impl<'a> Split<'a> {
         let offset = ConstExpr::i32_const(self.wait(part) as i32);
         elements.active(None, &offset, Elements::Functions(vec![there].into()));
         let mut data = DataSection::new();
-        for marked in &self.binary.data {
-            if marked.part == self.parts[part] {
-                let bytes = self.binary.bytes[marked.bytes.clone()].iter().copied();
-                data.active(0, &ConstExpr::i32_const(marked.address as i32), bytes);
-            }
+        for place in &self.brought[part] {
+            let offset = ConstExpr::i32_const(place.start as i32);
+            let held = &self.binary.segments;
+            data.active(0, &offset, held.data_at(&self.binary.bytes, place));
         }
         let mut module = Module::new();
         module.section(&types).section(&imports).section(&functions);
@@ -307,9 +322,9 @@ pub fn embed(core: &mut Vec<u8>, part: &str, module: &[u8]) {
 }
 
 /// A number that another binary, or another split of this one, would not have.
-fn mark(bytes: &[u8], owners: &[Option<usize>]) -> u64 {
+fn mark(bytes: &[u8], owners: &[Option<usize>], brought: &[Vec<Range<u32>>]) -> u64 {
     let mut hasher = DefaultHasher::new();
-    (bytes, owners).hash(&mut hasher);
+    (bytes, owners, brought).hash(&mut hasher);
     hasher.finish()
 }
 
@@ -508,7 +523,7 @@ impl Reencode for Writer<'_> {
         Ok(())
     }
 
-    /// Data of parts is left out: zeros stand in its place, which cost next to nothing to fetch.
+    /// Data that parts bring is left out: zeros stand in its place, which cost next to nothing to fetch.
     fn parse_data(
         &mut self,
         section: &mut DataSection,
@@ -516,10 +531,15 @@ impl Reencode for Writer<'_> {
     ) -> Result<(), Error<Misplaced>> {
         let mut bytes = data.data.to_vec();
         let first = data.range.end as usize - bytes.len();
-        for marked in &self.split.binary.data {
-            let range = marked.bytes.clone();
-            if first <= range.start && range.end <= data.range.end as usize {
-                bytes[range.start - first..range.end - first].fill(0);
+        let segments = &self.split.binary.segments.list;
+        let segment = segments.iter().find(|of| of.bytes.start == first);
+        if let Some(address) = segment.and_then(|segment| segment.address) {
+            let last = address + bytes.len() as u32;
+            for place in self.split.brought.iter().flatten() {
+                let (from, to) = (place.start.max(address), place.end.min(last));
+                if from < to {
+                    bytes[(from - address) as usize..(to - address) as usize].fill(0);
+                }
             }
         }
         match data.kind {

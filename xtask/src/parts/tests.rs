@@ -83,7 +83,6 @@ fn binary() -> Vec<u8> {
         ]
         .concat(),
         vec![LocalGet(0), LocalGet(0), I32Add, GlobalGet(0), I32Add],
-        // Its data: the `*` after the mark.
         vec![LocalGet(0), Call(5), I32Const(1000), I32Load8U(mem), I32Add],
         vec![
             LocalGet(0),
@@ -107,8 +106,7 @@ fn binary() -> Vec<u8> {
         code.function(&function);
     }
     let mut data = DataSection::new();
-    let marked = b"\0data of Kilim's part gpu     \x01\0\0\0*".to_vec();
-    data.active(0, &ConstExpr::i32_const(999), marked);
+    data.active(0, &ConstExpr::i32_const(1033), *b"*");
     let mut names = NameMap::new();
     NAMES
         .iter()
@@ -134,6 +132,13 @@ pub(super) fn node(modules: &[Vec<u8>], script: &str) -> String {
     sh::capture(sh::cmd("node").args(["-e", &format!("{given}{script}")])).expect("the script runs")
 }
 
+/// The number of the section of this kind among a module's.
+pub(super) fn section_of(module: &[u8], kind: u8) -> u8 {
+    let payloads = wasmparser::Parser::new(0).parse_all(module);
+    let kinds = payloads.filter_map(|payload| Some(payload.unwrap().as_section()?.0));
+    kinds.take_while(|found| *found != kind).count() as u8
+}
+
 const START: &str = "
 const loaded = [];
 const host = (x) => x * 10;
@@ -155,7 +160,7 @@ fn a_split_binary_computes_what_it_did_and_loads_each_part_once() {
     owners[3] = Some(0);
     owners[4] = Some(1);
     owners[5] = Some(0);
-    let split = Split::new(&binary, PARTS, &owners);
+    let split = Split::new(&binary, PARTS, &owners, &[]);
     let mut modules = vec![binary.bytes.clone(), split.core().unwrap()];
     modules.extend((0..PARTS.len()).map(|part| split.part(part).unwrap()));
     for module in &modules {
@@ -179,23 +184,12 @@ fn a_split_binary_computes_what_it_did_and_loads_each_part_once() {
 }
 
 #[test]
-fn the_data_of_a_part_is_not_in_the_core() {
-    let binary = Binary::read(binary()).unwrap();
-    let owners = vec![None; NAMES.len()];
-    let split = Split::new(&binary, PARTS, &owners);
-    let holds = |bytes: &[u8]| bytes.windows(12).any(|w| w == b"Kilim's part");
-    assert!(!holds(&split.core().unwrap()));
-    assert!(holds(&split.part(0).unwrap()));
-    assert!(!holds(&split.part(1).unwrap()));
-}
-
-#[test]
 fn parts_of_another_split_do_not_fit() {
     let binary = Binary::read(binary()).unwrap();
     let mut other = vec![None; NAMES.len()];
-    let one = Split::new(&binary, PARTS, &other).core().unwrap();
+    let one = Split::new(&binary, PARTS, &other, &[]).core().unwrap();
     other[5] = Some(0);
-    let part = Split::new(&binary, PARTS, &other).part(0).unwrap();
+    let part = Split::new(&binary, PARTS, &other, &[]).part(0).unwrap();
     let script = "
         const kilim = new Proxy({}, { get: () => () => {} });
         const { exports } = new WebAssembly.Instance(new WebAssembly.Module(m0), { env: { host: (x) => x }, kilim });

@@ -101,13 +101,9 @@ enum Part {
     Text,
 }
 
-/// Bytes before the first part: see `build/pack.rs`.
-const HEAD: usize = 34;
-
 fn parts() -> impl Iterator<Item = &'static str> {
-    static FILES: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/shaders.txt"));
-    let parts = FILES[HEAD..].split(|byte| *byte == 0);
-    parts.map(|part| str::from_utf8(part).unwrap_or_default())
+    static FILES: &str = include_str!(concat!(env!("OUT_DIR"), "/shaders.txt"));
+    FILES.split('\0')
 }
 
 fn part(file: u16, part: Part) -> Result<&'static str> {

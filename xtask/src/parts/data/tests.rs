@@ -1,0 +1,192 @@
+use super::{Moved, moved};
+use crate::parts::tests::{node, section_of};
+use crate::parts::{Binary, Layout, PARTS, Split, without_relocations};
+use wasm_encoder::{
+    CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, ExportKind,
+    ExportSection, Function, FunctionSection, ImportSection, Instruction, MemArg, MemArgTarget,
+    MemorySection, MemoryType, Module, NameMap, NameSection, RefType, TableSection, TableType,
+    TypeSection, ValType,
+};
+use wasmparser::Validator;
+
+/// Pieces of constants, each by its name, bytes from address 1024 on and words.
+const CONSTANTS: [(&str, u8, &[u32]); 8] = [
+    ("holds an address", 0, &[0, 1036]),
+    ("read by the core", 8, &[5]),
+    ("reached by that address", 12, &[37]),
+    ("before a piece", 16, &[1]),
+    ("spoken of by what is before it", 20, &[2]),
+    ("in a constant of eight bytes", 24, &[3]),
+    ("a path", 28, &[u32::from_le_bytes(*b"a.rs"), 0]),
+    ("where a panic would be", 36, &[1052, 4, 1, 2]),
+];
+/// A variable, which the part alone uses.
+const VARIABLE: u32 = 2048;
+
+/// `start(x)` calls `far(x)`, which is to be a part's.
+fn linked() -> Vec<u8> {
+    use Instruction::{Call, Drop, End, I32Add, I32Const, I32Load, I32Store, I64Const, LocalGet};
+    let at = |offset: u32| MemArg {
+        offset: offset.into(),
+        align: 2,
+        target: MemArgTarget::Memory(0),
+        ordering: None,
+    };
+    let mut types = TypeSection::new();
+    types.ty().function([ValType::I32], [ValType::I32]);
+    let mut imports = ImportSection::new();
+    imports.import("env", "host", wasm_encoder::EntityType::Function(0));
+    let mut functions = FunctionSection::new();
+    functions.function(0).function(0).function(0);
+    let mut tables = TableSection::new();
+    tables.table(TableType {
+        element_type: RefType::FUNCREF,
+        minimum: 2,
+        maximum: Some(2),
+        table64: false,
+        shared: false,
+    });
+    let mut memories = MemorySection::new();
+    memories.memory(MemoryType {
+        minimum: 1,
+        maximum: None,
+        memory64: false,
+        shared: false,
+        page_size_log2: None,
+    });
+    let mut exports = ExportSection::new();
+    exports.export("start", ExportKind::Func, 1);
+    exports.export("memory", ExportKind::Memory, 0);
+    let mut elements = ElementSection::new();
+    let listed = Elements::Functions(vec![2].into());
+    elements.active(None, &ConstExpr::i32_const(1), listed);
+    let start = vec![
+        LocalGet(0),
+        Call(2),
+        I32Const(1032),
+        I32Load(at(0)),
+        I32Add,
+        I32Const(1040),
+        Drop,
+        I64Const(7 << 32 | 1048),
+        Drop,
+        I32Const(1060),
+        Drop,
+        End,
+    ];
+    let far = vec![
+        // All of them that nothing else keeps.
+        I32Const(1044),
+        Drop,
+        I32Const(1048),
+        Drop,
+        I32Const(VARIABLE as i32),
+        LocalGet(0),
+        I32Store(at(0)),
+        I32Const(4),
+        I32Load(at(1024)),
+        I32Load(at(0)),
+        I32Const(VARIABLE as i32),
+        I32Load(at(0)),
+        I32Add,
+        End,
+    ];
+    let mut code = CodeSection::new();
+    for body in [start, far, vec![LocalGet(0), End]] {
+        let mut function = Function::new([]);
+        body.iter().for_each(|instruction| {
+            function.instruction(instruction);
+        });
+        code.function(&function);
+    }
+    let mut data = DataSection::new();
+    let words = CONSTANTS.iter().flat_map(|(_, _, words)| *words);
+    let bytes = words.flat_map(|word| word.to_le_bytes());
+    let bytes: Vec<u8> = bytes.collect();
+    data.active(0, &ConstExpr::i32_const(1024), bytes);
+    data.active(0, &ConstExpr::i32_const(VARIABLE as i32), [9, 0, 0, 0]);
+    let mut names = NameMap::new();
+    names.append(1, "start");
+    names.append(2, "kilim_wgpu::far");
+    names.append(3, "std[1]::panicking::panic_with_hook");
+    let mut section = NameSection::new();
+    section.functions(&names);
+    let mut module = Module::new();
+    module.section(&types).section(&imports).section(&functions);
+    module.section(&tables).section(&memories).section(&exports);
+    module.section(&elements).section(&code).section(&data);
+    // https://github.com/WebAssembly/tool-conventions/blob/main/Linking.md
+    let named = |name: &str| [&[name.len() as u8], name.as_bytes()].concat();
+    let segments = [".rodata", ".data"].map(|name| [named(name), vec![0, 0]].concat());
+    let segments = [vec![2], segments.concat()].concat();
+    let mut symbols = vec![CONSTANTS.len() as u8 + 1];
+    for (name, offset, words) in CONSTANTS {
+        let size = 4 * words.len() as u8;
+        symbols.extend([&[1, 2][..], &named(name), &[0, offset, size]].concat());
+    }
+    symbols.extend([&[1, 2][..], &named("variable"), &[1, 0, 4]].concat());
+    let linking = [
+        &[2, 5, segments.len() as u8][..],
+        &segments,
+        &[8, symbols.len() as u8 | 0x80, (symbols.len() >> 7) as u8],
+        &symbols,
+    ];
+    // Seven bytes before the first segment's own; addresses stand four bytes into the first piece, and at the begin of the last.
+    let data = section_of(&module.clone().finish(), 11);
+    let in_data = [data, 2, 5, 7 + 4, 2, 0, 5, 7 + 36, 6, 0];
+    // `start` speaks of what is four bytes before the fifth piece.
+    let in_code = [section_of(&module.clone().finish(), 10), 1, 4, 20, 4, 0x7c];
+    for (name, data) in [
+        ("linking", linking.concat()),
+        ("reloc.DATA", in_data.to_vec()),
+        ("reloc.CODE", in_code.to_vec()),
+    ] {
+        module.section(&CustomSection {
+            name: name.into(),
+            data: data.into(),
+        });
+    }
+    module.section(&section);
+    module.finish()
+}
+
+#[test]
+fn data_leaves_the_core_where_parts_alone_refer_to_it() {
+    let linked = linked();
+    let layout = Layout::read(&linked).unwrap();
+    let binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
+    let owners = [None, None, Some(0), Some(5)];
+    let moved = moved(&binary, &layout, &owners).unwrap();
+    let of = |place, part: usize| Moved {
+        place,
+        parts: [part].into(),
+    };
+    let told = [of(1052..1060, 5), of(1060..1076, 5)];
+    assert_eq!(moved[..2], [of(1024..1032, 0), of(1036..1040, 0)]);
+    assert_eq!(moved[2..], told);
+
+    let split = Split::new(&binary, PARTS, &owners, &moved);
+    let modules = [
+        binary.bytes.clone(),
+        split.core().unwrap(),
+        split.part(0).unwrap(),
+    ];
+    for module in &modules {
+        Validator::new().validate_all(module).unwrap();
+    }
+    let script = "
+        const run = (bytes, kilim) => new WebAssembly.Instance(new WebAssembly.Module(bytes), { kilim, env: { host: (x) => x } }).exports;
+        const words = ({ memory }) => new Uint32Array(memory.buffer, 1024, 7).join(' ');
+        let core, before;
+        const gpu = () => { before = words(core); new WebAssembly.Instance(new WebAssembly.Module(m2), { core }); };
+        core = run(m1, new Proxy({}, { get: () => gpu }));
+        const whole = run(m0, {});
+        console.log([whole.start(1), core.start(1), before, words(core) === words(whole)].join('; '));";
+    assert_eq!(node(&modules, script).trim(), "43; 43; 0 0 5 0 1 2 3; true");
+}
+
+#[test]
+fn a_linker_that_tells_nothing_is_refused() {
+    let plain = without_relocations(&linked()).unwrap();
+    assert!(Layout::read(&plain).is_err());
+}
