@@ -1,6 +1,6 @@
 //! The web binaries (one per set of wasm features), the npm package and the app; natively the command-line tool.
 
-use crate::{glue, parts, relaxed, setup, sh};
+use crate::{glue, names, parts, relaxed, setup, sh};
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -193,9 +193,10 @@ impl Binary {
         let pkg = &sh::root().join("www/pkg");
         fs::create_dir_all(pkg)?;
         let recipe = format!(
-            "{WASM_OPT:?} {:?} {}",
+            "{WASM_OPT:?} {:?} {} {}",
             self.wasm_opt,
-            include_str!("glue.rs")
+            include_str!("glue.rs"),
+            include_str!("names.rs")
         );
         let mut inputs = vec![built.to_path_buf(), tools.bindgen.clone()];
         if self.split {
@@ -290,8 +291,12 @@ impl Binary {
         let label = format!("wasm-bindgen {}", self.name);
         sh::run_quiet(&label, sh::cmd(program).arg(&plain).arg(&out))?;
         let script = fs::read_to_string(out.join("kilim.js"))?;
+        let bound = fs::read(out.join("kilim_bg.wasm"))?;
+        let (script, bound) = names::shorten(&script, &bound)?;
         fs::write(script_file, glue::factory(&script)?)?;
-        Ok(out.join("kilim_bg.wasm"))
+        let raw = out.join("bound.wasm");
+        fs::write(&raw, bound)?;
+        Ok(raw)
     }
 
     fn optimise(&self, wasm_opt: &Path, raw: &Path, wasm: &Path, more: &[&str]) -> Result<()> {

@@ -7,6 +7,7 @@ mod demo;
 mod fuzz;
 mod glue;
 mod hostile;
+mod names;
 mod parts;
 mod relaxed;
 mod serve;

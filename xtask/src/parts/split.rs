@@ -4,6 +4,7 @@
 
 use super::binary::Binary;
 use super::data::{Moved, joined};
+use crate::names::short;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
@@ -35,8 +36,8 @@ pub struct Split<'a> {
     added: Vec<u32>,
     /// The number of functions of parts that the core alone calls, which has the part loaded before.
     awaited: u32,
-    /// The core's functions that parts call.
-    shared: BTreeSet<u32>,
+    /// The core's functions that parts call, with the names that they are exported by.
+    shared: BTreeMap<u32, String>,
     /// The data that each part brings and the core has not, in the order of its addresses.
     brought: Vec<Vec<Range<u32>>>,
     /// Told in the name of the core's memory, so that parts of another build do not fit.
@@ -99,7 +100,10 @@ impl<'a> Split<'a> {
             slots,
             added,
             awaited: awaited.len() as u32,
-            shared,
+            shared: shared
+                .into_iter()
+                .zip((0..).map(|number| format!("{SHARED}{}", short(number))))
+                .collect(),
         }
     }
 
@@ -219,7 +223,7 @@ impl<'a> Split<'a> {
         let mut functions = FunctionSection::new();
         for function in &called {
             let of = self.binary.types[*function as usize];
-            imports.import(CORE, &self.place('f', *function), EntityType::Function(of));
+            imports.import(CORE, &self.shared[function], EntityType::Function(of));
         }
         for function in &own {
             functions.function(self.binary.types[*function as usize]);
@@ -261,7 +265,7 @@ impl<'a> Split<'a> {
         places
     }
 
-    /// The export of the core's memory, table, global or function of this number.
+    /// The export of the core's memory, table or global of this number.
     fn place(&self, kind: char, number: u32) -> String {
         match kind {
             'm' => format!("{SHARED}m{number}-{:016x}", self.mark),
@@ -433,9 +437,8 @@ impl Reencode for Writer<'_> {
         section: wasmparser::ExportSectionReader<'_>,
     ) -> Result<(), Error<Self::Error>> {
         utils::parse_export_section(self, exports, section)?;
-        for function in &self.split.shared {
-            let index = self.index[function];
-            exports.export(&self.split.place('f', *function), ExportKind::Func, index);
+        for (function, name) in &self.split.shared {
+            exports.export(name, ExportKind::Func, self.index[function]);
         }
         let counts = counts(&self.split.binary.bytes)?;
         let kinds = [
