@@ -11,6 +11,7 @@ mod live;
 mod owners;
 mod points;
 mod split;
+mod types;
 
 pub use binary::Binary;
 pub use cold::outline;

@@ -4,6 +4,7 @@
 
 use super::binary::Binary;
 use super::data::{Moved, joined};
+use super::types::without_unused_types;
 use crate::names::short;
 use anyhow::Result;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -251,7 +252,7 @@ impl<'a> Split<'a> {
         let mut module = Module::new();
         module.section(&types).section(&imports).section(&functions);
         module.section(&elements).section(&code).section(&data);
-        Ok(module.finish())
+        without_unused_types(&module.finish())
     }
 
     /// Every place in the table where one of the functions belongs.
