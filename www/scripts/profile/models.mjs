@@ -220,6 +220,35 @@ function deep(batch, side, layers) {
   );
 }
 
+/** Super-resolution: much that is moved, and no layer that shrinks. */
+function upscaled(side) {
+  const b = new Builder();
+  const x = b.op('Relu', [b.conv(b.op('Relu', [b.conv('x', 1, 8, 5)]), 8, 8, 3)]);
+  const apart = b.op('Reshape', [b.conv(x, 8, 9, 3), b.ints(-1, 1, 3, 3, side, side)]);
+  const turned = b.op('Transpose', [apart], { ints: { perm: [0, 1, 4, 2, 5, 3] } });
+  return b.file([1, 1, side, side], b.op('Reshape', [turned, b.ints(-1, 1, 3 * side, 3 * side)]));
+}
+
+/** Inception: branches beside each other, whose tensors are of all sizes and alive together. */
+function branched(side, branches) {
+  const b = new Builder();
+  const widths = Array.from({ length: branches }, (_, i) => 4 + ((i * 7) % branches));
+  const ends = widths.map((width, i) => {
+    const y = b.op(i % 2 ? 'Tanh' : 'Sigmoid', [b.conv('x', 3, width, i % 3 ? 3 : 1)]);
+    return b.op('Tanh', [b.op('MaxPool', [y], { ints: { kernel_shape: [3, 3], strides: [1, 1], pads: [1, 1, 1, 1] } })]);
+  });
+  const joined = b.op('Concat', [...ends].reverse(), { int: { axis: 1 } });
+  return b.file(
+    [1, 3, side, side],
+    b.head(
+      joined,
+      widths.reduce((a, c) => a + c, 0),
+      5,
+    ),
+    ...ends.slice(0, 30),
+  );
+}
+
 /** As exporters wrote it before there were inputs for what had been attributes: weights as numbers, constants as nodes. */
 function older(opset, side) {
   const b = new Builder();
@@ -311,6 +340,8 @@ export const PICTURES = [
     ],
   ],
   ['deeper', deep(1, 16, 60), [[1, 3, 16, 16]]],
+  ['upscaled', upscaled(224), [[1, 1, 224, 224]]],
+  ['branched', branched(24, 50), [[1, 3, 24, 24]]],
   ['of opset 7', older(7, 40), [[1, 3, 40, 40]]],
   ['of opset 9', older(9, 48), [[1, 3, 48, 48]]],
   ['of opset 12', older(12, 56), [[1, 3, 56, 56]]],

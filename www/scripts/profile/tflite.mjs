@@ -192,6 +192,6 @@ function detector(side) {
 /** `[name, file]` */
 export const TFLITE = [
   ['mobile', mobile(33)],
-  ['mobile, larger', mobile(64)],
+  ['mobile, larger', mobile(224)],
   ['detector', detector(32)],
 ];

@@ -32,6 +32,8 @@ pub fn read_profile(text: &str) -> Option<Profile> {
 /// Bytes up to which a function costs about as much as what would stand in for it, which is a body, a type, a place in the table and
 /// an element there.
 const SMALL: usize = 60;
+/// What the names of functions that sort hold.
+const SORTS: &str = "core::slice::sort";
 /// Bytes up to which a function of `COMMON` belongs to `MORE`.
 const LIBRARY: usize = 512;
 /// How the names of functions begin, or what they hold, where lengths and forms decide whether a run enters them, not operators: Rust's
@@ -77,7 +79,11 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
                 false => name.starts_with(of),
             });
             let lengths = LENGTHS.iter().any(|of| name.contains(of));
-            if (binary.sizes[own] <= SMALL || lengths) && !piece {
+            // What sorts a longer list is a piece of what sorts a short one.
+            let sorts = |called: &u32| binary.names[*called as usize].contains(SORTS);
+            if !piece && (binary.sizes[own] <= SMALL || lengths)
+                || piece && binary.calls[own].iter().any(sorts)
+            {
                 return None;
             }
             let formats = ["tflite", "kilim_formats::flatbuffer", "kilim_formats::ort"];

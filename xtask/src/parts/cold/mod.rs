@@ -35,6 +35,8 @@ const WHOLE: &[&str] = &[
 /// Functions whose paths depend on lengths alone: they are left whole, and are the core's.
 pub const LENGTHS: &[&str] = &[
     "core::slice::sort",
+    "core::slice::<impl [T]>::reverse",
+    "<u32 as core",
     "kilim_reference_cpu::movement::strided::",
     "kilim_reference_cpu::norm::channel::",
 ];
