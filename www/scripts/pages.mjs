@@ -9,11 +9,11 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Kilobytes of brotli that each may be. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 395],
-  ['pictures, ONNX, WebGPU', ['gpu'], 505],
-  ['pictures, TFLite, CPU', ['tflite'], 445],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 545],
-  ['language, ONNX, CPU', ['language', 'quantized'], 535],
+  ['pictures, ONNX, CPU', [], 330],
+  ['pictures, ONNX, WebGPU', ['gpu'], 445],
+  ['pictures, TFLite, CPU', ['tflite'], 387],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 486],
+  ['language, ONNX, CPU', ['language', 'quantized'], 469],
   ['everything', ['gpu', 'tflite', 'language', 'quantized', 'more', 'rest'], 1050],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
