@@ -49,7 +49,10 @@ export class Session {
     dropped.register(this, engine, this);
   }
 
-  /** Where every node runs and why. A run with new input shapes brings it up to date. */
+  /**
+   * Where every node runs and why. A run whose inputs have other shapes brings it up to date, but not where the plan was only changed for
+   * inputs that have grown a little.
+   */
   get report(): Report {
     return (this.#report = readReport(this.#report, this.#oneThread));
   }

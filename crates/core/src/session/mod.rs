@@ -336,8 +336,8 @@ impl Session {
         Ok(())
     }
 
-    /// A number that changes with what [`Session::report`] says of placement and memory: whenever a stage gets another
-    /// plan.
+    /// A number that changes with what [`Session::report`] says of placement: whenever a stage gets another plan. A plan
+    /// that is changed for inputs of other sizes stays the same one.
     pub fn revision(&self) -> u64 {
         self.shared.revision
     }

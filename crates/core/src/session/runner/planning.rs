@@ -173,8 +173,8 @@ impl Runner {
                 }
                 if !self.adapt(index, &key, &feeds, run)? {
                     self.plan_anew(index, key, feeds, run, raw)?;
+                    run.shared.revision += 1;
                 }
-                run.shared.revision += 1;
             }
         }
         self.plans[index]
