@@ -2,6 +2,7 @@
 
 mod flow;
 mod operator;
+mod renumbered;
 mod spec;
 
 use std::collections::{BTreeSet, HashMap};
@@ -14,6 +15,7 @@ use crate::tensor::Tensor;
 
 pub use flow::{Axes, Elements, Flow};
 pub use operator::{InferContext, Operator};
+pub use renumbered::Renumbered;
 pub use spec::{NodeSpec, Refusal};
 
 /// The index of a value in its graph.

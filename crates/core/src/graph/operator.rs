@@ -3,8 +3,9 @@
 use std::any::Any;
 use std::fmt;
 use std::hash::{Hash, Hasher};
+use std::sync::Arc;
 
-use super::{Flow, Graph};
+use super::{Flow, Graph, Renumbered};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
@@ -116,6 +117,19 @@ pub trait Operator: Any + Reflect + Send + Sync {
     /// them; `elements` are as of [`Operator::infer_with_elements`], of all inputs.
     fn elements(&self, ctx: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
         let _ = (ctx, elements);
+        None
+    }
+
+    /// The operator for data of which the first input, in `ctx`, is the transpose by `perm`; `None` where there is none. Those
+    /// need not answer whose [`Flow`] says that any order of axes will do.
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let _ = (ctx, perm);
+        None
+    }
+
+    /// The operator for operand `i` with its last two dimensions swapped, if an attribute of it says so.
+    fn swapped(&self, i: usize) -> Option<Arc<dyn Operator>> {
+        let _ = i;
         None
     }
 

@@ -1,5 +1,7 @@
 //! Matrix products.
 
+use std::sync::Arc;
+
 use super::activation::Activation;
 use super::rules::{
     FLOATS, NUMBERS, WIDE_NUMBERS, broadcast, broadcasts_to, fact, too_large, unify, wrong_count,
@@ -161,6 +163,17 @@ impl Operator for MatMul {
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         matmul_cost(inputs, outputs)
     }
+
+    fn swapped(&self, i: usize) -> Option<Arc<dyn Operator>> {
+        let transpose_b = !self.transpose_b;
+        let swapped = || {
+            Arc::new(MatMul {
+                transpose_b,
+                ..self.clone()
+            }) as Arc<dyn Operator>
+        };
+        (i == 1).then(swapped)
+    }
 }
 
 impl Operator for Gemm {
@@ -196,6 +209,15 @@ impl Operator for Gemm {
         let inner = usize::from(!self.transpose_a);
         let k = inputs.first().and_then(|a| a.as_ref()?.get(inner).copied());
         product_cost(inputs, outputs, k.unwrap_or(1))
+    }
+
+    fn swapped(&self, i: usize) -> Option<Arc<dyn Operator>> {
+        let swapped = || Gemm {
+            transpose_a: self.transpose_a ^ (i == 0),
+            transpose_b: self.transpose_b ^ (i == 1),
+            ..self.clone()
+        };
+        (i < 2).then(|| Arc::new(swapped()) as Arc<dyn Operator>)
     }
 }
 

@@ -26,6 +26,7 @@ pub mod quant;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;
+mod renumber;
 pub mod resize;
 pub(crate) mod rules;
 pub mod select;

@@ -1,13 +1,14 @@
 //! Normalisations.
 
 use super::axes::{normalize_axes, normalize_axis};
+use super::renumber;
 use super::rules::{FLOATS, broadcasts_to, fact, same_as_first, some_of};
 use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
 
 /// Inference: inputs x, scale, bias, mean, variance (each `[c]`).
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -99,6 +100,19 @@ impl Operator for BatchNorm {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         Ok(vec![per_channel(ctx, 1, self.channels_last, 1..5)?])
     }
+
+    fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let last = perm.len().checked_sub(1)?;
+        let channels = match self.channels_last {
+            true => perm[last],
+            false => *perm.get(1)?,
+        };
+        let op = BatchNorm {
+            channels_last: channels != 1,
+            ..self.clone()
+        };
+        (channels == 1 || channels == last).then(|| Renumbered::new(op, perm))
+    }
 }
 
 /// The inference of normalisations over the dimensions from `axis` on, with the inputs `parameters`: the data's shape,
@@ -122,6 +136,12 @@ fn from_axis(
     Ok((Some(x.clone()), Some(statistics)))
 }
 
+/// Whether `axis` is the last one, and so it is of data of which this is the transpose by `perm`.
+fn last_stays_last(axis: i64, perm: &[usize]) -> bool {
+    let last = perm.len().checked_sub(1);
+    last.is_some() && normalize_axis(axis, perm.len()).ok() == last && perm.last().copied() == last
+}
+
 impl Operator for LayerNorm {
     fn name(&self) -> &'static str {
         "LayerNormalization"
@@ -142,6 +162,11 @@ impl Operator for LayerNorm {
         let y = fact(dtype, shape);
         Ok(some_of(ctx, [y, statistics.clone(), statistics]))
     }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let alike = ctx.outputs == 1 && last_stays_last(self.axis, perm);
+        alike.then(|| Renumbered::new(self.clone(), perm))
+    }
 }
 
 impl Operator for RmsNorm {
@@ -158,6 +183,11 @@ impl Operator for RmsNorm {
         let dtype = ctx.typed(1, &FLOATS)?;
         let (shape, _) = from_axis(ctx, self.axis, 1..2)?;
         Ok(vec![fact(dtype, shape)])
+    }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let alike = ctx.outputs == 1 && last_stays_last(self.axis, perm);
+        alike.then(|| Renumbered::new(self.clone(), perm))
     }
 }
 
@@ -216,6 +246,17 @@ impl Operator for LpNorm {
             normalize_axis(self.axis, x.rank())?;
         }
         same_as_first(ctx)
+    }
+
+    fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let axis = renumber::axis(self.axis, perm)?;
+        Some(Renumbered::new(
+            LpNorm {
+                axis,
+                ..self.clone()
+            },
+            perm,
+        ))
     }
 }
 

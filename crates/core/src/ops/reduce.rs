@@ -1,13 +1,14 @@
 //! Reductions over axes, arg reductions, running sums and softmax.
 
 use super::axes::{normalize_axes, normalize_axis};
+use super::renumber;
 use super::rules::{FLOATS, INDICES, InputValues, NUMBERS, VALUES, fact, missing_value};
 use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
 
 /// The function of [`Reduce`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -124,6 +125,14 @@ impl Operator for Reduce {
         let flops = read.map_or(base.flops, |x| x.iter().map(|&d| d as f64).product());
         Cost { flops, ..base }
     }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let (axes, perm) = match self.axes(perm.len(), ctx).ok()?[..] {
+            [] => return None,
+            ref axes => renumber::reduced(axes, perm, self.keep_dims),
+        };
+        Renumbered::new(self.clone(), &perm).with_ints(1, &axes)
+    }
 }
 
 impl Reduce {
@@ -187,6 +196,19 @@ impl Operator for ArgReduce {
         let shape = without(x, &[axis], self.keep_dims);
         Ok(vec![fact(Some(self.output), Some(shape))])
     }
+
+    fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let axis = normalize_axis(self.axis, perm.len()).ok()?;
+        let (axes, perm) = renumber::reduced(&[axis], perm, self.keep_dims);
+        let axis = *axes.first()?;
+        Some(Renumbered::new(
+            ArgReduce {
+                axis,
+                ..self.clone()
+            },
+            &perm,
+        ))
+    }
 }
 
 impl Operator for Cumulative {
@@ -247,5 +269,16 @@ impl Operator for Softmax {
             normalize_axis(self.axis, x.rank())?;
         }
         Ok(vec![fact(dtype, x.cloned())])
+    }
+
+    fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let axis = renumber::axis(self.axis, perm)?;
+        Some(Renumbered::new(
+            Softmax {
+                axis,
+                ..self.clone()
+            },
+            perm,
+        ))
     }
 }

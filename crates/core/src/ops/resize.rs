@@ -1,6 +1,7 @@
 //! Sampling at other positions.
 
 use super::axes::normalize_axes;
+use super::renumber;
 use super::rules::{
     FLOATS, INDICES, InputValues, fact, missing_value, sizes, unify, unify_shapes, wrong_count,
 };
@@ -8,7 +9,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
 
 /// Which place in the input an element of the output stands for: ONNX's `coordinate_transformation_mode`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -307,6 +308,10 @@ impl Operator for Resize {
 
     fn value_inputs(&self) -> &'static [usize] {
         &[1, 2, 3]
+    }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        renumber::resize(self, ctx, perm)
     }
 }
 

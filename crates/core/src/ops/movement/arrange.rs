@@ -4,8 +4,9 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
 use crate::ops::axes::{MAX_RANK, normalize_axis};
+use crate::ops::renumber;
 use crate::ops::rules::{INDICES, InputValues, fact, sizes, sum, unify_shapes, wrong_count};
 
 /// Output dimension `i` is input dimension `perm[i]`; an empty `perm` reverses.
@@ -118,6 +119,11 @@ impl Operator for Concat {
         let all: Option<Vec<Vec<Dim>>> = elements.iter().cloned().collect();
         Some(all?.concat())
     }
+
+    fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let axis = renumber::axis(self.axis, perm)?;
+        Some(Renumbered::new(Concat { axis }, perm))
+    }
 }
 
 impl Split {
@@ -201,6 +207,11 @@ impl Operator for Split {
 
     fn value_inputs(&self) -> &'static [usize] {
         &[1]
+    }
+
+    fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let axis = renumber::axis(self.axis, perm)?;
+        Some(Renumbered::new(Split { axis }, perm))
     }
 }
 

@@ -4,8 +4,9 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
 use crate::ops::axes::MAX_RANK;
+use crate::ops::renumber;
 use crate::ops::rules::{
     INDICES, InputValues, broadcast, fact, missing_value, shaped_by_elements, sizes, times,
     wrong_count,
@@ -68,6 +69,11 @@ impl Operator for Tile {
     fn value_inputs(&self) -> &'static [usize] {
         &[1]
     }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let counts = renumber::numbers(&ctx.ints(1).ok()??, perm)?;
+        Renumbered::new(self.clone(), perm).with_ints(1, &counts)
+    }
 }
 
 impl Operator for Expand {
@@ -108,6 +114,11 @@ impl Operator for Expand {
 
     fn value_inputs(&self) -> &'static [usize] {
         &[1]
+    }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let counts = renumber::numbers(&ctx.ints(1).ok()??, perm)?;
+        Renumbered::new(self.clone(), perm).with_ints(1, &counts)
     }
 }
 

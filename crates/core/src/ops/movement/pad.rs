@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::Dim;
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
 use crate::ops::axes::normalize_axes;
 use crate::ops::rules::{INDICES, InputValues, fact, sizes, too_large, wrong_count};
 
@@ -149,6 +149,24 @@ impl Operator for Pad {
 
     fn value_inputs(&self) -> &'static [usize] {
         &[1, 2, 3]
+    }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        let rank = perm.len();
+        let axes = self.axes(rank, ctx).ok()?;
+        let pads = ctx.ints(1).ok()??;
+        let (before, after) = pads.split_at_checked(axes.len())?;
+        if before.len() != after.len() {
+            return None;
+        }
+        let mut all = vec![0; 2 * rank];
+        for (i, &a) in axes.iter().enumerate() {
+            all[perm[a]] = before[i];
+            all[rank + perm[a]] = after[i];
+        }
+        let mut renumbered = Renumbered::new(self.clone(), perm).with_ints(1, &all)?;
+        renumbered.inputs.push((3, None));
+        Some(renumbered)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::Dim;
 use crate::error::{Result, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
 use crate::ops::axes::normalize_axes;
 use crate::ops::rules::{INDICES, InputValues, fact, too_large, wrong_count};
 
@@ -176,5 +176,14 @@ impl Operator for Slice {
 
     fn value_inputs(&self) -> &'static [usize] {
         &[1, 2, 3, 4]
+    }
+
+    fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
+        if ctx.optional(3).is_some() && ctx.ints(3).ok()?.is_none() {
+            return None;
+        }
+        let axes = self.axes(perm.len(), ctx.length(1).ok()??, ctx).ok()?;
+        let axes: Vec<i64> = axes.iter().map(|&a| perm[a] as i64).collect();
+        Renumbered::new(self.clone(), perm).with_ints(3, &axes)
     }
 }

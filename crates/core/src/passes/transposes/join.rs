@@ -1,13 +1,11 @@
 //! Operators that join several values dimension by dimension: all of these are brought into the order in
 //! which most of the data lies.
 
-use std::sync::Arc;
-
 use super::super::edit::inverse;
 use super::{Pass, START, size};
 use crate::dim::Dim;
 use crate::error::Result;
-use crate::graph::{Node, Operator, ValueId};
+use crate::graph::{InferContext, Node, Operator, ValueId};
 use crate::ops::{Concat, Unsqueeze, normalize_axis};
 
 impl Pass<'_> {
@@ -53,17 +51,8 @@ impl Pass<'_> {
         if !self.worth(toll, block, &[out], &perm) {
             return Ok(false);
         }
-        let op: Arc<dyn Operator> = match concat {
-            Some(op) => {
-                let Ok(axis) = normalize_axis(op.axis, rank) else {
-                    return Ok(false);
-                };
-                Arc::new(Concat {
-                    axis: perm[axis] as i64,
-                })
-            }
-            None => node.op.clone(),
-        };
+        let renumbered = concat.and_then(|op| op.renumbered(&InferContext::new(&[], 1), &perm));
+        let op = renumbered.map_or_else(|| node.op.clone(), |renumbered| renumbered.op);
         let mut turned = Vec::with_capacity(inputs.len());
         for (i, &v) in inputs.iter().enumerate() {
             let name = format!("{}/{i}", node.name);

@@ -5,7 +5,6 @@
 
 mod demand;
 mod join;
-mod renumber;
 pub mod reshape;
 mod sink;
 

@@ -6,8 +6,8 @@ use super::super::edit::{inverse, is_identity};
 use super::super::layout::permuted_fact;
 use super::{Held, Pass, is_free};
 use crate::error::Result;
-use crate::graph::{Axes, Elements, Graph, Node, Operator, ValueId};
-use crate::ops::{ArgReduce, Concat, Gemm, MatMul, Reduce, normalize_axes};
+use crate::graph::{Axes, Elements, Graph, InferContext, Node, Operator, Renumbered, ValueId};
+use crate::ops::Concat;
 
 /// True where each element of the first input becomes one of the output, whichever axis it is on.
 pub(super) fn maps(graph: &Graph, node: &Node) -> bool {
@@ -30,40 +30,59 @@ impl Pass<'_> {
         if op.flow().axes == Axes::Regrouped {
             return self.sink_reshape(node);
         }
-        if op.is::<MatMul>() || op.is::<Gemm>() {
-            return self.sink_product(node);
+        if self.sink_product(node)? {
+            return Ok(true);
         }
         if op.is::<Concat>() || op.flow().joins() {
             return self.sink_joined(node);
         }
-        if op.is::<Reduce>() || op.is::<ArgReduce>() {
-            return self.sink_reduction(node);
-        }
-        let Some(held) = node.input(0).and_then(|x| self.held(x)).cloned() else {
-            return Ok(false);
-        };
-        let rank = held.perm.len();
         let Some(x) = node.input(0) else {
             return Ok(false);
         };
+        let Some(held) = self.held(x).cloned() else {
+            return Ok(false);
+        };
+        let Some(renumbered) = self.renumbered(node, &held.perm) else {
+            return Ok(false);
+        };
+        let rank = Some(renumbered.perm.len());
         if node
             .outputs
             .iter()
-            .any(|&v| self.graph.fact(v).rank() != Some(rank))
-            || !self.worth(0, self.price_of_order(x), &node.outputs, &held.perm)
+            .any(|&v| self.graph.fact(v).rank() != rank)
+            || !self.worth(0, self.price_of_order(x), &node.outputs, &renumbered.perm)
         {
             return Ok(false);
         }
-        let Some(renumbered) = self.renumbered(node, &held.perm)? else {
-            return Ok(false);
-        };
-        let mut inputs = renumbered.inputs;
+        let mut inputs = node.inputs.clone();
         inputs[0] = Some(held.source);
+        for (i, constant) in renumbered.inputs {
+            inputs.resize(inputs.len().max(i + 1), None);
+            let name = || format!("{}/{i}", node.name);
+            inputs[i] = constant.map(|tensor| self.graph.add_constant(name(), tensor));
+        }
+        while let Some(None) = inputs.last() {
+            inputs.pop();
+        }
         for &v in inputs.iter().skip(1).flatten() {
             self.carry_out(v)?;
         }
-        self.emit(node, renumbered.op, inputs, &held.perm);
+        self.emit(node, renumbered.op, inputs, &renumbered.perm);
         Ok(true)
+    }
+
+    /// `node` for data of which its first input is the transpose by `perm`.
+    fn renumbered(&self, node: &Node, perm: &[usize]) -> Option<Renumbered> {
+        if maps(self.graph, node) {
+            return Some(Renumbered {
+                op: node.op.clone(),
+                inputs: Vec::new(),
+                perm: perm.to_vec(),
+            });
+        }
+        let inputs = self.graph.input_facts(&node.inputs);
+        let ctx = InferContext::new(&inputs, node.outputs.len());
+        node.op.renumbered(&ctx, perm)
     }
 
     /// Appends a node whose outputs lie in the order `perm` undoes.
@@ -101,61 +120,6 @@ impl Pass<'_> {
         });
     }
 
-    fn sink_reduction(&mut self, node: &Node) -> Result<bool> {
-        let (Some(x), [out]) = (node.input(0), &node.outputs[..]) else {
-            return Ok(false);
-        };
-        let out = *out;
-        let Some(held) = self.held(x).cloned() else {
-            return Ok(false);
-        };
-        let rank = held.perm.len();
-        let op = &*node.op;
-        let (axes, keep) = if let Some(op) = op.downcast_ref::<Reduce>() {
-            let axes = match node.input(1) {
-                Some(v) => match self.graph.ints(Some(v)) {
-                    Some(axes) if !axes.is_empty() => normalize_axes(&axes, rank),
-                    _ => return Ok(false),
-                },
-                None if op.noop_with_empty_axes => return Ok(false),
-                None => Ok((0..rank).collect()),
-            };
-            (axes, op.keep_dims)
-        } else if let Some(op) = op.downcast_ref::<ArgReduce>() {
-            (normalize_axes(&[op.axis], rank), op.keep_dims)
-        } else {
-            return Ok(false);
-        };
-        let Ok(axes) = axes else { return Ok(false) };
-        let mut lying: Vec<usize> = axes.iter().map(|&a| held.perm[a]).collect();
-        lying.sort_unstable();
-        let perm: Vec<usize> = if keep {
-            held.perm.clone()
-        } else {
-            let kept = (0..rank).filter(|d| !axes.contains(d));
-            let gone = |p: usize| lying.iter().filter(|&&l| l < p).count();
-            kept.map(|d| held.perm[d] - gone(held.perm[d])).collect()
-        };
-        if !self.worth(0, self.price_of_order(x), &[out], &perm) {
-            return Ok(false);
-        }
-        let mut inputs = vec![Some(held.source)];
-        let op: Arc<dyn Operator> = match op.downcast_ref::<ArgReduce>() {
-            Some(op) => Arc::new(ArgReduce {
-                axis: lying.first().map_or(0, |&a| a as i64),
-                ..op.clone()
-            }),
-            None => {
-                let axes: Vec<i64> = lying.iter().map(|&a| a as i64).collect();
-                let name = format!("{}/axes", node.name);
-                inputs.push(Some(self.graph.add_ints(name, &axes)?));
-                node.op.clone()
-            }
-        };
-        self.emit(node, op, inputs, &perm);
-        Ok(true)
-    }
-
     /// A transpose of the last two dimensions of an operand is an attribute of the product.
     fn sink_product(&mut self, node: &Node) -> Result<bool> {
         let swaps = |pass: &Self, i: usize| {
@@ -169,31 +133,18 @@ impl Pass<'_> {
             let moves = !is_free(pass.graph, held.source, &held.perm);
             (held.perm == swap && moves).then_some(held.source)
         };
-        let mut inputs = node.inputs.clone();
-        let op: Arc<dyn Operator> = if let Some(op) = node.op.downcast_ref::<MatMul>() {
-            let Some(b) = swaps(self, 1) else {
-                return Ok(false);
-            };
-            inputs[1] = Some(b);
-            Arc::new(MatMul {
-                transpose_b: !op.transpose_b,
-                ..op.clone()
-            })
-        } else if let Some(op) = node.op.downcast_ref::<Gemm>() {
-            let (a, b) = (swaps(self, 0), swaps(self, 1));
-            if a.is_none() && b.is_none() {
-                return Ok(false);
+        let (mut op, mut inputs) = (node.op.clone(), node.inputs.clone());
+        let mut changed = false;
+        for i in 0..inputs.len() {
+            if let Some(swapped) = op.swapped(i)
+                && let Some(source) = swaps(self, i)
+            {
+                (op, inputs[i], changed) = (swapped, Some(source), true);
             }
-            inputs[0] = a.or(inputs[0]);
-            inputs[1] = b.or(inputs[1]);
-            Arc::new(Gemm {
-                transpose_a: op.transpose_a ^ a.is_some(),
-                transpose_b: op.transpose_b ^ b.is_some(),
-                ..op.clone()
-            })
-        } else {
+        }
+        if !changed {
             return Ok(false);
-        };
+        }
         for &v in inputs.iter().flatten() {
             self.carry_out(v)?;
         }
