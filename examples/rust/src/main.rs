@@ -21,9 +21,6 @@ async fn name(
     options: LoadOptions,
 ) -> Result<(usize, f64), Box<dyn Error>> {
     let mut session = kilim::load(model, options).await?;
-    for node in session.report().nodes {
-        println!("{} runs on {}", node.name, node.backend);
-    }
     // White ink on black, 28 by 28 pixels from 0 to 1, row by row.
     let pixels = image::open(picture)?.resize_exact(28, 28, image::imageops::FilterType::Triangle);
     let pixels: Vec<f32> = pixels.to_luma32f().into_raw();
@@ -31,6 +28,10 @@ async fn name(
     let outputs = session
         .run(&[("image", image)], &RunOptions::default())
         .await?;
+    // The model's batch is open, so that nodes are placed by the first run.
+    for node in session.report().nodes {
+        println!("{} runs on {}", node.name, node.backend);
+    }
     let (_, probabilities) = outputs.first().ok_or("the model has no output")?;
     let probabilities = probabilities.to_f64s()?;
     let best = probabilities
