@@ -21,9 +21,9 @@ pub(crate) trait Bytes: Copy + 'static {
     type V: Copy;
     /// Bytes of a vector: four for each sum.
     const LEN: usize = 4 * Self::Floats::LANES;
-    /// Rows and vectors of columns of a tile of sums, for which, their floats and the weights there are registers.
+    /// Rows of a tile of two vectors of columns: there are registers for its sums, what they come to and the weights. At
+    /// most 6.
     const TILE_ROWS: usize;
-    const TILE_VECTORS: usize;
 
     fn floats(self) -> Self::Floats;
     /// The same number in each sum, or the same four bytes.
@@ -34,6 +34,10 @@ pub(crate) trait Bytes: Copy + 'static {
     fn dot<const BITS: usize>(self, w: Self::V, a: Self::V, sum: Self::V) -> Self::V;
     /// Sums as floats.
     fn real(self, sums: Self::V) -> <Self::Floats as Simd>::V;
+
+    /// Tells the machine that what lies at `p`, if anything does, is wanted soon.
+    #[inline(always)]
+    fn prefetch(self, _: *const u8) {}
 
     /// # Safety
     /// `p` is valid for reads of `LEN` bytes.
@@ -58,6 +62,10 @@ pub(crate) trait Bytes: Copy + 'static {
     /// `p` is valid for reads of `count` elements, at least one.
     #[inline(always)]
     unsafe fn spread(self, p: *const f32, count: usize, each: usize) -> <Self::Floats as Simd>::V {
+        if each == Self::Floats::LANES {
+            // SAFETY: `p` has an element.
+            return self.floats().splat(unsafe { p.read() });
+        }
         let mut lanes = [0.0f32; 16];
         let count = count.min(Self::Floats::LANES / each);
         for i in 0..count {
@@ -77,21 +85,21 @@ pub(crate) trait ByteTask {
     fn run<B: Bytes>(self, b: B) -> Self::Output;
 }
 
-struct Sizes;
+struct Len;
 
-impl ByteTask for Sizes {
-    type Output = [usize; 3];
+impl ByteTask for Len {
+    type Output = usize;
 
     #[inline(always)]
-    fn run<B: Bytes>(self, _: B) -> [usize; 3] {
-        [B::LEN, B::TILE_ROWS, B::TILE_VECTORS]
+    fn run<B: Bytes>(self, _: B) -> usize {
+        B::LEN
     }
 }
 
 impl Isa {
-    /// Bytes of a vector, and rows and vectors of a tile of sums.
-    pub(crate) fn byte_sizes(self) -> [usize; 3] {
-        self.dispatch_bytes(Sizes)
+    /// Bytes of a vector: [`Bytes::LEN`].
+    pub(crate) fn vector_bytes(self) -> usize {
+        self.dispatch_bytes(Len)
     }
 
     /// Runs a task on bytes, compiled for this instruction set.

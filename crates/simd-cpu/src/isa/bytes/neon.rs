@@ -13,7 +13,6 @@ impl Bytes for Neon {
     type Floats = Floats;
     type V = int32x4_t;
     const TILE_ROWS: usize = 4;
-    const TILE_VECTORS: usize = 2;
 
     #[inline(always)]
     fn floats(self) -> Floats {

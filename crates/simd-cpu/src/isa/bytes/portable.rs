@@ -14,7 +14,6 @@ impl Bytes for Portable {
     type Floats = Floats;
     type V = V;
     const TILE_ROWS: usize = 2;
-    const TILE_VECTORS: usize = 2;
 
     #[inline(always)]
     fn floats(self) -> Floats {

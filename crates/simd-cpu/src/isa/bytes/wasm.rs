@@ -1,4 +1,4 @@
-//! WebAssembly simd128; with the feature `relaxed-simd`, its products of bytes where they are exact.
+//! WebAssembly simd128.
 
 use std::arch::wasm32::*;
 
@@ -9,30 +9,10 @@ use crate::isa::{with_memory, with_token};
 #[derive(Clone, Copy)]
 pub(crate) struct Wasm;
 
-/// Numbers of at most seven bits are the same signed and not, and pairs of products of four bits fit in 16.
-#[cfg(target_feature = "relaxed-simd")]
-#[inline(always)]
-fn dot_narrow(w: v128, a: v128, sum: v128) -> v128 {
-    i32x4_relaxed_dot_i8x16_i7x16_add(a, w, sum)
-}
-#[cfg(not(target_feature = "relaxed-simd"))]
-#[inline(always)]
-fn dot_narrow(w: v128, a: v128, sum: v128) -> v128 {
-    dot(w, a, sum)
-}
-
-#[inline(always)]
-fn dot(w: v128, a: v128, sum: v128) -> v128 {
-    let low = i32x4_dot_i16x8(v128_and(w, i16x8_splat(255)), i16x8_shr(i16x8_shl(a, 8), 8));
-    let high = i32x4_dot_i16x8(u16x8_shr(w, 8), i16x8_shr(a, 8));
-    i32x4_add(sum, i32x4_add(low, high))
-}
-
 impl Bytes for Wasm {
     type Floats = Floats;
     type V = v128;
     const TILE_ROWS: usize = 2;
-    const TILE_VECTORS: usize = 2;
 
     #[inline(always)]
     fn floats(self) -> Floats {
@@ -48,11 +28,10 @@ impl Bytes for Wasm {
     }
     #[inline(always)]
     fn dot<const BITS: usize>(self, w: v128, a: v128, sum: v128) -> v128 {
-        if BITS <= 4 {
-            dot_narrow(w, a, sum)
-        } else {
-            dot(w, a, sum)
-        }
+        let (low, even) = (v128_and(w, i16x8_splat(255)), i16x8_shr(i16x8_shl(a, 8), 8));
+        let (high, odd) = (u16x8_shr(w, 8), i16x8_shr(a, 8));
+        let products = i32x4_add(i32x4_dot_i16x8(low, even), i32x4_dot_i16x8(high, odd));
+        i32x4_add(sum, products)
     }
 
     with_token! {

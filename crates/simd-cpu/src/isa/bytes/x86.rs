@@ -32,11 +32,15 @@ impl Bytes for Avx2 {
     type Floats = Floats8;
     type V = __m256i;
     const TILE_ROWS: usize = 3;
-    const TILE_VECTORS: usize = 2;
 
     #[inline(always)]
     fn floats(self) -> Floats8 {
         self.0
+    }
+    #[inline(always)]
+    fn prefetch(self, p: *const u8) {
+        // SAFETY: every address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
     #[inline(always)]
     fn number<const BITS: usize>(self, packed: __m256i, i: usize) -> __m256i {
@@ -98,11 +102,15 @@ impl Bytes for Vnni {
     type Floats = Floats16;
     type V = __m512i;
     const TILE_ROWS: usize = 6;
-    const TILE_VECTORS: usize = 2;
 
     #[inline(always)]
     fn floats(self) -> Floats16 {
         self.0
+    }
+    #[inline(always)]
+    fn prefetch(self, p: *const u8) {
+        // SAFETY: every address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
     #[inline(always)]
     fn number<const BITS: usize>(self, packed: __m512i, i: usize) -> __m512i {

@@ -12,14 +12,13 @@ use crate::isa::{ByteTask, Bytes, Isa, Simd, read, write};
 /// Bytes of weights that are multiplied together: those of a sum.
 const WORD: usize = 4;
 
-/// Bounds of [`Bytes::TILE_ROWS`] and [`Bytes::TILE_VECTORS`].
-const MOST_ROWS: usize = 6;
+/// Vectors of columns of a tile, and its most rows.
 const VECTORS: usize = 2;
+const MOST_ROWS: usize = 6;
 
 /// Columns of a panel, which are rows of weights.
 fn width(isa: Isa) -> usize {
-    let [len, ..] = isa.byte_sizes();
-    VECTORS * len / WORD
+    VECTORS * isa.vector_bytes() / WORD
 }
 
 /// Elements of scratch memory of a thread: words, scales and zero points of a panel.

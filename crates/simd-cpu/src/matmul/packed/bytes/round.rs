@@ -30,9 +30,8 @@ pub(super) struct Layout {
 impl Layout {
     /// Units and their sums are vectors.
     pub fn of_lanes(isa: Isa, plan: &Plan) -> Layout {
-        let [len, ..] = isa.byte_sizes();
         Layout {
-            unit: len,
+            unit: isa.vector_bytes(),
             group: 4,
             ..Layout::of_blocks(isa, plan)
         }
@@ -40,10 +39,11 @@ impl Layout {
 
     /// Units are four bytes; there is a sum for each block.
     pub fn of_blocks(isa: Isa, plan: &Plan) -> Layout {
-        let [len, ..] = isa.byte_sizes();
+        let len = isa.vector_bytes();
+        let row = plan.blocks.saturating_mul(plan.bytes);
         Layout {
             unit: 4,
-            row: (plan.blocks.saturating_mul(plan.bytes)).saturating_add(len - 1) / len * len,
+            row: row.saturating_add(len - 1) / len * len,
             in_byte: 8 / plan.bits,
             group: plan.bytes,
         }
