@@ -120,7 +120,7 @@ pub trait Operator: Any + Reflect + Send + Sync {
         None
     }
 
-    /// The operator for data of which the first input, in `ctx`, is the transpose by `perm`; `None` where there is none. Those
+    /// The operator for data whose transpose by `perm` is the first input, in `ctx`; `None` where there is none. Those
     /// need not answer whose [`Flow`] says that any order of axes will do.
     fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
         let _ = (ctx, perm);

@@ -24,7 +24,7 @@ impl Renumbered {
         }
     }
 
-    /// With another input; `None` where the numbers do not fit into memory.
+    /// The operator with another input; `None` where the numbers do not fit into memory.
     pub fn with_ints(mut self, input: usize, numbers: &[i64]) -> Option<Renumbered> {
         let numbers = Tensor::from_slice(&[numbers.len()], numbers).ok()?;
         self.inputs.push((input, Some(numbers)));

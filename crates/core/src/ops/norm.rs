@@ -136,7 +136,7 @@ fn from_axis(
     Ok((Some(x.clone()), Some(statistics)))
 }
 
-/// Whether `axis` is the last one, and so it is of data of which this is the transpose by `perm`.
+/// Whether `axis` is the last one, also for the data whose transpose by `perm` this is.
 fn last_stays_last(axis: i64, perm: &[usize]) -> bool {
     let last = perm.len().checked_sub(1);
     last.is_some() && normalize_axis(axis, perm.len()).ok() == last && perm.last().copied() == last

@@ -1,4 +1,4 @@
-//! Axes, and numbers along them, for data of which operators see the transpose.
+//! Axes, and numbers along them, for data whose transpose operators see.
 
 use super::axes::{normalize_axes, normalize_axis};
 use super::resize::Resize;

@@ -6,7 +6,7 @@ use super::{Pass, START, size};
 use crate::dim::Dim;
 use crate::error::Result;
 use crate::graph::{InferContext, Node, Operator, ValueId};
-use crate::ops::{Concat, Unsqueeze, normalize_axis};
+use crate::ops::{Concat, Unsqueeze};
 
 impl Pass<'_> {
     /// Operators that join several values dimension by dimension: broadcasting ones and Concat.

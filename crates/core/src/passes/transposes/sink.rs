@@ -71,7 +71,7 @@ impl Pass<'_> {
         Ok(true)
     }
 
-    /// `node` for data of which its first input is the transpose by `perm`.
+    /// `node` for data whose transpose by `perm` is its first input.
     fn renumbered(&self, node: &Node, perm: &[usize]) -> Option<Renumbered> {
         if maps(self.graph, node) {
             return Some(Renumbered {
@@ -135,11 +135,11 @@ impl Pass<'_> {
         };
         let (mut op, mut inputs) = (node.op.clone(), node.inputs.clone());
         let mut changed = false;
-        for i in 0..inputs.len() {
+        for (i, input) in inputs.iter_mut().enumerate() {
             if let Some(swapped) = op.swapped(i)
                 && let Some(source) = swaps(self, i)
             {
-                (op, inputs[i], changed) = (swapped, Some(source), true);
+                (op, *input, changed) = (swapped, Some(source), true);
             }
         }
         if !changed {

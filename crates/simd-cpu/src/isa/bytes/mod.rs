@@ -14,9 +14,9 @@ mod x86;
 
 use super::{Isa, Kind, Simd};
 
-/// As [`Simd`], for bytes and the sums of their products, `i32`.
+/// A vector as in [`Simd`], for bytes and the sums of their products, `i32`.
 pub(crate) trait Bytes: Copy + 'static {
-    /// Of as many floats as there are sums.
+    /// Vectors of as many floats as there are sums.
     type Floats: Simd;
     type V: Copy;
     /// Bytes of a vector: four for each sum.
@@ -26,9 +26,9 @@ pub(crate) trait Bytes: Copy + 'static {
     const TILE_ROWS: usize;
 
     fn floats(self) -> Self::Floats;
-    /// The same number in each sum, or the same four bytes.
+    /// A vector with one number in each sum, or the same four bytes.
     fn splat(self, x: i32) -> Self::V;
-    /// Of the numbers of `BITS` bits in each byte, number `i`.
+    /// Number `i` of the numbers of `BITS` bits in each byte.
     fn number<const BITS: usize>(self, packed: Self::V, i: usize) -> Self::V;
     /// `sum` and four products each of bytes of `w`, unsigned and of `BITS` bits, and of `a`, signed and not -128.
     fn dot<const BITS: usize>(self, w: Self::V, a: Self::V, sum: Self::V) -> Self::V;

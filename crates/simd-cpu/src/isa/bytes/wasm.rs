@@ -1,4 +1,4 @@
-//! WebAssembly simd128.
+//! WebAssembly simd128; with the feature `relaxed-simd`, its products of bytes where they are exact.
 
 use std::arch::wasm32::*;
 
@@ -8,6 +8,27 @@ use crate::isa::{with_memory, with_token};
 
 #[derive(Clone, Copy)]
 pub(crate) struct Wasm;
+
+/// Adds products of bytes to sums. Weights of at most seven bits are the same signed and not, and pairs of products
+/// with weights of at most four bits fit in 16 bits: every machine then gives the same sum.
+#[cfg(target_feature = "relaxed-simd")]
+#[inline(always)]
+fn dot_narrow(w: v128, a: v128, sum: v128) -> v128 {
+    i32x4_relaxed_dot_i8x16_i7x16_add(a, w, sum)
+}
+#[cfg(not(target_feature = "relaxed-simd"))]
+#[inline(always)]
+fn dot_narrow(w: v128, a: v128, sum: v128) -> v128 {
+    dot(w, a, sum)
+}
+
+#[inline(always)]
+fn dot(w: v128, a: v128, sum: v128) -> v128 {
+    let (low, even) = (v128_and(w, i16x8_splat(255)), i16x8_shr(i16x8_shl(a, 8), 8));
+    let (high, odd) = (u16x8_shr(w, 8), i16x8_shr(a, 8));
+    let products = i32x4_add(i32x4_dot_i16x8(low, even), i32x4_dot_i16x8(high, odd));
+    i32x4_add(sum, products)
+}
 
 impl Bytes for Wasm {
     type Floats = Floats;
@@ -28,10 +49,10 @@ impl Bytes for Wasm {
     }
     #[inline(always)]
     fn dot<const BITS: usize>(self, w: v128, a: v128, sum: v128) -> v128 {
-        let (low, even) = (v128_and(w, i16x8_splat(255)), i16x8_shr(i16x8_shl(a, 8), 8));
-        let (high, odd) = (u16x8_shr(w, 8), i16x8_shr(a, 8));
-        let products = i32x4_add(i32x4_dot_i16x8(low, even), i32x4_dot_i16x8(high, odd));
-        i32x4_add(sum, products)
+        match BITS {
+            0..=4 => dot_narrow(w, a, sum),
+            _ => dot(w, a, sum),
+        }
     }
 
     with_token! {

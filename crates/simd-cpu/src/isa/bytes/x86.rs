@@ -6,7 +6,7 @@ use super::{ByteTask, Bytes};
 use crate::isa::x86::{Avx2 as Floats8, Avx512 as Floats16};
 use crate::isa::{with_memory, with_token};
 
-/// With the floats of the same machine.
+/// An instruction set with the floats of the same machine.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(Floats8);
 #[derive(Clone, Copy)]

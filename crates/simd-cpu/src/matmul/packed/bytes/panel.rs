@@ -165,7 +165,7 @@ struct Tiles<'a> {
     a: &'a Rounded<'a>,
     /// A word of each column, then the next of each.
     packed: &'a [u32],
-    /// Those of a block of each column, then of the next.
+    /// The numbers of a block of each column, then of the next.
     scales: &'a [f32],
     zeros: &'a [f32],
     bias: Option<&'a [f32]>,
