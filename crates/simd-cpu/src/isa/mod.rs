@@ -76,6 +76,10 @@ pub(crate) trait Simd: Copy + 'static {
     fn select(self, mask: Self::Mask, yes: Self::V, no: Self::V) -> Self::V;
     fn sum(self, a: Self::V) -> f32;
 
+    /// Tells the machine that what lies at `p`, if anything does, is wanted soon.
+    #[inline(always)]
+    fn prefetch(self, _: *const u8) {}
+
     /// # Safety
     /// `p` is valid for reads of `LANES` elements.
     unsafe fn load(self, p: *const f32) -> Self::V;

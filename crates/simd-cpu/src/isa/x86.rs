@@ -45,6 +45,12 @@ impl Simd for Avx2 {
     type V = __m256;
     type Mask = __m256;
 
+    #[inline(always)]
+    fn prefetch(self, p: *const u8) {
+        // SAFETY: every address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
+
     with_token! {
         fn splat(x: f32) -> __m256 { _mm256_set1_ps(x) }
         fn add(a: __m256, b: __m256) -> __m256 { _mm256_add_ps(a, b) }
@@ -122,6 +128,12 @@ impl Simd for Avx512 {
     const TILE_VECTORS: usize = 2;
     type V = __m512;
     type Mask = __mmask16;
+
+    #[inline(always)]
+    fn prefetch(self, p: *const u8) {
+        // SAFETY: every address may be asked for.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
+    }
 
     with_token! {
         fn splat(x: f32) -> __m512 { _mm512_set1_ps(x) }

@@ -35,10 +35,6 @@ pub(crate) trait Bytes: Copy + 'static {
     /// Sums as floats.
     fn real(self, sums: Self::V) -> <Self::Floats as Simd>::V;
 
-    /// Tells the machine that what lies at `p`, if anything does, is wanted soon.
-    #[inline(always)]
-    fn prefetch(self, _: *const u8) {}
-
     /// # Safety
     /// `p` is valid for reads of `LEN` bytes.
     unsafe fn load(self, p: *const u8) -> Self::V;

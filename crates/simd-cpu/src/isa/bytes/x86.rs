@@ -38,11 +38,6 @@ impl Bytes for Avx2 {
         self.0
     }
     #[inline(always)]
-    fn prefetch(self, p: *const u8) {
-        // SAFETY: every address may be asked for.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
-    }
-    #[inline(always)]
     fn number<const BITS: usize>(self, packed: __m256i, i: usize) -> __m256i {
         if BITS == 8 {
             return packed;
@@ -106,11 +101,6 @@ impl Bytes for Vnni {
     #[inline(always)]
     fn floats(self) -> Floats16 {
         self.0
-    }
-    #[inline(always)]
-    fn prefetch(self, p: *const u8) {
-        // SAFETY: every address may be asked for.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) }
     }
     #[inline(always)]
     fn number<const BITS: usize>(self, packed: __m512i, i: usize) -> __m512i {

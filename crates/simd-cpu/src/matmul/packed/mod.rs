@@ -26,6 +26,11 @@ const MANY_ROWS: usize = 4;
 /// Operations of widening a number.
 const COST: usize = 2;
 
+/// Bytes from weights that are multiplied to those that are fetched, and from scales to scales. Several rows and their
+/// scales are more streams than machines look ahead in by themselves.
+const AHEAD: usize = 2304;
+const SCALES_AHEAD: usize = 576;
+
 pub(super) fn register(registry: &mut KernelRegistry) {
     registry.add::<MatMulNBits>(
         |op, node| match Plan::of(op, node) {

@@ -5,7 +5,7 @@ use std::array::from_fn;
 use kilim_core::Result;
 use kilim_host::{CpuRun, by};
 
-use super::{COST, Weights, numbers};
+use super::{AHEAD, COST, SCALES_AHEAD, Weights, numbers};
 use crate::isa::{Isa, Simd, Task};
 
 /// Rows of weights that are multiplied together: their sums hide each other's latency.
@@ -83,6 +83,9 @@ impl Part<'_> {
     }
 }
 
+/// Bytes that are fetched together.
+const LINE: usize = 64;
+
 /// Columns that are multiplied between two looks at what may stop the run.
 const SPAN: usize = 4096;
 
@@ -129,6 +132,12 @@ fn add_products<S: Simd, const BITS: usize>(
         for r in 0..ROWS {
             let from = weights.block::<BITS>(rows[r], first + i);
             bytes[r] = from.bytes;
+            for line in from.bytes.chunks(LINE) {
+                s.prefetch(line.as_ptr().wrapping_add(AHEAD));
+            }
+            let scale = rows[r] * weights.plan.blocks + first + i;
+            let scale: *const u8 = weights.scales.as_ptr().wrapping_add(scale).cast();
+            s.prefetch(scale.wrapping_add(SCALES_AHEAD));
             zeros[r] = s.splat(from.zero);
             scales[r] = s.splat(from.scale);
         }

@@ -5,7 +5,7 @@ use std::array::from_fn;
 use kilim_core::Result;
 use kilim_host::{CpuRun, by};
 
-use super::super::{Plan, Weights, Zeros};
+use super::super::{AHEAD, Plan, SCALES_AHEAD, Weights, Zeros};
 use super::round::Rounded;
 use crate::isa::{ByteTask, Bytes, Isa, Simd};
 
@@ -17,11 +17,6 @@ const SPAN: usize = 64;
 
 /// Bytes of weights that are multiplied in a nanosecond, at least.
 const SPEED: usize = 8;
-
-/// Bytes from weights that are multiplied to those that are fetched, and from scales to scales. Several rows and their
-/// scales are more streams than machines look ahead in by themselves.
-const AHEAD: usize = 2304;
-const SCALES_AHEAD: usize = 576;
 
 /// `y = a · wᵀ + bias`.
 ///
@@ -172,7 +167,7 @@ impl Vectors<'_> {
         let a = self.a.bytes[v * B::LEN * in_byte..][..B::LEN * in_byte].as_ptr();
         let a_zeros = self.a.zeros[v * lanes..][..lanes].as_ptr();
         let a_scales = self.a.scales[v * lanes..][..lanes].as_ptr();
-        for r in 0..ROWS {
+        for (r, total) in totals.iter_mut().enumerate() {
             let bytes = self
                 .weights
                 .packed
@@ -183,8 +178,8 @@ impl Vectors<'_> {
                 .scales
                 .as_ptr()
                 .wrapping_add(self.rows[r] * p.blocks + block);
-            b.prefetch(bytes.wrapping_add(AHEAD));
-            b.prefetch(scales.cast::<u8>().wrapping_add(SCALES_AHEAD));
+            s.prefetch(bytes.wrapping_add(AHEAD));
+            s.prefetch(scales.cast::<u8>().wrapping_add(SCALES_AHEAD));
             // SAFETY: A has these vectors. The row has `count` blocks from `block` on, so many scales and zero points,
             // and a vector of bytes from `bytes` on where it is whole.
             let (sum, w_scales, zeros) = unsafe {
@@ -217,7 +212,7 @@ impl Vectors<'_> {
                 }
                 s.mul(w_scales, s.load(a_scales))
             };
-            totals[r] = s.fma(sum, scales, totals[r]);
+            *total = s.fma(sum, scales, *total);
         }
     }
 }
