@@ -13,7 +13,7 @@ const here = packagePage({ opened: (page) => page.evaluate(`globalThis.trap = ${
 after(() => assert.deepEqual(here.problems, []));
 
 const relu = Uint8Array.from(model({ nodes: [['Relu', ['x'], ['y']]], inputs: [['x', [2]]], outputs: [['y', [2]]] }));
-const binary = readFileSync(join(www, 'dist', 'kilim', 'kilim.simd.wasm'));
+const [binary, script] = ['wasm', 'js'].map((kind) => readFileSync(join(www, 'dist', 'kilim', `kilim.simd.${kind}`)));
 
 /**
  * Two sessions of one binary; the first one traps in `call`. Gives what its calls and the other session's come to, and those of a
@@ -65,7 +65,7 @@ for (const [call, how] of [
   ['saveCache', 'stack'],
 ]) {
   const what = `${how} ${call === 'profile' ? 'in a microtask' : 'in a call'}`;
-  const bytes = trapping(binary, how);
+  const bytes = trapping(binary, String(script), how);
   for (const worker of [false, true]) {
     test(`${what}, ${worker ? 'in a worker' : 'in the page'}`, { timeout: 60_000 }, async () => {
       const seen = await here.page.evaluate(

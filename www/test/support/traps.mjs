@@ -41,6 +41,10 @@ function exported(contents) {
   return found;
 }
 
+/** The names of the exports that functions of wasm-bindgen's script call first, by how their definitions begin. */
+const called = (script, begin) =>
+  [...script.matchAll(new RegExp(`\\b${begin}\\([^)]*\\) \\{[^}]*?\\bwasm\\.(\\w+)\\(`, 'g'))].map(([, name]) => name);
+
 /** The code section with instructions before the bodies of some functions, by their places in it. */
 function prefixed(contents, prefixes) {
   let [count, at] = number(contents, 0);
@@ -76,20 +80,22 @@ const OUT_OF_BOUNDS = [0x41, 0x7f, 0x28, 2, 0, 0x1a]; // i32.const -1; i32.load;
 const overflow = (index) => [0x20, 0, 0x10, ...leb(index), 0x1a, 0x1a]; // what it gives are two numbers
 
 /**
- * The runtime's binary, changed: after `profile` was called, whatever enters it from a microtask traps; `saveCache` traps at once, as
+ * The runtime's binary with its script, changed: after `profile` was called, whatever enters it from a microtask traps; `saveCache` traps at once, as
  * `how` says: `unreachable`, `bounds` or `stack`.
  */
-export function trapping(bytes, how = 'unreachable') {
+export function trapping(bytes, script, how = 'unreachable') {
   const parts = sections(bytes);
   const functions = exported(parts.find(([id]) => id === 7)[1]);
   const first = imported(bytes);
   const prefixes = new Map();
-  for (const [name, index] of Object.entries(functions)) {
-    if (name.includes('closures') && name.includes('invoke')) prefixes.set(index - first, TRAP_IF_SET);
-    if (name === 'wasmsession_profile') prefixes.set(index - first, SET);
-    if (name === 'wasmsession_saveCache')
-      prefixes.set(index - first, { unreachable: UNREACHABLE, bounds: OUT_OF_BOUNDS, stack: overflow(index) }[how]);
-  }
+  const prefix = (begin, code) => {
+    const names = called(script, begin);
+    if (names.length === 0) throw new Error(`the script has no function ${begin}`);
+    for (const name of names) prefixes.set(functions[name] - first, code(functions[name]));
+  };
+  prefix('function wasm_bindgen__convert__closures\\w*', () => TRAP_IF_SET);
+  prefix('profile', () => SET);
+  prefix('saveCache', (index) => ({ unreachable: UNREACHABLE, bounds: OUT_OF_BOUNDS, stack: overflow(index) })[how]);
   const changed = parts.map(([id, contents]) => [id, id === 10 ? prefixed(contents, prefixes) : contents]);
   return Buffer.concat([
     bytes.subarray(0, 8),
