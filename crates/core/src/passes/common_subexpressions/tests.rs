@@ -12,14 +12,8 @@ use crate::ops::*;
 use crate::passes::{Evaluator, Passes};
 use crate::tensor::Tensor;
 
-/// The number of nodes that all passes leave of two operators on one input, both outputs of the graph.
-fn left_by_passes(input: Fact, operators: [Arc<dyn Operator>; 2]) -> usize {
-    let mut graph = Graph::new("test");
-    let x = graph.add_input("x", input);
-    for (i, operator) in operators.into_iter().enumerate() {
-        let y = graph.apply_shared(format!("n{i}"), operator, &[Some(x)]);
-        graph.outputs.push(y);
-    }
+/// Applies all rules.
+fn apply_all(graph: &mut Graph) {
     let passes = Passes {
         evaluate: Evaluator {
             compute: &|_| None,
@@ -30,7 +24,18 @@ fn left_by_passes(input: Fact, operators: [Arc<dyn Operator>; 2]) -> usize {
         without: &[],
         observer: None,
     };
-    optimise(&mut graph, &passes).unwrap();
+    optimise(graph, &passes).unwrap();
+}
+
+/// The number of nodes that all passes leave of two operators on one input, both outputs of the graph.
+fn left_by_passes(input: Fact, operators: [Arc<dyn Operator>; 2]) -> usize {
+    let mut graph = Graph::new("test");
+    let x = graph.add_input("x", input);
+    for (i, operator) in operators.into_iter().enumerate() {
+        let y = graph.apply_shared(format!("n{i}"), operator, &[Some(x)]);
+        graph.outputs.push(y);
+    }
+    apply_all(&mut graph);
     graph.nodes.len()
 }
 
@@ -141,4 +146,51 @@ fn operators_that_are_hashed_alike_are_told_apart() {
     let mut graph = vectorizers(0..40);
     assert!(!run(&mut graph));
     assert_eq!(graph.nodes.len(), 40);
+}
+
+/// Sums of one input with two constants of this shape, which differ in one element at most: whether the passes leave both.
+fn sums_stay_two(dtype: DType, count: usize, changed: Option<usize>) -> bool {
+    let mut graph = Graph::new("test");
+    let x = graph.add_input("x", Fact::fixed(dtype, &[count]));
+    let bytes: Vec<u8> = (0..count * dtype.size())
+        .map(|i| 1 + (i % 3) as u8)
+        .collect();
+    let mut tensor = Tensor::from_raw(dtype, &[count], &bytes).unwrap();
+    for i in 0..2 {
+        if let (1, Some(at)) = (i, changed) {
+            let mut bytes = bytes.clone();
+            bytes[at * dtype.size()] ^= 4;
+            tensor = Tensor::from_raw(dtype, &[count], &bytes).unwrap();
+        }
+        let c = graph.add_constant(format!("c{i}"), tensor.clone());
+        let y = graph.apply(format!("n{i}"), Binary::new(BinaryKind::Sub), &[x, c]);
+        graph.outputs.push(y);
+    }
+    apply_all(&mut graph);
+    graph.outputs[0] != graph.outputs[1] && graph.nodes.len() == 2
+}
+
+/// Through all rules, whichever element it is and whichever type.
+#[test]
+fn initialisers_that_differ_in_one_element_are_told_apart() {
+    let types = [
+        DType::U8,
+        DType::I16,
+        DType::F16,
+        DType::F32,
+        DType::I64,
+        DType::F64,
+    ];
+    for dtype in types {
+        for count in [1, 2, 7, 64, 100] {
+            // The contents of longer constants are not compared.
+            let compared = count * dtype.size() <= 256;
+            let two = sums_stay_two(dtype, count, None);
+            assert_eq!(two, !compared, "{dtype}[{count}]");
+            for at in 0..count {
+                let two = sums_stay_two(dtype, count, Some(at));
+                assert!(two, "{dtype}[{count}] that differ at {at}");
+            }
+        }
+    }
 }
