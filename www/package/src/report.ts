@@ -14,10 +14,7 @@ export interface Report {
   nodesLoaded: number;
   /** Stages that have no plan yet, because their shapes depend on data. */
   unplannedStages: number;
-  /**
-   * How stages got plans for the shapes of their inputs since the model was loaded: made anew, or a plan changed. The report is of the
-   * time when a plan was last made anew: shapes and memory of one that was changed since are not in it.
-   */
+  /** How stages got plans for the shapes of their inputs since the model was loaded: made anew, or a plan changed. */
   plans: { made: number; adapted: number };
   /** Why fewer threads run than the machine has, if so. */
   threads: string | null;

@@ -50,8 +50,8 @@ export class Session {
   }
 
   /**
-   * Where every node runs and why. A run whose inputs have other shapes brings it up to date, but not where the plan was only changed for
-   * inputs that have grown a little.
+   * Where every node runs and why. A run whose inputs have other shapes brings it up to date. Where they grow a little in each of many runs,
+   * as the caches of a language model do, the first, second, fourth, eighth and so on of these runs do.
    */
   get report(): Report {
     return (this.#report = readReport(this.#report, this.#oneThread));

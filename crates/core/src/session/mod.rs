@@ -336,8 +336,8 @@ impl Session {
         Ok(())
     }
 
-    /// A number that changes with what [`Session::report`] says of placement: whenever a stage gets another plan. A plan
-    /// that is changed for inputs of other sizes stays the same one.
+    /// A number that changes with what [`Session::report`] says of placement and memory: whenever a stage gets another
+    /// plan. Of the changes of a plan whose inputs grow from run to run, the first, second, fourth, eighth and so on count.
     pub fn revision(&self) -> u64 {
         self.shared.revision
     }

@@ -37,6 +37,8 @@ pub(crate) struct Shared {
     /// How often a stage has got another plan.
     pub revision: u64,
     pub plans: PlansReport,
+    /// How often plans were changed since one was last made anew.
+    pub followed: usize,
 }
 
 impl Shared {
@@ -86,6 +88,7 @@ impl Shared {
             resizing: 0,
             revision: 0,
             plans: PlansReport::default(),
+            followed: 0,
         }
     }
 

@@ -8,7 +8,7 @@ use super::{PlannedStage, Source, StageInput};
 use crate::backend::{Backend, KernelChange, StageChange, TensorChange};
 use crate::error::Result;
 use crate::fact::TensorSpec;
-use crate::graph::{NodeId, NodeSpec, ValueId};
+use crate::graph::{NodeSpec, ValueId};
 use crate::ids::{BackendIndex, IdMap, KernelIndex, PerBackend, TensorIndex};
 use crate::schedule::Step;
 use crate::session::Run;
@@ -34,7 +34,8 @@ pub(super) struct PlannedKernel {
 
 /// What a plan was made from, as far as it is needed to change the plan.
 pub(super) struct Frame {
-    pub kernels: IdMap<NodeId, PlannedKernel>,
+    /// For each node of the stage, its kernel if it has one.
+    pub kernels: Vec<Option<PlannedKernel>>,
     /// For each backend, the tensor of each value.
     pub tensors: PerBackend<IdMap<ValueId, TensorIndex>>,
     /// For each backend.
@@ -49,7 +50,8 @@ pub(super) struct Frame {
 pub(in crate::session) struct Adaptation {
     /// The specs of the values that change.
     specs: IdMap<ValueId, TensorSpec>,
-    kernels: Vec<(NodeId, PlannedKernel)>,
+    /// By the node's place in the stage.
+    kernels: Vec<(usize, PlannedKernel)>,
     /// For each backend.
     stages: PerBackend<StageChange>,
     /// The rooms of backends whose arenas are laid out anew, with the offsets.
@@ -96,6 +98,8 @@ impl PlannedStage {
     ///
     /// # Errors
     /// Those of inferring shapes, as in planning; `Aborted` where the run is to stop.
+    // Pages whose inputs never grow need not fetch this: no part of it is to stand in its caller.
+    #[inline(never)]
     pub fn adaptation(&self, input: &StageInput, run: &Run<'_>) -> Result<Option<Adaptation>> {
         let Some(frame) = &self.frame else {
             return Ok(None);
@@ -140,7 +144,7 @@ impl PlannedStage {
                 }
                 adaptation.ports.push((i, k, spec.shape.clone()));
             }
-            let Some(planned) = frame.kernels.get(&id) else {
+            let Some(planned) = &frame.kernels[i] else {
                 continue;
             };
             let spec = NodeSpec {
@@ -154,7 +158,7 @@ impl PlannedStage {
             };
             adaptation.operations += cost.flops - planned.operations;
             adaptation.kernels.push((
-                id,
+                i,
                 PlannedKernel {
                     operations: cost.flops,
                     ..*planned
@@ -185,6 +189,7 @@ impl PlannedStage {
     ///
     /// # Errors
     /// Those of [`crate::backend::BackendContext::adapt`].
+    #[inline(never)]
     pub fn adapt(&mut self, adaptation: Adaptation, run: &mut Run<'_>) -> Result<bool> {
         let Some(frame) = &mut self.frame else {
             return Ok(false);
@@ -243,7 +248,9 @@ impl PlannedStage {
             frame.rooms[b] = rooms;
         }
         frame.specs.extend(adaptation.specs);
-        frame.kernels.extend(adaptation.kernels);
+        for (i, kernel) in adaptation.kernels {
+            frame.kernels[i] = Some(kernel);
+        }
         self.operations = adaptation.operations;
         Ok(true)
     }

@@ -91,18 +91,20 @@ impl Planner<'_> {
         let report = self.node_report(shared, kernels, answers, placed);
         let labels = report::labels(&steps, &stages, shared);
         let operations = |i: usize| answers[i][at[i]].as_ref().map_or(0.0, |cost| cost.flops);
-        let planned = order
-            .iter()
-            .zip(&nodes)
-            .map(|(&i, node): (_, &PlacedNode)| {
-                let planned = PlannedKernel {
-                    backend: node.backend,
-                    kernel: node.kernel,
-                    operations: operations(i),
-                };
-                (kernels[i], planned)
+        let mut planned = vec![None; kernels.len()];
+        for (&i, node) in order.iter().zip(&nodes) {
+            planned[i] = Some(PlannedKernel {
+                backend: node.backend,
+                kernel: node.kernel,
+                operations: operations(i),
             });
-        let planned = planned.collect();
+        }
+        // Kernels are in the order of the stage.
+        let mut planned = kernels.iter().zip(planned).peekable();
+        let of_stage = self.input.stages.stages[self.input.index].nodes.iter();
+        let planned = of_stage
+            .map(|id| planned.next_if(|(k, _)| *k == id)?.1)
+            .collect();
         let operations = (0..kernels.len()).map(operations).sum();
         let feeds = self
             .input

@@ -171,8 +171,13 @@ impl Runner {
                 if !self.plans[index].is_empty() {
                     may_plan_again(run.shared)?;
                 }
-                if !self.adapt(index, &key, &feeds, run)? {
+                if self.adapt(index, &key, &feeds, run)? {
+                    // Who reads the report anew at every revision does not read it at every step of a text.
+                    run.shared.followed += 1;
+                    run.shared.revision += u64::from(run.shared.followed.is_power_of_two());
+                } else {
                     self.plan_anew(index, key, feeds, run, raw)?;
+                    run.shared.followed = 0;
                     run.shared.revision += 1;
                 }
             }
@@ -213,6 +218,7 @@ impl Runner {
     /// Makes the plan for these inputs of one that is kept: of the latest where the inputs have grown a little
     /// since, or of the one nearest to them where no more plans are to be kept. False where there is none, or
     /// where it cannot follow.
+    #[inline(never)]
     fn adapt(
         &mut self,
         index: usize,
