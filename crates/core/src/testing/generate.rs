@@ -76,7 +76,7 @@ pub fn mutations(schema: &Schema, given: &Content, taste: &mut dyn Taste) -> Vec
     match (schema, given) {
         (Schema::Bool, Content::Bool(value)) => vec![Content::Bool(!value)],
         (Schema::Int { min, max }, Content::Int(value)) => {
-            let near = [value - 1, value + 1, *min, *max];
+            let near = [value - 1, value + 1, value * 2, *min, *max];
             let other = near
                 .into_iter()
                 .filter(|n| n != value && (min..=max).contains(&n));

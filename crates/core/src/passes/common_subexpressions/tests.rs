@@ -1,3 +1,7 @@
+mod fitting;
+mod pairs;
+
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::super::optimise;
@@ -9,22 +13,24 @@ use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::interrupt::Interrupt;
 use crate::ops::*;
-use crate::passes::{Evaluator, Passes};
+use crate::passes::{ChangeLog, Evaluator, Passes, Rule};
 use crate::tensor::Tensor;
 
-/// Applies all rules.
-fn apply_all(graph: &mut Graph) {
+/// Applies all rules; gives those that changed something.
+fn apply_all(graph: &mut Graph) -> BTreeSet<Rule> {
+    let log = ChangeLog::default();
     let passes = Passes {
         evaluate: Evaluator {
             compute: &|_| None,
             interrupt: &Interrupt::NEVER,
         },
         narrow: &|_| false,
-        layout: DataLayout::ChannelsFirst,
+        layout: DataLayout::ChannelsLast,
         without: &[],
-        observer: None,
+        observer: Some(&log),
     };
     optimise(graph, &passes).unwrap();
+    log.changes().iter().map(|change| change.rule).collect()
 }
 
 /// The number of nodes that all passes leave of two operators on one input, both outputs of the graph.
