@@ -20,6 +20,10 @@ use crate::files::Files;
 use crate::operators::Cut;
 use crate::wholly;
 
+mod rules;
+
+pub use rules::{Ruled, run_without_rules};
+
 /// The kinds of cases of the ONNX suite.
 pub const KINDS: [&str; 5] = [
     "node",
@@ -202,13 +206,15 @@ async fn run_changed(
         for (what, model) in change(case, &own).ok_or_else(unreadable)? {
             runs += 1;
             let score = Some(&mut score);
-            let run = run_model(files, case, model, index.bfloat16_rtol, backends, score);
+            let options = options(backends);
+            let run = run_model(files, case, model, index.bfloat16_rtol, options, score);
             if let Outcome::Failed(why) | Outcome::Refused(why) = caught(Box::pin(run)).await {
                 wrong.push(format!("{}, {what}: {why}", case.name));
             }
         }
         if !wrong.is_empty() {
-            let run = run_model(files, case, own, index.bfloat16_rtol, backends, None);
+            let options = options(backends);
+            let run = run_model(files, case, own, index.bfloat16_rtol, options, None);
             if caught(Box::pin(run)).await != Outcome::Passed {
                 continue;
             }
@@ -249,7 +255,8 @@ async fn run_case(
     let Some(model) = files.read(&format!("{}/{}", case.path, case.model)) else {
         return Outcome::Failed("the model file is missing".to_string());
     };
-    run_model(files, case, model, bfloat16_rtol, backends, Some(score)).await
+    let options = options(backends);
+    run_model(files, case, model, bfloat16_rtol, options, Some(score)).await
 }
 
 async fn run_model(
@@ -257,10 +264,10 @@ async fn run_model(
     case: &Case,
     model: Vec<u8>,
     bfloat16_rtol: f64,
-    backends: &[BackendId],
+    options: LoadOptions,
     score: Option<&mut Score>,
 ) -> Outcome {
-    let mut session = match kilim::load(ModelSource::from(model), options(backends)).await {
+    let mut session = match kilim::load(ModelSource::from(model), options).await {
         Ok(session) => session,
         Err(e) => {
             return match e.code() {

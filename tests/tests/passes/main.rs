@@ -6,6 +6,7 @@ mod convolution;
 mod flow;
 mod folding;
 mod fusion;
+mod models;
 mod precision;
 mod quantized;
 mod random;
