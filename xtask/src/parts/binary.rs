@@ -45,7 +45,7 @@ pub struct Segment {
 #[derive(Default)]
 pub struct Segments {
     pub list: Vec<Segment>,
-    /// By the number of the segment.
+    /// The memory address of each segment that is put into place later, by the segment's number.
     put: HashMap<u32, u32>,
 }
 

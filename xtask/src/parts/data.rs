@@ -83,7 +83,7 @@ pub fn moved(binary: &Binary, layout: &Layout, owners: &[Option<usize>]) -> Resu
         .collect())
 }
 
-/// Joins places of which one begins where the one before it ends.
+/// Joins places where one begins at the end of the one before it.
 pub fn joined(places: impl Iterator<Item = Range<u32>>) -> Vec<Range<u32>> {
     let mut joined: Vec<Range<u32>> = Vec::new();
     for place in places {

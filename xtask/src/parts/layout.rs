@@ -29,7 +29,7 @@ pub struct Piece {
 pub struct Layout {
     /// In the order of their places; none overlap.
     pub pieces: Vec<Piece>,
-    /// Those that data refers to which has no place: every thread has a copy of its own.
+    /// The pieces that are referred to by data without a place: every thread has a copy of that data.
     pub copied: Vec<usize>,
     /// The addresses that the linker has put into code.
     put: HashSet<u32>,

@@ -1,4 +1,4 @@
-//! A part is written with all types of its binary, most of which it does not use.
+//! Takes unused types out of a part, which is written with all types of its binary.
 
 use anyhow::Result;
 use std::collections::BTreeSet;

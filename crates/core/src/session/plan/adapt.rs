@@ -50,7 +50,7 @@ pub(super) struct Frame {
 pub(in crate::session) struct Adaptation {
     /// The specs of the values that change.
     specs: IdMap<ValueId, TensorSpec>,
-    /// By the node's place in the stage.
+    /// Kernels that change, each with its node's place in the stage.
     kernels: Vec<(usize, PlannedKernel)>,
     /// For each backend.
     stages: PerBackend<StageChange>,
