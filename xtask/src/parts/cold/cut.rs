@@ -7,7 +7,7 @@ use wasm_encoder::ValType;
 use wasmparser::Operator;
 
 /// Bytes that moving a piece must save.
-const GAIN: usize = 8;
+const GAIN: usize = 2;
 
 impl Cutter<'_> {
     /// Whether no block takes what is on the stack.
