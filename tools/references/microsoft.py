@@ -312,4 +312,13 @@ case("rotary_embedding_counted", "RotaryEmbedding", [floats(2, 4, 6, 8), positio
      num_heads=4, scale=1.0, is_packed_batching=0)
 case("rotary_embedding_heads", "RotaryEmbedding", [floats(2, 6, 32), positions, cos, sin], num_heads=4)
 
+# With accuracy level 4 blocks of the left matrix are rounded to bytes: one row, many rows, with zero points and a bias. Weights are at
+# most about one, as in models: of larger ones onnxruntime's own sums in float32 are further from float64 than the cases allow.
+for rows, bits in ((1, 4), (1, 8), (9, 4), (9, 8)):
+    for name, zeros in (("", None), ("_zero_points", numbers(np.uint8, 70 if bits == 4 else 105))):
+        inputs = [floats(rows, 90), numbers(np.uint8, 35, 3, 4 * bits), floats(105) / np.float32(2**bits), zeros, None,
+                  floats(35)]
+        case(f"matmul_{bits}_bits_rounded_{rows}{name}", "MatMulNBits", inputs,
+             constants=[i for i, x in enumerate(inputs) if i and x is not None],
+             K=90, N=35, bits=bits, block_size=32, accuracy_level=4)
 cases.write()

@@ -23,6 +23,13 @@ pub fn target() -> PathBuf {
         .map_or_else(|| root().join("target"), |dir| root().join(dir))
 }
 
+/// Where cargo keeps the packages that it has downloaded.
+pub fn packages() -> Option<PathBuf> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")))?;
+    Some(home.join("registry").join("src"))
+}
+
 /// The material beside the repository that some checks use when it is there.
 pub fn shared() -> Option<PathBuf> {
     let dir =

@@ -17,6 +17,19 @@ pub struct WasmToolchain {
     linker: Option<PathBuf>,
 }
 
+/// The compiler's flags for target features. Panics name their source files: those of packages without this machine's folder,
+/// so that every machine builds the same bytes.
+fn flags(features: &str) -> String {
+    let flags = format!("-C target-feature={features}");
+    match sh::packages().as_deref().and_then(Path::to_str) {
+        // Flags are parted at spaces.
+        Some(packages) if !packages.contains(' ') => {
+            format!("{flags} --remap-path-prefix={packages}=")
+        }
+        _ => flags,
+    }
+}
+
 impl WasmToolchain {
     /// The compiler in words.
     pub fn describe(&self) -> String {
@@ -34,7 +47,7 @@ impl WasmToolchain {
         if rustdoc.exists() {
             command.env("RUSTDOC", rustdoc);
         }
-        command.env("RUSTFLAGS", format!("-C target-feature={features}"));
+        command.env("RUSTFLAGS", flags(features));
         if let Some(linker) = &self.linker {
             command.env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER", linker);
         }
@@ -56,10 +69,8 @@ impl WasmToolchain {
             "--export=__heap_base",
         ];
         let arguments = arguments.map(|argument| format!(" -C link-arg={argument}"));
-        let flags = format!(
-            "-C target-feature={features},+atomics,+bulk-memory,+mutable-globals{}",
-            arguments.concat()
-        );
+        let features = format!("{features},+atomics,+bulk-memory,+mutable-globals");
+        let flags = flags(&features) + &arguments.concat();
         command
             .env("RUSTFLAGS", flags)
             .env("RUSTC_BOOTSTRAP", "1")

@@ -22,10 +22,13 @@ pub struct Adapted {
 }
 
 impl CpuExecutable {
-    /// Whether the change can be made: nobody else runs these kernels, and no text was planned.
+    /// Whether the change can be made: nobody else runs these kernels, and they have nothing to do with strings, whose
+    /// numbers are given for a whole plan.
     pub fn can_adapt(&mut self, change: &StageChange) -> bool {
-        let text = |s: &kilim_core::backend::TensorSpec| s.dtype == DType::String;
-        let texts = change.tensors.iter().any(|t| text(&t.spec));
+        let kernels = change.kernels.iter();
+        let read = kernels.flat_map(|k| k.inputs.iter().flatten().chain(&k.outputs));
+        let mut specs = read.chain(change.tensors.iter().map(|t| &t.spec));
+        let texts = specs.any(|spec| spec.dtype == DType::String);
         !texts && Arc::get_mut(&mut self.prepared.steps).is_some()
     }
 

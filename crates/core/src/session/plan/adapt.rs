@@ -38,7 +38,7 @@ pub(super) struct Frame {
     pub kernels: Vec<Option<PlannedKernel>>,
     /// For each backend, the tensor of each value.
     pub tensors: PerBackend<IdMap<ValueId, TensorIndex>>,
-    /// For each backend.
+    /// The rooms in each backend's arena.
     pub rooms: PerBackend<Rooms>,
     /// The specs of everything that the nodes of the stage read and write.
     pub specs: IdMap<ValueId, TensorSpec>,
@@ -52,7 +52,7 @@ pub(in crate::session) struct Adaptation {
     specs: IdMap<ValueId, TensorSpec>,
     /// Kernels that change, each with its node's place in the stage.
     kernels: Vec<(usize, PlannedKernel)>,
-    /// For each backend.
+    /// The changes of each backend's share of the stage.
     stages: PerBackend<StageChange>,
     /// The rooms of backends whose arenas are laid out anew, with the offsets.
     rooms: PerBackend<Option<(Rooms, Vec<usize>)>>,
