@@ -19,6 +19,7 @@ const { values: args } = parseArgs({
   options: {
     models: { type: 'string' },
     kilim: { type: 'string' },
+    before: { type: 'string' },
     out: { type: 'string' },
     engines: { type: 'string', default: 'onnxruntime-web,litert,kilim' },
     on: { type: 'string', default: '1' },
@@ -29,7 +30,7 @@ const { values: args } = parseArgs({
 });
 
 /** What reads each format. */
-const READS = { onnx: ['onnxruntime-web', 'kilim'], tflite: ['litert', 'kilim'] };
+const READS = { onnx: ['onnxruntime-web', 'before', 'kilim'], tflite: ['litert', 'before', 'kilim'] };
 
 /** Where engines compute: `1`, `2`, `all` threads, or `webgpu`. */
 function place(word) {
@@ -45,8 +46,9 @@ const chromiumOptions = {
   args: chrome.args.filter((flag) => !flag.startsWith('--headless')),
 };
 const browser = await chromium.launch(chromiumOptions);
-const folders = { 'bench/modules/': join(bench, 'node_modules'), 'bench/kilim/': args.kilim, 'bench/': bench };
-const server = await serve(folders, ['bench/modules/', 'bench/kilim/']);
+const packages = { 'bench/modules/': join(bench, 'node_modules'), 'bench/kilim/': args.kilim };
+if (args.before) packages['bench/before/'] = args.before;
+const server = await serve({ ...packages, 'bench/': bench }, Object.keys(packages));
 
 /** Rejects when it takes too long. */
 function timed(promise) {

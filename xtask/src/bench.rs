@@ -26,6 +26,9 @@ struct Web {
     /// Where they compute: numbers of threads, `all`, `webgpu`
     #[arg(long, default_value = "1")]
     on: String,
+    /// The folder of another package of Kilim, an earlier state for example, which takes part as the engine `before`
+    #[arg(long)]
+    before: Option<PathBuf>,
     /// How often each loads a model
     #[arg(long, default_value_t = 3)]
     loads: usize,
@@ -79,7 +82,12 @@ fn web(args: &Web) -> Result<()> {
     let mut node = sh::cmd("node");
     browser.tell(&mut node);
     node.arg("bench/web/run.mjs").arg("--models").arg(models);
-    node.args(["--kilim", "www/dist/kilim", "--engines", &args.engines]);
+    let mut engines = args.engines.clone();
+    if let Some(before) = &args.before {
+        engines = format!("before,{engines}");
+        node.arg("--before").arg(before.canonicalize()?);
+    }
+    node.args(["--kilim", "www/dist/kilim", "--engines", &engines]);
     node.args(["--on", &args.on, "--loads", &args.loads.to_string()]);
     node.args(["--runs", &args.common.runs.to_string(), "--out"]);
     sh::run(node.arg(&record))?;

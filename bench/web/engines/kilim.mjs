@@ -1,14 +1,18 @@
 // Kilim, from the npm package as `cargo xtask build` leaves it.
 
-export async function open(bytes, { gpu, threads }) {
-  const { load } = await import('../../kilim/index.js');
-  const session = await load(bytes, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'], threads });
-  if (threads > 1 && session.report.threads) throw new Error(`no ${threads} threads: ${session.report.threads}`);
-  return {
-    inputs: session.inputs,
-    async run(feeds) {
-      const outputs = await session.run(Object.fromEntries(feeds.map(({ name, ...tensor }) => [name, tensor])));
-      return Object.entries(outputs).map(([name, { dims, data }]) => ({ name, dims, data }));
-    },
+/** Opens models by the package whose script `index` is, seen from this folder. */
+export const opener = (index) =>
+  async function open(bytes, { gpu, threads }) {
+    const { load } = await import(index);
+    const session = await load(bytes, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'], threads });
+    if (threads > 1 && session.report.threads) throw new Error(`no ${threads} threads: ${session.report.threads}`);
+    return {
+      inputs: session.inputs,
+      async run(feeds) {
+        const outputs = await session.run(Object.fromEntries(feeds.map(({ name, ...tensor }) => [name, tensor])));
+        return Object.entries(outputs).map(([name, { dims, data }]) => ({ name, dims, data }));
+      },
+    };
   };
-}
+
+export const open = opener('../../kilim/index.js');
