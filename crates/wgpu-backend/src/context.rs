@@ -1,15 +1,15 @@
 //! A session on the device: its constants, and building the executables of its stages.
 
 use std::any::Any;
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    BackendContext, ContextState, DeviceTensor, Executable, LocalFuture, NodeSpec, RawConstants,
-    StageSpec, StageTensors,
+    BackendContext, ContextState, DeviceTensor, Executable, KernelChange, KernelSpec, LocalFuture,
+    NodeSpec, RawConstants, StageChange, StageSpec, StageTensors, TensorSpec,
 };
 use kilim_core::error::unsupported;
-use kilim_core::ids::{PerKernel, TensorIndex};
-use kilim_core::memory::Storage;
+use kilim_core::ids::{KernelIndex, PerKernel, TensorIndex};
 use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
@@ -17,9 +17,10 @@ use crate::device::faults::Faults;
 use crate::device::gpu::Gpu;
 use crate::device::pipelines::{self, Pipeline};
 use crate::device::transfer;
-use crate::executable::binder::{Binder, scratch_bytes, scratch_start};
+use crate::executable::binder::{Binder, Commands, scratch_bytes};
 use crate::executable::constants::Constants;
-use crate::executable::{ExportedTensor, Prepared, WgpuExecutable};
+use crate::executable::room::Room;
+use crate::executable::{ExportedTensor, Prepared, WgpuExecutable, by_node};
 use crate::kernels::Kernels;
 use crate::lowering::{Caps, Lowered, Lowering, Lowers, Stop};
 
@@ -76,43 +77,78 @@ impl WgpuContext {
         })
     }
 
-    /// The dispatches of every node, and the scratch that they share.
-    fn lower(&self, stage: &StageSpec) -> Result<(Vec<Lowered>, u64)> {
-        let alignment = self.shared.gpu.limits.min_storage_buffer_offset_alignment;
-        let mut lowered = Vec::with_capacity(stage.nodes.len());
-        let mut scratch = 0u64;
-        for node in &stage.nodes {
-            let view = node.op.is_view()
-                && matches!((node.inputs.first(), node.outputs.first()),
-                    (Some(Some(i)), Some(o)) if stage.root(*i) == stage.root(*o));
-            if view {
-                lowered.push(Lowered::default());
-                continue;
-            }
-            let (inputs, outputs) = stage.specs(node);
-            let spec = NodeSpec {
-                name: &node.name,
-                op: node.op.as_ref(),
-                inputs: &inputs,
-                outputs: &outputs,
-            };
-            let roots: Vec<_> = node
-                .inputs
-                .iter()
-                .map(|i| i.map(|t| stage.root(t)))
-                .collect();
-            let l = self
-                .shared
-                .lower(&spec, &roots, &self.state.tuned)
-                .map_err(|stop| match stop {
-                    Stop::Refused(refusal) => unsupported(refusal.reason),
-                    Stop::Wrong(error) => error,
-                })
-                .map_err(|e| e.at(&node.name, node.op.name()))?;
-            scratch = scratch.max(scratch_bytes(stage, node, &l, alignment.max(16) as u64));
-            lowered.push(l);
+    /// The dispatches of a node, and the bytes of scratch that they need.
+    fn lower(
+        &self,
+        node: &KernelSpec,
+        tensors: &StageTensors,
+        inputs: &[Option<TensorSpec>],
+        outputs: &[TensorSpec],
+    ) -> Result<(Lowered, u64)> {
+        let root = |t: &TensorIndex| tensors.root(*t);
+        let view = node.op.is_view()
+            && matches!((node.inputs.first(), node.outputs.first()),
+                (Some(Some(i)), Some(o)) if root(i) == root(o));
+        if view {
+            return Ok((Lowered::default(), 0));
         }
+        let spec = spec(node, inputs, outputs);
+        let roots: Vec<_> = node.inputs.iter().map(|i| i.as_ref().map(root)).collect();
+        let lowered = self
+            .shared
+            .lower(&spec, &roots, &self.state.tuned)
+            .map_err(|stop| match stop {
+                Stop::Refused(refusal) => unsupported(refusal.reason),
+                Stop::Wrong(error) => error,
+            })
+            .map_err(|e| e.at(&node.name, node.op.name()))?;
+        let alignment = self.shared.gpu.limits.min_storage_buffer_offset_alignment;
+        let scratch = scratch_bytes(tensors, node, &lowered, alignment.max(16) as u64);
         Ok((lowered, scratch))
+    }
+
+    /// Finds the buffers of dispatches; `values` are the known tensors among those that they read.
+    fn bind(
+        &mut self,
+        nodes: &PerKernel<KernelSpec>,
+        tensors: &StageTensors,
+        values: HashMap<TensorIndex, Tensor>,
+        lowered: Vec<(KernelIndex, Lowered)>,
+        faults: &Faults,
+        interrupt: &Interrupt,
+    ) -> Result<Commands> {
+        let gpu = &self.shared.gpu.clone();
+        let mut binder = Binder::new(gpu, &mut self.constants, faults, tensors, values)?;
+        for (i, lowered) in lowered {
+            interrupt.check()?;
+            let node = &nodes[i];
+            binder
+                .node(i, node, lowered)
+                .map_err(|e| e.at(&node.name, node.op.name()))?;
+        }
+        let commands = binder.finish(nodes)?;
+        for (_, command) in &commands.commands {
+            let is = |p: &Arc<Pipeline>| Arc::ptr_eq(p, &command.pipeline);
+            if !self.cold.iter().any(is) {
+                self.cold.push(command.pipeline.clone());
+            }
+        }
+        gpu.check()?;
+        Ok(commands)
+    }
+}
+
+/// A node with the specs of its inputs and outputs.
+fn spec<'a>(
+    node: &'a KernelSpec,
+    inputs: &'a [Option<TensorSpec>],
+    outputs: &'a [TensorSpec],
+) -> NodeSpec<'a> {
+    NodeSpec {
+        name: &node.name,
+        op: node.op.as_ref(),
+        inputs,
+        outputs,
     }
 }
 
@@ -137,66 +173,100 @@ impl BackendContext for WgpuContext {
         interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
         let gpu = &self.shared.gpu.clone();
-        let (lowered, scratch) = self.lower(&stage)?;
         let speed = gpu.speed();
-        let seconds = |node| {
+        let mut lowered = Vec::with_capacity(stage.nodes.len());
+        let mut seconds = PerKernel::new();
+        let mut scratch = 0;
+        for (i, node) in stage.nodes.entries() {
             let (inputs, outputs) = stage.specs(node);
-            let cost = NodeSpec {
-                name: &node.name,
-                op: node.op.as_ref(),
-                inputs: &inputs,
-                outputs: &outputs,
-            }
-            .cost();
-            speed.seconds(&cost)
-        };
-        let seconds: PerKernel<f64> = stage.nodes.iter().map(seconds).collect();
-        let mut binder = Binder::new(gpu, &mut self.constants, &self.faults, &stage)?;
-        for ((i, node), l) in stage.nodes.entries().zip(lowered) {
-            interrupt.check()?;
-            binder
-                .node(i, node, l)
-                .map_err(|e| e.at(&node.name, node.op.name()))?;
+            let (own, bytes) = self.lower(node, &tensors, &inputs, &outputs)?;
+            lowered.push((i, own));
+            scratch = scratch.max(bytes);
+            seconds.push(speed.seconds(&spec(node, &inputs, &outputs).cost()));
         }
-        let commands = binder.finish()?;
-        for command in commands.nodes.iter().flatten() {
-            let is = |p: &Arc<Pipeline>| Arc::ptr_eq(p, &command.pipeline);
-            if !self.cold.iter().any(is) {
-                self.cold.push(command.pipeline.clone());
-            }
-        }
-        gpu.check()?;
-        let bytes = match scratch {
-            0 => stage.arena_bytes as u64,
-            _ => scratch_start(gpu, &stage).saturating_add(scratch),
-        };
-        let claims = [
-            self.state
-                .ledger
-                .acquire(Storage::Dynamic, bytes as usize)?,
-            self.state
-                .ledger
-                .acquire(Storage::DynamicSeparate, commands.own as usize)?,
-        ];
+        let values: HashMap<TensorIndex, Tensor> = (stage.tensors.entries())
+            .filter_map(|(t, slot)| Some((t, slot.spec.value.clone()?)))
+            .collect();
         let known = |t| match self.state.raw {
-            RawConstants::Keep => stage.tensors[stage.root(t)].spec.value.clone(),
+            RawConstants::Keep => values.get(&tensors.root(t)).cloned(),
             RawConstants::Drop => None,
         };
-        let values = stage.tensors.indices().map(known).collect();
+        let shown = stage.tensors.indices().map(known).collect();
+        let faults = self.faults.clone();
+        let nodes = Arc::new(stage.nodes);
+        let commands = self.bind(&nodes, &tensors, values, lowered, &faults, interrupt)?;
+        let mut room = Room::new(gpu, stage.arena_bytes, scratch);
+        room.own(&commands.own);
+        let claims = room.claim(&self.state.ledger)?;
         Ok(Box::new(WgpuExecutable::new(
             gpu.clone(),
             Prepared {
-                faults: self.faults.clone(),
+                faults,
                 tensors,
-                values,
+                values: shown,
                 parts: stage.parts,
-                nodes: commands.nodes,
+                commands: by_node(nodes.len(), commands),
+                nodes,
+                room,
                 seconds: Arc::new(seconds),
                 arena: self.state.arena.clone(),
                 claims,
                 memory: self.state.memory,
             },
         )))
+    }
+
+    fn adapts(&self) -> bool {
+        true
+    }
+
+    fn adapt(
+        &mut self,
+        executable: &mut dyn Executable,
+        change: StageChange,
+        interrupt: &Interrupt,
+    ) -> Result<bool> {
+        let executable: &mut dyn Any = executable;
+        let Some(own) = executable.downcast_mut::<WgpuExecutable>() else {
+            return Ok(false);
+        };
+        self.shared.gpu.check()?;
+        own.reshape(&change, &mut self.state)?;
+        let frame = own.frame();
+        let speed = self.shared.gpu.speed();
+        let mut values = HashMap::new();
+        let mut lowered = Vec::with_capacity(change.kernels.len());
+        let mut made = Vec::with_capacity(change.kernels.len());
+        let mut scratch = 0;
+        for KernelChange {
+            kernel,
+            inputs,
+            outputs,
+        } in &change.kernels
+        {
+            let node = frame.node(*kernel)?;
+            let (dispatches, bytes) = self.lower(node, &frame.tensors, inputs, outputs)?;
+            lowered.push((*kernel, dispatches));
+            scratch = scratch.max(bytes);
+            let seconds = speed.seconds(&spec(node, inputs, outputs).cost());
+            made.push((*kernel, seconds));
+            for (tensor, spec) in node.inputs.iter().zip(inputs) {
+                let known = spec.as_ref().and_then(|spec| spec.value.as_ref());
+                if let (Some(tensor), Some(value)) = (tensor, known) {
+                    values.insert(frame.tensors.root(*tensor), value.clone());
+                }
+            }
+        }
+        let commands = self.bind(
+            &frame.nodes,
+            &frame.tensors,
+            values,
+            lowered,
+            &frame.faults,
+            interrupt,
+        )?;
+        own.adapt(commands, made, scratch, &change, &self.state.ledger)?;
+        Ok(true)
     }
 
     fn resize_end(&mut self) -> Result<()> {

@@ -1,6 +1,8 @@
 //! Inputs that grow from run to run: the plan is changed and not made anew, and results are those of a session
 //! that has seen nothing else.
 
+use kilim_tests::machine::gpu_beside_others;
+
 use crate::*;
 
 const WIDTH: usize = 8;
@@ -63,15 +65,37 @@ fn step(session: &mut Session, x: Tensor, past: &Tensor) -> (Tensor, Tensor) {
     (y, keys)
 }
 
+/// The backends of a session, for each kind of backend that changes its plans.
+#[track_caller]
+fn everywhere() -> Vec<&'static [&'static str]> {
+    let gpu = gpu_beside_others().map(|_| &["wgpu", "cpu"][..]);
+    [Some(&["cpu"][..]), gpu].into_iter().flatten().collect()
+}
+
+fn session_on(backends: &[&str], graph: Graph) -> Session {
+    let options = LoadOptions {
+        backends: backends.iter().map(|&b| BackendId::from(b)).collect(),
+        ..LoadOptions::default()
+    };
+    pollster::block_on(Runtime::shared().session(graph, options)).unwrap()
+}
+
 #[test]
 fn a_cache_grows_without_another_plan() {
-    let mut s = session(decoder()).unwrap();
+    for backends in everywhere() {
+        grows(backends);
+    }
+}
+
+fn grows(backends: &[&str]) {
+    let session = |graph| session_on(backends, graph);
+    let mut s = session(decoder());
     let talk = |s: &mut Session| {
         let (_, mut past) = step(s, row(0, 5), &f32s(&[0, WIDTH], &[]));
         for i in 1..300 {
             let (y, keys) = step(s, row(i, 1), &past);
             if i % 50 == 1 {
-                let fresh = step(&mut session(decoder()).unwrap(), row(i, 1), &past);
+                let fresh = step(&mut session(decoder()), row(i, 1), &past);
                 assert_eq!((&y, &keys), (&fresh.0, &fresh.1), "step {i}");
             }
             past = keys;
@@ -89,7 +113,7 @@ fn a_cache_grows_without_another_plan() {
         [1, 304],
         "the report is of the latest run"
     );
-    let mut fresh = session(decoder()).unwrap();
+    let mut fresh = session(decoder());
     step(&mut fresh, row(0, 1), &past);
     let arena = |s: &Session| s.report().backends[0].arena_bytes;
     assert!(
@@ -108,30 +132,34 @@ fn a_cache_grows_without_another_plan() {
 
 #[test]
 fn sizes_that_come_back_keep_their_plans() {
-    let mut s = session(decoder()).unwrap();
-    let past = row(1, 40);
-    for _ in 0..3 {
-        for rows in [1, 9, 3] {
-            step(&mut s, row(2, rows), &past);
+    for backends in everywhere() {
+        let mut s = session_on(backends, decoder());
+        let past = row(1, 40);
+        for _ in 0..3 {
+            for rows in [1, 9, 3] {
+                step(&mut s, row(2, rows), &past);
+            }
         }
+        assert_eq!(s.report().plans.made, 3, "{backends:?}");
+        assert_eq!(s.report().plans.adapted, 0, "{backends:?}");
     }
-    assert_eq!(s.report().plans.made, 3);
-    assert_eq!(s.report().plans.adapted, 0);
 }
 
 #[test]
 fn what_a_plan_was_not_made_for_is_refused_as_before() {
-    let mut s = session(decoder()).unwrap();
-    step(&mut s, row(0, 1), &row(1, 4));
-    step(&mut s, row(0, 1), &row(1, 5));
-    let wide = f32s(&[6, WIDTH + 1], &[0.0; 6 * (WIDTH + 1)]);
-    let inputs = [("x", row(0, 1)), ("past", wide)];
-    let refused = run(&mut s, &inputs).unwrap_err();
-    let fresh = run(&mut session(decoder()).unwrap(), &inputs).unwrap_err();
-    assert_eq!(refused.to_string(), fresh.to_string());
-    let (y, keys) = step(&mut s, row(3, 1), &row(1, 6));
-    let fresh = step(&mut session(decoder()).unwrap(), row(3, 1), &row(1, 6));
-    assert_eq!((y, keys), fresh);
+    for backends in everywhere() {
+        let mut s = session_on(backends, decoder());
+        step(&mut s, row(0, 1), &row(1, 4));
+        step(&mut s, row(0, 1), &row(1, 5));
+        let wide = f32s(&[6, WIDTH + 1], &[0.0; 6 * (WIDTH + 1)]);
+        let inputs = [("x", row(0, 1)), ("past", wide)];
+        let refused = run(&mut s, &inputs).unwrap_err();
+        let fresh = run(&mut session_on(backends, decoder()), &inputs).unwrap_err();
+        assert_eq!(refused.to_string(), fresh.to_string());
+        let (y, keys) = step(&mut s, row(3, 1), &row(1, 6));
+        let fresh = step(&mut session_on(backends, decoder()), row(3, 1), &row(1, 6));
+        assert_eq!((y, keys), fresh);
+    }
 }
 
 #[test]
@@ -164,11 +192,13 @@ fn what_a_loop_carries_grows_without_another_plan() {
     };
     g.push("loop", op, &[Some(trips), None, Some(start)], &[out]);
     g.outputs.push(out);
-    let mut s = session(g).unwrap();
-    let out = run(&mut s, &[("start", f32s(&[3], &[1.0, 2.0, 3.0]))]).unwrap();
-    // Each turn puts the first number behind the others.
-    let mut want = vec![1.0, 2.0, 3.0];
-    want.resize(203, 1.0);
-    assert_eq!(out[0].1.as_slice::<f32>().unwrap(), want);
-    assert!(s.report().plans.made <= 12, "{:?}", s.report().plans);
+    for backends in everywhere() {
+        let mut s = session_on(backends, g.clone());
+        let out = run(&mut s, &[("start", f32s(&[3], &[1.0, 2.0, 3.0]))]).unwrap();
+        // Each turn puts the first number behind the others.
+        let mut want = vec![1.0, 2.0, 3.0];
+        want.resize(203, 1.0);
+        assert_eq!(out[0].1.as_slice::<f32>().unwrap(), want, "{backends:?}");
+        assert!(s.report().plans.made <= 12, "{:?}", s.report().plans);
+    }
 }

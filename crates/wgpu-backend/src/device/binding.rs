@@ -2,22 +2,35 @@
 
 use std::sync::Arc;
 
+use kilim_core::backend::{Location, StageTensors};
+use kilim_core::ids::TensorIndex;
 use kilim_core::{Error, ErrorCode, Result};
 
 use crate::device::gpu::GpuBuffer;
 
-/// The buffer behind a binding.
+/// The buffer behind a binding. The session's arena may be another buffer in the next run.
 #[derive(Clone)]
 enum Source {
-    /// The session's arena, which may be another buffer in the next run.
-    Arena,
+    /// A tensor in the arena, which is no alias.
+    Tensor(TensorIndex),
+    /// What kernels use between their dispatches, in the arena behind all tensors.
+    Scratch,
     Buffer(Arc<GpuBuffer>),
+}
+
+/// Where the arena and its tensors are now.
+pub(crate) struct Places<'a> {
+    pub arena: Option<&'a GpuBuffer>,
+    pub tensors: &'a StageTensors,
+    /// Where scratch begins in the arena, in bytes.
+    pub scratch: u64,
 }
 
 /// Part of a buffer that a dispatch binds.
 #[derive(Clone)]
 pub(crate) struct Binding {
     source: Source,
+    /// In the buffer, or from where scratch begins; of a tensor, where it was in the arena when its kernel was made.
     offset: u64,
     pub bytes: u64,
     pub read_only: bool,
@@ -48,10 +61,20 @@ impl Binding {
         }
     }
 
-    /// Bytes of the arena, to be read and written.
-    pub fn in_arena(offset: u64, bytes: u64) -> Binding {
+    /// A tensor of `bytes` that is no alias and stands at `offset` in the arena, to be read and written.
+    pub fn tensor(root: TensorIndex, offset: u64, bytes: u64) -> Binding {
         Binding {
-            source: Source::Arena,
+            source: Source::Tensor(root),
+            offset,
+            bytes,
+            read_only: false,
+        }
+    }
+
+    /// Bytes of scratch, to be read and written.
+    pub fn scratch(offset: u64, bytes: u64) -> Binding {
+        Binding {
+            source: Source::Scratch,
             offset,
             bytes,
             read_only: false,
@@ -73,17 +96,22 @@ impl Binding {
     }
 
     /// What a bind group takes.
-    pub fn resource<'a>(
-        &'a self,
-        arena: Option<&'a GpuBuffer>,
-    ) -> Result<wgpu::BindingResource<'a>> {
-        let buffer = match &self.source {
-            Source::Buffer(buffer) => buffer,
-            Source::Arena => arena.ok_or_else(no_arena)?,
+    ///
+    /// # Errors
+    /// `State` where it lies in an arena and there is none.
+    pub fn resource<'a>(&'a self, places: &Places<'a>) -> Result<wgpu::BindingResource<'a>> {
+        let arena = || places.arena.ok_or_else(no_arena);
+        let (buffer, offset) = match &self.source {
+            Source::Buffer(buffer) => (&**buffer, self.offset),
+            Source::Scratch => (arena()?, places.scratch + self.offset),
+            Source::Tensor(root) => match places.tensors.location(*root) {
+                Location::Arena { offset } => (arena()?, offset as u64),
+                _ => return Err(no_arena()),
+            },
         };
         Ok(wgpu::BindingResource::Buffer(wgpu::BufferBinding {
             buffer: &buffer.raw,
-            offset: self.offset,
+            offset,
             size: std::num::NonZeroU64::new(self.bytes),
         }))
     }
@@ -91,7 +119,7 @@ impl Binding {
     /// WebGPU forbids two bindings of one dispatch to overlap if either is written.
     pub fn clashes(&self, other: &Binding) -> bool {
         let same = match (&self.source, &other.source) {
-            (Source::Arena, Source::Arena) => true,
+            (Source::Tensor(_), Source::Tensor(_)) | (Source::Scratch, Source::Scratch) => true,
             (Source::Buffer(buffer), _) => other.is(buffer),
             _ => false,
         };

@@ -1,6 +1,7 @@
 //! What only the device can find wrong: an index out of range that the host never sees. A kernel
 //! writes its node's number to one word of the session, and every read of results looks at it.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use kilim_core::{Error, ErrorCode, Result};
@@ -10,8 +11,15 @@ use crate::device::gpu::{Gpu, GpuBuffer, lock};
 /// The word, and the nodes that may write it.
 pub(crate) struct Faults {
     pub buffer: Arc<GpuBuffer>,
+    nodes: Mutex<Nodes>,
+}
+
+/// Nodes by their numbers.
+#[derive(Clone, Default)]
+struct Nodes {
     /// Name and operator; a node's number is its place here, counted from 1.
-    nodes: Mutex<Vec<(String, String)>>,
+    list: Vec<(String, String)>,
+    numbers: HashMap<(String, String), u32>,
 }
 
 /// Bytes to read.
@@ -26,11 +34,14 @@ impl Faults {
         }))
     }
 
-    /// The number under which a node's kernels report.
+    /// The number under which a node's kernels report. Kernels that are made anew keep it.
     pub fn number(&self, name: &str, op: &str) -> u32 {
-        let mut nodes = lock(&self.nodes);
-        nodes.push((name.to_string(), op.to_string()));
-        nodes.len() as u32
+        let Nodes { list, numbers } = &mut *lock(&self.nodes);
+        let node = (name.to_string(), op.to_string());
+        *numbers.entry(node).or_insert_with_key(|node| {
+            list.push(node.clone());
+            list.len() as u32
+        })
     }
 
     /// Takes over the nodes of another word under their numbers: all that are known here are among
@@ -42,7 +53,7 @@ impl Faults {
 
     /// Whether there is anything to look for.
     pub fn possible(&self) -> bool {
-        !lock(&self.nodes).is_empty()
+        !lock(&self.nodes).list.is_empty()
     }
 
     /// `InvalidValue` with the node's name where `word`, as read from the device, is not zero. The
@@ -54,7 +65,7 @@ impl Faults {
         };
         gpu.write(&self.buffer.raw, 0, &[0; BYTES as usize]);
         let error = Error::new(ErrorCode::InvalidValue, "an index is out of range");
-        Err(match lock(&self.nodes).get(place) {
+        Err(match lock(&self.nodes).list.get(place) {
             Some((name, op)) => error.at(name, op),
             None => error,
         })

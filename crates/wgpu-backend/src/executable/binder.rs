@@ -1,9 +1,10 @@
 //! From lowered nodes to commands: finding the buffers of every dispatch.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use kilim_core::backend::{KernelSpec, Location, StageSpec, TensorSlot};
-use kilim_core::ids::{KernelIndex, PerKernel, PerTensor, TensorIndex};
+use kilim_core::backend::{KernelSpec, Location, StageTensors};
+use kilim_core::ids::{KernelIndex, PerKernel, TensorIndex};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::device::binding::Binding;
@@ -31,55 +32,59 @@ pub(crate) struct Binder<'a> {
     gpu: &'a Gpu,
     constants: &'a mut Constants,
     faults: &'a Faults,
-    stage: &'a StageSpec,
-    raw: PerTensor<Option<Arc<GpuBuffer>>>,
+    tensors: &'a StageTensors,
+    /// The data of tensors that are known, by those that are no aliases.
+    values: HashMap<TensorIndex, Tensor>,
+    raw: HashMap<TensorIndex, Arc<GpuBuffer>>,
     empty: Arc<GpuBuffer>,
     bound: Vec<Bound>,
-    /// Bytes of buffers that belong to this stage alone.
-    own: u64,
+    /// Buffers that belong to this stage alone.
+    own: Vec<Arc<GpuBuffer>>,
 }
 
-/// The commands of each node, and the bytes of buffers that belong to the stage alone.
+/// The commands of nodes in their order, and the buffers that belong to the stage alone.
 pub(crate) struct Commands {
-    pub nodes: PerKernel<Vec<Command>>,
-    pub own: u64,
+    pub commands: Vec<(KernelIndex, Command)>,
+    pub own: Vec<Arc<GpuBuffer>>,
 }
 
 impl<'a> Binder<'a> {
-    /// A binder for one stage; what kernels report goes to `faults`.
+    /// A binder for nodes of one stage, of whose tensors `values` are known; what kernels report goes to `faults`.
     pub fn new(
         gpu: &'a Gpu,
         constants: &'a mut Constants,
         faults: &'a Faults,
-        stage: &'a StageSpec,
+        tensors: &'a StageTensors,
+        values: HashMap<TensorIndex, Tensor>,
     ) -> Result<Self> {
         Ok(Binder {
             gpu,
             constants,
             faults,
-            stage,
-            raw: vec![None; stage.tensors.len()].into(),
+            tensors,
+            values,
+            raw: HashMap::new(),
             empty: gpu.buffer("empty", 16, STORAGE)?,
             bound: Vec::new(),
-            own: 0,
+            own: Vec::new(),
         })
     }
 
     fn tensor(&mut self, tensor: TensorIndex) -> Result<Binding> {
-        let root = self.stage.root(tensor);
-        let slot = &self.stage.tensors[root];
+        let root = self.tensors.root(tensor);
+        let slot = self.tensors.slot(root)?;
         let bytes = storage::device_bytes(slot.spec.dtype, slot.spec.elements()) as u64;
         if bytes == 0 {
             return Ok(Binding::whole(self.empty.clone()));
         }
         match slot.location {
-            Location::Arena { offset } => Ok(Binding::in_arena(offset as u64, bytes)),
+            Location::Arena { offset } => Ok(Binding::tensor(root, offset as u64, bytes)),
             Location::Constant(_) | Location::Planned => {
-                if let Some(buffer) = &self.raw[root] {
+                if let Some(buffer) = self.raw.get(&root) {
                     return Ok(Binding::whole(buffer.clone()));
                 }
                 let buffer = self.constant(root, None)?;
-                self.raw[root] = Some(buffer.clone());
+                self.raw.insert(root, buffer.clone());
                 Ok(Binding::whole(buffer))
             }
             Location::Input | Location::Output | Location::Alias(_) => Err(Error::new(
@@ -91,21 +96,17 @@ impl<'a> Binder<'a> {
 
     fn packed(&mut self, spec: &KernelSpec, pack: &Pack) -> Result<Binding> {
         let tensor = spec.inputs.get(pack.input).copied().flatten();
-        let root = self.stage.root(tensor.ok_or_else(missing)?);
+        let root = self.tensors.root(tensor.ok_or_else(missing)?);
         let buffer = self.constant(root, Some(&pack.kind))?;
         Ok(Binding::whole(buffer))
     }
 
     /// The data of a tensor that is known, as it is or packed. What only this stage knows is the stage's own.
     fn constant(&mut self, root: TensorIndex, pack: Option<&PackKind>) -> Result<Arc<GpuBuffer>> {
-        let slot = &self.stage.tensors[root];
-        let key = match slot.location {
-            Location::Constant(key) => Some(key),
-            _ => None,
-        };
-        let buffer = (self.constants).get(self.gpu, key, known(slot)?, pack)?;
+        let key = self.tensors.location(root).constant();
+        let buffer = (self.constants).get(self.gpu, key, self.values.get(&root), pack)?;
         if key.is_none() {
-            self.own += buffer.bytes;
+            self.own.push(buffer.clone());
         }
         Ok(buffer)
     }
@@ -121,7 +122,7 @@ impl<'a> Binder<'a> {
         } = lowered;
         let alignment = self.gpu.limits.min_storage_buffer_offset_alignment.max(16) as u64;
         let mut scratch_at = Vec::with_capacity(scratch.len());
-        let mut scratch_end = scratch_start(self.gpu, self.stage);
+        let mut scratch_end = 0;
         for &bytes in &scratch {
             scratch_at.push(scratch_end);
             scratch_end = (scratch_end + bytes as u64).next_multiple_of(alignment);
@@ -130,7 +131,7 @@ impl<'a> Binder<'a> {
             .iter()
             .map(|t| self.gpu.upload("table", bytemuck::cast_slice(t)))
             .collect::<Result<Vec<_>>>()?;
-        self.own += tables.iter().map(|t| t.bytes).sum::<u64>();
+        self.own.extend(tables.iter().cloned());
         for Dispatch { call, groups } in dispatches {
             let Call {
                 program,
@@ -202,12 +203,11 @@ impl<'a> Binder<'a> {
     }
 
     /// Puts all parameters in one uniform buffer and finds the pipelines.
-    pub fn finish(self) -> Result<Commands> {
+    pub fn finish(self, nodes: &PerKernel<KernelSpec>) -> Result<Commands> {
         let Binder {
             gpu,
-            stage,
             bound,
-            own,
+            mut own,
             ..
         } = self;
         // Whole blocks are bound: a struct may declare more fields at its end than a variant uses.
@@ -221,19 +221,15 @@ impl<'a> Binder<'a> {
             words.resize(end / 4, 0);
             ranges.push((start as u64, (end - start) as u64));
         }
-        let mut commands: PerKernel<Vec<Command>> =
-            stage.nodes.iter().map(|_| Vec::new()).collect();
+        let mut commands = Vec::with_capacity(bound.len());
         if bound.is_empty() {
-            return Ok(Commands {
-                nodes: commands,
-                own,
-            });
+            return Ok(Commands { commands, own });
         }
         let usage = wgpu::BufferUsages::UNIFORM | wgpu::BufferUsages::COPY_DST;
         let uniforms = gpu.buffer("parameters", words.len() as u64 * 4, usage)?;
         gpu.write(&uniforms.raw, 0, bytemuck::cast_slice(&words));
         for (b, (offset, bytes)) in bound.into_iter().zip(ranges) {
-            let node = &stage.nodes[b.node];
+            let node = &nodes[b.node];
             let key = Key {
                 program: b.program,
                 read_only: b.bindings.iter().map(|b| b.read_only).collect(),
@@ -243,32 +239,22 @@ impl<'a> Binder<'a> {
                 .get(gpu, &key)
                 .map_err(|e| e.at(&node.name, node.op.name()))?;
             let parameters = Binding::part(uniforms.clone(), offset, bytes);
-            commands[b.node].push(Command::new(pipeline, b.groups, parameters, b.bindings));
+            let command = Command::new(pipeline, b.groups, parameters, b.bindings);
+            commands.push((b.node, command));
         }
-        Ok(Commands {
-            nodes: commands,
-            own: own + uniforms.bytes,
-        })
+        own.push(uniforms);
+        Ok(Commands { commands, own })
     }
 }
 
 fn in_scratch(offset: u64, bytes: usize) -> Binding {
-    Binding::in_arena(offset, bytes.next_multiple_of(4).max(4) as u64)
+    Binding::scratch(offset, bytes.next_multiple_of(4).max(4) as u64)
 }
 
-/// Where scratch begins in the arena: behind the tensors.
-pub(crate) fn scratch_start(gpu: &Gpu, stage: &StageSpec) -> u64 {
+/// Where scratch begins in an arena whose tensors take `arena_bytes`: behind them.
+pub(crate) fn scratch_start(gpu: &Gpu, arena_bytes: usize) -> u64 {
     let alignment = gpu.limits.min_storage_buffer_offset_alignment.max(16) as u64;
-    (stage.arena_bytes as u64).next_multiple_of(alignment)
-}
-
-fn known(slot: &TensorSlot) -> Result<&Tensor> {
-    slot.spec.value.as_ref().ok_or_else(|| {
-        Error::new(
-            ErrorCode::State,
-            format!("the constant `{}` has no data", slot.name),
-        )
-    })
+    (arena_bytes as u64).next_multiple_of(alignment)
 }
 
 fn missing() -> Error {
@@ -277,7 +263,7 @@ fn missing() -> Error {
 
 /// Bytes of scratch that a node may need, with copies of clashing inputs.
 pub(crate) fn scratch_bytes(
-    stage: &StageSpec,
+    tensors: &StageTensors,
     spec: &KernelSpec,
     lowered: &Lowered,
     alignment: u64,
@@ -291,14 +277,14 @@ pub(crate) fn scratch_bytes(
         .inputs
         .iter()
         .flatten()
-        .map(|&t| stage.root(t))
+        .map(|&t| tensors.root(t))
         .collect();
     let twins: u64 = roots
         .iter()
         .enumerate()
         .filter(|(i, r)| roots[..*i].contains(r))
         .map(|(_, &r)| {
-            let s = &stage.tensors[r].spec;
+            let s = &tensors.slots()[r].spec;
             (storage::device_bytes(s.dtype, s.elements()) as u64).next_multiple_of(alignment)
         })
         .sum();

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use kilim_core::Result;
 
-use crate::device::binding::Binding;
+use crate::device::binding::{Binding, Places};
 use crate::device::faults::Faults;
-use crate::device::gpu::{Gpu, GpuBuffer};
+use crate::device::gpu::Gpu;
 use crate::device::pipelines::Pipeline;
 
 /// One launch.
@@ -46,13 +46,21 @@ impl Command {
         }
     }
 
-    /// Makes the bind group for an arena; an error where a binding lies in one and there is none.
-    pub fn bind(&mut self, gpu: &Gpu, arena: Option<&GpuBuffer>) -> Result<()> {
+    /// Whether the launch has a bind group.
+    pub fn is_bound(&self) -> bool {
+        self.group.is_some()
+    }
+
+    /// Makes the bind group.
+    ///
+    /// # Errors
+    /// `State` where a binding lies in an arena and there is none.
+    pub fn bind(&mut self, gpu: &Gpu, places: &Places) -> Result<()> {
         let mut entries = Vec::with_capacity(self.bindings.len());
         for (i, binding) in self.bindings.iter().enumerate() {
             entries.push(wgpu::BindGroupEntry {
                 binding: i as u32,
-                resource: binding.resource(arena)?,
+                resource: binding.resource(places)?,
             });
         }
         self.group = Some(gpu.device.create_bind_group(&wgpu::BindGroupDescriptor {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::ConstantKey;
 use kilim_core::memory::{Claim, Ledger, Storage};
-use kilim_core::{Result, Tensor};
+use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::device::gpu::{Gpu, GpuBuffer};
 use crate::device::storage;
@@ -38,17 +38,24 @@ impl Constants {
         }
     }
 
-    /// The buffer of a constant; without a key it is made anew and belongs to the stage.
+    /// The buffer of a constant; without a key it is made anew and belongs to the stage. The value is not looked at where the buffer is
+    /// there.
+    ///
+    /// # Errors
+    /// `Limit` where the device has no room for it; `State` where there is neither the buffer nor a value.
     pub fn get(
         &mut self,
         gpu: &Gpu,
         key: Option<ConstantKey>,
-        value: &Tensor,
+        value: Option<&Tensor>,
         kind: Option<&PackKind>,
     ) -> Result<Arc<GpuBuffer>> {
-        let make = || match kind {
-            None => gpu.upload("constant", &storage::to_device(&value.unread())?),
-            Some(kind) => gpu.upload("packed constant", &kind.apply(&value.unread())?),
+        let make = || {
+            let value = value.ok_or_else(unknown)?.unread();
+            match kind {
+                None => gpu.upload("constant", &storage::to_device(&value)?),
+                Some(kind) => gpu.upload("packed constant", &kind.apply(&value)?),
+            }
         };
         let Some(key) = key else { return make() };
         let id = (key, kind.cloned());
@@ -62,4 +69,8 @@ impl Constants {
         self.buffers.insert(id, (buffer.clone(), Arc::new(claim)));
         Ok(buffer)
     }
+}
+
+fn unknown() -> Error {
+    Error::new(ErrorCode::State, "a constant has no data")
 }

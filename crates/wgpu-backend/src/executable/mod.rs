@@ -1,5 +1,6 @@
 //! A prepared stage: an arena, and for every node the dispatches to record.
 
+mod adapt;
 pub(crate) mod binder;
 mod command;
 pub(crate) mod constants;
@@ -7,27 +8,31 @@ mod exported;
 mod pace;
 pub(crate) mod profile;
 mod read;
+pub(crate) mod room;
 
 use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    DeviceTensor, Executable, LocalFuture, Location, Progress, StageTensors, TensorSpec,
+    DeviceTensor, Executable, KernelSpec, LocalFuture, Location, Progress, StageTensors, TensorSpec,
 };
 use kilim_core::ids::{KernelIndex, PartIndex, PerKernel, PerPart, PerTensor, TensorIndex, each};
-use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode, Storage};
+use kilim_core::memory::{Arena, Claim, Ledger, MemoryMode};
 use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 
 use crate::device;
+use crate::device::binding::Places;
 use crate::device::faults::Faults;
 use crate::device::gpu::{Gpu, GpuBuffer};
 use crate::device::storage;
 use crate::device::transfer::{self, Submitted};
 use crate::executable::profile::Profiler;
 
+use binder::Commands;
 pub(crate) use command::{Command, record};
 pub(crate) use exported::ExportedTensor;
 use pace::Pace;
+use room::Room;
 
 /// What a context has made of a stage.
 pub(crate) struct Prepared {
@@ -36,7 +41,9 @@ pub(crate) struct Prepared {
     /// The data of tensors that are known, where it is kept.
     pub values: PerTensor<Option<Tensor>>,
     pub parts: PerPart<Range<KernelIndex>>,
-    pub nodes: PerKernel<Vec<Command>>,
+    pub nodes: Arc<PerKernel<KernelSpec>>,
+    pub commands: PerKernel<Vec<Command>>,
+    pub room: Room,
     /// How long each node takes, in seconds, as far as it can be told before it has run.
     pub seconds: Arc<PerKernel<f64>>,
     pub arena: Arena,
@@ -52,7 +59,9 @@ pub(crate) struct WgpuExecutable {
     tensors: Arc<StageTensors>,
     values: PerTensor<Option<Tensor>>,
     parts: PerPart<Range<KernelIndex>>,
-    nodes: PerKernel<Vec<Command>>,
+    nodes: Arc<PerKernel<KernelSpec>>,
+    commands: PerKernel<Vec<Command>>,
+    room: Room,
     arena: Arena,
     claims: [Claim; 2],
     memory: MemoryMode,
@@ -77,6 +86,8 @@ impl WgpuExecutable {
             values: prepared.values,
             parts: prepared.parts,
             nodes: prepared.nodes,
+            commands: prepared.commands,
+            room: prepared.room,
             arena: prepared.arena,
             claims: prepared.claims,
             memory: prepared.memory,
@@ -101,21 +112,22 @@ impl WgpuExecutable {
             let replica = |c: &Command| c.replica((&self.faults, faults));
             commands.iter().map(replica).collect()
         };
-        let bytes = self.claims[0].bytes();
+        // Buffers of the stage's own are shared, and counted once.
+        let mut room = self.room.clone();
+        room.disown();
+        let claims = room.claim(ledger)?;
         let pace = self.pace.replica();
         let prepared = Prepared {
             faults: faults.clone(),
             tensors: self.tensors.clone(),
             values: self.values.clone(),
             parts: self.parts.clone(),
-            nodes: self.nodes.iter().map(node).collect(),
+            nodes: self.nodes.clone(),
+            commands: self.commands.iter().map(node).collect(),
+            room,
             seconds: Arc::default(),
             arena: arena.clone(),
-            // Buffers of the stage's own are shared.
-            claims: [
-                ledger.acquire(Storage::Dynamic, bytes)?,
-                ledger.acquire(Storage::DynamicSeparate, 0)?,
-            ],
+            claims,
             memory: self.memory,
         };
         Ok(WgpuExecutable {
@@ -132,12 +144,18 @@ impl WgpuExecutable {
         let generation = guard.generation();
         let buffer = guard.memory::<Arc<GpuBuffer>>()?.cloned();
         drop(guard);
-        if self.generation != Some(generation) {
-            for command in self.nodes.iter_mut().flatten() {
-                command.bind(gpu, buffer.as_deref())?;
+        let moved = self.generation != Some(generation);
+        let places = Places {
+            arena: buffer.as_deref(),
+            tensors: &self.tensors,
+            scratch: self.room.scratch_at,
+        };
+        for command in self.commands.iter_mut().flatten() {
+            if moved || !command.is_bound() {
+                command.bind(gpu, &places)?;
             }
-            self.generation = Some(generation);
         }
+        self.generation = Some(generation);
         Ok(buffer)
     }
 
@@ -194,13 +212,22 @@ impl WgpuExecutable {
         let mut pass = encoder.begin_compute_pass(&Default::default());
         let mut current = None;
         for node in each(nodes.clone()) {
-            record(gpu, &mut pass, &self.nodes[node], &mut current);
+            record(gpu, &mut pass, &self.commands[node], &mut current);
             if self.pace.record(node) {
                 return KernelIndex(node.0 + 1);
             }
         }
         nodes.end
     }
+}
+
+/// Commands by their nodes, of which there are `nodes`.
+pub(crate) fn by_node(nodes: usize, made: Commands) -> PerKernel<Vec<Command>> {
+    let mut commands: PerKernel<Vec<Command>> = (0..nodes).map(|_| Vec::new()).collect();
+    for (node, command) in made.commands {
+        commands[node].push(command);
+    }
+    commands
 }
 
 fn encoder<'a>(
@@ -276,7 +303,7 @@ impl Executable for WgpuExecutable {
             self.parts.get(part).cloned().ok_or_else(|| {
                 Error::new(ErrorCode::State, format!("the stage has no part {part}"))
             })?;
-        if self.nodes[range.clone()].iter().all(Vec::is_empty) {
+        if self.commands[range.clone()].iter().all(Vec::is_empty) {
             return Ok(Progress::Whole);
         }
         if self.generation.is_none() {
@@ -284,7 +311,7 @@ impl Executable for WgpuExecutable {
         }
         let gpu = &self.gpu;
         if let Some(profiler) = &mut self.profiler {
-            profiler.run(gpu, &mut self.encoder, range, &self.nodes, record)?;
+            profiler.run(gpu, &mut self.encoder, range, &self.commands, record)?;
             return Ok(Progress::Whole);
         }
         let mut next = self.resume.take().unwrap_or(range.start);
@@ -350,7 +377,7 @@ impl Executable for WgpuExecutable {
     }
 
     fn set_profiling(&mut self, on: bool) {
-        self.profiler = on.then(|| Profiler::new(&self.gpu, &self.nodes));
+        self.profiler = on.then(|| Profiler::new(&self.gpu, &self.commands));
     }
 
     fn profile(&mut self) -> LocalFuture<'_, Result<PerKernel<f64>>> {
@@ -365,7 +392,7 @@ impl Executable for WgpuExecutable {
     }
 
     fn launches(&self) -> usize {
-        self.nodes.iter().map(Vec::len).sum()
+        self.commands.iter().map(Vec::len).sum()
     }
 }
 

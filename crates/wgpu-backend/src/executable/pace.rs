@@ -51,6 +51,14 @@ impl Pace {
         }
     }
 
+    /// Takes other estimates for some nodes.
+    pub fn expect(&mut self, seconds: Vec<(KernelIndex, f64)>) {
+        let own = Arc::make_mut(&mut self.seconds);
+        for (node, seconds) in seconds {
+            own[node] = seconds;
+        }
+    }
+
     /// Forgets what a run before has left.
     pub fn begin(&mut self) {
         self.recorded = 0.0;
