@@ -6,8 +6,8 @@ use std::sync::Arc;
 use kilim::core::Backend;
 use kilim::core::backend::{
     API_VERSION, Allocator, BackendConfig, BackendContext, BackendId, ContextConfig, ContextState,
-    Description, Executable, Grade, Half, LocalFuture, NodeSpec, Progress, RawConstants, Refusal,
-    StageSpec, StageTensors,
+    Description, DeviceTensor, Executable, Grade, Half, LocalFuture, NodeSpec, Progress,
+    RawConstants, Refusal, StageSpec, StageTensors,
 };
 use kilim::core::ids::{PartIndex, PerKernel, TensorIndex};
 use kilim::core::ops::Cost;
@@ -266,6 +266,20 @@ impl Executable for Stage {
     fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()> {
         (self.on_call)("write")?;
         self.inner.write(tensor, data)
+    }
+
+    fn takes(&self, data: &DeviceTensor) -> bool {
+        self.inner.takes(data)
+    }
+
+    fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
+        (self.on_call)("import")?;
+        self.inner.import(tensor, data)
+    }
+
+    fn export(&mut self, tensor: TensorIndex) -> Result<DeviceTensor> {
+        (self.on_call)("export")?;
+        self.inner.export(tensor)
     }
 
     fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {

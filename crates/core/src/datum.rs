@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::Reflect;
+use crate::device_tensor::DeviceTensor;
 use crate::error::{Error, ErrorCode, Result};
 use crate::tensor::Tensor;
 
@@ -67,6 +68,8 @@ pub struct Map {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Datum {
     Tensor(Tensor),
+    /// A tensor that is where a run has left it; outputs are such where the run was told to keep them.
+    Device(DeviceTensor),
     Sequence(Vec<Tensor>),
     Map(Map),
     MapSequence(Vec<Map>),
@@ -78,7 +81,7 @@ impl Datum {
     /// The form; `None` where nothing is there.
     pub fn form(&self) -> Option<Form> {
         match self {
-            Datum::Tensor(_) => Some(Form::Tensor),
+            Datum::Tensor(_) | Datum::Device(_) => Some(Form::Tensor),
             Datum::Sequence(_) => Some(Form::Sequence),
             Datum::Map(_) => Some(Form::Map),
             Datum::MapSequence(_) => Some(Form::MapSequence),
@@ -89,10 +92,11 @@ impl Datum {
     /// The tensor that this is.
     ///
     /// # Errors
-    /// `DType` where it is something else.
+    /// `DType` where it is something else, `State` for a [`Datum::Device`].
     pub fn tensor(&self) -> Result<&Tensor> {
         match self {
             Datum::Tensor(tensor) => Ok(tensor),
+            Datum::Device(_) => Err(not_read()),
             other => Err(not_a_tensor(other.form())),
         }
     }
@@ -100,10 +104,11 @@ impl Datum {
     /// The tensor that this is, by value.
     ///
     /// # Errors
-    /// `DType` where it is something else.
+    /// `DType` where it is something else, `State` for a [`Datum::Device`].
     pub fn into_tensor(self) -> Result<Tensor> {
         match self {
             Datum::Tensor(tensor) => Ok(tensor),
+            Datum::Device(_) => Err(not_read()),
             other => Err(not_a_tensor(other.form())),
         }
     }
@@ -113,6 +118,17 @@ impl From<Tensor> for Datum {
     fn from(tensor: Tensor) -> Datum {
         Datum::Tensor(tensor)
     }
+}
+
+impl From<DeviceTensor> for Datum {
+    fn from(tensor: DeviceTensor) -> Datum {
+        Datum::Device(tensor)
+    }
+}
+
+fn not_read() -> Error {
+    Error::new(ErrorCode::State, "a tensor was kept where it was computed")
+        .with_hint("bring its elements to the host by `DeviceTensor::read`")
 }
 
 pub(crate) fn not_a_tensor(form: Option<Form>) -> Error {

@@ -1,15 +1,13 @@
-//! A planned stage on a backend, and tensors that outlive it.
+//! A planned stage on a backend.
 
 use std::any::Any;
-use std::fmt;
-use std::sync::Arc;
 
-use crate::dtype::DType;
+use crate::device_tensor::DeviceTensor;
 use crate::error::{Error, ErrorCode, Result};
-use crate::ids::{BackendId, PartIndex, PerKernel, TensorIndex};
+use crate::ids::{PartIndex, PerKernel, TensorIndex};
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
-use crate::threading::{LocalFuture, MaybeSend, MaybeSync};
+use crate::threading::{LocalFuture, MaybeSend};
 
 /// How far [`Executable::run`] has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +28,13 @@ pub trait Executable: Any + MaybeSend {
     /// Gives a tensor its data from the host. For [`crate::backend::Memory::Host`] this shares the bytes.
     fn write(&mut self, tensor: TensorIndex, data: &Tensor) -> Result<()>;
 
-    /// Gives a tensor its data from a device tensor of this backend, without a way over the host.
+    /// Whether [`Executable::import`] takes this tensor: it is on the executable's device. Others are read and written.
+    fn takes(&self, data: &DeviceTensor) -> bool {
+        let _ = data;
+        false
+    }
+
+    /// Gives a tensor its data from a device tensor that this executable takes, without a way over the host.
     fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
         let _ = (tensor, data);
         Err(Error::new(
@@ -74,7 +78,8 @@ pub trait Executable: Any + MaybeSend {
     fn read<'a>(&'a mut self, tensors: &'a [TensorIndex]) -> LocalFuture<'a, Result<Vec<Tensor>>>;
 
     /// Takes a tensor out of the stage without a way over the host, so that another stage can
-    /// [`Executable::import`] it. It stays valid whatever the stage does afterwards.
+    /// [`Executable::import`] it. It has the elements that are there now, whatever the stage does afterwards; they
+    /// may be read once the run of the stage has ended, or was submitted.
     fn export(&mut self, tensor: TensorIndex) -> Result<DeviceTensor> {
         let _ = tensor;
         Err(Error::new(
@@ -101,24 +106,4 @@ pub trait Executable: Any + MaybeSend {
 
     /// Kernel launches of one run of the stage (dispatches on a GPU).
     fn launches(&self) -> usize;
-}
-
-/// A tensor that stays on a device between stages.
-#[derive(Clone)]
-pub struct DeviceTensor {
-    pub backend: BackendId,
-    pub dtype: DType,
-    pub shape: Vec<usize>,
-    /// What the backend keeps; it downcasts it.
-    pub handle: Arc<dyn DeviceHandle>,
-}
-
-/// What a backend keeps in a [`DeviceTensor`].
-pub trait DeviceHandle: Any + MaybeSend + MaybeSync {}
-impl<T: Any + MaybeSend + MaybeSync> DeviceHandle for T {}
-
-impl fmt::Debug for DeviceTensor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}{:?}", self.backend, self.dtype, self.shape)
-    }
 }

@@ -24,9 +24,9 @@ pub mod verify;
 pub use kilim_core as core;
 pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
-    BackendId, BackendRegistry, Calibration, DType, Datum, Dim, Error, ErrorCode, Fact, Form,
-    Graph, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result, RunOptions, Session,
-    SessionOptions, Shape, Tensor,
+    BackendId, BackendRegistry, Calibration, DType, Datum, DeviceTensor, Dim, Error, ErrorCode,
+    Fact, Form, Graph, Keep, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result,
+    RunOptions, Session, SessionOptions, Shape, Tensor,
 };
 pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use kilim_core::backend::{
     Allocator, BackendContext, BackendId, ConstantKey, ContextConfig, ContextState, Description,
-    DeviceTensor, Executable, LocalFuture, Location, StageSpec, StageTensors,
+    Executable, Location, StageSpec, StageTensors,
 };
 use kilim_core::error::unsupported;
 use kilim_core::memory::{Claim, Storage};
@@ -14,7 +14,7 @@ use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 use kilim_plugin_abi as abi;
 
 use crate::encode::StageView;
-use crate::executable::{PluginExecutable, device_value};
+use crate::executable::PluginExecutable;
 use crate::library::{Library, Message, check};
 
 /// What the backend keeps for a session; released after its executables.
@@ -141,10 +141,5 @@ impl BackendContext for PluginContext {
             check(status, &message, &what).map_err(|e| names.at(e, message.node()))
         })
         .map(|e| Box::new(e) as Box<dyn Executable>)
-    }
-
-    fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
-        let read = tensors.iter().map(device_value).collect();
-        Box::pin(std::future::ready(read))
     }
 }

@@ -59,18 +59,6 @@ impl Names {
     }
 }
 
-/// The host's copy of a tensor that left a stage.
-pub fn device_value(tensor: &DeviceTensor) -> Result<Tensor> {
-    let handle: &dyn std::any::Any = &*tensor.handle;
-    match handle.downcast_ref::<Tensor>() {
-        Some(value) => value.reshaped(&tensor.shape),
-        None => Err(Error::new(
-            ErrorCode::State,
-            "the tensor is of another backend",
-        )),
-    }
-}
-
 type Step = unsafe extern "C" fn(*mut c_void, *mut c_void, *mut abi::Message) -> abi::Status;
 
 impl PluginExecutable {
@@ -222,11 +210,6 @@ impl Executable for PluginExecutable {
             .map_err(|e| e.with_input(name))
     }
 
-    fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
-        let value = device_value(data)?;
-        self.write(tensor, &value)
-    }
-
     fn copy(&mut self, from: TensorIndex, to: TensorIndex) -> Result<()> {
         let value = self.take(from)?;
         let slot = self.stage.0.tensors.get(to);
@@ -257,13 +240,7 @@ impl Executable for PluginExecutable {
 
     /// The interface has no tensors between stages: they pass over the host.
     fn export(&mut self, tensor: TensorIndex) -> Result<DeviceTensor> {
-        let value = self.take(tensor)?;
-        Ok(DeviceTensor {
-            backend: self.id.clone(),
-            dtype: value.dtype(),
-            shape: value.shape().to_vec(),
-            handle: Arc::new(value),
-        })
+        Ok(DeviceTensor::on_host(self.take(tensor)?))
     }
 
     fn execute_end(&mut self) -> Result<()> {

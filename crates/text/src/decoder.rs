@@ -1,9 +1,9 @@
 //! A decoder's session: words go in, scores come out, caches go round.
 
-use std::sync::Arc;
-
 use kilim_core::error::unsupported;
-use kilim_core::{DType, Dim, Error, ErrorCode, Port, Result, RunOptions, Session, Tensor};
+use kilim_core::{
+    DType, Datum, Dim, Error, ErrorCode, Keep, Port, Result, RunOptions, Session, Tensor,
+};
 
 use crate::settings::{PortNames, Settings};
 
@@ -13,13 +13,15 @@ pub struct Decoder<'a> {
     feeds: Vec<Feed>,
     /// The output with the scores.
     logits: String,
+    /// Caches stay where they are computed.
+    keep: Keep,
     /// Words that the caches know.
     length: usize,
 }
 
 /// An input of the model.
 struct Feed {
-    name: Arc<str>,
+    name: String,
     dtype: DType,
     what: What,
 }
@@ -36,7 +38,7 @@ enum What {
     /// For how many of the last words scores are wanted: one.
     Wanted,
     /// What the output `from` gave in the step before.
-    Cache { from: String, value: Tensor },
+    Cache { from: String, value: Datum },
 }
 
 impl<'a> Decoder<'a> {
@@ -59,12 +61,12 @@ impl<'a> Decoder<'a> {
             let what = match cache {
                 Some([_, from]) => What::Cache {
                     from: from.clone(),
-                    value: Tensor::zeros(dtype, &empty_cache(port, settings)?)?,
+                    value: Tensor::zeros(dtype, &empty_cache(port, settings)?)?.into(),
                 },
                 None => What::of(port, names)?,
             };
             Ok(Feed {
-                name: port.name.as_str().into(),
+                name: port.name.clone(),
                 dtype,
                 what,
             })
@@ -80,7 +82,12 @@ impl<'a> Decoder<'a> {
             let e = unsupported(format!("a decoder without the {what} `{name}`"));
             return Err(e.with_got(ports));
         }
+        let kept = feeds.iter().filter_map(|feed| match &feed.what {
+            What::Cache { from, .. } => Some(from),
+            _ => None,
+        });
         Ok(Decoder {
+            keep: Keep::new(kept),
             feeds,
             logits: names.logits.clone(),
             session,
@@ -104,24 +111,27 @@ impl<'a> Decoder<'a> {
         }
         let mut inputs = Vec::with_capacity(self.feeds.len());
         for feed in &self.feeds {
-            inputs.push((feed.name.clone(), feed.tensor(words, self.length)?));
+            inputs.push((&*feed.name, feed.datum(words, self.length)?));
         }
-        let inputs: Vec<(&str, Tensor)> = inputs.iter().map(|(n, t)| (&**n, t.clone())).collect();
-        let outputs = self.session.run(&inputs, options).await?;
+        let options = RunOptions {
+            keep: self.keep.clone(),
+            ..options.clone()
+        };
+        let outputs = self.session.run_data(&inputs, &options).await?;
         drop(inputs);
         let mut scores = None;
-        for (name, tensor) in outputs {
+        for (name, datum) in outputs {
             if name == self.logits {
-                scores = Some(last_row(&tensor)?);
+                scores = Some(last_row(datum.tensor()?)?);
             } else if let Some(value) = self.cache(&name) {
-                *value = tensor;
+                *value = datum;
             }
         }
         self.length += words.len();
         scores.ok_or_else(|| Error::new(ErrorCode::State, "a run gave no scores"))
     }
 
-    fn cache(&mut self, output: &str) -> Option<&mut Tensor> {
+    fn cache(&mut self, output: &str) -> Option<&mut Datum> {
         self.feeds.iter_mut().find_map(|feed| match &mut feed.what {
             What::Cache { from, value } if from == output => Some(value),
             _ => None,
@@ -160,7 +170,8 @@ impl What {
 }
 
 impl Feed {
-    fn tensor(&self, words: &[u32], before: usize) -> Result<Tensor> {
+    /// What a step with these words gives the input.
+    fn datum(&self, words: &[u32], before: usize) -> Result<Datum> {
         let total = before + words.len();
         let row = |n: usize| vec![1, n];
         let (shape, numbers): (Vec<usize>, Vec<i64>) = match &self.what {
@@ -174,22 +185,23 @@ impl Feed {
             What::CacheBranch => (vec![1], vec![i64::from(before > 0)]),
             What::Wanted => (Vec::new(), vec![1]),
         };
-        match self.dtype {
-            DType::I64 => Tensor::from_slice(&shape, &numbers),
+        let tensor = match self.dtype {
+            DType::I64 => Tensor::from_slice(&shape, &numbers)?,
             DType::I32 => {
                 let numbers: Vec<i32> = numbers.iter().map(|&n| n as i32).collect();
-                Tensor::from_slice(&shape, &numbers)
+                Tensor::from_slice(&shape, &numbers)?
             }
             DType::Bool => {
                 let numbers: Vec<bool> = numbers.iter().map(|&n| n != 0).collect();
-                Tensor::from_bools(&shape, &numbers)
+                Tensor::from_bools(&shape, &numbers)?
             }
             other => {
                 let e = Error::new(ErrorCode::DType, "an unusual input of a decoder");
                 let e = e.with_input(&self.name).with_got(other);
-                Err(e.with_expected("int64, int32 or bool"))
+                return Err(e.with_expected("int64, int32 or bool"));
             }
-        }
+        };
+        Ok(tensor.into())
     }
 }
 

@@ -125,11 +125,6 @@ fn tensor(value: &JsValue) -> Result<(String, Tensor)> {
 /// # Errors
 /// `Limit` where memory is short.
 pub fn tensor_object(name: &str, tensor: &Tensor) -> Result<JsValue> {
-    let dims: Array = tensor
-        .shape()
-        .iter()
-        .map(|&dim| JsValue::from_f64(dim as f64))
-        .collect();
     let texts = tensor.texts().ok().map(|texts| {
         let texts = texts.iter().map(|text| JsValue::from_str(text));
         texts.collect::<Array>().into()
@@ -141,17 +136,40 @@ pub fn tensor_object(name: &str, tensor: &Tensor) -> Result<JsValue> {
     Ok(object([
         ("name", Some(name.into())),
         ("type", Some(tensor.dtype().name().into())),
-        ("dims", Some(dims.into())),
+        ("dims", Some(sizes(tensor.shape()))),
         ("bytes", bytes),
         ("texts", texts),
     ]))
 }
 
+/// `{name, kept, type, dims}` of a tensor that stays in the runtime under a number.
+pub fn kept_object(name: &str, number: u32, dtype: DType, shape: &[usize]) -> JsValue {
+    object([
+        ("name", Some(name.into())),
+        ("kept", Some(number.into())),
+        ("type", Some(dtype.name().into())),
+        ("dims", Some(sizes(shape))),
+    ])
+}
+
+fn sizes(shape: &[usize]) -> JsValue {
+    let sizes = shape.iter().map(|&size| JsValue::from_f64(size as f64));
+    sizes.collect::<Array>().into()
+}
+
+/// What a value is called.
+///
+/// # Errors
+/// `InvalidValue` where it has no name.
+pub fn name(value: &JsValue) -> Result<String> {
+    let name = field(value, "name").and_then(|name| name.as_string());
+    name.ok_or_else(|| malformed("a value's name", "a string"))
+}
+
 /// A value with its name: `{name, sequence}` of tensors, `{name, absent}`, or a tensor, see
 /// [`tensor`].
 pub fn datum(value: &JsValue) -> Result<(String, Datum)> {
-    let name = field(value, "name").and_then(|n| n.as_string());
-    let name = name.ok_or_else(|| malformed("a value's name", "a string"))?;
+    let name = name(value)?;
     if field(value, "absent").is_some() {
         return Ok((name, Datum::Absent));
     }
@@ -194,6 +212,10 @@ pub fn datum_object(name: &str, datum: &Datum) -> Result<JsValue> {
         Datum::Map(map) => maps(std::slice::from_ref(map), true)?,
         Datum::MapSequence(list) => maps(list, false)?,
         Datum::Absent => object([("name", Some(name.into())), ("absent", Some(true.into()))]),
+        Datum::Device(_) => {
+            let message = "a kept tensor has no elements in JavaScript";
+            return Err(Error::new(ErrorCode::State, message));
+        }
     })
 }
 

@@ -6,6 +6,7 @@ mod calibrate;
 mod callback;
 mod convert;
 mod file;
+mod kept;
 mod memory;
 mod operators;
 mod pictures;

@@ -12,7 +12,7 @@ use kilim_core::ops::PictureReader;
 use kilim_core::report::NodeTime;
 use kilim_core::schedule::{OverlappedScheduler, SyncScheduler};
 use kilim_core::session::{MixedPrecision, RunOptions};
-use kilim_core::{Datum, Error, ErrorCode};
+use kilim_core::{Datum, Error, ErrorCode, Keep};
 use wasm_bindgen::prelude::wasm_bindgen;
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::future_to_promise;
@@ -20,6 +20,7 @@ use wasm_bindgen_futures::future_to_promise;
 use crate::calibrate;
 use crate::convert;
 use crate::file::WasmFile;
+use crate::kept::Kept;
 use crate::pictures;
 use crate::stop::Stop;
 
@@ -38,6 +39,7 @@ pub(crate) fn seconds() -> f64 {
 #[wasm_bindgen]
 pub struct WasmSession {
     session: Rc<Cell<Option<Session>>>,
+    kept: Kept,
     /// What stops the call that is under way.
     stop: RefCell<Arc<Stop>>,
 }
@@ -58,6 +60,7 @@ impl WasmSession {
         let session = load(files, names, &options, pictures).await;
         Ok(WasmSession {
             session: Rc::new(Cell::new(Some(session.map_err(|e| convert::error(&e))?))),
+            kept: Kept::default(),
             stop: RefCell::new(Arc::new(Stop::new(None))),
         })
     }
@@ -82,20 +85,44 @@ impl WasmSession {
         self.look(|session| session.revision() as f64)
     }
 
-    /// Runs the model on values (see [`convert::datum`]): a promise of the outputs in the same form.
+    /// Runs the model on values (see [`Kept::given`]): a promise of the outputs (see [`Kept::objects`]).
     /// `timeout` is in milliseconds. `stopped` is asked every few milliseconds, while kernels compute, too, whether
-    /// the run is to stop.
+    /// the run is to stop. Outputs whose names fit one of the patterns of `keep` stay in the runtime.
     pub fn run(
         &self,
         feeds: &Array,
         timeout: Option<f64>,
         stopped: Option<Function>,
+        keep: Option<Vec<String>>,
     ) -> Result<Promise, JsValue> {
-        let (feeds, options) = (given(feeds)?, self.run_options(timeout, stopped));
+        let feeds = self.given(feeds)?;
+        let options = RunOptions {
+            keep: Keep::new(keep.unwrap_or_default()),
+            ..self.run_options(timeout, stopped)
+        };
+        let kept = self.kept.clone();
         self.promise(async move |session| {
-            let result = session.run_data(&borrowed(&feeds), &options).await;
-            Ok(objects(&result.map_err(|e| convert::error(&e))?)?.into())
+            let outputs = session.run_data(&borrowed(&feeds), &options).await;
+            let objects = outputs.and_then(|outputs| kept.objects(outputs));
+            Ok(objects.map_err(|e| convert::error(&e))?.into())
         })
+    }
+
+    /// A promise of the elements of a kept tensor, as [`convert::datum_object`] gives them.
+    #[wasm_bindgen(js_name = readKept)]
+    pub fn read_kept(&self, number: u32) -> Result<Promise, JsValue> {
+        let tensor = self.kept.get(number).map_err(|e| convert::error(&e))?;
+        Ok(future_to_promise(async move {
+            let read = tensor.read().await;
+            let object = read.and_then(|tensor| convert::tensor_object("", &tensor));
+            object.map_err(|e| convert::error(&e))
+        }))
+    }
+
+    /// Gives back the memory of kept tensors.
+    #[wasm_bindgen(js_name = releaseKept)]
+    pub fn release_kept(&self, numbers: &[u32]) {
+        self.kept.release(numbers);
     }
 
     /// What the nodes of backends with timers took in the last run, as JSON.
@@ -111,12 +138,14 @@ impl WasmSession {
         timeout: Option<f64>,
         stopped: Option<Function>,
     ) -> Result<Promise, JsValue> {
-        let (feeds, options) = (given(feeds)?, self.run_options(timeout, stopped));
+        let (feeds, options) = (self.given(feeds)?, self.run_options(timeout, stopped));
+        let kept = self.kept.clone();
         self.promise(async move |session| {
             let result = session.profile(&borrowed(&feeds), &options).await;
             let (outputs, times) = result.map_err(|e| convert::error(&e))?;
             let times: Vec<NodeTime> = times;
-            Ok(Array::of2(&objects(&outputs)?.into(), &json(&times)?.into()).into())
+            let outputs = kept.objects(outputs).map_err(|e| convert::error(&e))?;
+            Ok(Array::of2(&outputs.into(), &json(&times)?.into()).into())
         })
     }
 
@@ -128,7 +157,7 @@ impl WasmSession {
         options: &JsValue,
         stopped: Option<Function>,
     ) -> Result<Promise, JsValue> {
-        let feeds = given(feeds)?;
+        let feeds = self.given(feeds)?;
         let mut options = verify_options(options).map_err(|e| convert::error(&e))?;
         options.abort = self.run_options(None, stopped).abort;
         self.promise(async move |session| {
@@ -150,6 +179,11 @@ impl WasmSession {
 }
 
 impl WasmSession {
+    fn given(&self, feeds: &Array) -> Result<Vec<(String, Datum)>, JsValue> {
+        let given = self.kept.given(feeds);
+        given.map_err(|error| convert::error(&error))
+    }
+
     /// Options of the call that is about to begin, which [`WasmSession::abort`] stops.
     fn run_options(&self, timeout: Option<f64>, stopped: Option<Function>) -> RunOptions {
         let stop = Arc::new(Stop::new(stopped));
@@ -349,25 +383,11 @@ fn dimensions(given: &JsValue) -> kilim_core::Result<HashMap<String, usize>> {
     Ok(dims)
 }
 
-fn given(feeds: &Array) -> Result<Vec<(String, Datum)>, JsValue> {
-    let values = feeds.iter().map(|feed| convert::datum(&feed));
-    let values = values.collect::<kilim_core::Result<_>>();
-    values.map_err(|error| convert::error(&error))
-}
-
 fn borrowed(values: &[(String, Datum)]) -> Vec<(&str, Datum)> {
     values
         .iter()
         .map(|(name, value)| (name.as_str(), value.clone()))
         .collect()
-}
-
-fn objects(values: &[(String, Datum)]) -> Result<Array, JsValue> {
-    let objects = values
-        .iter()
-        .map(|(name, datum)| convert::datum_object(name, datum));
-    let objects = objects.collect::<kilim_core::Result<_>>();
-    objects.map_err(|error| convert::error(&error))
 }
 
 pub(crate) fn json<T: serde::Serialize>(value: &T) -> Result<String, JsValue> {

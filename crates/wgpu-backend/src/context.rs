@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use kilim_core::backend::{
-    BackendContext, ContextState, DeviceTensor, Executable, KernelChange, KernelSpec, LocalFuture,
-    NodeSpec, RawConstants, StageChange, StageSpec, StageTensors, TensorSpec,
+    BackendContext, ContextState, Executable, KernelChange, KernelSpec, LocalFuture, NodeSpec,
+    RawConstants, StageChange, StageSpec, StageTensors, TensorSpec,
 };
 use kilim_core::error::unsupported;
 use kilim_core::ids::{KernelIndex, PerKernel, TensorIndex};
@@ -20,7 +20,7 @@ use crate::device::transfer;
 use crate::executable::binder::{Binder, Commands, scratch_bytes};
 use crate::executable::constants::Constants;
 use crate::executable::room::Room;
-use crate::executable::{ExportedTensor, Prepared, WgpuExecutable, by_node};
+use crate::executable::{Prepared, WgpuExecutable, by_node};
 use crate::kernels::Kernels;
 use crate::lowering::{Caps, Lowered, Lowering, Lowers, Stop};
 
@@ -281,18 +281,6 @@ impl BackendContext for WgpuContext {
     fn warm_up<'a>(&'a mut self, interrupt: &'a Interrupt) -> LocalFuture<'a, Result<()>> {
         let cold = std::mem::take(&mut self.cold);
         Box::pin(async move { pipelines::warm(&self.shared.gpu, &cold, interrupt).await })
-    }
-
-    fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
-        let gpu = self.shared.gpu.clone();
-        Box::pin(async move {
-            let mut out = Vec::with_capacity(tensors.len());
-            for t in tensors {
-                let tensor = ExportedTensor::of(t)?;
-                out.push(tensor.read(&gpu, &self.faults, t).await?);
-            }
-            Ok(out)
-        })
     }
 
     fn replica(&self) -> Option<Box<dyn BackendContext>> {

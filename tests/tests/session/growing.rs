@@ -5,11 +5,11 @@ use kilim_tests::machine::gpu_beside_others;
 
 use crate::*;
 
-const WIDTH: usize = 8;
+pub(super) const WIDTH: usize = 8;
 
 /// One head that attends to a cache `[keys, 8]` and what is new, `[rows, 8]`, which it puts behind the cache. A
 /// bias of the scores comes from the length alone.
-fn decoder() -> Graph {
+pub(super) fn decoder() -> Graph {
     let mut g = Graph::new("decoder");
     let cache = Fact::new(
         DType::F32,
@@ -51,7 +51,7 @@ fn decoder() -> Graph {
     g
 }
 
-fn row(seed: usize, rows: usize) -> Tensor {
+pub(super) fn row(seed: usize, rows: usize) -> Tensor {
     let values: Vec<f32> = (0..rows * WIDTH)
         .map(|i| ((seed * 31 + i * 7) % 23) as f32 / 23.0 - 0.4)
         .collect();

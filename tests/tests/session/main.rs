@@ -1,10 +1,11 @@
 //! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), inputs that grow
-//! ([`growing`]), the tensors of the user ([`ports`]), and threads ([`threads`]).
+//! ([`growing`]), outputs that stay where they are ([`keep`]), the tensors of the user ([`ports`]), and threads ([`threads`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod control;
 mod growing;
+mod keep;
 mod ports;
 mod threads;
 

@@ -85,7 +85,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let mut tensors = Vec::new();
     for (name, datum) in &outputs {
         match datum {
-            Datum::Tensor(_) => {}
+            Datum::Tensor(_) | Datum::Device(_) => {}
             Datum::Absent => say!("{name}: nothing"),
             Datum::Sequence(list) => say!("{name}: a sequence of {}", list.len()),
             Datum::Map(map) => say!("{name}: a map of {}", map.keys.len()),

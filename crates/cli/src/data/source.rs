@@ -144,6 +144,6 @@ pub fn parts(name: &str, datum: &Datum) -> Vec<(String, Tensor)> {
                 .flat_map(|(i, one)| map(&format!("{name}.{i}"), one))
                 .collect()
         }
-        Datum::Absent => Vec::new(),
+        Datum::Absent | Datum::Device(_) => Vec::new(),
     }
 }

@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::{BackendConfig, ContextState, StageChange, StageSpec, StageTensors, TensorRegistry};
-use crate::error::{Error, ErrorCode, Result};
-use crate::executable::{DeviceTensor, Executable};
+use crate::error::Result;
+use crate::executable::Executable;
 use crate::interrupt::Interrupt;
 use crate::limits::Limits;
 use crate::memory::{Arena, Ledger, MemoryMode, Storage};
-use crate::tensor::Tensor;
 use crate::threading::{LocalFuture, MaybeSend};
 use crate::tuning::Tuned;
 
@@ -153,15 +152,6 @@ pub trait BackendContext: MaybeSend {
     fn warm_up<'a>(&'a mut self, interrupt: &'a Interrupt) -> LocalFuture<'a, Result<()>> {
         let _ = interrupt;
         Box::pin(std::future::ready(Ok(())))
-    }
-
-    /// Reads tensors that [`Executable::export`] gave.
-    fn read<'a>(&'a mut self, tensors: &'a [DeviceTensor]) -> LocalFuture<'a, Result<Vec<Tensor>>> {
-        let _ = tensors;
-        Box::pin(std::future::ready(Err(Error::new(
-            ErrorCode::State,
-            "this backend has no device tensors",
-        ))))
     }
 
     /// A context with tensors and kernels of its own for another run at the same time, which

@@ -32,7 +32,8 @@ use crate::schedule::Scheduler;
 use crate::tensor::Tensor;
 use crate::tuning::Choice;
 
-pub use crate::executable::{DeviceHandle, DeviceTensor, Executable, Progress};
+pub use crate::device_tensor::{DeviceHandle, DeviceTensor};
+pub use crate::executable::{Executable, Progress};
 pub use crate::fact::TensorSpec;
 pub use crate::graph::{NodeSpec, Refusal};
 pub use crate::ids::BackendId;
@@ -50,7 +51,7 @@ pub use state::ContextState;
 pub use tensors::{StageTensors, TensorRegistry};
 
 /// The version of this API. A backend built for another one is refused.
-pub const API_VERSION: u32 = 7;
+pub const API_VERSION: u32 = 8;
 
 /// A device and what outlives sessions on it.
 pub trait Backend: MaybeSend + MaybeSync {

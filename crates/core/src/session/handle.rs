@@ -2,10 +2,9 @@
 
 use std::sync::Arc;
 
-use super::Shared;
 use crate::datum::{Datum, Form, Kind, Map, not_a_tensor};
-use crate::error::{Error, ErrorCode, Result};
-use crate::executable::DeviceTensor;
+use crate::device_tensor::DeviceTensor;
+use crate::error::Result;
 use crate::fact::{Fact, TensorSpec};
 use crate::ops::sequence::join;
 use crate::tensor::Tensor;
@@ -85,35 +84,39 @@ impl Handle {
     }
 
     /// The value with all its tensors on the host.
-    pub async fn into_datum(self, shared: &mut Shared) -> Result<Datum> {
+    pub async fn into_datum(self) -> Result<Datum> {
         Ok(match self {
             Handle::Sequence(list) => {
                 let mut tensors = Vec::with_capacity(list.len());
                 for handle in list.iter() {
-                    tensors.push(handle.clone().into_host(shared).await?);
+                    tensors.push(handle.clone().into_host().await?);
                 }
                 Datum::Sequence(tensors)
             }
             Handle::Map(map) => Datum::Map(map),
             Handle::MapSequence(list) => Datum::MapSequence(Arc::unwrap_or_clone(list)),
             Handle::Absent => Datum::Absent,
-            tensor => Datum::Tensor(tensor.into_host(shared).await?),
+            tensor => Datum::Tensor(tensor.into_host().await?),
         })
     }
 
     /// Brings the tensor to the host if it is not there.
-    pub async fn into_host(self, shared: &mut Shared) -> Result<Tensor> {
+    pub async fn into_host(self) -> Result<Tensor> {
         match self {
             Handle::Host(t) => Ok(t),
-            Handle::Device(d) => {
-                let on = (shared.backends).position(|b| b.describe().id == d.backend);
-                let lost = || Error::new(ErrorCode::State, "a tensor's backend is gone");
-                let context = on
-                    .and_then(|i| shared.contexts.get_mut(i))
-                    .ok_or_else(lost)?;
-                let mut read = context.read(std::slice::from_ref(&d)).await?;
-                read.pop().ok_or_else(lost)
-            }
+            Handle::Device(d) => d.read().await,
+            other => Err(not_a_tensor(other.form())),
+        }
+    }
+
+    /// The value with tensors where they are.
+    ///
+    /// # Errors
+    /// `DType` where it is no tensor.
+    pub fn into_kept(self) -> Result<DeviceTensor> {
+        match self {
+            Handle::Host(t) => Ok(DeviceTensor::on_host(t)),
+            Handle::Device(d) => Ok(d),
             other => Err(not_a_tensor(other.form())),
         }
     }
@@ -123,6 +126,10 @@ impl From<Datum> for Handle {
     fn from(datum: Datum) -> Handle {
         match datum {
             Datum::Tensor(tensor) => Handle::Host(tensor),
+            Datum::Device(tensor) => match tensor.as_host() {
+                Some(tensor) => Handle::Host(tensor),
+                None => Handle::Device(tensor),
+            },
             Datum::Sequence(tensors) => {
                 Handle::Sequence(Arc::new(tensors.into_iter().map(Handle::Host).collect()))
             }

@@ -4,6 +4,7 @@
 mod background;
 mod builtin;
 mod handle;
+mod keep;
 mod open;
 mod options;
 mod plan;
@@ -32,6 +33,7 @@ pub use crate::builtin::{Port, PortLayout};
 pub use background::RunHandle;
 use builtin::Ports;
 pub(crate) use handle::Handle;
+pub use keep::Keep;
 pub use options::{RunOptions, SessionOptions};
 pub use precision::MixedPrecision;
 use record::Recorder;
@@ -82,7 +84,7 @@ impl Session {
     /// Runs a model of tensors, see [`Session::run_data`].
     ///
     /// # Errors
-    /// Those of [`Session::run_data`], and `DType` where an output is no tensor.
+    /// Those of [`Session::run_data`]; `DType` where an output is no tensor, `State` where it is kept.
     pub async fn run(
         &mut self,
         inputs: &[(&str, Tensor)],
@@ -100,11 +102,12 @@ impl Session {
     }
 
     /// Runs the model. Inputs may come in any order; outputs come in the model's. An optional input
-    /// that is left out is absent.
+    /// that is left out is absent. Outputs that the options keep come as [`Datum::Device`].
     ///
     /// # Errors
     /// `Input` for a missing or unknown input, `DType` and `Shape` where one does not fit what the
-    /// model declares; whatever kernels and devices say, with the node's name.
+    /// model declares, `Device` for one whose device is gone; `Input`, `DType` and `Unsupported` for an output that cannot
+    /// be kept (see [`Keep`]); whatever kernels and devices say, with the node's name.
     pub async fn run_data(
         &mut self,
         inputs: &[(&str, Datum)],
@@ -124,6 +127,9 @@ impl Session {
     ) -> LocalFuture<'a, Result<Watched>> {
         Box::pin(async move {
             let feeds = self.ports.accept(inputs, &self.shared.options.layouts)?;
+            let kept = self
+                .ports
+                .kept(&options.keep, &self.shared.options.layouts)?;
             let clock = self.shared.options.clock;
             let most = Some(self.shared.options.limits.run_seconds);
             let interrupt = Interrupt::on(options.abort.clone())
@@ -132,13 +138,14 @@ impl Session {
             interrupt.check()?;
             self.recover().await?;
             let _held = self.shared.lease()?;
-            let host = vec![true; self.ports.outputs.len()];
+            let host: Vec<bool> = kept.iter().map(|kept| !kept).collect();
             let mut run = Run::new(&mut self.shared, interrupt);
             run.trace = options.trace.clone().map(|t| {
                 let number = t.begin();
                 (t, number)
             });
             run.profiling = watch.profiling;
+            run.keeps = kept.contains(&true);
             run.recorder = watch.records.then(Recorder::default);
             let results = self.runner.run(&mut run, feeds, &host).await;
             if let Some((trace, number)) = run.trace.take() {
@@ -146,7 +153,8 @@ impl Session {
                 self.timeline.retain(|e| e.run == number);
             }
             let records = run.recorder.take().unwrap_or_default().records;
-            let outputs = self.ports.hand_out(results?, &mut self.shared).await?;
+            let layouts = &self.shared.options.layouts;
+            let outputs = self.ports.hand_out(results?, &kept, layouts).await?;
             Ok((outputs, records))
         })
     }
@@ -182,6 +190,8 @@ impl Session {
         options: &RunOptions,
     ) -> Result<RunHandle> {
         self.ports.accept(inputs, &self.shared.options.layouts)?;
+        self.ports
+            .kept(&options.keep, &self.shared.options.layouts)?;
         let workers = match &self.workers {
             Some(workers) => workers,
             None => {

@@ -17,7 +17,7 @@ use crate::pin::{Pin, PrecisionPin};
 use crate::schedule::{Scheduler, SyncScheduler, Trace};
 use crate::tuning::Tuning;
 
-use super::MixedPrecision;
+use super::{Keep, MixedPrecision};
 
 /// How a session is made.
 #[derive(Clone)]
@@ -177,4 +177,7 @@ pub struct RunOptions {
     pub timeout: Option<f64>,
     /// Records when each step ran. The device is waited for after every part.
     pub trace: Option<Arc<Trace>>,
+    /// Outputs that stay where they were computed: they come as [`crate::Datum::Device`], and can be given to further
+    /// runs, of this session or another.
+    pub keep: Keep,
 }

@@ -24,6 +24,8 @@ pub(crate) struct Run<'s> {
     pub profiling: bool,
     /// Takes what every node reads and writes.
     pub recorder: Option<Recorder>,
+    /// Whether some outputs stay where they were computed.
+    pub keeps: bool,
     /// Operations of the stages that have run or are running.
     operations: f64,
 }
@@ -37,6 +39,7 @@ impl<'s> Run<'s> {
             trace: None,
             profiling: false,
             recorder: None,
+            keeps: false,
             operations: 0.0,
         }
     }

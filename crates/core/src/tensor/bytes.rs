@@ -84,8 +84,8 @@ impl AlignedBytes {
         }
     }
 
-    /// Bytes that lines behind those that are skipped have room for.
-    fn room(&self) -> usize {
+    /// Bytes that there is memory for.
+    pub fn room(&self) -> usize {
         (self.words.capacity() - self.skipped) / WORDS * LINE
     }
 
@@ -115,6 +115,17 @@ impl AlignedBytes {
         let lines = end.div_ceil(LINE);
         self.words.resize(self.skipped + lines * WORDS, 0);
         self.len = end;
+    }
+
+    /// Makes the bytes `len`, in the memory that they have. Those that were there before stay as they were.
+    ///
+    /// # Panics
+    /// Where there is no room for so many.
+    pub fn resize(&mut self, len: usize) {
+        assert!(len <= self.room(), "bytes have no room to grow");
+        self.words
+            .resize(self.skipped + len.div_ceil(LINE) * WORDS, 0);
+        self.len = len;
     }
 
     /// The room behind the bytes, which [`AlignedBytes::with_capacity`] made, from the first address on that `T` may

@@ -243,6 +243,18 @@ impl Tensor {
         }
     }
 
+    /// The memory that the elements are in, where it is this tensor's alone and holds nothing else.
+    pub fn into_own_bytes(self) -> Option<AlignedBytes> {
+        match self.data {
+            Data::Bytes {
+                buffer: Buffer::Made(bytes),
+                offset: 0,
+                len,
+            } if bytes.len() == len => Arc::into_inner(bytes),
+            _ => None,
+        }
+    }
+
     fn copied(&self, meter: &Meter) -> Result<Tensor> {
         let bytes = Arc::new(self.copy_bytes(meter)?);
         Tensor::from_bytes(self.dtype, &self.shape, bytes)

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use kilim_core::backend::{ContextState, KernelSpec, StageChange, StageTensors};
 use kilim_core::ids::{KernelIndex, TensorIndex};
-use kilim_core::memory::Storage;
+use kilim_core::memory::{MemoryMode, Storage};
 use kilim_core::{DType, Result, Tensor};
 
 use super::holder::{Holder, held};
-use super::{CpuExecutable, Kernel, arena_bytes, output_bytes, state_error};
+use super::outputs::output_bytes;
+use super::{CpuExecutable, Kernel, arena_bytes, state_error};
+use crate::kernel::View;
 
 /// What a context has made for a change of a stage.
 #[derive(Default)]
@@ -68,7 +70,8 @@ impl CpuExecutable {
             if let Holder::Tensor(_) = self.holders[changed.tensor]
                 && changed.spec.value.is_none()
             {
-                self.holders[changed.tensor] = Holder::Missing;
+                self.reclaim(changed.tensor);
+                self.set_view(changed.tensor, View::empty(changed.spec.dtype));
             }
         }
         self.prepared.scratch = self.prepared.scratch.max(adapted.scratch);
@@ -77,7 +80,8 @@ impl CpuExecutable {
         self.scratch_at = scratch_at;
         self.claim = state.ledger.acquire(Storage::Dynamic, bytes)?;
         self.outputs = None;
-        let own = output_bytes(&self.prepared)?;
+        self.grows = self.prepared.memory == MemoryMode::Normal;
+        let own = output_bytes(&self.prepared, self.grows)?;
         self.outputs = Some(state.ledger.acquire(Storage::DynamicSeparate, own)?);
         self.generation = None;
         Ok(())

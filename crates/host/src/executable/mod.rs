@@ -2,6 +2,7 @@
 
 mod adapt;
 mod holder;
+mod outputs;
 #[cfg(test)]
 mod tests;
 
@@ -19,6 +20,7 @@ use web_time::Instant;
 
 pub use self::adapt::Adapted;
 use self::holder::{Holder, held};
+use self::outputs::{Spare, output_bytes};
 use crate::kernel::{Io, Kernel, Listed, Taken, Texts, View};
 use crate::threads::Threads;
 use crate::work::CpuRun;
@@ -55,6 +57,10 @@ pub struct CpuExecutable {
     claim: Claim,
     /// Bytes of the outputs' own buffers.
     outputs: Option<Claim>,
+    /// Memory that inputs gave back.
+    spare: Spare,
+    /// Whether outputs have had other sizes before.
+    grows: bool,
     /// The arena's generation when the views of [`Holder::Arena`] and `scratch` were made.
     generation: Option<u64>,
     scratch: View,
@@ -110,7 +116,7 @@ impl CpuExecutable {
             .collect();
         texts.keep();
         let (scratch_at, bytes) = arena_bytes(&prepared);
-        let own = output_bytes(&prepared)?;
+        let own = output_bytes(&prepared, false)?;
         let most_outputs = prepared.steps.iter().map(|s| s.outputs.len()).max();
         let mut executable = CpuExecutable {
             texts,
@@ -121,6 +127,8 @@ impl CpuExecutable {
             arena: arena.clone(),
             claim: ledger.acquire(Storage::Dynamic, bytes)?,
             outputs: Some(ledger.acquire(Storage::DynamicSeparate, own)?),
+            spare: Spare::default(),
+            grows: false,
             generation: None,
             scratch: View::empty(DType::U8),
             scratch_at,
@@ -250,20 +258,8 @@ impl Executable for CpuExecutable {
             if written && matches!(self.holders[tensor], Holder::Texts { .. }) {
                 self.holders[tensor] = Holder::Missing;
             }
-            let Holder::Output(buffer) = &mut self.holders[tensor] else {
-                continue;
-            };
-            let spec = &self.prepared.tensors.slots()[tensor].spec;
-            let bytes = byte_count(spec.dtype, &spec.shape)?;
-            if buffer.len() != bytes || Arc::get_mut(buffer).is_none() {
-                *buffer = Arc::new(AlignedBytes::zeroed(bytes)?);
-            }
-            let dtype = spec.dtype;
-            if let Some(own) = Arc::get_mut(buffer) {
-                let view = View::of_mut(own.as_mut_slice(), dtype);
-                self.set_view(tensor, view);
-            }
         }
+        self.begin_outputs()?;
         self.begun = true;
         Ok(())
     }
@@ -293,6 +289,7 @@ impl Executable for CpuExecutable {
             return Err(state_error(format!("`{}` is not an input", slot.name)));
         }
         let (view, holder) = held(data.clone(), &mut self.texts)?;
+        self.reclaim(tensor);
         self.set_view(tensor, view);
         self.holders[tensor] = holder;
         Ok(())
@@ -398,16 +395,6 @@ impl Executable for CpuExecutable {
 fn arena_bytes(prepared: &Prepared) -> (usize, usize) {
     let scratch_at = prepared.arena_bytes.next_multiple_of(64);
     (scratch_at, scratch_at.saturating_add(prepared.scratch))
-}
-
-/// The bytes of the outputs' own buffers.
-fn output_bytes(prepared: &Prepared) -> Result<usize> {
-    let slots = prepared.tensors.slots().iter();
-    let mut outputs = slots.filter(|slot| slot.location == Location::Output);
-    outputs.try_fold(0usize, |sum, slot| {
-        let bytes = byte_count(slot.spec.dtype, &slot.spec.shape)?;
-        Ok(sum.saturating_add(bytes))
-    })
 }
 
 fn state_error(message: String) -> Error {

@@ -7,6 +7,7 @@ use kilim_core::backend::{
     StageSpec, TensorSlot, TensorSpec,
 };
 use kilim_core::ids::{KernelIndex, PartIndex, TensorIndex};
+use kilim_core::memory::MemoryMode;
 use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
 use kilim_core::{DType, ErrorCode, Interrupt, Operator, Result, Tensor};
 
@@ -149,4 +150,49 @@ fn an_input_must_be_there_and_fit() {
             .code(),
         ErrorCode::State
     );
+}
+
+/// A result that is the input of the next run gives its memory to the result of the run behind that.
+#[test]
+fn memory_of_inputs_becomes_that_of_outputs() {
+    let slot = |name: &str, location| TensorSlot {
+        spec: TensorSpec::new(DType::F32, &[5000]),
+        ..slot(name, location, None)
+    };
+    let stage = StageSpec {
+        tensors: [slot("x", Location::Input), slot("y", Location::Output)].into(),
+        nodes: [node(Unary(UnaryKind::Neg), &[0], 1)].into(),
+        parts: [KernelIndex(0)..KernelIndex(1)].into(),
+        inputs: vec![TensorIndex(0)],
+        outputs: vec![TensorIndex(1)],
+        ..StageSpec::default()
+    };
+    let turns = |memory| {
+        let config = ContextConfig {
+            memory,
+            ..ContextConfig::default()
+        };
+        let mut context = backend().create_context(&config).unwrap();
+        let mut stage = context.prepare(stage.clone(), &Interrupt::NEVER).unwrap();
+        let mut x = tensor(&[5000], &[1.0f32; 5000]);
+        // Memory that is given back goes to these.
+        let (mut others, mut places) = (Vec::new(), Vec::new());
+        for turn in 0..6 {
+            others.push(vec![0u8; 20_000]);
+            stage.execute_begin().unwrap();
+            stage.write(TensorIndex(0), &x).unwrap();
+            drop(x);
+            others.push(vec![0u8; 20_000]);
+            stage.run(PartIndex(0), &Interrupt::NEVER).unwrap();
+            stage.execute_end().unwrap();
+            x = read(&mut *stage, 1);
+            let want = if turn % 2 == 0 { -1.0 } else { 1.0 };
+            assert_eq!(x.as_slice::<f32>().unwrap(), [want; 5000]);
+            places.push(x.read().unwrap().as_ptr());
+        }
+        places
+    };
+    let places = turns(MemoryMode::Normal);
+    assert_eq!(places[2..], [&places[..2], &places[..2]].concat()[..4]);
+    assert_ne!(places[0], places[1]);
 }

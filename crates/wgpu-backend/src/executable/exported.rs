@@ -1,8 +1,9 @@
 //! Tensors that outlive the arena they were computed in.
 
+use std::any::Any;
 use std::sync::Arc;
 
-use kilim_core::backend::DeviceTensor;
+use kilim_core::backend::{DeviceHandle, DeviceTensor, LocalFuture};
 use kilim_core::{Error, ErrorCode, Result, Tensor};
 
 use crate::device::faults::{self, Faults};
@@ -10,25 +11,30 @@ use crate::device::gpu::{Gpu, GpuBuffer};
 use crate::device::storage;
 use crate::device::transfer;
 
-/// A copy of a tensor that outlives the arena.
+/// A copy of a tensor that outlives the arena, and the session.
 pub(crate) struct ExportedTensor {
+    pub gpu: Arc<Gpu>,
+    /// Those of the context that it comes from.
+    pub faults: Arc<Faults>,
     pub buffer: Arc<GpuBuffer>,
 }
 
 impl ExportedTensor {
-    /// The copy behind a handle; `State` where that is another backend's.
-    pub fn of(tensor: &DeviceTensor) -> Result<&ExportedTensor> {
-        let handle: &dyn std::any::Any = tensor.handle.as_ref();
-        handle.downcast_ref().ok_or_else(|| {
-            Error::new(
-                ErrorCode::State,
-                format!("a tensor of `{}` is not one of `wgpu`", tensor.backend),
-            )
-        })
+    /// The copy behind a handle; `None` where that is another backend's, or on another device.
+    pub fn on<'a>(gpu: &Arc<Gpu>, tensor: &'a DeviceTensor) -> Option<&'a ExportedTensor> {
+        let handle: &dyn Any = tensor.handle.as_ref();
+        let exported: &ExportedTensor = handle.downcast_ref()?;
+        Arc::ptr_eq(&exported.gpu, gpu).then_some(exported)
     }
 
     /// The elements; an error where a kernel has reported one since.
-    pub async fn read(&self, gpu: &Gpu, faults: &Faults, tensor: &DeviceTensor) -> Result<Tensor> {
+    async fn read_back(&self, tensor: &DeviceTensor) -> Result<Tensor> {
+        let gpu = &self.gpu;
+        if gpu.is_lost() {
+            let message = "the device that a tensor was kept on is gone";
+            let e = Error::new(ErrorCode::Device, message);
+            return Err(e.with_hint("compute the tensor again, from inputs that are on the host"));
+        }
         let bytes = storage::device_bytes(tensor.dtype, tensor.shape.iter().product()) as u64;
         let usage = wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST;
         let staging = gpu.buffer("staging", bytes + faults::BYTES, usage)?;
@@ -36,11 +42,17 @@ impl ExportedTensor {
         if bytes > 0 {
             encoder.copy_buffer_to_buffer(&self.buffer.raw, 0, &staging.raw, 0, bytes);
         }
-        let fault = &faults.buffer.raw;
+        let fault = &self.faults.buffer.raw;
         encoder.copy_buffer_to_buffer(fault, 0, &staging.raw, bytes, faults::BYTES);
         gpu.queue.submit([encoder.finish()]);
         let data = transfer::map(gpu, &staging, bytes + faults::BYTES).await?;
-        faults.check(gpu, &data[bytes as usize..])?;
+        self.faults.check(gpu, &data[bytes as usize..])?;
         storage::from_device(tensor.dtype, &tensor.shape, &data[..bytes as usize])
+    }
+}
+
+impl DeviceHandle for ExportedTensor {
+    fn read<'a>(&'a self, tensor: &'a DeviceTensor) -> LocalFuture<'a, Result<Tensor>> {
+        Box::pin(self.read_back(tensor))
     }
 }

@@ -30,7 +30,7 @@ use crate::executable::profile::Profiler;
 
 use binder::Commands;
 pub(crate) use command::{Command, record};
-pub(crate) use exported::ExportedTensor;
+use exported::ExportedTensor;
 use pace::Pace;
 use room::Room;
 
@@ -69,6 +69,8 @@ pub(crate) struct WgpuExecutable {
     generation: Option<u64>,
     /// Recorded, not yet submitted.
     encoder: Option<wgpu::CommandEncoder>,
+    /// What is recorded reads these, which are not to be destroyed before it is submitted.
+    imported: Vec<Arc<GpuBuffer>>,
     staging: Option<Arc<GpuBuffer>>,
     profiler: Option<Profiler>,
     pace: Pace,
@@ -93,6 +95,7 @@ impl WgpuExecutable {
             memory: prepared.memory,
             generation: None,
             encoder: None,
+            imported: Vec::new(),
             staging: None,
             profiler: None,
             pace: Pace::new(prepared.seconds),
@@ -202,7 +205,9 @@ impl WgpuExecutable {
     /// Submits what is recorded, if anything is.
     fn submit_recorded(&mut self) -> Option<wgpu::SubmissionIndex> {
         let encoder = self.encoder.take()?;
-        Some(self.gpu.queue.submit([encoder.finish()]))
+        let submitted = self.gpu.queue.submit([encoder.finish()]);
+        self.imported.clear();
+        Some(submitted)
     }
 
     /// Records nodes until they make a slice; gives the first that is left.
@@ -240,6 +245,7 @@ fn encoder<'a>(
 impl Executable for WgpuExecutable {
     fn execute_begin(&mut self) -> Result<()> {
         self.encoder = None;
+        self.imported.clear();
         self.resume = None;
         self.pace.begin();
         self.gpu.check()?;
@@ -259,16 +265,20 @@ impl Executable for WgpuExecutable {
         Ok(())
     }
 
+    fn takes(&self, data: &DeviceTensor) -> bool {
+        ExportedTensor::on(&self.gpu, data).is_some()
+    }
+
     fn import(&mut self, tensor: TensorIndex, data: &DeviceTensor) -> Result<()> {
-        let from = ExportedTensor::of(data)?;
+        let from = ExportedTensor::on(&self.gpu, data);
+        let from = from.ok_or_else(|| state_error("a tensor is on another device".into()))?;
         let spec = TensorSpec::new(data.dtype, &data.shape);
         self.tensors.check(tensor, &spec)?;
         let bytes = self.bytes(tensor)?;
         if bytes > 0 {
             let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
             self.transfer((&from.buffer, 0), (&buffer, offset), bytes);
-            // The source may be destroyed as soon as the caller drops it.
-            self.flush();
+            self.imported.push(from.buffer.clone());
         }
         Ok(())
     }
@@ -358,7 +368,6 @@ impl Executable for WgpuExecutable {
                 if bytes > 0 {
                     let (arena, offset) = (self.buffer()?, self.offset(tensor)?);
                     self.transfer((&arena, offset), (&buffer, 0), bytes);
-                    self.flush();
                 }
                 buffer
             }
@@ -367,7 +376,11 @@ impl Executable for WgpuExecutable {
             backend: device::ID,
             dtype: spec.dtype,
             shape: spec.shape,
-            handle: Arc::new(ExportedTensor { buffer }),
+            handle: Arc::new(ExportedTensor {
+                gpu: self.gpu.clone(),
+                faults: self.faults.clone(),
+                buffer,
+            }),
         })
     }
 

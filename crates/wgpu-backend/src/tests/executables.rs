@@ -133,8 +133,7 @@ fn device_tensors_outlive_the_run() {
     e.write(TensorIndex(0), &f32s(&[5], &[-2.0; 5])).unwrap();
     e.run(PartIndex(0), &Interrupt::NEVER).unwrap();
     e.execute_end().unwrap();
-    let read = pollster::block_on(context.read(std::slice::from_ref(&kept))).unwrap();
-    close(&read[0], &[2.0; 5], 0.0);
+    close(&pollster::block_on(kept.read()).unwrap(), &[2.0; 5], 0.0);
     let mut other = context.prepare(two_parts(5), &Interrupt::NEVER).unwrap();
     other.execute_begin().unwrap();
     other.import(TensorIndex(0), &kept).unwrap();

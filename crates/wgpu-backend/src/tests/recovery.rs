@@ -7,7 +7,9 @@ use kilim_core::backend::{Backend, ContextConfig, LocalFuture};
 use kilim_core::memory::MemoryMode;
 use kilim_core::ops::{Fact, MatMul, Unary, UnaryKind};
 use kilim_core::schedule::{Scheduler, StageRun};
-use kilim_core::{DType, ErrorCode, Graph, Result, RunOptions, Session, SessionOptions, Tensor};
+use kilim_core::{
+    DType, Datum, ErrorCode, Graph, Keep, Result, RunOptions, Session, SessionOptions, Tensor,
+};
 
 use super::harness::{f32s, random};
 use crate::WgpuBackend;
@@ -125,4 +127,62 @@ fn a_run_that_loses_its_device_is_an_error() {
     let error = run(&mut s).unwrap_err();
     assert_eq!(error.code(), ErrorCode::Device, "{error}");
     assert_eq!(run(&mut s).unwrap(), want);
+}
+
+/// `y = -x`, which stays on the device.
+fn negative(session: &mut Session, x: Datum) -> Result<Datum> {
+    let options = RunOptions {
+        keep: Keep::new(["*"]),
+        ..RunOptions::default()
+    };
+    let mut out = pollster::block_on(session.run_data(&[("x", x)], &options))?;
+    Ok(out.remove(0).1)
+}
+
+fn read(datum: &Datum) -> Result<Tensor> {
+    match datum {
+        Datum::Device(tensor) => pollster::block_on(tensor.read()),
+        other => panic!("{other:?} is on no device"),
+    }
+}
+
+#[test]
+fn what_was_kept_goes_with_its_device() {
+    let (Some(here), Some(there)) = (open(), open()) else {
+        return;
+    };
+    let session = |backend: &Arc<WgpuBackend>| {
+        let mut g = Graph::new("negative");
+        let x = g.add_input("x", Fact::fixed(DType::F32, &[3]));
+        let y = g.apply("y", Unary(UnaryKind::Neg), &[x]);
+        g.outputs.push(y);
+        let backends: Vec<Arc<dyn Backend>> = vec![backend.clone()];
+        let evaluator = Arc::new(kilim_simd_cpu::backend());
+        let session = Session::new(g, backends, evaluator, SessionOptions::default());
+        pollster::block_on(session).unwrap()
+    };
+    let (mut a, mut b) = (session(&here), session(&there));
+    let x: Datum = f32s(&[3], &[1.0, 2.0, 3.0]).into();
+    let kept = negative(&mut a, x.clone()).unwrap();
+    let again = negative(&mut a, kept.clone()).unwrap();
+    // Another device gets it over the host.
+    let elsewhere = negative(&mut b, kept.clone()).unwrap();
+    for same in [&again, &elsewhere] {
+        assert_eq!(read(same).unwrap(), *x.tensor().unwrap());
+    }
+    here.shared().gpu.device.destroy();
+    for _ in 0..2 {
+        let error = read(&kept).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::Device, "{error}");
+        for session in [&mut a, &mut b] {
+            let error = negative(session, kept.clone()).unwrap_err();
+            assert_eq!(error.code(), ErrorCode::Device, "{error}");
+            let fresh = negative(session, x.clone()).unwrap();
+            assert_eq!(
+                read(&negative(session, fresh).unwrap()).unwrap(),
+                *x.tensor().unwrap()
+            );
+        }
+    }
+    assert_eq!(read(&elsewhere).unwrap(), *x.tensor().unwrap());
 }

@@ -82,11 +82,11 @@ fn no_body() -> Error {
     Error::new(ErrorCode::InvalidGraph, "a control-flow node has no body")
 }
 
-async fn scalar(handle: Option<Handle>, run: &mut Run<'_>) -> Result<Option<i64>> {
+async fn scalar(handle: Option<Handle>) -> Result<Option<i64>> {
     let Some(handle) = handle else {
         return Ok(None);
     };
-    let tensor = handle.into_host(run.shared).await?;
+    let tensor = handle.into_host().await?;
     match tensor.to_i64s()?.as_slice() {
         [v] => Ok(Some(*v)),
         other => Err(
@@ -103,7 +103,7 @@ async fn run_if(
     run: &mut Run<'_>,
 ) -> Result<Vec<Handle>> {
     let captured = inputs.split_off(1.min(inputs.len()));
-    let condition = scalar(inputs.pop().flatten(), run).await?;
+    let condition = scalar(inputs.pop().flatten()).await?;
     let which = match condition {
         Some(0) => 1,
         Some(_) => 0,
@@ -130,8 +130,8 @@ async fn run_loop(
 ) -> Result<Vec<Handle>> {
     let body = bodies.first_mut().ok_or_else(no_body)?;
     let mut inputs = inputs.into_iter();
-    let trips = scalar(inputs.next().flatten(), run).await?;
-    let first = scalar(inputs.next().flatten(), run).await?;
+    let trips = scalar(inputs.next().flatten()).await?;
+    let first = scalar(inputs.next().flatten()).await?;
     let mut rest = present(inputs.collect())?;
     let captured = rest.split_off(op.carried.min(rest.len()));
     let mut carried = rest;
@@ -166,7 +166,7 @@ async fn run_loop(
             .with_got(results.len()));
         }
         let mut results = results.into_iter();
-        going = scalar(results.next(), run).await?.is_none_or(|c| c != 0);
+        going = scalar(results.next()).await?.is_none_or(|c| c != 0);
         carried = results.by_ref().take(op.carried).collect();
         for (list, handle) in scanned.iter_mut().zip(results) {
             list.push(handle);
@@ -181,7 +181,7 @@ async fn run_loop(
     }
     let mut outputs = carried;
     for (k, list) in scanned.into_iter().enumerate() {
-        let stacked = stack(list, 0, false, facts.get(k), run).await?;
+        let stacked = stack(list, 0, false, facts.get(k)).await?;
         outputs.push(Handle::Host(stacked));
     }
     Ok(outputs)
@@ -201,7 +201,7 @@ async fn run_scan(
     let mut slices = Vec::with_capacity(scanned.len());
     let mut length = None;
     for (k, handle) in scanned.into_iter().enumerate() {
-        let tensor = handle.into_host(run.shared).await?;
+        let tensor = handle.into_host().await?;
         let axis = normalize_axis(op.input_axes.get(k).copied().unwrap_or(0), tensor.rank())?;
         let n = tensor.shape()[axis];
         if *length.get_or_insert(n) != n {
@@ -247,7 +247,7 @@ async fn run_scan(
     for (k, list) in collected.into_iter().enumerate() {
         let axis = op.output_axes.get(k).copied().unwrap_or(0);
         let reverse = op.output_reverse.get(k).copied().unwrap_or(false);
-        let stacked = stack(list, axis, reverse, facts.get(k), run).await?;
+        let stacked = stack(list, axis, reverse, facts.get(k)).await?;
         outputs.push(Handle::Host(stacked));
     }
     Ok(outputs)
@@ -270,16 +270,10 @@ fn select(tensor: &Tensor, axis: usize, at: usize) -> Result<Tensor> {
 
 /// Puts tensors of one shape beside each other along a new `axis`. Without any, `fact` says what
 /// one would have been.
-async fn stack(
-    list: Vec<Handle>,
-    axis: i64,
-    reverse: bool,
-    fact: Option<&Fact>,
-    run: &mut Run<'_>,
-) -> Result<Tensor> {
+async fn stack(list: Vec<Handle>, axis: i64, reverse: bool, fact: Option<&Fact>) -> Result<Tensor> {
     let mut tensors = Vec::with_capacity(list.len());
     for handle in list {
-        tensors.push(handle.into_host(run.shared).await?);
+        tensors.push(handle.into_host().await?);
     }
     if reverse {
         tensors.reverse();

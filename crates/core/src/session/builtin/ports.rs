@@ -6,9 +6,9 @@ use std::collections::{HashMap, HashSet};
 use crate::builtin::{Port, PortLayouts, layouts};
 use crate::datum::{Datum, Kind};
 use crate::dtype::DType;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, unsupported};
 use crate::fact::{Fact, TensorSpec};
-use crate::session::{Handle, Shared};
+use crate::session::{Handle, Keep};
 use crate::tensor::Tensor;
 
 /// The inputs and outputs of a session.
@@ -70,6 +70,9 @@ impl Ports {
                 .with_input(&port.name)
                 .with_expected(&port.fact));
             };
+            if let (true, Datum::Device(_)) = (layouts.contains_key(&port.name), datum) {
+                return Err(in_layout("input", &port.name).with_input(&port.name));
+            }
             let datum = &layouts::accept(layouts, port, datum)?;
             check_form(port, datum)?;
             let tensors = match datum {
@@ -78,40 +81,76 @@ impl Ports {
                 _ => &[],
             };
             for tensor in tensors {
-                check_input(port, tensor)?;
+                check_input(port, tensor.dtype(), tensor.shape())?;
+            }
+            if let Datum::Device(tensor) = datum {
+                check_input(port, tensor.dtype, &tensor.shape)?;
             }
             feeds.push(datum.clone().into());
         }
         Ok(feeds)
     }
 
-    /// What a run gave, on the host and as the user wants it.
+    /// Which outputs are kept where they were computed.
+    ///
+    /// # Errors
+    /// `Input` for a pattern that fits no output; `DType` where an output is, or may be, no tensor; `Unsupported`
+    /// where the user has it in another layout than the model.
+    pub fn kept(&self, keep: &Keep, layouts: &PortLayouts) -> Result<Vec<bool>> {
+        if let Some(pattern) = keep.idle(self.outputs.iter().map(|p| &*p.name)) {
+            return Err(self.no_output(pattern));
+        }
+        let kept = self.outputs.iter().map(|port| {
+            if !keep.has(&port.name) {
+                return Ok(false);
+            }
+            if !port.fact.kind.is_tensor() {
+                let message = format!("the output `{}` cannot be kept", port.name);
+                let e = Error::new(ErrorCode::DType, message);
+                return Err(e.with_expected("a tensor").with_got(port.fact.kind));
+            }
+            match layouts.contains_key(&port.name) {
+                true => Err(in_layout("output", &port.name)),
+                false => Ok(true),
+            }
+        });
+        kept.collect()
+    }
+
+    /// What a run gave as the user wants it: what is kept where it is, all else on the host.
     ///
     /// # Errors
     /// What reading says.
     pub async fn hand_out(
         &self,
         results: Vec<Handle>,
-        shared: &mut Shared,
+        kept: &[bool],
+        layouts: &PortLayouts,
     ) -> Result<Vec<(String, Datum)>> {
         let mut out = Vec::with_capacity(results.len());
-        for (port, handle) in self.outputs.iter().zip(results) {
-            let datum = handle.into_datum(shared).await?;
-            let datum = layouts::hand_out(&shared.options.layouts, port, datum)?;
+        for ((port, handle), kept) in self.outputs.iter().zip(results).zip(kept) {
+            let datum = match kept {
+                true => handle.into_kept()?.into(),
+                false => layouts::hand_out(layouts, port, handle.into_datum().await?)?,
+            };
             out.push((port.name.clone(), datum));
         }
         Ok(out)
     }
 
+    fn no_output(&self, name: &str) -> Error {
+        let names: Vec<_> = self.outputs.iter().map(|p| p.name.as_str()).collect();
+        let message = format!("the model has no output `{name}`");
+        Error::new(ErrorCode::Input, message).with_expected(names.join(", "))
+    }
+
     /// `Input` where a buffer is named for something that is no output.
     pub fn check_names(&self, buffers: &[(&str, &mut [u8])]) -> Result<()> {
         let known: HashSet<&str> = self.outputs.iter().map(|p| p.name.as_str()).collect();
-        let Some((name, _)) = buffers.iter().find(|(name, _)| !known.contains(name)) else {
-            return Ok(());
-        };
-        let names: Vec<_> = self.outputs.iter().map(|p| p.name.as_str()).collect();
-        let message = format!("the model has no output `{name}`");
-        Err(Error::new(ErrorCode::Input, message).with_expected(names.join(", ")))
+        match buffers.iter().find(|(name, _)| !known.contains(name)) {
+            Some((name, _)) => Err(self.no_output(name)),
+            None => Ok(()),
+        }
     }
 
     /// Copies outputs into the user's buffers, or into none.
@@ -154,6 +193,12 @@ impl Ports {
     }
 }
 
+fn in_layout(what: &str, name: &str) -> Error {
+    unsupported(format!(
+        "a kept tensor for the {what} `{name}`, which has a layout"
+    ))
+}
+
 /// `DType` where an input is not of the form that the model declares.
 fn check_form(port: &Port, datum: &Datum) -> Result<()> {
     let kind = port.fact.kind;
@@ -178,24 +223,24 @@ fn check_form(port: &Port, datum: &Datum) -> Result<()> {
 
 /// Exporters give one name to dimensions that differ, so a symbol does not bind: where two of them
 /// must agree, an operator says so.
-fn check_input(port: &Port, tensor: &Tensor) -> Result<()> {
+fn check_input(port: &Port, dtype: DType, shape: &[usize]) -> Result<()> {
     let wrong = |code, message: String| {
         Err(Error::new(code, message)
             .with_input(&port.name)
             .with_expected(&port.fact)
-            .with_got(Fact::of(tensor)))
+            .with_got(Fact::fixed(dtype, shape)))
     };
-    if port.fact.dtype.is_some_and(|d| d != tensor.dtype()) {
+    if port.fact.dtype.is_some_and(|d| d != dtype) {
         return wrong(
             ErrorCode::DType,
             format!("the input `{}` has the wrong element type", port.name),
         );
     }
-    let Some(shape) = &port.fact.shape else {
+    let Some(declared) = &port.fact.shape else {
         return Ok(());
     };
-    let mut dims = shape.0.iter().zip(tensor.shape());
-    if shape.rank() != tensor.rank() || !dims.all(|(d, &n)| d.known().is_none_or(|m| m == n)) {
+    let mut dims = declared.0.iter().zip(shape);
+    if declared.rank() != shape.len() || !dims.all(|(d, &n)| d.known().is_none_or(|m| m == n)) {
         return wrong(
             ErrorCode::Shape,
             format!("the input `{}` has the wrong shape", port.name),

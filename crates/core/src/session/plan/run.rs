@@ -6,7 +6,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::graph::ValueId;
 use crate::ids::{PerBackend, PerKernel, TensorIndex};
 use crate::schedule::{StageRun, StageTrace};
-use crate::session::{Handle, Run, Shared};
+use crate::session::{Handle, Run};
 
 impl PlannedStage {
     /// Runs the stage: `env` holds its inputs and takes its results. `host` says which results the
@@ -24,9 +24,9 @@ impl PlannedStage {
             }
         }
         let begun = Begun::begin(self)?;
-        begun.stage.write(env, run.shared).await?;
+        begun.stage.write(env).await?;
         begun.stage.steps(run).await?;
-        begun.stage.read(env, host, run.shared).await?;
+        begun.stage.read(env, host, run).await?;
         begun.end()?;
         self.times = PerBackend::new();
         for (b, e) in self.executables.entries_mut() {
@@ -39,17 +39,15 @@ impl PlannedStage {
     }
 
     /// Gives the backends what the stage reads.
-    async fn write(&mut self, env: &mut [Option<Handle>], shared: &mut Shared) -> Result<()> {
+    async fn write(&mut self, env: &mut [Option<Handle>]) -> Result<()> {
         for (v, targets) in &self.feeds {
             for &(b, t) in targets {
                 let handle = env[v.0].clone().ok_or_else(missing)?;
                 let e = self.executables[b].as_mut().ok_or_else(missing)?;
                 match handle {
-                    Handle::Device(d) if d.backend == shared.backends[b].describe().id => {
-                        e.import(t, &d)?;
-                    }
+                    Handle::Device(d) if e.takes(&d) => e.import(t, &d)?,
                     other => {
-                        let tensor = other.into_host(shared).await?;
+                        let tensor = other.into_host().await?;
                         env[v.0] = Some(Handle::Host(tensor.clone()));
                         e.write(t, &tensor)?;
                     }
@@ -81,8 +79,11 @@ impl PlannedStage {
         &mut self,
         env: &mut [Option<Handle>],
         host: &[bool],
-        shared: &Shared,
+        run: &Run<'_>,
     ) -> Result<()> {
+        let backends = &run.shared.backends;
+        // Nobody else may look for faults that a device has found in what is kept.
+        let mut checked: PerBackend<bool> = vec![false; backends.len()].into();
         let mut reads: PerBackend<(Vec<ValueId>, Vec<TensorIndex>)> =
             vec![Default::default(); self.executables.len()].into();
         for (v, source) in &self.results {
@@ -92,13 +93,14 @@ impl PlannedStage {
                 }
                 Source::Known(t) => Handle::Host(t.clone()),
                 Source::Tensor { backend, tensor } => {
-                    let on_host = shared.backends[*backend].describe().memory == Memory::Host;
+                    let on_host = backends[*backend].describe().memory == Memory::Host;
                     if on_host || host[v.0] {
                         reads[*backend].0.push(*v);
                         reads[*backend].1.push(*tensor);
                         continue;
                     }
                     let e = self.executables[*backend].as_mut().ok_or_else(missing)?;
+                    checked[*backend] = run.keeps;
                     Handle::Device(e.export(*tensor)?)
                 }
             };
@@ -106,7 +108,7 @@ impl PlannedStage {
         }
         for (b, (values, tensors)) in reads.entries() {
             if let Some(e) = self.executables[b].as_mut()
-                && !tensors.is_empty()
+                && (checked[b] || !tensors.is_empty())
             {
                 for (v, t) in values.iter().zip(e.read(tensors).await?) {
                     env[v.0] = Some(Handle::Host(t));

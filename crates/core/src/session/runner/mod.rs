@@ -102,7 +102,7 @@ impl Runner {
             }
             for index in 0..self.stages.stages.len() {
                 run.interrupt.check()?;
-                let feeds = self.feeds(index, &mut env, run.shared).await?;
+                let feeds = self.feeds(index, &mut env).await?;
                 self.tune(index, &feeds, run).await?;
                 self.plan(index, feeds, run, RawConstants::Keep)?
                     .run(&mut env, &on_host, run)
@@ -135,7 +135,7 @@ impl Runner {
             for v in &node.inputs {
                 inputs.push(match v {
                     Some(v) => Some(RecordedInput {
-                        tensor: self.value(*v, env)?.into_host(run.shared).await?,
+                        tensor: self.value(*v, env)?.into_host().await?,
                         constant: self.graph.value(*v).constant.is_some(),
                     }),
                     None => None,
@@ -143,7 +143,7 @@ impl Runner {
             }
             let mut outputs = Vec::with_capacity(node.outputs.len());
             for &v in &node.outputs {
-                outputs.push(self.value(v, env)?.into_host(run.shared).await?);
+                outputs.push(self.value(v, env)?.into_host().await?);
             }
             if let Some(recorder) = &mut run.recorder {
                 recorder.push(id, node, inputs, outputs);
@@ -170,14 +170,13 @@ impl Runner {
         &self,
         index: usize,
         env: &mut [Option<Handle>],
-        shared: &mut Shared,
     ) -> Result<Vec<(ValueId, TensorSpec)>> {
         let mut feeds = Vec::with_capacity(self.live_in[index].len());
         for &v in &self.live_in[index] {
             let handle = self.value(v, env)?;
             let known = self.stages.known[v.0].is_some_and(|k| k <= index);
             let spec = if known {
-                let tensor = handle.into_host(shared).await?;
+                let tensor = handle.into_host().await?;
                 env[v.0] = Some(Handle::Host(tensor.clone()));
                 TensorSpec::of(&tensor)
             } else {

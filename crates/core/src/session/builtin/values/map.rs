@@ -15,8 +15,8 @@ use crate::session::{Handle, Run};
 use crate::tensor::Tensor;
 
 impl OnValues for ZipMap {
-    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
-        let scores = inputs.tensor(0, run).await?;
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
+        let scores = inputs.tensor(0).await?;
         let columns = self.keys.len();
         let rows = match *scores.shape() {
             [n] if n == columns => 1,

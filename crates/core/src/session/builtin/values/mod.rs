@@ -78,8 +78,8 @@ impl Inputs {
     }
 
     /// Input `i` on the host; errors as of [`Inputs::take`] and of reading it.
-    pub async fn tensor(&mut self, i: usize, run: &mut Run<'_>) -> Result<Tensor> {
-        self.take(i)?.into_host(run.shared).await
+    pub async fn tensor(&mut self, i: usize) -> Result<Tensor> {
+        self.take(i)?.into_host().await
     }
 }
 

@@ -28,14 +28,8 @@ impl Inputs {
     }
 
     /// The position in a sequence of `len` that input `i` names, up to `last`.
-    async fn position(
-        &mut self,
-        i: usize,
-        len: usize,
-        last: usize,
-        run: &mut Run<'_>,
-    ) -> Result<usize> {
-        let tensor = self.tensor(i, run).await?;
+    async fn position(&mut self, i: usize, len: usize, last: usize) -> Result<usize> {
+        let tensor = self.tensor(i).await?;
         let given = match tensor.to_i64s()?[..] {
             [given] => given,
             _ => return Err(shape_error(format!("input {i} must be a scalar"))),
@@ -61,22 +55,22 @@ impl OnValues for SequenceConstruct {
 }
 
 impl OnValues for SequenceAt {
-    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         let handles = inputs.sequence(0)?;
         let last = handles.len().saturating_sub(1);
-        let at = inputs.position(1, handles.len(), last, run).await?;
+        let at = inputs.position(1, handles.len(), last).await?;
         let handle = handles.get(at).cloned();
         handle.ok_or_else(|| value_error("an empty sequence has no tensor to give"))
     }
 }
 
 impl OnValues for SequenceInsert {
-    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         let mut handles = inputs.sequence(0)?;
         let new = inputs.take(1)?;
         let len = handles.len();
         let at = match inputs.0.get(2) {
-            Some(Some(_)) => inputs.position(2, len, len, run).await?,
+            Some(Some(_)) => inputs.position(2, len, len).await?,
             _ => len,
         };
         Arc::make_mut(&mut handles).insert(at, new);
@@ -85,12 +79,12 @@ impl OnValues for SequenceInsert {
 }
 
 impl OnValues for SequenceErase {
-    async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
+    async fn run(&self, mut inputs: Inputs, _: &mut Run<'_>) -> Result<Handle> {
         let mut handles = inputs.sequence(0)?;
         let len = handles.len();
         let last = len.saturating_sub(1);
         let at = match inputs.0.get(1) {
-            Some(Some(_)) => inputs.position(1, len, last, run).await?,
+            Some(Some(_)) => inputs.position(1, len, last).await?,
             _ => last,
         };
         if at >= len {
@@ -110,11 +104,11 @@ impl OnValues for SequenceLength {
 
 impl OnValues for SplitToSequence {
     async fn run(&self, mut inputs: Inputs, run: &mut Run<'_>) -> Result<Handle> {
-        let tensor = inputs.tensor(0, run).await?;
+        let tensor = inputs.tensor(0).await?;
         let axis = normalize_axis(self.axis, tensor.rank())?;
         let size = tensor.shape()[axis] as i64;
         let given = match inputs.optional(1) {
-            Some(handle) => Some(handle.into_host(run.shared).await?),
+            Some(handle) => Some(handle.into_host().await?),
             None => None,
         };
         let keep = given.is_some() || self.keep_dims;
@@ -169,7 +163,7 @@ impl OnValues for ConcatFromSequence {
         let handles = inputs.sequence(0)?;
         let mut parts = Vec::with_capacity(handles.len());
         for handle in handles.iter() {
-            let mut part = handle.clone().into_host(run.shared).await?;
+            let mut part = handle.clone().into_host().await?;
             if self.new_axis {
                 let mut shape = part.shape().to_vec();
                 let axis = normalize_axis(self.axis, shape.len() + 1)?;
