@@ -172,7 +172,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
           ran.outputs = outputs;
           ran.nodes = readJson<NodeTime[]>(times);
         } else {
-          ran.outputs = await session.run(request.feeds, request.timeout, stopped);
+          ran.outputs = await session.run(request.feeds, request.timeout, stopped, request.keep);
           if (timed) ran.nodes = readJson<NodeTime[]>(session.times());
         }
         ran.milliseconds = performance.now() - began;
@@ -195,6 +195,10 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
     saveCache(): Promise<Uint8Array> {
       return calling(undefined, (session) => session.saveCache());
     },
+
+    readKept: (number) => calling(undefined, (session) => session.readKept(number)),
+
+    releaseKept: (numbers) => calling(undefined, (session) => session.releaseKept(Uint32Array.from(numbers))),
 
     calibrate(backends: Backend[]): Promise<string> {
       return typed(async () => {

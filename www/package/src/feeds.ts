@@ -1,6 +1,8 @@
 import { describe } from './describe.js';
+import { DeviceTensor, wireKept } from './device.js';
 import { KilimError, reading, toPlain } from './errors.js';
 import { isNarrow } from './narrow.js';
+import type { Engine } from './protocol.js';
 import { canHold, check, elementCount, fromNumbers, isStrings, isTypedArray, typeOfArray } from './tensor.js';
 import type { DType, TensorLike, TypedArray } from './tensor.js';
 import { toWireValue } from './values.js';
@@ -19,11 +21,17 @@ export interface Port {
   optional: boolean;
 }
 
-/** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest; an array of tensors for a sequence; `null` for an optional value that is not there. */
-export type Feed = TensorLike | TypedArray | readonly number[] | readonly bigint[] | readonly string[] | readonly TensorLike[] | null;
+/** What may be given for an input: a tensor, or its elements alone where the model's dimensions say the rest; an array of tensors for a sequence; `null` for an optional value that is not there; a tensor that a run has kept. */
+export type Feed = HostFeed | DeviceTensor;
 
-/** Brings what the caller gave into the form that the runtime takes, checked against the model's inputs. */
-export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>): WireValue[] {
+/** What may be given from the caller's memory. */
+export type HostFeed = TensorLike | TypedArray | readonly number[] | readonly bigint[] | readonly string[] | readonly TensorLike[] | null;
+
+/**
+ * Brings what the caller gave into the form that the runtime of `engine` takes, checked against the model's inputs. What another one has
+ * kept is read there.
+ */
+export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed>, engine: Engine): (WireValue | Promise<WireValue>)[] {
   if (typeof feeds !== 'object' || feeds === null || Array.isArray(feeds) || isTypedArray(feeds) || feeds instanceof Map) {
     throw new KilimError('INPUT', 'inputs are given as an object, by their names', {
       expected: `{ ${inputs.map(({ name }) => name).join(', ')} }`,
@@ -40,11 +48,16 @@ export function prepareFeeds(inputs: readonly Port[], feeds: Record<string, Feed
       });
     }
   }
-  return Object.entries(feeds).map(([name, feed]) => reading(`input \`${name}\``, () => toWireValue(known.get(name) as Port, feed)));
+  return Object.entries(feeds).map(([name, feed]) => reading(`input \`${name}\``, () => wireFor(known.get(name) as Port, feed, engine)));
+}
+
+function wireFor(port: Port, feed: Feed, engine: Engine): WireValue | Promise<WireValue> {
+  if (!(feed instanceof DeviceTensor)) return toWireValue(port, feed);
+  return wireKept(engine, port.name, feed) ?? feed.read().then((tensor) => toWireValue(port, tensor));
 }
 
 /** One tensor of an input. */
-export function asTensor(port: Port, feed: Feed): TensorLike {
+export function asTensor(port: Port, feed: HostFeed): TensorLike {
   try {
     if (isStrings(feed) && (feed.length > 0 || port.type === 'string')) {
       return checked(port, { type: 'string', dims: inferDims(port, feed.length), data: feed });

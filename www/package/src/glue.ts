@@ -2,6 +2,7 @@ import type { Port } from './feeds.js';
 import type { WireOperator } from './operators.js';
 import type { Decoders } from './pictures.js';
 import type { Backend, EngineOptions } from './protocol.js';
+import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
 import type { VerifyOptions } from './verify.js';
 
@@ -57,7 +58,14 @@ export interface WasmSession {
   report(): string;
   revision(): number;
   /** `stopped` is asked while kernels compute, too. */
-  run(feeds: WireValue[], timeout: number | undefined, stopped: (() => boolean) | undefined): Promise<WireValue[]>;
+  run(
+    feeds: WireValue[],
+    timeout: number | undefined,
+    stopped: (() => boolean) | undefined,
+    keep: string[] | undefined,
+  ): Promise<WireValue[]>;
+  readKept(number: number): Promise<WireTensor>;
+  releaseKept(numbers: Uint32Array): void;
   /** The times of the last run, as JSON. */
   times(): string;
   /** Gives `[outputs, times as JSON]`. */

@@ -22,6 +22,7 @@ import { Session } from './session.js';
 import { toWireSource } from './source.js';
 import type { ModelSource, WireSource } from './source.js';
 
+export { DeviceTensor } from './device.js';
 export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';
 export type { Feed, Port } from './feeds.js';

@@ -86,6 +86,8 @@ export async function createLocalEngine(variant: Variant, parts: readonly Part[]
       return queued(() => engine.verify(given, signal));
     },
     saveCache: () => queued(() => engine.saveCache()),
+    readKept: (number) => queued(() => engine.readKept(number)),
+    releaseKept: (numbers) => queued(() => engine.releaseKept(numbers)),
     calibrate: (backends) => queued(() => engine.calibrate(backends)),
     close() {
       closed ??= new KilimError('STATE', 'the session is closed');

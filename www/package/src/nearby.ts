@@ -51,6 +51,8 @@ function createFarEngine(variant: Variant, threads: number): Engine {
     run: async (request, signal) => explained(await either((engine) => engine.run(request, signal))),
     verify: (request, signal) => either((engine) => engine.verify(request, signal)),
     saveCache: () => either((engine) => engine.saveCache()),
+    readKept: (number) => either((engine) => engine.readKept(number)),
+    releaseKept: (numbers) => either((engine) => engine.releaseKept(numbers)),
     calibrate: (backends) => either((engine) => engine.calibrate(backends)),
     close() {
       closed = true;
@@ -120,7 +122,9 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
       return loaded;
     },
     async run(request, signal) {
-      if (!near || underWay > 0) return runFar(request, signal);
+      // What is kept stays in the worker.
+      const keeps = request.keep !== undefined || request.feeds.some((value) => 'kept' in value);
+      if (!near || underWay > 0 || keeps) return runFar(request, signal);
       const { timeout = PATIENCE } = request;
       const again = { ...request, feeds: copyValues(request.feeds) };
       try {
@@ -134,6 +138,8 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
     },
     verify: (request, signal) => far.verify(request, signal),
     saveCache: () => far.saveCache(),
+    readKept: (number) => far.readKept(number),
+    releaseKept: (numbers) => far.releaseKept(numbers),
     calibrate: (backends) => far.calibrate(backends),
     close() {
       closed = true;

@@ -121,6 +121,11 @@ export interface RunOptions {
   signal?: AbortSignal;
   /** Milliseconds after which the run is stopped with the code `ABORTED`. */
   timeout?: number;
+  /**
+   * Outputs that stay where they are computed and come as `DeviceTensor`, which further runs take: names, with `*` for any letters. A name
+   * that no output has is an `INPUT` error, an output that is no tensor a `DTYPE` error.
+   */
+  keep?: string[];
 }
 
 /** What an option has to be, and whether a value is that. */
@@ -202,7 +207,7 @@ const LIMITS: Kinds<Limits> = {
   loadSeconds: amount,
   runSeconds: amount,
 };
-const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds };
+const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 

@@ -76,6 +76,8 @@ export interface RunRequest {
   /** Milliseconds. */
   timeout?: number;
   profile: boolean;
+  /** Outputs that stay in the runtime: names, with `*` for any letters. */
+  keep?: string[];
   /** Given to a worker, where the caller may abort. */
   stop?: Stop;
 }
@@ -120,6 +122,10 @@ export interface Engine {
   run(request: RunRequest, signal?: AbortSignal): Promise<Ran>;
   verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification>;
   saveCache(): Promise<Uint8Array>;
+  /** The elements of a kept tensor, by its number. */
+  readKept(number: number): Promise<WireTensor>;
+  /** Gives back the memory of kept tensors, when the calls before it are done. */
+  releaseKept(numbers: number[]): Promise<void>;
   /** Measures these backends' devices; needs no session. */
   calibrate(backends: Backend[]): Promise<string>;
   close(): void;
@@ -132,6 +138,8 @@ export type Request =
   | { kind: 'run'; id: number; request: RunRequest }
   | { kind: 'verify'; id: number; request: VerifyRequest }
   | { kind: 'saveCache'; id: number }
+  | { kind: 'readKept'; id: number; number: number }
+  | { kind: 'releaseKept'; id: number; numbers: number[] }
   | { kind: 'calibrate'; id: number; backends: Backend[] }
   | { kind: 'abort'; id: number };
 

@@ -8,6 +8,7 @@ import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
 import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { spawnWorker } from './spawn.js';
 import { createStopper, type Stop } from './stop.js';
+import type { WireTensor } from './tensor.js';
 import type { Verification } from './verify.js';
 
 interface Pending {
@@ -41,12 +42,19 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
   }
   worker?.addEventListener('message', ({ data: reply }: MessageEvent<Reply>) => {
     const call = pending.get(reply.id);
-    if (!call) return;
+    if (!call) return forget(reply);
     if (reply.kind === 'progress') return call.onProgress?.(reply.progress);
     pending.delete(reply.id);
     if (reply.kind === 'done') call.resolve(reply.value);
     else call.reject(fromPlain(reply.error));
   });
+
+  /** Gives back what a run has kept that nobody waits for any more. */
+  function forget(reply: Reply): void {
+    const { outputs = [] } = (reply.kind === 'done' && reply.value ? reply.value : {}) as Partial<Ran>;
+    const numbers = outputs.flatMap((value) => ('kept' in value ? [value.kept] : []));
+    if (numbers.length > 0) worker?.postMessage({ kind: 'releaseKept', id: ++lastId, numbers } satisfies Request);
+  }
 
   function call<T>(
     message: Omit<Request, 'id'>,
@@ -119,6 +127,8 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
         return call<Verification>(message as Omit<Request, 'id'>, signal);
       }),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
+    readKept: (number) => call<WireTensor>({ kind: 'readKept', number } as Omit<Request, 'id'>),
+    releaseKept: (numbers) => call<void>({ kind: 'releaseKept', numbers } as Omit<Request, 'id'>),
     calibrate: (backends) => call<string>({ kind: 'calibrate', backends } as Omit<Request, 'id'>),
     close: () => end(new KilimError('STATE', 'the session is closed')),
   };

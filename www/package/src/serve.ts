@@ -44,6 +44,10 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
         return engine.verify(message.request, signal);
       case 'saveCache':
         return engine.saveCache();
+      case 'readKept':
+        return engine.readKept(message.number);
+      case 'releaseKept':
+        return engine.releaseKept(message.numbers);
       case 'calibrate':
         return engine.calibrate(message.backends);
     }

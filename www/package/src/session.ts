@@ -1,4 +1,5 @@
 /// <reference lib="esnext.disposable" preserve="true" />
+import { DeviceTensor } from './device.js';
 import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
@@ -8,8 +9,8 @@ import type { Engine, Loaded, RunRequest } from './protocol.js';
 import { readReport } from './report.js';
 import type { NodeTime, Report, WireReport } from './report.js';
 import type { Tensor } from './tensor.js';
-import { fromWireValue } from './values.js';
-import type { Value } from './values.js';
+import { copyValues, fromWireValue } from './values.js';
+import type { Value, WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
 
 /** What one timed run gives. */
@@ -65,7 +66,8 @@ export class Session {
   /**
    * Runs the model. An input is a tensor, or the elements alone where the model's dimensions say the rest; an array of
    * tensors where it is a sequence, and `null` where it may be absent. What outputs are, `outputs` says; of a model that
-   * gives other values than tensors, `T` is what they are. Inputs are read before the call returns: afterwards their memory is the caller's.
+   * gives other values than tensors, `T` is what they are, and of a run that keeps outputs, `DeviceTensor` among them. Inputs are read before
+   * the call returns: afterwards their memory is the caller's.
    * @throws KilimError `INPUT` for a missing or unknown input, `DTYPE` and `SHAPE` where one does not fit, `STATE` on a closed session.
    */
   async run<T extends Value = Tensor>(feeds: Record<string, Feed>, options: RunOptions = {}): Promise<Record<string, T>> {
@@ -84,7 +86,7 @@ export class Session {
    */
   async verify(feeds: Record<string, Feed>, options: VerifyOptions & { signal?: AbortSignal } = {}): Promise<Verification> {
     const { signal, ...how } = readVerifyOptions(options);
-    return this.#call((engine) => engine.verify({ feeds: this.#prepare(feeds), options: how }, signal));
+    return this.#given(feeds, (values, engine) => engine.verify({ feeds: values, options: how }, signal));
   }
 
   /**
@@ -102,8 +104,16 @@ export class Session {
     dropped.unregister(this);
   }
 
-  #prepare(feeds: Record<string, Feed>) {
-    return reading('an input', () => prepareFeeds(this.inputs, feeds));
+  /** A call of the runtime with these inputs. It is made at once unless other sessions have kept some of them. */
+  #given<T>(feeds: Record<string, Feed>, call: (values: WireValue[], engine: Engine) => Promise<T>): Promise<T> {
+    return this.#call((engine) => {
+      const given = reading('an input', () => prepareFeeds(this.inputs, feeds, engine));
+      const there = given.filter((value): value is WireValue => !(value instanceof Promise));
+      if (there.length === given.length) return call(there, engine);
+      const copied = copyValues(there);
+      const coming = given.filter((value) => value instanceof Promise);
+      return Promise.all(coming).then((read) => call([...copied, ...read], engine));
+    });
   }
 
   /** A call of the runtime. The session is in use until the call is done, so that it is not collected meanwhile. */
@@ -121,16 +131,21 @@ export class Session {
 
   async #run(
     feeds: Record<string, Feed>,
-    { signal, timeout }: RunOptions,
+    { signal, timeout, keep }: RunOptions,
     profile: boolean,
   ): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
-    const ran = await this.#call((engine) => {
-      const request: RunRequest = { feeds: this.#prepare(feeds), profile, ...(timeout === undefined ? {} : { timeout }) };
-      return engine.run(request, signal);
+    const { ran, engine } = await this.#given(feeds, async (values, engine) => {
+      const request: RunRequest = { feeds: values, profile, ...(timeout === undefined ? {} : { timeout }), ...(keep && { keep }) };
+      return { ran: await engine.run(request, signal), engine };
     });
     if (ran.report) this.#report = ran.report;
     this.#times = ran.nodes ?? [];
-    return { outputs: Object.fromEntries(ran.outputs.map((value) => [value.name, fromWireValue(value)])), nodes: ran.nodes ?? [] };
+    return {
+      outputs: Object.fromEntries(
+        ran.outputs.map((value) => [value.name, 'kept' in value ? new DeviceTensor(engine, value) : fromWireValue(value)]),
+      ),
+      nodes: ran.nodes ?? [],
+    };
   }
 }
 

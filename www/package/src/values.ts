@@ -1,25 +1,35 @@
 import { copyOf } from './bytes.js';
+import type { DeviceTensor } from './device.js';
 import { KilimError } from './errors.js';
 import { asTensor } from './feeds.js';
-import type { Feed, Port } from './feeds.js';
+import type { HostFeed, Port } from './feeds.js';
 import { fromWire, toWire } from './tensor.js';
-import type { Tensor, TensorLike, WireTensor } from './tensor.js';
+import type { DType, Tensor, TensorLike, WireTensor } from './tensor.js';
 
 /** A map of a model, as ZipMap gives them: what each key stands for. */
 export type ModelMap = Map<string | bigint, number | bigint | string>;
 
-/** What an output gives: a tensor; for a sequence an array of tensors; a map or an array of maps; `null` for an optional value that is not there. */
-export type Value = Tensor | Tensor[] | ModelMap | ModelMap[] | null;
+/** What an output gives: a tensor, which a run with `keep` leaves where it is; for a sequence an array of tensors; a map or an array of maps; `null` for an optional value that is not there. */
+export type Value = Tensor | DeviceTensor | Tensor[] | ModelMap | ModelMap[] | null;
+
+/** A tensor that stays in the runtime, under a number of its own there. */
+export interface WireKept {
+  name: string;
+  kept: number;
+  type: DType;
+  dims: readonly number[];
+}
 
 /** A value in the form that crosses into the runtime. */
 export type WireValue =
   | WireTensor
+  | WireKept
   | { name: string; sequence: WireTensor[] }
   | { name: string; maps: [keys: WireTensor, values: WireTensor][]; single: boolean }
   | { name: string; absent: true };
 
 /** Brings what was given for an input of any kind into that form. */
-export function toWireValue(port: Port, feed: Feed): WireValue {
+export function toWireValue(port: Port, feed: HostFeed): WireValue {
   const { name } = port;
   if (feed === null) {
     if (port.optional) return { name, absent: true };
@@ -34,8 +44,8 @@ export function toWireValue(port: Port, feed: Feed): WireValue {
   return toWire(name, asTensor(port, feed));
 }
 
-/** The inverse, for outputs. */
-export function fromWireValue(wire: WireValue): Value {
+/** The inverse, for outputs that are not kept. */
+export function fromWireValue(wire: Exclude<WireValue, WireKept>): Value {
   if ('absent' in wire) return null;
   if ('sequence' in wire) return wire.sequence.map(fromWire);
   if (!('maps' in wire)) return fromWire(wire);
@@ -50,14 +60,14 @@ export function fromWireValue(wire: WireValue): Value {
 
 /** The tensors that a value is made of. */
 export function tensorsOf(wire: WireValue): WireTensor[] {
-  if ('absent' in wire) return [];
+  if ('absent' in wire || 'kept' in wire) return [];
   if ('sequence' in wire) return wire.sequence;
   return 'maps' in wire ? wire.maps.flat() : [wire];
 }
 
 /** The value with `map` of each of its tensors. */
 export function mapTensors(wire: WireValue, map: (tensor: WireTensor) => WireTensor): WireValue {
-  if ('absent' in wire) return wire;
+  if ('absent' in wire || 'kept' in wire) return wire;
   if ('sequence' in wire) return { ...wire, sequence: wire.sequence.map(map) };
   return 'maps' in wire ? { ...wire, maps: wire.maps.map(([keys, values]) => [map(keys), map(values)]) } : map(wire);
 }

@@ -1,0 +1,83 @@
+/// <reference lib="esnext.disposable" preserve="true" />
+import { KilimError, reading, toKilimError } from './errors.js';
+import type { Engine } from './protocol.js';
+import { fromWire } from './tensor.js';
+import type { DType, Tensor } from './tensor.js';
+import type { WireKept } from './values.js';
+
+/** Where a tensor is kept: the runtime, and its number there. */
+interface Place {
+  engine: Engine;
+  number: number;
+}
+
+const places = new WeakMap<DeviceTensor, Place>();
+
+/** Gives back what tensors held that nobody has any more. */
+const dropped = new FinalizationRegistry<Place>(release);
+
+function release({ engine, number }: Place): void {
+  // A session that is closed has given everything back.
+  engine.releaseKept([number]).catch(() => undefined);
+}
+
+function placeOf(tensor: DeviceTensor): Place {
+  const place = places.get(tensor);
+  if (!place) throw new KilimError('STATE', 'a kept tensor was disposed of');
+  return place;
+}
+
+/**
+ * An output that stays where it was computed: on the GPU, or in the runtime's memory. It can be given to further runs. It holds its
+ * memory until `dispose`, until its session is closed, or until its object is collected, which may be late.
+ */
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: the interface declares what is set on the prototype where the engine has the symbol.
+export class DeviceTensor {
+  readonly type: DType;
+  readonly dims: readonly number[];
+
+  /** Runs with the option `keep` make these. */
+  constructor(engine: Engine, wire: WireKept) {
+    const { kept: number, type, dims } = reading('a kept tensor', () => ({ ...wire }));
+    if (number === undefined || typeof engine?.readKept !== 'function')
+      throw new KilimError('INVALID_VALUE', 'kept tensors are made by `run` with the option `keep`');
+    this.type = type;
+    this.dims = dims;
+    const place = { engine, number };
+    places.set(this, place);
+    dropped.register(this, place, this);
+  }
+
+  /**
+   * The elements.
+   * @throws KilimError `STATE` where the tensor was disposed of or its session is closed, `DEVICE` where its device is gone.
+   */
+  async read(): Promise<Tensor> {
+    const { engine, number } = placeOf(this);
+    try {
+      return fromWire(await engine.readKept(number));
+    } catch (error) {
+      throw toKilimError(error);
+    }
+  }
+
+  /** Gives the memory back. Calls that were made before have it still. */
+  dispose(): void {
+    const place = places.get(this);
+    if (!place) return;
+    places.delete(this);
+    dropped.unregister(this);
+    release(place);
+  }
+}
+
+export interface DeviceTensor extends Disposable {}
+
+// Where the engine does not know it, there is nobody to call it.
+if (Symbol.dispose) Object.defineProperty(DeviceTensor.prototype, Symbol.dispose, { value: DeviceTensor.prototype.dispose });
+
+/** What an input of `engine` is given where the tensor is in that engine. */
+export function wireKept(engine: Engine, name: string, tensor: DeviceTensor): WireKept | undefined {
+  const place = placeOf(tensor);
+  return place.engine === engine ? { name, kept: place.number, type: tensor.type, dims: tensor.dims } : undefined;
+}
