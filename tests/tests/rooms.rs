@@ -22,6 +22,7 @@ const HOUSES: &[House] = &[
             &["interrupt", "narrow"],
             &["order", "tensor"],
             &["reflect"],
+            &["device_tensor"],
             &["datum", "fixed"],
             &["fact"],
             &["graph"],

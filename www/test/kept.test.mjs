@@ -1,0 +1,110 @@
+// Outputs that stay in the runtime, and go into further runs.
+import assert from 'node:assert/strict';
+import { after, test } from 'node:test';
+import { model, tensor } from './support/onnx.mjs';
+import { packagePage } from './support/page.mjs';
+
+/** What is new is put behind a cache that grows; the sum beside it is of what is new alone. */
+const cache = [
+  ...model({
+    nodes: [
+      ['Concat', ['past', 'x'], ['present.key'], { int: { axis: 0 } }],
+      ['Add', ['x', 'w'], ['y']],
+    ],
+    inputs: [
+      ['past', ['P', 2]],
+      ['x', ['N', 2]],
+    ],
+    outputs: [
+      ['present.key', ['P+N', 2]],
+      ['y', ['N', 2]],
+    ],
+    initializers: [tensor('w', [2], { floats: [10, 20] })],
+  }),
+];
+
+const here = packagePage({
+  opened: (page) =>
+    page.evaluate((cache) => {
+      globalThis.open = (options) => kilim.load(Uint8Array.from(cache), { backends: ['cpu'], ...options });
+      globalThis.rows = (...values) => new kilim.Tensor('float32', [values.length / 2, 2], Float32Array.from(values));
+      globalThis.none = () => new kilim.Tensor('float32', [0, 2], new Float32Array());
+      globalThis.keep = { keep: ['present.*'] };
+    }, cache),
+});
+after(() => assert.deepEqual(here.problems, []));
+
+for (const options of [{ worker: true }, { worker: false }, {}, { backends: ['wgpu', 'cpu'] }]) {
+  test(`a cache grows where it is: ${JSON.stringify(options)}`, { timeout: 120_000 }, async () => {
+    const seen = await here.page.evaluate(async (options) => {
+      using session = await open(options);
+      let past = none();
+      const sums = [];
+      for (let i = 0; i < 30; i++) {
+        const outputs = await session.run({ past, x: rows(i, -i) }, keep);
+        sums.push(outputs.y.data[0]);
+        past.dispose?.();
+        past = outputs['present.key'];
+      }
+      const { type, dims, data } = await past.read();
+      return { sums, kept: past instanceof kilim.DeviceTensor, dims: past.dims, type, read: dims, data: [...data] };
+    }, options);
+    const steps = Array.from({ length: 30 }, (_, i) => i);
+    assert.deepEqual(seen, {
+      sums: steps.map((i) => i + 10),
+      kept: true,
+      dims: [30, 2],
+      type: 'float32',
+      read: [30, 2],
+      data: steps.flatMap((i) => [i, -i]),
+    });
+  });
+}
+
+test('another session takes what one has kept', { timeout: 60_000 }, async () => {
+  const seen = await here.page.evaluate(async () => {
+    const [one, other] = [await open({ worker: true }), await open({ worker: false })];
+    const { 'present.key': kept } = await one.run({ past: none(), x: rows(1, 2) }, keep);
+    const x = rows(3, 4);
+    const run = other.run({ past: kept, x });
+    // The caller's memory is the caller's as soon as the call returns.
+    x.data.fill(0);
+    const { 'present.key': both } = await run;
+    const again = await one.run({ past: kept, x: rows(5, 6) });
+    one.close();
+    other.close();
+    return [[...both.data], [...again['present.key'].data]];
+  });
+  assert.deepEqual(seen, [
+    [1, 2, 3, 4],
+    [1, 2, 5, 6],
+  ]);
+});
+
+test('what is gone or wrong is an error', { timeout: 60_000 }, async () => {
+  const seen = await here.page.evaluate(async () => {
+    const codes = {};
+    for (const worker of [true, false]) {
+      const session = await open({ worker });
+      const first = (await session.run({ past: none(), x: rows(1, 2) }, keep))['present.key'];
+      const next = session.run({ past: first, x: rows(3, 4) }, keep);
+      first.dispose();
+      first.dispose();
+      const second = (await next)['present.key'];
+      const failed = async (promise) => (await failureOf(promise))?.code ?? 'none';
+      codes[worker] = [
+        await failed(session.run({ past: first, x: rows(1, 2) })),
+        await failed(first.read()),
+        await failed(session.run({ past: second, x: second })),
+        await failed(session.run({ past: second, x: rows(1, 2) }, { keep: ['absent.*'] })),
+        await failed(session.run({ past: second, x: rows(1, 2) }, { keep: 'present.*' })),
+      ];
+      session.close();
+      codes[worker].push(await failed(second.read()));
+      second.dispose();
+    }
+    return codes;
+  });
+  const codes = ['STATE', 'STATE', 'none', 'INPUT', 'INVALID_VALUE', 'STATE'];
+  assert.deepEqual(seen, { true: codes, false: codes });
+});
