@@ -9,6 +9,8 @@ import type { WireKept } from './values.js';
 interface Place {
   engine: Engine;
   number: number;
+  /** Not to be collected before the tensor, since that would close it. */
+  session: object;
 }
 
 const places = new WeakMap<DeviceTensor, Place>();
@@ -37,13 +39,13 @@ export class DeviceTensor {
   readonly dims: readonly number[];
 
   /** Runs with the option `keep` make these. */
-  constructor(engine: Engine, wire: WireKept) {
+  constructor(engine: Engine, wire: WireKept, session: object) {
     const { kept: number, type, dims } = reading('a kept tensor', () => ({ ...wire }));
     if (number === undefined || typeof engine?.readKept !== 'function')
       throw new KilimError('INVALID_VALUE', 'kept tensors are made by `run` with the option `keep`');
     this.type = type;
     this.dims = dims;
-    const place = { engine, number };
+    const place = { engine, number, session };
     places.set(this, place);
     dropped.register(this, place, this);
   }

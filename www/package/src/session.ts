@@ -142,7 +142,7 @@ export class Session {
     this.#times = ran.nodes ?? [];
     return {
       outputs: Object.fromEntries(
-        ran.outputs.map((value) => [value.name, 'kept' in value ? new DeviceTensor(engine, value) : fromWireValue(value)]),
+        ran.outputs.map((value) => [value.name, 'kept' in value ? new DeviceTensor(engine, value, this) : fromWireValue(value)]),
       ),
       nodes: ran.nodes ?? [],
     };
