@@ -31,12 +31,21 @@ pub trait DeviceHandle: Any + MaybeSend + MaybeSync {
     /// # Errors
     /// `Device` where the device is gone or fails, `Limit` where memory is short.
     fn read<'a>(&'a self, tensor: &'a DeviceTensor) -> LocalFuture<'a, Result<Tensor>>;
+
+    /// The elements where they are on the host already.
+    fn on_host(&self) -> Option<&Tensor> {
+        None
+    }
 }
 
 /// Elements that are on the host already.
 impl DeviceHandle for Tensor {
     fn read<'a>(&'a self, tensor: &'a DeviceTensor) -> LocalFuture<'a, Result<Tensor>> {
         Box::pin(std::future::ready(self.reshaped(&tensor.shape)))
+    }
+
+    fn on_host(&self) -> Option<&Tensor> {
+        Some(self)
     }
 }
 
@@ -56,8 +65,7 @@ impl DeviceTensor {
 
     /// The tensor where it is in host memory, which it then shares; `None` elsewhere.
     pub fn as_host(&self) -> Option<Tensor> {
-        let handle: &dyn Any = self.handle.as_ref();
-        handle.downcast_ref::<Tensor>()?.reshaped(&self.shape).ok()
+        self.handle.on_host()?.reshaped(&self.shape).ok()
     }
 
     /// The elements on the host. Of host memory nothing is copied.

@@ -67,7 +67,7 @@ impl Kept {
     /// # Errors
     /// Those of [`convert::datum_object`].
     pub fn objects(&self, values: Vec<(String, Datum)>) -> Result<Array> {
-        let object = |(name, datum)| match datum {
+        let object = |(name, datum): (String, Datum)| match datum {
             Datum::Device(tensor) => {
                 let (dtype, shape) = (tensor.dtype, tensor.shape.clone());
                 Ok(convert::kept_object(&name, self.add(tensor), dtype, &shape))
