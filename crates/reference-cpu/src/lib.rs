@@ -8,6 +8,7 @@
 
 #![warn(missing_docs)]
 
+pub mod attention;
 mod common;
 mod conv;
 mod custom;
@@ -48,6 +49,7 @@ pub fn add_reference(registry: &mut KernelRegistry) {
     norm::register(registry);
     conv::register(registry);
     matmul::register(registry);
+    attention::register(registry);
     pool::register(registry);
     quant::register(registry);
     recurrent::register(registry);

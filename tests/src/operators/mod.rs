@@ -1,6 +1,7 @@
 //! Operators on random inputs: odd sizes, batches, empty tensors, scalars, broadcasts, negative
 //! axes. The expected results are computed here, in float64 and without any cleverness.
 
+mod attention;
 mod dense;
 mod einsum;
 mod packed;
@@ -126,6 +127,7 @@ pub fn flat(shape: &[usize], index: &[usize]) -> usize {
 /// Every case there is.
 pub fn all() -> Vec<Case> {
     let mut cases = pointwise::cases();
+    cases.extend(attention::cases());
     cases.extend(dense::cases());
     cases.extend(einsum::cases());
     cases.extend(packed::cases());

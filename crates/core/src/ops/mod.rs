@@ -2,6 +2,7 @@
 //! newest ONNX opset; every format is mapped onto them. A file holds a family.
 
 pub mod activation;
+pub mod attention;
 mod axes;
 mod case;
 pub mod control;
@@ -40,6 +41,7 @@ pub use crate::fact::{Cost, Fact, InputFact};
 pub use crate::graph::{InferContext, Operator};
 pub use crate::reflect::{Attribute, Attributes};
 pub use activation::Activation;
+pub use attention::{Align, Attention};
 pub use axes::{check_rank, normalize_axes, normalize_axis};
 pub use case::CaseMapping;
 #[cfg(target_arch = "wasm32")]

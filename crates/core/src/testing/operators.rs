@@ -30,6 +30,7 @@ operators! {
     AffineGrid,
     AffineQuantize,
     ArgReduce,
+    Attention,
     AveragePool,
     BatchNorm,
     BatchToSpace,

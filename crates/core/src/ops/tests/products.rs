@@ -116,3 +116,84 @@ fn sums_over_indices() {
     assert_eq!(det, "float32[n]");
     assert_eq!(refuse(Det, &[unknown("float32 2,3")]), ErrorCode::Shape);
 }
+
+#[test]
+fn attention() {
+    let query = "float32 b,6,n,8";
+    let (key, value) = ("float32 b,2,m,8", "float32 b,2,m,5");
+    let seen = |op: Attention, inputs: &[&str]| {
+        let inputs: Vec<_> = inputs.iter().map(|i| unknown(i)).collect();
+        infer(op, &inputs)
+    };
+    let refused = |op: Attention, inputs: &[&str]| {
+        let inputs: Vec<_> = inputs.iter().map(|i| unknown(i)).collect();
+        refuse(op, &inputs)
+    };
+    let plain = Attention::default;
+    let wanted = "float32[b,6,n,5]";
+    assert_eq!(seen(plain(), &[query, key, value]), wanted);
+    let all = [
+        query,
+        key,
+        value,
+        "float32 6,1,m",
+        "int64 1",
+        "int64 b",
+        "float32 6",
+    ];
+    assert_eq!(seen(plain(), &all), wanted);
+    let anything = ["float32 …", "float32 …", "float32 …"];
+    assert_eq!(seen(plain(), &anything), "float32[?,?,?,?]");
+    let known = ["float32 ?,?,?,?", "float32 3,2,7,8", "float32 …"];
+    assert_eq!(seen(plain(), &known), "float32[3,?,?,?]");
+    // Each input in another form than it must have.
+    for (i, wrong, code) in [
+        (0, "int32 b,6,n,8", ErrorCode::DType),
+        (0, "float32 6,n,8", ErrorCode::Shape),
+        (0, "float32 b,5,n,8", ErrorCode::Shape),
+        (0, "float32 b,6,n,7", ErrorCode::Shape),
+        (1, "float64 b,2,m,8", ErrorCode::DType),
+        (1, "float32 b,0,m,8", ErrorCode::Shape),
+        (2, "float32 b,3,m,5", ErrorCode::Shape),
+        (3, "float16 6,1,m", ErrorCode::DType),
+        (3, "float32 2,b,6,n,m", ErrorCode::Shape),
+        (3, "float32 2,n,m", ErrorCode::Shape),
+        (4, "int32 1", ErrorCode::DType),
+        (4, "int64", ErrorCode::Shape),
+        (5, "int32 b", ErrorCode::DType),
+        (5, "int64 b,1", ErrorCode::Shape),
+        (6, "float32 2", ErrorCode::Shape),
+        (6, "float16 6", ErrorCode::DType),
+    ] {
+        let mut inputs = all;
+        inputs[i] = wrong;
+        assert_eq!(refused(plain(), &inputs), code, "input {i}: {wrong}");
+    }
+    let fixed = |i: usize, wrong: &'static str| {
+        let mut inputs = [
+            "float32 3,6,4,8",
+            "float32 3,2,9,8",
+            "float32 3,2,9,8",
+            "-",
+            "int64 3",
+            "int64 3",
+        ];
+        inputs[i] = wrong;
+        refused(plain(), &inputs)
+    };
+    assert_eq!(fixed(4, "int64 2"), ErrorCode::Shape);
+    assert_eq!(fixed(5, "int64 1"), ErrorCode::Shape);
+    assert_eq!(fixed(2, "float32 2,2,9,8"), ErrorCode::Shape);
+    assert_eq!(fixed(2, "float32 3,2,8,8"), ErrorCode::Shape);
+    assert_eq!(refused(plain(), &[query, key]), ErrorCode::Shape);
+    let end = Attention {
+        align: Align::End,
+        ..plain()
+    };
+    assert_eq!(seen(end.clone(), &[query, key, value]), wanted);
+    let offset = [query, key, value, "-", "int64 1"];
+    assert_eq!(refused(end.clone(), &offset), ErrorCode::InvalidValue);
+    let shapes = [[2, 6, 3, 8], [2, 2, 10, 8], [2, 2, 10, 5]].map(|s| Some(s.to_vec()));
+    let cost = end.cost(&shapes, &[vec![2, 6, 3, 5]]);
+    assert_eq!(cost.flops, (2 * 6 * 3 * 10 * (2 * (8 + 5) + 16)) as f64);
+}
