@@ -3,6 +3,7 @@
 //!
 //! A family of operators is a module with a `register` function. [`isa`] has the instruction sets.
 
+mod attention;
 mod binary;
 mod cast;
 mod conv;
@@ -34,6 +35,7 @@ pub fn backend() -> CpuBackend {
 /// Every kernel of [`backend`].
 pub fn kernels() -> KernelRegistry {
     let mut registry = KernelRegistry::default();
+    attention::register(&mut registry);
     conv::register(&mut registry);
     matmul::register(&mut registry);
     pool::register(&mut registry);

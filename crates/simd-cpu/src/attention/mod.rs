@@ -1,0 +1,247 @@
+//! Attention of `float32`, block of keys by block of keys, so that the scores of all queries and keys never stand in memory (Dao et
+//! al. 2022).
+//!
+//! The queries of all heads that share a key head are rows of one matrix. A block of scores becomes weights with a running
+//! maximum and sum ([`soften`]); where a later block has a larger score, what was summed is scaled down. A few rows are
+//! multiplied as they are ([`few`]), many by the tiles of matrix products ([`many`]). How the work is cut follows from the shapes
+//! alone, so that the number of threads changes no bit.
+
+mod few;
+mod many;
+mod soften;
+#[cfg(test)]
+mod tests;
+
+use std::ops::Range;
+
+use kilim_core::DType;
+use kilim_core::backend::{NodeSpec, Refusal};
+use kilim_core::error::unsupported;
+use kilim_core::ops::Attention;
+use kilim_host::Kernel;
+use kilim_host::elements::broadcast_strides;
+use kilim_host::registry::KernelRegistry;
+use kilim_reference_cpu::attention::{Seen, Sight, Sizes};
+
+use super::isa::Isa;
+
+pub(crate) fn register(registry: &mut KernelRegistry) {
+    registry.add::<Attention>(accepts, |op, node, _| kernel(op, node, Isa::best()));
+}
+
+fn accepts(op: &Attention, node: &NodeSpec) -> Result<(), Refusal> {
+    let float = |i| node.input(i).is_none_or(|s| s.dtype == DType::F32);
+    if ![0, 1, 2, 3, 6].into_iter().all(float) {
+        return Err(Refusal::new("the SIMD attention: not float32"));
+    }
+    match Plan::of(op, node, Isa::best()) {
+        Some(_) => Ok(()),
+        None => Err(Refusal::new(
+            "the SIMD attention: an empty tensor, or heads of very many numbers",
+        )),
+    }
+}
+
+fn kernel(op: &Attention, node: &NodeSpec, isa: Isa) -> kilim_core::Result<Box<dyn Kernel>> {
+    let plan = Plan::of(op, node, isa).ok_or_else(|| unsupported("attention of these shapes"))?;
+    Ok(match plan.rows() {
+        0..=FEW => Box::new(few::Few::new(plan)),
+        _ => Box::new(many::Many::new(plan)),
+    })
+}
+
+/// Keys whose scores are computed together. A multiple of all vectors.
+const KEYS: usize = 128;
+
+/// Rows that are multiplied with keys as they lie: arranging these for tiles takes as long as a dozen rows.
+const FEW: usize = 12;
+
+/// Numbers of a key or value; of more a block of them is no longer small.
+const LARGEST: usize = 1024;
+
+/// What a node asks for.
+#[derive(Clone, Debug)]
+struct Plan {
+    isa: Isa,
+    sizes: Sizes,
+    sight: Sight,
+    scale: f32,
+    softcap: Option<f32>,
+    zeros: bool,
+    /// How far apart elements of the bias are along its four dimensions.
+    bias: [usize; 4],
+}
+
+impl Plan {
+    fn of(op: &Attention, node: &NodeSpec, isa: Isa) -> Option<Plan> {
+        let sizes = Sizes::of(node).ok()?;
+        let Sizes {
+            batch,
+            heads,
+            key_heads,
+            queries,
+            keys,
+            size,
+            value_size,
+        } = sizes;
+        let all = [batch, heads, key_heads, queries, keys, size, value_size];
+        let fits = size <= LARGEST && value_size <= LARGEST && keys <= isize::MAX as usize;
+        if all.contains(&0) || !fits || !heads.is_multiple_of(key_heads) {
+            return None;
+        }
+        let strides = node.input(3).map_or(vec![0; 4], |bias| {
+            broadcast_strides(&bias.shape, &[batch, heads, queries, keys])
+        });
+        Some(Plan {
+            isa,
+            sizes,
+            sight: Sight::new(op, &sizes),
+            scale: op.scale,
+            softcap: op.softcap,
+            zeros: op.zeros,
+            bias: strides
+                .try_into()
+                .ok()
+                .map(|s: [isize; 4]| s.map(|n| n as usize))?,
+        })
+    }
+
+    /// The queries that share a key head: of all its query heads, one head behind the other.
+    fn rows(&self) -> usize {
+        self.sizes.group() * self.sizes.queries
+    }
+
+    /// What scores of so many rows and keys cost a `Meter`, and what is done with them.
+    fn cost(&self, rows: usize, keys: usize) -> usize {
+        let each = self.sizes.size + self.sizes.value_size;
+        let products = self.isa.cost(rows.saturating_mul(keys) * each);
+        let exponentials = rows.saturating_mul(keys) / self.isa.lanes();
+        // Memory gives about sixteen bytes in a nanosecond.
+        let read = keys.saturating_mul(each) / 4;
+        products.max(read).saturating_add(exponentials).max(1)
+    }
+}
+
+/// The tensors of a run.
+struct Run<'a> {
+    plan: &'a Plan,
+    query: &'a [f32],
+    key: &'a [f32],
+    value: &'a [f32],
+    bias: Option<&'a [f32]>,
+    sinks: Option<&'a [f32]>,
+    seen: Seen<'a>,
+}
+
+impl<'a> Run<'a> {
+    fn new(plan: &'a Plan, io: &kilim_host::Io<'a>) -> Run<'a> {
+        Run {
+            plan,
+            query: io.input(0),
+            key: io.input(1),
+            value: io.input(2),
+            bias: io.optional(3),
+            sinks: io.optional(6),
+            seen: plan.sight.seen(io.optional(4), io.optional(5)),
+        }
+    }
+
+    /// A key head of all batches.
+    fn head(&'a self, head: usize) -> Head<'a> {
+        let plan = self.plan;
+        let (rows, keys) = (plan.rows(), plan.sizes.keys);
+        let of = |all: &'a [f32], lines: usize, size: usize| {
+            let all = &all[head * lines * size..];
+            &all[..lines * size]
+        };
+        Head {
+            run: self,
+            batch: head / plan.sizes.key_heads,
+            first_head: head % plan.sizes.key_heads * plan.sizes.group(),
+            query: of(self.query, rows, plan.sizes.size),
+            key: of(self.key, keys, plan.sizes.size),
+            value: of(self.value, keys, plan.sizes.value_size),
+        }
+    }
+}
+
+/// The tensors of a key head.
+#[derive(Clone, Copy)]
+struct Head<'a> {
+    run: &'a Run<'a>,
+    batch: usize,
+    /// The first query head that reads it, in the batch.
+    first_head: usize,
+    /// [`Plan::rows`] of them.
+    query: &'a [f32],
+    key: &'a [f32],
+    value: &'a [f32],
+}
+
+impl<'a> Head<'a> {
+    fn plan(&self) -> &'a Plan {
+        self.run.plan
+    }
+
+    /// The keys that a row sees.
+    fn seen(&self, row: usize) -> Range<usize> {
+        let query = row % self.plan().sizes.queries;
+        self.run.seen.keys(self.batch, query)
+    }
+
+    /// The smallest range with all keys that one of the rows sees.
+    fn seen_by(&self, rows: Range<usize>) -> Range<usize> {
+        let mut all: Option<Range<usize>> = None;
+        // The rows of several heads see what those of one see.
+        let rows = rows.start..rows.end.min(rows.start + self.plan().sizes.queries);
+        for seen in rows.map(|row| self.seen(row)).filter(|s| !s.is_empty()) {
+            all = Some(match all {
+                None => seen,
+                Some(all) => all.start.min(seen.start)..all.end.max(seen.end),
+            });
+        }
+        all.unwrap_or(0..0)
+    }
+
+    /// The query head of a row, in the batch.
+    fn head_of(&self, row: usize) -> usize {
+        self.first_head + row / self.plan().sizes.queries
+    }
+
+    /// What is added to the scores of a row and some keys: as many numbers as keys, or one for all.
+    fn bias(&self, row: usize, keys: Range<usize>) -> Option<&'a [f32]> {
+        let [batch, head, query, key] = self.plan().bias;
+        let all = self.run.bias?;
+        let at = self.batch * batch
+            + self.head_of(row) * head
+            + row % self.plan().sizes.queries * query
+            + keys.start * key;
+        Some(match key {
+            0 => &all[at..at + 1],
+            _ => &all[at..at + keys.len()],
+        })
+    }
+}
+
+/// The largest score of each row so far, and the sum of the weights relative to it.
+struct States<'a> {
+    largest: &'a mut [f32],
+    sums: &'a mut [f32],
+}
+
+impl States<'_> {
+    /// States of rows that have seen nothing, in as many elements twice.
+    fn new(memory: &mut [f32]) -> States<'_> {
+        let (largest, sums) = memory.split_at_mut(memory.len() / 2);
+        largest.fill(f32::NEG_INFINITY);
+        sums.fill(0.0);
+        States { largest, sums }
+    }
+
+    fn part(&mut self, rows: Range<usize>) -> States<'_> {
+        States {
+            largest: &mut self.largest[rows.clone()],
+            sums: &mut self.sums[rows],
+        }
+    }
+}
