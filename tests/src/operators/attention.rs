@@ -60,7 +60,7 @@ impl Form {
         let [size, value_size] = self.sizes;
         let mut query = random.array(&[self.batch, heads, queries, size]);
         // Some scores far above the others.
-        query.data.iter_mut().for_each(|x| *x *= 6.0);
+        query.data.iter_mut().for_each(|x| *x *= 3.0);
         Data {
             query,
             key: random.array(&[self.batch, key_heads, keys, size]),

@@ -1,5 +1,6 @@
 //! What the importer makes of small models.
 
+mod attention;
 mod bodies;
 mod garbage;
 mod microsoft;

@@ -4,8 +4,9 @@ use kilim_core::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{MatMul, UnaryKind};
+use kilim_core::ops::MatMul;
 
+use super::node::{divided, usual_scale};
 use crate::onnx::builder::NodeBuilder;
 use crate::onnx::proto::invalid;
 
@@ -30,15 +31,7 @@ impl Heads {
     /// # Errors
     /// Where the heads of the query are no whole groups for those of the key.
     pub fn new(b: &mut NodeBuilder, query: ValueId, key: ValueId, value: ValueId) -> Result<Heads> {
-        let [queries, keys] = [query, key].map(|x| {
-            let shape = b.fact(x).shape;
-            shape
-                .and_then(|s| s.0.get(1).cloned())
-                .unwrap_or(Dim::Unknown)
-        });
-        if let (Some(queries), Some(keys)) = (queries.known(), keys.known()) {
-            check_groups(queries, keys)?;
-        }
+        let [queries, keys] = check_heads(b, query, key)?;
         let same = queries == keys && queries != Dim::Unknown;
         let grouped = match same {
             true => None,
@@ -86,8 +79,7 @@ impl Heads {
         let mut query = self.group(b, query)?;
         let mut key = self.key;
         let mut alpha = None;
-        let size = b.fact(query).shape.and_then(|s| s.0[3].known());
-        let scale = scale.or(size.map(|n| 1.0 / (n as f32).sqrt()));
+        let scale = scale.or_else(|| usual_scale(b, query));
         match (scale, b.dtype(query)) {
             (Some(scale), Some(DType::F32)) => alpha = Some(scale),
             // In narrow types half of the scale goes to each side, so that nothing overflows.
@@ -96,13 +88,7 @@ impl Heads {
                 query = b.mul(query, half)?;
                 key = b.mul(key, half)?;
             }
-            (None, _) => {
-                let size = b.dim(query, 3)?;
-                let size = b.cast(size, DType::F32)?;
-                let root = b.unary(UnaryKind::Sqrt, size)?;
-                let root = b.cast_like(root, query)?;
-                query = b.div(query, root)?;
-            }
+            (None, _) => query = divided(b, query)?,
         }
         let product = MatMul {
             transpose_b: true,
@@ -129,4 +115,21 @@ pub fn check_groups(query_heads: usize, key_heads: usize) -> Result<()> {
         )));
     }
     Ok(())
+}
+
+/// How many heads query and key have, `[batch, heads, sequence, size]` both.
+///
+/// # Errors
+/// As of [`check_groups`], where both are known.
+pub fn check_heads(b: &NodeBuilder, query: ValueId, key: ValueId) -> Result<[Dim; 2]> {
+    let heads = [query, key].map(|x| {
+        let shape = b.fact(x).shape;
+        shape
+            .and_then(|s| s.0.get(1).cloned())
+            .unwrap_or(Dim::Unknown)
+    });
+    if let [Some(queries), Some(keys)] = [heads[0].known(), heads[1].known()] {
+        check_groups(queries, keys)?;
+    }
+    Ok(heads)
 }

@@ -6,21 +6,39 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, Pad, PadMode};
 
+use super::node::as_many;
 use crate::onnx::builder::NodeBuilder;
 
-/// What is added to the scores.
-pub struct Bias {
-    pub value: ValueId,
-    /// Whether a row may be minus infinity all along.
-    pub may_mask_rows: bool,
+/// Where the first query stands among the keys.
+pub enum Place {
+    /// At the first key.
+    Start,
+    /// Behind as many keys, `[1]` or `[batch]`.
+    Behind(ValueId),
+    /// The last query is the last key.
+    End,
+}
+
+impl Place {
+    /// Behind the keys of a cache to which new ones are appended; all are `[batch, heads, sequence, size]`.
+    pub fn behind(
+        b: &mut NodeBuilder,
+        past: ValueId,
+        query: ValueId,
+        new: ValueId,
+    ) -> Result<Place> {
+        match as_many(b, query, new) {
+            true => Ok(Place::End),
+            false => b.dim(past, 2).map(Place::Behind),
+        }
+    }
 }
 
 /// Which query attends to which keys.
 pub struct Rules {
     /// Boolean, or what is added to the scores; broadcasts to them.
     pub mask: Option<ValueId>,
-    /// Keys before the first query, `[1]` or `[batch]`.
-    pub offset: Option<ValueId>,
+    pub place: Place,
     /// Keys of each batch, `[batch]`; those behind are padding.
     pub lengths: Option<ValueId>,
     /// How far back a query sees; -1 is without bound.
@@ -36,7 +54,7 @@ impl Default for Rules {
     fn default() -> Rules {
         Rules {
             mask: None,
-            offset: None,
+            place: Place::Start,
             lengths: None,
             left: -1,
             right: -1,
@@ -46,24 +64,50 @@ impl Default for Rules {
 }
 
 impl Rules {
-    /// Query and key are `[batch, heads, sequence, size]`.
-    pub fn bias(&self, b: &mut NodeBuilder, query: ValueId, key: ValueId) -> Result<Option<Bias>> {
-        let mut allowed = Vec::new();
-        let mut float_mask = None;
-        if let Some(mask) = self.mask {
-            let mask = padded_mask(b, mask, key)?;
-            match b.dtype(mask) {
-                Some(DType::Bool) => allowed.push(mask),
-                Some(_) => float_mask = Some(b.cast_like(mask, query)?),
-                None => return Err(unsupported("a mask of unknown element type")),
-            }
+    /// Whether a query sees some keys around it only.
+    pub fn windowed(&self) -> bool {
+        self.left >= 0 || self.right >= 0
+    }
+
+    /// Whether a query may attend to nothing.
+    pub fn may_hide_all(&self) -> bool {
+        self.mask.is_some() || self.lengths.is_some() || self.windowed()
+    }
+
+    /// What a mask adds to the scores, in its own shape, continued to all keys. Query and key are
+    /// `[batch, heads, sequence, size]`.
+    pub fn added(
+        &self,
+        b: &mut NodeBuilder,
+        mask: ValueId,
+        query: ValueId,
+        key: ValueId,
+    ) -> Result<ValueId> {
+        let mask = padded_mask(b, mask, key)?;
+        match b.dtype(mask) {
+            Some(DType::Bool) => hidden_but(b, mask, query),
+            Some(_) => b.cast_like(mask, query),
+            None => Err(unsupported("a mask of unknown element type")),
         }
-        let windowed = self.left >= 0 || self.right >= 0;
-        if self.causal || windowed || self.lengths.is_some() {
-            let keys = b.dim(key, 2)?;
-            let keys = b.iota(keys)?;
-            if self.causal || windowed {
-                self.near(b, query, keys, &mut allowed)?;
+    }
+
+    /// All that is added to the scores. Query and key are `[batch, heads, sequence, size]`.
+    pub fn bias(
+        &self,
+        b: &mut NodeBuilder,
+        query: ValueId,
+        key: ValueId,
+    ) -> Result<Option<ValueId>> {
+        let mask = match self.mask {
+            Some(mask) => Some(self.added(b, mask, query, key)?),
+            None => None,
+        };
+        let mut allowed = Vec::new();
+        if self.causal || self.windowed() || self.lengths.is_some() {
+            let count = b.dim(key, 2)?;
+            let keys = b.iota(count)?;
+            if self.causal || self.windowed() {
+                self.near(b, query, count, keys, &mut allowed)?;
             }
             if let Some(lengths) = self.lengths {
                 let lengths = b.cast(lengths, DType::I64)?;
@@ -71,40 +115,38 @@ impl Rules {
                 allowed.push(b.binary(BinaryKind::Less, keys, lengths)?);
             }
         }
-        let chosen = match allowed.split_first() {
-            Some((&first, rest)) => {
-                let mut all = first;
-                for &condition in rest {
-                    all = b.binary(BinaryKind::And, all, condition)?;
-                }
-                let zero = b.number(0.0, query)?;
-                let never = b.number(f64::NEG_INFINITY, query)?;
-                Some(b.choose(all, zero, never)?)
-            }
-            None => None,
+        let Some((&first, rest)) = allowed.split_first() else {
+            return Ok(mask);
         };
-        let value = match (float_mask, chosen) {
-            (Some(mask), Some(chosen)) => Some(b.add(mask, chosen)?),
-            (mask, chosen) => mask.or(chosen),
-        };
-        Ok(value.map(|value| Bias {
-            value,
-            may_mask_rows: self.mask.is_some() || self.lengths.is_some() || windowed,
-        }))
+        let mut all = first;
+        for &condition in rest {
+            all = b.binary(BinaryKind::And, all, condition)?;
+        }
+        let chosen = hidden_but(b, all, query)?;
+        match mask {
+            Some(mask) => b.add(mask, chosen).map(Some),
+            None => Ok(Some(chosen)),
+        }
     }
 
-    /// Conditions on the distance between query and key.
+    /// Conditions on the distance between queries and keys, `count` of them with the numbers `keys`.
     fn near(
         &self,
         b: &mut NodeBuilder,
         query: ValueId,
+        count: ValueId,
         keys: ValueId,
         allowed: &mut Vec<ValueId>,
     ) -> Result<()> {
         let queries = b.dim(query, 2)?;
         let mut position = b.iota(queries)?;
         position = b.unsqueeze(position, &[1])?;
-        if let Some(offset) = self.offset {
+        let offset = match self.place {
+            Place::Start => None,
+            Place::Behind(offset) => Some(offset),
+            Place::End => Some(b.sub(count, queries)?),
+        };
+        if let Some(offset) = offset {
             let offset = b.unsqueeze(offset, &[1, 2, 3])?;
             position = b.add(position, offset)?;
         }
@@ -123,6 +165,13 @@ impl Rules {
         }
         Ok(())
     }
+}
+
+/// Zero where a condition holds, minus infinity where not, in the type of the query.
+fn hidden_but(b: &mut NodeBuilder, condition: ValueId, query: ValueId) -> Result<ValueId> {
+    let zero = b.number(0.0, query)?;
+    let never = b.number(f64::NEG_INFINITY, query)?;
+    b.choose(condition, zero, never)
 }
 
 /// The mask, continued with positions that take no part up to the number of keys.

@@ -7,12 +7,12 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, Gather, LayerNorm, MatMul, ReduceKind, Slice, Split};
 
-use super::attention::attend;
+use super::attention::{attending, finish};
 use super::cache;
 use super::quantized::{Quantized, product};
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
-use crate::onnx::ops::attention::{Rules, split_heads};
+use crate::onnx::ops::attention::{Place, Rules, split_heads};
 
 pub static OPERATORS: Family = OpTable(&[
     ("Attention", attention),
@@ -118,7 +118,11 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
         b.bind(1, present)?;
     }
     let rules = Rules {
-        offset,
+        place: match offset {
+            None => Place::Start,
+            Some(offset) if fixed => Place::Behind(offset),
+            Some(_) => Place::End,
+        },
         causal: b.flag("unidirectional")?,
         ..Rules::default()
     };
@@ -133,8 +137,7 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
             None => mask,
         });
     }
-    let y = attend(b, [split[0], split[1], split[2]], &rules, bias, None)?.y;
-    b.bind(0, y)
+    finish(b, &attending([split[0], split[1], split[2]], rules, bias))
 }
 
 /// What a mask adds to the scores: nothing, or `mask_filter_value` where it hides a key. A mask has a

@@ -5,11 +5,11 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{RmsNorm, Slice, Split};
 
-use super::attention::attend;
+use super::attention::{attending, finish};
 use super::cache::{Cache, lengthened, lengths};
 use super::{Family, OpTable};
-use crate::onnx::builder::{NodeBuilder, number, unknown};
-use crate::onnx::ops::attention::{Rules, check_groups};
+use crate::onnx::builder::{NodeBuilder, unknown};
+use crate::onnx::ops::attention::{Attending, Place, Rules, check_groups, merged};
 use crate::onnx::ops::rotary::{looked_up, rotated};
 use crate::onnx::proto::invalid;
 
@@ -32,12 +32,8 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         return Err(unsupported("a window on both sides"));
     }
     refuse_quantised_cache(b)?;
-    let sink = match (b.optional(11)?, b.int_or("smooth_softmax", 0)?) {
-        (Some(sinks), _) => Some(b.reshape(sinks, &[1, query_heads as i64, 1, 1])?),
-        (None, 1) => Some(b.tensor_value(number(0.0, DType::F32)?)),
-        (None, _) => None,
-    };
     let query = b.input(0)?;
+    let sinks = sinks(b, query, query_heads)?;
     let mut split = normalised(b, query, query_heads, key_heads)?;
     let past = b.optional(3)?;
     let cache = past.map(|past| Cache::new(b, past, query)).transpose()?;
@@ -65,8 +61,13 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         true => None,
         false => Some(lengths(b)?),
     };
+    let place = match &cache {
+        None => Place::Start,
+        Some(cache) if cache.grows => Place::End,
+        Some(cache) => Place::Behind(cache.before),
+    };
     let rules = Rules {
-        offset: before,
+        place,
         lengths,
         left,
         causal,
@@ -81,22 +82,43 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         }
         (bias, _) => bias,
     };
-    let attended = attend(b, split, &rules, bias, sink)?;
-    b.bind(0, attended.y)?;
+    let attending = Attending {
+        sinks,
+        ..attending(split, rules, bias)
+    };
     match b.int_or("qk_output", 0)? {
-        0 => b.only_outputs(3),
-        2 => show(b, attended.probabilities),
+        0 => {
+            b.only_outputs(3)?;
+            finish(b, &attending)
+        }
+        2 => show(b, &attending),
         _ => Err(unsupported("scores before the softmax as an output")),
     }
 }
 
-/// Output 3: the probabilities of the keys, not as far as a cache has room.
-fn show(b: &mut NodeBuilder, probabilities: ValueId) -> Result<()> {
+/// The score `[heads]` of each head that takes a share of the attention, in the type of the query.
+fn sinks(b: &mut NodeBuilder, query: ValueId, heads: usize) -> Result<Option<ValueId>> {
+    let sinks = match (b.optional(11)?, b.int_or("smooth_softmax", 0)?) {
+        (Some(sinks), _) => b.reshape(sinks, &[heads as i64])?,
+        (None, 1) => {
+            let (zero, count) = (b.number(0.0, query)?, b.i64s(&[heads as i64])?);
+            b.expand(zero, count)?
+        }
+        (None, _) => return Ok(None),
+    };
+    b.cast_like(sinks, query).map(Some)
+}
+
+/// Output 0, and output 3: the probabilities of the keys, not as far as a cache has room.
+fn show(b: &mut NodeBuilder, attending: &Attending) -> Result<()> {
+    let written = attending.written_out(b, None)?;
+    let y = merged(b, written.y)?;
+    b.bind(0, y)?;
     let total = b.input(6)?;
     let total = b.reshape(total, &[1])?;
     let total = b.cast(total, DType::I64)?;
     let (start, axis) = (b.i64s(&[0])?, b.i64s(&[3])?);
-    let shown = b.op(Slice, &[probabilities, start, total, axis])?;
+    let shown = b.op(Slice, &[written.probabilities, start, total, axis])?;
     b.bind(3, shown)
 }
 

@@ -5,10 +5,10 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::Split;
 
-use super::attention::attend;
+use super::attention::{attending, finish};
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
-use crate::onnx::ops::attention::{Rules, split_heads};
+use crate::onnx::ops::attention::{Place, Rules, split_heads};
 
 pub static OPERATORS: Family = OpTable(&[("MultiHeadAttention", multi_head_attention)]);
 
@@ -49,25 +49,24 @@ fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
     }
     let query = split_heads(b, parts[0], n)?;
     let mut present = [parts[1], parts[2]];
+    let mut place = Place::Start;
     for (i, part) in present.iter_mut().enumerate() {
         match b.rank(*part)? {
             3 => *part = split_heads(b, *part, n)?,
             4 => {}
             _ => return Err(unsupported("packed keys and values")),
         }
+        if let (0, Some(past)) = (i, b.optional(6)?) {
+            place = Place::behind(b, past, query, *part)?;
+        }
         if let Some(past) = b.optional(6 + i)? {
             *part = b.concat(&[past, *part], 2)?;
         }
         b.bind(1 + i, *part)?;
     }
-    let causal = b.flag("unidirectional")?;
-    let offset = match b.optional(6)? {
-        Some(past) if causal => Some(b.dim(past, 2)?),
-        _ => None,
-    };
     let rules = Rules {
-        offset,
-        causal,
+        place,
+        causal: b.flag("unidirectional")?,
         ..Rules::default()
     };
     let mut bias = b.optional(5)?;
@@ -86,6 +85,5 @@ fn multi_head_attention(b: &mut NodeBuilder) -> Result<()> {
             None => filter,
         });
     }
-    let y = attend(b, [query, present[0], present[1]], &rules, bias, None)?.y;
-    b.bind(0, y)
+    finish(b, &attending([query, present[0], present[1]], rules, bias))
 }
