@@ -73,12 +73,13 @@ fn output(b: &mut NodeBuilder, attending: &Attending) -> Result<ValueId> {
         0 => None,
         precision => Some(dtype(precision)?),
     };
+    let mode = b.int_or("qk_matmul_output_mode", 0)?;
     let sums = node::sums_of(b.dtype(attending.query));
     if !b.has_output(3) && precision.is_none_or(|p| p == sums) {
         return attending.node(b);
     }
     let written = attending.written_out(b, precision)?;
-    let shown = match b.int_or("qk_matmul_output_mode", 0)? {
+    let shown = match mode {
         0 => Some(written.products),
         1 => Some(written.capped),
         2 => Some(written.scores),
