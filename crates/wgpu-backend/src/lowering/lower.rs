@@ -151,7 +151,12 @@ impl<'a> Lowering<'a> {
 
     /// Refuses unless all inputs and outputs that are there are `float32`.
     pub fn want_f32(&self) -> Lowers {
-        for i in 0..self.node.inputs.len() {
+        self.want_f32_of(0..self.node.inputs.len())
+    }
+
+    /// Refuses unless those of `inputs` that are there, and all outputs, are `float32`.
+    fn want_f32_of(&self, inputs: impl IntoIterator<Item = usize>) -> Lowers {
+        for i in inputs {
             self.want(i, DType::F32)?;
         }
         match self.node.outputs.iter().find(|o| o.dtype != DType::F32) {
@@ -166,14 +171,19 @@ impl<'a> Lowering<'a> {
     /// The element type in memory, where all inputs and outputs that are there are `float32`, or all
     /// `float16` and the device computes with it.
     pub fn float(&mut self) -> Lowers<Stored> {
+        self.float_of(0..self.node.inputs.len())
+    }
+
+    /// What [`Lowering::float`] says, where only `inputs` are numbers that are computed with.
+    pub fn float_of(&mut self, inputs: impl IntoIterator<Item = usize>) -> Lowers<Stored> {
         let halves = self.node.outputs.iter().any(|o| o.dtype == DType::F16);
         if !halves {
-            return self.want_f32().map(|()| Stored::F32);
+            return self.want_f32_of(inputs).map(|()| Stored::F32);
         }
         if !self.caps.half {
             return refuse(NO_HALF);
         }
-        for i in 0..self.node.inputs.len() {
+        for i in inputs {
             self.want(i, DType::F16)?;
         }
         self.lowered.half = true;

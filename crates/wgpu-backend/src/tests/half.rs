@@ -4,20 +4,9 @@
 use std::sync::Arc;
 
 use kilim_core::ops::{Activation, Conv, MatMul, Padding};
-use kilim_core::{Backend, DType, Tensor};
+use kilim_core::{Backend, DType};
 
 use super::harness::*;
-
-/// A tensor with its elements rounded to `float16`.
-fn halved(tensor: &Tensor) -> Tensor {
-    let halves: Vec<half::f16> = tensor
-        .to_f64s()
-        .unwrap()
-        .into_iter()
-        .map(half::f16::from_f64)
-        .collect();
-    Tensor::from_slice(tensor.shape(), &halves).unwrap()
-}
 
 #[test]
 fn products_of_half_precision() {

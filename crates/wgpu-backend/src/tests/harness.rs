@@ -192,15 +192,28 @@ pub async fn run_later(
 /// Returns how many there are.
 #[cfg(not(target_arch = "wasm32"))]
 #[track_caller]
-pub fn every_kernel(op: impl Operator, inputs: &[Given], shape: &[usize], want: &[f64]) -> usize {
+pub fn every_kernel(
+    op: impl Operator,
+    inputs: &[Given],
+    shape: &[usize],
+    want: &[f64],
+    tolerance: f64,
+) -> usize {
     let spec = stage(Arc::new(op), inputs, &[(DType::F32, shape.to_vec())]);
-    let Choice { class, algorithms } = choice(&spec).expect("there is a choice");
-    for algorithm in &algorithms {
-        let run = run_tuned(&spec, inputs, Tuned::only(&class, algorithm));
+    supports(&spec).unwrap_or_else(|r| panic!("refused: {r}"));
+    let all: Vec<Tuned> = match choice(&spec) {
+        Some(Choice { class, algorithms }) => {
+            let only = |algorithm: &&str| Tuned::only(&class, algorithm);
+            algorithms.iter().map(only).collect()
+        }
+        None => vec![Tuned::default()],
+    };
+    for tuned in &all {
+        let run = run_tuned(&spec, inputs, tuned.clone());
         let (outputs, _) = pollster::block_on(run);
-        close(&outputs[0], want, 1e-4);
+        close(&outputs[0], want, tolerance);
     }
-    algorithms.len()
+    all.len()
 }
 
 /// The kernels that the backend has for the node.
@@ -264,6 +277,29 @@ pub async fn agree_later(
     outputs: usize,
     tolerance: f64,
 ) -> usize {
+    let want = expected(&op, inputs, outputs);
+    let shapes: Vec<_> = want
+        .iter()
+        .map(|w| (w.dtype(), w.shape().to_vec()))
+        .collect();
+    let (got, launches) = run_later(op, inputs, &shapes).await;
+    for (g, w) in got.iter().zip(&want) {
+        assert_eq!((g.dtype(), g.shape()), (w.dtype(), w.shape()));
+        if tolerance == 0.0 && !w.dtype().is_float() {
+            assert_eq!(
+                g.read().unwrap(),
+                w.read().unwrap(),
+                "{g:?} instead of {w:?}"
+            );
+        } else {
+            close(g, &w.to_f64s().unwrap(), tolerance);
+        }
+    }
+    launches
+}
+
+/// What the CPU backend makes of the node.
+pub fn expected(op: &dyn Operator, inputs: &[Given], outputs: usize) -> Vec<Tensor> {
     let facts: Vec<Option<InputFact>> = inputs
         .iter()
         .map(|given| match given {
@@ -283,47 +319,40 @@ pub async fn agree_later(
         outputs,
         interrupt: &Interrupt::NEVER,
     };
-    let shapes: Vec<(DType, Vec<usize>)> = op
+    let outputs: Vec<TensorSpec> = op
         .infer(&context)
         .unwrap()
         .iter()
         .take(outputs)
-        .map(|f| (f.dtype.unwrap(), f.concrete().unwrap()))
+        .map(|f| TensorSpec::new(f.dtype.unwrap(), &f.concrete().unwrap()))
         .collect();
-    let specs: Vec<Option<TensorSpec>> = inputs
+    let inputs: Vec<Option<TensorSpec>> = inputs
         .iter()
         .map(|given| match given {
             Given::Absent => None,
             Given::Fed(t) | Given::Constant(t) => Some(TensorSpec::of(t)),
         })
         .collect();
-    let outs: Vec<TensorSpec> = shapes.iter().map(|(d, s)| TensorSpec::new(*d, s)).collect();
-    let want = kilim_simd_cpu::backend()
-        .evaluate(
-            &NodeSpec {
-                name: "node",
-                op: &op,
-                inputs: &specs,
-                outputs: &outs,
-            },
-            &Interrupt::NEVER,
-        )
+    let node = NodeSpec {
+        name: "node",
+        op,
+        inputs: &inputs,
+        outputs: &outputs,
+    };
+    let results = kilim_simd_cpu::backend().evaluate(&node, &Interrupt::NEVER);
+    results.unwrap().unwrap()
+}
+
+/// A tensor with its elements rounded to `float16`.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn halved(tensor: &Tensor) -> Tensor {
+    let halves: Vec<half::f16> = tensor
+        .to_f64s()
         .unwrap()
-        .unwrap();
-    let (got, launches) = run_later(op, inputs, &shapes).await;
-    for (g, w) in got.iter().zip(&want) {
-        assert_eq!((g.dtype(), g.shape()), (w.dtype(), w.shape()));
-        if tolerance == 0.0 && !w.dtype().is_float() {
-            assert_eq!(
-                g.read().unwrap(),
-                w.read().unwrap(),
-                "{g:?} instead of {w:?}"
-            );
-        } else {
-            close(g, &w.to_f64s().unwrap(), tolerance);
-        }
-    }
-    launches
+        .into_iter()
+        .map(half::f16::from_f64)
+        .collect();
+    Tensor::from_slice(tensor.shape(), &halves).unwrap()
 }
 
 pub fn i64s(data: &[i64]) -> Given {

@@ -7,6 +7,8 @@ mod shaders;
 mod web;
 
 #[cfg(not(target_arch = "wasm32"))]
+mod attention;
+#[cfg(not(target_arch = "wasm32"))]
 mod casts;
 #[cfg(not(target_arch = "wasm32"))]
 mod convolution;

@@ -1,5 +1,6 @@
-//! Sums of products: matrices, convolutions, Einstein summation.
+//! Sums of products: matrices, convolutions, Einstein summation, attention.
 
+mod attention;
 mod conv;
 mod einsum;
 pub(crate) mod matmul;
@@ -11,4 +12,5 @@ pub(crate) fn register(kernels: &mut Kernels) {
     matmul::register(kernels);
     conv::register(kernels);
     einsum::register(kernels);
+    attention::register(kernels);
 }
