@@ -172,10 +172,7 @@ fn keys_in_parts_are_merged() {
     let few = Dims { keys: 100, ..dims };
     assert_eq!(agree(plain(), &few.inputs(), 1, 1e-5), 1);
     assert!(check(&plain(), &dims.inputs()) >= 2);
-    let some = Dims {
-        queries: 4,
-        ..dims
-    };
+    let some = Dims { queries: 4, ..dims };
     assert_eq!(check(&plain(), &some.inputs()), 4);
 }
 

@@ -65,9 +65,18 @@ fn offsets_lengths_and_sinks() {
 
 fn check_offsets_lengths_and_sinks() {
     let far = i64::MAX;
-    let offsets: &[&[i64]] = &[&[0], &[38], &[-3], &[-90], &[5, 38], &[far, i64::MIN], &[1 << 40]];
+    let offsets: &[&[i64]] = &[
+        &[0],
+        &[38],
+        &[-3],
+        &[-90],
+        &[5, 38],
+        &[far, i64::MIN],
+        &[1 << 40, -1 << 40],
+    ];
     for offset in offsets {
-        for (left, right) in [(-1, -1), (4, -1), (-1, 3), (far, far)] {
+        let wide = if offset[0] == far { 1 << 40 } else { far };
+        for (left, right) in [(-1, -1), (4, -1), (-1, 3), (wide, wide)] {
             let op = Attention {
                 causal: right < 0,
                 left,
@@ -109,7 +118,11 @@ fn check_what_lies_behind_a_length() {
         for (at, x) in data.iter_mut().enumerate() {
             let (batch, key) = (at / (2 * 45 * each), at / each % 45);
             if key >= [20, 33][batch] {
-                *x = if key % 2 == 0 { f32::NAN } else { f32::INFINITY };
+                *x = if key % 2 == 0 {
+                    f32::NAN
+                } else {
+                    f32::INFINITY
+                };
             }
         }
         inputs[i] = Given::Fed(f32s(t.shape(), &data));
