@@ -104,7 +104,7 @@ struct Scores {
 // The scores of the keys from `key0` on. Who is not seen, or has a bias of minus infinity, takes no part.
 fn scores_of(products: vec4<f32>, row: Row, key0: u32) -> Scores {
     let keys = vec4<u32>(key0) + vec4<u32>(0u, 1u, 2u, 3u);
-    var seen = keys >= vec4<u32>(row.first) & keys < vec4<u32>(row.end);
+    var seen = (keys >= vec4<u32>(row.first)) & (keys < vec4<u32>(row.end));
     var r = p.scale * products;
     if p.softcap > 0.0 {
         for (var i = 0u; i < 4u; i++) { r[i] = p.softcap * tanh_safe(r[i] / p.softcap); }
