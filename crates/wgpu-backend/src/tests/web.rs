@@ -1,7 +1,7 @@
 //! A kernel of each family in a browser, where reading back is asynchronous and WebGPU validates.
 
-use kilim_core::Interrupt;
 use kilim_core::ops::*;
+use kilim_core::{Interrupt, Tensor};
 use wasm_bindgen_test::*;
 
 use super::harness::*;
@@ -77,6 +77,22 @@ async fn kernels_agree_with_the_cpu() {
         beta: 1.0,
     };
     agree_later(softmax, &[fed_random(&[3, 70], 1)], 1, 1e-5).await;
+    let attention = Attention {
+        causal: true,
+        zeros: true,
+        ..Attention::default()
+    };
+    let lengths = Tensor::from_slice(&[2], &[40i64, 7]).unwrap();
+    let given = [
+        fed_random(&[2, 6, 9, 20], 1),
+        fed_random(&[2, 2, 45, 20], 2),
+        fed_random(&[2, 2, 45, 36], 3),
+        fed_random(&[9, 45], 4),
+        i64s(&[36, -2]),
+        Given::Fed(lengths),
+        fed_random(&[6], 5),
+    ];
+    agree_later(attention, &given, 1, 1e-5).await;
     agree_later(
         Transpose {
             perm: vec![0, 2, 3, 1],
