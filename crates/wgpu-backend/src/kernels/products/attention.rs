@@ -73,12 +73,12 @@ impl Sizes {
     }
 
     fn rows(&self) -> usize {
-        self.heads / self.key_heads.max(1) * self.queries
+        (self.heads / self.key_heads.max(1)).saturating_mul(self.queries)
     }
 
     /// Matrices of keys.
     fn matrices(&self) -> usize {
-        self.batch * self.key_heads
+        self.batch.saturating_mul(self.key_heads)
     }
 }
 
@@ -101,9 +101,11 @@ impl Cut {
             false => (Passes::N4, 4 * WIDE),
         };
         let slices = s.values.div_ceil(columns);
-        let groups = s.rows().div_ceil(tile.rows()) * slices * s.matrices();
+        let groups = [s.rows().div_ceil(tile.rows()), slices, s.matrices()]
+            .into_iter()
+            .fold(1, usize::saturating_mul);
         let wanted = match in_parts {
-            true => (BUSY / groups.max(1)).clamp(1, s.keys.div_ceil(FEW_KEYS).max(1)),
+            true => (BUSY / groups.max(1)).clamp(1, (s.keys / FEW_KEYS).max(1)),
             false => 1,
         };
         let part = s.keys.div_ceil(wanted).max(1).next_multiple_of(WIDE);
@@ -199,9 +201,11 @@ fn attention(op: &Attention, l: &mut Lowering) -> Lowers {
     let count = l.output(0)?.elements();
     let merged = cut.parts > 1;
     let y = match merged {
-        true => l.scratch(
-            (s.matrices() * s.rows() * cut.parts).saturating_mul((s.values + 2) * size_of::<f32>()),
-        ),
+        true => {
+            let rows = s.matrices().saturating_mul(s.rows());
+            let each = s.values.saturating_add(2).saturating_mul(size_of::<f32>());
+            l.scratch(rows.saturating_mul(cut.parts).saturating_mul(each))
+        }
         false => Target::Output(0),
     };
     let launch = Launch {
@@ -241,7 +245,8 @@ fn attention(op: &Attention, l: &mut Lowering) -> Lowers {
         },
     };
     let tiles = s.rows().div_ceil(cut.tile.rows());
-    l.dispatch(launch, [tiles, cut.slices * cut.parts, s.matrices()]);
+    let shares = cut.slices.saturating_mul(cut.parts);
+    l.dispatch(launch, [tiles, shares, s.matrices()]);
     if merged {
         let launch = merge::Launch {
             s: stored,
