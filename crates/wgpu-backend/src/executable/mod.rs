@@ -226,7 +226,7 @@ impl WgpuExecutable {
     }
 }
 
-/// Commands by their nodes, of which there are `nodes`.
+/// Commands by their nodes; a stage has `nodes` of them.
 pub(crate) fn by_node(nodes: usize, made: Commands) -> PerKernel<Vec<Command>> {
     let mut commands: PerKernel<Vec<Command>> = (0..nodes).map(|_| Vec::new()).collect();
     for (node, command) in made.commands {
