@@ -65,7 +65,14 @@ const HOUSES: &[House] = &[
         floors: &[
             &["common", "testing"],
             &[
-                "custom", "generate", "learn", "matmul", "pool", "reduce", "text",
+                "attention",
+                "custom",
+                "generate",
+                "learn",
+                "matmul",
+                "pool",
+                "reduce",
+                "text",
             ],
             &["elementwise", "norm", "resize", "sort"],
             &["index", "movement"],
@@ -79,7 +86,15 @@ const HOUSES: &[House] = &[
         floors: &[
             &["isa", "memory", "testing", "window"],
             &["cast", "gemm", "math", "reduce", "transpose"],
-            &["binary", "conv", "matmul", "pool", "rows", "unary"],
+            &[
+                "attention",
+                "binary",
+                "conv",
+                "matmul",
+                "pool",
+                "rows",
+                "unary",
+            ],
             &["quantized", "recurrent"],
         ],
     },
@@ -259,6 +274,7 @@ fn arrows_are_found() {
 /// (fusions, patterns, quantised arithmetic, transposes) do so by their nature, as does what runs control flow.
 /// What is left in `bodies`, `dead_code`, `fold_constants`, `layout` and `widen_f16` belongs on the operators in time.
 const ASKS: &[(&str, usize)] = &[
+    ("passes/attention.rs", 1),
     ("passes/bodies.rs", 9),
     ("passes/dead_code.rs", 3),
     ("passes/dilation.rs", 1),

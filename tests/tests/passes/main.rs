@@ -2,6 +2,7 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
+mod attention;
 mod convolution;
 mod flow;
 mod folding;
@@ -133,6 +134,15 @@ fn assert_alike(plain: &[(String, Tensor)], fast: &[(String, Tensor)], case: &st
             let close = (x - y).abs() <= 1e-5 * largest;
             assert!(close, "{x} and {y} in {case}");
         }
+    }
+}
+
+/// The softmax along the last axis.
+fn softmax() -> Softmax {
+    Softmax {
+        kind: SoftmaxKind::Softmax,
+        axis: -1,
+        beta: 1.0,
     }
 }
 

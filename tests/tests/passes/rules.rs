@@ -67,6 +67,13 @@ fn graph_for(rule: Rule) -> Graph {
             let root = b.unary(UnaryKind::Sqrt, shifted);
             b.binary(BinaryKind::Div, x, root)
         }
+        Rule::FuseAttention => {
+            let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, &[1, 2, 3, 4]));
+            let k = b.transpose(k, &[0, 1, 3, 2]);
+            let scores = b.op(MatMul::default(), &[q, k]);
+            let weights = b.op(softmax(), &[scores]);
+            b.op(MatMul::default(), &[weights, v])
+        }
         Rule::Views => {
             let x = b.input("x", &[2, 3]);
             let (axis, shape) = (b.ints(&[0]), b.ints(&[3, 2]));

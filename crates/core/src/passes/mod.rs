@@ -15,6 +15,7 @@
 //!
 //! [`retype`] is run afterwards where a session mixes precisions.
 
+mod attention;
 mod bodies;
 mod changes;
 pub(crate) mod common_subexpressions;
@@ -87,7 +88,7 @@ const SIMPLIFY: &[Rule] = &[
 ];
 
 /// Rules that find what a file spells out in smaller nodes; the fusions would take the pieces apart.
-const SPELLED: &[Rule] = &[Rule::Activations, Rule::Normalisations];
+const SPELLED: &[Rule] = &[Rule::Activations, Rule::Normalisations, Rule::FuseAttention];
 
 /// Rules between which facts are inferred.
 const COMBINE: &[&[Rule]] = &[

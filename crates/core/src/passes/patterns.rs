@@ -55,9 +55,10 @@ fn found(op: impl Operator, inputs: &[ValueId]) -> Option<Found> {
     Some((std::sync::Arc::new(op), inputs))
 }
 
-struct Finder<'a> {
-    graph: &'a Graph,
-    rw: &'a Rewriter,
+/// Looks for operators among the nodes before the one in hand.
+pub(super) struct Finder<'a> {
+    pub graph: &'a Graph,
+    pub rw: &'a Rewriter,
 }
 
 /// File formats round these constants to half precision at worst.
@@ -67,7 +68,7 @@ fn close(value: f64, to: f64) -> bool {
 
 impl Finder<'_> {
     /// The inputs of the plain binary operator that writes `v`.
-    fn binary(&self, v: ValueId, kind: BinaryKind) -> Option<(ValueId, ValueId)> {
+    pub fn binary(&self, v: ValueId, kind: BinaryKind) -> Option<(ValueId, ValueId)> {
         let (op, node) = self.rw.produced_by::<Binary>(Some(v))?;
         (*op == Binary::new(kind)).then(|| Some((node.input(0)?, node.input(1)?)))?
     }
@@ -83,7 +84,7 @@ impl Finder<'_> {
     }
 
     /// `x` and the constant `c` where `v = x * c`, `x / (1 / c)`.
-    fn scaled(&self, v: ValueId) -> Option<(ValueId, f64)> {
+    pub fn scaled(&self, v: ValueId) -> Option<(ValueId, f64)> {
         if let Some((a, b)) = self.binary(v, BinaryKind::Mul) {
             return match (self.scalar(a), self.scalar(b)) {
                 (None, Some(c)) => Some((a, c)),

@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 
 use super::{
-    Passes, bodies, common_subexpressions, dead_code, dilation, fold_batch_norm, fold_constants,
-    fuse, layout, patterns, quantized, transposes, views, widen_f16,
+    Passes, attention, bodies, common_subexpressions, dead_code, dilation, fold_batch_norm,
+    fold_constants, fuse, layout, patterns, quantized, transposes, views, widen_f16,
 };
 use crate::backend::DataLayout;
 use crate::error::{Error, ErrorCode, Result};
@@ -87,6 +87,9 @@ rules! {
     Normalisations, "normalisations",
         "layer and root-mean-square normalisations spelled out become one node",
         |g, _| Ok(patterns::normalisations(g));
+    FuseAttention, "attention",
+        "a softmax between two matrix products becomes one node",
+        |g, _| Ok(attention::run(g));
     Views, "views",
         "views of views become one, and a padding moves behind a view before a convolution",
         |g, _| Ok(views::run(g));

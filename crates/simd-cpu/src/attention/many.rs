@@ -24,9 +24,9 @@ pub(super) struct Many {
     plan: Plan,
     /// Queries of each head that are computed together with those of the other heads.
     queries: usize,
-    /// Of products of queries and keys.
+    /// The depth of products of queries and keys.
     size: Depth,
-    /// Of sums of values: of [`STEP`] keys, of twice as many, and so on.
+    /// The depths of sums of values: [`STEP`] keys, twice as many, and so on.
     keys: Vec<Depth>,
     /// How values are arranged.
     values: Panels,
