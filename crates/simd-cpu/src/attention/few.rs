@@ -243,10 +243,6 @@ fn products<S: Simd, const N: usize>(
 
 /// The products of `M` rows with `N` keys.
 #[inline(always)]
-#[expect(
-    clippy::needless_range_loop,
-    reason = "an index counts several arrays, all unrolled"
-)]
 fn dots<S: Simd, const M: usize, const N: usize>(
     s: S,
     query: &[f32],
