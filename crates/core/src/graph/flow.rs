@@ -13,8 +13,10 @@ pub enum Elements {
         /// The first two inputs can change places, and every bit of the result stays.
         commutes: bool,
     },
-    /// Each is one of the elements of the inputs, whichever element type they have.
+    /// Each is one of the elements of the inputs, the first of which is the data, whichever element type they have.
     Moved,
+    /// Each is one of the elements of the inputs, which are data all of them, whichever element type they have.
+    MovedFromAll,
     /// The elements follow from the dimensions of the first input, and [`super::Operator::elements`] tells them.
     Measured,
     /// Anything else.
@@ -35,11 +37,26 @@ pub enum Axes {
     Other,
 }
 
+/// Which floating-point type an operator computes in, and so what happens where its inputs are given in another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Precision {
+    /// That of its inputs. In another type the outputs have that type and are the same numbers but for rounding; shape
+    /// inference says of a node whether its outputs follow.
+    OfInputs,
+    /// One that an attribute names; [`super::Operator::in_precision`] gives the operator that names another.
+    Named,
+    /// It rounds to a type, which is its purpose: the rounding has to stay.
+    Rounding,
+    /// It looks at the bits of its elements, which are others in another type.
+    Bits,
+}
+
 /// How data goes through an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flow {
     pub elements: Elements,
     pub axes: Axes,
+    pub precision: Precision,
 }
 
 impl Flow {
@@ -50,12 +67,14 @@ impl Flow {
     pub const MAPPED: Flow = Flow {
         elements: Elements::Mapped,
         axes: Axes::Kept,
+        precision: Precision::OfInputs,
     };
 
     /// [`Flow::MAPPED`] with parameters along an axis.
     pub const MAPPED_ALONG_AXIS: Flow = Flow {
         elements: Elements::MappedAlongAxis,
         axes: Axes::Kept,
+        precision: Precision::OfInputs,
     };
 
     /// Broadcast inputs are combined element by element.
@@ -63,6 +82,7 @@ impl Flow {
         Flow {
             elements: Elements::Joined { commutes },
             axes: Axes::Kept,
+            precision: Precision::OfInputs,
         }
     }
 
@@ -71,6 +91,16 @@ impl Flow {
         Flow {
             elements: Elements::Moved,
             axes,
+            precision: Precision::OfInputs,
+        }
+    }
+
+    /// Elements of all inputs only change their places.
+    pub const fn moved_from_all(axes: Axes) -> Flow {
+        Flow {
+            elements: Elements::MovedFromAll,
+            axes,
+            precision: Precision::OfInputs,
         }
     }
 
@@ -78,6 +108,7 @@ impl Flow {
     pub const MEASURED: Flow = Flow {
         elements: Elements::Measured,
         axes: Axes::Other,
+        precision: Precision::OfInputs,
     };
 
     /// Elements are computed from several others.
@@ -85,7 +116,23 @@ impl Flow {
         Flow {
             elements: Elements::Computed,
             axes,
+            precision: Precision::OfInputs,
         }
+    }
+
+    /// The same flow of an operator that computes in another precision than that of its inputs.
+    pub const fn with_precision(self, precision: Precision) -> Flow {
+        Flow { precision, ..self }
+    }
+
+    /// Whether elements only change their places.
+    pub fn moves(self) -> bool {
+        matches!(self.elements, Elements::Moved | Elements::MovedFromAll)
+    }
+
+    /// Whether all inputs are data whose dimensions correspond, and not the first one alone.
+    pub fn takes_several(self) -> bool {
+        self.joins() || self.elements == Elements::MovedFromAll
     }
 
     /// Whether the first two inputs can change places.

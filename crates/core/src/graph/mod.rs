@@ -1,9 +1,13 @@
 //! The graph: values, and nodes that compute them.
 
+mod activation;
+mod bodies;
 mod flow;
 mod operator;
 mod renumbered;
+mod spatial;
 mod spec;
+mod view;
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -13,10 +17,14 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, InputFact};
 use crate::tensor::Tensor;
 
-pub use flow::{Axes, Elements, Flow};
+pub use activation::Activation;
+pub use bodies::Bodies;
+pub use flow::{Axes, Elements, Flow, Precision};
 pub use operator::{InferContext, Operator};
 pub use renumbered::Renumbered;
+pub use spatial::Spatial;
 pub use spec::{NodeSpec, Refusal};
+pub use view::NodeView;
 
 /// The index of a value in its graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -5,7 +5,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{Flow, Graph, Renumbered};
+use super::flow::Axes;
+use super::{Activation, Bodies, Flow, Graph, NodeView, Renumbered, Spatial};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
@@ -133,6 +134,42 @@ pub trait Operator: Any + Reflect + Send + Sync {
         None
     }
 
+    /// The operator with `activation` applied to its result, where it can do that and applies none yet.
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let _ = activation;
+        None
+    }
+
+    /// What the operator is on channels-last data, if its data has channels and axes of space.
+    fn spatial(&self) -> Option<Spatial> {
+        None
+    }
+
+    /// The operator that names `dtype` for its outputs in place of another floating-point type. Those answer whose
+    /// [`Flow::precision`] is [`super::Precision::Named`].
+    fn in_precision(&self, dtype: DType) -> Option<Arc<dyn Operator>> {
+        let _ = dtype;
+        None
+    }
+
+    /// Whether the node, whose only output is used, gives its first input as it is. The default answers for operators that
+    /// regroup dimensions.
+    fn passes_on(&self, node: &NodeView) -> bool {
+        self.flow().axes == Axes::Regrouped && node.keeps_shape()
+    }
+
+    /// Whether each element of the first output is one of the elements of the data, chosen by its place or as the largest of
+    /// some: numbers of another type, in the same order, then come out the same way.
+    fn selects(&self, node: &NodeView) -> bool {
+        let _ = node;
+        self.flow().moves()
+    }
+
+    /// Whether a node may have fewer outputs than there are: those behind the first, from the last one on.
+    fn has_optional_outputs(&self) -> bool {
+        false
+    }
+
     /// Inputs whose values, not only their shapes, must be known before the shapes of the outputs
     /// are (the new shape of Reshape, the data of NonZero). A kernel is built when they are known,
     /// so it never has to read them while it runs.
@@ -156,9 +193,15 @@ pub trait Operator: Any + Reflect + Send + Sync {
         true
     }
 
-    /// Graphs that the operator runs: only `builtin` takes such nodes.
-    fn subgraphs(&self) -> Vec<&Graph> {
-        Vec::new()
+    /// The graphs that the operator runs, if it runs some: only `builtin` takes such nodes.
+    fn bodies(&self) -> Option<Bodies<'_>> {
+        None
+    }
+
+    /// The operator with other graphs, as many as [`Operator::bodies`] gives and in their order.
+    fn with_bodies(&self, graphs: Vec<Arc<Graph>>) -> Option<Arc<dyn Operator>> {
+        let _ = graphs;
+        None
     }
 
     /// Work on concrete shapes. The default counts one operation per output element.
@@ -169,7 +212,7 @@ pub trait Operator: Any + Reflect + Send + Sync {
     /// True where an input or output may be a value that is no tensor: sequences, maps, optional values, and
     /// what bodies take.
     fn on_values(&self) -> bool {
-        !self.subgraphs().is_empty()
+        self.bodies().is_some()
     }
 
     /// The attributes as the file has them, where the operator keeps them so instead of in fields.
@@ -187,6 +230,12 @@ impl dyn Operator {
     /// Whether it is an operator of this type.
     pub fn is<T: Operator>(&self) -> bool {
         self.downcast_ref::<T>().is_some()
+    }
+
+    /// The graphs that the operator runs.
+    pub fn subgraphs(&self) -> Vec<&Graph> {
+        let graphs = self.bodies().map_or_else(Vec::new, |bodies| bodies.graphs);
+        graphs.into_iter().map(|graph| &**graph).collect()
     }
 
     /// The attributes by their frozen names, which `docs/attributes.md` lists; those of a user's operator are as

@@ -12,7 +12,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, dtype_error};
 use crate::fact::{Fact, InputFact};
-use crate::graph::{Flow, Graph, InferContext, Operator, Value, ValueId};
+use crate::graph::{Bodies, Flow, Graph, InferContext, Operator, Value, ValueId};
 use crate::interrupt::Interrupt;
 use crate::reflect::{Leaf, Visitor};
 
@@ -217,8 +217,16 @@ impl Operator for If {
         }
     }
 
-    fn subgraphs(&self) -> Vec<&Graph> {
-        vec![&self.then_body, &self.else_body]
+    fn bodies(&self) -> Option<Bodies<'_>> {
+        Some(Bodies::new(vec![&self.then_body, &self.else_body], 1))
+    }
+
+    fn with_bodies(&self, graphs: Vec<Arc<Graph>>) -> Option<Arc<dyn Operator>> {
+        let [then_body, else_body] = <[_; 2]>::try_from(graphs).ok()?;
+        Some(Arc::new(If {
+            then_body,
+            else_body,
+        }))
     }
 }
 
@@ -278,8 +286,20 @@ impl Operator for Loop {
         Ok(facts)
     }
 
-    fn subgraphs(&self) -> Vec<&Graph> {
-        vec![&self.body]
+    fn bodies(&self) -> Option<Bodies<'_>> {
+        Some(Bodies {
+            counted: true,
+            carried: self.carried,
+            ..Bodies::new(vec![&self.body], 2)
+        })
+    }
+
+    fn with_bodies(&self, graphs: Vec<Arc<Graph>>) -> Option<Arc<dyn Operator>> {
+        let [body] = <[_; 1]>::try_from(graphs).ok()?;
+        Some(Arc::new(Loop {
+            body,
+            ..self.clone()
+        }))
     }
 }
 
@@ -318,7 +338,20 @@ impl Operator for Scan {
         Ok(facts)
     }
 
-    fn subgraphs(&self) -> Vec<&Graph> {
-        vec![&self.body]
+    fn bodies(&self) -> Option<Bodies<'_>> {
+        Some(Bodies {
+            carried: self.states,
+            cut: self.scan_inputs,
+            axes: &self.input_axes,
+            ..Bodies::new(vec![&self.body], 0)
+        })
+    }
+
+    fn with_bodies(&self, graphs: Vec<Arc<Graph>>) -> Option<Arc<dyn Operator>> {
+        let [body] = <[_; 1]>::try_from(graphs).ok()?;
+        Some(Arc::new(Scan {
+            body,
+            ..self.clone()
+        }))
     }
 }

@@ -1,5 +1,7 @@
 //! Operators that make tensors from shapes and scalars.
 
+use std::sync::Arc;
+
 use super::axes::MAX_RANK;
 use super::rules::{
     INDICES, InputValues, NUMBERS, fact, missing_value, partly_known, sizes, wrong_count,
@@ -9,7 +11,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator, Precision};
 use crate::tensor::Tensor;
 
 /// The shape as `int64[rank]`, of dimensions `start..end`.
@@ -109,7 +111,7 @@ impl Operator for ConstantOfShape {
     }
 
     fn flow(&self) -> Flow {
-        Flow::OPAQUE
+        Flow::OPAQUE.with_precision(Precision::Named)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -139,6 +141,12 @@ impl Operator for ConstantOfShape {
 
     fn value_inputs(&self) -> &'static [usize] {
         &[0]
+    }
+
+    fn in_precision(&self, dtype: DType) -> Option<Arc<dyn Operator>> {
+        self.value.dtype().is_float().then_some(())?;
+        let value = self.value.in_precision(dtype).ok()?;
+        Some(Arc::new(ConstantOfShape { value }))
     }
 }
 
@@ -238,7 +246,7 @@ impl Operator for EyeLike {
     }
 
     fn flow(&self) -> Flow {
-        Flow::OPAQUE
+        Flow::OPAQUE.with_precision(Precision::Named)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -252,5 +260,12 @@ impl Operator for EyeLike {
 
     fn shape_only(&self) -> bool {
         true
+    }
+
+    fn in_precision(&self, dtype: DType) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(EyeLike {
+            dtype: Some(dtype),
+            k: self.k,
+        }))
     }
 }

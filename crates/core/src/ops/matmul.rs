@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use super::activation::Activation;
 use super::rules::{
     FLOATS, NUMBERS, WIDE_NUMBERS, broadcast, broadcasts_to, fact, too_large, unify, wrong_count,
 };
@@ -10,7 +9,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Activation, Flow, InferContext, Operator};
 
 /// Inputs: a, b, optional bias that broadcasts to the last dimension. numpy's `matmul` with
 /// broadcasting of the leading dimensions, then the bias, then the activation.
@@ -174,6 +173,14 @@ impl Operator for MatMul {
         };
         (i == 1).then(swapped)
     }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let activated = || MatMul {
+            activation,
+            ..self.clone()
+        };
+        (self.activation == Activation::None).then(|| Arc::new(activated()) as Arc<dyn Operator>)
+    }
 }
 
 impl Operator for Gemm {
@@ -218,6 +225,14 @@ impl Operator for Gemm {
             ..self.clone()
         };
         (i < 2).then(|| Arc::new(swapped()) as Arc<dyn Operator>)
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let activated = || Gemm {
+            activation,
+            ..self.clone()
+        };
+        (self.activation == Activation::None).then(|| Arc::new(activated()) as Arc<dyn Operator>)
     }
 }
 

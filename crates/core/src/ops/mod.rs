@@ -1,7 +1,6 @@
 //! Operators: one struct of attributes each, with shape inference. Their meaning is that of the
 //! newest ONNX opset; every format is mapped onto them. A file holds a family.
 
-pub mod activation;
 pub mod attention;
 mod axes;
 mod case;
@@ -38,9 +37,8 @@ pub mod trees;
 pub(crate) mod window;
 
 pub use crate::fact::{Cost, Fact, InputFact};
-pub use crate::graph::{InferContext, Operator};
+pub use crate::graph::{Activation, InferContext, Operator};
 pub use crate::reflect::{Attribute, Attributes};
-pub use activation::Activation;
 pub use attention::{Align, Attention};
 pub use axes::{check_rank, normalize_axes, normalize_axis};
 pub use case::CaseMapping;

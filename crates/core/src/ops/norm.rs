@@ -8,7 +8,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered, Spatial};
 
 /// Inference: inputs x, scale, bias, mean, variance (each `[c]`).
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -167,6 +167,10 @@ impl Operator for LayerNorm {
         let alike = ctx.outputs == 1 && last_stays_last(self.axis, perm);
         alike.then(|| Renumbered::new(self.clone(), perm))
     }
+
+    fn has_optional_outputs(&self) -> bool {
+        true
+    }
 }
 
 impl Operator for RmsNorm {
@@ -276,6 +280,15 @@ impl Operator for Lrn {
             return Err(value_error("the size of LRN must not be 0"));
         }
         same_as_first(ctx)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = || Lrn {
+            channels_last: true,
+            ..self.clone()
+        };
+        let turned = (!self.channels_last).then(turned);
+        Some(Spatial::new(turned, false))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sliding-window pooling and pooling of regions. Layout as in [`super::conv`].
 
-use super::activation::Activation;
+use std::sync::Arc;
+
 use super::axes::MAX_RANK;
 use super::conv::Padding;
 use super::rules::{
@@ -13,7 +14,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Activation, Flow, InferContext, NodeView, Operator, Spatial};
 
 /// What all pooling windows have.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -191,6 +192,33 @@ impl Operator for MaxPool {
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         self.window.cost(inputs, outputs)
     }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = || MaxPool {
+            channels_last: true,
+            ..self.clone()
+        };
+        let turned = (!self.channels_last).then(turned);
+        Some(Spatial::new(turned, false))
+    }
+
+    fn has_optional_outputs(&self) -> bool {
+        true
+    }
+
+    /// A window of nothing but padding gives the smallest number there is, which depends on the type.
+    fn selects(&self, node: &NodeView) -> bool {
+        let shape = node.input(0).and_then(|x| x.fact.concrete());
+        let geometry =
+            shape.and_then(|s| PoolGeometry::new(&self.window, self.channels_last, &s).ok());
+        geometry.is_some_and(|geometry| {
+            geometry.axes.iter().all(|a| {
+                let first = a.kernel.saturating_sub(1).saturating_mul(a.dilation);
+                let last = a.output.saturating_sub(1).saturating_mul(a.stride);
+                a.dilation == 1 && first >= a.begin && last < a.begin.saturating_add(a.input)
+            })
+        })
+    }
 }
 
 const AVERAGED: Types = Types::new("a floating-point type, int8 or uint8", |d| {
@@ -217,6 +245,23 @@ impl Operator for AveragePool {
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         self.window.cost(inputs, outputs)
     }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let activated = || AveragePool {
+            activation,
+            ..self.clone()
+        };
+        (self.activation == Activation::None).then(|| Arc::new(activated()) as Arc<dyn Operator>)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = || AveragePool {
+            channels_last: true,
+            ..self.clone()
+        };
+        let turned = (!self.channels_last).then(turned);
+        Some(Spatial::new(turned, false))
+    }
 }
 
 impl Operator for LpPool {
@@ -234,6 +279,15 @@ impl Operator for LpPool {
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         self.window.cost(inputs, outputs)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = || LpPool {
+            channels_last: true,
+            ..self.clone()
+        };
+        let turned = (!self.channels_last).then(turned);
+        Some(Spatial::new(turned, false))
     }
 }
 

@@ -1,7 +1,6 @@
 //! Operators from quantised tensors to quantised tensors with real scales: sums are exact, and scaled in
 //! `float32` ([`super::fixed`] has those that scale in integers).
 
-use super::activation::Activation;
 use super::conv::{Conv, conv_shape};
 use super::elementwise::BinaryKind;
 use super::matmul::matmul_cost;
@@ -11,7 +10,7 @@ use crate::Reflect;
 use crate::dtype::DType;
 use crate::error::{Result, value_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Activation, Flow, InferContext, Operator, Spatial};
 
 /// Inputs: a, its scale and zero point, b, its scale and zero point, the output's scale and zero point,
 /// optional `int32` bias `[n]` in steps of the product of the scales of a and b. The activation is one
@@ -141,6 +140,11 @@ impl Operator for QLinearConv {
         let weights = inputs.get(3).cloned().flatten();
         let data = inputs.first().cloned().flatten();
         Operator::cost(&self.conv, &[data, weights], outputs)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = self.conv.on_channels_last();
+        Some(Spatial::new(turned.map(|conv| QLinearConv { conv }), true))
     }
 }
 

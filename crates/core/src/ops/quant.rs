@@ -13,7 +13,7 @@ use crate::dim::Shape;
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator, Spatial};
 
 /// Inputs: x, scale, optional zero point. The output has the zero point's type, else `output`.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -305,5 +305,14 @@ impl Operator for ConvInteger {
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         Operator::cost(&self.conv, inputs, outputs)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        // Several factors find their channels last already.
+        let turned = |conv| ConvInteger {
+            conv,
+            requantize: self.requantize.clone(),
+        };
+        Some(Spatial::new(self.conv.on_channels_last().map(turned), true))
     }
 }

@@ -1,12 +1,14 @@
 //! Random numbers.
 
+use std::sync::Arc;
+
 use super::rules::{FLOATS, fact};
 use crate::Reflect;
 use crate::dim::Shape;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Flow, InferContext, Operator, Precision};
 
 /// What random numbers follow.
 #[derive(Clone, Copy, Debug, PartialEq, Reflect)]
@@ -44,7 +46,7 @@ impl Operator for Random {
     }
 
     fn flow(&self) -> Flow {
-        Flow::OPAQUE
+        Flow::OPAQUE.with_precision(Precision::Named)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -64,5 +66,12 @@ impl Operator for Random {
 
     fn deterministic(&self) -> bool {
         self.seed.is_some()
+    }
+
+    fn in_precision(&self, dtype: DType) -> Option<Arc<dyn Operator>> {
+        Some(Arc::new(Random {
+            dtype: Some(dtype),
+            ..self.clone()
+        }))
     }
 }

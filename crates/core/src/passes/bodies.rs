@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use super::infer_graph;
 use crate::dim::Dim;
-use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Graph, Node, Operator};
+use crate::graph::{Graph, Node, ValueId};
 use crate::interrupt::Interrupt;
-use crate::ops::{If, Loop, Scan, normalize_axis};
 use crate::tensor::Tensor;
 
 /// Applies `change` to the bodies of a node; true where it changed one.
@@ -18,29 +16,16 @@ pub fn for_each_body<E>(
     node: &mut Node,
     mut change: impl FnMut(&mut Graph) -> Result<bool, E>,
 ) -> Result<bool, E> {
-    let mut on = |body: &Arc<Graph>| -> Result<(Arc<Graph>, bool), E> {
-        let mut body = Graph::clone(body);
-        let changed = change(&mut body)?;
-        Ok((Arc::new(body), changed))
-    };
-    let (op, changed): (Arc<dyn Operator>, bool) = if let Some(op) = node.op.downcast_ref::<If>() {
-        let (then_body, a) = on(&op.then_body)?;
-        let (else_body, b) = on(&op.else_body)?;
-        let op = If {
-            then_body,
-            else_body,
-        };
-        (Arc::new(op), a | b)
-    } else if let Some(op) = node.op.downcast_ref::<Loop>() {
-        let (body, changed) = on(&op.body)?;
-        (Arc::new(Loop { body, ..op.clone() }), changed)
-    } else if let Some(op) = node.op.downcast_ref::<Scan>() {
-        let (body, changed) = on(&op.body)?;
-        (Arc::new(Scan { body, ..op.clone() }), changed)
-    } else {
+    let Some(bodies) = node.op.bodies() else {
         return Ok(false);
     };
-    if changed {
+    let (mut graphs, mut changed) = (Vec::with_capacity(bodies.graphs.len()), false);
+    for graph in bodies.graphs {
+        let mut graph = Graph::clone(graph);
+        changed |= change(&mut graph)?;
+        graphs.push(Arc::new(graph));
+    }
+    if changed && let Some(op) = node.op.with_bodies(graphs) {
         node.op = op;
     }
     Ok(changed)
@@ -56,11 +41,11 @@ pub fn for_each_inferred(
         if graph.nodes[i].op.subgraphs().is_empty() {
             continue;
         }
-        let mut facts = input_facts(graph, &graph.nodes[i], interrupt)?.into_iter();
+        let facts = input_facts(graph, &graph.nodes[i], interrupt)?;
         for_each_body(&mut graph.nodes[i], |body| {
             let inputs = body.inputs.clone();
-            for (v, fact) in inputs.into_iter().zip(facts.next().unwrap_or_default()) {
-                body.value_mut(v).fact = fact;
+            for (v, fact) in inputs.into_iter().zip(&facts) {
+                body.value_mut(v).fact = fact.clone();
             }
             infer_graph(body, interrupt)?;
             change(body)?;
@@ -70,39 +55,26 @@ pub fn for_each_inferred(
     Ok(())
 }
 
-/// The first input of the node that is a mere capture, and the input of the body that takes it.
-fn captures(node: &Node) -> Option<(usize, usize)> {
-    if node.op.is::<If>() {
-        return Some((1, 0));
-    }
-    if let Some(op) = node.op.downcast_ref::<Loop>() {
-        let first = 2 + op.carried;
-        return Some((first, first));
-    }
-    let op = node.op.downcast_ref::<Scan>()?;
-    let first = op.states + op.scan_inputs;
-    Some((first, first))
-}
-
 /// Moves constants into the bodies that capture them and drops captures that no body reads. True
 /// where something changed.
 pub fn move_constants(graph: &mut Graph) -> bool {
     let mut changed = false;
     for i in 0..graph.nodes.len() {
         let node = &graph.nodes[i];
-        let Some((first, place)) = captures(node) else {
+        let Some(bodies) = node.op.bodies() else {
             continue;
         };
+        let first = bodies.captures();
+        let place = bodies.place(first);
         let fits = node.inputs.len() >= first
-            && node
-                .op
-                .subgraphs()
+            && bodies
+                .graphs
                 .iter()
                 .all(|b| b.inputs.len() == node.inputs.len() - first + place);
         if !fits {
             continue;
         }
-        let bodies = node.op.subgraphs();
+        let bodies = bodies.graphs;
         let uses: Vec<Vec<usize>> = bodies.iter().map(|b| b.use_counts()).collect();
         let read = |at: usize| {
             let mut bodies = bodies.iter().zip(&uses);
@@ -151,55 +123,21 @@ pub fn move_constants(graph: &mut Graph) -> bool {
     changed
 }
 
-/// What is known of the inputs of each body of `node`. Carried values keep a dimension only where
-/// an iteration keeps it.
-pub fn input_facts(graph: &Graph, node: &Node, interrupt: &Interrupt) -> Result<Vec<Vec<Fact>>> {
-    let given = |i: usize| {
-        node.input(i)
-            .map_or_else(Fact::default, |v| graph.fact(v).clone())
+/// What is known of the inputs of each body of `node`. Values that go round keep a dimension only where an iteration
+/// keeps it.
+pub fn input_facts(graph: &Graph, node: &Node, interrupt: &Interrupt) -> Result<Vec<Fact>> {
+    let Some(bodies) = node.op.bodies() else {
+        return Ok(Vec::new());
     };
-    if node.op.is::<If>() {
-        let facts: Vec<Fact> = (1..node.inputs.len()).map(given).collect();
-        return Ok(vec![facts.clone(), facts]);
+    let given = |v: &Option<ValueId>| v.map_or_else(Fact::default, |v| graph.fact(v).clone());
+    let given: Vec<Fact> = node.inputs.iter().map(given).collect();
+    let mut facts = bodies.facts(&given);
+    if let ([body], 1..) = (&bodies.graphs[..], bodies.carried) {
+        let first = bodies.place(bodies.steering);
+        let from = usize::from(bodies.counted);
+        settle(body, &mut facts, [first, from, bodies.carried], interrupt)?;
     }
-    if let Some(op) = node.op.downcast_ref::<Loop>() {
-        let mut facts: Vec<Fact> = (0..node.inputs.len()).map(given).collect();
-        if let [iteration, condition, ..] = &mut facts[..] {
-            *iteration = Fact::fixed(DType::I64, &[]);
-            *condition = Fact::fixed(DType::Bool, &[]);
-        }
-        settle(&op.body, &mut facts, [2, 1, op.carried], interrupt)?;
-        return Ok(vec![facts]);
-    }
-    if let Some(op) = node.op.downcast_ref::<Scan>() {
-        let slice = |i: usize| {
-            let mut fact = given(i);
-            if let Some(shape) = &mut fact.shape {
-                let axis = op
-                    .input_axes
-                    .get(i.wrapping_sub(op.states))
-                    .copied()
-                    .unwrap_or(0);
-                match normalize_axis(axis, shape.rank()) {
-                    Ok(axis) => drop(shape.0.remove(axis)),
-                    Err(_) => fact.shape = None,
-                }
-            }
-            fact
-        };
-        let scanned = op.states..op.states + op.scan_inputs;
-        let fact = |i: usize| {
-            if scanned.contains(&i) {
-                slice(i)
-            } else {
-                given(i)
-            }
-        };
-        let mut facts: Vec<Fact> = (0..node.inputs.len()).map(fact).collect();
-        settle(&op.body, &mut facts, [0, 0, op.states], interrupt)?;
-        return Ok(vec![facts]);
-    }
-    Ok(Vec::new())
+    Ok(facts)
 }
 
 /// Rounds after which all shapes of carried values are forgotten. Each round may forget one dimension more: a chain

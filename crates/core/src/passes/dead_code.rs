@@ -1,15 +1,13 @@
 //! Removes what no output needs.
 
 use crate::graph::Graph;
-use crate::ops::{Dropout, LayerNorm, MaxPool};
 
 /// Removes nodes whose outputs nobody reads, optional outputs nobody reads, and the data of
 /// constants nobody reads. True where nodes or outputs went.
 pub fn run(graph: &mut Graph) -> bool {
     let (live, mut changed) = sweep(graph);
     for node in &mut graph.nodes {
-        let optional =
-            node.op.is::<MaxPool>() || node.op.is::<LayerNorm>() || node.op.is::<Dropout>();
+        let optional = node.op.has_optional_outputs();
         while optional && node.outputs.len() > 1 && node.outputs.last().is_some_and(|v| !live[v.0])
         {
             node.outputs.pop();

@@ -49,11 +49,7 @@ pub fn run(graph: &mut Graph) -> bool {
 /// Values that an activation alone reads.
 fn activated(graph: &Graph) -> HashSet<ValueId> {
     let uses = graph.use_counts();
-    let activation = |n: &&Node| {
-        let unary = n.op.downcast_ref::<Unary>();
-        unary.is_some_and(|u| as_activation(u.0).is_some())
-    };
-    let read = graph.nodes.iter().filter(activation);
+    let read = graph.nodes.iter().filter(|n| as_activation(n).is_some());
     read.filter_map(|n| n.input(0))
         .filter(|v| uses[v.0] == 1)
         .collect()
@@ -247,35 +243,23 @@ fn multiply(weights: &mut [f32], scale: f64) {
     }
 }
 
-fn plain(op: &dyn Operator) -> bool {
-    let activation = if let Some(op) = op.downcast_ref::<Conv>() {
-        op.activation
-    } else if let Some(op) = op.downcast_ref::<ConvTranspose>() {
-        op.activation
-    } else if let Some(op) = op.downcast_ref::<Gemm>() {
-        op.activation
-    } else if let Some(op) = op.downcast_ref::<MatMul>() {
-        op.activation
-    } else {
-        return false;
-    };
-    activation == Activation::None
-}
-
 /// Folds `node` into its producer, which takes its place.
 fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     let [out] = node.outputs[..] else { return None };
     let candidates = [node.input(0), node.input(1)];
-    let source = candidates
-        .into_iter()
-        .flatten()
-        .find(|&v| rw.uses(v) == 0 && rw.producer(Some(v)).is_some_and(|p| plain(&*p.op)))?;
+    let axis = |v: ValueId| {
+        let op = &*rw.producer(Some(v)).filter(|_| rw.uses(v) == 0)?.op;
+        // What applies an activation does not scale with its weights.
+        op.with_activation(Activation::Relu)?;
+        channel_axis(op, graph.fact(v).rank()?)
+    };
+    let mut candidates = candidates.into_iter().flatten();
+    let (source, axis) = candidates.find_map(|v| Some((v, axis(v)?)))?;
     let producer = rw.producer(Some(source))?;
     let rank = graph.fact(source).rank()?;
     if graph.fact(out).rank()? != rank || producer.input(3).is_some() {
         return None;
     }
-    let axis = channel_axis(&*producer.op, rank)?;
     let weights = weights(graph, producer)?;
     let channels = weights.channels;
     let (x, affine) = affine(graph, node, axis, channels)?;

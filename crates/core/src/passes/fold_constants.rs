@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use super::Evaluator;
-use super::edit::{Renames, is_identity};
+use super::edit::Renames;
 use super::known_dims::KnownDims;
 use crate::builtin;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{ErrorCode, Result};
 use crate::fact::{Fact, InputFact, TensorSpec};
-use crate::graph::{Axes, Graph, InferContext, Node, NodeSpec, ValueId};
-use crate::ops::{
-    Activation, Binary, BinaryKind, Cast, Concat, ConstantOfShape, DequantizeLinear, Dropout,
-    Expand, If, Pad, Reshape, Slice, Split, Tile, Transpose, Unary, UnaryKind,
-};
+use crate::graph::{Graph, InferContext, Node, NodeSpec, NodeView, ValueId};
+use crate::ops::{ConstantOfShape, DequantizeLinear, If, Reshape};
 use crate::tensor::{Tensor, byte_count};
 
 /// A constant may grow to this many bytes, or to the size of what it is computed from: enough for
@@ -31,7 +28,7 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
     fold(graph, |graph, node| {
         known.follow(graph, node);
         let mut tensors = from_dims(graph, &known, node);
-        if tensors.is_none() && !node.op.is::<DequantizeLinear>() {
+        if tensors.is_none() && !dequantizes(node) {
             tensors = compute(graph, node, evaluate)?;
         }
         let settled = tensors.is_none() && settle_reshape(graph, &known, node)?;
@@ -45,12 +42,14 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
 /// # Errors
 /// `Aborted` where loading is to stop.
 pub fn dequantize(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
-    fold(graph, |graph, node| {
-        match node.op.is::<DequantizeLinear>() {
-            true => Ok((compute(graph, node, evaluate)?, false)),
-            false => Ok((None, false)),
-        }
+    fold(graph, |graph, node| match dequantizes(node) {
+        true => Ok((compute(graph, node, evaluate)?, false)),
+        false => Ok((None, false)),
     })
+}
+
+fn dequantizes(node: &Node) -> bool {
+    node.op.is::<DequantizeLinear>()
 }
 
 /// Puts constants in the place of nodes. `of` gives the outputs of a node, and says whether it changed the node
@@ -231,25 +230,21 @@ fn from_dims(graph: &Graph, known: &KnownDims, node: &Node) -> Option<Vec<Tensor
 
 /// Gives Reshape a constant shape where at most one dimension of it is open.
 fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Result<bool> {
-    let Some(shape) = node.input(1) else {
+    let (Some(op), Some(shape)) = (node.op.downcast_ref::<Reshape>(), node.input(1)) else {
         return Ok(false);
     };
-    if !node.op.is::<Reshape>() || graph.value(shape).constant.is_some() {
+    if graph.value(shape).constant.is_some() {
         return Ok(false);
     }
     let Some(dims) = known.get(graph, shape) else {
         return Ok(false);
     };
     let from = node.input(0).and_then(|x| graph.fact(x).shape.as_ref());
-    let copies = node
-        .op
-        .downcast_ref::<Reshape>()
-        .is_some_and(|r| !r.allow_zero);
     let settled: Option<Vec<i64>> = dims
         .iter()
         .enumerate()
         .map(|(i, d)| match d {
-            Dim::Known(0) => copies.then_some(0),
+            Dim::Known(0) => (!op.allow_zero).then_some(0),
             Dim::Known(n) => i64::try_from(*n).ok(),
             Dim::Symbol(_) if from.is_some_and(|s| s.0.get(i) == Some(d)) => Some(0),
             _ => Some(-1),
@@ -266,62 +261,10 @@ fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Resu
 
 /// The value that a node with one useful output only passes on.
 fn passes_on(graph: &Graph, node: &Node) -> Option<ValueId> {
-    let source = node.input(0)?;
-    let op = &*node.op;
-    if op.is::<Dropout>() && node.outputs.len() == 1 {
-        return Some(source);
-    }
-    let [out] = node.outputs[..] else { return None };
-    let (from, to) = (graph.fact(source), graph.fact(out));
-    let same_shape = || {
-        let (Some(a), Some(b)) = (&from.shape, &to.shape) else {
-            return false;
-        };
-        a == b && !a.0.contains(&Dim::Unknown)
+    let ([_], Some(source)) = (&node.outputs[..], node.input(0)) else {
+        return None;
     };
-    let zeros = |i: usize| {
-        graph
-            .ints(node.input(i))
-            .is_some_and(|v| v.iter().all(|&n| n == 0))
-    };
-    let passes = if let Some(op) = op.downcast_ref::<Unary>() {
-        op.0 == UnaryKind::Identity
-    } else if let Some(op) = op.downcast_ref::<Cast>() {
-        from.dtype == Some(op.to)
-    } else if let Some(op) = op.downcast_ref::<Transpose>() {
-        is_identity(&op.perm) && !op.perm.is_empty()
-    } else if op.flow().axes == Axes::Regrouped || op.is::<Expand>() {
-        same_shape()
-    } else if op.is::<Slice>() || op.is::<Tile>() {
-        // Steps of minus one keep the shape as well.
-        let forward = graph
-            .ints(node.input(4))
-            .is_none_or(|s| s.iter().all(|&n| n == 1));
-        let forward =
-            forward && (node.input(4).is_none() || graph.constant(node.input(4)).is_some());
-        same_shape()
-            && forward
-            && !from
-                .shape
-                .as_ref()
-                .is_some_and(|s| s.0.contains(&Dim::Known(0)))
-    } else if op.is::<Concat>() || op.is::<Split>() {
-        node.inputs.len() == 1
-    } else if op.is::<Pad>() {
-        zeros(1)
-    } else if let Some(op) = op.downcast_ref::<Binary>() {
-        let neutral = match op.kind {
-            BinaryKind::Mul | BinaryKind::Div | BinaryKind::Pow => 1.0,
-            BinaryKind::Add | BinaryKind::Sub => 0.0,
-            _ => return None,
-        };
-        op.activation == Activation::None
-            && graph.scalar(node.input(1)) == Some(neutral)
-            && same_shape()
-            && from.dtype == to.dtype
-    } else {
-        false
-    };
+    let passes = node.op.passes_on(&NodeView::new(graph, node));
     passes.then_some(source)
 }
 

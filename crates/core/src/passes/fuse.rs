@@ -6,10 +6,10 @@ use super::edit::Rewriter;
 use super::fold_batch_norm::per_channel;
 use crate::dim::Dim;
 use crate::dtype::DType;
-use crate::graph::{Graph, Node, Operator, ValueId};
+use crate::graph::{Graph, Node, ValueId};
 use crate::ops::{
-    Activation, AveragePool, Binary, BinaryKind, Cast, Conv, ConvTranspose, Gather, GatherCast,
-    Gemm, MatMul, Pad, PadMode, Padding, Unary, UnaryKind,
+    Activation, Binary, BinaryKind, Cast, Conv, Gather, GatherCast, MatMul, Pad, PadMode, Padding,
+    Unary, UnaryKind,
 };
 use crate::tensor::Tensor;
 
@@ -65,9 +65,10 @@ pub fn index_casts(graph: &mut Graph) -> bool {
     })
 }
 
-/// The activation that a unary function is.
-pub fn as_activation(kind: UnaryKind) -> Option<Activation> {
-    Some(match kind {
+/// The activation that a node computes, if it is one.
+pub fn as_activation(node: &Node) -> Option<Activation> {
+    let unary = node.op.downcast_ref::<Unary>()?;
+    Some(match unary.0 {
         UnaryKind::Relu => Activation::Relu,
         UnaryKind::Clip { min, max } => Activation::Clip {
             min: min as f32,
@@ -83,43 +84,13 @@ pub fn as_activation(kind: UnaryKind) -> Option<Activation> {
     })
 }
 
-/// The operator with `activation` applied to its result, if it can and has none yet.
-fn activated(op: &dyn Operator, activation: Activation) -> Option<Arc<dyn Operator>> {
-    macro_rules! try_as {
-        ($($t:ident),*) => {$(
-            if let Some(op) = op.downcast_ref::<$t>() {
-                let free = op.activation == Activation::None;
-                return free.then(|| Arc::new($t { activation, ..op.clone() }) as Arc<dyn Operator>);
-            }
-        )*};
-    }
-    try_as!(Conv, ConvTranspose, MatMul, Gemm, AveragePool);
-    let op = op.downcast_ref::<Binary>()?;
-    let arithmetic = matches!(
-        op.kind,
-        BinaryKind::Add
-            | BinaryKind::Sub
-            | BinaryKind::Mul
-            | BinaryKind::Div
-            | BinaryKind::Max
-            | BinaryKind::Min
-    );
-    let free = arithmetic && op.activation == Activation::None;
-    free.then(|| {
-        Arc::new(Binary {
-            kind: op.kind,
-            activation,
-        }) as Arc<dyn Operator>
-    })
-}
-
 fn activation(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
     let fused = || {
-        let activation = as_activation(node.op.downcast_ref::<Unary>()?.0)?;
+        let activation = as_activation(&node)?;
         let x = node
             .input(0)
             .filter(|&x| rw.uses(x) == 0 && graph.is_f32(x))?;
-        Some((x, activated(&*rw.producer(Some(x))?.op, activation)?))
+        Some((x, rw.producer(Some(x))?.op.with_activation(activation)?))
     };
     let Some((x, op)) = fused() else {
         return Some(node);

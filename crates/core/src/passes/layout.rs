@@ -1,27 +1,16 @@
 //! Brings convolutions, pooling and their kin to channels-last, between two transposes each. The
 //! pass after this one makes neighbours' transposes meet and go.
 
-use std::sync::Arc;
-
 use super::edit::{inverse, node};
 use crate::dim::Shape;
 use crate::fact::Fact;
-use crate::graph::{Graph, Node, Operator, ValueId};
-use crate::ops::{
-    AveragePool, Conv, ConvInteger, ConvTranspose, DepthToSpace, LpPool, Lrn, MaxPool, QLinearConv,
-    SpaceToDepth, Transpose,
-};
+use crate::graph::{Graph, Node, ValueId};
+use crate::ops::Transpose;
 
 /// Rewrites nodes of rank 3 and 4 in a graph that convolves; others gain nothing by it. Needs
 /// inferred facts. True where there was one.
 pub fn run(graph: &mut Graph) -> bool {
-    let convolves = |n: &Node| {
-        let op = &*n.op;
-        op.is::<Conv>()
-            || op.is::<ConvTranspose>()
-            || op.is::<QLinearConv>()
-            || op.is::<ConvInteger>()
-    };
+    let convolves = |n: &Node| n.op.spatial().is_some_and(|spatial| spatial.convolves);
     if !graph.nodes.iter().any(convolves) {
         return false;
     }
@@ -37,52 +26,11 @@ pub fn run(graph: &mut Graph) -> bool {
     changed
 }
 
-/// The operator in channels-last, and which of its inputs are laid out like its first.
-fn channels_last(node: &Node) -> Option<(Arc<dyn Operator>, &'static [usize])> {
-    let op = &*node.op;
-    if let Some(op) = op.downcast_ref::<QLinearConv>() {
-        let conv = turned(&op.conv)?;
-        return Some((Arc::new(QLinearConv { conv }), &[0]));
-    }
-    if let Some(op) = op.downcast_ref::<ConvInteger>() {
-        // Several factors find their channels last already.
-        let requantize = op.requantize.clone();
-        let conv = turned(&op.conv)?;
-        return Some((Arc::new(ConvInteger { conv, requantize }), &[0]));
-    }
-    macro_rules! try_as {
-        ($($t:ident: $data:expr),*) => {$(
-            if let Some(op) = op.downcast_ref::<$t>() {
-                const DATA: &[usize] = &$data;
-                let turned = || Arc::new($t { channels_last: true, ..op.clone() }) as Arc<dyn Operator>;
-                return (!op.channels_last).then(|| (turned(), DATA));
-            }
-        )*};
-    }
-    try_as!(
-        Conv: [0, 3],
-        ConvTranspose: [0],
-        MaxPool: [0],
-        AveragePool: [0],
-        LpPool: [0],
-        Lrn: [0],
-        DepthToSpace: [0],
-        SpaceToDepth: [0]
-    );
-    None
-}
-
-fn turned(conv: &Conv) -> Option<Conv> {
-    (!conv.channels_last).then(|| Conv {
-        channels_last: true,
-        ..conv.clone()
-    })
-}
-
 fn rewrite(graph: &mut Graph, old: &Node, nodes: &mut Vec<Node>) -> Option<()> {
     // The flat indices of a pooling are those of its own layout.
     let [out] = old.outputs[..] else { return None };
-    let (op, data) = channels_last(old)?;
+    let spatial = old.op.spatial()?;
+    let op = spatial.channels_last?;
     let rank = graph.fact(old.input(0)?).rank()?;
     if !(3..=4).contains(&rank) {
         return None;
@@ -90,7 +38,7 @@ fn rewrite(graph: &mut Graph, old: &Node, nodes: &mut Vec<Node>) -> Option<()> {
     let to_last: Vec<usize> = [0].into_iter().chain(2..rank).chain([1]).collect();
     let to_first = inverse(&to_last);
     let mut inputs = old.inputs.clone();
-    for &i in data {
+    for &i in spatial.data {
         if let Some(Some(v)) = inputs.get(i).copied() {
             let name = format!("{}/in{i}", old.name);
             let turned = add_permuted(graph, &name, v, &to_last);

@@ -2,8 +2,6 @@
 
 use std::collections::HashMap;
 
-use half::{bf16, f16};
-
 use super::edit::node;
 use super::{bodies, dead_code, infer_graph};
 use crate::dtype::DType;
@@ -12,7 +10,6 @@ use crate::fact::{Fact, InputFact};
 use crate::graph::{Graph, InferContext, Node, NodeId, ValueId};
 use crate::interrupt::Interrupt;
 use crate::ops::Cast;
-use crate::tensor::Tensor;
 
 /// Has nodes compute in the floating-point type that `wish` gives for them: what they read is cast,
 /// constants here and now, and what they write is cast back for whoever wants it as it was. Needs
@@ -136,27 +133,9 @@ fn like(graph: &mut Graph, v: ValueId, dtype: DType) -> Result<ValueId> {
         dtype: Some(dtype),
         ..value.fact.clone()
     };
-    let data = value.constant.as_ref().map(|t| converted(t, dtype));
+    let data = value.constant.as_ref().map(|t| t.in_precision(dtype));
     let name = format!("{}/{dtype}", value.name);
     let twin = graph.add_value(name, fact);
     graph.value_mut(twin).constant = data.transpose()?;
     Ok(twin)
-}
-
-/// Numbers in another floating-point type, rounded once.
-pub(crate) fn converted(tensor: &Tensor, to: DType) -> Result<Tensor> {
-    let shape = tensor.shape();
-    if let (Ok(single), DType::F16) = (tensor.as_slice::<f32>(), to) {
-        let rounded: Vec<f16> = single.iter().map(|&x| f16::from_f32(x)).collect();
-        return Tensor::from_slice(shape, &rounded);
-    }
-    let numbers = tensor.to_f64s()?;
-    let numbers = numbers.into_iter();
-    match to {
-        DType::F16 => Tensor::from_slice(shape, &numbers.map(f16::from_f64).collect::<Vec<_>>()),
-        DType::BF16 => Tensor::from_slice(shape, &numbers.map(bf16::from_f64).collect::<Vec<_>>()),
-        DType::F32 => Tensor::from_slice(shape, &numbers.map(|x| x as f32).collect::<Vec<_>>()),
-        DType::F64 => Tensor::from_slice(shape, &numbers.collect::<Vec<_>>()),
-        _ => Err(unsupported(format!("nodes do not compute in {to}"))),
-    }
 }

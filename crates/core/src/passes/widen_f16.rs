@@ -8,8 +8,8 @@ use super::bodies::for_each_body;
 use super::edit::node;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, Value, ValueId};
-use crate::ops::{BitCast, Cast, CastLike, ConstantOfShape, EyeLike, Random};
+use crate::graph::{Graph, Node, Precision, Value, ValueId};
+use crate::ops::Cast;
 use crate::tensor::{Element, Tensor, cast_slice_mut};
 
 /// Widens every value of a type for which `narrow` is true. Needs inferred facts. True where there was one.
@@ -64,7 +64,7 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
         }
     }
     for mut n in old {
-        let bits = n.op.is::<BitCast>();
+        let bits = n.op.flow().precision == Precision::Bits;
         for slot in n.inputs.iter_mut().flatten().filter(|_| !bits) {
             if let Some(&Some(wide)) = wide_inputs.get(slot.0) {
                 *slot = wide;
@@ -75,7 +75,7 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
             keep_bits(graph, n, &narrowed, &mut nodes);
             continue;
         }
-        keep_meaning(graph, &mut n, &narrowed, &mut nodes)?;
+        keep_meaning(graph, &mut n, &narrowed, &mut nodes);
         nodes.push(n);
     }
     if edges {
@@ -110,34 +110,30 @@ fn keep_meaning(
     n: &mut Node,
     narrowed: &dyn Fn(ValueId) -> Option<DType>,
     nodes: &mut Vec<Node>,
-) -> Result<()> {
+) {
     let Some(to) = n.outputs.first().and_then(|&v| narrowed(v)) else {
-        return Ok(());
+        return;
     };
-    if n.op.is::<Cast>() || n.op.is::<CastLike>() {
-        n.op = Arc::new(Cast::new(DType::F32));
-        n.inputs.truncate(1);
-        if n.input(0).and_then(narrowed) != Some(to) {
-            let mut fact = graph.fact(n.outputs[0]).clone();
-            fact.dtype = Some(to);
-            let name = format!("{}/rounded", n.name);
-            let rounded = graph.add_value(name.clone(), fact);
-            nodes.push(node(&name, Cast::new(to), n.inputs.clone(), rounded));
-            n.inputs[0] = Some(rounded);
+    match n.op.flow().precision {
+        Precision::OfInputs | Precision::Bits => {}
+        Precision::Named => {
+            if let Some(op) = n.op.in_precision(DType::F32) {
+                n.op = op;
+            }
         }
-    } else if let Some(op) = n.op.downcast_ref::<ConstantOfShape>() {
-        let value = widened(&op.value)?;
-        n.op = Arc::new(ConstantOfShape { value });
-    } else if let Some(op) = n.op.downcast_ref::<EyeLike>() {
-        let dtype = Some(DType::F32);
-        n.op = Arc::new(EyeLike { dtype, k: op.k });
-    } else if let Some(op) = n.op.downcast_ref::<Random>() {
-        n.op = Arc::new(Random {
-            dtype: Some(DType::F32),
-            ..op.clone()
-        });
+        Precision::Rounding => {
+            n.op = Arc::new(Cast::new(DType::F32));
+            n.inputs.truncate(1);
+            if n.input(0).and_then(narrowed) != Some(to) {
+                let mut fact = graph.fact(n.outputs[0]).clone();
+                fact.dtype = Some(to);
+                let name = format!("{}/rounded", n.name);
+                let rounded = graph.add_value(name.clone(), fact);
+                nodes.push(node(&name, Cast::new(to), n.inputs.clone(), rounded));
+                n.inputs[0] = Some(rounded);
+            }
+        }
     }
-    Ok(())
 }
 
 /// Bits are those of the narrow type: a BitCast gets and gives it, with conversions around it.

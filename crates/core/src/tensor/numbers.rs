@@ -2,10 +2,12 @@
 
 use std::ops::Range;
 
+use half::{bf16, f16};
+
 use super::Tensor;
 use super::read::{beyond, cast_slice};
 use crate::dtype::DType;
-use crate::error::{Error, ErrorCode, Result};
+use crate::error::{Error, ErrorCode, Result, unsupported};
 use crate::fallible::{reserve, vec_with_room};
 use crate::narrow;
 
@@ -29,6 +31,30 @@ impl Tensor {
         let mut numbers = Vec::new();
         self.append_f64s(0..self.len(), &mut numbers)?;
         Ok(numbers)
+    }
+
+    /// The elements in another floating-point type, rounded once.
+    ///
+    /// # Errors
+    /// Those of [`Tensor::to_f64s`], and `Unsupported` where `to` is no type that nodes compute in.
+    pub fn in_precision(&self, to: DType) -> Result<Tensor> {
+        let shape = self.shape();
+        if let (Ok(single), DType::F16) = (self.as_slice::<f32>(), to) {
+            let rounded: Vec<f16> = single.iter().map(|&x| f16::from_f32(x)).collect();
+            return Tensor::from_slice(shape, &rounded);
+        }
+        let numbers = self.to_f64s()?.into_iter();
+        match to {
+            DType::F16 => {
+                Tensor::from_slice(shape, &numbers.map(f16::from_f64).collect::<Vec<_>>())
+            }
+            DType::BF16 => {
+                Tensor::from_slice(shape, &numbers.map(bf16::from_f64).collect::<Vec<_>>())
+            }
+            DType::F32 => Tensor::from_slice(shape, &numbers.map(|x| x as f32).collect::<Vec<_>>()),
+            DType::F64 => Tensor::from_slice(shape, &numbers.collect::<Vec<_>>()),
+            _ => Err(unsupported(format!("nodes do not compute in {to}"))),
+        }
     }
 
     /// Appends some elements as `i64`; see [`Tensor::to_i64s`].

@@ -5,8 +5,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
-use crate::ops::activation::Activation;
+use crate::graph::{Activation, Flow, InferContext, Operator};
 use crate::ops::rules::{FLOATS, fact, times, unify_shapes, volume};
 
 /// Inputs: data, weights, offsets, optional bias, optional mask; NCHW.

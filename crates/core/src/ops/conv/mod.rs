@@ -9,14 +9,15 @@ pub use deform::DeformConv;
 pub use image::{Col2Im, Col2ImGeometry};
 pub use transpose::ConvTranspose;
 
-use super::activation::Activation;
+use std::sync::Arc;
+
 use super::rules::{FLOATS, fact, times, unify, unify_shapes};
 use super::window::{WindowAxis, arrange, layout, window_dims, window_rules};
 use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Activation, Flow, InferContext, Operator, Spatial};
 
 /// How the padding of a sliding window is found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -150,6 +151,16 @@ fn conv_cost(outputs: f64, weights: &[usize], base: Cost) -> Cost {
     }
 }
 
+impl Conv {
+    /// The convolution of channels-last data; `None` where it is that one.
+    pub(super) fn on_channels_last(&self) -> Option<Conv> {
+        (!self.channels_last).then(|| Conv {
+            channels_last: true,
+            ..self.clone()
+        })
+    }
+}
+
 impl Operator for Conv {
     fn name(&self) -> &'static str {
         "Conv"
@@ -179,5 +190,20 @@ impl Operator for Conv {
             Some(Some(w)) => conv_cost(base.flops, w, base),
             _ => base,
         }
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let activated = || Conv {
+            activation,
+            ..self.clone()
+        };
+        (self.activation == Activation::None).then(|| Arc::new(activated()) as Arc<dyn Operator>)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        Some(Spatial {
+            data: &[0, 3],
+            ..Spatial::new(self.on_channels_last(), true)
+        })
     }
 }

@@ -1,12 +1,13 @@
 //! Transposed convolutions.
 
+use std::sync::Arc;
+
 use super::{ConvGeometry, Padding, check_groups, check_ranks, conv_cost};
 use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
-use crate::ops::activation::Activation;
+use crate::graph::{Activation, Flow, InferContext, Operator, Spatial};
 use crate::ops::rules::{FLOATS, fact, times, too_large, unify, wrong_count};
 use crate::ops::window::{
     AxisPadding, AxisRule, arrange, attribute, layout, paddings, window_rules,
@@ -139,5 +140,22 @@ impl Operator for ConvTranspose {
             }
             _ => base,
         }
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let activated = || ConvTranspose {
+            activation,
+            ..self.clone()
+        };
+        (self.activation == Activation::None).then(|| Arc::new(activated()) as Arc<dyn Operator>)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = || ConvTranspose {
+            channels_last: true,
+            ..self.clone()
+        };
+        let turned = (!self.channels_last).then(turned);
+        Some(Spatial::new(turned, true))
     }
 }

@@ -1,13 +1,14 @@
 //! Functions of two tensors.
 
+use std::sync::Arc;
+
 use super::broadcast_inputs;
 use crate::Reflect;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Flow, InferContext, Operator};
-use crate::ops::activation::Activation;
+use crate::graph::{Activation, Flow, InferContext, NodeView, Operator};
 use crate::ops::rules::{BOOL, FLOATS, INTEGERS, NOT_COMPLEX, NUMBERS, Types, broadcasts_to, fact};
 
 /// The function of [`Binary`].
@@ -143,6 +144,31 @@ impl Operator for Binary {
         };
         let element = |i: usize| self.kind.of_dims(&a[i % a.len()], &b[i % b.len()]);
         (0..len).map(element).collect()
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        use BinaryKind::{Add, Div, Max, Min, Mul, Sub};
+        let arithmetic = matches!(self.kind, Add | Sub | Mul | Div | Max | Min);
+        let activated = || Binary {
+            kind: self.kind,
+            activation,
+        };
+        let free = arithmetic && self.activation == Activation::None;
+        free.then(|| Arc::new(activated()) as Arc<dyn Operator>)
+    }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        use BinaryKind::{Add, Div, Mul, Pow, Sub};
+        let neutral = match self.kind {
+            Mul | Div | Pow => 1.0,
+            Add | Sub => 0.0,
+            _ => return false,
+        };
+        let (from, to) = (node.input(0), node.output());
+        self.activation == Activation::None
+            && node.scalar(1) == Some(neutral)
+            && node.keeps_shape()
+            && from.map(|v| v.fact.dtype) == to.map(|v| v.fact.dtype)
     }
 }
 

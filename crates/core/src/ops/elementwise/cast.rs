@@ -5,7 +5,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::{Result, dtype_error};
 use crate::fact::Fact;
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Flow, InferContext, NodeView, Operator, Precision};
 use crate::narrow::Narrowing;
 use crate::ops::rules::{NOT_COMPLEX, fact};
 
@@ -45,7 +45,7 @@ impl Operator for Cast {
     }
 
     fn flow(&self) -> Flow {
-        Flow::MAPPED
+        Flow::MAPPED.with_precision(Precision::Rounding)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -57,6 +57,10 @@ impl Operator for Cast {
     fn elements(&self, _: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {
         elements.first()?.clone()
     }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        node.input(0).is_some_and(|x| x.fact.dtype == Some(self.to))
+    }
 }
 
 impl Operator for CastLike {
@@ -65,7 +69,7 @@ impl Operator for CastLike {
     }
 
     fn flow(&self) -> Flow {
-        Flow::MAPPED
+        Flow::MAPPED.with_precision(Precision::Rounding)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -81,7 +85,7 @@ impl Operator for BitCast {
     }
 
     fn flow(&self) -> Flow {
-        Flow::OPAQUE
+        Flow::OPAQUE.with_precision(Precision::Bits)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Flow, InferContext, NodeView, Operator};
 use crate::ops::rules::{FLOATS, fact, some_of};
 
 /// Dropout at inference: the data, and a mask of ones if asked for.
@@ -25,5 +25,13 @@ impl Operator for Dropout {
         FLOATS.check(0, data.dtype)?;
         let mask = fact(Some(DType::Bool), data.shape.clone());
         Ok(some_of(ctx, [data, mask]))
+    }
+
+    fn has_optional_outputs(&self) -> bool {
+        true
+    }
+
+    fn passes_on(&self, _: &NodeView) -> bool {
+        true
     }
 }

@@ -5,7 +5,7 @@ use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Flow, InferContext, NodeView, Operator};
 use crate::ops::rules::{ANY, BOOL, FLOATS, INTEGERS, NUMBERS, SIGNED, Types, fact};
 
 /// The function of [`Unary`].
@@ -120,6 +120,10 @@ impl Operator for Unary {
     }
 
     fn on_values(&self) -> bool {
+        self.0 == UnaryKind::Identity
+    }
+
+    fn passes_on(&self, _: &NodeView) -> bool {
         self.0 == UnaryKind::Identity
     }
 }

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
 use crate::ops::axes::{MAX_RANK, normalize_axis};
 use crate::ops::renumber;
 use crate::ops::rules::{INDICES, InputValues, fact, sizes, sum, unify_shapes, wrong_count};
@@ -75,6 +75,10 @@ impl Operator for Transpose {
         };
         Ok(vec![fact(dtype, shape)])
     }
+
+    fn passes_on(&self, _: &NodeView) -> bool {
+        !self.perm.is_empty() && self.perm.iter().enumerate().all(|(i, &p)| i == p)
+    }
 }
 
 impl Operator for Concat {
@@ -83,7 +87,7 @@ impl Operator for Concat {
     }
 
     fn flow(&self) -> Flow {
-        Flow::moved(Axes::Kept)
+        Flow::moved_from_all(Axes::Kept)
     }
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
@@ -123,6 +127,10 @@ impl Operator for Concat {
     fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
         let axis = renumber::axis(self.axis, perm)?;
         Some(Renumbered::new(Concat { axis }, perm))
+    }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        node.inputs() == 1
     }
 }
 
@@ -212,6 +220,10 @@ impl Operator for Split {
     fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {
         let axis = renumber::axis(self.axis, perm)?;
         Some(Renumbered::new(Split { axis }, perm))
+    }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        node.inputs() == 1
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, Operator, Spatial};
 use crate::ops::rules::{InputValues, fact, sizes, sum, times, too_large, wrong_count};
 use crate::ops::window::{arrange, layout};
 
@@ -84,6 +84,15 @@ impl Operator for DepthToSpace {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         blocks(ctx, self.block, self.channels_last, true)
     }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = || DepthToSpace {
+            channels_last: true,
+            ..self.clone()
+        };
+        let turned = (!self.channels_last).then(turned);
+        Some(Spatial::new(turned, false))
+    }
 }
 
 impl Operator for SpaceToDepth {
@@ -97,6 +106,15 @@ impl Operator for SpaceToDepth {
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         blocks(ctx, self.block, self.channels_last, false)
+    }
+
+    fn spatial(&self) -> Option<Spatial> {
+        let turned = || SpaceToDepth {
+            channels_last: true,
+            ..self.clone()
+        };
+        let turned = (!self.channels_last).then(turned);
+        Some(Spatial::new(turned, false))
     }
 }
 

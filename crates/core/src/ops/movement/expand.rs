@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
 use crate::ops::axes::MAX_RANK;
 use crate::ops::renumber;
 use crate::ops::rules::{
@@ -74,6 +74,10 @@ impl Operator for Tile {
         let counts = renumber::numbers(&ctx.ints(1).ok()??, perm)?;
         Renumbered::new(self.clone(), perm).with_ints(1, &counts)
     }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        node.keeps_shape() && !node.is_empty()
+    }
 }
 
 impl Operator for Expand {
@@ -119,6 +123,10 @@ impl Operator for Expand {
     fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
         let counts = renumber::numbers(&ctx.ints(1).ok()??, perm)?;
         Renumbered::new(self.clone(), perm).with_ints(1, &counts)
+    }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        node.keeps_shape()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::Dim;
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
 use crate::ops::axes::normalize_axes;
 use crate::ops::rules::{INDICES, InputValues, fact, sizes, too_large, wrong_count};
 
@@ -167,6 +167,11 @@ impl Operator for Pad {
         let mut renumbered = Renumbered::new(self.clone(), perm).with_ints(1, &all)?;
         renumbered.inputs.push((3, None));
         Some(renumbered)
+    }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        node.ints(1)
+            .is_some_and(|pads| pads.iter().all(|&n| n == 0))
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::Dim;
 use crate::error::{Result, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
 use crate::ops::axes::normalize_axes;
 use crate::ops::rules::{INDICES, InputValues, fact, too_large, wrong_count};
 
@@ -185,5 +185,16 @@ impl Operator for Slice {
         let axes = self.axes(perm.len(), ctx.length(1).ok()??, ctx).ok()?;
         let axes: Vec<i64> = axes.iter().map(|&a| perm[a] as i64).collect();
         Renumbered::new(self.clone(), perm).with_ints(3, &axes)
+    }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        // Steps of minus one keep the shape as well.
+        let forward = match node.input(4) {
+            None => true,
+            Some(_) => node
+                .ints(4)
+                .is_some_and(|steps| steps.iter().all(|&step| step == 1)),
+        };
+        forward && node.keeps_shape() && !node.is_empty()
     }
 }

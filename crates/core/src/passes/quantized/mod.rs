@@ -30,7 +30,7 @@ use super::edit::Rewriter;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Operator, ValueId};
-use crate::ops::{Activation, Affine, Clip, DequantizeLinear, QuantizeLinear, Unary};
+use crate::ops::{Activation, Affine, Clip, DequantizeLinear, QuantizeLinear};
 use crate::tensor::Tensor;
 
 /// True where there is something that [`movement()`] and [`arithmetic`] could work on.
@@ -236,8 +236,8 @@ impl Target {
 
 /// The activation that `node` is, if it clamps to bounds that are known.
 fn clamp(graph: &Graph, node: &Node) -> Option<Activation> {
-    if let Some(op) = node.op.downcast_ref::<Unary>() {
-        return super::fuse::as_activation(op.0).filter(|a| a.bounds().is_some());
+    if let Some(activation) = super::fuse::as_activation(node) {
+        return activation.bounds().map(|_| activation);
     }
     node.op.is::<Clip>().then_some(())?;
     let bound = |i: usize, none: f32| match node.input(i) {

@@ -4,17 +4,18 @@
 use std::sync::Arc;
 
 use super::super::edit::Rewriter;
+use super::super::transposes::permutation;
 use super::{Operand, Target};
-use crate::graph::{Elements, Graph, Node, ValueId};
-use crate::ops::{Concat, DequantizeLinear, MaxPool, PoolGeometry, Transpose, normalize_axis};
+use crate::graph::{Graph, Node, NodeView, ValueId};
+use crate::ops::{Concat, DequantizeLinear, normalize_axis};
 
 /// Lets `node` work on what its DequantizeLinear reads, and puts the DequantizeLinear in its place.
 pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
     if !moves(graph, node) || node.outputs.len() != 1 || !graph.is_f32(node.outputs[0]) {
         return;
     }
-    let joined = node.op.is::<Concat>();
-    let count = if joined { node.inputs.len() } else { 1 };
+    let several = node.op.flow().takes_several();
+    let count = if several { node.inputs.len() } else { 1 };
     let operands: Option<Vec<Operand>> = node.inputs[..count]
         .iter()
         .map(|&v| Operand::of(graph, rw, v?))
@@ -57,45 +58,16 @@ pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
     rw.changed = true;
 }
 
-/// True where each element of the output is one of the first input (of any, for Concat), whichever
-/// element type they have.
+/// True where each element of the output is one of the data, whichever element type they have.
 pub fn moves(graph: &Graph, node: &Node) -> bool {
-    node.op.flow().elements == Elements::Moved || is_max_pool_without_empty_windows(graph, node)
-}
-
-/// The largest of real numbers is the real number of the largest, as scales are positive. A window of
-/// nothing but padding would give the smallest number there is, which depends on the type.
-fn is_max_pool_without_empty_windows(graph: &Graph, node: &Node) -> bool {
-    let Some(op) = node.op.downcast_ref::<MaxPool>() else {
-        return false;
-    };
-    let shape = node.input(0).and_then(|x| graph.fact(x).concrete());
-    let Some(geometry) =
-        shape.and_then(|s| PoolGeometry::new(&op.window, op.channels_last, &s).ok())
-    else {
-        return false;
-    };
-    geometry.axes.iter().all(|a| {
-        let first = a.kernel.saturating_sub(1).saturating_mul(a.dilation);
-        let last = a.output.saturating_sub(1).saturating_mul(a.stride);
-        a.dilation == 1 && first >= a.begin && last < a.begin.saturating_add(a.input)
-    })
+    node.op.selects(&NodeView::new(graph, node))
 }
 
 /// The axis of several scales behind a transpose.
 fn moved_axis(graph: &Graph, node: &Node, operand: &Operand) -> Option<i64> {
-    let perm = permutation(graph, node, operand)?;
+    let perm = permutation(node, graph.fact(operand.numbers).rank()?)?;
     let axis = normalize_axis(operand.parameters.axis, perm.len()).ok()?;
     perm.iter().position(|&p| p == axis).map(|i| i as i64)
-}
-
-fn permutation(graph: &Graph, node: &Node, operand: &Operand) -> Option<Vec<usize>> {
-    let op = node.op.downcast_ref::<Transpose>()?;
-    let rank = graph.fact(operand.numbers).rank()?;
-    Some(match op.perm.is_empty() {
-        true => (0..rank).rev().collect(),
-        false => op.perm.clone(),
-    })
 }
 
 /// Lets each part of a Concat be quantised before they are put together, where all of them are real

@@ -1,8 +1,8 @@
 //! Which order the readers of a value would like it in.
 
+use super::as_transpose;
 use super::sink::maps;
 use crate::graph::{Axes, Elements, Graph, Node, ValueId};
-use crate::ops::Transpose;
 
 /// Wishes, gathered from the outputs upwards.
 pub struct Demand {
@@ -21,7 +21,7 @@ impl Demand {
             blocked[v.0] = true;
         }
         for node in graph.nodes.iter().rev() {
-            if let Some(op) = node.op.downcast_ref::<Transpose>() {
+            if let Some(op) = as_transpose(node) {
                 if let Some(x) = node.input(0) {
                     wish[x.0] = Some(op.perm.clone());
                 }

@@ -5,8 +5,8 @@ use super::super::edit::inverse;
 use super::{Pass, START, size};
 use crate::dim::Dim;
 use crate::error::Result;
-use crate::graph::{InferContext, Node, Operator, ValueId};
-use crate::ops::{Concat, Unsqueeze};
+use crate::graph::{InferContext, Node, ValueId};
+use crate::ops::Unsqueeze;
 
 impl Pass<'_> {
     /// Operators that join several values dimension by dimension: broadcasting ones and Concat.
@@ -32,13 +32,20 @@ impl Pass<'_> {
         else {
             return Ok(false);
         };
-        let concat = node.op.downcast_ref::<Concat>();
+        let broadcasts = node.op.flow().joins();
+        let renumbered = match broadcasts {
+            true => Some(node.op.clone()),
+            false => (node.op.renumbered(&InferContext::new(&[], 1), &perm)).map(|r| r.op),
+        };
+        let Some(op) = renumbered else {
+            return Ok(false);
+        };
         let (mut toll, mut block) = (0u64, 0u64);
         for &v in &inputs {
             let Some(r) = self.graph.fact(v).rank() else {
                 return Ok(false);
             };
-            if concat.is_some() && r != rank || r > rank {
+            if !broadcasts && r != rank || r > rank {
                 return Ok(false);
             }
             block = block.saturating_add(self.price_of_order(v));
@@ -51,8 +58,6 @@ impl Pass<'_> {
         if !self.worth(toll, block, &[out], &perm) {
             return Ok(false);
         }
-        let renumbered = concat.and_then(|op| op.renumbered(&InferContext::new(&[], 1), &perm));
-        let op = renumbered.map_or_else(|| node.op.clone(), |renumbered| renumbered.op);
         let mut turned = Vec::with_capacity(inputs.len());
         for (i, &v) in inputs.iter().enumerate() {
             let name = format!("{}/{i}", node.name);

@@ -77,13 +77,22 @@ pub fn run(graph: &mut Graph) -> Result<bool> {
     Ok(false)
 }
 
+fn as_transpose(node: &Node) -> Option<&Transpose> {
+    node.op.downcast_ref()
+}
+
+/// The dimension of the input of `rank` dimensions that each one of the output is, where `node` is a transpose that fits.
+pub fn permutation(node: &Node, rank: usize) -> Option<Vec<usize>> {
+    as_transpose(node)?.resolve(rank).ok()
+}
+
 /// What starting one more kernel costs, in elements moved.
 const START: u64 = 1024;
 
 /// What all transposes cost, and how many there are.
 fn moved(graph: &Graph) -> (u64, usize) {
     graph.nodes.iter().fold((0, 0), |(all, count), node| {
-        let Some(op) = node.op.downcast_ref::<Transpose>() else {
+        let Some(op) = as_transpose(node) else {
             return (all, count);
         };
         let cost = node.input(0).map_or(0, |x| price(graph, x, &op.perm));
@@ -208,26 +217,13 @@ impl Pass<'_> {
 
     /// Takes a transpose out of the list; false where `node` is none.
     fn transpose(&mut self, node: &Node) -> Result<bool> {
-        let (Some(op), Some(x), [out]) = (
-            node.op.downcast_ref::<Transpose>(),
-            node.input(0),
-            &node.outputs[..],
-        ) else {
+        let (Some(x), [out]) = (node.input(0), &node.outputs[..]) else {
             return Ok(false);
         };
-        let Some(rank) = self.graph.fact(x).rank() else {
+        let rank = self.graph.fact(x).rank();
+        let Some(perm) = rank.and_then(|rank| permutation(node, rank)) else {
             return Ok(false);
         };
-        let perm = if op.perm.is_empty() {
-            (0..rank).rev().collect()
-        } else {
-            op.perm.clone()
-        };
-        let mut sorted = perm.clone();
-        sorted.sort_unstable();
-        if !sorted.into_iter().eq(0..rank) {
-            return Ok(false);
-        }
         if let Some(tensor) = &self.graph.value(x).constant {
             let tensor = tensor.permuted(&perm)?;
             self.graph.value_mut(*out).constant = Some(tensor);

@@ -7,7 +7,6 @@ use super::super::layout::permuted_fact;
 use super::{Held, Pass, is_free};
 use crate::error::Result;
 use crate::graph::{Axes, Elements, Graph, InferContext, Node, Operator, Renumbered, ValueId};
-use crate::ops::Concat;
 
 /// True where each element of the first input becomes one of the output, whichever axis it is on.
 pub(super) fn maps(graph: &Graph, node: &Node) -> bool {
@@ -33,7 +32,7 @@ impl Pass<'_> {
         if self.sink_product(node)? {
             return Ok(true);
         }
-        if op.is::<Concat>() || op.flow().joins() {
+        if op.flow().takes_several() {
             return self.sink_joined(node);
         }
         let Some(x) = node.input(0) else {

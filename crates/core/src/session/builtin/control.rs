@@ -3,55 +3,12 @@
 use crate::dtype::DType;
 use crate::error::{Error, ErrorCode, Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Node, ValueId};
+use crate::graph::Node;
 use crate::limits::Limits;
 use crate::ops::{If, Loop, Scan, normalize_axis};
 use crate::session::{Handle, Run, Runner};
 use crate::tensor::Tensor;
 use crate::threading::LocalFuture;
-
-/// The inputs of a control-flow node whose contents steer it, or that it cuts up on the host.
-pub(crate) fn host_inputs(node: &Node) -> Vec<ValueId> {
-    let op = node.op.as_ref();
-    let which: Vec<usize> = if op.is::<If>() {
-        vec![0]
-    } else if op.is::<Loop>() {
-        vec![0, 1]
-    } else if let Some(scan) = op.downcast_ref::<Scan>() {
-        (scan.states..scan.states + scan.scan_inputs).collect()
-    } else {
-        Vec::new()
-    };
-    which.into_iter().filter_map(|i| node.input(i)).collect()
-}
-
-/// What the bodies of a node are given, as far as it is known from the node's inputs.
-pub(crate) fn body_facts(node: &Node, inputs: &[Fact]) -> Vec<Fact> {
-    let op = node.op.as_ref();
-    if op.is::<If>() {
-        return inputs.get(1..).unwrap_or_default().to_vec();
-    }
-    if op.is::<Loop>() {
-        let mut facts = vec![Fact::fixed(DType::I64, &[]), Fact::fixed(DType::Bool, &[])];
-        facts.extend_from_slice(inputs.get(2..).unwrap_or_default());
-        return facts;
-    }
-    if let Some(scan) = op.downcast_ref::<Scan>() {
-        let mut facts = inputs.to_vec();
-        for (k, axis) in scan.input_axes.iter().enumerate() {
-            let Some(fact) = facts.get_mut(scan.states + k) else {
-                continue;
-            };
-            if let Some(shape) = &mut fact.shape
-                && let Ok(a) = normalize_axis(*axis, shape.rank())
-            {
-                shape.0.remove(a);
-            }
-        }
-        return facts;
-    }
-    Vec::new()
-}
 
 /// Runs a control-flow node. `host[i]` says that output `i` will be looked at on the host.
 pub(crate) fn run<'a>(

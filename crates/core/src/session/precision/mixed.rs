@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{InputFact, TensorSpec};
 use crate::graph::{Graph, InferContext, NodeId, NodeSpec, Refusal};
 use crate::memory::Sharing;
-use crate::passes::{self, retype};
+use crate::passes;
 use crate::pin;
 use crate::report::{PrecisionReport, SingleReport};
 use crate::session::{NodeRecord, RunOptions, Session, SessionOptions};
@@ -293,7 +293,7 @@ impl<'a> Question<'a> {
             if half && spec.dtype == DType::F32 {
                 spec.dtype = DType::F16;
                 let value = spec.value.as_ref();
-                spec.value = value.and_then(|t| retype::converted(t, DType::F16).ok());
+                spec.value = value.and_then(|t| t.in_precision(DType::F16).ok());
             }
             spec
         };

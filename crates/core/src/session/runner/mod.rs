@@ -50,14 +50,15 @@ impl Runner {
             for &id in &stage.control {
                 let node = &graph.nodes[id.0];
                 pin::leave_control(&shared.options.pins, &node.name, node.op.name())?;
-                for v in control::host_inputs(node) {
+                let Some(inner) = node.op.bodies() else {
+                    continue;
+                };
+                let on_host = inner.on_host(node.inputs.len());
+                for v in on_host.filter_map(|i| node.input(i)) {
                     host[v.0] = true;
                 }
-                let inner = node
-                    .op
-                    .subgraphs()
-                    .into_iter()
-                    .map(|g| Runner::new(g.clone(), shared))
+                let inner = (inner.graphs.into_iter())
+                    .map(|g| Runner::new(Graph::clone(g), shared))
                     .collect::<Result<Vec<_>>>()?;
                 bodies.insert(id, inner);
             }

@@ -8,7 +8,6 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::fact::{Fact, InputFact, TensorSpec};
 use crate::graph::{InferContext, NodeId, ValueId};
 use crate::report::PortReport;
-use crate::session::builtin::control;
 use crate::session::plan::{self, Key, PlannedStage, StageInput};
 use crate::session::{Run, Shared};
 
@@ -28,7 +27,8 @@ impl Runner {
             return Ok(());
         }
         for (id, facts) in self.control_facts(0, &specs) {
-            let facts = control::body_facts(&self.graph.nodes[id.0], &facts);
+            let bodies = self.graph.nodes[id.0].op.bodies();
+            let facts = bodies.map_or_else(Vec::new, |bodies| bodies.facts(&facts));
             for body in self.bodies.entry(id).or_default() {
                 // A branch that is never taken may not fit the shapes; a run that takes it says so.
                 let _ = body.prepare(run, &facts, RawConstants::Keep);

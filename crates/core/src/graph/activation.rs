@@ -1,4 +1,4 @@
-//! Activations that other operators apply to their result before it is stored.
+//! Activations that operators apply to their result before it is stored.
 
 use crate::Reflect;
 

@@ -1,0 +1,65 @@
+//! A node as an operator sees it that is asked about it.
+
+use super::{Graph, Node, Value};
+use crate::dim::Dim;
+use crate::tensor::Tensor;
+
+/// A node of a graph whose facts are inferred.
+#[derive(Clone, Copy)]
+pub struct NodeView<'a> {
+    graph: &'a Graph,
+    node: &'a Node,
+}
+
+impl<'a> NodeView<'a> {
+    /// `node`, whose values are those of `graph`.
+    pub fn new(graph: &'a Graph, node: &'a Node) -> NodeView<'a> {
+        NodeView { graph, node }
+    }
+
+    /// How many inputs there are, with those before the last one that are left out.
+    pub fn inputs(&self) -> usize {
+        self.node.inputs.len()
+    }
+
+    /// Input `i`, if it is there.
+    pub fn input(&self, i: usize) -> Option<&'a Value> {
+        self.node.input(i).map(|v| self.graph.value(v))
+    }
+
+    /// The data of input `i`, if that is a constant.
+    pub fn constant(&self, i: usize) -> Option<&'a Tensor> {
+        self.input(i)?.constant.as_ref()
+    }
+
+    /// The integers of input `i`, if that is a constant.
+    pub fn ints(&self, i: usize) -> Option<Vec<i64>> {
+        self.constant(i)?.to_i64s().ok()
+    }
+
+    /// The number that input `i` is, if that is a constant of one element.
+    pub fn scalar(&self, i: usize) -> Option<f64> {
+        let tensor = self.constant(i).filter(|t| t.len() == 1)?;
+        tensor.to_f64s().ok()?.first().copied()
+    }
+
+    /// Whether a dimension of the first input is known to be 0.
+    pub fn is_empty(&self) -> bool {
+        let shape = self.input(0).and_then(|x| x.fact.shape.as_ref());
+        shape.is_some_and(|s| s.0.contains(&Dim::Known(0)))
+    }
+
+    /// The first output.
+    pub fn output(&self) -> Option<&'a Value> {
+        self.node.outputs.first().map(|&v| self.graph.value(v))
+    }
+
+    /// Whether the first output has the shape of the first input, whatever the dimensions turn out to be.
+    pub fn keeps_shape(&self) -> bool {
+        let shape = |value: Option<&'a Value>| value.and_then(|v| v.fact.shape.as_ref());
+        match (shape(self.input(0)), shape(self.output())) {
+            (Some(a), Some(b)) => a == b && !a.0.contains(&Dim::Unknown),
+            _ => false,
+        }
+    }
+}
