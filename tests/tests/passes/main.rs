@@ -4,6 +4,7 @@
 
 mod attention;
 mod convolution;
+mod facts;
 mod flow;
 mod folding;
 mod fusion;
@@ -15,7 +16,14 @@ mod rules;
 
 use std::collections::BTreeSet;
 
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Activation, BatchNorm, BatchToSpace, Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Concat,
+    Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Dropout, Expand, Flatten, Gather,
+    GatherElements, GatherNd, Gemm, If, InferContext, LpPool, Lrn, MatMul, Operator, Pad, PadMode,
+    Padding, QuantizeLinear, Reduce, ReduceKind, Reshape, ShapeOf, Slice, Softmax, SoftmaxKind,
+    SpaceToBatch, SpaceToDepth, Split, Squeeze, Tile, Transpose, Unary, UnaryKind, Unsqueeze,
+    Where, Window,
+};
 use kilim::core::passes::{ChangeLog, Evaluator, Passes, Rule, optimise};
 use kilim::{BackendId, DType, Fact, Graph, LoadOptions, RunOptions, Runtime, Tensor};
 use kilim_tests::machine::cpu;

@@ -19,7 +19,7 @@ pub struct Bodies<'a> {
     pub steering: usize,
     /// Values that go round: what an iteration makes of them, the next one is given.
     pub carried: usize,
-    /// Inputs of which each iteration is given one place along an axis.
+    /// Inputs that are cut up: each iteration is given one place along an axis.
     pub cut: usize,
     /// The axes of these, 0 where there are fewer. Negative ones count from the last.
     pub axes: &'a [i64],
@@ -55,8 +55,8 @@ impl<'a> Bodies<'a> {
         first..first.saturating_add(self.cut)
     }
 
-    /// Those of the first `inputs` inputs of the node whose contents are needed on the host: those that steer it, and those
-    /// that it cuts up.
+    /// Which of the first `inputs` inputs of the node are needed on the host for their contents: those that steer it, and
+    /// those that it cuts up.
     pub fn on_host(&self, inputs: usize) -> impl Iterator<Item = usize> + use<> {
         let (steering, cuts) = (self.steering, self.cuts());
         (0..inputs).filter(move |i| *i < steering || cuts.contains(i))

@@ -1,6 +1,13 @@
 //! How data goes through an operator: what a rewrite may rely on that knows nothing else of it.
 
 /// Where the elements of an operator's outputs come from.
+///
+/// It also says what could be computed in place: an output may take the bytes of the first input where elements are
+/// [`Mapped`](Elements::Mapped) or [`MappedAlongAxis`](Elements::MappedAlongAxis), and of any input where they are
+/// [`Joined`](Elements::Joined), if shape and element type are those of the output. Whether it may is for a kernel to say,
+/// which alone knows whether it reads elements again after it wrote others, and the planner gives no output the bytes of an
+/// input that it reads: host kernels are handed slices that must not overlap, and WebGPU binds no buffer for reading and for
+/// writing at once. What needs no kernel at all is [`super::Operator::is_view`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
     /// Each is computed from the element at its place in the first input, and from all that the other inputs hold.
@@ -13,7 +20,7 @@ pub enum Elements {
         /// The first two inputs can change places, and every bit of the result stays.
         commutes: bool,
     },
-    /// Each is one of the elements of the inputs, the first of which is the data, whichever element type they have.
+    /// Each is one of the elements of the inputs, whichever element type they have. The first input is the data.
     Moved,
     /// Each is one of the elements of the inputs, which are data all of them, whichever element type they have.
     MovedFromAll,
@@ -40,14 +47,14 @@ pub enum Axes {
 /// Which floating-point type an operator computes in, and so what happens where its inputs are given in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precision {
-    /// That of its inputs. In another type the outputs have that type and are the same numbers but for rounding; shape
+    /// The operator computes in the type of its inputs. In another type the outputs have that type and are the same numbers but for rounding; shape
     /// inference says of a node whether its outputs follow.
     OfInputs,
-    /// One that an attribute names; [`super::Operator::in_precision`] gives the operator that names another.
+    /// An attribute names the type; [`super::Operator::in_precision`] gives the operator that names another.
     Named,
-    /// It rounds to a type, which is its purpose: the rounding has to stay.
+    /// The operator rounds to a type, which is its purpose: the rounding has to stay.
     Rounding,
-    /// It looks at the bits of its elements, which are others in another type.
+    /// The operator looks at the bits of its elements, which are others in another type.
     Bits,
 }
 
@@ -120,7 +127,7 @@ impl Flow {
         }
     }
 
-    /// The same flow of an operator that computes in another precision than that of its inputs.
+    /// Replaces the precision, for operators that do not compute in that of their inputs.
     pub const fn with_precision(self, precision: Precision) -> Flow {
         Flow { precision, ..self }
     }

@@ -5,7 +5,6 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::flow::Axes;
 use super::{Activation, Bodies, Flow, Graph, NodeView, Renumbered, Spatial};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
@@ -152,17 +151,19 @@ pub trait Operator: Any + Reflect + Send + Sync {
         None
     }
 
-    /// Whether the node, whose only output is used, gives its first input as it is. The default answers for operators that
-    /// regroup dimensions.
+    /// Whether the node, whose only output is used, gives its first input as it is. Operators that regroup dimensions need
+    /// not answer: [`NodeView::passes_on`] asks their [`Flow`].
     fn passes_on(&self, node: &NodeView) -> bool {
-        self.flow().axes == Axes::Regrouped && node.keeps_shape()
+        let _ = node;
+        false
     }
 
-    /// Whether each element of the first output is one of the elements of the data, chosen by its place or as the largest of
-    /// some: numbers of another type, in the same order, then come out the same way.
+    /// Whether each element of the first output is one of the elements of the data, chosen as the largest of some: numbers of
+    /// another type, in the same order, then come out the same way. Operators that only move elements need not answer:
+    /// [`NodeView::selects`] asks their [`Flow`].
     fn selects(&self, node: &NodeView) -> bool {
         let _ = node;
-        self.flow().moves()
+        false
     }
 
     /// Whether a node may have fewer outputs than there are: those behind the first, from the last one on.

@@ -10,7 +10,7 @@ pub struct Spatial {
     pub channels_last: Option<Arc<dyn Operator>>,
     /// Inputs that are laid out like the output, if the node has them; others keep their layout.
     pub data: &'static [usize],
-    /// It convolves: a graph gains by another layout only if one of its operators does.
+    /// The operator convolves: a graph gains by another layout only if one of its operators does.
     pub convolves: bool,
 }
 

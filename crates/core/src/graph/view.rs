@@ -1,6 +1,6 @@
 //! A node as an operator sees it that is asked about it.
 
-use super::{Graph, Node, Value};
+use super::{Axes, Graph, Node, Value};
 use crate::dim::Dim;
 use crate::tensor::Tensor;
 
@@ -15,6 +15,17 @@ impl<'a> NodeView<'a> {
     /// `node`, whose values are those of `graph`.
     pub fn new(graph: &'a Graph, node: &'a Node) -> NodeView<'a> {
         NodeView { graph, node }
+    }
+
+    /// Whether the only output is the first input as it is.
+    pub fn passes_on(&self) -> bool {
+        let regroups = self.node.op.flow().axes == Axes::Regrouped;
+        regroups && self.keeps_shape() || self.node.op.passes_on(self)
+    }
+
+    /// Whether each element of the first output is one of the elements of the data, whichever element type they have.
+    pub fn selects(&self) -> bool {
+        self.node.op.flow().moves() || self.node.op.selects(self)
     }
 
     /// How many inputs there are, with those before the last one that are left out.

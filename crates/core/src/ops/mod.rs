@@ -9,6 +9,7 @@ pub mod conv;
 mod coordinates;
 pub mod coupling;
 pub mod custom;
+pub mod einsum;
 pub mod elementwise;
 pub mod fixed;
 pub mod generate;
@@ -26,6 +27,7 @@ pub mod quant;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;
+pub mod regions;
 mod renumber;
 pub mod resize;
 pub(crate) mod rules;
@@ -51,6 +53,7 @@ pub use custom::{
     Custom, CustomOperator, CustomOperators, HostInput, HostOutput, ShaderKernel, ShaderNumber,
     ShaderTensor,
 };
+pub use einsum::{Einsum, EinsumPlan};
 pub use elementwise::{
     Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Dropout, Unary, UnaryKind, Where,
 };
@@ -65,7 +68,7 @@ pub use index::{
 };
 pub use lookup::{CountNgrams, Lookup};
 pub use map::{DictVectorizer, MapValues, ZipMap};
-pub use matmul::{Det, Einsum, EinsumPlan, Gemm, MatMul, MatMulGeometry};
+pub use matmul::{Det, Gemm, MatMul, MatMulGeometry};
 pub use movement::{
     BatchBlocks, BatchToSpace, CenterCropPad, Concat, CropPadAxis, DepthToSpace, Expand, Flatten,
     Pad, PadAxis, PadMode, Reshape, ReverseSequence, Slice, SliceAxis, SpaceToBatch, SpaceToDepth,
@@ -76,9 +79,7 @@ pub use norm::{
 };
 pub use packed::{GatherBlockQuantized, MatMulNBits, numbers_in_byte};
 pub use picture::{ImageDecoder, PictureReader, PixelFormat, unreadable};
-pub use pool::{
-    AveragePool, LpPool, MaxPool, MaxRoiPool, MaxUnpool, PoolGeometry, RoiAlign, Window,
-};
+pub use pool::{AveragePool, LpPool, MaxPool, MaxUnpool, PoolGeometry, Window};
 pub use qlinear::{Affine, QLinearBinary, QLinearConv, QLinearMatMul, clamped_range};
 pub use quant::{
     ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Granularity, MatMulInteger,
@@ -89,6 +90,7 @@ pub use recurrent::{
     CellActivation, Direction, Gru, Lstm, QuantizedLstm, Recurrent, RecurrentGeometry, Rnn,
 };
 pub use reduce::{ArgReduce, Cumulative, Reduce, ReduceKind, Softmax, SoftmaxKind};
+pub use regions::{MaxRoiPool, RoiAlign};
 pub use resize::{
     AffineGrid, AspectPolicy, CoordinateMode, GridMode, GridPadding, GridSample, NearestMode,
     Resize, ResizeAxis, ResizeMode,

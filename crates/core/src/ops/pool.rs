@@ -1,12 +1,12 @@
-//! Sliding-window pooling and pooling of regions. Layout as in [`super::conv`].
+//! Sliding-window pooling. Layout as in [`super::conv`].
 
 use std::sync::Arc;
 
 use super::axes::MAX_RANK;
 use super::conv::Padding;
 use super::rules::{
-    FLOATS, INDICES, InputValues, NUMBERS, Types, fact, sizes, some_of, too_large, unify,
-    unify_shapes, wrong_count,
+    FLOATS, INDICES, InputValues, NUMBERS, Types, fact, sizes, some_of, too_large, unify_shapes,
+    wrong_count,
 };
 use super::window::{AxisRule, WindowAxis, arrange, layout, window_rules};
 use crate::Reflect;
@@ -57,24 +57,6 @@ pub struct LpPool {
 #[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct MaxUnpool {
     pub window: Window,
-}
-
-/// Inputs: data NCHW, regions `[n, 5]` (batch, x1, y1, x2, y2).
-#[derive(Clone, Debug, PartialEq, Reflect)]
-pub struct MaxRoiPool {
-    pub pooled: [usize; 2],
-    pub spatial_scale: f32,
-}
-
-/// Inputs: data NCHW, regions `[n, 4]`, batch indices `[n]`.
-#[derive(Clone, Debug, PartialEq, Reflect)]
-pub struct RoiAlign {
-    pub output: [usize; 2],
-    pub sampling_ratio: usize,
-    pub spatial_scale: f32,
-    pub max: bool,
-    /// Shifts by half a pixel (`coordinate_transformation_mode = half_pixel`).
-    pub half_pixel: bool,
 }
 
 /// A pooling window over an input, resolved.
@@ -349,55 +331,5 @@ impl Operator for MaxUnpool {
 
     fn value_inputs(&self) -> &'static [usize] {
         &[2]
-    }
-}
-
-/// Pools regions of NCHW data: `[regions, c, height, width]`.
-fn pool_regions(ctx: &InferContext, columns: usize, out: [usize; 2]) -> Result<Vec<Fact>> {
-    ctx.require(2)?;
-    ctx.typed(0, &FLOATS)?;
-    let dtype = ctx.common_type([0, 1])?;
-    let x = ctx.shape_of_rank(0, 4)?;
-    let regions = ctx.shape_of_rank(1, 2)?;
-    if let Some(r) = regions {
-        unify(&r.0[1], &Dim::Known(columns), || "the regions".into())?;
-    }
-    let count = regions.map_or(Dim::Unknown, |r| r.0[0].clone());
-    let channels = x.map_or(Dim::Unknown, |x| x.0[1].clone());
-    let [h, w] = out;
-    let shape = Shape(vec![count, channels, Dim::Known(h), Dim::Known(w)]);
-    Ok(vec![fact(dtype, Some(shape))])
-}
-
-impl Operator for MaxRoiPool {
-    fn name(&self) -> &'static str {
-        "MaxRoiPool"
-    }
-
-    fn flow(&self) -> Flow {
-        Flow::OPAQUE
-    }
-
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        pool_regions(ctx, 5, self.pooled)
-    }
-}
-
-impl Operator for RoiAlign {
-    fn name(&self) -> &'static str {
-        "RoiAlign"
-    }
-
-    fn flow(&self) -> Flow {
-        Flow::OPAQUE
-    }
-
-    fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
-        ctx.typed(2, &INDICES)?;
-        let facts = pool_regions(ctx, 4, self.output)?;
-        if let Some(regions) = ctx.shape(1)? {
-            ctx.vector(2, &regions.0[0])?;
-        }
-        Ok(facts)
     }
 }

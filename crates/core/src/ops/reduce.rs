@@ -186,6 +186,7 @@ impl Operator for ArgReduce {
 
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &NUMBERS)?;
+        INDICES.check(0, Some(self.output))?;
         let Some(x) = ctx.shape(0)? else {
             return Ok(vec![fact(Some(self.output), None)]);
         };

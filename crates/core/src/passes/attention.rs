@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
-use super::edit::{Rewriter, is_identity, node};
+use super::edit::{is_identity, node};
+use super::patch::Patch;
 use super::patterns::Finder;
 use crate::dim::{Dim, Shape};
+use crate::error::Result;
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::{
@@ -16,19 +18,25 @@ use crate::tensor::Tensor;
 /// Puts Attention in the place of `float32` nodes that spell it out, on queries, keys and values of three or four dimensions,
 /// where nothing else reads what stands between them. A mask that is added stays as it is. Needs inferred facts.
 /// True where it found one.
-pub fn run(graph: &mut Graph) -> bool {
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for node in nodes {
-        rw.take_up(&node);
-        match Spelled::of(&Finder { graph, rw: &rw }, &node) {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn run(graph: &mut Graph) -> Result<bool> {
+    let mut patch = Patch::start(graph);
+    while let Some(node) = patch.next_node() {
+        let finder = Finder {
+            graph,
+            patch: &patch,
+        };
+        match Spelled::of(&finder, &node) {
             Some(spelled) => {
-                rw.changed = true;
-                spelled.push(graph, &mut rw, &node);
+                patch.changed = true;
+                spelled.push(graph, &mut patch, &node);
             }
-            None => rw.push(node),
+            None => patch.push(node),
         }
     }
-    rw.finish(graph)
+    patch.finish(graph)
 }
 
 /// What attention is computed of.
@@ -49,7 +57,7 @@ impl Spelled {
         let plain = MatMul::default();
         let last = as_product(node).filter(|(product, _)| **product == plain)?;
         let [weights, value] = last.1;
-        let (softmax, behind) = g.rw.produced_by::<Softmax>(Some(weights))?;
+        let (softmax, behind) = g.patch.produced_by::<Softmax>(Some(weights))?;
         let rank = g
             .graph
             .fact(weights)
@@ -57,7 +65,7 @@ impl Spelled {
             .filter(|rank| *rank == 3 || *rank == 4)?;
         let along_last = normalize_axis(softmax.axis, rank).ok()? == rank - 1;
         let usual = softmax.kind == SoftmaxKind::Softmax && softmax.beta == 1.0;
-        let alone = g.rw.uses(weights) == 0;
+        let alone = g.patch.uses(weights) == 0;
         if !(along_last && usual && alone && g.graph.is_f32(value) && g.graph.is_f32(weights)) {
             return None;
         }
@@ -66,7 +74,7 @@ impl Spelled {
             Some((x, factor)) if like(g, x, scores) && read_once(g, scores) => (x, factor),
             _ => (scores, 1.0),
         };
-        let (product, [query, key]) = as_product(g.rw.producer(Some(products))?)?;
+        let (product, [query, key]) = as_product(g.patch.producer(Some(products))?)?;
         if !read_once(g, products) || product.activation != Activation::None {
             return None;
         }
@@ -101,7 +109,7 @@ impl Spelled {
         if !swapped {
             return Some(());
         }
-        let (transpose, behind) = g.rw.produced_by::<Transpose>(Some(self.key))?;
+        let (transpose, behind) = g.patch.produced_by::<Transpose>(Some(self.key))?;
         let mut perm = transpose.perm.clone();
         let last = perm.len().checked_sub(1).filter(|n| *n > 1)?;
         perm.swap(last - 1, last);
@@ -114,13 +122,13 @@ impl Spelled {
     }
 
     /// Puts the operator in the place of `last`.
-    fn push(self, graph: &mut Graph, rw: &mut Rewriter, last: &Node) {
+    fn push(self, graph: &mut Graph, patch: &mut Patch, last: &Node) {
         let name = &last.name;
         let mut inputs = [self.query, self.key, self.value];
         if let Some(perm) = self.turned {
             let turned = graph.add_value(format!("{name}/key"), Fact::default());
             let op = Transpose { perm };
-            rw.push(node(
+            patch.push(node(
                 &format!("{name}/key"),
                 op,
                 vec![Some(self.key)],
@@ -138,7 +146,7 @@ impl Spelled {
             inputs.chain(bias).collect::<Vec<_>>()
         };
         if self.rank == 4 {
-            rw.push(Node {
+            patch.push(Node {
                 op: Arc::new(op),
                 inputs: all(inputs),
                 ..last.clone()
@@ -151,14 +159,14 @@ impl Spelled {
         for (x, what) in inputs.iter_mut().zip(["query", "keys", "value"]) {
             let name = format!("{name}/{what}");
             let whole = graph.add_value(name.clone(), Fact::default());
-            rw.push(node(&name, Unsqueeze, vec![Some(*x), Some(axis)], whole));
+            patch.push(node(&name, Unsqueeze, vec![Some(*x), Some(axis)], whole));
             *x = whole;
         }
         let whole = graph.add_value(format!("{name}/heads"), Fact::default());
-        rw.push(node(name, op, all(inputs), whole));
+        patch.push(node(name, op, all(inputs), whole));
         let out = last.outputs[0];
         let inputs = vec![Some(whole), Some(axis)];
-        rw.push(node(&format!("{name}/apart"), Squeeze, inputs, out));
+        patch.push(node(&format!("{name}/apart"), Squeeze, inputs, out));
     }
 }
 
@@ -171,7 +179,7 @@ fn as_product(node: &Node) -> Option<(&MatMul, [ValueId; 2])> {
 
 /// Whether the only reader of `v` is the node behind it in the chain.
 fn read_once(g: &Finder, v: ValueId) -> bool {
-    g.rw.uses(v) == 1
+    g.patch.uses(v) == 1
 }
 
 /// Whether both have as many dimensions: a factor of more would have added some.
@@ -189,7 +197,7 @@ fn masked(g: &Finder, x: ValueId) -> Option<(ValueId, Option<ValueId>)> {
         return Some((x, None));
     };
     let scores = |v: ValueId| {
-        let product = |v| g.rw.produced_by::<MatMul>(Some(v)).is_some();
+        let product = |v| g.patch.produced_by::<MatMul>(Some(v)).is_some();
         product(v) || g.scaled(v).is_some_and(|(x, _)| product(x))
     };
     let (scores, mask) = match (scores(a), scores(b)) {

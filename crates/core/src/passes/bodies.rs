@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use super::infer_graph;
+use super::patch::Patch;
 use crate::dim::Dim;
 use crate::error::Result;
 use crate::fact::Fact;
@@ -37,12 +38,13 @@ pub fn for_each_inferred(
     interrupt: &Interrupt,
     change: &mut dyn FnMut(&mut Graph) -> Result<()>,
 ) -> Result<()> {
-    for i in 0..graph.nodes.len() {
-        if graph.nodes[i].op.subgraphs().is_empty() {
-            continue;
-        }
-        let facts = input_facts(graph, &graph.nodes[i], interrupt)?;
-        for_each_body(&mut graph.nodes[i], |body| {
+    if !has_bodies(graph) {
+        return Ok(());
+    }
+    let mut patch = Patch::forward(graph);
+    while let Some(mut node) = patch.next_node() {
+        let facts = input_facts(graph, &node, interrupt)?;
+        for_each_body(&mut node, |body| {
             let inputs = body.inputs.clone();
             for (v, fact) in inputs.into_iter().zip(&facts) {
                 body.value_mut(v).fact = fact.clone();
@@ -51,68 +53,83 @@ pub fn for_each_inferred(
             change(body)?;
             Ok::<_, crate::Error>(true)
         })?;
+        patch.push(node);
     }
-    Ok(())
+    patch.finish(graph).map(drop)
+}
+
+fn has_bodies(graph: &Graph) -> bool {
+    graph.nodes.iter().any(|node| node.op.bodies().is_some())
 }
 
 /// Moves constants into the bodies that capture them and drops captures that no body reads. True
 /// where something changed.
-pub fn move_constants(graph: &mut Graph) -> bool {
-    let mut changed = false;
-    for i in 0..graph.nodes.len() {
-        let node = &graph.nodes[i];
-        let Some(bodies) = node.op.bodies() else {
-            continue;
-        };
-        let first = bodies.captures();
-        let place = bodies.place(first);
-        let fits = node.inputs.len() >= first
-            && bodies
-                .graphs
-                .iter()
-                .all(|b| b.inputs.len() == node.inputs.len() - first + place);
-        if !fits {
-            continue;
-        }
-        let bodies = bodies.graphs;
-        let uses: Vec<Vec<usize>> = bodies.iter().map(|b| b.use_counts()).collect();
-        let read = |at: usize| {
-            let mut bodies = bodies.iter().zip(&uses);
-            bodies.any(|(b, uses)| uses[b.inputs[at].0] > 0)
-        };
-        // For each capture: keep it, or give the body this constant (or nothing) instead.
-        let fate: Vec<Option<Option<Tensor>>> = (first..node.inputs.len())
-            .map(|at| {
-                let constant = graph.constant(node.input(at)).cloned();
-                let drop = constant.is_some() || !read(at - first + place);
-                drop.then_some(constant)
-            })
-            .collect();
-        if fate.iter().all(Option::is_none) {
-            continue;
-        }
-        changed = true;
-        let node = &mut graph.nodes[i];
-        let done = for_each_body(node, |body| {
-            let mut fates = fate.iter();
-            let captured = body.inputs.split_off(place);
-            for v in captured {
-                match fates.next() {
-                    Some(Some(constant)) => {
-                        let value = body.value_mut(v);
-                        if let Some(tensor) = constant {
-                            value.fact = Fact::of(tensor);
-                        }
-                        value.constant = constant.clone();
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn move_constants(graph: &mut Graph) -> Result<bool> {
+    if !has_bodies(graph) {
+        return Ok(false);
+    }
+    let mut patch = Patch::forward(graph);
+    while let Some(mut node) = patch.next_node() {
+        patch.changed |= move_into(graph, &mut node);
+        patch.push(node);
+    }
+    patch.finish(graph)
+}
+
+/// Moves constants that `node` captures into its bodies; true where there were some.
+fn move_into(graph: &Graph, node: &mut Node) -> bool {
+    let Some(bodies) = node.op.bodies() else {
+        return false;
+    };
+    let first = bodies.captures();
+    let place = bodies.place(first);
+    let Some(captured) = node.inputs.len().checked_sub(first) else {
+        return false;
+    };
+    if !bodies
+        .graphs
+        .iter()
+        .all(|b| b.inputs.len() == captured + place)
+    {
+        return false;
+    }
+    let uses: Vec<Vec<usize>> = bodies.graphs.iter().map(|b| b.use_counts()).collect();
+    let read = |at: usize| {
+        let mut bodies = bodies.graphs.iter().zip(&uses);
+        bodies.any(|(b, uses)| uses[b.inputs[at].0] > 0)
+    };
+    // For each capture: keep it, or give the body this constant (or nothing) instead.
+    let fate: Vec<Option<Option<Tensor>>> = (0..captured)
+        .map(|at| {
+            let constant = graph.constant(node.input(first + at)).cloned();
+            let drop = constant.is_some() || !read(at + place);
+            drop.then_some(constant)
+        })
+        .collect();
+    if fate.iter().all(Option::is_none) {
+        return false;
+    }
+    let done = for_each_body(node, |body| {
+        let mut fates = fate.iter();
+        let captured = body.inputs.split_off(place);
+        for v in captured {
+            match fates.next() {
+                Some(Some(constant)) => {
+                    let value = body.value_mut(v);
+                    if let Some(tensor) = constant {
+                        value.fact = Fact::of(tensor);
                     }
-                    _ => body.inputs.push(v),
+                    value.constant = constant.clone();
                 }
+                _ => body.inputs.push(v),
             }
-            Ok::<_, std::convert::Infallible>(true)
-        });
-        if done.is_err() {
-            continue;
         }
+        Ok::<_, std::convert::Infallible>(true)
+    });
+    if done.is_ok() {
         let mut at = 0;
         node.inputs.retain(|_| {
             let keep = at < first || fate[at - first].is_none();
@@ -120,7 +137,7 @@ pub fn move_constants(graph: &mut Graph) -> bool {
             keep
         });
     }
-    changed
+    true
 }
 
 /// What is known of the inputs of each body of `node`. Values that go round keep a dimension only where an iteration

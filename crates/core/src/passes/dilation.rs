@@ -2,39 +2,42 @@
 
 use std::sync::Arc;
 
-use super::edit::Rewriter;
+use super::patch::Patch;
+use crate::error::Result;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::{BatchToSpace, Conv, Padding, SpaceToBatch};
 
 /// Puts one dilated convolution in the place of the three. True where it found them.
-pub fn run(graph: &mut Graph) -> bool {
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for node in nodes {
-        rw.take_up(&node);
-        match dilated(graph, &rw, &node) {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn run(graph: &mut Graph) -> Result<bool> {
+    let mut patch = Patch::start(graph);
+    while let Some(node) = patch.next_node() {
+        match dilated(graph, &patch, &node) {
             Some((out, source, conv)) => {
-                if let Some(mut producer) = rw.take(out) {
+                if let Some(mut producer) = patch.take(out) {
                     producer.op = Arc::new(conv);
                     producer.inputs[0] = Some(source);
                     producer.outputs = node.outputs;
-                    rw.push(producer);
+                    patch.push(producer);
                 }
             }
-            None => rw.push(node),
+            None => patch.push(node),
         }
     }
-    rw.finish(graph)
+    patch.finish(graph)
 }
 
 /// The convolution's output, what SpaceToBatch reads, and the dilated convolution.
-fn dilated(graph: &Graph, rw: &Rewriter, node: &Node) -> Option<(ValueId, ValueId, Conv)> {
+fn dilated(graph: &Graph, patch: &Patch, node: &Node) -> Option<(ValueId, ValueId, Conv)> {
     if !node.op.is::<BatchToSpace>() {
         return None;
     }
-    let out = node.input(0).filter(|&v| rw.uses(v) == 0)?;
-    let (conv, producer) = rw.produced_by::<Conv>(Some(out))?;
+    let out = node.input(0).filter(|&v| patch.uses(v) == 0)?;
+    let (conv, producer) = patch.produced_by::<Conv>(Some(out))?;
     let x = producer.input(0)?;
-    let (_, split) = rw.produced_by::<SpaceToBatch>(Some(x))?;
+    let (_, split) = patch.produced_by::<SpaceToBatch>(Some(x))?;
     let block = graph.ints(node.input(1))?;
     let pads = graph.ints(split.input(2))?;
     let crops = graph.ints(node.input(2))?;

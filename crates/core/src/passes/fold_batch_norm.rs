@@ -5,8 +5,9 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edit::{Rewriter, node};
+use super::edit::node;
 use super::fuse::as_activation;
+use super::patch::Patch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Operator, ValueId};
@@ -31,19 +32,21 @@ impl Affine {
 
 /// Runs on `float32` only: half precision would round the weights differently. Needs inferred
 /// facts. True where a node went.
-pub fn run(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn run(graph: &mut Graph) -> Result<bool> {
     let activated = activated(graph);
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for node in nodes {
-        rw.take_up(&node);
-        let done = folded(graph, &mut rw, &node).is_some()
+    let mut patch = Patch::start(graph);
+    while let Some(node) = patch.next_node() {
+        let done = folded(graph, &mut patch, &node).is_some()
             || node.outputs.iter().any(|v| activated.contains(v))
-                && split(graph, &mut rw, &node).is_some();
+                && split(graph, &mut patch, &node).is_some();
         if !done {
-            rw.push(node);
+            patch.push(node);
         }
     }
-    rw.finish(graph)
+    patch.finish(graph)
 }
 
 /// Values that an activation alone reads.
@@ -244,18 +247,18 @@ fn multiply(weights: &mut [f32], scale: f64) {
 }
 
 /// Folds `node` into its producer, which takes its place.
-fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
+fn folded(graph: &mut Graph, patch: &mut Patch, node: &Node) -> Option<()> {
     let [out] = node.outputs[..] else { return None };
     let candidates = [node.input(0), node.input(1)];
     let axis = |v: ValueId| {
-        let op = &*rw.producer(Some(v)).filter(|_| rw.uses(v) == 0)?.op;
+        let op = &*patch.producer(Some(v)).filter(|_| patch.uses(v) == 0)?.op;
         // What applies an activation does not scale with its weights.
         op.with_activation(Activation::Relu)?;
         channel_axis(op, graph.fact(v).rank()?)
     };
     let mut candidates = candidates.into_iter().flatten();
     let (source, axis) = candidates.find_map(|v| Some((v, axis(v)?)))?;
-    let producer = rw.producer(Some(source))?;
+    let producer = patch.producer(Some(source))?;
     let rank = graph.fact(source).rank()?;
     if graph.fact(out).rank()? != rank || producer.input(3).is_some() {
         return None;
@@ -284,7 +287,7 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     });
     let mut scaled = None;
     if affine.scale.iter().any(|&s| s != 1.0) {
-        let alone = rw.uses(weights.value) == 1;
+        let alone = patch.uses(weights.value) == 1;
         let constant = graph.value_mut(weights.value).constant.as_mut()?;
         if alone {
             weights.scaled(constant, affine.scale).ok()?;
@@ -294,7 +297,7 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
             scaled = Some(copy);
         }
     }
-    let mut producer = rw.take(source)?;
+    let mut producer = patch.take(source)?;
     if let Some(gemm) = with_beta {
         producer.op = Arc::new(gemm);
     }
@@ -306,12 +309,12 @@ fn folded(graph: &mut Graph, rw: &mut Rewriter, node: &Node) -> Option<()> {
     producer.inputs.resize(3, None);
     producer.inputs[2] = Some(graph.add_constant(name, bias));
     producer.outputs = vec![out];
-    rw.push(producer);
+    patch.push(producer);
     Some(())
 }
 
 /// Batch normalisation that nothing took up becomes a product and a sum.
-fn split(graph: &mut Graph, rw: &mut Rewriter, norm: &Node) -> Option<()> {
+fn split(graph: &mut Graph, patch: &mut Patch, norm: &Node) -> Option<()> {
     let op = norm.op.downcast_ref::<BatchNorm>()?;
     let [out] = norm.outputs[..] else { return None };
     let x = norm.input(0)?;
@@ -335,9 +338,9 @@ fn split(graph: &mut Graph, rw: &mut Rewriter, norm: &Node) -> Option<()> {
     let scaled = graph.add_value(format!("{}/scaled", norm.name), fact);
     let product = Binary::new(BinaryKind::Mul);
     let name = format!("{}/Mul", norm.name);
-    rw.push(node(&name, product, vec![Some(x), Some(scale)], scaled));
+    patch.push(node(&name, product, vec![Some(x), Some(scale)], scaled));
     let sum = Binary::new(BinaryKind::Add);
-    rw.push(node(&norm.name, sum, vec![Some(scaled), Some(shift)], out));
-    rw.changed = true;
+    patch.push(node(&norm.name, sum, vec![Some(scaled), Some(shift)], out));
+    patch.changed = true;
     Some(())
 }

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use super::Evaluator;
-use super::edit::Renames;
 use super::known_dims::KnownDims;
+use super::patch::Patch;
 use crate::builtin;
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -22,7 +22,7 @@ const GROWTH: usize = 16 << 20;
 /// Needs inferred facts. True where a node went.
 ///
 /// # Errors
-/// `Aborted` where loading is to stop, `Limit` where memory is short.
+/// `Aborted` where loading is to stop, `Limit` where memory is short, and those of [`Patch::finish`].
 pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
     let mut known = KnownDims::default();
     fold(graph, |graph, node| {
@@ -40,7 +40,7 @@ pub fn run(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
 /// inferred facts. True where a node went.
 ///
 /// # Errors
-/// `Aborted` where loading is to stop.
+/// `Aborted` where loading is to stop, and those of [`Patch::finish`].
 pub fn dequantize(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
     fold(graph, |graph, node| match dequantizes(node) {
         true => Ok((compute(graph, node, evaluate)?, false)),
@@ -58,13 +58,12 @@ fn fold(
     graph: &mut Graph,
     mut of: impl FnMut(&mut Graph, &mut Node) -> Result<(Option<Vec<Tensor>>, bool)>,
 ) -> Result<bool> {
-    let mut kept = Vec::with_capacity(graph.nodes.len());
-    let mut any = false;
-    for mut node in std::mem::take(&mut graph.nodes) {
+    let mut patch = Patch::forward(graph);
+    while let Some(mut node) = patch.next_node() {
         let (tensors, changed) = of(graph, &mut node)?;
-        any |= changed;
+        patch.changed |= changed;
         let Some(tensors) = tensors else {
-            kept.push(node);
+            patch.push(node);
             continue;
         };
         for (&v, tensor) in node.outputs.iter().zip(tensors) {
@@ -72,25 +71,44 @@ fn fold(
             value.fact = Fact::of(&tensor);
             value.constant = Some(tensor);
         }
-        any = true;
+        patch.changed = true;
     }
-    graph.nodes = kept;
-    Ok(any)
+    patch.finish(graph)
 }
 
 /// Puts the body that an `If` with a constant condition runs in its place. True where there was one.
-pub fn branches(graph: &mut Graph) -> bool {
-    remove(graph, |graph, node, renames, kept| {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn branches(graph: &mut Graph) -> Result<bool> {
+    if !graph
+        .nodes
+        .iter()
+        .any(|node| chosen_body(graph, node).is_some())
+    {
+        return Ok(false);
+    }
+    remove(graph, |graph, node, patch| {
         let body = chosen_body(graph, node)?;
-        inline(graph, node, body, renames, kept);
+        inline(graph, node, body, patch);
         Some(())
     })
 }
 
 /// Removes nodes that only pass on their input. Needs inferred facts. True where a node went.
-pub fn identities(graph: &mut Graph) -> bool {
-    remove(graph, |graph, node, renames, _| {
-        renames.set(node.outputs[0], passes_on(graph, node)?);
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn identities(graph: &mut Graph) -> Result<bool> {
+    if !graph
+        .nodes
+        .iter()
+        .any(|node| passes_on(graph, node).is_some())
+    {
+        return Ok(false);
+    }
+    remove(graph, |graph, node, patch| {
+        patch.replace(node.outputs[0], passes_on(graph, node)?);
         Some(())
     })
 }
@@ -98,21 +116,16 @@ pub fn identities(graph: &mut Graph) -> bool {
 /// Removes the nodes that `replace` has put others in the place of, or other values. True where there was one.
 fn remove(
     graph: &mut Graph,
-    replace: impl Fn(&mut Graph, &Node, &mut Renames, &mut Vec<Node>) -> Option<()>,
-) -> bool {
-    let mut renames = Renames::default();
-    let mut kept = Vec::with_capacity(graph.nodes.len());
-    let mut changed = false;
-    for mut node in std::mem::take(&mut graph.nodes) {
-        renames.apply(&mut node);
-        match replace(graph, &node, &mut renames, &mut kept) {
-            Some(()) => changed = true,
-            None => kept.push(node),
+    replace: impl Fn(&mut Graph, &Node, &mut Patch) -> Option<()>,
+) -> Result<bool> {
+    let mut patch = Patch::forward(graph);
+    while let Some(node) = patch.next_node() {
+        match replace(graph, &node, &mut patch) {
+            Some(()) => patch.changed = true,
+            None => patch.push(node),
         }
     }
-    graph.nodes = kept;
-    renames.finish(graph);
-    changed
+    patch.finish(graph)
 }
 
 /// The outputs of a node all of whose inputs are constants. What else fails here leaves the node in the graph: it is
@@ -264,29 +277,23 @@ fn passes_on(graph: &Graph, node: &Node) -> Option<ValueId> {
     let ([_], Some(source)) = (&node.outputs[..], node.input(0)) else {
         return None;
     };
-    let passes = node.op.passes_on(&NodeView::new(graph, node));
+    let passes = NodeView::new(graph, node).passes_on();
     passes.then_some(source)
 }
 
 /// The body that an `If` with a constant condition runs.
-fn chosen_body(graph: &Graph, node: &Node) -> Option<Graph> {
+fn chosen_body<'a>(graph: &Graph, node: &'a Node) -> Option<&'a Graph> {
     let op = node.op.downcast_ref::<If>()?;
     let condition = graph.constant(node.input(0))?;
     let yes = *condition.as_slice::<u8>().ok()?.first()? != 0;
     let body = if yes { &op.then_body } else { &op.else_body };
     let fits =
         body.inputs.len() + 1 >= node.inputs.len() && body.outputs.len() == node.outputs.len();
-    fits.then(|| (**body).clone())
+    fits.then_some(&**body)
 }
 
 /// Puts the nodes of a body in the place of the node that would run it.
-fn inline(
-    graph: &mut Graph,
-    node: &Node,
-    body: Graph,
-    renames: &mut Renames,
-    kept: &mut Vec<Node>,
-) {
+fn inline(graph: &mut Graph, node: &Node, body: &Graph, patch: &mut Patch) {
     let mut place: Vec<Option<ValueId>> = vec![None; body.values.len()];
     for (i, v) in body.inputs.iter().enumerate() {
         place[v.0] = node.input(i + 1);
@@ -298,7 +305,7 @@ fn inline(
         })
     };
     for inner in &body.nodes {
-        kept.push(Node {
+        patch.push(Node {
             name: inner.name.clone(),
             op: inner.op.clone(),
             inputs: inner.inputs.iter().map(|v| v.map(&mut map)).collect(),
@@ -306,6 +313,6 @@ fn inline(
         });
     }
     for (&out, &v) in node.outputs.iter().zip(&body.outputs) {
-        renames.set(out, map(v));
+        patch.replace(out, map(v));
     }
 }

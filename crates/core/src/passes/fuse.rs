@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use super::edit::Rewriter;
 use super::fold_batch_norm::per_channel;
+use super::patch::Patch;
 use crate::dim::Dim;
 use crate::dtype::DType;
+use crate::error::Result;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::{
     Activation, Binary, BinaryKind, Cast, Conv, Gather, GatherCast, MatMul, Pad, PadMode, Padding,
@@ -15,52 +16,69 @@ use crate::tensor::Tensor;
 
 /// Fuses in `float32`; half precision would round in between. Needs inferred facts. True where a
 /// node went.
-fn fuse(graph: &mut Graph, rule: impl Fn(&mut Graph, &mut Rewriter, Node) -> Unfused) -> bool {
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for node in nodes {
-        rw.take_up(&node);
-        if let Some(node) = rule(graph, &mut rw, node) {
-            rw.push(node);
+fn fuse(graph: &mut Graph, rule: impl Fn(&mut Graph, &mut Patch, Node) -> Unfused) -> Result<bool> {
+    let mut patch = Patch::start(graph);
+    while let Some(node) = patch.next_node() {
+        if let Some(node) = rule(graph, &mut patch, node) {
+            patch.push(node);
         }
     }
-    rw.finish(graph)
+    patch.finish(graph)
 }
 
 /// A rule hands the node back unless it fused it into another, which then stands in its place.
 type Unfused = Option<Node>;
 
 /// Takes activations into the nodes that they read.
-pub fn activations(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn activations(graph: &mut Graph) -> Result<bool> {
     fuse(graph, activation)
 }
 
 /// Takes sums with vectors into matrix products.
-pub fn biases(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn biases(graph: &mut Graph) -> Result<bool> {
     fuse(graph, bias)
 }
 
 /// Takes constant factors into matrix products.
-pub fn scales(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn scales(graph: &mut Graph) -> Result<bool> {
     fuse(graph, scale)
 }
 
 /// Takes sums into convolutions.
-pub fn residuals(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn residuals(graph: &mut Graph) -> Result<bool> {
     fuse(graph, residual)
 }
 
 /// Takes paddings into convolutions.
-pub fn paddings(graph: &mut Graph) -> bool {
-    fuse(graph, |graph, rw, mut node| {
-        pad(graph, rw, &mut node);
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn paddings(graph: &mut Graph) -> Result<bool> {
+    fuse(graph, |graph, patch, mut node| {
+        pad(graph, patch, &mut node);
         Some(node)
     })
 }
 
 /// Takes casts of indices into gathers.
-pub fn index_casts(graph: &mut Graph) -> bool {
-    fuse(graph, |graph, rw, mut node| {
-        index_cast(graph, rw, &mut node);
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn index_casts(graph: &mut Graph) -> Result<bool> {
+    fuse(graph, |graph, patch, mut node| {
+        index_cast(graph, patch, &mut node);
         Some(node)
     })
 }
@@ -84,35 +102,35 @@ pub fn as_activation(node: &Node) -> Option<Activation> {
     })
 }
 
-fn activation(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+fn activation(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
     let fused = || {
         let activation = as_activation(&node)?;
         let x = node
             .input(0)
-            .filter(|&x| rw.uses(x) == 0 && graph.is_f32(x))?;
-        Some((x, rw.producer(Some(x))?.op.with_activation(activation)?))
+            .filter(|&x| patch.uses(x) == 0 && graph.is_f32(x))?;
+        Some((x, patch.producer(Some(x))?.op.with_activation(activation)?))
     };
     let Some((x, op)) = fused() else {
         return Some(node);
     };
-    let Some(mut producer) = rw.take(x) else {
+    let Some(mut producer) = patch.take(x) else {
         return Some(node);
     };
     producer.op = op;
     producer.outputs = node.outputs;
-    rw.push(producer);
+    patch.push(producer);
     None
 }
 
 /// A constant vector added to a matrix product.
-fn bias(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+fn bias(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
     let fused = || {
         let op = node.op.downcast_ref::<Binary>()?;
         let (a, b) = (node.input(0)?, node.input(1)?);
         let product = |v: ValueId| {
-            let (product, producer) = rw.produced_by::<MatMul>(Some(v))?;
+            let (product, producer) = patch.produced_by::<MatMul>(Some(v))?;
             let free = producer.input(2).is_none() && product.activation == Activation::None;
-            (free && rw.uses(v) == 0 && graph.is_f32(v)).then(|| product.clone())
+            (free && patch.uses(v) == 0 && graph.is_f32(v)).then(|| product.clone())
         };
         let (x, c, product) = match (product(a), product(b)) {
             (Some(p), _) => (a, b, p),
@@ -134,7 +152,7 @@ fn bias(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
     let Some((x, bias, product)) = fused() else {
         return Some(node);
     };
-    let Some(mut producer) = rw.take(x) else {
+    let Some(mut producer) = patch.take(x) else {
         return Some(node);
     };
     let bias = graph.add_constant(format!("{}/bias", producer.name), bias);
@@ -142,12 +160,12 @@ fn bias(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
     producer.inputs.push(Some(bias));
     producer.op = Arc::new(product);
     producer.outputs = node.outputs;
-    rw.push(producer);
+    patch.push(producer);
     None
 }
 
 /// A matrix product times a constant.
-fn scale(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+fn scale(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
     let fused = || {
         let op = node.op.downcast_ref::<Binary>()?;
         let (a, b) = (node.input(0)?, node.input(1)?);
@@ -159,9 +177,9 @@ fn scale(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
         };
         // A constant of more dimensions would add dimensions to the result.
         let same_rank = graph.fact(x).rank()? == graph.fact(*node.outputs.first()?).rank()?;
-        let (product, producer) = rw.produced_by::<MatMul>(Some(x))?;
+        let (product, producer) = patch.produced_by::<MatMul>(Some(x))?;
         let free = producer.input(2).is_none() && product.activation == Activation::None;
-        let ok = free && same_rank && rw.uses(x) == 0 && graph.is_f32(x);
+        let ok = free && same_rank && patch.uses(x) == 0 && graph.is_f32(x);
         let product = MatMul {
             alpha: Some(product.alpha.unwrap_or(1.0) * c as f32),
             activation: op.activation,
@@ -172,17 +190,17 @@ fn scale(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
     let Some((x, product)) = fused() else {
         return Some(node);
     };
-    let Some(mut producer) = rw.take(x) else {
+    let Some(mut producer) = patch.take(x) else {
         return Some(node);
     };
     producer.op = Arc::new(product);
     producer.outputs = node.outputs;
-    rw.push(producer);
+    patch.push(producer);
     None
 }
 
 /// The sum of a convolution and another value of the same shape.
-fn residual(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
+fn residual(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
     let fused = || {
         let op = node.op.downcast_ref::<Binary>()?;
         let (a, b) = (node.input(0)?, node.input(1)?);
@@ -192,10 +210,10 @@ fn residual(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
             return None;
         }
         let conv = |v: ValueId| {
-            let (conv, producer) = rw.produced_by::<Conv>(Some(v))?;
+            let (conv, producer) = patch.produced_by::<Conv>(Some(v))?;
             let free = producer.input(3).is_none() && conv.activation == Activation::None;
-            let position = rw.position(v)?;
-            (free && rw.uses(v) == 0 && graph.is_f32(v)).then(|| (position, conv.clone()))
+            let position = patch.position(v)?;
+            (free && patch.uses(v) == 0 && graph.is_f32(v)).then(|| (position, conv.clone()))
         };
         // Of two convolutions the later one: the other's result is there by then.
         let (x, other, conv) = match (conv(a), conv(b)) {
@@ -213,23 +231,23 @@ fn residual(graph: &mut Graph, rw: &mut Rewriter, node: Node) -> Unfused {
     let Some((x, other, conv)) = fused() else {
         return Some(node);
     };
-    let Some(mut producer) = rw.take(x) else {
+    let Some(mut producer) = patch.take(x) else {
         return Some(node);
     };
     producer.inputs.resize(3, None);
     producer.inputs.push(Some(other));
     producer.op = Arc::new(conv);
     producer.outputs = node.outputs;
-    rw.push(producer);
+    patch.push(producer);
     None
 }
 
 /// Takes the cast of `float32` indices into the gather that reads them: networks trained with
 /// Keras take tokens as numbers.
-fn index_cast(graph: &Graph, rw: &mut Rewriter, node: &mut Node) {
+fn index_cast(graph: &Graph, patch: &mut Patch, node: &mut Node) {
     let fused = || {
         let gather = node.op.downcast_ref::<Gather>()?;
-        let (cast, producer) = rw.produced_by::<Cast>(node.input(1))?;
+        let (cast, producer) = patch.produced_by::<Cast>(node.input(1))?;
         let source = producer.input(0).filter(|&v| graph.is_f32(v))?;
         matches!(cast.to, DType::I32 | DType::I64).then(|| (source, GatherCast(gather.clone())))
     };
@@ -238,15 +256,15 @@ fn index_cast(graph: &Graph, rw: &mut Rewriter, node: &mut Node) {
     };
     node.inputs[1] = Some(source);
     node.op = Arc::new(gather);
-    rw.changed = true;
+    patch.changed = true;
 }
 
 /// Takes a padding with zeros into the convolution that reads it.
-fn pad(graph: &Graph, rw: &mut Rewriter, node: &mut Node) {
+fn pad(graph: &Graph, patch: &mut Patch, node: &mut Node) {
     let fused = || {
         let conv = node.op.downcast_ref::<Conv>()?;
         let x = node.input(0)?;
-        let (pad, producer) = rw.produced_by::<Pad>(Some(x))?;
+        let (pad, producer) = patch.produced_by::<Pad>(Some(x))?;
         let zero = producer
             .input(2)
             .is_none_or(|v| graph.scalar(Some(v)) == Some(0.0));
@@ -284,5 +302,5 @@ fn pad(graph: &Graph, rw: &mut Rewriter, node: &mut Node) {
     let Some((x, conv)) = fused() else { return };
     node.inputs[0] = Some(x);
     node.op = Arc::new(conv);
-    rw.changed = true;
+    patch.changed = true;
 }

@@ -2,31 +2,34 @@
 //! pass after this one makes neighbours' transposes meet and go.
 
 use super::edit::{inverse, node};
+use super::patch::Patch;
 use crate::dim::Shape;
+use crate::error::Result;
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, ValueId};
 use crate::ops::Transpose;
 
 /// Rewrites nodes of rank 3 and 4 in a graph that convolves; others gain nothing by it. Needs
 /// inferred facts. True where there was one.
-pub fn run(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn run(graph: &mut Graph) -> Result<bool> {
     let convolves = |n: &Node| n.op.spatial().is_some_and(|spatial| spatial.convolves);
     if !graph.nodes.iter().any(convolves) {
-        return false;
+        return Ok(false);
     }
-    let mut changed = false;
-    let mut nodes = Vec::with_capacity(graph.nodes.len());
-    for node in std::mem::take(&mut graph.nodes) {
-        match rewrite(graph, &node, &mut nodes) {
-            Some(()) => changed = true,
-            None => nodes.push(node),
+    let mut patch = Patch::forward(graph);
+    while let Some(node) = patch.next_node() {
+        match rewrite(graph, &node, &mut patch) {
+            Some(()) => patch.changed = true,
+            None => patch.push(node),
         }
     }
-    graph.nodes = nodes;
-    changed
+    patch.finish(graph)
 }
 
-fn rewrite(graph: &mut Graph, old: &Node, nodes: &mut Vec<Node>) -> Option<()> {
+fn rewrite(graph: &mut Graph, old: &Node, patch: &mut Patch) -> Option<()> {
     // The flat indices of a pooling are those of its own layout.
     let [out] = old.outputs[..] else { return None };
     let spatial = old.op.spatial()?;
@@ -43,19 +46,19 @@ fn rewrite(graph: &mut Graph, old: &Node, nodes: &mut Vec<Node>) -> Option<()> {
             let name = format!("{}/in{i}", old.name);
             let turned = add_permuted(graph, &name, v, &to_last);
             let perm = to_last.clone();
-            nodes.push(node(&name, Transpose { perm }, vec![Some(v)], turned));
+            patch.push(node(&name, Transpose { perm }, vec![Some(v)], turned));
             inputs[i] = Some(turned);
         }
     }
     let turned = add_permuted(graph, &format!("{}/out", old.name), out, &to_last);
-    nodes.push(Node {
+    patch.push(Node {
         name: old.name.clone(),
         op,
         inputs,
         outputs: vec![turned],
     });
     let name = format!("{}/back", old.name);
-    nodes.push(node(
+    patch.push(node(
         &name,
         Transpose { perm: to_first },
         vec![Some(turned)],

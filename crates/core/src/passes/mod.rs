@@ -11,7 +11,7 @@
 //!    more; then 2 and 3 again, for what the transposes had kept apart.
 //! 5. 2 to 4 for the bodies of control flow that are left.
 //!
-//! In builds with debug assertions every application of a rule is a [`Patch`], which checks what a rewrite has to leave.
+//! Nodes are changed by a `Patch` alone, which checks in builds with debug assertions what a rewrite has to leave.
 //!
 //! [`retype`] is run afterwards where a session mixes precisions.
 
@@ -40,12 +40,10 @@ mod widen_f16;
 
 use crate::backend::DataLayout;
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{ErrorCode, Result};
 use crate::graph::{Graph, NodeSpec};
 use crate::interrupt::Interrupt;
 use crate::tensor::Tensor;
-
-use patch::Patch;
 
 pub use changes::{Change, ChangeLog, NodeName, Observer};
 pub use infer::infer_graph;
@@ -130,11 +128,10 @@ impl Passes<'_> {
             let before = self
                 .observer
                 .map(|observer| (observer, graph.nodes.clone()));
-            let patch = cfg!(debug_assertions).then(|| Patch::begin(rule, graph));
-            let changed = rule.run(graph, self)?;
-            if let Some(patch) = patch {
-                patch.check(graph)?;
-            }
+            let changed = rule.run(graph, self).map_err(|e| match e.code() {
+                ErrorCode::State => e.with_hint(format!("the rule `{rule}` is wrong")),
+                _ => e,
+            })?;
             if let (true, Some((observer, before))) = (changed, before) {
                 observer.changed(rule, &before, graph);
             }

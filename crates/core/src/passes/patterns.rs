@@ -1,6 +1,7 @@
 //! Finds activations and normalisations that a file spells out in smaller operators.
 
-use super::edit::Rewriter;
+use super::patch::Patch;
+use crate::error::Result;
 use crate::graph::{Graph, Node, Operator, ValueId};
 use crate::ops::{
     Binary, BinaryKind, Clip, LayerNorm, Reduce, ReduceKind, RmsNorm, Unary, UnaryKind,
@@ -9,9 +10,12 @@ use crate::tensor::Tensor;
 
 /// Puts activations in the place of `float32` nodes that spell them out. Comes before `fuse`,
 /// which would take the pieces apart. Needs inferred facts. True where it found one.
-pub fn activations(graph: &mut Graph) -> bool {
-    replace(graph, |graph, rw, node| {
-        let g = Finder { graph, rw };
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn activations(graph: &mut Graph) -> Result<bool> {
+    replace(graph, |graph, patch, node| {
+        let g = Finder { graph, patch };
         g.bounded(node)
             .or_else(|| g.product_activation(node))
             .or_else(|| g.hard_sigmoid(node))
@@ -21,7 +25,10 @@ pub fn activations(graph: &mut Graph) -> bool {
 
 /// Puts normalisations in the place of `float32` nodes that spell them out. Needs inferred facts. True where
 /// it found one.
-pub fn normalisations(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn normalisations(graph: &mut Graph) -> Result<bool> {
     replace(graph, normalisation)
 }
 
@@ -29,22 +36,21 @@ pub fn normalisations(graph: &mut Graph) -> bool {
 /// readers is dead code.
 fn replace(
     graph: &mut Graph,
-    find: impl Fn(&mut Graph, &Rewriter, &Node) -> Option<Found>,
-) -> bool {
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for mut node in nodes {
-        rw.take_up(&node);
+    find: impl Fn(&mut Graph, &Patch, &Node) -> Option<Found>,
+) -> Result<bool> {
+    let mut patch = Patch::start(graph);
+    while let Some(mut node) = patch.next_node() {
         if let [out] = node.outputs[..]
             && graph.is_f32(out)
-            && let Some((op, inputs)) = find(graph, &rw, &node)
+            && let Some((op, inputs)) = find(graph, &patch, &node)
         {
             node.op = op;
             node.inputs = inputs;
-            rw.changed = true;
+            patch.changed = true;
         }
-        rw.push(node);
+        patch.push(node);
     }
-    rw.finish(graph)
+    patch.finish(graph)
 }
 
 /// What a node in hand is found to be: an operator and its inputs.
@@ -58,7 +64,7 @@ fn found(op: impl Operator, inputs: &[ValueId]) -> Option<Found> {
 /// Looks for operators among the nodes before the one in hand.
 pub(super) struct Finder<'a> {
     pub graph: &'a Graph,
-    pub rw: &'a Rewriter,
+    pub patch: &'a Patch,
 }
 
 /// File formats round these constants to half precision at worst.
@@ -69,13 +75,13 @@ fn close(value: f64, to: f64) -> bool {
 impl Finder<'_> {
     /// The inputs of the plain binary operator that writes `v`.
     pub fn binary(&self, v: ValueId, kind: BinaryKind) -> Option<(ValueId, ValueId)> {
-        let (op, node) = self.rw.produced_by::<Binary>(Some(v))?;
+        let (op, node) = self.patch.produced_by::<Binary>(Some(v))?;
         (*op == Binary::new(kind)).then(|| Some((node.input(0)?, node.input(1)?)))?
     }
 
     /// The input of the unary operator that writes `v`.
     fn unary(&self, v: ValueId, kind: UnaryKind) -> Option<ValueId> {
-        let (op, node) = self.rw.produced_by::<Unary>(Some(v))?;
+        let (op, node) = self.patch.produced_by::<Unary>(Some(v))?;
         (op.0 == kind).then(|| node.input(0))?
     }
 
@@ -155,7 +161,7 @@ impl Finder<'_> {
     fn product_activation(&self, node: &Node) -> Option<Found> {
         let (a, b) = as_binary(node, BinaryKind::Mul)?;
         let kind = |x: ValueId, f: ValueId| -> Option<UnaryKind> {
-            let (op, inner) = self.rw.produced_by::<Unary>(Some(f))?;
+            let (op, inner) = self.patch.produced_by::<Unary>(Some(f))?;
             let y = inner.input(0)?;
             Some(match op.0 {
                 UnaryKind::Sigmoid if y == x => UnaryKind::Swish { alpha: 1.0 },
@@ -278,7 +284,7 @@ impl Finder<'_> {
 
     /// `x` where `v` is its mean over the last dimension, kept.
     fn mean(&self, v: ValueId) -> Option<ValueId> {
-        let (op, node) = self.rw.produced_by::<Reduce>(Some(v))?;
+        let (op, node) = self.patch.produced_by::<Reduce>(Some(v))?;
         let x = node.input(0)?;
         let rank = self.graph.fact(x).rank()?;
         let axes = self.graph.ints(node.input(1))?;
@@ -293,11 +299,11 @@ fn as_binary(node: &Node, kind: BinaryKind) -> Option<(ValueId, ValueId)> {
 }
 
 /// Layer and root-mean-square normalisation over the last dimension, then their scale and bias.
-fn normalisation(graph: &mut Graph, rw: &Rewriter, node: &Node) -> Option<Found> {
-    if let Some(found) = scale_and_bias(graph, rw, node) {
+fn normalisation(graph: &mut Graph, patch: &Patch, node: &Node) -> Option<Found> {
+    if let Some(found) = scale_and_bias(graph, patch, node) {
         return Some(found);
     }
-    let g = Finder { graph, rw };
+    let g = Finder { graph, patch };
     // The dividend, and what stands under the root.
     let (x, radicand) = if let Some((x, root)) = as_binary(node, BinaryKind::Div) {
         (x, g.unary(root, UnaryKind::Sqrt)?)
@@ -336,18 +342,18 @@ fn normalisation(graph: &mut Graph, rw: &Rewriter, node: &Node) -> Option<Found>
 }
 
 /// A product after a normalisation that scales by one, a sum after one without a bias.
-fn scale_and_bias(graph: &Graph, rw: &Rewriter, node: &Node) -> Option<Found> {
+fn scale_and_bias(graph: &Graph, patch: &Patch, node: &Node) -> Option<Found> {
     let op = node.op.downcast_ref::<Binary>()?;
     let (a, b) = (node.input(0)?, node.input(1)?);
-    let (x, c) = match (rw.producer(Some(a)), rw.producer(Some(b))) {
+    let (x, c) = match (patch.producer(Some(a)), patch.producer(Some(b))) {
         (Some(p), _) if is_norm(p) => (a, b),
         (_, Some(p)) if is_norm(p) => (b, a),
         _ => return None,
     };
-    let norm = rw.producer(Some(x))?;
+    let norm = patch.producer(Some(x))?;
     let width = graph.fact(x).shape.as_ref()?.0.last()?.known()?;
     let constant = graph.constant(Some(c))?;
-    if rw.uses(x) > 0 || constant.shape() != [width] || norm.outputs.len() != 1 {
+    if patch.uses(x) > 0 || constant.shape() != [width] || norm.outputs.len() != 1 {
         return None;
     }
     let ones = |v: Option<ValueId>| {

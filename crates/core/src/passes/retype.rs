@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use super::edit::node;
+use super::patch::Patch;
 use super::{bodies, dead_code, infer_graph};
 use crate::dtype::DType;
 use crate::error::{Result, unsupported};
@@ -20,11 +21,11 @@ use crate::ops::Cast;
 /// says of the result.
 pub fn run(graph: &mut Graph, wish: &dyn Fn(NodeId) -> Option<DType>) -> Result<()> {
     let mut twins: HashMap<(ValueId, DType), ValueId> = HashMap::new();
-    let old = std::mem::take(&mut graph.nodes);
-    let mut nodes = Vec::with_capacity(old.len());
-    for (i, mut n) in old.into_iter().enumerate() {
-        let Some(to) = wish(NodeId(i)) else {
-            nodes.push(n);
+    let mut patch = Patch::forward(graph);
+    let mut ids = (0..).map(NodeId);
+    while let (Some(mut n), Some(id)) = (patch.next_node(), ids.next()) {
+        let Some(to) = wish(id) else {
+            patch.push(n);
             continue;
         };
         if !follows(graph, &n, to) {
@@ -40,7 +41,7 @@ pub fn run(graph: &mut Graph, wish: &dyn Fn(NodeId) -> Option<DType>) -> Result<
                     let twin = like(graph, v, to)?;
                     if graph.value(twin).constant.is_none() {
                         let name = graph.value(twin).name.clone();
-                        nodes.push(node(&name, Cast::new(to), vec![Some(v)], twin));
+                        patch.push(node(&name, Cast::new(to), vec![Some(v)], twin));
                     }
                     twins.insert((v, to), twin);
                     twin
@@ -59,11 +60,11 @@ pub fn run(graph: &mut Graph, wish: &dyn Fn(NodeId) -> Option<DType>) -> Result<
                 *out = twin;
             }
         }
-        nodes.push(n);
-        nodes.extend(back);
+        patch.push(n);
+        back.into_iter().for_each(|node| patch.push(node));
     }
-    graph.nodes = nodes;
-    dead_code::run(graph);
+    patch.finish(graph)?;
+    dead_code::run(graph)?;
     infer_graph(graph, &Interrupt::NEVER)
 }
 

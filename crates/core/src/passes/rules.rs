@@ -56,13 +56,13 @@ rules! {
         |g, passes| widen_f16::run(g, passes.narrow);
     BodyConstants, "body-constants",
         "bodies of control flow hold the constants they read, and capture nothing unread",
-        |g, _| Ok(bodies::move_constants(g));
+        |g, _| bodies::move_constants(g);
     InlineBranches, "inline-branches",
         "an If whose condition is constant becomes the nodes of its branch",
-        |g, _| Ok(fold_constants::branches(g));
+        |g, _| fold_constants::branches(g);
     Identities, "identities",
         "nodes that only pass on their input go",
-        |g, _| Ok(fold_constants::identities(g));
+        |g, _| fold_constants::identities(g);
     FoldConstants, "fold-constants",
         "nodes on constants and known dimensions are computed while loading",
         |g, passes| fold_constants::run(g, &passes.evaluate);
@@ -71,55 +71,55 @@ rules! {
         |g, passes| fold_constants::dequantize(g, &passes.evaluate);
     CommonSubexpressions, "common-subexpressions",
         "nodes that compute the same from the same become one",
-        |g, _| Ok(common_subexpressions::run(g));
+        |g, _| common_subexpressions::run(g);
     DeadCode, "dead-code",
         "nodes and optional outputs that nothing reads go",
-        |g, _| Ok(dead_code::run(g));
+        |g, _| dead_code::run(g);
     QuantizedMovement, "quantized-movement",
         "what only moves elements moves quantized ones",
-        |g, _| Ok(quantized::movement(g));
+        |g, _| quantized::movement(g);
     QuantizedArithmetic, "quantized-arithmetic",
         "what stands between DequantizeLinear and QuantizeLinear computes in integers",
         |g, passes| quantized::arithmetic(g, &passes.evaluate);
     Activations, "activations",
         "activations spelled out in smaller operators become one node",
-        |g, _| Ok(patterns::activations(g));
+        |g, _| patterns::activations(g);
     Normalisations, "normalisations",
         "layer and root-mean-square normalisations spelled out become one node",
-        |g, _| Ok(patterns::normalisations(g));
+        |g, _| patterns::normalisations(g);
     FuseAttention, "attention",
         "a softmax between two matrix products becomes one node",
-        |g, _| Ok(attention::run(g));
+        |g, _| attention::run(g);
     Views, "views",
         "views of views become one, and a padding moves behind a view before a convolution",
-        |g, _| Ok(views::run(g));
+        |g, _| views::run(g);
     Dilation, "dilation",
         "SpaceToBatch, Conv and BatchToSpace become one dilated Conv",
-        |g, _| Ok(dilation::run(g));
+        |g, _| dilation::run(g);
     BatchNorm, "batch-norm",
         "scales and shifts of channels go into the weights before them",
-        |g, _| Ok(fold_batch_norm::run(g));
+        |g, _| fold_batch_norm::run(g);
     FusePadding, "fuse-padding",
         "a padding with zeros becomes the padding of the convolution behind it",
-        |g, _| Ok(fuse::paddings(g));
+        |g, _| fuse::paddings(g);
     FuseIndexCast, "fuse-index-cast",
         "a Gather reads float32 indices without a Cast",
-        |g, _| Ok(fuse::index_casts(g));
+        |g, _| fuse::index_casts(g);
     FuseActivation, "fuse-activation",
         "an activation becomes part of the node before it",
-        |g, _| Ok(fuse::activations(g));
+        |g, _| fuse::activations(g);
     FuseBias, "fuse-bias",
         "a vector added to a matrix product becomes its bias",
-        |g, _| Ok(fuse::biases(g));
+        |g, _| fuse::biases(g);
     FuseScale, "fuse-scale",
         "a constant factor of a matrix product becomes its alpha",
-        |g, _| Ok(fuse::scales(g));
+        |g, _| fuse::scales(g);
     FuseResidual, "fuse-residual",
         "a value added to a convolution of the same shape becomes its residual",
-        |g, _| Ok(fuse::residuals(g));
+        |g, _| fuse::residuals(g);
     ChannelsLast, "channels-last",
         "convolutions and their kin work on channels-last data, where a backend prefers that",
-        |g, passes| Ok(passes.layout == DataLayout::ChannelsLast && layout::run(g));
+        |g, passes| Ok(passes.layout == DataLayout::ChannelsLast && layout::run(g)?);
     Transposes, "transposes",
         "transposes move until they cancel, or move as little data as possible",
         |g, _| transposes::run(g);

@@ -4,33 +4,37 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use super::edit::{Rewriter, node};
+use super::edit::node;
+use super::patch::Patch;
 use super::transposes::reshape::{groups, literal};
 use crate::dim::{Dim, Shape};
+use crate::error::Result;
 use crate::fact::Fact;
 use crate::graph::{Axes, Graph, Node, ValueId};
 use crate::ops::{Conv, Pad, Reshape};
 
 /// Needs inferred facts. True where something changed.
-pub fn run(graph: &mut Graph) -> bool {
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn run(graph: &mut Graph) -> Result<bool> {
     let convolved: HashSet<ValueId> = graph
         .nodes
         .iter()
         .filter(|n| n.op.is::<Conv>())
         .filter_map(|n| n.input(0))
         .collect();
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for mut node in nodes {
-        rw.take_up(&node);
+    let mut patch = Patch::start(graph);
+    while let Some(mut node) = patch.next_node() {
         if is_view(&node) {
-            merge(graph, &mut rw, &mut node);
+            merge(graph, &mut patch, &mut node);
             if convolved.contains(&node.outputs[0]) {
-                pull_pad(graph, &mut rw, &mut node);
+                pull_pad(graph, &mut patch, &mut node);
             }
         }
-        rw.push(node);
+        patch.push(node);
     }
-    rw.finish(graph)
+    patch.finish(graph)
 }
 
 fn is_view(node: &Node) -> bool {
@@ -54,28 +58,28 @@ fn reshape(graph: &mut Graph, node: &mut Node, source: ValueId) -> bool {
 }
 
 /// A view of a view looks at what that one looks at.
-fn merge(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
+fn merge(graph: &mut Graph, patch: &mut Patch, node: &mut Node) {
     let source = || {
-        let producer = rw.producer(node.input(0)).filter(|p| is_view(p))?;
+        let producer = patch.producer(node.input(0)).filter(|p| is_view(p))?;
         producer.input(0)
     };
     if let Some(source) = source()
         && reshape(graph, node, source)
     {
-        rw.changed = true;
+        patch.changed = true;
     }
 }
 
 /// The padding that `node` reads comes after it instead.
-fn pull_pad(graph: &mut Graph, rw: &mut Rewriter, view: &mut Node) {
+fn pull_pad(graph: &mut Graph, patch: &mut Patch, view: &mut Node) {
     let moved = || {
         let x = view.input(0)?;
-        let (pad, producer) = rw.produced_by::<Pad>(Some(x))?;
+        let (pad, producer) = patch.produced_by::<Pad>(Some(x))?;
         let (from, to) = (dims(graph, x)?, dims(graph, view.outputs[0])?);
         let source = producer.input(0)?;
         let pads = graph.ints(producer.input(1))?;
         let plain = pads.len() == 2 * from.len() && producer.input(3).is_none();
-        if !plain || rw.uses(x) > 0 || pads.iter().any(|&p| p < 0) {
+        if !plain || patch.uses(x) > 0 || pads.iter().any(|&p| p < 0) {
             return None;
         }
         let before = dims(graph, source)?;
@@ -121,7 +125,7 @@ fn pull_pad(graph: &mut Graph, rw: &mut Rewriter, view: &mut Node) {
     let mut inputs = vec![Some(unpadded), Some(pads)];
     inputs.extend(value.map(Some));
     let name = format!("{}/Pad", view.name);
-    rw.push(first);
+    patch.push(first);
     *view = node(&name, pad, inputs, out);
-    rw.changed = true;
+    patch.changed = true;
 }

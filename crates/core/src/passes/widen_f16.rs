@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::bodies::for_each_body;
 use super::edit::node;
+use super::patch::Patch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Precision, Value, ValueId};
@@ -15,7 +16,7 @@ use crate::tensor::{Element, Tensor, cast_slice_mut};
 /// Widens every value of a type for which `narrow` is true. Needs inferred facts. True where there was one.
 ///
 /// # Errors
-/// `Limit` where a constant cannot be widened for want of memory.
+/// `Limit` where a constant cannot be widened for want of memory, and those of [`Patch::finish`].
 pub fn run(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool) -> Result<bool> {
     if kept_in_values(graph, narrow) {
         return Ok(false);
@@ -37,10 +38,10 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
         .iter()
         .map(|v| v.fact.dtype.filter(|&d| narrow(d)))
         .collect();
-    let mut changed = dtypes.iter().any(Option::is_some);
     let narrowed = |v: ValueId| dtypes.get(v.0).copied().flatten();
-    let mut nodes = Vec::with_capacity(graph.nodes.len());
-    let old = std::mem::take(&mut graph.nodes);
+    let mut patch = Patch::forward(graph);
+    patch.changes_types(!edges);
+    patch.changed = dtypes.iter().any(Option::is_some);
     let mut is_input = vec![false; dtypes.len()];
     graph.inputs.iter().for_each(|v| is_input[v.0] = edges);
     // What stands for an input in single precision.
@@ -53,7 +54,7 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
         if is_input[i] {
             let wide = wide_like(graph, v);
             let name = graph.value(wide).name.clone();
-            nodes.push(node(&name, Cast::new(DType::F32), vec![Some(v)], wide));
+            patch.push(node(&name, Cast::new(DType::F32), vec![Some(v)], wide));
             wide_inputs[i] = Some(wide);
             continue;
         }
@@ -63,20 +64,20 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
             value.constant = Some(widened(&tensor)?);
         }
     }
-    for mut n in old {
+    while let Some(mut n) = patch.next_node() {
         let bits = n.op.flow().precision == Precision::Bits;
         for slot in n.inputs.iter_mut().flatten().filter(|_| !bits) {
             if let Some(&Some(wide)) = wide_inputs.get(slot.0) {
                 *slot = wide;
             }
         }
-        changed |= for_each_body(&mut n, |body| widen(body, narrow, false))?;
+        patch.changed |= for_each_body(&mut n, |body| widen(body, narrow, false))?;
         if bits {
-            keep_bits(graph, n, &narrowed, &mut nodes);
+            keep_bits(graph, n, &narrowed, &mut patch);
             continue;
         }
-        keep_meaning(graph, &mut n, &narrowed, &mut nodes);
-        nodes.push(n);
+        keep_meaning(graph, &mut n, &narrowed, &mut patch);
+        patch.push(n);
     }
     if edges {
         for i in 0..graph.outputs.len() {
@@ -88,12 +89,11 @@ fn widen(graph: &mut Graph, narrow: &dyn Fn(DType) -> bool, edges: bool) -> Resu
             fact.dtype = Some(to);
             let name = format!("{}/narrow", graph.value(v).name);
             let out = graph.add_value(name.clone(), fact);
-            nodes.push(node(&name, Cast::new(to), vec![Some(v)], out));
+            patch.push(node(&name, Cast::new(to), vec![Some(v)], out));
             graph.outputs[i] = out;
         }
     }
-    graph.nodes = nodes;
-    Ok(changed)
+    patch.finish(graph)
 }
 
 /// A new value like `v`, in single precision.
@@ -109,7 +109,7 @@ fn keep_meaning(
     graph: &mut Graph,
     n: &mut Node,
     narrowed: &dyn Fn(ValueId) -> Option<DType>,
-    nodes: &mut Vec<Node>,
+    patch: &mut Patch,
 ) {
     let Some(to) = n.outputs.first().and_then(|&v| narrowed(v)) else {
         return;
@@ -129,7 +129,7 @@ fn keep_meaning(
                 fact.dtype = Some(to);
                 let name = format!("{}/rounded", n.name);
                 let rounded = graph.add_value(name.clone(), fact);
-                nodes.push(node(&name, Cast::new(to), n.inputs.clone(), rounded));
+                patch.push(node(&name, Cast::new(to), n.inputs.clone(), rounded));
                 n.inputs[0] = Some(rounded);
             }
         }
@@ -141,7 +141,7 @@ fn keep_bits(
     graph: &mut Graph,
     mut n: Node,
     narrowed: &dyn Fn(ValueId) -> Option<DType>,
-    nodes: &mut Vec<Node>,
+    patch: &mut Patch,
 ) {
     let narrow = |graph: &mut Graph, like: ValueId, dtype: DType| {
         let mut fact = graph.fact(like).clone();
@@ -153,7 +153,7 @@ fn keep_bits(
         && let Some(from) = narrowed(x).filter(|_| graph.fact(x).dtype == Some(DType::F32))
     {
         let bits = narrow(graph, x, from);
-        nodes.push(node(&n.name, Cast::new(from), vec![Some(x)], bits));
+        patch.push(node(&n.name, Cast::new(from), vec![Some(x)], bits));
         n.inputs[0] = Some(bits);
     }
     let mut widening = None;
@@ -162,8 +162,8 @@ fn keep_bits(
         widening = Some(node(&n.name, Cast::new(DType::F32), vec![Some(bits)], y));
         n.outputs[0] = bits;
     }
-    nodes.push(n);
-    nodes.extend(widening);
+    patch.push(n);
+    widening.into_iter().for_each(|node| patch.push(node));
 }
 
 fn widened(tensor: &Tensor) -> Result<Tensor> {

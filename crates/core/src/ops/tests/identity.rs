@@ -86,7 +86,7 @@ fn merged(operators: [&Arc<dyn Operator>; 2]) -> usize {
     for operator in operators {
         graph.apply_shared(String::new(), operator.clone(), &[Some(x)]);
     }
-    common_subexpressions::run(&mut graph);
+    common_subexpressions::run(&mut graph).unwrap();
     graph.nodes.len()
 }
 

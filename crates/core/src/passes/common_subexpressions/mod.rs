@@ -5,7 +5,8 @@ use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
-use super::edit::Renames;
+use super::patch::Patch;
+use crate::error::Result;
 use crate::graph::{Graph, Node, Operator, Value, ValueId};
 use crate::reflect::Contents;
 use crate::tensor::Tensor;
@@ -65,14 +66,14 @@ fn is_small(tensor: &Tensor) -> bool {
 }
 
 /// Lets the first of equal small constants stand for the others.
-fn equal_constants(values: &[Value], renames: &mut Renames) {
+fn equal_constants(values: &[Value], patch: &mut Patch) {
     let mut seen: HashMap<Contents, ValueId> = HashMap::new();
     for (i, value) in values.iter().enumerate() {
         let Some(tensor) = value.constant.as_ref().filter(|t| is_small(t)) else {
             continue;
         };
         match seen.entry(Contents(tensor)) {
-            Entry::Occupied(first) => renames.set(ValueId(i), *first.get()),
+            Entry::Occupied(first) => patch.replace(ValueId(i), *first.get()),
             Entry::Vacant(slot) => {
                 slot.insert(ValueId(i));
             }
@@ -82,16 +83,16 @@ fn equal_constants(values: &[Value], renames: &mut Renames) {
 
 /// Lets equal small constants and equal nodes (same operator, attributes and inputs, in any order where that does not
 /// matter) stand for each other. True where a node went.
-pub fn run(graph: &mut Graph) -> bool {
-    let mut renames = Renames::default();
-    equal_constants(&graph.values, &mut renames);
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn run(graph: &mut Graph) -> Result<bool> {
+    let mut patch = Patch::forward(graph);
+    equal_constants(&graph.values, &mut patch);
     let hasher = RandomState::new();
     let mut seen: HashMap<Vec<Option<ValueId>>, Readers> = HashMap::new();
-    let mut keep = Vec::with_capacity(graph.nodes.len());
-    for node in &mut graph.nodes {
-        renames.apply(node);
-        let mut first = true;
-        if node.op.deterministic() && node.op.subgraphs().is_empty() {
+    while let Some(node) = patch.next_node() {
+        if node.op.deterministic() && node.op.bodies().is_none() {
             let mut inputs = node.inputs.clone();
             if let ([a, b], true) = (&mut inputs[..], node.op.flow().commutes())
                 && b < a
@@ -99,20 +100,17 @@ pub fn run(graph: &mut Graph) -> bool {
                 std::mem::swap(a, b);
             }
             let readers = seen.entry(inputs).or_default();
-            if let Some(earlier) = readers.equal_to(node, &hasher) {
+            if let Some(earlier) = readers.equal_to(&node, &hasher) {
                 for (&old, &new) in node.outputs.iter().zip(earlier) {
-                    renames.set(old, new);
+                    patch.replace(old, new);
                 }
-                first = false;
+                patch.changed = true;
+                continue;
             }
         }
-        keep.push(first);
+        patch.push(node);
     }
-    let changed = keep.contains(&false);
-    let mut keep = keep.into_iter();
-    graph.nodes.retain(|_| keep.next().unwrap_or(true));
-    renames.finish(graph);
-    changed
+    patch.finish(graph)
 }
 
 #[cfg(test)]

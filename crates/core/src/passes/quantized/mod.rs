@@ -26,7 +26,7 @@ pub use movement::moves;
 use std::sync::Arc;
 
 use super::Evaluator;
-use super::edit::Rewriter;
+use super::patch::Patch;
 use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Operator, ValueId};
@@ -42,34 +42,35 @@ pub fn is_quantised(graph: &Graph) -> bool {
 }
 
 /// Has movement move quantised numbers. Needs inferred facts. True where something changed.
-pub fn movement(graph: &mut Graph) -> bool {
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for mut node in nodes {
-        rw.take_up(&node);
-        movement::sink(graph, &mut rw, &mut node);
-        movement::lift(graph, &mut rw, &mut node);
-        rw.push(node);
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn movement(graph: &mut Graph) -> Result<bool> {
+    let mut patch = Patch::start(graph);
+    while let Some(mut node) = patch.next_node() {
+        movement::sink(graph, &mut patch, &mut node);
+        movement::lift(graph, &mut patch, &mut node);
+        patch.push(node);
     }
-    rw.finish(graph)
+    patch.finish(graph)
 }
 
 /// Puts integer arithmetic in the place of each QuantizeLinear that ends some. Needs inferred facts. True where
 /// something changed.
 ///
 /// # Errors
-/// `Limit` where memory is short.
+/// `Limit` where memory is short, and those of [`Patch::finish`].
 pub fn arithmetic(graph: &mut Graph, evaluate: &Evaluator) -> Result<bool> {
-    let (mut rw, nodes) = Rewriter::start(graph);
-    for mut node in nodes {
-        rw.take_up(&node);
-        if let Some((op, inputs)) = find(graph, &rw, &node, evaluate)? {
+    let mut patch = Patch::start(graph);
+    while let Some(mut node) = patch.next_node() {
+        if let Some((op, inputs)) = find(graph, &patch, &node, evaluate)? {
             node.op = op;
             node.inputs = inputs;
-            rw.changed = true;
+            patch.changed = true;
         }
-        rw.push(node);
+        patch.push(node);
     }
-    Ok(rw.finish(graph))
+    patch.finish(graph)
 }
 
 /// What a QuantizeLinear becomes: an operator and its inputs.
@@ -77,20 +78,20 @@ type Found = (Arc<dyn Operator>, Vec<Option<ValueId>>);
 
 fn find(
     graph: &mut Graph,
-    rw: &Rewriter,
+    patch: &Patch,
     node: &Node,
     evaluate: &Evaluator,
 ) -> Result<Option<Found>> {
     let Some(target) = Target::of(graph, node) else {
         return Ok(None);
     };
-    if let Some(found) = products::find(graph, rw, &target)? {
+    if let Some(found) = products::find(graph, patch, &target)? {
         return Ok(Some(found));
     }
-    if let Some(found) = pointwise::find(graph, rw, &target) {
+    if let Some(found) = pointwise::find(graph, patch, &target) {
         return Ok(Some(found));
     }
-    table::find(graph, rw, node, &target, evaluate)
+    table::find(graph, patch, node, &target, evaluate)
 }
 
 /// Scales and zero points, all known.
@@ -144,8 +145,8 @@ struct Operand {
 
 impl Operand {
     /// What the DequantizeLinear that makes `v` reads; `None` where it scales blocks.
-    fn of(graph: &Graph, rw: &Rewriter, v: ValueId) -> Option<Operand> {
-        let (op, node) = rw.produced_by::<DequantizeLinear>(Some(v))?;
+    fn of(graph: &Graph, patch: &Patch, v: ValueId) -> Option<Operand> {
+        let (op, node) = patch.produced_by::<DequantizeLinear>(Some(v))?;
         let numbers = node.input(0)?;
         (op.block == 0).then_some(())?;
         Some(Operand {
@@ -158,8 +159,8 @@ impl Operand {
     }
 
     /// [`Operand::of`] for numbers of 8 bits with one scale, which comes with the operand.
-    fn of_bytes(graph: &Graph, rw: &Rewriter, v: ValueId) -> Option<(Operand, Affine)> {
-        let operand = Operand::of(graph, rw, v).filter(Operand::is_bytes)?;
+    fn of_bytes(graph: &Graph, patch: &Patch, v: ValueId) -> Option<(Operand, Affine)> {
+        let operand = Operand::of(graph, patch, v).filter(Operand::is_bytes)?;
         let affine = operand.parameters.one()?;
         Some((operand, affine))
     }
@@ -222,15 +223,15 @@ impl Target {
 
     /// What is quantised, before an activation that clamps it: only the activation reads it, and
     /// only the QuantizeLinear that.
-    fn before_clamp<'a>(&self, graph: &Graph, rw: &'a Rewriter) -> Option<(&'a Node, Activation)> {
-        let last = rw.producer(Some(self.real))?;
-        (rw.uses(self.real) == 0).then_some(())?;
+    fn before_clamp<'a>(&self, graph: &Graph, patch: &'a Patch) -> Option<(&'a Node, Activation)> {
+        let last = patch.producer(Some(self.real))?;
+        (patch.uses(self.real) == 0).then_some(())?;
         let Some(activation) = clamp(graph, last) else {
             return Some((last, Activation::None));
         };
         let source = last.input(0)?;
-        let before = rw.producer(Some(source))?;
-        (rw.uses(source) == 1).then_some((before, activation))
+        let before = patch.producer(Some(source))?;
+        (patch.uses(source) == 1).then_some((before, activation))
     }
 }
 

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use super::super::edit::Rewriter;
+use super::super::patch::Patch;
 use super::super::transposes::permutation;
 use super::{Operand, Target};
 use crate::graph::{Graph, Node, NodeView, ValueId};
 use crate::ops::{Concat, DequantizeLinear, normalize_axis};
 
 /// Lets `node` work on what its DequantizeLinear reads, and puts the DequantizeLinear in its place.
-pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
+pub fn sink(graph: &mut Graph, patch: &mut Patch, node: &mut Node) {
     if !moves(graph, node) || node.outputs.len() != 1 || !graph.is_f32(node.outputs[0]) {
         return;
     }
@@ -18,7 +18,7 @@ pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
     let count = if several { node.inputs.len() } else { 1 };
     let operands: Option<Vec<Operand>> = node.inputs[..count]
         .iter()
-        .map(|&v| Operand::of(graph, rw, v?))
+        .map(|&v| Operand::of(graph, patch, v?))
         .collect();
     let Some(operands) = operands else {
         return;
@@ -46,7 +46,7 @@ pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
     for (slot, operand) in inputs.iter_mut().zip(&operands) {
         *slot = Some(operand.numbers);
     }
-    rw.push(Node {
+    patch.push(Node {
         name,
         op: node.op.clone(),
         inputs,
@@ -55,12 +55,12 @@ pub fn sink(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
     node.op = Arc::new(DequantizeLinear { axis, block: 0 });
     node.inputs = vec![Some(moved), Some(first.scale)];
     node.inputs.extend(first.zero.map(Some));
-    rw.changed = true;
+    patch.changed = true;
 }
 
 /// True where each element of the output is one of the data, whichever element type they have.
 pub fn moves(graph: &Graph, node: &Node) -> bool {
-    node.op.selects(&NodeView::new(graph, node))
+    NodeView::new(graph, node).selects()
 }
 
 /// The axis of several scales behind a transpose.
@@ -72,13 +72,13 @@ fn moved_axis(graph: &Graph, node: &Node, operand: &Operand) -> Option<i64> {
 
 /// Lets each part of a Concat be quantised before they are put together, where all of them are real
 /// numbers of bytes: `node`, which quantised the whole, then is the Concat.
-pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
+pub fn lift(graph: &mut Graph, patch: &mut Patch, node: &mut Node) {
     let parts = || {
         let target = Target::of(graph, node)?;
-        let (op, concat) = rw.produced_by::<Concat>(Some(target.real))?;
+        let (op, concat) = patch.produced_by::<Concat>(Some(target.real))?;
         let quantised =
-            |v: &Option<ValueId>| v.is_some_and(|v| Operand::of_bytes(graph, rw, v).is_some());
-        let all = rw.uses(target.real) == 0 && concat.inputs.iter().all(quantised);
+            |v: &Option<ValueId>| v.is_some_and(|v| Operand::of_bytes(graph, patch, v).is_some());
+        let all = patch.uses(target.real) == 0 && concat.inputs.iter().all(quantised);
         all.then(|| (op.clone(), concat.inputs.clone(), target.dtype))
     };
     let Some((op, mut parts, dtype)) = parts() else {
@@ -92,7 +92,7 @@ pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
         let quantised = graph.add_value(name.clone(), fact);
         let mut inputs = node.inputs.clone();
         inputs[0] = Some(real);
-        rw.push(Node {
+        patch.push(Node {
             name,
             op: node.op.clone(),
             inputs,
@@ -102,5 +102,5 @@ pub fn lift(graph: &mut Graph, rw: &mut Rewriter, node: &mut Node) {
     }
     node.op = Arc::new(op);
     node.inputs = parts;
-    rw.changed = true;
+    patch.changed = true;
 }

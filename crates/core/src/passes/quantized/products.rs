@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::super::edit::Rewriter;
+use super::super::patch::Patch;
 use super::{Found, Operand, Parameters, Target};
 use crate::dtype::DType;
 use crate::error::Result;
@@ -11,11 +11,11 @@ use crate::ops::{Activation, Conv, Gemm, MatMul, QLinearConv, QLinearMatMul, nor
 use crate::tensor::Tensor;
 
 /// The product that `target` quantises, as one of integers.
-pub fn find(graph: &mut Graph, rw: &Rewriter, target: &Target) -> Result<Option<Found>> {
-    let Some((node, activation)) = target.before_clamp(graph, rw) else {
+pub fn find(graph: &mut Graph, patch: &Patch, target: &Target) -> Result<Option<Found>> {
+    let Some((node, activation)) = target.before_clamp(graph, patch) else {
         return Ok(None);
     };
-    let Some(plan) = Plan::of(graph, rw, node, activation) else {
+    let Some(plan) = Plan::of(graph, patch, node, activation) else {
         return Ok(None);
     };
     plan.build(graph, target).map(Some)
@@ -32,7 +32,7 @@ struct Plan {
 }
 
 impl Plan {
-    fn of(graph: &Graph, rw: &Rewriter, node: &Node, activation: Activation) -> Option<Plan> {
+    fn of(graph: &Graph, patch: &Patch, node: &Node, activation: Activation) -> Option<Plan> {
         if let Some(op) = node.op.downcast_ref::<Conv>() {
             let free = op.activation == Activation::None && node.input(3).is_none();
             let conv = Conv {
@@ -40,18 +40,18 @@ impl Plan {
                 ..op.clone()
             };
             let op = Arc::new(QLinearConv { conv });
-            return free.then(|| Plan::with(graph, rw, node, op, 0))?;
+            return free.then(|| Plan::with(graph, patch, node, op, 0))?;
         }
         let product = Arc::new(QLinearMatMul { activation });
         if let Some(op) = node.op.downcast_ref::<MatMul>() {
             let plain = *op == MatMul::default() && node.input(2).is_none();
-            return plain.then(|| Plan::with(graph, rw, node, product, 1))?;
+            return plain.then(|| Plan::with(graph, patch, node, product, 1))?;
         }
         let op = node.op.downcast_ref::<Gemm>()?;
         let plain = op.alpha == 1.0 && op.beta == 1.0 && !op.transpose_a;
         (plain && op.activation == Activation::None).then_some(())?;
         let channels = if op.transpose_b { 0 } else { 1 };
-        let plan = Plan::with(graph, rw, node, product, channels)?;
+        let plan = Plan::with(graph, patch, node, product, channels)?;
         Some(Plan {
             transpose: op.transpose_b,
             ..plan
@@ -61,13 +61,13 @@ impl Plan {
     /// `channels` is the axis of the weights that the output's channels come from.
     fn with(
         graph: &Graph,
-        rw: &Rewriter,
+        patch: &Patch,
         node: &Node,
         op: Arc<dyn Operator>,
         channels: usize,
     ) -> Option<Plan> {
-        let (data, affine) = Operand::of_bytes(graph, rw, node.input(0)?)?;
-        let weights = Operand::of(graph, rw, node.input(1)?).filter(Operand::is_bytes)?;
+        let (data, affine) = Operand::of_bytes(graph, patch, node.input(0)?)?;
+        let weights = Operand::of(graph, patch, node.input(1)?).filter(Operand::is_bytes)?;
         let shape = graph.constant(Some(weights.numbers))?.shape();
         let count = *shape.get(channels)?;
         let scales = &weights.parameters;
@@ -78,7 +78,7 @@ impl Plan {
         (channels == 0 || shape.len() == 2).then_some(())?;
         let bias = match node.input(2) {
             None => None,
-            Some(v) => Some(bias(graph, rw, v, count, affine.scale, &scales.scales)?),
+            Some(v) => Some(bias(graph, patch, v, count, affine.scale, &scales.scales)?),
         };
         Some(Plan {
             op,
@@ -128,13 +128,13 @@ const CLOSE: f32 = 1e-6;
 /// The `int32` numbers of a bias in steps of the product's.
 fn bias(
     graph: &Graph,
-    rw: &Rewriter,
+    patch: &Patch,
     v: ValueId,
     channels: usize,
     data: f32,
     weights: &[f32],
 ) -> Option<Tensor> {
-    let bias = Operand::of(graph, rw, v).filter(|b| b.dtype == DType::I32)?;
+    let bias = Operand::of(graph, patch, v).filter(|b| b.dtype == DType::I32)?;
     let tensor = graph.constant(Some(bias.numbers))?;
     let Parameters { scales, zeros, .. } = &bias.parameters;
     let matches = |i: usize| {

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::edit::Rewriter;
+use super::super::patch::Patch;
 use super::super::{Evaluator, fold_constants, infer_graph};
 use super::{Found, Operand, Target};
 use crate::dtype::DType;
@@ -24,14 +24,14 @@ const LIMIT: usize = 32;
 /// The table of what `quantize` gives of each byte, or the byte itself where it gives that.
 pub fn find(
     graph: &mut Graph,
-    rw: &Rewriter,
+    patch: &Patch,
     quantize: &Node,
     target: &Target,
     evaluate: &Evaluator,
 ) -> Result<Option<Found>> {
     let mut function = Function {
         graph,
-        rw,
+        patch,
         bytes: None,
         body: Graph::new("table"),
         known: HashMap::new(),
@@ -50,7 +50,7 @@ pub fn find(
     if out != Some(&graph.fact(bytes).shape) || graph.value(bytes).constant.is_some() {
         return Ok(None);
     }
-    let direct = rw
+    let direct = patch
         .produced_by::<DequantizeLinear>(Some(target.real))
         .is_some();
     if direct && dtype == target.dtype && affine == target.affine {
@@ -66,12 +66,12 @@ pub fn find(
         inputs.push(constant.map(|t| body.add_constant("parameter", t)));
     }
     let table = body.add_value("table", Fact::default());
-    body.nodes.push(Node {
-        name: quantize.name.clone(),
-        op: quantize.op.clone(),
-        inputs,
-        outputs: vec![table],
-    });
+    body.push_shared(
+        quantize.name.clone(),
+        quantize.op.clone(),
+        &inputs,
+        &[table],
+    );
     body.outputs = vec![table];
     infer_graph(&mut body, evaluate.interrupt)?;
     fold_constants::dequantize(&mut body, evaluate)?;
@@ -81,7 +81,7 @@ pub fn find(
     };
     let function = match direct {
         true => Some(UnaryKind::Identity),
-        false => alone(rw, target.real),
+        false => alone(patch, target.real),
     };
     let of = function.map(|function| Tabulated {
         function,
@@ -96,9 +96,9 @@ pub fn find(
 }
 
 /// The function that makes `v`, if it is one operator on bytes.
-fn alone(rw: &Rewriter, v: ValueId) -> Option<UnaryKind> {
-    let (op, node) = rw.produced_by::<Unary>(Some(v))?;
-    rw.produced_by::<DequantizeLinear>(node.input(0))?;
+fn alone(patch: &Patch, v: ValueId) -> Option<UnaryKind> {
+    let (op, node) = patch.produced_by::<Unary>(Some(v))?;
+    patch.produced_by::<DequantizeLinear>(node.input(0))?;
     Some(op.0)
 }
 
@@ -112,7 +112,7 @@ fn cast(to: DType) -> Cast {
 /// A function of one tensor of bytes, as a graph of its own on all of its 256 values, in `float64`.
 struct Function<'a> {
     graph: &'a Graph,
-    rw: &'a Rewriter,
+    patch: &'a Patch,
     bytes: Option<(ValueId, DType, Affine)>,
     body: Graph,
     /// Values of the graph, in the function.
@@ -144,7 +144,7 @@ impl Function<'_> {
     }
 
     fn operand(&mut self, v: ValueId) -> Option<ValueId> {
-        let (operand, affine) = Operand::of_bytes(self.graph, self.rw, v)?;
+        let (operand, affine) = Operand::of_bytes(self.graph, self.patch, v)?;
         let same = self
             .bytes
             .is_none_or(|(bytes, ..)| bytes == operand.numbers);
@@ -165,7 +165,7 @@ impl Function<'_> {
     }
 
     fn applied(&mut self, v: ValueId) -> Option<ValueId> {
-        let node = self.rw.producer(Some(v))?;
+        let node = self.patch.producer(Some(v))?;
         self.steps += 1;
         let op = &*node.op;
         let pointwise = match op.downcast_ref::<Unary>() {
@@ -185,12 +185,8 @@ impl Function<'_> {
             });
         }
         let out = self.body.add_value("step", Fact::default());
-        self.body.nodes.push(Node {
-            name: node.name.clone(),
-            op: node.op.clone(),
-            inputs,
-            outputs: vec![out],
-        });
+        let (name, op) = (node.name.clone(), node.op.clone());
+        self.body.push_shared(name, op, &inputs, &[out]);
         Some(out)
     }
 }

@@ -114,7 +114,7 @@ impl Pass<'_> {
         }
         let wide = self.graph.add_value(format!("{name}/wide"), fact);
         let inputs = vec![Some(v), Some(axes)];
-        self.nodes.push(super::node(
+        self.patch.push(super::node(
             &format!("{name}/wide"),
             Unsqueeze,
             inputs,

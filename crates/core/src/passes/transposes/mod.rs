@@ -8,8 +8,9 @@ mod join;
 pub mod reshape;
 mod sink;
 
-use super::edit::{Renames, inverse, is_identity, node};
+use super::edit::{inverse, is_identity, node};
 use super::layout::permuted_fact;
+use super::patch::{Patch, Snapshot};
 use crate::dim::Dim;
 use crate::error::Result;
 use crate::graph::{Graph, Node, ValueId};
@@ -26,11 +27,10 @@ struct Held {
 
 struct Pass<'a> {
     graph: &'a mut Graph,
-    nodes: Vec<Node>,
+    patch: Patch,
     held: Vec<Option<Held>>,
     /// Held values that were carried out after all.
     written: Vec<bool>,
-    renames: Renames,
     demand: demand::Demand,
     /// Values that were made constants.
     folded: Vec<ValueId>,
@@ -39,32 +39,26 @@ struct Pass<'a> {
 /// Needs inferred facts. True where less data is moved than before.
 ///
 /// # Errors
-/// `Limit` where a constant cannot be transposed for want of memory.
+/// `Limit` where a constant cannot be transposed for want of memory, and those of [`Patch::finish`].
 pub fn run(graph: &mut Graph) -> Result<bool> {
     let before = moved(graph);
     if before.1 == 0 {
         return Ok(false);
     }
-    let old = (
-        graph.nodes.clone(),
-        graph.outputs.clone(),
-        graph.values.len(),
-    );
+    let old = Snapshot::of(graph);
     let mut pass = Pass {
         held: vec![None; graph.values.len()],
         written: vec![false; graph.values.len()],
-        nodes: Vec::with_capacity(graph.nodes.len()),
-        renames: Renames::default(),
         demand: demand::Demand::of(graph),
+        patch: Patch::forward(graph),
         folded: Vec::new(),
         graph,
     };
-    let nodes = std::mem::take(&mut pass.graph.nodes);
-    for node in nodes {
+    while let Some(node) = pass.patch.next_node() {
         pass.visit(node)?;
     }
     let folded = pass.finish()?;
-    super::dead_code::sweep_nodes(graph);
+    super::dead_code::sweep_nodes(graph)?;
     let after = moved(graph);
     if after < before {
         return Ok(true);
@@ -72,13 +66,12 @@ pub fn run(graph: &mut Graph) -> Result<bool> {
     for v in folded {
         graph.value_mut(v).constant = None;
     }
-    (graph.nodes, graph.outputs) = (old.0, old.1);
-    graph.values.truncate(old.2);
+    old.restore(graph);
     Ok(false)
 }
 
 fn as_transpose(node: &Node) -> Option<&Transpose> {
-    node.op.downcast_ref()
+    node.op.downcast_ref::<Transpose>()
 }
 
 /// The dimension of the input of `rank` dimensions that each one of the output is, where `node` is a transpose that fits.
@@ -132,32 +125,22 @@ fn is_free(graph: &Graph, source: ValueId, perm: &[usize]) -> bool {
 }
 
 impl Pass<'_> {
-    fn visit(&mut self, mut node: Node) -> Result<()> {
-        self.renames.apply(&mut node);
+    fn visit(&mut self, node: Node) -> Result<()> {
         if self.transpose(&node)? || self.sink(&node)? {
             return Ok(());
         }
-        for i in 0..node.inputs.len() {
-            if let Some(v) = node.inputs[i] {
-                self.carry_out(v)?;
-            }
+        for v in node.present_inputs() {
+            self.carry_out(v)?;
         }
-        self.nodes.push(node);
+        self.patch.push(node);
         Ok(())
     }
 
     fn finish(mut self) -> Result<Vec<ValueId>> {
-        let outputs: Vec<ValueId> = self
-            .graph
-            .outputs
-            .iter()
-            .map(|&v| self.renames.get(v))
-            .collect();
-        for &v in &outputs {
-            self.carry_out(v)?;
+        for i in 0..self.graph.outputs.len() {
+            self.carry_out(self.patch.now(self.graph.outputs[i]))?;
         }
-        self.graph.nodes = self.nodes;
-        self.graph.outputs = outputs;
+        self.patch.finish(self.graph)?;
         Ok(self.folded)
     }
 
@@ -204,11 +187,11 @@ impl Pass<'_> {
         {
             let shape = self.graph.add_ints(format!("{name}/shape"), &shape)?;
             let reshape = Reshape { allow_zero: false };
-            self.nodes
+            self.patch
                 .push(node(name, reshape, vec![Some(source), Some(shape)], to));
         } else {
             let perm = perm.to_vec();
-            self.nodes
+            self.patch
                 .push(node(name, Transpose { perm }, vec![Some(source)], to));
         }
         self.graph.value_mut(to).fact = fact;
@@ -244,7 +227,7 @@ impl Pass<'_> {
             },
         };
         if is_identity(&held.perm) {
-            self.renames.set(*out, held.source);
+            self.patch.replace(*out, held.source);
         } else {
             self.hold(*out, held);
         }

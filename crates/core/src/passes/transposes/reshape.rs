@@ -169,7 +169,7 @@ impl Pass<'_> {
             let fact = permuted_fact(self.graph.fact(source), &order);
             let gathered = self.graph.add_value(name.clone(), fact);
             let transpose = Transpose { perm: order };
-            self.nodes.push(node_of(&name, transpose, source, gathered));
+            self.patch.push(node_of(&name, transpose, source, gathered));
             source = gathered;
         }
         let shape = self
@@ -178,14 +178,14 @@ impl Pass<'_> {
         let reshape = Reshape { allow_zero: false };
         let inputs = vec![Some(source), Some(shape)];
         if is_identity(&perm) {
-            self.nodes
+            self.patch
                 .push(super::node(&node.name, reshape, inputs, out));
             return Ok(true);
         }
         let mut fact = self.graph.fact(out).clone();
         fact.shape = Some(crate::dim::Shape(dims));
         let lying = self.graph.add_value(format!("{}/lying", node.name), fact);
-        self.nodes
+        self.patch
             .push(super::node(&node.name, reshape, inputs, lying));
         let name = format!("{}/order", node.name);
         self.hold(

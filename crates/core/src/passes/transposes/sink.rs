@@ -111,7 +111,7 @@ impl Pass<'_> {
             };
             self.hold(v, held);
         }
-        self.nodes.push(Node {
+        self.patch.push(Node {
             name: node.name.clone(),
             op,
             inputs,
@@ -147,7 +147,7 @@ impl Pass<'_> {
         for &v in inputs.iter().flatten() {
             self.carry_out(v)?;
         }
-        self.nodes.push(Node {
+        self.patch.push(Node {
             op,
             inputs,
             ..node.clone()

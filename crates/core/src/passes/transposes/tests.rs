@@ -4,7 +4,10 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::graph::{Graph, ValueId};
 use crate::interrupt::Interrupt;
-use crate::ops::*;
+use crate::ops::{
+    Activation, Binary, BinaryKind, Concat, Conv, Fact, Flatten, MatMul, Pad, PadMode, Padding,
+    Reduce, ReduceKind, Reshape, Slice, Softmax, SoftmaxKind, Transpose, Unary, UnaryKind,
+};
 use crate::tensor::Tensor;
 
 fn graph(shape: &[usize]) -> (Graph, ValueId) {
@@ -51,7 +54,7 @@ fn settle(g: &mut Graph, layout: bool) -> usize {
     infer_graph(g, &Interrupt::NEVER).unwrap();
     let facts: Vec<Fact> = g.outputs.iter().map(|&v| g.fact(v).clone()).collect();
     if layout {
-        layout::run(g);
+        layout::run(g).unwrap();
         infer_graph(g, &Interrupt::NEVER).unwrap();
     }
     run(g).unwrap();
@@ -152,7 +155,7 @@ fn a_channel_shuffle_with_an_open_batch() {
     let a = conv(&mut g, a, 6, 2);
     g.outputs = vec![a];
     infer_graph(&mut g, &Interrupt::NEVER).unwrap();
-    layout::run(&mut g);
+    layout::run(&mut g).unwrap();
     infer_graph(&mut g, &Interrupt::NEVER).unwrap();
     run(&mut g).unwrap();
     let left = g.nodes.iter().filter(|n| n.op.is::<Transpose>()).count();

@@ -5,7 +5,13 @@ use std::sync::Arc;
 use crate::datum::Form;
 use crate::dim::Shape;
 use crate::dtype::DType;
-use crate::ops::*;
+use crate::ops::{
+    AffineGrid, BatchNorm, ConcatFromSequence, Conv, ConvInteger, ConvTranspose, DeformConv,
+    DictVectorizer, Fact, GatherBlockQuantized, GroupNorm, Gru, InputFact, Lstm, MapValues,
+    MatMulNBits, MaxRoiPool, NonMaxSuppression, Operator, PairwiseCoupling, QLinearBinary,
+    QLinearConv, QLinearMatMul, QuantizedLstm, QuantizedResize, ReverseSequence, Rnn, RoiAlign,
+    TableLookup,
+};
 use crate::tensor::Tensor;
 use crate::testing::{Random, Taste};
 

@@ -7,7 +7,10 @@ use super::apply_all;
 use super::fitting::{Fitting, inputs};
 use crate::dtype::DType;
 use crate::graph::{Graph, ValueId};
-use crate::ops::*;
+use crate::ops::{
+    Cast, Concat, ConstantOfShape, DequantizeLinear, Fact, InferContext, InputFact, Operator,
+    QuantizeLinear, Reshape, ShapeOf, Split, Transpose, Unary, UnaryKind,
+};
 use crate::passes::Rule;
 use crate::tensor::Tensor;
 use crate::testing::{Content, Random, Schema, content, mutations, operators};

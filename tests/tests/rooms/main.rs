@@ -2,6 +2,9 @@
 
 #![cfg(not(target_arch = "wasm32"))]
 
+mod asks;
+mod nodes;
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -268,72 +271,4 @@ fn arrows_are_found() {
     assert_eq!(up(2, "let x: crate::What;"), ["backend"]);
     let beside = house.upward("kernels", 2, "use crate::executable;", &root);
     assert_eq!(beside, ["executable"]);
-}
-
-/// How often each file of core asks an operator for its type, outside of the operators. Rewrites that name their operators
-/// (fusions, patterns, quantised arithmetic, transposes) do so by their nature, as does what runs control flow.
-/// What is left in `bodies`, `dead_code`, `fold_constants`, `layout` and `widen_f16` belongs on the operators in time.
-const ASKS: &[(&str, usize)] = &[
-    ("passes/attention.rs", 1),
-    ("passes/bodies.rs", 9),
-    ("passes/dead_code.rs", 3),
-    ("passes/dilation.rs", 1),
-    ("passes/fold_batch_norm.rs", 18),
-    ("passes/fold_constants.rs", 17),
-    ("passes/fuse.rs", 8),
-    ("passes/layout.rs", 7),
-    ("passes/patterns.rs", 7),
-    ("passes/quantized/mod.rs", 5),
-    ("passes/quantized/movement.rs", 3),
-    ("passes/quantized/pointwise.rs", 1),
-    ("passes/quantized/products.rs", 3),
-    ("passes/quantized/table.rs", 3),
-    ("passes/transposes/demand.rs", 1),
-    ("passes/transposes/join.rs", 1),
-    ("passes/transposes/mod.rs", 2),
-    ("passes/transposes/sink.rs", 1),
-    ("passes/views.rs", 1),
-    ("passes/widen_f16.rs", 6),
-    ("session/builtin/control.rs", 9),
-    ("session/builtin/values/mod.rs", 2),
-    ("session/plan/infer.rs", 1),
-];
-
-#[test]
-fn operators_are_asked_for_what_they_are_and_not_for_their_type() {
-    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/core/src");
-    let apart = ["ops/", "testing/", "graph/operator.rs"];
-    let mut found = Vec::new();
-    for path in files(&src) {
-        let own = path.strip_prefix(&src).expect("it is below");
-        let own = own.to_string_lossy().replace('\\', "/");
-        let of_tests = own.split(['/', '.']).any(|part| part == "tests");
-        if of_tests || apart.iter().any(|a| own.starts_with(a)) {
-            continue;
-        }
-        let text = code(&fs::read_to_string(&path).expect("a file is text"));
-        let asks = ["is::<", "downcast_ref::<"].map(|ask| text.matches(ask).count());
-        if asks != [0, 0] {
-            found.push((own, asks.iter().sum::<usize>()));
-        }
-    }
-    for (file, count) in &found {
-        let listed = ASKS.iter().find(|(listed, _)| listed == file);
-        let allowed = listed.map_or(0, |(_, count)| *count);
-        assert!(
-            *count <= allowed,
-            "core/src/{file} asks {count} times for the type of an operator, where {allowed} are listed. What a pass must \
-             know of an operator stands on it: in its `Flow` (core/src/graph/flow.rs), or in a method of `Operator` \
-             (core/src/graph/operator.rs) such as `elements` or `renumbered`. If the rewrite is about this one operator \
-             by its nature, list it in tests/tests/rooms.rs"
-        );
-    }
-    for (file, count) in ASKS {
-        let now = found.iter().find(|(found, _)| found == file);
-        let now = now.map_or(0, |(_, count)| *count);
-        assert_eq!(
-            now, *count,
-            "core/src/{file} asks less often than tests/tests/rooms.rs lists"
-        );
-    }
 }

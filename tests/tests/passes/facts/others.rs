@@ -1,0 +1,122 @@
+//! Nodes that have no case, or none that shows what is asked here.
+
+use std::sync::Arc;
+
+use super::*;
+
+/// A name, an operator and its inputs.
+type Other = (String, Arc<dyn Operator>, Vec<Option<Tensor>>);
+
+pub fn others() -> Vec<Other> {
+    let mut random = Random(3);
+    let mut all = spatial(&mut random);
+    all.extend(passing(&mut random));
+    let named = |(op, inputs): (Arc<dyn Operator>, _)| (op.name().to_string(), op, inputs);
+    all.into_iter().map(named).collect()
+}
+
+type Unnamed = (Arc<dyn Operator>, Vec<Option<Tensor>>);
+
+/// Operators on data with channels, and a product.
+fn spatial(random: &mut Random) -> Vec<Unnamed> {
+    let mut floats = |shape: &[usize]| Some(random.floats(shape));
+    let transposed = ConvTranspose {
+        strides: vec![2, 1],
+        dilations: vec![1, 1],
+        padding: Padding::Valid,
+        output_padding: Vec::new(),
+        output_shape: None,
+        groups: 1,
+        channels_last: false,
+        activation: Activation::None,
+    };
+    let gemm = Gemm {
+        alpha: 0.5,
+        beta: 1.0,
+        transpose_a: false,
+        transpose_b: true,
+        activation: Activation::None,
+    };
+    let lrn = Lrn {
+        alpha: 0.1,
+        beta: 0.75,
+        bias: 1.0,
+        size: 3,
+        channels_last: false,
+    };
+    let lp = LpPool {
+        window: Window {
+            kernel: vec![2, 3],
+            strides: vec![2, 1],
+            dilations: vec![1, 1],
+            padding: Padding::Valid,
+            ceil_mode: false,
+        },
+        p: 2,
+        channels_last: false,
+    };
+    let depth = DepthToSpace {
+        block: 2,
+        crd: false,
+        channels_last: false,
+    };
+    let space = SpaceToDepth {
+        block: 2,
+        channels_last: false,
+    };
+    let image = [2, 4, 4, 6];
+    let weights = [floats(&[4, 3, 2, 2]), floats(&[3])];
+    vec![
+        (
+            Arc::new(transposed),
+            [floats(&image)].into_iter().chain(weights).collect(),
+        ),
+        (
+            Arc::new(gemm),
+            vec![floats(&[3, 4]), floats(&[5, 4]), floats(&[5])],
+        ),
+        (Arc::new(lrn), vec![floats(&image)]),
+        (Arc::new(lp), vec![floats(&image)]),
+        (Arc::new(depth), vec![floats(&image)]),
+        (Arc::new(space), vec![floats(&image)]),
+    ]
+}
+
+/// Nodes that give their input as it is, and others that only look so.
+fn passing(random: &mut Random) -> Vec<Unnamed> {
+    let x = random.floats(&[3, 3]);
+    let ints = |n: &[i64]| Some(Tensor::from_slice(&[n.len()], n).unwrap());
+    let mut cases: Vec<Unnamed> = Vec::new();
+    let mut add = |op: Arc<dyn Operator>, rest: Vec<Option<Tensor>>| {
+        let inputs = std::iter::once(Some(x.clone())).chain(rest);
+        cases.push((op, inputs.collect()));
+    };
+    add(Arc::new(Dropout), Vec::new());
+    add(Arc::new(Cast::new(DType::F32)), Vec::new());
+    add(Arc::new(Concat { axis: 0 }), Vec::new());
+    add(Arc::new(Split { axis: 0 }), Vec::new());
+    for perm in [[0, 1], [1, 0]] {
+        let perm = perm.to_vec();
+        add(Arc::new(Transpose { perm }), Vec::new());
+    }
+    add(Arc::new(Tile), vec![ints(&[1, 1])]);
+    add(Arc::new(Expand), vec![ints(&[1, 3])]);
+    add(Arc::new(Slice), vec![ints(&[0]), ints(&[9]), ints(&[1])]);
+    // Backwards, the shape stays as well.
+    let backwards = [[-1], [-9], [0], [-1]];
+    add(Arc::new(Slice), backwards.map(|n| ints(&n)).to_vec());
+    for pads in [[0, 0, 0, 0], [0, 1, 0, -1]] {
+        let mode = PadMode::Constant;
+        add(Arc::new(Pad { mode }), vec![ints(&pads)]);
+    }
+    for shape in [&[3, 3][..], &[9]] {
+        let reshape = Reshape { allow_zero: false };
+        add(Arc::new(reshape), vec![ints(shape)]);
+    }
+    use BinaryKind::{Add, Div, Mul, Pow};
+    for kind in [Mul, Div, Pow, Add] {
+        let one = Tensor::scalar(1f32).unwrap();
+        add(Arc::new(Binary::new(kind)), vec![Some(one)]);
+    }
+    cases
+}
