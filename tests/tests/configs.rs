@@ -5,7 +5,7 @@
 use std::sync::{Arc, Mutex};
 
 use kilim::core::backend::{BackendConfig, ContextConfig, DataLayout, Quantized};
-use kilim::core::ops::*;
+use kilim::core::ops::{Activation, Conv, Padding, Unary, UnaryKind};
 use kilim::core::{Backend, Session, SessionOptions};
 use kilim::{DType, Dim, Error, ErrorCode, Fact, Graph, Result, RunOptions, Shape, Tensor};
 use kilim_tests::machine::cpu;

@@ -9,7 +9,7 @@ use kilim::core::backend::{
     TensorSlot, TensorSpec,
 };
 use kilim::core::ids::{KernelIndex, TensorIndex};
-use kilim::core::ops::*;
+use kilim::core::ops::{Binary, BinaryKind, If, Loop, Scan, Unary, UnaryKind};
 use kilim::core::{Interrupt, Pin, Session, SessionOptions};
 use kilim::{DType, ErrorCode, Fact, Graph, RunOptions, Runtime, Tensor};
 use kilim_tests::machine::{backend, cpu};

@@ -4,7 +4,10 @@
 
 use std::sync::Arc;
 
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Binary, BinaryKind, Cast, Concat, ConstantOfShape, DequantizeLinear, Gather, NonZero, OneHot,
+    Scan, Squeeze, StringConcat, StringSplit, Tile, Transpose, Unsqueeze, Where,
+};
 use kilim::{
     BackendId, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, RunOptions, Runtime, Session,
     Shape, Tensor,

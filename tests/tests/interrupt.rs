@@ -10,7 +10,7 @@ use std::task::{Context, Poll, Waker};
 
 use kilim::core::Backend;
 use kilim::core::backend::LocalFuture;
-use kilim::core::ops::*;
+use kilim::core::ops::{Binary, BinaryKind, MatMul, Unary, UnaryKind};
 use kilim::core::schedule::{Scheduler, StageRun};
 use kilim::core::session::{MixedPrecision, SessionOptions};
 use kilim::core::{AbortSignal, Datum, Interrupt, Session};

@@ -3,7 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 use kilim::core::Limits;
-use kilim::core::ops::*;
+use kilim::core::ops::{Binary, BinaryKind, Loop, MatMul, Unary, UnaryKind};
 use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, Result, RunOptions, Runtime, Session,
     Tensor,

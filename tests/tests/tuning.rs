@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kilim::core::backend::{BackendContext, ContextConfig, Description, NodeSpec, Refusal};
-use kilim::core::ops::*;
+use kilim::core::ops::{Activation, Conv, Cost, MatMul, Padding, Unary, UnaryKind};
 use kilim::core::report::TuningReport;
 use kilim::core::tuning::{Choice, Tuning};
 use kilim::core::{Backend, Session, SessionOptions};

@@ -4,7 +4,11 @@
 
 use std::sync::Arc;
 
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Binary, BinaryKind, ConcatFromSequence, DictVectorizer, Loop, MapValues, OptionalGetElement,
+    OptionalHasElement, Range, SequenceAt, SequenceConstruct, SequenceErase, SequenceInsert,
+    SequenceLength, SplitToSequence, Unary, UnaryKind, ZipMap,
+};
 use kilim::{
     BackendId, DType, Datum, ErrorCode, Fact, Form, Graph, Kind, LoadOptions, Map, Result,
     RunOptions, Runtime, Session, Tensor,

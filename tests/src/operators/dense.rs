@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kilim::core::ops::*;
+use kilim::core::ops::{Activation, AveragePool, Conv, MatMul, MaxPool, Padding, Window};
 
 use super::{Array, Case, Random, each_index, flat};
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use kilim::Tensor;
-use kilim::core::ops::*;
+use kilim::core::ops::{Binary, BinaryKind, Unary, UnaryKind};
 
 use super::{Array, Case, Input, Random, each_index, flat};
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use kilim::Tensor;
 use kilim::core::Operator;
-use kilim::core::ops::*;
+use kilim::core::ops::{CellActivation, Direction, Gru, Lstm, Recurrent, Rnn};
 
 use super::{Array, Case, Input, Random, flat};
 

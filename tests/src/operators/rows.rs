@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    BatchNorm, InstanceNorm, LayerNorm, Operator, Reduce, ReduceKind, Softmax, SoftmaxKind,
+};
 
 use super::{Array, Case, Random, each_index, flat, ints};
 

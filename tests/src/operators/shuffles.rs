@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Concat, DepthToSpace, Expand, Gather, Pad, PadMode, Slice, Tile, Transpose,
+};
 use kilim::core::{Operator, Tensor};
 
 use super::{Array, Case, Input, Random, each_index, flat, ints};

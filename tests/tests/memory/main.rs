@@ -11,7 +11,9 @@ mod thrift;
 
 use kilim::core::Interrupt;
 use kilim::core::backend::ContextConfig;
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Activation, Binary, BinaryKind, Conv, MatMul, Padding, TopK, Unary, UnaryKind,
+};
 use kilim::{
     BackendId, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, MemoryMode, Result, RunOptions,
     Runtime, Session, Shape, Sharing, Tensor, VerifyOptions,

@@ -9,7 +9,9 @@ mod verify;
 use std::sync::Arc;
 
 use kilim::core::backend::{Description, Memory, Speed};
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Binary, BinaryKind, Distribution, If, Loop, Random, Squeeze, Unary, UnaryKind,
+};
 use kilim::core::{Backend, Calibration, Session, calibrate};
 use kilim::{
     BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, Placement, Report, RunOptions, Runtime,

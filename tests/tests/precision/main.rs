@@ -8,7 +8,10 @@ mod named;
 use std::sync::Arc;
 
 use kilim::core::backend::Half;
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Activation, Binary, BinaryKind, Cast, Conv, If, MatMul, Padding, Reshape, Transpose, Unary,
+    UnaryKind,
+};
 use kilim::core::report::SingleReport;
 use kilim::core::session::{MixedPrecision, SessionOptions};
 use kilim::core::{Backend, Session};

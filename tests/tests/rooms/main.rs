@@ -3,6 +3,7 @@
 #![cfg(not(target_arch = "wasm32"))]
 
 mod asks;
+mod globs;
 mod nodes;
 
 use std::collections::HashMap;

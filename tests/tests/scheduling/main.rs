@@ -11,7 +11,7 @@ use std::time::Duration;
 use kilim::core::Session;
 use kilim::core::backend::LocalFuture;
 use kilim::core::ids::{BackendIndex, PartIndex};
-use kilim::core::ops::*;
+use kilim::core::ops::{Binary, BinaryKind, MatMul, Unary, UnaryKind};
 use kilim::core::schedule::{
     OverlappedScheduler, Scheduler, StageRun, Step, SyncScheduler, Trace, TraceEvent,
 };

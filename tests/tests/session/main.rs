@@ -13,7 +13,11 @@ use std::sync::{Arc, Mutex};
 
 use kilim::core::Backend;
 use kilim::core::backend::{NodeSpec, TensorSpec};
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Binary, BinaryKind, Cast, Concat, Expand, Gather, If, Loop, MatMul, NonZero, Reduce,
+    ReduceKind, Reshape, Scan, ShapeOf, Slice, Softmax, SoftmaxKind, Squeeze, Transpose, Unary,
+    UnaryKind,
+};
 use kilim::{
     BackendId, DType, Dim, ErrorCode, Fact, Graph, LoadOptions, Result, RunOptions, Runtime,
     Session, Shape, Tensor,

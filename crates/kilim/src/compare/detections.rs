@@ -1,6 +1,9 @@
 //! Boxes with classes and scores, in whatever order.
 
-use super::*;
+use kilim_core::error::value_error;
+use kilim_core::{Result, Tensor};
+
+use super::{Verdict, unlike};
 
 /// How detections are compared: each of the reference whose score is at least `score` has one of the same
 /// class, whose box overlaps its own by at least `overlap` (intersection over union) and whose score is
@@ -124,6 +127,8 @@ fn overlap(a: &[f64; 4], b: &[f64; 4]) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use kilim_core::ErrorCode;
+
     use super::*;
 
     const RULE: Detections = Detections {

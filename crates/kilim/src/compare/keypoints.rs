@@ -1,6 +1,9 @@
 //! Points of a pose, with how sure the model is of each.
 
-use super::*;
+use kilim_core::Result;
+use kilim_core::error::value_error;
+
+use super::numbers::Numbers;
 
 /// How far points are apart at most, or the scores of one point; points whose reference is less sure than
 /// `least` may lie anywhere.
@@ -48,6 +51,9 @@ fn finite(distance: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use kilim_core::{ErrorCode, Tensor};
+
+    use super::super::{Comparison, Verdict};
     use super::*;
 
     fn verdict(shape: &[usize], got: &[f32], want: &[f32], score: f64) -> Result<Verdict> {

@@ -5,7 +5,6 @@ mod keypoints;
 mod numbers;
 mod words;
 
-use kilim_core::error::value_error;
 use kilim_core::{Datum, Error, ErrorCode, Map, Result, Tensor};
 
 pub use detections::Detections;

@@ -1,6 +1,7 @@
 //! The elements of an output beside those of its reference.
 
-use super::*;
+use kilim_core::error::value_error;
+use kilim_core::{Result, Tensor};
 
 /// Two tensors of numbers with the same count of elements.
 pub struct Numbers {

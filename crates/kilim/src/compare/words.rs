@@ -1,6 +1,9 @@
 //! Comparisons in words, as manifests of models have them.
 
-use super::*;
+use kilim_core::Result;
+use kilim_core::error::value_error;
+
+use super::{Comparison, Detections, Rule};
 
 impl Rule {
     /// Reads a comparison:
@@ -273,6 +276,8 @@ fn detections(s: &Sentence) -> Option<Rule> {
 
 #[cfg(test)]
 mod tests {
+    use kilim_core::ErrorCode;
+
     use super::*;
 
     #[test]

@@ -3,7 +3,10 @@
 use kilim_core::DType;
 use kilim_core::backend::NodeSpec;
 use kilim_core::interrupt::{Interrupt, Meter};
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    Compress, Gather, GatherCast, GatherElements, GatherNd, MaxUnpool, OneHot, ReverseSequence,
+    ScatterElements, ScatterNd, ScatterReduction, normalize_axis,
+};
 
 use crate::device::storage::{Scalar, scalar};
 use crate::kernels::Kernels;

@@ -1,6 +1,8 @@
 //! Normalisations.
 
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    BatchNorm, GroupNorm, InstanceNorm, LayerNorm, LpNorm, Lrn, RmsNorm, normalize_axis,
+};
 
 use crate::kernels::Kernels;
 use crate::lowering::walk::around;

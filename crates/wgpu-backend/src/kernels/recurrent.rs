@@ -1,6 +1,8 @@
 //! Recurrent layers: one product of all inputs and weights, then one dispatch through time.
 
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    Activation, CellActivation, Direction, Gru, Lstm, Recurrent, RecurrentGeometry, Rnn,
+};
 
 use crate::kernels::Kernels;
 use crate::kernels::movement::permuted;

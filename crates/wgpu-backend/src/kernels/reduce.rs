@@ -1,7 +1,9 @@
 //! Reductions, arg reductions, softmax and running sums.
 
 use kilim_core::DType;
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    ArgReduce, Cumulative, Operator, Reduce, ReduceKind, Softmax, SoftmaxKind, normalize_axis,
+};
 
 use crate::device::storage::{Scalar, scalar};
 use crate::kernels::Kernels;

@@ -1,4 +1,9 @@
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    AspectPolicy, BatchToSpace, Concat, ConstantOfShape, CoordinateMode, DepthToSpace, Expand,
+    Gather, GatherCast, GatherElements, GatherNd, NearestMode, OneHot, Pad, PadMode, Reshape,
+    Resize, ResizeMode, ScatterElements, ScatterNd, ScatterReduction, Slice, SpaceToBatch,
+    SpaceToDepth, Split, Tile, Transpose, Trilu,
+};
 use kilim_core::{DType, Tensor};
 
 use super::harness::*;

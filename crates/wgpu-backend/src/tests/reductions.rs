@@ -1,4 +1,7 @@
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    Activation, ArgReduce, AveragePool, BatchNorm, Cumulative, GroupNorm, InstanceNorm, LayerNorm,
+    Lrn, MaxPool, Padding, Reduce, ReduceKind, RmsNorm, Softmax, SoftmaxKind, Window,
+};
 use kilim_core::{DType, Tensor};
 
 use super::harness::*;

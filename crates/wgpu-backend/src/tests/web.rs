@@ -1,6 +1,9 @@
 //! A kernel of each family in a browser, where reading back is asynchronous and WebGPU validates.
 
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    Activation, Attention, Binary, BinaryKind, CellActivation, Concat, Conv, Direction, Gather,
+    Gru, Lstm, MatMul, Padding, Recurrent, Rnn, Softmax, SoftmaxKind, Transpose, Unary, UnaryKind,
+};
 use kilim_core::{Interrupt, Tensor};
 use wasm_bindgen_test::*;
 

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use kilim::DType;
 use kilim::core::fixed::Factor;
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Affine, BinaryKind, Combination, DequantizeLinear, QLinearBinary, QuantizeLinear,
+    QuantizedBinary, Requantize, TableLookup,
+};
 
 use super::super::{Case, Random, each_index, flat};
 use super::{Bytes, range, scale};

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use kilim::DType;
 use kilim::core::fixed::Factor;
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Activation, Conv, ConvInteger, MatMulInteger, Padding, QLinearConv, QLinearMatMul, Requantize,
+};
 
 use super::super::{Case, Random, each_index, flat};
 use super::{Bytes, constant, range, scale};

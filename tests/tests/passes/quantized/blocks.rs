@@ -1,6 +1,6 @@
 //! Several operators, and what stays as it is.
 
-use kilim::core::ops::*;
+use kilim::core::ops::{Binary, BinaryKind, MatMul, Unary, UnaryKind};
 use kilim::{DType, Fact};
 
 use super::*;

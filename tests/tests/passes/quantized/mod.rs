@@ -8,7 +8,9 @@ mod products;
 
 use std::ops::{Deref, DerefMut};
 
-use kilim::core::ops::*;
+use kilim::core::ops::{
+    Activation, Clip, Conv, DequantizeLinear, Padding, QuantizeLinear, Unary, UnaryKind,
+};
 use kilim::{DType, Fact, Graph, Tensor};
 
 use super::{Random, V, names, optimised, run};

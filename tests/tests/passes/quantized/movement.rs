@@ -1,7 +1,7 @@
 //! Movement, and parts of other scales.
 
 use kilim::Tensor;
-use kilim::core::ops::*;
+use kilim::core::ops::{Concat, MaxPool, Padding, Reshape, Slice, Transpose, Window};
 
 use super::*;
 

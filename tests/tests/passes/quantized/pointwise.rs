@@ -1,6 +1,6 @@
 //! Arithmetic on two tensors, and functions of one.
 
-use kilim::core::ops::*;
+use kilim::core::ops::{Binary, BinaryKind, TableLookup, Unary, UnaryKind};
 
 use super::*;
 

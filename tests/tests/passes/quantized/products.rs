@@ -1,6 +1,6 @@
 //! Convolutions and products.
 
-use kilim::core::ops::*;
+use kilim::core::ops::{Activation, Gemm, MatMul};
 
 use super::*;
 

@@ -1,6 +1,6 @@
 //! Blocks of space that become channels or images, and back.
 
-use kilim_core::ops::*;
+use kilim_core::ops::{BatchBlocks, DepthToSpace, SpaceToDepth};
 
 use super::pad::{Padding, padded};
 use super::{Walk, permuted};

@@ -2,7 +2,7 @@
 
 use kilim_core::DType;
 use kilim_core::backend::TensorSpec;
-use kilim_core::ops::*;
+use kilim_core::ops::{EyeLike, Trilu};
 
 use super::words_of;
 use crate::lowering::elements::carrier;

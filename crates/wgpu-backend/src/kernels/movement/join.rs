@@ -1,7 +1,7 @@
 //! Concat and Split.
 
 use kilim_core::DType;
-use kilim_core::ops::*;
+use kilim_core::ops::{Concat, Split, normalize_axis};
 
 use super::Walk;
 use crate::lowering::elements::carrier4;

@@ -7,7 +7,10 @@ mod join;
 mod pad;
 
 use kilim_core::DType;
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    BatchToSpace, CenterCropPad, Concat, ConstantOfShape, DepthToSpace, Expand, EyeLike, Pad,
+    Slice, SpaceToBatch, SpaceToDepth, Split, Tile, Transpose, Trilu,
+};
 
 use crate::device::storage;
 use crate::kernels::Kernels;

@@ -1,7 +1,7 @@
 //! Pad and CenterCropPad.
 
 use kilim_core::DType;
-use kilim_core::ops::*;
+use kilim_core::ops::{CenterCropPad, Pad, PadAxis, PadMode};
 
 use super::words_of;
 use crate::lowering::elements::carrier;

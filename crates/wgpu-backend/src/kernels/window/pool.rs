@@ -1,7 +1,7 @@
 //! Pooling.
 
 use kilim_core::DType;
-use kilim_core::ops::*;
+use kilim_core::ops::{Activation, AveragePool, LpPool, MaxPool, PoolGeometry, Window};
 
 use crate::kernels::{Kernels, quantized};
 use crate::lowering::window::three;

@@ -1,7 +1,7 @@
 //! Resize.
 
 use kilim_core::DType;
-use kilim_core::ops::*;
+use kilim_core::ops::{CoordinateMode, Resize, ResizeAxis, ResizeMode};
 
 use crate::kernels::Kernels;
 use crate::kernels::movement::copy;

@@ -1,7 +1,7 @@
 //! QuantizeLinear, DequantizeLinear and DynamicQuantizeLinear.
 
 use kilim_core::DType;
-use kilim_core::ops::*;
+use kilim_core::ops::{AffineQuantize, DequantizeLinear, DynamicQuantizeLinear, QuantizeLinear};
 
 use super::super::harness::*;
 use super::*;

@@ -1,7 +1,10 @@
 //! Functions of bytes: of one, of two, of a window, of a row.
 
 use kilim_core::fixed::Factor;
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    Activation, Affine, AveragePool, BinaryKind, Combination, MaxPool, Padding, QLinearBinary,
+    QuantizedBinary, QuantizedResize, QuantizedSoftmax, Requantize, TableLookup, Window,
+};
 use kilim_core::{DType, Tensor};
 
 use super::super::harness::*;

@@ -1,6 +1,8 @@
 //! Matrix products, convolutions, and what becomes of their sums.
 
-use kilim_core::ops::*;
+use kilim_core::ops::{
+    Activation, Conv, ConvInteger, MatMulInteger, Padding, QLinearConv, QLinearMatMul,
+};
 use kilim_core::{DType, Tensor};
 
 use super::super::harness::*;
