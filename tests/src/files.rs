@@ -90,6 +90,7 @@ references!(
     "ort",
     "opsets",
     "graphs",
+    "rules",
     "pictures",
     "frameworks",
     "language"
