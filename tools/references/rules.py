@@ -171,4 +171,8 @@ m = Model(x=floats(2, 3, 4))
 turned = m.op("Softmax", m.op("Transpose", "x", perm=[2, 0, 1]), axis=1)
 m.write("transposes", m.op("Transpose", turned, perm=[1, 2, 0]))
 
+m = Model(q=floats(2, 3, 5, 4), k=floats(2, 3, 6, 4), v=floats(2, 3, 6, 7))
+scores = m.op("Mul", m.op("MatMul", "q", m.op("Transpose", "k", perm=[0, 1, 3, 2])), np.float32(0.5))
+m.write("attention", m.op("MatMul", m.op("Softmax", m.op("Add", scores, floats(5, 6)), axis=-1), "v"))
+
 cases.write()

@@ -1,6 +1,7 @@
 //! Attention as exporters spell it out becomes one node, and what only looks like it does not.
 
 use super::*;
+use kilim::core::ops::Attention;
 
 /// The only Attention of a graph.
 fn attention(g: &Graph) -> &Attention {

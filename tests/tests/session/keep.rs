@@ -3,6 +3,7 @@
 use std::task::{Context, Waker};
 
 use kilim::core::backend::DataLayout;
+use kilim::core::ops::SequenceConstruct;
 use kilim::core::session::PortLayout;
 use kilim::{Datum, DeviceTensor, Form, Keep};
 use kilim_tests::machine::gpu_beside_others;
