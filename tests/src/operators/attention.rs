@@ -243,7 +243,8 @@ fn forms() -> Vec<Form> {
             });
         }
     }
-    let lists: [(Option<&[i64]>, Option<&[i64]>); 7] = [
+    type List = Option<&'static [i64]>;
+    let lists: [(List, List); 7] = [
         (Some(&[5]), None),
         (Some(&[3, 30]), None),
         (None, Some(&[37, 4])),
