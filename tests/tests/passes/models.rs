@@ -41,7 +41,7 @@ fn recorded_models_are_right_without_each_rule() {
     println!("{} models, {} runs without a rule", all.models, all.runs());
     let wrong = all.failed.join("\n");
     assert!(wrong.is_empty(), "{} wrong:\n{wrong}", all.failed.len());
-    assert!(all.models >= 210 && all.runs() >= 280);
+    assert!(all.models >= 210 && all.runs() >= 260);
     for rule in Rule::ALL {
         let models = all.changed.get(rule).map_or(&[][..], Vec::as_slice);
         // No format but TFLite has SpaceToBatch, and its converter writes dilated convolutions as such.

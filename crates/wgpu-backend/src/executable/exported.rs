@@ -14,7 +14,7 @@ use crate::device::transfer;
 /// A copy of a tensor that outlives the arena, and the session.
 pub(crate) struct ExportedTensor {
     pub gpu: Arc<Gpu>,
-    /// Those of the context that it comes from.
+    /// The faults of the context that the tensor comes from.
     pub faults: Arc<Faults>,
     pub buffer: Arc<GpuBuffer>,
 }

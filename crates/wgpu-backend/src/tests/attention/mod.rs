@@ -42,7 +42,7 @@ impl Dims {
         ]
     }
 
-    /// With optional inputs from number 3 on.
+    /// These inputs, and optional ones from number 3 on.
     fn with(self, more: impl IntoIterator<Item = Given>) -> Vec<Given> {
         let mut inputs = self.inputs();
         inputs.extend(more);
