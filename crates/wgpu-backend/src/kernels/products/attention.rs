@@ -168,7 +168,7 @@ fn words(n: i64) -> [u32; 2] {
     [n as u32, (n >> 32) as u32]
 }
 
-/// The first and the last key that query 0 sees, without the offset of input 4.
+/// The first key that query 0 sees, and the one behind its last, without the offset of input 4.
 fn window(op: &Attention, s: &Sizes) -> [i64; 2] {
     let reach = |n: i64| match n {
         0.. => n.min(WITHOUT_BOUND),
