@@ -31,7 +31,7 @@ pub fn run(graph: &mut Graph) -> Result<bool> {
         match Spelled::of(&finder, &node) {
             Some(spelled) => {
                 patch.changed = true;
-                spelled.push(graph, &mut patch, &node);
+                spelled.push(graph, &mut patch, &node)?;
             }
             None => patch.push(node),
         }
@@ -122,7 +122,10 @@ impl Spelled {
     }
 
     /// Puts the operator in the place of `last`.
-    fn push(self, graph: &mut Graph, patch: &mut Patch, last: &Node) {
+    ///
+    /// # Errors
+    /// `Limit` where there is no memory.
+    fn push(self, graph: &mut Graph, patch: &mut Patch, last: &Node) -> Result<()> {
         let name = &last.name;
         let mut inputs = [self.query, self.key, self.value];
         if let Some(perm) = self.turned {
@@ -151,11 +154,11 @@ impl Spelled {
                 inputs: all(inputs),
                 ..last.clone()
             });
-            return;
+            return Ok(());
         }
         // As the heads of one batch.
-        let axis = Tensor::from_slice(&[1], &[0i64]);
-        let axis = graph.add_constant(format!("{name}/axis"), axis.expect("a vector"));
+        let axis = Tensor::from_slice(&[1], &[0i64])?;
+        let axis = graph.add_constant(format!("{name}/axis"), axis);
         for (x, what) in inputs.iter_mut().zip(["query", "keys", "value"]) {
             let name = format!("{name}/{what}");
             let whole = graph.add_value(name.clone(), Fact::default());
@@ -167,6 +170,7 @@ impl Spelled {
         let out = last.outputs[0];
         let inputs = vec![Some(whole), Some(axis)];
         patch.push(node(&format!("{name}/apart"), Squeeze, inputs, out));
+        Ok(())
     }
 }
 
