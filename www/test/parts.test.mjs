@@ -9,7 +9,7 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'tflite'];
+const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'shaders', 'tflite'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
@@ -91,6 +91,11 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   const gpu = await inPage([], (bytes) => attempt(bytes, zeros, { backends: ['wgpu', 'cpu'] }), digits);
   assert.deepEqual(gpu.seen[0][0], [1, 10]);
   assert.ok(gpu.fetched.includes('kilim.simd.gpu.wasm'), String(gpu.fetched));
+  assert.ok(!gpu.fetched.includes('kilim.simd.shaders.wasm'), String(gpu.fetched));
+  const triangle = model({ nodes: [['Trilu', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N', 2, 2]]] });
+  const rare = await inPage([], (bytes) => attempt(bytes, matrices, { backends: ['wgpu', 'cpu'] }), triangle);
+  assert.deepEqual(rare.seen, [[[2, 2, 2], [1, 2, 0, 4, 5, 6, 0, 9]]]);
+  assert.ok(rare.fetched.includes('kilim.simd.shaders.wasm'), String(rare.fetched));
 });
 
 test("in the page's thread, which cannot wait, all parts come with the runtime", async () => {

@@ -264,9 +264,10 @@ impl Binary {
         layout: &parts::Layout,
         pkg: &Path,
     ) -> Result<()> {
-        let owners = parts::owners(binary, profile);
-        let moved = parts::moved(binary, layout, &owners)?;
-        let split = parts::Split::new(binary, parts::PARTS, &owners, &moved);
+        let mut owners = parts::owners(binary, profile);
+        let moved = parts::follow(binary, layout, profile, &mut owners)?;
+        let hidden = parts::hidden(binary, layout, &owners, &moved);
+        let split = parts::Split::new(binary, parts::PARTS, &owners, &moved, hidden);
         let core = split.core()?;
         fs::write(self.file(pkg, "wasm"), &core)?;
         let mut whole = core;

@@ -61,6 +61,25 @@ impl Catalog {
         file.ok_or_else(|| format!("there is no shader file `{path}`"))
     }
 
+    /// The files that a file includes, and those that they include, each once.
+    pub fn includes(&self, file: &File) -> Result<Vec<&File>> {
+        let mut found: Vec<&File> = Vec::new();
+        let mut open = vec![self.find(&file.path)?];
+        while let Some(file) = open.pop() {
+            for item in &file.head.operands {
+                let Item::Include { path, .. } = item else {
+                    continue;
+                };
+                if !found.iter().any(|f| f.path == *path) {
+                    let included = self.find(path)?;
+                    found.push(included);
+                    open.push(included);
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Every file with an entry point.
     pub fn shaders(&self) -> Result<Vec<Shader>> {
         let mut shaders = Vec::new();

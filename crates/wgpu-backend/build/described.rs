@@ -2,7 +2,7 @@
 
 use crate::catalog::Shader;
 use crate::layout::{Field, Kind, Layout, Structs};
-use crate::writer::Writer;
+use crate::writer::{Writer, constant};
 
 /// A table of every shader: what was declared, and what was found in one variant of each case.
 pub fn table(shaders: &[(Shader, Layout)], structs: &Structs) -> String {
@@ -14,7 +14,10 @@ pub fn table(shaders: &[(Shader, Layout)], structs: &Structs) -> String {
         let mut params = Vec::new();
         flatten(&layout.params, structs, "", 0, &mut params);
         w.line("Described {");
-        w.line(&format!("id: {},", shader.id));
+        w.line(&format!(
+            "file: &crate::shaders::{},",
+            constant(&shader.path)
+        ));
         w.line(&format!("path: {:?},", shader.path));
         w.line(&format!("cases: &{cases:?},"));
         w.line(&format!("workgroup_by: {:?},", layout.workgroup_by));

@@ -6,27 +6,26 @@ use crate::catalog::{Catalog, Shader};
 use crate::head::{Case, Define, FAULT, Operand, Presence, Result};
 use crate::layout::{Field, Kind, Layout, Structs};
 use crate::operands::{self, Payload};
-use crate::writer::{Writer, camel, variant};
+use crate::writer::{Writer, camel, constant, variant};
 
 /// Everything that shaders are launched by.
 pub fn entries(
+    w: &mut Writer,
     catalog: &Catalog,
     shaders: &[(Shader, Layout)],
     structs: &Structs,
-) -> Result<String> {
-    let mut w = Writer::default();
+) -> Result<()> {
     let linear = shaders.iter().find_map(|(_, layout)| layout.linear);
     let linear = linear.ok_or("no shader counts its threads by `linear_id`")?;
     w.line("/// Threads of a workgroup in kernels that treat elements one by one.");
     w.line(&format!("pub(crate) const LINEAR: usize = {linear};"));
     for (name, values) in &catalog.types {
-        plain_enum(&mut w, name, values);
+        plain_enum(w, name, values);
     }
     for (name, fields) in structs {
-        structure(&mut w, name, fields, structs);
+        structure(w, name, fields, structs);
     }
-    modules(&mut w, catalog, shaders, structs)?;
-    Ok(w.finish())
+    modules(w, catalog, shaders, structs)
 }
 
 /// A module for each folder, with one for each file that has something to say.
@@ -344,8 +343,8 @@ impl Entry<'_> {
         w.line(&format!("fn from(launch: Launch{any}) -> Self {{"));
         self.number(w, payloads);
         w.line(&format!(
-            "let mut call = Self::new({}, number);",
-            self.shader.id
+            "let mut call = Self::new(&crate::shaders::{}, number);",
+            constant(&self.shader.path)
         ));
         let mut done: Vec<&str> = Vec::new();
         for operand in &self.shader.operands {

@@ -1,5 +1,4 @@
-//! Makes typed entries of the shaders in `shaders/`, and packs their texts into one compressed file: the
-//! browser's binary carries them.
+//! Makes typed entries of the shaders in `shaders/`, with their texts.
 
 #[path = "../src/shaders/preprocess.rs"]
 mod preprocess;
@@ -10,7 +9,7 @@ mod emit;
 mod head;
 mod layout;
 mod operands;
-mod pack;
+mod texts;
 mod writer;
 
 use std::error::Error;
@@ -19,6 +18,7 @@ use std::{env, fs};
 
 use catalog::Catalog;
 use layout::Structs;
+use writer::Writer;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = Path::new(&env::var("CARGO_MANIFEST_DIR")?).join("../../shaders");
@@ -27,7 +27,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rerun-if-changed=src/shaders/preprocess.rs");
     let catalog = Catalog::read(&folder)?;
     let shaders = catalog.shaders()?;
-    let packed = pack::pack(&catalog, &shaders);
+    let mut entries = Writer::default();
+    texts::statics(&mut entries, &catalog, &shaders)?;
     let mut structs = Structs::new();
     let mut known = Vec::with_capacity(shaders.len());
     for shader in shaders {
@@ -37,11 +38,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let out = env::var("OUT_DIR")?;
     let out = Path::new(&out);
-    fs::write(out.join("shaders.txt"), packed)?;
-    fs::write(
-        out.join("entries.rs"),
-        emit::entries(&catalog, &known, &structs)?,
-    )?;
+    emit::entries(&mut entries, &catalog, &known, &structs)?;
+    fs::write(out.join("entries.rs"), entries.finish())?;
     fs::write(out.join("described.rs"), described::table(&known, &structs))?;
     Ok(())
 }

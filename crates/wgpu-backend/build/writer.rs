@@ -43,6 +43,12 @@ pub fn camel(name: &str) -> String {
         .collect()
 }
 
+/// The static of a file: `products/conv_direct.wgsl` is `PRODUCTS_CONV_DIRECT`.
+pub fn constant(path: &str) -> String {
+    let path = path.trim_end_matches(".wgsl");
+    path.replace('/', "_").to_uppercase()
+}
+
 /// The variant of a value: `vec2u` as `Vec2u`, `4` as `N4`.
 pub fn variant(value: &str) -> String {
     match value.starts_with(|c: char| c.is_ascii_digit()) {

@@ -3,6 +3,7 @@ import type { Places } from './parts.js';
 // Bundlers find the parts by exactly this form.
 export const places: Places = {
   gpu: () => new URL('./kilim.relaxed.gpu.wasm', import.meta.url),
+  shaders: () => new URL('./kilim.relaxed.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.relaxed.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.relaxed.language.wasm', import.meta.url),
   quantized: () => new URL('./kilim.relaxed.quantized.wasm', import.meta.url),

@@ -3,6 +3,7 @@ import type { Places } from './parts.js';
 // Bundlers find the parts by exactly this form.
 export const places: Places = {
   gpu: () => new URL('./kilim.simd.gpu.wasm', import.meta.url),
+  shaders: () => new URL('./kilim.simd.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.simd.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.simd.language.wasm', import.meta.url),
   quantized: () => new URL('./kilim.simd.quantized.wasm', import.meta.url),

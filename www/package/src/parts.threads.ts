@@ -3,6 +3,7 @@ import type { Places } from './parts.js';
 // Bundlers find the parts by exactly this form.
 export const places: Places = {
   gpu: () => new URL('./kilim.threads.gpu.wasm', import.meta.url),
+  shaders: () => new URL('./kilim.threads.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.threads.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.threads.language.wasm', import.meta.url),
   quantized: () => new URL('./kilim.threads.quantized.wasm', import.meta.url),

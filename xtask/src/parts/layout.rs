@@ -7,8 +7,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use wasm_encoder::{Module, RawSection};
 use wasmparser::{
-    KnownCustom, Linking, Parser, Payload, RelocSectionReader, RelocationEntry, RelocationType,
-    SymbolInfo,
+    BinaryReader, KnownCustom, Linking, Parser, Payload, RelocSectionReader, RelocationEntry,
+    RelocationType, SymbolInfo,
 };
 
 /// A piece of data that code and other data refer to as one.
@@ -35,6 +35,17 @@ pub struct Layout {
     put: HashSet<u32>,
     /// Addresses in code that speak of a piece they do not lie in: of its end, or of what is before it.
     beside: HashMap<u32, Vec<usize>>,
+    /// Who knows the places in the table that the linker has put somewhere, by the place.
+    named: HashMap<u32, Named>,
+}
+
+/// Who knows a place in the table, and so may call what stands there.
+#[derive(Debug, Default)]
+struct Named {
+    /// The numbers of the pieces that hold it.
+    pieces: Vec<usize>,
+    /// Whether code knows it, or data without a place.
+    by_others: bool,
 }
 
 /// How the name of the segment begins that the linker puts constants into.
@@ -47,11 +58,15 @@ impl Layout {
     /// Where it holds what is not known here, or nothing of relocations.
     pub fn read(linked: &[u8]) -> Result<Self> {
         let mut segments = Segments::default();
-        let (mut section, mut names) = (0, Vec::new());
+        let (mut section, mut code, mut names) = (0, 0, Vec::new());
         let (mut symbols, mut relocations) = (Vec::new(), Vec::new());
         for payload in Parser::new(0).parse_all(linked) {
             let payload = payload?;
             segments.meet(&payload)?;
+            if let Payload::CodeSectionStart { .. } = payload {
+                let (_, range) = payload.as_section().context("the code has no place")?;
+                code = range.start as u32;
+            }
             match payload {
                 Payload::DataSection(data) => section = data.range().start as u32,
                 Payload::CustomSection(custom) => match custom.as_known() {
@@ -83,6 +98,7 @@ impl Layout {
         let reader = Reader {
             file: linked,
             section,
+            code,
             segments,
             names,
             symbols,
@@ -97,6 +113,12 @@ impl Layout {
         let beside = self.beside.get(&address).into_iter().flatten();
         let holder = holder(&self.pieces, address).filter(|_| !round);
         holder.into_iter().chain(beside.copied())
+    }
+
+    /// The pieces that know a place in the table. None where others may know it, too.
+    pub fn naming(&self, slot: u32) -> Option<&[usize]> {
+        let named = self.named.get(&slot).filter(|named| !named.by_others)?;
+        Some(&named.pieces)
     }
 }
 
@@ -132,6 +154,8 @@ struct Reader<'a> {
     file: &'a [u8],
     /// Where the section of data begins in the file.
     section: u32,
+    /// Where the section of code begins in the file.
+    code: u32,
     segments: Segments,
     names: Vec<&'a str>,
     symbols: Vec<SymbolInfo<'a>>,
@@ -159,11 +183,25 @@ impl Reader<'_> {
         }
         let mut beside: HashMap<u32, Vec<usize>> = HashMap::new();
         let (mut copied, mut put) = (Vec::new(), HashSet::new());
+        let mut named: HashMap<u32, Named> = HashMap::new();
         for (name, list) in relocations {
             for entry in list.entries() {
                 let entry = entry?;
-                match name {
-                    "reloc.CODE" => {
+                match (name, entry.ty) {
+                    ("reloc.CODE", RelocationType::TableIndexSleb) => {
+                        let slot = self.number(self.code + entry.offset)?;
+                        named.entry(slot).or_default().by_others = true;
+                    }
+                    ("reloc.DATA", RelocationType::TableIndexI32) => {
+                        let byte = self.section + entry.offset;
+                        let named = named.entry(self.word(byte)?).or_default();
+                        let at = self.address(byte);
+                        match at.and_then(|at| holder(&pieces, at)) {
+                            Some(piece) => named.pieces.push(piece),
+                            None => named.by_others = true,
+                        }
+                    }
+                    ("reloc.CODE", _) => {
                         let Some((address, piece)) = self.target(&pieces, &entry)? else {
                             continue;
                         };
@@ -172,7 +210,7 @@ impl Reader<'_> {
                             beside.entry(address).or_default().push(piece);
                         }
                     }
-                    "reloc.DATA" => {
+                    ("reloc.DATA", _) => {
                         let target = self.target(&pieces, &entry)?;
                         let Some((_, piece)) = target else {
                             continue;
@@ -200,7 +238,22 @@ impl Reader<'_> {
             copied,
             put,
             beside,
+            named,
         })
+    }
+
+    /// The number that stands at a byte of the file, in WebAssembly's form.
+    fn number(&self, byte: u32) -> Result<u32> {
+        let bytes = self.file.get(byte as usize..).unwrap_or_default();
+        let number = BinaryReader::new(bytes, 0).read_var_i32()?;
+        Ok(number as u32)
+    }
+
+    /// The word of data that stands at a byte of the file.
+    fn word(&self, byte: u32) -> Result<u32> {
+        let word = self.file.get(byte as usize..).and_then(<[u8]>::first_chunk);
+        let word = word.context("a word of data is not there")?;
+        Ok(u32::from_le_bytes(*word))
     }
 
     /// Whether a piece is a `core::panic::Location`: the address and the length of a path, a line and a column.
@@ -281,6 +334,7 @@ mod tests {
             copied: Vec::new(),
             put: Default::default(),
             beside: Default::default(),
+            named: Default::default(),
         };
         let spoken = |layout: &Layout, address| layout.spoken_of(address).count();
         for number in [0x10_fffe, 0x11_0000, 0x11_0001] {

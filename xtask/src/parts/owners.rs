@@ -2,17 +2,27 @@
 
 use super::binary::Binary;
 use super::cold::{LENGTHS, is_piece};
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// The parts beside the core, in the order of their numbers. `www/package/src/parts.ts` has the same names.
-pub const PARTS: &[&str] = &["gpu", "tflite", "language", "quantized", "more", "rest"];
+pub const PARTS: &[&str] = &[
+    "gpu",
+    "shaders",
+    "tflite",
+    "language",
+    "quantized",
+    "more",
+    "rest",
+];
 const GPU: usize = 0;
-const TFLITE: usize = 1;
-const LANGUAGE: usize = 2;
-const QUANTIZED: usize = 3;
+/// Kernels of WebGPU that networks for pictures do not run, with their shaders.
+const SHADERS: usize = 1;
+const TFLITE: usize = 2;
+const LANGUAGE: usize = 3;
+const QUANTIZED: usize = 4;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 4;
-const REST: usize = 5;
+const MORE: usize = 5;
+const REST: usize = 6;
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -56,6 +66,9 @@ const COMMON: &[&str] = &[
     "kilim_formats::onnx::proto::",
 ];
 
+/// What the names of functions hold that a kernel of WebGPU is made of; all else of that backend any page with it may need.
+const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
+
 /// The part of every function; none for the core's.
 pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
     let entered =
@@ -71,7 +84,13 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             let piece = is_piece(name);
             // The name of a piece may be that of another function with the same body.
             let of_gpu = ["wgpu", "naga"].iter().any(|krate| name.contains(krate));
-            if of_gpu && (!piece || entered("gpu", f)) {
+            if of_gpu && entered("gpu", f) {
+                return Some(GPU);
+            }
+            if KERNELS.iter().any(|of| name.contains(of)) {
+                return Some(SHADERS);
+            }
+            if of_gpu && !piece {
                 return Some(GPU);
             }
             let common = COMMON.iter().any(|of| match of.contains("kilim") {
@@ -122,7 +141,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
     owners
 }
 
-/// A function that only the GPU's part calls belongs to it.
+/// A function that only WebGPU's parts call belongs to one of them.
 fn follow(binary: &Binary, owners: &mut [Option<usize>]) {
     let mut callers: Vec<Vec<u32>> = vec![Vec::new(); owners.len()];
     for caller in binary.functions() {
@@ -133,15 +152,18 @@ fn follow(binary: &Binary, owners: &mut [Option<usize>]) {
     loop {
         let mut moved = false;
         for f in binary.functions() {
-            let alone = !callers[f as usize].is_empty()
-                && !binary.slots.contains_key(&f)
-                && callers[f as usize]
-                    .iter()
-                    .all(|c| owners[*c as usize] == Some(GPU));
-            if owners[f as usize] == Some(REST) && alone {
-                owners[f as usize] = Some(GPU);
-                moved = true;
+            if owners[f as usize] != Some(REST) || binary.slots.contains_key(&f) {
+                continue;
             }
+            let by = callers[f as usize].iter().map(|c| owners[*c as usize]);
+            let by: BTreeSet<_> = by.collect();
+            let part = match by.iter().copied().collect::<Vec<_>>()[..] {
+                [Some(GPU)] => GPU,
+                [Some(SHADERS)] | [Some(GPU), Some(SHADERS)] => SHADERS,
+                _ => continue,
+            };
+            owners[f as usize] = Some(part);
+            moved = true;
         }
         if !moved {
             return;

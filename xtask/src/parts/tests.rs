@@ -160,7 +160,7 @@ fn a_split_binary_computes_what_it_did_and_loads_each_part_once() {
     owners[3] = Some(0);
     owners[4] = Some(1);
     owners[5] = Some(0);
-    let split = Split::new(&binary, PARTS, &owners, &[]);
+    let split = Split::new(&binary, PARTS, &owners, &[], HashSet::new());
     let mut modules = vec![binary.bytes.clone(), split.core().unwrap()];
     modules.extend((0..PARTS.len()).map(|part| split.part(part).unwrap()));
     for module in &modules {
@@ -179,7 +179,7 @@ fn a_split_binary_computes_what_it_did_and_loads_each_part_once() {
     let told = node(&modules, &script);
     assert_eq!(
         told.trim(),
-        format!("[{sum},[{sum},{sum}],[\"gpu\",\"tflite\"]]")
+        format!("[{sum},[{sum},{sum}],[\"gpu\",\"shaders\"]]")
     );
 }
 
@@ -187,9 +187,13 @@ fn a_split_binary_computes_what_it_did_and_loads_each_part_once() {
 fn parts_of_another_split_do_not_fit() {
     let binary = Binary::read(binary()).unwrap();
     let mut other = vec![None; NAMES.len()];
-    let one = Split::new(&binary, PARTS, &other, &[]).core().unwrap();
+    let one = Split::new(&binary, PARTS, &other, &[], HashSet::new())
+        .core()
+        .unwrap();
     other[5] = Some(0);
-    let part = Split::new(&binary, PARTS, &other, &[]).part(0).unwrap();
+    let part = Split::new(&binary, PARTS, &other, &[], HashSet::new())
+        .part(0)
+        .unwrap();
     let script = "
         const kilim = new Proxy({}, { get: () => () => {} });
         const { exports } = new WebAssembly.Instance(new WebAssembly.Module(m0), { env: { host: (x) => x }, kilim });
@@ -219,10 +223,10 @@ fn what_runs_entered_and_the_crates_of_functions_decide() {
     let mut binary = Binary::read(binary()).unwrap();
     binary.sizes = vec![100; NAMES.len()];
     let none = owners(&binary, &Profile::default());
-    assert_eq!(none, [None, None, Some(5), Some(0), Some(1), Some(0)]);
+    assert_eq!(none, [None, None, Some(6), Some(0), Some(2), Some(0)]);
     let entered = |kind: &str, f: u32| Profile::from([(kind.to_owned(), HashSet::from([f]))]);
     assert_eq!(owners(&binary, &entered("core", 3))[3], None);
-    assert_eq!(owners(&binary, &entered("quantized", 2))[2], Some(3));
+    assert_eq!(owners(&binary, &entered("quantized", 2))[2], Some(4));
     binary.sizes[2] = 4;
     assert_eq!(owners(&binary, &Profile::default())[2], None);
 }

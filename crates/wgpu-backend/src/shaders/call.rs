@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::user::UserShader;
-use super::variant::Variant;
+use super::variant::{File, Variant};
 use super::words::Words;
 
 /// A buffer that a shader reads.
@@ -57,7 +57,7 @@ pub(crate) struct Call {
 
 impl Call {
     /// A call of variant `number` of the shader file `file`, without buffers and parameters.
-    pub(super) fn new(file: u16, number: u16) -> Call {
+    pub(super) fn new(file: &'static File, number: u16) -> Call {
         Call {
             program: Program::File(Variant { file, number }),
             operands: Vec::new(),

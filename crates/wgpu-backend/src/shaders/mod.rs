@@ -12,6 +12,7 @@ pub(crate) use call::{Call, Operand, Program, Target};
 pub(crate) use user::UserShader;
 #[cfg(all(test, target_arch = "wasm32"))]
 pub(crate) use variant::Choice;
+pub(crate) use variant::File;
 #[cfg(test)]
 pub(crate) use variant::Variant;
 pub(crate) use words::Words;

@@ -1,14 +1,42 @@
 //! A shader file with its definitions chosen.
 
+use std::hash::{Hash, Hasher};
+
 use super::call::Program;
 use super::preprocess::{self, Result};
 
+/// A file of `shaders/`, as the build script leaves it.
+pub(crate) struct File {
+    /// Another for each file.
+    pub id: u16,
+    /// Under `shaders/`.
+    pub path: &'static str,
+    /// A paragraph for each case, a line for each definition: its name and its values.
+    pub values: &'static str,
+    pub text: &'static str,
+    /// What it includes, and what that includes.
+    pub includes: &'static [&'static File],
+}
+
+impl PartialEq for File {
+    fn eq(&self, other: &File) -> bool {
+        self.id == other.id
+    }
+}
+
+impl Eq for File {}
+
+impl Hash for File {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.id.hash(state);
+    }
+}
+
 /// One of the variants of a shader file. They are counted case by case, and within a case like the digits
 /// of a number whose last digit is the value of the last definition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
-    /// The index among the shader files.
-    pub file: u16,
+    pub file: &'static File,
     pub number: u16,
 }
 
@@ -19,7 +47,7 @@ impl Variant {
     /// The definitions of the variant.
     pub fn choices(self) -> Result<Vec<Choice>> {
         let mut number = usize::from(self.number);
-        for case in part(self.file, Part::Values)?.split("\n\n") {
+        for case in self.file.values.split("\n\n") {
             let mut defines = Vec::new();
             for line in case.lines() {
                 let (name, values) = line.split_once(' ').ok_or("a definition has no values")?;
@@ -46,8 +74,14 @@ impl Variant {
     pub fn source(self, read_only: &[bool]) -> Result<String> {
         let choices = self.choices()?;
         let text = preprocess::expand(
-            part(self.file, Part::Text)?,
-            &|path| included(path),
+            self.file.text,
+            &|path| {
+                self.file
+                    .includes
+                    .iter()
+                    .find(|f| f.path == path)
+                    .map(|f| f.text)
+            },
             &|name| choices.iter().find(|(n, _)| *n == name).map(|(_, v)| *v),
             &|i| read_only.get(i).copied().unwrap_or_default(),
         )?;
@@ -61,8 +95,7 @@ impl Variant {
 
     /// File and definitions, for errors and profiles.
     fn label(self) -> String {
-        let path = part(self.file, Part::Path).unwrap_or_default();
-        let mut label = path.trim_end_matches(".wgsl").to_string();
+        let mut label = self.file.path.trim_end_matches(".wgsl").to_string();
         for (name, value) in self.choices().unwrap_or_default() {
             match value {
                 "0" => {}
@@ -90,37 +123,4 @@ impl Program {
             Program::User(_) => "custom".to_string(),
         }
     }
-}
-
-/// What there is of a file, in this order, each ended by a zero.
-#[derive(Clone, Copy)]
-enum Part {
-    Path,
-    /// A paragraph for each case, a line for each definition: its name and its values.
-    Values,
-    Text,
-}
-
-fn parts() -> impl Iterator<Item = &'static str> {
-    static FILES: &str = include_str!(concat!(env!("OUT_DIR"), "/shaders.txt"));
-    FILES.split('\0')
-}
-
-fn part(file: u16, part: Part) -> Result<&'static str> {
-    let at = 3 * usize::from(file) + part as usize;
-    parts()
-        .nth(at)
-        .ok_or_else(|| format!("there is no shader file {file}"))
-}
-
-/// The text of the file at a path.
-fn included(path: &str) -> Option<&'static str> {
-    let mut parts = parts();
-    while let Some(own) = parts.next() {
-        if own == path {
-            return parts.nth(1);
-        }
-        parts.nth(1)?;
-    }
-    None
 }

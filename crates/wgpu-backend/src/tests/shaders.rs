@@ -3,11 +3,11 @@
 use naga::valid::{Capabilities, GlobalUse, ModuleInfo, ValidationFlags, Validator};
 use naga::{AddressSpace, Module, TypeInner};
 
-use crate::shaders::Variant;
+use crate::shaders::{File, Variant};
 
 /// What the build script knows of a shader.
 pub struct Described {
-    pub id: u16,
+    pub file: &'static File,
     pub path: &'static str,
     /// Variants of each case.
     pub cases: &'static [u16],
@@ -26,7 +26,7 @@ include!(concat!(env!("OUT_DIR"), "/described.rs"));
 impl Described {
     /// The variants of each case.
     pub fn cases(&self) -> impl Iterator<Item = Vec<Variant>> {
-        let (file, mut end) = (self.id, 0);
+        let (file, mut end) = (self.file, 0);
         self.cases.iter().map(move |count| {
             let start = end;
             end += count;
@@ -143,7 +143,7 @@ fn every_variant_is_valid_and_as_declared() {
 #[test]
 fn variants_are_counted_to_the_last() {
     for shader in ALL {
-        let (file, number) = (shader.id, shader.cases.iter().sum());
+        let (file, number) = (shader.file, shader.cases.iter().sum());
         assert!(
             Variant { file, number }.choices().is_err(),
             "{}",

@@ -1,6 +1,7 @@
-use super::{Moved, moved};
+use super::{Moved, hidden, moved};
 use crate::parts::tests::{node, section_of};
-use crate::parts::{Binary, Layout, PARTS, Split, without_relocations};
+use crate::parts::{Binary, Layout, PARTS, Profile, Split, follow, without_relocations};
+use std::collections::HashSet;
 use wasm_encoder::{
     CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, ExportKind,
     ExportSection, Function, FunctionSection, ImportSection, Instruction, MemArg, MemArgTarget,
@@ -10,7 +11,7 @@ use wasm_encoder::{
 use wasmparser::Validator;
 
 /// Pieces of constants, each by its name, bytes from address 1024 on and words.
-const CONSTANTS: [(&str, u8, &[u32]); 8] = [
+const CONSTANTS: [(&str, u8, &[u32]); 9] = [
     ("holds an address", 0, &[0, 1036]),
     ("read by the core", 8, &[5]),
     ("reached by that address", 12, &[37]),
@@ -19,13 +20,17 @@ const CONSTANTS: [(&str, u8, &[u32]); 8] = [
     ("in a constant of eight bytes", 24, &[3]),
     ("a path", 28, &[u32::from_le_bytes(*b"a.rs"), 0]),
     ("where a panic would be", 36, &[1052, 4, 1, 2]),
+    ("knows a place in the table", 52, &[2]),
 ];
 /// A variable, which the part alone uses.
 const VARIABLE: u32 = 2048;
 
-/// `start(x)` calls `far(x)`, which is to be a part's.
-fn linked() -> Vec<u8> {
-    use Instruction::{Call, Drop, End, I32Add, I32Const, I32Load, I32Store, I64Const, LocalGet};
+/// `start(x)` calls `far(x)`, which is to be a part's, and that calls `deep` through the table. `known` is whether `start` has the place of
+/// `deep`, too.
+fn linked(known: bool) -> Vec<u8> {
+    use Instruction::{
+        Call, CallIndirect, Drop, End, I32Add, I32Const, I32Load, I32Store, I64Const, LocalGet,
+    };
     let at = |offset: u32| MemArg {
         offset: offset.into(),
         align: 2,
@@ -37,12 +42,12 @@ fn linked() -> Vec<u8> {
     let mut imports = ImportSection::new();
     imports.import("env", "host", wasm_encoder::EntityType::Function(0));
     let mut functions = FunctionSection::new();
-    functions.function(0).function(0).function(0);
+    functions.function(0).function(0).function(0).function(0);
     let mut tables = TableSection::new();
     tables.table(TableType {
         element_type: RefType::FUNCREF,
-        minimum: 2,
-        maximum: Some(2),
+        minimum: 3,
+        maximum: Some(3),
         table64: false,
         shared: false,
     });
@@ -58,9 +63,11 @@ fn linked() -> Vec<u8> {
     exports.export("start", ExportKind::Func, 1);
     exports.export("memory", ExportKind::Memory, 0);
     let mut elements = ElementSection::new();
-    let listed = Elements::Functions(vec![2].into());
+    let listed = Elements::Functions(vec![2, 4].into());
     elements.active(None, &ConstExpr::i32_const(1), listed);
     let start = vec![
+        I32Const(2),
+        Drop,
         LocalGet(0),
         Call(2),
         I32Const(1032),
@@ -89,10 +96,17 @@ fn linked() -> Vec<u8> {
         I32Const(VARIABLE as i32),
         I32Load(at(0)),
         I32Add,
+        I32Const(1076),
+        I32Load(at(0)),
+        CallIndirect {
+            type_index: 0,
+            table_index: 0,
+        },
         End,
     ];
+    let deep = vec![LocalGet(0), I32Const(100), I32Add, End];
     let mut code = CodeSection::new();
-    for body in [start, far, vec![LocalGet(0), End]] {
+    for body in [start, far, vec![LocalGet(0), End], deep] {
         let mut function = Function::new([]);
         body.iter().for_each(|instruction| {
             function.instruction(instruction);
@@ -109,6 +123,7 @@ fn linked() -> Vec<u8> {
     names.append(1, "start");
     names.append(2, "kilim_wgpu::far");
     names.append(3, "std[1]::panicking::panic_with_hook");
+    names.append(4, "kilim_wgpu::deep");
     let mut section = NameSection::new();
     section.functions(&names);
     let mut module = Module::new();
@@ -131,15 +146,20 @@ fn linked() -> Vec<u8> {
         &[8, symbols.len() as u8 | 0x80, (symbols.len() >> 7) as u8],
         &symbols,
     ];
-    // Seven bytes before the first segment's own; addresses stand four bytes into the first piece, and at the begin of the last.
+    // Seven bytes before the first segment's own; addresses stand four bytes into the first piece, and at the begin of that of a panic.
+    // The last piece is a place in the table.
     let data = section_of(&module.clone().finish(), 11);
-    let in_data = [data, 2, 5, 7 + 4, 2, 0, 5, 7 + 36, 6, 0];
+    let in_data = [data, 3, 5, 7 + 4, 2, 0, 5, 7 + 36, 6, 0, 2, 7 + 52, 0];
     // `start` speaks of what is four bytes before the fifth piece.
-    let in_code = [section_of(&module.clone().finish(), 10), 1, 4, 20, 4, 0x7c];
+    let code = section_of(&module.clone().finish(), 10);
+    let mut in_code = vec![code, 1, 4, 23, 4, 0x7c];
+    if known {
+        in_code = vec![code, 2, 1, 4, 0, 4, 23, 4, 0x7c];
+    }
     for (name, data) in [
         ("linking", linking.concat()),
         ("reloc.DATA", in_data.to_vec()),
-        ("reloc.CODE", in_code.to_vec()),
+        ("reloc.CODE", in_code),
     ] {
         module.section(&CustomSection {
             name: name.into(),
@@ -152,20 +172,22 @@ fn linked() -> Vec<u8> {
 
 #[test]
 fn data_leaves_the_core_where_parts_alone_refer_to_it() {
-    let linked = linked();
+    let linked = linked(false);
     let layout = Layout::read(&linked).unwrap();
     let binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
-    let owners = [None, None, Some(0), Some(5)];
+    let owners = [None, None, Some(0), Some(5), Some(0)];
     let moved = moved(&binary, &layout, &owners).unwrap();
     let of = |place, part: usize| Moved {
         place,
         parts: [part].into(),
     };
-    let told = [of(1052..1060, 5), of(1060..1076, 5)];
+    let others = [of(1052..1060, 5), of(1060..1076, 5), of(1076..1080, 0)];
     assert_eq!(moved[..2], [of(1024..1032, 0), of(1036..1040, 0)]);
-    assert_eq!(moved[2..], told);
+    assert_eq!(moved[2..], others);
 
-    let split = Split::new(&binary, PARTS, &owners, &moved);
+    let hidden = hidden(&binary, &layout, &owners, &moved);
+    assert_eq!(hidden, HashSet::from([4]));
+    let split = Split::new(&binary, PARTS, &owners, &moved, hidden);
     let modules = [
         binary.bytes.clone(),
         split.core().unwrap(),
@@ -182,11 +204,48 @@ fn data_leaves_the_core_where_parts_alone_refer_to_it() {
         core = run(m1, new Proxy({}, { get: () => gpu }));
         const whole = run(m0, {});
         console.log([whole.start(1), core.start(1), before, words(core) === words(whole)].join('; '));";
-    assert_eq!(node(&modules, script).trim(), "43; 43; 0 0 5 0 1 2 3; true");
+    assert_eq!(
+        node(&modules, script).trim(),
+        "143; 143; 0 0 5 0 1 2 3; true"
+    );
+}
+
+/// Where others than a part's data have a function's place in the table, they may call it before the part is there.
+#[test]
+fn what_others_may_call_is_not_hidden() {
+    let of = |known, owners: [Option<usize>; 5]| {
+        let linked = linked(known);
+        let layout = Layout::read(&linked).unwrap();
+        let binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
+        let moved = moved(&binary, &layout, &owners).unwrap();
+        hidden(&binary, &layout, &owners, &moved)
+    };
+    assert_eq!(of(false, [None, None, Some(0), None, Some(0)]).len(), 1);
+    let none = HashSet::new();
+    // Code of the core knows the place.
+    assert_eq!(of(true, [None, None, Some(0), None, Some(0)]), none);
+    // Data of the core, and of another part.
+    assert_eq!(of(false, [None, None, None, None, Some(0)]), none);
+    assert_eq!(of(false, [None, None, Some(1), None, Some(0)]), none);
+}
+
+#[test]
+fn a_small_function_goes_where_alone_it_may_be_called() {
+    let of = |known| {
+        let linked = linked(known);
+        let layout = Layout::read(&linked).unwrap();
+        let binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
+        let mut owners = [None, None, Some(2), None, None];
+        let moved = follow(&binary, &layout, &Profile::default(), &mut owners).unwrap();
+        assert_eq!(moved, super::moved(&binary, &layout, &owners).unwrap());
+        owners
+    };
+    assert_eq!(of(false), [None, None, Some(2), None, Some(2)]);
+    assert_eq!(of(true), [None, None, Some(2), None, None]);
 }
 
 #[test]
 fn a_linker_that_tells_nothing_is_refused() {
-    let plain = without_relocations(&linked()).unwrap();
+    let plain = without_relocations(&linked(false)).unwrap();
     assert!(Layout::read(&plain).is_err());
 }

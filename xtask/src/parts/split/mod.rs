@@ -9,7 +9,7 @@ use super::binary::Binary;
 use super::data::{Moved, joined};
 use crate::names::short;
 use anyhow::Result;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::ops::Range;
 use wasm_encoder::reencode::utils;
@@ -37,6 +37,8 @@ pub struct Split<'a> {
     awaited: u32,
     /// The core's functions that parts call, with the names that they are exported by.
     shared: BTreeMap<u32, String>,
+    /// The functions of parts that nobody can call before their part is there.
+    hidden: HashSet<u32>,
     /// The data that each part brings and the core has not, in the order of its addresses.
     brought: Vec<Vec<Range<u32>>>,
     /// Told in the name of the core's memory, so that parts of another build do not fit.
@@ -44,12 +46,13 @@ pub struct Split<'a> {
 }
 
 impl<'a> Split<'a> {
-    /// `moved` is the data that leaves the core.
+    /// `moved` is the data that leaves the core, `hidden` what nobody can call before its part is there.
     pub fn new(
         binary: &'a Binary,
         parts: &'a [&'static str],
         owners: &'a [Option<usize>],
         moved: &[Moved],
+        hidden: HashSet<u32>,
     ) -> Self {
         let mut slots: HashMap<u32, u32> = HashMap::new();
         let mut shared = BTreeSet::new();
@@ -93,6 +96,7 @@ impl<'a> Split<'a> {
         Self {
             mark: mark(&binary.bytes, owners, &brought),
             brought,
+            hidden,
             binary,
             parts,
             owners,
@@ -113,7 +117,8 @@ impl<'a> Split<'a> {
 
     /// The functions of parts that have a stand-in, in a fixed order.
     fn stand_ins(&self) -> Vec<u32> {
-        let slots = self.slots.keys().filter(|f| !self.is_awaited(**f));
+        let needed = |f: &&u32| !self.is_awaited(**f) && !self.hidden.contains(*f);
+        let slots = self.slots.keys().filter(needed);
         let mut functions: Vec<u32> = slots.copied().collect();
         functions.sort_unstable_by_key(|f| {
             (
@@ -136,6 +141,9 @@ impl<'a> Split<'a> {
         let own = self.owned_by(None).chain(self.stand_ins());
         index.extend(own.zip(imported + loaders..));
         let waits = loaders + index.len() as u32;
+        // Nobody knows the place in the table that this stands in.
+        let never = waits + loaders;
+        index.extend(self.hidden.iter().map(|f| (*f, never)));
         let mut module = Module::new();
         let mut writer = Writer {
             split: self,

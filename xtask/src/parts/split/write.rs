@@ -80,6 +80,8 @@ impl Reencode for Writer<'_> {
         for _ in self.split.parts {
             functions.function(self.no_parameters);
         }
+        // What stands for hidden functions.
+        functions.function(self.no_parameters);
         Ok(())
     }
 
@@ -155,6 +157,10 @@ impl Reencode for Writer<'_> {
             function.instruction(&Instruction::End);
             code.function(&function);
         }
+        let mut never = Function::new([]);
+        never.instruction(&Instruction::Unreachable);
+        never.instruction(&Instruction::End);
+        code.function(&never);
         Ok(())
     }
 

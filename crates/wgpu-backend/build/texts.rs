@@ -1,17 +1,38 @@
-//! The texts that the binary carries: without comments and needless blanks, in one file.
+//! The texts that the binary carries: without comments and needless blanks, each with what it includes, so that a part of the web binary
+//! carries what its functions launch.
 
 use crate::catalog::{Catalog, Shader};
+use crate::head::Result;
+use crate::writer::{Writer, constant};
 
-/// For each file its path, the values of its definitions case by case, and its text, each ended by a zero.
-pub fn pack(catalog: &Catalog, shaders: &[Shader]) -> String {
-    let mut all = String::new();
+/// A static for every file that has a text, not declarations alone.
+///
+/// # Errors
+/// Where an included file is not there.
+pub fn statics(w: &mut Writer, catalog: &Catalog, shaders: &[Shader]) -> Result<()> {
     for (id, file) in catalog.files.iter().enumerate() {
         let shader = shaders.iter().find(|s| s.id == id);
         let values = shader.map(values).unwrap_or_default();
         let text = squeezed(&file.head.body);
-        all.push_str(&format!("{}\0{values}\0{text}\0", file.path));
+        if text.is_empty() {
+            continue;
+        }
+        let includes = catalog.includes(file)?;
+        let includes = includes.iter().map(|f| format!("&{}", constant(&f.path)));
+        let includes = includes.collect::<Vec<_>>().join(", ");
+        w.line(&format!("/// `{}`.", file.path));
+        w.line(&format!(
+            "pub(crate) static {}: crate::shaders::File = crate::shaders::File {{",
+            constant(&file.path)
+        ));
+        w.line(&format!("id: {id},"));
+        w.line(&format!("path: {:?},", file.path));
+        w.line(&format!("values: {values:?},"));
+        w.line(&format!("text: {text:?},"));
+        w.line(&format!("includes: &[{includes}],"));
+        w.line("};");
     }
-    all
+    Ok(())
 }
 
 /// A paragraph for each case, with a line for each definition: its name, then its values.
