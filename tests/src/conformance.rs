@@ -66,6 +66,9 @@ pub struct Case {
     /// Later operator sets under which the model means the same.
     #[serde(default)]
     stamps: Vec<i64>,
+    /// Where nodes run, `op:OPERATOR=BACKEND`: where backends may compute in several ways, those that do as the reference does.
+    #[serde(default)]
+    pins: Vec<String>,
 }
 
 /// An output as the case's model declares it.
@@ -206,14 +209,14 @@ async fn run_changed(
         for (what, model) in change(case, &own).ok_or_else(unreadable)? {
             runs += 1;
             let score = Some(&mut score);
-            let options = options(backends);
+            let options = options(case, backends);
             let run = run_model(files, case, model, index.bfloat16_rtol, options, score);
             if let Outcome::Failed(why) | Outcome::Refused(why) = caught(Box::pin(run)).await {
                 wrong.push(format!("{}, {what}: {why}", case.name));
             }
         }
         if !wrong.is_empty() {
-            let options = options(backends);
+            let options = options(case, backends);
             let run = run_model(files, case, own, index.bfloat16_rtol, options, None);
             if caught(Box::pin(run)).await != Outcome::Passed {
                 continue;
@@ -236,12 +239,14 @@ async fn caught(mut case: Pin<Box<dyn Future<Output = Outcome> + '_>>) -> Outcom
 }
 
 /// The options under which cases run: every node on the first backend that takes it.
-fn options(backends: &[BackendId]) -> LoadOptions {
+fn options(case: &Case, backends: &[BackendId]) -> LoadOptions {
     let mut options = LoadOptions {
         backends: backends.to_vec(),
         ..LoadOptions::default()
     };
     options.placement = Placement::Fixed;
+    let pins = case.pins.iter().map(|pin| pin.parse());
+    options.pins = pins.collect::<Result<_, _>>().expect("the index has pins");
     options
 }
 
@@ -255,7 +260,7 @@ async fn run_case(
     let Some(model) = files.read(&format!("{}/{}", case.path, case.model)) else {
         return Outcome::Failed("the model file is missing".to_string());
     };
-    let options = options(backends);
+    let options = options(case, backends);
     run_model(files, case, model, bfloat16_rtol, options, Some(score)).await
 }
 

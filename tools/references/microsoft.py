@@ -25,11 +25,12 @@ def numbers(dtype, *shape):
     return random.integers(info.min, info.max, shape, dtype, endpoint=True)
 
 
-def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMAIN, like=None, dims={}, **attributes):
+def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMAIN, like=None, dims={}, pins=None,
+         **attributes):
     """`inputs` are arrays, or None where one is left out; those numbered in `constants` stand in the
     file. `outputs` counts them, or says with "" which are left out. `like` computes the results of
     what onnxruntime has no CPU kernel for. `dims` are dimensions, or names of them, that the file declares of inputs
-    instead of their own."""
+    instead of their own. `pins` say where nodes run that backends may compute in several ways: where it is done as here."""
     if isinstance(outputs, int):
         outputs = [f"y{i}" for i in range(outputs)]
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
@@ -63,7 +64,8 @@ def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMA
     # Rounding in another order may turn one step of a quantised result.
     tolerance = {"atol": 1.0} if quantised else {"rtol": 1e-4, "atol": 1e-5}
     if name:
-        cases.add(name, "onnx", model.SerializeToString(), list(fed.values()), results, **tolerance)
+        more = {"pins": pins} if pins else {}
+        cases.add(name, "onnx", model.SerializeToString(), list(fed.values()), results, **tolerance, **more)
     return results
 
 
@@ -312,7 +314,7 @@ case("rotary_embedding_counted", "RotaryEmbedding", [floats(2, 4, 6, 8), positio
      num_heads=4, scale=1.0, is_packed_batching=0)
 case("rotary_embedding_heads", "RotaryEmbedding", [floats(2, 6, 32), positions, cos, sin], num_heads=4)
 
-# With accuracy level 4 blocks of the left matrix are rounded to bytes: one row, many rows, with zero points and a bias. Weights are at
+# With accuracy level 4 blocks of the left matrix may be rounded to bytes, as on the CPU: one row, many rows, with zero points and a bias. Weights are at
 # most about one, as in models: of larger ones onnxruntime's own sums in float32 are further from float64 than the cases allow.
 for rows, bits in ((1, 4), (1, 8), (9, 4), (9, 8)):
     for name, zeros in (("", None), ("_zero_points", numbers(np.uint8, 70 if bits == 4 else 105))):
@@ -320,5 +322,5 @@ for rows, bits in ((1, 4), (1, 8), (9, 4), (9, 8)):
                   floats(35)]
         case(f"matmul_{bits}_bits_rounded_{rows}{name}", "MatMulNBits", inputs,
              constants=[i for i, x in enumerate(inputs) if i and x is not None],
-             K=90, N=35, bits=bits, block_size=32, accuracy_level=4)
+             pins=["op:MatMulNBits=cpu"], K=90, N=35, bits=bits, block_size=32, accuracy_level=4)
 cases.write()

@@ -40,7 +40,7 @@ pub async fn run_without_rules(
         let model = model.ok_or_else(|| format!("{} cannot be read", case.name))?;
         let run = async |without: Option<Rule>| {
             let log = Arc::new(ChangeLog::default());
-            let mut options = options(backends);
+            let mut options = options(case, backends);
             options.without.extend(without);
             options.observer = Some(log.clone());
             let rtol = index.bfloat16_rtol;

@@ -184,6 +184,34 @@ fn products(random: &mut Random) -> Vec<Case> {
             }
         }
     }
+    cases.extend(blocks_of_every_size(random));
+    cases
+}
+
+/// Products of one row and of many, in blocks of each size that the operator's standard knows and the last of which is not whole.
+fn blocks_of_every_size(random: &mut Random) -> Vec<Case> {
+    let rows: [&[usize]; 2] = [&[1], &[2, 9]];
+    let mut cases = Vec::new();
+    for bits in [2, 4, 8] {
+        for (i, block) in [16, 32, 64, 128, 256].into_iter().enumerate() {
+            for (j, batch) in rows.into_iter().enumerate() {
+                let product = Product {
+                    batch,
+                    // Quads of columns, and none.
+                    k: 2 * block + if i % 2 == 0 { 12 } else { 7 },
+                    n: if i % 2 == 0 { 12 } else { 11 },
+                    bits,
+                    block,
+                    zeros: [Zeros::None, Zeros::Packed, Zeros::Real][(i + j) % 3],
+                    groups: false,
+                    bias: j == 1,
+                    constant: true,
+                    int8: false,
+                };
+                cases.push(product.case(random));
+            }
+        }
+    }
     cases
 }
 

@@ -276,7 +276,11 @@ impl<'a> Lowering<'a> {
             Operand::Input(i) => self.optional(i),
             Operand::Output(i) => self.node.outputs.get(i),
             Operand::Scratch(i) => return self.fits(self.lowered.scratch[i]),
-            Operand::Pack(_) | Operand::Table(_) | Operand::Fault => return Ok(()),
+            Operand::Pack(i) => {
+                let pack = &self.lowered.packs[i];
+                return self.fits(pack.kind.bytes(self.input(pack.input)?));
+            }
+            Operand::Table(_) | Operand::Fault => return Ok(()),
         };
         let Some(spec) = spec else {
             let op = self.node.op.name();

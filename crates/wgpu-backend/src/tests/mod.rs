@@ -25,6 +25,8 @@ mod matmul;
 #[cfg(not(target_arch = "wasm32"))]
 mod movement;
 #[cfg(not(target_arch = "wasm32"))]
+mod packed;
+#[cfg(not(target_arch = "wasm32"))]
 mod quantized;
 #[cfg(not(target_arch = "wasm32"))]
 mod recovery;

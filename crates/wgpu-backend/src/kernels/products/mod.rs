@@ -4,12 +4,14 @@ mod attention;
 mod conv;
 mod einsum;
 pub(crate) mod matmul;
+mod packed;
 mod tile;
 
 use crate::kernels::Kernels;
 
 pub(crate) fn register(kernels: &mut Kernels) {
     matmul::register(kernels);
+    packed::register(kernels);
     conv::register(kernels);
     einsum::register(kernels);
     attention::register(kernels);

@@ -1,5 +1,7 @@
 //! Operators that read or write by index.
 
+mod packed;
+
 use kilim_core::DType;
 use kilim_core::backend::NodeSpec;
 use kilim_core::interrupt::{Interrupt, Meter};
@@ -15,8 +17,8 @@ use crate::lowering::elements::{carrier, carrier4, index_type};
 use crate::lowering::walk::{MAX_RANK, around, strides};
 use crate::lowering::{Lowering, Lowers, ok, refuse};
 use crate::shaders::index::{
-    elements as elements_shader, gather as gather_shader, one_hot as one_hot_shader,
-    reverse as reverse_shader, slices as slices_shader,
+    bounds as bounds_shader, elements as elements_shader, gather as gather_shader,
+    one_hot as one_hot_shader, reverse as reverse_shader, slices as slices_shader,
 };
 use crate::shaders::shared::by_indices::{Case, CombineReduction};
 use crate::shaders::{Index, Operand, Target};
@@ -32,6 +34,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<GatherNd>(gather_nd);
     kernels.add::<ScatterNd>(scatter_nd);
     kernels.add::<OneHot>(one_hot);
+    packed::register(kernels);
 }
 
 /// Refuses indices that are known and out of range: the CPU reports them.
@@ -46,6 +49,21 @@ fn in_range(l: &Lowering, input: usize, size: usize) -> Lowers {
         return refuse("an index is out of range");
     }
     Ok(())
+}
+
+/// Sees to it that the first `count` numbers of an `int32` input are of `0..size`: those that are not known are looked at by a launch.
+pub(crate) fn within(l: &mut Lowering, input: usize, count: usize, size: usize) -> Lowers {
+    let Some(value) = l.optional(input).and_then(|s| s.value.as_ref()) else {
+        let indices = Operand::Input(input);
+        let params = bounds_shader::Params { count, size };
+        l.linear(bounds_shader::Launch { indices, params }, count);
+        return Ok(());
+    };
+    let inside = |&i: &i64| usize::try_from(i).is_ok_and(|i| i < size);
+    match ok(value.to_i64s())?.iter().take(count).all(inside) {
+        true => Ok(()),
+        false => refuse("an index is out of range"),
+    }
 }
 
 fn gather(op: &Gather, l: &mut Lowering) -> Lowers {

@@ -1,0 +1,154 @@
+//! Products with packed weights.
+
+use kilim_core::DType;
+use kilim_core::ops::{Activation, MatMulNBits};
+
+use crate::kernels::Kernels;
+use crate::kernels::index::within;
+use crate::lowering::walk::both;
+use crate::lowering::{Caps, Lowering, Lowers, ok, refuse};
+use crate::shaders::products::packed::{Case, Launch, Params, ReadB, Tile, Zeros};
+use crate::shaders::{MOST_GROUPS, Operand, Packing, Product, Target, Weights};
+
+/// Up to this many rows a product is expected to be the fastest a few rows at a time.
+const FEW_ROWS: usize = 4;
+/// Up to this many rows that is worth a measurement.
+const SOME_ROWS: usize = 16;
+
+pub(crate) fn register(kernels: &mut Kernels) {
+    kernels.add::<MatMulNBits>(matmul);
+}
+
+impl Tile {
+    /// Rows and columns of a workgroup, as `products/packed/rows.wgsl` and `products/matmul/tiles.wgsl` say.
+    const fn size(self) -> [usize; 2] {
+        let [x, y, _] = self.workgroup();
+        match self {
+            Tile::Row => [1, 8],
+            Tile::Few => [4, 8],
+            Tile::Small | Tile::Large => [4 * y, 4 * x],
+        }
+    }
+
+    /// The workgroups of a product.
+    fn groups(self, m: usize, n: usize) -> [usize; 3] {
+        let [rows, columns] = self.size();
+        match self {
+            Tile::Row | Tile::Few => [n.div_ceil(columns), m.div_ceil(rows), 1],
+            Tile::Small | Tile::Large => [m.div_ceil(rows), n.div_ceil(columns), 1],
+        }
+    }
+
+    /// The kernels that a device has for a product, the one that is expected to be the fastest first.
+    fn all(caps: &Caps, m: usize, n: usize) -> Vec<(&'static str, Tile)> {
+        let by_rows = match m {
+            0 | 1 => ("row by row", Tile::Row),
+            _ => ("four rows at a time", Tile::Few),
+        };
+        // On a device that is a CPU, barriers cost more than tiles save.
+        if m <= 1 || caps.software {
+            return vec![by_rows];
+        }
+        let tiles = [("small tiles", Tile::Small), ("large tiles", Tile::Large)];
+        let large = m.div_ceil(64) * n.div_ceil(64) >= 128;
+        let mut all = Vec::from(tiles);
+        if large {
+            all.reverse();
+        }
+        if m <= SOME_ROWS {
+            let at = if m <= FEW_ROWS { 0 } else { all.len() };
+            all.insert(at, by_rows);
+        }
+        let starts = |t: &Tile| t.groups(m, n).iter().all(|&g| g <= MOST_GROUPS);
+        let (mut can, cannot): (Vec<_>, Vec<_>) = all.into_iter().partition(|(_, t)| starts(t));
+        can.extend(cannot);
+        can
+    }
+}
+
+fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
+    let real_zeros = l.optional(3).is_some_and(|zeros| zeros.dtype != DType::U8);
+    let stored = match real_zeros {
+        true => l.float_of([0, 2, 3, 5])?,
+        false => l.float_of([0, 2, 5])?,
+    };
+    let [blocks, _, zero_bytes] = ok(op.row())?;
+    let row = blocks.saturating_mul(op.block);
+    if u32::try_from(op.n.saturating_mul(row)).is_err() {
+        return refuse("the weights are too many for the GPU kernel");
+    }
+    let (m, n) = (l.input(0)?.elements() / op.k, op.n);
+    let (zeros, zero_packing) = match (l.optional(3), real_zeros) {
+        (None, _) => (Zeros::None, Packing::default()),
+        (_, true) => {
+            let zeros = Operand::Input(3);
+            (Zeros::Real { zeros }, Packing::default())
+        }
+        (_, false) => {
+            let (zeros, packing) = l.packed(3, op.bits);
+            (Zeros::Packed { zeros }, packing)
+        }
+    };
+    let (b, packing) = l.packed(1, op.bits);
+    let in_word = 1 << packing.shift;
+    let read_b = if l.optional(4).is_some() {
+        within(l, 4, op.k, blocks)?;
+        let groups = Operand::Input(4);
+        ReadB::Listed { groups }
+    } else if in_word >= 4 && op.block.is_multiple_of(in_word) {
+        ReadB::Words
+    } else {
+        ReadB::Numbers
+    };
+    let class = format!(
+        "product of {} with {} bits, {m}x{} by {}x{n}",
+        stored.name(),
+        op.bits,
+        op.k,
+        op.k
+    );
+    let tile = l.choose(class, &Tile::all(&l.caps, m, n));
+    let launch = Launch {
+        case: match op.k.is_multiple_of(4) && n.is_multiple_of(4) {
+            true => Case::Quads,
+            false => Case::Single,
+        },
+        s: stored,
+        tile,
+        read_b,
+        zeros,
+        a: Operand::Input(0),
+        b,
+        scales: Operand::Input(2),
+        c: Target::Output(0),
+        bias: l.optional(5).map(|_| Operand::Input(5)),
+        params: Params {
+            walk: both(&[1], &[0], &[0]),
+            act: (&Activation::None).into(),
+            product: Product {
+                m,
+                n,
+                k: op.k,
+                a_row: op.k,
+                a_col: 1,
+                c_row: n,
+                c_col: 1,
+                bias_col: 1,
+                alpha: 1.0,
+                beta: 1.0,
+                ..Product::default()
+            },
+            weights: Weights {
+                blocks,
+                block: op.block,
+                row,
+                zero_row: zero_bytes * (8 / op.bits),
+                middle: f32::from(1u8 << (op.bits - 1)),
+            },
+            packing,
+            zero_packing,
+        },
+    };
+    l.dispatch(launch, tile.groups(m, n));
+    Ok(())
+}

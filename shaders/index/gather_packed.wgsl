@@ -1,0 +1,65 @@
+// A Gather of numbers of a few bits, which are widened: y[outer, i, inner] = (x[outer, indices[i], inner] - zero) * scale, with
+// a scale and a zero point for each block along an axis of x.
+#define S: Stored
+#include "shared/indices.wgsl"
+#include "shared/packed.wgsl"
+
+struct Params {
+    packing: Packing,
+    zero_packing: Packing,
+    @align(16) count: u32,
+    picked: u32,
+    size: u32,
+    inner: u32,
+    // The axis of the blocks, blocks along it, and the elements behind it.
+    length: u32,
+    block: u32,
+    blocks: u32,
+    behind: u32,
+    // Blocks of a row, and zero points as they are packed.
+    row: u32,
+    zero_row: u32,
+    // Bits of a word above those of a signed number; 0 for others.
+    spare: u32,
+    // The zero point where there is no input of zero points.
+    middle: i32,
+    node: u32,
+}
+
+@group(0) @binding(0) var<uniform> p: Params;
+#read x: array<u32>
+#read indices: array<Index>
+#read scales: array<S>
+#read zeros?: array<u32>
+#write y: array<S>
+#fault
+
+fn extended(number: u32) -> i32 {
+    return bitcast<i32>(number << p.spare) >> p.spare;
+}
+
+fn zero_of(block: u32) -> i32 {
+#if HAS_ZEROS
+    let i = block / p.row * p.zero_row + block % p.row;
+    return extended(number_of(zeros[word_of(i, p.zero_packing)], i, p.zero_packing));
+#else
+    return p.middle;
+#endif
+}
+
+@compute @workgroup_size(64)
+fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {
+    let i = linear_id(id, groups);
+    if i >= p.count { return; }
+    let rest = i / p.inner;
+    let k = place_of(indices[rest % p.picked], p.size);
+    if k < 0 {
+        fault[0] = p.node;
+        return;
+    }
+    let source = ((rest / p.picked) * p.size + u32(k)) * p.inner + i % p.inner;
+    let at = source / p.behind;
+    let block = (at / p.length * p.blocks + at % p.length / p.block) * p.behind + source % p.behind;
+    let number = extended(number_of(x[word_of(source, p.packing)], source, p.packing));
+    y[i] = S(f32(number - zero_of(block)) * f32(scales[block]));
+}
