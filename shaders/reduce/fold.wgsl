@@ -1,5 +1,5 @@
 // Reductions. Kept dimensions give the start, reduced ones the steps from there. GROUP: a workgroup
-// makes one output element, else a thread does.
+// makes one output element, else a thread does. Wide are integers of 64 bits.
 #define GROUP: bool
 #case Float
 #define T = f32
@@ -7,8 +7,14 @@
 #case Integer
 #define T = i32 u32
 #define OP = Sum Max Min Prod L1 SumSquare
+#case Wide
+#define T = vec2u
+#define OP = Sum
 #include "shared/index.wgsl"
 #include "shared/float.wgsl"
+#if T == vec2u
+#include "shared/int64.wgsl"
+#endif
 #if GROUP
 #include "shared/workgroup.wgsl"
 #endif
@@ -84,6 +90,8 @@ fn join(a: T, b: T) -> T {
     return max(a, b);
 #elif OP == Min
     return min(a, b);
+#elif T == vec2u
+    return add64(a, b);
 #else
     return a + b;
 #endif
@@ -99,7 +107,7 @@ fn finish(v: T, top: T) -> T {
 #elif OP == LogSumExp
     if is_inf(top) && top > 0.0 && !is_nan(v) { return top; }
     return natural_log(v) + shift(top);
-#elif T == f32
+#elif T == f32 || T == vec2u
     return v;
 #else
     // Wraps what is longer than an element.

@@ -72,14 +72,16 @@ fn integer_op(kind: ReduceKind, truth: bool) -> Option<IntegerOp> {
     })
 }
 
-fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
-    let (x, y) = (l.input(0)?, l.output(0)?);
-    let axes = ok(op.axes(x.shape.len(), l.node))?;
-    let Some(Scalar { word, spare }) = scalar(x.dtype) else {
-        return refuse(format!("reductions of {} are not on the GPU", x.dtype));
+/// What reduces elements of a type, and the bits of a word above theirs.
+fn fold_of(op: &Reduce, dtype: DType) -> Lowers<(Case, usize)> {
+    if matches!(dtype, DType::I64 | DType::U64) && op.kind == ReduceKind::Sum {
+        return Ok((Case::Wide, 0));
+    }
+    let Some(Scalar { word, spare }) = scalar(dtype) else {
+        return refuse(format!("reductions of {dtype} are not on the GPU"));
     };
     let integer = |t| {
-        let op = integer_op(op.kind, x.dtype == DType::Bool)?;
+        let op = integer_op(op.kind, dtype == DType::Bool)?;
         Some(Case::Integer { t, op })
     };
     let case = match word {
@@ -89,10 +91,16 @@ fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
         Word::I32 => integer(IntegerT::I32),
         Word::U32 => integer(IntegerT::U32),
     };
-    let Some(case) = case else {
-        let (name, dtype) = (op.name(), x.dtype);
-        return refuse(format!("{name} of {dtype} is not on the GPU"));
-    };
+    match case {
+        Some(case) => Ok((case, spare)),
+        None => refuse(format!("{} of {dtype} is not on the GPU", op.name())),
+    }
+}
+
+fn reduce(op: &Reduce, l: &mut Lowering) -> Lowers {
+    let (x, y) = (l.input(0)?, l.output(0)?);
+    let axes = ok(op.axes(x.shape.len(), l.node))?;
+    let (case, spare) = fold_of(op, x.dtype)?;
     let own = strides(&x.shape);
     let pick = |reduced: bool| {
         let picked = (0..x.shape.len()).filter(|d| axes.contains(d) == reduced);

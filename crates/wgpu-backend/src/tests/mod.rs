@@ -9,6 +9,8 @@ mod web;
 #[cfg(not(target_arch = "wasm32"))]
 mod attention;
 #[cfg(not(target_arch = "wasm32"))]
+mod caches;
+#[cfg(not(target_arch = "wasm32"))]
 mod casts;
 #[cfg(not(target_arch = "wasm32"))]
 mod convolution;

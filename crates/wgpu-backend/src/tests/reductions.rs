@@ -55,7 +55,14 @@ fn reductions() {
     agree(op.clone(), &[fed_random(&[2, 0]), i64s(&[1])], 1, 0.0);
     let ints = Tensor::from_slice(&[2, 3], &[1i32, -5, 3, 9, 2, 2]).unwrap();
     agree(op.clone(), &[Given::Fed(ints)], 1, 0.0);
+    // Sums carry into the high words, of both signs; a thread and a workgroup each.
+    for size in [5i64, 70] {
+        let longs: Vec<i64> = (0..3 * size).map(|i| (i - size) * 0x6000_0001).collect();
+        let longs = Given::Fed(Tensor::from_slice(&[3, size as usize], &longs).unwrap());
+        agree(op.clone(), &[longs, i64s(&[1])], 1, 0.0);
+    }
     let longs = Given::Fed(Tensor::zeros(DType::I64, &[2]).unwrap());
+    let op = Reduce { kind: Max, ..op };
     let spec = stage(std::sync::Arc::new(op), &[longs], &[(DType::I64, vec![])]);
     assert!(supports(&spec).is_err());
 }

@@ -1,6 +1,7 @@
 //! Operators that read or write by index.
 
 mod packed;
+mod tensor_scatter;
 
 use kilim_core::DType;
 use kilim_core::backend::NodeSpec;
@@ -35,6 +36,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<ScatterNd>(scatter_nd);
     kernels.add::<OneHot>(one_hot);
     packed::register(kernels);
+    tensor_scatter::register(kernels);
 }
 
 /// Refuses indices that are known and out of range: the CPU reports them.
