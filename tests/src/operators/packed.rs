@@ -188,7 +188,7 @@ fn products(random: &mut Random) -> Vec<Case> {
     cases
 }
 
-/// Products of one row and of many, in blocks of each size that the operator's standard knows and the last of which is not whole.
+/// Products of one row and of many, in blocks of each size that onnxruntime takes; the last block of a row is not whole.
 fn blocks_of_every_size(random: &mut Random) -> Vec<Case> {
     let rows: [&[usize]; 2] = [&[1], &[2, 9]];
     let mut cases = Vec::new();

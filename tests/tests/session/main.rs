@@ -1,11 +1,12 @@
 //! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), inputs that grow
-//! ([`growing`]), outputs that stay where they are ([`keep`]), the tensors of the user ([`ports`]), and threads ([`threads`]);
+//! ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]), the tensors of the user ([`ports`]), and threads ([`threads`]);
 //! and the steps of language models on a GPU ([`decoding`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
 mod control;
 mod decoding;
+mod faults;
 mod growing;
 mod keep;
 mod ports;

@@ -136,7 +136,7 @@ fn permuted(bytes: &[u8], size: usize, by: [&[usize]; 3]) -> Result<Vec<u8>> {
 }
 
 impl Lowering<'_> {
-    /// Input `i`, of bytes each of which holds numbers of `bits` bits, a divisor of 8. Constants lie four bytes to a word.
+    /// Input `i`, whose bytes hold numbers of `bits` bits, a divisor of 8. Constants lie four bytes to a word.
     pub fn packed(&mut self, i: usize, bits: usize) -> (Operand, Packing) {
         let (operand, word) = match self.is_known(i) {
             true => (self.pack(i, PackKind::Words), 32),
