@@ -56,7 +56,7 @@ fn inputs(op: &MatMulNBits, m: usize, zeros: Zeros) -> Vec<Given> {
 fn agree_on_every_kernel(op: &MatMulNBits, inputs: &[Given]) -> usize {
     let want = expected(op, inputs, 1).remove(0);
     // Sums of numbers of 8 bits are large.
-    let tolerance = 1e-7 * op.k as f64 * f64::from(1u16 << op.bits);
+    let tolerance = 1e-8 * op.k as f64 * f64::from(1u16 << op.bits);
     every_kernel(
         op.clone(),
         inputs,
