@@ -13,7 +13,7 @@ use kilim_core::interrupt::Meter;
 use kilim_core::memory::{Claim, MemoryMode, Storage};
 use kilim_core::{Interrupt, Result, Tensor};
 
-use crate::executable::{Adapted, CpuExecutable, Prepared, Step};
+use crate::executable::{Adapted, CpuExecutable, Inheritance, Prepared, Step};
 use crate::kernel::{ABSENT, Build, Kernel, Packs};
 use crate::registry::KernelRegistry;
 use crate::threads::Threads;
@@ -61,6 +61,11 @@ impl CpuContext {
         for &input in stage.nodes.iter().flat_map(|n| n.inputs.iter().flatten()) {
             readers[stage.root(input)] += 1;
         }
+        let inherits = stage
+            .nodes
+            .iter()
+            .map(|n| Inheritance::of(stage, n, &readers));
+        let inherits: PerKernel<_> = inherits.collect();
         let mut kernels = Kernels {
             steps: PerKernel::new(),
             scratch: 0,
@@ -96,6 +101,7 @@ impl CpuContext {
                 kernel,
                 inputs: node.inputs.iter().map(index).collect(),
                 outputs: node.outputs.iter().map(|o| o.0 as u32).collect(),
+                inherits: inherits[n],
             });
             drop(inputs);
             for (i, root) in roots.into_iter().enumerate() {

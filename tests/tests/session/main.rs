@@ -1,6 +1,7 @@
 //! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), inputs that grow
-//! ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]), the tensors of the user ([`ports`]), and threads ([`threads`]);
-//! and the steps of language models on a GPU ([`decoding`]).
+//! ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]),
+//! inputs that are used up ([`owned`]), the tensors of the user ([`ports`]), threads ([`threads`]), and the steps of language
+//! models on a GPU ([`decoding`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
@@ -9,6 +10,7 @@ mod decoding;
 mod faults;
 mod growing;
 mod keep;
+mod owned;
 mod ports;
 mod threads;
 

@@ -25,9 +25,9 @@ impl PortLayout {
 }
 
 /// What the user gives for an input, as the model takes it.
-pub(crate) fn accept(layouts: &PortLayouts, port: &Port, datum: &Datum) -> Result<Datum> {
-    let (Some(layout), Datum::Tensor(tensor)) = (layouts.get(&port.name), datum) else {
-        return Ok(datum.clone());
+pub(crate) fn accept(layouts: &PortLayouts, port: &Port, datum: Datum) -> Result<Datum> {
+    let (Some(layout), Datum::Tensor(tensor)) = (layouts.get(&port.name), &datum) else {
+        return Ok(datum);
     };
     let shape = layout
         .user

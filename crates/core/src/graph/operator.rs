@@ -166,6 +166,12 @@ pub trait Operator: Any + Reflect + Send + Sync {
         false
     }
 
+    /// The input that the only output is but for what the operator writes on it: a kernel may do that in the memory of the
+    /// input, where the output has its shape and nobody else reads the input.
+    fn writes_on(&self) -> Option<usize> {
+        None
+    }
+
     /// Whether a node may have fewer outputs than there are: those behind the first, from the last one on.
     fn has_optional_outputs(&self) -> bool {
         false

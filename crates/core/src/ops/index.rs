@@ -2,7 +2,7 @@
 
 use super::axes::normalize_axis;
 use super::rules::{
-    INDICES, InputValues, NUMBERS, Types, fact, missing_value, unify, unify_shapes,
+    INDICES, InputValues, NUMBERS, Types, VALUES, fact, missing_value, unify, unify_shapes,
 };
 use crate::Reflect;
 use crate::dim::{Dim, Shape};
@@ -57,7 +57,11 @@ pub struct ScatterNd {
     pub reduction: ScatterReduction,
 }
 
-/// Inputs: cache, update, optional write indices `[batch]` (opset 24).
+/// Inputs: cache, update, optional write indices `[batch]` (opset 24), optional length.
+///
+/// The length, `int64` or `int32`, is one number, known before the node runs, and no smaller than the cache: the output has so many
+/// steps along `axis`, and those that neither cache nor update have are zero. Caches of numbers that are not circular may have one;
+/// ONNX has none.
 #[derive(Clone, Debug, PartialEq, Reflect)]
 pub struct TensorScatter {
     pub axis: i64,
@@ -224,6 +228,10 @@ impl Operator for ScatterElements {
         }
         Ok(vec![fact(dtype, ctx.shape(0)?.cloned())])
     }
+
+    fn writes_on(&self) -> Option<usize> {
+        Some(0)
+    }
 }
 
 impl Operator for ScatterNd {
@@ -249,6 +257,34 @@ impl Operator for ScatterNd {
         }
         Ok(vec![fact(dtype, x.cloned())])
     }
+
+    fn writes_on(&self) -> Option<usize> {
+        Some(0)
+    }
+}
+
+impl TensorScatter {
+    /// The steps of the output along the axis, where the cache has `held` steps.
+    fn steps(&self, held: &Dim, ctx: &InferContext) -> Result<Dim> {
+        if !ctx.has(3) {
+            return Ok(held.clone());
+        }
+        ctx.typed(0, &VALUES)?;
+        ctx.typed(3, &INDICES)?;
+        if self.circular {
+            return Err(value_error("a circular cache has no other length"));
+        }
+        let Some(length) = ctx.int(3)? else {
+            return Ok(Dim::Unknown);
+        };
+        let shorter = |length: &usize| held.known().is_some_and(|held| *length < held);
+        match usize::try_from(length).ok().filter(|n| !shorter(n)) {
+            Some(length) => Ok(Dim::Known(length)),
+            None => Err(value_error("a cache is to be shorter than it is")
+                .with_expected(format!("at least {held}"))
+                .with_got(length)),
+        }
+    }
 }
 
 impl Operator for TensorScatter {
@@ -273,9 +309,11 @@ impl Operator for TensorScatter {
                 "the batch cannot be the axis of a TensorScatter",
             ));
         }
+        let mut output = cache.clone();
+        output.0[axis] = self.steps(&cache.0[axis], ctx)?;
         if let Some(update) = ctx.shape(1)? {
             let mut expected = cache.clone();
-            if let (Some(whole), Some(part)) = (cache.0[axis].known(), update.0.get(axis))
+            if let (Some(whole), Some(part)) = (output.0[axis].known(), update.0.get(axis))
                 && part.known().is_some_and(|p| p > whole)
             {
                 return Err(shape_error("the update is longer than the cache")
@@ -286,7 +324,15 @@ impl Operator for TensorScatter {
             unify_shapes(update, &expected, || "the shape of the update".into())?;
         }
         ctx.vector(2, &cache.0[0])?;
-        Ok(vec![fact(dtype, Some(cache.clone()))])
+        Ok(vec![fact(dtype, Some(output))])
+    }
+
+    fn value_inputs(&self) -> &'static [usize] {
+        &[3]
+    }
+
+    fn writes_on(&self) -> Option<usize> {
+        Some(0)
     }
 }
 

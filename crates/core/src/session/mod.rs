@@ -7,6 +7,7 @@ mod handle;
 mod keep;
 mod open;
 mod options;
+mod owned;
 mod plan;
 mod precision;
 mod record;
@@ -90,11 +91,9 @@ impl Session {
         inputs: &[(&str, Tensor)],
         options: &RunOptions,
     ) -> Result<Vec<(String, Tensor)>> {
-        let inputs: Vec<(&str, Datum)> = inputs
-            .iter()
-            .map(|(name, tensor)| (*name, tensor.clone().into()))
-            .collect();
-        let outputs = self.run_data(&inputs, options).await?;
+        let inputs = inputs.iter();
+        let inputs = inputs.map(|(name, tensor)| (*name, tensor.clone().into()));
+        let outputs = self.run_owned(inputs.collect(), options).await?;
         outputs
             .into_iter()
             .map(|(name, datum)| Ok((name, datum.into_tensor()?)))
@@ -113,15 +112,14 @@ impl Session {
         inputs: &[(&str, Datum)],
         options: &RunOptions,
     ) -> Result<Vec<(String, Datum)>> {
-        let watched = self.run_watched(inputs, options, Watch::default()).await;
-        watched.map(|(outputs, _)| outputs)
+        self.run_owned(inputs.to_vec(), options).await
     }
 
     /// [`Session::run_data`] that is timed or recorded, with what was recorded. In a box: otherwise each crate that calls
     /// it has it in the binary once more.
     fn run_watched<'a>(
         &'a mut self,
-        inputs: &'a [(&'a str, Datum)],
+        inputs: Vec<(&'a str, Datum)>,
         options: &'a RunOptions,
         watch: Watch,
     ) -> LocalFuture<'a, Result<Watched>> {
@@ -189,7 +187,8 @@ impl Session {
         inputs: &[(&str, Datum)],
         options: &RunOptions,
     ) -> Result<RunHandle> {
-        self.ports.accept(inputs, &self.shared.options.layouts)?;
+        self.ports
+            .accept(inputs.to_vec(), &self.shared.options.layouts)?;
         self.ports
             .kept(&options.keep, &self.shared.options.layouts)?;
         let workers = match &self.workers {
@@ -264,7 +263,7 @@ impl Session {
             profiling: true,
             ..Watch::default()
         };
-        let (outputs, _) = self.run_watched(inputs, options, watch).await?;
+        let (outputs, _) = self.run_watched(inputs.to_vec(), options, watch).await?;
         Ok((outputs, self.times()))
     }
 
@@ -289,7 +288,7 @@ impl Session {
             records: true,
             ..Watch::default()
         };
-        self.run_watched(inputs, options, watch).await
+        self.run_watched(inputs.to_vec(), options, watch).await
     }
 
     /// The graph as it runs, after the passes; without the constants that were dropped once they were

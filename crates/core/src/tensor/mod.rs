@@ -243,16 +243,25 @@ impl Tensor {
         }
     }
 
-    /// The memory that the elements are in, where it is this tensor's alone and holds nothing else.
-    pub fn into_own_bytes(self) -> Option<AlignedBytes> {
-        match self.data {
+    /// The memory that the elements are in, where it is this tensor's alone and holds nothing else. Gives the tensor back
+    /// where it is not.
+    pub fn into_own_bytes(mut self) -> std::result::Result<AlignedBytes, Tensor> {
+        self.data = match self.data {
             Data::Bytes {
                 buffer: Buffer::Made(bytes),
                 offset: 0,
                 len,
-            } if bytes.len() == len => Arc::into_inner(bytes),
-            _ => None,
-        }
+            } if bytes.len() == len => match Arc::try_unwrap(bytes) {
+                Ok(own) => return Ok(own),
+                Err(bytes) => Data::Bytes {
+                    buffer: Buffer::Made(bytes),
+                    offset: 0,
+                    len,
+                },
+            },
+            other => other,
+        };
+        Err(self)
     }
 
     fn copied(&self, meter: &Meter) -> Result<Tensor> {

@@ -2,6 +2,7 @@
 
 mod adapt;
 mod holder;
+mod inherit;
 mod outputs;
 #[cfg(test)]
 mod tests;
@@ -20,6 +21,7 @@ use web_time::Instant;
 
 pub use self::adapt::Adapted;
 use self::holder::{Holder, held};
+pub use self::inherit::Inheritance;
 use self::outputs::{Spare, output_bytes};
 use crate::kernel::{Io, Kernel, Listed, Taken, Texts, View};
 use crate::threads::Threads;
@@ -30,6 +32,8 @@ pub struct Step {
     pub kernel: Box<dyn Kernel>,
     pub inputs: Box<[u32]>,
     pub outputs: Box<[u32]>,
+    /// What the output may inherit.
+    pub inherits: Option<Inheritance>,
 }
 
 /// What a context has made of a stage; replicas share it.
@@ -59,6 +63,10 @@ pub struct CpuExecutable {
     outputs: Option<Claim>,
     /// Memory that inputs gave back.
     spare: Spare,
+    /// Outputs that get their memory when their node runs.
+    heirs: Vec<TensorIndex>,
+    /// Outputs that have got the memory of an input in this run.
+    inherited: Vec<TensorIndex>,
     /// Whether outputs have had other sizes before.
     grows: bool,
     /// The arena's generation when the views of [`Holder::Arena`] and `scratch` were made.
@@ -117,6 +125,7 @@ impl CpuExecutable {
         texts.keep();
         let (scratch_at, bytes) = arena_bytes(&prepared);
         let own = output_bytes(&prepared, false)?;
+        let heirs = prepared.steps.iter().filter_map(|s| Some(s.inherits?.to));
         let most_outputs = prepared.steps.iter().map(|s| s.outputs.len()).max();
         let mut executable = CpuExecutable {
             texts,
@@ -128,6 +137,8 @@ impl CpuExecutable {
             claim: ledger.acquire(Storage::Dynamic, bytes)?,
             outputs: Some(ledger.acquire(Storage::DynamicSeparate, own)?),
             spare: Spare::default(),
+            heirs: heirs.collect(),
+            inherited: Vec::new(),
             grows: false,
             generation: None,
             scratch: View::empty(DType::U8),
@@ -216,11 +227,20 @@ impl CpuExecutable {
     /// Runs a step. The arena is locked, and `lock` has found it as it is now.
     fn run_step(&mut self, i: KernelIndex, cpu: &CpuRun) -> Result<()> {
         cpu.check()?;
+        let at = |nodes: &PerKernel<KernelSpec>, e: Error| {
+            let node = &nodes[i];
+            e.at(&node.name, node.op.name())
+        };
+        if let Some(heir) = self.prepared.steps[i].inherits {
+            let given = self.inherit(i, heir);
+            given.map_err(|e| at(&self.prepared.nodes, e))?;
+        }
         let step = &self.prepared.steps[i];
         // SAFETY: the views of a stage are live (inputs were checked to be written in `run`,
-        // outputs got their buffers in `execute_begin`, the arena is locked), aligned to their
+        // outputs got their buffers in `execute_begin` or now, the arena is locked), aligned to their
         // element type by the planner and by `Tensor`; the planner gives outputs locations that
-        // overlap nothing still in use; the scratch memory lies behind all tensors.
+        // overlap nothing still in use, and an input whose memory an output inherits has an empty
+        // view; the scratch memory lies behind all tensors.
         let mut io = unsafe {
             Io::new(
                 Listed {
@@ -234,10 +254,9 @@ impl CpuExecutable {
                 cpu,
             )
         };
-        step.kernel.run(&mut io).map_err(|e| {
-            let node = &self.prepared.nodes[i];
-            e.at(&node.name, node.op.name())
-        })
+        step.kernel
+            .run(&mut io)
+            .map_err(|e| at(&self.prepared.nodes, e))
     }
 }
 
@@ -266,6 +285,7 @@ impl Executable for CpuExecutable {
 
     fn execute_end(&mut self) -> Result<()> {
         self.begun = false;
+        self.let_go();
         if self.prepared.memory == MemoryMode::Limit {
             for tensor in self.holders.indices() {
                 let gone = match self.prepared.tensors.slots()[tensor].location {

@@ -61,7 +61,7 @@ pub fn output_bytes(prepared: &Prepared, grow: bool) -> Result<usize> {
 }
 
 impl CpuExecutable {
-    /// Gives every output memory that nobody else looks at.
+    /// Gives every output memory that nobody else looks at, but for heirs.
     ///
     /// # Errors
     /// `Limit` where the machine has no such memory.
@@ -75,17 +75,42 @@ impl CpuExecutable {
             let mut own = Arc::into_inner(std::mem::take(buffer));
             self.set_view(tensor, View::empty(dtype));
             self.spare.0.extend(own.take_if(|own| own.len() != bytes));
-            let mut own = Arc::new(match own {
-                Some(own) => own,
-                None => self.spare.take(bytes, room(bytes, self.grows))?,
-            });
-            if let Some(own) = Arc::get_mut(&mut own) {
-                self.set_view(tensor, View::of_mut(own.as_mut_slice(), dtype));
+            match own {
+                Some(own) => self.set_output(tensor, own),
+                None if self.heirs.contains(&tensor) => {}
+                None => {
+                    let own = self.memory_of(tensor, bytes)?;
+                    self.set_output(tensor, own);
+                }
             }
-            self.holders[tensor] = Holder::Output(own);
         }
         self.spare.0.clear();
         Ok(())
+    }
+
+    /// Memory for an output of so many bytes: what it has where that is as much, or what came back, or new.
+    ///
+    /// # Errors
+    /// `Limit` where the machine has no such memory.
+    pub(super) fn memory_of(&mut self, output: TensorIndex, bytes: usize) -> Result<AlignedBytes> {
+        let had = match &mut self.holders[output] {
+            Holder::Output(buffer) => Arc::into_inner(std::mem::take(buffer)),
+            _ => None,
+        };
+        match had.filter(|had| had.len() == bytes) {
+            Some(had) => Ok(had),
+            None => self.spare.take(bytes, room(bytes, self.grows)),
+        }
+    }
+
+    /// Makes this the memory of an output.
+    pub(super) fn set_output(&mut self, output: TensorIndex, own: AlignedBytes) {
+        let dtype = self.prepared.tensors.slots()[output].spec.dtype;
+        let mut own = Arc::new(own);
+        if let Some(own) = Arc::get_mut(&mut own) {
+            self.set_view(output, View::of_mut(own.as_mut_slice(), dtype));
+        }
+        self.holders[output] = Holder::Output(own);
     }
 
     /// Takes what an input held out of its place, whose view is to be set anew. Memory that is nobody else's and of the
@@ -98,7 +123,7 @@ impl CpuExecutable {
         let Holder::Tensor(value) = holder else {
             return;
         };
-        let Some(own) = value.into_own_bytes() else {
+        let Ok(own) = value.into_own_bytes() else {
             return;
         };
         let outputs = self.holders.iter().zip(self.prepared.tensors.slots());

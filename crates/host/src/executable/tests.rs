@@ -6,9 +6,10 @@ use kilim_core::backend::{
     Backend, BackendContext, ConstantKey, ContextConfig, Executable, KernelSpec, Location,
     StageSpec, TensorSlot, TensorSpec,
 };
+use kilim_core::error::value_error;
 use kilim_core::ids::{KernelIndex, PartIndex, TensorIndex};
 use kilim_core::memory::MemoryMode;
-use kilim_core::ops::{Binary, BinaryKind, Unary, UnaryKind};
+use kilim_core::ops::{Binary, BinaryKind, ScatterNd, ScatterReduction, Unary, UnaryKind};
 use kilim_core::{DType, ErrorCode, Interrupt, Operator, Result, Tensor};
 
 use crate::registry::{KernelRegistry, any};
@@ -38,8 +39,40 @@ impl Kernel for Negate {
     }
 }
 
+/// Makes the first element that of the updates, unless that is no number.
+struct WriteFirst {
+    writes_on: bool,
+}
+
+impl Kernel for WriteFirst {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let first = io.input::<f32>(2)[0];
+        let y = match self.writes_on {
+            true => io.output_on(0, 0)?,
+            false => {
+                let (x, y) = (io.input_bytes(0), io.output_bytes(0));
+                y.copy_from_slice(x);
+                y
+            }
+        };
+        if first.is_nan() {
+            return Err(value_error("no number"));
+        }
+        y[..4].copy_from_slice(&first.to_ne_bytes());
+        Ok(())
+    }
+
+    fn writes_on(&self) -> bool {
+        self.writes_on
+    }
+}
+
 fn backend() -> CpuBackend {
     let mut registry = KernelRegistry::default();
+    registry.add::<ScatterNd>(any, |op, _, _| {
+        let writes_on = op.reduction == ScatterReduction::None;
+        Ok(Box::new(WriteFirst { writes_on }))
+    });
     registry.add::<Binary>(any, |_, _, _| Ok(Box::new(Add)));
     registry.add::<Unary>(any, |_, _, _| Ok(Box::new(Negate)));
     CpuBackend::with_registry(registry, "portable")
@@ -196,4 +229,85 @@ fn memory_of_inputs_becomes_that_of_outputs() {
     // One for the input, one for the output, and one that the next output goes to.
     assert_eq!(places[3..], places[..3]);
     assert!(places[0] != places[1] && places[1] != places[2]);
+}
+
+/// `y` is `x` with another first element.
+fn writing(reduction: ScatterReduction) -> (Box<dyn BackendContext>, Box<dyn Executable>) {
+    let wide = |name, location| TensorSlot {
+        spec: TensorSpec::new(DType::F32, &[5000]),
+        ..slot(name, location, None)
+    };
+    let stage = StageSpec {
+        tensors: [
+            wide("x", Location::Input),
+            slot("u", Location::Input, None),
+            wide("y", Location::Output),
+        ]
+        .into(),
+        nodes: [node(ScatterNd { reduction }, &[0, 1, 1], 2)].into(),
+        parts: [KernelIndex(0)..KernelIndex(1)].into(),
+        inputs: vec![TensorIndex(0), TensorIndex(1)],
+        outputs: vec![TensorIndex(2)],
+        ..StageSpec::default()
+    };
+    let mut context = backend().create_context(&ContextConfig::default()).unwrap();
+    let executable = context.prepare(stage, &Interrupt::NEVER).unwrap();
+    (context, executable)
+}
+
+fn written(stage: &mut dyn Executable, x: Tensor, first: f32) -> Result<Tensor> {
+    stage.execute_begin()?;
+    stage.write(TensorIndex(0), &x)?;
+    stage.write(TensorIndex(1), &tensor(&[2], &[first; 2]))?;
+    drop(x);
+    let run = stage.run(PartIndex(0), &Interrupt::NEVER);
+    let y = run.map(|_| read(stage, 2));
+    stage.execute_end()?;
+    y
+}
+
+fn place(tensor: &Tensor) -> *const u8 {
+    tensor.read().unwrap().as_ptr()
+}
+
+#[test]
+fn an_output_inherits_the_memory_of_what_it_is_written_on() {
+    let numbers = |first: f32| {
+        let mut numbers = vec![1.0f32; 5000];
+        numbers[0] = first;
+        tensor(&[5000], &numbers)
+    };
+    let (_context, mut stage) = writing(ScatterReduction::None);
+    let (_other, mut another) = writing(ScatterReduction::None);
+    let mut x = numbers(1.0);
+    let at = place(&x);
+    for turn in [2.0, 3.0, 4.0, 5.0] {
+        // The plans of a session take turns.
+        let stage = if turn == 4.0 {
+            &mut another
+        } else {
+            &mut stage
+        };
+        x = written(&mut **stage, x, turn).unwrap();
+        assert_eq!((place(&x), &x), (at, &numbers(turn)));
+    }
+    // Somebody else holds it.
+    let y = written(&mut *stage, x.clone(), 6.0).unwrap();
+    assert_ne!(place(&y), at);
+    assert_eq!((&x, &y), (&numbers(5.0), &numbers(6.0)));
+    // The input is gone with the run that has used it up, also where it fails.
+    let error = written(&mut *stage, x, f32::NAN).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidValue);
+    stage.execute_begin().unwrap();
+    let error = stage.run(PartIndex(0), &Interrupt::NEVER).unwrap_err();
+    assert_eq!((error.code(), error.input()), (ErrorCode::Input, Some("x")));
+    stage.execute_end().unwrap();
+    let z = written(&mut *stage, numbers(8.0), 9.0).unwrap();
+    assert_eq!((&y, &z), (&numbers(6.0), &numbers(9.0)));
+    // A kernel that reads its input where it lies finds it there.
+    let (_context, mut stage) = writing(ScatterReduction::Add);
+    let x = numbers(1.0);
+    let at = place(&x);
+    let y = written(&mut *stage, x, 2.0).unwrap();
+    assert!(place(&y) != at && y == numbers(2.0));
 }

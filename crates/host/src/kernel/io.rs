@@ -374,6 +374,22 @@ impl<'a> Io<'a> {
         unsafe { view.write() }
     }
 
+    /// The bytes of output `i`, which begin as a copy of the bytes of input `input`, as many. Nothing is copied where the output
+    /// has got the memory of the input: the input is empty then ([`Kernel::writes_on`](super::Kernel::writes_on)).
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    ///
+    /// # Panics
+    /// Where the output was taken before or is not there, or the input has another number of bytes.
+    pub fn output_on(&mut self, i: usize, input: usize) -> Result<&'a mut [u8]> {
+        let (x, y) = (self.input_bytes(input), self.output_bytes(i));
+        if !x.is_empty() {
+            self.cpu.copy(x, y)?;
+        }
+        Ok(y)
+    }
+
     /// `len` elements of scratch memory, aligned to 64, with rubbish in them.
     ///
     /// # Panics

@@ -32,6 +32,12 @@ pub trait Kernel: Send + Sync {
     /// run is to stop.
     fn run(&self, io: &mut Io) -> Result<()>;
 
+    /// Whether the output may have the memory of the input that it is written on
+    /// ([`Operator::writes_on`](kilim_core::Operator::writes_on)): the kernel takes it by [`Io::output_on`] alone.
+    fn writes_on(&self) -> bool {
+        false
+    }
+
     /// [`Io::scratch`] that a run needs; all kernels of a session share it.
     fn scratch(&self) -> Scratch {
         Scratch::NONE

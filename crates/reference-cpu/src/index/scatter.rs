@@ -1,4 +1,4 @@
-//! ScatterElements, ScatterND, TensorScatter: the data is copied, then written on.
+//! ScatterElements, ScatterND, TensorScatter: the data is copied, unless the output has its memory, then written on.
 
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
@@ -6,7 +6,7 @@ use kilim_core::error::{shape_error, value_error};
 use kilim_core::ops::{ScatterElements, ScatterNd, TensorScatter, normalize_axis};
 use kilim_host::elements::{Codec, Wide};
 use kilim_host::rules::required;
-use kilim_host::{Build, Io, Kernel};
+use kilim_host::{Build, Io, Kernel, by};
 
 use super::combine::{self, Update, Writer, writer};
 use super::gather::{ElementLines, Slices, element_lines};
@@ -43,9 +43,7 @@ impl Kernel for Elements {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (indices, updates) = (io.input_bytes(1), io.input_bytes(2));
         let index = |i| self.indices.get(indices, i);
-        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let cpu = io.cpu();
-        cpu.copy(x, y)?;
+        let (cpu, y) = (io.cpu(), io.output_on(0, 0)?);
         let texts = io.texts();
         // One after the other: several updates may name the same element.
         cpu.pieces(self.lines.len(), 16, |piece| {
@@ -60,6 +58,10 @@ impl Kernel for Elements {
                 self.writer.write(update, texts)
             })
         })
+    }
+
+    fn writes_on(&self) -> bool {
+        true
     }
 }
 
@@ -81,9 +83,8 @@ struct Nd {
 impl Kernel for Nd {
     fn run(&self, io: &mut Io) -> Result<()> {
         let (indices, updates) = (io.input_bytes(1), io.input_bytes(2));
-        let (x, y) = (io.input_bytes(0), io.output_bytes(0));
-        let (cpu, slice) = (io.cpu(), self.slices.slice);
-        cpu.copy(x, y)?;
+        let (cpu, y) = (io.cpu(), io.output_on(0, 0)?);
+        let slice = self.slices.slice;
         for t in 0..self.slices.tuples {
             cpu.spend(8)?;
             let at = self.slices.at(t, |i| self.indices.get(indices, i))?;
@@ -103,19 +104,25 @@ impl Kernel for Nd {
         }
         Ok(())
     }
+
+    fn writes_on(&self) -> bool {
+        true
+    }
 }
 
 pub fn build_cache(op: &TensorScatter, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let (cache, update) = (required(node, 0)?, required(node, 1)?);
     let axis = normalize_axis(op.axis, cache.shape.len())?;
-    if axis == 0 || update.shape.len() != cache.shape.len() {
+    let room = node.outputs.first().and_then(|y| y.shape.get(axis));
+    let (Some(&room), true) = (room, axis > 0 && update.shape.len() == cache.shape.len()) else {
         return Err(shape_error("the update does not fit the cache"));
-    }
+    };
     Ok(Box::new(Cache {
         circular: op.circular,
         batch: cache.shape[0],
         outer: cache.shape[1..axis].iter().product(),
-        room: cache.shape[axis],
+        held: cache.shape[axis],
+        room,
         steps: update.shape[axis],
         row: cache.shape[axis + 1..].iter().product::<usize>() * cache.dtype.size(),
         starts: node.input(2).map(|s| i64::codec(s.dtype)),
@@ -126,6 +133,9 @@ struct Cache {
     circular: bool,
     batch: usize,
     outer: usize,
+    /// Steps of the cache.
+    held: usize,
+    /// Steps of the output: no fewer.
     room: usize,
     steps: usize,
     /// Bytes of one step.
@@ -133,14 +143,35 @@ struct Cache {
     starts: Option<Codec<i64>>,
 }
 
+impl Cache {
+    /// The output as it is before the update, with zeros behind what the cache has.
+    fn begun<'a>(&self, io: &mut Io<'a>) -> Result<&'a mut [u8]> {
+        if self.held == self.room {
+            return io.output_on(0, 0);
+        }
+        let (cpu, x, y) = (io.cpu(), io.input_bytes(0), io.output_bytes(0));
+        let (held, room) = (self.held * self.row, self.room * self.row);
+        if y.is_empty() {
+            return Ok(y);
+        }
+        cpu.rows(y.len() / room, by(&mut *y, room), room, |piece, y, cpu| {
+            for (line, y) in piece.zip(y.chunks_exact_mut(room)) {
+                let (kept, behind) = y.split_at_mut(held);
+                cpu.copy(&x[line * held..][..held], kept)?;
+                cpu.fill(behind, 0)?;
+            }
+            Ok(())
+        })?;
+        Ok(y)
+    }
+}
+
 impl Kernel for Cache {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (x, update) = (io.input_bytes(0), io.input_bytes(1));
-        let (cpu, y) = (io.cpu(), io.output_bytes(0));
+        let (cpu, update, y) = (io.cpu(), io.input_bytes(1), self.begun(io)?);
         if y.is_empty() {
             return Ok(());
         }
-        cpu.copy(x, y)?;
         for b in 0..self.batch {
             let start = match &self.starts {
                 Some(codec) => codec.get(io.input_bytes(2), b),
@@ -168,6 +199,10 @@ impl Kernel for Cache {
             }
         }
         Ok(())
+    }
+
+    fn writes_on(&self) -> bool {
+        self.held == self.room
     }
 }
 
@@ -222,5 +257,18 @@ mod tests {
             circular: true,
         };
         assert_eq!(run_as::<i32>(&op, &[&x, &u, &at], &[1, 3, 1]), [2, 8, 1]);
+    }
+
+    #[test]
+    fn a_longer_cache_ends_in_zeros() {
+        let x = tensor::<i32>(&[1, 2, 2, 1], &[1, 2, 3, 4]);
+        let u = tensor::<i32>(&[1, 2, 1, 1], &[8, 9]);
+        let (at, length) = (tensor::<i64>(&[1], &[2]), tensor::<i64>(&[1], &[4]));
+        let op = TensorScatter {
+            axis: 2,
+            circular: false,
+        };
+        let longer = run_as::<i32>(&op, &[&x, &u, &at, &length], &[1, 2, 4, 1]);
+        assert_eq!(longer, [1, 2, 8, 0, 3, 4, 9, 0]);
     }
 }

@@ -11,6 +11,7 @@ pub fn others() -> Vec<Other> {
     let mut random = Random(3);
     let mut all = spatial(&mut random);
     all.extend(passing(&mut random));
+    all.extend(writing(&mut random));
     let named = |(op, inputs): (Arc<dyn Operator>, _)| (op.name().to_string(), op, inputs);
     all.into_iter().map(named).collect()
 }
@@ -80,6 +81,41 @@ fn spatial(random: &mut Random) -> Vec<Unnamed> {
         (Arc::new(depth), vec![floats(&image)]),
         (Arc::new(space), vec![floats(&image)]),
     ]
+}
+
+/// Nodes that write on their input.
+fn writing(random: &mut Random) -> Vec<Unnamed> {
+    let x = random.floats(&[3, 3]);
+    let ints = |shape: &[usize], n: &[i64]| Some(Tensor::from_slice(shape, n).unwrap());
+    let mut updates = |shape: &[usize]| Some(random.floats(shape));
+    let mut cases: Vec<Unnamed> = Vec::new();
+    for reduction in [
+        ScatterReduction::None,
+        ScatterReduction::Add,
+        ScatterReduction::Max,
+    ] {
+        let places = ints(&[2, 3], &[0, 2, 1, 0, 1, 1]);
+        let op = ScatterElements { axis: 0, reduction };
+        cases.push((
+            Arc::new(op),
+            vec![Some(x.clone()), places, updates(&[2, 3])],
+        ));
+        let places = ints(&[2, 1], &[2, 0]);
+        let op = ScatterNd { reduction };
+        cases.push((
+            Arc::new(op),
+            vec![Some(x.clone()), places, updates(&[2, 3])],
+        ));
+    }
+    for circular in [false, true] {
+        let op = TensorScatter { axis: 1, circular };
+        let places = ints(&[3], &[0, 2, 1]);
+        cases.push((
+            Arc::new(op),
+            vec![Some(x.clone()), updates(&[3, 1]), places],
+        ));
+    }
+    cases
 }
 
 /// Nodes that give their input as it is, and others that only look so.

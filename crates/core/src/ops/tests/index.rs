@@ -54,6 +54,33 @@ fn scatters() {
 }
 
 #[test]
+fn a_cache_may_become_longer() {
+    let cache = TensorScatter {
+        axis: -2,
+        circular: false,
+    };
+    let inputs = |length| {
+        let x = unknown("float32 b,8,16,4");
+        [x, unknown("float32 b,8,17,4"), unknown("int64 b"), length]
+    };
+    assert_eq!(infer(cache.clone(), &inputs(int(20))), "float32[b,8,20,4]");
+    let open = inputs(unknown("int64 1"));
+    assert_eq!(infer(cache.clone(), &open), "float32[b,8,?,4]");
+    for (length, code) in [
+        (16, ErrorCode::Shape),
+        (15, ErrorCode::InvalidValue),
+        (-1, ErrorCode::InvalidValue),
+    ] {
+        assert_eq!(refuse(cache.clone(), &inputs(int(length))), code);
+    }
+    let circular = TensorScatter {
+        circular: true,
+        ..cache
+    };
+    assert_eq!(refuse(circular, &inputs(int(20))), ErrorCode::InvalidValue);
+}
+
+#[test]
 fn one_hot() {
     let op = |axis| OneHot { axis };
     let inputs = |depth| [unknown("int64 n,3"), depth, unknown("float32 2")];

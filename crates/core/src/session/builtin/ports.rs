@@ -31,15 +31,15 @@ impl Ports {
         Err(Error::new(ErrorCode::Input, message).with_expected(names.join(", ")))
     }
 
-    /// The user's data, one for each input. Nothing is copied: backends in host memory share the
+    /// The user's data, one for each input. Nothing is copied: backends in host memory take the
     /// bytes, others are written from them.
     ///
     /// # Errors
     /// `Input` for an input that is missing, unknown or given twice, `DType` and `Shape` for one that
     /// does not fit what the model declares.
-    pub fn accept(&self, given: &[(&str, Datum)], layouts: &PortLayouts) -> Result<Vec<Handle>> {
+    pub fn accept(&self, given: Vec<(&str, Datum)>, layouts: &PortLayouts) -> Result<Vec<Handle>> {
         let inputs: HashSet<&str> = self.inputs.iter().map(|p| p.name.as_str()).collect();
-        let mut data: HashMap<&str, &Datum> = HashMap::with_capacity(given.len());
+        let mut data: HashMap<&str, Datum> = HashMap::with_capacity(given.len());
         for (name, datum) in given {
             let known = inputs.contains(name);
             if !known || data.insert(name, datum).is_some() {
@@ -58,7 +58,7 @@ impl Ports {
         }
         let mut feeds = Vec::with_capacity(self.inputs.len());
         for port in &self.inputs {
-            let Some(&datum) = data.get(port.name.as_str()) else {
+            let Some(datum) = data.remove(port.name.as_str()) else {
                 if port.fact.kind.optional {
                     feeds.push(Handle::Absent);
                     continue;
@@ -70,12 +70,12 @@ impl Ports {
                 .with_input(&port.name)
                 .with_expected(&port.fact));
             };
-            if let (true, Datum::Device(_)) = (layouts.contains_key(&port.name), datum) {
+            if let (true, Datum::Device(_)) = (layouts.contains_key(&port.name), &datum) {
                 return Err(in_layout("input", &port.name).with_input(&port.name));
             }
-            let datum = &layouts::accept(layouts, port, datum)?;
-            check_form(port, datum)?;
-            let tensors = match datum {
+            let datum = layouts::accept(layouts, port, datum)?;
+            check_form(port, &datum)?;
+            let tensors = match &datum {
                 Datum::Tensor(tensor) => std::slice::from_ref(tensor),
                 Datum::Sequence(tensors) => tensors,
                 _ => &[],
@@ -83,10 +83,10 @@ impl Ports {
             for tensor in tensors {
                 check_input(port, tensor.dtype(), tensor.shape())?;
             }
-            if let Datum::Device(tensor) = datum {
+            if let Datum::Device(tensor) = &datum {
                 check_input(port, tensor.dtype, &tensor.shape)?;
             }
-            feeds.push(datum.clone().into());
+            feeds.push(datum.into());
         }
         Ok(feeds)
     }

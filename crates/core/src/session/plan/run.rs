@@ -9,11 +9,12 @@ use crate::schedule::{StageRun, StageTrace};
 use crate::session::{Handle, Run};
 
 impl PlannedStage {
-    /// Runs the stage: `env` holds its inputs and takes its results. `host` says which results the
-    /// host will look at.
+    /// Runs the stage: `env` holds its inputs and takes its results. It lets go of those inputs that are `spent`. `host`
+    /// says which results the host will look at.
     pub async fn run(
         &mut self,
         env: &mut [Option<Handle>],
+        spent: &[ValueId],
         host: &[bool],
         run: &mut Run<'_>,
     ) -> Result<()> {
@@ -24,7 +25,7 @@ impl PlannedStage {
             }
         }
         let begun = Begun::begin(self)?;
-        begun.stage.write(env).await?;
+        begun.stage.write(env, spent).await?;
         begun.stage.steps(run).await?;
         begun.stage.read(env, host, run).await?;
         begun.end()?;
@@ -38,8 +39,12 @@ impl PlannedStage {
         Ok(())
     }
 
-    /// Gives the backends what the stage reads.
-    async fn write(&mut self, env: &mut [Option<Handle>]) -> Result<()> {
+    /// Gives the backends what the stage reads. What is `spent` is then theirs alone, but for what goes through.
+    async fn write(&mut self, env: &mut [Option<Handle>], spent: &[ValueId]) -> Result<()> {
+        let goes_through = |v: ValueId| {
+            let mut sources = self.results.iter().map(|(_, source)| source);
+            sources.any(|source| matches!(source, Source::Feed(of, _) if *of == v))
+        };
         for (v, targets) in &self.feeds {
             for &(b, t) in targets {
                 let handle = env[v.0].clone().ok_or_else(missing)?;
@@ -52,6 +57,9 @@ impl PlannedStage {
                         e.write(t, &tensor)?;
                     }
                 }
+            }
+            if spent.contains(v) && !goes_through(*v) {
+                env[v.0] = None;
             }
         }
         Ok(())

@@ -45,3 +45,22 @@ pub fn between(graph: &Graph, stages: &Stages) -> (Vec<Vec<ValueId>>, Vec<Vec<Va
     graph.outputs.iter().copied().for_each(leaves);
     (live_in, live_out)
 }
+
+/// For each stage, what of the values that it reads, `live_in`, nobody reads behind it.
+pub fn spent(graph: &Graph, stages: &Stages, live_in: &[Vec<ValueId>]) -> Vec<Vec<ValueId>> {
+    let mut read_later = vec![false; graph.values.len()];
+    graph.outputs.iter().for_each(|v| read_later[v.0] = true);
+    let mut spent = vec![Vec::new(); live_in.len()];
+    for (s, read) in live_in.iter().enumerate().rev() {
+        for id in &stages.stages[s].control {
+            let read = graph.nodes[id.0].present_inputs();
+            read.for_each(|v| read_later[v.0] = true);
+        }
+        for &v in read {
+            if !std::mem::replace(&mut read_later[v.0], true) {
+                spent[s].push(v);
+            }
+        }
+    }
+    spent
+}

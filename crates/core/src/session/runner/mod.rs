@@ -30,6 +30,8 @@ pub(crate) struct Runner {
     live_in: Vec<Vec<ValueId>>,
     /// For each stage, what others read of it.
     live_out: Vec<Vec<ValueId>>,
+    /// For each stage, what it is the last to read.
+    spent: Vec<Vec<ValueId>>,
     /// Values whose contents control flow or planning looks at.
     host: Vec<bool>,
     bodies: HashMap<NodeId, Vec<Runner>>,
@@ -64,6 +66,7 @@ impl Runner {
             }
         }
         let (live_in, mut live_out) = live::between(&graph, &stages);
+        let spent = live::spent(&graph, &stages, &live_in);
         if shared.options.keep_all {
             for (stage, out) in stages.stages.iter().zip(&mut live_out) {
                 let nodes = stage.nodes.iter().map(|id| &graph.nodes[id.0]);
@@ -77,6 +80,7 @@ impl Runner {
             stages,
             live_in,
             live_out,
+            spent,
             host,
             bodies,
         })
@@ -105,8 +109,13 @@ impl Runner {
                 run.interrupt.check()?;
                 let feeds = self.feeds(index, &mut env).await?;
                 self.tune(index, &feeds, run).await?;
+                // A recorder looks at inputs behind the stage.
+                let spent = match run.recorder {
+                    None => self.spent[index].clone(),
+                    Some(_) => Vec::new(),
+                };
                 self.plan(index, feeds, run, RawConstants::Keep)?
-                    .run(&mut env, &on_host, run)
+                    .run(&mut env, &spent, &on_host, run)
                     .await?;
                 if run.recorder.is_some() {
                     self.record(index, &env, run).await?;
@@ -256,6 +265,7 @@ impl Runner {
             stages: self.stages.clone(),
             live_in: self.live_in.clone(),
             live_out: self.live_out.clone(),
+            spent: self.spent.clone(),
             host: self.host.clone(),
             bodies: self.bodies.iter().map(|(id, b)| (*id, inner(b))).collect(),
             plans: self.plans.iter().map(|_| Vec::new()).collect(),

@@ -8,18 +8,22 @@ use kilim_core::ops::{BinaryKind, Pad, PadMode, TensorScatter};
 
 use crate::onnx::builder::NodeBuilder;
 
-/// The cache `[batch, heads, room, size]` with the new keys of each sequence from its place in `before` (`[batch]`) on.
+/// The cache `[batch, heads, room, size]` with the new keys of each sequence from its place in `before` (`[batch]`) on; where there
+/// is a `room`, `[1]`, with zeros up to it.
 pub fn filled(
     b: &mut NodeBuilder,
     cache: ValueId,
     new: ValueId,
     before: ValueId,
+    room: Option<ValueId>,
 ) -> Result<ValueId> {
     let op = TensorScatter {
         axis: 2,
         circular: false,
     };
-    b.op(op, &[cache, new, before])
+    let mut inputs = vec![cache, new, before];
+    inputs.extend(room);
+    b.op(op, &inputs)
 }
 
 /// What GroupQueryAttention knows of its cache: keys and values `[batch, heads, keys, size]`, as long as the longest sequence with its
@@ -84,11 +88,10 @@ impl Cache {
             let read = if b.has_output(output) { all } else { checked };
             return Ok([checked, read]);
         }
+        // As long as it has room, its shape does not depend on the total length.
         let room = b.dim(past, 2)?;
-        let missing = b.sub(self.total, room)?;
-        let missing = b.binary(BinaryKind::Max, missing, same)?;
-        let longer = lengthened(b, past, 2, missing)?;
-        let filled = filled(b, longer, new, self.before)?;
+        let room = b.binary(BinaryKind::Max, self.total, room)?;
+        let filled = filled(b, past, new, self.before, Some(room))?;
         Ok([filled, filled])
     }
 }

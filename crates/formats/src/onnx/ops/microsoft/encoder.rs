@@ -105,7 +105,7 @@ fn finished(b: &mut NodeBuilder, all: ValueId, places: &Places) -> Result<()> {
             let new = b.dim(*x, 2)?;
             let batch = b.dim(own, 0)?;
             let places = b.expand(before, batch)?;
-            *x = cache::filled(b, own, *x, places)?;
+            *x = cache::filled(b, own, *x, places, None)?;
             // What is not filled yet is no key.
             let (start, end, axis) = (b.i64s(&[0])?, b.add(before, new)?, b.i64s(&[2])?);
             split[1 + i] = b.op(Slice, &[*x, start, end, axis])?;
