@@ -1,10 +1,9 @@
 //! A decoder's session: words go in, scores come out, caches go round.
 
 use kilim_core::error::unsupported;
-use kilim_core::{
-    DType, Datum, Dim, Error, ErrorCode, Keep, Port, Result, RunOptions, Session, Tensor,
-};
+use kilim_core::{DType, Datum, Error, ErrorCode, Keep, Port, Result, RunOptions, Session, Tensor};
 
+use crate::cache::Cache;
 use crate::settings::{PortNames, Settings};
 
 /// A decoder in the middle of a text.
@@ -15,8 +14,12 @@ pub struct Decoder<'a> {
     logits: String,
     /// Caches stay where they are computed.
     keep: Keep,
-    /// Words that the caches know.
-    length: usize,
+    /// Words that the model can look back on.
+    context: Option<usize>,
+    /// The words so far.
+    text: Vec<u32>,
+    /// How many of them the caches know: all, unless a step has failed.
+    cached: usize,
 }
 
 /// An input of the model.
@@ -37,8 +40,8 @@ enum What {
     CacheBranch,
     /// For how many of the last words scores are wanted: one.
     Wanted,
-    /// What the output `from` gave in the step before.
-    Cache { from: String, value: Datum },
+    /// What an output gave in the step before.
+    Cache(Cache),
 }
 
 impl<'a> Decoder<'a> {
@@ -52,6 +55,7 @@ impl<'a> Decoder<'a> {
             .iter()
             .filter_map(|port| Some([names.taken(&port.name)?, port.name.clone()]))
             .collect();
+        let written = session.written_on();
         let feeds = session.inputs().iter().map(|port| {
             let cache = caches.iter().find(|[taken, _]| *taken == port.name);
             let dtype = port.fact.dtype.ok_or_else(|| {
@@ -59,10 +63,10 @@ impl<'a> Decoder<'a> {
                 e.with_input(&port.name)
             })?;
             let what = match cache {
-                Some([_, from]) => What::Cache {
-                    from: from.clone(),
-                    value: Tensor::zeros(dtype, &empty_cache(port, settings)?)?.into(),
-                },
+                Some([taken, from]) => {
+                    let written = written.contains(&(from.as_str(), taken.as_str()));
+                    What::Cache(Cache::new(port, dtype, from, written, settings)?)
+                }
                 None => What::of(port, names)?,
             };
             Ok(Feed {
@@ -83,59 +87,74 @@ impl<'a> Decoder<'a> {
             return Err(e.with_got(ports));
         }
         let kept = feeds.iter().filter_map(|feed| match &feed.what {
-            What::Cache { from, .. } => Some(from),
+            What::Cache(cache) => Some(&cache.from),
             _ => None,
         });
         Ok(Decoder {
             keep: Keep::new(kept),
             feeds,
             logits: names.logits.clone(),
+            context: settings.context,
             session,
-            length: 0,
+            text: Vec::new(),
+            cached: 0,
         })
     }
 
     /// Words so far.
     pub fn length(&self) -> usize {
-        self.length
+        self.text.len()
     }
 
     /// Runs the model on further words, and gives the scores of all words for the place behind them.
     ///
     /// # Errors
     /// Those of [`Session::run`]; `InvalidValue` without words; `Shape` for scores of another form than
-    /// `[1, n, words]`. The text stays as it was.
+    /// `[1, n, words]`. The text stays as it was; where the step took caches along, the next one computes them again.
     pub async fn step(&mut self, words: &[u32], options: &RunOptions) -> Result<Vec<f64>> {
         if words.is_empty() {
             return Err(Error::new(ErrorCode::InvalidValue, "a step without words"));
         }
+        if self.caches().any(|cache| cache.is_lost()) {
+            self.caches().try_for_each(Cache::clear)?;
+            self.cached = 0;
+        }
+        let new = [&self.text[self.cached..], words].concat();
+        let (total, context) = (self.cached + new.len(), self.context);
+        for cache in self.caches() {
+            cache.make_room(total, context).await?;
+        }
         let mut inputs = Vec::with_capacity(self.feeds.len());
-        for feed in &self.feeds {
-            inputs.push((&*feed.name, feed.datum(words, self.length)?));
+        for feed in &mut self.feeds {
+            let datum = feed.datum(&new, self.cached)?;
+            inputs.push((&*feed.name, datum));
         }
         let options = RunOptions {
             keep: self.keep.clone(),
             ..options.clone()
         };
-        let outputs = self.session.run_data(&inputs, &options).await?;
-        drop(inputs);
+        let outputs = self.session.run_owned(inputs, &options).await?;
         let mut scores = None;
         for (name, datum) in outputs {
             if name == self.logits {
-                scores = Some(last_row(datum.tensor()?)?);
-            } else if let Some(value) = self.cache(&name) {
-                *value = datum;
+                scores = Some(datum);
+            } else if let Some(cache) = self.caches().find(|cache| cache.from == name) {
+                cache.take(datum);
             }
         }
-        self.length += words.len();
-        scores.ok_or_else(|| Error::new(ErrorCode::State, "a run gave no scores"))
+        self.text.extend(words);
+        self.cached = self.text.len();
+        let scores = scores.ok_or_else(|| Error::new(ErrorCode::State, "a run gave no scores"))?;
+        last_row(scores.tensor()?)
     }
 
-    fn cache(&mut self, output: &str) -> Option<&mut Datum> {
-        self.feeds.iter_mut().find_map(|feed| match &mut feed.what {
-            What::Cache { from, value } if from == output => Some(value),
-            _ => None,
-        })
+    fn caches(&mut self) -> impl Iterator<Item = &mut Cache> {
+        self.feeds
+            .iter_mut()
+            .filter_map(|feed| match &mut feed.what {
+                What::Cache(cache) => Some(cache),
+                _ => None,
+            })
     }
 }
 
@@ -171,11 +190,11 @@ impl What {
 
 impl Feed {
     /// What a step with these words gives the input.
-    fn datum(&self, words: &[u32], before: usize) -> Result<Datum> {
+    fn datum(&mut self, words: &[u32], before: usize) -> Result<Datum> {
         let total = before + words.len();
         let row = |n: usize| vec![1, n];
-        let (shape, numbers): (Vec<usize>, Vec<i64>) = match &self.what {
-            What::Cache { value, .. } => return Ok(value.clone()),
+        let (shape, numbers): (Vec<usize>, Vec<i64>) = match &mut self.what {
+            What::Cache(cache) => return cache.give(),
             What::Words => {
                 let numbers = words.iter().map(|&w| i64::from(w));
                 (row(words.len()), numbers.collect())
@@ -203,27 +222,6 @@ impl Feed {
         };
         Ok(tensor.into())
     }
-}
-
-/// The shape of a cache before the first word: sizes that the model leaves open are one sequence, no words, and what
-/// the settings say of heads.
-fn empty_cache(port: &Port, settings: &Settings) -> Result<Vec<usize>> {
-    let unknown = || {
-        let e = Error::new(ErrorCode::Shape, "a cache of unknown size");
-        let e = e.with_input(&port.name).with_got(&port.fact);
-        e.with_hint("the model's settings must say how many heads it has, and their size")
-    };
-    let shape = port.fact.shape.as_ref().ok_or_else(unknown)?;
-    let heads = shape.0.len() == 4;
-    let size = |(axis, dim): (usize, &Dim)| match (dim.known(), axis) {
-        (Some(size), _) => Ok(size),
-        (None, 0) => Ok(1),
-        (None, 1) if heads => settings.heads.ok_or_else(unknown),
-        (None, 2) if heads => Ok(0),
-        (None, 3) if heads => settings.head_size.ok_or_else(unknown),
-        _ => Err(unknown()),
-    };
-    shape.0.iter().enumerate().map(size).collect()
 }
 
 /// The scores behind the last word.

@@ -3,6 +3,7 @@
 //! A [`Folder`] finds the model, the tokenizer and the settings that lie together; a [`Decoder`] runs the model's
 //! session word by word and keeps its caches; a [`Sampler`] chooses words; [`generate`] brings them together.
 
+mod cache;
 mod chat;
 mod decoder;
 mod folder;

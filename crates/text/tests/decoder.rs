@@ -1,0 +1,274 @@
+//! A decoder's caches have room and stay where they are: the words are those of caches that grow with each step.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use kilim::core::tensor::AlignedBytes;
+use kilim::core::{AbortSignal, Limits};
+use kilim::formats::{ModelFile, load_model};
+use kilim::{
+    BackendId, Datum, Dim, ErrorCode, Fact, Keep, LoadOptions, RunOptions, Runtime, Session, Tensor,
+};
+use kilim_test_support::archive::Cases;
+use kilim_text::{Decoder, Settings};
+
+/// The models of `tests/references/language.zip` whose caches are in the type of their arithmetic.
+const MODELS: [&str; 7] = [
+    "llama-int4",
+    "llama-int4-asymmetric",
+    "llama-int8",
+    "qwen2-int4",
+    "qwen3-int4",
+    "phi3-int4",
+    "smollm3-int4",
+];
+
+/// A model with caches of `float16`, which the CPU widens.
+const HALF: &str = "llama-fp16";
+
+/// Positions for which the models have rotary angles, and for which they get some here.
+const POSITIONS: [usize; 2] = [128, 2048];
+
+/// A model in which further positions have the angles of the first ones.
+fn session(model: &str) -> Session {
+    let cases = Cases::of("language");
+    let bytes = AlignedBytes::copy_of(cases.file(&format!("{model}/model.onnx"))).unwrap();
+    let file = ModelFile::new(Arc::new(bytes), model);
+    let mut graph = load_model(&file, &Limits::default()).unwrap();
+    let [few, many] = POSITIONS;
+    let tables = graph.values.iter_mut();
+    for value in tables.filter(|value| value.name.ends_with("_cache")) {
+        let table = value.constant.as_ref().unwrap();
+        assert_eq!(table.shape()[0], few);
+        let shape = [many, table.shape()[1]];
+        let bytes = table.read().unwrap().repeat(many / few);
+        let longer = Tensor::from_raw(table.dtype(), &shape, &bytes).unwrap();
+        value.fact = Fact::of(&longer);
+        value.constant = Some(longer);
+    }
+    let options = LoadOptions {
+        backends: vec![BackendId::from("cpu")],
+        ..LoadOptions::default()
+    };
+    pollster::block_on(Runtime::shared().session(graph, options)).unwrap()
+}
+
+fn settings(context: usize) -> Settings {
+    Settings {
+        context: Some(context),
+        heads: Some(1),
+        head_size: Some(16),
+        ..Settings::default()
+    }
+}
+
+fn best(scores: &[f64]) -> u32 {
+    let mut best = 0;
+    for (i, score) in scores.iter().enumerate() {
+        if *score > scores[best] {
+            best = i;
+        }
+    }
+    best as u32
+}
+
+fn step(decoder: &mut Decoder, words: &[u32]) -> u32 {
+    let scores = pollster::block_on(decoder.step(words, &RunOptions::default()));
+    best(&scores.unwrap())
+}
+
+/// So many words behind a prompt, the best one always.
+fn spoken(decoder: &mut Decoder, prompt: &[u32], count: usize) -> Vec<u32> {
+    let mut words = vec![step(decoder, prompt)];
+    while words.len() < count {
+        let last = words[words.len() - 1];
+        words.push(step(decoder, &[last]));
+    }
+    words
+}
+
+/// A text whose caches are what the step before gave, with no room behind it.
+struct Growing {
+    session: Session,
+    caches: Vec<(String, Datum)>,
+    words: usize,
+}
+
+impl Growing {
+    fn new(model: &str) -> Growing {
+        let session = session(model);
+        let inputs = session.inputs().iter();
+        let caches = inputs.filter(|port| port.name.starts_with("past"));
+        let empty = |port: &kilim::Port| {
+            let dims = port.fact.shape.as_ref().unwrap().0.iter();
+            let open = [1, 1, 0, 16];
+            let shape = dims
+                .zip(open)
+                .map(|(d, open)| Dim::known(d).unwrap_or(open));
+            let shape: Vec<usize> = shape.collect();
+            let tensor = Tensor::zeros(port.fact.dtype.unwrap(), &shape).unwrap();
+            (port.name.clone(), Datum::from(tensor))
+        };
+        Growing {
+            caches: caches.map(empty).collect(),
+            words: 0,
+            session,
+        }
+    }
+
+    fn step(&mut self, words: &[u32]) -> u32 {
+        let total = self.words + words.len();
+        let row = |numbers: Vec<i64>| -> Datum {
+            Tensor::from_slice(&[1, numbers.len()], &numbers)
+                .unwrap()
+                .into()
+        };
+        let mut inputs: Vec<(&str, Datum)> = Vec::new();
+        for port in self.session.inputs() {
+            let datum = match port.name.as_str() {
+                "input_ids" => row(words.iter().map(|&w| w.into()).collect()),
+                "attention_mask" => row(vec![1; total]),
+                "position_ids" => row((self.words as i64..total as i64).collect()),
+                _ => continue,
+            };
+            let name = ["input_ids", "attention_mask", "position_ids"];
+            let name = name.into_iter().find(|name| *name == port.name);
+            inputs.push((name.unwrap(), datum));
+        }
+        inputs.extend(self.caches.iter().map(|(n, d)| (n.as_str(), d.clone())));
+        let options = RunOptions {
+            keep: Keep::new(["present*"]),
+            ..RunOptions::default()
+        };
+        let outputs = pollster::block_on(self.session.run_data(&inputs, &options)).unwrap();
+        drop(inputs);
+        let mut scores = Vec::new();
+        for (name, datum) in outputs {
+            let cache = name.replace("present", "past_key_values");
+            match self.caches.iter_mut().find(|(name, _)| *name == cache) {
+                Some((_, kept)) => *kept = datum,
+                None => {
+                    let all = datum.tensor().unwrap().to_f64s().unwrap();
+                    scores = all[all.len() - all.len() / words.len()..].to_vec();
+                }
+            }
+        }
+        self.words = total;
+        best(&scores)
+    }
+
+    fn spoken(&mut self, prompt: &[u32], count: usize) -> Vec<u32> {
+        let mut words = vec![self.step(prompt)];
+        while words.len() < count {
+            let last = words[words.len() - 1];
+            words.push(self.step(&[last]));
+        }
+        words
+    }
+}
+
+fn prompt(count: usize, seed: usize) -> Vec<u32> {
+    (0..count)
+        .map(|i| ((i * 37 + seed * 11) % 380 + 4) as u32)
+        .collect()
+}
+
+#[test]
+fn the_words_are_those_of_growing_caches() {
+    for model in MODELS.into_iter().chain([HALF]) {
+        let want = Growing::new(model).spoken(&prompt(5, 1), 40);
+        let mut s = session(model);
+        assert_eq!(
+            s.written_on().len(),
+            if model == HALF { 0 } else { 4 },
+            "{model}"
+        );
+        let mut decoder = Decoder::new(&mut s, &settings(128)).unwrap();
+        assert_eq!(spoken(&mut decoder, &prompt(5, 1), 40), want, "{model}");
+    }
+}
+
+/// 300 words, for which the room is made larger once, and a second text behind it.
+#[test]
+fn a_text_outgrows_its_room() {
+    let want = Growing::new("llama-int4").spoken(&prompt(6, 2), 300);
+    let mut s = session("llama-int4");
+    for _ in 0..2 {
+        let mut decoder = Decoder::new(&mut s, &settings(2048)).unwrap();
+        assert_eq!(spoken(&mut decoder, &prompt(6, 2), 300), want);
+        assert_eq!(decoder.length(), 305);
+    }
+    // A plan for each of two prompts and two rooms.
+    let plans = s.report().plans;
+    assert!(plans.made <= 4, "{plans:?}");
+    let bytes = |s: &Session| -> Vec<usize> {
+        let report = s.report();
+        let arenas = report.memory.iter().map(|plan| plan.bytes);
+        arenas.collect()
+    };
+    let memory = bytes(&s);
+    let mut decoder = Decoder::new(&mut s, &settings(2048)).unwrap();
+    spoken(&mut decoder, &prompt(6, 2), 300);
+    assert_eq!(bytes(&s), memory);
+}
+
+#[test]
+fn a_prompt_may_be_longer_than_a_room() {
+    let want = Growing::new("qwen3-int4").spoken(&prompt(600, 3), 20);
+    let mut s = session("qwen3-int4");
+    let mut decoder = Decoder::new(&mut s, &settings(2048)).unwrap();
+    assert_eq!(spoken(&mut decoder, &prompt(600, 3), 20), want);
+    // Several prompts, one behind the other.
+    let mut growing = Growing::new("qwen3-int4");
+    let mut decoder = Decoder::new(&mut s, &settings(700)).unwrap();
+    for (count, seed) in [(3, 1), (250, 2), (1, 3), (300, 4), (146, 5)] {
+        let words = prompt(count, seed);
+        assert_eq!(step(&mut decoder, &words), growing.step(&words), "{count}");
+    }
+    assert_eq!(decoder.length(), 700);
+}
+
+/// A step that was aborted has taken the caches along; the text goes on as if it had not been.
+#[test]
+fn a_text_goes_on_behind_a_step_that_was_aborted() {
+    /// Is set from the question with this number on.
+    struct After(usize, AtomicUsize);
+    impl AbortSignal for After {
+        fn is_set(&self) -> bool {
+            self.1.fetch_add(1, Ordering::Relaxed) >= self.0
+        }
+
+        fn piece(&self) -> usize {
+            64
+        }
+    }
+    let want = Growing::new("llama-int4").spoken(&prompt(6, 4), 30);
+    let mut s = session("llama-int4");
+    let mut decoder = Decoder::new(&mut s, &settings(128)).unwrap();
+    let mut words = vec![step(&mut decoder, &prompt(6, 4))];
+    let mut aborted = 0;
+    while words.len() < want.len() {
+        let last = words[words.len() - 1];
+        let options = RunOptions {
+            abort: Some(Arc::new(After(7 * words.len(), AtomicUsize::new(0)))),
+            ..RunOptions::default()
+        };
+        let length = decoder.length();
+        match pollster::block_on(decoder.step(&[last], &options)) {
+            Ok(scores) => words.push(best(&scores)),
+            Err(error) => {
+                assert_eq!(error.code(), ErrorCode::Aborted);
+                assert_eq!(decoder.length(), length);
+                aborted += 1;
+                words.push(step(&mut decoder, &[last]));
+            }
+        }
+    }
+    assert!(aborted > 5, "{aborted}");
+    assert_eq!(words, want);
+    let options = RunOptions {
+        abort: Some(Arc::new(AtomicBool::new(true))),
+        ..RunOptions::default()
+    };
+    assert!(pollster::block_on(decoder.step(&[7], &options)).is_err());
+}
