@@ -1,5 +1,5 @@
 // A cache with an update written over it, from a step of each batch on: y[b, o, s, i] = update[b, o, s - starts[b], i] where there is
-// such a step, else cache[b, o, s, i]. CIRCULAR: behind the last step comes the first.
+// such a step, else cache[b, o, s, i], and zero behind the cache. CIRCULAR: behind the last step comes the first.
 #define T: Moved4
 #define CIRCULAR: bool
 #include "shared/indices.wgsl"
@@ -7,6 +7,8 @@
 struct Params {
     count: u32,
     outer: u32,
+    // Steps of the cache, and of what is written.
+    held: u32,
     room: u32,
     steps: u32,
     inner: u32,
@@ -47,7 +49,9 @@ fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) g
 #endif
     if at < p.steps {
         y[i] = update[(lead * p.steps + at) * p.inner + i % p.inner];
+    } else if step < p.held {
+        y[i] = cache[(lead * p.held + step) * p.inner + i % p.inner];
     } else {
-        y[i] = cache[i];
+        y[i] = T();
     }
 }

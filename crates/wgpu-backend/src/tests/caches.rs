@@ -24,7 +24,13 @@ fn updates_of_caches() {
                 agree(op.clone(), &[cache.clone(), update.clone()], 1, 0.0);
                 let starts = if circular { [5i64, 20] } else { [0, 3] };
                 let starts = Given::Fed(Tensor::from_slice(&[2], &starts).unwrap());
-                agree(op, &[cache, update, starts], 1, 0.0);
+                agree(op.clone(), &[cache.clone(), update.clone(), starts], 1, 0.0);
+                if !circular {
+                    // The second update ends behind the cache.
+                    let starts = Given::Fed(Tensor::from_slice(&[2], &[0i64, 5]).unwrap());
+                    let length = Given::Constant(Tensor::from_slice(&[1], &[9i64]).unwrap());
+                    agree(op, &[cache, update, starts, length], 1, 0.0);
+                }
             }
         }
     }

@@ -22,14 +22,16 @@ fn scatter(op: &TensorScatter, l: &mut Lowering) -> Lowers {
     if axis == 0 || update.shape.len() != cache.shape.len() {
         return refuse("the update does not fit the cache");
     }
-    let [lead, room, inner] = around(&cache.shape, axis);
+    let [lead, held, inner] = around(&cache.shape, axis);
+    let y = l.output(0)?;
+    let (room, count) = (y.shape[axis], y.elements());
     let steps = update.shape[axis];
     let (t, unit) = carrier4(cache.dtype, inner.is_multiple_of(4))?;
     let index = match l.optional(2) {
         Some(starts) => index_type(starts.dtype)?,
         None => Index::I64,
     };
-    let count = cache.elements() / unit;
+    let count = count / unit;
     let launch = Launch {
         t,
         circular: op.circular,
@@ -41,6 +43,7 @@ fn scatter(op: &TensorScatter, l: &mut Lowering) -> Lowers {
         params: Params {
             count,
             outer: lead / cache.shape[0].max(1),
+            held,
             room,
             steps,
             inner: inner / unit,
