@@ -94,7 +94,12 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   assert.ok(!gpu.fetched.includes('kilim.simd.shaders.wasm'), String(gpu.fetched));
   const triangle = model({ nodes: [['Trilu', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N', 2, 2]]] });
   const rare = await inPage([], (bytes) => attempt(bytes, matrices, { backends: ['wgpu', 'cpu'] }), triangle);
-  assert.deepEqual(rare.seen, [[[2, 2, 2], [1, 2, 0, 4, 5, 6, 0, 9]]]);
+  assert.deepEqual(rare.seen, [
+    [
+      [2, 2, 2],
+      [1, 2, 0, 4, 5, 6, 0, 9],
+    ],
+  ]);
   assert.ok(rare.fetched.includes('kilim.simd.shaders.wasm'), String(rare.fetched));
 });
 
