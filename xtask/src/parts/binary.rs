@@ -196,6 +196,17 @@ impl Binary {
         Ok(())
     }
 
+    /// The functions that call each by name.
+    pub fn callers(&self) -> Vec<Vec<u32>> {
+        let mut callers = vec![Vec::new(); self.types.len()];
+        for caller in self.functions() {
+            for called in &self.calls[caller as usize] {
+                callers[*called as usize].push(caller);
+            }
+        }
+        callers
+    }
+
     pub fn functions(&self) -> Range<u32> {
         0..self.types.len() as u32
     }

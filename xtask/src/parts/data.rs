@@ -6,7 +6,7 @@ mod tests;
 use super::binary::{Binary, constant};
 use super::layout::Layout;
 use anyhow::Result;
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::ops::Range;
 use wasm_encoder::MemArg;
@@ -81,36 +81,6 @@ pub fn moved(binary: &Binary, layout: &Layout, owners: &[Option<usize>]) -> Resu
             parts: users.into_iter().flatten().collect(),
         })
         .collect())
-}
-
-/// The functions of parts that nobody can call before their part is there: only data that their part brings, and no other, holds their
-/// places in the table.
-pub fn hidden(
-    binary: &Binary,
-    layout: &Layout,
-    owners: &[Option<usize>],
-    moved: &[Moved],
-) -> HashSet<u32> {
-    let mut called = HashSet::new();
-    for caller in binary.functions() {
-        let from = owners[caller as usize];
-        let calls = binary.calls[caller as usize].iter();
-        called.extend(calls.copied().filter(|f| owners[*f as usize] != from));
-    }
-    let brought_by = |piece: usize, part: usize| {
-        let place = &layout.pieces[piece].place;
-        let at = moved.binary_search_by_key(&place.start, |moved| moved.place.start);
-        at.is_ok_and(|at| moved[at].parts.iter().eq([&part]))
-    };
-    let known_to = |slot: &u32, part: usize| {
-        let pieces = layout.naming(*slot);
-        pieces.is_some_and(|pieces| pieces.iter().all(|piece| brought_by(*piece, part)))
-    };
-    let slots = binary.slots.iter().filter(|(f, slots)| {
-        let owner = owners[**f as usize].filter(|_| !called.contains(*f));
-        owner.is_some_and(|part| slots.iter().all(|slot| known_to(slot, part)))
-    });
-    slots.map(|(f, _)| *f).collect()
 }
 
 /// Joins places where one begins at the end of the one before it.

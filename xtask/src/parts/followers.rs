@@ -2,15 +2,15 @@
 //! function, nothing need stand for it, and it follows that part.
 
 use super::binary::Binary;
+use super::callers::Callers;
 use super::cold::LENGTHS;
 use super::data::{Moved, moved};
 use super::layout::Layout;
 use super::owners::Profile;
 use anyhow::Result;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashSet;
 
-/// Has functions of the core follow the part that alone calls them, by name or by a place in the table that its data alone holds. Gives
-/// the data that leaves the core then.
+/// Has functions of the core follow the part that alone may call them. Gives the data that leaves the core then.
 ///
 /// # Errors
 /// Where the binary holds what is not known here.
@@ -21,53 +21,24 @@ pub fn follow(
     owners: &mut [Option<usize>],
 ) -> Result<Vec<Moved>> {
     let core = profile.get("core");
-    let free: Vec<u32> = binary
-        .functions()
-        .filter(|f| {
-            let own = *f as usize;
-            let lengths = || LENGTHS.iter().any(|of| binary.names[own].contains(of));
-            let entered = core.is_some_and(|core| core.contains(f));
-            *f >= binary.imported && !binary.rooted[own] && !entered && !lengths()
-        })
-        .collect();
-    let mut callers: Vec<Vec<u32>> = vec![Vec::new(); owners.len()];
-    for caller in binary.functions() {
-        for called in &binary.calls[caller as usize] {
-            callers[*called as usize].push(caller);
-        }
-    }
+    let free = binary.functions().filter(|f| {
+        let own = *f as usize;
+        let lengths = || LENGTHS.iter().any(|of| binary.names[own].contains(of));
+        let entered = core.is_some_and(|core| core.contains(f));
+        *f >= binary.imported && !binary.rooted[own] && !entered && !lengths()
+    });
+    let free: Vec<u32> = free.collect();
+    let callers = Callers::new(binary, layout);
     loop {
         let moved = moved(binary, layout, owners)?;
-        let brought: HashMap<u32, &BTreeSet<usize>> = moved
-            .iter()
-            .map(|moved| (moved.place.start, &moved.parts))
-            .collect();
         let mut followed = false;
         for &f in &free {
             if owners[f as usize].is_some() {
                 continue;
             }
-            let mut by: BTreeSet<Option<usize>> = callers[f as usize]
-                .iter()
-                .filter(|caller| **caller != f)
-                .map(|caller| owners[*caller as usize])
-                .collect();
-            for slot in binary.slots.get(&f).into_iter().flatten() {
-                let Some(pieces) = layout.naming(*slot) else {
-                    by.insert(None);
-                    continue;
-                };
-                for piece in pieces {
-                    match brought.get(&layout.pieces[*piece].place.start) {
-                        Some(parts) => by.extend(parts.iter().copied().map(Some)),
-                        None => {
-                            by.insert(None);
-                        }
-                    }
-                }
-            }
-            if let [Some(part)] = by.into_iter().collect::<Vec<_>>()[..] {
-                owners[f as usize] = Some(part);
+            let by = callers.of(f, owners, &moved);
+            if let (Some(Some(part)), 1) = (by.first(), by.len()) {
+                owners[f as usize] = Some(*part);
                 followed = true;
             }
         }
@@ -75,4 +46,20 @@ pub fn follow(
             return Ok(moved);
         }
     }
+}
+
+/// The functions of the table that nobody but their own part may call: nothing need stand there before the part is there. `moved` is the data
+/// that parts bring, in the order of its addresses.
+pub fn hidden(
+    binary: &Binary,
+    layout: &Layout,
+    owners: &[Option<usize>],
+    moved: &[Moved],
+) -> HashSet<u32> {
+    let callers = Callers::new(binary, layout);
+    let own_alone = |f: &u32| {
+        let owner = owners[*f as usize];
+        owner.is_some() && callers.of(*f, owners, moved).iter().eq([&owner])
+    };
+    binary.slots.keys().copied().filter(own_alone).collect()
 }

@@ -3,6 +3,7 @@
 //! of its own, which may belong to a part. Data goes with the functions that refer to it.
 
 mod binary;
+mod callers;
 mod cold;
 mod count;
 mod data;
@@ -17,8 +18,7 @@ mod types;
 pub use binary::Binary;
 pub use cold::outline;
 pub use count::counting;
-pub use data::hidden;
-pub use followers::follow;
+pub use followers::{follow, hidden};
 pub use layout::{Layout, without_relocations};
 pub use owners::{PARTS, Profile, owners, read_profile};
 pub use split::{Split, embed};

@@ -143,12 +143,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
 
 /// A function that only WebGPU's parts call belongs to one of them.
 fn follow(binary: &Binary, owners: &mut [Option<usize>]) {
-    let mut callers: Vec<Vec<u32>> = vec![Vec::new(); owners.len()];
-    for caller in binary.functions() {
-        for called in &binary.calls[caller as usize] {
-            callers[*called as usize].push(caller);
-        }
-    }
+    let callers = binary.callers();
     loop {
         let mut moved = false;
         for f in binary.functions() {

@@ -1,6 +1,6 @@
-use super::{Moved, hidden, moved};
+use super::{Moved, moved};
 use crate::parts::tests::{node, section_of};
-use crate::parts::{Binary, Layout, PARTS, Profile, Split, follow, without_relocations};
+use crate::parts::{Binary, Layout, PARTS, Profile, Split, follow, hidden, without_relocations};
 use std::collections::HashSet;
 use wasm_encoder::{
     CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, ExportKind,
