@@ -25,7 +25,7 @@ pub fn elsewhere(session: &Session) -> Vec<String> {
         }
         match node.backend.as_str() {
             "builtin" => {}
-            "plan" if !dependent || is_view(node) || makes_shapes(node) => {}
+            "plan" if !dependent || node.view || makes_shapes(node) => {}
             "plan" => elsewhere.push(format!("{} while planning", node.op)),
             id if id == first => {}
             id => {
@@ -50,12 +50,4 @@ fn makes_shapes(node: &NodeReport) -> bool {
     node.outputs
         .iter()
         .all(|o| whole(&o.dtype) && o.shape.len() <= 1)
-}
-
-/// Whether the output is the input under another shape, which nothing computes.
-fn is_view(node: &NodeReport) -> bool {
-    matches!(
-        node.op.as_str(),
-        "Reshape" | "Flatten" | "Squeeze" | "Unsqueeze" | "Identity"
-    )
 }

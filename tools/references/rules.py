@@ -176,4 +176,10 @@ m = Model(q=floats(2, 3, 5, 4), k=floats(2, 3, 6, 4), v=floats(2, 3, 6, 7))
 scores = m.op("Mul", m.op("MatMul", "q", m.op("Transpose", "k", perm=[0, 1, 3, 2])), np.float32(0.5))
 m.write("attention", m.op("MatMul", m.op("Softmax", m.op("Add", scores, floats(5, 6)), axis=-1), "v"))
 
+# As Transformers writes it: the second half of the numbers, negated, in front of the first.
+m = Model(x=floats(2, 3, 5, 8), cosines=floats(1, 1, 5, 8), sines=floats(1, 1, 5, 8))
+half = lambda start, stop: m.op("Slice", "x", np.array([start]), np.array([stop]), np.array([3]))
+turned = m.op("Concat", m.op("Neg", half(4, 2**31)), half(0, 4), axis=-1)
+m.write("rotary", m.op("Add", m.op("Mul", "x", "cosines"), m.op("Mul", turned, "sines")))
+
 cases.write()

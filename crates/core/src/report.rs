@@ -164,6 +164,8 @@ pub struct NodeReport {
     pub op: String,
     /// A backend's id, `builtin`, or `plan` for what was computed while planning and for views.
     pub backend: String,
+    /// Whether the output is the bytes of the first input under another shape, at the shapes of this plan: nothing computes it.
+    pub view: bool,
     /// The body of a control-flow node that holds this one, outermost first.
     pub scope: Vec<String>,
     pub stage: usize,

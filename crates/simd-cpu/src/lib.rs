@@ -3,6 +3,7 @@
 //!
 //! A family of operators is a module with a `register` function. [`isa`] has the instruction sets.
 
+mod arg;
 mod attention;
 mod binary;
 mod cast;
@@ -16,6 +17,7 @@ mod pool;
 mod quantized;
 mod recurrent;
 mod reduce;
+mod rotary;
 mod rows;
 #[cfg(test)]
 mod testing;
@@ -45,7 +47,9 @@ pub fn kernels() -> KernelRegistry {
     binary::register(&mut registry);
     cast::register(&mut registry);
     rows::register(&mut registry);
+    rotary::register(&mut registry);
     reduce::register(&mut registry);
+    arg::register(&mut registry);
     kilim_reference_cpu::add_reference(&mut registry);
     registry
 }

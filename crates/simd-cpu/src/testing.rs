@@ -41,8 +41,18 @@ pub(crate) fn run_kernel(
         inputs: &inputs,
         outputs: &outputs,
     };
-    let out = run_candidate(&Made(make), &node, &Interrupt::NEVER).expect("the kernel runs");
-    out[0].as_slice::<f32>().expect("float32").to_vec()
+    let out = run_node(&node, make);
+    out.as_slice::<f32>().expect("float32").to_vec()
+}
+
+/// The first output of the kernel that `make` builds for `node`.
+pub(crate) fn run_node(
+    node: &NodeSpec,
+    make: impl Fn(&NodeSpec, &mut Build) -> Result<Box<dyn Kernel>> + Send + Sync,
+) -> Tensor {
+    let made = Made(make);
+    let mut out = run_candidate(&made, node, &Interrupt::NEVER).expect("the kernel runs");
+    out.swap_remove(0)
 }
 
 /// Every element within `tolerance` of the reference, relative to the larger of it and one.

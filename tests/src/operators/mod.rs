@@ -8,6 +8,7 @@ mod packed;
 mod pointwise;
 mod quantized;
 mod recurrent;
+mod rotary;
 mod rows;
 mod shuffles;
 
@@ -131,6 +132,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(dense::cases());
     cases.extend(einsum::cases());
     cases.extend(packed::cases());
+    cases.extend(rotary::cases());
     cases.extend(rows::cases());
     cases.extend(recurrent::cases());
     cases.extend(shuffles::cases());

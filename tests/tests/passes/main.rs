@@ -8,10 +8,12 @@ mod facts;
 mod flow;
 mod folding;
 mod fusion;
+mod grouped;
 mod models;
 mod precision;
 mod quantized;
 mod random;
+mod rotary;
 mod rules;
 
 use std::collections::BTreeSet;

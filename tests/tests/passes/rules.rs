@@ -67,6 +67,7 @@ fn graph_for(rule: Rule) -> Graph {
             let root = b.unary(UnaryKind::Sqrt, shifted);
             b.binary(BinaryKind::Div, x, root)
         }
+        Rule::Rotary => rotary::turned_halves(&mut b, &[2, 3, 4]),
         Rule::FuseAttention => {
             let [q, k, v] = ["q", "k", "v"].map(|name| b.input(name, &[1, 2, 3, 4]));
             let k = b.transpose(k, &[0, 1, 3, 2]);

@@ -22,6 +22,7 @@ const ASKS: &[(&str, usize, &str)] = &[
     ),
     ("passes/fuse.rs", 6, "pairs of operators"),
     ("passes/patterns.rs", 7, "patterns"),
+    ("passes/rotary.rs", 2, "a pattern"),
     (
         "passes/quantized/mod.rs",
         4,
@@ -42,6 +43,7 @@ const ASKS: &[(&str, usize, &str)] = &[
         3,
         "arithmetic that is tabulated",
     ),
+    ("passes/repeated_heads.rs", 2, "a pattern"),
     ("passes/transposes/mod.rs", 1, "transposes"),
     (
         "passes/views.rs",

@@ -91,11 +91,13 @@ const HOUSES: &[House] = &[
             &["isa", "memory", "testing", "window"],
             &["cast", "gemm", "math", "reduce", "transpose"],
             &[
+                "arg",
                 "attention",
                 "binary",
                 "conv",
                 "matmul",
                 "pool",
+                "rotary",
                 "rows",
                 "unary",
             ],

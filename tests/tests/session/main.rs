@@ -1,10 +1,11 @@
-//! Sessions on graphs built by hand: stages, placement, errors, control flow ([`control`]), inputs that grow
-//! ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]),
+//! Sessions on graphs built by hand: stages, placement, errors, nodes that are views at some lengths ([`aliases`]), control flow
+//! ([`control`]), inputs that grow ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]),
 //! inputs that are used up ([`owned`]), the tensors of the user ([`ports`]), threads ([`threads`]), and the steps of language
 //! models on a GPU ([`decoding`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
+mod aliases;
 mod control;
 mod decoding;
 mod faults;

@@ -123,7 +123,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     options.sampling.check()?;
     let mut session = model::load(&folder.model, args.backends.options()?).await?;
     let load = start.elapsed().as_secs_f64();
-    let mut decoder = Decoder::new(&mut session, &folder.settings)?;
+    let mut decoder = Decoder::new(&session, &folder.settings)?;
     let mut show = |text: &str| {
         if !args.json {
             out::piece(text);
@@ -131,6 +131,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     };
     let settings = &folder.settings;
     let made = kilim_text::generate(
+        &mut session,
         &mut decoder,
         &tokenizer,
         settings,

@@ -7,7 +7,8 @@
 /// [`Joined`](Elements::Joined), if shape and element type are those of the output. Whether it may is for a kernel to say,
 /// which alone knows whether it reads elements again after it wrote others, and the planner gives no output the bytes of an
 /// input that it reads: host kernels are handed slices that must not overlap, and WebGPU binds no buffer for reading and for
-/// writing at once. What needs no kernel at all is [`super::Operator::is_view`].
+/// writing at once. What needs no kernel at all is [`super::Operator::is_view`] and
+/// [`super::Operator::is_view_for`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Elements {
     /// Each is computed from the element at its place in the first input, and from all that the other inputs hold.

@@ -5,7 +5,7 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use super::{Activation, Bodies, Flow, Graph, NodeView, Renumbered, Spatial};
+use super::{Activation, Bodies, Flow, Graph, NodeSpec, NodeView, Renumbered, Spatial};
 use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
@@ -193,6 +193,14 @@ pub trait Operator: Any + Reflect + Send + Sync {
     /// same bytes, and no kernel runs.
     fn is_view(&self) -> bool {
         false
+    }
+
+    /// True where `node`, an application of the operator with these shapes and values, gives the elements of the first input
+    /// in their order as its only output (a Transpose of axes of length 1, for instance): the planner then treats it as a view.
+    /// Operators that are views of any shape need not answer.
+    fn is_view_for(&self, node: &NodeSpec) -> bool {
+        let _ = node;
+        self.is_view()
     }
 
     /// False where running twice may give two results (random numbers without a seed).

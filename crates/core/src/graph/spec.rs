@@ -19,6 +19,12 @@ impl NodeSpec<'_> {
         self.inputs.get(i).and_then(Option::as_ref)
     }
 
+    /// Whether the first output has as many elements as the first input.
+    pub fn keeps_count(&self) -> bool {
+        let ends = self.input(0).zip(self.outputs.first());
+        ends.is_some_and(|(x, y)| x.elements() == y.elements())
+    }
+
     /// What the operator says that it costs, whoever runs it.
     pub fn cost(&self) -> Cost {
         let inputs = self.inputs.iter();

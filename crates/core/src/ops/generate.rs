@@ -227,10 +227,10 @@ impl Operator for Range {
             Some(Some(dims)) if dims.len() == 1 => dims[0].clone(),
             _ => Dim::Unknown,
         };
-        // From 0 in steps of 1: as many as the limit says.
-        let counts = element(0) == Dim::Known(0) && element(2) == Dim::Known(1);
-        if counts && let Dim::Symbol(_) = element(1) {
-            facts[0].shape = Some(Shape(vec![element(1)]));
+        // In steps of 1 there are as many as limit and start differ.
+        let count = element(1).minus(&element(0));
+        if element(2) == Dim::Known(1) && count != Dim::Unknown {
+            facts[0].shape = Some(Shape(vec![count]));
         }
         Ok(facts)
     }

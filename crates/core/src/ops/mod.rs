@@ -30,6 +30,7 @@ pub mod reduce;
 pub mod regions;
 mod renumber;
 pub mod resize;
+pub mod rotary;
 pub(crate) mod rules;
 pub mod select;
 pub mod sequence;
@@ -95,6 +96,7 @@ pub use resize::{
     AffineGrid, AspectPolicy, CoordinateMode, GridMode, GridPadding, GridSample, NearestMode,
     Resize, ResizeAxis, ResizeMode,
 };
+pub use rotary::{Angles, RotaryEmbedding};
 pub use rules::InputValues;
 pub use select::{Compress, NonMaxSuppression, NonZero, Unique, UniqueParts, non_max_suppression};
 pub use sequence::{

@@ -16,7 +16,8 @@ use crate::ops::{
 use crate::tensor::Tensor;
 
 /// Puts Attention in the place of `float32` nodes that spell it out, on queries, keys and values of three or four dimensions,
-/// where nothing else reads what stands between them. A mask that is added stays as it is. Needs inferred facts.
+/// where nothing else reads what stands between them. A mask that is added stays as it is, and keys and values are read before
+/// their heads are repeated for the query's. Needs inferred facts.
 /// True where it found one.
 ///
 /// # Errors
@@ -91,6 +92,7 @@ impl Spelled {
         };
         spelled.query = spelled.unscaled(g, query);
         spelled.unturned(g, !product.transpose_b)?;
+        spelled.unrepeated(g);
         ((spelled.scale as f32).is_finite()).then_some(spelled)
     }
 
@@ -119,6 +121,20 @@ impl Spelled {
             self.key = self.unscaled(g, self.key);
         }
         Some(())
+    }
+
+    /// Reads keys and values before their heads are repeated, where both are repeated as often: query head `h` then reads
+    /// key head `h / times`, as the operator has it.
+    fn unrepeated(&mut self, g: &Finder) {
+        if self.turned.is_some() {
+            return;
+        }
+        let [key, value] = [self.key, self.value].map(|v| g.repeated_heads(v));
+        if let (Some(key), Some(value)) = (key, value)
+            && key.times == value.times
+        {
+            (self.key, self.value) = (key.heads, value.heads);
+        }
     }
 
     /// Puts the operator in the place of `last`.
@@ -219,12 +235,8 @@ fn masked(g: &Finder, x: ValueId) -> Option<(ValueId, Option<ValueId>)> {
 /// Whether `part` broadcasts to `whole` whatever its open dimensions are.
 fn repeats(part: &Shape, whole: &Shape) -> bool {
     let dims = part.0.iter().rev().zip(whole.0.iter().rev());
-    let fits = |(part, whole): (&Dim, &Dim)| *part == Dim::Known(1) || same(part, whole);
+    let fits = |(part, whole): (&Dim, &Dim)| *part == Dim::Known(1) || part.same(whole);
     part.rank() <= whole.rank() && dims.into_iter().all(fits)
-}
-
-fn same(a: &Dim, b: &Dim) -> bool {
-    a == b && *a != Dim::Unknown
 }
 
 /// Holds the leading dimensions of query, key and value against what the operator takes: one batch, and the heads of the query
@@ -239,9 +251,9 @@ fn fits(g: &Finder, all: [ValueId; 3]) -> Option<()> {
     let [query, key, value] = all.map(|v| g.graph.fact(v).shape.as_ref().and_then(lead));
     let (query, key, value) = (query?, key?, value?);
     let batch = |other: &[Dim]| {
-        let alike = query.0.iter().zip(other).all(|(a, b)| same(a, b));
+        let alike = query.0.iter().zip(other).all(|(a, b)| a.same(b));
         alike && query.0.len() == other.len()
     };
-    let heads = same(key.1, value.1) && (same(key.1, query.1) || *key.1 == Dim::Known(1));
+    let heads = key.1.same(value.1) && (key.1.same(query.1) || *key.1 == Dim::Known(1));
     (heads && batch(key.0) && batch(value.0)).then_some(())
 }

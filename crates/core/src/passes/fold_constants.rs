@@ -241,7 +241,8 @@ fn from_dims(graph: &Graph, known: &KnownDims, node: &Node) -> Option<Vec<Tensor
     tensor.ok().map(|t| vec![t])
 }
 
-/// Gives Reshape a constant shape where at most one dimension of it is open.
+/// Gives Reshape a constant shape where at most one dimension of it is open. A name that the data does not have stays
+/// computed: inference would lose it.
 fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Result<bool> {
     let (Some(op), Some(shape)) = (node.op.downcast_ref::<Reshape>(), node.input(1)) else {
         return Ok(false);
@@ -259,8 +260,10 @@ fn settle_reshape(graph: &mut Graph, known: &KnownDims, node: &mut Node) -> Resu
         .map(|(i, d)| match d {
             Dim::Known(0) => (!op.allow_zero).then_some(0),
             Dim::Known(n) => i64::try_from(*n).ok(),
-            Dim::Symbol(_) if from.is_some_and(|s| s.0.get(i) == Some(d)) => Some(0),
-            _ => Some(-1),
+            Dim::Unknown => Some(-1),
+            d if from.is_some_and(|s| s.0.get(i) == Some(d)) => Some(0),
+            d if from.is_some_and(|s| s.0.contains(d)) => Some(-1),
+            _ => None,
         })
         .collect();
     let Some(settled) = settled.filter(|s| s.iter().filter(|&&d| d == -1).count() <= 1) else {

@@ -56,3 +56,92 @@ impl KnownDims {
         node.op.elements(&InferContext::new(&inputs, 1), &elements)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::dim::{Dim, Shape};
+    use crate::dtype::DType;
+    use crate::fact::Fact;
+    use crate::graph::{Graph, ValueId};
+    use crate::interrupt::Interrupt;
+    use crate::ops::{
+        Binary, BinaryKind, Concat, Expand, Gather, MatMul, Range, Reshape, ShapeOf, Unsqueeze,
+    };
+    use crate::passes::infer_graph;
+    use crate::tensor::Tensor;
+
+    fn shape(g: &Graph, v: ValueId) -> String {
+        g.fact(v).shape.as_ref().unwrap().to_string()
+    }
+
+    /// A decoder whose cache grows: keys behind the cache, repeated for the heads of the query, and a mask of positions.
+    #[test]
+    fn the_length_of_a_cache_that_grows_is_a_sum() {
+        let mut g = Graph::new("decoder");
+        let symbol = |name: &str| Dim::Symbol(name.into());
+        let open = |dims: Vec<Dim>| Fact::new(DType::F32, Shape(dims));
+        let heads =
+            |n: usize, length: &str| vec![symbol("batch"), n.into(), symbol(length), 8.into()];
+        let query = g.add_input("query", open(heads(8, "seq")));
+        let new = g.add_input("new", open(heads(4, "seq")));
+        let past = g.add_input("past", open(heads(4, "past")));
+        let mut number = |n: i64| {
+            let tensor = Tensor::scalar(n).unwrap();
+            g.add_constant(format!("{n}"), tensor)
+        };
+        let (zero, one, two) = (number(0), number(1), number(2));
+        let mut ints = |ints: &[i64]| g.add_ints("ints".into(), ints).unwrap();
+        let (axis, first, groups) = (ints(&[2]), ints(&[0]), ints(&[2]));
+        let (merged, last) = (ints(&[0, 8, -1, 8]), ints(&[1]));
+
+        let keys = g.apply("keys", Concat { axis: 2 }, &[past, new]);
+        let part = |start, end| ShapeOf {
+            start,
+            end: Some(end),
+        };
+        let before = g.apply("before", part(0, 2), &[keys]);
+        let behind = g.apply("behind", part(2, 4), &[keys]);
+        let wide = g.apply("wide", Concat { axis: 0 }, &[before, groups, behind]);
+        let apart = g.apply("apart", Unsqueeze, &[keys, axis]);
+        let repeated = g.apply("repeated", Expand, &[apart, wide]);
+        let all = g.apply("all", Reshape { allow_zero: false }, &[repeated, merged]);
+        let product = MatMul {
+            transpose_b: true,
+            ..MatMul::default()
+        };
+        let scores = g.apply("scores", product, &[query, all]);
+
+        let length = |g: &mut Graph, of| {
+            let shape = g.apply(
+                "shape",
+                ShapeOf {
+                    start: 0,
+                    end: None,
+                },
+                &[of],
+            );
+            g.apply("length", Gather { axis: 0 }, &[shape, two])
+        };
+        let (there, come) = (length(&mut g, past), length(&mut g, new));
+        let end = g.apply("end", Binary::new(BinaryKind::Add), &[there, come]);
+        let rows = g.apply("rows", Range, &[there, end, one]);
+        let columns = g.apply("columns", Range, &[zero, end, one]);
+        let again = g.apply("again", Binary::new(BinaryKind::Sub), &[end, there]);
+        let as_many = g.apply("as many", Range, &[zero, again, one]);
+        let rows = g.apply("of rows", Unsqueeze, &[rows, last]);
+        let columns = g.apply("of columns", Unsqueeze, &[columns, first]);
+        let mask = Binary::new(BinaryKind::LessOrEqual);
+        let mask = g.apply("mask", mask, &[columns, rows]);
+        g.outputs = vec![scores, mask, as_many];
+        infer_graph(&mut g, &Interrupt::NEVER).unwrap();
+
+        assert_eq!(shape(&g, keys), "[batch, 4, past + seq, 8]");
+        assert_eq!(shape(&g, repeated), "[batch, 4, 2, past + seq, 8]");
+        assert_eq!(shape(&g, all), "[batch, 8, past + seq, 8]");
+        assert_eq!(shape(&g, scores), "[batch, 8, seq, past + seq]");
+        assert_eq!(shape(&g, mask), "[seq, past + seq]");
+        assert_eq!(shape(&g, as_many), "[seq]");
+        let sum = symbol("past").plus(&symbol("seq"));
+        assert_eq!(g.fact(mask).shape.as_ref().unwrap().0[1], sum);
+    }
+}

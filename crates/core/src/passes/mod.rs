@@ -31,7 +31,9 @@ mod layout;
 mod patch;
 mod patterns;
 mod quantized;
+mod repeated_heads;
 pub(crate) mod retype;
+mod rotary;
 mod rules;
 mod tensors;
 mod transposes;
@@ -86,7 +88,12 @@ const SIMPLIFY: &[Rule] = &[
 ];
 
 /// Rules that find what a file spells out in smaller nodes; the fusions would take the pieces apart.
-const SPELLED: &[Rule] = &[Rule::Activations, Rule::Normalisations, Rule::FuseAttention];
+const SPELLED: &[Rule] = &[
+    Rule::Activations,
+    Rule::Normalisations,
+    Rule::Rotary,
+    Rule::FuseAttention,
+];
 
 /// Rules between which facts are inferred.
 const COMBINE: &[&[Rule]] = &[

@@ -80,7 +80,7 @@ impl Finder<'_> {
     }
 
     /// The input of the unary operator that writes `v`.
-    fn unary(&self, v: ValueId, kind: UnaryKind) -> Option<ValueId> {
+    pub fn unary(&self, v: ValueId, kind: UnaryKind) -> Option<ValueId> {
         let (op, node) = self.patch.produced_by::<Unary>(Some(v))?;
         (op.0 == kind).then(|| node.input(0))?
     }
@@ -293,7 +293,8 @@ impl Finder<'_> {
     }
 }
 
-fn as_binary(node: &Node, kind: BinaryKind) -> Option<(ValueId, ValueId)> {
+/// The inputs of `node`, if it is this plain binary operator.
+pub(super) fn as_binary(node: &Node, kind: BinaryKind) -> Option<(ValueId, ValueId)> {
     let op = node.op.downcast_ref::<Binary>()?;
     (*op == Binary::new(kind)).then(|| Some((node.input(0)?, node.input(1)?)))?
 }

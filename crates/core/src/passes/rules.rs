@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::{
     Passes, attention, bodies, common_subexpressions, dead_code, dilation, fold_batch_norm,
-    fold_constants, fuse, layout, patterns, quantized, transposes, views, widen_f16,
+    fold_constants, fuse, layout, patterns, quantized, rotary, transposes, views, widen_f16,
 };
 use crate::backend::DataLayout;
 use crate::error::{Error, ErrorCode, Result};
@@ -70,7 +70,7 @@ rules! {
         "quantized weights become real numbers where no integer arithmetic reads them",
         |g, passes| fold_constants::dequantize(g, &passes.evaluate);
     CommonSubexpressions, "common-subexpressions",
-        "nodes that compute the same from the same become one",
+        "nodes that compute the same from the same, or the same dimensions, become one",
         |g, _| common_subexpressions::run(g);
     DeadCode, "dead-code",
         "nodes and optional outputs that nothing reads go",
@@ -87,6 +87,9 @@ rules! {
     Normalisations, "normalisations",
         "layer and root-mean-square normalisations spelled out become one node",
         |g, _| patterns::normalisations(g);
+    Rotary, "rotary",
+        "pairs of numbers that are turned by cosines and sines become one node",
+        |g, _| rotary::run(g);
     FuseAttention, "attention",
         "a softmax between two matrix products becomes one node",
         |g, _| attention::run(g);

@@ -25,7 +25,7 @@ pub const SMALL: [usize; 7] = [1, 1, 2, 3, 4, 6, 8];
 pub fn dim(small: &[usize], random: &mut Random) -> Dim {
     match random.next(12) {
         0 => Dim::Unknown,
-        1 => Dim::Symbol("n".into()),
+        1 => Dim::Symbol("n".into()).plus(&random.next(2).into()),
         2 => Dim::Known(random.of(&LARGE)),
         _ => Dim::Known(random.of(small)),
     }

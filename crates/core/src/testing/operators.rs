@@ -116,6 +116,7 @@ operators! {
     RmsNorm,
     Rnn,
     RoiAlign,
+    RotaryEmbedding,
     Scan,
     ScatterElements,
     ScatterNd,

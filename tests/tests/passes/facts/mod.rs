@@ -5,7 +5,8 @@ mod others;
 use std::sync::Arc;
 
 use kilim::core::backend::Backend;
-use kilim::core::graph::{Axes, Elements, NodeView, Precision};
+use kilim::core::fact::TensorSpec;
+use kilim::core::graph::{Axes, Elements, NodeSpec, NodeView, Precision};
 use kilim::core::{Node, Operator, Value};
 use kilim_tests::operators::all;
 
@@ -143,6 +144,37 @@ fn nodes_that_pass_on_their_input_do() {
     ];
     for name in passing {
         assert!(checked.contains(name), "no case of {name}: {checked:?}");
+    }
+}
+
+/// A node that is planned as a view of its input gives the elements of that in their order.
+#[test]
+fn views_keep_elements_in_their_order() {
+    let cpu = cpu();
+    let (mut views, mut others) = (BTreeSet::new(), BTreeSet::new());
+    for known in known(&*cpu) {
+        let inputs = known.inputs.iter().map(|t| t.as_ref().map(TensorSpec::of));
+        let node = NodeSpec {
+            name: &known.name,
+            op: &*known.op,
+            inputs: &inputs.collect::<Vec<_>>(),
+            outputs: &[TensorSpec::new(known.out.dtype(), known.out.shape())],
+        };
+        let operator = known.op.name().to_string();
+        if known.op.is_view_for(&node) {
+            let shown = known.first().reshaped(known.out.shape()).unwrap();
+            assert_eq!(known.out, shown, "{}", known.name);
+            views.insert(operator);
+        } else {
+            others.insert(operator);
+        }
+    }
+    let at_some_shapes = ["Concat", "Expand", "Slice", "Tile", "Transpose"];
+    for name in at_some_shapes.into_iter().chain(["Reshape"]) {
+        assert!(views.contains(name), "no case of {name}: {views:?}");
+    }
+    for name in at_some_shapes {
+        assert!(others.contains(name), "no other case of {name}: {others:?}");
     }
 }
 

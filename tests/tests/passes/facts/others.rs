@@ -12,6 +12,7 @@ pub fn others() -> Vec<Other> {
     let mut all = spatial(&mut random);
     all.extend(passing(&mut random));
     all.extend(writing(&mut random));
+    all.extend(showing(&mut random));
     let named = |(op, inputs): (Arc<dyn Operator>, _)| (op.name().to_string(), op, inputs);
     all.into_iter().map(named).collect()
 }
@@ -114,6 +115,38 @@ fn writing(random: &mut Random) -> Vec<Unnamed> {
             Arc::new(op),
             vec![Some(x.clone()), updates(&[3, 1]), places],
         ));
+    }
+    cases
+}
+
+/// Nodes that move no element of data with axes of length 1, or that do.
+fn showing(random: &mut Random) -> Vec<Unnamed> {
+    let x = random.floats(&[1, 3, 1, 2]);
+    let ints = |n: &[i64]| Some(Tensor::from_slice(&[n.len()], n).unwrap());
+    let mut cases: Vec<Unnamed> = Vec::new();
+    let mut add = |op: Arc<dyn Operator>, rest: Vec<Option<Tensor>>| {
+        let inputs = std::iter::once(Some(x.clone())).chain(rest);
+        cases.push((op, inputs.collect()));
+    };
+    let perms = [[1, 2, 0, 3], [2, 1, 3, 0], [0, 3, 2, 1], [3, 2, 1, 0]];
+    for perm in perms.map(Vec::from) {
+        add(Arc::new(Transpose { perm }), Vec::new());
+    }
+    add(Arc::new(Transpose { perm: Vec::new() }), Vec::new());
+    for shape in [&[1, 1, 3, 1, 2][..], &[1, 3, 4, 2]] {
+        add(Arc::new(Expand), vec![ints(shape)]);
+    }
+    for times in [[1, 1, 1, 1], [1, 1, 2, 1]] {
+        add(Arc::new(Tile), vec![ints(&times)]);
+    }
+    for (axis, step) in [(0, -1), (1, -1), (2, 2), (3, 1)] {
+        let far = if step > 0 { [0, 9] } else { [-1, -9] };
+        let cut = [far[0], far[1], axis, step].map(|n| ints(&[n]));
+        add(Arc::new(Slice), cut.to_vec());
+    }
+    for rows in [0, 1] {
+        let more = random.floats(&[1, rows, 1, 2]);
+        add(Arc::new(Concat { axis: 1 }), vec![Some(more)]);
     }
     cases
 }

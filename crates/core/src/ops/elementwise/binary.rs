@@ -49,8 +49,7 @@ impl BinaryKind {
         Some(match self {
             BinaryKind::Add => a.plus(b),
             BinaryKind::Mul => a.times(b),
-            BinaryKind::Sub if *b == Dim::Known(0) => a.clone(),
-            BinaryKind::Sub => a.map(|x| b.known().and_then(|y| x.checked_sub(y))),
+            BinaryKind::Sub => a.minus(b),
             BinaryKind::Div if *b == Dim::Known(1) => a.clone(),
             BinaryKind::Div => a.map(|x| b.known().and_then(|y| x.checked_div(y))),
             _ => return None,

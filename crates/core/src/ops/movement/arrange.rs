@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeSpec, NodeView, Operator, Renumbered};
 use crate::ops::axes::{MAX_RANK, normalize_axis};
 use crate::ops::renumber;
 use crate::ops::rules::{INDICES, InputValues, fact, sizes, sum, unify_shapes, wrong_count};
@@ -79,6 +79,14 @@ impl Operator for Transpose {
     fn passes_on(&self, _: &NodeView) -> bool {
         !self.perm.is_empty() && self.perm.iter().enumerate().all(|(i, &p)| i == p)
     }
+
+    fn is_view_for(&self, node: &NodeSpec) -> bool {
+        let Some(x) = node.input(0) else {
+            return false;
+        };
+        let perm = self.resolve(x.shape.len());
+        perm.is_ok_and(|perm| perm.iter().filter(|&&p| x.shape[p] != 1).is_sorted())
+    }
 }
 
 impl Operator for Concat {
@@ -131,6 +139,11 @@ impl Operator for Concat {
 
     fn passes_on(&self, node: &NodeView) -> bool {
         node.inputs() == 1
+    }
+
+    fn is_view_for(&self, node: &NodeSpec) -> bool {
+        // All inputs but the first are empty.
+        node.keeps_count()
     }
 }
 

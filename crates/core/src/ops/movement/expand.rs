@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::Result;
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeSpec, NodeView, Operator, Renumbered};
 use crate::ops::axes::MAX_RANK;
 use crate::ops::renumber;
 use crate::ops::rules::{
@@ -78,6 +78,10 @@ impl Operator for Tile {
     fn passes_on(&self, node: &NodeView) -> bool {
         node.keeps_shape() && !node.is_empty()
     }
+
+    fn is_view_for(&self, node: &NodeSpec) -> bool {
+        node.keeps_count()
+    }
 }
 
 impl Operator for Expand {
@@ -127,6 +131,10 @@ impl Operator for Expand {
 
     fn passes_on(&self, node: &NodeView) -> bool {
         node.keeps_shape()
+    }
+
+    fn is_view_for(&self, node: &NodeSpec) -> bool {
+        node.keeps_count()
     }
 }
 

@@ -4,7 +4,7 @@ use crate::Reflect;
 use crate::dim::Dim;
 use crate::error::{Result, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeSpec, NodeView, Operator, Renumbered};
 use crate::ops::axes::normalize_axes;
 use crate::ops::rules::{INDICES, InputValues, fact, too_large, wrong_count};
 
@@ -196,5 +196,15 @@ impl Operator for Slice {
                 .is_some_and(|steps| steps.iter().all(|&step| step == 1)),
         };
         forward && node.keeps_shape() && !node.is_empty()
+    }
+
+    fn is_view_for(&self, node: &NodeSpec) -> bool {
+        let Some(x) = node.input(0) else {
+            return false;
+        };
+        let whole =
+            |(cut, &dim): (&SliceAxis, &usize)| cut.length == dim && (cut.step == 1 || dim <= 1);
+        let cuts = self.resolve(&x.shape, node);
+        cuts.is_ok_and(|cuts| cuts.iter().zip(&x.shape).all(whole))
     }
 }

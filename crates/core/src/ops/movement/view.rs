@@ -137,7 +137,7 @@ impl Reshape {
         for d in target.iter().filter(|d| !copies(d)) {
             match d {
                 Dim::Known(n) => beside = beside.checked_mul(*n).ok_or_else(too_large)?,
-                Dim::Symbol(_) => match rest.open.iter().position(|o| o == d) {
+                Dim::Symbol(_) | Dim::Sum(_) => match rest.open.iter().position(|o| o == d) {
                     Some(shared) => drop(rest.open.remove(shared)),
                     None => unknown += 1,
                 },

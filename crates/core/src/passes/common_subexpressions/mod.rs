@@ -5,7 +5,10 @@ use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher;
 use std::sync::Arc;
 
+use super::known_dims::KnownDims;
 use super::patch::Patch;
+use crate::dim::Dim;
+use crate::dtype::DType;
 use crate::error::Result;
 use crate::graph::{Graph, Node, Operator, Value, ValueId};
 use crate::reflect::Contents;
@@ -81,8 +84,57 @@ fn equal_constants(values: &[Value], patch: &mut Patch) {
     }
 }
 
-/// Lets equal small constants and equal nodes (same operator, attributes and inputs, in any order where that does not
-/// matter) stand for each other. True where a node went.
+/// The integers that hold the same dimensions of inputs, however they were computed.
+struct Dims {
+    known: KnownDims,
+    /// How many dimensions of inputs have a name. One name may stand for lengths that differ (`session::builtin::ports`), unless
+    /// there is only one.
+    named: HashMap<Arc<str>, usize>,
+    first: HashMap<(DType, usize, Vec<Dim>), ValueId>,
+}
+
+impl Dims {
+    fn new(graph: &Graph) -> Dims {
+        let shapes = graph.inputs.iter().map(|&v| &graph.fact(v).shape);
+        let mut named = HashMap::new();
+        for symbol in shapes
+            .flatten()
+            .flat_map(|s| &s.0)
+            .flat_map(|d| d.symbols())
+        {
+            *named.entry(symbol.clone()).or_default() += 1;
+        }
+        Dims {
+            known: KnownDims::default(),
+            named,
+            first: HashMap::new(),
+        }
+    }
+
+    /// Follows a node. An earlier value that holds the same dimensions as the node's only output, which is noted where there is none.
+    fn equal_to(&mut self, graph: &Graph, node: &Node) -> Option<ValueId> {
+        self.known.follow(graph, node);
+        let [out] = node.outputs[..] else { return None };
+        let dims = self.known.get(graph, out)?;
+        let fact = graph.fact(out);
+        let mut names = dims.iter().flat_map(|d| d.symbols()).peekable();
+        let open = names.peek().is_none() || dims.contains(&Dim::Unknown);
+        if open || names.any(|name| self.named.get(name) != Some(&1)) {
+            return None;
+        }
+        let key = (fact.dtype?, fact.rank()?, dims);
+        match self.first.entry(key) {
+            Entry::Occupied(first) => Some(*first.get()),
+            Entry::Vacant(slot) => {
+                slot.insert(out);
+                None
+            }
+        }
+    }
+}
+
+/// Lets equal small constants, equal nodes (same operator, attributes and inputs, in any order where that does not
+/// matter) and nodes that compute the same dimensions stand for each other. True where a node went.
 ///
 /// # Errors
 /// Those of [`Patch::finish`].
@@ -91,7 +143,13 @@ pub fn run(graph: &mut Graph) -> Result<bool> {
     equal_constants(&graph.values, &mut patch);
     let hasher = RandomState::new();
     let mut seen: HashMap<Vec<Option<ValueId>>, Readers> = HashMap::new();
+    let mut dims = Dims::new(graph);
     while let Some(node) = patch.next_node() {
+        if let Some(earlier) = dims.equal_to(graph, &node) {
+            patch.replace(node.outputs[0], earlier);
+            patch.changed = true;
+            continue;
+        }
         if node.op.deterministic() && node.op.bodies().is_none() {
             let mut inputs = node.inputs.clone();
             if let ([a, b], true) = (&mut inputs[..], node.op.flow().commutes())

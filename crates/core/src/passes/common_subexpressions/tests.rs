@@ -8,14 +8,15 @@ use super::super::optimise;
 use super::run;
 use crate::backend::DataLayout;
 use crate::datum::Form;
-use crate::dim::Shape;
+use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::graph::Graph;
 use crate::interrupt::Interrupt;
 use crate::ops::{
-    Binary, BinaryKind, ConstantOfShape, DictVectorizer, Fact, Operator, Split, Unary, UnaryKind,
+    Binary, BinaryKind, ConstantOfShape, DictVectorizer, Fact, Operator, ShapeOf, Split, Unary,
+    UnaryKind,
 };
-use crate::passes::{ChangeLog, Evaluator, Passes, Rule};
+use crate::passes::{ChangeLog, Evaluator, Passes, Rule, infer_graph};
 use crate::tensor::Tensor;
 
 /// Applies all rules; gives those that changed something.
@@ -201,4 +202,30 @@ fn initialisers_that_differ_in_one_element_are_told_apart() {
             }
         }
     }
+}
+
+#[test]
+fn the_same_dimensions_are_computed_once() {
+    let named = |name: &str| Fact {
+        dtype: Some(DType::F32),
+        shape: Some(Shape(vec![Dim::Symbol(name.into()), Dim::Known(4)])),
+        kind: Form::Tensor.into(),
+    };
+    let mut graph = Graph::new("test");
+    let [x, z] = ["n", "m"].map(|name| graph.add_input(name, named(name)));
+    let y = graph.apply("y", Unary(UnaryKind::Neg), &[x]);
+    let whole = ShapeOf {
+        start: 0,
+        end: None,
+    };
+    let shapes = [x, y, z].map(|v| graph.apply(format!("shape {v:?}"), whole.clone(), &[v]));
+    graph.outputs = shapes.to_vec();
+    infer_graph(&mut graph, &Interrupt::NEVER).unwrap();
+    let mut twice = graph.clone();
+    assert!(run(&mut graph).unwrap());
+    assert_eq!(graph.outputs, [shapes[0], shapes[0], shapes[2]]);
+    assert_eq!(graph.nodes.len(), 3);
+    // What has the name, too, may have another length.
+    twice.add_input("w", named("n"));
+    assert!(!run(&mut twice).unwrap());
 }

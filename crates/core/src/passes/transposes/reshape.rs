@@ -25,7 +25,7 @@ pub fn literal(from: &[Dim], to: &[Dim]) -> Option<Vec<i64>> {
     let shape = to.iter().enumerate().map(|(i, d)| match d {
         Dim::Known(0) => None,
         Dim::Known(n) => i64::try_from(*n).ok(),
-        Dim::Symbol(_) if from.get(i) == Some(d) => Some(0),
+        d if from.get(i).is_some_and(|from| from.same(d)) => Some(0),
         _ => {
             open += 1;
             Some(-1)
@@ -41,7 +41,7 @@ fn front(from: &[Dim], to: &[Dim]) -> Vec<(usize, usize)> {
     let (mut i, mut j) = (0, 0);
     while i < from.len() || j < to.len() {
         let size = match (from.get(i), to.get(j)) {
-            (Some(a), Some(b)) if a == b && *a != Dim::Unknown => Some((1, 1)),
+            (Some(a), Some(b)) if a.same(b) => Some((1, 1)),
             (Some(Dim::Known(1)), _) => Some((1, 0)),
             (_, Some(Dim::Known(1))) => Some((0, 1)),
             (Some(Dim::Known(_)), Some(Dim::Known(_))) => equal_products(&from[i..], &to[j..]),

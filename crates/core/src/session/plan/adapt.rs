@@ -36,6 +36,8 @@ pub(super) struct PlannedKernel {
 pub(super) struct Frame {
     /// For each node of the stage, its kernel if it has one.
     pub kernels: Vec<Option<PlannedKernel>>,
+    /// Outputs that are the bytes of other values, each with the value that is no view itself.
+    pub view_of: IdMap<ValueId, ValueId>,
     /// For each backend, the tensor of each value.
     pub tensors: PerBackend<IdMap<ValueId, TensorIndex>>,
     /// The rooms in each backend's arena.
@@ -144,14 +146,21 @@ impl PlannedStage {
                 }
                 adaptation.ports.push((i, k, spec.shape.clone()));
             }
-            let Some(planned) = &frame.kernels[i] else {
-                continue;
-            };
             let spec = NodeSpec {
                 name: &node.name,
                 op: node.op.as_ref(),
                 inputs: &inputs,
                 outputs: &outputs,
+            };
+            let Some(planned) = &frame.kernels[i] else {
+                let mut views = node
+                    .outputs
+                    .iter()
+                    .filter(|v| frame.view_of.contains_key(v));
+                if views.next().is_some() && !node.op.is_view_for(&spec) {
+                    return Ok(None);
+                }
+                continue;
             };
             let Ok(cost) = run.shared.backends[planned.backend].supports(&spec) else {
                 return Ok(None);

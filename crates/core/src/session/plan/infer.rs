@@ -35,7 +35,13 @@ impl Planner<'_> {
                     *spec = TensorSpec::of(&value);
                 }
             } else {
-                if node.op.is_view()
+                let spec = NodeSpec {
+                    name: &node.name,
+                    op: node.op.as_ref(),
+                    inputs: &inputs,
+                    outputs: &outputs,
+                };
+                if node.op.is_view_for(&spec)
                     && let Some(of) = node.input(0)
                 {
                     // A chain of views is one view, however long it is.
@@ -87,7 +93,13 @@ pub(super) fn known_outputs(
     if !all_known || !op.deterministic() {
         return Ok(None);
     }
-    if op.is_view() {
+    let spec = NodeSpec {
+        name: &node.name,
+        op,
+        inputs,
+        outputs,
+    };
+    if op.is_view_for(&spec) {
         let value = inputs.first().and_then(|s| s.as_ref()?.value.clone());
         return value
             .map(|v| Ok(vec![v.reshaped(&outputs[0].shape)?]))
@@ -98,12 +110,6 @@ pub(super) fn known_outputs(
     if !wanted && !small {
         return Ok(None);
     }
-    let spec = NodeSpec {
-        name: &node.name,
-        op,
-        inputs,
-        outputs,
-    };
     match run.evaluate(&spec).transpose() {
         // An operator of the session's may have a kernel on another backend alone.
         Err(e) if op.is::<Custom>() && !wanted && e.code() == ErrorCode::Unsupported => Ok(None),

@@ -73,6 +73,11 @@ impl Planner<'_> {
                     name: node.name.clone(),
                     op: node.op.name().to_string(),
                     backend: kernel.map_or_else(|| "plan".to_string(), |&i| id(placed.at[i])),
+                    view: node.op.is_view()
+                        || node
+                            .outputs
+                            .first()
+                            .is_some_and(|v| self.view_of.contains_key(v)),
                     scope: Vec::new(),
                     stage: self.input.index,
                     inputs: node

@@ -125,6 +125,7 @@ impl Planner<'_> {
             operations,
             frame: Frame {
                 kernels: planned,
+                view_of: self.view_of,
                 tensors: of,
                 rooms,
                 specs: self.specs,

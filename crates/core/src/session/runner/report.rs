@@ -136,6 +136,7 @@ impl Runner {
                     name: node.name.clone(),
                     op: node.op.name().to_string(),
                     backend: BUILTIN.to_string(),
+                    view: false,
                     scope: scope.to_vec(),
                     stage: index,
                     inputs: node

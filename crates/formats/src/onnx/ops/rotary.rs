@@ -1,8 +1,8 @@
-//! Rotary embedding, written out.
+//! Rotary embedding.
 
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Gather, Slice};
+use kilim_core::ops::{Angles, Gather, RotaryEmbedding};
 
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
@@ -17,7 +17,7 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
         angles = looked_up(b, angles, positions)?;
     }
     let interleaved = b.flag("interleaved")?;
-    let part = part(b)?;
+    let part = Part::of(b)?;
     // Exporters write it of data that has its heads apart, too.
     let heads = b.count("num_heads", Some(0))?;
     let y = if b.rank(x)? == 3 {
@@ -46,64 +46,50 @@ pub fn looked_up(
     ])
 }
 
-/// How many numbers of a head turn, `[1]`; `None` where all do.
-pub fn part(b: &mut NodeBuilder) -> Result<Option<ValueId>> {
-    match b.count("rotary_embedding_dim", Some(0))? {
-        0 => Ok(None),
-        part => b.i64s(&[part as i64]).map(Some),
+/// Which numbers of a head turn.
+#[derive(Clone, Copy, Debug)]
+pub enum Part {
+    /// All.
+    Whole,
+    /// The first ones, so many.
+    First(usize),
+    /// The first ones, two for each angle.
+    Angles,
+}
+
+impl Part {
+    /// What the attribute `rotary_embedding_dim` says.
+    pub fn of(b: &mut NodeBuilder) -> Result<Part> {
+        match b.count("rotary_embedding_dim", Some(0))? {
+            0 => Ok(Part::Whole),
+            n if n % 2 == 0 => Ok(Part::First(n)),
+            _ => Err(invalid("the attribute `rotary_embedding_dim` is odd")),
+        }
     }
 }
 
 /// Turns pairs of the last dimension of `x` by angles `[batch, sequence, pairs]`. `heads_axis` is
-/// where `x` has its heads; of the last dimension the first `part` (`[1]`) turn, or all.
+/// where `x` has its heads.
 pub fn rotated(
     b: &mut NodeBuilder,
     x: ValueId,
     angles: [ValueId; 2],
     heads_axis: i64,
-    part: Option<ValueId>,
+    part: Part,
     interleaved: bool,
 ) -> Result<ValueId> {
-    let [cos, sin] = angles;
-    let cos = b.unsqueeze(cos, &[heads_axis])?;
-    let sin = b.unsqueeze(sin, &[heads_axis])?;
-    let (turned, kept) = match part {
-        None => (x, None),
-        Some(part) => {
-            let (first, last, axis) = (b.i64s(&[0])?, b.i64s(&[i64::MAX])?, b.i64s(&[-1])?);
-            let turned = b.op(Slice, &[x, first, part, axis])?;
-            (turned, Some(b.op(Slice, &[x, part, last, axis])?))
+    let mut inputs = [x, x, x];
+    for (input, mut angle) in inputs[1..].iter_mut().zip(angles) {
+        if let Part::First(n) = part {
+            // Another number of angles is an error.
+            angle = b.reshape(angle, &[0, 0, n as i64 / 2])?;
         }
-    };
-    let [first, second] = if interleaved {
-        let every_second = |b: &mut NodeBuilder, start: i64| {
-            let inputs = [
-                turned,
-                b.i64s(&[start])?,
-                b.i64s(&[i64::MAX])?,
-                b.i64s(&[-1])?,
-                b.i64s(&[2])?,
-            ];
-            b.op(Slice, &inputs)
-        };
-        [every_second(b, 0)?, every_second(b, 1)?]
-    } else {
-        b.halves(turned, -1)?
-    };
-    let (a, c) = (b.mul(cos, first)?, b.mul(sin, second)?);
-    let real = b.sub(a, c)?;
-    let (a, c) = (b.mul(sin, first)?, b.mul(cos, second)?);
-    let imaginary = b.add(a, c)?;
-    let joined = if interleaved {
-        let real = b.unsqueeze(real, &[-1])?;
-        let imaginary = b.unsqueeze(imaginary, &[-1])?;
-        let pairs = b.concat(&[real, imaginary], -1)?;
-        b.reshape(pairs, &[0, 0, 0, -1])?
-    } else {
-        b.concat(&[real, imaginary], -1)?
-    };
-    match kept {
-        Some(kept) => b.concat(&[joined, kept], -1),
-        None => Ok(joined),
+        *input = b.unsqueeze(angle, &[heads_axis])?;
     }
+    let op = RotaryEmbedding {
+        interleaved,
+        angles: Angles::OfPairs,
+        partial: !matches!(part, Part::Whole),
+    };
+    b.op(op, &inputs)
 }

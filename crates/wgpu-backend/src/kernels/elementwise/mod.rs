@@ -1,7 +1,8 @@
-//! Functions of one element of each operand.
+//! Functions of one element of each operand, and of pairs of elements.
 
 mod binary;
 pub(crate) mod cast;
+mod rotary;
 mod select;
 mod unary;
 
@@ -12,4 +13,5 @@ pub(crate) fn register(kernels: &mut Kernels) {
     binary::register(kernels);
     cast::register(kernels);
     select::register(kernels);
+    rotary::register(kernels);
 }

@@ -1,7 +1,6 @@
 //! The layers of encoders that onnxruntime's optimiser makes of many nodes, written out again:
 //! Attention and its quantised twin, EmbedLayerNormalization.
 
-use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
@@ -176,7 +175,7 @@ fn counted(b: &mut NodeBuilder, mask: ValueId, query: ValueId, key: ValueId) -> 
         let first =
             |b: &mut NodeBuilder, v: ValueId| b.fact(v).shape.and_then(|s| s.0.first().cloned());
         return match (first(b, query), first(b, mask)) {
-            (Some(Dim::Symbol(batch)), Some(Dim::Symbol(numbers))) if batch == numbers => {
+            (Some(batch), Some(numbers)) if batch.same(&numbers) => {
                 compare(b, mask, BinaryKind::Less)
             }
             _ => Err(unsupported(

@@ -10,7 +10,7 @@ use super::cache::{Cache, lengthened, lengths};
 use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::ops::attention::{Attending, Place, Rules, check_groups, merged};
-use crate::onnx::ops::rotary::{looked_up, rotated};
+use crate::onnx::ops::rotary::{Part, looked_up, rotated};
 use crate::onnx::proto::invalid;
 
 pub static OPERATORS: Family = OpTable(&[("GroupQueryAttention", group_query_attention)]);
@@ -41,9 +41,8 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     let interleaved = b.flag("rotary_interleaved")?;
     if b.flag("do_rotary")? {
         let angles = angles(b, query, before)?;
-        let part = turned_part(b, split[0], angles[0])?;
         for x in &mut split[..2] {
-            *x = rotated(b, *x, angles, 2, part, interleaved)?;
+            *x = rotated(b, *x, angles, 2, Part::Angles, interleaved)?;
         }
     }
     for x in &mut split {
@@ -178,18 +177,6 @@ fn unpacked(
     let sizes = b.i64s(&[query_heads as i64, key_heads as i64, key_heads as i64])?;
     let parts = b.apply(Split { axis: 2 }, &[Some(apart), Some(sizes)], 3)?;
     Ok([parts[0], parts[1], parts[2]])
-}
-
-/// How many numbers of a head turn, `[1]`: two for each angle. `None` where these are all.
-fn turned_part(b: &mut NodeBuilder, query: ValueId, angles: ValueId) -> Result<Option<ValueId>> {
-    let [pairs, size] = [angles, query].map(|x| b.fact(x).shape.and_then(|s| s.0.last()?.known()));
-    if let (Some(pairs), Some(size)) = (pairs, size)
-        && 2 * pairs >= size
-    {
-        return Ok(None);
-    }
-    let pairs = b.dim(angles, -1)?;
-    b.add(pairs, pairs).map(Some)
 }
 
 /// Cosines and sines of the positions of the queries, `[batch or 1, sequence, half]`.

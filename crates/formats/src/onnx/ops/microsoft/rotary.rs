@@ -5,7 +5,7 @@ use kilim_core::error::{Result, unsupported};
 
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
-use crate::onnx::ops::rotary::{looked_up, part, rotated};
+use crate::onnx::ops::rotary::{Part, looked_up, rotated};
 
 pub static OPERATORS: Family = OpTable(&[("RotaryEmbedding", rotary_embedding)]);
 
@@ -29,7 +29,7 @@ fn rotary_embedding(b: &mut NodeBuilder) -> Result<()> {
     }
     let angles = looked_up(b, tables, positions)?;
     let interleaved = b.flag("interleaved")?;
-    let part = part(b)?;
+    let part = Part::of(b)?;
     if !packed {
         let y = rotated(b, x, angles, 1, part, interleaved)?;
         return b.bind(0, y);
