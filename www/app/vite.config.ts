@@ -9,9 +9,20 @@ const kilim = process.env.KILIM_PACKAGE ?? path('../dist/kilim');
 
 export default defineConfig({
   base: './',
-  resolve: { alias: { kilim: join(kilim, 'index.js') } },
+  resolve: {
+    alias: [
+      { find: /^kilim$/, replacement: join(kilim, 'index.js') },
+      { find: /^kilim\/text$/, replacement: join(kilim, 'text.js') },
+    ],
+  },
   // The model and the package lie outside of the app's folder.
   server: { fs: { allow: [path('..'), path('../../assets')] } },
   worker: { format: 'es' },
-  build: { outDir: '../dist/app', emptyOutDir: true, target: 'es2022', assetsInlineLimit: 0 },
+  build: {
+    outDir: '../dist/app',
+    emptyOutDir: true,
+    target: 'es2022',
+    assetsInlineLimit: 0,
+    rolldownOptions: { input: [path('index.html'), path('talk.html')] },
+  },
 });

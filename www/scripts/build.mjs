@@ -24,7 +24,7 @@ const out = join(dist, 'kilim');
 const modules = join(dist, 'modules');
 const variants = args.variants.split(',');
 const whole = VARIANTS.every((variant) => variants.includes(variant));
-const parts = ['gpu', 'shaders', 'tflite', 'language', 'quantized', 'more', 'rest'];
+const parts = ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'];
 const binaries = [
   ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
   ...variants.flatMap((name) => parts.map((part) => `kilim.${name}.${part}.wasm`)),
@@ -44,7 +44,7 @@ function tool(script, ...args) {
 }
 
 /** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. */
-async function bundle(name, external = []) {
+async function bundle(name, external = [], banner = '') {
   const bundle = await rolldown({ input: join(modules, name), external, cwd: modules });
   // Source maps have the names, for those who read a stack; comments that bundlers read stay.
   await bundle.write({
@@ -52,6 +52,7 @@ async function bundle(name, external = []) {
     format: 'esm',
     minify: true,
     sourcemap: true,
+    banner,
     comments: { annotation: true, jsdoc: false, legal: false },
   });
   await bundle.close();
@@ -87,12 +88,21 @@ for (const file of binaries) {
   if (file !== 'kilim.pictures.js') copyFileSync(join(www, 'pkg', file), join(out, file));
 }
 await bundle('index.js', [/kilim\.(simd|relaxed|threads)\.js$/]);
+// Shares the session's classes with the page's own import.
+await bundle(
+  'text.js',
+  [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/],
+  '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */',
+);
 for (const script of scripts(variants)) await bundle(`worker.${script}.js`);
 for (const variant of variants) {
   const types = `kilim.${variant}.d.ts`;
   copyFileSync(join(www, 'package', 'src', types), join(out, types));
 }
 for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(www, '..', licence), join(out, licence));
+// Those of what `text.js` holds.
+for (const library of ['tokenizers', 'jinja'])
+  copyFileSync(join(www, 'node_modules', '@huggingface', library, 'LICENSE'), join(out, `LICENSE-huggingface-${library}`));
 
 if (!args['no-app']) {
   if (whole) tool('typescript/bin/tsc', '-p', 'app');

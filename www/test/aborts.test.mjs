@@ -60,9 +60,7 @@ for (const [what, headers] of Object.entries(PAGES)) {
   test(`a product is stopped in ${what}`, { timeout: 120_000 }, async () => {
     const server = await serve([['/kilim/', join(www, 'dist', 'kilim')]], headers);
     const { page, problems } = await open(browser, `${server.url}/empty`);
-    const seen = await page.evaluate(aborting, [product, 100]);
-    await page.close();
-    await server.close();
+    const seen = await page.evaluate(aborting, [product, 100]).finally(() => Promise.all([page.close(), server.close()]));
     assert.equal(seen.isolated, what === 'an isolated page');
     assert.deepEqual([seen.whole[1], seen.stopped[1], seen.next[1]], ['done', 'ABORTED', 'done']);
     assert.deepEqual(seen.y, [9]);

@@ -4,6 +4,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { launch, open, repository, www } from './support/browser.mjs';
+import { alphabet, bigrams, END, TEMPLATE, tokenizer as bytes } from './support/language.mjs';
 import { model, tensor } from './support/onnx.mjs';
 import { example, projects, run } from './support/project.mjs';
 import { serve } from './support/server.mjs';
@@ -73,6 +74,42 @@ test('the page with text compares sentences', async () => {
     };
     assert.equal(await compare('Cats sleep', 'dogs sleep'), '1.000');
     assert.equal(await compare('cats', 'sleep'), '0.000');
+    assert.deepEqual(problems, []);
+  } finally {
+    await page.close();
+    await server.close();
+  }
+});
+
+test('the page that chats answers, and goes on', async () => {
+  const project = await here.install(example('chat'));
+  const folder = {
+    'config.json': JSON.stringify({ eos_token_id: END }),
+    'tokenizer.json': bytes(),
+    'chat_template.jinja': TEMPLATE,
+    'model.onnx': bigrams(alphabet).bytes,
+  };
+  mkdirSync(join(project, 'model'), { recursive: true });
+  for (const [name, content] of Object.entries(folder)) writeFileSync(join(project, 'model', name), content);
+  const server = await serve([['/', project]], policy);
+  const { page, problems } = await open(here.browser, `${server.url}/`);
+  try {
+    await page.waitForFunction(() => document.getElementById('status').textContent === 'Say something.', null, { timeout: 60_000 });
+    for (const [said, lines] of [
+      ['hello', 2],
+      ['more', 4],
+    ]) {
+      await page.fill('#said', said);
+      await page.click('#send');
+      await page.waitForFunction(
+        (lines) =>
+          document.querySelectorAll('li').length === lines &&
+          /words a second/.test(document.getElementById('status').textContent) &&
+          document.getElementById('send').textContent === 'Send',
+        lines,
+      );
+    }
+    assert.deepEqual(await page.locator('li').allTextContents(), ['hello', 'abcdefghijk', 'more', 'abcdefghijk']);
     assert.deepEqual(problems, []);
   } finally {
     await page.close();

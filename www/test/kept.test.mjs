@@ -23,14 +23,34 @@ const cache = [
   }),
 ];
 
+/** A word is written on a cache that has room. */
+const room = [
+  ...model({
+    nodes: [['TensorScatter', ['past', 'word', 'at'], ['present'], { int: { axis: 1 } }]],
+    inputs: [
+      ['past', [1, 8, 2]],
+      ['word', [1, 1, 2]],
+      ['at', [1], 'int64'],
+    ],
+    outputs: [['present', [1, 8, 2]]],
+    opset: 24,
+  }),
+];
+
 const here = packagePage({
   opened: (page) =>
-    page.evaluate((cache) => {
-      globalThis.open = (options) => kilim.load(Uint8Array.from(cache), { backends: ['cpu'], ...options });
-      globalThis.rows = (...values) => new kilim.Tensor('float32', [values.length / 2, 2], Float32Array.from(values));
-      globalThis.none = () => new kilim.Tensor('float32', [0, 2], new Float32Array());
-      globalThis.keep = { keep: ['present.*'] };
-    }, cache),
+    page.evaluate(
+      ([cache, room]) => {
+        globalThis.open = (options) => kilim.load(Uint8Array.from(cache), { backends: ['cpu'], ...options });
+        globalThis.rows = (...values) => new kilim.Tensor('float32', [values.length / 2, 2], Float32Array.from(values));
+        globalThis.none = () => new kilim.Tensor('float32', [0, 2], new Float32Array());
+        globalThis.keep = { keep: ['present.*'] };
+        globalThis.openRoom = (options) => kilim.load(Uint8Array.from(room), { backends: ['cpu'], ...options });
+        globalThis.write = (session, past, i, options) =>
+          session.run({ past, word: Float32Array.of(i, i + 0.5), at: BigInt64Array.of(BigInt(i)) }, { keep: ['present'], ...options });
+      },
+      [cache, room],
+    ),
 });
 after(() => assert.deepEqual(here.problems, []));
 
@@ -108,4 +128,55 @@ test('what is gone or wrong is an error', { timeout: 60_000 }, async () => {
   });
   const codes = ['STATE', 'STATE', 'none', 'INPUT', 'INVALID_VALUE', 'STATE'];
   assert.deepEqual(seen, { true: codes, false: codes });
+});
+
+for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu', 'cpu'] }]) {
+  test(`what runs use up is gone, all else stays: ${JSON.stringify(options)}`, { timeout: 120_000 }, async () => {
+    const seen = await here.page.evaluate(async (options) => {
+      const session = await openRoom(options);
+      const code = async (promise) => (await failureOf(promise))?.code ?? 'none';
+      const consume = ['pa*'];
+      let { present: past } = await write(session, new Float32Array(16).fill(9), 0);
+      const kept = past;
+      for (let i = 1; i < 8; i++) {
+        // The first tensor is still wanted, all others are not.
+        const before = past;
+        ({ present: past } = await write(session, past, i, before === kept ? {} : { consume }));
+        if (before !== kept && (await code(before.read())) !== 'STATE') return 'a tensor that was used up can be read';
+      }
+      const [all, first] = [[...(await past.read()).data], [...(await kept.read()).data]];
+      const wrong = await code(session.run({ past, word: new Float32Array(3), at: BigInt64Array.of(0n) }, { consume }));
+      const whole = await code(past.read());
+      const failed = await code(write(session, past, 8, { consume }));
+      const after = await code(past.read());
+      const unknown = await code(write(session, kept, 1, { consume: ['other'] }));
+      session.close();
+      return { all, first, wrong, whole, failed, after, unknown };
+    }, options);
+    const written = Array.from({ length: 8 }, (_, i) => [i, i + 0.5]).flat();
+    assert.deepEqual(seen, {
+      all: written,
+      first: [0, 0.5, ...Array(14).fill(9)],
+      // What is refused before it is a run uses up nothing.
+      wrong: 'SHAPE',
+      whole: 'none',
+      failed: 'INVALID_VALUE',
+      after: 'STATE',
+      unknown: 'INPUT',
+    });
+  });
+}
+
+test('a run takes what another session has kept, and uses it up', { timeout: 60_000 }, async () => {
+  const seen = await here.page.evaluate(async () => {
+    const [one, other] = [await openRoom({ worker: true }), await openRoom({ worker: false })];
+    const { present: past } = await write(one, new Float32Array(16), 1);
+    const { present } = await write(other, past, 2, { consume: ['past'] });
+    const data = [...(await present.read()).data];
+    const { code } = await failureOf(past.read());
+    one.close();
+    other.close();
+    return { data, code };
+  });
+  assert.deepEqual(seen, { data: [0, 0, 1, 1.5, 2, 2.5, ...Array(10).fill(0)], code: 'STATE' });
 });

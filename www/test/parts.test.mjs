@@ -9,7 +9,7 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'shaders', 'tflite'];
+const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'shaders', 'text', 'tflite'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
@@ -49,9 +49,7 @@ async function inPage(mounts, work, argument, prepare = async () => {}) {
       );
     globalThis.matrices = () => ({ x: new kilim.Tensor('float32', [2, 2, 2], Float32Array.of(1, 2, 3, 4, 5, 6, 7, 9)) });
   });
-  const seen = await page.evaluate(work, argument);
-  await page.close();
-  await server.close();
+  const seen = await page.evaluate(work, argument).finally(() => Promise.all([page.close(), server.close()]));
   const fetched = server.asked.filter((path) => path.endsWith('.wasm')).map((path) => path.split('/').pop());
   return { seen, fetched: fetched.sort() };
 }

@@ -19,6 +19,16 @@ after(() => browser.close());
 async function inPage(headers, work, look = async () => {}) {
   const server = await serve([['/kilim/', join(www, 'dist', 'kilim')]], headers);
   const { page, problems } = await open(browser, `${server.url}/empty`);
+  try {
+    return await workedIn(page, work, look);
+  } finally {
+    await page.close();
+    await server.close();
+    assert.deepEqual(problems, []);
+  }
+}
+
+async function workedIn(page, work, look) {
   await page.evaluate(async (bytes) => {
     globalThis.kilim = await import('/kilim/index.js');
     globalThis.sessions = [];
@@ -39,11 +49,7 @@ async function inPage(headers, work, look = async () => {}) {
   await look(page);
   await page.evaluate(() => sessions.forEach((session) => session.close()));
   for (let i = 0; i < 100 && page.workers().length > 0; i++) await page.waitForTimeout(50);
-  const left = page.workers().length;
-  await page.close();
-  await server.close();
-  assert.deepEqual(problems, []);
-  assert.equal(left, 0, 'workers are left');
+  assert.equal(page.workers().length, 0, 'workers are left');
   return seen;
 }
 

@@ -23,6 +23,8 @@ pub struct Cache {
     dtype: DType,
     /// The shape before the first word.
     start: Vec<usize>,
+    /// The axis of words has no fixed length.
+    open: bool,
     /// The model writes new words on it: it may be longer than the text.
     roomy: bool,
     /// `None` while a step has it, and behind one that failed.
@@ -47,6 +49,7 @@ impl Cache {
             from: from.to_string(),
             dtype,
             start: start(port, settings)?,
+            open,
             roomy: open && written,
             value: None,
         };
@@ -101,12 +104,33 @@ impl Cache {
         let wanted = words.saturating_add(SPARE).max(2 * have);
         let wanted = wanted.checked_next_multiple_of(ROOM).unwrap_or(words);
         let room = wanted.min(context.unwrap_or(usize::MAX)).max(words);
+        self.resize(room).await
+    }
+
+    /// Whether it can forget its last words alone.
+    pub fn can_be_cut(&self) -> bool {
+        self.open
+    }
+
+    /// Forgets all words but the first `words`. What a cache with room holds behind them stays there: the model is told how long the
+    /// text is, and writes over it.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short, `Device` where the device that has the cache is gone.
+    pub async fn cut(&mut self, words: usize) -> Result<()> {
+        match self.roomy {
+            true => Ok(()),
+            false => self.resize(words).await,
+        }
+    }
+
+    async fn resize(&mut self, words: usize) -> Result<()> {
         let tensor = match &self.value {
             Some(Datum::Device(tensor)) => tensor.read().await?,
             Some(datum) => datum.tensor()?.clone(),
             None => return Ok(()),
         };
-        self.value = Some(lengthened(&tensor, room)?.into());
+        self.value = Some(resized(&tensor, words)?.into());
         Ok(())
     }
 
@@ -118,17 +142,18 @@ impl Cache {
     }
 }
 
-/// A cache `[1, heads, words, size]` with zeros up to `room` words.
-fn lengthened(cache: &Tensor, room: usize) -> Result<Tensor> {
+/// The first `words` words of a cache `[1, heads, words, size]`, with zeros behind them where it has fewer.
+fn resized(cache: &Tensor, words: usize) -> Result<Tensor> {
     let (dtype, mut shape) = (cache.dtype(), cache.shape().to_vec());
     let heads: usize = shape[..WORDS].iter().product();
-    shape[WORDS] = room;
+    shape[WORDS] = words;
     let mut bytes = AlignedBytes::zeroed(byte_count(dtype, &shape)?)?;
-    if !cache.is_empty() {
+    if !cache.is_empty() && words > 0 {
         let (held, all) = (cache.byte_len() / heads, bytes.len() / heads);
-        let longer = bytes.as_mut_slice().chunks_exact_mut(all);
-        for (longer, head) in longer.zip(cache.read()?.chunks_exact(held)) {
-            longer[..held].copy_from_slice(head);
+        let common = held.min(all);
+        let resized = bytes.as_mut_slice().chunks_exact_mut(all);
+        for (resized, head) in resized.zip(cache.read()?.chunks_exact(held)) {
+            resized[..common].copy_from_slice(&head[..common]);
         }
     }
     Tensor::from_bytes(dtype, &shape, Arc::new(bytes))

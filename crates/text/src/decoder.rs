@@ -6,9 +6,8 @@ use kilim_core::{DType, Datum, Error, ErrorCode, Keep, Port, Result, RunOptions,
 use crate::cache::Cache;
 use crate::settings::{PortNames, Settings};
 
-/// A decoder in the middle of a text.
-pub struct Decoder<'a> {
-    session: &'a mut Session,
+/// A decoder in the middle of a text. Its session is given at each call, the same one always.
+pub struct Decoder {
     feeds: Vec<Feed>,
     /// The output with the scores.
     logits: String,
@@ -20,6 +19,9 @@ pub struct Decoder<'a> {
     text: Vec<u32>,
     /// How many of them the caches know: all, unless a step has failed.
     cached: usize,
+    /// Whether the model takes several words at once behind those of its caches, as far as is known: masks of some exporters are for a
+    /// prompt, or for one word behind it.
+    appends: bool,
 }
 
 /// An input of the model.
@@ -44,11 +46,11 @@ enum What {
     Cache(Cache),
 }
 
-impl<'a> Decoder<'a> {
+impl Decoder {
     /// # Errors
     /// `Unsupported` where the model has an input that is none of a decoder's, or no words or scores; `DType` where one
     /// has an unusual element type; `Shape` where the sizes of a cache are not known.
-    pub fn new(session: &'a mut Session, settings: &Settings) -> Result<Decoder<'a>> {
+    pub fn new(session: &Session, settings: &Settings) -> Result<Decoder> {
         let names = &settings.ports;
         let outputs = session.outputs();
         let caches: Vec<[String; 2]> = outputs
@@ -95,9 +97,9 @@ impl<'a> Decoder<'a> {
             feeds,
             logits: names.logits.clone(),
             context: settings.context,
-            session,
             text: Vec::new(),
             cached: 0,
+            appends: true,
         })
     }
 
@@ -106,19 +108,78 @@ impl<'a> Decoder<'a> {
         self.text.len()
     }
 
+    /// Goes back to what the words so far and `text` begin with in common, one word less than `text` at least, so that a step
+    /// with the rest of `text` is left: a conversation's caches serve its next turn. Gives how many words are kept; none where a
+    /// cache cannot forget some of its words alone.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short, `Device` where the device that has a cache is gone.
+    pub async fn resume(&mut self, text: &[u32]) -> Result<usize> {
+        let pairs = self.text[..self.cached].iter().zip(text);
+        let common = pairs.take_while(|(own, other)| own == other).count();
+        let mut kept = common.min(text.len().saturating_sub(1));
+        let lost = self.caches().any(|cache| cache.is_lost());
+        let cuts = self.caches().all(|cache| cache.can_be_cut());
+        if kept < self.cached && (lost || !cuts) || !self.appends && kept + 1 < text.len() {
+            kept = 0;
+        }
+        match kept {
+            0 => self.forget()?,
+            _ if kept < self.cached => {
+                for cache in self.caches() {
+                    cache.cut(kept).await?;
+                }
+            }
+            _ => {}
+        }
+        self.text.truncate(kept);
+        self.cached = kept;
+        Ok(kept)
+    }
+
     /// Runs the model on further words, and gives the scores of all words for the place behind them.
     ///
     /// # Errors
     /// Those of [`Session::run`]; `InvalidValue` without words; `Shape` for scores of another form than
     /// `[1, n, words]`. The text stays as it was; where the step took caches along, the next one computes them again.
-    pub async fn step(&mut self, words: &[u32], options: &RunOptions) -> Result<Vec<f64>> {
+    pub async fn step(
+        &mut self,
+        session: &mut Session,
+        words: &[u32],
+        options: &RunOptions,
+    ) -> Result<Vec<f64>> {
         if words.is_empty() {
             return Err(Error::new(ErrorCode::InvalidValue, "a step without words"));
         }
-        if self.caches().any(|cache| cache.is_lost()) {
-            self.caches().try_for_each(Cache::clear)?;
-            self.cached = 0;
+        if self.caches().any(|cache| cache.is_lost()) || !self.appends && words.len() > 1 {
+            self.forget()?;
         }
+        let behind = self.cached > 0 && words.len() > 1;
+        match self.run(session, words, options).await {
+            // Anew, with all words at once.
+            Err(e) if e.code() == ErrorCode::Shape && behind => {
+                self.forget()?;
+                let scores = self.run(session, words, options).await?;
+                self.appends = false;
+                Ok(scores)
+            }
+            scores => scores,
+        }
+    }
+
+    /// Has the caches know nothing. The text stays.
+    fn forget(&mut self) -> Result<()> {
+        self.cached = 0;
+        self.caches().try_for_each(Cache::clear)
+    }
+
+    /// Runs the model on the words that the caches do not know, and on `words`.
+    async fn run(
+        &mut self,
+        session: &mut Session,
+        words: &[u32],
+        options: &RunOptions,
+    ) -> Result<Vec<f64>> {
         let new = [&self.text[self.cached..], words].concat();
         let (total, context) = (self.cached + new.len(), self.context);
         for cache in self.caches() {
@@ -133,7 +194,7 @@ impl<'a> Decoder<'a> {
             keep: self.keep.clone(),
             ..options.clone()
         };
-        let outputs = self.session.run_owned(inputs, &options).await?;
+        let outputs = session.run_owned(inputs, &options).await?;
         let mut scores = None;
         for (name, datum) in outputs {
             if name == self.logits {

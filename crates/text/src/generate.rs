@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kilim_core::{AbortSignal, Error, ErrorCode, Result, RunOptions};
+use kilim_core::{AbortSignal, Error, ErrorCode, Result, RunOptions, Session};
 use web_time::Instant;
 
 use crate::decoder::Decoder;
@@ -66,7 +66,8 @@ impl Generated {
 /// Those of [`Decoder::step`], [`Sampler::pick`] and the tokenizer; `InvalidValue` for a prompt without words, `Limit`
 /// for one that is longer than the model can look back. An abort is no error.
 pub async fn generate(
-    decoder: &mut Decoder<'_>,
+    session: &mut Session,
+    decoder: &mut Decoder,
     tokenizer: &Tokenizer,
     settings: &Settings,
     prompt: &[u32],
@@ -109,7 +110,7 @@ pub async fn generate(
             None => prompt,
             Some(word) => std::slice::from_ref(word),
         };
-        let mut scores = match decoder.step(new, &run).await {
+        let mut scores = match decoder.step(session, new, &run).await {
             Err(e) if e.code() == ErrorCode::Aborted => break Ended::Aborted,
             scores => scores?,
         };

@@ -4,19 +4,28 @@
 //! session word by word and keeps its caches; a [`Sampler`] chooses words; [`generate`] brings them together.
 
 mod cache;
+#[cfg(feature = "folder")]
 mod chat;
 mod decoder;
+#[cfg(feature = "folder")]
 mod folder;
+#[cfg(feature = "folder")]
 mod generate;
 mod sampler;
 mod settings;
+#[cfg(feature = "folder")]
 mod stop;
+#[cfg(feature = "folder")]
 mod tokenizer;
 
+#[cfg(feature = "folder")]
 pub use chat::{Chat, Message};
 pub use decoder::Decoder;
+#[cfg(feature = "folder")]
 pub use folder::Folder;
+#[cfg(feature = "folder")]
 pub use generate::{Ended, Generated, Options, generate};
 pub use sampler::{Sampler, Sampling};
-pub use settings::{Ids, Settings};
+pub use settings::{Files, Ids, Settings};
+#[cfg(feature = "folder")]
 pub use tokenizer::Tokenizer;

@@ -6,9 +6,11 @@ use std::collections::HashMap;
 use kilim_core::{Error, ErrorCode, Result};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::{Rng, SeedableRng};
+use serde::{Deserialize, Serialize};
 
-/// How words are chosen. Everything but the seed is applied in the order of the fields.
-#[derive(Clone, Debug, PartialEq)]
+/// How words are chosen. Everything but the seed is applied in the order of the fields. As JSON it is what the npm package has.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sampling {
     /// Scores of words of the prompt and the text so far are divided by it where they are above zero, multiplied
     /// where they are below. 1 changes nothing.

@@ -1,7 +1,8 @@
 //! What the files beside a model say of it.
 
-use kilim_core::Result;
+use kilim_core::{Error, ErrorCode, Result};
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 
 use crate::sampler::Sampling;
 
@@ -20,7 +21,8 @@ impl Ids {
         self.list().contains(&id)
     }
 
-    pub(crate) fn list(&self) -> &[u32] {
+    /// All of them.
+    pub fn list(&self) -> &[u32] {
         match self {
             Ids::One(id) => std::slice::from_ref(id),
             Ids::Several(ids) => ids,
@@ -43,6 +45,44 @@ pub struct Settings {
     pub sampling: Sampling,
     /// Names of the model's inputs and outputs.
     pub ports: PortNames,
+}
+
+/// Texts of the files that lie beside a model, where there are such files.
+#[derive(Clone, Copy, Default)]
+pub struct Files<'a> {
+    /// `genai_config.json`.
+    pub genai: Option<&'a str>,
+    /// `config.json`, which is not read beside a `genai_config.json`.
+    pub config: Option<&'a str>,
+    /// `generation_config.json`, which is read beside a `config.json`.
+    pub generation: Option<&'a str>,
+}
+
+impl Settings {
+    /// What files say; where there are none, the usual names and the best word always.
+    ///
+    /// # Errors
+    /// `InvalidModel` where a file cannot be understood, `InvalidValue` for numbers that are out of range.
+    pub fn read(files: Files<'_>) -> Result<Settings> {
+        if let Some(text) = files.genai {
+            return parse::<GenAi>("genai_config.json", text)?.settings();
+        }
+        let read = |name, text: Option<&str>| match text {
+            Some(text) => parse(name, text),
+            None => Ok(HuggingFace::default()),
+        };
+        let config = read("config.json", files.config)?;
+        let settings = config.settings(read("generation_config.json", files.generation)?);
+        settings.sampling.check()?;
+        Ok(settings)
+    }
+}
+
+fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T> {
+    serde_json::from_str(text).map_err(|e| {
+        let message = format!("`{name}` cannot be understood: {e}");
+        Error::new(ErrorCode::InvalidModel, message)
+    })
 }
 
 /// Names of inputs and outputs. `%d` stands for the number of a layer.
@@ -166,6 +206,10 @@ struct GenAiModel {
 
 #[derive(Deserialize)]
 struct GenAiDecoder {
+    #[cfg_attr(
+        not(feature = "folder"),
+        expect(dead_code, reason = "the page reads it")
+    )]
     #[serde(default = "model_file")]
     filename: String,
     head_size: Option<usize>,
@@ -182,6 +226,7 @@ fn model_file() -> String {
 
 impl GenAi {
     /// The name of the model's file.
+    #[cfg(feature = "folder")]
     pub fn file(&self) -> &str {
         &self.model.decoder.filename
     }

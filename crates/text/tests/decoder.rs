@@ -72,13 +72,33 @@ fn best(scores: &[f64]) -> u32 {
     best as u32
 }
 
-fn step(decoder: &mut Decoder, words: &[u32]) -> u32 {
-    let scores = pollster::block_on(decoder.step(words, &RunOptions::default()));
-    best(&scores.unwrap())
+/// A decoder with its session.
+struct Speaker<'a> {
+    session: &'a mut Session,
+    decoder: Decoder,
+}
+
+impl<'a> Speaker<'a> {
+    fn new(session: &'a mut Session, settings: &Settings) -> Speaker<'a> {
+        let decoder = Decoder::new(session, settings).unwrap();
+        Speaker { session, decoder }
+    }
+
+    fn run(&mut self, words: &[u32], options: &RunOptions) -> kilim::core::Result<Vec<f64>> {
+        pollster::block_on(self.decoder.step(self.session, words, options))
+    }
+
+    fn length(&self) -> usize {
+        self.decoder.length()
+    }
+}
+
+fn step(decoder: &mut Speaker, words: &[u32]) -> u32 {
+    best(&decoder.run(words, &RunOptions::default()).unwrap())
 }
 
 /// So many words behind a prompt, the best one always.
-fn spoken(decoder: &mut Decoder, prompt: &[u32], count: usize) -> Vec<u32> {
+fn spoken(decoder: &mut Speaker, prompt: &[u32], count: usize) -> Vec<u32> {
     let mut words = vec![step(decoder, prompt)];
     while words.len() < count {
         let last = words[words.len() - 1];
@@ -183,7 +203,7 @@ fn the_words_are_those_of_growing_caches() {
             if model == HALF { 0 } else { 4 },
             "{model}"
         );
-        let mut decoder = Decoder::new(&mut s, &settings(128)).unwrap();
+        let mut decoder = Speaker::new(&mut s, &settings(128));
         assert_eq!(spoken(&mut decoder, &prompt(5, 1), 40), want, "{model}");
     }
 }
@@ -194,7 +214,7 @@ fn a_text_outgrows_its_room() {
     let want = Growing::new("llama-int4").spoken(&prompt(6, 2), 300);
     let mut s = session("llama-int4");
     for _ in 0..2 {
-        let mut decoder = Decoder::new(&mut s, &settings(2048)).unwrap();
+        let mut decoder = Speaker::new(&mut s, &settings(2048));
         assert_eq!(spoken(&mut decoder, &prompt(6, 2), 300), want);
         assert_eq!(decoder.length(), 305);
     }
@@ -207,7 +227,7 @@ fn a_text_outgrows_its_room() {
         arenas.collect()
     };
     let memory = bytes(&s);
-    let mut decoder = Decoder::new(&mut s, &settings(2048)).unwrap();
+    let mut decoder = Speaker::new(&mut s, &settings(2048));
     spoken(&mut decoder, &prompt(6, 2), 300);
     assert_eq!(bytes(&s), memory);
 }
@@ -216,11 +236,11 @@ fn a_text_outgrows_its_room() {
 fn a_prompt_may_be_longer_than_a_room() {
     let want = Growing::new("qwen3-int4").spoken(&prompt(600, 3), 20);
     let mut s = session("qwen3-int4");
-    let mut decoder = Decoder::new(&mut s, &settings(2048)).unwrap();
+    let mut decoder = Speaker::new(&mut s, &settings(2048));
     assert_eq!(spoken(&mut decoder, &prompt(600, 3), 20), want);
     // Several prompts, one behind the other.
     let mut growing = Growing::new("qwen3-int4");
-    let mut decoder = Decoder::new(&mut s, &settings(700)).unwrap();
+    let mut decoder = Speaker::new(&mut s, &settings(700));
     for (count, seed) in [(3, 1), (250, 2), (1, 3), (300, 4), (146, 5)] {
         let words = prompt(count, seed);
         assert_eq!(step(&mut decoder, &words), growing.step(&words), "{count}");
@@ -244,7 +264,7 @@ fn a_text_goes_on_behind_a_step_that_was_aborted() {
     }
     let want = Growing::new("llama-int4").spoken(&prompt(6, 4), 30);
     let mut s = session("llama-int4");
-    let mut decoder = Decoder::new(&mut s, &settings(128)).unwrap();
+    let mut decoder = Speaker::new(&mut s, &settings(128));
     let mut words = vec![step(&mut decoder, &prompt(6, 4))];
     let mut aborted = 0;
     while words.len() < want.len() {
@@ -254,7 +274,7 @@ fn a_text_goes_on_behind_a_step_that_was_aborted() {
             ..RunOptions::default()
         };
         let length = decoder.length();
-        match pollster::block_on(decoder.step(&[last], &options)) {
+        match decoder.run(&[last], &options) {
             Ok(scores) => words.push(best(&scores)),
             Err(error) => {
                 assert_eq!(error.code(), ErrorCode::Aborted);
@@ -270,5 +290,50 @@ fn a_text_goes_on_behind_a_step_that_was_aborted() {
         abort: Some(Arc::new(AtomicBool::new(true))),
         ..RunOptions::default()
     };
-    assert!(pollster::block_on(decoder.step(&[7], &options)).is_err());
+    assert!(decoder.run(&[7], &options).is_err());
+}
+
+/// Turns of a conversation, one that takes back what was said last, and another text: each begins with words that the caches know.
+#[test]
+fn a_text_that_begins_as_the_one_before_keeps_its_caches() {
+    for model in ["llama-int4", HALF] {
+        let mut s = session(model);
+        let mut decoder = Speaker::new(&mut s, &settings(2048));
+        let mut text = prompt(9, 5);
+        let mut want_kept = 0;
+        for turn in 0..6 {
+            let kept = pollster::block_on(decoder.decoder.resume(&text)).unwrap();
+            // The mask of this one is for a prompt, or for one word behind it, which the second turn shows.
+            if model == HALF && turn > 1 && want_kept + 1 < text.len() {
+                want_kept = 0;
+            }
+            assert_eq!(kept, want_kept, "{model}, turn {turn}");
+            assert_eq!(decoder.length(), kept);
+            let said = spoken(&mut decoder, &text[kept..], 12);
+            let want = Growing::new(model).spoken(&text, 12);
+            assert_eq!(said, want, "{model}, turn {turn}");
+            // The last word was not run.
+            let run = text.len() + said.len() - 1;
+            match turn {
+                // The same once more: its last word is run again.
+                1 => want_kept = text.len() - 1,
+                // A shorter beginning, and other words.
+                3 => {
+                    text.truncate(4);
+                    want_kept = 4;
+                    text.extend(prompt(5, 6));
+                }
+                // Nothing in common.
+                4 => {
+                    text = prompt(7, 8);
+                    want_kept = 0;
+                }
+                _ => {
+                    text.extend(said);
+                    want_kept = run;
+                    text.extend(prompt(3, turn));
+                }
+            }
+        }
+    }
 }

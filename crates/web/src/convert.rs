@@ -240,6 +240,7 @@ fn dims(shape: &Shape) -> JsValue {
     let dim = |dim: &Dim| match dim {
         Dim::Known(n) => JsValue::from_f64(*n as f64),
         Dim::Symbol(name) => JsValue::from_str(name),
+        Dim::Sum(sum) => JsValue::from_str(&sum.to_string()),
         Dim::Unknown => JsValue::NULL,
     };
     shape.0.iter().map(dim).collect::<Array>().into()

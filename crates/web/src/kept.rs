@@ -33,7 +33,7 @@ impl Kept {
     pub fn get(&self, number: u32) -> Result<DeviceTensor> {
         let table = self.0.borrow();
         let tensor = table.tensors.get(&number).cloned();
-        tensor.ok_or_else(|| Error::new(ErrorCode::State, "a kept tensor was disposed of"))
+        tensor.ok_or_else(disposed)
     }
 
     /// Gives the memory of these back, but for what is in use.
@@ -44,7 +44,13 @@ impl Kept {
         }
     }
 
-    /// What a run is given: `{name, kept}` is the tensor of that number, all else as of [`convert::datum`].
+    /// The tensor of this number, which nobody can ask for again; `State` where it was released.
+    fn take(&self, number: u32) -> Result<DeviceTensor> {
+        let tensor = self.0.borrow_mut().tensors.remove(&number);
+        tensor.ok_or_else(disposed)
+    }
+
+    /// What a run is given: `{name, kept}` is the tensor of that number, which `spent` takes away, all else as of [`convert::datum`].
     ///
     /// # Errors
     /// Those of [`convert::datum`] and [`Kept::get`], with the input's name.
@@ -55,7 +61,11 @@ impl Kept {
             };
             let name = convert::name(&feed)?;
             let number = convert::size(&number, "the number of a kept tensor")?;
-            let tensor = self.get(number as u32);
+            let spent = convert::field(&feed, "spent").is_some_and(|spent| spent.is_truthy());
+            let tensor = match spent {
+                true => self.take(number as u32),
+                false => self.get(number as u32),
+            };
             let tensor = tensor.map_err(|error| error.with_input(&name))?;
             Ok((name, tensor.into()))
         };
@@ -76,4 +86,8 @@ impl Kept {
         };
         values.into_iter().map(object).collect()
     }
+}
+
+fn disposed() -> Error {
+    Error::new(ErrorCode::State, "a kept tensor was disposed of")
 }

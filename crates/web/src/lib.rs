@@ -12,6 +12,7 @@ mod operators;
 mod pictures;
 mod session;
 mod stop;
+mod text;
 #[cfg(target_feature = "atomics")]
 mod threads;
 

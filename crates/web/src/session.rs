@@ -23,6 +23,7 @@ use crate::file::WasmFile;
 use crate::kept::Kept;
 use crate::pictures;
 use crate::stop::Stop;
+use crate::text;
 
 #[wasm_bindgen]
 extern "C" {
@@ -40,6 +41,7 @@ pub(crate) fn seconds() -> f64 {
 pub struct WasmSession {
     session: Rc<Cell<Option<Session>>>,
     kept: Kept,
+    pub(crate) text: text::Place,
     /// What stops the call that is under way.
     stop: RefCell<Arc<Stop>>,
 }
@@ -61,6 +63,7 @@ impl WasmSession {
         Ok(WasmSession {
             session: Rc::new(Cell::new(Some(session.map_err(|e| convert::error(&e))?))),
             kept: Kept::default(),
+            text: text::Place::default(),
             stop: RefCell::new(Arc::new(Stop::new(None))),
         })
     }
@@ -85,7 +88,7 @@ impl WasmSession {
         self.look(|session| session.revision() as f64)
     }
 
-    /// Runs the model on values (see [`Kept::given`]): a promise of the outputs (see [`Kept::objects`]).
+    /// Runs the model on values (see [`Kept::given`]), which the run uses up: a promise of the outputs (see [`Kept::objects`]).
     /// `timeout` is in milliseconds. `stopped` is asked every few milliseconds, while kernels compute, too, whether
     /// the run is to stop. Outputs whose names fit one of the patterns of `keep` stay in the runtime.
     pub fn run(
@@ -102,7 +105,9 @@ impl WasmSession {
         };
         let kept = self.kept.clone();
         self.promise(async move |session| {
-            let outputs = session.run_data(&borrowed(&feeds), &options).await;
+            let (names, data): (Vec<String>, Vec<Datum>) = feeds.into_iter().unzip();
+            let inputs = names.iter().map(String::as_str).zip(data).collect();
+            let outputs = session.run_owned(inputs, &options).await;
             let objects = outputs.and_then(|outputs| kept.objects(outputs));
             Ok(objects.map_err(|e| convert::error(&e))?.into())
         })
@@ -185,7 +190,11 @@ impl WasmSession {
     }
 
     /// Options of the call that is about to begin, which [`WasmSession::abort`] stops.
-    fn run_options(&self, timeout: Option<f64>, stopped: Option<Function>) -> RunOptions {
+    pub(crate) fn run_options(
+        &self,
+        timeout: Option<f64>,
+        stopped: Option<Function>,
+    ) -> RunOptions {
         let stop = Arc::new(Stop::new(stopped));
         self.stop.replace(stop.clone());
         RunOptions {
@@ -203,7 +212,7 @@ impl WasmSession {
     }
 
     /// A promise of what `call` makes of the session, which is taken out meanwhile.
-    fn promise(
+    pub(crate) fn promise(
         &self,
         call: impl AsyncFnOnce(&mut Session) -> Result<JsValue, JsValue> + 'static,
     ) -> Result<Promise, JsValue> {
@@ -219,7 +228,7 @@ impl WasmSession {
         Ok(future_to_promise(future))
     }
 
-    fn look<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, JsValue> {
+    pub(crate) fn look<T>(&self, look: impl FnOnce(&Session) -> T) -> Result<T, JsValue> {
         let session = self.take()?;
         let seen = look(&session);
         self.session.set(Some(session));

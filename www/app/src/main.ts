@@ -1,12 +1,14 @@
 import { KilimError, load } from 'kilim';
-import type { Backend, LoadOptions, ModelSource, Progress, Session } from 'kilim';
+import type { Backend, LoadOptions, ModelSource, Session } from 'kilim';
 import digits from '../../../assets/digits.onnx?url';
-import { byId, formatBytes, formatTime } from './dom.js';
+import { byId, formatTime } from './dom.js';
 import { failure } from './failure.js';
 import { Inputs } from './inputs.js';
 import { Outputs } from './outputs.js';
 import { memory } from './memory.js';
 import { placement, summary } from './placement.js';
+import { showProgress } from './progress.js';
+import { switchTheme } from './theme.js';
 import { Times } from './times.js';
 
 interface Model {
@@ -77,25 +79,6 @@ function choose({ backends, strict }: Choice): void {
 
 function optionsOf({ backends, strict }: Choice): LoadOptions {
   return backends === 'auto' ? { strict } : { strict, backends: backends.split(',') as Backend[] };
-}
-
-const PHASES: Record<Progress['phase'], string> = {
-  runtime: 'Starting the runtime',
-  download: 'Reading the model',
-  prepare: 'Placing the graph and preparing kernels',
-};
-
-function showProgress({ phase, loaded, total }: Progress): void {
-  if (phase === 'runtime' && loaded === total) return; // the model may be coming in already
-  const bar = byId<HTMLProgressElement>('progress-bar');
-  if (phase === 'download' && total) {
-    bar.max = total;
-    bar.value = loaded;
-  } else {
-    bar.removeAttribute('value');
-  }
-  byId('progress-text').textContent =
-    phase === 'download' ? `${PHASES[phase]}: ${formatBytes(loaded)}${total ? ` of ${formatBytes(total)}` : ''}` : `${PHASES[phase]} …`;
 }
 
 async function open(model: Model): Promise<void> {
@@ -272,10 +255,5 @@ addEventListener('drop', (event) => {
   void take([...(event.dataTransfer?.files ?? [])]);
 });
 
-byId('theme').addEventListener('click', () => {
-  const root = document.documentElement;
-  const dark = root.dataset['theme'] ? root.dataset['theme'] === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
-  root.dataset['theme'] = dark ? 'light' : 'dark';
-});
-
+switchTheme();
 void open(DIGITS);

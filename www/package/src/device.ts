@@ -78,6 +78,14 @@ export interface DeviceTensor extends Disposable {}
 // Where the engine does not know it, there is nobody to call it.
 if (Symbol.dispose) Object.defineProperty(DeviceTensor.prototype, Symbol.dispose, { value: DeviceTensor.prototype.dispose });
 
+/** Hands a tensor's memory over to a run: the tensor is disposed of. What is given gives the memory back, should the run not come to take it. */
+export function spend(tensor: DeviceTensor): () => void {
+  const place = placeOf(tensor);
+  places.delete(tensor);
+  dropped.unregister(tensor);
+  return () => release(place);
+}
+
 /** What an input of `engine` is given where the tensor is in that engine. */
 export function wireKept(engine: Engine, name: string, tensor: DeviceTensor): WireKept | undefined {
   const place = placeOf(tensor);

@@ -1,5 +1,6 @@
 import { toKilimError, KilimError, aborted } from './errors.js';
 import { callerOf } from './crew.js';
+import type { DecoderFiles } from './decoder.js';
 import type { Glue, ThreadsGlue, WasmFile, WasmSession } from './glue.js';
 import type {
   Backend,
@@ -12,6 +13,8 @@ import type {
   Progress,
   Ran,
   RunRequest,
+  SpeakRequest,
+  Spoken,
   VerifyRequest,
 } from './protocol.js';
 import { onAbort } from './abort.js';
@@ -189,6 +192,20 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
     verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification> {
       return calling(signal, async (session) => {
         return readJson<Verification>(await session.verify(request.feeds, request.options, stoppedBy(request.stop)));
+      });
+    },
+
+    openDecoder({ genai, config, generation }: DecoderFiles): Promise<string> {
+      return calling(undefined, (session) => session.openDecoder(genai, config, generation));
+    },
+
+    startText: (words, sampling) => calling(undefined, (session) => session.startText(words, sampling)),
+
+    nextWord(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken> {
+      return calling(signal, async (session) => {
+        const spoken: Spoken = { word: await session.nextWord(stoppedBy(request.stop)) };
+        if (session.revision() !== revision) spoken.report = report(session);
+        return spoken;
       });
     },
 

@@ -13,7 +13,7 @@ export interface Port {
   name: string;
   /** `null` where the model does not say. */
   type: DType | null;
-  /** A number, the model's own name for a free dimension, or `null` where nothing is known; `null` for an unknown rank. */
+  /** A number, the model's own name for a free dimension, a sum of such names (`past + seq`), or `null` where nothing is known; `null` for an unknown rank. */
   dims: (number | string | null)[] | null;
   /** What the value is. For sequences, `type` and `dims` are those of each tensor inside; for maps, `type` is that of the values. */
   kind: 'tensor' | 'sequence' | 'map' | 'sequence of maps';

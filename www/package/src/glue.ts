@@ -72,6 +72,10 @@ export interface WasmSession {
   profile(feeds: WireValue[], timeout: number | undefined, stopped: (() => boolean) | undefined): Promise<[WireValue[], string]>;
   /** Gives JSON in the library's own names. */
   verify(feeds: WireValue[], options: VerifyOptions, stopped: (() => boolean) | undefined): Promise<string>;
+  /** Gives JSON. */
+  openDecoder(genai: string | undefined, config: string | undefined, generation: string | undefined): string;
+  startText(words: Uint32Array, sampling: string): Promise<number>;
+  nextWord(stopped: (() => boolean) | undefined): Promise<number>;
   saveCache(): Uint8Array;
   abort(): void;
   free(): void;

@@ -22,6 +22,8 @@ import { Session } from './session.js';
 import { toWireSource } from './source.js';
 import type { ModelSource, WireSource } from './source.js';
 
+export { Decoder } from './decoder.js';
+export type { DecoderFiles, Sampling } from './decoder.js';
 export { DeviceTensor } from './device.js';
 export { KilimError } from './errors.js';
 export type { ErrorCode, ErrorContext } from './errors.js';

@@ -85,6 +85,9 @@ export async function createLocalEngine(variant: Variant, parts: readonly Part[]
       const given = asGiven(request);
       return queued(() => engine.verify(given, signal));
     },
+    openDecoder: (files) => queued(() => engine.openDecoder(files)),
+    startText: (words, sampling) => queued(() => engine.startText(words, sampling)),
+    nextWord: (request, signal) => queued(() => engine.nextWord(request, signal)),
     saveCache: () => queued(() => engine.saveCache()),
     readKept: (number) => queued(() => engine.readKept(number)),
     releaseKept: (numbers) => queued(() => engine.releaseKept(numbers)),

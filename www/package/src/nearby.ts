@@ -50,6 +50,9 @@ function createFarEngine(variant: Variant, threads: number): Engine {
     load: async (request, onProgress, signal) => explained(await either((engine) => engine.load(request, onProgress, signal))),
     run: async (request, signal) => explained(await either((engine) => engine.run(request, signal))),
     verify: (request, signal) => either((engine) => engine.verify(request, signal)),
+    openDecoder: (files) => either((engine) => engine.openDecoder(files)),
+    startText: (words, sampling) => either((engine) => engine.startText(words, sampling)),
+    nextWord: async (request, signal) => explained(await either((engine) => engine.nextWord(request, signal))),
     saveCache: () => either((engine) => engine.saveCache()),
     readKept: (number) => either((engine) => engine.readKept(number)),
     releaseKept: (numbers) => either((engine) => engine.releaseKept(numbers)),
@@ -137,6 +140,10 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
       }
     },
     verify: (request, signal) => far.verify(request, signal),
+    // Its caches stay in the worker.
+    openDecoder: (files) => far.openDecoder(files),
+    startText: (words, sampling) => far.startText(words, sampling),
+    nextWord: (request, signal) => far.nextWord(request, signal),
     saveCache: () => far.saveCache(),
     readKept: (number) => far.readKept(number),
     releaseKept: (numbers) => far.releaseKept(numbers),

@@ -1,4 +1,5 @@
 import { bytesOf, copyOf } from './bytes.js';
+import type { DecoderFiles } from './decoder.js';
 import { closest, describe } from './describe.js';
 import { VARIANTS } from './detect.js';
 import type { Variant } from './detect.js';
@@ -126,6 +127,12 @@ export interface RunOptions {
    * that no output has is an `INPUT` error, an output that is no tensor a `DTYPE` error.
    */
   keep?: string[];
+  /**
+   * Inputs whose `DeviceTensor`s this run uses up, as `keep` names outputs: they are disposed of, whether it succeeds or not. An output that the
+   * model makes by writing on such an input, as it does with a cache that has room, is written where the input is, without a copy. A name that
+   * no input has is an `INPUT` error.
+   */
+  consume?: string[];
 }
 
 /** What an option has to be, and whether a value is that. */
@@ -207,8 +214,9 @@ const LIMITS: Kinds<Limits> = {
   loadSeconds: amount,
   runSeconds: amount,
 };
-const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts };
+const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
+const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
 /** What options of other runtimes are called here. */
@@ -274,6 +282,8 @@ export function readLoadOptions(call: string, given: unknown): LoadOptions {
 export const readRunOptions = (given: unknown): RunOptions => readOptions('run', RUN, given);
 
 export const readProfileOptions = (given: unknown): { signal?: AbortSignal } => readOptions('profile', PROFILE, given);
+
+export const readDecoderFiles = (given: unknown): DecoderFiles => readOptions('decoder', FILES, given);
 
 /** The options of a verification, with backends by their own names. */
 export function readVerifyOptions(given: unknown): VerifyOptions & { signal?: AbortSignal } {

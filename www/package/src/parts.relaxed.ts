@@ -6,6 +6,7 @@ export const places: Places = {
   shaders: () => new URL('./kilim.relaxed.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.relaxed.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.relaxed.language.wasm', import.meta.url),
+  text: () => new URL('./kilim.relaxed.text.wasm', import.meta.url),
   quantized: () => new URL('./kilim.relaxed.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.relaxed.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.relaxed.rest.wasm', import.meta.url),

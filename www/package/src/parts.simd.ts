@@ -6,6 +6,7 @@ export const places: Places = {
   shaders: () => new URL('./kilim.simd.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.simd.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.simd.language.wasm', import.meta.url),
+  text: () => new URL('./kilim.simd.text.wasm', import.meta.url),
   quantized: () => new URL('./kilim.simd.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.simd.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.simd.rest.wasm', import.meta.url),

@@ -6,6 +6,7 @@ export const places: Places = {
   shaders: () => new URL('./kilim.threads.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.threads.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.threads.language.wasm', import.meta.url),
+  text: () => new URL('./kilim.threads.text.wasm', import.meta.url),
   quantized: () => new URL('./kilim.threads.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.threads.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.threads.rest.wasm', import.meta.url),

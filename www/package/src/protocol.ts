@@ -1,4 +1,5 @@
 import type { Share } from './crew.js';
+import type { DecoderFiles } from './decoder.js';
 import type { PlainError } from './errors.js';
 import type { Port } from './feeds.js';
 import type { Part } from './parts.js';
@@ -114,6 +115,18 @@ export interface Ran {
   carriers?: ArrayBuffer[];
 }
 
+export interface SpeakRequest {
+  /** Given to a worker, where the caller may abort. */
+  stop?: Stop;
+}
+
+/** A word of a decoder. */
+export interface Spoken {
+  word: number;
+  /** Given when the step has made new plans. */
+  report?: WireReport;
+}
+
 /** A session's runtime, in a worker or in this thread. What inputs hold is read before a call returns its promise. */
 export interface Engine {
   /** Called once. Other calls need not wait for it. With `share`, workers of the page help on the memory that it gives. */
@@ -121,6 +134,11 @@ export interface Engine {
   load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded>;
   run(request: RunRequest, signal?: AbortSignal): Promise<Ran>;
   verify(request: VerifyRequest, signal?: AbortSignal): Promise<Verification>;
+  /** Makes a decoder of the session, in place of the one that it has. Gives what the files say, as JSON. */
+  openDecoder(files: DecoderFiles): Promise<string>;
+  /** Begins a text of the decoder, chosen on by `sampling`, which is JSON. Gives how many of the words its caches know. */
+  startText(words: Uint32Array, sampling: string): Promise<number>;
+  nextWord(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken>;
   saveCache(): Promise<Uint8Array>;
   /** The elements of a kept tensor, by its number. */
   readKept(number: number): Promise<WireTensor>;
@@ -137,6 +155,9 @@ export type Request =
   | { kind: 'load'; id: number; request: LoadRequest }
   | { kind: 'run'; id: number; request: RunRequest }
   | { kind: 'verify'; id: number; request: VerifyRequest }
+  | { kind: 'openDecoder'; id: number; files: DecoderFiles }
+  | { kind: 'startText'; id: number; words: Uint32Array; sampling: string }
+  | { kind: 'nextWord'; id: number; request: SpeakRequest }
   | { kind: 'saveCache'; id: number }
   | { kind: 'readKept'; id: number; number: number }
   | { kind: 'releaseKept'; id: number; numbers: number[] }

@@ -5,7 +5,7 @@ import type { Share } from './crew.js';
 import { reasonOf } from './describe.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
-import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
+import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest, Spoken } from './protocol.js';
 import { spawnWorker } from './spawn.js';
 import { createStopper, type Stop } from './stop.js';
 import type { WireTensor } from './tensor.js';
@@ -125,6 +125,13 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
       stoppable(signal, (stop) => {
         const message = { kind: 'verify', request: { ...request, ...stop } };
         return call<Verification>(message as Omit<Request, 'id'>, signal);
+      }),
+    openDecoder: (files) => call<string>({ kind: 'openDecoder', files } as Omit<Request, 'id'>),
+    startText: (words, sampling) => call<number>({ kind: 'startText', words, sampling } as Omit<Request, 'id'>),
+    nextWord: (request, signal) =>
+      stoppable(signal, (stop) => {
+        const message = { kind: 'nextWord', request: { ...request, ...stop } };
+        return call<Spoken>(message as Omit<Request, 'id'>, signal);
       }),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     readKept: (number) => call<WireTensor>({ kind: 'readKept', number } as Omit<Request, 'id'>),

@@ -97,10 +97,15 @@ export interface NodeReport {
   op: string;
   /**
    * A backend's id, or one of two names that are none: `plan`, where nothing is left to run, since the node's outputs were computed when
-   * the stage was planned (arithmetic on shapes, for instance) or are views of its inputs (Reshape, Squeeze …); and `builtin`, for what
+   * the stage was planned (arithmetic on shapes, for instance) or are views of its inputs (`view`); and `builtin`, for what
    * Kilim runs itself between the backends (control flow, and values that are no tensors).
    */
   backend: string;
+  /**
+   * Whether the output is the bytes of the first input under another shape, at the shapes of the latest run: Reshape, Squeeze, and others that
+   * move no element, such as a Transpose of axes of length 1. Nothing computes it.
+   */
+  view: boolean;
   /** The bodies of control-flow nodes that hold this one, outermost first. */
   scope: string[];
   stage: number;

@@ -42,6 +42,12 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
         return engine.run(message.request, signal);
       case 'verify':
         return engine.verify(message.request, signal);
+      case 'openDecoder':
+        return engine.openDecoder(message.files);
+      case 'startText':
+        return engine.startText(message.words, message.sampling);
+      case 'nextWord':
+        return engine.nextWord(message.request, signal);
       case 'saveCache':
         return engine.saveCache();
       case 'readKept':

@@ -1,9 +1,11 @@
 /// <reference lib="esnext.disposable" preserve="true" />
-import { DeviceTensor } from './device.js';
+import { Decoder } from './decoder.js';
+import type { DecoderFiles } from './decoder.js';
+import { DeviceTensor, spend } from './device.js';
 import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
-import { readProfileOptions, readRunOptions, readVerifyOptions } from './options.js';
+import { readDecoderFiles, readProfileOptions, readRunOptions, readVerifyOptions } from './options.js';
 import type { RunOptions } from './options.js';
 import type { Engine, Loaded, RunRequest } from './protocol.js';
 import { readReport } from './report.js';
@@ -35,6 +37,8 @@ export class Session {
   #report: WireReport | Report;
   #times: NodeTime[] = [];
   #engine: Engine | undefined;
+  /** What the last decoder is known by. */
+  #decoder: object | undefined;
   readonly #oneThread: string | undefined;
 
   /** Sessions are made by `load`. */
@@ -90,6 +94,33 @@ export class Session {
   }
 
   /**
+   * Makes a decoder of a language model, in place of the one that was made before. `files` are the texts of the files beside it, which say what
+   * the model does not.
+   * @throws KilimError `UNSUPPORTED` where the model is none whose inputs are words and caches, `INVALID_MODEL` for files that cannot be understood.
+   */
+  async decoder(files: DecoderFiles = {}): Promise<Decoder> {
+    const given = readDecoderFiles(files);
+    const own = {};
+    this.#decoder = own;
+    const said = await this.#call((engine) => engine.openDecoder(given));
+    const call = <T>(make: (engine: Engine) => Promise<T>): Promise<T> => {
+      if (this.#decoder !== own && this.#engine) throw new KilimError('STATE', 'another decoder of the session was made');
+      return this.#call(make);
+    };
+    return new Decoder(
+      {
+        startText: async (words, sampling) => call((engine) => engine.startText(words, sampling)),
+        nextWord: async (signal) => {
+          const spoken = await call((engine) => engine.nextWord({}, signal));
+          if (spoken.report) this.#report = spoken.report;
+          return spoken;
+        },
+      },
+      said,
+    );
+  }
+
+  /**
    * What was found out of this machine's devices while models were loaded and run with `tune`. Keep it, in IndexedDB for instance, and
    * give it to `load` as `cache`.
    */
@@ -129,14 +160,49 @@ export class Session {
     return result;
   }
 
+  /**
+   * Tells of inputs whether the patterns name them.
+   * @throws KilimError `INPUT` for a pattern that fits no input.
+   */
+  #consumed(patterns: readonly string[]): (name: string) => boolean {
+    const names = this.inputs.map(({ name }) => name);
+    const all = patterns.map((pattern) => {
+      const parts = pattern.split('*').map((part) => part.replace(/[.+?^${}()|[\]\\]/g, '\\$&'));
+      const fits = new RegExp(`^${parts.join('.*')}$`, 's');
+      if (!names.some((name) => fits.test(name)))
+        throw new KilimError('INPUT', `no input fits \`${pattern}\`, which \`consume\` names`, {
+          expected: names.join(', '),
+          got: pattern,
+        });
+      return fits;
+    });
+    return (name) => all.some((fits) => fits.test(name));
+  }
+
   async #run(
     feeds: Record<string, Feed>,
-    { signal, timeout, keep }: RunOptions,
+    { signal, timeout, keep, consume = [] }: RunOptions,
     profile: boolean,
   ): Promise<{ outputs: Record<string, Value>; nodes: NodeTime[] }> {
+    const consumed = this.#consumed(consume);
     const { ran, engine } = await this.#given(feeds, async (values, engine) => {
-      const request: RunRequest = { feeds: values, profile, ...(timeout === undefined ? {} : { timeout }), ...(keep && { keep }) };
-      return { ran: await engine.run(request, signal), engine };
+      const give: (() => void)[] = [];
+      const given = values.map((value) => {
+        const tensor = consumed(value.name) && feeds[value.name];
+        if (!(tensor instanceof DeviceTensor)) return value;
+        const back = spend(tensor);
+        // What another session had kept was read.
+        if (!('kept' in value)) back();
+        else give.push(back);
+        return 'kept' in value ? { ...value, spent: true } : value;
+      });
+      const request: RunRequest = { feeds: given, profile, ...(timeout === undefined ? {} : { timeout }), ...(keep && { keep }) };
+      try {
+        return { ran: await engine.run(request, signal), engine };
+      } catch (error) {
+        for (const back of give) back();
+        throw error;
+      }
     });
     if (ran.report) this.#report = ran.report;
     this.#times = ran.nodes ?? [];

@@ -16,6 +16,8 @@ export type Value = Tensor | DeviceTensor | Tensor[] | ModelMap | ModelMap[] | n
 export interface WireKept {
   name: string;
   kept: number;
+  /** Whether the run that is given it uses it up. */
+  spent?: boolean;
   type: DType;
   dims: readonly number[];
 }

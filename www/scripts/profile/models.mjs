@@ -12,7 +12,7 @@ const ABOUT = [
 ];
 
 /** Collects the nodes and weights of one model. */
-class Builder {
+export class Builder {
   nodes = [];
   initializers = [];
   /** Whether weights are written as numbers, not as bytes. */
@@ -89,11 +89,11 @@ class Builder {
   file(dims, ...outputs) {
     const more = typeof outputs.at(-1) === 'object' && !Array.isArray(outputs.at(-1)) ? outputs.pop() : {};
     return model({
-      ...more,
       nodes: this.nodes,
       initializers: this.initializers,
       inputs: [['x', dims]],
       outputs: outputs.map((output) => [output].flat()).map(([name, type]) => [name, undefined, type]),
+      ...more,
     });
   }
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { references } from '../../test/support/references.mjs';
 import { installGpu } from './gpu.mjs';
+import { TRANSFORMERS } from './language.mjs';
 import { PICTURES } from './models.mjs';
 import { TFLITE } from './tflite.mjs';
 
@@ -13,6 +14,9 @@ const { createGlue } = await import(pathToFileURL(join(folder, 'kilim.mjs')));
 const module = await WebAssembly.compile(readFileSync(join(folder, 'kilim.wasm')));
 const BYTES = { float64: 8, int64: 8, uint64: 8, float32: 4, int32: 4, uint32: 4, float16: 2, bfloat16: 2, int16: 2, uint16: 2 };
 const digits = readFileSync(new URL('../../../assets/digits.onnx', import.meta.url));
+
+/** Points that one export tells of, each by a bit. */
+const POINTS = 64;
 
 /** What is passed while `work` has a new instance. */
 async function passed(work) {
@@ -24,8 +28,15 @@ async function passed(work) {
   if (threads) glue.setWorkers(1, () => undefined);
   await work(glue);
   return Object.entries(exports)
-    .filter(([name, of]) => name.startsWith('passed ') && of.value)
-    .map(([name]) => Number(name.slice(7)));
+    .filter(([name]) => name.startsWith('passed '))
+    .flatMap(([name, { value }]) => bits(value).map((bit) => POINTS * Number(name.slice(7)) + bit));
+}
+
+/** The bits of a 64-bit integer that are set. */
+function bits(value) {
+  const set = [];
+  for (let bit = 0, rest = BigInt.asUintN(64, value); rest > 0n; bit++, rest >>= 1n) if (rest & 1n) set.push(bit);
+  return set;
 }
 
 const zeros = ({ name, type }, dims) => {
@@ -39,12 +50,15 @@ async function load(glue, bytes, options = {}) {
   return glue.WasmSession.load([file], [''], { backends: ['cpu'], pictures: () => Promise.reject(new Error('no pictures')), ...options });
 }
 
-/** Does what a page does with a session. */
+/** Does what a page does with a session. A run is the dims of every input, or of each. */
 async function use(glue, bytes, runs, options) {
   const session = await load(glue, bytes, options);
   const [inputs] = [session.inputs(), session.outputs(), session.report()];
-  for (const dims of runs) {
-    const feeds = inputs.map((port) => zeros(port, dims ?? (port.dims ?? []).map((d) => (typeof d === 'number' ? d : 2))));
+  for (const run of runs) {
+    const feeds = inputs.map((port, i) => {
+      const dims = Array.isArray(run?.[0]) ? run[i] : run;
+      return zeros(port, dims ?? (port.dims ?? []).map((d) => (typeof d === 'number' ? d : 2)));
+    });
     await session.run(feeds, 60_000, () => false);
     session.revision();
     await session.run(feeds, undefined, undefined);
@@ -112,6 +126,21 @@ async function texts(glue) {
   }
 }
 
+/** Words of recorded decoders, the best ones and drawn ones, and a text that begins as the one before. */
+async function words(glue) {
+  const files = references('language');
+  const settings = JSON.stringify({ num_attention_heads: 1, head_dim: 16, eos_token_id: [1, 2] });
+  for (const { path } of JSON.parse(files.get('index.json')).cases) {
+    const session = await load(glue, files.get(`${path}/model.onnx`));
+    const { sampling } = JSON.parse(session.openDecoder(undefined, settings, JSON.stringify({ do_sample: true, top_k: 5, top_p: 0.9 })));
+    for (const chosen of [sampling, { ...sampling, temperature: 0, topK: 0, topP: 1 }]) {
+      await session.startText(Uint32Array.of(4, 5, 6), JSON.stringify(chosen));
+      for (let word = 0; word < 3; word++) await session.nextWord(() => false);
+    }
+    session.free();
+  }
+}
+
 const profile = {
   core: await passed(async (glue) => {
     for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs);
@@ -139,6 +168,10 @@ const profile = {
     await texts(glue);
   }),
 };
+profile.transformers = await passed(async (glue) => {
+  for (const [bytes, runs] of TRANSFORMERS) await use(glue, bytes, runs);
+});
+profile.text = await passed(words);
 installGpu();
 profile.gpu = await passed(async (glue) => {
   for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs, { backends: ['wgpu', 'cpu'] });

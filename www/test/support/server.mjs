@@ -39,6 +39,8 @@ export async function serve(mounts, headers = {}) {
     createReadStream(file).pipe(response);
   });
   await new Promise((done) => server.listen(0, '127.0.0.1', done));
+  // A test that fails before it closes the server ends for all that.
+  server.unref();
   return {
     url: `http://127.0.0.1:${server.address().port}`,
     asked,

@@ -1,0 +1,10 @@
+import { byId } from './dom.js';
+
+/** Has the button switch between light and dark. */
+export function switchTheme(): void {
+  byId('theme').addEventListener('click', () => {
+    const root = document.documentElement;
+    const dark = root.dataset['theme'] ? root.dataset['theme'] === 'dark' : matchMedia('(prefers-color-scheme: dark)').matches;
+    root.dataset['theme'] = dark ? 'light' : 'dark';
+  });
+}

@@ -1,0 +1,103 @@
+import { KilimError } from '../index.js';
+import type { ModelSource } from '../index.js';
+
+/**
+ * A folder with a language model: the address of one; the files that a visitor chose, with their paths; or files by their paths from the folder on.
+ */
+export type FolderSource = string | URL | Iterable<File> | Record<string, ModelSource>;
+
+/** A folder, whose files are asked for by their paths from it on. */
+export interface Folder {
+  /** What `load` takes for a file; `undefined` where there is none. */
+  find(path: string, signal?: AbortSignal): Promise<ModelSource | undefined>;
+  /** The paths of all files, where they are known. */
+  paths: readonly string[] | undefined;
+}
+
+/** @throws KilimError `INVALID_VALUE` for what is no folder. */
+export function openFolder(source: FolderSource): Folder {
+  if (typeof source === 'string' || source instanceof URL) return served(source);
+  if (typeof source !== 'object' || source === null) throw new KilimError('INVALID_VALUE', 'a folder is an address, or its files');
+  const files = Symbol.iterator in source ? new Map([...(source as Iterable<File>)].map((file) => [pathOf(file), file])) : undefined;
+  const all: Map<string, ModelSource> = files ?? new Map(Object.entries(source as Record<string, ModelSource>));
+  return { find: async (path) => all.get(path), paths: [...all.keys()] };
+}
+
+/** The path of a file in the folder that was chosen, whose own name stands first. */
+function pathOf(file: File): string {
+  const { webkitRelativePath: path = '', name } = file;
+  return path === '' ? name : path.slice(path.indexOf('/') + 1);
+}
+
+function served(address: string | URL): Folder {
+  const base = new URL(address, globalThis.location?.href);
+  if (!base.pathname.endsWith('/')) base.pathname += '/';
+  return {
+    paths: undefined,
+    async find(path, signal) {
+      const url = new URL(path, base);
+      url.search = base.search;
+      let response: Response;
+      try {
+        response = await fetch(url, { method: 'HEAD', ...(signal && { signal }) });
+      } catch (error) {
+        if (signal?.aborted) throw new KilimError('ABORTED', 'the call was aborted', {}, signal.reason);
+        throw new KilimError('IO', `${url.href} cannot be read: ${error}`, {}, error);
+      }
+      if (response.ok) return url;
+      if (response.status === 404 || response.status === 410) return undefined;
+      throw new KilimError('IO', `${url.href}: the server answered ${response.status}`);
+    },
+  };
+}
+
+/** The text of a file; `undefined` where there is none. */
+export async function readText(folder: Folder, path: string, signal?: AbortSignal): Promise<string | undefined> {
+  const source = await folder.find(path, signal);
+  if (source === undefined) return undefined;
+  if (source instanceof URL || typeof source === 'string') {
+    const response = await fetch(source, signal ? { signal } : {}).catch((error) => {
+      throw new KilimError('IO', `${source} cannot be read: ${error}`, {}, error);
+    });
+    if (!response.ok) throw new KilimError('IO', `${source}: the server answered ${response.status}`);
+    return response.text();
+  }
+  return new Response(source instanceof Response ? source.body : (source as BodyInit)).text();
+}
+
+/** Names of models in a folder that has several, the usual one first. */
+const USUAL = ['onnx/model.onnx', 'model.onnx', 'onnx/decoder_model_merged.onnx', 'decoder_model_merged.onnx'];
+
+/**
+ * The path of the folder's model.
+ * @throws KilimError `IO` where there is none, `INPUT` where there are several and none is the usual one.
+ */
+export async function modelOf(folder: Folder, signal?: AbortSignal): Promise<string> {
+  for (const path of USUAL) {
+    if ((await folder.find(path, signal)) !== undefined) return path;
+  }
+  const models = (folder.paths ?? []).filter((path) => /^(onnx\/)?[^/]+\.onnx$/.test(path)).sort();
+  const [only] = models;
+  if (only !== undefined && models.length === 1) return only;
+  if (models.length > 1)
+    throw new KilimError('INPUT', 'the folder has several models', { got: models.join(', '), hint: 'the option `file` says which it is' });
+  throw new KilimError('IO', 'the folder has no model', { expected: USUAL.join(' or ') });
+}
+
+/** The files of weights beside a model, by the names that it has for them: `NAME.data`, `NAME_data`, `NAME_data_1` and so on. */
+export async function weightsOf(folder: Folder, model: string, signal?: AbortSignal): Promise<Record<string, ModelSource>> {
+  const weights: Record<string, ModelSource> = {};
+  const name = model.slice(model.lastIndexOf('/') + 1);
+  const take = async (ending: string): Promise<boolean> => {
+    const source = await folder.find(`${model}${ending}`, signal);
+    if (source !== undefined) weights[`${name}${ending}`] = source;
+    return source !== undefined;
+  };
+  await Promise.all(
+    ['.data', '_data'].map(async (ending) => {
+      if (!(await take(ending))) return;
+      for (let number = 1; await take(`${ending}_${number}`); ) number += 1;
+    }),
+  );
+  return weights;
+}
