@@ -29,6 +29,8 @@ pub struct Binary {
     pub table: u32,
     /// Functions that cannot leave the binary: what is exported, starts it or speaks of its data.
     pub rooted: Vec<bool>,
+    /// Whether instances in several threads share its memory. Each has a table of its own.
+    pub shared: bool,
     /// Where data lies.
     pub segments: Segments,
 }
@@ -64,6 +66,7 @@ impl Binary {
             slots: HashMap::new(),
             table: 0,
             rooted: Vec::new(),
+            shared: false,
             segments: Segments::default(),
         };
         let mut segments = Segments::default();
@@ -85,9 +88,13 @@ impl Binary {
                 }
                 Payload::ImportSection(section) => {
                     for import in section.into_imports() {
-                        if let TypeRef::Func(of) = import?.ty {
-                            binary.types.push(of);
-                            binary.imported += 1;
+                        match import?.ty {
+                            TypeRef::Func(of) => {
+                                binary.types.push(of);
+                                binary.imported += 1;
+                            }
+                            TypeRef::Memory(of) => binary.shared |= of.shared,
+                            _ => {}
                         }
                     }
                 }
@@ -104,6 +111,11 @@ impl Binary {
                         "the binary's first table is not that of its functions"
                     );
                     binary.table = u32::try_from(first.ty.initial)?;
+                }
+                Payload::MemorySection(section) => {
+                    for memory in section {
+                        binary.shared |= memory?.shared;
+                    }
                 }
                 Payload::ExportSection(section) => {
                     for export in section {

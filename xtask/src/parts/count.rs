@@ -11,10 +11,12 @@ use wasm_encoder::{
 };
 use wasmparser::{FunctionBody, Parser, Payload};
 
-/// How the names of the exports begin that say of a point whether it was passed; the point's number follows.
+/// How the names of the exports begin that say of [`POINTS`] points which of them were passed; a number follows, counted from 0.
 const PASSED: &str = "passed ";
+/// Points of one export, a bit for each, the first in the lowest: engines allow 100,000 exports.
+const POINTS: u32 = 64;
 
-/// The binary with a global for each of its points that is 1 once the point was passed.
+/// The binary with a bit of a global for each of its points that is 1 once the point was passed.
 ///
 /// # Errors
 /// Where the binary holds what is not known here.
@@ -47,8 +49,11 @@ struct Writer {
 
 impl Writer {
     fn pass(&self, function: &mut wasm_encoder::Function, point: u32) {
-        function.instruction(&Instruction::I32Const(1));
-        function.instruction(&Instruction::GlobalSet(self.globals + point));
+        let global = self.globals + point / POINTS;
+        function.instruction(&Instruction::GlobalGet(global));
+        function.instruction(&Instruction::I64Const(1 << (point % POINTS)));
+        function.instruction(&Instruction::I64Or);
+        function.instruction(&Instruction::GlobalSet(global));
     }
 }
 
@@ -76,12 +81,12 @@ impl Reencode for Writer {
         self.globals += section.count();
         utils::parse_global_section(self, globals, section)?;
         let of = GlobalType {
-            val_type: ValType::I32,
+            val_type: ValType::I64,
             mutable: true,
             shared: false,
         };
-        for _ in 0..self.count {
-            globals.global(of, &ConstExpr::i32_const(0));
+        for _ in 0..self.count.div_ceil(POINTS) {
+            globals.global(of, &ConstExpr::i64_const(0));
         }
         Ok(())
     }
@@ -92,9 +97,9 @@ impl Reencode for Writer {
         section: wasmparser::ExportSectionReader<'_>,
     ) -> Result<(), Error<Infallible>> {
         utils::parse_export_section(self, exports, section)?;
-        for point in 0..self.count {
-            let name = format!("{PASSED}{point}");
-            exports.export(&name, ExportKind::Global, self.globals + point);
+        for number in 0..self.count.div_ceil(POINTS) {
+            let name = format!("{PASSED}{number}");
+            exports.export(&name, ExportKind::Global, self.globals + number);
         }
         Ok(())
     }

@@ -50,12 +50,17 @@ pub fn follow(
 
 /// The functions of the table that nobody but their own part may call: nothing need stand there before the part is there. `moved` is the data
 /// that parts bring, in the order of its addresses.
+///
+/// Threads that share memory have none: one reads data there that another's part has brought, while its own table has not that part yet.
 pub fn hidden(
     binary: &Binary,
     layout: &Layout,
     owners: &[Option<usize>],
     moved: &[Moved],
 ) -> HashSet<u32> {
+    if binary.shared {
+        return HashSet::new();
+    }
     let callers = Callers::new(binary, layout);
     let own_alone = |f: &u32| {
         let owner = owners[*f as usize];

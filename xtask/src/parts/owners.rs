@@ -10,6 +10,7 @@ pub const PARTS: &[&str] = &[
     "shaders",
     "tflite",
     "language",
+    "text",
     "quantized",
     "more",
     "rest",
@@ -19,10 +20,12 @@ const GPU: usize = 0;
 const SHADERS: usize = 1;
 const TFLITE: usize = 2;
 const LANGUAGE: usize = 3;
-const QUANTIZED: usize = 4;
+/// The words of decoders.
+const TEXT: usize = 4;
+const QUANTIZED: usize = 5;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 5;
-const REST: usize = 6;
+const MORE: usize = 6;
+const REST: usize = 7;
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -69,6 +72,9 @@ const COMMON: &[&str] = &[
 /// What the names of functions hold that a kernel of WebGPU is made of; all else of that backend any page with it may need.
 const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
+/// What the names of functions hold that make words: those of the crate and of its classes in JavaScript, and its random numbers.
+const WORDS: &[&str] = &["kilim_text", "kilim_web::text", "chacha20", "rand_chacha"];
+
 /// The part of every function; none for the core's.
 pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
     let entered =
@@ -93,6 +99,9 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if of_gpu && !piece {
                 return Some(GPU);
             }
+            if WORDS.iter().any(|of| name.contains(of)) && (piece || binary.sizes[own] > SMALL) {
+                return Some(TEXT);
+            }
             let common = COMMON.iter().any(|of| match of.contains("kilim") {
                 true => name.contains(of),
                 false => name.starts_with(of),
@@ -111,18 +120,24 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.
-                let others = entered("quantized", f) || entered("language", f);
+                let others = ["quantized", "language", "transformers"]
+                    .iter()
+                    .any(|run| entered(run, f));
                 return if others { None } else { Some(TFLITE) };
             }
             // The cases of this kind are of quantised models, but Rust's libraries are not.
             if entered("tflite", f) && common && !name.contains("kilim") {
-                return Some(TFLITE);
+                let others = entered("transformers", f);
+                return if others { None } else { Some(TFLITE) };
             }
             let kinds = [
+                ("transformers", LANGUAGE),
                 ("quantized", QUANTIZED),
                 ("tflite", QUANTIZED),
                 ("language", LANGUAGE),
-                ("gpu", GPU),
+                ("text", TEXT),
+                // Not of WebGPU itself: any model may come this way.
+                ("gpu", MORE),
             ];
             if let Some((_, part)) = kinds.iter().find(|(run, _)| entered(run, f)) {
                 return Some(*part);

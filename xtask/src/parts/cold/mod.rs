@@ -199,9 +199,18 @@ impl Cutter<'_> {
         let core = self.passed.get("core");
         let passed = |point: &u32| core.is_some_and(|core| core.contains(point));
         let name = &self.binary.names[function as usize];
-        let whole = !passed(&begin) || WHOLE.iter().chain(LENGTHS).any(|of| name.contains(of));
+        let kept = WHOLE.iter().chain(LENGTHS).any(|of| name.contains(of));
+        let whole = !passed(&begin) || kept;
         let (mut operators, mut offsets, mut reached) = (Vec::new(), Vec::new(), Vec::new());
         let mut points = Vec::new();
+        // What is exported stays in the core, but all that it does may leave.
+        if self.binary.rooted[function as usize] && !passed(&begin) && !kept {
+            points.push(Point {
+                at: 0,
+                number: begin,
+                stack: Vec::new(),
+            });
+        }
         for item in body.get_operators_reader()?.into_iter_with_offsets() {
             let (operator, offset) = item?;
             let frame = checked

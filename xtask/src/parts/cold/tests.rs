@@ -190,7 +190,8 @@ fn outlined() -> (Binary, Profile) {
     let script = "
         const { exports } = new WebAssembly.Instance(new WebAssembly.Module(m0));
         exports.f(0);
-        console.log(Object.keys(exports).filter((name) => exports[name].value === 1).map((name) => name.slice(7)).join());";
+        const bits = [...exports['passed 0'].value.toString(2)].reverse();
+        console.log(bits.flatMap((bit, point) => (bit === '1' ? [point] : [])).join());";
     Validator::new().validate_all(&binary.bytes).unwrap();
     let passed = node(&[counting(&binary).unwrap()], script);
     let passed: HashSet<u32> = passed
@@ -216,6 +217,22 @@ fn what_was_not_passed_computes_the_same_in_functions_of_its_own() {
         .and_then(|told| told.split_once("],["))
         .unwrap();
     assert_eq!(format!("{before}]]"), after);
+}
+
+#[test]
+fn what_is_exported_and_was_not_entered_leaves_its_function() {
+    let binary = Binary::read(binary()).unwrap();
+    let (outlined, _) = outline(&binary, &Profile::new()).unwrap();
+    Validator::new().validate_all(&outlined.bytes).unwrap();
+    assert_eq!(outlined.names[0], "f");
+    let piece = outlined.calls[0][0] as usize;
+    assert_eq!(outlined.names[piece], "f::{piece}");
+    assert!(outlined.sizes[0] < 32 && outlined.sizes[piece] > outlined.sizes[0]);
+    let script = format!(
+        "{F} const all = (bytes) => Array.from({{ length: 15 }}, (_, x) => f(bytes, x)).join(); console.log(all(m0) === all(m1), all(m0));"
+    );
+    let told = node(&[binary.bytes, outlined.bytes], &script);
+    assert!(told.starts_with("true "), "{told}");
 }
 
 #[test]

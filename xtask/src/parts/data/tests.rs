@@ -213,20 +213,24 @@ fn data_leaves_the_core_where_parts_alone_refer_to_it() {
 /// Where others than a part's data have a function's place in the table, they may call it before the part is there.
 #[test]
 fn what_others_may_call_is_not_hidden() {
-    let of = |known, owners: [Option<usize>; 5]| {
+    let of = |known, shared, owners: [Option<usize>; 5]| {
         let linked = linked(known);
         let layout = Layout::read(&linked).unwrap();
-        let binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
+        let mut binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
+        binary.shared = shared;
         let moved = moved(&binary, &layout, &owners).unwrap();
         hidden(&binary, &layout, &owners, &moved)
     };
-    assert_eq!(of(false, [None, None, Some(0), None, Some(0)]).len(), 1);
+    let own = [None, None, Some(0), None, Some(0)];
+    assert_eq!(of(false, false, own).len(), 1);
     let none = HashSet::new();
     // Code of the core knows the place.
-    assert_eq!(of(true, [None, None, Some(0), None, Some(0)]), none);
+    assert_eq!(of(true, false, own), none);
     // Data of the core, and of another part.
-    assert_eq!(of(false, [None, None, None, None, Some(0)]), none);
-    assert_eq!(of(false, [None, None, Some(1), None, Some(0)]), none);
+    assert_eq!(of(false, false, [None, None, None, None, Some(0)]), none);
+    assert_eq!(of(false, false, [None, None, Some(1), None, Some(0)]), none);
+    // Another thread, whose table has not the part.
+    assert_eq!(of(false, true, own), none);
 }
 
 #[test]
