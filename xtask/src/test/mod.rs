@@ -3,6 +3,7 @@
 mod counts;
 mod failures;
 mod narrow;
+mod rare;
 mod skips;
 
 pub use counts::{Counts, counted};
@@ -23,6 +24,20 @@ pub struct Args {
 
 /// A step either runs commands whose output counts tests, or is one check by itself.
 type Step = (&'static str, fn() -> Result<Counts>);
+
+/// What is of AArch64 alone; all else is tested on the machine itself, too.
+const ARM: rare::Rare = rare::Rare {
+    name: "arm",
+    sources: &[
+        "crates/native-arm",
+        "crates/simd-cpu",
+        "crates/host",
+        "crates/core/src/backend",
+        "xtask/src/arm",
+        "xtask/src/setup/arm.rs",
+        "xtask/src/setup/half.rs",
+    ],
+};
 
 const STEPS: &[Step] = &[
     ("format", || {
@@ -76,7 +91,11 @@ pub fn run(args: &Args) -> Result<()> {
     for (name, step) in steps {
         println!("\n== {name}");
         let begun = Instant::now();
-        let counts = step().unwrap_or_else(|error| Counts::of(Err(error)));
+        let counts = match *name == ARM.name {
+            true => ARM.run(!args.only.is_empty(), step),
+            false => step(),
+        };
+        let counts = counts.unwrap_or_else(|error| Counts::of(Err(error)));
         println!(
             "-- {name}: {} in {:.0} s",
             if counts.failed == 0 { "ok" } else { "FAILED" },
@@ -224,6 +243,8 @@ fn browser_tests() -> Result<Counts> {
         .env("WASM_BINDGEN_TEST_TIMEOUT", "900");
     cargo.args([
         "test",
+        "--profile",
+        "browser",
         "-p",
         "kilim-tests",
         "-p",
