@@ -1,6 +1,7 @@
 //! Running other programs, and the few file helpers that every job shares.
 
 use anyhow::{Context, Result, bail};
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,6 +10,20 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::Instant;
+
+thread_local! {
+    static LABEL: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// From now on each line that this thread says begins so.
+pub fn label(label: &'static str) {
+    LABEL.set(label);
+}
+
+/// Prints a line, with the thread's label.
+pub fn say(line: &str) {
+    println!("{}{line}", LABEL.get());
+}
 
 /// The repository's root folder.
 pub fn root() -> PathBuf {
@@ -82,17 +97,20 @@ pub fn run(command: &mut Command) -> Result<()> {
 
 /// Runs silently under a progress line; the output is shown only if it fails.
 pub fn run_quiet(label: &str, command: &mut Command) -> Result<()> {
-    println!("  {label} …");
+    say(&format!("  {label} …"));
     let start = Instant::now();
     let output = command
         .stdin(Stdio::null())
         .output()
         .with_context(|| format!("cannot run `{}`", shown(command)))?;
     if output.status.success() {
-        println!("  {label}: {:.0} s", start.elapsed().as_secs_f64());
+        say(&format!(
+            "  {label}: {:.0} s",
+            start.elapsed().as_secs_f64()
+        ));
         return Ok(());
     }
-    println!("  {label}: failed");
+    say(&format!("  {label}: failed"));
     let text = [output.stdout, output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     let lines: Vec<&str> = text.lines().collect();
@@ -239,7 +257,7 @@ pub fn tee(command: &mut Command, mut each: impl FnMut(&str)) -> Result<bool> {
         forward(Box::new(stderr), sender),
     ];
     for line in lines {
-        println!("{line}");
+        say(&line);
         each(&line);
     }
     readers.into_iter().for_each(|reader| drop(reader.join()));

@@ -1,16 +1,13 @@
 //! A decoder's caches have room and stay where they are: the words are those of caches that grow with each step.
 
+mod speaker;
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use kilim::core::tensor::AlignedBytes;
-use kilim::core::{AbortSignal, Limits};
-use kilim::formats::{ModelFile, load_model};
-use kilim::{
-    BackendId, Datum, Dim, ErrorCode, Fact, Keep, LoadOptions, RunOptions, Runtime, Session, Tensor,
-};
-use kilim_test_support::archive::Cases;
-use kilim_text::{Decoder, Settings};
+use kilim::core::AbortSignal;
+use kilim::{Datum, Dim, ErrorCode, Keep, RunOptions, Session, Tensor};
+use speaker::{Speaker, best, prompt, session, settings, spoken, step};
 
 /// The models of `tests/references/language.zip` whose caches are in the type of their arithmetic.
 const MODELS: [&str; 7] = [
@@ -25,87 +22,6 @@ const MODELS: [&str; 7] = [
 
 /// A model with caches of `float16`, which the CPU widens.
 const HALF: &str = "llama-fp16";
-
-/// Positions for which the models have rotary angles, and for which they get some here.
-const POSITIONS: [usize; 2] = [128, 2048];
-
-/// A model in which further positions have the angles of the first ones.
-fn session(model: &str) -> Session {
-    let cases = Cases::of("language");
-    let bytes = AlignedBytes::copy_of(cases.file(&format!("{model}/model.onnx"))).unwrap();
-    let file = ModelFile::new(Arc::new(bytes), model);
-    let mut graph = load_model(&file, &Limits::default()).unwrap();
-    let [few, many] = POSITIONS;
-    let tables = graph.values.iter_mut();
-    for value in tables.filter(|value| value.name.ends_with("_cache")) {
-        let table = value.constant.as_ref().unwrap();
-        assert_eq!(table.shape()[0], few);
-        let shape = [many, table.shape()[1]];
-        let bytes = table.read().unwrap().repeat(many / few);
-        let longer = Tensor::from_raw(table.dtype(), &shape, &bytes).unwrap();
-        value.fact = Fact::of(&longer);
-        value.constant = Some(longer);
-    }
-    let options = LoadOptions {
-        backends: vec![BackendId::from("cpu")],
-        ..LoadOptions::default()
-    };
-    pollster::block_on(Runtime::shared().session(graph, options)).unwrap()
-}
-
-fn settings(context: usize) -> Settings {
-    Settings {
-        context: Some(context),
-        heads: Some(1),
-        head_size: Some(16),
-        ..Settings::default()
-    }
-}
-
-fn best(scores: &[f64]) -> u32 {
-    let mut best = 0;
-    for (i, score) in scores.iter().enumerate() {
-        if *score > scores[best] {
-            best = i;
-        }
-    }
-    best as u32
-}
-
-/// A decoder with its session.
-struct Speaker<'a> {
-    session: &'a mut Session,
-    decoder: Decoder,
-}
-
-impl<'a> Speaker<'a> {
-    fn new(session: &'a mut Session, settings: &Settings) -> Speaker<'a> {
-        let decoder = Decoder::new(session, settings).unwrap();
-        Speaker { session, decoder }
-    }
-
-    fn run(&mut self, words: &[u32], options: &RunOptions) -> kilim::core::Result<Vec<f64>> {
-        pollster::block_on(self.decoder.step(self.session, words, options))
-    }
-
-    fn length(&self) -> usize {
-        self.decoder.length()
-    }
-}
-
-fn step(decoder: &mut Speaker, words: &[u32]) -> u32 {
-    best(&decoder.run(words, &RunOptions::default()).unwrap())
-}
-
-/// So many words behind a prompt, the best one always.
-fn spoken(decoder: &mut Speaker, prompt: &[u32], count: usize) -> Vec<u32> {
-    let mut words = vec![step(decoder, prompt)];
-    while words.len() < count {
-        let last = words[words.len() - 1];
-        words.push(step(decoder, &[last]));
-    }
-    words
-}
 
 /// A text whose caches are what the step before gave, with no room behind it.
 struct Growing {
@@ -185,12 +101,6 @@ impl Growing {
         }
         words
     }
-}
-
-fn prompt(count: usize, seed: usize) -> Vec<u32> {
-    (0..count)
-        .map(|i| ((i * 37 + seed * 11) % 380 + 4) as u32)
-        .collect()
 }
 
 #[test]

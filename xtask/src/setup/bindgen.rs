@@ -14,10 +14,23 @@ pub fn browser_test_runner() -> Result<PathBuf> {
     build("xtask-browser-tests", &["--features", "browser-tests"])
 }
 
+/// Cargo is asked only where sources differ: it waits for whoever else builds in this folder, to find that nothing is to be done.
 fn build(program: &str, features: &[&str]) -> Result<PathBuf> {
-    let mut cargo = sh::cargo();
-    cargo.args(["build", "-p", "xtask-bindgen", "--bin", program]);
-    sh::run_quiet(&format!("build {program}"), cargo.args(features))?;
     let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
-    Ok(sh::target().join("debug").join(file))
+    let file = sh::target().join("debug").join(file);
+    let root = sh::root();
+    let mut inputs = sh::files(&[root.join("xtask/bindgen")]);
+    inputs.extend(["Cargo.lock", "Cargo.toml"].map(|name| root.join(name)));
+    let stamp = sh::target().join("xtask").join(program);
+    sh::up_to_date(
+        &stamp,
+        &sh::fingerprint(program, &inputs)?,
+        std::slice::from_ref(&file),
+        || {
+            let mut cargo = sh::cargo();
+            cargo.args(["build", "-p", "xtask-bindgen", "--bin", program]);
+            sh::run_quiet(&format!("build {program}"), cargo.args(features))
+        },
+    )?;
+    Ok(file)
 }

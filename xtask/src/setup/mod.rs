@@ -22,6 +22,7 @@ pub fn all() -> Result<()> {
     let wasm = wasm_toolchain()?;
     println!("wasm32 target   {}", wasm.describe());
     println!("wasm-bindgen    {}", bindgen()?.display());
+    println!("browser tests   {}", browser_test_runner()?.display());
     let browser = browser()?;
     println!("browser         {}", browser.exe.display());
     println!("browser driver  {}", browser.driver.display());

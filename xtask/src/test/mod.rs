@@ -2,6 +2,7 @@
 
 mod counts;
 mod failures;
+mod lanes;
 mod narrow;
 mod rare;
 mod skips;
@@ -12,6 +13,7 @@ pub use skips::skip;
 use crate::setup::arm::TARGET;
 use crate::{arm, build, demo, hostile, setup, sh};
 use anyhow::{Result, bail};
+use lanes::{Lane, Step};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::Instant;
@@ -21,9 +23,6 @@ pub struct Args {
     /// Run only the steps whose name contains one of these words (`lint`, `unit`, `web` …)
     only: Vec<String>,
 }
-
-/// A step either runs commands whose output counts tests, or is one check by itself.
-type Step = (&'static str, fn() -> Result<Counts>);
 
 /// What is of AArch64 alone; all else is tested on the machine itself, too.
 const ARM: rare::Rare = rare::Rare {
@@ -39,41 +38,57 @@ const ARM: rare::Rare = rare::Rare {
     ],
 };
 
+const fn native(name: &'static str, run: fn() -> Result<Counts>) -> Step {
+    Step {
+        name,
+        lane: Lane::Native,
+        run,
+    }
+}
+
+const fn web(name: &'static str, run: fn() -> Result<Counts>) -> Step {
+    Step {
+        name,
+        lane: Lane::Web,
+        run,
+    }
+}
+
 const STEPS: &[Step] = &[
-    ("format", || {
+    native("format", || {
         component("fmt", "rustfmt", &["--all", "--check"])
     }),
-    ("lint", || {
+    native("lint", || {
         let workspace = ["--workspace", "--all-targets", "--", "-D", "warnings"];
         let mut counts = component("clippy", "clippy", &workspace)?;
         counts.add(arm::lint()?);
         counts.add(scripts()?);
         Ok(counts)
     }),
-    ("features", features),
-    ("conformance export", || {
+    native("features", features),
+    native("conformance export", || {
         Ok(Counts::of(conformance().map(drop)))
     }),
-    ("unit tests", || native_tests(&["--lib", "--bins"])),
-    ("32 bits", narrow::tests),
-    ("integration tests", || native_tests(&["--test", "*"])),
-    ("hostile files", hostile::sample),
-    ("documentation tests", || native_tests(&["--doc"])),
-    ("arm", arm::tests),
-    ("opencl", arm::opencl_tests),
-    ("web build", || {
+    native("unit tests", || native_tests(&["--lib", "--bins"])),
+    native("32 bits", narrow::tests),
+    native("integration tests", || native_tests(&["--test", "*"])),
+    native("hostile files", hostile::sample),
+    native("documentation tests", || native_tests(&["--doc"])),
+    native("arm", arm::tests),
+    native("opencl", arm::opencl_tests),
+    web("web build", || {
         Ok(Counts::of(build::wasm().and_then(|()| build::www())))
     }),
-    ("browser tests", browser_tests),
-    ("web page", web_page),
-    ("demo", || Ok(Counts::of(demo::headless()))),
+    web("browser tests", browser_tests),
+    web("web page", web_page),
+    web("demo", || Ok(Counts::of(demo::headless()))),
 ];
 
 /// The steps whose names contain one of `words`; without words, all.
 fn steps(words: &[String]) -> Result<Vec<&'static Step>> {
-    let named = |word: &String, (name, _): &Step| name.contains(word.as_str());
+    let named = |word: &String, step: &Step| step.name.contains(word.as_str());
     if let Some(word) = words.iter().find(|w| !STEPS.iter().any(|s| named(w, s))) {
-        let names: Vec<_> = STEPS.iter().map(|(name, _)| *name).collect();
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         bail!(
             "no step is called `{word}`; there are: {}",
             names.join(", ")
@@ -86,35 +101,21 @@ fn steps(words: &[String]) -> Result<Vec<&'static Step>> {
 pub fn run(args: &Args) -> Result<()> {
     let steps = steps(&args.only)?;
     let start = Instant::now();
-    let mut total = Counts::default();
-    let mut failures = Vec::new();
-    for (name, step) in steps {
-        println!("\n== {name}");
-        let begun = Instant::now();
-        let counts = match *name == ARM.name {
-            true => ARM.run(!args.only.is_empty(), step),
-            false => step(),
-        };
-        let counts = counts.unwrap_or_else(|error| Counts::of(Err(error)));
-        println!(
-            "-- {name}: {} in {:.0} s",
-            if counts.failed == 0 { "ok" } else { "FAILED" },
-            begun.elapsed().as_secs_f64()
-        );
-        if counts.failed > 0 {
-            failures.push(*name);
-        }
-        total.add(counts);
-    }
+    let asked = !args.only.is_empty();
+    let outcome = lanes::run(&steps, &|step| match step.name == ARM.name {
+        true => ARM.run(asked, step.run),
+        false => (step.run)(),
+    })?;
     skips::again();
     failures::again();
     println!("\ntime {:.0} s", start.elapsed().as_secs_f64());
+    let total = outcome.counts;
     println!(
         "{} passed, {} failed, {} skipped",
         total.passed, total.failed, total.skipped
     );
-    if !failures.is_empty() {
-        bail!("failed: {}", failures.join(", "));
+    if !outcome.failed.is_empty() {
+        bail!("failed: {}", outcome.failed.join(", "));
     }
     Ok(())
 }
@@ -240,7 +241,7 @@ fn browser_tests() -> Result<Counts> {
     tell_material(&mut cargo)?;
     cargo
         .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", runner)
-        .env("WASM_BINDGEN_TEST_TIMEOUT", "900");
+        .env("WASM_BINDGEN_TEST_TIMEOUT", "1800");
     cargo.args([
         "test",
         "--profile",
@@ -279,7 +280,7 @@ mod tests {
     fn a_word_that_names_no_step_is_an_error() {
         let chosen = |words: &[&str]| {
             let words: Vec<String> = words.iter().map(|w| w.to_string()).collect();
-            steps(&words).map(|steps| steps.iter().map(|(name, _)| *name).collect::<Vec<_>>())
+            steps(&words).map(|steps| steps.iter().map(|step| step.name).collect::<Vec<_>>())
         };
         assert_eq!(chosen(&[]).unwrap().len(), STEPS.len());
         assert_eq!(chosen(&["lint", "demo"]).unwrap(), ["lint", "demo"]);
