@@ -181,30 +181,34 @@ pub fn fingerprint(recipe: &str, inputs: &[PathBuf]) -> Result<String> {
     Ok(format!("{:016x}", hasher.finish()))
 }
 
-/// Does `work` unless `stamp` says that it was done with this `fingerprint`, and every output is as it was left.
+/// Whether `stamp` says that work with this `fingerprint` was done, and every output is as it was left.
+pub fn is_up_to_date(stamp: &Path, fingerprint: &str, outputs: &[PathBuf]) -> bool {
+    let there = outputs.iter().all(|path| path.exists());
+    let same = |text: String| state(fingerprint, outputs).is_ok_and(|now| now == text);
+    there && fs::read_to_string(stamp).is_ok_and(same)
+}
+
+/// The fingerprint of work and what it left.
+fn state(fingerprint: &str, outputs: &[PathBuf]) -> Result<String> {
+    let files = outputs.iter().filter(|path| path.is_file());
+    self::fingerprint(fingerprint, &files.cloned().collect::<Vec<_>>())
+}
+
+/// Does `work` unless [`is_up_to_date`], and says so.
 pub fn up_to_date(
     stamp: &Path,
     fingerprint: &str,
     outputs: &[PathBuf],
     work: impl FnOnce() -> Result<()>,
 ) -> Result<bool> {
-    let state = || {
-        let files: Vec<PathBuf> = outputs
-            .iter()
-            .filter(|path| path.is_file())
-            .cloned()
-            .collect();
-        self::fingerprint(fingerprint, &files)
-    };
-    let there = outputs.iter().all(|path| path.exists());
-    if there && fs::read_to_string(stamp).is_ok_and(|text| state().is_ok_and(|now| now == text)) {
+    if is_up_to_date(stamp, fingerprint, outputs) {
         return Ok(true);
     }
     work()?;
     if let Some(dir) = stamp.parent() {
         fs::create_dir_all(dir)?;
     }
-    fs::write(stamp, state()?)?;
+    fs::write(stamp, state(fingerprint, outputs)?)?;
     Ok(false)
 }
 

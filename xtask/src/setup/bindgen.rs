@@ -1,36 +1,79 @@
 //! wasm-bindgen of the version in Cargo.lock: programs of the crate in `xtask/bindgen`, built when a job needs them.
+//! Cargo is asked only where sources differ: it waits for whoever else builds in this folder, to find that nothing is to be done.
 
 use crate::sh;
 use anyhow::Result;
 use std::path::PathBuf;
 
+/// Programs that are built together.
+struct Build {
+    stamp: &'static str,
+    programs: &'static [&'static str],
+    /// Arguments of cargo.
+    args: &'static [&'static str],
+}
+
+const ALONE: Build = Build {
+    stamp: "bindgen",
+    programs: &["xtask-bindgen"],
+    args: &["--bin", "xtask-bindgen"],
+};
+
+/// The runner brings many packages, and other features of those that both have.
+const WITH_RUNNER: Build = Build {
+    stamp: "bindgen-and-runner",
+    programs: &["xtask-bindgen", "xtask-browser-tests"],
+    args: &["--bins", "--features", "browser-tests"],
+};
+
 /// What makes a script and a binary of what the compiler made.
 pub fn bindgen() -> Result<PathBuf> {
-    build("xtask-bindgen", &[])
+    let fingerprint = fingerprint()?;
+    if !WITH_RUNNER.is_up_to_date(&fingerprint) {
+        ALONE.make(&fingerprint)?;
+    }
+    Ok(program(ALONE.programs[0]))
 }
 
 /// Cargo's runner for tests of wasm32, which runs them in a browser.
 pub fn browser_test_runner() -> Result<PathBuf> {
-    build("xtask-browser-tests", &["--features", "browser-tests"])
+    WITH_RUNNER.make(&fingerprint()?)?;
+    Ok(program(WITH_RUNNER.programs[1]))
 }
 
-/// Cargo is asked only where sources differ: it waits for whoever else builds in this folder, to find that nothing is to be done.
-fn build(program: &str, features: &[&str]) -> Result<PathBuf> {
-    let file = format!("{program}{}", std::env::consts::EXE_SUFFIX);
-    let file = sh::target().join("debug").join(file);
+/// What the programs are made of.
+fn fingerprint() -> Result<String> {
     let root = sh::root();
     let mut inputs = sh::files(&[root.join("xtask/bindgen")]);
     inputs.extend(["Cargo.lock", "Cargo.toml"].map(|name| root.join(name)));
-    let stamp = sh::target().join("xtask").join(program);
-    sh::up_to_date(
-        &stamp,
-        &sh::fingerprint(program, &inputs)?,
-        std::slice::from_ref(&file),
-        || {
+    sh::fingerprint("bindgen", &inputs)
+}
+
+fn program(name: &str) -> PathBuf {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    sh::target().join("debug").join(file)
+}
+
+impl Build {
+    fn stamp(&self) -> PathBuf {
+        sh::target().join("xtask").join(self.stamp)
+    }
+
+    fn outputs(&self) -> Vec<PathBuf> {
+        self.programs.iter().map(|name| program(name)).collect()
+    }
+
+    fn is_up_to_date(&self, fingerprint: &str) -> bool {
+        sh::is_up_to_date(&self.stamp(), fingerprint, &self.outputs())
+    }
+
+    fn make(&self, fingerprint: &str) -> Result<()> {
+        sh::up_to_date(&self.stamp(), fingerprint, &self.outputs(), || {
             let mut cargo = sh::cargo();
-            cargo.args(["build", "-p", "xtask-bindgen", "--bin", program]);
-            sh::run_quiet(&format!("build {program}"), cargo.args(features))
-        },
-    )?;
-    Ok(file)
+            cargo.args(["build", "-p", "xtask-bindgen"]).args(self.args);
+            let label = format!("build {}", self.programs.join(" and "));
+            sh::run_quiet(&label, &mut cargo)
+        })?;
+        Ok(())
+    }
 }

@@ -21,8 +21,8 @@ use std::path::{Path, PathBuf};
 pub fn all() -> Result<()> {
     let wasm = wasm_toolchain()?;
     println!("wasm32 target   {}", wasm.describe());
-    println!("wasm-bindgen    {}", bindgen()?.display());
     println!("browser tests   {}", browser_test_runner()?.display());
+    println!("wasm-bindgen    {}", bindgen()?.display());
     let browser = browser()?;
     println!("browser         {}", browser.exe.display());
     println!("browser driver  {}", browser.driver.display());
