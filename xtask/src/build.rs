@@ -166,7 +166,7 @@ impl Binary {
             false => {
                 let toolchain = setup::wasm_toolchain()?;
                 let cargo = toolchain.cargo(self.rustc_features);
-                (cargo, toolchain.target_dir())
+                (cargo, toolchain.target_dir(self.rustc_features))
             }
         };
         let target = "wasm32-unknown-unknown";

@@ -37,12 +37,12 @@ impl WasmToolchain {
         format!("{} ({version})", self.rustc.display())
     }
 
-    /// The toolchain's cargo, with target features `features` for wasm32, building into `target/web`.
+    /// The toolchain's cargo, with target features `features` for wasm32.
     pub fn cargo(&self, features: &str) -> Command {
         let mut command = clean(&self.cargo);
         command
             .env("RUSTC", &self.rustc)
-            .env("CARGO_TARGET_DIR", self.target_dir());
+            .env("CARGO_TARGET_DIR", self.target_dir(features));
         let rustdoc = self.rustc.with_file_name("rustdoc");
         if rustdoc.exists() {
             command.env("RUSTDOC", rustdoc);
@@ -90,9 +90,13 @@ impl WasmToolchain {
         sysroot.is_some_and(|sysroot| Path::new(&sysroot).join(STD_SOURCE).exists())
     }
 
-    /// Where its builds go; apart from the native ones, whose flags and compiler may differ.
-    pub fn target_dir(&self) -> PathBuf {
-        sh::target().join("web")
+    /// Where builds with these features go: apart from the native ones, whose flags and compiler may differ, and a folder for each set of flags,
+    /// since cargo builds all packages of a folder anew where flags differ.
+    pub fn target_dir(&self, features: &str) -> PathBuf {
+        sh::target().join(match features.contains("relaxed-simd") {
+            true => "web-relaxed",
+            false => "web",
+        })
     }
 
     fn std_dir(&self) -> Option<PathBuf> {
