@@ -86,6 +86,7 @@ macro_rules! references {
 
 references!(
     "tflite",
+    "variables",
     "microsoft",
     "ort",
     "opsets",

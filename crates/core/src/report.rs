@@ -19,6 +19,8 @@ pub struct Report {
     pub nodes_loaded: usize,
     /// Stages that have no plan yet, because their shapes depend on data.
     pub unplanned_stages: usize,
+    /// The names of what the session keeps from run to run.
+    pub variables: Vec<String>,
     /// How stages got their plans since the model was loaded.
     pub plans: PlansReport,
     /// Why fewer threads run than the machine has, if so.

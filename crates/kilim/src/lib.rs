@@ -26,7 +26,7 @@ pub use kilim_core::memory::{Arena, MemoryMode, Sharing};
 pub use kilim_core::{
     BackendId, BackendRegistry, Calibration, DType, Datum, DeviceTensor, Dim, Error, ErrorCode,
     Fact, Form, Graph, Keep, Kind, Map, Pin, Placement, Port, PrecisionPin, Report, Result,
-    RunOptions, Session, SessionOptions, Shape, Tensor,
+    RunOptions, Session, SessionOptions, Shape, Tensor, Variable,
 };
 pub use kilim_formats as formats;
 #[cfg(feature = "cpu")]

@@ -93,7 +93,7 @@ impl Verification {
 
 /// Runs the model of a session on a reference backend, then every node alone on the candidate with the
 /// inputs that the reference's node had, so that a node that differs is the one at fault; and
-/// the whole model as the session runs it. Nodes are those after the passes, the bodies of
+/// the whole model as the session runs it, a run that changes its variables like any other. Nodes are those after the passes, the bodies of
 /// control flow included. Everything that the reference computes is held in memory meanwhile.
 ///
 /// # Errors
@@ -127,6 +127,7 @@ pub async fn verify(
         core_options,
     )
     .await?;
+    recording.copy_variables(session);
     let (wanted, records) = recording.record(inputs, &run_options).await?;
     drop(recording);
     let mut nodes = Vec::with_capacity(records.len());

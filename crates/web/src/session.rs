@@ -171,6 +171,14 @@ impl WasmSession {
         })
     }
 
+    /// Gives the model's variables the values that they had before the first run.
+    pub fn reset(&self) -> Result<(), JsValue> {
+        let mut session = self.take()?;
+        session.reset();
+        self.session.set(Some(session));
+        Ok(())
+    }
+
     /// What is known of the devices, for the option `cache` of [`WasmSession::load`].
     #[wasm_bindgen(js_name = saveCache)]
     pub fn save_cache(&self) -> Vec<u8> {

@@ -1,7 +1,7 @@
 //! Sessions on graphs built by hand: stages, placement, errors, nodes that are views at some lengths ([`aliases`]), control flow
 //! ([`control`]), inputs that grow ([`growing`]), values that are found wrong while a run computes ([`faults`]), outputs that stay where they are ([`keep`]),
-//! inputs that are used up ([`owned`]), the tensors of the user ([`ports`]), threads ([`threads`]), and the steps of language
-//! models on a GPU ([`decoding`]).
+//! inputs that are used up ([`owned`]), the tensors of the user ([`ports`]), threads ([`threads`]), what a model keeps from run to run
+//! ([`variables`]), and the steps of language models on a GPU ([`decoding`]).
 
 #![cfg(not(target_arch = "wasm32"))]
 
@@ -14,6 +14,7 @@ mod keep;
 mod owned;
 mod ports;
 mod threads;
+mod variables;
 
 use std::sync::{Arc, Mutex};
 

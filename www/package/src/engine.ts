@@ -209,6 +209,8 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
       });
     },
 
+    reset: () => calling(undefined, (session) => session.reset()),
+
     saveCache(): Promise<Uint8Array> {
       return calling(undefined, (session) => session.saveCache());
     },

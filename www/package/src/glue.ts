@@ -76,6 +76,8 @@ export interface WasmSession {
   openDecoder(genai: string | undefined, config: string | undefined, generation: string | undefined): string;
   startText(words: Uint32Array, sampling: string): Promise<number>;
   nextWord(stopped: (() => boolean) | undefined): Promise<number>;
+  /** Gives variables their first values. */
+  reset(): void;
   saveCache(): Uint8Array;
   abort(): void;
   free(): void;

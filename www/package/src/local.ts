@@ -88,6 +88,7 @@ export async function createLocalEngine(variant: Variant, parts: readonly Part[]
     openDecoder: (files) => queued(() => engine.openDecoder(files)),
     startText: (words, sampling) => queued(() => engine.startText(words, sampling)),
     nextWord: (request, signal) => queued(() => engine.nextWord(request, signal)),
+    reset: () => queued(() => engine.reset()),
     saveCache: () => queued(() => engine.saveCache()),
     readKept: (number) => queued(() => engine.readKept(number)),
     releaseKept: (numbers) => queued(() => engine.releaseKept(numbers)),

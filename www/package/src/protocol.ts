@@ -139,6 +139,8 @@ export interface Engine {
   /** Begins a text of the decoder, chosen on by `sampling`, which is JSON. Gives how many of the words its caches know. */
   startText(words: Uint32Array, sampling: string): Promise<number>;
   nextWord(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken>;
+  /** Gives the variables of the session their first values. */
+  reset(): Promise<void>;
   saveCache(): Promise<Uint8Array>;
   /** The elements of a kept tensor, by its number. */
   readKept(number: number): Promise<WireTensor>;
@@ -158,6 +160,7 @@ export type Request =
   | { kind: 'openDecoder'; id: number; files: DecoderFiles }
   | { kind: 'startText'; id: number; words: Uint32Array; sampling: string }
   | { kind: 'nextWord'; id: number; request: SpeakRequest }
+  | { kind: 'reset'; id: number }
   | { kind: 'saveCache'; id: number }
   | { kind: 'readKept'; id: number; number: number }
   | { kind: 'releaseKept'; id: number; numbers: number[] }

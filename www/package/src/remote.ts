@@ -133,6 +133,7 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
         const message = { kind: 'nextWord', request: { ...request, ...stop } };
         return call<Spoken>(message as Omit<Request, 'id'>, signal);
       }),
+    reset: () => call<void>({ kind: 'reset' } as Omit<Request, 'id'>),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     readKept: (number) => call<WireTensor>({ kind: 'readKept', number } as Omit<Request, 'id'>),
     releaseKept: (numbers) => call<void>({ kind: 'releaseKept', numbers } as Omit<Request, 'id'>),

@@ -14,6 +14,8 @@ export interface Report {
   nodesLoaded: number;
   /** Stages that have no plan yet, because their shapes depend on data. */
   unplannedStages: number;
+  /** The names of what the session keeps from run to run; `session.reset` gives them their first values. */
+  variables: string[];
   /** How stages got plans for the shapes of their inputs since the model was loaded: made anew, or a plan changed. */
   plans: { made: number; adapted: number };
   /** Why fewer threads run than the machine has, if so. */

@@ -48,6 +48,8 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
         return engine.startText(message.words, message.sampling);
       case 'nextWord':
         return engine.nextWord(message.request, signal);
+      case 'reset':
+        return engine.reset();
       case 'saveCache':
         return engine.saveCache();
       case 'readKept':

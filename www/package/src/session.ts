@@ -121,6 +121,14 @@ export class Session {
   }
 
   /**
+   * Gives the model's variables the values that they had before the first run; `report.variables` names them. Runs that were called before are done
+   * first. A model without variables stays as it is.
+   */
+  async reset(): Promise<void> {
+    return this.#call((engine) => engine.reset());
+  }
+
+  /**
    * What was found out of this machine's devices while models were loaded and run with `tune`. Keep it, in IndexedDB for instance, and
    * give it to `load` as `cache`.
    */

@@ -76,6 +76,17 @@ pub struct Graph {
     pub nodes: Vec<Node>,
     pub inputs: Vec<ValueId>,
     pub outputs: Vec<ValueId>,
+    /// What a session keeps from run to run. The last inputs and the last outputs, as many as there are variables and in their
+    /// order, are their values before and after a run. Bodies have none.
+    pub variables: Vec<Variable>,
+}
+
+/// A tensor that outlives the runs of a session.
+#[derive(Clone, Debug)]
+pub struct Variable {
+    pub name: String,
+    /// The value before the first run. Its element type and shape stay.
+    pub initial: Tensor,
 }
 
 impl Graph {
@@ -124,6 +135,32 @@ impl Graph {
         let id = self.add_value(name, fact);
         self.inputs.push(id);
         id
+    }
+
+    /// A new variable: its value before a run. Inputs of runs stand before it, and [`Graph::set_variables`] gives the values
+    /// after a run.
+    pub fn add_variable(&mut self, name: impl Into<String>, initial: Tensor) -> ValueId {
+        let name = name.into();
+        let id = self.add_input(name.clone(), Fact::of(&initial));
+        self.variables.push(Variable { name, initial });
+        id
+    }
+
+    /// Makes `after` the values of all variables after a run. Outputs of runs stand before them.
+    pub fn set_variables(&mut self, after: &[ValueId]) {
+        self.outputs.extend(after);
+    }
+
+    /// The inputs that a run is given.
+    pub fn given_inputs(&self) -> &[ValueId] {
+        let given = self.inputs.len().saturating_sub(self.variables.len());
+        &self.inputs[..given]
+    }
+
+    /// The outputs that a run gives.
+    pub fn given_outputs(&self) -> &[ValueId] {
+        let given = self.outputs.len().saturating_sub(self.variables.len());
+        &self.outputs[..given]
     }
 
     /// Adds a value whose elements are known.

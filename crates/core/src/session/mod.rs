@@ -15,6 +15,7 @@ mod run;
 mod runner;
 mod shared;
 mod tune;
+mod variables;
 
 use std::sync::Arc;
 
@@ -42,12 +43,14 @@ pub use record::{NodeRecord, RecordedInput};
 pub(crate) use run::Run;
 pub(crate) use runner::Runner;
 pub(crate) use shared::Shared;
+use variables::Variables;
 
 /// A model ready to run.
 pub struct Session {
     shared: Shared,
     runner: Runner,
     ports: Ports,
+    variables: Variables,
     /// Whether the graph has its constants still.
     raw: RawConstants,
     nodes_loaded: usize,
@@ -124,7 +127,7 @@ impl Session {
         watch: Watch,
     ) -> LocalFuture<'a, Result<Watched>> {
         Box::pin(async move {
-            let feeds = self.ports.accept(inputs, &self.shared.options.layouts)?;
+            let mut feeds = self.ports.accept(inputs, &self.shared.options.layouts)?;
             let kept = self
                 .ports
                 .kept(&options.keep, &self.shared.options.layouts)?;
@@ -136,14 +139,15 @@ impl Session {
             interrupt.check()?;
             self.recover().await?;
             let _held = self.shared.lease()?;
-            let host: Vec<bool> = kept.iter().map(|kept| !kept).collect();
+            let mut host: Vec<bool> = kept.iter().map(|kept| !kept).collect();
+            self.variables.join(&mut feeds, &mut host);
             let mut run = Run::new(&mut self.shared, interrupt);
             run.trace = options.trace.clone().map(|t| {
                 let number = t.begin();
                 (t, number)
             });
             run.profiling = watch.profiling;
-            run.keeps = kept.contains(&true);
+            run.keeps = host.contains(&false);
             run.recorder = watch.records.then(Recorder::default);
             let results = self.runner.run(&mut run, feeds, &host).await;
             if let Some((trace, number)) = run.trace.take() {
@@ -151,8 +155,11 @@ impl Session {
                 self.timeline.retain(|e| e.run == number);
             }
             let records = run.recorder.take().unwrap_or_default().records;
+            let mut results = results?;
+            let after = results.split_off(kept.len());
             let layouts = &self.shared.options.layouts;
-            let outputs = self.ports.hand_out(results?, &kept, layouts).await?;
+            let outputs = self.ports.hand_out(results, &kept, layouts).await?;
+            self.variables.take(after)?;
             Ok((outputs, records))
         })
     }
@@ -180,13 +187,15 @@ impl Session {
     /// those of [`Session::run`]; more wait in a queue. Weights are shared.
     ///
     /// # Errors
-    /// As [`Session::run_data`] for inputs that do not fit; everything else comes out of the handle.
+    /// As [`Session::run_data`] for inputs that do not fit; `Unsupported` for a model with variables; everything else comes
+    /// out of the handle.
     #[cfg(not(target_arch = "wasm32"))]
     pub fn run_async(
         &mut self,
         inputs: &[(&str, Datum)],
         options: &RunOptions,
     ) -> Result<RunHandle> {
+        self.variables.refuse_beside()?;
         self.ports
             .accept(inputs.to_vec(), &self.shared.options.layouts)?;
         self.ports
@@ -214,6 +223,7 @@ impl Session {
             runner,
             shared,
             ports: self.ports.clone(),
+            variables: self.variables.clone(),
             raw: self.raw,
             nodes_loaded: self.nodes_loaded,
             precision: self.precision.clone(),
@@ -327,6 +337,16 @@ impl Session {
         &self.shared.options
     }
 
+    /// Gives the model's variables the values that they had before the first run. A model without variables stays as it is.
+    pub fn reset(&mut self) {
+        self.variables.reset(self.runner.graph());
+    }
+
+    /// Gives the model's variables the values that they have in another session of the model. Nothing is copied.
+    pub fn copy_variables(&mut self, from: &Session) {
+        self.variables.clone_from(&from.variables);
+    }
+
     /// Gives the memory of intermediates back until the next run, which allocates it again.
     pub fn clear(&mut self) {
         for context in &mut self.shared.contexts {
@@ -355,6 +375,7 @@ impl Session {
     pub fn report(&self) -> Report {
         let mut report = self.runner.report(&self.shared);
         report.nodes_loaded = self.nodes_loaded;
+        report.variables = self.variables.names().to_vec();
         report.precision = self.precision.clone();
         report.precisions = self.precisions.clone();
         report.timeline = self.timeline.clone();

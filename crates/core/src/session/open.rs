@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::builtin::Ports;
+use super::variables::Variables;
 use super::{Run, Runner, Session, SessionOptions, Shared, precision};
 use crate::backend::{Backend, Half};
 use crate::builtin::Port;
@@ -53,7 +54,8 @@ impl Session {
         let nodes_loaded = count_nodes(&graph);
         options.limits.check_nodes(nodes_loaded)?;
         graph.fix_dims(&options.dims)?;
-        let names = Port::all(&graph, &graph.outputs);
+        let variables = Variables::of(&graph)?;
+        let names = Port::all(&graph, graph.given_outputs());
         let inputs = Port::all(&graph, &graph.inputs);
         let interrupt = std::mem::take(&mut options.interrupt);
         let interrupt = interrupt.within(Some(options.limits.load_seconds), options.clock);
@@ -106,16 +108,18 @@ impl Session {
             }
             None => None,
         };
-        let mut outputs = Port::all(&graph, &graph.outputs);
+        let mut outputs = Port::all(&graph, graph.given_outputs());
         for (port, declared) in outputs.iter_mut().zip(names) {
             port.name = declared.name;
             port.fact.kind.optional |= declared.fact.kind.optional;
         }
+        let mut facts: Vec<Fact> = inputs.iter().map(|p| p.fact.clone()).collect();
+        let mut inputs = inputs;
+        inputs.truncate(graph.given_inputs().len());
         let ports = Ports { inputs, outputs };
         ports.check_layouts(&options.layouts)?;
         let mut shared = Shared::new(backends, evaluator, options)?;
         let mut runner = Runner::new(graph, &mut shared)?;
-        let mut facts: Vec<Fact> = ports.inputs.iter().map(|p| p.fact.clone()).collect();
         if let Some(n) = shared.options.plan_unknown_as {
             let shapes = facts.iter_mut().filter_map(|f| f.shape.as_mut());
             for d in shapes.flat_map(|s| &mut s.0) {
@@ -133,6 +137,7 @@ impl Session {
             shared,
             runner,
             ports,
+            variables,
             raw,
             nodes_loaded,
             precision,

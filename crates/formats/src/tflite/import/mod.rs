@@ -3,6 +3,7 @@
 mod complex;
 mod op;
 mod operands;
+mod variables;
 
 use std::ops::{Deref, DerefMut};
 
@@ -17,6 +18,7 @@ use super::schema::{Model, OperatorInfo, Quantization, Subgraph, TensorInfo};
 use crate::build::{GraphBuilder, Refusals, shortened, unknown_operator};
 
 pub use op::Op;
+use variables::Variables;
 
 /// What a mapping writes to.
 pub struct Import<'a> {
@@ -30,6 +32,8 @@ pub struct Import<'a> {
     computed: Vec<Option<Tensor>>,
     /// Real and imaginary parts of complex tensors, one for each tensor.
     complex: Vec<Option<[ValueId; 2]>>,
+    /// Those of the model, in its main subgraph.
+    variables: Option<Variables>,
 }
 
 /// Maps a subgraph; one error lists everything in it that Kilim cannot run.
@@ -39,7 +43,9 @@ pub fn graph<'a>(
     operators: &'a CustomOperators,
 ) -> Result<Graph> {
     let builder = GraphBuilder::new(&subgraph.name, false, model.interrupt);
-    Import::new(model, subgraph, operators, builder).whole()
+    let mut main = Import::new(model, subgraph, operators, builder);
+    main.variables = Some(Variables::of(model, subgraph)?);
+    main.whole()
 }
 
 impl<'a> Import<'a> {
@@ -57,6 +63,7 @@ impl<'a> Import<'a> {
             values: vec![None; subgraph.tensors.len()],
             computed: empty_constants(subgraph),
             complex: vec![None; subgraph.tensors.len()],
+            variables: None,
         }
     }
 
@@ -80,6 +87,7 @@ impl<'a> Import<'a> {
             let name = &self.subgraph.tensors[t].name;
             self.builder.add_output(name, value)?;
         }
+        self.variable_outputs();
         self.builder.finish()
     }
 

@@ -10,6 +10,7 @@ mod quantized;
 mod recurrent;
 mod reduce;
 mod signal;
+mod variables;
 
 use kilim_core::error::Result;
 
@@ -51,6 +52,10 @@ pub type MapFn = for<'a> fn(&mut Import<'a>, &Op<'a>) -> Result<()>;
 
 /// The number of custom operators.
 pub const CUSTOM: i32 = 32;
+
+/// The numbers of operators that are looked for before they are mapped.
+pub const VAR_HANDLE: i32 = 142;
+pub const ASSIGN_VARIABLE: i32 = 144;
 
 const fn computes(name: &'static str, map: MapFn) -> Mapping {
     Mapping {
@@ -337,6 +342,7 @@ static OPERATORS: OpTable<i32, Mapping> = OpTable(&[
         computes("BATCH_MATMUL", conv::batch_matmul).or_integers(quantized::product::batch_matmul),
     ),
     (128, computes("CUMSUM", reduce::cumsum)),
+    (129, moves("CALL_ONCE", variables::call_once)),
     (130, moves("BROADCAST_TO", movement::broadcast_to)),
     (131, computes("RFFT2D", signal::rfft_2d)),
     (132, computes("CONV_3D", conv::conv_3d)),
@@ -344,6 +350,12 @@ static OPERATORS: OpTable<i32, Mapping> = OpTable(&[
     (134, moves("REAL", signal::real_part)),
     (135, computes("COMPLEX_ABS", signal::magnitude).of_complex()),
     (140, computes("REDUCE_ALL", reduce::all)),
+    (VAR_HANDLE, moves("VAR_HANDLE", variables::handle)),
+    (143, moves("READ_VARIABLE", variables::read).of_real()),
+    (
+        ASSIGN_VARIABLE,
+        moves("ASSIGN_VARIABLE", variables::assign).of_real(),
+    ),
     (
         150,
         computes("GELU", pointwise::gelu).or_integers(quantized::table::gelu),

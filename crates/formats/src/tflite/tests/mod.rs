@@ -99,6 +99,40 @@ fn maps_a_network_without_transposes() {
     assert!(product.transpose_b);
 }
 
+/// What is read has to be assigned before, by the subgraph that CALL_ONCE names or by a node.
+#[test]
+fn a_variable_without_a_first_value_is_refused() {
+    let name = [Field::None, text("v")];
+    let variable = |ops: &[TestOp]| {
+        let tensors = [
+            TestTensor {
+                kind: 13,
+                ..tensor("handle", &[])
+            },
+            tensor("x", &[2]),
+            tensor("y", &[2]),
+        ];
+        let mut all = vec![op(142, &[], &[0], &name)];
+        all.extend(
+            ops.iter()
+                .map(|o| op(o.code, &o.inputs, &o.outputs, &o.options)),
+        );
+        import(&file(&tensors, &[1], &[2], &all))
+    };
+    let read = op(143, &[0], &[2], &[]);
+    let error = variable(&[read]).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidModel);
+    assert!(error.message().contains("`v` is read"), "{error}");
+
+    // What is assigned in each run before it is read needs not stay.
+    let given = variable(&[op(144, &[0, 1], &[], &[]), op(143, &[0], &[2], &[])]).unwrap();
+    assert!(given.variables.is_empty());
+    assert_eq!((given.inputs.len(), given.outputs.len()), (1, 1));
+
+    let no_handle = variable(&[op(143, &[1], &[2], &[])]).unwrap_err();
+    assert_eq!(no_handle.code(), ErrorCode::InvalidModel);
+}
+
 #[test]
 fn lists_everything_it_cannot_run() {
     let quantised = |name| TestTensor {
@@ -121,7 +155,7 @@ fn lists_everything_it_cannot_run() {
             op(11, &[0], &[1], &[]),
             op(11, &[1], &[2], &[]),
             op(6, &[2], &[3], &[]),
-            op(129, &[3], &[4], &[]),
+            op(137, &[3], &[4], &[]),
         ],
     );
     let error = import(&bytes).unwrap_err();
@@ -132,7 +166,7 @@ fn lists_everything_it_cannot_run() {
         "{message}"
     );
     assert!(
-        message.contains("builtin operator number 129: unknown operator at `e`"),
+        message.contains("builtin operator number 137: unknown operator at `e`"),
         "{message}"
     );
     assert!(!message.contains("DEQUANTIZE"), "{message}");
