@@ -9,13 +9,13 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 328],
-  ['pictures, ONNX, WebGPU', ['gpu'], 411],
-  ['pictures, TFLite, CPU', ['tflite'], 386],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 481],
-  ['language, ONNX, CPU', ['language', 'quantized'], 524],
-  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 582, ['text.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1211],
+  ['pictures, ONNX, CPU', [], 329],
+  ['pictures, ONNX, WebGPU', ['gpu'], 412],
+  ['pictures, TFLite, CPU', ['tflite'], 390],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 484],
+  ['language, ONNX, CPU', ['language', 'quantized'], 525],
+  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 583, ['text.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1216],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 
