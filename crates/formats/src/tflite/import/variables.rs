@@ -46,21 +46,17 @@ fn name_of(handle: &OperatorInfo) -> Result<String> {
     })
 }
 
-/// The handles of a subgraph with the names of their variables, and the handles that are assigned.
-fn found(model: &Model, subgraph: &Subgraph) -> Result<(Vec<(usize, String)>, Vec<usize>)> {
-    let (mut handles, mut assigned) = (Vec::new(), Vec::new());
+/// The handles of a subgraph, each with the name of its variable, in the order of the file.
+fn handles_of(model: &Model, subgraph: &Subgraph) -> Result<Vec<(usize, String)>> {
+    let mut handles = Vec::new();
     for info in &subgraph.operators {
-        match model.code(info.code)?.builtin {
-            VAR_HANDLE => {
-                for &t in &info.outputs {
-                    handles.push((t, name_of(info)?));
-                }
+        if model.code(info.code)?.builtin == VAR_HANDLE {
+            for &t in &info.outputs {
+                handles.push((t, name_of(info)?));
             }
-            ASSIGN_VARIABLE => assigned.extend(info.inputs.first().copied().flatten()),
-            _ => {}
         }
     }
-    Ok((handles, assigned))
+    Ok(handles)
 }
 
 impl Variables {
@@ -70,13 +66,14 @@ impl Variables {
             handles: HashMap::new(),
             all: Vec::new(),
         };
-        let (handles, assigned) = found(model, subgraph)?;
-        for (t, name) in handles {
+        for (t, name) in handles_of(model, subgraph)? {
             let i = variables.named(name);
             variables.handles.insert(t, i);
         }
-        for t in assigned {
-            if let Some(&i) = variables.handles.get(&t) {
+        for info in &subgraph.operators {
+            let handle = info.inputs.first().copied().flatten();
+            let of = handle.and_then(|t| variables.handles.get(&t));
+            if let (ASSIGN_VARIABLE, Some(&i)) = (model.code(info.code)?.builtin, of) {
                 variables.all[i].changes = true;
             }
         }
@@ -167,8 +164,7 @@ impl<'a> Import<'a> {
     pub fn initialize_variables(&mut self, index: i32) -> Result<()> {
         let inner = self.nested(index, "")?;
         let subgraph = inner.subgraph;
-        let (handles, _) = found(self.model, subgraph)?;
-        let handles: HashMap<usize, String> = handles.into_iter().collect();
+        let handles: HashMap<_, _> = handles_of(self.model, subgraph)?.into_iter().collect();
         let Some(variables) = &mut self.variables else {
             return Err(unsupported("variables in bodies of control flow"));
         };
