@@ -78,7 +78,7 @@ fn kept_outputs_and_profiles_are_of_their_run() {
     assert_eq!(twice, f32s(&[2], &[22.0, 44.0]));
 }
 
-/// It counts as a run.
+/// The comparison counts as a run.
 #[test]
 fn backends_are_compared_from_the_same_values_on() {
     let mut s = on(&["cpu"], counting());

@@ -32,7 +32,7 @@ pub struct Import<'a> {
     computed: Vec<Option<Tensor>>,
     /// Real and imaginary parts of complex tensors, one for each tensor.
     complex: Vec<Option<[ValueId; 2]>>,
-    /// Those of the model, in its main subgraph.
+    /// The variables of the model; bodies have none.
     variables: Option<Variables>,
 }
 

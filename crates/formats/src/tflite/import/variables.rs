@@ -60,7 +60,7 @@ fn handles_of(model: &Model, subgraph: &Subgraph) -> Result<Vec<(usize, String)>
 }
 
 impl Variables {
-    /// Those of the main subgraph.
+    /// The variables of the main subgraph, without values.
     pub(super) fn of(model: &Model, subgraph: &Subgraph) -> Result<Variables> {
         let mut variables = Variables {
             handles: HashMap::new(),
