@@ -15,7 +15,7 @@ thread_local! {
     static LABEL: Cell<&'static str> = const { Cell::new("") };
 }
 
-/// From now on each line that this thread says begins so.
+/// Makes each line that this thread says from now on begin so.
 pub fn label(label: &'static str) {
     LABEL.set(label);
 }

@@ -100,19 +100,23 @@ fn the_next_run_is_on_the_gpu_while_the_last_is_on_the_cpu() {
         return;
     };
     let one = pollster::block_on(s.run(&[("x", square())], &RunOptions::default())).unwrap();
-    let (trace, options) = traced();
-    let handles: Vec<_> = (0..4)
-        .map(|_| s.run_async(&[("x", square().into())], &options).unwrap())
-        .collect();
-    for handle in handles {
-        assert_eq!(handle.wait().unwrap()[0].1, one[0].1.clone().into());
-    }
-    let events = trace.events();
     let beside = |a: &TraceEvent, b: &TraceEvent| {
         a.run != b.run && a.backend == "wgpu" && b.backend == "cpu" && overlap(a, b)
     };
-    assert!(
-        events.iter().any(|a| events.iter().any(|b| beside(a, b))),
-        "{events:?}"
-    );
+    // On a busy machine all runs may have their turn on the GPU before one of them has its on the CPU.
+    let mut seen = Vec::new();
+    let together = (0..8).any(|_| {
+        let (trace, options) = traced();
+        let handles: Vec<_> = (0..4)
+            .map(|_| s.run_async(&[("x", square().into())], &options).unwrap())
+            .collect();
+        for handle in handles {
+            assert_eq!(handle.wait().unwrap()[0].1, one[0].1.clone().into());
+        }
+        let events = trace.events();
+        let any = events.iter().any(|a| events.iter().any(|b| beside(a, b)));
+        seen.push(events);
+        any
+    });
+    assert!(together, "{seen:?}");
 }
