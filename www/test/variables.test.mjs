@@ -16,13 +16,13 @@ const here = packagePage({
 });
 after(() => assert.deepEqual(here.problems, []));
 
-/** What runs with these inputs give from the first values on. */
+/** What runs with these inputs give from the first values on: the sum and the factor, the sum before, the number of runs. */
 function expected(inputs) {
   let sum = [1, 2, 3];
   return inputs.map((x, run) => {
     const before = sum;
     sum = sum.map((value, i) => (value + x[i]) * FACTOR[i]);
-    return [before, sum.map((value, i) => value + FACTOR[i]), [run + 1]];
+    return [sum.map((value, i) => value + FACTOR[i]), before, [run + 1]];
   });
 }
 
