@@ -11,11 +11,11 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 const PAGES = [
   ['pictures, ONNX, CPU', [], 329],
   ['pictures, ONNX, WebGPU', ['gpu'], 412],
-  ['pictures, TFLite, CPU', ['tflite'], 390],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 484],
+  ['pictures, TFLite, CPU', ['tflite'], 391],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 485],
   ['language, ONNX, CPU', ['language', 'quantized'], 525],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 583, ['text.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1216],
+  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1217],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 
