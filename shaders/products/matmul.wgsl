@@ -11,6 +11,7 @@
 #define TILE = flat small large
 #define TILED: bool
 #define C4: bool
+#define HAS_FACTOR = 0
 #case Matrix
 #define READ_A = k4 strided
 #define READ_B: ReadB

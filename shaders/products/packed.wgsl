@@ -1,4 +1,4 @@
-// Products with packed weights: c = a bᵀ + bias, where a number of row n of b is (packed - zero) * scale. b is never
+// Products with packed weights: c = activation(a bᵀ + bias + residual) * factor, where a number of row n of b is (packed - zero) * scale. b is never
 // written out: its numbers are widened in registers or in tiles of workgroup memory.
 //   TILE: row and few make one or four rows of four columns a thread, and share k; small and large are the tiles of
 //      products/matmul.
@@ -11,7 +11,6 @@
 #define READ_B = words numbers listed
 #define ZEROS = none packed real
 #define TILED = 1
-#define HAS_RESIDUAL = 0
 #case Quads
 #define READ_A = k4
 #define C4 = 1
@@ -70,6 +69,8 @@ alias Zero = u32;
 #read groups: array<i32> if READ_B == listed
 #write c: array<StoredC>
 #read bias?: array<S>
+#read residual?: array<StoredC>
+#read factor?: array<StoredC>
 
 #include "products/matmul/read_a.wgsl"
 #include "products/matmul/store.wgsl"

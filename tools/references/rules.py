@@ -48,14 +48,17 @@ class Model:
             [helper.make_empty_tensor_value_info(y) for y in outputs],
             self.constants,
         )
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+        opsets = [helper.make_opsetid("", 20)]
+        if any(node.domain for node in self.nodes):
+            opsets.append(helper.make_opsetid("com.microsoft", 1))
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
         session = ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"])
         results = session.run(None, self.inputs)
         for value, result in zip(graph.output, results):
             value.CopyFrom(info(value.name, result))
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=10)
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
         data = model.SerializeToString()
         cases.add(rule, "onnx", data, list(self.inputs.values()), results, rtol=rtol, atol=atol)
 
@@ -181,5 +184,12 @@ m = Model(x=floats(2, 3, 5, 8), cosines=floats(1, 1, 5, 8), sines=floats(1, 1, 5
 half = lambda start, stop: m.op("Slice", "x", np.array([start]), np.array([stop]), np.array([3]))
 turned = m.op("Concat", m.op("Neg", half(4, 2**31)), half(0, 4), axis=-1)
 m.write("rotary", m.op("Add", m.op("Mul", "x", "cosines"), m.op("Mul", turned, "sines")))
+
+# The gate of a language model's feed-forward network.
+m = Model(x=floats(3, 48))
+sizes = dict(K=48, N=5, bits=4, block_size=16, domain="com.microsoft")
+packed = lambda: (random.integers(0, 256, (5, 3, 8), np.uint8), np.abs(floats(5, 3)) / 8)
+up, gate = m.op("MatMulNBits", "x", *packed(), **sizes), m.op("MatMulNBits", "x", *packed(), **sizes)
+m.write("fuse-factor", m.op("Mul", m.op("Mul", gate, m.op("Sigmoid", gate)), up))
 
 cases.write()

@@ -2,7 +2,6 @@
 // binaries, which it finds in pkg/.
 //   --variants simd   a package of these variants alone, without the decoders of pictures
 //   --out FOLDER      in place of dist
-//   --no-app          the package alone
 import { execFileSync } from 'node:child_process';
 import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -16,7 +15,6 @@ const { values: args } = parseArgs({
   options: {
     variants: { type: 'string', default: VARIANTS.join(',') },
     out: { type: 'string', default: join(www, 'dist') },
-    'no-app': { type: 'boolean', default: false },
   },
 });
 const dist = resolve(args.out);
@@ -45,7 +43,17 @@ function tool(script, ...args) {
 
 /** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. */
 async function bundle(name, external = [], banner = '') {
-  const bundle = await rolldown({ input: join(modules, name), external, cwd: modules });
+  const bundle = await rolldown({
+    input: join(modules, name),
+    external,
+    cwd: modules,
+    // The modules may be in a folder elsewhere.
+    resolve: { modules: [join(www, 'node_modules')] },
+    onLog(level, log, report) {
+      if (log.code === 'UNRESOLVED_IMPORT') throw new Error(log.message);
+      report(level, log);
+    },
+  });
   // Source maps have the names, for those who read a stack; comments that bundlers read stay.
   await bundle.write({
     file: join(out, name),
@@ -104,9 +112,7 @@ for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(www, 
 for (const library of ['tokenizers', 'jinja'])
   copyFileSync(join(www, 'node_modules', '@huggingface', library, 'LICENSE'), join(out, `LICENSE-huggingface-${library}`));
 
-if (!args['no-app']) {
-  if (whole) tool('typescript/bin/tsc', '-p', 'app');
-  process.env.KILIM_PACKAGE = out;
-  tool('vite/bin/vite.js', 'build', 'app', '--logLevel', 'warn', '--outDir', join(dist, 'app'));
-}
+if (whole) tool('typescript/bin/tsc', '-p', 'app');
+process.env.KILIM_PACKAGE = out;
+tool('vite/bin/vite.js', 'build', 'app', '--logLevel', 'warn', '--outDir', join(dist, 'app'));
 writeFileSync(join(dist, 'index.html'), '<!doctype html>\n<meta http-equiv="refresh" content="0; url=app/">\n<a href="app/">Kilim</a>\n');

@@ -311,19 +311,16 @@ impl Binary {
     }
 }
 
-/// The npm package with the variant [`PORTABLE`] alone and, if `app`, the app with it, in a folder of their own: the package in
-/// `kilim/`, the app in `app/`.
-pub fn portable_www(app: bool) -> Result<PathBuf> {
+/// The npm package with the variant [`PORTABLE`] alone and the app with it, in a folder of their own: the package in `kilim/`,
+/// the app in `app/`.
+pub fn portable_www() -> Result<PathBuf> {
     setup::npm("www")?;
     let dir = sh::root().join("www");
     let out = sh::target().join("demo-package");
     let mut npm = sh::npm(&dir);
     npm.args(["run", "build", "--", "--variants", PORTABLE.name, "--out"]);
     npm.arg(&out);
-    if !app {
-        npm.arg("--no-app");
-    }
-    sh::run_quiet("make the npm package", &mut npm)?;
+    sh::run_quiet("make the page", &mut npm)?;
     Ok(out)
 }
 

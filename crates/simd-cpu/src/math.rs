@@ -237,7 +237,7 @@ maps! {
 }
 
 /// Operations of an activation of one element.
-const COST: usize = 1;
+pub(crate) const ACTIVATION_COST: usize = 1;
 
 /// Applies an activation in place.
 ///
@@ -252,13 +252,13 @@ pub(crate) fn activate(
     if activation == Activation::None {
         return Ok(());
     }
-    cpu.rows(data.len(), by(data, 1), COST, |_, data, _| {
+    cpu.rows(data.len(), by(data, 1), ACTIVATION_COST, |_, data, _| {
         activate_piece(isa, activation, data);
         Ok(())
     })
 }
 
-fn activate_piece(isa: Isa, activation: Activation, data: &mut [f32]) {
+pub(crate) fn activate_piece(isa: Isa, activation: Activation, data: &mut [f32]) {
     match activation {
         Activation::None => {}
         Activation::Relu => map_in_place(

@@ -1,4 +1,4 @@
-// Four columns of c: scale, bias, residual and activation.
+// Four columns of c: scale, bias, residual, activation and factor.
 fn store(m: u32, n: u32, batch: u32, v: vec4<f32>) {
     if m >= p.product.m || n >= p.product.n { return; }
 #if READ_A == conv4 || READ_A == conv1
@@ -16,12 +16,19 @@ fn store(m: u32, n: u32, batch: u32, v: vec4<f32>) {
 #if HAS_RESIDUAL
     r += vec4<f32>(residual[at / 4u]);
 #endif
-    c[at / 4u] = vec4<S>(activate4(r, p.act));
+    r = activate4(r, p.act);
+#if HAS_FACTOR
+    r *= vec4<f32>(factor[at / 4u]);
+#endif
+    c[at / 4u] = vec4<S>(r);
 #else
 #if HAS_RESIDUAL
     r += vec4<f32>(vec4<S>(residual[at], residual[at + p.product.c_col], residual[at + 2u * p.product.c_col], residual[at + 3u * p.product.c_col]));
 #endif
     r = activate4(r, p.act);
+#if HAS_FACTOR
+    r *= vec4<f32>(vec4<S>(factor[at], factor[at + p.product.c_col], factor[at + 2u * p.product.c_col], factor[at + 3u * p.product.c_col]));
+#endif
     for (var j = 0u; j < min(4u, p.product.n - n); j++) {
         c[at + j * p.product.c_col] = S(r[j]);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use kilim::core::ops::{GatherBlockQuantized, MatMulNBits};
+use kilim::core::ops::{Activation, GatherBlockQuantized, MatMulNBits};
 use kilim::{DType, Tensor};
 
 use super::{Array, Case, Input, Random};
@@ -62,6 +62,46 @@ struct Product {
     constant: bool,
     /// Whether backends may round the left matrix: to what it is.
     int8: bool,
+    finish: Finish,
+}
+
+/// What comes behind the product.
+#[derive(Clone, Copy, Debug)]
+struct Finish {
+    addend: bool,
+    activation: Activation,
+    factor: bool,
+}
+
+impl Finish {
+    const NONE: Finish = Finish::new(false, Activation::None, false);
+    /// With bias, zero points and listed columns all of these are more inputs than a GPU kernel may have.
+    const ALL: [Finish; 5] = [
+        Finish::NONE,
+        Finish::new(true, Activation::Relu, false),
+        Finish::new(false, Activation::Silu, true),
+        Finish::new(true, Activation::None, false),
+        Finish::new(false, Activation::LeakyRelu { alpha: 0.25 }, false),
+    ];
+
+    const fn new(addend: bool, activation: Activation, factor: bool) -> Finish {
+        Finish {
+            addend,
+            activation,
+            factor,
+        }
+    }
+
+    fn of(self, sum: f64, addend: f64, factor: f64) -> f64 {
+        let sum = sum + if self.addend { addend } else { 0.0 };
+        let y = match self.activation {
+            Activation::Relu => sum.max(0.0),
+            Activation::Silu => sum / (1.0 + (-sum).exp()),
+            Activation::LeakyRelu { alpha } => sum.max(f64::from(alpha) * sum),
+            _ => sum,
+        };
+        y * if self.factor { factor } else { 1.0 }
+    }
 }
 
 impl Product {
@@ -101,6 +141,8 @@ impl Product {
             };
             (weights.get(j, column) - zero) * f64::from(scales.data[j * blocks + block])
         };
+        let shape = [self.batch, &[n]].concat();
+        let [addend, factor] = [random.array(&shape), random.array(&shape)];
         let mut want = Vec::new();
         for row in a.data.chunks(k) {
             for j in 0..n {
@@ -109,7 +151,10 @@ impl Product {
                     .enumerate()
                     .map(|(p, &a)| f64::from(a) * weight(j, p));
                 let bias = if self.bias { bias.data[j].into() } else { 0.0 };
-                want.push(products.sum::<f64>() + bias);
+                let i = want.len();
+                let [addend, factor] = [&addend, &factor].map(|x| f64::from(x.data[i]));
+                let sum = products.sum::<f64>() + bias;
+                want.push(self.finish.of(sum, addend, factor));
             }
         }
         let input = |tensor: Tensor| match self.constant {
@@ -136,6 +181,16 @@ impl Product {
             } else {
                 Input::Absent
             },
+            if self.finish.addend {
+                addend.fed()
+            } else {
+                Input::Absent
+            },
+            if self.finish.factor {
+                factor.fed()
+            } else {
+                Input::Absent
+            },
         ];
         Case {
             name: format!("{self:?}"),
@@ -145,9 +200,10 @@ impl Product {
                 bits,
                 block,
                 int8: self.int8,
+                activation: self.finish.activation,
             }),
             inputs,
-            want: ([self.batch, &[n]].concat(), want),
+            want: (shape, want),
             tolerance: 1e-5,
         }
     }
@@ -178,6 +234,7 @@ fn products(random: &mut Random) -> Vec<Case> {
                         bias: i % 3 == 1,
                         constant: (i + bits) % 3 != 0,
                         int8,
+                        finish: Finish::ALL[cases.len() % Finish::ALL.len()],
                     };
                     cases.push(product.case(random));
                 }
@@ -207,6 +264,11 @@ fn blocks_of_every_size(random: &mut Random) -> Vec<Case> {
                     bias: j == 1,
                     constant: true,
                     int8: false,
+                    finish: match cases.len() % 3 {
+                        0 => Finish::NONE,
+                        1 => Finish::new(true, Activation::Silu, true),
+                        _ => Finish::ALL[2],
+                    },
                 };
                 cases.push(product.case(random));
             }

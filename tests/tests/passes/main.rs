@@ -21,8 +21,8 @@ use std::collections::BTreeSet;
 use kilim::core::ops::{
     Activation, BatchNorm, BatchToSpace, Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Concat,
     Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Dropout, Expand, Flatten, Gather,
-    GatherElements, GatherNd, Gemm, If, InferContext, LpPool, Lrn, MatMul, Operator, Pad, PadMode,
-    Padding, QuantizeLinear, Reduce, ReduceKind, Reshape, ScatterElements, ScatterNd,
+    GatherElements, GatherNd, Gemm, If, InferContext, LpPool, Lrn, MatMul, MatMulNBits, Operator,
+    Pad, PadMode, Padding, QuantizeLinear, Reduce, ReduceKind, Reshape, ScatterElements, ScatterNd,
     ScatterReduction, ShapeOf, Slice, Softmax, SoftmaxKind, SpaceToBatch, SpaceToDepth, Split,
     Squeeze, TensorScatter, Tile, Transpose, Unary, UnaryKind, Unsqueeze, Where, Window,
 };

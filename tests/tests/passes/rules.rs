@@ -123,6 +123,11 @@ fn graph_for(rule: Rule) -> Graph {
             let y = b.conv(x, 2, 2, 1);
             b.binary(BinaryKind::Add, y, x)
         }
+        Rule::FuseFactor => {
+            let product = packed_product(&mut b);
+            let factor = b.input("factor", &[2, 4]);
+            b.binary(BinaryKind::Mul, factor, product)
+        }
         Rule::ChannelsLast => {
             let x = b.input("x", &[1, 2, 4, 4]);
             b.conv(x, 2, 3, 1)
@@ -194,6 +199,23 @@ fn product(b: &mut Builder) -> V {
     let x = b.input("x", &[2, 3]);
     let w = b.input("w", &[3, 4]);
     b.op(MatMul::default(), &[x, w])
+}
+
+/// A product `[2, 4]` with weights of four bits.
+fn packed_product(b: &mut Builder) -> V {
+    let x = b.input("x", &[2, 16]);
+    let bytes: Vec<u8> = (0..32u8).map(|i| i.wrapping_mul(37)).collect();
+    let w = b.constant(Tensor::from_slice(&[4, 1, 8], &bytes).unwrap());
+    let scales = b.floats(&[4, 1]);
+    let op = MatMulNBits {
+        k: 16,
+        n: 4,
+        bits: 4,
+        block: 16,
+        int8: false,
+        activation: Activation::None,
+    };
+    b.op(op, &[x, w, scales])
 }
 
 fn dilated(b: &mut Builder) -> V {

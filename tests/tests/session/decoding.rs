@@ -60,13 +60,13 @@ fn a_step_of_a_packed_model_stays_on_the_gpu() {
     }
     let cases = Cases::of("language");
     for (name, launches) in [
-        ("llama-int4", 47),
-        ("llama-int4-asymmetric", 47),
-        ("llama-int8", 47),
-        ("phi3-int4", 47),
-        ("qwen2-int4", 47),
-        ("qwen3-int4", 56),
-        ("smollm3-int4", 47),
+        ("llama-int4", 39),
+        ("llama-int4-asymmetric", 39),
+        ("llama-int8", 39),
+        ("phi3-int4", 39),
+        ("qwen2-int4", 39),
+        ("qwen3-int4", 48),
+        ("smollm3-int4", 39),
     ] {
         let mut session = loaded(&cases, name);
         let out = decode(&cases, name, &mut session);

@@ -1,7 +1,7 @@
 //! Inputs that are found to be wrong while a run computes are its error, on every device.
 
 use kilim::core::Operator;
-use kilim::core::ops::{MatMulNBits, TensorScatter};
+use kilim::core::ops::{Activation, MatMulNBits, TensorScatter};
 use kilim_tests::machine::gpu_beside_others;
 
 use crate::*;
@@ -80,6 +80,7 @@ fn a_block_that_is_not_there() {
             bits: 4,
             block: 16,
             int8: false,
+            activation: Activation::None,
         };
         let taken = taken(backend, op, &given, &groups);
         assert_eq!(taken, [true, false, false, true], "{backend}");

@@ -53,7 +53,7 @@ const HEADLESS: &[Step] = &[
         25.0,
         "find or install a browser and a Vulkan driver",
     ),
-    step(Lane::Last, 2.0, "make the npm package"),
+    step(Lane::Last, 5.0, "make the page"),
     step(Lane::Last, 6.0, "ask the model"),
 ];
 
@@ -64,7 +64,7 @@ pub fn run(args: &Args) -> Result<()> {
     let url = with_progress("demo-page", PAGE, |progress| {
         let installs = || setup::npm("www").map(drop);
         make(progress, installs, |_| Ok(()))?;
-        let folder = progress.step(Lane::Last, || build::portable_www(true))?;
+        let folder = progress.step(Lane::Last, build::portable_www)?;
         serve::start(folder, args.port)
     })?;
     println!("Kilim's page is at {url} (Ctrl-C ends it)");
@@ -88,7 +88,7 @@ pub fn headless() -> Result<()> {
         };
         let native = |progress: &Progress| progress.step(Lane::Native, build::demo_cli);
         let (browser, kilim) = make(progress, installs, native)?;
-        let folder = progress.step(Lane::Last, || build::portable_www(false))?;
+        let folder = progress.step(Lane::Last, build::portable_www)?;
         progress.step(Lane::Last, || ask(&browser, kilim, folder))
     })
 }

@@ -139,6 +139,16 @@ pub trait Operator: Any + Reflect + Send + Sync {
         None
     }
 
+    /// The optional input that is added to the result before the activation; it has the shape of the only output.
+    fn addend(&self) -> Option<usize> {
+        None
+    }
+
+    /// The optional input that the result is multiplied with after the activation; it has the shape of the only output.
+    fn factor(&self) -> Option<usize> {
+        None
+    }
+
     /// What the operator is on channels-last data, if its data has channels and axes of space.
     fn spatial(&self) -> Option<Spatial> {
         None

@@ -1,5 +1,7 @@
 //! Weights and tables of 2, 4 or 8 bits that stay packed, with a scale for each block of neighbours.
 
+use std::sync::Arc;
+
 use super::axes::normalize_axis;
 use super::matmul::matmul_cost;
 use super::rules::{
@@ -10,13 +12,13 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, unsupported};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Flow, InferContext, Operator};
+use crate::graph::{Activation, Flow, InferContext, Operator};
 
-/// `a · wᵀ + bias` with packed weights `w`, `[n, k]`.
+/// `activation(a · wᵀ + bias + addend) * factor` with packed weights `w`, `[n, k]`.
 ///
 /// Inputs: `a` `[.., k]`; packed weights, `uint8`; a scale for each block, `n * blocks` of the type of `a`; optional
 /// zero points, packed `uint8` (each row begins with a byte of its own) or as the scales; optional `int32` block of
-/// each column, at least `k`; optional bias `[n]`.
+/// each column, at least `k`; optional bias `[n]`; optional addend and optional factor, of the output's shape.
 ///
 /// A row of weights is `blocks = k / block`, rounded up, of `block * bits / 8` bytes, lowest bits first. A weight is
 /// `(number - zero) * scale`; without zero points zero is `2^(bits - 1)`.
@@ -28,6 +30,7 @@ pub struct MatMulNBits {
     pub block: usize,
     /// Whether a kernel may round `a` to `int8`: each block of a row to multiples of a 127th of its largest magnitude.
     pub int8: bool,
+    pub activation: Activation,
 }
 
 /// Gather of a table with a scale for each block of neighbours along `quantize_axis`.
@@ -111,7 +114,7 @@ impl Operator for MatMulNBits {
         ctx.typed(0, &FLOATS)?;
         ctx.typed(1, &PACKED)?;
         ctx.input(2)?;
-        let dtype = ctx.common_type([0, 2, 5])?;
+        let dtype = ctx.common_type([0, 2, 5, 6, 7])?;
         has_elements(ctx, 1, self.n * blocks * bytes)?;
         has_elements(ctx, 2, self.n * blocks)?;
         if let Some(zeros) = ctx.typed_optional(3, &ZEROS)? {
@@ -139,11 +142,33 @@ impl Operator for MatMulNBits {
             })?;
             *last = Dim::Known(self.n);
         }
+        for i in [6, 7] {
+            if let Some(other) = ctx.shape_optional(i) {
+                shape = unify_shapes(other, &shape, || "what is added or multiplied".into())
+                    .map_err(|e| e.with_input(i))?;
+            }
+        }
         Ok(vec![fact(dtype, Some(shape))])
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         matmul_cost(inputs, outputs)
+    }
+
+    fn with_activation(&self, activation: Activation) -> Option<Arc<dyn Operator>> {
+        let activated = || MatMulNBits {
+            activation,
+            ..self.clone()
+        };
+        (self.activation == Activation::None).then(|| Arc::new(activated()) as Arc<dyn Operator>)
+    }
+
+    fn addend(&self) -> Option<usize> {
+        Some(6)
+    }
+
+    fn factor(&self) -> Option<usize> {
+        Some(7)
     }
 }
 

@@ -7,7 +7,7 @@ use super::patch::Patch;
 use crate::dim::Dim;
 use crate::dtype::DType;
 use crate::error::Result;
-use crate::graph::{Graph, Node, ValueId};
+use crate::graph::{Graph, Node, Operator, ValueId};
 use crate::ops::{
     Activation, Binary, BinaryKind, Cast, Conv, Gather, GatherCast, MatMul, Pad, PadMode, Padding,
     Unary, UnaryKind,
@@ -53,12 +53,20 @@ pub fn scales(graph: &mut Graph) -> Result<bool> {
     fuse(graph, scale)
 }
 
-/// Takes sums into convolutions.
+/// Takes sums into the convolutions and products that make a part of them.
 ///
 /// # Errors
 /// Those of [`Patch::finish`].
 pub fn residuals(graph: &mut Graph) -> Result<bool> {
     fuse(graph, residual)
+}
+
+/// Takes products with other values into the matrix products that make a part of them.
+///
+/// # Errors
+/// Those of [`Patch::finish`].
+pub fn factors(graph: &mut Graph) -> Result<bool> {
+    fuse(graph, factor)
 }
 
 /// Takes paddings into convolutions.
@@ -199,47 +207,89 @@ fn scale(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
     None
 }
 
-/// The sum of a convolution and another value of the same shape.
-fn residual(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
-    let fused = || {
-        let op = node.op.downcast_ref::<Binary>()?;
-        let (a, b) = (node.input(0)?, node.input(1)?);
-        let (left, right) = (&graph.fact(a).shape, &graph.fact(b).shape);
-        let shape = left.as_ref().filter(|s| !s.0.contains(&Dim::Unknown))?;
-        if op.kind != BinaryKind::Add || right.as_ref() != Some(shape) || a == b {
-            return None;
-        }
-        let conv = |v: ValueId| {
-            let (conv, producer) = patch.produced_by::<Conv>(Some(v))?;
-            let free = producer.input(3).is_none() && conv.activation == Activation::None;
-            let position = patch.position(v)?;
-            (free && patch.uses(v) == 0 && graph.is_f32(v)).then(|| (position, conv.clone()))
-        };
-        // Of two convolutions the later one: the other's result is there by then.
-        let (x, other, conv) = match (conv(a), conv(b)) {
-            (Some((p, c)), Some((q, _))) if p > q => (a, b, c),
-            (_, Some((_, c))) => (b, a, c),
-            (Some((_, c)), None) => (a, b, c),
-            _ => return None,
-        };
-        let conv = Conv {
-            activation: op.activation,
-            ..conv
-        };
-        Some((x, other, conv))
+/// What a sum or a product with another value of the same shape becomes in the node that makes one of both.
+struct Joined {
+    /// What that node gives, and the input that takes the other value.
+    x: ValueId,
+    input: usize,
+    other: ValueId,
+    op: Arc<dyn Operator>,
+}
+
+/// `joins` tells for a node's operator, and the activation of the sum or product, which input takes the other value, and what
+/// the operator is then.
+fn joined(
+    graph: &Graph,
+    patch: &Patch,
+    node: &Node,
+    kind: BinaryKind,
+    joins: impl Fn(&Arc<dyn Operator>, Activation) -> Option<(usize, Arc<dyn Operator>)>,
+) -> Option<Joined> {
+    let op = node.op.downcast_ref::<Binary>()?;
+    let (a, b) = (node.input(0)?, node.input(1)?);
+    let (left, right) = (&graph.fact(a).shape, &graph.fact(b).shape);
+    let shape = left.as_ref().filter(|s| !s.0.contains(&Dim::Unknown))?;
+    if op.kind != kind || right.as_ref() != Some(shape) || a == b {
+        return None;
+    }
+    let with = |x: ValueId, other: ValueId| {
+        let producer = patch.producer(Some(x))?;
+        let (input, op) = joins(&producer.op, op.activation)?;
+        let position = patch.position(x)?;
+        let free = [producer.op.addend(), producer.op.factor()];
+        let free = free
+            .into_iter()
+            .flatten()
+            .all(|i| producer.input(i).is_none());
+        let fits = free && patch.uses(x) == 0 && graph.is_f32(x);
+        fits.then_some((
+            position,
+            Joined {
+                x,
+                input,
+                other,
+                op,
+            },
+        ))
     };
-    let Some((x, other, conv)) = fused() else {
+    // Of two nodes the later one: what the other gives is there by then.
+    match (with(a, b), with(b, a)) {
+        (Some((p, left)), Some((q, right))) => Some(if p > q { left } else { right }),
+        (left, right) => left.or(right).map(|(_, joined)| joined),
+    }
+}
+
+fn join(patch: &mut Patch, node: Node, joined: Option<Joined>) -> Unfused {
+    let Some(joined) = joined else {
         return Some(node);
     };
-    let Some(mut producer) = patch.take(x) else {
+    let Some(mut producer) = patch.take(joined.x) else {
         return Some(node);
     };
-    producer.inputs.resize(3, None);
-    producer.inputs.push(Some(other));
-    producer.op = Arc::new(conv);
+    let inputs = producer.inputs.len().max(joined.input + 1);
+    producer.inputs.resize(inputs, None);
+    producer.inputs[joined.input] = Some(joined.other);
+    producer.op = joined.op;
     producer.outputs = node.outputs;
     patch.push(producer);
     None
+}
+
+/// The sum of what a node makes and another value of the same shape.
+fn residual(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
+    let joined = joined(graph, patch, &node, BinaryKind::Add, |op, activation| {
+        Some((op.addend()?, op.with_activation(activation)?))
+    });
+    join(patch, node, joined)
+}
+
+/// The product of what a node makes and another value of the same shape.
+fn factor(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
+    let joined = joined(graph, patch, &node, BinaryKind::Mul, |op, activation| {
+        let input = op.factor().filter(|_| activation == Activation::None)?;
+        Some((input, op.clone()))
+    });
+    join(patch, node, joined)
 }
 
 /// Takes the cast of `float32` indices into the gather that reads them: networks trained with

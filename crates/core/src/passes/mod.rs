@@ -107,6 +107,7 @@ const COMBINE: &[&[Rule]] = &[
         Rule::FuseBias,
         Rule::FuseScale,
         Rule::FuseResidual,
+        Rule::FuseFactor,
     ],
 ];
 

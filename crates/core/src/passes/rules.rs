@@ -118,8 +118,11 @@ rules! {
         "a constant factor of a matrix product becomes its alpha",
         |g, _| fuse::scales(g);
     FuseResidual, "fuse-residual",
-        "a value added to a convolution of the same shape becomes its residual",
+        "a value of the same shape that is added to a convolution or a packed product becomes its addend",
         |g, _| fuse::residuals(g);
+    FuseFactor, "fuse-factor",
+        "a value of the same shape that a packed product is multiplied with becomes its factor",
+        |g, _| fuse::factors(g);
     ChannelsLast, "channels-last",
         "convolutions and their kin work on channels-last data, where a backend prefers that",
         |g, passes| Ok(passes.layout == DataLayout::ChannelsLast && layout::run(g)?);

@@ -11,6 +11,7 @@ use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 
 use crate::by_real;
 use crate::common::Real;
+use crate::common::real::activate;
 
 /// Numbers that are widened at a time: a multiple of what a byte holds, and of [`LANES`].
 const CHUNK: usize = 64;
@@ -226,6 +227,15 @@ fn add_products<T: Real>(a: &[T], w: &[T], sums: &mut [T; LANES]) {
     }
 }
 
+/// Makes `f` of each element of `y` and its counterpart in `other` the element of `y`.
+fn join<T: Real>(cpu: &CpuRun, y: &mut [T], other: &[T], f: impl Fn(T, T) -> T) -> Result<()> {
+    cpu.pieces(y.len(), 1, |piece| {
+        let pairs = y[piece.clone()].iter_mut().zip(&other[piece]);
+        pairs.for_each(|(y, &other)| *y = f(*y, other));
+        Ok(())
+    })
+}
+
 fn total<T: Real>(sums: [T; LANES]) -> T {
     sums.into_iter()
         .fold(T::default(), |total, sum| total + sum)
@@ -247,20 +257,23 @@ impl<T: Real + From<u8>> Kernel for Typed<T> {
         } else {
             weights.rows(cpu, a, y, panel)?;
         }
-        let Some(bias) = io.optional::<T>(5) else {
-            return Ok(());
-        };
-        let n = p.op.n;
-        cpu.rows(p.rows, by(y, n), n, |_, y, cpu| {
-            for y in y.chunks_exact_mut(n) {
-                cpu.pieces(n, 1, |piece| {
-                    let pairs = y[piece.clone()].iter_mut().zip(&bias[piece]);
-                    pairs.for_each(|(y, &bias)| *y += bias);
-                    Ok(())
-                })?;
-            }
-            Ok(())
-        })
+        if let Some(bias) = io.optional::<T>(5) {
+            let n = p.op.n;
+            cpu.rows(p.rows, by(y, n), n, |_, y, cpu| {
+                for y in y.chunks_exact_mut(n) {
+                    join(cpu, y, bias, |y, bias| y + bias)?;
+                }
+                Ok(())
+            })?;
+        }
+        if let Some(addend) = io.optional(6) {
+            join(cpu, y, addend, |y, addend| y + addend)?;
+        }
+        activate(cpu, p.op.activation, y)?;
+        if let Some(factor) = io.optional(7) {
+            join(cpu, y, factor, |y, factor| y * factor)?;
+        }
+        Ok(())
     }
 
     fn scratch(&self) -> Scratch {

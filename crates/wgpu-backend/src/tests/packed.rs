@@ -1,6 +1,6 @@
 //! Products and tables of packed numbers.
 
-use kilim_core::ops::{GatherBlockQuantized, MatMulNBits};
+use kilim_core::ops::{Activation, GatherBlockQuantized, MatMulNBits};
 use kilim_core::{Backend, DType, Tensor};
 
 use super::harness::*;
@@ -30,6 +30,7 @@ fn product(n: usize, k: usize, bits: usize, block: usize) -> MatMulNBits {
         bits,
         block,
         int8: false,
+        activation: Activation::None,
     }
 }
 

@@ -200,6 +200,10 @@ impl Operator for Conv {
         (self.activation == Activation::None).then(|| Arc::new(activated()) as Arc<dyn Operator>)
     }
 
+    fn addend(&self) -> Option<usize> {
+        Some(3)
+    }
+
     fn spatial(&self) -> Option<Spatial> {
         Some(Spatial {
             data: &[0, 3],

@@ -2,7 +2,7 @@
 
 use kilim_core::error::{ErrorCode, Result};
 use kilim_core::graph::Graph;
-use kilim_core::ops::{GatherBlockQuantized, MatMulNBits};
+use kilim_core::ops::{Activation, GatherBlockQuantized, MatMulNBits};
 
 use super::writer::*;
 
@@ -96,6 +96,7 @@ fn packed_weights_stay_packed() -> Result<()> {
             bits: 4,
             block: 16,
             int8,
+            activation: Activation::None,
         };
         assert_eq!(node.op.downcast_ref::<MatMulNBits>(), Some(&want));
         for (i, bytes) in [(1, &packed[..]), (3, &[0x21, 0x43])] {

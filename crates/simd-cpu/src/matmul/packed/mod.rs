@@ -9,13 +9,14 @@ mod tests;
 
 use kilim_core::backend::{NodeSpec, Refusal};
 use kilim_core::error::unsupported;
-use kilim_core::ops::MatMulNBits;
+use kilim_core::ops::{Activation, MatMulNBits};
 use kilim_core::{DType, Result};
 
 use crate::gemm::Depth;
 use crate::isa::{Isa, Simd};
+use crate::math::{ACTIVATION_COST, activate_piece};
 use kilim_host::registry::KernelRegistry;
-use kilim_host::{Io, Kernel, Scratch};
+use kilim_host::{Io, Kernel, Scratch, by};
 
 /// Blocks are multiples of this, a multiple of the lanes of every instruction set.
 const BLOCK: usize = 16;
@@ -45,18 +46,76 @@ pub(super) fn register(registry: &mut KernelRegistry) {
 
 fn kernel(op: &MatMulNBits, node: &NodeSpec, isa: Isa) -> Result<Box<dyn Kernel>> {
     let plan = Plan::of(op, node).ok_or_else(|| unsupported("packed weights of these shapes"))?;
+    let joined = [6, 7].iter().any(|&i| node.input(i).is_some());
+    let finish = (joined || op.activation != Activation::None).then_some(op.activation);
+    Ok(Box::new(Multiplication {
+        isa,
+        product: product(op, plan, isa),
+        finish,
+    }))
+}
+
+fn product(op: &MatMulNBits, plan: Plan, isa: Isa) -> Box<dyn Product> {
     let few = plan.m < MANY_ROWS;
     if op.int8 && bytes::takes(&plan) {
-        return Ok(match few {
+        return match few {
             true => Box::new(bytes::Few::new(isa, plan)),
             false => Box::new(bytes::Many::new(isa, plan)),
-        });
+        };
     }
     if few {
-        return Ok(Box::new(Few { isa, plan }));
+        return Box::new(Few { isa, plan });
     }
     let depth = Depth::dense(isa, plan.k);
-    Ok(Box::new(Many { isa, plan, depth }))
+    Box::new(Many { isa, plan, depth })
+}
+
+/// A product with its bias.
+trait Product: Send + Sync {
+    /// Writes all of `y`.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    fn multiply(&self, io: &mut Io, y: &mut [f32]) -> Result<()>;
+
+    /// As [`Kernel::scratch`].
+    fn scratch(&self) -> Scratch;
+}
+
+/// A product, and what comes behind it.
+struct Multiplication {
+    isa: Isa,
+    product: Box<dyn Product>,
+    /// The activation, where there is any, an addend or a factor.
+    finish: Option<Activation>,
+}
+
+impl Kernel for Multiplication {
+    fn run(&self, io: &mut Io) -> Result<()> {
+        let y: &mut [f32] = io.output(0);
+        self.product.multiply(io, y)?;
+        let Some(activation) = self.finish else {
+            return Ok(());
+        };
+        let (addend, factor) = (io.optional::<f32>(6), io.optional::<f32>(7));
+        io.cpu()
+            .rows(y.len(), by(y, 1), ACTIVATION_COST, |piece, y, _| {
+                if let Some(addend) = addend {
+                    let pairs = y.iter_mut().zip(&addend[piece.clone()]);
+                    pairs.for_each(|(y, addend)| *y += addend);
+                }
+                activate_piece(self.isa, activation, y);
+                if let Some(factor) = factor {
+                    let pairs = y.iter_mut().zip(&factor[piece]);
+                    pairs.for_each(|(y, factor)| *y *= factor);
+                }
+                Ok(())
+            })
+    }
+
+    fn scratch(&self) -> Scratch {
+        self.product.scratch()
+    }
 }
 
 /// Sizes of a product.
@@ -193,9 +252,9 @@ impl Few {
     }
 }
 
-impl Kernel for Few {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let (a, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+impl Product for Few {
+    fn multiply(&self, io: &mut Io, y: &mut [f32]) -> Result<()> {
+        let a: &[f32] = io.input(0);
         let room = io.scratch::<f32>(self.room());
         let (weights, bias) = (Weights::of(&self.plan, io), io.optional(5));
         let cpu = io.cpu();
@@ -225,9 +284,9 @@ struct Many {
     depth: Depth,
 }
 
-impl Kernel for Many {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let (a, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+impl Product for Many {
+    fn multiply(&self, io: &mut Io, y: &mut [f32]) -> Result<()> {
+        let a: &[f32] = io.input(0);
         let scratch = io.thread_scratch(panel::room(self.isa, &self.plan));
         let (weights, bias) = (Weights::of(&self.plan, io), io.optional(5));
         let product = panel::Panelled {

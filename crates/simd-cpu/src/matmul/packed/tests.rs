@@ -47,6 +47,7 @@ fn check(op: &MatMulNBits, m: usize, points: Points, with_bias: bool) {
         bits,
         block,
         int8,
+        ..
     } = *op;
     let [blocks, size, zero_bytes] = op.row().expect("sizes that there are");
     let (a, bias) = (noise(m * k, 1), noise(n, 2));
@@ -131,6 +132,7 @@ fn products() {
                         bits,
                         block,
                         int8,
+                        activation: Activation::None,
                     };
                     check(&op, m, Points::Middle, false);
                     check(&op, m, Points::Packed, true);
@@ -165,6 +167,7 @@ fn what_it_cannot_compute_is_left_to_others() {
         bits: 4,
         block,
         int8: false,
+        activation: Activation::None,
     };
     assert!(takes(&op(40, 3, 16), 2, false));
     assert!(!takes(&op(40, 3, 16), 2, true));
@@ -201,6 +204,7 @@ fn rounded_rows_of_any_magnitude() {
         bits: 4,
         block: 16,
         int8: true,
+        activation: Activation::None,
     };
     for m in [1, 5] {
         for isa in Isa::available() {

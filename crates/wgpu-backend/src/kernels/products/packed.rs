@@ -1,7 +1,7 @@
 //! Products with packed weights.
 
 use kilim_core::DType;
-use kilim_core::ops::{Activation, MatMulNBits};
+use kilim_core::ops::MatMulNBits;
 
 use crate::kernels::Kernels;
 use crate::kernels::index::within;
@@ -69,8 +69,8 @@ impl Tile {
 fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
     let real_zeros = l.optional(3).is_some_and(|zeros| zeros.dtype != DType::U8);
     let stored = match real_zeros {
-        true => l.float_of([0, 2, 3, 5])?,
-        false => l.float_of([0, 2, 5])?,
+        true => l.float_of([0, 2, 3, 5, 6, 7])?,
+        false => l.float_of([0, 2, 5, 6, 7])?,
     };
     let [blocks, _, zero_bytes] = ok(op.row())?;
     let row = blocks.saturating_mul(op.block);
@@ -108,6 +108,7 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
         op.k
     );
     let tile = l.choose(class, &Tile::all(&l.caps, m, n));
+    let other = |i| l.optional(i).map(|_| Operand::Input(i));
     let launch = Launch {
         case: match op.k.is_multiple_of(4) && n.is_multiple_of(4) {
             true => Case::Quads,
@@ -121,10 +122,12 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
         b,
         scales: Operand::Input(2),
         c: Target::Output(0),
-        bias: l.optional(5).map(|_| Operand::Input(5)),
+        bias: other(5),
+        residual: other(6),
+        factor: other(7),
         params: Params {
             walk: both(&[1], &[0], &[0]),
-            act: (&Activation::None).into(),
+            act: (&op.activation).into(),
             product: Product {
                 m,
                 n,

@@ -2,7 +2,7 @@
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
-use kilim_core::ops::{GatherBlockQuantized, MatMulNBits};
+use kilim_core::ops::{Activation, GatherBlockQuantized, MatMulNBits};
 
 use super::{Family, OpTable};
 use crate::onnx::builder::NodeBuilder;
@@ -44,6 +44,7 @@ fn matmul_n_bits(b: &mut NodeBuilder) -> Result<()> {
         bits: b.count("bits", Some(4))?,
         block: b.count("block_size", None)?,
         int8: accuracy == INT8,
+        activation: Activation::None,
     };
     b.fixed("weight_prepacked", 0)?;
     let (a, weights, scales) = (b.input(0)?, b.input(1)?, b.input(2)?);

@@ -6,9 +6,9 @@ mod round;
 mod row;
 
 use kilim_core::Result;
-use kilim_host::{Io, Kernel, Scratch};
+use kilim_host::{Io, Scratch};
 
-use super::{Plan, Weights};
+use super::{Plan, Product, Weights};
 use crate::isa::Isa;
 use round::{Layout, Rounded};
 
@@ -34,9 +34,9 @@ impl Few {
     }
 }
 
-impl Kernel for Few {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let (a, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+impl Product for Few {
+    fn multiply(&self, io: &mut Io, y: &mut [f32]) -> Result<()> {
+        let a: &[f32] = io.input(0);
         let scratch = io.scratch::<u32>(self.layout.room(1));
         let (weights, bias) = (Weights::of(&self.plan, io), io.optional(5));
         let (k, n) = (self.plan.k, self.plan.n);
@@ -74,9 +74,9 @@ impl Many {
     }
 }
 
-impl Kernel for Many {
-    fn run(&self, io: &mut Io) -> Result<()> {
-        let (a, y): (&[f32], &mut [f32]) = (io.input(0), io.output(0));
+impl Product for Many {
+    fn multiply(&self, io: &mut Io, y: &mut [f32]) -> Result<()> {
+        let a: &[f32] = io.input(0);
         let [once, each] = self.room();
         let all = io.scratch::<u32>(once + each * io.cpu().threads());
         let (rounded, panels) = all.split_at_mut(once);
