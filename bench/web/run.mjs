@@ -3,18 +3,16 @@
 // For each model: loads and first runs, each in a browser context of its own with nothing in its cache; then steady runs in the pages of
 // the last loads; then, each in a browser of its own, what the engine and the model have added to its memory after some runs.
 import { readFileSync } from 'node:fs';
-import { cpus } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { chromium } from 'playwright-core';
 import { difference } from '../common/inputs.mjs';
 import { privateBytes } from '../common/memory.mjs';
 import { commit, machine, save, short, spread } from '../common/record.mjs';
 import { takeTurns } from '../common/rounds.mjs';
+import { bench, chromiumOptions, openPage, place, timed, version } from './browser.mjs';
 import { serve } from './server.mjs';
 
-const bench = dirname(dirname(fileURLToPath(import.meta.url)));
 const { values: args } = parseArgs({
   options: {
     models: { type: 'string' },
@@ -32,41 +30,15 @@ const { values: args } = parseArgs({
 /** What reads each format. */
 const READS = { onnx: ['onnxruntime-web', 'before', 'kilim'], tflite: ['litert', 'before', 'kilim'] };
 
-/** Where engines compute: `1`, `2`, `all` threads, or `webgpu`. */
-function place(word) {
-  if (word === 'webgpu') return { name: 'WebGPU', gpu: true, threads: 1 };
-  const threads = word === 'all' ? cpus().length : Number(word);
-  if (!Number.isInteger(threads) || threads < 1) throw new Error(`--on takes numbers of threads, all and webgpu, not ${word}`);
-  return { name: threads === 1 ? '1 thread' : `${threads} threads`, gpu: false, threads };
-}
-
-const { 'goog:chromeOptions': chrome } = JSON.parse(readFileSync(join(bench, '../tests/webdriver.json'), 'utf8'));
-const chromiumOptions = {
-  executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
-  args: chrome.args.filter((flag) => !flag.startsWith('--headless')),
-};
 const browser = await chromium.launch(chromiumOptions);
 const packages = { 'bench/modules/': join(bench, 'node_modules'), 'bench/kilim/': args.kilim };
 if (args.before) packages['bench/before/'] = args.before;
 const server = await serve({ ...packages, 'bench/': bench }, Object.keys(packages));
 
-/** Rejects when it takes too long. */
-function timed(promise) {
-  let timer;
-  const late = new Promise((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`took more than ${args.timeout} s`)), 1000 * Number(args.timeout));
-  });
-  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
-}
-
+const within = (promise) => timed(promise, Number(args.timeout));
 let visits = 0;
 
-async function open(browser, name) {
-  const page = await (await browser.newContext()).newPage();
-  await page.goto(`${server.base}/${name}/bench/web/page.html`);
-  await page.waitForFunction(() => globalThis.ready);
-  return page;
-}
+const open = (browser, name) => openPage(browser, `${server.base}/${name}/bench/web/page.html`);
 
 /** A page with the model in it, after its first run. */
 async function visit(engine, { gpu, threads }, model) {
@@ -74,8 +46,8 @@ async function visit(engine, { gpu, threads }, model) {
   const page = await open(browser, name);
   const context = page.context();
   try {
-    const load = await timed(page.evaluate((given) => bench.load(...given), [engine, { gpu, threads }, model.inputs]));
-    return { context, page, load, ...(await timed(page.evaluate(() => bench.first()))), fetched: server.fetched(name) };
+    const load = await within(page.evaluate((given) => bench.load(...given), [engine, { gpu, threads }, model.inputs]));
+    return { context, page, load, ...(await within(page.evaluate(() => bench.first()))), fetched: server.fetched(name) };
   } catch (error) {
     await context.close();
     throw error;
@@ -88,8 +60,8 @@ async function memory(engine, { gpu, threads }, model) {
   try {
     const page = await open(await chromium.connect(own.wsEndpoint()), `visit${visits++}`);
     const before = privateBytes(own.process().pid);
-    await timed(page.evaluate((given) => bench.load(...given), [engine, { gpu, threads }, model.inputs]));
-    await timed(page.evaluate(() => bench.time(3)));
+    await within(page.evaluate((given) => bench.load(...given), [engine, { gpu, threads }, model.inputs]));
+    await within(page.evaluate(() => bench.time(3)));
     return before && privateBytes(own.process().pid) - before;
   } finally {
     await own.close();
@@ -113,7 +85,7 @@ async function compare(model, where) {
     }
   }
   const live = rows.filter(({ error }) => !error);
-  for (const row of live) row.time = (times) => timed(row.visit.page.evaluate((n) => bench.time(n), times));
+  for (const row of live) row.time = (times) => within(row.visit.page.evaluate((n) => bench.time(n), times));
   await takeTurns(live, Number(args.runs));
   for (const row of live) row.memory = await memory(row.engine, where, model);
   const reference = live.find(({ error }) => !error)?.visit.outputs;
@@ -137,7 +109,6 @@ async function compare(model, where) {
   }));
 }
 
-const version = (name) => JSON.parse(readFileSync(join(bench, 'node_modules', name, 'package.json'), 'utf8')).version;
 const here = machine();
 const rows = [];
 const chromiumVersion = browser.version();

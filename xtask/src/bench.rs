@@ -14,6 +14,8 @@ pub struct Args {
 enum Kind {
     /// onnxruntime-web, LiteRT.js and Kilim in one Chromium
     Web(Web),
+    /// onnxruntime-web and Kilim in one Chromium, going on with a text word by word
+    Decode(Decode),
     /// onnxruntime, RTen, tract and Kilim on the CPU of this machine
     Native(Native),
 }
@@ -34,6 +36,30 @@ struct Web {
     loads: usize,
     #[command(flatten)]
     common: Common,
+}
+
+#[derive(clap::Args)]
+struct Decode {
+    /// A folder of onnxruntime-genai's builder, such as tools/builders/build.py writes
+    folder: PathBuf,
+    /// Engines, the first is what others are compared with
+    #[arg(long, default_value = "onnxruntime-web,kilim")]
+    engines: String,
+    /// Where they compute: numbers of threads, `all`, `webgpu`
+    #[arg(long, default_value = "1")]
+    on: String,
+    /// Words of the prompts, which are what the caches know when words are timed
+    #[arg(long, default_value = "128,1024")]
+    prompts: String,
+    /// Words behind each prompt
+    #[arg(long, default_value_t = 100)]
+    words: usize,
+    /// How often each loads the model, and reads each prompt
+    #[arg(long, default_value_t = 3)]
+    loads: usize,
+    /// Puts the table into docs/bench.md
+    #[arg(long)]
+    write: bool,
 }
 
 #[derive(clap::Args)]
@@ -67,6 +93,7 @@ struct Common {
 pub fn run(args: &Args) -> Result<()> {
     match &args.kind {
         Kind::Web(args) => web(args),
+        Kind::Decode(args) => decode(args),
         Kind::Native(args) => native(args),
     }
 }
@@ -92,6 +119,26 @@ fn web(args: &Web) -> Result<()> {
     node.args(["--runs", &args.common.runs.to_string(), "--out"]);
     sh::run(node.arg(&record))?;
     table(&record, args.common.write)
+}
+
+fn decode(args: &Decode) -> Result<()> {
+    let browser = setup::browser()?;
+    browser.require_playwright()?;
+    build::wasm()?;
+    build::www()?;
+    setup::npm("bench")?;
+    let record = folder().join("decode.json");
+    let mut node = sh::cmd("node");
+    browser.tell(&mut node);
+    node.arg("bench/web/decode.mjs")
+        .arg("--folder")
+        .arg(args.folder.canonicalize()?);
+    node.args(["--kilim", "www/dist/kilim", "--engines", &args.engines]);
+    node.args(["--on", &args.on, "--loads", &args.loads.to_string()]);
+    node.args(["--prompts", &args.prompts]);
+    node.args(["--words", &args.words.to_string(), "--out"]);
+    sh::run(node.arg(&record))?;
+    table(&record, args.write)
 }
 
 fn native(args: &Native) -> Result<()> {

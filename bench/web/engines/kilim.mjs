@@ -16,3 +16,17 @@ export const opener = (index) =>
   };
 
 export const open = opener('../../kilim/index.js');
+
+export async function openDecoder({ model, data, genai }, { gpu, threads }) {
+  const { load } = await import('../../kilim/index.js');
+  const session = await load(model, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'], threads, externalData: data });
+  if (threads > 1 && session.report.threads) throw new Error(`no ${threads} threads: ${session.report.threads}`);
+  const decoder = await session.decoder({ genai });
+  return {
+    async start(words) {
+      await decoder.start(words, { temperature: 0 });
+      return decoder.next();
+    },
+    next: () => decoder.next(),
+  };
+}

@@ -65,7 +65,7 @@ fn a_step_of_a_packed_model_stays_on_the_gpu() {
         ("llama-int8", 39),
         ("phi3-int4", 39),
         ("qwen2-int4", 39),
-        ("qwen3-int4", 48),
+        ("qwen3-int4", 54),
         ("smollm3-int4", 39),
     ] {
         let mut session = loaded(&cases, name);

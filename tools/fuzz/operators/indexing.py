@@ -98,7 +98,8 @@ def combined(b, x, updates, places, mode):
     if slack is None:
         return flat.reshape(x.shape), None
     if mode in ("add", "mul"):
-        slack = counts * UNIT[x.kind] * 2 * sizes + np.where(counts, TINY[x.kind], 0)
+        # Elements that nothing is added to keep the errors that they came with.
+        slack += counts * UNIT[x.kind] * 2 * sizes + np.where(counts, TINY[x.kind], 0)
     if not slack.any():
         return flat.reshape(x.shape), None
     return flat.reshape(x.shape), slack.reshape(x.shape)
