@@ -13,9 +13,9 @@ const PAGES = [
   ['pictures, ONNX, WebGPU', ['gpu'], 412],
   ['pictures, TFLite, CPU', ['tflite'], 391],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 485],
-  ['language, ONNX, CPU', ['language', 'quantized'], 525],
-  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 583, ['text.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1217],
+  ['language, ONNX, CPU', ['language', 'quantized'], 527],
+  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 584, ['text.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1219],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

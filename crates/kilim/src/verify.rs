@@ -127,7 +127,7 @@ pub async fn verify(
         core_options,
     )
     .await?;
-    recording.copy_variables(session);
+    recording.copy_variables(session)?;
     let (wanted, records) = recording.record(inputs, &run_options).await?;
     drop(recording);
     let mut nodes = Vec::with_capacity(records.len());

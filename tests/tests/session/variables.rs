@@ -133,6 +133,21 @@ fn a_variable_keeps_its_shape_and_type() {
 }
 
 #[test]
+fn variables_of_the_same_model_are_copied() {
+    let [mut s, mut other] = [on(&["cpu"], counting()), on(&["cpu"], counting())];
+    gives(&mut s, [1.0, 2.0], [22.0, 44.0], [0.0, 0.0]);
+    other.copy_variables(&s).unwrap();
+    gives(&mut other, [0.0, 0.0], [22.0, 44.0], [1.0, 2.0]);
+    let mut none = Graph::new("none");
+    let x = none.add_input("x", Fact::fixed(DType::F32, &[2]));
+    let y = none.apply("y", add(), &[x, x]);
+    none.outputs.push(y);
+    let error = other.copy_variables(&on(&["cpu"], none)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidValue);
+    gives(&mut other, [0.0, 0.0], [22.0, 44.0], [0.0, 0.0]);
+}
+
+#[test]
 fn a_variable_without_a_value_is_refused() {
     let mut g = Graph::new("broken");
     let initial = f32s(&[1], &[1.0]);

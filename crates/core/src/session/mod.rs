@@ -343,8 +343,11 @@ impl Session {
     }
 
     /// Gives the model's variables the values that they have in another session of the model. Nothing is copied.
-    pub fn copy_variables(&mut self, from: &Session) {
-        self.variables.clone_from(&from.variables);
+    ///
+    /// # Errors
+    /// `InvalidValue` where the other session's model has other variables.
+    pub fn copy_variables(&mut self, from: &Session) -> Result<()> {
+        self.variables.copy(&from.variables)
     }
 
     /// Gives the memory of intermediates back until the next run, which allocates it again.

@@ -66,6 +66,17 @@ impl Variables {
         Ok(())
     }
 
+    /// # Errors
+    /// `InvalidValue` where the others have other names, element types or shapes.
+    pub fn copy(&mut self, from: &Variables) -> Result<()> {
+        if self.names != from.names || self.specs != from.specs {
+            let message = "the sessions' models have other variables";
+            return Err(Error::new(ErrorCode::InvalidValue, message));
+        }
+        self.values.clone_from(&from.values);
+        Ok(())
+    }
+
     pub fn reset(&mut self, graph: &Graph) {
         self.values = graph.variables.iter().map(initial).collect();
     }
