@@ -75,7 +75,7 @@ struct Finish {
 
 impl Finish {
     const NONE: Finish = Finish::new(false, Activation::None, false);
-    /// With bias, zero points and listed columns all of these are more inputs than a GPU kernel may have.
+    /// No addend together with a factor: beside bias, zero points and listed columns they are more inputs than a GPU kernel may have.
     const ALL: [Finish; 5] = [
         Finish::NONE,
         Finish::new(true, Activation::Relu, false),

@@ -78,7 +78,7 @@ trait Product: Send + Sync {
     /// `Aborted` where the run is to stop.
     fn multiply(&self, io: &mut Io, y: &mut [f32]) -> Result<()>;
 
-    /// As [`Kernel::scratch`].
+    /// The memory that [`Kernel::scratch`] asks for.
     fn scratch(&self) -> Scratch;
 }
 
