@@ -5,7 +5,7 @@ export const opener = (index) =>
   async function open(bytes, { gpu, threads }) {
     const { load } = await import(index);
     const session = await load(bytes, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'], threads });
-    if (threads > 1 && session.report.threads) throw new Error(`no ${threads} threads: ${session.report.threads}`);
+    if (session.report.oneThread) throw new Error(`no ${threads} threads: ${session.report.oneThread}`);
     return {
       inputs: session.inputs,
       async run(feeds) {
@@ -20,7 +20,7 @@ export const open = opener('../../kilim/index.js');
 export async function openDecoder({ model, data, genai }, { gpu, threads }) {
   const { load } = await import('../../kilim/index.js');
   const session = await load(model, { backends: gpu ? ['wgpu', 'cpu'] : ['cpu'], threads, externalData: data });
-  if (threads > 1 && session.report.threads) throw new Error(`no ${threads} threads: ${session.report.threads}`);
+  if (session.report.oneThread) throw new Error(`no ${threads} threads: ${session.report.oneThread}`);
   const decoder = await session.decoder({ genai });
   return {
     async start(words) {

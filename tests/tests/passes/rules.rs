@@ -265,6 +265,22 @@ fn every_rule_can_be_switched_off() {
     }
 }
 
+/// The activation is of the whole, not of the product before the factor.
+#[test]
+fn an_activation_behind_a_factor_stays_there() {
+    let mut b = Builder::new(7);
+    let product = packed_product(&mut b);
+    let factor = b.input("factor", &[2, 4]);
+    let node = b.g.nodes.pop().unwrap();
+    let mut inputs = node.inputs.clone();
+    inputs.resize(7, None);
+    inputs.push(Some(factor));
+    b.g.push_shared(node.name, node.op, &inputs, &[product]);
+    let y = b.unary(UnaryKind::Relu, product);
+    b.g.outputs = vec![y];
+    check(&b.g, 3);
+}
+
 #[test]
 fn rules_have_names_of_their_own() {
     let names: BTreeSet<&str> = Rule::ALL.iter().map(|rule| rule.name()).collect();

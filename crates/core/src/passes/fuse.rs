@@ -116,7 +116,11 @@ fn activation(graph: &mut Graph, patch: &mut Patch, node: Node) -> Unfused {
         let x = node
             .input(0)
             .filter(|&x| patch.uses(x) == 0 && graph.is_f32(x))?;
-        Some((x, patch.producer(Some(x))?.op.with_activation(activation)?))
+        let producer = patch.producer(Some(x))?;
+        // A factor comes behind the activation, not before it.
+        let factor = producer.op.factor().and_then(|i| producer.input(i));
+        let op = producer.op.with_activation(activation)?;
+        factor.is_none().then_some((x, op))
     };
     let Some((x, op)) = fused() else {
         return Some(node);

@@ -72,9 +72,8 @@ impl Runner {
                     ..BackendReport::default()
                 })
                 .collect(),
-            threads: cfg!(target_family = "wasm").then(|| {
-                "one thread computes: the WebAssembly builds have no shared memory".into()
-            }),
+            threads: cfg!(all(target_family = "wasm", not(target_feature = "atomics")))
+                .then(|| "one thread computes: this WebAssembly build has no shared memory".into()),
             plans: shared.plans,
             ..Report::default()
         };
