@@ -192,4 +192,9 @@ packed = lambda: (random.integers(0, 256, (5, 3, 8), np.uint8), np.abs(floats(5,
 up, gate = m.op("MatMulNBits", "x", *packed(), **sizes), m.op("MatMulNBits", "x", *packed(), **sizes)
 m.write("fuse-factor", m.op("Mul", m.op("Mul", gate, m.op("Sigmoid", gate)), up))
 
+# The scores behind the last word of a text.
+m = Model(x=floats(2, 5, 8))
+scores = m.op("MatMul", m.op("LayerNormalization", "x", floats(8)), floats(8, 6))
+m.write("early-selection", m.op("Gather", scores, np.array(-1), axis=1))
+
 cases.write()

@@ -180,3 +180,49 @@ test('a run takes what another session has kept, and uses it up', { timeout: 60_
   });
   assert.deepEqual(seen, { data: [0, 0, 1, 1.5, 2, 2.5, ...Array(10).fill(0)], code: 'STATE' });
 });
+
+for (const options of [{ worker: true }, { worker: false }, { backends: ['wgpu', 'cpu'] }]) {
+  test(`the last place of an output alone: ${JSON.stringify(options)}`, { timeout: 120_000 }, async () => {
+    const seen = await here.page.evaluate(async (options) => {
+      const session = await open({ ...options, lastOnly: { y: 0, 'present.key': -1 } });
+      const dims = session.outputs.map(({ dims }) => dims);
+      const runs = [];
+      for (const x of [rows(1, 2), rows(1, 2, 3, 4, 5, 6), rows(7, 8, 9, 10)]) {
+        const { y, 'present.key': column } = await session.run({ past: rows(0, 0.5), x });
+        runs.push([y.dims, [...y.data], column.dims, [...column.data]]);
+      }
+      const codes = [];
+      for (const lastOnly of [{ z: 0 }, { y: 2 }, { y: 0.5 }, { y: '0' }])
+        codes.push(await open({ ...options, lastOnly }).then(null, ({ code, message }) => [code, message]));
+      session.close();
+      return { dims, runs, codes };
+    }, options);
+    assert.deepEqual(seen.dims[1], [1, 2]);
+    assert.deepEqual(seen.runs, [
+      [
+        [1, 2],
+        [11, 22],
+        [2, 1],
+        [0.5, 2],
+      ],
+      [
+        [1, 2],
+        [15, 26],
+        [4, 1],
+        [0.5, 2, 4, 6],
+      ],
+      [
+        [1, 2],
+        [19, 30],
+        [3, 1],
+        [0.5, 8, 10],
+      ],
+    ]);
+    assert.deepEqual(
+      seen.codes.map(([code]) => code),
+      ['INPUT', 'SHAPE', 'INVALID_VALUE', 'INVALID_VALUE'],
+    );
+    assert.match(seen.codes[0][1], /no output `z`.*present\.key, y/);
+    assert.match(seen.codes[2][1], /`lastOnly\.y`/);
+  });
+}

@@ -1,7 +1,7 @@
 //! The options that all commands on a model share, and loading it with a sign of life.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -58,6 +58,21 @@ pub fn not_negative(text: &str) -> Result<f64, String> {
     }
 }
 
+/// Numbers with their names, given as `form`.
+fn by_name<T: FromStr>(
+    flag: &str,
+    form: &str,
+    given: &[String],
+) -> Result<Vec<(String, T)>, Failure> {
+    let read = |text: &String| {
+        let number = text
+            .rsplit_once('=')
+            .and_then(|(name, n)| Some((name.to_string(), n.parse().ok()?)));
+        number.ok_or_else(|| Failure::Usage(format!("`{flag} {text}` is not of the form {form}")))
+    };
+    given.iter().map(read).collect()
+}
+
 /// Options about backends.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Backends")]
@@ -93,6 +108,10 @@ pub struct BackendArgs {
     /// The size of a symbolic dimension, for instance `batch=1`; may be given several times.
     #[arg(long = "dim", value_name = "NAME=N")]
     dims: Vec<String>,
+    /// Have an output give the last place along an axis alone, and leave out what computes the others: `logits=1`; may be given
+    /// several times.
+    #[arg(long, value_name = "OUTPUT=AXIS")]
+    last_only: Vec<String>,
     /// Threads that the CPU computes with; without a number as many as the machine has cores, at most 16.
     #[arg(long, value_name = "N", env = "KILIM_THREADS", value_parser = clap::value_parser!(u16).range(1..))]
     threads: Option<u16>,
@@ -159,17 +178,11 @@ impl BackendArgs {
             Schedule::Sync => Arc::new(SyncScheduler),
             Schedule::Overlapped => Arc::new(OverlappedScheduler::default()),
         };
-        let mut dims = HashMap::new();
-        for dim in &self.dims {
-            let (name, n) = dim
-                .split_once('=')
-                .and_then(|(name, n)| Some((name.to_string(), n.parse().ok()?)))
-                .ok_or_else(|| {
-                    Failure::Usage(format!("`--dim {dim}` is not of the form NAME=N"))
-                })?;
-            dims.insert(name, n);
-        }
-        options.dims = dims;
+        options.dims = by_name("--dim", "NAME=N", &self.dims)?
+            .into_iter()
+            .collect();
+        let last_only = by_name("--last-only", "OUTPUT=AXIS", &self.last_only)?;
+        options.last_only = last_only.into_iter().collect();
         Ok(options)
     }
 

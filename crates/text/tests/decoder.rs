@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use kilim::core::AbortSignal;
 use kilim::{Datum, Dim, ErrorCode, Keep, RunOptions, Session, Tensor};
-use speaker::{Speaker, best, prompt, session, settings, spoken, step};
+use speaker::{Speaker, best, prompt, session, session_with, settings, spoken, step};
 
 /// The models of `tests/references/language.zip` whose caches are in the type of their arithmetic.
 const MODELS: [&str; 7] = [
@@ -32,7 +32,7 @@ struct Growing {
 
 impl Growing {
     fn new(model: &str) -> Growing {
-        let session = session(model);
+        let session = session_with(model, |_| {});
         let inputs = session.inputs().iter();
         let caches = inputs.filter(|port| port.name.starts_with("past"));
         let empty = |port: &kilim::Port| {

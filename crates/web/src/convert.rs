@@ -67,6 +67,18 @@ pub fn size(value: &JsValue, what: &str) -> Result<usize> {
         })
 }
 
+/// An axis, counted from the last one where it is negative; `what` is what it is called in errors.
+///
+/// # Errors
+/// `InvalidValue` where it is none.
+pub fn axis(value: &JsValue, what: &str) -> Result<i64> {
+    let number = value.as_f64().map(|n| (n, n as i32));
+    let whole = number.filter(|(n, whole)| *n == f64::from(*whole));
+    whole
+        .map(|(_, whole)| whole.into())
+        .ok_or_else(|| malformed(what, "a whole number"))
+}
+
 /// Strings of an array; `what` is what it is called in errors.
 ///
 /// # Errors

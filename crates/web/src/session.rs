@@ -1,7 +1,6 @@
 //! A session as a JavaScript class.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -343,7 +342,16 @@ fn options(given: &JsValue) -> kilim_core::Result<LoadOptions> {
         options.limits = limits.parse()?;
     }
     if let Some(dims) = convert::field(given, "dims") {
-        options.dims = dimensions(&dims)?;
+        for (name, size) in entries(&dims) {
+            let size = convert::size(&size, &format!("the dimension `{name}`"))?;
+            options.dims.insert(name, size);
+        }
+    }
+    if let Some(axes) = convert::field(given, "lastOnly") {
+        for (name, axis) in entries(&axes) {
+            let axis = convert::axis(&axis, &format!("the axis of `{name}`"))?;
+            options.last_only.insert(name, axis);
+        }
     }
     Ok(options)
 }
@@ -388,16 +396,13 @@ fn verify_options(given: &JsValue) -> kilim_core::Result<VerifyOptions> {
     Ok(options)
 }
 
-fn dimensions(given: &JsValue) -> kilim_core::Result<HashMap<String, usize>> {
+/// The names and values of an object.
+fn entries(given: &JsValue) -> impl Iterator<Item = (String, JsValue)> {
     let entries = given.dyn_ref::<Object>().map(Object::entries);
-    let mut dims = HashMap::new();
-    for entry in entries.iter().flat_map(Array::iter) {
+    entries.unwrap_or_default().into_iter().map(|entry| {
         let entry: Array = entry.unchecked_into();
-        let name = entry.get(0).as_string().unwrap_or_default();
-        let size = convert::size(&entry.get(1), &format!("the dimension `{name}`"))?;
-        dims.insert(name, size);
-    }
-    Ok(dims)
+        (entry.get(0).as_string().unwrap_or_default(), entry.get(1))
+    })
 }
 
 fn borrowed(values: &[(String, Datum)]) -> Vec<(&str, Datum)> {

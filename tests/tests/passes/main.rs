@@ -15,6 +15,7 @@ mod quantized;
 mod random;
 mod rotary;
 mod rules;
+mod selection;
 
 use std::collections::BTreeSet;
 
@@ -22,9 +23,9 @@ use kilim::core::ops::{
     Activation, BatchNorm, BatchToSpace, Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Concat,
     Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Dropout, Expand, Flatten, Gather,
     GatherElements, GatherNd, Gemm, If, InferContext, LpPool, Lrn, MatMul, MatMulNBits, Operator,
-    Pad, PadMode, Padding, QuantizeLinear, Reduce, ReduceKind, Reshape, ScatterElements, ScatterNd,
-    ScatterReduction, ShapeOf, Slice, Softmax, SoftmaxKind, SpaceToBatch, SpaceToDepth, Split,
-    Squeeze, TensorScatter, Tile, Transpose, Unary, UnaryKind, Unsqueeze, Where, Window,
+    Pad, PadMode, Padding, QuantizeLinear, Reduce, ReduceKind, Reshape, RmsNorm, ScatterElements,
+    ScatterNd, ScatterReduction, ShapeOf, Slice, Softmax, SoftmaxKind, SpaceToBatch, SpaceToDepth,
+    Split, Squeeze, TensorScatter, Tile, Transpose, Unary, UnaryKind, Unsqueeze, Where, Window,
 };
 use kilim::core::passes::{ChangeLog, Evaluator, Passes, Rule, optimise};
 use kilim::{BackendId, DType, Fact, Graph, LoadOptions, RunOptions, Runtime, Tensor};

@@ -128,6 +128,12 @@ fn graph_for(rule: Rule) -> Graph {
             let factor = b.input("factor", &[2, 4]);
             b.binary(BinaryKind::Mul, factor, product)
         }
+        Rule::EarlySelection => {
+            let x = b.input("x", &[3, 4]);
+            let product = b.unary(UnaryKind::Exp, x);
+            let at = b.ints(&[1]);
+            b.op(Gather { axis: 0 }, &[product, at])
+        }
         Rule::ChannelsLast => {
             let x = b.input("x", &[1, 2, 4, 4]);
             b.conv(x, 2, 3, 1)

@@ -83,3 +83,80 @@ fn outputs_go_into_buffers_of_the_users() {
     assert_eq!(error.code(), ErrorCode::Input);
     assert_eq!((whole, short), ([0xAA; 12], [0xAA; 11]), "all or nothing");
 }
+
+/// `x + 1` of `[rows, 2]` and `[2, 3]`, with the last place alone of outputs that are named.
+fn last(wanted: &[(&str, i64)]) -> kilim::core::Result<kilim::core::Session> {
+    let mut g = Graph::new("last");
+    let x = g.add_input(
+        "x",
+        Fact::new(
+            DType::F32,
+            Shape(vec![Dim::Symbol("rows".into()), Dim::Known(2)]),
+        ),
+    );
+    let one = g.add_constant("one", f32s(&[1], &[1.0]));
+    let y = g.apply("y", Binary::new(BinaryKind::Add), &[x, one]);
+    g.value_mut(y).name = "y".to_string();
+    let fixed = g.add_constant("fixed", f32s(&[2, 3], &[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]));
+    g.outputs.extend([y, x, fixed]);
+    let options = kilim::core::SessionOptions {
+        last_only: wanted
+            .iter()
+            .map(|(n, axis)| (n.to_string(), *axis))
+            .collect(),
+        ..kilim::core::SessionOptions::default()
+    };
+    pollster::block_on(kilim::core::Session::new(g, vec![cpu()], cpu(), options))
+}
+
+#[test]
+fn the_last_place_alone_may_be_wanted() {
+    let wanted = [("y", 0), ("x", -1), ("fixed", 1)];
+    let mut session = last(&wanted).unwrap();
+    let names: Vec<_> = session
+        .outputs()
+        .iter()
+        .map(|port| port.name.clone())
+        .collect();
+    assert_eq!(names, ["y", "x", "fixed"]);
+    let dims: Vec<_> = session
+        .outputs()
+        .iter()
+        .map(|port| port.fact.shape.clone())
+        .collect();
+    let rows = Dim::Symbol("rows".into());
+    let one = Dim::Known(1);
+    let expected = [
+        vec![one.clone(), Dim::Known(2)],
+        vec![rows, one.clone()],
+        vec![Dim::Known(2), one],
+    ];
+    assert_eq!(dims, expected.map(|dims| Some(Shape(dims))));
+    for rows in [1, 3, 2] {
+        let x: Vec<f32> = (0..2 * rows).map(|i| i as f32).collect();
+        let x = f32s(&[rows, 2], &x);
+        let outputs = pollster::block_on(session.run(&[("x", x)], &RunOptions::default()));
+        let outputs = outputs.unwrap();
+        let numbers = |i: usize| outputs[i].1.as_slice::<f32>().unwrap().to_vec();
+        let end = 2 * rows as i64;
+        assert_eq!(numbers(0), [end - 1, end].map(|x| x as f32));
+        let last: Vec<f32> = (0..rows).map(|i| (2 * i + 1) as f32).collect();
+        assert_eq!(numbers(1), last);
+        assert_eq!(numbers(2), [3.0, 6.0]);
+    }
+    // There is no last row of none.
+    let none = f32s(&[0, 2], &[]);
+    let failed = pollster::block_on(session.run(&[("x", none)], &RunOptions::default()));
+    assert!(failed.is_err(), "{failed:?}");
+}
+
+#[test]
+fn the_last_place_of_what_is_not_there_is_an_error() {
+    let error = |wanted: &[(&str, i64)]| last(wanted).err().expect("an error");
+    let e = error(&[("z", 0)]);
+    assert_eq!(e.code(), kilim::ErrorCode::Input);
+    assert!(e.to_string().contains("y, x, fixed"), "{e}");
+    let e = error(&[("y", 2)]);
+    assert_eq!(e.code(), kilim::ErrorCode::Shape);
+    assert!(e.to_string().contains("`y/last`"), "{e}");
+}

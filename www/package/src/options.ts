@@ -66,6 +66,11 @@ export interface LoadOptions {
   mixedPrecision?: MixedPrecision;
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
   dims?: Record<string, number>;
+  /**
+   * Outputs of which only the last place along an axis is wanted, such as the scores behind the last word of a text: `{ logits: 1 }`. They
+   * have one place there, and what computes the others is left out. A name that no output has is an `INPUT` error.
+   */
+  lastOnly?: Record<string, number>;
   /** What runs beside what; `sync` by default. */
   schedule?: Schedule;
   /** What `calibrate` measured on this machine: placement is priced by it. */
@@ -182,6 +187,7 @@ const LOAD: Kinds<LoadOptions> = {
   without: texts,
   mixedPrecision: record,
   dims: record,
+  lastOnly: record,
   schedule: oneOf('sync', 'overlapped'),
   calibration: text,
   tune: flag,
@@ -304,6 +310,7 @@ export function engineOptions({
   without,
   mixedPrecision,
   dims,
+  lastOnly,
   schedule,
   calibration,
   memory,
@@ -315,6 +322,7 @@ export function engineOptions({
   return reading('an option of `load`', () => {
     const mixed = mixedPrecision && readMixed(mixedPrecision);
     if (dims) checkDims(dims);
+    if (lastOnly) checkAxes(lastOnly);
     const given = Object.entries({
       backends,
       strict,
@@ -324,6 +332,7 @@ export function engineOptions({
       without,
       mixedPrecision: mixed,
       dims: dims && { ...dims },
+      lastOnly: lastOnly && { ...lastOnly },
       schedule,
       calibration,
       memory,
@@ -366,6 +375,12 @@ function wireSample(sample: Record<string, TensorLike>): WireTensor[] {
     checkTensor(tensor);
     return toWire(name, tensor);
   });
+}
+
+function checkAxes(axes: Record<string, number>): void {
+  for (const [name, axis] of Object.entries(axes)) {
+    if (!Number.isSafeInteger(axis)) throw wrongOption(`lastOnly.${name}`, 'a whole number, the axis', axis);
+  }
 }
 
 function checkDims(dims: Record<string, number>): void {

@@ -52,6 +52,7 @@ export interface EngineOptions {
   without?: string[];
   mixedPrecision?: { tolerance: number; samples: WireTensor[][] };
   dims?: Record<string, number>;
+  lastOnly?: Record<string, number>;
   schedule?: Schedule;
   calibration?: string;
   memory?: 'normal' | 'limit';

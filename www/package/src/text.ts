@@ -85,7 +85,9 @@ export async function loadText(source: FolderSource, options: LoadTextOptions = 
   if (!given && tokens === undefined) throw new KilimError('IO', 'the folder has no file `tokenizer.json`');
   const tokenizer = given ?? openTokenizer(tokens as string, tokenizerSettings);
   const external: Record<string, ModelSource> = { ...weights, ...externalData };
-  const session = await load(model, { ...rest, externalData: external });
+  // Nothing reads the scores behind the other words of a prompt.
+  const lastOnly = { [logitsIn(genai)]: 1, ...rest.lastOnly };
+  const session = await load(model, { ...rest, lastOnly, externalData: external });
   try {
     const files = { genai, config, generation };
     const known = Object.fromEntries(Object.entries(files).filter(([, text]) => text !== undefined));
@@ -97,11 +99,21 @@ export async function loadText(source: FolderSource, options: LoadTextOptions = 
   }
 }
 
-/** The model's file that `genai_config.json` names. */
-function nameIn(genai: string): string {
-  const { model } = parse<{ model?: { decoder?: { filename?: string } } }>('genai_config.json', genai);
-  return model?.decoder?.filename ?? 'model.onnx';
+interface GenAiDecoder {
+  filename?: string;
+  outputs?: { logits?: string };
 }
+
+/** What `genai_config.json` says of the decoder. */
+function decoderIn(genai: string): GenAiDecoder | undefined {
+  return parse<{ model?: { decoder?: GenAiDecoder } }>('genai_config.json', genai).model?.decoder;
+}
+
+/** The model's file that `genai_config.json` names. */
+const nameIn = (genai: string): string => decoderIn(genai)?.filename ?? 'model.onnx';
+
+/** The output with the scores of words. */
+const logitsIn = (genai: string | undefined): string => (genai && decoderIn(genai)?.outputs?.logits) ?? 'logits';
 
 function parse<T>(name: string, text: string): T {
   try {

@@ -121,7 +121,11 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         abort: Some(interrupted()?),
     };
     options.sampling.check()?;
-    let mut session = model::load(&folder.model, args.backends.options()?).await?;
+    let mut load = args.backends.options()?;
+    // Nothing reads the scores behind the other words of a prompt.
+    load.last_only
+        .insert(folder.settings.ports.logits.clone(), 1);
+    let mut session = model::load(&folder.model, load).await?;
     let load = start.elapsed().as_secs_f64();
     let mut decoder = Decoder::new(&session, &folder.settings)?;
     let mut show = |text: &str| {

@@ -259,6 +259,8 @@ fn options_that_cannot_be_are_refused_before_anything_runs() {
         (2, &["--save", "out.npy"]),
         (2, &["-i", "image=random", "-i", "image=random"]),
         (2, &["--dim", "N=many"]),
+        (2, &["--last-only", "scores"]),
+        (3, &["--last-only", "nothing=0"]),
         (3, &["--dim", "batch=1"]),
     ] {
         let run = [&["run", &digits, "--backends", "cpu"][..], more].concat();

@@ -176,6 +176,14 @@ pub trait Operator: Any + Reflect + Send + Sync {
         false
     }
 
+    /// The inputs of which one place along dimension `axis` of the only output needs the same place alone. Their dimensions are
+    /// those of the output, counted from the last one, or are broadcast to them; of the other inputs any place may need all. None
+    /// where that is not so. Operators whose elements are mapped or joined need not answer: [`NodeView::apart`] asks their [`Flow`].
+    fn apart(&self, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
+        let _ = (node, axis);
+        None
+    }
+
     /// The input that the only output is but for what the operator writes on it: a kernel may do that in the memory of the
     /// input, where the output has its shape and nobody else reads the input.
     fn writes_on(&self) -> Option<usize> {

@@ -1,6 +1,6 @@
 //! A node as an operator sees it that is asked about it.
 
-use super::{Axes, Graph, Node, Value};
+use super::{Axes, Elements, Graph, Node, Value};
 use crate::dim::Dim;
 use crate::tensor::Tensor;
 
@@ -26,6 +26,21 @@ impl<'a> NodeView<'a> {
     /// Whether each element of the first output is one of the elements of the data, whichever element type they have.
     pub fn selects(&self) -> bool {
         self.node.op.flow().moves() || self.node.op.selects(self)
+    }
+
+    /// The inputs of which one place along dimension `axis` of the only output needs the same place alone:
+    /// [`super::Operator::apart`].
+    pub fn apart(&self, axis: usize) -> Option<Vec<usize>> {
+        match self.node.op.flow().elements {
+            Elements::Mapped => Some(vec![0]),
+            Elements::Joined { .. } => Some((0..self.inputs()).collect()),
+            _ => self.node.op.apart(self, axis),
+        }
+    }
+
+    /// How many dimensions input `i` has, where that is known.
+    pub fn rank(&self, i: usize) -> Option<usize> {
+        self.input(i)?.fact.rank()
     }
 
     /// How many inputs there are, with those before the last one that are left out.

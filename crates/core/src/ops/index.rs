@@ -9,7 +9,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator};
+use crate::graph::{Axes, Flow, InferContext, NodeSpec, NodeView, Operator};
 
 /// Inputs: data, indices (negative counts from the end). Output: indices in place of `axis`.
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -91,6 +91,24 @@ impl Operator for Gather {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(1, &INDICES)?;
         self.picked(ctx)
+    }
+
+    fn passes_on(&self, node: &NodeView) -> bool {
+        let dims = node.input(0).and_then(|x| x.fact.shape.as_ref());
+        let axis =
+            dims.and_then(|dims| Some(&dims.0[normalize_axis(self.axis, dims.rank()).ok()?]));
+        let only =
+            axis == Some(&Dim::Known(1)) && matches!(node.ints(1).as_deref(), Some([0 | -1]));
+        only && node.keeps_shape()
+    }
+
+    fn is_view_for(&self, node: &NodeSpec) -> bool {
+        let (Some(x), Some(indices)) = (node.input(0), node.input(1)) else {
+            return false;
+        };
+        let only = normalize_axis(self.axis, x.shape.len()).is_ok_and(|axis| x.shape[axis] == 1);
+        let value = indices.value.as_ref().filter(|at| only && at.len() == 1);
+        value.is_some_and(|at| at.to_i64s().is_ok_and(|at| matches!(at[..], [0 | -1])))
     }
 
     fn elements(&self, ctx: &InferContext, elements: &[Option<Vec<Dim>>]) -> Option<Vec<Dim>> {

@@ -7,7 +7,7 @@ use crate::Reflect;
 use crate::dim::{Dim, Shape};
 use crate::error::{Result, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Activation, Flow, InferContext, Operator};
+use crate::graph::{Activation, Flow, InferContext, NodeView, Operator};
 
 /// Inputs: a, b, optional bias that broadcasts to the last dimension. numpy's `matmul` with
 /// broadcasting of the leading dimensions, then the bias, then the activation.
@@ -151,6 +151,20 @@ impl Operator for MatMul {
         Ok(vec![fact(dtype, Some(shape))])
     }
 
+    fn apart(&self, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
+        let (a, b) = (node.rank(0)?, node.rank(1)?);
+        let rank = a.max(b);
+        if a < 2 || b < 2 || axis + 1 >= rank {
+            return None;
+        }
+        // A row, or a product of several.
+        Some(if axis + 2 == rank {
+            vec![0, 2]
+        } else {
+            vec![0, 1, 2]
+        })
+    }
+
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {
         matmul_cost(inputs, outputs)
     }
@@ -202,6 +216,10 @@ impl Operator for Gemm {
             broadcasts_to(c, &shape, "the addend")?;
         }
         Ok(vec![fact(dtype, Some(shape))])
+    }
+
+    fn apart(&self, _: &NodeView, axis: usize) -> Option<Vec<usize>> {
+        (axis == 0 && !self.transpose_a).then(|| vec![0, 2])
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {

@@ -8,7 +8,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, value_error};
 use crate::fact::Fact;
-use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered, Spatial};
+use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered, Spatial};
 
 /// Inference: inputs x, scale, bias, mean, variance (each `[c]`).
 #[derive(Clone, Debug, PartialEq, Reflect)]
@@ -137,6 +137,12 @@ fn from_axis(
 }
 
 /// Whether `axis` is the last one, also for the data whose transpose by `perm` this is.
+/// What [`Operator::apart`] says of a normalisation from `first` on.
+fn apart_before(first: i64, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
+    let first = normalize_axis(first, node.rank(0)?).ok()?;
+    (axis < first).then(|| vec![0])
+}
+
 fn last_stays_last(axis: i64, perm: &[usize]) -> bool {
     let last = perm.len().checked_sub(1);
     last.is_some() && normalize_axis(axis, perm.len()).ok() == last && perm.last().copied() == last
@@ -163,6 +169,10 @@ impl Operator for LayerNorm {
         Ok(some_of(ctx, [y, statistics.clone(), statistics]))
     }
 
+    fn apart(&self, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
+        apart_before(self.axis, node, axis)
+    }
+
     fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {
         let alike = ctx.outputs == 1 && last_stays_last(self.axis, perm);
         alike.then(|| Renumbered::new(self.clone(), perm))
@@ -187,6 +197,10 @@ impl Operator for RmsNorm {
         let dtype = ctx.typed(1, &FLOATS)?;
         let (shape, _) = from_axis(ctx, self.axis, 1..2)?;
         Ok(vec![fact(dtype, shape)])
+    }
+
+    fn apart(&self, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
+        apart_before(self.axis, node, axis)
     }
 
     fn renumbered(&self, ctx: &InferContext, perm: &[usize]) -> Option<Renumbered> {

@@ -12,7 +12,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error, unsupported};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Activation, Flow, InferContext, Operator};
+use crate::graph::{Activation, Flow, InferContext, NodeView, Operator};
 
 /// `activation(a · wᵀ + bias + addend) * factor` with packed weights `w`, `[n, k]`.
 ///
@@ -149,6 +149,10 @@ impl Operator for MatMulNBits {
             }
         }
         Ok(vec![fact(dtype, Some(shape))])
+    }
+
+    fn apart(&self, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
+        (axis + 1 < node.rank(0)?).then(|| vec![0, 6, 7])
     }
 
     fn cost(&self, inputs: &[Option<Vec<usize>>], outputs: &[Vec<usize>]) -> Cost {

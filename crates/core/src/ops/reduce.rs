@@ -8,7 +8,7 @@ use crate::dim::{Dim, Shape};
 use crate::dtype::DType;
 use crate::error::{Result, shape_error};
 use crate::fact::{Cost, Fact};
-use crate::graph::{Axes, Flow, InferContext, Operator, Renumbered};
+use crate::graph::{Axes, Flow, InferContext, NodeView, Operator, Renumbered};
 
 /// The function of [`Reduce`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Reflect)]
@@ -270,6 +270,11 @@ impl Operator for Softmax {
             normalize_axis(self.axis, x.rank())?;
         }
         Ok(vec![fact(dtype, x.cloned())])
+    }
+
+    fn apart(&self, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
+        let along = normalize_axis(self.axis, node.rank(0)?).ok()?;
+        (axis != along).then(|| vec![0])
     }
 
     fn renumbered(&self, _: &InferContext, perm: &[usize]) -> Option<Renumbered> {

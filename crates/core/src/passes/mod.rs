@@ -35,6 +35,7 @@ mod repeated_heads;
 pub(crate) mod retype;
 mod rotary;
 mod rules;
+mod selection;
 mod tensors;
 mod transposes;
 mod views;
@@ -109,6 +110,7 @@ const COMBINE: &[&[Rule]] = &[
         Rule::FuseResidual,
         Rule::FuseFactor,
     ],
+    &[Rule::EarlySelection],
 ];
 
 /// Applies all rules but those switched off to a sorted graph.

@@ -7,7 +7,8 @@ use serde::{Serialize, Serializer};
 
 use super::{
     Passes, attention, bodies, common_subexpressions, dead_code, dilation, fold_batch_norm,
-    fold_constants, fuse, layout, patterns, quantized, rotary, transposes, views, widen_f16,
+    fold_constants, fuse, layout, patterns, quantized, rotary, selection, transposes, views,
+    widen_f16,
 };
 use crate::backend::DataLayout;
 use crate::error::{Error, ErrorCode, Result};
@@ -123,6 +124,9 @@ rules! {
     FuseFactor, "fuse-factor",
         "a value of the same shape that a packed product is multiplied with becomes its factor",
         |g, _| fuse::factors(g);
+    EarlySelection, "early-selection",
+        "one place along an axis is taken before nodes that compute each place apart",
+        |g, _| selection::run(g);
     ChannelsLast, "channels-last",
         "convolutions and their kin work on channels-last data, where a backend prefers that",
         |g, passes| Ok(passes.layout == DataLayout::ChannelsLast && layout::run(g)?);

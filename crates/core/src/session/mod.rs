@@ -5,6 +5,7 @@ mod background;
 mod builtin;
 mod handle;
 mod keep;
+mod last;
 mod open;
 mod options;
 mod owned;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::builtin::Ports;
 use super::variables::Variables;
-use super::{Run, Runner, Session, SessionOptions, Shared, precision};
+use super::{Run, Runner, Session, SessionOptions, Shared, last, precision};
 use crate::backend::{Backend, Half};
 use crate::builtin::Port;
 use crate::dim::Dim;
@@ -54,6 +54,7 @@ impl Session {
         let nodes_loaded = count_nodes(&graph);
         options.limits.check_nodes(nodes_loaded)?;
         graph.fix_dims(&options.dims)?;
+        last::keep_last(&mut graph, &std::mem::take(&mut options.last_only))?;
         let variables = Variables::of(&graph)?;
         let names = Port::all(&graph, graph.given_outputs());
         let inputs = Port::all(&graph, &graph.inputs);

@@ -1,6 +1,6 @@
 //! How a session is made, and what may stop a run.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::backend::{
@@ -54,6 +54,10 @@ pub struct SessionOptions {
     pub keep_weights: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
     pub dims: HashMap<String, usize>,
+    /// Outputs, by name, of which only the last place along an axis is wanted, such as the scores behind the last word of a text.
+    /// The output has one place there, and what computes the others is left out where that can be. A name that no output has is
+    /// an `Input` error, an axis that the output does not have a `Shape` error; a run whose output would have no place at all fails.
+    pub last_only: BTreeMap<String, i64>,
     /// The size that unknown dimensions have for a plan that is made before the first run; `None` makes none
     /// where sizes are unknown.
     pub plan_unknown_as: Option<usize>,
@@ -140,6 +144,7 @@ impl Default for SessionOptions {
             keep_all: false,
             keep_weights: false,
             dims: HashMap::new(),
+            last_only: BTreeMap::new(),
             plan_unknown_as: None,
             plans_kept: 4,
             limits: Limits::default(),

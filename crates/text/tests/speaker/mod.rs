@@ -12,8 +12,15 @@ use kilim_text::{Decoder, Settings};
 /// Positions for which the models have rotary angles, and for which they get some here.
 const POSITIONS: [usize; 2] = [128, 2048];
 
-/// A model in which further positions have the angles of the first ones.
+/// A decoder's model, which gives the scores behind the last word alone.
 pub fn session(model: &str) -> Session {
+    session_with(model, |options| {
+        options.last_only = [("logits".to_string(), 1)].into();
+    })
+}
+
+/// A model in which further positions have the angles of the first ones.
+pub fn session_with(model: &str, choose: impl FnOnce(&mut LoadOptions)) -> Session {
     let cases = Cases::of("language");
     let bytes = AlignedBytes::copy_of(cases.file(&format!("{model}/model.onnx"))).unwrap();
     let file = ModelFile::new(Arc::new(bytes), model);
@@ -29,10 +36,11 @@ pub fn session(model: &str) -> Session {
         value.fact = Fact::of(&longer);
         value.constant = Some(longer);
     }
-    let options = LoadOptions {
+    let mut options = LoadOptions {
         backends: vec![BackendId::from("cpu")],
         ..LoadOptions::default()
     };
+    choose(&mut options);
     pollster::block_on(Runtime::shared().session(graph, options)).unwrap()
 }
 

@@ -133,6 +133,7 @@ fn nodes_that_pass_on_their_input_do() {
         "Div",
         "Dropout",
         "Expand",
+        "Gather",
         "Mul",
         "Pad",
         "Pow",
@@ -169,7 +170,7 @@ fn views_keep_elements_in_their_order() {
             others.insert(operator);
         }
     }
-    let at_some_shapes = ["Concat", "Expand", "Slice", "Tile", "Transpose"];
+    let at_some_shapes = ["Concat", "Expand", "Gather", "Slice", "Tile", "Transpose"];
     for name in at_some_shapes.into_iter().chain(["Reshape"]) {
         assert!(views.contains(name), "no case of {name}: {views:?}");
     }
@@ -204,6 +205,62 @@ fn what_selects_elements_does_so_in_any_type() {
         }
     }
     for name in ["Concat", "MaxPool", "Slice", "Transpose"] {
+        assert!(checked.contains(name), "no case of {name}: {checked:?}");
+    }
+}
+
+/// One place along an axis.
+fn place(cpu: &dyn Backend, tensor: &Tensor, axis: usize, at: usize) -> Tensor {
+    let index = Tensor::from_slice(&[1], &[at as i64]).unwrap();
+    let gather = Gather { axis: axis as i64 };
+    computed(cpu, &gather, &[Some(tensor.clone()), Some(index)]).unwrap()
+}
+
+/// The same place of some inputs is enough for a place of the output.
+#[test]
+fn places_are_computed_apart() {
+    let cpu = cpu();
+    let mut checked = BTreeSet::new();
+    for known in known(&*cpu) {
+        let (graph, node) = known.graph();
+        let dims = known.out.shape();
+        for axis in (0..dims.len()).filter(|&axis| dims[axis] > 1) {
+            let Some(apart) = NodeView::new(&graph, &node).apart(axis) else {
+                continue;
+            };
+            let at = dims[axis] - 1;
+            let mut others = known.inputs.clone();
+            let mut taken = false;
+            for i in apart {
+                let Some(Some(input)) = others.get_mut(i) else {
+                    continue;
+                };
+                let own = (axis + input.rank()).checked_sub(dims.len());
+                let Some(own) = own.filter(|&own| input.shape()[own] != 1) else {
+                    continue;
+                };
+                assert_eq!(input.shape()[own], dims[axis], "{}", known.name);
+                *input = place(&*cpu, input, own, at);
+                taken = true;
+            }
+            if taken && let Some(out) = computed(&*cpu, &*known.op, &others) {
+                let wanted = place(&*cpu, &known.out, axis, at);
+                assert_near(&out, &wanted, 1e-5, &format!("{}, axis {axis}", known.name));
+                checked.insert(known.op.name().to_string());
+            }
+        }
+    }
+    for name in [
+        "Add",
+        "Gelu",
+        "Gemm",
+        "LayerNormalization",
+        "MatMul",
+        "MatMulNBits",
+        "RMSNormalization",
+        "Softmax",
+        "Where",
+    ] {
         assert!(checked.contains(name), "no case of {name}: {checked:?}");
     }
 }

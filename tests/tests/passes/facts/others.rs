@@ -10,6 +10,7 @@ type Other = (String, Arc<dyn Operator>, Vec<Option<Tensor>>);
 pub fn others() -> Vec<Other> {
     let mut random = Random(3);
     let mut all = spatial(&mut random);
+    all.extend(by_place(&mut random));
     all.extend(passing(&mut random));
     all.extend(writing(&mut random));
     all.extend(showing(&mut random));
@@ -144,11 +145,28 @@ fn showing(random: &mut Random) -> Vec<Unnamed> {
         let cut = [far[0], far[1], axis, step].map(|n| ints(&[n]));
         add(Arc::new(Slice), cut.to_vec());
     }
+    for (axis, at) in [(0, 0), (1, 0), (2, -1)] {
+        add(Arc::new(Gather { axis }), vec![ints(&[at])]);
+    }
     for rows in [0, 1] {
         let more = random.floats(&[1, rows, 1, 2]);
         add(Arc::new(Concat { axis: 1 }), vec![Some(more)]);
     }
     cases
+}
+
+/// Nodes that compute each place of some axes apart.
+fn by_place(random: &mut Random) -> Vec<Unnamed> {
+    let [x, y] = [0, 1].map(|_| Some(random.floats(&[2, 3, 4])));
+    let norm = RmsNorm {
+        axis: -1,
+        epsilon: 1e-5,
+    };
+    let places = Tensor::from_bools(&[3, 1], &[true, false, true]).unwrap();
+    vec![
+        (Arc::new(norm), vec![x.clone(), Some(random.floats(&[4]))]),
+        (Arc::new(Where), vec![Some(places), x, y]),
+    ]
 }
 
 /// Nodes that give their input as it is, and others that only look so.
@@ -171,6 +189,15 @@ fn passing(random: &mut Random) -> Vec<Unnamed> {
     add(Arc::new(Tile), vec![ints(&[1, 1])]);
     add(Arc::new(Expand), vec![ints(&[1, 3])]);
     add(Arc::new(Slice), vec![ints(&[0]), ints(&[9]), ints(&[1])]);
+    let row = random.floats(&[1, 3]);
+    for at in [[0].as_slice(), &[-1], &[0, 0]] {
+        let inputs = vec![Some(row.clone()), ints(at)];
+        cases.push((Arc::new(Gather { axis: 0 }), inputs));
+    }
+    let mut add = |op: Arc<dyn Operator>, rest: Vec<Option<Tensor>>| {
+        let inputs = std::iter::once(Some(x.clone())).chain(rest);
+        cases.push((op, inputs.collect()));
+    };
     // Backwards, the shape stays as well.
     let backwards = [[-1], [-9], [0], [-1]];
     add(Arc::new(Slice), backwards.map(|n| ints(&n)).to_vec());
