@@ -9,13 +9,13 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 329],
-  ['pictures, ONNX, WebGPU', ['gpu'], 412],
-  ['pictures, TFLite, CPU', ['tflite'], 391],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 485],
-  ['language, ONNX, CPU', ['language', 'quantized'], 527],
-  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 584, ['text.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1219],
+  ['pictures, ONNX, CPU', [], 333],
+  ['pictures, ONNX, WebGPU', ['gpu'], 416],
+  ['pictures, TFLite, CPU', ['tflite'], 394],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 491],
+  ['language, ONNX, CPU', ['language', 'quantized'], 531],
+  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 589, ['text.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1225],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

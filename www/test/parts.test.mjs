@@ -86,6 +86,9 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   assert.ok(Array.isArray(tflite.seen), JSON.stringify(tflite.seen));
   assert.ok(tflite.fetched.includes('kilim.simd.tflite.wasm'), String(tflite.fetched));
   assert.ok(!tflite.fetched.includes('kilim.simd.rest.wasm'), String(tflite.fetched));
+  // The file is looked at before the runtime reads it.
+  const broken = await inPage([], (bytes) => attempt(bytes, zeros), file.slice(0, 64));
+  assert.equal(broken.seen.code, 'INVALID_MODEL', JSON.stringify(broken.seen));
   const gpu = await inPage([], (bytes) => attempt(bytes, zeros, { backends: ['wgpu', 'cpu'] }), digits);
   assert.deepEqual(gpu.seen[0][0], [1, 10]);
   assert.ok(gpu.fetched.includes('kilim.simd.gpu.wasm'), String(gpu.fetched));
@@ -99,6 +102,19 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
     ],
   ]);
   assert.ok(rare.fetched.includes('kilim.simd.shaders.wasm'), String(rare.fetched));
+});
+
+test('what a file shows to be needed comes before the runtime calls for it', async () => {
+  // A name alone makes the second one look like a part of a language model.
+  for (const [name, expected] of [
+    ['y', false],
+    ['attention_scores', true],
+  ]) {
+    const relu = model({ nodes: [['Relu', ['x'], [name]]], inputs: [['x', [2]]], outputs: [[name, [2]]] });
+    const { seen, fetched } = await inPage([], (bytes) => attempt(bytes, zeros), relu);
+    assert.deepEqual(seen, [[[2], [0, 0]]]);
+    assert.equal(fetched.includes('kilim.simd.language.wasm'), expected, `${name}: ${fetched}`);
+  }
 });
 
 test("in the page's thread, which cannot wait, all parts come with the runtime", async () => {

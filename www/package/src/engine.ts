@@ -19,6 +19,7 @@ import type {
 } from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
+import { partsIn } from './hints.js';
 import { SMALL, isSteady } from './small.js';
 import type { Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
@@ -33,10 +34,6 @@ import type { Verification } from './verify.js';
 
 /** The parts that are known to be needed. */
 const partsOf = (backends: readonly Backend[]): Part[] => (backends.includes('wgpu') ? ['gpu'] : []);
-
-/** The parts that a file shows to be needed: TFLite's tells what it is after its first word. */
-const partsIn = (bytes: Uint8Array): Part[] =>
-  ['T', 'F', 'L', '3'].every((letter, i) => bytes[4 + i] === letter.charCodeAt(0)) ? ['tflite'] : [];
 
 /** A session, and where it is. */
 interface Opened {

@@ -7,7 +7,8 @@ import { references } from '../../test/support/references.mjs';
 import { installGpu } from './gpu.mjs';
 import { TRANSFORMERS } from './language.mjs';
 import { PICTURES } from './models.mjs';
-import { TFLITE } from './tflite.mjs';
+import { QUANTIZED } from './quantized.mjs';
+import { TFLITE, TFLITE_QUANTIZED } from './tflite.mjs';
 
 const [folder, out] = process.argv.slice(2);
 const { createGlue } = await import(pathToFileURL(join(folder, 'kilim.mjs')));
@@ -44,6 +45,14 @@ const zeros = ({ name, type }, dims) => {
   return { kind: 'tensor', name, type, dims, bytes: new Uint8Array(length) };
 };
 
+/** What a picture gives: numbers that differ from place to place. */
+const picture = (port, dims) => {
+  const feed = zeros(port, dims);
+  if (port.type === 'float32') new Float32Array(feed.bytes.buffer).forEach((_, i, floats) => (floats[i] = Math.sin(i * 0.37)));
+  else feed.bytes.forEach((_, i, bytes) => (bytes[i] = (i * 37) % 251));
+  return feed;
+};
+
 async function load(glue, bytes, options = {}) {
   const file = new glue.WasmFile(bytes.length);
   file.write(0, Uint8Array.from(bytes));
@@ -51,13 +60,13 @@ async function load(glue, bytes, options = {}) {
 }
 
 /** Does what a page does with a session. A run is the dims of every input, or of each. */
-async function use(glue, bytes, runs, options) {
+async function use(glue, bytes, runs, options, fill = zeros) {
   const session = await load(glue, bytes, options);
   const [inputs] = [session.inputs(), session.outputs(), session.report()];
   for (const run of runs) {
     const feeds = inputs.map((port, i) => {
       const dims = Array.isArray(run?.[0]) ? run[i] : run;
-      return zeros(port, dims ?? (port.dims ?? []).map((d) => (typeof d === 'number' ? d : 2)));
+      return fill(port, dims ?? (port.dims ?? []).map((d) => (typeof d === 'number' ? d : 2)));
     });
     await session.run(feeds, 60_000, () => false);
     session.revision();
@@ -151,9 +160,15 @@ const profile = {
     await mistakes(glue);
   }),
   tflite_pictures: await passed(async (glue) => {
-    for (const [, bytes] of TFLITE) await use(glue, bytes, [undefined]);
+    for (const [, bytes, dims] of TFLITE) await use(glue, bytes, [dims], {}, picture);
   }),
   tflite: await passed((glue) => cases(glue, 'tflite', /./)),
+  quantized_pictures: await passed(async (glue) => {
+    for (const [, bytes, runs] of QUANTIZED) await use(glue, bytes, runs, {}, picture);
+  }),
+  tflite_quantized: await passed(async (glue) => {
+    for (const [, bytes, dims] of TFLITE_QUANTIZED) await use(glue, bytes, [dims], {}, picture);
+  }),
   quantized: await passed(async (glue) => {
     await cases(glue, 'opsets', /quantize|qlinear|integer/);
     await cases(glue, 'microsoft', /quantize|qlinear|integer/);
@@ -175,7 +190,7 @@ profile.text = await passed(words);
 installGpu();
 profile.gpu = await passed(async (glue) => {
   for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs, { backends: ['wgpu', 'cpu'] });
-  for (const [, bytes] of TFLITE) await use(glue, bytes, [undefined], { backends: ['wgpu', 'cpu'] });
+  for (const [, bytes, dims] of TFLITE) await use(glue, bytes, [dims], { backends: ['wgpu', 'cpu'] });
   await use(
     glue,
     digits,

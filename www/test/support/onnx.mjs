@@ -29,9 +29,9 @@ const value = (name, dims, type) => message([1, name], [2, message([1, message([
 
 /** An initializer of floats, in the model or in the file `location`; or of any type, with the bytes of `data`. */
 export function tensor(name, dims, { floats = [], location, type = 'float32', data = Float32Array.from(floats), typed = false } = {}) {
-  // Numbers go into `float_data` or `int64_data`, or are bytes.
-  const numbers =
-    type === 'int64' ? [7, Buffer.from([...data].flatMap((x) => varint(BigInt.asUintN(64, x))))] : [4, new Uint8Array(data.buffer)];
+  // Numbers go into `float_data`, `int32_data` or `int64_data`, or are bytes.
+  const whole = () => Buffer.from([...data].flatMap((x) => varint(BigInt.asUintN(64, BigInt(x)))));
+  const numbers = type === 'int64' ? [7, whole()] : type === 'float32' ? [4, new Uint8Array(data.buffer)] : [5, whole()];
   const held = typed
     ? [numbers]
     : location

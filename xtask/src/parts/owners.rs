@@ -120,18 +120,30 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.
-                let others = ["quantized", "language", "transformers"]
-                    .iter()
-                    .any(|run| entered(run, f));
+                let others = [
+                    "quantized_pictures",
+                    "quantized",
+                    "language",
+                    "transformers",
+                ]
+                .iter()
+                .any(|run| entered(run, f));
                 return if others { None } else { Some(TFLITE) };
+            }
+            // Neither models of language nor quantised ones wait for a part of the other.
+            let quantized = ["quantized_pictures", "tflite_quantized"];
+            if quantized.iter().any(|run| entered(run, f)) && entered("transformers", f) {
+                return None;
             }
             // The cases of this kind are of quantised models, but Rust's libraries are not.
             if entered("tflite", f) && common && !name.contains("kilim") {
-                let others = entered("transformers", f);
+                let others = entered("transformers", f) || entered("quantized_pictures", f);
                 return if others { None } else { Some(TFLITE) };
             }
             let kinds = [
                 ("transformers", LANGUAGE),
+                ("quantized_pictures", QUANTIZED),
+                ("tflite_quantized", QUANTIZED),
                 ("quantized", QUANTIZED),
                 ("tflite", QUANTIZED),
                 ("language", LANGUAGE),

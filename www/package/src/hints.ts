@@ -1,0 +1,47 @@
+import type { Part } from './parts.js';
+
+/** Where an ONNX file begins are its nodes, with the names that exporters give them. So much of them tells what kind of model it is. */
+const NODES = 64 << 10;
+const IN_ONNX: [Part, RegExp][] = [
+  ['quantized', /quantize|integer|qlinear|nbits/i],
+  ['language', /attention|layer_?norm|rms_?norm|rotary/i],
+];
+
+/** Numbers of element types in TFLite's schema.fbs: uint8 and int8. */
+const OF_EIGHT_BITS = [3, 9];
+
+/**
+ * The parts that a file shows to be needed: a guess from a glance at it. They come while the model is being read; what was not guessed
+ * is fetched when the core calls for it.
+ */
+export function partsIn(bytes: Uint8Array): Part[] {
+  const magic = String.fromCharCode(...bytes.subarray(4, 8));
+  if (magic === 'TFL3') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
+  const nodes = new TextDecoder('latin1').decode(bytes.slice(0, NODES));
+  return IN_ONNX.filter(([, words]) => words.test(nodes)).map(([part]) => part);
+}
+
+/** Whether a tensor of a TFLite file's main graph has numbers of eight bits. */
+function hasNumbersOfEightBits(bytes: Uint8Array): boolean {
+  const file = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const there = (at: number): number => at + file.getUint32(at, true);
+  /** The place of a table's field; 0 where it is left out. */
+  const field = (table: number, number: number): number => {
+    const list = table - file.getInt32(table, true);
+    const at = 4 + 2 * number;
+    const offset = at < file.getUint16(list, true) ? file.getUint16(list + at, true) : 0;
+    return offset && table + offset;
+  };
+  try {
+    const graphs = there(field(there(0), 2));
+    const tensors = there(field(there(graphs + 4), 0));
+    const count = file.getUint32(tensors, true);
+    for (let i = 0; i < count; i++) {
+      const type = field(there(tensors + 4 + 4 * i), 1);
+      if (type && OF_EIGHT_BITS.includes(file.getUint8(type))) return true;
+    }
+  } catch {
+    // The runtime says what is wrong with the file.
+  }
+  return false;
+}
