@@ -4,6 +4,7 @@ use crate::{glue, names, parts, relaxed, setup, sh};
 use anyhow::{Context, Result, anyhow};
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 
 #[derive(clap::Args)]
@@ -26,10 +27,12 @@ pub struct Binary {
     threads: bool,
     /// Whether it is split into parts.
     split: bool,
+    /// Held by who makes it: steps of tests run side by side.
+    making: Mutex<()>,
 }
 
 /// The runtime in three variants, and the decoders that it has fetched for models with ImageDecoder.
-const BINARIES: [Binary; 4] = [
+static BINARIES: [Binary; 4] = [
     Binary {
         name: "simd",
         package: "kilim-web",
@@ -37,6 +40,7 @@ const BINARIES: [Binary; 4] = [
         wasm_opt: &[],
         threads: false,
         split: true,
+        making: Mutex::new(()),
     },
     Binary {
         name: "pictures",
@@ -45,6 +49,7 @@ const BINARIES: [Binary; 4] = [
         wasm_opt: &[],
         threads: false,
         split: false,
+        making: Mutex::new(()),
     },
     Binary {
         name: "relaxed",
@@ -53,6 +58,7 @@ const BINARIES: [Binary; 4] = [
         wasm_opt: &["--enable-relaxed-simd"],
         threads: false,
         split: true,
+        making: Mutex::new(()),
     },
     Binary {
         name: "threads",
@@ -61,11 +67,12 @@ const BINARIES: [Binary; 4] = [
         wasm_opt: &["--enable-relaxed-simd", "--enable-threads"],
         threads: true,
         split: true,
+        making: Mutex::new(()),
     },
 ];
 
 /// The variant of the runtime that every browser with SIMD runs. The package whose only variant it is takes a third of the time.
-pub const PORTABLE: &Binary = &BINARIES[0];
+pub static PORTABLE: &Binary = &BINARIES[0];
 
 /// What every binary's compiler output uses: rustc's defaults for wasm32, and SIMD. The tiles of matrix
 /// products stay functions of their own (see `simd-cpu/src/isa/`), though each has one caller. No
@@ -155,8 +162,13 @@ impl Tools {
 }
 
 impl Binary {
+    fn alone(&self) -> MutexGuard<'_, ()> {
+        self.making.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Compiles it. Gives a file that the next binary of the same package does not overwrite.
     pub fn compile(&self) -> Result<PathBuf> {
+        let _making = self.alone();
         let (mut cargo, target_dir) = match self.threads {
             true => {
                 let toolchain = setup::threads_toolchain()?;
@@ -190,6 +202,7 @@ impl Binary {
 
     /// Makes of what was compiled the binary and its script in `www/pkg`, and what it is split into.
     pub fn finish(&self, built: &Path, tools: &Tools) -> Result<()> {
+        let _making = self.alone();
         let pkg = &sh::root().join("www/pkg");
         fs::create_dir_all(pkg)?;
         let recipe = format!(
