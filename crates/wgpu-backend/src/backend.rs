@@ -7,7 +7,7 @@ use kilim_core::backend::{
     DataLayout, Description, Grade, Half, LocalFuture, Memory, NodeSpec, Refusal,
 };
 use kilim_core::ops::Cost;
-use kilim_core::tuning::{Choice, Tuned};
+use kilim_core::tuning::Choice;
 use kilim_core::{DType, Error, ErrorCode, Result};
 
 use crate::context::{Shared, WgpuContext};
@@ -103,7 +103,7 @@ impl Backend for WgpuBackend {
     }
 
     fn supports(&self, node: &NodeSpec) -> Result<Cost, Refusal> {
-        supported(self.shared().lower(node, &[], &Tuned::default()))?;
+        supported(self.shared().lower(node))?;
         Ok(node.cost())
     }
 
@@ -119,7 +119,7 @@ impl Backend for WgpuBackend {
     }
 
     fn choice(&self, node: &NodeSpec, _: &ContextConfig) -> Option<Choice> {
-        let lowered = self.shared().lower(node, &[], &Tuned::default());
+        let lowered = self.shared().lower(node);
         lowered.ok()?.choice
     }
 
@@ -129,7 +129,7 @@ impl Backend for WgpuBackend {
             return Err(Refusal::new(lowering::NO_HALF));
         }
         // Others are bound by what they start, or have to widen every element first.
-        match supported(shared.lower(half, &[], &Tuned::default()))? {
+        match supported(shared.lower(half))? {
             Some(lowered) if lowered.half => Ok(()),
             _ => Err(Refusal::new("its kernel is not faster in float16")),
         }

@@ -10,7 +10,6 @@ use kilim_core::backend::{
 };
 use kilim_core::error::unsupported;
 use kilim_core::ids::{KernelIndex, PerKernel, TensorIndex};
-use kilim_core::tuning::Tuned;
 use kilim_core::{Interrupt, Result, Tensor};
 
 use crate::device::faults::Faults;
@@ -19,6 +18,7 @@ use crate::device::pipelines::{self, Pipeline};
 use crate::device::transfer;
 use crate::executable::binder::{Binder, Commands, scratch_bytes};
 use crate::executable::constants::Constants;
+use crate::executable::heirs::Heirs;
 use crate::executable::room::Room;
 use crate::executable::{Prepared, WgpuExecutable, by_node};
 use crate::kernels::Kernels;
@@ -42,16 +42,19 @@ impl Shared {
         }
     }
 
-    /// The dispatches of a node. `roots` names the tensor behind each input, if that is known.
-    pub fn lower(
+    /// The dispatches of a node of which nothing else is known.
+    pub fn lower(&self, node: &NodeSpec) -> Lowers<Lowered> {
+        self.lower_as(node, |_| {})
+    }
+
+    /// The dispatches of a node, with what `tell` says of it.
+    pub fn lower_as<'a>(
         &self,
-        node: &NodeSpec,
-        roots: &[Option<TensorIndex>],
-        tuned: &Tuned,
+        node: &'a NodeSpec<'a>,
+        tell: impl FnOnce(&mut Lowering<'a>),
     ) -> Lowers<Lowered> {
         let mut lowering = Lowering::new(node, self.caps());
-        lowering.roots = roots;
-        lowering.tuned = tuned.clone();
+        tell(&mut lowering);
         self.kernels.lower(&mut lowering)?;
         lowering.finish()
     }
@@ -84,6 +87,7 @@ impl WgpuContext {
         tensors: &StageTensors,
         inputs: &[Option<TensorSpec>],
         outputs: &[TensorSpec],
+        is_heir: bool,
     ) -> Result<(Lowered, u64)> {
         let root = |t: &TensorIndex| tensors.root(*t);
         let view = node.op.is_view()
@@ -96,7 +100,11 @@ impl WgpuContext {
         let roots: Vec<_> = node.inputs.iter().map(|i| i.as_ref().map(root)).collect();
         let lowered = self
             .shared
-            .lower(&spec, &roots, &self.state.tuned)
+            .lower_as(&spec, |lowering| {
+                lowering.roots = &roots;
+                lowering.tuned = self.state.tuned.clone();
+                lowering.may_be_on_input = is_heir;
+            })
             .map_err(|stop| match stop {
                 Stop::Refused(refusal) => unsupported(refusal.reason),
                 Stop::Wrong(error) => error,
@@ -174,12 +182,14 @@ impl BackendContext for WgpuContext {
     ) -> Result<Box<dyn Executable>> {
         let gpu = &self.shared.gpu.clone();
         let speed = gpu.speed();
+        let mut heirs = Heirs::of(&stage);
         let mut lowered = Vec::with_capacity(stage.nodes.len());
         let mut seconds = PerKernel::new();
         let mut scratch = 0;
         for (i, node) in stage.nodes.entries() {
             let (inputs, outputs) = stage.specs(node);
-            let (own, bytes) = self.lower(node, &tensors, &inputs, &outputs)?;
+            let (own, bytes) = self.lower(node, &tensors, &inputs, &outputs, heirs.may(i))?;
+            heirs.set(i, own.on_input);
             lowered.push((i, own));
             scratch = scratch.max(bytes);
             seconds.push(speed.seconds(&spec(node, &inputs, &outputs).cost()));
@@ -207,6 +217,7 @@ impl BackendContext for WgpuContext {
                 parts: stage.parts,
                 commands: by_node(nodes.len(), commands),
                 nodes,
+                heirs,
                 room,
                 seconds: Arc::new(seconds),
                 arena: self.state.arena.clone(),
@@ -245,7 +256,9 @@ impl BackendContext for WgpuContext {
         } in &change.kernels
         {
             let node = frame.node(*kernel)?;
-            let (dispatches, bytes) = self.lower(node, &frame.tensors, inputs, outputs)?;
+            let is_heir = own.heirs.may(*kernel);
+            let (dispatches, bytes) = self.lower(node, &frame.tensors, inputs, outputs, is_heir)?;
+            own.heirs.set(*kernel, dispatches.on_input);
             lowered.push((*kernel, dispatches));
             scratch = scratch.max(bytes);
             let seconds = speed.seconds(&spec(node, inputs, outputs).cost());

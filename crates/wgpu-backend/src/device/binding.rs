@@ -7,6 +7,7 @@ use kilim_core::ids::TensorIndex;
 use kilim_core::{Error, ErrorCode, Result};
 
 use crate::device::gpu::GpuBuffer;
+use crate::executable::heirs::Heirs;
 
 /// The buffer behind a binding. The session's arena may be another buffer in the next run.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub(crate) struct Places<'a> {
     pub tensors: &'a StageTensors,
     /// Where scratch begins in the arena, in bytes.
     pub scratch: u64,
+    /// Tensors that have buffers of their own.
+    pub heirs: &'a Heirs,
 }
 
 /// Part of a buffer that a dispatch binds.
@@ -95,6 +98,11 @@ impl Binding {
         matches!(&self.source, Source::Buffer(own) if Arc::ptr_eq(own, buffer))
     }
 
+    /// Whether it is a tensor, or what an alias of one has.
+    pub fn is_tensor(&self, root: TensorIndex) -> bool {
+        matches!(&self.source, Source::Tensor(own) if *own == root)
+    }
+
     /// What a bind group takes.
     ///
     /// # Errors
@@ -104,9 +112,12 @@ impl Binding {
         let (buffer, offset) = match &self.source {
             Source::Buffer(buffer) => (&**buffer, self.offset),
             Source::Scratch => (arena()?, places.scratch + self.offset),
-            Source::Tensor(root) => match places.tensors.location(*root) {
-                Location::Arena { offset } => (arena()?, offset as u64),
-                _ => return Err(no_arena()),
+            Source::Tensor(root) => match places.heirs.buffer(*root) {
+                Some(own) => (&**own, 0),
+                None => match places.tensors.location(*root) {
+                    Location::Arena { offset } => (arena()?, offset as u64),
+                    _ => return Err(no_arena()),
+                },
             },
         };
         Ok(wgpu::BindingResource::Buffer(wgpu::BufferBinding {

@@ -8,7 +8,7 @@ use kilim_core::ids::{KernelIndex, PerKernel};
 use kilim_core::memory::Ledger;
 
 use super::binder::Commands;
-use super::{WgpuExecutable, state_error};
+use super::{Command, WgpuExecutable, state_error};
 use crate::device::faults::Faults;
 
 /// What kernels of an executable are made from.
@@ -70,7 +70,14 @@ impl WgpuExecutable {
             self.commands[*kernel].clear();
         }
         for (kernel, command) in commands.commands {
+            self.heirs.unbind_named(&command);
             self.commands[kernel].push(command);
+        }
+        for root in self.heirs.turned() {
+            let commands = self.commands.iter_mut().flatten();
+            commands
+                .filter(|command| command.names(root))
+                .for_each(Command::unbind);
         }
         self.pace.expect(made);
         let before = self.room.scratch_at;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use kilim_core::Result;
+use kilim_core::ids::TensorIndex;
 
 use crate::device::binding::{Binding, Places};
 use crate::device::faults::Faults;
@@ -46,9 +47,19 @@ impl Command {
         }
     }
 
+    /// Whether the launch reads or writes a tensor.
+    pub fn names(&self, root: TensorIndex) -> bool {
+        self.bindings.iter().any(|binding| binding.is_tensor(root))
+    }
+
     /// Whether the launch has a bind group.
     pub fn is_bound(&self) -> bool {
         self.group.is_some()
+    }
+
+    /// Forgets the bind group.
+    pub fn unbind(&mut self) {
+        self.group = None;
     }
 
     /// Makes the bind group.

@@ -4,7 +4,8 @@ mod adapt;
 pub(crate) mod binder;
 mod command;
 pub(crate) mod constants;
-mod exported;
+pub(crate) mod exported;
+pub(crate) mod heirs;
 mod pace;
 pub(crate) mod profile;
 mod read;
@@ -23,7 +24,7 @@ use kilim_core::{Error, ErrorCode, Interrupt, Result, Tensor};
 use crate::device;
 use crate::device::binding::Places;
 use crate::device::faults::Faults;
-use crate::device::gpu::{Gpu, GpuBuffer};
+use crate::device::gpu::{Gpu, GpuBuffer, STORAGE};
 use crate::device::storage;
 use crate::device::transfer::{self, Submitted};
 use crate::executable::profile::Profiler;
@@ -31,6 +32,7 @@ use crate::executable::profile::Profiler;
 use binder::Commands;
 pub(crate) use command::{Command, record};
 use exported::ExportedTensor;
+use heirs::Heirs;
 use pace::Pace;
 use room::Room;
 
@@ -43,6 +45,7 @@ pub(crate) struct Prepared {
     pub parts: PerPart<Range<KernelIndex>>,
     pub nodes: Arc<PerKernel<KernelSpec>>,
     pub commands: PerKernel<Vec<Command>>,
+    pub heirs: Heirs,
     pub room: Room,
     /// How long each node takes, in seconds, as far as it can be told before it has run.
     pub seconds: Arc<PerKernel<f64>>,
@@ -61,6 +64,7 @@ pub(crate) struct WgpuExecutable {
     parts: PerPart<Range<KernelIndex>>,
     nodes: Arc<PerKernel<KernelSpec>>,
     commands: PerKernel<Vec<Command>>,
+    pub heirs: Heirs,
     room: Room,
     arena: Arena,
     claims: [Claim; 2],
@@ -89,6 +93,7 @@ impl WgpuExecutable {
             parts: prepared.parts,
             nodes: prepared.nodes,
             commands: prepared.commands,
+            heirs: prepared.heirs,
             room: prepared.room,
             arena: prepared.arena,
             claims: prepared.claims,
@@ -127,6 +132,7 @@ impl WgpuExecutable {
             parts: self.parts.clone(),
             nodes: self.nodes.clone(),
             commands: self.commands.iter().map(node).collect(),
+            heirs: self.heirs.clone(),
             room,
             seconds: Arc::default(),
             arena: arena.clone(),
@@ -148,10 +154,14 @@ impl WgpuExecutable {
         let buffer = guard.memory::<Arc<GpuBuffer>>()?.cloned();
         drop(guard);
         let moved = self.generation != Some(generation);
+        if moved {
+            self.heirs.unbind();
+        }
         let places = Places {
             arena: buffer.as_deref(),
             tensors: &self.tensors,
             scratch: self.room.scratch_at,
+            heirs: &self.heirs,
         };
         for command in self.commands.iter_mut().flatten() {
             if moved || !command.is_bound() {
@@ -173,11 +183,14 @@ impl WgpuExecutable {
         Ok(storage::device_bytes(spec.dtype, spec.elements()) as u64)
     }
 
-    /// Where a tensor is in the arena.
-    fn offset(&self, tensor: TensorIndex) -> Result<u64> {
+    /// The buffer that a tensor is in, and where.
+    fn place(&mut self, tensor: TensorIndex) -> Result<(Arc<GpuBuffer>, u64)> {
         let slot = self.tensors.slot(tensor)?;
+        if let Some(own) = self.heirs.buffer(self.tensors.root(tensor)) {
+            return Ok((own.clone(), 0));
+        }
         match self.tensors.location(tensor) {
-            Location::Arena { offset } => Ok(offset as u64),
+            Location::Arena { offset } => Ok((self.buffer()?, offset as u64)),
             _ => Err(state_error(format!(
                 "the tensor `{}` is not in the arena",
                 slot.name
@@ -249,6 +262,7 @@ impl Executable for WgpuExecutable {
         self.resume = None;
         self.pace.begin();
         self.gpu.check()?;
+        self.heirs.let_go();
         self.bind().map(drop)
     }
 
@@ -258,8 +272,13 @@ impl Executable for WgpuExecutable {
         let spec = TensorSpec::new(data.dtype(), data.shape());
         self.tensors.check(tensor, &spec)?;
         if self.bytes(tensor)? > 0 {
-            let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
             let bytes = storage::to_device(data)?;
+            let root = self.tensors.root(tensor);
+            if self.heirs.takes(root) {
+                self.heirs.give(root, self.gpu.upload("kept", &bytes)?);
+                return Ok(());
+            }
+            let (buffer, offset) = self.place(tensor)?;
             self.gpu.write(&buffer.raw, offset, &bytes);
         }
         Ok(())
@@ -275,10 +294,14 @@ impl Executable for WgpuExecutable {
         let spec = TensorSpec::new(data.dtype, &data.shape);
         self.tensors.check(tensor, &spec)?;
         let bytes = self.bytes(tensor)?;
-        if bytes > 0 {
-            let (buffer, offset) = (self.buffer()?, self.offset(tensor)?);
-            self.transfer((&from.buffer, 0), (&buffer, offset), bytes);
-            self.imported.push(from.buffer.clone());
+        if bytes == 0 {
+            return Ok(());
+        }
+        let root = self.tensors.root(tensor);
+        if let Some(given) = self.heirs.give(root, from.buffer.clone()) {
+            let (buffer, offset) = self.place(tensor)?;
+            self.transfer((&given, 0), (&buffer, offset), bytes);
+            self.imported.push(given);
         }
         Ok(())
     }
@@ -294,14 +317,17 @@ impl Executable for WgpuExecutable {
             )));
         }
         let bytes = self.bytes(from)?;
-        let (start, end) = (self.offset(from)?, self.offset(to)?);
-        if bytes > 0 && start != end {
-            // WebGPU copies between two buffers only.
-            let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-            let between = self.gpu.buffer("copy", bytes, usage)?;
-            let buffer = self.buffer()?;
-            self.transfer((&buffer, start), (&between, 0), bytes);
-            self.transfer((&between, 0), (&buffer, end), bytes);
+        if bytes == 0 {
+            return Ok(());
+        }
+        let source = self.place(from)?;
+        // WebGPU copies between two buffers only.
+        let between = self.gpu.buffer("copy", bytes, STORAGE)?;
+        self.transfer((&source.0, source.1), (&between, 0), bytes);
+        let root = self.tensors.root(to);
+        if let Some(between) = self.heirs.give(root, between) {
+            let target = self.place(to)?;
+            self.transfer((&between, 0), (&target.0, target.1), bytes);
             self.flush();
         }
         Ok(())
@@ -319,6 +345,7 @@ impl Executable for WgpuExecutable {
         if self.generation.is_none() {
             return Err(state_error("a stage runs that was not begun".into()));
         }
+        self.inherit(&range)?;
         let gpu = &self.gpu;
         if let Some(profiler) = &mut self.profiler {
             profiler.run(gpu, &mut self.encoder, range, &self.commands, record)?;
@@ -362,14 +389,22 @@ impl Executable for WgpuExecutable {
         let buffer = match &self.values[tensor] {
             Some(value) => gpu.upload("exported", &storage::to_device(value)?)?,
             None => {
+                let own = self.heirs.buffer(self.tensors.root(tensor)).cloned();
                 let bytes = self.bytes(tensor)?;
-                let usage = wgpu::BufferUsages::COPY_SRC | wgpu::BufferUsages::COPY_DST;
-                let buffer = gpu.buffer("exported", bytes, usage)?;
-                if bytes > 0 {
-                    let (arena, offset) = (self.buffer()?, self.offset(tensor)?);
-                    self.transfer((&arena, offset), (&buffer, 0), bytes);
+                match own {
+                    Some(own) => {
+                        self.imported.push(own.clone());
+                        own
+                    }
+                    None => {
+                        let buffer = gpu.buffer("exported", bytes, STORAGE)?;
+                        if bytes > 0 {
+                            let (from, offset) = self.place(tensor)?;
+                            self.transfer((&from, offset), (&buffer, 0), bytes);
+                        }
+                        buffer
+                    }
                 }
-                buffer
             }
         };
         Ok(DeviceTensor {
@@ -386,6 +421,8 @@ impl Executable for WgpuExecutable {
 
     fn execute_end(&mut self) -> Result<()> {
         self.flush();
+        self.imported.clear();
+        self.heirs.let_go();
         self.gpu.check()
     }
 

@@ -67,9 +67,9 @@ impl WgpuExecutable {
             }
         };
         if results > 0 {
-            let buffer = self.buffer()?;
             for (&t, range) in tensors.iter().zip(ranges).filter(|(_, r)| !r.is_empty()) {
-                let from = (&*buffer, self.offset(t)?);
+                let (buffer, offset) = self.place(t)?;
+                let from = (&*buffer, offset);
                 let to = (&*staging, range.start as u64);
                 self.transfer(from, to, range.len() as u64);
             }

@@ -74,6 +74,8 @@ pub(crate) struct Lowered {
     pub choice: Option<Choice>,
     /// A kernel reads half precision as it is.
     pub half: bool,
+    /// The output is the input that the operator writes on, in its memory.
+    pub on_input: bool,
 }
 
 /// A node being lowered.
@@ -84,6 +86,8 @@ pub(crate) struct Lowering<'a> {
     /// The tensor behind each input where that is known.
     pub roots: &'a [Option<TensorIndex>],
     pub tuned: Tuned,
+    /// The output may be written on the input that [`kilim_core::Operator::writes_on`] names, in its memory.
+    pub may_be_on_input: bool,
 }
 
 impl<'a> Lowering<'a> {
@@ -95,6 +99,7 @@ impl<'a> Lowering<'a> {
             lowered: Lowered::default(),
             roots: &[],
             tuned: Tuned::default(),
+            may_be_on_input: false,
         }
     }
 

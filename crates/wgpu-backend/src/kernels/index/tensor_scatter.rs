@@ -7,6 +7,7 @@ use crate::lowering::elements::{carrier4, index_type};
 use crate::lowering::walk::around;
 use crate::lowering::{Lowering, Lowers, ok, refuse};
 use crate::shaders::index::tensor_scatter::{Launch, Params};
+use crate::shaders::index::tensor_update;
 use crate::shaders::{Index, Operand, Target};
 
 /// The largest index that fits into 32 bits and stands for no other, as `shared/indices.wgsl` says.
@@ -31,6 +32,33 @@ fn scatter(op: &TensorScatter, l: &mut Lowering) -> Lowers {
         Some(starts) => index_type(starts.dtype)?,
         None => Index::I64,
     };
+    let last = match op.circular || steps == 0 {
+        true => FAR,
+        false => room.saturating_sub(steps),
+    };
+    let outer = lead / cache.shape[0].max(1);
+    if l.may_be_on_input && cache.shape == y.shape && steps <= room {
+        let count = update.elements() / unit;
+        let launch = tensor_update::Launch {
+            t,
+            circular: op.circular,
+            index,
+            update: Operand::Input(1),
+            starts: l.optional(2).map(|_| Operand::Input(2)),
+            y: Target::Output(0),
+            params: tensor_update::Params {
+                count,
+                outer,
+                room,
+                steps,
+                inner: inner / unit,
+                last,
+            },
+        };
+        l.linear(launch, count);
+        l.lowered.on_input = true;
+        return Ok(());
+    }
     let count = count / unit;
     let launch = Launch {
         t,
@@ -42,15 +70,12 @@ fn scatter(op: &TensorScatter, l: &mut Lowering) -> Lowers {
         y: Target::Output(0),
         params: Params {
             count,
-            outer: lead / cache.shape[0].max(1),
+            outer,
             held,
             room,
             steps,
             inner: inner / unit,
-            last: match op.circular || steps == 0 {
-                true => FAR,
-                false => room.saturating_sub(steps),
-            },
+            last,
         },
     };
     l.linear(launch, count);
