@@ -9,10 +9,10 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 333],
-  ['pictures, ONNX, WebGPU', ['gpu'], 418],
-  ['pictures, TFLite, CPU', ['tflite'], 394],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 491],
+  ['pictures, ONNX, CPU', [], 337],
+  ['pictures, ONNX, WebGPU', ['gpu'], 422],
+  ['pictures, TFLite, CPU', ['tflite'], 398],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 495],
   ['language, ONNX, CPU', ['language', 'quantized'], 531],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 589, ['text.js']],
   ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1228],

@@ -36,6 +36,12 @@ export class Builder {
     return name;
   }
 
+  index(value) {
+    const name = this.name();
+    this.initializers.push(tensor(name, [], { type: 'int64', data: BigInt64Array.of(value) }));
+    return name;
+  }
+
   scalar(value) {
     const name = this.name();
     this.initializers.push(tensor(name, [], { floats: [value] }));
@@ -271,6 +277,8 @@ function older(opset, side) {
       ? b.op('Slice', [padded], { ints: { starts: [1, 1], ends: [-1, -1], axes: [2, 3] } })
       : b.op('Slice', [padded, constant(1, 1), constant(-1, -1), constant(2, 3)]);
   x = b.op('Concat', [right, sliced], { int: { axis: 1 } });
+  const zeros = opset < 9 ? b.weight([1, 37, 1, 1]) : b.op('ConstantOfShape', [b.ints(1, 37, 1, 1)]);
+  x = b.op('Sum', [x, b.conv(x, 37, 37, 1), zeros]);
   const grown =
     opset < 9
       ? x
@@ -280,7 +288,7 @@ function older(opset, side) {
   const mask = b.op('Softmax', [b.conv(grown, 37, 2, 3)], { int: { axis: 1 } });
   const mean = b.op('ReduceMean', [x], { ints: { axes: [2, 3] }, int: { keepdims: 0 } });
   const thin = b.op('Squeeze', [b.op('Unsqueeze', [mean], { ints: { axes: [2] } })], { ints: { axes: [2] } });
-  const row = b.op('Dropout', [b.op('Reshape', [thin, constant(1, -1)])], opset < 12 ? { floats: { ratio: 0.5 } } : {});
+  const [row] = b.op('Dropout', [b.op('Reshape', [thin, constant(1, -1)])], opset < 12 ? { floats: { ratio: 0.5 } } : {}, 2);
   const scores = b.op('Gemm', [row, b.weight([37, 10]), b.weight([10])]);
   // Boxes of several grids, beside each other, with their scores.
   const boxes = [
@@ -294,6 +302,27 @@ function older(opset, side) {
     values: [[thin, [1, 37]]],
     about: ABOUT,
   });
+}
+
+/** Detection as PyTorch exports it, with sizes that it computes: boxes of several grids, and what they are in the picture. */
+function boxes(side) {
+  const b = new Builder();
+  const grids = [b.op('Relu', [b.conv('x', 3, 16, 3, { stride: 2 })])];
+  grids.push(b.op('Relu', [b.conv(grids[0], 16, 16, 3, { stride: 2 })]));
+  const lists = grids.map((grid) => {
+    const values = b.op('Transpose', [b.conv(grid, 16, 8, 3)], { ints: { perm: [0, 2, 3, 1] } });
+    const batch = b.op('Gather', [b.op('Shape', [values]), b.index(0n)], { int: { axis: 0 } });
+    const sizes = [batch, b.index(-1n), b.index(4n)].map((size) => b.op('Unsqueeze', [size, b.ints(0)]));
+    return b.op('Reshape', [values, b.op('Concat', sizes, { int: { axis: 0 } })]);
+  });
+  const all = b.op('Concat', lists, { int: { axis: 1 } });
+  const part = (from, to) => b.op('Slice', [all, b.ints(from), b.ints(to), b.ints(2)]);
+  const anchors = b.weight([1, side * side * 0.625, 2]);
+  const centres = b.op('Add', [b.op('Mul', [part(0, 2), b.scalar(0.1)]), anchors]);
+  const sides = b.op('Mul', [b.op('Exp', [b.op('Mul', [part(2, 4), b.scalar(0.2)])]), anchors]);
+  const half = b.op('Div', [sides, b.scalar(2)]);
+  const corners = b.op('Concat', [b.op('Sub', [centres, half]), b.op('Add', [centres, half])], { int: { axis: 2 } });
+  return b.file([1, 3, side, side], corners);
 }
 
 /** Layers of products: what Keras and PyTorch users export first. */
@@ -345,6 +374,7 @@ export const PICTURES = [
   ['of opset 7', older(7, 40), [[1, 3, 40, 40]]],
   ['of opset 9', older(9, 48), [[1, 3, 48, 48]]],
   ['of opset 12', older(12, 56), [[1, 3, 56, 56]]],
+  ['boxes', boxes(32), [[1, 3, 32, 32]]],
   ['dense', dense(1), [[1, 28]]],
   [
     'dense, several',
