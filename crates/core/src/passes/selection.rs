@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::edit::node;
 use super::patch::Patch;
 use crate::dim::Dim;
-use crate::error::Result;
+use crate::error::{Error, ErrorCode, Result};
 use crate::fact::Fact;
 use crate::graph::{Graph, Node, NodeView, ValueId};
 use crate::ops::{Gather, Slice, Squeeze, normalize_axis};
@@ -174,7 +174,8 @@ impl Mover<'_> {
         let sources = place.sources(self.graph, self.patch);
         let producer = self.patch.take(place.from);
         let (Some(sources), Some(mut producer)) = (sources, producer) else {
-            unreachable!("asked before");
+            let e = Error::new(ErrorCode::State, "what is taken was moved before");
+            return Err(e.with_got(&self.graph.value(place.from).name));
         };
         for (i, axis) in sources {
             let Some(from) = producer.inputs[i] else {

@@ -49,11 +49,17 @@ fn updates_of_caches() {
 /// A cache `[1, room, 2]` that words are written on.
 struct Written {
     session: Session,
+    words: usize,
 }
 
 impl Written {
     /// On a device of its own; the cache has `room` places where that is known.
     fn open(room: Option<usize>) -> Option<Written> {
+        Written::of_words(room, 1)
+    }
+
+    /// As many words are written at a time.
+    fn of_words(room: Option<usize>, words: usize) -> Option<Written> {
         let gpu = match pollster::block_on(Gpu::open()) {
             Ok(gpu) => gpu,
             Err(e) => {
@@ -65,7 +71,7 @@ impl Written {
         let shape = Shape(vec![Dim::Known(1), room, Dim::Known(2)]);
         let mut g = Graph::new("written");
         let past = g.add_input("past", Fact::new(DType::F32, shape));
-        let word = g.add_input("word", Fact::fixed(DType::F32, &[1, 1, 2]));
+        let word = g.add_input("word", Fact::fixed(DType::F32, &[1, words, 2]));
         let at = g.add_input("at", Fact::fixed(DType::I64, &[1]));
         let op = TensorScatter {
             axis: 1,
@@ -83,13 +89,15 @@ impl Written {
         let session = Session::new(g, backends, evaluator, options);
         Some(Written {
             session: pollster::block_on(session).unwrap(),
+            words,
         })
     }
 
-    /// Writes the word `[i, i + 0.5]` at place `i`: the cache, which stays on the device, and twice its numbers.
+    /// Writes the words `[i, i + 0.5]` from place `i` on: the cache, which stays on the device, and twice its numbers.
     fn write(&mut self, past: Datum, i: usize) -> Result<(Datum, Vec<f32>)> {
-        let x = i as f32;
-        let word = f32s(&[1, 1, 2], &[x, x + 0.5]);
+        let words = i..i + self.words;
+        let numbers: Vec<f32> = words.flat_map(|i| [i as f32, i as f32 + 0.5]).collect();
+        let word = f32s(&[1, self.words, 2], &numbers);
         let at = Tensor::from_slice(&[1], &[i as i64]).unwrap();
         let inputs = vec![("past", past), ("word", word.into()), ("at", at.into())];
         let options = RunOptions {
@@ -213,4 +221,20 @@ fn a_place_outside_of_a_cache_is_an_error() {
     assert_eq!(error.code(), ErrorCode::InvalidValue, "{error}");
     let (cache, _) = written.write(empty, 0).unwrap();
     assert_eq!(numbers(&cache), words(1, 4));
+}
+
+#[test]
+fn any_number_of_words_is_written() {
+    for count in [0, 2, 3] {
+        let Some(mut written) = Written::of_words(Some(4), count) else {
+            return;
+        };
+        let mut cache: Datum = f32s(&[1, 4, 2], &[0.0; 8]).into();
+        for _ in 0..2 {
+            let twice;
+            (cache, twice) = written.write(cache, 0).unwrap();
+            assert_eq!(twice, doubled(&words(count, 4)), "{count} words");
+        }
+        assert_eq!(numbers(&cache), words(count, 4));
+    }
 }

@@ -37,8 +37,9 @@ fn scatter(op: &TensorScatter, l: &mut Lowering) -> Lowers {
         false => room.saturating_sub(steps),
     };
     let outer = lead / cache.shape[0].max(1);
-    if l.may_be_on_input && cache.shape == y.shape && steps <= room {
-        let count = update.elements() / unit;
+    let written = update.elements() / unit;
+    // Where nothing is written, there is no launch in which the output could take the input's buffer.
+    if l.may_be_on_input && cache.shape == y.shape && steps <= room && written > 0 {
         let launch = tensor_update::Launch {
             t,
             circular: op.circular,
@@ -47,7 +48,7 @@ fn scatter(op: &TensorScatter, l: &mut Lowering) -> Lowers {
             starts: l.optional(2).map(|_| Operand::Input(2)),
             y: Target::Output(0),
             params: tensor_update::Params {
-                count,
+                count: written,
                 outer,
                 room,
                 steps,
@@ -55,7 +56,7 @@ fn scatter(op: &TensorScatter, l: &mut Lowering) -> Lowers {
                 last,
             },
         };
-        l.linear(launch, count);
+        l.linear(launch, written);
         l.lowered.on_input = true;
         return Ok(());
     }
