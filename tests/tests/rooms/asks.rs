@@ -44,6 +44,7 @@ const ASKS: &[(&str, usize, &str)] = &[
         "arithmetic that is tabulated",
     ),
     ("passes/repeated_heads.rs", 2, "a pattern"),
+    ("passes/selection.rs", 2, "the two operators that select"),
     ("passes/transposes/mod.rs", 1, "transposes"),
     (
         "passes/views.rs",

@@ -7,7 +7,6 @@ use kilim_core::ids::TensorIndex;
 use kilim_core::{Error, ErrorCode, Result};
 
 use crate::device::gpu::GpuBuffer;
-use crate::executable::heirs::Heirs;
 
 /// The buffer behind a binding. The session's arena may be another buffer in the next run.
 #[derive(Clone)]
@@ -25,8 +24,8 @@ pub(crate) struct Places<'a> {
     pub tensors: &'a StageTensors,
     /// Where scratch begins in the arena, in bytes.
     pub scratch: u64,
-    /// Tensors that have buffers of their own.
-    pub heirs: &'a Heirs,
+    /// Tensors that have buffers beside the arena.
+    pub own: &'a [(TensorIndex, &'a GpuBuffer)],
 }
 
 /// Part of a buffer that a dispatch binds.
@@ -112,8 +111,8 @@ impl Binding {
         let (buffer, offset) = match &self.source {
             Source::Buffer(buffer) => (&**buffer, self.offset),
             Source::Scratch => (arena()?, places.scratch + self.offset),
-            Source::Tensor(root) => match places.heirs.buffer(*root) {
-                Some(own) => (&**own, 0),
+            Source::Tensor(root) => match places.own.iter().find(|(t, _)| t == root) {
+                Some((_, own)) => (*own, 0),
                 None => match places.tensors.location(*root) {
                     Location::Arena { offset } => (arena()?, offset as u64),
                     _ => return Err(no_arena()),

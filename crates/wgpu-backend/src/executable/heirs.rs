@@ -118,6 +118,13 @@ impl Heirs {
         })
     }
 
+    /// All tensors that have buffers beside the arena.
+    pub fn buffers(&self) -> Vec<(TensorIndex, &GpuBuffer)> {
+        let own = self.0.iter();
+        own.filter_map(|heir| Some((heir.to, &**heir.own.as_ref()?)))
+            .collect()
+    }
+
     /// The outputs whose bind groups are to be made anew since their nodes' kernels write on the input now, or no longer do.
     pub fn turned(&mut self) -> Vec<TensorIndex> {
         let turned = self.0.iter_mut().filter(|heir| heir.turned);
@@ -189,11 +196,12 @@ impl WgpuExecutable {
         let mut guard = self.arena.lock(self.claims[0].bytes())?;
         let arena = guard.memory::<Arc<GpuBuffer>>()?.cloned();
         drop(guard);
+        let own = self.heirs.buffers();
         let places = Places {
             arena: arena.as_deref(),
             tensors: &self.tensors,
             scratch: self.room.scratch_at,
-            heirs: &self.heirs,
+            own: &own,
         };
         let commands = self.commands.iter_mut().flatten();
         for command in commands.filter(|command| command.names(root)) {

@@ -157,11 +157,12 @@ impl WgpuExecutable {
         if moved {
             self.heirs.unbind();
         }
+        let own = self.heirs.buffers();
         let places = Places {
             arena: buffer.as_deref(),
             tensors: &self.tensors,
             scratch: self.room.scratch_at,
-            heirs: &self.heirs,
+            own: &own,
         };
         for command in self.commands.iter_mut().flatten() {
             if moved || !command.is_bound() {
