@@ -42,7 +42,7 @@ impl Shared {
         }
     }
 
-    /// The dispatches of a node of which nothing else is known.
+    /// The dispatches of a node about which nothing else is known.
     pub fn lower(&self, node: &NodeSpec) -> Lowers<Lowered> {
         self.lower_as(node, |_| {})
     }

@@ -67,7 +67,7 @@ export interface LoadOptions {
   /** Sizes for the model's named free dimensions, so that everything is planned before the first run. */
   dims?: Record<string, number>;
   /**
-   * Outputs of which only the last place along an axis is wanted, such as the scores behind the last word of a text: `{ logits: 1 }`. They
+   * Outputs that are wanted at the last place along an axis alone, such as the scores behind the last word of a text: `{ logits: 1 }`. They
    * have one place there, and what computes the others is left out. A name that no output has is an `INPUT` error.
    */
   lastOnly?: Record<string, number>;

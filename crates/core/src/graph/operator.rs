@@ -176,9 +176,9 @@ pub trait Operator: Any + Reflect + Send + Sync {
         false
     }
 
-    /// The inputs of which one place along dimension `axis` of the only output needs the same place alone. Their dimensions are
-    /// those of the output, counted from the last one, or are broadcast to them; of the other inputs any place may need all. None
-    /// where that is not so. Operators whose elements are mapped or joined need not answer: [`NodeView::apart`] asks their [`Flow`].
+    /// The inputs that are needed at one place alone for that place along dimension `axis` of the only output. Their dimensions are
+    /// those of the output, counted from the last one, or are broadcast to them; the other inputs any place may need as a whole. None
+    /// where there are no such inputs. Operators whose elements are mapped or joined need not answer: [`NodeView::apart`] asks their [`Flow`].
     fn apart(&self, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
         let _ = (node, axis);
         None

@@ -28,7 +28,7 @@ impl<'a> NodeView<'a> {
         self.node.op.flow().moves() || self.node.op.selects(self)
     }
 
-    /// The inputs of which one place along dimension `axis` of the only output needs the same place alone:
+    /// The inputs that are needed at one place alone for that place along dimension `axis` of the only output:
     /// [`super::Operator::apart`].
     pub fn apart(&self, axis: usize) -> Option<Vec<usize>> {
         match self.node.op.flow().elements {

@@ -15,7 +15,7 @@ use crate::tensor::Tensor;
 /// Which place along an axis is taken.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Place {
-    /// That of a Gather.
+    /// The index of a Gather.
     At(i64),
     /// All from `start` to `end`, one place at most: the dimension may be 0.
     Cut { start: i64, end: i64 },
@@ -103,7 +103,7 @@ impl Taken {
         patch.uses(self.from) == 0 && self.sources(graph, patch).is_some()
     }
 
-    /// The inputs of the node that computes it of which one place is enough, each with its own axis.
+    /// The inputs that the node which computes it needs at one place alone, each with its own axis.
     fn sources(self, graph: &Graph, patch: &Patch) -> Option<Vec<(usize, usize)>> {
         let producer = patch.producer(Some(self.from))?;
         let dims = &graph.fact(self.from).shape.as_ref()?.0;

@@ -1,4 +1,4 @@
-//! Outputs of which the last place alone is wanted.
+//! Outputs that are wanted at their last place alone.
 
 use std::collections::BTreeMap;
 

@@ -54,7 +54,7 @@ pub struct SessionOptions {
     pub keep_weights: bool,
     /// Sizes for symbolic dimensions, so that the session can be planned before the first run.
     pub dims: HashMap<String, usize>,
-    /// Outputs, by name, of which only the last place along an axis is wanted, such as the scores behind the last word of a text.
+    /// Outputs, by name, that are wanted at the last place along an axis alone, such as the scores behind the last word of a text.
     /// The output has one place there, and what computes the others is left out where that can be. A name that no output has is
     /// an `Input` error, an axis that the output does not have a `Shape` error; a run whose output would have no place at all fails.
     pub last_only: BTreeMap<String, i64>,

@@ -58,7 +58,7 @@ impl Written {
         Written::of_words(room, 1)
     }
 
-    /// As many words are written at a time.
+    /// So many `words` are written at a time.
     fn of_words(room: Option<usize>, words: usize) -> Option<Written> {
         let gpu = match pollster::block_on(Gpu::open()) {
             Ok(gpu) => gpu,

@@ -216,7 +216,7 @@ fn place(cpu: &dyn Backend, tensor: &Tensor, axis: usize, at: usize) -> Tensor {
     computed(cpu, &gather, &[Some(tensor.clone()), Some(index)]).unwrap()
 }
 
-/// The same place of some inputs is enough for a place of the output.
+/// One place of some inputs is enough for that place of the output.
 #[test]
 fn places_are_computed_apart() {
     let cpu = cpu();
