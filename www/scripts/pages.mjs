@@ -10,7 +10,7 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
   ['pictures, ONNX, CPU', [], 337],
-  ['pictures, ONNX, WebGPU', ['gpu'], 422],
+  ['pictures, ONNX, WebGPU', ['gpu'], 423],
   ['pictures, TFLite, CPU', ['tflite'], 398],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 495],
   ['language, ONNX, CPU', ['language', 'quantized'], 531],
