@@ -61,7 +61,7 @@ export interface Generated {
 /**
  * Loads the language model of a folder, as Hugging Face or onnxruntime-genai lay it out.
  * @throws KilimError what `load` throws; `IO` where a file is missing, `INVALID_MODEL` where one cannot be understood, `INPUT` where there are several
- * models and none is chosen, `UNSUPPORTED` where the model is none that makes text word by word.
+ * models and none is chosen, and where the model has no output with scores of words, `UNSUPPORTED` where the model is none that makes text word by word.
  */
 export async function loadText(source: FolderSource, options: LoadTextOptions = {}): Promise<TextModel> {
   const { file, tokenizer: given, externalData, ...rest } = options;

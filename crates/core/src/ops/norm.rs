@@ -136,13 +136,13 @@ fn from_axis(
     Ok((Some(x.clone()), Some(statistics)))
 }
 
-/// Whether `axis` is the last one, also for the data whose transpose by `perm` this is.
 /// What [`Operator::apart`] says of a normalisation from `first` on.
 fn apart_before(first: i64, node: &NodeView, axis: usize) -> Option<Vec<usize>> {
     let first = normalize_axis(first, node.rank(0)?).ok()?;
     (axis < first).then(|| vec![0])
 }
 
+/// Whether `axis` is the last one, also for the data whose transpose by `perm` this is.
 fn last_stays_last(axis: i64, perm: &[usize]) -> bool {
     let last = perm.len().checked_sub(1);
     last.is_some() && normalize_axis(axis, perm.len()).ok() == last && perm.last().copied() == last
