@@ -19,9 +19,9 @@ import type {
 } from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
-import { partsIn } from './hints.js';
+import { partsIn, partsOfName } from './hints.js';
 import { SMALL, isSteady } from './small.js';
-import type { Part } from './parts.js';
+import type { EarlyParts, Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
 import { importOperators } from './operators.js';
 import { openDecoders } from './pictures.js';
@@ -44,8 +44,9 @@ interface Opened {
 /**
  * One runtime with at most one session in it. Calls are made one after another, and read their inputs before they return a promise.
  * `open` gives the runtime of a compiled binary; before anything is loaded it gets `parts`, where it cannot wait for them later.
+ * `early` fetches parts of the package's own runtime while its core is still to come.
  */
-export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, parts: readonly Part[] = []): Engine {
+export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, parts: readonly Part[] = [], early?: EarlyParts): Engine {
   let opened: Opened | undefined;
   let closed = false;
   let skipped: Picked['skipped'] = [];
@@ -100,10 +101,12 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
   }
 
   /** Reading needs no runtime, so that both come over the network together. Gives the bytes, too, where they are few. */
-  async function readFile(source: WireSource, reading: Reading): Promise<[WasmFile, Uint8Array | undefined]> {
-    const bytes = await readSource(source, reading);
+  async function readFile(source: WireSource, reading: Reading, ahead?: EarlyParts): Promise<[WasmFile, Uint8Array | undefined]> {
+    const bytes = await readSource(source, { ...reading, onHead: (head) => ahead?.fetch(partsIn(head)) });
+    const parts = partsIn(bytes);
+    ahead?.fetch(parts);
     const runtime = await started;
-    await runtime.require(partsIn(bytes));
+    await runtime.require(parts);
     const file = await runtime.call(() => {
       const file = new runtime.glue.WasmFile(bytes.length);
       file.write(0, bytes);
@@ -123,7 +126,10 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
 
     load(request: LoadRequest, onProgress: (progress: Progress) => void, signal?: AbortSignal): Promise<Loaded> {
       return typed(async () => {
+        const ahead = request.own ? early : undefined;
+        ahead?.fetch(partsOfName(nameOf(request.source)));
         const picking = pick(request.options).then(async (picked) => {
+          ahead?.fetch(partsOf(picked.backends));
           await (await started).require(partsOf(picked.backends));
           return picked;
         });
@@ -133,7 +139,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         let small: Uint8Array | undefined;
         for (const [name, source] of [[nameOf(request.source), request.source] as const, ...Object.entries(request.external)]) {
           const onBytes = (loaded: number, total?: number) => onProgress({ phase: 'download', loaded, total });
-          const [file, bytes] = await readFile(source, { onBytes, most: request.fileBytes, signal });
+          const [file, bytes] = await readFile(source, { onBytes, most: request.fileBytes, signal }, ahead);
           files.push(file);
           names.push(name);
           small = bytes;

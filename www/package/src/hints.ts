@@ -1,7 +1,7 @@
 import type { Part } from './parts.js';
 
-/** Where an ONNX file begins are its nodes, with the names that exporters give them. So much of them tells what kind of model it is. */
-const NODES = 64 << 10;
+/** Bytes where a file begins that tell what kind of model it is: in an ONNX file nodes, with the names that exporters give them. */
+export const HEAD = 64 << 10;
 const IN_ONNX: [Part, RegExp][] = [
   ['quantized', /quantize|integer|qlinear|nbits/i],
   ['language', /attention|layer_?norm|rms_?norm|rotary/i],
@@ -10,6 +10,11 @@ const IN_ONNX: [Part, RegExp][] = [
 /** Numbers of element types in TFLite's schema.fbs: uint8 and int8. */
 const OF_EIGHT_BITS = [3, 9];
 
+/** The parts that a file's address or name shows to be needed. */
+export function partsOfName(name: string): Part[] {
+  return /\.tflite($|[?#])/i.test(name) ? ['tflite'] : [];
+}
+
 /**
  * The parts that a file shows to be needed: a guess from a glance at it. They come while the model is being read; what was not guessed
  * is fetched when the core calls for it.
@@ -17,7 +22,7 @@ const OF_EIGHT_BITS = [3, 9];
 export function partsIn(bytes: Uint8Array): Part[] {
   const magic = String.fromCharCode(...bytes.subarray(4, 8));
   if (magic === 'TFL3') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
-  const nodes = new TextDecoder('latin1').decode(bytes.slice(0, NODES));
+  const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   return IN_ONNX.filter(([, words]) => words.test(nodes)).map(([part]) => part);
 }
 

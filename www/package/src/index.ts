@@ -83,6 +83,7 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
       const external: Record<string, WireSource> = {};
       for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
       return {
+        own: options.wasm === undefined,
         source: await read(source),
         external,
         fileBytes,

@@ -122,7 +122,13 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
       const { small, ...loaded }: Loaded = await far.load(request, onProgress, signal);
       ({ parts } = loaded);
       if (small && loaded.report.worker === undefined)
-        wanted = { source: { bytes: small }, external: {}, fileBytes: Infinity, options: { ...request.options, backends: ['cpu'] } };
+        wanted = {
+          own: false,
+          source: { bytes: small },
+          external: {},
+          fileBytes: Infinity,
+          options: { ...request.options, backends: ['cpu'] },
+        };
       return loaded;
     },
     async run(request, signal) {

@@ -28,6 +28,30 @@ function embedded(core: WebAssembly.Module, part: Part): ArrayBuffer | undefined
   return WebAssembly.Module.customSections(core, `kilim.${part}`)[0];
 }
 
+/** Parts that are fetched and compiled before the core is there. */
+export class EarlyParts {
+  readonly #places: Places;
+  readonly #modules = new Map<Part, Promise<WebAssembly.Module>>();
+
+  constructor(places: Places) {
+    this.#places = places;
+  }
+
+  /** Begins with these parts. Whoever takes one learns of a failure. */
+  fetch(parts: readonly Part[]): void {
+    for (const part of parts) {
+      if (this.#modules.has(part)) continue;
+      const module = compileBinary(this.#places[part]);
+      module.catch(() => undefined);
+      this.#modules.set(part, module);
+    }
+  }
+
+  get(part: Part): Promise<WebAssembly.Module> | undefined {
+    return this.#modules.get(part);
+  }
+}
+
 /**
  * Fetches and compiles a part.
  * @throws KilimError `IO` where it cannot be read or is no WebAssembly.

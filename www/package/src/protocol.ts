@@ -64,6 +64,8 @@ export interface EngineOptions {
 }
 
 export interface LoadRequest {
+  /** Whether the runtime is the package's own, whose parts can be fetched before its core is there. */
+  own: boolean;
   source: WireSource;
   external: Record<string, WireSource>;
   /** The bytes that each file may have. */

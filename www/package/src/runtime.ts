@@ -2,7 +2,7 @@ import { cannotStart } from './binary.js';
 import { KilimError, toPlain } from './errors.js';
 import type { CreateGlue, Instance } from './glue.js';
 import { PARTS, compilePart, compilePartNow } from './parts.js';
-import type { Part, Places } from './parts.js';
+import type { EarlyParts, Part, Places } from './parts.js';
 
 /** What an entry gives that was not made or that trapped: for the script neither a result nor an error. */
 const NOTHING: readonly unknown[] = Object.freeze([]);
@@ -14,6 +14,8 @@ const SHARED = '$';
 export interface Making {
   /** Where the parts are, for a build that has parts. */
   places?: Places | undefined;
+  /** Parts at these places that were asked for before. */
+  early?: EarlyParts | undefined;
   /** Called when the instance has trapped. */
   ended?: () => void;
   /** The memory of another instance, whose thread this one is. */
@@ -34,14 +36,16 @@ export class Runtime<G extends Instance> {
 
   readonly #module: WebAssembly.Module;
   readonly #places: Places | undefined;
+  readonly #early: EarlyParts | undefined;
   readonly #ended: () => void;
   #exports: WebAssembly.Exports = {};
   #memory: WebAssembly.Memory | undefined;
   #parts = new Set<Part>();
 
-  private constructor(create: CreateGlue<G>, module: WebAssembly.Module, { places, ended }: Making) {
+  private constructor(create: CreateGlue<G>, module: WebAssembly.Module, { places, early, ended }: Making) {
     this.#module = module;
     this.#places = places;
+    this.#early = early;
     this.#ended = ended ?? (() => undefined);
     const loaders = Object.fromEntries(PARTS.map((part) => [part, () => this.#loadNow(part)]));
     this.glue = create((exports) => this.#guard(exports), loaders);
@@ -80,7 +84,7 @@ export class Runtime<G extends Instance> {
     await Promise.all(
       parts.map(async (part) => {
         if (this.#parts.has(part)) return;
-        this.#link(part, await compilePart(this.#module, part, places));
+        this.#link(part, await (this.#early?.get(part) ?? compilePart(this.#module, part, places)));
       }),
     );
   }

@@ -3,7 +3,7 @@ import { createEngine } from './engine.js';
 import { toPlain } from './errors.js';
 import type { CreateGlue, Glue } from './glue.js';
 import type { Places } from './parts.js';
-import { placesOf } from './parts.js';
+import { EarlyParts, placesOf } from './parts.js';
 import type { Progress, Ran, Reply, Request, RunRequest } from './protocol.js';
 import { Runtime } from './runtime.js';
 import { tensorsOf } from './values.js';
@@ -24,7 +24,15 @@ function handBack(request: RunRequest, ran: Ran): ArrayBuffer[] {
 /** Answers the page's requests, loads and runs one at a time and in order. */
 export function serve(create: CreateGlue<Glue>, places: Places): void {
   const scope = globalThis as unknown as Scope;
-  const engine = createEngine((binary) => Runtime.start(create, binary.module, { places: placesOf(binary, places) }));
+  const early = new EarlyParts(places);
+  const engine = createEngine(
+    (binary) => {
+      const taken = placesOf(binary, places);
+      return Runtime.start(create, binary.module, { places: taken, early: taken === places ? early : undefined });
+    },
+    [],
+    early,
+  );
   const waiting = new Map<number, AbortController>();
   let queue = Promise.resolve();
 

@@ -3,6 +3,7 @@ import { bytesOf } from './bytes.js';
 import { describe, reasonOf } from './describe.js';
 import { KilimError, aborted } from './errors.js';
 import { absolute, fetchBytes } from './fetch.js';
+import { HEAD } from './hints.js';
 
 /** Where a model, or a file beside it, comes from. A string is a URL. */
 export type ModelSource = string | URL | Uint8Array | ArrayBuffer | Blob | ReadableStream<Uint8Array> | Response;
@@ -25,6 +26,8 @@ export interface Reading {
   /** Bytes that it may have. */
   most: number;
   signal: AbortSignal | undefined;
+  /** Called once, while the file comes, with what `partsIn` needs of it. */
+  onHead?: (head: Uint8Array) => void;
 }
 
 /** What can be handed to a worker is; streams and responses are read here, as their chunks come. */
@@ -65,7 +68,7 @@ async function readResponse(response: Response, reading: Reading): Promise<Uint8
 async function readStream(
   stream: ReadableStream<Uint8Array>,
   total: number | undefined,
-  { onBytes, most, signal }: Reading,
+  { onBytes, most, signal, onHead }: Reading,
 ): Promise<Uint8Array> {
   if (stream.locked) throw new KilimError('IO', 'the stream is being read, or was read already');
   const reader = stream.getReader();
@@ -76,12 +79,17 @@ async function readStream(
   try {
     within(total);
     const buffer = new Growing(total);
+    let headToCome = onHead !== undefined;
     for (;;) {
       const { done, value } = await reader.read();
       if (signal?.aborted) throw aborted(signal);
-      if (done) return buffer.finish();
+      if (done) return buffer.bytes();
       buffer.push(value);
       within(buffer.length);
+      if (headToCome && buffer.length >= HEAD) {
+        headToCome = false;
+        onHead?.(buffer.bytes());
+      }
       onBytes(buffer.length, total);
     }
   } catch (error) {
@@ -106,27 +114,28 @@ function tooLarge(bytes: number, most: number): KilimError {
 /** Bytes that come in pieces; one allocation where the length was known beforehand. */
 class Growing {
   length = 0;
-  #bytes: Uint8Array;
+  #room: Uint8Array;
 
   constructor(expected: number | undefined) {
     // A server may claim any length, so that no more than this is taken on trust.
-    this.#bytes = new Uint8Array(Math.min(expected || 1 << 16, 1 << 28));
+    this.#room = new Uint8Array(Math.min(expected || 1 << 16, 1 << 28));
   }
 
   push(chunk: Uint8Array): void {
     if (!(chunk instanceof Uint8Array))
       throw new KilimError('IO', 'a stream must give bytes', { expected: 'Uint8Array', got: describe(chunk) });
     const end = this.length + chunk.length;
-    if (end > this.#bytes.length) {
-      const bigger = new Uint8Array(Math.max(end, this.#bytes.length * 2));
-      bigger.set(this.#bytes.subarray(0, this.length));
-      this.#bytes = bigger;
+    if (end > this.#room.length) {
+      const bigger = new Uint8Array(Math.max(end, this.#room.length * 2));
+      bigger.set(this.#room.subarray(0, this.length));
+      this.#room = bigger;
     }
-    this.#bytes.set(chunk, this.length);
+    this.#room.set(chunk, this.length);
     this.length = end;
   }
 
-  finish(): Uint8Array {
-    return this.#bytes.subarray(0, this.length);
+  /** Those that have come. */
+  bytes(): Uint8Array {
+    return this.#room.subarray(0, this.length);
   }
 }
