@@ -13,6 +13,7 @@ export default defineConfig({
     alias: [
       { find: /^kilim$/, replacement: join(kilim, 'index.js') },
       { find: /^kilim\/text$/, replacement: join(kilim, 'text.js') },
+      { find: /^kilim\/speech$/, replacement: join(kilim, 'speech.js') },
     ],
   },
   // The model and the package lie outside of the app's folder.
@@ -23,6 +24,6 @@ export default defineConfig({
     emptyOutDir: true,
     target: 'es2022',
     assetsInlineLimit: 0,
-    rolldownOptions: { input: [path('index.html'), path('talk.html')] },
+    rolldownOptions: { input: [path('index.html'), path('talk.html'), path('listen.html')] },
   },
 });

@@ -22,7 +22,7 @@ const out = join(dist, 'kilim');
 const modules = join(dist, 'modules');
 const variants = args.variants.split(',');
 const whole = VARIANTS.every((variant) => variants.includes(variant));
-const parts = ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'];
+const parts = ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'];
 const binaries = [
   ...[...variants, ...(whole ? ['pictures'] : [])].flatMap((name) => [`kilim.${name}.js`, `kilim.${name}.wasm`]),
   ...variants.flatMap((name) => parts.map((part) => `kilim.${name}.${part}.wasm`)),
@@ -97,18 +97,16 @@ for (const file of binaries) {
 }
 await bundle('index.js', [/kilim\.(simd|relaxed|threads)\.js$/]);
 // Shares the session's classes with the page's own import.
-await bundle(
-  'text.js',
-  [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/],
-  '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */',
-);
+const index = [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/];
+await bundle('text.js', index, '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */');
+await bundle('speech.js', index, '/* Holds @huggingface/tokenizers (Apache-2.0), by Hugging Face. */');
 for (const script of scripts(variants)) await bundle(`worker.${script}.js`);
 for (const variant of variants) {
   const types = `kilim.${variant}.d.ts`;
   copyFileSync(join(www, 'package', 'src', types), join(out, types));
 }
 for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(www, '..', licence), join(out, licence));
-// Those of what `text.js` holds.
+// Those of what `text.js` and `speech.js` hold.
 for (const library of ['tokenizers', 'jinja'])
   copyFileSync(join(www, 'node_modules', '@huggingface', library, 'LICENSE'), join(out, `LICENSE-huggingface-${library}`));
 

@@ -15,7 +15,7 @@ const PAGES = [
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 495],
   ['language, ONNX, CPU', ['language', 'quantized'], 531],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 589, ['text.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'quantized', 'more', 'rest'], 1228],
+  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1228],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

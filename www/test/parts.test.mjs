@@ -9,7 +9,7 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'shaders', 'text', 'tflite'];
+const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'shaders', 'speech', 'text', 'tflite'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });

@@ -6,6 +6,8 @@ mod out;
 mod check;
 mod commands;
 mod data;
+#[cfg(feature = "text")]
+mod interrupt;
 mod mixed;
 mod model;
 mod session;
@@ -40,6 +42,10 @@ enum Command {
     #[cfg(feature = "text")]
     #[command(after_help = commands::generate::EXAMPLES)]
     Generate(commands::generate::Args),
+    /// Write what is said in a sound file.
+    #[cfg(feature = "speech")]
+    #[command(after_help = commands::transcribe::EXAMPLES)]
+    Transcribe(commands::transcribe::Args),
     /// Time a model: cold load, first run, steady state, and every node.
     Bench(commands::bench::Args),
     /// Compare a model's outputs with stored references.
@@ -77,6 +83,8 @@ fn main() -> ExitCode {
         Command::Inspect(args) => pollster::block_on(commands::inspect::run(args)),
         #[cfg(feature = "text")]
         Command::Generate(args) => pollster::block_on(commands::generate::run(args)),
+        #[cfg(feature = "speech")]
+        Command::Transcribe(args) => pollster::block_on(commands::transcribe::run(args)),
         Command::Bench(args) => pollster::block_on(commands::bench::run(args)),
         Command::Check(args) => pollster::block_on(commands::check::run(args)),
         Command::Verify(args) => pollster::block_on(commands::verify::run(args)),

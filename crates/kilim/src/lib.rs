@@ -37,6 +37,9 @@ pub use runtime::Runtime;
 pub use source::ModelSource;
 pub use verify::{Verification, VerifyOptions, verify};
 
+/// What is made of a model before it is made ready.
+pub type Change = std::sync::Arc<dyn Fn(Graph) -> Result<Graph> + Send + Sync>;
+
 /// How a model is loaded. The options of the session are read and set as if they were fields of this one:
 ///
 /// ```
@@ -56,6 +59,8 @@ pub struct LoadOptions {
     /// What decodes pictures for ImageDecoder: Kilim's own where this build has the feature
     /// `pictures`. Without one, the operator is refused.
     pub pictures: Option<core::ops::PictureReader>,
+    /// Changes the model that was read.
+    pub change: Option<Change>,
     /// Folders to look in for the libraries of backends that this build does not hold, before
     /// those of `KILIM_BACKEND_PATH`.
     #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
@@ -77,6 +82,7 @@ impl Default for LoadOptions {
             pictures: Some(kilim_pictures::READER),
             #[cfg(not(feature = "pictures"))]
             pictures: None,
+            change: None,
             #[cfg(all(feature = "plugins", not(target_arch = "wasm32")))]
             plugin_path: Vec::new(),
             session: SessionOptions::default(),

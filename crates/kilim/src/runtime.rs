@@ -262,7 +262,10 @@ impl Runtime {
         let seconds = Some(session.limits.load_seconds);
         // The seconds of a load count from here on, for the file and for what is made of it.
         session.interrupt = std::mem::take(&mut session.interrupt).within(seconds, session.clock);
-        let graph = self.parse(source, &options).await?;
+        let mut graph = self.parse(source, &options).await?;
+        if let Some(change) = &options.change {
+            graph = change(graph)?;
+        }
         self.session(graph, options).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use kilim_core::tensor::{AlignedBytes, byte_count};
 use kilim_core::{DType, Datum, Dim, Error, ErrorCode, Port, Result, Tensor};
 
-use crate::settings::Settings;
+use crate::settings::{CacheNames, Settings};
 
 /// The axis of words in a cache with room, `[1, heads, words, size]`.
 const WORDS: usize = 2;
@@ -27,30 +27,33 @@ pub struct Cache {
     open: bool,
     /// The model writes new words on it: it may be longer than the text.
     roomy: bool,
+    /// It is made of what an encoder made.
+    cross: bool,
     /// `None` while a step has it, and behind one that failed.
     value: Option<Datum>,
 }
 
 impl Cache {
-    /// The cache of the input `port`, which the output `from` gives; `written` says that the model makes it by writing on the input.
+    /// The cache of the input `port`; `written` says that the model makes it by writing on the input.
     ///
     /// # Errors
     /// `Shape` where its sizes are not known, `Limit` where memory is short.
     pub fn new(
         port: &Port,
         dtype: DType,
-        from: &str,
+        names: &CacheNames,
         written: bool,
         settings: &Settings,
     ) -> Result<Cache> {
         let dims = port.fact.shape.as_ref().map_or(&[][..], |shape| &shape.0);
         let open = dims.len() == 4 && dims[WORDS].known().is_none();
         let mut cache = Cache {
-            from: from.to_string(),
+            from: names.given.clone(),
             dtype,
             start: start(port, settings)?,
             open,
-            roomy: open && written,
+            roomy: open && written && !names.cross,
+            cross: names.cross,
             value: None,
         };
         cache.clear()?;
@@ -83,9 +86,12 @@ impl Cache {
         value.ok_or_else(|| Error::new(ErrorCode::State, "a cache was given away"))
     }
 
-    /// Takes what a step has made of it.
-    pub fn take(&mut self, value: Datum) {
-        self.value = Some(value);
+    /// Takes what a step has made of it: the `first` one of a text, or another.
+    pub fn take(&mut self, value: Datum, first: bool) {
+        // Later steps give a cross cache in any form, since they do not make it.
+        if first || !self.cross {
+            self.value = Some(value);
+        }
     }
 
     /// Makes room for a text of `words` words, where there is less, and for as many words again, up to those of the
@@ -118,7 +124,7 @@ impl Cache {
     /// # Errors
     /// `Limit` where memory is short, `Device` where the device that has the cache is gone.
     pub async fn cut(&mut self, words: usize) -> Result<()> {
-        match self.roomy {
+        match self.roomy || self.cross {
             true => Ok(()),
             false => self.resize(words).await,
         }
@@ -135,10 +141,15 @@ impl Cache {
     }
 
     fn shape(&self) -> Option<&[usize]> {
-        match self.value.as_ref()? {
-            Datum::Device(tensor) => Some(&tensor.shape),
-            datum => datum.tensor().ok().map(Tensor::shape),
-        }
+        shape_of(self.value.as_ref()?)
+    }
+}
+
+/// The shape of a tensor, wherever it is.
+pub fn shape_of(datum: &Datum) -> Option<&[usize]> {
+    match datum {
+        Datum::Device(tensor) => Some(&tensor.shape),
+        datum => datum.tensor().ok().map(Tensor::shape),
     }
 }
 

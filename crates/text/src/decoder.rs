@@ -3,8 +3,8 @@
 use kilim_core::error::unsupported;
 use kilim_core::{DType, Datum, Error, ErrorCode, Keep, Port, Result, RunOptions, Session, Tensor};
 
-use crate::cache::Cache;
-use crate::settings::{PortNames, Settings};
+use crate::cache::{Cache, shape_of};
+use crate::settings::{CacheNames, PortNames, Settings};
 
 /// A decoder in the middle of a text. Its session is given at each call, the same one always.
 pub struct Decoder {
@@ -13,6 +13,8 @@ pub struct Decoder {
     logits: String,
     /// Caches stay where they are computed.
     keep: Keep,
+    /// What an encoder made, where the model attends to that.
+    source: Option<Datum>,
     /// Words that the model can look back on.
     context: Option<usize>,
     /// The words so far.
@@ -42,6 +44,10 @@ enum What {
     CacheBranch,
     /// For how many of the last words scores are wanted: one.
     Wanted,
+    /// What an encoder made, `[1, places, size]`.
+    Source,
+    /// Ones for all places of it, `[1, places]`.
+    SourceMask,
     /// What an output gave in the step before.
     Cache(Cache),
 }
@@ -53,21 +59,19 @@ impl Decoder {
     pub fn new(session: &Session, settings: &Settings) -> Result<Decoder> {
         let names = &settings.ports;
         let outputs = session.outputs();
-        let caches: Vec<[String; 2]> = outputs
-            .iter()
-            .filter_map(|port| Some([names.taken(&port.name)?, port.name.clone()]))
-            .collect();
+        let caches = outputs.iter().filter_map(|port| names.cache(&port.name));
+        let caches: Vec<CacheNames> = caches.collect();
         let written = session.written_on();
         let feeds = session.inputs().iter().map(|port| {
-            let cache = caches.iter().find(|[taken, _]| *taken == port.name);
+            let cache = caches.iter().find(|cache| cache.taken == port.name);
             let dtype = port.fact.dtype.ok_or_else(|| {
                 let e = Error::new(ErrorCode::DType, "an input of unknown type");
                 e.with_input(&port.name)
             })?;
             let what = match cache {
-                Some([taken, from]) => {
-                    let written = written.contains(&(from.as_str(), taken.as_str()));
-                    What::Cache(Cache::new(port, dtype, from, written, settings)?)
+                Some(names) => {
+                    let written = written.contains(&(&*names.given, &*names.taken));
+                    What::Cache(Cache::new(port, dtype, names, written, settings)?)
                 }
                 None => What::of(port, names)?,
             };
@@ -96,11 +100,30 @@ impl Decoder {
             keep: Keep::new(kept),
             feeds,
             logits: names.logits.clone(),
+            source: None,
             context: settings.context,
             text: Vec::new(),
             cached: 0,
             appends: true,
         })
+    }
+
+    /// Begins an empty text about `source`, what an encoder made: `[1, places, size]`.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short.
+    pub fn attend(&mut self, source: Datum) -> Result<()> {
+        self.source = Some(source);
+        self.restart()
+    }
+
+    /// Begins an empty text.
+    ///
+    /// # Errors
+    /// `Limit` where memory is short.
+    pub fn restart(&mut self) -> Result<()> {
+        self.text.clear();
+        self.forget()
     }
 
     /// Words so far.
@@ -187,7 +210,7 @@ impl Decoder {
         }
         let mut inputs = Vec::with_capacity(self.feeds.len());
         for feed in &mut self.feeds {
-            let datum = feed.datum(&new, self.cached)?;
+            let datum = feed.datum(&new, self.cached, self.source.as_ref())?;
             inputs.push((&*feed.name, datum));
         }
         let options = RunOptions {
@@ -195,12 +218,12 @@ impl Decoder {
             ..options.clone()
         };
         let outputs = session.run_owned(inputs, &options).await?;
-        let mut scores = None;
+        let (mut scores, first) = (None, self.cached == 0);
         for (name, datum) in outputs {
             if name == self.logits {
                 scores = Some(datum);
             } else if let Some(cache) = self.caches().find(|cache| cache.from == name) {
-                cache.take(datum);
+                cache.take(datum, first);
             }
         }
         self.text.extend(words);
@@ -228,6 +251,8 @@ impl What {
             name if name == names.positions => What::Positions,
             "use_cache_branch" => What::CacheBranch,
             "num_logits_to_keep" | "logits_to_keep" => What::Wanted,
+            name if name == names.source => What::Source,
+            name if name == names.source_mask => What::SourceMask,
             name => {
                 let e = unsupported(format!("a decoder with the input `{name}`"));
                 let known = [&*names.words, &names.mask, &names.positions, "caches"];
@@ -236,7 +261,7 @@ impl What {
         };
         let rank = port.fact.shape.as_ref().map(|shape| shape.0.len());
         let flat = match what {
-            What::Words | What::Mask | What::Positions => 2,
+            What::Words | What::Mask | What::Positions | What::SourceMask => 2,
             _ => return Ok(what),
         };
         match rank {
@@ -251,7 +276,11 @@ impl What {
 
 impl Feed {
     /// What a step with these words gives the input.
-    fn datum(&mut self, words: &[u32], before: usize) -> Result<Datum> {
+    fn datum(&mut self, words: &[u32], before: usize, source: Option<&Datum>) -> Result<Datum> {
+        let source = || {
+            let message = "the decoder attends to an encoder's output, and was given none";
+            source.ok_or_else(|| Error::new(ErrorCode::State, message))
+        };
         let total = before + words.len();
         let row = |n: usize| vec![1, n];
         let (shape, numbers): (Vec<usize>, Vec<i64>) = match &mut self.what {
@@ -264,6 +293,12 @@ impl Feed {
             What::Positions => (row(words.len()), (before as i64..total as i64).collect()),
             What::CacheBranch => (vec![1], vec![i64::from(before > 0)]),
             What::Wanted => (Vec::new(), vec![1]),
+            What::Source => return Ok(source()?.clone()),
+            What::SourceMask => {
+                let places = shape_of(source()?).and_then(|shape| shape.get(1));
+                let places = places.copied().unwrap_or_default();
+                (row(places), vec![1; places])
+            }
         };
         let tensor = match self.dtype {
             DType::I64 => Tensor::from_slice(&shape, &numbers)?,

@@ -92,8 +92,32 @@ pub struct PortNames {
     pub mask: String,
     pub positions: String,
     pub logits: String,
-    /// Pairs: what a step gives of a cache, and what the next one takes.
-    pub caches: Vec<[String; 2]>,
+    /// What an encoder made, which each step attends to, `[1, places, size]`.
+    pub source: String,
+    /// Ones for all places of it, `[1, places]`.
+    pub source_mask: String,
+    pub caches: Vec<CacheNames>,
+}
+
+/// Names of a cache.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CacheNames {
+    /// What a step gives of it.
+    pub given: String,
+    /// What the next step takes.
+    pub taken: String,
+    /// It is made of what an encoder made: the first step of a text gives it, and it stays.
+    pub cross: bool,
+}
+
+impl CacheNames {
+    fn own([given, taken]: [String; 2]) -> CacheNames {
+        CacheNames {
+            given,
+            taken,
+            cross: false,
+        }
+    }
 }
 
 impl Default for PortNames {
@@ -104,13 +128,26 @@ impl Default for PortNames {
             ["present.%d.value", "past_key_values.%d.value"],
             ["present_conv.%d", "past_conv.%d"],
             ["present.%d.conv", "past.%d.conv"],
+            ["present.%d.decoder.key", "past_key_values.%d.decoder.key"],
+            [
+                "present.%d.decoder.value",
+                "past_key_values.%d.decoder.value",
+            ],
         ];
+        let cross = ["key", "value"].map(|part| CacheNames {
+            given: format!("present.%d.encoder.{part}"),
+            taken: format!("past_key_values.%d.encoder.{part}"),
+            cross: true,
+        });
+        let own = caches.map(|pair| CacheNames::own(pair.map(str::to_string)));
         PortNames {
             words: "input_ids".to_string(),
             mask: "attention_mask".to_string(),
             positions: "position_ids".to_string(),
             logits: "logits".to_string(),
-            caches: caches.map(|pair| pair.map(str::to_string)).to_vec(),
+            source: "encoder_hidden_states".to_string(),
+            source_mask: "encoder_attention_mask".to_string(),
+            caches: own.into_iter().chain(cross).collect(),
         }
     }
 }
@@ -124,6 +161,12 @@ pub struct HuggingFace {
     num_attention_heads: Option<usize>,
     num_key_value_heads: Option<usize>,
     hidden_size: Option<usize>,
+    /// Decoders beside an encoder have names of their own.
+    decoder_attention_heads: Option<usize>,
+    decoder_num_attention_heads: Option<usize>,
+    decoder_num_key_value_heads: Option<usize>,
+    d_model: Option<usize>,
+    max_target_positions: Option<usize>,
     head_dim: Option<usize>,
     #[serde(flatten)]
     search: Search,
@@ -170,17 +213,21 @@ impl Search {
 impl HuggingFace {
     /// `generation` says how to generate, `self` what the model is.
     pub fn settings(self, generation: HuggingFace) -> Settings {
-        let head_size = self.head_dim.or_else(|| {
-            let heads = self.num_attention_heads.filter(|&heads| heads > 0)?;
-            Some(self.hidden_size? / heads)
-        });
+        let heads = self.decoder_attention_heads;
+        let heads = heads.or(self.decoder_num_attention_heads);
+        let heads = heads.or(self.num_attention_heads);
+        let size = self.hidden_size.or(self.d_model);
+        let head_size = self
+            .head_dim
+            .or_else(|| Some(size? / heads.filter(|&heads| heads > 0)?));
+        let cached = self.decoder_num_key_value_heads;
         Settings {
             end: match generation.eos_token_id {
                 Ids::None => self.eos_token_id,
                 ids => ids,
             },
-            context: self.max_position_embeddings,
-            heads: self.num_key_value_heads.or(self.num_attention_heads),
+            context: self.max_target_positions.or(self.max_position_embeddings),
+            heads: cached.or(self.num_key_value_heads).or(heads),
             head_size,
             sampling: generation.search.sampling(),
             ports: PortNames::default(),
@@ -256,9 +303,12 @@ impl GenAiDecoder {
         // A template of what is given has one of what is taken beside it, under a name that differs in one word.
         let told = self.outputs.keys().filter_map(|key| {
             let taken = key.strip_prefix("present_")?;
-            Some([output(key)?, input(&format!("past_{taken}"))?])
+            Some(CacheNames::own([
+                output(key)?,
+                input(&format!("past_{taken}"))?,
+            ]))
         });
-        let mut caches: Vec<[String; 2]> = told.collect();
+        let mut caches: Vec<CacheNames> = told.collect();
         caches.extend(usual.caches);
         PortNames {
             words: input("input_ids").unwrap_or(usual.words),
@@ -266,18 +316,23 @@ impl GenAiDecoder {
             positions: input("position_ids").unwrap_or(usual.positions),
             logits: output("logits").unwrap_or(usual.logits),
             caches,
+            ..usual
         }
     }
 }
 
 impl PortNames {
-    /// The input that takes what the output `name` gives, if it is a cache.
-    pub fn taken(&self, name: &str) -> Option<String> {
-        self.caches.iter().find_map(|[given, taken]| {
-            let (before, behind) = given.split_once("%d")?;
+    /// The names of the cache that the output `name` gives, if it gives one.
+    pub fn cache(&self, name: &str) -> Option<CacheNames> {
+        self.caches.iter().find_map(|cache| {
+            let (before, behind) = cache.given.split_once("%d")?;
             let layer = name.strip_prefix(before)?.strip_suffix(behind)?;
             let number = !layer.is_empty() && layer.bytes().all(|b| b.is_ascii_digit());
-            number.then(|| taken.replacen("%d", layer, 1))
+            number.then(|| CacheNames {
+                given: name.to_string(),
+                taken: cache.taken.replacen("%d", layer, 1),
+                cross: cache.cross,
+            })
         })
     }
 }
@@ -312,15 +367,13 @@ mod tests {
         assert_eq!(config.file(), "a.onnx");
         let settings = config.settings().expect("settings");
         assert_eq!(settings.ports.words, "ids");
-        assert_eq!(
-            settings.ports.taken("new.12.k").as_deref(),
-            Some("old.12.k")
-        );
-        assert_eq!(settings.ports.taken("new.x.k"), None);
-        assert_eq!(
-            settings.ports.taken("present.0.key").as_deref(),
-            Some("past_key_values.0.key")
-        );
+        let taken = |name| settings.ports.cache(name).map(|cache| cache.taken);
+        assert_eq!(taken("new.12.k").as_deref(), Some("old.12.k"));
+        assert_eq!(taken("new.x.k"), None);
+        let usual = taken("present.0.key");
+        assert_eq!(usual.as_deref(), Some("past_key_values.0.key"));
+        let cross = settings.ports.cache("present.3.encoder.value");
+        assert!(cross.is_some_and(|cache| cache.cross));
         assert_eq!(settings.sampling, Sampling::default());
     }
 }

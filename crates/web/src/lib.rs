@@ -11,6 +11,7 @@ mod memory;
 mod operators;
 mod pictures;
 mod session;
+mod speech;
 mod stop;
 mod text;
 #[cfg(target_feature = "atomics")]

@@ -21,6 +21,7 @@ use crate::convert;
 use crate::file::WasmFile;
 use crate::kept::Kept;
 use crate::pictures;
+use crate::speech;
 use crate::stop::Stop;
 use crate::text;
 
@@ -41,6 +42,7 @@ pub struct WasmSession {
     session: Rc<Cell<Option<Session>>>,
     kept: Kept,
     pub(crate) text: text::Place,
+    pub(crate) speech: speech::Place,
     /// What stops the call that is under way.
     stop: RefCell<Arc<Stop>>,
 }
@@ -63,6 +65,7 @@ impl WasmSession {
             session: Rc::new(Cell::new(Some(session.map_err(|e| convert::error(&e))?))),
             kept: Kept::default(),
             text: text::Place::default(),
+            speech: speech::Place::default(),
             stop: RefCell::new(Arc::new(Stop::new(None))),
         })
     }
@@ -191,7 +194,7 @@ impl WasmSession {
 }
 
 impl WasmSession {
-    fn given(&self, feeds: &Array) -> Result<Vec<(String, Datum)>, JsValue> {
+    pub(crate) fn given(&self, feeds: &Array) -> Result<Vec<(String, Datum)>, JsValue> {
         let given = self.kept.given(feeds);
         given.map_err(|error| convert::error(&error))
     }
@@ -246,7 +249,7 @@ impl WasmSession {
 async fn load(
     files: Vec<WasmFile>,
     names: Vec<String>,
-    options: &JsValue,
+    given: &JsValue,
     pictures: Option<PictureReader>,
 ) -> kilim_core::Result<Session> {
     let mut files = files.into_iter().map(|file| Arc::new(file.into_bytes()));
@@ -256,12 +259,15 @@ async fn load(
     let mut names = names.into_iter();
     let name = names.next().filter(|name| !name.is_empty());
     let external = names.zip(files).collect();
-    if let Some(Ok(cache)) = convert::field(options, "cache").map(|c| c.dyn_into::<Uint8Array>()) {
+    if let Some(Ok(cache)) = convert::field(given, "cache").map(|c| c.dyn_into::<Uint8Array>()) {
         let (runtime, cache) = (Runtime::shared(), cache.to_vec());
         // SAFETY: in a browser no driver takes compiled pipelines; the rest is checked.
         unsafe { runtime.load_cache(&cache) }.await?;
     }
-    let mut options = self::options(options)?;
+    let mut options = self::options(given)?;
+    if let Some(settings) = convert::field(given, "logMel").and_then(|s| s.as_string()) {
+        options.change = Some(speech::listening(&settings)?);
+    }
     options.pictures = pictures;
     options.model_name = name;
     kilim::stir((js_sys::Math::random() * 2f64.powi(53)) as u64);

@@ -4,5 +4,6 @@ pub mod archive;
 pub mod documents;
 pub mod material;
 mod skips;
+pub mod tones;
 
 pub use skips::{say, skip, skip_part};

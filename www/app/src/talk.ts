@@ -1,12 +1,9 @@
 // Talks to a language model: a folder of the visitor's, or one by its address.
-import { KilimError } from 'kilim';
-import type { Backend } from 'kilim';
 import { loadText } from 'kilim/text';
-import type { Conversation, FolderSource, Generated, GenerateOptions, TextModel } from 'kilim/text';
+import type { Conversation, Generated, GenerateOptions, TextModel } from 'kilim/text';
 import { byId, el, formatTime } from './dom.js';
-import { failure } from './failure.js';
+import { chooseFolders, showError } from './folders.js';
 import { summary } from './placement.js';
-import { showProgress } from './progress.js';
 import { switchTheme } from './theme.js';
 
 const sendButton = byId<HTMLButtonElement>('send');
@@ -18,49 +15,15 @@ const temperatureField = byId<HTMLInputElement>('temperature');
 let model: TextModel | undefined;
 /** `undefined` before its first turn. */
 let conversation: Conversation | undefined;
-let loading: AbortController | undefined;
 let speaking: AbortController | undefined;
 
-function showError(error: unknown): void {
-  if (error instanceof KilimError && error.code === 'ABORTED') return;
-  byId('error').replaceChildren(failure(error));
-}
-
-function backends(): { backends?: Backend[] } {
-  const chosen = document.querySelector<HTMLInputElement>('input[name=backends]:checked')?.value ?? 'auto';
-  return chosen === 'auto' ? {} : { backends: chosen.split(',') as Backend[] };
-}
-
-async function open(label: string, folder: FolderSource): Promise<void> {
-  loading?.abort();
-  const mine = new AbortController();
-  loading = mine;
-  byId('error').replaceChildren();
-  byId('progress').hidden = false;
-  try {
-    const { signal } = mine;
-    const onProgress: typeof showProgress = (progress) => {
-      if (loading === mine) showProgress(progress);
-    };
-    const opened = await loadText(folder, { ...backends(), signal, onProgress });
-    if (loading !== mine) return opened.close();
-    speaking?.abort();
-    model?.close();
-    model = opened;
-    byId('model-name').textContent = label;
-    temperatureField.value = String(opened.sampling.temperature);
-    forget();
-    document.body.dataset['state'] = 'ready';
-    byId('summary').replaceChildren(summary(opened.session.report));
-    sayField.focus();
-  } catch (error) {
-    if (loading === mine) showError(error);
-  } finally {
-    if (loading === mine) {
-      loading = undefined;
-      byId('progress').hidden = true;
-    }
-  }
+function opened(text: TextModel): void {
+  speaking?.abort();
+  model = text;
+  temperatureField.value = String(text.sampling.temperature);
+  forget();
+  byId('summary').replaceChildren(summary(text.session.report));
+  sayField.focus();
 }
 
 /** Begins anew. */
@@ -136,17 +99,5 @@ sayField.addEventListener('keydown', (event) => {
   void say();
 });
 byId('forget').addEventListener('click', forget);
-byId('cancel').addEventListener('click', () => loading?.abort());
-byId('url-form').addEventListener('submit', (event) => {
-  event.preventDefault();
-  const url = byId<HTMLInputElement>('url').value.trim();
-  if (url) void open(url.replace(/\/+$/, '').split('/').pop() || url, url);
-});
-const folderInput = byId<HTMLInputElement>('folder');
-folderInput.addEventListener('change', () => {
-  const files = [...(folderInput.files ?? [])];
-  const [first] = files;
-  if (first) void open(first.webkitRelativePath.split('/')[0] || first.name, files);
-  folderInput.value = '';
-});
+chooseFolders(loadText, opened);
 switchTheme();

@@ -16,6 +16,8 @@ import type {
   SpeakRequest,
   Spoken,
   VerifyRequest,
+  Window,
+  WindowRequest,
 } from './protocol.js';
 import { onAbort } from './abort.js';
 import { readJson } from './json.js';
@@ -29,6 +31,7 @@ import { pickBackends, requireBackends } from './pick.js';
 import type { Runtime } from './runtime.js';
 import { nameOf, readSource } from './source.js';
 import type { Reading, WireSource } from './source.js';
+import type { SpeechFiles } from './speaking.js';
 import { stoppedBy } from './stop.js';
 import type { Verification } from './verify.js';
 
@@ -128,6 +131,8 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
       return typed(async () => {
         const ahead = request.own ? early : undefined;
         ahead?.fetch(partsOfName(nameOf(request.source)));
+        // What makes the spectrum.
+        if (request.options.logMel !== undefined) ahead?.fetch(['speech']);
         const picking = pick(request.options).then(async (picked) => {
           ahead?.fetch(partsOf(picked.backends));
           await (await started).require(partsOf(picked.backends));
@@ -152,6 +157,7 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
         const options = { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends };
         const runtime = await started;
+        if (request.options.logMel !== undefined) await runtime.require(['speech']);
         const session = await runtime.call(() => runtime.glue.WasmSession.load(files, names, options));
         opened = { runtime, session };
         if (closed) throw letGo();
@@ -211,6 +217,20 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         return spoken;
       });
     },
+
+    openSpeech({ config, generation, preprocessor }: SpeechFiles): Promise<string> {
+      return calling(undefined, (session) => session.openSpeech(config, generation, preprocessor));
+    },
+
+    hearWindow({ source, samples, wanted, stop }: WindowRequest, signal?: AbortSignal): Promise<Window> {
+      return calling(signal, async (session) => {
+        const window: Window = { json: await session.hearWindow([source], samples, wanted, stoppedBy(stop)) };
+        if (session.revision() !== revision) window.report = report(session);
+        return window;
+      });
+    },
+
+    nextWindow: (samples, times) => calling(undefined, (session) => session.nextWindow(samples, times)),
 
     reset: () => calling(undefined, (session) => session.reset()),
 

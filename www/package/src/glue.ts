@@ -76,6 +76,11 @@ export interface WasmSession {
   openDecoder(genai: string | undefined, config: string | undefined, generation: string | undefined): string;
   startText(words: Uint32Array, sampling: string): Promise<number>;
   nextWord(stopped: (() => boolean) | undefined): Promise<number>;
+  /** Gives JSON. */
+  openSpeech(config: string, generation: string | undefined, preprocessor: string | undefined): string;
+  /** Gives JSON. */
+  hearWindow(feeds: WireValue[], samples: number, wanted: string, stopped: (() => boolean) | undefined): Promise<string>;
+  nextWindow(samples: Float32Array, times: boolean): number;
   /** Gives variables their first values. */
   reset(): void;
   saveCache(): Uint8Array;

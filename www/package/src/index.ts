@@ -48,6 +48,8 @@ export type { ModelMap, Value } from './values.js';
 export type { Profile } from './session.js';
 export type { ModelSource } from './source.js';
 export type { Agreement, NodeCheck, OutputCheck, Verification, VerifyOptions } from './verify.js';
+export { SpeechDecoder } from './speaking.js';
+export type { HeardWindow, SpeechFiles, WindowOptions } from './speaking.js';
 export { Tensor, fromNumbers, toNumbers } from './tensor.js';
 export type { DType, Elements, TensorLike, TypedArray } from './tensor.js';
 export { detectVariant } from './detect.js';

@@ -1,5 +1,6 @@
 import { bytesOf, copyOf } from './bytes.js';
 import type { DecoderFiles } from './decoder.js';
+import type { SpeechFiles } from './speaking.js';
 import { closest, describe } from './describe.js';
 import { VARIANTS } from './detect.js';
 import type { Variant } from './detect.js';
@@ -71,6 +72,11 @@ export interface LoadOptions {
    * have one place there, and what computes the others is left out. A name that no output has is an `INPUT` error.
    */
   lastOnly?: Record<string, number>;
+  /**
+   * The text of a `preprocessor_config.json` as Whisper has it: in place of its input `input_features`, the log-mel spectrum that the file
+   * describes, the model takes `samples`, `float32`, `[1, samples]`, from −1 to 1. An `UNSUPPORTED` error where the model takes another spectrum.
+   */
+  logMel?: string;
   /** What runs beside what; `sync` by default. */
   schedule?: Schedule;
   /** What `calibrate` measured on this machine: placement is priced by it. */
@@ -188,6 +194,7 @@ const LOAD: Kinds<LoadOptions> = {
   mixedPrecision: record,
   dims: record,
   lastOnly: record,
+  logMel: text,
   schedule: oneOf('sync', 'overlapped'),
   calibration: text,
   tune: flag,
@@ -223,6 +230,7 @@ const LIMITS: Kinds<Limits> = {
 const RUN: Kinds<RunOptions> = { signal, timeout: milliseconds, keep: texts, consume: texts };
 const PROFILE: Kinds<{ signal?: AbortSignal }> = { signal };
 const FILES: Kinds<DecoderFiles> = { genai: text, config: text, generation: text };
+const SPEECH_FILES: Kinds<SpeechFiles> = { config: text, generation: text, preprocessor: text };
 const VERIFY: Kinds<VerifyOptions & { signal?: AbortSignal }> = { signal, reference: text, candidate: text, tolerance: amount };
 
 /** What options of other runtimes are called here. */
@@ -291,6 +299,13 @@ export const readProfileOptions = (given: unknown): { signal?: AbortSignal } => 
 
 export const readDecoderFiles = (given: unknown): DecoderFiles => readOptions('decoder', FILES, given);
 
+/** @throws KilimError `INVALID_VALUE`, for want of `config`, too. */
+export function readSpeechFiles(given: unknown): SpeechFiles {
+  const { config, ...others } = readOptions('speech', SPEECH_FILES, given);
+  if (config === undefined) throw wrongOption('config', text.expected, config);
+  return { config, ...others };
+}
+
 /** The options of a verification, with backends by their own names. */
 export function readVerifyOptions(given: unknown): VerifyOptions & { signal?: AbortSignal } {
   const { reference, candidate, ...options } = readOptions('verify', VERIFY, given);
@@ -311,6 +326,7 @@ export function engineOptions({
   mixedPrecision,
   dims,
   lastOnly,
+  logMel,
   schedule,
   calibration,
   memory,
@@ -333,6 +349,7 @@ export function engineOptions({
       mixedPrecision: mixed,
       dims: dims && { ...dims },
       lastOnly: lastOnly && { ...lastOnly },
+      logMel,
       schedule,
       calibration,
       memory,

@@ -7,6 +7,7 @@ export const places: Places = {
   tflite: () => new URL('./kilim.relaxed.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.relaxed.language.wasm', import.meta.url),
   text: () => new URL('./kilim.relaxed.text.wasm', import.meta.url),
+  speech: () => new URL('./kilim.relaxed.speech.wasm', import.meta.url),
   quantized: () => new URL('./kilim.relaxed.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.relaxed.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.relaxed.rest.wasm', import.meta.url),

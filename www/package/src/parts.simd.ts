@@ -7,6 +7,7 @@ export const places: Places = {
   tflite: () => new URL('./kilim.simd.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.simd.language.wasm', import.meta.url),
   text: () => new URL('./kilim.simd.text.wasm', import.meta.url),
+  speech: () => new URL('./kilim.simd.speech.wasm', import.meta.url),
   quantized: () => new URL('./kilim.simd.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.simd.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.simd.rest.wasm', import.meta.url),

@@ -7,6 +7,7 @@ export const places: Places = {
   tflite: () => new URL('./kilim.threads.tflite.wasm', import.meta.url),
   language: () => new URL('./kilim.threads.language.wasm', import.meta.url),
   text: () => new URL('./kilim.threads.text.wasm', import.meta.url),
+  speech: () => new URL('./kilim.threads.speech.wasm', import.meta.url),
   quantized: () => new URL('./kilim.threads.quantized.wasm', import.meta.url),
   more: () => new URL('./kilim.threads.more.wasm', import.meta.url),
   rest: () => new URL('./kilim.threads.rest.wasm', import.meta.url),

@@ -6,6 +6,7 @@ import type { Part } from './parts.js';
 import type { NodeTime, WireReport } from './report.js';
 import type { WireSource } from './source.js';
 import type { Stop } from './stop.js';
+import type { SpeechFiles } from './speaking.js';
 import type { WireTensor } from './tensor.js';
 import type { WireValue } from './values.js';
 import type { Verification, VerifyOptions } from './verify.js';
@@ -53,6 +54,8 @@ export interface EngineOptions {
   mixedPrecision?: { tolerance: number; samples: WireTensor[][] };
   dims?: Record<string, number>;
   lastOnly?: Record<string, number>;
+  /** JSON. */
+  logMel?: string;
   schedule?: Schedule;
   calibration?: string;
   memory?: 'normal' | 'limit';
@@ -123,6 +126,23 @@ export interface SpeakRequest {
   stop?: Stop;
 }
 
+/** A window of sound, of which an encoder made `source`. */
+export interface WindowRequest {
+  source: WireTensor;
+  samples: number;
+  /** JSON. */
+  wanted: string;
+  /** Given to a worker, where the caller may abort. */
+  stop?: Stop;
+}
+
+/** What was said in a window. */
+export interface Window {
+  json: string;
+  /** Given when a step has made new plans. */
+  report?: WireReport;
+}
+
 /** A word of a decoder. */
 export interface Spoken {
   word: number;
@@ -142,6 +162,11 @@ export interface Engine {
   /** Begins a text of the decoder, chosen on by `sampling`, which is JSON. Gives how many of the words its caches know. */
   startText(words: Uint32Array, sampling: string): Promise<number>;
   nextWord(request: SpeakRequest, signal?: AbortSignal): Promise<Spoken>;
+  /** Makes a speech decoder of the session, in place of the one that it has. Gives what the files say, as JSON. */
+  openSpeech(files: SpeechFiles): Promise<string>;
+  hearWindow(request: WindowRequest, signal?: AbortSignal): Promise<Window>;
+  /** How many of the samples that are left of a recording are heard next. */
+  nextWindow(samples: Float32Array, times: boolean): Promise<number>;
   /** Gives the variables of the session their first values. */
   reset(): Promise<void>;
   saveCache(): Promise<Uint8Array>;
@@ -163,6 +188,9 @@ export type Request =
   | { kind: 'openDecoder'; id: number; files: DecoderFiles }
   | { kind: 'startText'; id: number; words: Uint32Array; sampling: string }
   | { kind: 'nextWord'; id: number; request: SpeakRequest }
+  | { kind: 'openSpeech'; id: number; files: SpeechFiles }
+  | { kind: 'hearWindow'; id: number; request: WindowRequest }
+  | { kind: 'nextWindow'; id: number; samples: Float32Array; times: boolean }
   | { kind: 'reset'; id: number }
   | { kind: 'saveCache'; id: number }
   | { kind: 'readKept'; id: number; number: number }

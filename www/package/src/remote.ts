@@ -5,7 +5,7 @@ import type { Share } from './crew.js';
 import { reasonOf } from './describe.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted, fromPlain, toKilimError } from './errors.js';
-import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest, Spoken } from './protocol.js';
+import type { Engine, LoadRequest, Loaded, Progress, Ran, Reply, Request, RunRequest, Spoken, Window } from './protocol.js';
 import { spawnWorker } from './spawn.js';
 import { createStopper, type Stop } from './stop.js';
 import type { WireTensor } from './tensor.js';
@@ -133,6 +133,13 @@ export function createRemoteEngine(variant: Variant, threads: number): Engine {
         const message = { kind: 'nextWord', request: { ...request, ...stop } };
         return call<Spoken>(message as Omit<Request, 'id'>, signal);
       }),
+    openSpeech: (files) => call<string>({ kind: 'openSpeech', files } as Omit<Request, 'id'>),
+    hearWindow: (request, signal) =>
+      stoppable(signal, (stop) => {
+        const message = { kind: 'hearWindow', request: { ...request, ...stop } };
+        return call<Window>(message as Omit<Request, 'id'>, signal);
+      }),
+    nextWindow: (samples, times) => call<number>({ kind: 'nextWindow', samples, times } as Omit<Request, 'id'>),
     reset: () => call<void>({ kind: 'reset' } as Omit<Request, 'id'>),
     saveCache: () => call<Uint8Array>({ kind: 'saveCache' } as Omit<Request, 'id'>),
     readKept: (number) => call<WireTensor>({ kind: 'readKept', number } as Omit<Request, 'id'>),

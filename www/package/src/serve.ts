@@ -56,6 +56,12 @@ export function serve(create: CreateGlue<Glue>, places: Places): void {
         return engine.startText(message.words, message.sampling);
       case 'nextWord':
         return engine.nextWord(message.request, signal);
+      case 'openSpeech':
+        return engine.openSpeech(message.files);
+      case 'hearWindow':
+        return engine.hearWindow(message.request, signal);
+      case 'nextWindow':
+        return engine.nextWindow(message.samples, message.times);
       case 'reset':
         return engine.reset();
       case 'saveCache':

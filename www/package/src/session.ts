@@ -5,11 +5,13 @@ import { DeviceTensor, spend } from './device.js';
 import { KilimError, reading, toKilimError } from './errors.js';
 import { prepareFeeds } from './feeds.js';
 import type { Feed, Port } from './feeds.js';
-import { readDecoderFiles, readProfileOptions, readRunOptions, readVerifyOptions } from './options.js';
+import { readDecoderFiles, readProfileOptions, readRunOptions, readSpeechFiles, readVerifyOptions } from './options.js';
 import type { RunOptions } from './options.js';
 import type { Engine, Loaded, RunRequest } from './protocol.js';
 import { readReport } from './report.js';
 import type { NodeTime, Report, WireReport } from './report.js';
+import { SpeechDecoder } from './speaking.js';
+import type { SpeechFiles } from './speaking.js';
 import type { Tensor } from './tensor.js';
 import { copyValues, fromWireValue } from './values.js';
 import type { Value, WireValue } from './values.js';
@@ -115,6 +117,26 @@ export class Session {
           if (spoken.report) this.#report = spoken.report;
           return spoken;
         },
+      },
+      said,
+    );
+  }
+
+  /**
+   * Makes a speech decoder of a session, in place of the one that was made before. `files` are the texts of the files beside it.
+   * @throws KilimError `UNSUPPORTED` where the model is no decoder of Whisper or Moonshine, `INVALID_MODEL` for files that cannot be understood.
+   */
+  async speech(files: SpeechFiles): Promise<SpeechDecoder> {
+    const given = readSpeechFiles(files);
+    const said = await this.#call((engine) => engine.openSpeech(given));
+    return new SpeechDecoder(
+      {
+        hearWindow: async (source, samples, wanted, signal) => {
+          const heard = await this.#call((engine) => engine.hearWindow({ source, samples, wanted }, signal));
+          if (heard.report) this.#report = heard.report;
+          return heard;
+        },
+        nextWindow: (samples, times) => this.#call((engine) => engine.nextWindow(samples, times)),
       },
       said,
     );

@@ -6,7 +6,7 @@
  */
 import { KilimError, load } from './index.js';
 import type { Decoder, LoadOptions, ModelSource, Sampling, Session } from './index.js';
-import { modelOf, openFolder, readText, weightsOf } from './text/folder.js';
+import { modelOf, openFolder, parse, readText, weightsOf } from './text/folder.js';
 import type { FolderSource } from './text/folder.js';
 import { Stops } from './text/stops.js';
 import { Stream } from './text/stream.js';
@@ -114,14 +114,6 @@ const nameIn = (genai: string): string => decoderIn(genai)?.filename ?? 'model.o
 
 /** The output with the scores of words. */
 const logitsIn = (genai: string | undefined): string => (genai && decoderIn(genai)?.outputs?.logits) ?? 'logits';
-
-function parse<T>(name: string, text: string): T {
-  try {
-    return JSON.parse(text);
-  } catch (error) {
-    throw new KilimError('INVALID_MODEL', `\`${name}\` cannot be understood: ${error}`, {}, error);
-  }
-}
 
 /** A language model with its tokenizer. It makes one text at a time. */
 export class TextModel {

@@ -17,6 +17,10 @@ export class Builder {
   initializers = [];
   /** Whether weights are written as numbers, not as bytes. */
   typed = false;
+  /** Whether a convolution's weights are computed, as in the light models of ONNX's suite. */
+  alike = false;
+  /** Names and dims of the weights that are floats. */
+  declared = [];
 
   name() {
     return `v${this.nodes.length + this.initializers.length}`;
@@ -27,6 +31,7 @@ export class Builder {
     const name = this.name();
     const floats = Float32Array.from({ length: dims.reduce((a, b) => a * b, 1) }, (_, i) => Math.sin(i + dims.length) * scale);
     this.initializers.push(tensor(name, dims, { data: floats, typed: this.typed }));
+    this.declared.push([name, dims]);
     return name;
   }
 
@@ -34,6 +39,12 @@ export class Builder {
     const name = this.name();
     this.initializers.push(tensor(name, [values.length], { type: 'int64', data: BigInt64Array.from(values, BigInt) }));
     return name;
+  }
+
+  /** A weight whose elements are alike, which the file computes. */
+  filled(dims) {
+    const shape = this.ints(...dims);
+    return this.op('ConstantOfShape', [shape], { tensors: { value: tensor('', [1], { floats: [0.02], typed: true }) } });
   }
 
   index(value) {
@@ -54,9 +65,10 @@ export class Builder {
     return outputs === 1 ? names[0] : names;
   }
 
-  conv(x, from, to, size = 3, { stride = 1, group = 1, dilation = 1, bias = true } = {}) {
-    const pad = Math.floor((size - 1) / 2) * dilation;
-    const inputs = [x, this.weight([to, from / group, size, size]), ...(bias ? [this.weight([to])] : [])];
+  conv(x, from, to, size = 3, { stride = 1, group = 1, dilation = 1, bias = true, padded = true } = {}) {
+    const pad = padded ? Math.floor((size - 1) / 2) * dilation : 0;
+    const weight = (dims) => (this.alike ? this.filled(dims) : this.weight(dims));
+    const inputs = [x, weight([to, from / group, size, size]), ...(bias ? [weight([to])] : [])];
     return this.op('Conv', inputs, {
       ints: { kernel_shape: [size, size], strides: [stride, stride], pads: [pad, pad, pad, pad], dilations: [dilation, dilation] },
       int: { group },
@@ -91,14 +103,14 @@ export class Builder {
     return name;
   }
 
-  /** The file, with one input `x` of such dimensions; an output is a name, or `[name, type]`; what else a file has may come last. */
+  /** The file, with one input `x` of such dimensions; an output is a name, or `[name, type, dims]`; what else a file has may come last. */
   file(dims, ...outputs) {
     const more = typeof outputs.at(-1) === 'object' && !Array.isArray(outputs.at(-1)) ? outputs.pop() : {};
     return model({
       nodes: this.nodes,
       initializers: this.initializers,
       inputs: [['x', dims]],
-      outputs: outputs.map((output) => [output].flat()).map(([name, type]) => [name, undefined, type]),
+      outputs: outputs.map((output) => (Array.isArray(output) ? output : [output])).map(([name, type, shape]) => [name, shape, type]),
       ...more,
     });
   }
@@ -305,24 +317,70 @@ function older(opset, side) {
 }
 
 /** Detection as PyTorch exports it, with sizes that it computes: boxes of several grids, and what they are in the picture. */
-function boxes(side) {
+function boxes([height, width], opset) {
   const b = new Builder();
-  const grids = [b.op('Relu', [b.conv('x', 3, 16, 3, { stride: 2 })])];
+  const old = opset < 11;
+  const constant = (dims, type, data) => b.op('Constant', [], { tensors: { value: tensor('', dims, { type, data }) } });
+  const index = (value) => (old ? constant([], 'int64', BigInt64Array.of(value)) : b.index(value));
+  const number = (value) => (old ? constant([], 'float32', Float32Array.of(value)) : b.scalar(value));
+  const vector = (size) => (old ? b.op('Unsqueeze', [size], { ints: { axes: [0] } }) : b.op('Unsqueeze', [size, b.ints(0)]));
+  const apart = (x, channels, stride) => b.op('Relu', [b.conv(x, channels, channels, 3, { stride, group: channels })]);
+  const grids = [b.op('Relu', [b.normalized(b.conv('x', 3, 16, 3, { stride: 2, bias: false }), 16)])];
   grids.push(b.op('Relu', [b.conv(grids[0], 16, 16, 3, { stride: 2 })]));
-  const lists = grids.map((grid) => {
-    const values = b.op('Transpose', [b.conv(grid, 16, 8, 3)], { ints: { perm: [0, 2, 3, 1] } });
-    const batch = b.op('Gather', [b.op('Shape', [values]), b.index(0n)], { int: { axis: 0 } });
-    const sizes = [batch, b.index(-1n), b.index(4n)].map((size) => b.op('Unsqueeze', [size, b.ints(0)]));
-    return b.op('Reshape', [values, b.op('Concat', sizes, { int: { axis: 0 } })]);
-  });
-  const all = b.op('Concat', lists, { int: { axis: 1 } });
-  const part = (from, to) => b.op('Slice', [all, b.ints(from), b.ints(to), b.ints(2)]);
-  const anchors = b.weight([1, side * side * 0.625, 2]);
-  const centres = b.op('Add', [b.op('Mul', [part(0, 2), b.scalar(0.1)]), anchors]);
-  const sides = b.op('Mul', [b.op('Exp', [b.op('Mul', [part(2, 4), b.scalar(0.2)])]), anchors]);
-  const half = b.op('Div', [sides, b.scalar(2)]);
-  const corners = b.op('Concat', [b.op('Sub', [centres, half]), b.op('Add', [centres, half])], { int: { axis: 2 } });
-  return b.file([1, 3, side, side], corners);
+  grids.push(b.op('Relu', [b.conv(apart(grids[1], 16, 2), 16, 64, 1)]));
+  grids.push(b.op('Relu', [b.normalized(b.conv(apart(grids[2], 64, 2), 64, 64, 3, { bias: false }), 64)]));
+  const channels = [16, 16, 64, 64];
+  const lists = (numbers) =>
+    grids.map((grid, i) => {
+      const last = i === 3;
+      const values = last ? b.conv(grid, 64, 3 * numbers, 3) : b.conv(apart(grid, channels[i], 1), channels[i], 2 * numbers, 1);
+      const turned = b.op('Transpose', [values], { ints: { perm: [0, 2, 3, 1] } });
+      const batch = b.op('Gather', [b.op('Shape', [turned]), index(0n)], { int: { axis: 0 } });
+      const sizes = [batch, index(-1n), index(BigInt(numbers))].map(vector);
+      return b.op('Reshape', [turned, b.op('Concat', sizes, { int: { axis: 0 } })]);
+    });
+  const [scores, all] = [2, 4].map((numbers) => b.op('Concat', lists(numbers), { int: { axis: 1 } }));
+  const half = (x, second) => {
+    const [from, to] = second ? [2n, (1n << 63n) - 1n] : [0n, 2n];
+    if (old) return b.op('Slice', [x], { ints: { axes: [2], starts: [from], ends: [to] } });
+    return b.op('Slice', [x, b.ints(from), b.ints(to), b.ints(2)]);
+  };
+  const places = grids.reduce(
+    (sum, _, i) => sum + (i === 3 ? 3 : 2) * Math.ceil(height / 2 ** (i + 1)) * Math.ceil(width / 2 ** (i + 1)),
+    0,
+  );
+  const anchors = constant([1, places, 2], 'float32', new Float32Array(2 * places).fill(0.3));
+  const centres = b.op('Add', [b.op('Mul', [b.op('Mul', [half(all, false), number(0.1)]), anchors]), anchors]);
+  const sides = b.op('Mul', [b.op('Exp', [b.op('Mul', [half(all, true), number(0.2)])]), anchors]);
+  const found = b.op('Concat', [centres, sides], { int: { axis: 2 } });
+  const reach = () => b.op('Div', [half(found, true), number(2)]);
+  const corners = ['Sub', 'Add'].map((op) => b.op(op, [half(found, false), reach()]));
+  const described = old ? { opset, about: [[2, 'pytorch']], inputs: [['x', [1, 3, height, width]], ...b.declared] } : { opset };
+  return b.file(
+    [1, 3, height, width],
+    [b.op('Softmax', [scores], { int: { axis: 2 } }), 'float32', [1, places, 2]],
+    [b.op('Concat', corners, { int: { axis: 2 } }), 'float32', [1, places, 4]],
+    described,
+  );
+}
+
+/** SqueezeNet as PyTorch's first exporter wrote it: weights are inputs, too, and channels are joined to the end, where scores are places. */
+function squeezed(side, classes, alike) {
+  const b = new Builder();
+  Object.assign(b, { alike, typed: true });
+  const fire = (x, from, narrow, wide) => {
+    const y = b.op('Relu', [b.conv(x, from, narrow, 1)]);
+    const ends = [1, 3].map((size) => b.op('Relu', [b.conv(y, narrow, wide, size)]));
+    return b.op('Concat', ends, { int: { axis: 1 } });
+  };
+  let x = b.pool('MaxPool', b.op('Relu', [b.conv('x', 3, 96, 7, { stride: 2, padded: false })]), 3, 2);
+  x = fire(fire(fire(x, 96, 16, 64), 128, 16, 64), 128, 32, 128);
+  x = b.pool('MaxPool', x, 3, 2);
+  x = fire(fire(fire(fire(x, 256, 32, 128), 256, 48, 192), 384, 48, 192), 384, 64, 256);
+  x = fire(b.pool('MaxPool', x, 3, 2), 512, 64, 256);
+  const [kept] = b.op('Dropout', [x], { floats: { ratio: 0.5 } }, 2);
+  const scores = b.op('GlobalAveragePool', [b.op('Relu', [b.conv(kept, 512, classes, 1)])]);
+  return b.file([1, 3, side, side], b.op('Softmax', [scores]), { opset: 8, inputs: [['x', [1, 3, side, side]], ...b.declared] });
 }
 
 /** Layers of products: what Keras and PyTorch users export first. */
@@ -374,7 +432,10 @@ export const PICTURES = [
   ['of opset 7', older(7, 40), [[1, 3, 40, 40]]],
   ['of opset 9', older(9, 48), [[1, 3, 48, 48]]],
   ['of opset 12', older(12, 56), [[1, 3, 56, 56]]],
-  ['boxes', boxes(32), [[1, 3, 32, 32]]],
+  ['boxes', boxes([32, 32], 17), [[1, 3, 32, 32]]],
+  ['boxes of opset 9', boxes([240, 320], 9), [[1, 3, 240, 320]]],
+  ['squeezed', squeezed(64, 1000, false), [[1, 3, 64, 64]]],
+  ['squeezed, light', squeezed(224, 1000, true), [[1, 3, 224, 224]]],
   ['dense', dense(1), [[1, 28]]],
   [
     'dense, several',

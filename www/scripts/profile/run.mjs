@@ -150,6 +150,36 @@ async function words(glue) {
   }
 }
 
+/** A window of each model of speech. */
+async function speech(glue) {
+  const files = references('speech');
+  for (const { path } of JSON.parse(files.get('index.json')).cases) {
+    const text = (name) => Buffer.from(files.get(`${path}/${name}`)).toString();
+    const preprocessor = text('preprocessor_config.json');
+    const logMel = path.startsWith('whisper') ? { logMel: preprocessor } : {};
+    const encoder = await load(glue, files.get(`${path}/encoder_model.onnx`), logMel);
+    const heard = (port) => {
+      const feed = picture(
+        port,
+        port.dims.map((d, i) => (typeof d === 'number' ? d : i ? 20_000 : 1)),
+      );
+      if (port.type === 'int64') new BigInt64Array(feed.bytes.buffer).fill(1n);
+      return feed;
+    };
+    const feeds = encoder.inputs().map(heard);
+    const [source] = await encoder.run(feeds, undefined, undefined);
+    const decoding = await load(glue, files.get(`${path}/decoder_model_merged.onnx`), { lastOnly: { logits: 1 } });
+    const { times } = JSON.parse(decoding.openSpeech(text('config.json'), text('generation_config.json'), preprocessor));
+    for (const wanted of times ? [{}, { language: 'en', times: true }] : [{}]) {
+      const made = { ...source, bytes: source.bytes.slice() };
+      await decoding.hearWindow([made], 20_000, JSON.stringify(wanted), () => false);
+    }
+    decoding.nextWindow(new Float32Array(600_000), false);
+    encoder.free();
+    decoding.free();
+  }
+}
+
 const profile = {
   core: await passed(async (glue) => {
     for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs);
@@ -187,6 +217,7 @@ profile.transformers = await passed(async (glue) => {
   for (const [bytes, runs] of TRANSFORMERS) await use(glue, bytes, runs);
 });
 profile.text = await passed(words);
+profile.speech = await passed(speech);
 installGpu();
 profile.gpu = await passed(async (glue) => {
   for (const [, bytes, runs] of PICTURES) await use(glue, bytes, runs, { backends: ['wgpu', 'cpu'] });

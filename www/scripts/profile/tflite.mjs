@@ -185,13 +185,13 @@ class Builder {
     return this.op('CONV_2D', [x, this.weight(0, to, size, size, from), this.bias(to)], [1, out, out, to], [0, stride, stride, act, 1, 1]);
   }
 
-  deep(x, side, channels, stride = 1, act = RELU6) {
+  deep(x, side, channels, stride = 1, act = RELU6, dilation = 1) {
     const out = Math.ceil(side / stride);
     return this.op(
       'DEPTHWISE_CONV_2D',
       [x, this.weight(3, 1, 3, 3, channels), this.bias(channels)],
       [1, out, out, channels],
-      [0, stride, stride, 1, act],
+      [0, stride, stride, 1, act, dilation, dilation],
     );
   }
 
@@ -272,16 +272,18 @@ function segmenter(side, numbers, type) {
   const b = new Builder(numbers);
   const x = b.tensor([1, side, side, 3]);
   const half = Math.ceil(side / 2);
-  const y = b.deep(b.conv(x, side, 3, 16, 3, 2), half, 16);
+  const narrow = b.conv(b.deep(b.conv(x, side, 3, 16, 3, 2), half, 16), half, 16, 8, 1, 1, NONE);
+  const wide = b.conv(b.deep(b.conv(narrow, half, 8, 48, 1), half, 48, 1, RELU6, 2), half, 48, 8, 1, 1, NONE);
+  const y = b.conv(b.op('ADD', [narrow, wide], [1, half, half, 8], [NONE]), half, 8, 16, 1);
   const pooled = b.op('AVERAGE_POOL_2D', [y], [1, 1, 1, 16], [1, half, half, half, half, NONE]);
   const whole = b.op(
     'RESIZE_BILINEAR',
-    [b.conv(pooled, 1, 16, 16, 1, 1, RELU), b.ints(half, half)],
-    [1, half, half, 16],
+    [b.conv(pooled, 1, 16, 24, 1, 1, RELU), b.ints(half, half)],
+    [1, half, half, 24],
     [undefined, undefined, 1, 0],
   );
-  const joined = b.op('CONCATENATION', [whole, b.conv(y, half, 16, 16, 1, 1, RELU)], [1, half, half, 32], [3, NONE]);
-  const scores = b.conv(joined, half, 32, 21, 1, 1, NONE);
+  const joined = b.op('CONCATENATION', [whole, b.conv(y, half, 16, 16, 1, 1, RELU)], [1, half, half, 40], [3, NONE]);
+  const scores = b.conv(joined, half, 40, 21, 1, 1, NONE);
   const grown = b.op('RESIZE_BILINEAR', [scores, b.ints(side, side)], [1, side, side, 21], [undefined, undefined, 1, 0]);
   const classes = b.tensor([1, side, side], type);
   return b.file([x], [b.op('ARG_MAX', [grown, b.ints(3)], [1, side, side], [type], classes)]);
@@ -302,5 +304,5 @@ export const TFLITE_QUANTIZED = [
     ['detector', detector(32, numbers), [1, 32, 32, 3]],
   ]),
   ['segmenter', segmenter(33, UINT8, INT32), [1, 33, 33, 3]],
-  ['segmenter, larger', segmenter(129, POSITIVE, INT64), [1, 129, 129, 3]],
+  ['segmenter, larger', segmenter(257, POSITIVE, INT64), [1, 257, 257, 3]],
 ];

@@ -160,7 +160,7 @@ impl Binary {
                             };
                             for function in functions {
                                 let function = function?;
-                                named.insert(function.index, function.name.to_owned());
+                                named.insert(function.index, plain(function.name));
                             }
                         }
                     }
@@ -288,5 +288,39 @@ pub fn constant(expression: &ConstExpr<'_>) -> Option<u32> {
     match expression.get_operators_reader().read().ok()? {
         Operator::I32Const { value } => u32::try_from(value).ok(),
         _ => None,
+    }
+}
+
+/// Digits of the number that a compiler writes behind the name of a crate, `core[c5930c85a12de822]::fmt`, where it mangles names by its newer scheme.
+const CRATE_DIGITS: usize = 16;
+
+/// A function's name without the numbers of crates, so that builds whose names are mangled in one way or the other have the same.
+fn plain(name: &str) -> String {
+    let mut rest = name;
+    let mut plain = String::with_capacity(name.len());
+    while let Some(at) = rest.find('[') {
+        let (before, behind) = rest.split_at(at);
+        plain.push_str(before);
+        let number = behind.get(1..=CRATE_DIGITS).is_some_and(|digits| {
+            digits.bytes().all(|digit| digit.is_ascii_hexdigit())
+                && behind[1 + CRATE_DIGITS..].starts_with(']')
+        });
+        let length = if number { CRATE_DIGITS + 2 } else { 1 };
+        plain.push_str(&behind[if number { length } else { 0 }..length]);
+        rest = &behind[length..];
+    }
+    plain.push_str(rest);
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn names_have_no_numbers_of_crates() {
+        let name = "<core[c5930c85a12de822]::Cell<[u8; 4]> as alloc[0123456789abcdef]::A>::f";
+        assert_eq!(plain(name), "<core::Cell<[u8; 4]> as alloc::A>::f");
+        assert_eq!(plain("a::b[2]"), "a::b[2]");
     }
 }

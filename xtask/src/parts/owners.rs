@@ -11,6 +11,7 @@ pub const PARTS: &[&str] = &[
     "tflite",
     "language",
     "text",
+    "speech",
     "quantized",
     "more",
     "rest",
@@ -22,10 +23,12 @@ const TFLITE: usize = 2;
 const LANGUAGE: usize = 3;
 /// The words of decoders.
 const TEXT: usize = 4;
-const QUANTIZED: usize = 5;
+/// What hears and writes.
+const SPEECH: usize = 5;
+const QUANTIZED: usize = 6;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 6;
-const REST: usize = 7;
+const MORE: usize = 7;
+const REST: usize = 8;
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -56,10 +59,6 @@ const COMMON: &[&str] = &[
     "alloc::",
     "<core::",
     "<alloc::",
-    "core[",
-    "alloc[",
-    "<core[",
-    "<alloc[",
     "compiler_builtins",
     "kilim_core::passes::",
     "kilim_core::reflect::",
@@ -74,6 +73,14 @@ const KERNELS: &[&str] = &["kilim_wgpu::kernels::", "kilim_wgpu::shaders::"];
 
 /// What the names of functions hold that make words: those of the crate and of its classes in JavaScript, and its random numbers.
 const WORDS: &[&str] = &["kilim_text", "kilim_web::text", "chacha20", "rand_chacha"];
+
+/// What the names of functions hold that hear and write: those of the crate and of its calls from JavaScript.
+const SPOKEN: &[&str] = &[
+    "kilim_speech",
+    "kilim_web::speech",
+    "wasmsession_openSpeech",
+    "wasmsession_hearWindow",
+];
 
 /// The part of every function; none for the core's.
 pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
@@ -99,8 +106,11 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             if of_gpu && !piece {
                 return Some(GPU);
             }
-            if WORDS.iter().any(|of| name.contains(of)) && (piece || binary.sizes[own] > SMALL) {
-                return Some(TEXT);
+            for (names, part) in [(SPOKEN, SPEECH), (WORDS, TEXT)] {
+                let is_of = names.iter().any(|of| name.contains(of));
+                if is_of && (piece || binary.sizes[own] > SMALL) {
+                    return Some(part);
+                }
             }
             let common = COMMON.iter().any(|of| match of.contains("kilim") {
                 true => name.contains(of),
@@ -148,6 +158,7 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
                 ("tflite", QUANTIZED),
                 ("language", LANGUAGE),
                 ("text", TEXT),
+                ("speech", SPEECH),
                 // Not of WebGPU itself: any model may come this way.
                 ("gpu", MORE),
             ];

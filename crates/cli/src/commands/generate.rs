@@ -2,15 +2,13 @@
 
 use std::io::{Write, stdout};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 use clap::value_parser;
-use kilim::{Error, ErrorCode};
 use kilim_text::{Decoder, Ended, Folder, Generated, Message, Options, Sampling, Tokenizer};
 use serde::Serialize;
 
+use crate::interrupt::interrupted;
 use crate::model::{self, BackendArgs};
 use crate::{Failure, out};
 
@@ -176,17 +174,6 @@ impl Args {
         // The template writes the special words.
         Ok(tokenizer.encode(&prompt, false)?)
     }
-}
-
-/// A signal that Ctrl-C sets.
-fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
-    let signal = Arc::new(AtomicBool::new(false));
-    let set = signal.clone();
-    ctrlc::set_handler(move || set.store(true, Ordering::Relaxed)).map_err(|e| {
-        let message = format!("Ctrl-C cannot be waited for: {e}");
-        Error::new(ErrorCode::Io, message)
-    })?;
-    Ok(signal)
 }
 
 fn ended(ended: &Ended) -> &'static str {

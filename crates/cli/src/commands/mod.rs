@@ -7,4 +7,6 @@ pub mod devices;
 pub mod generate;
 pub mod inspect;
 pub mod run;
+#[cfg(feature = "speech")]
+pub mod transcribe;
 pub mod verify;

@@ -12,3 +12,5 @@ mod measure;
 mod options;
 mod run;
 mod support;
+#[cfg(feature = "speech")]
+mod transcribe;

@@ -65,6 +65,18 @@ export async function readText(folder: Folder, path: string, signal?: AbortSigna
   return new Response(source instanceof Response ? source.body : (source as BodyInit)).text();
 }
 
+/**
+ * A file of settings.
+ * @throws KilimError `INVALID_MODEL` where it is no JSON.
+ */
+export function parse<T>(name: string, text: string): T {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new KilimError('INVALID_MODEL', `\`${name}\` cannot be understood: ${error}`, {}, error);
+  }
+}
+
 /** Names of models in a folder that has several, the usual one first. */
 const USUAL = ['onnx/model.onnx', 'model.onnx', 'onnx/decoder_model_merged.onnx', 'decoder_model_merged.onnx'];
 

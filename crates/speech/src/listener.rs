@@ -1,0 +1,112 @@
+//! A model of speech: samples go in, words come out.
+
+use std::sync::Arc;
+
+use kilim_core::tensor::AlignedBytes;
+use kilim_core::{DType, Datum, Error, ErrorCode, Keep, Port, Result, RunOptions, Session, Tensor};
+
+use crate::settings::Settings;
+use crate::writer::{Heard, Wanted, Writer};
+
+/// An encoder and a decoder, and what both know of a window.
+pub struct Listener {
+    encoder: Session,
+    decoding: Session,
+    writer: Writer,
+}
+
+impl Listener {
+    /// `encoder` is a session of what [`Settings::listening`] made, `decoding` one of the decoder.
+    ///
+    /// # Errors
+    /// Those of [`Writer::new`]; `Unsupported` where the encoder has no output.
+    pub fn new(encoder: Session, decoding: Session, settings: Settings) -> Result<Listener> {
+        let writer = Writer::new(&decoding, settings)?;
+        if encoder.outputs().is_empty() {
+            let message = "an encoder without an output";
+            return Err(Error::new(ErrorCode::Unsupported, message));
+        }
+        Ok(Listener {
+            encoder,
+            decoding,
+            writer,
+        })
+    }
+
+    /// What the folder says of the model.
+    pub fn settings(&self) -> &Settings {
+        self.writer.settings()
+    }
+
+    /// Samples that the model hears at once.
+    pub fn window(&self) -> usize {
+        self.settings().window
+    }
+
+    /// Listens to a window: samples of one channel, from −1 to 1, so many a second as the model takes, at most [`Listener::window`]
+    /// of them.
+    ///
+    /// # Errors
+    /// Those of [`Session::run`]; `InvalidValue` without samples, or with too many.
+    pub async fn hear(&mut self, samples: &[f32], options: &RunOptions) -> Result<()> {
+        if samples.is_empty() || samples.len() > self.window() {
+            let e = Error::new(ErrorCode::InvalidValue, "a window of an unusual length");
+            let e = e.with_expected(format!("1 to {} samples", self.window()));
+            return Err(e.with_got(samples.len()));
+        }
+        let inputs = self.encoder.inputs().iter();
+        let inputs = inputs.map(|port| Ok((port.name.clone(), self.input(port, samples)?)));
+        let inputs = inputs.collect::<Result<Vec<(String, Datum)>>>()?;
+        let inputs = inputs.iter().map(|(name, datum)| (&**name, datum.clone()));
+        let made = self.encoder.outputs()[0].name.clone();
+        // What the encoder made stays where it is computed.
+        let options = RunOptions {
+            keep: Keep::new([&made]),
+            ..options.clone()
+        };
+        let outputs = self.encoder.run_owned(inputs.collect(), &options).await?;
+        let found = outputs.into_iter().find(|(name, _)| *name == made);
+        let (_, source) =
+            found.ok_or_else(|| Error::new(ErrorCode::State, "a run gave no output"))?;
+        self.writer.attend(source, samples.len())
+    }
+
+    /// What an input of the encoder is given.
+    fn input(&self, port: &Port, samples: &[f32]) -> Result<Datum> {
+        let fixed = port.fact.concrete();
+        let length = match fixed.as_deref() {
+            Some(&[_, length]) => length,
+            _ => samples.len(),
+        };
+        match port.fact.dtype {
+            Some(DType::F32) => {
+                let mut bytes = AlignedBytes::zeroed(length * size_of::<f32>())?;
+                let heard = &samples[..samples.len().min(length)];
+                let bytes_of = heard.iter().flat_map(|sample| sample.to_le_bytes());
+                for (to, byte) in bytes.as_mut_slice().iter_mut().zip(bytes_of) {
+                    *to = byte;
+                }
+                let tensor = Tensor::from_bytes(DType::F32, &[1, length], Arc::new(bytes))?;
+                Ok(tensor.into())
+            }
+            // A mask of the samples that count.
+            Some(DType::I64) => Ok(Tensor::from_slice(&[1, length], &vec![1i64; length])?.into()),
+            other => {
+                let e = Error::new(ErrorCode::Unsupported, "an unusual input of an encoder");
+                let e = e.with_input(&port.name).with_expected("float32 or int64");
+                Err(match other {
+                    Some(dtype) => e.with_got(dtype),
+                    None => e,
+                })
+            }
+        }
+    }
+
+    /// The words of the window that was heard last, the most likely one always.
+    ///
+    /// # Errors
+    /// Those of [`Writer::words`].
+    pub async fn words(&mut self, wanted: &Wanted, options: &RunOptions) -> Result<Heard> {
+        self.writer.words(&mut self.decoding, wanted, options).await
+    }
+}

@@ -1,0 +1,260 @@
+//! What models of `tests/references/speech.zip` hear, beside what transformers heard with them.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use kilim::core::Limits;
+use kilim::core::tensor::AlignedBytes;
+use kilim::formats::{ModelFile, load_model};
+use kilim::{BackendId, DType, ErrorCode, Fact, Graph, LoadOptions, RunOptions, Runtime, Session};
+use kilim_speech::{
+    Files, Listener, LogMel, Options, SAMPLES, Segment, Settings, Wanted, transcribe,
+};
+use kilim_test_support::archive::Cases;
+use kilim_test_support::tones::{ENGLISH, Phrase, recording, sound};
+use kilim_text::Tokenizer;
+use pollster::block_on;
+use serde::Deserialize;
+
+#[derive(Deserialize)]
+struct Index {
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    name: String,
+    heard: Vec<Heard>,
+    /// Every seventh band and every ninth frame of the first sound.
+    spectrum: Option<Vec<Vec<f64>>>,
+}
+
+#[derive(Deserialize)]
+struct Heard {
+    #[serde(flatten)]
+    sound: Sound,
+    language: Option<String>,
+    #[serde(default)]
+    translate: bool,
+    times: bool,
+    words: Vec<u32>,
+}
+
+#[derive(Deserialize)]
+struct Sound {
+    phrases: Vec<Phrase>,
+    voice: f64,
+    seconds: f64,
+}
+
+impl Sound {
+    fn samples(&self) -> Vec<f32> {
+        sound(&self.phrases, self.voice, self.seconds)
+    }
+}
+
+struct Material {
+    files: Cases,
+    index: Index,
+}
+
+impl Material {
+    fn new() -> Material {
+        let files = Cases::of("speech");
+        let index = serde_json::from_slice(&files.index).unwrap();
+        Material { files, index }
+    }
+
+    fn graph(&self, model: &str, file: &str) -> Graph {
+        let bytes = self.files.file(&format!("{model}/{file}"));
+        let bytes = AlignedBytes::copy_of(bytes).unwrap();
+        let file = ModelFile::new(Arc::new(bytes), file);
+        load_model(&file, &Limits::default()).unwrap()
+    }
+
+    fn settings(&self, model: &str) -> Settings {
+        self.settings_with(model, str::to_string)
+    }
+
+    /// With another `generation_config.json`.
+    fn settings_with(&self, model: &str, change: impl Fn(&str) -> String) -> Settings {
+        let text = |file: &str| {
+            let bytes = self.files.file(&format!("{model}/{file}"));
+            String::from_utf8(bytes.to_vec()).unwrap()
+        };
+        let generation = change(&text("generation_config.json"));
+        let preprocessor = text("preprocessor_config.json");
+        Settings::read(Files {
+            config: &text("config.json"),
+            generation: Some(&generation),
+            preprocessor: Some(&preprocessor),
+        })
+        .unwrap()
+    }
+
+    fn listener(&self, model: &str, backends: &[&str]) -> Listener {
+        self.listener_with(model, backends, self.settings(model))
+    }
+
+    fn listener_with(&self, model: &str, backends: &[&str], settings: Settings) -> Listener {
+        let encoder = self.graph(model, "encoder_model.onnx");
+        let encoder = settings.listening(encoder).unwrap();
+        let decoder = self.graph(model, "decoder_model_merged.onnx");
+        let [encoder, decoder] = [encoder, decoder].map(|graph| session(graph, backends));
+        Listener::new(encoder, decoder, settings).unwrap()
+    }
+}
+
+fn session(graph: Graph, backends: &[&str]) -> Session {
+    let options = LoadOptions {
+        backends: backends.iter().map(|&id| BackendId::from(id)).collect(),
+        ..LoadOptions::default()
+    };
+    block_on(Runtime::shared().session(graph, options)).unwrap()
+}
+
+fn wanted(heard: &Heard) -> Wanted {
+    Wanted {
+        language: heard.language.clone(),
+        translate: heard.translate,
+        times: heard.times,
+    }
+}
+
+#[test]
+fn models_hear_what_transformers_heard() {
+    let material = Material::new();
+    for case in &material.index.cases {
+        let mut listener = material.listener(&case.name, &["cpu"]);
+        for (i, heard) in case.heard.iter().enumerate() {
+            let samples = heard.sound.samples();
+            let run = RunOptions::default();
+            block_on(listener.hear(&samples, &run)).unwrap();
+            let made = block_on(listener.words(&wanted(heard), &run)).unwrap();
+            assert_eq!(made.words, heard.words, "{}, {i}", case.name);
+        }
+        assert!(case.heard.iter().any(|heard| heard.words.len() > 4));
+    }
+}
+
+#[test]
+fn a_spectrum_is_that_of_transformers() {
+    let material = Material::new();
+    for case in &material.index.cases {
+        let Some(spectrum) = &case.spectrum else {
+            continue;
+        };
+        let mel = LogMel {
+            chunk_length: 2,
+            ..LogMel::default()
+        };
+        let mut graph = Graph::new("spectrum");
+        let features = Fact::fixed(DType::F32, &[1, mel.feature_size, 200]);
+        let features = graph.add_input("input_features", features);
+        graph.outputs.push(features);
+        let mut session = session(mel.before(graph, "input_features").unwrap(), &["cpu"]);
+        let mut samples = case.heard[0].sound.samples();
+        samples.resize(mel.samples(), 0.0);
+        let samples = kilim::Tensor::from_slice(&[1, samples.len()], &samples).unwrap();
+        let outputs = block_on(session.run(&[(SAMPLES, samples)], &RunOptions::default()));
+        let (_, made) = &outputs.unwrap()[0];
+        let made: &[f32] = made.as_slice().unwrap();
+        for (band, row) in spectrum.iter().enumerate() {
+            for (frame, expected) in row.iter().enumerate() {
+                let number = f64::from(made[band * 7 * 200 + frame * 9]);
+                let difference = (number - expected).abs();
+                assert!(difference < 2e-4, "{band}, {frame}: {number}, {expected}");
+            }
+        }
+    }
+}
+
+/// A tokenizer of the archive, which is read from a file.
+fn tokenizer(material: &Material, model: &str) -> Tokenizer {
+    let file = format!("kilim-{}-{model}-tokenizer.json", std::process::id());
+    let file = std::env::temp_dir().join(file);
+    let bytes = material.files.file(&format!("{model}/tokenizer.json"));
+    std::fs::write(&file, bytes).unwrap();
+    let tokenizer = Tokenizer::open(&file).unwrap();
+    std::fs::remove_file(&file).unwrap();
+    tokenizer
+}
+
+#[test]
+fn a_recording_of_several_windows_is_written_whole() {
+    let material = Material::new();
+    let tokenizer = tokenizer(&material, "whisper");
+    let mut listener = material.listener("whisper", &["cpu"]);
+    let (phrases, written) = recording();
+    let samples = sound(&phrases, ENGLISH, 6.3);
+    for time in 0..2 {
+        let mut told = Vec::new();
+        let mut show = |segment: &Segment, seconds: f64| told.push((segment.clone(), seconds));
+        let options = Options::default();
+        let made = transcribe(&mut listener, &tokenizer, &samples, &options, &mut show);
+        let made = block_on(made).unwrap();
+        assert_eq!(made.text(), written, "time {time}");
+        assert_eq!(made.language.as_deref(), Some("en"));
+        assert_eq!(made.segments.len(), phrases.len());
+        for (segment, (start, end, _)) in made.segments.iter().zip(&phrases) {
+            assert!((segment.start - start).abs() < 0.07, "{segment:?}");
+            assert!((segment.end - end).abs() < 0.07, "{segment:?}");
+        }
+        assert_eq!(told.len(), made.segments.len());
+        assert!(told.is_sorted_by(|a, b| a.1 <= b.1));
+        assert!(told[told.len() - 1].1 > 5.6);
+    }
+}
+
+#[test]
+fn an_abort_ends_a_transcript() {
+    let material = Material::new();
+    let tokenizer = tokenizer(&material, "moonshine");
+    let mut listener = material.listener("moonshine", &["cpu"]);
+    let options = Options {
+        abort: Some(Arc::new(AtomicBool::new(true))),
+        ..Options::default()
+    };
+    let samples = sound(&recording().0, ENGLISH, 6.3);
+    let mut show = |_: &Segment, _| {};
+    let made = transcribe(&mut listener, &tokenizer, &samples, &options, &mut show);
+    assert_eq!(block_on(made).unwrap_err().code(), ErrorCode::Aborted);
+}
+
+#[test]
+fn what_a_model_does_not_know_is_an_error() {
+    let material = Material::new();
+    let run = RunOptions::default();
+    let mut listener = material.listener("whisper", &["cpu"]);
+    let none = block_on(listener.words(&Wanted::default(), &run)).unwrap_err();
+    assert_eq!(none.code(), ErrorCode::State);
+    block_on(listener.hear(&vec![0.1; 3000], &run)).unwrap();
+    let latin = Wanted {
+        language: Some("la".to_string()),
+        ..Wanted::default()
+    };
+    let error = block_on(listener.words(&latin, &run)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidValue);
+    assert!(error.to_string().contains("`la`"), "{error}");
+    for samples in [0, listener.window() + 1] {
+        let error = block_on(listener.hear(&vec![0.0; samples], &run)).unwrap_err();
+        assert_eq!(error.code(), ErrorCode::InvalidValue);
+    }
+    let several = "\"is_multilingual\": true";
+    let settings = material.settings_with("whisper", |text| {
+        assert!(text.contains(several));
+        text.replace(several, "\"is_multilingual\": false")
+    });
+    let mut english = material.listener_with("whisper", &["cpu"], settings);
+    block_on(english.hear(&vec![0.1; 3000], &run)).unwrap();
+    let error = block_on(english.words(&latin, &run)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidValue);
+    let mut moonshine = material.listener("moonshine", &["cpu"]);
+    block_on(moonshine.hear(&vec![0.1; 3000], &run)).unwrap();
+    let times = Wanted {
+        times: true,
+        ..Wanted::default()
+    };
+    let error = block_on(moonshine.words(&times, &run)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::InvalidValue);
+}
