@@ -9,13 +9,14 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 337],
+  ['pictures, ONNX, CPU', [], 338],
   ['pictures, ONNX, WebGPU', ['gpu'], 423],
   ['pictures, TFLite, CPU', ['tflite'], 398],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 495],
-  ['language, ONNX, CPU', ['language', 'quantized'], 531],
-  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 589, ['text.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1228],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 497],
+  ['language, ONNX, CPU', ['language', 'quantized'], 534],
+  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 592, ['text.js']],
+  ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 612, ['speech.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1255],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

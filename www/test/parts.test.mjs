@@ -109,7 +109,7 @@ test('what a file shows to be needed comes before the runtime calls for it', asy
   const described = [(6 << 3) | 2, 9, ...Buffer.from('attention'), ...digits];
   const { seen, fetched } = await inPage([], (bytes) => attempt(bytes, zeros), described);
   assert.deepEqual(seen[0][0], [1, 10]);
-  assert.deepEqual(fetched, ['kilim.simd.language.wasm', 'kilim.simd.wasm']);
+  assert.deepEqual(fetched, ['kilim.simd.language.wasm', 'kilim.simd.quantized.wasm', 'kilim.simd.wasm']);
 });
 
 test("in the page's thread, which cannot wait, all parts come with the runtime", async () => {

@@ -92,8 +92,9 @@ pub fn read_sound(path: &Path) -> Result<Sound> {
 }
 
 fn unread(path: &Path, error: &hound::Error) -> Error {
+    // A file that ends too early is an error of this type, too, but not one of the system.
     if let hound::Error::IoError(error) = error
-        && error.kind() != std::io::ErrorKind::UnexpectedEof
+        && error.raw_os_error().is_some()
     {
         let message = format!("cannot read `{}`: {error}", path.display());
         return Error::new(ErrorCode::Io, message);

@@ -2,9 +2,10 @@ import type { Part } from './parts.js';
 
 /** Bytes where a file begins that tell what kind of model it is: in an ONNX file nodes, with the names that exporters give them. */
 export const HEAD = 64 << 10;
-const IN_ONNX: [Part, RegExp][] = [
-  ['quantized', /quantize|integer|qlinear|nbits/i],
-  ['language', /attention|layer_?norm|rms_?norm|rotary/i],
+const IN_ONNX: [RegExp, Part[]][] = [
+  [/quantize|integer|qlinear|nbits/i, ['quantized']],
+  // What models of language have in common with quantised ones is in the part of these.
+  [/attention|layer_?norm|rms_?norm|rotary/i, ['language', 'quantized']],
 ];
 
 /** Numbers of element types in TFLite's schema.fbs: uint8 and int8. */
@@ -23,7 +24,7 @@ export function partsIn(bytes: Uint8Array): Part[] {
   const magic = String.fromCharCode(...bytes.subarray(4, 8));
   if (magic === 'TFL3') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
-  return IN_ONNX.filter(([, words]) => words.test(nodes)).map(([part]) => part);
+  return [...new Set(IN_ONNX.flatMap(([words, parts]) => (words.test(nodes) ? parts : [])))];
 }
 
 /** Whether a tensor of a TFLite file's main graph has numbers of eight bits. */

@@ -140,10 +140,10 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
                 .any(|run| entered(run, f));
                 return if others { None } else { Some(TFLITE) };
             }
-            // Neither models of language nor quantised ones wait for a part of the other.
+            // Models of language fetch the part of quantised ones, too: what both enter stands in one of them.
             let quantized = ["quantized_pictures", "tflite_quantized"];
             if quantized.iter().any(|run| entered(run, f)) && entered("transformers", f) {
-                return None;
+                return Some(QUANTIZED);
             }
             // The cases of this kind are of quantised models, but Rust's libraries are not.
             if entered("tflite", f) && common && !name.contains("kilim") {
