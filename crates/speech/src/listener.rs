@@ -81,8 +81,12 @@ impl Listener {
         match port.fact.dtype {
             Some(DType::F32) => {
                 let mut bytes = AlignedBytes::zeroed(length * size_of::<f32>())?;
-                let heard = &samples[..samples.len().min(length)];
-                let bytes_of = heard.iter().flat_map(|sample| sample.to_le_bytes());
+                if samples.len() > length {
+                    let message = "the encoder hears less than a window at once";
+                    let e = Error::new(ErrorCode::Unsupported, message).with_input(&port.name);
+                    return Err(e.with_expected(samples.len()).with_got(length));
+                }
+                let bytes_of = samples.iter().flat_map(|sample| sample.to_le_bytes());
                 for (to, byte) in bytes.as_mut_slice().iter_mut().zip(bytes_of) {
                     *to = byte;
                 }

@@ -10,7 +10,7 @@ use kilim_core::ops::{
 use kilim_core::{DType, Dim, Error, ErrorCode, Fact, Graph, Result, Shape, Tensor};
 use serde::Deserialize;
 
-use crate::settings::parse;
+use crate::settings::{RATES, parse};
 
 /// The input that takes the samples in place of their spectrum.
 pub const SAMPLES: &str = "samples";
@@ -70,11 +70,11 @@ impl LogMel {
         // Bounds far above what any model has keep the tables small.
         let fits = (1..=1024).contains(&self.feature_size)
             && (2..=8192).contains(&self.n_fft)
-            && self.n_fft % 2 == 0
+            && self.n_fft.is_multiple_of(2)
             && (1..=self.n_fft / 2).contains(&self.hop_length)
-            && (1..=1 << 20).contains(&self.sampling_rate)
+            && RATES.contains(&self.sampling_rate)
             && (1..=3600).contains(&self.chunk_length)
-            && self.samples() % self.hop_length == 0
+            && self.samples().is_multiple_of(self.hop_length)
             && self.samples() > self.n_fft;
         match fits {
             true => Ok(()),

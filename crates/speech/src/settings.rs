@@ -1,6 +1,7 @@
 //! What the files beside a model of speech say of it.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use kilim_core::{Error, ErrorCode, Graph, Result};
 use serde::Deserialize;
@@ -87,6 +88,9 @@ pub enum Most {
     EachSecond(f64),
 }
 
+/// Samples a second that a model may ask for.
+pub(crate) const RATES: RangeInclusive<usize> = 1_000..=768_000;
+
 /// A model that is not told so says no more words than this.
 const WORDS: usize = 448;
 
@@ -122,6 +126,11 @@ impl Settings {
             }
             "moonshine" => {
                 let sound: Sound = parse("preprocessor_config.json", preprocessor)?;
+                if !RATES.contains(&sound.sampling_rate) {
+                    let message = "the rate of the model's sound is out of range";
+                    let e = Error::new(ErrorCode::InvalidModel, message);
+                    return Err(e.with_got(sound.sampling_rate));
+                }
                 Ok(Settings {
                     ear: Ear::Samples,
                     rate: sound.sampling_rate,

@@ -7,8 +7,7 @@ use kilim_core::{Error, ErrorCode, Result};
 use rubato::audioadapter_buffers::direct::InterleavedSlice;
 use rubato::{Fft, FixedSync, Resampler};
 
-/// Rates of sound that are read, in samples a second.
-const RATES: std::ops::RangeInclusive<u32> = 1_000..=768_000;
+use crate::settings::RATES;
 
 /// Samples that the resampler takes at once; it chooses a number near it.
 const CHUNK: usize = 4096;
@@ -34,7 +33,7 @@ impl Sound {
     /// `Unsupported` for rates below 1,000 or above 768,000 samples a second.
     pub fn at(self, rate: u32) -> Result<Sound> {
         for rate in [self.rate, rate] {
-            if !RATES.contains(&rate) {
+            if !RATES.contains(&(rate as usize)) {
                 let message = "sound of an unusual rate";
                 let e = Error::new(ErrorCode::Unsupported, message).with_got(rate);
                 let expected = format!("{} to {} samples a second", RATES.start(), RATES.end());

@@ -36,7 +36,7 @@ function clock(seconds: number): string {
 }
 
 function show({ start, text }: Part): void {
-  const item = el('li', { class: 'assistant' }, el('span', { class: 'note' }, clock(start)), ` ${text.trim()}`);
+  const item = el('li', {}, el('span', { class: 'note' }, clock(start)), el('span', {}, text.trim()));
   byId('parts').append(item);
   item.scrollIntoView({ block: 'nearest' });
 }
@@ -68,8 +68,7 @@ async function listen(sound: Sound): Promise<void> {
     const spoken = made.language === undefined ? '' : `, language ${made.language}`;
     const rate = made.soundSeconds / made.seconds;
     byId('speed').textContent = `${clock(made.soundSeconds)} in ${formatTime(made.seconds)}, ${rate.toFixed(1)} times as fast${spoken}`;
-    if (made.text === '')
-      byId('parts').replaceChildren(el('li', { class: 'assistant' }, el('span', { class: 'note' }, 'nothing was said')));
+    if (made.text === '') byId('speed').textContent += ', nothing was said';
     byId('summary').replaceChildren(summary(current.decoding.report));
   } catch (error) {
     if (current === model) showError(error);
