@@ -36,7 +36,7 @@ pub struct LogMel {
 }
 
 impl Default for LogMel {
-    /// That of Whisper up to `large-v2`.
+    /// The settings of Whisper up to `large-v2`.
     fn default() -> Self {
         LogMel {
             feature_size: 80,
@@ -52,7 +52,7 @@ impl LogMel {
     /// What `preprocessor_config.json` says.
     ///
     /// # Errors
-    /// `InvalidModel` where it cannot be understood, and for numbers of which no spectrum can be made.
+    /// `InvalidModel` where it cannot be understood, and for numbers out of range.
     pub fn read(text: &str) -> Result<LogMel> {
         let mel: LogMel = parse("preprocessor_config.json", text)?;
         mel.check()?;
@@ -65,7 +65,7 @@ impl LogMel {
     }
 
     /// # Errors
-    /// `InvalidModel` for numbers of which no spectrum can be made.
+    /// `InvalidModel` for numbers out of range.
     pub fn check(&self) -> Result<()> {
         // Bounds far above what any model has keep the tables small.
         let fits = (1..=1024).contains(&self.feature_size)

@@ -17,7 +17,7 @@ const CHUNK: usize = 4096;
 pub struct Sound {
     /// Samples a second.
     pub rate: u32,
-    /// From −1 to 1.
+    /// Numbers from −1 to 1.
     pub samples: Vec<f32>,
 }
 

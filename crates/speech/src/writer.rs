@@ -51,7 +51,7 @@ impl Writer {
         &self.settings
     }
 
-    /// Begins a window of so many samples, of which an encoder made `source`, `[1, places, size]`.
+    /// Begins a window of so many samples. `source` is what an encoder made of it, `[1, places, size]`.
     ///
     /// # Errors
     /// `Limit` where memory is short.

@@ -76,7 +76,7 @@ impl Material {
         self.settings_with(model, str::to_string)
     }
 
-    /// With another `generation_config.json`.
+    /// The settings with another `generation_config.json`.
     fn settings_with(&self, model: &str, change: impl Fn(&str) -> String) -> Settings {
         let text = |file: &str| {
             let bytes = self.files.file(&format!("{model}/{file}"));

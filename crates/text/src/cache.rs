@@ -27,7 +27,7 @@ pub struct Cache {
     open: bool,
     /// The model writes new words on it: it may be longer than the text.
     roomy: bool,
-    /// It is made of what an encoder made.
+    /// Whether it is of cross-attention, made of what an encoder made.
     cross: bool,
     /// `None` while a step has it, and behind one that failed.
     value: Option<Datum>,

@@ -106,7 +106,7 @@ pub struct CacheNames {
     pub given: String,
     /// What the next step takes.
     pub taken: String,
-    /// It is made of what an encoder made: the first step of a text gives it, and it stays.
+    /// Whether it is of cross-attention, made of what an encoder made: the first step of a text gives it, and it stays.
     pub cross: bool,
 }
 

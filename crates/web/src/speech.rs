@@ -64,7 +64,7 @@ impl WasmSession {
         self.open_writer(&config, [generation, preprocessor])
     }
 
-    /// What was said in a window of so many samples, of which an encoder made the only one of `feeds`: a promise of `{parts, passed, language}` as JSON.
+    /// What was said in a window of so many samples: a promise of `{parts, passed, language}` as JSON. The only one of `feeds` is what an encoder made of it.
     /// `wanted` is `{language?, translate?, times?}` as JSON. `stopped` is as of [`WasmSession::run`].
     #[wasm_bindgen(js_name = hearWindow)]
     pub fn hear_window(

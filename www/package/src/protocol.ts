@@ -126,7 +126,7 @@ export interface SpeakRequest {
   stop?: Stop;
 }
 
-/** A window of sound, of which an encoder made `source`. */
+/** A window of sound: what an encoder made of it, and how many samples it has. */
 export interface WindowRequest {
   source: WireTensor;
   samples: number;

@@ -134,7 +134,7 @@ class Growing {
     this.length = end;
   }
 
-  /** Those that have come. */
+  /** The bytes that have come. */
   bytes(): Uint8Array {
     return this.#room.subarray(0, this.length);
   }

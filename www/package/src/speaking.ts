@@ -81,7 +81,7 @@ export class SpeechDecoder {
   }
 
   /**
-   * What was said in a window of so many samples, of which the encoder made `source`, `[1, places, size]`. The most likely words are taken.
+   * What was said in a window of so many samples. `source` is what the encoder made of it, `[1, places, size]`. The most likely words are taken.
    * @throws KilimError `INVALID_VALUE` for a language or a task that the model does not know, and for times where it has none; what `session.run` throws.
    */
   async hear(source: Tensor, samples: number, { signal, language, translate, times }: WindowOptions = {}): Promise<HeardWindow> {
