@@ -11,7 +11,7 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 const PAGES = [
   ['pictures, ONNX, CPU', [], 338],
   ['pictures, ONNX, WebGPU', ['gpu'], 423],
-  ['pictures, TFLite, CPU', ['tflite'], 398],
+  ['pictures, TFLite, CPU', ['tflite'], 399],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 497],
   ['language, ONNX, CPU', ['language', 'quantized'], 534],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 592, ['text.js']],

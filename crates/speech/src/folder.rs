@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use kilim_core::{Error, ErrorCode, Result};
-use kilim_text::Tokenizer;
+use kilim_text::{Tokenizer, parse_settings};
 
 use crate::settings::{Files, Settings};
 
@@ -78,10 +78,7 @@ fn extractor(file: &Path) -> Result<Option<String>> {
     let Some(text) = read(file)? else {
         return Ok(None);
     };
-    let settings: serde_json::Value = serde_json::from_str(&text).map_err(|e| {
-        let message = format!("`{}` cannot be understood: {e}", file.display());
-        Error::new(ErrorCode::InvalidModel, message)
-    })?;
+    let settings: serde_json::Value = parse_settings(&file.display().to_string(), &text)?;
     Ok(settings.get("feature_extractor").map(ToString::to_string))
 }
 

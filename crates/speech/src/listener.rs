@@ -1,8 +1,5 @@
 //! A model of speech: samples go in, words come out.
 
-use std::sync::Arc;
-
-use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Datum, Error, ErrorCode, Keep, Port, Result, RunOptions, Session, Tensor};
 
 use crate::settings::Settings;
@@ -78,32 +75,24 @@ impl Listener {
             Some(&[_, length]) => length,
             _ => samples.len(),
         };
-        match port.fact.dtype {
-            Some(DType::F32) => {
-                let mut bytes = AlignedBytes::zeroed(length * size_of::<f32>())?;
-                if samples.len() > length {
-                    let message = "the encoder hears less than a window at once";
-                    let e = Error::new(ErrorCode::Unsupported, message).with_input(&port.name);
-                    return Err(e.with_expected(samples.len()).with_got(length));
-                }
-                let bytes_of = samples.iter().flat_map(|sample| sample.to_le_bytes());
-                for (to, byte) in bytes.as_mut_slice().iter_mut().zip(bytes_of) {
-                    *to = byte;
-                }
-                let tensor = Tensor::from_bytes(DType::F32, &[1, length], Arc::new(bytes))?;
-                Ok(tensor.into())
-            }
-            // A mask of the samples that count.
-            Some(DType::I64) => Ok(Tensor::from_slice(&[1, length], &vec![1i64; length])?.into()),
+        if samples.len() > length {
+            let message = "the encoder hears less than a window at once";
+            let e = Error::new(ErrorCode::Unsupported, message).with_input(&port.name);
+            return Err(e.with_expected(samples.len()).with_got(length));
+        }
+        let dtype = port.fact.dtype.unwrap_or(DType::F32);
+        // Silence behind the samples, which a mask does not count.
+        let mut tensor = Tensor::zeros(dtype, &[1, length])?;
+        match dtype {
+            DType::F32 => tensor.make_mut::<f32>()?[..samples.len()].copy_from_slice(samples),
+            DType::I64 => tensor.make_mut::<i64>()?[..samples.len()].fill(1),
             other => {
                 let e = Error::new(ErrorCode::Unsupported, "an unusual input of an encoder");
-                let e = e.with_input(&port.name).with_expected("float32 or int64");
-                Err(match other {
-                    Some(dtype) => e.with_got(dtype),
-                    None => e,
-                })
+                let e = e.with_input(&port.name).with_got(other);
+                return Err(e.with_expected("float32 or int64"));
             }
         }
+        Ok(tensor.into())
     }
 
     /// The words of the window that was heard last, the most likely one always.

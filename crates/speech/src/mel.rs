@@ -8,9 +8,10 @@ use kilim_core::ops::{
     ReduceKind, Unary, UnaryKind, Unsqueeze,
 };
 use kilim_core::{DType, Dim, Error, ErrorCode, Fact, Graph, Result, Shape, Tensor};
+use kilim_text::parse_settings;
 use serde::Deserialize;
 
-use crate::settings::{RATES, parse};
+use crate::settings::RATES;
 
 /// The input that takes the samples in place of their spectrum.
 pub const SAMPLES: &str = "samples";
@@ -54,7 +55,7 @@ impl LogMel {
     /// # Errors
     /// `InvalidModel` where it cannot be understood, and for numbers out of range.
     pub fn read(text: &str) -> Result<LogMel> {
-        let mel: LogMel = parse("preprocessor_config.json", text)?;
+        let mel: LogMel = parse_settings("preprocessor_config.json", text)?;
         mel.check()?;
         Ok(mel)
     }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
 use kilim_core::{Error, ErrorCode, Graph, Result};
+use kilim_text::parse_settings as parse;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 
 use crate::mel::LogMel;
 use crate::rules::{Rules, Times};
@@ -213,7 +213,8 @@ fn whisper(
         none,
         latest_begin: generation.max_initial_timestamp_index,
     });
-    let most = generation.max_length.or(config.max_target_positions);
+    let most = [generation.max_length, config.max_target_positions];
+    let most = most.into_iter().flatten().min();
     let several = generation.is_multilingual.unwrap_or(true);
     // `<|en|>` stands for `en`.
     let code = |name: String| name.trim_matches(['<', '|', '>']).to_string();
@@ -282,11 +283,4 @@ impl Default for Sound {
 /// A list, or `null` for none.
 fn or_none<'d, D: serde::Deserializer<'d>>(from: D) -> std::result::Result<Vec<u32>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
-}
-
-pub(crate) fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T> {
-    serde_json::from_str(text).map_err(|e| {
-        let message = format!("`{name}` cannot be understood: {e}");
-        Error::new(ErrorCode::InvalidModel, message)
-    })
 }

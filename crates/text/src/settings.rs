@@ -65,10 +65,10 @@ impl Settings {
     /// `InvalidModel` where a file cannot be understood, `InvalidValue` for numbers that are out of range.
     pub fn read(files: Files<'_>) -> Result<Settings> {
         if let Some(text) = files.genai {
-            return parse::<GenAi>("genai_config.json", text)?.settings();
+            return parse_settings::<GenAi>("genai_config.json", text)?.settings();
         }
         let read = |name, text: Option<&str>| match text {
-            Some(text) => parse(name, text),
+            Some(text) => parse_settings(name, text),
             None => Ok(HuggingFace::default()),
         };
         let config = read("config.json", files.config)?;
@@ -78,7 +78,11 @@ impl Settings {
     }
 }
 
-fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T> {
+/// What a file of settings says, JSON by the name `name`.
+///
+/// # Errors
+/// `InvalidModel` where it cannot be understood.
+pub fn parse_settings<T: DeserializeOwned>(name: &str, text: &str) -> Result<T> {
     serde_json::from_str(text).map_err(|e| {
         let message = format!("`{name}` cannot be understood: {e}");
         Error::new(ErrorCode::InvalidModel, message)

@@ -36,7 +36,11 @@ import { stoppedBy } from './stop.js';
 import type { Verification } from './verify.js';
 
 /** The parts that are known to be needed. */
-const partsOf = (backends: readonly Backend[]): Part[] => (backends.includes('wgpu') ? ['gpu'] : []);
+const partsOf = (backends: readonly Backend[], { logMel }: EngineOptions = {}): Part[] => [
+  ...(backends.includes('wgpu') ? (['gpu'] as const) : []),
+  // What makes the spectrum.
+  ...(logMel === undefined ? [] : (['speech'] as const)),
+];
 
 /** A session, and where it is. */
 interface Opened {
@@ -131,11 +135,9 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
       return typed(async () => {
         const ahead = request.own ? early : undefined;
         ahead?.fetch(partsOfName(nameOf(request.source)));
-        // What makes the spectrum.
-        if (request.options.logMel !== undefined) ahead?.fetch(['speech']);
         const picking = pick(request.options).then(async (picked) => {
-          ahead?.fetch(partsOf(picked.backends));
-          await (await started).require(partsOf(picked.backends));
+          ahead?.fetch(partsOf(picked.backends, request.options));
+          await (await started).require(partsOf(picked.backends, request.options));
           return picked;
         });
         picking.catch(() => undefined);
@@ -157,7 +159,6 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
         const operators = request.operators === undefined ? {} : { operators: await importOperators(request.operators) };
         const options = { ...request.options, ...operators, pictures: openDecoders, backends: picked.backends };
         const runtime = await started;
-        if (request.options.logMel !== undefined) await runtime.require(['speech']);
         const session = await runtime.call(() => runtime.glue.WasmSession.load(files, names, options));
         opened = { runtime, session };
         if (closed) throw letGo();

@@ -227,13 +227,13 @@ export class SpeechModel {
     const feeds = this.encoder.inputs.map(({ name, type, dims }): [string, Tensor] => {
       const wide = dims?.[1];
       const length = typeof wide === 'number' ? wide : window.length;
-      // A mask of the samples that count.
-      if (type === 'int64') return [name, new Tensor('int64', [1, length], new BigInt64Array(length).fill(1n))];
       if (window.length > length)
         throw new KilimError('UNSUPPORTED', 'the encoder hears less than a window at once', {
           expected: `${window.length}`,
           got: `${length}`,
         });
+      // Silence behind the samples, which a mask does not count.
+      if (type === 'int64') return [name, new Tensor('int64', [1, length], new BigInt64Array(length).fill(1n, 0, window.length))];
       const samples = new Float32Array(length);
       samples.set(window);
       return [name, new Tensor('float32', [1, length], samples)];

@@ -86,12 +86,15 @@ pub async fn run(args: Args) -> Result<(), Failure> {
     let tokenizer = folder.tokenizer()?;
     let settings = folder.settings.clone();
     let sound = read_sound(&args.sound)?.at(settings.rate as u32)?;
-    let options = args.backends.options()?;
+    let mut options = args.backends.options()?;
     let listening = LoadOptions {
         change: Some(Arc::new(move |graph| settings.listening(graph))),
         ..options.clone()
     };
     let encoder = model::load(&folder.encoder, listening).await?;
+    // Nothing reads the scores behind the other words of a prompt.
+    let scores = folder.settings.text.ports.logits.clone();
+    options.last_only.insert(scores, 1);
     let decoder = model::load(&folder.decoder, options).await?;
     let load = start.elapsed().as_secs_f64();
     let mut listener = Listener::new(encoder, decoder, folder.settings.clone())?;
@@ -104,6 +107,9 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         wanted,
         abort: Some(interrupted()?),
     };
+    if args.format == Format::Vtt && !args.json {
+        say!("WEBVTT\n");
+    }
     let start = Instant::now();
     let mut printer = Printer {
         format: args.format,
@@ -156,9 +162,6 @@ struct Printer {
 impl Printer {
     fn part(&mut self, segment: &Segment) {
         let (start, end, text) = (segment.start, segment.end, segment.text.trim());
-        if self.printed == 0 && self.format == Format::Vtt {
-            say!("WEBVTT\n");
-        }
         self.printed += 1;
         match self.format {
             Format::Text => say!("{text}"),
