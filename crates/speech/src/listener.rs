@@ -70,11 +70,9 @@ impl Listener {
 
     /// What an input of the encoder is given.
     fn input(&self, port: &Port, samples: &[f32]) -> Result<Datum> {
-        let fixed = port.fact.concrete();
-        let length = match fixed.as_deref() {
-            Some(&[_, length]) => length,
-            _ => samples.len(),
-        };
+        let shape = port.fact.shape.as_ref();
+        let fixed = shape.and_then(|shape| shape.0.get(1)?.known());
+        let length = fixed.unwrap_or(samples.len());
         if samples.len() > length {
             let message = "the encoder hears less than a window at once";
             let e = Error::new(ErrorCode::Unsupported, message).with_input(&port.name);

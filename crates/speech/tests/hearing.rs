@@ -207,6 +207,27 @@ fn a_recording_of_several_windows_is_written_whole() {
 }
 
 #[test]
+fn an_encoder_of_a_fixed_length_hears_silence_behind_the_sound() {
+    let material = Material::new();
+    let mut encoder = material.graph("moonshine", "encoder_model.onnx");
+    let length = 32_000;
+    let sizes = [("encoder_sequence_length".to_string(), length)];
+    encoder.fix_dims(&sizes.into()).unwrap();
+    let decoder = material.graph("moonshine", "decoder_model_merged.onnx");
+    let [encoder, decoder] = [encoder, decoder].map(|graph| session(graph, &["cpu"]));
+    let settings = material.settings("moonshine");
+    let mut listener = Listener::new(encoder, decoder, settings).unwrap();
+    let run = RunOptions::default();
+    let case = material.index.cases.iter().find(|c| c.name == "moonshine");
+    let heard = &case.unwrap().heard[0];
+    block_on(listener.hear(&heard.sound.samples(), &run)).unwrap();
+    let made = block_on(listener.words(&Wanted::default(), &run)).unwrap();
+    assert_eq!(made.words, heard.words);
+    let error = block_on(listener.hear(&vec![0.1; length + 1], &run)).unwrap_err();
+    assert_eq!(error.code(), ErrorCode::Unsupported);
+}
+
+#[test]
 fn an_abort_ends_a_transcript() {
     let material = Material::new();
     let tokenizer = tokenizer(&material, "moonshine");
