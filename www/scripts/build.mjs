@@ -41,12 +41,14 @@ function tool(script, ...args) {
   execFileSync(process.execPath, [join(www, 'node_modules', script), ...args], { cwd: www, stdio: 'inherit' });
 }
 
-/** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. */
+/** Makes one file of a module and what it imports: a page would ask for each only when it has read who imports it. What it fetches on
+ * demand is a file of its own, which uses the module's own classes. */
 async function bundle(name, external = [], banner = '') {
   const bundle = await rolldown({
     input: join(modules, name),
     external,
     cwd: modules,
+    preserveEntrySignatures: 'allow-extension',
     // The modules may be in a folder elsewhere.
     resolve: { modules: [join(www, 'node_modules')] },
     onLog(level, log, report) {
@@ -55,8 +57,10 @@ async function bundle(name, external = [], banner = '') {
     },
   });
   // Source maps have the names, for those who read a stack; comments that bundlers read stay.
-  await bundle.write({
-    file: join(out, name),
+  const { output } = await bundle.write({
+    dir: out,
+    entryFileNames: name,
+    chunkFileNames: '[name].js',
     format: 'esm',
     minify: true,
     sourcemap: true,
@@ -65,8 +69,10 @@ async function bundle(name, external = [], banner = '') {
   });
   await bundle.close();
   // Bundlers look for addresses as strings, which the minifier writes as templates of the same length.
-  const text = readFileSync(join(out, name), 'utf8');
-  writeFileSync(join(out, name), text.replace(/(new URL\()`([^`$]*)`(,import\.meta\.url)/g, "$1'$2'$3"));
+  for (const { fileName } of output.filter(({ type }) => type === 'chunk')) {
+    const text = readFileSync(join(out, fileName), 'utf8');
+    writeFileSync(join(out, fileName), text.replace(/(new URL\()`([^`$]*)`(,import\.meta\.url)/g, "$1'$2'$3"));
+  }
 }
 
 /** The scripts of workers that these variants have. */

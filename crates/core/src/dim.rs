@@ -60,8 +60,10 @@ impl Dim {
         let added = || {
             let (mut sum, other) = (self.terms()?, other.terms()?);
             sum.number = sum.number.checked_add(other.number)?;
-            sum.symbols.extend(other.symbols);
-            sum.symbols.sort_unstable();
+            for symbol in other.symbols {
+                let at = sum.symbols.partition_point(|s| *s < symbol);
+                sum.symbols.insert(at, symbol);
+            }
             Some(Dim::from(sum))
         };
         added().unwrap_or(Dim::Unknown)

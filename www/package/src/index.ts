@@ -11,7 +11,7 @@ import { variantFor } from './detect.js';
 import type { Variant } from './detect.js';
 import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
-import { createLocalEngine } from './local.js';
+import { createEngineHere } from './here.js';
 import { createNearbyEngine } from './nearby.js';
 import { engineOptions, mostFileBytes, readLoadOptions } from './options.js';
 import type { LoadOptions, PrepareOptions } from './options.js';
@@ -167,7 +167,7 @@ function engineKey({ worker, variant, threads }: PrepareOptions): string {
 /** The engine that the option `worker` chooses. */
 function createEngine(worker: boolean | undefined, build: Variant, threads: number): Engine | Promise<Engine> {
   if (worker === undefined) return createNearbyEngine(build, threads);
-  return worker ? createRemoteEngine(build, threads) : createLocalEngine(build);
+  return worker ? createRemoteEngine(build, threads) : createEngineHere(build);
 }
 
 async function startEngine({

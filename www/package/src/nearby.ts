@@ -1,6 +1,6 @@
 import type { Variant } from './detect.js';
 import { KilimError, aborted } from './errors.js';
-import { createLocalEngine } from './local.js';
+import { createEngineHere } from './here.js';
 import type { Part } from './parts.js';
 import type { Binary, Engine, LoadRequest, Loaded, Ran, RunRequest } from './protocol.js';
 import { createRemoteEngine } from './remote.js';
@@ -23,7 +23,7 @@ function createFarEngine(variant: Variant, threads: number): Engine {
   let closed = false;
 
   async function create(): Promise<Engine> {
-    local = await createLocalEngine(variant);
+    local = await createEngineHere(variant);
     if (closed) local.close();
     return local;
   }
@@ -87,7 +87,7 @@ export function createNearbyEngine(variant: Variant, threads: number): Engine {
   let closed = false;
 
   async function approach(request: LoadRequest): Promise<void> {
-    const engine = await createLocalEngine(variant, parts);
+    const engine = await createEngineHere(variant, parts);
     await engine.start(binary);
     await engine.load(request, () => undefined);
     if (closed) engine.close();

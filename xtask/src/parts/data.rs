@@ -23,49 +23,63 @@ pub struct Moved {
 /// Which function a panic comes through before it is told where it was; code that may panic does but pass the address of that on.
 const TELLS: &str = "::panicking::panic_with_hook";
 
+/// The data that functions refer to, by its place among the pieces of the layout.
+pub struct References {
+    /// That of each function.
+    pub functions: Vec<BTreeSet<usize>>,
+    /// What stays whoever refers to it: what is copied, what may change, and what globals hold the address of.
+    pub kept: BTreeSet<usize>,
+}
+
+impl References {
+    /// # Errors
+    /// Where the binary holds what is not known here.
+    pub fn read(binary: &Binary, layout: &Layout) -> Result<Self> {
+        let mut functions = vec![BTreeSet::new(); binary.types.len()];
+        let pieces = layout.pieces.iter().enumerate();
+        let changed = pieces
+            .filter(|(_, of)| !of.constant)
+            .map(|(piece, _)| piece);
+        let mut kept: BTreeSet<usize> = layout.copied.iter().copied().chain(changed).collect();
+        let telling = binary.names.iter().position(|name| name.contains(TELLS));
+        let mut function = binary.imported as usize;
+        for payload in Parser::new(0).parse_all(&binary.bytes) {
+            let mut found = Addresses::default();
+            match payload? {
+                Payload::CodeSectionEntry(body) => {
+                    for operator in body.get_operators_reader()? {
+                        found.meet(operator?)?;
+                    }
+                    for piece in found.pieces(layout) {
+                        let reader = match layout.pieces[piece].location {
+                            true => telling.unwrap_or(function),
+                            false => function,
+                        };
+                        functions[reader].insert(piece);
+                    }
+                    function += 1;
+                }
+                Payload::GlobalSection(section) => {
+                    for global in section {
+                        found.0.extend(constant(&global?.init_expr));
+                    }
+                    kept.extend(found.pieces(layout));
+                }
+                _ => {}
+            }
+        }
+        Ok(Self { functions, kept })
+    }
+}
+
 /// The data that leaves the core, in the order of its addresses. What anything of the core may refer to stays, and what nothing is known
 /// to refer to.
-///
-/// # Errors
-/// Where the binary holds what is not known here.
-pub fn moved(binary: &Binary, layout: &Layout, owners: &[Option<usize>]) -> Result<Vec<Moved>> {
+pub fn moved(references: &References, layout: &Layout, owners: &[Option<usize>]) -> Vec<Moved> {
     let mut users = vec![BTreeSet::new(); layout.pieces.len()];
-    let mut open: Vec<_> = layout.copied.iter().map(|piece| (*piece, None)).collect();
-    for (piece, of) in layout.pieces.iter().enumerate() {
-        if !of.constant {
-            open.push((piece, None));
-        }
-    }
-    let telling = binary.names.iter().position(|name| name.contains(TELLS));
-    let telling = telling.map(|function| owners[function]);
-    let mut function = binary.imported as usize;
-    for payload in Parser::new(0).parse_all(&binary.bytes) {
-        let mut found = Addresses::default();
-        let owner = match payload? {
-            Payload::CodeSectionEntry(body) => {
-                for operator in body.get_operators_reader()? {
-                    found.meet(operator?)?;
-                }
-                function += 1;
-                owners[function - 1]
-            }
-            Payload::GlobalSection(section) => {
-                for global in section {
-                    found.0.extend(constant(&global?.init_expr));
-                }
-                None
-            }
-            _ => continue,
-        };
-        for address in found.0 {
-            open.extend(layout.spoken_of(address).map(|piece| {
-                let reader = match layout.pieces[piece].location {
-                    true => telling.unwrap_or(owner),
-                    false => owner,
-                };
-                (piece, reader)
-            }));
-        }
+    let kept = references.kept.iter().map(|piece| (*piece, None));
+    let mut open: Vec<_> = kept.collect();
+    for (pieces, owner) in references.functions.iter().zip(owners) {
+        open.extend(pieces.iter().map(|piece| (*piece, *owner)));
     }
     while let Some((piece, user)) = open.pop() {
         if users[piece].insert(user) {
@@ -74,13 +88,13 @@ pub fn moved(binary: &Binary, layout: &Layout, owners: &[Option<usize>]) -> Resu
     }
     let leaves = |users: &BTreeSet<Option<usize>>| !users.is_empty() && !users.contains(&None);
     let pieces = layout.pieces.iter().zip(users);
-    Ok(pieces
+    pieces
         .filter(|(_, users)| leaves(users))
         .map(|(piece, users)| Moved {
             place: piece.place.clone(),
             parts: users.into_iter().flatten().collect(),
         })
-        .collect())
+        .collect()
 }
 
 /// Joins places where one begins at the end of the one before it.
@@ -100,6 +114,11 @@ pub fn joined(places: impl Iterator<Item = Range<u32>>) -> Vec<Range<u32>> {
 struct Addresses(BTreeSet<u32>);
 
 impl Addresses {
+    fn pieces(&self, layout: &Layout) -> impl Iterator<Item = usize> {
+        let addresses = self.0.iter();
+        addresses.flat_map(|address| layout.spoken_of(*address))
+    }
+
     fn meet(&mut self, operator: Operator<'_>) -> Result<()> {
         match operator {
             Operator::I32Const { value } => {

@@ -5,6 +5,7 @@ use std::sync::{Arc, Weak};
 use super::{Location, StageChange, StageSpec, TensorSlot, TensorSpec};
 use crate::error::{Error, ErrorCode, Result};
 use crate::ids::{PerTensor, TensorIndex};
+use crate::order::sort_indices;
 
 /// The tensors of one stage on one backend: names, element types, shapes and locations. Contents are
 /// elsewhere, so that constants can go while their tensors are kept.
@@ -27,13 +28,15 @@ impl StageTensors {
             location: slot.location,
         });
         let roots: PerTensor<_> = stage.tensors.indices().map(|t| stage.root(t)).collect();
-        let all = roots.entries().map(|(t, &root)| (root, t));
-        let mut aliases: Vec<_> = all.filter(|(root, t)| root != t).collect();
-        aliases.sort_unstable();
+        let all = roots.entries().filter(|(t, root)| t != *root);
+        let mut aliases: Vec<usize> = all.map(|(t, _)| t.into()).collect();
+        let root = |t: usize| roots[TensorIndex::from(t)];
+        sort_indices(&mut aliases, &mut |a, b| root(a).cmp(&root(b)));
+        let behind = aliases.into_iter().map(|t| (root(t), t.into()));
         StageTensors {
             slots: slots.collect(),
+            aliases: behind.collect(),
             roots,
-            aliases,
             inputs: stage.inputs.clone(),
             outputs: stage.outputs.clone(),
         }

@@ -31,14 +31,19 @@ const WHOLE: &[&str] = &[
     "__externref",
     "__wbindgen",
     "kilim_simd_cpu::",
+    "kilim_reference_cpu::norm::channel::",
 ];
-/// Functions whose paths depend on lengths alone: they are left whole, and are the core's.
+/// Functions whose paths depend on lengths alone: they are left whole, and are the core's where it may call them.
 pub const LENGTHS: &[&str] = &[
     "core::slice::sort",
     "core::slice::<impl [T]>::reverse",
     "<u32 as core",
-    "kilim_reference_cpu::movement::strided::",
-    "kilim_reference_cpu::norm::channel::",
+    "kilim_reference_cpu::movement::strided::Plane::",
+    "kilim_reference_cpu::movement::strided::StridedCopy::cut",
+    "kilim_reference_cpu::movement::strided::StridedCopy::nest",
+    "kilim_reference_cpu::norm::channel::line",
+    "kilim_reference_cpu::norm::channel::group",
+    "kilim_reference_cpu::norm::channel::Group",
 ];
 /// Functions of kernels, whose loops are left whole.
 const KERNELS: &[&str] = &[

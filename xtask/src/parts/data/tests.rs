@@ -1,12 +1,12 @@
-use super::{Moved, moved};
+use super::{Moved, References, moved};
 use crate::parts::tests::{node, section_of};
 use crate::parts::{Binary, Layout, PARTS, Profile, Split, follow, hidden, without_relocations};
 use std::collections::HashSet;
 use wasm_encoder::{
-    CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements, ExportKind,
-    ExportSection, Function, FunctionSection, ImportSection, Instruction, MemArg, MemArgTarget,
-    MemorySection, MemoryType, Module, NameMap, NameSection, RefType, TableSection, TableType,
-    TypeSection, ValType,
+    BlockType, CodeSection, ConstExpr, CustomSection, DataSection, ElementSection, Elements,
+    ExportKind, ExportSection, Function, FunctionSection, ImportSection, Instruction, MemArg,
+    MemArgTarget, MemorySection, MemoryType, Module, NameMap, NameSection, RefType, TableSection,
+    TableType, TypeSection, ValType,
 };
 use wasmparser::Validator;
 
@@ -29,7 +29,8 @@ const VARIABLE: u32 = 2048;
 /// `deep`, too.
 fn linked(known: bool) -> Vec<u8> {
     use Instruction::{
-        Call, CallIndirect, Drop, End, I32Add, I32Const, I32Load, I32Store, I64Const, LocalGet,
+        Block, Br, Call, CallIndirect, Drop, End, I32Add, I32Const, I32Load, I32Store, I64Const,
+        LocalGet,
     };
     let at = |offset: u32| MemArg {
         offset: offset.into(),
@@ -42,7 +43,9 @@ fn linked(known: bool) -> Vec<u8> {
     let mut imports = ImportSection::new();
     imports.import("env", "host", wasm_encoder::EntityType::Function(0));
     let mut functions = FunctionSection::new();
-    functions.function(0).function(0).function(0).function(0);
+    for _ in 0..6 {
+        functions.function(0);
+    }
     let mut tables = TableSection::new();
     tables.table(TableType {
         element_type: RefType::FUNCREF,
@@ -104,9 +107,23 @@ fn linked(known: bool) -> Vec<u8> {
         },
         End,
     ];
-    let deep = vec![LocalGet(0), I32Const(100), I32Add, End];
+    let deep = vec![LocalGet(0), Call(5), I32Const(100), I32Add, End];
+    // Each calls the other, were it not that it ends before.
+    let circle = |other| {
+        vec![
+            Block(BlockType::Empty),
+            Br(0),
+            LocalGet(0),
+            Call(other),
+            Drop,
+            End,
+            LocalGet(0),
+            End,
+        ]
+    };
+    let tells = vec![LocalGet(0), End];
     let mut code = CodeSection::new();
-    for body in [start, far, vec![LocalGet(0), End], deep] {
+    for body in [start, far, tells, deep, circle(6), circle(5)] {
         let mut function = Function::new([]);
         body.iter().for_each(|instruction| {
             function.instruction(instruction);
@@ -124,6 +141,8 @@ fn linked(known: bool) -> Vec<u8> {
     names.append(2, "kilim_wgpu::far");
     names.append(3, "std[1]::panicking::panic_with_hook");
     names.append(4, "kilim_wgpu::deep");
+    names.append(5, "round");
+    names.append(6, "and round");
     let mut section = NameSection::new();
     section.functions(&names);
     let mut module = Module::new();
@@ -175,8 +194,12 @@ fn data_leaves_the_core_where_parts_alone_refer_to_it() {
     let linked = linked(false);
     let layout = Layout::read(&linked).unwrap();
     let binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
-    let owners = [None, None, Some(0), Some(5), Some(0)];
-    let moved = moved(&binary, &layout, &owners).unwrap();
+    let owners = [None, None, Some(0), Some(5), Some(0), Some(0), Some(0)];
+    let moved = moved(
+        &References::read(&binary, &layout).unwrap(),
+        &layout,
+        &owners,
+    );
     let of = |place, part: usize| Moved {
         place,
         parts: [part].into(),
@@ -214,11 +237,16 @@ fn data_leaves_the_core_where_parts_alone_refer_to_it() {
 #[test]
 fn what_others_may_call_is_not_hidden() {
     let of = |known, shared, owners: [Option<usize>; 5]| {
+        let owners = [&owners[..], &[Some(0); 2]].concat();
         let linked = linked(known);
         let layout = Layout::read(&linked).unwrap();
         let mut binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
         binary.shared = shared;
-        let moved = moved(&binary, &layout, &owners).unwrap();
+        let moved = moved(
+            &References::read(&binary, &layout).unwrap(),
+            &layout,
+            &owners,
+        );
         hidden(&binary, &layout, &owners, &moved)
     };
     let own = [None, None, Some(0), None, Some(0)];
@@ -239,13 +267,22 @@ fn a_small_function_goes_where_alone_it_may_be_called() {
         let linked = linked(known);
         let layout = Layout::read(&linked).unwrap();
         let binary = Binary::read(without_relocations(&linked).unwrap()).unwrap();
-        let mut owners = [None, None, Some(2), None, None];
+        let mut owners = [None, None, Some(2), None, None, None, None];
         let moved = follow(&binary, &layout, &Profile::default(), &mut owners).unwrap();
-        assert_eq!(moved, super::moved(&binary, &layout, &owners).unwrap());
+        assert_eq!(
+            moved,
+            super::moved(
+                &References::read(&binary, &layout).unwrap(),
+                &layout,
+                &owners
+            )
+        );
         owners
     };
-    assert_eq!(of(false), [None, None, Some(2), None, Some(2)]);
-    assert_eq!(of(true), [None, None, Some(2), None, None]);
+    // Those that call each other go with it.
+    let part = Some(2);
+    assert_eq!(of(false), [None, None, part, None, part, part, part]);
+    assert_eq!(of(true), [None, None, part, None, None, None, None]);
 }
 
 #[test]
