@@ -1,5 +1,6 @@
 // Products with packed weights: c = activation(a bᵀ + bias + residual) * factor, where a number of row n of b is (packed - zero) * scale. b is never
-// written out: its numbers are widened in registers or in tiles of workgroup memory.
+// written out: its numbers are widened in registers or in tiles of workgroup memory. With `weight`, which a row alone may have, a is
+// divided by its root mean square and multiplied by the weight before.
 //   TILE: row and few make one or four rows of four columns a thread, and share k; small and large are the tiles of
 //      products/matmul.
 //   READ_B: how numbers are found: words where a row begins at a word and the numbers of a word are of one block; numbers
@@ -32,6 +33,8 @@ struct Weights {
     zero_row: u32,
     // The zero point where there is no input of zero points.
     middle: f32,
+    // Of the root mean square.
+    epsilon: f32,
 }
 
 struct Params {
@@ -71,6 +74,7 @@ alias Zero = u32;
 #read bias?: array<S>
 #read residual?: array<StoredC>
 #read factor?: array<StoredC>
+#read weight?: array<StoredA>
 
 #include "products/matmul/read_a.wgsl"
 #include "products/matmul/store.wgsl"

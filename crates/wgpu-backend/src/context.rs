@@ -19,6 +19,7 @@ use crate::device::transfer;
 use crate::executable::binder::{Binder, Commands, scratch_bytes};
 use crate::executable::constants::Constants;
 use crate::executable::heirs::Heirs;
+use crate::executable::normed::Normed;
 use crate::executable::room::Room;
 use crate::executable::{Prepared, WgpuExecutable, by_node};
 use crate::kernels::Kernels;
@@ -83,17 +84,18 @@ impl WgpuContext {
     /// The dispatches of a node, and the bytes of scratch that they need.
     fn lower(
         &self,
-        node: &KernelSpec,
+        (kernel, node): (KernelIndex, &KernelSpec),
         tensors: &StageTensors,
         inputs: &[Option<TensorSpec>],
         outputs: &[TensorSpec],
         is_heir: bool,
+        normed: &Normed,
     ) -> Result<(Lowered, u64)> {
         let root = |t: &TensorIndex| tensors.root(*t);
         let view = node.op.is_view()
             && matches!((node.inputs.first(), node.outputs.first()),
                 (Some(Some(i)), Some(o)) if root(i) == root(o));
-        if view {
+        if view || normed.is_norm(kernel) {
             return Ok((Lowered::default(), 0));
         }
         let spec = spec(node, inputs, outputs);
@@ -104,6 +106,7 @@ impl WgpuContext {
                 lowering.roots = &roots;
                 lowering.tuned = self.state.tuned.clone();
                 lowering.may_be_on_input = is_heir;
+                lowering.norm = normed.epsilon(kernel);
             })
             .map_err(|stop| match stop {
                 Stop::Refused(refusal) => unsupported(refusal.reason),
@@ -176,19 +179,22 @@ impl BackendContext for WgpuContext {
 
     fn gen_kernels(
         &mut self,
-        stage: StageSpec,
+        mut stage: StageSpec,
         tensors: Arc<StageTensors>,
         interrupt: &Interrupt,
     ) -> Result<Box<dyn Executable>> {
         let gpu = &self.shared.gpu.clone();
         let speed = gpu.speed();
+        let normed = Normed::join(&mut stage);
         let mut heirs = Heirs::of(&stage);
         let mut lowered = Vec::with_capacity(stage.nodes.len());
         let mut seconds = PerKernel::new();
         let mut scratch = 0;
         for (i, node) in stage.nodes.entries() {
             let (inputs, outputs) = stage.specs(node);
-            let (own, bytes) = self.lower(node, &tensors, &inputs, &outputs, heirs.may(i))?;
+            let is_heir = heirs.may(i);
+            let (own, bytes) =
+                self.lower((i, node), &tensors, &inputs, &outputs, is_heir, &normed)?;
             heirs.set(i, own.on_input);
             lowered.push((i, own));
             scratch = scratch.max(bytes);
@@ -217,6 +223,7 @@ impl BackendContext for WgpuContext {
                 parts: stage.parts,
                 commands: by_node(nodes.len(), commands),
                 nodes,
+                normed: Arc::new(normed),
                 heirs,
                 room,
                 seconds: Arc::new(seconds),
@@ -257,13 +264,22 @@ impl BackendContext for WgpuContext {
         {
             let node = frame.node(*kernel)?;
             let is_heir = own.heirs.may(*kernel);
-            let (dispatches, bytes) = self.lower(node, &frame.tensors, inputs, outputs, is_heir)?;
+            let normed = &frame.normed;
+            let inputs = normed.inputs(*kernel, node, inputs, &frame.tensors)?;
+            let (dispatches, bytes) = self.lower(
+                (*kernel, node),
+                &frame.tensors,
+                &inputs,
+                outputs,
+                is_heir,
+                normed,
+            )?;
             own.heirs.set(*kernel, dispatches.on_input);
             lowered.push((*kernel, dispatches));
             scratch = scratch.max(bytes);
-            let seconds = speed.seconds(&spec(node, inputs, outputs).cost());
+            let seconds = speed.seconds(&spec(node, &inputs, outputs).cost());
             made.push((*kernel, seconds));
-            for (tensor, spec) in node.inputs.iter().zip(inputs) {
+            for (tensor, spec) in node.inputs.iter().zip(&inputs) {
                 let known = spec.as_ref().and_then(|spec| spec.value.as_ref());
                 if let (Some(tensor), Some(value)) = (tensor, known) {
                     values.insert(frame.tensors.root(*tensor), value.clone());

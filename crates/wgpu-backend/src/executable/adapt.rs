@@ -8,6 +8,7 @@ use kilim_core::ids::{KernelIndex, PerKernel};
 use kilim_core::memory::Ledger;
 
 use super::binder::Commands;
+use super::normed::Normed;
 use super::{Command, WgpuExecutable, state_error};
 use crate::device::faults::Faults;
 
@@ -15,6 +16,7 @@ use crate::device::faults::Faults;
 pub(crate) struct Frame {
     pub nodes: Arc<PerKernel<KernelSpec>>,
     pub tensors: Arc<StageTensors>,
+    pub normed: Arc<Normed>,
     pub faults: Arc<Faults>,
 }
 
@@ -35,6 +37,7 @@ impl WgpuExecutable {
         Frame {
             nodes: self.nodes.clone(),
             tensors: self.tensors.clone(),
+            normed: self.normed.clone(),
             faults: self.faults.clone(),
         }
     }

@@ -6,6 +6,7 @@ mod command;
 pub(crate) mod constants;
 pub(crate) mod exported;
 pub(crate) mod heirs;
+pub(crate) mod normed;
 mod pace;
 pub(crate) mod profile;
 mod read;
@@ -33,6 +34,7 @@ use binder::Commands;
 pub(crate) use command::{Command, record};
 use exported::ExportedTensor;
 use heirs::Heirs;
+use normed::Normed;
 use pace::Pace;
 use room::Room;
 
@@ -44,6 +46,7 @@ pub(crate) struct Prepared {
     pub values: PerTensor<Option<Tensor>>,
     pub parts: PerPart<Range<KernelIndex>>,
     pub nodes: Arc<PerKernel<KernelSpec>>,
+    pub normed: Arc<Normed>,
     pub commands: PerKernel<Vec<Command>>,
     pub heirs: Heirs,
     pub room: Room,
@@ -63,6 +66,7 @@ pub(crate) struct WgpuExecutable {
     values: PerTensor<Option<Tensor>>,
     parts: PerPart<Range<KernelIndex>>,
     nodes: Arc<PerKernel<KernelSpec>>,
+    normed: Arc<Normed>,
     commands: PerKernel<Vec<Command>>,
     pub heirs: Heirs,
     room: Room,
@@ -92,6 +96,7 @@ impl WgpuExecutable {
             values: prepared.values,
             parts: prepared.parts,
             nodes: prepared.nodes,
+            normed: prepared.normed,
             commands: prepared.commands,
             heirs: prepared.heirs,
             room: prepared.room,
@@ -131,6 +136,7 @@ impl WgpuExecutable {
             values: self.values.clone(),
             parts: self.parts.clone(),
             nodes: self.nodes.clone(),
+            normed: self.normed.clone(),
             commands: self.commands.iter().map(node).collect(),
             heirs: self.heirs.clone(),
             room,

@@ -68,6 +68,32 @@ fn rows(r: Rows, l: &mut Lowering) -> Lowers {
     Ok(())
 }
 
+/// The rows of the first input, divided by their root mean square and multiplied by input `weight`.
+pub(crate) fn normalise_rows(weight: usize, epsilon: f32, l: &mut Lowering) -> Lowers<Target> {
+    let (count, size) = (l.input(0)?.elements(), l.input(weight)?.elements());
+    let rows = count.checked_div(size).unwrap_or(0);
+    let y = l.scratch(count.saturating_mul(size_of::<f32>()));
+    let launch = rows_shader::Launch {
+        rms: true,
+        x: Operand::Input(0),
+        y,
+        scale: Operand::Input(weight),
+        bias: None,
+        means: None,
+        inverses: None,
+        params: rows_shader::Params {
+            rows,
+            size,
+            modulus: 1,
+            factor: 0,
+            divisor: 1,
+            epsilon,
+        },
+    };
+    l.grouped(launch, rows);
+    Ok(y)
+}
+
 /// Over all dimensions from `axis` on.
 fn trailing(axis: i64, epsilon: f32, rms: bool, l: &mut Lowering) -> Lowers {
     let x = l.input(0)?;

@@ -88,6 +88,8 @@ pub(crate) struct Lowering<'a> {
     pub tuned: Tuned,
     /// The output may be written on the input that [`kilim_core::Operator::writes_on`] names, in its memory.
     pub may_be_on_input: bool,
+    /// The epsilon of the root mean square by which rows of the first input are to be normalised, where they are.
+    pub norm: Option<f32>,
 }
 
 impl<'a> Lowering<'a> {
@@ -100,6 +102,7 @@ impl<'a> Lowering<'a> {
             roots: &[],
             tuned: Tuned::default(),
             may_be_on_input: false,
+            norm: None,
         }
     }
 

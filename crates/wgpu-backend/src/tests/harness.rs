@@ -177,6 +177,14 @@ pub fn supports(stage: &StageSpec) -> Result<(), String> {
         .map_err(|r| r.reason)
 }
 
+/// Bytes that are the same for the same seed.
+#[cfg(not(target_arch = "wasm32"))]
+pub fn packed_bytes(shape: &[usize], seed: u32) -> Tensor {
+    let numbers = values(&random(shape, seed));
+    let bytes: Vec<u8> = numbers.iter().map(|v| (v * 127.0) as i8 as u8).collect();
+    Tensor::from_slice(shape, &bytes).unwrap()
+}
+
 /// The outputs of a node, and its launches.
 pub async fn run_later(
     op: impl Operator,

@@ -27,6 +27,8 @@ mod matmul;
 #[cfg(not(target_arch = "wasm32"))]
 mod movement;
 #[cfg(not(target_arch = "wasm32"))]
+mod normed;
+#[cfg(not(target_arch = "wasm32"))]
 mod packed;
 #[cfg(not(target_arch = "wasm32"))]
 mod quantized;

@@ -5,13 +5,6 @@ use kilim_core::{Backend, DType, Tensor};
 
 use super::harness::*;
 
-/// Bytes that are the same for the same seed.
-fn bytes(shape: &[usize], seed: u32) -> Tensor {
-    let numbers = values(&random(shape, seed));
-    let bytes: Vec<u8> = numbers.iter().map(|v| (v * 127.0) as i8 as u8).collect();
-    Tensor::from_slice(shape, &bytes).unwrap()
-}
-
 fn constant(tensor: Tensor) -> Given {
     Given::Constant(tensor)
 }
@@ -40,11 +33,11 @@ fn inputs(op: &MatMulNBits, m: usize, zeros: Zeros) -> Vec<Given> {
     let n = op.n;
     vec![
         Given::Fed(random(&[m, op.k], 1)),
-        constant(bytes(&[n, blocks, size], 2)),
+        constant(packed_bytes(&[n, blocks, size], 2)),
         constant(random(&[n, blocks], 3)),
         match zeros {
             Zeros::None => Given::Absent,
-            Zeros::Packed => constant(bytes(&[n * zero_bytes], 4)),
+            Zeros::Packed => constant(packed_bytes(&[n * zero_bytes], 4)),
             Zeros::Real => constant(random(&[n * blocks], 5)),
         },
         Given::Absent,
@@ -188,12 +181,12 @@ fn rows_of_packed_tables() {
             };
             for zeros in [false, true] {
                 let mut inputs = vec![
-                    given(bytes(&[5, 72 / in_byte], 1)),
+                    given(packed_bytes(&[5, 72 / in_byte], 1)),
                     indices.clone(),
                     given(random(&[5, blocks], 2)),
                 ];
                 if zeros {
-                    inputs.push(given(bytes(&[5, blocks.div_ceil(in_byte)], 3)));
+                    inputs.push(given(packed_bytes(&[5, blocks.div_ceil(in_byte)], 3)));
                 }
                 eprintln!("{op:?} {known} {zeros}");
                 agree(op.clone(), &inputs, 1, 1e-6);
@@ -239,8 +232,8 @@ fn columns_of_tables_of_every_integer() {
             Tensor::from_raw(dtype, &shape, &raw).unwrap()
         };
         let wide = 4 * dtype.size();
-        let table = narrow(bytes(&[2, 21, wide], 4));
-        let zeros = narrow(bytes(&[2, 2, wide], 5));
+        let table = narrow(packed_bytes(&[2, 21, wide], 4));
+        let zeros = narrow(packed_bytes(&[2, 2, wide], 5));
         for known in [false, true] {
             let given = |tensor: &Tensor| match known {
                 true => Given::Constant(tensor.clone()),

@@ -3,8 +3,10 @@
 use kilim_core::DType;
 use kilim_core::ops::MatMulNBits;
 
+use crate::executable::normed::WEIGHT;
 use crate::kernels::Kernels;
 use crate::kernels::index::within;
+use crate::kernels::norm::normalise_rows;
 use crate::lowering::walk::both;
 use crate::lowering::{Caps, Lowering, Lowers, ok, refuse};
 use crate::shaders::products::packed::{Case, Launch, Params, ReadB, Tile, Zeros};
@@ -108,6 +110,15 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
         op.k
     );
     let tile = l.choose(class, &Tile::all(&l.caps, m, n));
+    // In one row the norm is taken along, where there are bindings enough.
+    let bound = (3..WEIGHT).filter(|i| l.optional(*i).is_some()).count() + 5;
+    let (a, weight) = match l.norm {
+        Some(_) if matches!(tile, Tile::Row) && bound <= l.caps.max_bindings => {
+            (Operand::Input(0), Some(Operand::Input(WEIGHT)))
+        }
+        Some(epsilon) => (normalise_rows(WEIGHT, epsilon, l)?.into(), None),
+        None => (Operand::Input(0), None),
+    };
     let other = |i| l.optional(i).map(|_| Operand::Input(i));
     let launch = Launch {
         case: match op.k.is_multiple_of(4) && n.is_multiple_of(4) {
@@ -118,13 +129,14 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
         tile,
         read_b,
         zeros,
-        a: Operand::Input(0),
+        a,
         b,
         scales: Operand::Input(2),
         c: Target::Output(0),
         bias: other(5),
         residual: other(6),
         factor: other(7),
+        weight,
         params: Params {
             walk: both(&[1], &[0], &[0]),
             act: (&op.activation).into(),
@@ -147,6 +159,7 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
                 row,
                 zero_row: zero_bytes * (8 / op.bits),
                 middle: f32::from(1u8 << (op.bits - 1)),
+                epsilon: l.norm.unwrap_or_default(),
             },
             packing,
             zero_packing,
