@@ -33,7 +33,7 @@ struct Weights {
     zero_row: u32,
     // The zero point where there is no input of zero points.
     middle: f32,
-    // Of the root mean square.
+    // What is added to the mean of squares.
     epsilon: f32,
 }
 

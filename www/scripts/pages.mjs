@@ -10,13 +10,13 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
   ['pictures, ONNX, CPU', [], 326],
-  ['pictures, ONNX, WebGPU', ['gpu'], 411],
+  ['pictures, ONNX, WebGPU', ['gpu'], 413],
   ['pictures, TFLite, CPU', ['tflite'], 389],
   ['quantised, TFLite, CPU', ['tflite', 'quantized'], 487],
   ['language, ONNX, CPU', ['language', 'quantized'], 524],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 584, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 604, ['speech.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1260, ['local.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1262, ['local.js']],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

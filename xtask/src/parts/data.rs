@@ -25,7 +25,7 @@ const TELLS: &str = "::panicking::panic_with_hook";
 
 /// The data that functions refer to, by its place among the pieces of the layout.
 pub struct References {
-    /// That of each function.
+    /// What each function refers to.
     pub functions: Vec<BTreeSet<usize>>,
     /// What stays whoever refers to it: what is copied, what may change, and what globals hold the address of.
     pub kept: BTreeSet<usize>,

@@ -39,7 +39,7 @@ pub fn follow(
     Ok(moved(&references, layout, owners))
 }
 
-/// From which parts each of the functions of `free` may be reached, through others of them and data alone, and none where from the core.
+/// The parts from which each of the functions of `free` may be reached, through others of them and data alone, and none where the core may.
 fn reached(
     free: &[u32],
     callers: &Callers,

@@ -7,8 +7,7 @@ use kilim_core::ids::{KernelIndex, PerTensor, TensorIndex};
 use kilim_core::ops::{MatMulNBits, RmsNorm, normalize_axis};
 use kilim_core::{DType, Result};
 
-/// The place of the norm's weights among the inputs of a product that normalises its rows.
-pub(crate) const WEIGHT: usize = 8;
+use crate::lowering::WEIGHT;
 
 /// Which nodes of a stage are norms that need no launch, and which products take them along. These have the norm's input as their first, and
 /// its weights behind their own.

@@ -78,6 +78,9 @@ pub(crate) struct Lowered {
     pub on_input: bool,
 }
 
+/// The place of the norm's weights among the inputs of a product that normalises its rows ([`Lowering::norm`]).
+pub(crate) const WEIGHT: usize = 8;
+
 /// A node being lowered.
 pub(crate) struct Lowering<'a> {
     pub node: &'a NodeSpec<'a>,

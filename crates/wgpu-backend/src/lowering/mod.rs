@@ -8,6 +8,6 @@ pub(crate) mod walk;
 pub(crate) mod window;
 
 pub(crate) use lower::{
-    Caps, Dispatch, Lowered, Lowering, Lowers, NO_HALF, Stop, ok, refuse, spread, wrong,
+    Caps, Dispatch, Lowered, Lowering, Lowers, NO_HALF, Stop, WEIGHT, ok, refuse, spread, wrong,
 };
 pub(crate) use pack::{Pack, PackKind};

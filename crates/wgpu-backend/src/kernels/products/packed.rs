@@ -3,12 +3,11 @@
 use kilim_core::DType;
 use kilim_core::ops::MatMulNBits;
 
-use crate::executable::normed::WEIGHT;
 use crate::kernels::Kernels;
 use crate::kernels::index::within;
 use crate::kernels::norm::normalise_rows;
 use crate::lowering::walk::both;
-use crate::lowering::{Caps, Lowering, Lowers, ok, refuse};
+use crate::lowering::{Caps, Lowering, Lowers, WEIGHT, ok, refuse};
 use crate::shaders::products::packed::{Case, Launch, Params, ReadB, Tile, Zeros};
 use crate::shaders::{MOST_GROUPS, Operand, Packing, Product, Target, Weights};
 
