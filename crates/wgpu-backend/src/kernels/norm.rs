@@ -42,27 +42,39 @@ struct Rows {
     rms: bool,
 }
 
+impl Rows {
+    /// So many rows of the first input to `y`, multiplied by input `scale`.
+    fn launch(&self, rows: usize, scale: usize, y: Target) -> rows_shader::Launch {
+        rows_shader::Launch {
+            rms: self.rms,
+            x: Operand::Input(0),
+            y,
+            scale: Operand::Input(scale),
+            bias: None,
+            means: None,
+            inverses: None,
+            params: rows_shader::Params {
+                rows,
+                size: self.size,
+                modulus: self.modulus.max(1),
+                factor: self.factor,
+                divisor: self.divisor.max(1),
+                epsilon: self.epsilon,
+            },
+        }
+    }
+}
+
 fn rows(r: Rows, l: &mut Lowering) -> Lowers {
     l.want_f32()?;
     let count = l.input(0)?.elements();
     let rows = count.checked_div(r.size).unwrap_or(0);
     let written = |i: usize| l.node.outputs.get(i).map(|_| Target::Output(i));
     let launch = rows_shader::Launch {
-        rms: r.rms,
-        x: Operand::Input(0),
-        y: Target::Output(0),
-        scale: Operand::Input(1),
         bias: l.optional(2).filter(|_| !r.rms).map(|_| Operand::Input(2)),
         means: written(1),
         inverses: written(2),
-        params: rows_shader::Params {
-            rows,
-            size: r.size,
-            modulus: r.modulus.max(1),
-            factor: r.factor,
-            divisor: r.divisor.max(1),
-            epsilon: r.epsilon,
-        },
+        ..r.launch(rows, 1, Target::Output(0))
     };
     l.grouped(launch, rows);
     Ok(())
@@ -73,23 +85,15 @@ pub(crate) fn normalise_rows(weight: usize, epsilon: f32, l: &mut Lowering) -> L
     let (count, size) = (l.input(0)?.elements(), l.input(weight)?.elements());
     let rows = count.checked_div(size).unwrap_or(0);
     let y = l.scratch(count.saturating_mul(size_of::<f32>()));
-    let launch = rows_shader::Launch {
+    let of_scale = Rows {
+        size,
+        modulus: 1,
+        factor: 0,
+        divisor: 1,
+        epsilon,
         rms: true,
-        x: Operand::Input(0),
-        y,
-        scale: Operand::Input(weight),
-        bias: None,
-        means: None,
-        inverses: None,
-        params: rows_shader::Params {
-            rows,
-            size,
-            modulus: 1,
-            factor: 0,
-            divisor: 1,
-            epsilon,
-        },
     };
+    let launch = of_scale.launch(rows, weight, y);
     l.grouped(launch, rows);
     Ok(y)
 }

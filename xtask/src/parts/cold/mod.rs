@@ -23,8 +23,8 @@ use wasm_encoder::{
 };
 use wasmparser::{FunctionBody, Operator, Parser, ValidPayload, Validator, WasmFeatures};
 
-/// Functions that are left whole: the loader of a part may need memory, copies of bytes are everywhere, and the fastest kernels are
-/// for any length.
+/// Functions that are left whole: the loader of a part may need memory, copies of bytes are everywhere, the fastest kernels are
+/// for any length, and norms by channel for either layout.
 const WHOLE: &[&str] = &[
     "dlmalloc",
     "compiler_builtins",
