@@ -65,7 +65,7 @@ impl CpuContext {
             .nodes
             .iter()
             .map(|n| Inheritance::of(stage, n, &readers));
-        let inherits: PerKernel<_> = inherits.collect();
+        let mut inherits: PerKernel<_> = inherits.collect();
         let mut kernels = Kernels {
             steps: PerKernel::new(),
             scratch: 0,
@@ -101,7 +101,7 @@ impl CpuContext {
                 kernel,
                 inputs: node.inputs.iter().map(index).collect(),
                 outputs: node.outputs.iter().map(|o| o.0 as u32).collect(),
-                inherits: inherits[n],
+                inherits: std::mem::take(&mut inherits[n]),
             });
             drop(inputs);
             for (i, root) in roots.into_iter().enumerate() {

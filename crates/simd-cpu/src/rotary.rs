@@ -1,12 +1,12 @@
-//! Rotary embedding of `float32`. No products are fused with sums, so that every instruction set gives the same bits.
+//! Rotary embedding of `float32`, of data and of what [`UnpackQkv`] takes apart. No products are fused with sums, so that every instruction set gives the same bits.
 
 use kilim_core::DType;
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::ops::{Angles, RotaryEmbedding};
+use kilim_core::ops::{Angles, RotaryEmbedding, UnpackQkv};
 use kilim_host::registry::KernelRegistry;
-use kilim_host::{Io, Kernel, by};
-use kilim_reference_cpu::attention::Turning;
+use kilim_host::{CpuRun, Io, Kernel, by};
+use kilim_reference_cpu::attention::{Turning, Unpack};
 
 use super::isa::{Isa, Simd, Task};
 
@@ -19,6 +19,35 @@ const LONGEST: usize = 1 << 22;
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<RotaryEmbedding>(accepts, |op, node, _| kernel(op, node, Isa::best()));
+    registry.add::<UnpackQkv>(unpacks, |op, node, _| unpack(op, node, Isa::best()));
+}
+
+fn unpacks(_: &UnpackQkv, node: &NodeSpec) -> Result<(), Refusal> {
+    let inputs = (0..5).map(|i| node.input(i));
+    let fits = inputs.flatten().all(|s| s.dtype == DType::F32)
+        && (node.outputs.first()).is_some_and(|y| y.shape.last().is_some_and(|n| *n <= LONGEST));
+    match fits {
+        true => Ok(()),
+        false => Err(Refusal::new(
+            "the SIMD rotary embedding: not float32, or heads that are very long",
+        )),
+    }
+}
+
+fn unpack(op: &UnpackQkv, node: &NodeSpec, isa: Isa) -> Result<Box<dyn Kernel>> {
+    let order = Order::of(&op.rotary());
+    let turns = move |_: &CpuRun, x: &[f32], [cosines, sines]: [&[f32]; 2], y: &mut [f32]| {
+        let row = Turn {
+            order,
+            x,
+            cosines,
+            sines,
+            y,
+        };
+        row.of_part(isa, 2 * cosines.len());
+        Ok(())
+    };
+    Ok(Box::new(Unpack::new(op, node, turns)?))
 }
 
 fn accepts(op: &RotaryEmbedding, node: &NodeSpec) -> Result<(), Refusal> {
@@ -82,16 +111,14 @@ impl Kernel for Rotary {
             let mut lines = from.zip(y.chunks_exact_mut(size));
             self.turning.lines(piece, |[cosine, sine]| {
                 if let Some((x, y)) = lines.next() {
-                    let (x, kept) = x.split_at(self.turning.turned);
-                    let (y, behind) = y.split_at_mut(self.turning.turned);
-                    behind.copy_from_slice(kept);
-                    self.isa.dispatch(Turn {
+                    let row = Turn {
                         order: self.order,
                         x,
                         cosines: &cosines[cosine..][..angles],
                         sines: &sines[sine..][..angles],
                         y,
-                    });
+                    };
+                    row.of_part(self.isa, self.turning.turned);
                 }
                 Ok(())
             })
@@ -106,6 +133,16 @@ struct Turn<'a> {
     cosines: &'a [f32],
     sines: &'a [f32],
     y: &'a mut [f32],
+}
+
+impl Turn<'_> {
+    /// Turns the first `turned` numbers; the others stay as they are.
+    fn of_part(self, isa: Isa, turned: usize) {
+        let (x, kept) = self.x.split_at(turned);
+        let (y, behind) = self.y.split_at_mut(turned);
+        behind.copy_from_slice(kept);
+        isa.dispatch(Turn { x, y, ..self });
+    }
 }
 
 impl Task for Turn<'_> {
@@ -163,11 +200,11 @@ fn beside<const EACH: usize>(x: &[f32], cosines: &[f32], sines: &[f32], y: &mut 
 
 #[cfg(test)]
 mod tests {
-    use super::{Isa, kernel};
-    use crate::testing::run_kernel;
+    use super::{Isa, kernel, unpack};
     #[cfg(target_arch = "wasm32")]
     use crate::testing::test;
-    use kilim_core::ops::{Angles, RotaryEmbedding};
+    use crate::testing::{run_kernel, run_kernels};
+    use kilim_core::ops::{Angles, RotaryEmbedding, UnpackQkv};
     use kilim_host::testing::{noise, tensor};
 
     #[test]
@@ -216,6 +253,59 @@ mod tests {
                         kernel(&op, node, isa)
                     });
                     assert_eq!(got, want, "{pairs} pairs, {kept} kept, {op:?} on {isa:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_unpacked_turns_by_the_same_bits() {
+        let ([steps, queries, keys], rest) = ([5, 3, 2], 1);
+        for pairs in [1, 4, 33] {
+            let (size, heads) = (2 * pairs + rest, queries + 2 * keys);
+            let op = UnpackQkv {
+                query_heads: queries,
+                key_heads: keys,
+                interleaved: pairs == 4,
+            };
+            let packed = noise(steps * heads * size, 3);
+            let (c, s) = (noise(steps * pairs, 5), noise(steps * pairs, 7));
+            let queries_of = |step: usize| &packed[step * heads * size..][..queries * size];
+            let apart: Vec<f32> = (0..steps).flat_map(queries_of).copied().collect();
+            let angles = [&c, &s].map(|all| tensor(&[1, steps, 1, pairs], all));
+            let rotary = op.rotary();
+            let apart = tensor(&[1, steps, queries, size], &apart);
+            let inputs = [&apart, &angles[0], &angles[1]].map(Some);
+            let turned = run_kernel(&rotary, &inputs, &[1, steps, queries, size], |node, _| {
+                kernel(&rotary, node, Isa::best())
+            });
+            let mut want = Vec::new();
+            for head in 0..queries {
+                let row = |step: usize| &turned[(step * queries + head) * size..][..size];
+                want.extend((0..steps).flat_map(row));
+            }
+            let cache = tensor(&[1, keys, steps, size], &noise(keys * steps * size, 9));
+            let inputs = [
+                &tensor(&[1, steps, heads * size], &packed),
+                &tensor(&[1, steps, pairs], &c),
+                &tensor(&[1, steps, pairs], &s),
+                &cache,
+                &cache,
+                &tensor(&[1], &[0i64]),
+            ];
+            let outputs = [queries, keys, keys].map(|heads| [1, heads, steps, size]);
+            let outputs = [0, 1, 2].map(|i| &outputs[i][..]);
+            for isa in Isa::available() {
+                let got = run_kernels(&op, &inputs.map(Some), &outputs, |node, _| {
+                    unpack(&op, node, isa)
+                });
+                assert_eq!(got[0], want, "{op:?} on {isa:?}");
+                for head in 0..keys {
+                    for step in 0..steps {
+                        let from = (step * heads + queries + keys + head) * size;
+                        let at = (head * steps + step) * size;
+                        assert_eq!(got[2][at..][..size], packed[from..][..size]);
+                    }
                 }
             }
         }

@@ -33,16 +33,30 @@ pub(crate) fn run_kernel(
     shape: &[usize],
     make: impl Fn(&NodeSpec, &mut Build) -> Result<Box<dyn Kernel>> + Send + Sync,
 ) -> Vec<f32> {
+    run_kernels(op, inputs, &[shape], make).swap_remove(0)
+}
+
+/// Runs the kernel that `make` builds; all outputs, of these shapes, are `float32`.
+pub(crate) fn run_kernels(
+    op: &dyn Operator,
+    inputs: &[Option<&Tensor>],
+    shapes: &[&[usize]],
+    make: impl Fn(&NodeSpec, &mut Build) -> Result<Box<dyn Kernel>> + Send + Sync,
+) -> Vec<Vec<f32>> {
     let inputs: Vec<_> = inputs.iter().map(|i| i.map(TensorSpec::of)).collect();
-    let outputs = [TensorSpec::new(DType::F32, shape)];
+    let outputs = shapes
+        .iter()
+        .map(|shape| TensorSpec::new(DType::F32, shape));
+    let outputs: Vec<_> = outputs.collect();
     let node = NodeSpec {
         name: "test",
         op,
         inputs: &inputs,
         outputs: &outputs,
     };
-    let out = run_node(&node, make);
-    out.as_slice::<f32>().expect("float32").to_vec()
+    let out = run_candidate(&Made(make), &node, &Interrupt::NEVER).expect("the kernel runs");
+    let floats = |y: &Tensor| y.as_slice::<f32>().expect("float32").to_vec();
+    out.iter().map(floats).collect()
 }
 
 /// The first output of the kernel that `make` builds for `node`.

@@ -165,7 +165,7 @@ impl Form {
                 places(self.kept),
                 optional(&data.sinks),
             ],
-            want: self.want(&data),
+            want: vec![self.want(&data)],
             tolerance: match dtype {
                 DType::F64 => 1e-12,
                 _ => 3e-6,

@@ -78,7 +78,7 @@ fn matmul(random: &mut Random, left: &[usize], right: &[usize], op: MatMul, fixe
             if fixed { b.constant() } else { b.fed() },
             bias.constant(),
         ],
-        want: (shape, want),
+        want: vec![(shape, want)],
         tolerance: 1e-5,
     }
 }
@@ -169,7 +169,7 @@ fn conv(random: &mut Random, case: &ConvCase) -> Case {
             activation: case.activation,
         }),
         inputs,
-        want: (y_shape.to_vec(), want),
+        want: vec![(y_shape.to_vec(), want)],
         tolerance: 1e-5,
     }
 }
@@ -235,7 +235,7 @@ fn pool(random: &mut Random, case: &ConvCase, max: bool, include_pad: bool) -> C
         ),
         op,
         inputs: vec![x.fed()],
-        want: (y_shape.to_vec(), want),
+        want: vec![(y_shape.to_vec(), want)],
         tolerance: 1e-6,
     }
 }

@@ -30,7 +30,7 @@ fn outer(random: &mut Random, left: usize, right: usize, batch: Option<usize>) -
             equation: equation.to_string(),
         }),
         inputs: vec![a.fed(), b.fed()],
-        want: (whole[skipped..].to_vec(), want),
+        want: vec![(whole[skipped..].to_vec(), want)],
         tolerance: 1e-6,
     }
 }

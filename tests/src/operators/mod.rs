@@ -26,8 +26,8 @@ pub struct Case {
     pub name: String,
     pub op: Arc<dyn Operator>,
     pub inputs: Vec<Input>,
-    /// Shape and elements of the first output.
-    pub want: (Vec<usize>, Vec<f64>),
+    /// Shape and elements of each output.
+    pub want: Vec<(Vec<usize>, Vec<f64>)>,
     /// Largest difference, relative to the largest magnitude wanted.
     pub tolerance: f64,
 }
@@ -190,14 +190,16 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
             Input::Absent => None,
         });
     }
-    let out = graph.add_value("out", Fact::default());
+    let outputs = 0..case.want.len();
+    let outputs = outputs.map(|i| graph.add_value(format!("out{i}"), Fact::default()));
+    let outputs: Vec<_> = outputs.collect();
+    graph.outputs.extend(&outputs);
     graph.nodes.push(Node {
         name: case.name.clone(),
         op: case.op.clone(),
         inputs,
-        outputs: vec![out],
+        outputs,
     });
-    graph.outputs.push(out);
     let mut options = LoadOptions {
         backends: backends.to_vec(),
         ..LoadOptions::default()
@@ -215,16 +217,17 @@ async fn attempt(case: &Case, backends: &[BackendId]) -> kilim::Result<Outcome> 
     let uncut = [RunOptions::default(), RunOptions::default()];
     for run in uncut.into_iter().chain(cuts) {
         let got = session.run(&feeds, &run).await?;
-        let got = Tensor::from_slice(got[0].1.shape(), &got[0].1.to_f64s()?)?;
-        let want = Tensor::from_slice(&case.want.0, &case.want.1)?;
-        let verdict = Comparison::Relative(case.tolerance).verdict(&got, &want, None);
-        match verdict {
-            Ok(v) if v.passed => {}
-            Ok(v) => {
-                let message = format!("error {:.2e} of {:.0e}", v.error, v.tolerance);
-                return Ok(Outcome::Wrong(message));
+        for ((name, got), (shape, want)) in got.iter().zip(&case.want) {
+            let got = Tensor::from_slice(got.shape(), &got.to_f64s()?)?;
+            let want = Tensor::from_slice(shape, want)?;
+            match Comparison::Relative(case.tolerance).verdict(&got, &want, None) {
+                Ok(v) if v.passed => {}
+                Ok(v) => {
+                    let message = format!("{name}: error {:.2e} of {:.0e}", v.error, v.tolerance);
+                    return Ok(Outcome::Wrong(message));
+                }
+                Err(e) => return Ok(Outcome::Wrong(format!("{name}: {e}"))),
             }
-            Err(e) => return Ok(Outcome::Wrong(e.to_string())),
         }
     }
     let report = session.report();

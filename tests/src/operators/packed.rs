@@ -203,7 +203,7 @@ impl Product {
                 activation: self.finish.activation,
             }),
             inputs,
-            want: (shape, want),
+            want: vec![(shape, want)],
             tolerance: 1e-5,
         }
     }
@@ -316,7 +316,7 @@ fn packed_table(random: &mut Random, bits: usize, zeros: bool, block: usize) -> 
             bits,
         }),
         inputs,
-        want: (vec![rows, 1, columns], want),
+        want: vec![(vec![rows, 1, columns], want)],
         tolerance: 1e-6,
     }
 }
@@ -360,7 +360,7 @@ fn plain_table(random: &mut Random, dtype: DType, block: usize) -> Case {
             Input::Fed(Tensor::from_slice(&[2], &chosen).expect("a vector")),
             scales.constant(),
         ],
-        want: (vec![2, rows, 2], want),
+        want: vec![(vec![2, rows, 2], want)],
         tolerance: 1e-6,
     }
 }

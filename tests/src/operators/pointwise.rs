@@ -134,10 +134,10 @@ pub(super) fn cases() -> Vec<Case> {
                 name: format!("{} {shape:?}", kind.name()),
                 op: Arc::new(Unary(kind)),
                 inputs: vec![x.fed()],
-                want: (
+                want: vec![(
                     shape.to_vec(),
                     x.data.iter().map(|&v| f(f64::from(v))).collect(),
-                ),
+                )],
                 tolerance: 2e-6,
             });
         }
@@ -180,7 +180,7 @@ pub(super) fn cases() -> Vec<Case> {
                 name: format!("{} {left:?} {right:?}", kind.name()),
                 op: Arc::new(Binary::new(kind)),
                 inputs: vec![a.fed(), b.fed()],
-                want,
+                want: vec![want],
                 tolerance: 1e-6,
             });
         }
@@ -215,7 +215,7 @@ fn not_numbers() -> Vec<Case> {
             }
             .fed(),
         ],
-        want: (vec![n], vec![f64::NAN; n]),
+        want: vec![(vec![n], vec![f64::NAN; n])],
         tolerance: 0.0,
     };
     kinds
@@ -239,7 +239,7 @@ fn logarithms() -> Vec<Case> {
             name: format!("Log of {n} at its ends"),
             op: Arc::new(Unary(UnaryKind::Log)),
             inputs: vec![x.fed()],
-            want: (vec![n], want),
+            want: vec![(vec![n], want)],
             tolerance: 1e-6,
         }
     };
@@ -272,7 +272,7 @@ fn with_itself() -> Vec<Case> {
             name: format!("{} of {n} with themselves", kind.name()),
             op: Arc::new(Binary::new(*kind)),
             inputs: vec![x.fed(), Input::Again(0)],
-            want: (vec![n], want),
+            want: vec![(vec![n], want)],
             tolerance: 1e-6,
         }
     };
@@ -300,7 +300,7 @@ fn whole_quotients() -> Vec<Case> {
             name: format!("{} of whole numbers by 0 and -1", kind.name()),
             op: Arc::new(Binary::new(kind)),
             inputs: vec![Input::Fed(tensor(&a)), Input::Fed(tensor(&b))],
-            want: (vec![a.len()], want.to_vec()),
+            want: vec![(vec![a.len()], want.to_vec())],
             tolerance: 0.0,
         })
         .collect()

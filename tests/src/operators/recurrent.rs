@@ -231,7 +231,7 @@ impl Layer {
             ),
             op: self.cell.op(cell),
             inputs,
-            want: self.want(),
+            want: vec![self.want()],
             tolerance: 1e-5,
         }
     }

@@ -96,7 +96,7 @@ pub(super) fn cases() -> Vec<Case> {
                 name: format!("{} {shape:?} {axes:?}", op.name()),
                 op: Arc::new(op),
                 inputs: vec![x.fed(), ints(axes)],
-                want: (dims, lists.iter().map(|v| reduce(kind, v)).collect()),
+                want: vec![(dims, lists.iter().map(|v| reduce(kind, v)).collect())],
                 tolerance: 2e-6,
             });
         }
@@ -137,7 +137,7 @@ pub(super) fn cases() -> Vec<Case> {
                 name: format!("{} {shape:?} axis {axis}", op.name()),
                 op: Arc::new(op),
                 inputs: vec![x.fed()],
-                want: (shape.to_vec(), want),
+                want: vec![(shape.to_vec(), want)],
                 tolerance: 3e-6,
             });
         }
@@ -166,7 +166,7 @@ pub(super) fn cases() -> Vec<Case> {
                 epsilon: 1e-5,
             }),
             inputs: vec![x.fed(), scale.constant(), bias.constant()],
-            want: (shape.to_vec(), want),
+            want: vec![(shape.to_vec(), want)],
             tolerance: 1e-5,
         });
     }
@@ -205,7 +205,7 @@ fn infinite_scales() -> Vec<Case> {
                 vector(&mean).constant(),
                 vector(&variance).constant(),
             ],
-            want: (shape.to_vec(), want.collect()),
+            want: vec![(shape.to_vec(), want.collect())],
             tolerance: 1e-6,
         }
     };
@@ -224,7 +224,7 @@ fn infinite_scales() -> Vec<Case> {
                 vector(&scale).fed(),
                 vector(&[0.25; 3]).fed(),
             ],
-            want: (vec![1, 3, 2], want.collect()),
+            want: vec![(vec![1, 3, 2], want.collect())],
             tolerance: 1e-6,
         }
     };

@@ -28,7 +28,7 @@ fn gathered(
         name,
         op: Arc::new(op),
         inputs,
-        want: (shape.to_vec(), want),
+        want: vec![(shape.to_vec(), want)],
         tolerance: 0.0,
     }
 }
@@ -176,7 +176,7 @@ fn gathers(random: &mut Random, cases: &mut Vec<Case>) {
         name: "Concat axis -2".into(),
         op: Arc::new(Concat { axis: -2 }),
         inputs: vec![x.fed(), y.fed()],
-        want: (vec![4, 11, 5], want),
+        want: vec![(vec![4, 11, 5], want)],
         tolerance: 0.0,
     });
     let d = random.array(&[2, 8, 3, 5]);

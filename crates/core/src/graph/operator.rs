@@ -184,9 +184,10 @@ pub trait Operator: Any + Reflect + Send + Sync {
         None
     }
 
-    /// The input that the only output is but for what the operator writes on it: a kernel may do that in the memory of the
+    /// The input that an output is but for what the operator writes on it: a kernel may do that in the memory of the
     /// input, where the output has its shape and nobody else reads the input.
-    fn writes_on(&self) -> Option<usize> {
+    fn writes_on(&self, output: usize) -> Option<usize> {
+        let _ = output;
         None
     }
 

@@ -247,8 +247,8 @@ impl Operator for ScatterElements {
         Ok(vec![fact(dtype, ctx.shape(0)?.cloned())])
     }
 
-    fn writes_on(&self) -> Option<usize> {
-        Some(0)
+    fn writes_on(&self, output: usize) -> Option<usize> {
+        (output == 0).then_some(0)
     }
 }
 
@@ -276,32 +276,42 @@ impl Operator for ScatterNd {
         Ok(vec![fact(dtype, x.cloned())])
     }
 
-    fn writes_on(&self) -> Option<usize> {
-        Some(0)
+    fn writes_on(&self, output: usize) -> Option<usize> {
+        (output == 0).then_some(0)
+    }
+}
+
+/// The places that a cache of `held` places has where input `i`, which may be left out, says how many there are to be.
+///
+/// # Errors
+/// `InvalidValue` where there are to be fewer, `DataType` where the input is no index.
+pub(super) fn longer(held: &Dim, ctx: &InferContext, i: usize) -> Result<Dim> {
+    if !ctx.has(i) {
+        return Ok(held.clone());
+    }
+    ctx.typed(i, &INDICES)?;
+    let Some(length) = ctx.int(i)? else {
+        return Ok(Dim::Unknown);
+    };
+    let shorter = |length: &usize| held.known().is_some_and(|held| *length < held);
+    match usize::try_from(length).ok().filter(|n| !shorter(n)) {
+        Some(length) => Ok(Dim::Known(length)),
+        None => Err(value_error("a cache is to be shorter than it is")
+            .with_expected(format!("at least {held}"))
+            .with_got(length)),
     }
 }
 
 impl TensorScatter {
     /// The steps of the output along the axis, where the cache has `held` steps.
     fn steps(&self, held: &Dim, ctx: &InferContext) -> Result<Dim> {
-        if !ctx.has(3) {
-            return Ok(held.clone());
+        if ctx.has(3) {
+            ctx.typed(0, &VALUES)?;
+            if self.circular {
+                return Err(value_error("a circular cache has no other length"));
+            }
         }
-        ctx.typed(0, &VALUES)?;
-        ctx.typed(3, &INDICES)?;
-        if self.circular {
-            return Err(value_error("a circular cache has no other length"));
-        }
-        let Some(length) = ctx.int(3)? else {
-            return Ok(Dim::Unknown);
-        };
-        let shorter = |length: &usize| held.known().is_some_and(|held| *length < held);
-        match usize::try_from(length).ok().filter(|n| !shorter(n)) {
-            Some(length) => Ok(Dim::Known(length)),
-            None => Err(value_error("a cache is to be shorter than it is")
-                .with_expected(format!("at least {held}"))
-                .with_got(length)),
-        }
+        longer(held, ctx, 3)
     }
 }
 
@@ -349,8 +359,8 @@ impl Operator for TensorScatter {
         &[3]
     }
 
-    fn writes_on(&self) -> Option<usize> {
-        Some(0)
+    fn writes_on(&self, output: usize) -> Option<usize> {
+        (output == 0).then_some(0)
     }
 }
 

@@ -22,6 +22,7 @@ pub mod norm;
 pub mod packed;
 pub mod picture;
 pub mod pool;
+pub mod qkv;
 pub mod qlinear;
 pub mod quant;
 pub mod random;
@@ -81,6 +82,7 @@ pub use norm::{
 pub use packed::{GatherBlockQuantized, MatMulNBits, numbers_in_byte};
 pub use picture::{ImageDecoder, PictureReader, PixelFormat, unreadable};
 pub use pool::{AveragePool, LpPool, MaxPool, MaxUnpool, PoolGeometry, Window};
+pub use qkv::UnpackQkv;
 pub use qlinear::{Affine, QLinearBinary, QLinearConv, QLinearMatMul, clamped_range};
 pub use quant::{
     ConvInteger, DequantizeLinear, DynamicQuantizeLinear, Granularity, MatMulInteger,

@@ -3,6 +3,7 @@
 use super::{RunOptions, Session, Watch};
 use crate::datum::Datum;
 use crate::error::Result;
+use crate::graph::Node;
 
 impl Session {
     /// Runs the model on inputs that it may use up. Inputs may come in any order; outputs come in the model's, those that the
@@ -29,9 +30,9 @@ impl Session {
         let graph = self.graph();
         let outputs = self.ports.outputs.iter().zip(&graph.outputs);
         let pair = outputs.filter_map(|(port, v)| {
-            let mut nodes = graph.nodes.iter();
-            let node = nodes.find(|node| node.outputs.first() == Some(v))?;
-            let on = node.input(node.op.writes_on()?)?;
+            let place = |node: &&Node| node.outputs.iter().position(|output| output == v);
+            let node = graph.nodes.iter().find(|node| place(node).is_some())?;
+            let on = node.input(node.op.writes_on(place(&node)?)?)?;
             let at = graph.inputs.iter().position(|input| *input == on)?;
             Some((port.name.as_str(), self.ports.inputs.get(at)?.name.as_str()))
         });

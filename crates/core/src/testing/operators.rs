@@ -146,6 +146,7 @@ operators! {
     Trilu,
     Unary,
     Unique,
+    UnpackQkv,
     Unsqueeze,
     Where,
     ZipMap,

@@ -26,16 +26,18 @@ impl Inheritance {
         stage: &StageSpec,
         node: &KernelSpec,
         readers: &PerTensor<usize>,
-    ) -> Option<Inheritance> {
-        let input = node.inputs.get(node.op.writes_on()?)?;
-        let (from, &[to]) = (stage.root((*input)?), &node.outputs[..]) else {
-            return None;
-        };
-        let places = [from, to].map(|t| stage.tensors[t].location);
-        let leaves = stage.outputs.iter().any(|&t| stage.root(t) == from);
-        let inherits =
-            readers[from] == 1 && !leaves && places == [Location::Input, Location::Output];
-        inherits.then_some(Inheritance { from, to })
+    ) -> Box<[Inheritance]> {
+        let outputs = node.outputs.iter().enumerate();
+        let inheritance = outputs.filter_map(|(i, &to)| {
+            let input = node.inputs.get(node.op.writes_on(i)?)?;
+            let from = stage.root((*input)?);
+            let places = [from, to].map(|t| stage.tensors[t].location);
+            let leaves = stage.outputs.iter().any(|&t| stage.root(t) == from);
+            let inherits =
+                readers[from] == 1 && !leaves && places == [Location::Input, Location::Output];
+            inherits.then_some(Inheritance { from, to })
+        });
+        inheritance.collect()
     }
 }
 

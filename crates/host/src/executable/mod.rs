@@ -32,8 +32,8 @@ pub struct Step {
     pub kernel: Box<dyn Kernel>,
     pub inputs: Box<[u32]>,
     pub outputs: Box<[u32]>,
-    /// What the output may inherit.
-    pub inherits: Option<Inheritance>,
+    /// What the outputs may inherit.
+    pub inherits: Box<[Inheritance]>,
 }
 
 /// What a context has made of a stage; replicas share it.
@@ -125,7 +125,7 @@ impl CpuExecutable {
         texts.keep();
         let (scratch_at, bytes) = arena_bytes(&prepared);
         let own = output_bytes(&prepared, false)?;
-        let heirs = prepared.steps.iter().filter_map(|s| Some(s.inherits?.to));
+        let heirs = prepared.steps.iter().flat_map(|s| &s.inherits);
         let most_outputs = prepared.steps.iter().map(|s| s.outputs.len()).max();
         let mut executable = CpuExecutable {
             texts,
@@ -137,7 +137,7 @@ impl CpuExecutable {
             claim: ledger.acquire(Storage::Dynamic, bytes)?,
             outputs: Some(ledger.acquire(Storage::DynamicSeparate, own)?),
             spare: Spare::default(),
-            heirs: heirs.collect(),
+            heirs: heirs.map(|heir| heir.to).collect(),
             inherited: Vec::new(),
             grows: false,
             generation: None,
@@ -231,8 +231,8 @@ impl CpuExecutable {
             let node = &nodes[i];
             e.at(&node.name, node.op.name())
         };
-        if let Some(heir) = self.prepared.steps[i].inherits {
-            let given = self.inherit(i, heir);
+        for heir in 0..self.prepared.steps[i].inherits.len() {
+            let given = self.inherit(i, self.prepared.steps[i].inherits[heir]);
             given.map_err(|e| at(&self.prepared.nodes, e))?;
         }
         let step = &self.prepared.steps[i];

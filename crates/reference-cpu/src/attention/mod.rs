@@ -1,5 +1,7 @@
-//! Attention: for each query a row of scores, their softmax, and the sum of the values that it weighs; rotary embedding.
+//! Attention: for each query a row of scores, their softmax, and the sum of the values that it weighs; rotary embedding, and
+//! what stands in front of both.
 
+mod qkv;
 mod rotary;
 mod seen;
 #[cfg(test)]
@@ -11,7 +13,7 @@ use std::ops::Range;
 use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
-use kilim_core::ops::{Attention, RotaryEmbedding};
+use kilim_core::ops::{Attention, RotaryEmbedding, UnpackQkv};
 use kilim_host::elements::{Walk, broadcast_strides};
 use kilim_host::registry::KernelRegistry;
 use kilim_host::rules::{self, required};
@@ -20,12 +22,14 @@ use kilim_host::{Build, CpuRun, Io, Kernel, Scratch, by};
 use crate::by_real;
 use crate::common::Real;
 
+pub use qkv::Unpack;
 pub use rotary::Turning;
 pub use seen::{Seen, Sight};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Attention>(rules::reals, build);
     registry.add::<RotaryEmbedding>(rules::reals, rotary::build);
+    registry.add::<UnpackQkv>(rules::reals, qkv::build);
 }
 
 /// Operations of an exponential, and what is done with it.

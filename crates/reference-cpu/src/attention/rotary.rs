@@ -98,37 +98,49 @@ struct Typed<T> {
     real: PhantomData<T>,
 }
 
-impl<T: Real> Typed<T> {
-    /// One row. `cosines` and `sines` are the row's own.
-    fn line(&self, cpu: &CpuRun, x: &[T], angles: [&[T]; 2], y: &mut [T]) -> Result<()> {
-        let Turning { turned, .. } = self.turning;
-        let pairs = turned / 2;
-        cpu.pieces(pairs, 4, |piece| {
-            for i in piece {
-                let both = match self.op.interleaved {
-                    true => [2 * i, 2 * i + 1],
-                    false => [i, pairs + i],
-                };
-                let own = match self.op.angles {
-                    Angles::OfPairs => [i, i],
-                    Angles::OfNumbers => both,
-                };
-                let [a, b] = both.map(|at| x[at].wide());
-                let [c, d] = own.map(|at| angles.map(|all| all[at].wide()));
-                y[both[0]] = T::of(a * c[0] - b * c[1]);
-                y[both[1]] = T::of(b * d[0] + a * d[1]);
-            }
-            Ok(())
-        })?;
-        y[turned..].copy_from_slice(&x[turned..]);
+/// Turns the first `turned` numbers of a row by its own cosines and sines; the others stay as they are.
+///
+/// # Errors
+/// `Aborted` where the run is to stop.
+pub(super) fn turn<T: Real>(
+    op: &RotaryEmbedding,
+    turned: usize,
+    cpu: &CpuRun,
+    x: &[T],
+    angles: [&[T]; 2],
+    y: &mut [T],
+) -> Result<()> {
+    let pairs = turned / 2;
+    cpu.pieces(pairs, 4, |piece| {
+        for i in piece {
+            let both = match op.interleaved {
+                true => [2 * i, 2 * i + 1],
+                false => [i, pairs + i],
+            };
+            let own = match op.angles {
+                Angles::OfPairs => [i, i],
+                Angles::OfNumbers => both,
+            };
+            let [a, b] = both.map(|at| x[at].wide());
+            let [c, d] = own.map(|at| angles.map(|all| all[at].wide()));
+            y[both[0]] = T::of(a * c[0] - b * c[1]);
+            y[both[1]] = T::of(b * d[0] + a * d[1]);
+        }
         Ok(())
-    }
+    })?;
+    y[turned..].copy_from_slice(&x[turned..]);
+    Ok(())
 }
 
 impl<T: Real> Kernel for Typed<T> {
     fn run(&self, io: &mut Io) -> Result<()> {
         let [x, cosines, sines] = [0, 1, 2].map(|i| io.input::<T>(i));
-        let Turning { size, angles, .. } = self.turning;
+        let Turning {
+            size,
+            angles,
+            turned,
+            ..
+        } = self.turning;
         let y = io.output::<T>(0);
         if y.is_empty() {
             return Ok(());
@@ -143,7 +155,7 @@ impl<T: Real> Kernel for Typed<T> {
                         return Ok(());
                     };
                     let own = [&cosines[cosine..][..angles], &sines[sine..][..angles]];
-                    self.line(cpu, x, own, y)
+                    turn(&self.op, turned, cpu, x, own, y)
                 })
             })
     }

@@ -6,7 +6,7 @@ mod dynamic;
 mod gather;
 mod one_hot;
 mod packed;
-mod scatter;
+pub(crate) mod scatter;
 
 use kilim_core::Result;
 use kilim_core::error::value_error;

@@ -121,35 +121,38 @@ pub fn build_cache(op: &TensorScatter, node: &NodeSpec, _: &mut Build) -> Result
         circular: op.circular,
         batch: cache.shape[0],
         outer: cache.shape[1..axis].iter().product(),
-        held: cache.shape[axis],
-        room,
+        room: Room {
+            held: cache.shape[axis],
+            room,
+            row: cache.shape[axis + 1..].iter().product::<usize>() * cache.dtype.size(),
+        },
         steps: update.shape[axis],
-        row: cache.shape[axis + 1..].iter().product::<usize>() * cache.dtype.size(),
         starts: node.input(2).map(|s| i64::codec(s.dtype)),
     }))
 }
 
-struct Cache {
-    circular: bool,
-    batch: usize,
-    outer: usize,
-    /// Steps of the cache.
-    held: usize,
-    /// Steps of the output: no fewer.
-    room: usize,
-    steps: usize,
-    /// Bytes of one step.
-    row: usize,
-    starts: Option<Codec<i64>>,
+/// The places of a cache, and of the cache that is made of it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Room {
+    /// Places of the cache.
+    pub held: usize,
+    /// Places of the output: no fewer.
+    pub room: usize,
+    /// Bytes of one place.
+    pub row: usize,
 }
 
-impl Cache {
-    /// The output as it is before the update, with zeros behind what the cache has.
-    fn begun<'a>(&self, io: &mut Io<'a>) -> Result<&'a mut [u8]> {
-        if self.held == self.room {
-            return io.output_on(0, 0);
+impl Room {
+    /// The bytes of output `output` as they are before something is written on it: those of the cache, which is input `input`, with
+    /// zeros behind what the cache has.
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn begun<'a>(&self, io: &mut Io<'a>, output: usize, input: usize) -> Result<&'a mut [u8]> {
+        if self.stays() {
+            return io.output_on(output, input);
         }
-        let (cpu, x, y) = (io.cpu(), io.input_bytes(0), io.output_bytes(0));
+        let (cpu, x, y) = (io.cpu(), io.input_bytes(input), io.output_bytes(output));
         let (held, room) = (self.held * self.row, self.room * self.row);
         if y.is_empty() {
             return Ok(y);
@@ -164,11 +167,47 @@ impl Cache {
         })?;
         Ok(y)
     }
+
+    /// Whether the output has as many places as the cache.
+    pub fn stays(&self) -> bool {
+        self.held == self.room
+    }
+
+    /// The place of a step behind `start`.
+    ///
+    /// # Errors
+    /// `InvalidValue` where there is no such place.
+    pub fn place(&self, start: usize, step: usize) -> Result<usize> {
+        match start.saturating_add(step) {
+            at if at < self.room => Ok(at),
+            at => Err(value_error("an update reaches past the cache")
+                .with_expected(format!("at most {}", self.room))
+                .with_got(at)),
+        }
+    }
+}
+
+/// The place at which an update begins.
+///
+/// # Errors
+/// `InvalidValue` where it is negative.
+pub(crate) fn first(start: i64) -> Result<usize> {
+    usize::try_from(start).map_err(|_| value_error("a write index is negative").with_got(start))
+}
+
+struct Cache {
+    circular: bool,
+    batch: usize,
+    outer: usize,
+    room: Room,
+    steps: usize,
+    starts: Option<Codec<i64>>,
 }
 
 impl Kernel for Cache {
     fn run(&self, io: &mut Io) -> Result<()> {
-        let (cpu, update, y) = (io.cpu(), io.input_bytes(1), self.begun(io)?);
+        let (cpu, update, y) = (io.cpu(), io.input_bytes(1), self.room.begun(io, 0, 0)?);
+        let Room { room, row, .. } = self.room;
         if y.is_empty() {
             return Ok(());
         }
@@ -177,24 +216,18 @@ impl Kernel for Cache {
                 Some(codec) => codec.get(io.input_bytes(2), b),
                 None => 0,
             };
-            let start = usize::try_from(start)
-                .map_err(|_| value_error("a write index is negative").with_got(start))?;
+            let start = first(start)?;
             for step in 0..self.steps {
-                let at = match start.saturating_add(step) {
-                    at if self.circular => at % self.room.max(1),
-                    at if at < self.room => at,
-                    at => {
-                        return Err(value_error("an update reaches past the cache")
-                            .with_expected(format!("at most {}", self.room))
-                            .with_got(at));
-                    }
+                let at = match self.circular {
+                    true => start.saturating_add(step) % room.max(1),
+                    false => self.room.place(start, step)?,
                 };
                 for o in 0..self.outer {
                     let lead = b * self.outer + o;
-                    let from = (lead * self.steps + step) * self.row;
-                    let to = (lead * self.room + at) * self.row;
+                    let from = (lead * self.steps + step) * row;
+                    let to = (lead * room + at) * row;
                     cpu.spend(8)?;
-                    cpu.copy(&update[from..from + self.row], &mut y[to..to + self.row])?;
+                    cpu.copy(&update[from..from + row], &mut y[to..to + row])?;
                 }
             }
         }
@@ -202,7 +235,7 @@ impl Kernel for Cache {
     }
 
     fn writes_on(&self) -> bool {
-        self.held == self.room
+        self.room.stays()
     }
 }
 

@@ -16,7 +16,7 @@ use crate::device::gpu::{GpuBuffer, STORAGE};
 #[derive(Clone, Default)]
 pub(crate) struct Heirs(Vec<Heir>);
 
-/// The only output of a node, and the input that the node writes on. Both are no aliases.
+/// An output of a node, and the input that the node writes on. Both are no aliases.
 struct Heir {
     kernel: KernelIndex,
     from: TensorIndex,
@@ -46,7 +46,8 @@ impl Clone for Heir {
 }
 
 impl Heirs {
-    /// What may be: the input is read by this node alone and does not leave the stage, the output leaves it.
+    /// What may be: each input that a node writes on is read by this node alone and does not leave the stage, each of its outputs that
+    /// are such inputs leaves it.
     pub fn of(stage: &StageSpec) -> Heirs {
         let mut readers: PerTensor<usize> = vec![0; stage.tensors.len()].into();
         for &input in stage.nodes.iter().flat_map(|n| n.inputs.iter().flatten()) {
@@ -54,38 +55,45 @@ impl Heirs {
         }
         let has = |list: &[TensorIndex], root| list.iter().any(|&t| stage.root(t) == root);
         let arena = |t: TensorIndex| matches!(stage.tensors[t].location, Location::Arena { .. });
-        let heirs = stage.nodes.entries().filter_map(|(kernel, node)| {
-            let input = (*node.inputs.get(node.op.writes_on()?)?)?;
-            let &[to] = &node.outputs[..] else {
-                return None;
-            };
-            let from = stage.root(input);
-            let inherits = readers[from] == 1
+        let inherits = |from: TensorIndex, to: TensorIndex| {
+            readers[from] == 1
                 && has(&stage.inputs, from)
                 && !has(&stage.outputs, from)
                 && has(&stage.outputs, to)
                 && arena(from)
-                && arena(to);
-            inherits.then(|| Heir {
-                kernel,
-                from,
-                to,
-                on_input: false,
-                turned: false,
-                given: None,
-                own: None,
-                bound: Weak::new(),
-            })
+                && arena(to)
+        };
+        let heirs = stage.nodes.entries().flat_map(|(kernel, node)| {
+            let written = node.outputs.iter().enumerate().filter_map(|(i, &to)| {
+                let input = (*node.inputs.get(node.op.writes_on(i)?)?)?;
+                Some((stage.root(input), to))
+            });
+            let written: Vec<_> = written.collect();
+            // One launch writes on all of them.
+            let all = written.iter().all(|&(from, to)| inherits(from, to));
+            written
+                .into_iter()
+                .filter(move |_| all)
+                .map(move |(from, to)| Heir {
+                    kernel,
+                    from,
+                    to,
+                    on_input: false,
+                    turned: false,
+                    given: None,
+                    own: None,
+                    bound: Weak::new(),
+                })
         });
         Heirs(heirs.collect())
     }
 
-    /// Whether the output of a node may take the buffer of its input.
+    /// Whether outputs of a node may take the buffers of its inputs.
     pub fn may(&self, kernel: KernelIndex) -> bool {
         self.0.iter().any(|heir| heir.kernel == kernel)
     }
 
-    /// Says whether a node's kernel writes on its input.
+    /// Says whether a node's kernel writes on its inputs.
     pub fn set(&mut self, kernel: KernelIndex, on_input: bool) {
         for heir in self.0.iter_mut().filter(|heir| heir.kernel == kernel) {
             heir.turned |= heir.on_input != on_input;

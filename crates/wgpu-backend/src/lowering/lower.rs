@@ -74,7 +74,7 @@ pub(crate) struct Lowered {
     pub choice: Option<Choice>,
     /// A kernel reads half precision as it is.
     pub half: bool,
-    /// The output is the input that the operator writes on, in its memory.
+    /// The outputs are the inputs that the operator writes on, in their memory.
     pub on_input: bool,
 }
 
@@ -89,7 +89,7 @@ pub(crate) struct Lowering<'a> {
     /// The tensor behind each input where that is known.
     pub roots: &'a [Option<TensorIndex>],
     pub tuned: Tuned,
-    /// The output may be written on the input that [`kilim_core::Operator::writes_on`] names, in its memory.
+    /// The outputs may be written on the inputs that [`kilim_core::Operator::writes_on`] names, in their memory.
     pub may_be_on_input: bool,
     /// The epsilon of the root mean square by which rows of the first input are to be normalised, where they are.
     pub norm: Option<f32>,
@@ -166,7 +166,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Refuses unless those of `inputs` that are there, and all outputs, are `float32`.
-    fn want_f32_of(&self, inputs: impl IntoIterator<Item = usize>) -> Lowers {
+    pub fn want_f32_of(&self, inputs: impl IntoIterator<Item = usize>) -> Lowers {
         for i in inputs {
             self.want(i, DType::F32)?;
         }

@@ -82,7 +82,7 @@ pub(super) fn pairs(random: &mut Random) -> Vec<Case> {
                 name: format!("QLinearBinary {kind:?} {left:?} {right:?}"),
                 op: Arc::new(op),
                 inputs: vec![a.fed(), b.fed()],
-                want,
+                want: vec![want],
                 tolerance: 0.0,
             });
         }
@@ -116,7 +116,7 @@ pub(super) fn pairs(random: &mut Random) -> Vec<Case> {
             name: format!("QuantizedBinary {left:?} {right:?}"),
             op: Arc::new(op),
             inputs: vec![a.fed(), b.fed()],
-            want,
+            want: vec![want],
             tolerance: 0.0,
         });
     }
@@ -153,10 +153,10 @@ pub(super) fn conversions(random: &mut Random) -> Vec<Case> {
                     output: None,
                 }),
                 inputs: vec![x.fed(), scale(&scales), zeros.constant()],
-                want: (
+                want: vec![(
                     shape.to_vec(),
                     x.data.iter().enumerate().map(quantised).collect(),
-                ),
+                )],
                 tolerance: 0.0,
             });
             let bytes = random.bytes(dtype, shape);
@@ -166,10 +166,10 @@ pub(super) fn conversions(random: &mut Random) -> Vec<Case> {
                 name: format!("DequantizeLinear {shape:?} {count}"),
                 op: Arc::new(DequantizeLinear { axis: 1, block: 0 }),
                 inputs: vec![bytes.fed(), scale(&scales), zeros.constant()],
-                want: (
+                want: vec![(
                     shape.to_vec(),
                     bytes.data.iter().enumerate().map(real).collect(),
-                ),
+                )],
                 tolerance: 0.0,
             });
             let table = random.bytes(dtype, &[256]);
@@ -178,7 +178,7 @@ pub(super) fn conversions(random: &mut Random) -> Vec<Case> {
                 name: format!("TableLookup {shape:?} {dtype}"),
                 op: Arc::new(TableLookup::default()),
                 inputs: vec![bytes.fed(), table.constant()],
-                want: (shape.to_vec(), bytes.data.iter().map(looked_up).collect()),
+                want: vec![(shape.to_vec(), bytes.data.iter().map(looked_up).collect())],
                 tolerance: 0.0,
             });
         }

@@ -168,7 +168,7 @@ pub(super) fn convolutions(random: &mut Random) -> Vec<Case> {
                 conv: layer.conv(activation),
             }),
             inputs,
-            want: (shape.clone(), want),
+            want: vec![(shape.clone(), want)],
             tolerance: 0.0,
         });
 
@@ -197,7 +197,7 @@ pub(super) fn convolutions(random: &mut Random) -> Vec<Case> {
                 requantize: again,
             }),
             inputs: vec![x.fed(), w.constant(), zx.constant(), zw.constant()],
-            want: (shape, want),
+            want: vec![(shape, want)],
             tolerance: 0.0,
         });
     }
@@ -240,7 +240,7 @@ pub(super) fn products(random: &mut Random) -> Vec<Case> {
                     za.fed(),
                     zb.constant(),
                 ],
-                want: (shape.clone(), sums.iter().map(|&s| s as f64).collect()),
+                want: vec![(shape.clone(), sums.iter().map(|&s| s as f64).collect())],
                 tolerance: 0.0,
             });
         }
@@ -267,7 +267,7 @@ pub(super) fn products(random: &mut Random) -> Vec<Case> {
                 zy.constant(),
                 constant(&[n], &bias),
             ],
-            want: (shape, sums.iter().enumerate().map(of).collect()),
+            want: vec![(shape, sums.iter().enumerate().map(of).collect())],
             tolerance: 0.0,
         });
     }

@@ -1,6 +1,7 @@
 //! Operators that read or write by index.
 
 mod packed;
+mod qkv;
 mod tensor_scatter;
 
 use kilim_core::DType;
@@ -36,6 +37,7 @@ pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<ScatterNd>(scatter_nd);
     kernels.add::<OneHot>(one_hot);
     packed::register(kernels);
+    qkv::register(kernels);
     tensor_scatter::register(kernels);
 }
 

@@ -71,7 +71,7 @@ pub(super) fn space_to_batch(l: &mut Lowering) -> Lowers {
             pads: &pads,
             fill: [0, 0],
         };
-        padded(l, x.dtype, &x.shape, padding, scratch)?;
+        padded(l, 0, padding, scratch)?;
         scratch.into()
     };
     // [n, (s/b, b).., rest] becomes [b.., n, s/b.., rest].

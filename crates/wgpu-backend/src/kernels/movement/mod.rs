@@ -21,6 +21,7 @@ use crate::shaders::movement::walk;
 use crate::shaders::{Moved, Operand, Target};
 
 pub(crate) use generate::filled;
+pub(crate) use pad::{Padding, padded};
 
 pub(crate) fn register(kernels: &mut Kernels) {
     kernels.add::<Transpose>(transpose);

@@ -1,6 +1,6 @@
 //! Pad and CenterCropPad.
 
-use kilim_core::DType;
+use kilim_core::backend::TensorSpec;
 use kilim_core::ops::{CenterCropPad, Pad, PadAxis, PadMode};
 
 use super::words_of;
@@ -11,7 +11,7 @@ use crate::shaders::movement::pad::{Launch, Mode, Params};
 use crate::shaders::{Operand, Target};
 
 /// What is added around a tensor.
-pub(super) struct Padding<'a> {
+pub(crate) struct Padding<'a> {
     pub mode: Mode,
     /// In front of and behind each dimension; negative numbers crop.
     pub pads: &'a [(i64, i64)],
@@ -19,15 +19,15 @@ pub(super) struct Padding<'a> {
     pub fill: [u32; 2],
 }
 
-/// Pads input 0, a tensor of `shape`.
-pub(super) fn padded(
+/// Pads input `x`.
+pub(crate) fn padded(
     l: &mut Lowering,
-    dtype: DType,
-    shape: &[usize],
+    x: usize,
     Padding { mode, pads, fill }: Padding,
     y: Target,
 ) -> Lowers {
-    let t = carrier(dtype)?;
+    let (x, TensorSpec { dtype, shape, .. }) = (Operand::Input(x), l.input(x)?);
+    let t = carrier(*dtype)?;
     if shape.len() > MAX_RANK {
         return refuse(format!("the GPU kernel pads at most {MAX_RANK} dimensions"));
     }
@@ -51,7 +51,7 @@ pub(super) fn padded(
     let launch = Launch {
         t,
         mode,
-        x: Operand::Input(0),
+        x,
         y,
         params: Params {
             dims: &dims,
@@ -88,7 +88,7 @@ pub(super) fn pad(op: &Pad, l: &mut Lowering) -> Lowers {
         pads: &pads,
         fill,
     };
-    padded(l, x.dtype, &x.shape, padding, Target::Output(0))
+    padded(l, 0, padding, Target::Output(0))
 }
 
 pub(super) fn center_crop_pad(op: &CenterCropPad, l: &mut Lowering) -> Lowers {
@@ -107,5 +107,5 @@ pub(super) fn center_crop_pad(op: &CenterCropPad, l: &mut Lowering) -> Lowers {
         pads: &pads,
         fill: [0, 0],
     };
-    padded(l, x.dtype, &x.shape, padding, Target::Output(0))
+    padded(l, 0, padding, Target::Output(0))
 }

@@ -71,6 +71,12 @@ impl Cache {
         })
     }
 
+    /// The places, `[1]`, that `past` has with the new keys. While it has room for them, they do not depend on the total length.
+    pub fn room(&self, b: &mut NodeBuilder, past: ValueId) -> Result<ValueId> {
+        let room = b.dim(past, 2)?;
+        b.binary(BinaryKind::Max, self.total, room)
+    }
+
     /// `past` with the new keys behind those of each sequence: as output `output`, and as attention reads it.
     pub fn appended(
         &self,
@@ -88,9 +94,7 @@ impl Cache {
             let read = if b.has_output(output) { all } else { checked };
             return Ok([checked, read]);
         }
-        // As long as it has room, its shape does not depend on the total length.
-        let room = b.dim(past, 2)?;
-        let room = b.binary(BinaryKind::Max, self.total, room)?;
+        let room = self.room(b, past)?;
         let filled = filled(b, past, new, self.before, Some(room))?;
         Ok([filled, filled])
     }

@@ -3,7 +3,7 @@
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{RmsNorm, Slice, Split};
+use kilim_core::ops::{RmsNorm, Slice, Split, UnpackQkv};
 
 use super::attention::{attending, finish};
 use super::cache::{Cache, lengthened, lengths};
@@ -34,27 +34,19 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     refuse_quantised_cache(b)?;
     let query = b.input(0)?;
     let sinks = sinks(b, query, query_heads)?;
-    let mut split = normalised(b, query, query_heads, key_heads)?;
     let past = b.optional(3)?;
     let cache = past.map(|past| Cache::new(b, past, query)).transpose()?;
-    let before = cache.as_ref().map(|cache| cache.before);
-    let interleaved = b.flag("rotary_interleaved")?;
-    if b.flag("do_rotary")? {
-        let angles = angles(b, query, before)?;
-        for x in &mut split[..2] {
-            *x = rotated(b, *x, angles, 2, Part::Angles, interleaved)?;
-        }
-    }
-    for x in &mut split {
-        *x = b.transpose(*x, &[0, 2, 1, 3])?;
-    }
-    for i in [0, 1] {
-        let mut present = split[1 + i];
-        if let (Some(past), Some(cache)) = (b.optional(3 + i)?, &cache) {
-            [present, split[1 + i]] = cache.appended(b, past, present, 1 + i)?;
-        }
-        b.bind(1 + i, present)?;
-    }
+    let heads = Heads {
+        query_heads,
+        key_heads,
+        query,
+        interleaved: b.flag("rotary_interleaved")?,
+        turns: b.flag("do_rotary")?,
+    };
+    let laid_out = match &cache {
+        Some(cache) if heads.unpack_at_once(b, cache)? => heads.unpacked_at_once(b, cache)?,
+        _ => heads.spelled_out(b, cache.as_ref())?,
+    };
     // What is causal never sees the padding behind a sequence.
     let lengths = match causal {
         true => None,
@@ -75,7 +67,7 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     let bias = match (b.optional(10)?, &cache) {
         (Some(bias), Some(cache)) if !cache.grows => {
             // As far as the cache has room.
-            let (keys, known) = (b.dim(split[1], 2)?, b.dim(bias, 3)?);
+            let (keys, known) = (b.dim(laid_out[1], 2)?, b.dim(bias, 3)?);
             let missing = b.sub(keys, known)?;
             Some(lengthened(b, bias, 3, missing)?)
         }
@@ -83,7 +75,7 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     };
     let attending = Attending {
         sinks,
-        ..attending(split, rules, bias)
+        ..attending(laid_out, rules, bias)
     };
     match b.int_or("qk_output", 0)? {
         0 => {
@@ -138,45 +130,98 @@ fn refuse_quantised_cache(b: &mut NodeBuilder) -> Result<()> {
     Ok(())
 }
 
-/// Query, key and value `[batch, sequence, heads, size]`, normalised where there are weights for it.
-fn normalised(
-    b: &mut NodeBuilder,
-    query: ValueId,
+/// How queries, keys and values come.
+struct Heads {
     query_heads: usize,
     key_heads: usize,
-) -> Result<[ValueId; 3]> {
-    let mut split = match (b.optional(1)?, b.optional(2)?) {
-        (Some(key), Some(value)) => [
-            b.reshape(query, &[0, 0, query_heads as i64, -1])?,
-            b.reshape(key, &[0, 0, key_heads as i64, -1])?,
-            b.reshape(value, &[0, 0, key_heads as i64, -1])?,
-        ],
-        _ => unpacked(b, query, query_heads, key_heads)?,
-    };
-    let epsilon = b.float_or("qk_norm_epsilon", 1e-6)?;
-    for (i, x) in split[..2].iter_mut().enumerate() {
-        if let Some(weight) = b.optional(14 + i)? {
-            *x = b.op(RmsNorm { axis: -1, epsilon }, &[*x, weight])?;
-        }
-    }
-    Ok(split)
+    /// The queries, or all three.
+    query: ValueId,
+    interleaved: bool,
+    /// Whether queries and keys turn by the angles of their positions.
+    turns: bool,
 }
 
-/// Query, key and value `[batch, sequence, heads, size]` that stand in one tensor, one after the other.
-fn unpacked(
-    b: &mut NodeBuilder,
-    packed: ValueId,
-    query_heads: usize,
-    key_heads: usize,
-) -> Result<[ValueId; 3]> {
-    let all = key_heads
-        .checked_mul(2)
-        .and_then(|n| n.checked_add(query_heads));
-    let all = all.ok_or_else(|| invalid("too many heads"))?;
-    let apart = b.reshape(packed, &[0, 0, all as i64, -1])?;
-    let sizes = b.i64s(&[query_heads as i64, key_heads as i64, key_heads as i64])?;
-    let parts = b.apply(Split { axis: 2 }, &[Some(apart), Some(sizes)], 3)?;
-    Ok([parts[0], parts[1], parts[2]])
+impl Heads {
+    /// Whether one operator does all there is to do: `float32` that stands packed, turns, and has a cache with room.
+    fn unpack_at_once(&self, b: &NodeBuilder, cache: &Cache) -> Result<bool> {
+        let plain = [1, 2, 14, 15].iter().all(|&i| !b.has_input(i));
+        Ok(plain
+            && self.turns
+            && !cache.grows
+            && b.has_input(4)
+            && b.dtype(self.query) == Some(DType::F32))
+    }
+
+    /// Query, and the caches of keys and values as far as they have room, which are outputs 1 and 2.
+    fn unpacked_at_once(&self, b: &mut NodeBuilder, cache: &Cache) -> Result<[ValueId; 3]> {
+        let [cosines, sines] = angles(b, self.query, Some(cache.before))?;
+        let (keys, values) = (b.input(3)?, b.input(4)?);
+        let room = cache.room(b, keys)?;
+        let op = UnpackQkv {
+            query_heads: self.query_heads,
+            key_heads: self.key_heads,
+            interleaved: self.interleaved,
+        };
+        let inputs = [self.query, cosines, sines, keys, values, cache.before, room];
+        let parts = b.apply(op, &inputs.map(Some), 3)?;
+        for i in [1, 2] {
+            b.bind(i, parts[i])?;
+        }
+        Ok([parts[0], parts[1], parts[2]])
+    }
+
+    /// Query, key and value `[batch, heads, keys, size]` as attention reads them; outputs 1 and 2 are the caches.
+    fn spelled_out(&self, b: &mut NodeBuilder, cache: Option<&Cache>) -> Result<[ValueId; 3]> {
+        let mut split = self.normalised(b)?;
+        if self.turns {
+            let angles = angles(b, self.query, cache.map(|cache| cache.before))?;
+            for x in &mut split[..2] {
+                *x = rotated(b, *x, angles, 2, Part::Angles, self.interleaved)?;
+            }
+        }
+        for x in &mut split {
+            *x = b.transpose(*x, &[0, 2, 1, 3])?;
+        }
+        for i in [0, 1] {
+            let mut present = split[1 + i];
+            if let (Some(past), Some(cache)) = (b.optional(3 + i)?, cache) {
+                [present, split[1 + i]] = cache.appended(b, past, present, 1 + i)?;
+            }
+            b.bind(1 + i, present)?;
+        }
+        Ok(split)
+    }
+
+    /// Query, key and value `[batch, sequence, heads, size]`, normalised where there are weights for it.
+    fn normalised(&self, b: &mut NodeBuilder) -> Result<[ValueId; 3]> {
+        let (query, key_heads) = (self.query, self.key_heads as i64);
+        let mut split = match (b.optional(1)?, b.optional(2)?) {
+            (Some(key), Some(value)) => [
+                b.reshape(query, &[0, 0, self.query_heads as i64, -1])?,
+                b.reshape(key, &[0, 0, key_heads, -1])?,
+                b.reshape(value, &[0, 0, key_heads, -1])?,
+            ],
+            _ => self.unpacked(b)?,
+        };
+        let epsilon = b.float_or("qk_norm_epsilon", 1e-6)?;
+        for (i, x) in split[..2].iter_mut().enumerate() {
+            if let Some(weight) = b.optional(14 + i)? {
+                *x = b.op(RmsNorm { axis: -1, epsilon }, &[*x, weight])?;
+            }
+        }
+        Ok(split)
+    }
+
+    /// Query, key and value `[batch, sequence, heads, size]` that stand in one tensor, one after the other.
+    fn unpacked(&self, b: &mut NodeBuilder) -> Result<[ValueId; 3]> {
+        let [queries, keys] = [self.query_heads, self.key_heads];
+        let all = keys.checked_mul(2).and_then(|n| n.checked_add(queries));
+        let all = all.ok_or_else(|| invalid("too many heads"))?;
+        let apart = b.reshape(self.query, &[0, 0, all as i64, -1])?;
+        let sizes = b.i64s(&[queries, keys, keys].map(|n| n as i64))?;
+        let parts = b.apply(Split { axis: 2 }, &[Some(apart), Some(sizes)], 3)?;
+        Ok([parts[0], parts[1], parts[2]])
+    }
 }
 
 /// Cosines and sines of the positions of the queries, `[batch or 1, sequence, half]`.
