@@ -26,11 +26,12 @@ def numbers(dtype, *shape):
 
 
 def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMAIN, like=None, dims={}, pins=None,
-         **attributes):
+         hidden=(), **attributes):
     """`inputs` are arrays, or None where one is left out; those numbered in `constants` stand in the
     file. `outputs` counts them, or says with "" which are left out. `like` computes the results of
     what onnxruntime has no CPU kernel for. `dims` are dimensions, or names of them, that the file declares of inputs
-    instead of their own. `pins` say where nodes run that backends may compute in several ways: where it is done as here."""
+    instead of their own. `pins` say where nodes run that backends may compute in several ways: where it is done as here.
+    Outputs that are `hidden` are the node's and not the model's."""
     if isinstance(outputs, int):
         outputs = [f"y{i}" for i in range(outputs)]
     names = ["" if x is None else f"x{i}" for i, x in enumerate(inputs)]
@@ -43,7 +44,7 @@ def case(name, op, inputs, outputs=1, constants=(), quantised=False, domain=DOMA
         [node],
         name,
         [info(n, x) for n, x in fed.items()],
-        [helper.make_empty_tensor_value_info(y) for y in outputs if y],
+        [helper.make_empty_tensor_value_info(y) for y in outputs if y and y not in hidden],
         kept,
     )
     opsets = [helper.make_opsetid("", 20), helper.make_opsetid(DOMAIN, 1)]
@@ -323,4 +324,68 @@ for rows, bits in ((1, 4), (1, 8), (9, 4), (9, 8)):
         case(f"matmul_{bits}_bits_rounded_{rows}{name}", "MatMulNBits", inputs,
              constants=[i for i, x in enumerate(inputs) if i and x is not None],
              pins=["op:MatMulNBits=cpu"], K=90, N=35, bits=bits, block_size=32, accuracy_level=4)
+
+# Attention with a state, and what stands around it.
+x, kernel, history = floats(2, 6, 5), floats(6, 1, 4), floats(2, 6, 3)
+case("causal_conv", "CausalConvWithState", [x, kernel, floats(6), history], 2, activation="silu")
+case("causal_conv_without_past", "CausalConvWithState", [x, kernel], 2)
+case("causal_conv_open", "CausalConvWithState", [x, kernel, None, history], 2, dims={0: [2, 6, "length"], 1: [6, 1, "kernel"], 3: [2, 6, "before"]})
+case("causal_conv_apart", "CausalConvWithState", [floats(2, 6, 5), kernel, None, floats(2, 6, 6)], 2, dilation=2)
+case("causal_conv_channels_last", "CausalConvWithState", [floats(2, 5, 2, 3), kernel, floats(6), floats(2, 3, 2, 3)], 2,
+     channels_last=1, activation="swish")
+case("gated_rms_norm", "GatedRMSNorm", [floats(2, 5, 12), floats(4), floats(2, 5, 12)], epsilon=1e-3)
+case("gated_rms_norm_plain", "GatedRMSNorm", [floats(2, 5, 12) / 99, floats(12), floats(2, 5, 12)])
+case("linear_attention_gate", "LinearAttentionGate", [floats(2, 5, 3) * 9, floats(3), floats(3), floats(2, 5, 3)], 2)
+case("linear_attention_gate_alone", "LinearAttentionGate", [floats(2, 5, 3), floats(3), floats(3)])
+
+
+def linear(name, queries, keys, values, rule, past=True, **attributes):
+    """Heads of `queries`, `keys` and `values`: queries and keys of 8 numbers, values of 6."""
+    length = lambda heads, size: floats(2, 5, heads * size)
+    near = lambda heads: length(heads, 8) / np.float32(3)
+    decay = -np.abs(length(values, 1)) if "gated" in rule else None
+    rate = random.random((2, 5, values), np.float32) if "delta" in rule else None
+    state = floats(2, values, 8, 6) if past else None
+    case(f"linear_attention_{name}", "LinearAttention", [near(queries), near(keys), length(values, 6), state, decay, rate], 2,
+         q_num_heads=queries, kv_num_heads=values, update_rule=rule, **attributes)
+
+
+for rule in ("linear", "gated", "delta", "gated_delta"):
+    linear(rule, 2, 2, 2, rule, scale=0.3)
+linear("shared_queries", 4, 2, 2, "gated_delta")
+linear("shared_values", 2, 2, 4, "gated_delta", past=False)
+linear("shared_values_of_keys", 2, 4, 4, "gated")
+
+three = random.integers(0, 20, (3, 2, 6), np.int64)
+sections = dict(mrope_section=[2, 1, 1], rotary_embedding_dim=8)
+case("m_rotary_embedding", "MRotaryEmbedding", [floats(2, 6, 32), three, cos, sin], num_heads=4, **sections)
+case("m_rotary_embedding_mixed", "MRotaryEmbedding", [floats(2, 4, 6, 8), three, cos, sin], mrope_layout=1, interleaved=1,
+     mrope_section=[2, 1, 1])
+
+
+def windowed(name, queries, tokens, places, window, extra=(), hidden=(), **attributes):
+    """Grouped attention with caches of `places` keys that hold at least the last `window` of each sequence. `tokens` are those of the sequences, the new
+    ones included. What is behind the keys of a cache is anything."""
+    before = np.array(tokens) - queries
+    at_once = places - window + 1
+    held = before - at_once * np.maximum(0, -((places - before) // at_once))
+    kept = np.arange(places) < held[:, None]
+    caches = [floats(len(tokens), 2, places, 16) * kept[:, None, :, None] for _ in range(2)]
+    inputs = [floats(len(tokens), queries, 64), floats(len(tokens), queries, 32), floats(len(tokens), queries, 32), *caches,
+              np.array(tokens, np.int32) - 1, np.array(max(tokens), np.int32)]
+    inputs += [None] * (16 - len(inputs))
+    for i, given in dict(extra).items():
+        inputs[i] = given
+    case(f"group_query_attention_window_{name}", "GroupQueryAttention", inputs, ["y", "key", "value"], num_heads=4, kv_num_heads=2,
+         hidden=hidden, local_window_size=window, sliding_window_cache=1, **attributes)
+
+
+caches = ("key", "value")
+windowed("full", 1, [9, 7], 4, 4, wider, do_rotary=1)
+windowed("becomes_full", 3, [5], 4, 4)
+windowed("moves", 7, [9], 4, 4)
+windowed("not_full", 1, [4], 6, 3, hidden=caches)
+windowed("spare", 1, [8, 11], 6, 3, hidden=caches)
+windowed("spare_moves", 4, [9], 6, 3, hidden=caches)
+windowed("spare_full", 2, [10], 6, 3)
 cases.write()

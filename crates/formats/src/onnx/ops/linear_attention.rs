@@ -29,10 +29,26 @@ fn swiglu(b: &mut NodeBuilder) -> Result<()> {
 }
 
 fn causal_conv(b: &mut NodeBuilder) -> Result<()> {
-    let (x, weights, bias) = (b.input(0)?, b.input(1)?, b.optional(2)?);
+    let (x, past) = (b.input(0)?, b.optional(3)?);
+    let [y, state] = convolved(b, x, past, 1)?;
+    b.bind(0, y)?;
+    b.bind(1, state)
+}
+
+/// A causal convolution of every channel of `x`, `[batch, channels, length]`, with the weights `[channels, 1, kernel]` of input 1, as far as
+/// `dilation` apart, and the bias of input 2: the result, and what of `past` and `x` the next call reads in front of its own.
+pub fn convolved(
+    b: &mut NodeBuilder,
+    x: ValueId,
+    past: Option<ValueId>,
+    dilation: usize,
+) -> Result<[ValueId; 2]> {
+    let (weights, bias) = (b.input(1)?, b.optional(2)?);
     let (kernel, one) = (b.dim(weights, 2)?, b.i64s(&[1])?);
+    let apart = b.i64s(&[dilation as i64])?;
     let before = b.sub(kernel, one)?;
-    let padded = match b.optional(3)? {
+    let before = b.mul(before, apart)?;
+    let padded = match past {
         Some(past) => b.concat(&[past, x], 2)?,
         None => {
             let (front, behind) = (b.i64s(&[0, 0])?, b.i64s(&[0, 0, 0])?);
@@ -45,7 +61,7 @@ fn causal_conv(b: &mut NodeBuilder) -> Result<()> {
         Some(&[channels, ..]) => {
             let conv = Conv {
                 strides: vec![1],
-                dilations: vec![1],
+                dilations: vec![dilation],
                 padding: Padding::Valid,
                 groups: channels,
                 channels_last: false,
@@ -53,32 +69,33 @@ fn causal_conv(b: &mut NodeBuilder) -> Result<()> {
             };
             b.apply(conv, &[Some(padded), Some(weights), bias], 1)?[0]
         }
-        _ => weighed_windows(b, x, padded, weights, bias)?,
+        _ => weighed_windows(b, x, padded, weights, bias, apart)?,
     };
     let y = match b.text_or("activation", "none")? {
         "none" => y,
         "silu" | "swish" => b.unary(UnaryKind::Swish { alpha: 1.0 }, y)?,
         other => return Err(unknown("activation", other)),
     };
-    b.bind(0, y)?;
     let length = b.dim(padded, 2)?;
     let first = b.sub(length, before)?;
     let axis = b.i64s(&[2])?;
     let state = b.op(Slice, &[padded, first, length, axis])?;
-    b.bind(1, state)
+    Ok([y, state])
 }
 
 /// The convolution of every channel with weights `[channels, 1, kernel]` of a shape known only at run
-/// time: windows `[batch, channels, length, kernel]` of the padded input times weights, summed.
+/// time, which read places that are `apart`, `[1]`: windows `[batch, channels, length, kernel]` of the padded input times weights, summed.
 fn weighed_windows(
     b: &mut NodeBuilder,
     x: ValueId,
     padded: ValueId,
     weights: ValueId,
     bias: Option<ValueId>,
+    apart: ValueId,
 ) -> Result<ValueId> {
     let (length, kernel) = (b.dim(x, 2)?, b.dim(weights, 2)?);
     let (first, tap) = (b.iota(length)?, b.iota(kernel)?);
+    let tap = b.mul(tap, apart)?;
     let first = b.unsqueeze(first, &[1])?;
     let places = b.add(first, tap)?;
     let windows = b.op(Gather { axis: 2 }, &[padded, places])?;
@@ -97,7 +114,9 @@ struct Rule {
     delta: bool,
 }
 
-fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
+/// Inputs: query, key and value `[batch, length, heads * size]`, past state, decay, update rate. There may be fewer heads of queries and of
+/// keys than of values in com.microsoft's form, not in the standard's.
+pub fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
     let rule = match b.text_or("update_rule", "gated_delta")? {
         "linear" => Rule {
             decay: false,
@@ -119,10 +138,11 @@ fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
     };
     let query_heads = b.count("q_num_heads", None)?;
     let heads = b.count("kv_num_heads", None)?;
-    if heads == 0 || query_heads % heads != 0 {
+    let whole = |a: usize, n: usize| n > 0 && a.is_multiple_of(n);
+    if !whole(query_heads, heads) && !whole(heads, query_heads) {
         return Err(invalid("the numbers of heads do not fit"));
     }
-    let (h, group) = (heads as i64, (query_heads / heads) as i64);
+    let (h, group) = (heads as i64, (query_heads / heads).max(1) as i64);
     let query = b.input(0)?;
     // The state of narrow types is kept in float32 from step to step.
     let wide = match b.dtype(query) {
@@ -136,8 +156,29 @@ fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
         b.reshape(x, shape)
     };
     // Time is axis 1, which the scan takes away.
-    let q = load(b, 0, &[0, 0, h, group, -1])?;
-    let k = load(b, 1, &[0, 0, h, 1, -1])?;
+    let (q, k) = if query_heads < heads {
+        let of_queries = (query_heads as i64, (heads / query_heads) as i64);
+        let q = load(b, 0, &[0, 0, of_queries.0, 1, -1])?;
+        let size = b.fact(q).shape.and_then(|s| s.0.last()?.known());
+        let key = b.input(1)?;
+        let width = b.fact(key).shape.and_then(|s| s.0.last()?.known());
+        let (Some(size), Some(width)) = (size.filter(|n| *n > 0), width) else {
+            return Err(unsupported("heads of keys whose size is not known"));
+        };
+        let of_keys = match width / size {
+            n if whole(heads, n) => (n as i64, (heads / n) as i64),
+            _ => {
+                return Err(invalid(
+                    "the heads of the keys do not fit those of the values",
+                ));
+            }
+        };
+        let k = load(b, 1, &[0, 0, of_keys.0, 1, -1])?;
+        (shared(b, q, of_queries)?, shared(b, k, of_keys)?)
+    } else {
+        let q = load(b, 0, &[0, 0, h, group, -1])?;
+        (q, load(b, 1, &[0, 0, h, 1, -1])?)
+    };
     let v = load(b, 2, &[0, 0, h, 1, -1])?;
     let mut scanned = vec![q, k, v];
     if rule.decay {
@@ -185,6 +226,16 @@ fn linear_attention(b: &mut NodeBuilder) -> Result<()> {
     let like = b.optional(3)?.unwrap_or(query);
     let state = b.cast_like(outputs[0], like)?;
     b.bind(1, state)
+}
+
+/// `x`, `[batch, length, heads, 1, size]`, with each head as often as several heads of values share it.
+fn shared(b: &mut NodeBuilder, x: ValueId, (heads, times): (i64, i64)) -> Result<ValueId> {
+    if times == 1 {
+        return Ok(x);
+    }
+    let shape = b.i64s(&[1, 1, 1, times, 1])?;
+    let repeated = b.expand(x, shape)?;
+    b.reshape(repeated, &[0, 0, heads * times, 1, -1])
 }
 
 /// One step: the state `[batch, heads, dk, dv]`, then slices of query `[.., group, dk]`, key

@@ -71,6 +71,7 @@ static FAMILIES: &[(&str, &Family)] = &[
     (microsoft::DOMAIN, &microsoft::fused::OPERATORS),
     (microsoft::DOMAIN, &microsoft::gelu::OPERATORS),
     (microsoft::DOMAIN, &microsoft::norm::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::recurrent::OPERATORS),
     (microsoft::DOMAIN, &microsoft::rotary::OPERATORS),
     (microsoft::DOMAIN, &microsoft::encoder::OPERATORS),
     (microsoft::DOMAIN, &microsoft::multi_head::OPERATORS),

@@ -4,7 +4,10 @@ use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{BinaryKind, Pad, PadMode, TensorScatter};
+use kilim_core::ops::{
+    BinaryKind, ConstantOfShape, GatherNd, Pad, PadMode, ReduceKind, TensorScatter,
+};
+use kilim_core::tensor::Tensor;
 
 use crate::onnx::builder::NodeBuilder;
 
@@ -97,6 +100,84 @@ impl Cache {
         let room = self.room(b, past)?;
         let filled = filled(b, past, new, self.before, Some(room))?;
         Ok([filled, filled])
+    }
+}
+
+/// What GroupQueryAttention knows of a cache that holds a window of each sequence: of `tokens` tokens it has the last
+/// `kept(tokens)`, in order from its start. Where it is full, as many go at once as it has places beyond the window.
+pub struct WindowCache {
+    /// How many tokens each sequence had before, `[batch]`.
+    pub before: ValueId,
+    /// How many of them the cache has.
+    pub held: ValueId,
+    /// The places of the cache, `[1]`.
+    places: ValueId,
+    /// Places of the cache and new tokens together, `[1]`.
+    all: ValueId,
+    /// The place in the cache with the new tokens from which on tokens are kept, `[batch]`.
+    first: ValueId,
+}
+
+impl WindowCache {
+    /// The cache `past` of windows of `window` tokens.
+    pub fn new(
+        b: &mut NodeBuilder,
+        past: ValueId,
+        query: ValueId,
+        window: usize,
+    ) -> Result<WindowCache> {
+        let places = b.dim(past, 2)?;
+        let (new, tokens, zero, one) = (b.dim(query, 1)?, lengths(b)?, b.i64(0)?, b.i64(1)?);
+        // A first prompt may be longer than its sequence, being padded.
+        let before = b.sub(tokens, new)?;
+        let before = b.binary(BinaryKind::Max, before, zero)?;
+        let window = b.i64s(&[window as i64])?;
+        let spare = b.sub(places, window)?;
+        // A cache of fewer places than the window has no such vector.
+        let value = Tensor::from_slice(&[1], &[1i64])?;
+        let spare = b.op(ConstantOfShape { value }, &[spare])?;
+        let spare = b.reduce(ReduceKind::Sum, spare, &[0], true)?;
+        let at_once = b.add(spare, one)?;
+        let kept = |b: &mut NodeBuilder, tokens: ValueId| {
+            let beyond = b.sub(tokens, places)?;
+            let beyond = b.binary(BinaryKind::Max, beyond, zero)?;
+            let beyond = b.add(beyond, spare)?;
+            let times = b.div(beyond, at_once)?;
+            let gone = b.mul(times, at_once)?;
+            b.sub(tokens, gone)
+        };
+        let (held, kept) = (kept(b, before)?, kept(b, tokens)?);
+        let added = b.sub(tokens, before)?;
+        let first = b.add(held, added)?;
+        Ok(WindowCache {
+            before,
+            held,
+            places,
+            all: b.add(places, new)?,
+            first: b.sub(first, kept)?,
+        })
+    }
+
+    /// `past` with the new keys behind those that it holds: as an output, which has as many places, and as attention reads it.
+    pub fn appended(
+        &self,
+        b: &mut NodeBuilder,
+        past: ValueId,
+        new: ValueId,
+    ) -> Result<[ValueId; 2]> {
+        let filled = filled(b, past, new, self.held, Some(self.all))?;
+        let (places, one) = (b.iota(self.places)?, b.i64(1)?);
+        let first = b.unsqueeze(self.first, &[1])?;
+        let kept = b.add(first, places)?;
+        // Places behind what is kept are anything.
+        let last = b.sub(self.all, one)?;
+        let kept = b.binary(BinaryKind::Min, kept, last)?;
+        let kept = b.unsqueeze(kept, &[1, 3])?;
+        let (same, heads) = (b.i64s(&[1])?, b.dim(new, 1)?);
+        let shape = b.vector(&[same, heads, same, same])?;
+        let kept = b.expand(kept, shape)?;
+        let present = b.op(GatherNd { batch_dims: 2 }, &[filled, kept])?;
+        Ok([present, filled])
     }
 }
 

@@ -6,7 +6,7 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{RmsNorm, Slice, Split, UnpackQkv};
 
 use super::attention::{attending, finish};
-use super::cache::{Cache, lengthened, lengths};
+use super::cache::{Cache, WindowCache, lengthened, lengths};
 use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
 use crate::onnx::ops::attention::{Attending, Place, Rules, check_groups, merged};
@@ -34,8 +34,16 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     refuse_quantised_cache(b)?;
     let query = b.input(0)?;
     let sinks = sinks(b, query, query_heads)?;
-    let past = b.optional(3)?;
-    let cache = past.map(|past| Cache::new(b, past, query)).transpose()?;
+    let past = match b.optional(3)? {
+        None => Past::Nothing,
+        Some(past) if b.flag("sliding_window_cache")? => {
+            let Ok(window) = usize::try_from(left + 1) else {
+                return Err(invalid("a cache of windows without `local_window_size`"));
+            };
+            Past::Windows(WindowCache::new(b, past, query, window)?)
+        }
+        Some(past) => Past::Whole(Cache::new(b, past, query)?),
+    };
     let heads = Heads {
         query_heads,
         key_heads,
@@ -43,19 +51,20 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         interleaved: b.flag("rotary_interleaved")?,
         turns: b.flag("do_rotary")?,
     };
-    let laid_out = match &cache {
-        Some(cache) if heads.unpack_at_once(b, cache)? => heads.unpacked_at_once(b, cache)?,
-        _ => heads.spelled_out(b, cache.as_ref())?,
+    let laid_out = match &past {
+        Past::Whole(cache) if heads.unpack_at_once(b, cache) => heads.unpacked_at_once(b, cache)?,
+        _ => heads.spelled_out(b, &past)?,
     };
     // What is causal never sees the padding behind a sequence.
     let lengths = match causal {
         true => None,
         false => Some(lengths(b)?),
     };
-    let place = match &cache {
-        None => Place::Start,
-        Some(cache) if cache.grows => Place::End,
-        Some(cache) => Place::Behind(cache.before),
+    let place = match &past {
+        Past::Nothing => Place::Start,
+        Past::Whole(cache) if cache.grows => Place::End,
+        Past::Whole(cache) => Place::Behind(cache.before),
+        Past::Windows(cache) => Place::Behind(cache.held),
     };
     let rules = Rules {
         place,
@@ -64,8 +73,9 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         causal,
         ..Rules::default()
     };
-    let bias = match (b.optional(10)?, &cache) {
-        (Some(bias), Some(cache)) if !cache.grows => {
+    let bias = match (b.optional(10)?, &past) {
+        (Some(_), Past::Windows(_)) => return Err(unsupported("a bias beside a cache of windows")),
+        (Some(bias), Past::Whole(cache)) if !cache.grows => {
             // As far as the cache has room.
             let (keys, known) = (b.dim(laid_out[1], 2)?, b.dim(bias, 3)?);
             let missing = b.sub(keys, known)?;
@@ -82,7 +92,8 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
             b.only_outputs(3)?;
             finish(b, &attending)
         }
-        2 => show(b, &attending),
+        2 if !matches!(past, Past::Windows(_)) => show(b, &attending),
+        2 => Err(unsupported("shares of keys beside a cache of windows")),
         _ => Err(unsupported("scores before the softmax as an output")),
     }
 }
@@ -113,7 +124,7 @@ fn show(b: &mut NodeBuilder, attending: &Attending) -> Result<()> {
     b.bind(3, shown)
 }
 
-/// Refuses caches of integers, and those that forget.
+/// Refuses caches of integers.
 fn refuse_quantised_cache(b: &mut NodeBuilder) -> Result<()> {
     for name in ["k_quant_type", "v_quant_type"] {
         match b.text_or(name, "NONE")? {
@@ -121,13 +132,19 @@ fn refuse_quantised_cache(b: &mut NodeBuilder) -> Result<()> {
             other => return Err(unknown(name, other)),
         }
     }
-    for name in ["kv_cache_bit_width", "sliding_window_cache"] {
-        b.fixed(name, 0)?;
-    }
+    b.fixed("kv_cache_bit_width", 0)?;
     if b.has_input(12) || b.has_input(13) {
         return Err(unsupported("a quantised cache"));
     }
     Ok(())
+}
+
+/// The keys and values of what came before.
+enum Past {
+    Nothing,
+    /// All of them.
+    Whole(Cache),
+    Windows(WindowCache),
 }
 
 /// How queries, keys and values come.
@@ -143,13 +160,13 @@ struct Heads {
 
 impl Heads {
     /// Whether one operator does all there is to do: `float32` that stands packed, turns, and has a cache with room.
-    fn unpack_at_once(&self, b: &NodeBuilder, cache: &Cache) -> Result<bool> {
+    fn unpack_at_once(&self, b: &NodeBuilder, cache: &Cache) -> bool {
         let plain = [1, 2, 14, 15].iter().all(|&i| !b.has_input(i));
-        Ok(plain
+        plain
             && self.turns
             && !cache.grows
             && b.has_input(4)
-            && b.dtype(self.query) == Some(DType::F32))
+            && b.dtype(self.query) == Some(DType::F32)
     }
 
     /// Query, and the caches of keys and values as far as they have room, which are outputs 1 and 2.
@@ -171,10 +188,15 @@ impl Heads {
     }
 
     /// Query, key and value `[batch, heads, keys, size]` as attention reads them; outputs 1 and 2 are the caches.
-    fn spelled_out(&self, b: &mut NodeBuilder, cache: Option<&Cache>) -> Result<[ValueId; 3]> {
+    fn spelled_out(&self, b: &mut NodeBuilder, past: &Past) -> Result<[ValueId; 3]> {
         let mut split = self.normalised(b)?;
         if self.turns {
-            let angles = angles(b, self.query, cache.map(|cache| cache.before))?;
+            let before = match past {
+                Past::Nothing => None,
+                Past::Whole(cache) => Some(cache.before),
+                Past::Windows(cache) => Some(cache.before),
+            };
+            let angles = angles(b, self.query, before)?;
             for x in &mut split[..2] {
                 *x = rotated(b, *x, angles, 2, Part::Angles, self.interleaved)?;
             }
@@ -183,10 +205,13 @@ impl Heads {
             *x = b.transpose(*x, &[0, 2, 1, 3])?;
         }
         for i in [0, 1] {
-            let mut present = split[1 + i];
-            if let (Some(past), Some(cache)) = (b.optional(3 + i)?, cache) {
-                [present, split[1 + i]] = cache.appended(b, past, present, 1 + i)?;
-            }
+            let new = split[1 + i];
+            let [present, read] = match (b.optional(3 + i)?, past) {
+                (Some(given), Past::Whole(cache)) => cache.appended(b, given, new, 1 + i)?,
+                (Some(given), Past::Windows(cache)) => cache.appended(b, given, new)?,
+                _ => [new, new],
+            };
+            split[1 + i] = read;
             b.bind(1 + i, present)?;
         }
         Ok(split)

@@ -12,6 +12,7 @@ pub mod multi_head;
 pub mod norm;
 pub mod packed;
 pub mod quantized;
+pub mod recurrent;
 pub mod rotary;
 
 use super::{Family, OpTable};
