@@ -18,6 +18,9 @@ SMALL = dict(
     tie_word_embeddings=True,
 )
 
+# Of two layers one looks back on a few words only. The builder does not read what transformers 5 says of Gemma 3's angles.
+WINDOWS = dict(sliding_window=8, layer_types=["sliding_attention", "full_attention"])
+
 LLAMA_135M = dict(
     vocab_size=49152,
     hidden_size=576,
@@ -62,6 +65,13 @@ MODELS = {
         "int4",
     ),
     "smollm3-int4": Model("SmolLM3Config", "SmolLM3ForCausalLM", {**SMALL, "pad_token_id": 0}, "int4"),
+    "gemma2-int4": Model("Gemma2Config", "Gemma2ForCausalLM", {**SMALL, **WINDOWS, "query_pre_attn_scalar": 16}, "int4"),
+    "lfm2-int4": Model(
+        "Lfm2Config",
+        "Lfm2ForCausalLM",
+        {**SMALL, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
+        "int4",
+    ),
     "llama135m-int4": llama("int4", **LLAMA_135M),
     "llama135m-fp32": llama("fp32", **LLAMA_135M),
 }

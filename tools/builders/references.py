@@ -2,7 +2,7 @@
 
     python tools/builders/references.py FOLDER
 
-FOLDER is what `build.py` wrote. A prompt of five words is followed by three single ones. Products lose their accuracy level: with one,
+FOLDER is what `build.py` wrote. A prompt of five words is followed by three single ones, or more where a window of words is full then. Products lose their accuracy level: with one,
 activations may be rounded to 8 bits, and a sum that differs in its last bit moves a rounded number by a whole step. The products
 themselves have cases with and without it (`tests/src/operators/packed.rs`).
 """
@@ -18,7 +18,8 @@ from steps import Steps, session, without_levels
 sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "references"))
 from common import Cases  # noqa: E402
 
-NAMES = ["llama-int4", "llama-int4-asymmetric", "llama-int8", "llama-fp16", "qwen2-int4", "qwen3-int4", "phi3-int4", "smollm3-int4"]
+NAMES = ["llama-int4", "llama-int4-asymmetric", "llama-int8", "llama-fp16", "qwen2-int4", "qwen3-int4", "phi3-int4", "smollm3-int4",
+         "gemma2-int4", "lfm2-int4"]
 
 
 def slim(model):
@@ -38,7 +39,7 @@ def main(folder):
         runtime = session(model)
         random = np.random.default_rng(11)
         steps, sets = Steps(built, runtime), []
-        for count in (5, 1, 1, 1):
+        for count in (5, 1, 1, 1) if steps.sizes["past_sliding_length"] == 0 else (7, 1, 1, 4, 1):
             words = random.integers(4, 384, count).tolist()
             feeds = steps.feeds(words)
             results = runtime.run(None, feeds)

@@ -32,7 +32,7 @@ def session(model):
 
 def fed_back(name):
     """The input that the output `name` is fed to."""
-    return name.replace("present.", "past_key_values.", 1)
+    return name.replace("present.", "past." if name.endswith(".conv") else "past_key_values.", 1)
 
 
 class Steps:
@@ -41,7 +41,13 @@ class Steps:
     def __init__(self, folder, session):
         settings = json.loads((folder / "genai_config.json").read_text())["model"]["decoder"]
         # Sizes that the model leaves open.
-        self.sizes = {"batch_size": 1, "past_sequence_length": 0, "kv_cache_dim": settings["head_size"]}
+        window = settings.get("sliding_window", {"window_size": 0, "cache_slack": 0})
+        self.sizes = {
+            "batch_size": 1,
+            "past_sequence_length": 0,
+            "past_sliding_length": window["window_size"] + window["cache_slack"],
+            "kv_cache_dim": settings["head_size"],
+        }
         self.inputs = session.get_inputs()
         self.outputs = [port.name for port in session.get_outputs()]
         self.length = 0
