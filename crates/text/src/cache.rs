@@ -47,10 +47,20 @@ impl Cache {
     ) -> Result<Cache> {
         let dims = port.fact.shape.as_ref().map_or(&[][..], |shape| &shape.0);
         let open = dims.len() == 4 && dims[WORDS].known().is_none();
+        let window = names.layer.filter(|layer| {
+            let of_windows = settings.windows.layers.contains(layer);
+            of_windows && open && !written && !names.cross
+        });
+        // What such a cache has forgotten does not come back: it is as one of fixed length.
+        let open = open && window.is_none();
         let mut cache = Cache {
             from: names.given.clone(),
             dtype,
-            start: start(port, settings)?,
+            start: start(
+                port,
+                settings,
+                window.map_or(0, |_| settings.windows.places),
+            )?,
             open,
             roomy: open && written && !names.cross,
             cross: names.cross,
@@ -170,9 +180,9 @@ fn resized(cache: &Tensor, words: usize) -> Result<Tensor> {
     Tensor::from_bytes(dtype, &shape, Arc::new(bytes))
 }
 
-/// The shape of a cache before the first word: sizes that the model leaves open are one sequence, no words, and what
+/// The shape of a cache before the first word: sizes that the model leaves open are one sequence, so many `words`, and what
 /// the settings say of heads.
-fn start(port: &Port, settings: &Settings) -> Result<Vec<usize>> {
+fn start(port: &Port, settings: &Settings, words: usize) -> Result<Vec<usize>> {
     let unknown = || {
         let e = Error::new(ErrorCode::Shape, "a cache of unknown size");
         let e = e.with_input(&port.name).with_got(&port.fact);
@@ -184,7 +194,7 @@ fn start(port: &Port, settings: &Settings) -> Result<Vec<usize>> {
         (Some(size), _) => Ok(size),
         (None, 0) => Ok(1),
         (None, 1) if heads => settings.heads.ok_or_else(unknown),
-        (None, WORDS) if heads => Ok(0),
+        (None, WORDS) if heads => Ok(words),
         (None, 3) if heads => settings.head_size.ok_or_else(unknown),
         _ => Err(unknown()),
     };

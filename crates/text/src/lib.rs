@@ -26,6 +26,6 @@ pub use folder::Folder;
 #[cfg(feature = "folder")]
 pub use generate::{Ended, Generated, Options, generate};
 pub use sampler::{Sampler, Sampling};
-pub use settings::{CacheNames, Files, Ids, PortNames, Settings, parse_settings};
+pub use settings::{CacheNames, Files, Ids, PortNames, Settings, Windows, parse_settings};
 #[cfg(feature = "folder")]
 pub use tokenizer::Tokenizer;

@@ -41,10 +41,20 @@ pub struct Settings {
     /// Heads of a cache, and numbers of a head, where the model leaves them open.
     pub heads: Option<usize>,
     pub head_size: Option<usize>,
+    /// Caches that hold the last words alone.
+    pub windows: Windows,
     /// How words are to be chosen.
     pub sampling: Sampling,
     /// Names of the model's inputs and outputs.
     pub ports: PortNames,
+}
+
+/// The caches of some layers, which hold the last words of a text alone: the model forgets others by itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Windows {
+    pub layers: Vec<usize>,
+    /// Words that each of these caches has room for.
+    pub places: usize,
 }
 
 /// Texts of the files that lie beside a model, where there are such files.
@@ -112,6 +122,8 @@ pub struct CacheNames {
     pub taken: String,
     /// Whether it is of cross-attention, made of what an encoder made: the first step of a text gives it, and it stays.
     pub cross: bool,
+    /// The number of its layer, where the name has one.
+    pub layer: Option<usize>,
 }
 
 impl CacheNames {
@@ -120,6 +132,7 @@ impl CacheNames {
             given,
             taken,
             cross: false,
+            layer: None,
         }
     }
 }
@@ -142,6 +155,7 @@ impl Default for PortNames {
             given: format!("present.%d.encoder.{part}"),
             taken: format!("past_key_values.%d.encoder.{part}"),
             cross: true,
+            layer: None,
         });
         let own = caches.map(|pair| CacheNames::own(pair.map(str::to_string)));
         PortNames {
@@ -233,6 +247,7 @@ impl HuggingFace {
             context: self.max_target_positions.or(self.max_position_embeddings),
             heads: cached.or(self.num_key_value_heads).or(heads),
             head_size,
+            windows: Windows::default(),
             sampling: generation.search.sampling(),
             ports: PortNames::default(),
         }
@@ -269,6 +284,17 @@ struct GenAiDecoder {
     inputs: serde_json::Map<String, serde_json::Value>,
     #[serde(default)]
     outputs: serde_json::Map<String, serde_json::Value>,
+    sliding_window: Option<GenAiWindow>,
+}
+
+#[derive(Deserialize)]
+struct GenAiWindow {
+    #[serde(default)]
+    window_size: usize,
+    #[serde(default)]
+    layers: Vec<usize>,
+    /// Words that caches hold beyond the window. Builders before 0.18 did not write it: their caches hold all words.
+    cache_slack: Option<usize>,
 }
 
 fn model_file() -> String {
@@ -294,12 +320,26 @@ impl GenAi {
             context: self.model.context_length,
             heads: decoder.num_key_value_heads,
             head_size: decoder.head_size,
+            windows: decoder.windows(),
             sampling,
         })
     }
 }
 
 impl GenAiDecoder {
+    fn windows(&self) -> Windows {
+        let Some(window) = &self.sliding_window else {
+            return Windows::default();
+        };
+        match window.cache_slack {
+            Some(slack) => Windows {
+                layers: window.layers.clone(),
+                places: window.window_size.saturating_add(slack),
+            },
+            None => Windows::default(),
+        }
+    }
+
     fn ports(&self) -> PortNames {
         let usual = PortNames::default();
         let input = |name: &str| self.inputs.get(name)?.as_str().map(str::to_string);
@@ -336,6 +376,7 @@ impl PortNames {
                 given: name.to_string(),
                 taken: cache.taken.replacen("%d", layer, 1),
                 cross: cache.cross,
+                layer: layer.parse().ok(),
             })
         })
     }
@@ -379,5 +420,18 @@ mod tests {
         let cross = settings.ports.cache("present.3.encoder.value");
         assert!(cross.is_some_and(|cache| cache.cross));
         assert_eq!(settings.sampling, Sampling::default());
+    }
+
+    #[test]
+    fn genais_file_names_the_caches_of_windows() {
+        let read = |window: &str| {
+            let text = format!(r#"{{"model": {{"decoder": {{"sliding_window": {window}}}}}}}"#);
+            let config: GenAi = serde_json::from_str(&text).expect("a config");
+            config.settings().expect("settings").windows
+        };
+        let windows = read(r#"{"window_size": 8, "layers": [0, 2], "cache_slack": 3}"#);
+        assert_eq!((windows.layers, windows.places), (vec![0, 2], 11));
+        let whole = read(r#"{"window_size": 8, "layers": [0, 2], "slide_inputs": false}"#);
+        assert_eq!(whole, Windows::default());
     }
 }
