@@ -1,7 +1,7 @@
 import { env } from 'onnxruntime-common';
 import type { Backend, InferenceSession } from 'onnxruntime-common';
 import { KilimError, load } from '../index.js';
-import type { ModelSource, Session } from '../index.js';
+import type { LoadOptions, ModelSource, Session } from '../index.js';
 import { failure } from './failures.js';
 import { Handler } from './handler.js';
 import { readSessionOptions } from './options.js';
@@ -53,22 +53,23 @@ async function requireGpu(): Promise<void> {
 async function open(model: string | Uint8Array, options: Options): Promise<Session> {
   const given = readSessionOptions(options);
   const source = sourceOf(model);
-  for (;;) {
-    try {
-      return await load(source, given);
-    } catch (error) {
-      const unknown = unknownDimension(error, given.dims);
-      if (unknown === undefined) throw fileFailure(error) ?? failure('create', error);
-      // onnxruntime passes over names that the model has not.
-      delete given.dims?.[unknown];
-    }
+  try {
+    return await load(source, given).catch((error: unknown) => openWithKnown(source, given, error));
+  } catch (error) {
+    throw fileFailure(error) ?? failure('create', error);
   }
 }
 
-/** The name of a dimension in `dims` that the model has not, where that is the error. */
-function unknownDimension(error: unknown, dims: Record<string, number> | undefined): string | undefined {
-  if (!(error instanceof KilimError) || error.code !== 'INVALID_VALUE') return undefined;
-  return Object.keys(dims ?? {}).find((name) => error.got === name);
+/** Passes over names of dimensions that the model has not, as onnxruntime does, where they may be what `error` is about. */
+async function openWithKnown(source: ModelSource, { dims, ...options }: LoadOptions, error: unknown): Promise<Session> {
+  if (!dims || !(error instanceof KilimError) || error.code !== 'INVALID_VALUE') throw error;
+  const session = await load(source, options);
+  const names = new Set<unknown>(session.inputs.flatMap((port) => port.dims ?? []));
+  const known = Object.entries(dims).filter(([name]) => names.has(name));
+  if (known.length === 0) return session;
+  session.close();
+  if (known.length === Object.keys(dims).length) throw error;
+  return load(source, { ...options, dims: Object.fromEntries(known) });
 }
 
 /** The error of a file that cannot be read, in the words of onnxruntime-web. */

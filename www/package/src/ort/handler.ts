@@ -104,7 +104,10 @@ export class Handler implements InferenceSessionHandler {
 }
 
 /** Runs at once, unless some inputs must be read: then what the caller gave is copied meanwhile. */
-function inputsOf<T>(given: readonly (readonly [string, Feed | Promise<Feed>])[], run: (inputs: (readonly [string, Feed])[]) => Promise<T>): Promise<T> {
+function inputsOf<T>(
+  given: readonly (readonly [string, Feed | Promise<Feed>])[],
+  run: (inputs: (readonly [string, Feed])[]) => Promise<T>,
+): Promise<T> {
   const there = given.filter((entry): entry is [string, Feed] => !(entry[1] instanceof Promise));
   if (there.length === given.length) return run(there);
   const copied = given.map(async ([name, feed]) => [name, await (feed instanceof Promise ? feed : copyOf(feed))] as const);

@@ -45,7 +45,8 @@ function checkLevels({ graphOptimizationLevel, executionMode, logSeverityLevel, 
 
 /** Levels of a log that is not written, refused where onnxruntime-web refuses them. */
 export function checkLog(kind: 'severity' | 'verbosity', level: number | undefined): void {
-  if (level !== undefined && (!Number.isInteger(level) || level < 0 || level > 4)) throw invalid(`log ${kind} level is not valid: ${level}`);
+  if (level !== undefined && (!Number.isInteger(level) || level < 0 || level > 4))
+    throw invalid(`log ${kind} level is not valid: ${level}`);
 }
 
 export function invalid(message: string): KilimError {

@@ -80,7 +80,10 @@ const bytesOf = ({ buffer, byteOffset, byteLength }: ArrayBufferView): Uint8Arra
 
 function checkPlace(name: string, { type, dims }: HostTensor | DeviceTensor, given: Tensor): void {
   if (given.type !== type) {
-    throw failed('run', 'DTYPE', `Unexpected output data type. Actual: (${given.type}) , expected: (${type})`, { got: given.type, expected: type });
+    throw failed('run', 'DTYPE', `Unexpected output data type. Actual: (${given.type}) , expected: (${type})`, {
+      got: given.type,
+      expected: type,
+    });
   }
   if (given.dims.length !== dims.length || given.dims.some((d, i) => d !== dims[i])) {
     const [expected, got] = [`{${dims.join(',')}}`, `{${given.dims.join(',')}}`];

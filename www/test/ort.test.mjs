@@ -1,0 +1,253 @@
+// `kilim/ort` in the place of onnxruntime-web: the cases of fixtures/ort have the answers that onnxruntime-web gave, and what it has no
+// answers for is here.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, test } from 'node:test';
+import { Tensor } from '../dist/kilim/index.js';
+import * as inNode from '../dist/kilim/ort.js';
+import { FILES, answersIn } from '../fixtures/ort/page.mjs';
+import { repository, www } from './support/browser.mjs';
+import { packagePage } from './support/page.mjs';
+import { references } from './support/references.mjs';
+import { readTensor } from './support/values.mjs';
+
+const fixtures = join(www, 'fixtures', 'ort');
+const known = JSON.parse(readFileSync(join(fixtures, 'answers.json'), 'utf8'));
+const language = references('language');
+
+const here = packagePage({
+  folders: [
+    ['/models/', FILES],
+    ['/fixtures/', fixtures],
+    ['/language/', language],
+    ['/common/', join(www, 'node_modules', 'onnxruntime-common', 'dist', 'esm')],
+  ],
+  opened: (page) =>
+    page.evaluate(async () => {
+      globalThis.ort = await import('/kilim/ort.js');
+      globalThis.warned = [];
+      console.warn = (...words) => warned.push(words.join(' '));
+      globalThis.create = (name, options) => ort.InferenceSession.create(`/models/${encodeURIComponent(name)}`, options);
+      globalThis.float = (dims, ...values) => new ort.Tensor('float32', values, dims);
+      /** The message and the code of what a call throws. */
+      globalThis.refusal = async (call) => {
+        try {
+          await call();
+          return 'taken';
+        } catch ({ code, message }) {
+          return [code, message];
+        }
+      };
+    }),
+});
+after(() => assert.deepEqual(here.problems, []));
+
+for (const provider of ['wasm', 'webgpu']) {
+  test(`answers are those of onnxruntime-web: ${provider}`, { timeout: 120_000 }, async () => {
+    assert.deepEqual(await answersIn(here.page, '/kilim/ort.js', provider), known[provider]);
+  });
+}
+
+test('the module has the names of onnxruntime-web, and no version that has files fetched', async () => {
+  const seen = await here.page.evaluate(async () => {
+    const common = await import('/common/index.js');
+    const { env } = ort;
+    Object.assign(env.wasm, { wasmPaths: '/somewhere/', proxy: true, wasmBinary: new ArrayBuffer(8) });
+    env.logLevel = 'warning';
+    return {
+      missing: Object.keys(common).filter((name) => !(name in ort)),
+      same: Object.keys(common).filter((name) => ort.default[name] !== ort[name]),
+      versions: Object.keys(env.versions),
+      flags: typeof env.webgpu,
+    };
+  });
+  assert.deepEqual(seen, { missing: [], same: [], versions: ['common'], flags: 'object' });
+});
+
+test('outputs are written into tensors that are given, whatever copy of the class they are of', async () => {
+  const seen = await here.page.evaluate(async () => {
+    const { Tensor } = await import('/common/index.js');
+    const session = await create('add', { executionProviders: ['cpu'] });
+    const feeds = { x: new Tensor('float32', [1, 2], [1, 2]) };
+    const own = float([1, 2], 0, 0);
+    const foreign = new Tensor('float32', [0, 0], [1, 2]);
+    const first = await session.run(feeds, { sum: own, total: null });
+    const second = await session.run(feeds, { sum: foreign });
+    const seen = [
+      first.sum === own,
+      [...own.data],
+      first.total.data[0],
+      [...foreign.data],
+      Object.keys(second),
+      second.sum instanceof ort.Tensor,
+    ];
+    seen.push((await refusal(() => session.run(feeds, { sum: float([2, 1], 0, 0) })))[1]);
+    seen.push((await refusal(() => session.run(feeds, { sum: new ort.Tensor('int32', [0, 0], [1, 2]) })))[0]);
+    await session.release();
+    return seen;
+  });
+  assert.deepEqual(seen.slice(0, 6), [true, [11, 22], 33, [11, 22], ['sum'], true]);
+  assert.match(seen[6], /OutputName: sum.* \{1,2\}, not \{2,1\}/);
+  assert.equal(seen[7], 'DTYPE');
+});
+
+test('tensors on the device are taken in other dimensions, and as places for outputs', { timeout: 60_000 }, async () => {
+  const seen = await here.page.evaluate(async () => {
+    const { Tensor: Foreign } = await import('/common/index.js');
+    const session = await create('cache', { executionProviders: ['webgpu'], preferredOutputLocation: { 'present.key': 'gpu-buffer' } });
+    const none = float([0, 2]);
+    const { 'present.key': kept } = await session.run({ past: none, x: float([2, 2], 1, 2, 3, 4) });
+    // The same memory in a tensor of the caller's, of another copy of the class.
+    const same = Foreign.fromGpuBuffer(kept.gpuBuffer, { dataType: 'float32', dims: [2, 2] });
+    const x = float([1, 2], 5, 6);
+    const run = session.run({ past: same, x }, { 'present.key': kept });
+    x.data.fill(0);
+    const { 'present.key': grown } = await run.catch(({ message }) => ({ 'present.key': message }));
+    const place = (await session.run({ past: none, x: float([3, 2], 0, 0, 0, 0, 0, 0) }))['present.key'];
+    const filled = await session.run({ past: same, x: float([1, 2], 5, 6) }, { 'present.key': place });
+    const wide = Foreign.fromGpuBuffer(kept.gpuBuffer, { dataType: 'float32', dims: [1, 4] });
+    const wrong = await refusal(() => session.run({ past: wide, x }));
+    const narrow = Foreign.fromGpuBuffer(kept.gpuBuffer, { dataType: 'float32', dims: [2, 2] });
+    const other = await create('add', { executionProviders: ['wasm'] });
+    const crossed = await other.run({ x: narrow });
+    const data = [...(await place.getData())];
+    kept.dispose();
+    const gone = await refusal(() => session.run({ past: same, x }));
+    await Promise.all([session.release(), other.release()]);
+    return { grown, filled: filled['present.key'] === place, data, wrong: wrong[1], crossed: [...crossed.sum.data], gone: gone[0] };
+  });
+  assert.match(seen.grown, /OutputName: present\.key.* \{3,2\}, not \{2,2\}/);
+  assert.deepEqual([seen.filled, seen.data, seen.crossed, seen.gone], [true, [1, 2, 3, 4, 5, 6], [11, 22, 13, 24], 'STATE']);
+  assert.match(seen.wrong, /Got invalid dimensions for input: past/);
+});
+
+test('what cannot be had is refused by name', { timeout: 60_000 }, async () => {
+  const seen = await here.page.evaluate(async () => {
+    const gpu = { executionProviders: [{ name: 'webgpu', forceCpuNodeNames: ['node0'], preferredLayout: 'NHWC' }] };
+    const device = await (await navigator.gpu.requestAdapter()).requestDevice();
+    const buffer = device.createBuffer({ size: 8, usage: GPUBufferUsage.STORAGE });
+    const tensor = ort.Tensor.fromGpuBuffer(buffer, { dataType: 'float32', dims: [1, 2] });
+    const session = await create('add', gpu);
+    const seen = {
+      elsewhere: await refusal(() => session.run({ x: tensor })),
+      ml: await refusal(() => create('add', { ...gpu, preferredOutputLocation: 'ml-tensor' })),
+      noGpu: await refusal(() => create('add', { executionProviders: ['wasm'], preferredOutputLocation: { sum: 'gpu-buffer' } })),
+      webnn: await refusal(() => create('add', { executionProviders: [{ name: 'webnn', deviceType: 'npu' }] })),
+      mixed: await refusal(async () => (await create('add', { executionProviders: ['webnn', 'wasm'] })).release()),
+      // Forces nothing, and takes what there is.
+      webgl: await refusal(async () => (await create('add', { executionProviders: ['webgl'] })).release()),
+    };
+    const works = (await session.run({ x: float([1, 2], 1, 2) })).total.data[0];
+    await session.release();
+    device.destroy();
+    return { ...seen, works, warned };
+  });
+  assert.match(seen.elsewhere[1], /input 'x': the buffer belongs to a device of the page/);
+  assert.match(seen.ml[1], /"ml-tensor" is not supported without using WebNN/);
+  assert.match(seen.noGpu[1], /"gpu-buffer" is not supported without using WebGPU/);
+  assert.match(seen.webnn[1], /no available backend found\. ERR: \[webnn\] backend not found\./);
+  assert.deepEqual([seen.mixed, seen.webgl, seen.works], ['taken', 'taken', 33]);
+  assert.ok(
+    seen.warned.some((words) => /"webnn".* not available/.test(words)),
+    seen.warned.join('\n'),
+  );
+});
+
+test('a session is released when the runs before are done, and packed elements go in and out', async () => {
+  const seen = await here.page.evaluate(async () => {
+    const session = await create('add', {});
+    const runs = [1, 2, 3].map((i) => session.run({ x: float([1, 2], i, i) }, ['total']));
+    const released = session.release();
+    const totals = (await Promise.all(runs)).map(({ total }) => total.data[0]);
+    await released;
+    const packed = {};
+    for (const type of ['int4', 'uint4']) {
+      const narrow = await create(`identity ${type}`, {});
+      const { y } = await narrow.run({ x: new ort.Tensor(type, Uint8Array.of(0x21, 0x0f), [1, 3]) });
+      packed[type] = [y.type, y.dims, [...y.data]];
+      await narrow.release();
+    }
+    return { totals, packed };
+  });
+  assert.deepEqual(seen.totals, [32, 34, 36]);
+  for (const type of ['int4', 'uint4']) assert.deepEqual(seen.packed[type], [type, [1, 3], [0x21, 0x0f]]);
+});
+
+test('profiles are written to the console', async () => {
+  const seen = await here.page.evaluate(async () => {
+    const [log, table] = [console.log, console.table];
+    const written = [];
+    console.log = (words) => written.push(words);
+    console.table = (rows) => written.push(rows.map(({ node, op, backend }) => [node, op, backend]));
+    const session = await create('add', { enableProfiling: true });
+    session.startProfiling();
+    for (let i = 0; i < 3; i++) await session.run({ x: float([1, 2], 1, 2) });
+    session.endProfiling();
+    session.endProfiling();
+    await session.release();
+    Object.assign(console, { log, table });
+    return written;
+  });
+  assert.equal(seen[0], 'kilim/ort: nodes in 3 runs');
+  assert.equal(seen.length, 2);
+  assert.ok(seen[1].some(([node, op]) => node === 'node0' && op === 'Add'));
+});
+
+for (const device of ['wasm', 'webgpu']) {
+  test(`a language model with its caches has the words of onnxruntime: ${device}`, { timeout: 120_000 }, async () => {
+    const entry = JSON.parse(language.get('index.json')).cases.find(({ name }) => name === 'llama-int8');
+    // A software adapter is slow.
+    const steps = Array.from({ length: device === 'wasm' ? entry.data_sets : 2 }, (_, step) => `${entry.path}/test_data_set_${step}`);
+    const read = (path) => {
+      const { type, dims, data } = readTensor(Tensor, language.get(path));
+      return { type, dims, data: [...data].map(Number) };
+    };
+    const last = steps.map((step) => read(`${step}/output_0.pb`));
+    const given = steps.map((step) => [0, 1].map((i) => read(`${step}/input_${i}.pb`)));
+    const seen = await here.page.evaluate(
+      async ([path, device, given]) => {
+        const session = await ort.InferenceSession.create(path, {
+          executionProviders: [device],
+          ...(device === 'webgpu' && {
+            preferredOutputLocation: { 'present.0.key': 'gpu-buffer', 'present.0.value': 'gpu-buffer', 'present.1.key': 'gpu-buffer' },
+          }),
+        });
+        const pasts = session.inputMetadata.filter(({ name }) => name.startsWith('past'));
+        let caches = Object.fromEntries(pasts.map(({ name, type, shape }) => [name, new ort.Tensor(type, [], [1, shape[1], 0, 16])]));
+        const logits = [];
+        const locations = new Set();
+        for (const tensors of given) {
+          const feeds = {};
+          for (const [i, { dims, data }] of tensors.entries())
+            feeds[session.inputNames.filter((name) => !name.startsWith('past'))[i]] = new ort.Tensor('int64', data, dims);
+          const outputs = await session.run({ ...feeds, ...caches });
+          for (const tensor of Object.values(caches)) tensor.dispose();
+          caches = Object.fromEntries(pasts.map(({ name }) => [name, outputs[name.replace('past_key_values', 'present')]]));
+          for (const { location } of Object.values(caches)) locations.add(location);
+          logits.push([...outputs.logits.data]);
+        }
+        await session.release();
+        return { logits, locations: [...locations].sort() };
+      },
+      [`/language/${entry.path}/model.onnx`, device, given],
+    );
+    assert.deepEqual(seen.locations, device === 'webgpu' ? ['cpu', 'gpu-buffer'] : ['cpu']);
+    for (const [step, { data }] of last.entries()) {
+      for (const [i, want] of data.entries()) {
+        const difference = Math.abs(seen.logits[step][i] - want);
+        assert.ok(difference <= entry.atol + entry.rtol * Math.abs(want), `step ${step}, ${i}: ${seen.logits[step][i]}, not ${want}`);
+      }
+    }
+  });
+}
+
+test('outside of a page a path is one of the file system', async () => {
+  const { InferenceSession } = inNode;
+  const session = await InferenceSession.create(join(repository, 'assets', 'digits.onnx'));
+  const { probabilities } = await session.run({ image: new inNode.Tensor('float32', new Float32Array(784), [1, 1, 28, 28]) });
+  assert.deepEqual([session.inputNames, probabilities.dims, probabilities.type], [['image'], [1, 10], 'float32']);
+  await session.release();
+  await assert.rejects(InferenceSession.create('absent.onnx'), /failed to load external data file: .*absent\.onnx/);
+  await assert.rejects(InferenceSession.create(FILES.get('add'), { executionProviders: ['webgpu'] }), /no available backend found/);
+});
