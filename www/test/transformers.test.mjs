@@ -1,11 +1,9 @@
 // transformers.js, as it is, on `kilim/ort`: by aliases of a bundler, by an import map, and by the symbol that it looks for.
 import assert from 'node:assert/strict';
-import { copyFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { rolldown } from 'rolldown';
-import { open } from './support/browser.mjs';
-import { projects } from './support/project.mjs';
+import { open, www } from './support/browser.mjs';
+import { projects, run } from './support/project.mjs';
 import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 import { RATE, RECORDING, sound } from './support/tones.mjs';
@@ -34,38 +32,28 @@ after(async () => (await serving)?.close());
 
 async function make() {
   const project = await here.install('transformers');
-  const bundle = await rolldown({
-    input: join(project, 'hear.js'),
-    cwd: project,
-    platform: 'browser',
-    resolve: { alias: { 'onnxruntime-web': 'kilim/ort', 'onnxruntime-common': 'kilim/ort' } },
-    onLog: () => {},
-  });
-  const site = join(project, 'dist');
-  await bundle.write({ dir: site, format: 'esm' });
-  await bundle.close();
-  const files = join(project, 'node_modules', 'kilim', 'dist', 'kilim');
-  for (const file of readdirSync(files).filter((name) => /^worker\..*\.js$|\.wasm$/.test(name)))
-    copyFileSync(join(files, file), join(site, file));
+  const vite = join(www, 'node_modules', 'vite', 'bin', 'vite.js');
+  await run(project, process.execPath, [vite, 'build', '--logLevel', 'error', '--base', '/alias/']);
   // Import maps are scripts in a page's text.
   const policy = "default-src 'self'; script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval'; worker-src 'self'";
   return serve(
     [
       ['/models/', whisper],
+      ['/alias/', join(project, 'dist')],
       ['/', project],
     ],
     { 'content-security-policy': policy },
   );
 }
 
-for (const [way, devices] of [
-  ['alias', ['wasm', 'webgpu']],
-  ['map', ['wasm']],
+for (const [way, path, devices] of [
+  ['aliases of Vite', 'alias/', ['wasm', 'webgpu']],
+  ['an import map', 'map.html', ['wasm']],
   // It names no devices of a runtime that it was given.
-  ['symbol', ['auto']],
+  ['the symbol', 'symbol.html', ['auto']],
 ]) {
   test(`transformers.js hears what it hears on onnxruntime-web: ${way}`, { timeout: 120_000 }, async () => {
-    const { page, problems } = await open(here.browser, `${(await pages()).url}/${way}.html`);
+    const { page, problems } = await open(here.browser, `${(await pages()).url}/${path}`);
     await page.waitForFunction(() => document.getElementById('answer').textContent, null, { timeout: 60_000 });
     for (const device of devices)
       assert.equal(await page.evaluate(([samples, device]) => hear(samples, device), [samples, device]), SAID, device);

@@ -6,6 +6,7 @@ import { failure } from './failures.js';
 import { Handler } from './handler.js';
 import { readSessionOptions } from './options.js';
 import { keptOutputs } from './outputs.js';
+import { warnOnce } from './warn.js';
 
 type Options = InferenceSession.SessionOptions;
 
@@ -60,15 +61,15 @@ async function open(model: string | Uint8Array, options: Options): Promise<Sessi
   }
 }
 
-/** Passes over names of dimensions that the model has not, as onnxruntime does, where they may be what `error` is about. */
-async function openWithKnown(source: ModelSource, { dims, ...options }: LoadOptions, error: unknown): Promise<Session> {
-  if (!dims || !(error instanceof KilimError) || error.code !== 'INVALID_VALUE') throw error;
+/** Passes over names of nodes and dimensions that the model has not, as onnxruntime does, where they may be what `error` is about. */
+async function openWithKnown(source: ModelSource, { pins, dims, ...options }: LoadOptions, error: unknown): Promise<Session> {
+  if (!(error instanceof KilimError) || error.code !== 'INVALID_VALUE' || !(pins || dims)) throw error;
+  if (pins) warnOnce(`\`forceCpuNodeNames\` has no effect: ${error.message}`);
   const session = await load(source, options);
   const names = new Set<unknown>(session.inputs.flatMap((port) => port.dims ?? []));
-  const known = Object.entries(dims).filter(([name]) => names.has(name));
+  const known = Object.entries(dims ?? {}).filter(([name]) => names.has(name));
   if (known.length === 0) return session;
   session.close();
-  if (known.length === Object.keys(dims).length) throw error;
   return load(source, { ...options, dims: Object.fromEntries(known) });
 }
 
