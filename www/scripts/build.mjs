@@ -126,7 +126,7 @@ for (const variant of variants) {
   copyFileSync(join(www, 'package', 'src', types), join(out, types));
 }
 for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(www, '..', licence), join(out, licence));
-// That package has no file of its licence.
+// The package onnxruntime-common has no file of it.
 copyFileSync(join(www, 'package', 'LICENSE-onnxruntime-common'), join(out, 'LICENSE-onnxruntime-common'));
 // Those of what `text.js` and `speech.js` hold.
 for (const library of ['tokenizers', 'jinja'])

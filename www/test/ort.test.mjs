@@ -98,7 +98,7 @@ test('tensors on the device are taken in other dimensions, and as places for out
     const session = await create('cache', { executionProviders: ['webgpu'], preferredOutputLocation: { 'present.key': 'gpu-buffer' } });
     const none = float([0, 2]);
     const { 'present.key': kept } = await session.run({ past: none, x: float([2, 2], 1, 2, 3, 4) });
-    // The same memory in a tensor of the caller's, of another copy of the class.
+    // The memory in a second tensor, of another copy of the class.
     const same = Foreign.fromGpuBuffer(kept.gpuBuffer, { dataType: 'float32', dims: [2, 2] });
     const x = float([1, 2], 5, 6);
     const run = session.run({ past: same, x }, { 'present.key': kept });
@@ -122,15 +122,56 @@ test('tensors on the device are taken in other dimensions, and as places for out
   assert.match(seen.wrong, /Got invalid dimensions for input: past/);
 });
 
+test('buffers of the page are read and filled', { timeout: 60_000 }, async () => {
+  const seen = await here.page.evaluate(async () => {
+    const { env, Tensor } = ort;
+    const session = await create('add', { executionProviders: ['webgpu'] });
+    const { COPY_SRC, COPY_DST, STORAGE, MAP_READ } = GPUBufferUsage;
+    const own = await (await navigator.gpu.requestAdapter()).requestDevice();
+    const bufferOf = (device, usage, ...values) => {
+      const buffer = device.createBuffer({ size: 16, usage });
+      device.queue.writeBuffer(buffer, 0, Float32Array.from(values));
+      return Tensor.fromGpuBuffer(buffer, { dataType: 'float32', dims: [1, 2] });
+    };
+    const all = STORAGE | COPY_SRC | COPY_DST;
+    const unknown = await refusal(() => session.run({ x: bufferOf(own, all, 1, 2) }));
+    const device = await env.webgpu.device;
+    const [x, sum] = [bufferOf(device, all, 1, 2), bufferOf(device, all, 0, 0)];
+    const run = session.run({ x }, { sum, total: null });
+    // What is written later is not what the run reads.
+    device.queue.writeBuffer(x.gpuBuffer, 0, Float32Array.of(5, 5));
+    const { total, sum: filled } = await run;
+    const staging = device.createBuffer({ size: 8, usage: MAP_READ | COPY_DST });
+    const encoder = device.createCommandEncoder();
+    encoder.copyBufferToBuffer(sum.gpuBuffer, 0, staging, 0, 8);
+    device.queue.submit([encoder.finish()]);
+    await staging.mapAsync(GPUMapMode.READ);
+    const data = [...new Float32Array(staging.getMappedRange())];
+    const elsewhere = await refusal(() => session.run({ x: bufferOf(own, all, 1, 2) }));
+    const closed = await refusal(() => session.run({ x: bufferOf(device, STORAGE | COPY_DST, 1, 2) }));
+    const other = await create('add', { executionProviders: [{ name: 'webgpu', device: own }] });
+    const taken = (await other.run({ x: bufferOf(own, all, 3, 4) })).total.data[0];
+    const wrong = await refusal(() => {
+      env.webgpu.device = {};
+    });
+    const same = (await env.webgpu.device) === own;
+    await Promise.all([session.release(), other.release()]);
+    return { unknown, total: total.data[0], place: filled === sum, data, elsewhere, closed, taken, wrong, same };
+  });
+  assert.deepEqual([seen.total, seen.place, seen.data, seen.taken, seen.same], [33, true, [11, 22], 37, true]);
+  assert.match(seen.unknown[1], /input 'x': Kilim cannot tell which device/);
+  for (const [code, message] of [seen.elsewhere, seen.closed]) {
+    assert.equal(code, 'UNSUPPORTED');
+    assert.match(message, /input 'x': the buffer cannot be copied/);
+  }
+  assert.match(seen.wrong[1], /Invalid GPU device set/);
+});
+
 test('what cannot be had is refused by name', { timeout: 60_000 }, async () => {
   const seen = await here.page.evaluate(async () => {
     const gpu = { executionProviders: [{ name: 'webgpu', forceCpuNodeNames: ['node0'], preferredLayout: 'NHWC' }] };
-    const device = await (await navigator.gpu.requestAdapter()).requestDevice();
-    const buffer = device.createBuffer({ size: 8, usage: GPUBufferUsage.STORAGE });
-    const tensor = ort.Tensor.fromGpuBuffer(buffer, { dataType: 'float32', dims: [1, 2] });
     const session = await create('add', gpu);
     const seen = {
-      elsewhere: await refusal(() => session.run({ x: tensor })),
       ml: await refusal(() => create('add', { ...gpu, preferredOutputLocation: 'ml-tensor' })),
       noGpu: await refusal(() => create('add', { executionProviders: ['wasm'], preferredOutputLocation: { sum: 'gpu-buffer' } })),
       webnn: await refusal(() => create('add', { executionProviders: [{ name: 'webnn', deviceType: 'npu' }] })),
@@ -140,10 +181,8 @@ test('what cannot be had is refused by name', { timeout: 60_000 }, async () => {
     };
     const works = (await session.run({ x: float([1, 2], 1, 2) })).total.data[0];
     await session.release();
-    device.destroy();
     return { ...seen, works, warned };
   });
-  assert.match(seen.elsewhere[1], /input 'x': the buffer belongs to a device of the page/);
   assert.match(seen.ml[1], /"ml-tensor" is not supported without using WebNN/);
   assert.match(seen.noGpu[1], /"gpu-buffer" is not supported without using WebGPU/);
   assert.match(seen.webnn[1], /no available backend found\. ERR: \[webnn\] backend not found\./);

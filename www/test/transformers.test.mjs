@@ -49,7 +49,7 @@ async function make() {
 for (const [way, path, devices] of [
   ['aliases of Vite', 'alias/', ['wasm', 'webgpu']],
   ['an import map', 'map.html', ['wasm']],
-  // It names no devices of a runtime that it was given.
+  // A runtime that is given has no devices by name.
   ['the symbol', 'symbol.html', ['auto']],
 ]) {
   test(`transformers.js hears what it hears on onnxruntime-web: ${way}`, { timeout: 120_000 }, async () => {

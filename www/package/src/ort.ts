@@ -8,9 +8,11 @@
  */
 import * as ort from 'onnxruntime-common';
 import { BACKENDS, backend } from './ort/backend.js';
+import { offerDevice } from './ort/page.js';
 
 // `env.versions.web` stays unset: transformers.js takes it as the version of files to fetch from a server of packages.
 for (const [name, priority] of BACKENDS) ort.registerBackend(name, backend, priority);
+offerDevice();
 
 export * from 'onnxruntime-common';
 export default ort;

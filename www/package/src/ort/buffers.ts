@@ -41,10 +41,3 @@ export function deviceBufferOf(tensor: Tensor): DeviceBuffer | undefined {
   const buffer: unknown = tensor.location === 'gpu-buffer' ? tensor.gpuBuffer : undefined;
   return buffer instanceof DeviceBuffer ? buffer : undefined;
 }
-
-/** The error of a tensor whose buffer is of a device other than Kilim's. */
-export function foreignBuffer(what: string): KilimError {
-  return new KilimError('UNSUPPORTED', `${what}: the buffer belongs to a device of the page, and Kilim's is in a worker`, {
-    hint: 'give a tensor with its elements, or one that a session of kilim/ort made',
-  });
-}

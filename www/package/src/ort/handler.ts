@@ -1,6 +1,7 @@
 import type { InferenceSession, InferenceSessionHandler, SessionHandler, Tensor } from 'onnxruntime-common';
 import { DeviceTensor } from '../index.js';
 import type { Feed, NodeTime, Port, Session } from '../index.js';
+import { deviceBufferOf } from './buffers.js';
 import { failed, failure } from './failures.js';
 import { toFeed } from './inputs.js';
 import { checkLog } from './options.js';
@@ -80,7 +81,7 @@ export class Handler implements InferenceSessionHandler {
     checkLog('severity', options.logSeverityLevel);
     if (options.terminate) throw failed('run', 'ABORTED', 'Exiting due to terminate flag being set to true.');
     const names = Object.keys(fetches);
-    const keep = names.filter((name) => this.#kept.has(name));
+    const keep = names.filter((name) => staysOnDevice(fetches[name], this.#kept.has(name)));
     const given = Object.entries(feeds).map(([name, tensor]) => {
       const port = this.#inputs.get(name);
       if (!port) throw new Error(`invalid input '${name}'`);
@@ -116,6 +117,11 @@ function inputsOf<T>(
 
 function copyOf(feed: Feed): Feed {
   return feed instanceof DeviceTensor ? feed : structuredClone(feed);
+}
+
+/** A tensor to fill decides for itself. */
+function staysOnDevice(given: Tensor | null | undefined, preferred: boolean): boolean {
+  return given ? deviceBufferOf(given) !== undefined : preferred;
 }
 
 function isTensor(value: unknown): boolean {

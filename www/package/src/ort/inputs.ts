@@ -1,18 +1,19 @@
 import type { Tensor } from 'onnxruntime-common';
 import type { Feed, Port } from '../index.js';
-import { deviceBufferOf, foreignBuffer } from './buffers.js';
+import { deviceBufferOf } from './buffers.js';
 import { failed } from './failures.js';
+import { readFromPage } from './page.js';
 
 /**
  * What Kilim is given for an input. The tensor may be of another copy of onnxruntime-common.
- * @throws KilimError `DTYPE` and `SHAPE` in onnxruntime's words, `UNSUPPORTED` for buffers of other devices.
+ * @throws KilimError `DTYPE` and `SHAPE` in onnxruntime's words, `UNSUPPORTED` for buffers of devices that are not known.
  */
 export function toFeed(port: Port, tensor: Tensor): Feed | Promise<Feed> {
   const { name } = port;
   if (typeof tensor !== 'object' || tensor === null) throw new TypeError(`input '${name}' is no tensor`);
   const { location = 'cpu' } = tensor;
   if (location === 'gpu-buffer') return fromDevice(port, tensor);
-  // Such as `none`, of a tensor that was disposed of.
+  // A tensor that was disposed of is at `none`.
   if (location !== 'cpu' && location !== 'cpu-pinned') throw new Error(`invalid data location: ${location} for input "${name}"`);
   checkInput(port, tensor);
   return hostFeed(tensor.type, tensor.dims, tensor.data);
@@ -25,9 +26,9 @@ function hostFeed(type: string, dims: readonly number[], data: unknown): Feed {
 }
 
 function fromDevice(port: Port, tensor: Tensor): Feed | Promise<Feed> {
-  const buffer = deviceBufferOf(tensor);
-  if (!buffer) throw foreignBuffer(`input '${port.name}'`);
   checkInput(port, tensor);
+  const buffer = deviceBufferOf(tensor);
+  if (!buffer) return readFromPage(tensor, `input '${port.name}'`);
   const kept = buffer.tensor;
   if (kept.type === tensor.type && same(kept.dims, tensor.dims)) return kept;
   // A tensor of other dimensions on the same buffer.

@@ -2,6 +2,7 @@ import { env } from 'onnxruntime-common';
 import type { InferenceSession } from 'onnxruntime-common';
 import { KilimError } from '../index.js';
 import type { Backend, LoadOptions, ModelSource } from '../index.js';
+import { usePageDevice } from './page.js';
 import { warnOnce } from './warn.js';
 
 type Options = InferenceSession.SessionOptions;
@@ -66,7 +67,7 @@ function backendsOf(providers: readonly Provider[]): Backend[] | undefined {
 function forcedToCpu(provider: Provider): readonly string[] {
   if (typeof provider === 'string' || provider.name !== 'webgpu') return [];
   const { device, forceCpuNodeNames = [] } = provider as { device?: unknown; forceCpuNodeNames?: string | readonly string[] };
-  if (device !== undefined) warnOnce('the option `device` of the provider webgpu has no effect: Kilim has a device of its own');
+  if (device !== undefined) usePageDevice(device);
   return typeof forceCpuNodeNames === 'string' ? [forceCpuNodeNames] : forceCpuNodeNames;
 }
 

@@ -2,9 +2,10 @@ import { Tensor } from 'onnxruntime-common';
 import type { InferenceSession } from 'onnxruntime-common';
 import { DeviceTensor, KilimError } from '../index.js';
 import type { Port, Tensor as HostTensor, Value } from '../index.js';
-import { DeviceBuffer, deviceBufferOf, foreignBuffer } from './buffers.js';
+import { DeviceBuffer, deviceBufferOf } from './buffers.js';
 import { failed } from './failures.js';
 import { invalid } from './options.js';
+import { writeToPage } from './page.js';
 
 type Options = InferenceSession.SessionOptions;
 
@@ -61,14 +62,16 @@ async function onDevice(tensor: DeviceTensor): Promise<Tensor> {
 
 function fillOnDevice(name: string, value: DeviceTensor, given: Tensor): Tensor {
   checkPlace(name, value, given);
-  const buffer = deviceBufferOf(given);
-  if (!buffer) throw foreignBuffer(`output '${name}'`);
-  buffer.replace(value);
+  deviceBufferOf(given)?.replace(value);
   return given;
 }
 
-function fill(name: string, value: HostTensor, given: Tensor): Tensor {
+async function fill(name: string, value: HostTensor, given: Tensor): Promise<Tensor> {
   checkPlace(name, value, given);
+  if (given.location === 'gpu-buffer') {
+    await writeToPage(value, given, `output '${name}'`);
+    return given;
+  }
   const place = given.data as unknown as { set?(data: ArrayLike<unknown>): void } & unknown[];
   const { data } = value;
   if (!ArrayBuffer.isView(data)) place.splice(0, place.length, ...data);
