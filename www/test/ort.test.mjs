@@ -228,7 +228,7 @@ test('profiles are written to the console', async () => {
     Object.assign(console, { log, table });
     return written;
   });
-  assert.equal(seen[0], 'kilim/ort: nodes in 3 runs');
+  assert.equal(seen[0], 'kilim/ort: nodes, in milliseconds of all 3 runs');
   assert.equal(seen.length, 2);
   assert.ok(seen[1].some(([node, op]) => node === 'node0' && op === 'Add'));
 });

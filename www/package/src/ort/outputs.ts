@@ -1,7 +1,7 @@
 import { Tensor } from 'onnxruntime-common';
 import type { InferenceSession } from 'onnxruntime-common';
-import { DeviceTensor, KilimError } from '../index.js';
-import type { Port, Tensor as HostTensor, Value } from '../index.js';
+import { DeviceTensor, KilimError, Tensor as HostTensor } from '../index.js';
+import type { Port, Value } from '../index.js';
 import { DeviceBuffer, deviceBufferOf } from './buffers.js';
 import { failed } from './failures.js';
 import { invalid } from './options.js';
@@ -44,12 +44,11 @@ function onHost({ type, data, dims }: HostTensor): Tensor {
 }
 
 /** An empty tensor is on the CPU, as it is with onnxruntime-web. */
-async function onDevice(tensor: DeviceTensor): Promise<Tensor> {
+function onDevice(tensor: DeviceTensor): Tensor {
   const { type, dims } = tensor;
   if (dims.includes(0)) {
-    const empty = onHost(await tensor.read());
     tensor.dispose();
-    return empty;
+    return onHost(new HostTensor(type, dims));
   }
   const buffer = new DeviceBuffer(tensor);
   return Tensor.fromGpuBuffer(buffer as never, {

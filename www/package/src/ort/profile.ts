@@ -9,6 +9,6 @@ export function printTimes(runs: readonly (readonly NodeTime[])[]): void {
     row.milliseconds += seconds * 1000;
     rows.set(key, row);
   }
-  console.log(`kilim/ort: nodes in ${runs.length} runs`);
+  console.log(`kilim/ort: nodes, in milliseconds of all ${runs.length} runs`);
   console.table([...rows.values()].sort((a, b) => b.milliseconds - a.milliseconds));
 }
