@@ -3,7 +3,7 @@
 //   --variants simd   a package of these variants alone, without the decoders of pictures
 //   --out FOLDER      in place of dist
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -90,11 +90,24 @@ function leaveOut() {
   for (const script of scripts(others)) writeFileSync(join(out, `worker.${script}.js`), 'export {};\n');
 }
 
+/** Copies the types of onnxruntime-common to where those of `ort.js` read them, so that the package needs no other. */
+function copyOrtTypes() {
+  const own = 'onnxruntime-common';
+  const types = join(www, 'node_modules', own, 'dist', 'esm');
+  mkdirSync(join(out, own), { recursive: true });
+  const copy = (from, to, edit) => writeFileSync(to, edit(readFileSync(from, 'utf8')));
+  const withoutMap = (text) => text.replace(/^\/\/# sourceMappingURL.*$/m, '');
+  for (const file of readdirSync(types).filter((name) => name.endsWith('.d.ts'))) copy(join(types, file), join(out, own, file), withoutMap);
+  for (const [file, folder] of [['ort.d.ts', '.'], ...readdirSync(join(out, 'ort')).map((name) => [join('ort', name), '..'])])
+    copy(join(out, file), join(out, file), (text) => text.replaceAll(`'${own}'`, `'${folder}/${own}/index.js'`));
+}
+
 for (const dir of [out, modules]) {
   rmSync(dir, { recursive: true, force: true });
   mkdirSync(dir, { recursive: true });
 }
 tool('typescript/bin/tsc', '-p', 'package', '--outDir', modules, '--declarationDir', out);
+copyOrtTypes();
 if (!whole) leaveOut();
 for (const file of binaries) {
   if (file.endsWith('.js')) copyFileSync(join(www, 'pkg', file), join(modules, file));
@@ -106,12 +119,15 @@ await bundle('index.js', [/kilim\.(simd|relaxed|threads)\.js$/]);
 const index = [/[\\/]modules[\\/]index\.js$/, /^\.\.?\/index\.js$/];
 await bundle('text.js', index, '/* Holds @huggingface/tokenizers (Apache-2.0) and @huggingface/jinja (MIT), by Hugging Face. */');
 await bundle('speech.js', index, '/* Holds @huggingface/tokenizers (Apache-2.0), by Hugging Face. */');
+await bundle('ort.js', index, '/* Holds onnxruntime-common (MIT), by Microsoft. */');
 for (const script of scripts(variants)) await bundle(`worker.${script}.js`);
 for (const variant of variants) {
   const types = `kilim.${variant}.d.ts`;
   copyFileSync(join(www, 'package', 'src', types), join(out, types));
 }
 for (const licence of ['LICENSE-MIT', 'LICENSE-APACHE']) copyFileSync(join(www, '..', licence), join(out, licence));
+// The package onnxruntime-common has no file of it.
+copyFileSync(join(www, 'package', 'LICENSE-onnxruntime-common'), join(out, 'LICENSE-onnxruntime-common'));
 // Those of what `text.js` and `speech.js` hold.
 for (const library of ['tokenizers', 'jinja'])
   copyFileSync(join(www, 'node_modules', '@huggingface', library, 'LICENSE'), join(out, `LICENSE-huggingface-${library}`));

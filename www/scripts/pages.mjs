@@ -16,6 +16,7 @@ const PAGES = [
   ['language, ONNX, CPU', ['language', 'quantized'], 524],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 584, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 604, ['speech.js']],
+  ["onnxruntime's interface, ONNX, CPU", [], 335, ['ort.js']],
   ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1262, ['local.js']],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
@@ -37,7 +38,7 @@ function brotli(file) {
 }
 
 const tooLarge = [];
-console.log(`what pages fetch, kB of brotli${' '.repeat(4)}${BUILDS.map((build) => build.padStart(10)).join('')}`);
+console.log(`what pages fetch, kB of brotli${' '.repeat(6)}${BUILDS.map((build) => build.padStart(10)).join('')}`);
 for (const [page, parts, most, scripts = []] of PAGES) {
   const kilobytes = BUILDS.map((build) => {
     const files = [
@@ -50,7 +51,7 @@ for (const [page, parts, most, scripts = []] of PAGES) {
     if (build === 'threads') files.push('worker.crew.js');
     return files.reduce((sum, file) => sum + brotli(file), 0) / 1000;
   });
-  console.log(`${page.padEnd(34)}${kilobytes.map((size) => size.toFixed(1).padStart(10)).join('')}`);
+  console.log(`${page.padEnd(36)}${kilobytes.map((size) => size.toFixed(1).padStart(10)).join('')}`);
   if (kilobytes[0] > most) tooLarge.push(`${page}: ${kilobytes[0].toFixed(1)} of ${most} kB`);
 }
 if (tooLarge.length) {

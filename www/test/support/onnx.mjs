@@ -20,7 +20,23 @@ function message(...fields) {
   );
 }
 
-const TYPES = { float32: 1, uint8: 2, int8: 3, int32: 6, int64: 7, bool: 9 };
+const TYPES = {
+  float32: 1,
+  uint8: 2,
+  int8: 3,
+  uint16: 4,
+  int16: 5,
+  int32: 6,
+  int64: 7,
+  string: 8,
+  bool: 9,
+  float16: 10,
+  float64: 11,
+  uint32: 12,
+  uint64: 13,
+  uint4: 21,
+  int4: 22,
+};
 const FLOAT = TYPES.float32;
 // A dimension is a number or a name.
 const dimension = (d) => message([typeof d === 'number' ? 1 : 2, d]);
