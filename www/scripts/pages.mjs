@@ -16,7 +16,7 @@ const PAGES = [
   ['language, ONNX, CPU', ['language', 'quantized'], 524],
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 584, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 604, ['speech.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1262, ['local.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'ncnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1262, ['local.js']],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

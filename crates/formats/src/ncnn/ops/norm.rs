@@ -63,6 +63,10 @@ pub fn scale(imp: &mut Import, layer: &Layer) -> Outputs {
 
 pub fn bias(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
+    // In lists and matrices ncnn adds the first number alone (`src/layer/bias.cpp`).
+    if imp.blob_rank(x)? < 3 {
+        return Err(unsupported("blobs without channels"));
+    }
     let bias = imp.plain("bias", &[layer.positive(0, 0)?])?;
     let bias = per_channel(imp, bias, x)?;
     Ok(vec![imp.add(x, bias)?])

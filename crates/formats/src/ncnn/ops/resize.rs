@@ -5,7 +5,7 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     Activation, AspectPolicy, Col2Im, Conv, CoordinateMode, Expand, GridMode, GridPadding,
-    GridSample, NearestMode, Padding, Resize, ResizeMode, UnaryKind,
+    GridSample, NearestMode, Padding, Resize, ResizeMode,
 };
 use kilim_core::tensor::Tensor;
 
@@ -49,24 +49,14 @@ pub fn interp(imp: &mut Import, layer: &Layer) -> Outputs {
         policy: AspectPolicy::Stretch,
     };
     let last = axes.len();
-    let sizes = match asked {
-        Some(sizes) => sizes[2 - last..].to_vec(),
-        None => {
-            let scales = &scales(layer)?[2 - last..];
-            // Numbers of pixels are rounded down, and but for the nearest pixel the positions follow from these numbers.
-            if nearest || scales.iter().all(|s| s.fract() == 0.0) {
-                let scales = Tensor::from_slice(&[last], scales)?;
-                let scales = imp.tensor_value(scales);
-                return Ok(vec![imp.step(resize, &[Some(x), None, Some(scales)])?]);
-            }
-            let sizes = axes
-                .iter()
-                .zip(scales)
-                .map(|(&axis, &scale)| scaled(imp, x, axis, scale));
-            sizes.collect::<Result<_>>()?
-        }
+    let Some(sizes) = asked else {
+        // Positions follow from the scales, not from the numbers of pixels, which are rounded down.
+        let scales = Tensor::from_slice(&[last], &scales(layer)?[2 - last..])?;
+        let scales = imp.tensor_value(scales);
+        return Ok(vec![imp.step(resize, &[Some(x), None, Some(scales)])?]);
     };
-    let sizes = imp.vector_of(&sizes)?;
+    let sizes = &sizes[2 - last..];
+    let sizes = imp.vector_of(sizes)?;
     Ok(vec![imp.step(resize, &[Some(x), None, None, Some(sizes)])?])
 }
 
@@ -96,20 +86,6 @@ fn scales(layer: &Layer) -> Result<[f32; 2]> {
     match scales.iter().all(|s| s.is_finite() && *s > 0.0) {
         true => Ok(scales),
         false => Err(invalid("a scale is not positive")),
-    }
-}
-
-/// The size of `x` along an axis times a scale, rounded down.
-fn scaled(imp: &mut Import, x: ValueId, axis: i64, scale: f32) -> Result<Size> {
-    match imp.size(x, axis)? {
-        Size::Known(n) => Ok(Size::Known((n as f32 * scale) as i64)),
-        Size::Value(value) => {
-            let value = imp.cast(value, DType::F32)?;
-            let scale = imp.float(scale)?;
-            let value = imp.mul(value, scale)?;
-            let value = imp.unary(UnaryKind::Floor, value)?;
-            Ok(Size::Value(imp.cast(value, DType::I64)?))
-        }
     }
 }
 
