@@ -73,9 +73,15 @@ impl<'a> Import<'a> {
             if i % NODES_PER_CHECK == 0 {
                 self.source.interrupt.check()?;
             }
-            if let (Some(fact), [top]) = (given.get(&i), &info.tops[..]) {
-                let name = &self.network.blobs[*top];
-                self.values[*top] = Some(self.builder.add_input(name, fact.clone())?);
+            if inputs::is_input(info) {
+                for (&top, fact) in info
+                    .tops
+                    .iter()
+                    .filter_map(|top| Some((top, given.get(top)?)))
+                {
+                    let name = &self.network.blobs[top];
+                    self.values[top] = Some(self.builder.add_input(name, fact.clone())?);
+                }
                 continue;
             }
             let around = self.builder.enter(&info.name);

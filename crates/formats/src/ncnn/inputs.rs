@@ -30,47 +30,29 @@ pub fn give_sizes(network: &Network) -> Result<bool> {
     })
 }
 
-fn is_input(layer: &LayerInfo) -> bool {
+/// Whether a layer gives inputs, one or several of one shape.
+pub fn is_input(layer: &LayerInfo) -> bool {
     layer.kind == "Input"
 }
 
-/// The inputs by the number of their layer.
+/// The inputs by the number of their blob.
 ///
 /// # Errors
 /// `InvalidModel` where a layer has parameters of another form.
 pub fn facts(network: &Network, sizes: Sizes) -> Result<HashMap<usize, Fact>> {
     let readers = readers(network);
-    let inputs: Vec<_> = (0..network.layers.len())
-        .filter(|&i| is_input(&network.layers[i]))
+    let layers = network.layers.iter().filter(|layer| is_input(layer));
+    let inputs: Vec<_> = layers
+        .flat_map(|l| l.tops.iter().map(move |&top| (l, top)))
         .collect();
     let mut facts = HashMap::new();
-    for &i in &inputs {
-        let layer = &network.layers[i];
-        let [top] = layer.tops[..] else { continue };
-        let declared = declared(layer)?;
-        let read = Read::of(network, &readers, top);
-        let rank = match declared.len() {
-            0 => read.rank.unwrap_or(PICTURE),
-            rank => rank,
-        };
+    for &(layer, top) in &inputs {
         let prefix = match inputs.len() {
             1 => String::new(),
             _ => format!("{}.", network.blobs[top]),
         };
-        let dim = |(axis, name): (usize, &&str)| match declared.get(axis) {
-            // Where the network is for pictures, it is made for their channels.
-            Some(&n) if n > 0 && (rank < PICTURE || axis == 0 || sizes == Sizes::Fixed) => {
-                Dim::Known(n)
-            }
-            _ => match read.channels {
-                Some(channels) if axis == 0 => Dim::Known(channels),
-                _ => Dim::Symbol(format!("{prefix}{name}").into()),
-            },
-        };
-        let dims = NAMES[rank].iter().enumerate().map(dim);
-        let shape = Shape(std::iter::once(Dim::Known(1)).chain(dims).collect());
-        let dtype = if read.indices { DType::I32 } else { DType::F32 };
-        facts.insert(i, Fact::new(dtype, shape));
+        let read = Read::of(network, &readers, top);
+        facts.insert(top, read.fact(&declared(layer)?, sizes, &prefix));
     }
     Ok(facts)
 }
@@ -115,6 +97,28 @@ struct Read {
 }
 
 impl Read {
+    /// What is known of an input with these dimensions in the file. Those that are open have names that begin with `prefix`.
+    fn fact(&self, declared: &[usize], sizes: Sizes, prefix: &str) -> Fact {
+        let rank = match declared.len() {
+            0 => self.rank.unwrap_or(PICTURE),
+            rank => rank,
+        };
+        let dim = |(axis, name): (usize, &&str)| match declared.get(axis) {
+            // Where the network is for pictures, it is made for their channels.
+            Some(&n) if n > 0 && (rank < PICTURE || axis == 0 || sizes == Sizes::Fixed) => {
+                Dim::Known(n)
+            }
+            _ => match self.channels {
+                Some(channels) if axis == 0 => Dim::Known(channels),
+                _ => Dim::Symbol(format!("{prefix}{name}").into()),
+            },
+        };
+        let dims = NAMES[rank].iter().enumerate().map(dim);
+        let shape = Shape(std::iter::once(Dim::Known(1)).chain(dims).collect());
+        let dtype = if self.indices { DType::I32 } else { DType::F32 };
+        Fact::new(dtype, shape)
+    }
+
     fn of(network: &Network, readers: &[Vec<(usize, usize)>], blob: usize) -> Read {
         let mut read = Read::default();
         let (mut seen, mut next) = (vec![false; network.blobs.len()], vec![blob]);

@@ -1,6 +1,6 @@
 //! A layer while it is brought into the graph.
 
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
 
 use super::invalid;
@@ -22,17 +22,6 @@ impl Layer<'_> {
     pub fn input(&self, i: usize) -> Result<ValueId> {
         let input = self.inputs.get(i).copied();
         input.ok_or_else(|| invalid(format!("input {i} is missing")))
-    }
-
-    /// The only input.
-    ///
-    /// # Errors
-    /// `InvalidModel` where there is none, `Unsupported` with `more` where there are others.
-    pub fn only_input(&self, more: &str) -> Result<ValueId> {
-        match self.inputs.len() {
-            0 | 1 => self.input(0),
-            _ => Err(unsupported(more)),
-        }
     }
 
     /// A number that must not be 0: channels, kernels, strides.

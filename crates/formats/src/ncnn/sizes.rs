@@ -1,6 +1,7 @@
 //! Sizes of blobs: known, or computed when the network runs. Files write them as numbers or as expressions of the sizes of a layer's
 //! inputs (`src/expression.cpp`).
 
+use kilim_core::Dim;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::BinaryKind;
@@ -8,11 +9,19 @@ use kilim_core::ops::BinaryKind;
 use super::import::Import;
 use super::invalid;
 
-/// A size: a number, or an `int64` vector of one element.
-#[derive(Clone, Copy)]
+/// A size: a number, or an `int64` vector of one element with what is known of it.
+#[derive(Clone)]
 pub enum Size {
     Known(i64),
-    Value(ValueId),
+    Value(ValueId, Dim),
+}
+
+/// What is known of a size.
+pub fn dim_of(size: &Size) -> Dim {
+    match size {
+        Size::Known(n) => usize::try_from(*n).map_or(Dim::Unknown, Dim::Known),
+        Size::Value(_, open) => open.clone(),
+    }
 }
 
 /// The axis of a blob that a letter stands for; nothing where it has none.
@@ -29,9 +38,9 @@ pub fn axis_of(letter: u8, rank: usize) -> Option<i64> {
 impl Import<'_> {
     /// The size of `x` along `axis` of the graph.
     pub fn size(&mut self, x: ValueId, axis: i64) -> Result<Size> {
-        match self.length(x, axis).known() {
-            Some(n) => Ok(Size::Known(n as i64)),
-            None => Ok(Size::Value(self.dim(x, axis)?)),
+        match self.length(x, axis) {
+            Dim::Known(n) => Ok(Size::Known(n as i64)),
+            open => Ok(Size::Value(self.dim(x, axis)?, open)),
         }
     }
 
@@ -44,10 +53,10 @@ impl Import<'_> {
     }
 
     /// A size as an `int64` vector of one element.
-    pub fn value_of(&mut self, size: Size) -> Result<ValueId> {
+    fn value_of(&mut self, size: &Size) -> Result<ValueId> {
         match size {
-            Size::Known(n) => self.i64s(&[n]),
-            Size::Value(value) => Ok(value),
+            Size::Known(n) => self.i64s(&[*n]),
+            Size::Value(value, _) => Ok(*value),
         }
     }
 
@@ -55,11 +64,12 @@ impl Import<'_> {
     pub fn vector_of(&mut self, sizes: &[Size]) -> Result<ValueId> {
         let parts = sizes
             .iter()
-            .map(|&s| self.value_of(s))
+            .map(|s| self.value_of(s))
             .collect::<Result<Vec<_>>>()?;
         self.vector(&parts)
     }
 
+    /// A function of two sizes by its name.
     pub fn combined(&mut self, operator: &str, a: Size, b: Size) -> Result<Size> {
         use Size::{Known, Value};
         let kind = match operator {
@@ -75,9 +85,13 @@ impl Import<'_> {
                 )));
             }
         };
-        let (Known(x), Known(y)) = (a, b) else {
-            let (a, b) = (self.value_of(a)?, self.value_of(b)?);
-            return Ok(Value(self.binary(kind, a, b)?));
+        let (&Known(x), &Known(y)) = (&a, &b) else {
+            let open = match kind {
+                BinaryKind::Add => dim_of(&a).plus(&dim_of(&b)),
+                _ => Dim::Unknown,
+            };
+            let (a, b) = (self.value_of(&a)?, self.value_of(&b)?);
+            return Ok(Value(self.binary(kind, a, b)?, open));
         };
         let number = match kind {
             BinaryKind::Add => x.checked_add(y),

@@ -3,13 +3,14 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{DepthToSpace, Reshape, SpaceToDepth, Split, Tile};
+use kilim_core::{Fact, Shape};
 
 use super::{Outputs, fixed};
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
 use crate::ncnn::layer::Layer;
 use crate::ncnn::params::OPEN;
-use crate::ncnn::sizes::Size;
+use crate::ncnn::sizes::{Size, dim_of};
 
 /// The orders of the dimensions of `Permute`, each with the new innermost dimension first (`src/layer/permute.cpp`).
 const ORDERS: [&[&str]; 5] = [
@@ -82,7 +83,17 @@ pub fn reshape(imp: &mut Import, layer: &Layer) -> Outputs {
 /// `x` in another shape.
 fn reshaped(imp: &mut Import, x: ValueId, sizes: &[Size]) -> Result<ValueId> {
     let shape = imp.vector_of(sizes)?;
-    imp.op(Reshape { allow_zero: false }, &[x, shape])
+    let y = imp.op(Reshape { allow_zero: false }, &[x, shape])?;
+    // A shape that is put together when the network runs says nothing of those of its numbers that are known.
+    let dims = sizes.iter().map(dim_of).collect();
+    let dtype = imp.dtype(y);
+    let known = Fact {
+        dtype,
+        shape: Some(Shape(dims)),
+        ..Fact::default()
+    };
+    imp.declare(y, known);
+    Ok(y)
 }
 
 pub fn flatten(imp: &mut Import, layer: &Layer) -> Outputs {
@@ -240,8 +251,8 @@ pub fn reorg(imp: &mut Import, layer: &Layer) -> Outputs {
         Size::Known(1),
         Size::Known(squares as i64),
         Size::Known(channels as i64),
-        h,
-        w,
+        h.clone(),
+        w.clone(),
     ];
     let y = reshaped(imp, y, &parts)?;
     let y = imp.transpose(y, &[0, 2, 1, 3, 4])?;

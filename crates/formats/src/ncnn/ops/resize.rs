@@ -64,9 +64,9 @@ pub fn interp(imp: &mut Import, layer: &Layer) -> Outputs {
 fn asked(imp: &mut Import, layer: &Layer) -> Result<Option<[Size; 2]>> {
     let expression = layer.params.text(9)?;
     if !expression.is_empty() {
-        return match imp.sizes(expression, &layer.inputs)?[..] {
-            [w] => Ok(Some([imp.size_of(layer.input(0)?, b'h')?, w])),
-            [w, h] => Ok(Some([h, w])),
+        return match &imp.sizes(expression, &layer.inputs)?[..] {
+            [w] => Ok(Some([imp.size_of(layer.input(0)?, b'h')?, w.clone()])),
+            [w, h] => Ok(Some([h.clone(), w.clone()])),
             _ => Err(invalid("a picture has a width and a height")),
         };
     }

@@ -56,8 +56,8 @@ fn kept(imp: &mut Import, x: ValueId, parts: &[Kept]) -> Outputs {
     if parts.is_empty() {
         return Ok(vec![x]);
     }
-    let begins: Vec<Size> = parts.iter().map(|part| part.begin).collect();
-    let ends: Vec<Size> = parts.iter().map(|part| part.end).collect();
+    let begins: Vec<Size> = parts.iter().map(|part| part.begin.clone()).collect();
+    let ends: Vec<Size> = parts.iter().map(|part| part.end.clone()).collect();
     let axes: Vec<i64> = parts.iter().map(|part| part.axis).collect();
     let inputs = [
         x,
@@ -79,7 +79,7 @@ pub fn crop(imp: &mut Import, layer: &Layer) -> Outputs {
         let axes = imp.sizes(layer.params.text(21)?, &layer.inputs)?;
         let axes = axes.iter().map(|size| match size {
             Size::Known(axis) => Ok(*axis),
-            Size::Value(_) => Err(unsupported("axes that depend on sizes")),
+            Size::Value(..) => Err(unsupported("axes that depend on sizes")),
         });
         let axes = axes.collect::<Result<Vec<_>>>()?;
         return by_lists(imp, layer, &starts, &ends, &axes);
@@ -119,15 +119,15 @@ fn by_lists(
         return Err(invalid("a crop has fewer ends than axes"));
     }
     let mut parts = Vec::new();
-    for ((&axis, &begin), &end) in axes.iter().zip(starts).zip(ends) {
+    for ((&axis, begin), end) in axes.iter().zip(starts).zip(ends) {
         let begin = match begin {
             Size::Known(OPEN) => Size::Known(0),
-            begin => begin,
+            begin => begin.clone(),
         };
         // An end of 0 is that of the blob.
         let end = match end {
             Size::Known(OPEN | 0) => Size::Known(i64::MAX),
-            end => end,
+            end => end.clone(),
         };
         let axis = imp.axis(x, axis)?;
         parts.push(Kept { axis, begin, end });
@@ -184,7 +184,7 @@ fn by_blob(imp: &mut Import, layer: &Layer) -> Outputs {
         };
         let begin = Size::Known(layer.params.int(offset, 0)?);
         let length = imp.size_of(like, letter)?;
-        let end = imp.combined("+", begin, length)?;
+        let end = imp.combined("+", begin.clone(), length)?;
         parts.push(Kept { axis, begin, end });
     }
     kept(imp, x, &parts)
