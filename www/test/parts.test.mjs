@@ -88,11 +88,10 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   assert.ok(!tflite.fetched.includes('kilim.simd.rest.wasm'), String(tflite.fetched));
   const network = references('ncnn');
   const [param, weights] = ['param', 'bin'].map((end) => [...network.get(`network/model.${end}`)]);
-  const ncnn = await inPage(
-    [],
-    ([param, weights]) => attempt(param, zeros, { externalData: { 'model.bin': Uint8Array.from(weights) } }),
-    [param, weights],
-  );
+  const ncnn = await inPage([], ([param, weights]) => attempt(param, zeros, { externalData: { 'model.bin': Uint8Array.from(weights) } }), [
+    param,
+    weights,
+  ]);
   assert.ok(Array.isArray(ncnn.seen), JSON.stringify(ncnn.seen));
   assert.ok(ncnn.fetched.includes('kilim.simd.ncnn.wasm') && !ncnn.fetched.includes('kilim.simd.tflite.wasm'), String(ncnn.fetched));
   // The file is looked at before the runtime reads it.

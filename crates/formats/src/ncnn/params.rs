@@ -27,8 +27,8 @@ pub enum Form {
 /// `InvalidModel` where it stands for none.
 pub fn id_of(key: i32) -> Result<(i32, Form)> {
     let (id, form) = match key {
-        ..=TEXTS => (TEXTS.checked_sub(key), Form::Text),
-        ..=LISTS => (LISTS.checked_sub(key), Form::List),
+        _ if key <= TEXTS => (TEXTS.checked_sub(key), Form::Text),
+        _ if key <= LISTS => (LISTS.checked_sub(key), Form::List),
         _ => (Some(key), Form::One),
     };
     match id {

@@ -164,7 +164,7 @@ pub fn concat(imp: &mut Import, layer: &Layer) -> Outputs {
     Ok(vec![imp.concat(&layer.inputs, axis)?])
 }
 
-/// The same blob for several readers.
+/// One blob for several readers.
 pub fn split(_: &mut Import, layer: &Layer) -> Outputs {
     Ok(vec![layer.input(0)?; layer.outputs])
 }

@@ -238,7 +238,7 @@ pub fn lrn(imp: &mut Import, layer: &Layer) -> Outputs {
         bias: layer.params.float(4, 1.0)?,
         channels_last: false,
     };
-    if norm.size % 2 == 0 {
+    if norm.size.is_multiple_of(2) {
         return Err(unsupported("an even number of neighbours"));
     }
     match layer.params.int(0, 0)? {

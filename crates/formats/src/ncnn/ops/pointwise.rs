@@ -169,7 +169,7 @@ pub fn power(imp: &mut Import, layer: &Layer) -> Outputs {
     }])
 }
 
-/// To base e where the file says -1.
+/// Powers of a base, which is e where the file says -1.
 pub fn exp(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = affine(imp, layer, 1, 2)?;
     Ok(vec![match layer.params.float(0, -1.0)? {
@@ -181,7 +181,7 @@ pub fn exp(imp: &mut Import, layer: &Layer) -> Outputs {
     }])
 }
 
-/// To base e where the file says -1.
+/// Logarithms to a base, which is e where the file says -1.
 pub fn log(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = affine(imp, layer, 1, 2)?;
     let y = imp.unary(UnaryKind::Log, x)?;

@@ -138,7 +138,7 @@ fn joined(imp: &mut Import, parts: &[ValueId]) -> Result<ValueId> {
     imp.reshape(all, &[0, -1])
 }
 
-/// As many rows of zeros as a bias of the input has.
+/// Rows of zeros beside the rows of a bias.
 fn zeros(imp: &mut Import, cell: &Recurrent, rows: usize) -> Result<ValueId> {
     let shape = [cell.direction.count(), rows, cell.hidden];
     let zeros = Tensor::filled(&shape, &Tensor::scalar(0f32)?)?;

@@ -172,7 +172,7 @@ fn by_lengths(imp: &mut Import, layer: &Layer) -> Outputs {
     kept(imp, x, &parts)
 }
 
-/// As large as another blob, whose channels count where it has any.
+/// Crops to the size of another blob, whose channels count where it has any.
 fn by_blob(imp: &mut Import, layer: &Layer) -> Outputs {
     let (x, like) = (layer.input(0)?, layer.input(1)?);
     let rank = imp.blob_rank(x)?;
