@@ -3,7 +3,6 @@
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Conv, ConvTranspose, Pad, PadMode, Padding};
-use kilim_core::tensor::Tensor;
 
 use super::quantized::{self, Scales};
 use super::window::{Around, along, around, padding};
@@ -223,11 +222,4 @@ fn transposed_weights(imp: &mut Import, layer: &Layer, shape: &Shape) -> Result<
     let mut dims = vec![all as i64, outputs as i64];
     dims.extend(shape.kernel.iter().map(|&k| k as i64));
     imp.reshape(weights, &dims)
-}
-
-/// Scales of a list, one for each group, given to all channels of the group.
-pub fn for_channels(scales: &[f32], channels: usize) -> Result<Tensor> {
-    let each = channels.checked_div(scales.len()).unwrap_or(0);
-    let repeated = scales.iter().flat_map(|&s| std::iter::repeat_n(s, each));
-    Tensor::from_slice(&[channels], &repeated.collect::<Vec<_>>())
 }

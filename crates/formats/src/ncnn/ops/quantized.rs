@@ -2,12 +2,11 @@
 //! from -127 to 127 (`src/layer/quantize.cpp`).
 
 use kilim_core::dtype::DType;
-use kilim_core::error::Result;
+use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{DequantizeLinear, QuantizeLinear, UnaryKind};
 use kilim_core::tensor::Tensor;
 
-use super::conv::for_channels;
 use super::{Outputs, per_channel, pointwise};
 use crate::ncnn::import::Import;
 use crate::ncnn::invalid;
@@ -48,7 +47,9 @@ impl Scales {
             let tensor = imp
                 .constant(value)
                 .ok_or_else(|| invalid("a scale is no constant"))?;
-            Ok(tensor.as_slice::<f32>()?.to_vec())
+            let mut scales = with_room(count)?;
+            scales.extend_from_slice(tensor.as_slice::<f32>()?);
+            Ok(scales)
         };
         let weights = read(count)?;
         let input = read(1)?[0];
@@ -73,12 +74,13 @@ impl Scales {
 
     /// The numbers that weights stand for. Those in floats are rounded as ncnn does it when it reads them.
     pub fn weights(&self, imp: &mut Import, stored: Tensor) -> Result<ValueId> {
-        let inverse: Vec<f32> = self
-            .weights
-            .iter()
-            .map(|&s| if s == 0.0 { 0.0 } else { 1.0 / s })
-            .collect();
-        let scale = for_channels(&inverse, self.channels)?;
+        let each = self.channels.checked_div(self.weights.len()).unwrap_or(0);
+        let mut inverse = with_room(self.channels)?;
+        for &scale in &self.weights {
+            let inverted = if scale == 0.0 { 0.0 } else { 1.0 / scale };
+            inverse.extend(std::iter::repeat_n(inverted, each));
+        }
+        let scale = Tensor::from_slice(&[self.channels], &inverse)?;
         let scale = imp.node_constant("scales", scale);
         let integers = match stored.dtype() {
             DType::I8 => imp.node_constant("weights", stored),
@@ -94,6 +96,19 @@ impl Scales {
         };
         imp.op(DequantizeLinear { axis: 0, block: 0 }, &[integers, scale])
     }
+}
+
+/// An empty list with room for so many numbers.
+fn with_room(count: usize) -> Result<Vec<f32>> {
+    let mut numbers = Vec::new();
+    let reserved = numbers.try_reserve_exact(count);
+    reserved.map_err(|_| {
+        Error::new(
+            ErrorCode::Limit,
+            "there is no memory for the scales of a layer",
+        )
+    })?;
+    Ok(numbers)
 }
 
 /// Stored weights as `float32`.

@@ -149,8 +149,8 @@ pub fn fold(imp: &mut Import, layer: &Layer) -> Outputs {
     Ok(vec![imp.op(op, &inputs)?])
 }
 
-/// Taps of blocks that are written out.
-const MOST_TAPS: usize = 1 << 10;
+/// Numbers of the convolution that finds blocks.
+const MOST_NUMBERS: usize = 1 << 22;
 
 /// The layer `Unfold`: the blocks of a picture as columns, which convolutions with one tap each find.
 pub fn unfold(imp: &mut Import, layer: &Layer) -> Outputs {
@@ -161,7 +161,8 @@ pub fn unfold(imp: &mut Import, layer: &Layer) -> Outputs {
     let channels = fixed(imp, x, 1, "the number of channels")?;
     let kernel = along(layer, KERNEL, 2, 0)?;
     let taps = kernel[0].saturating_mul(kernel[1]);
-    if taps > MOST_TAPS || channels > MOST_TAPS {
+    let numbers = taps.saturating_mul(taps).saturating_mul(channels);
+    if numbers > MOST_NUMBERS {
         return Err(unsupported("blocks of so many pixels"));
     }
     let mut identity = Tensor::zeros(DType::F32, &[channels, taps, taps])?;
