@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use kilim::compare::Comparison;
+use kilim::core::tensor::AlignedBytes;
 use kilim::formats::onnx::read_datum;
 use kilim::{
     BackendId, DType, Datum, ErrorCode, Form, Kind, LoadOptions, ModelSource, Placement,
@@ -56,6 +57,9 @@ pub struct Case {
     /// The model's file.
     #[serde(default = "model_file")]
     model: String,
+    /// Files beside the model that it is loaded with.
+    #[serde(default)]
+    beside: Vec<String>,
     data_sets: usize,
     rtol: f64,
     atol: f64,
@@ -272,7 +276,17 @@ async fn run_model(
     options: LoadOptions,
     score: Option<&mut Score>,
 ) -> Outcome {
-    let mut session = match kilim::load(ModelSource::from(model), options).await {
+    let mut source = ModelSource::from(model);
+    if let ModelSource::Bytes { external, .. } = &mut source {
+        for name in &case.beside {
+            let file = files.read(&format!("{}/{name}", case.path));
+            let Some(Ok(bytes)) = file.map(|file| AlignedBytes::copy_of(&file)) else {
+                return Outcome::Failed(format!("the file {name} cannot be read"));
+            };
+            external.insert(name.clone(), Arc::new(bytes));
+        }
+    }
+    let mut session = match kilim::load(source, options).await {
         Ok(session) => session,
         Err(e) => {
             return match e.code() {

@@ -89,6 +89,7 @@ references!(
     "variables",
     "microsoft",
     "ort",
+    "ncnn",
     "opsets",
     "graphs",
     "rules",

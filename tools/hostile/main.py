@@ -10,7 +10,7 @@ import structures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REFERENCES = ROOT / "tests/references"
-ENDINGS = {".onnx": "model", ".tflite": "model", ".npy": "array", ".npz": "array", ".pb": "array"}
+ENDINGS = {".onnx": "model", ".tflite": "model", ".param": "model", ".npy": "array", ".npz": "array", ".pb": "array"}
 
 
 def valid():
@@ -35,6 +35,7 @@ def files(seed):
     yield from mutations.arrays()
     for name, data, count in valid():
         yield from mutations.both(name, data, count, seed)
+    yield from mutations.networks(REFERENCES / "ncnn.zip", seed)
 
 
 def main():
@@ -46,7 +47,9 @@ def main():
     index = {}
     for name, data in files(arguments.seed):
         assert name not in index, name
-        index[name] = ENDINGS.get(pathlib.Path(name).suffix, "picture")
+        # Weights are read with the network beside them.
+        if not name.endswith(".bin"):
+            index[name] = ENDINGS.get(pathlib.Path(name).suffix, "picture")
         (arguments.folder / name).write_bytes(data)
     (arguments.folder / "index.json").write_text(json.dumps(index, indent=0))
     print(f"{len(index)} files are in {arguments.folder}")

@@ -38,6 +38,17 @@ def archived(archive, endings):
                 yield name.replace("/", "-"), cases.read(name)
 
 
+def networks(archive, seed):
+    """Networks of ncnn, one in ten of the cases, each with its weights beside it. Of some the weights are cut."""
+    with zipfile.ZipFile(archive) as cases:
+        names = sorted(name for name in cases.namelist() if name.endswith(".param"))
+        for name in names[::10]:
+            weights = cases.read(name.replace(".param", ".bin"))
+            for i, (changed_name, data) in enumerate(both(name.replace("/", "-"), cases.read(name), 6, seed)):
+                yield changed_name, data
+                yield changed_name.replace(".param", ".bin"), weights[: len(weights) // (1 + i % 2)]
+
+
 def png(width, height, rows, depth=8, colour=0):
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))

@@ -17,7 +17,7 @@ const PAGES = [
   ['text, ONNX, CPU', ['language', 'text', 'quantized'], 584, ['text.js']],
   ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 604, ['speech.js']],
   ["onnxruntime's interface, ONNX, CPU", [], 335, ['ort.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1262, ['local.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'ncnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1262, ['local.js']],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

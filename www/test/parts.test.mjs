@@ -9,7 +9,7 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gpu', 'language', 'more', 'quantized', 'rest', 'shaders', 'speech', 'text', 'tflite'];
+const PARTS = ['gpu', 'language', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'text', 'tflite'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
@@ -86,6 +86,14 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   assert.ok(Array.isArray(tflite.seen), JSON.stringify(tflite.seen));
   assert.ok(tflite.fetched.includes('kilim.simd.tflite.wasm'), String(tflite.fetched));
   assert.ok(!tflite.fetched.includes('kilim.simd.rest.wasm'), String(tflite.fetched));
+  const network = references('ncnn');
+  const [param, weights] = ['param', 'bin'].map((end) => [...network.get(`network/model.${end}`)]);
+  const ncnn = await inPage([], ([param, weights]) => attempt(param, zeros, { externalData: { 'model.bin': Uint8Array.from(weights) } }), [
+    param,
+    weights,
+  ]);
+  assert.ok(Array.isArray(ncnn.seen), JSON.stringify(ncnn.seen));
+  assert.ok(ncnn.fetched.includes('kilim.simd.ncnn.wasm') && !ncnn.fetched.includes('kilim.simd.tflite.wasm'), String(ncnn.fetched));
   // The file is looked at before the runtime reads it.
   const broken = await inPage([], (bytes) => attempt(bytes, zeros), file.slice(0, 64));
   assert.equal(broken.seen.code, 'INVALID_MODEL', JSON.stringify(broken.seen));

@@ -22,6 +22,11 @@ pub trait ExternalFiles {
     /// # Errors
     /// `Io` where they cannot be read, `Limit` where memory is short.
     fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor>;
+
+    /// The paths of all files, for models that do not name the one that they need. Nothing where they cannot be listed.
+    fn names(&self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// Files in memory.
@@ -59,6 +64,10 @@ impl ExternalFiles for GivenFiles {
 
     fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
         Tensor::view(DType::U8, &[len], self.find(path)?.clone(), offset, len)
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.files.keys().cloned().collect()
     }
 }
 

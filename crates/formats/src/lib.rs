@@ -5,6 +5,7 @@ pub mod build;
 mod external;
 mod flatbuffer;
 mod fourier;
+pub mod ncnn;
 pub mod onnx;
 pub mod ort;
 mod source;
@@ -44,6 +45,7 @@ impl Default for ImporterRegistry {
     /// All formats of this crate.
     fn default() -> Self {
         let mut registry = ImporterRegistry::empty();
+        registry.register(ncnn::Ncnn);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
         registry.register(tflite::TfLite);

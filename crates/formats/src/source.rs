@@ -24,6 +24,8 @@ pub struct ModelFile<'a> {
     pub pictures: Option<PictureReader>,
     /// What may stop the import.
     pub interrupt: Interrupt,
+    /// Whether a file of weights may be missing: its numbers are zeros then, and the model is only looked at.
+    pub structure: bool,
 }
 
 /// Nodes that are imported before [`ModelFile::interrupt`] is asked again.
@@ -39,12 +41,20 @@ impl<'a> ModelFile<'a> {
             operators: CustomOperators::default(),
             pictures: None,
             interrupt: Interrupt::NEVER,
+            structure: false,
         }
     }
 
     /// Says that the model may have nodes of these operators.
     pub fn with_operators(mut self, operators: &CustomOperators) -> ModelFile<'a> {
         self.operators = operators.clone();
+        self
+    }
+
+    /// A model that is only looked at, without its weights where they are missing. A model that names the files of its weights needs
+    /// them all the same.
+    pub fn with_structure_only(mut self, structure: bool) -> ModelFile<'a> {
+        self.structure = structure;
         self
     }
 
@@ -64,6 +74,11 @@ impl<'a> ModelFile<'a> {
     pub fn with_external(mut self, external: &'a dyn ExternalFiles) -> ModelFile<'a> {
         self.external = external;
         self
+    }
+
+    /// The files that were given along with the model, where they are known.
+    pub fn external_names(&self) -> Vec<String> {
+        self.external.names()
     }
 
     /// `len` bytes of a file of the model's folder, from `offset` on, as a tensor of `uint8`.

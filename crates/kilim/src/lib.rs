@@ -54,6 +54,9 @@ pub struct LoadOptions {
     pub model_name: Option<String>,
     /// Whether weights may be read through links that lead out of the folder of a model that is a file.
     pub follow_links: bool,
+    /// Whether a model is only looked at: where a file of weights that it does not name is missing, its numbers are zeros. An ncnn network
+    /// (`.param`) is shown so without its `.bin`.
+    pub structure_only: bool,
     /// Operators that the model may have beside Kilim's own.
     pub operators: core::ops::CustomOperators,
     /// What decodes pictures for ImageDecoder: Kilim's own where this build has the feature
@@ -77,6 +80,7 @@ impl Default for LoadOptions {
             backends: runtime::default_backends(),
             model_name: None,
             follow_links: false,
+            structure_only: false,
             operators: core::ops::CustomOperators::default(),
             #[cfg(feature = "pictures")]
             pictures: Some(kilim_pictures::READER),

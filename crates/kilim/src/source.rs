@@ -40,6 +40,7 @@ impl ModelSource {
             let source = kilim_formats::ModelFile::new(model, name);
             let source = source.with_external(external).with_operators(operators);
             let source = source.with_pictures(options.pictures);
+            let source = source.with_structure_only(options.structure_only);
             let seconds = Some(options.limits.load_seconds);
             let interrupt = options.interrupt.clone();
             let interrupt = interrupt.within(seconds, options.clock);

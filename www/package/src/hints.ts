@@ -11,8 +11,17 @@ const IN_ONNX: [RegExp, Part[]][] = [
 /** Numbers of element types in TFLite's schema.fbs: uint8 and int8. */
 const OF_EIGHT_BITS = [3, 9];
 
+/** Layers of ncnn networks, as a `.param` names them, that are in other parts. */
+const IN_NCNN: [RegExp, Part[]][] = [
+  [/ 8=[1-9]|quantize/i, ['quantized']],
+  [/attention|sdpa|layernorm|rmsnorm|rotary/i, ['language', 'quantized']],
+];
+/** What ncnn networks begin with, in digits and in words. */
+const NCNN = ['7767517', '\xdd\x85v\0'];
+
 /** The parts that a file's address or name shows to be needed. */
 export function partsOfName(name: string): Part[] {
+  if (/\.param(\.bin)?($|[?#])/i.test(name)) return ['ncnn'];
   return /\.tflite($|[?#])/i.test(name) ? ['tflite'] : [];
 }
 
@@ -24,7 +33,9 @@ export function partsIn(bytes: Uint8Array): Part[] {
   const magic = String.fromCharCode(...bytes.subarray(4, 8));
   if (magic === 'TFL3') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
-  return [...new Set(IN_ONNX.flatMap(([words, parts]) => (words.test(nodes) ? parts : [])))];
+  const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
+  if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
+  return [...new Set(found(IN_ONNX))];
 }
 
 /** Whether a tensor of a TFLite file's main graph has numbers of eight bits. */

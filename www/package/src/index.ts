@@ -13,6 +13,7 @@ import { KilimError, aborted, toKilimError } from './errors.js';
 import { absolute } from './fetch.js';
 import { createEngineHere } from './here.js';
 import { createNearbyEngine } from './nearby.js';
+import { withNeighbours } from './neighbours.js';
 import { engineOptions, mostFileBytes, readLoadOptions } from './options.js';
 import type { LoadOptions, PrepareOptions } from './options.js';
 import { pickBackends } from './pick.js';
@@ -84,10 +85,11 @@ async function loadWith(source: ModelSource, options: LoadOptions): Promise<Sess
       const fileBytes = mostFileBytes(options);
       const external: Record<string, WireSource> = {};
       for (const [name, from] of Object.entries(options.externalData ?? {})) external[name] = await read(from);
+      const model = await read(source);
       return {
         own: options.wasm === undefined,
-        source: await read(source),
-        external,
+        source: model,
+        external: withNeighbours(model, external),
         fileBytes,
         ...(module === undefined ? {} : { operators: module }),
         options: engineOptions(options),

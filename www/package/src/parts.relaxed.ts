@@ -5,6 +5,7 @@ export const places: Places = {
   gpu: () => new URL('./kilim.relaxed.gpu.wasm', import.meta.url),
   shaders: () => new URL('./kilim.relaxed.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.relaxed.tflite.wasm', import.meta.url),
+  ncnn: () => new URL('./kilim.relaxed.ncnn.wasm', import.meta.url),
   language: () => new URL('./kilim.relaxed.language.wasm', import.meta.url),
   text: () => new URL('./kilim.relaxed.text.wasm', import.meta.url),
   speech: () => new URL('./kilim.relaxed.speech.wasm', import.meta.url),

@@ -5,6 +5,7 @@ export const places: Places = {
   gpu: () => new URL('./kilim.simd.gpu.wasm', import.meta.url),
   shaders: () => new URL('./kilim.simd.shaders.wasm', import.meta.url),
   tflite: () => new URL('./kilim.simd.tflite.wasm', import.meta.url),
+  ncnn: () => new URL('./kilim.simd.ncnn.wasm', import.meta.url),
   language: () => new URL('./kilim.simd.language.wasm', import.meta.url),
   text: () => new URL('./kilim.simd.text.wasm', import.meta.url),
   speech: () => new URL('./kilim.simd.speech.wasm', import.meta.url),

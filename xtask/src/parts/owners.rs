@@ -9,6 +9,7 @@ pub const PARTS: &[&str] = &[
     "gpu",
     "shaders",
     "tflite",
+    "ncnn",
     "language",
     "text",
     "speech",
@@ -20,15 +21,16 @@ const GPU: usize = 0;
 /// Kernels of WebGPU that networks for pictures do not run, with their shaders.
 const SHADERS: usize = 1;
 const TFLITE: usize = 2;
-const LANGUAGE: usize = 3;
+const NCNN: usize = 3;
+const LANGUAGE: usize = 4;
 /// The words of decoders.
-const TEXT: usize = 4;
+const TEXT: usize = 5;
 /// What hears and writes.
-const SPEECH: usize = 5;
-const QUANTIZED: usize = 6;
+const SPEECH: usize = 6;
+const QUANTIZED: usize = 7;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 7;
-const REST: usize = 8;
+const MORE: usize = 8;
+const REST: usize = 9;
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -127,6 +129,9 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             let formats = ["tflite", "kilim_formats::flatbuffer", "kilim_formats::ort"];
             if formats.iter().any(|of| name.contains(of)) {
                 return Some(TFLITE);
+            }
+            if name.contains("kilim_formats::ncnn") {
+                return Some(NCNN);
             }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.

@@ -20,7 +20,7 @@ pub struct Model {
 #[derive(Deserialize)]
 pub struct Variant {
     pub format: String,
-    /// The first is the model; the others are read with it.
+    /// The first whose format is known is the model; the others are read with it.
     pub files: Vec<String>,
     #[serde(default)]
     pub cases: Vec<Case>,

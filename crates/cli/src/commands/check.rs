@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use kilim::compare::{Comparison, Rule};
-use kilim::{LoadOptions, Result, Runtime, Session};
+use kilim::{Error, ErrorCode, LoadOptions, Result, Runtime, Session};
 
 use crate::Failure;
 use crate::check::manifest::{Case, Manifest, Variant};
@@ -140,9 +140,8 @@ async fn lines_of(
     limits: &DataLimits,
 ) -> Vec<Line> {
     let folder = folder.join(model);
-    let file = variant.files.first().cloned().unwrap_or_default();
     let mut start = Instant::now();
-    let mut loaded = kilim::load(folder.join(&file).as_path(), options.clone()).await;
+    let (file, mut loaded) = load(&folder, &variant.files, options).await;
     let mut lines = Vec::new();
     for case in &variant.cases {
         let line = match &mut loaded {
@@ -156,6 +155,24 @@ async fn lines_of(
         lines.push(line.named(model, &file, &case.case));
     }
     lines
+}
+
+/// The model among the files of a variant: the first whose format is known.
+async fn load(folder: &Path, files: &[String], options: &LoadOptions) -> (String, Result<Session>) {
+    let mut unknown = None;
+    for file in files {
+        let loaded = kilim::load(folder.join(file).as_path(), options.clone()).await;
+        match loaded {
+            Err(error) if error.code() == ErrorCode::UnknownFormat => {
+                unknown = unknown.or(Some((file.clone(), Err(error))));
+            }
+            loaded => return (file.clone(), loaded),
+        }
+    }
+    unknown.unwrap_or_else(|| {
+        let error = Error::new(ErrorCode::Io, "the manifest names no file of the model");
+        (String::new(), Err(error))
+    })
 }
 
 async fn run_case(

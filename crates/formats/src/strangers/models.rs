@@ -3,6 +3,7 @@
 use super::{DOWNLOAD_AGAIN, EXPORT_FROM_PYTORCH, EXPORT_FROM_TENSORFLOW, File, Stranger};
 use crate::onnx::Look;
 
+const OF_NCNN: &str = "open the .param file that lies beside it; the weights are read with it";
 const FROM_THE_ORIGINAL: &str = "export the original model to ONNX or TFLite";
 
 /// A length of eight bytes, then JSON of that length.
@@ -74,6 +75,14 @@ pub const BY_CONTENT: &[Stranger] = &[
         hint: DOWNLOAD_AGAIN,
         looks: |file| Look::of(file.bytes) == Look::CutOff,
     },
+    // The tags of halves and of integers in ncnn's `src/modelbin.cpp`.
+    Stranger {
+        what: "weights of an ncnn network",
+        hint: OF_NCNN,
+        looks: |file| {
+            file.is_named(&[".bin"]) && (file.begins(b"Gk0\x01") || file.begins(b"8K\x0d\0"))
+        },
+    },
     Stranger {
         what: "a TensorRT engine",
         hint: "take the .onnx file that it was made of",
@@ -94,8 +103,8 @@ pub const BY_NAME: &[Stranger] = &[
         looks: |file| file.is_named(&[".mnn"]),
     },
     Stranger {
-        what: "weights of an ncnn model",
-        hint: FROM_THE_ORIGINAL,
+        what: "weights of an ncnn network",
+        hint: OF_NCNN,
         looks: |file| file.is_named(&[".ncnn.bin"]),
     },
     Stranger {
@@ -137,6 +146,11 @@ pub const BY_NAME: &[Stranger] = &[
         what: "weights of an ONNX model",
         hint: "open the .onnx file that they belong to",
         looks: |file| file.is_named(&[".onnx.data", ".onnx_data", ".weight"]),
+    },
+    Stranger {
+        what: "weights, of an ncnn network for instance",
+        hint: OF_NCNN,
+        looks: |file| file.is_named(&[".bin"]),
     },
     Stranger {
         what: "a protobuf message that is no ONNX model",

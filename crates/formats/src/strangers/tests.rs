@@ -120,7 +120,17 @@ const CASES: &[(&[u8], &str, &str)] = &[
         "a configuration of a Hugging Face model",
     ),
     (b"{\"error\": \"not found\"}", "m", "a JSON document"),
-    (b"7767517\n75 83\nInput", "m.param", "an ncnn network"),
+    (b"Gk0\x01\0\x3c", "m.bin", "weights of an ncnn network"),
+    (
+        b"\x1c\0\0\0\x01\x02",
+        "m.ncnn.bin",
+        "weights of an ncnn network",
+    ),
+    (
+        b"\0\0\0\0\x01\x02",
+        "m.bin",
+        "weights, of an ncnn network for instance",
+    ),
     (b"\"1 5 1 4206624770 ,\"", "m.tnnproto", "a TNN network"),
     (
         b"name: \"LeNet\"\nlayer {\n",

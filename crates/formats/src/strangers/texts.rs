@@ -100,12 +100,6 @@ pub const KNOWN: &[Stranger] = &[
         hint: CHECK_URL,
         looks: json,
     },
-    // The number that an ncnn network begins with, and TNN's versions of it.
-    Stranger {
-        what: "an ncnn network",
-        hint: "export the original model to ONNX or TFLite",
-        looks: |file| begins(file, &["7767517"]),
-    },
     Stranger {
         what: "a TNN network",
         hint: "export the original model to ONNX or TFLite",

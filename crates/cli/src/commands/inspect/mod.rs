@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use comfy_table::{ContentArrangement, Table, presets};
-use kilim::core::passes::{Change, ChangeLog};
-use kilim::{ErrorCode, LoadOptions, Port, Report};
+use kilim::core::passes::{Change, ChangeLog, Rule};
+use kilim::{ErrorCode, LoadOptions, Port, Report, Session};
 use serde::Serialize;
 
 use crate::Failure;
@@ -73,19 +73,7 @@ fn view(ports: &[Port]) -> Vec<PortView> {
 }
 
 pub async fn run(args: Args) -> Result<(), Failure> {
-    let mut options = args.model.backends.options()?;
-    options.plan_unknown_as = Some(1);
-    let without = options.without.clone();
-    let mut log = watch(&mut options);
-    let session = match args.model.load_with(options).await {
-        // Sizes that are open may not all be 1: such a model is planned when it runs.
-        Err(Failure::Kilim(e)) if e.code() == ErrorCode::Shape => {
-            let mut options = args.model.backends.options()?;
-            log = watch(&mut options);
-            args.model.load_with(options).await?
-        }
-        loaded => loaded?,
-    };
+    let (session, log, without) = load(&args).await?;
     let report = session.report();
     if let Some(path) = &args.memory {
         std::fs::write(path, memory::draw(&report.memory)).map_err(|e| io_error(path, e))?;
@@ -131,6 +119,41 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         passes::print(&log.changes(), &without);
     }
     Ok(())
+}
+
+/// The session, what its passes changed, and the rules that it went without. A model is shown without its weights where their file is
+/// missing, and unplanned where sizes that are open may not all be 1: it is planned when it runs.
+async fn load(args: &Args) -> Result<(Session, Arc<ChangeLog>, Vec<Rule>), Failure> {
+    let mut options = args.model.backends.options()?;
+    options.plan_unknown_as = Some(1);
+    let without = options.without.clone();
+    let mut missing = None;
+    loop {
+        let log = watch(&mut options);
+        match args.model.load_with(options.clone()).await {
+            Err(Failure::Kilim(error))
+                if error.code() == ErrorCode::Shape && options.plan_unknown_as.is_some() =>
+            {
+                options.plan_unknown_as = None;
+            }
+            Err(Failure::Kilim(error))
+                if error.code() == ErrorCode::Io && !options.structure_only =>
+            {
+                options.structure_only = true;
+                missing = Some(error);
+            }
+            loaded => {
+                let session = loaded?;
+                if let Some(error) = missing {
+                    eprintln!(
+                        "note: the model is shown without its weights: {}",
+                        error.sentence()
+                    );
+                }
+                return Ok((session, log, without));
+            }
+        }
+    }
 }
 
 /// Has the session write down what the passes change.
