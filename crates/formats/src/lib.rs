@@ -16,7 +16,7 @@ use kilim_core::error::Result;
 use kilim_core::graph::Graph;
 
 pub use external::{ExternalFiles, GivenFiles};
-pub use source::ModelFile;
+pub use source::{FileParts, ModelFile};
 
 /// A parser of one file format.
 pub trait Importer: Send + Sync {

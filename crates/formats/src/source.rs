@@ -6,13 +6,26 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::ops::{CustomOperators, PictureReader};
 use kilim_core::tensor::AlignedBytes;
 
-use kilim_core::{Interrupt, Limits, Tensor};
+use kilim_core::{DType, Interrupt, Limits, Tensor};
 
 use crate::external::{ExternalFiles, NoFiles, check_path};
 
+/// Gives parts of a model file anew, whose bytes then need not stay in memory.
+pub trait FileParts {
+    /// `len` bytes from `offset` on, which lie within the file: a tensor of `uint8`, which may read the file when it is needed
+    /// ([`Tensor::on_demand`]). `None` where they are to be taken of the bytes in memory.
+    ///
+    /// # Errors
+    /// `Io` where they cannot be read, `Limit` where memory is short.
+    fn part(&self, offset: usize, len: usize) -> Result<Option<Tensor>>;
+}
+
 /// A model file.
 pub struct ModelFile<'a> {
+    /// The file, as long as it is; where [`ModelFile::parts`] gives a part anew, there may be zeros instead.
     pub bytes: Arc<AlignedBytes>,
+    /// What gives parts of the file anew.
+    parts: Option<&'a dyn FileParts>,
     /// The file's name: shown in errors, and looked at where a format has no magic bytes.
     pub name: &'a str,
     /// Files that the model refers to, by their path relative to the model's folder.
@@ -34,12 +47,19 @@ impl<'a> ModelFile<'a> {
     pub fn new(bytes: Arc<AlignedBytes>, name: &'a str) -> ModelFile<'a> {
         ModelFile {
             bytes,
+            parts: None,
             name,
             external: &NoFiles,
             operators: CustomOperators::default(),
             pictures: None,
             interrupt: Interrupt::NEVER,
         }
+    }
+
+    /// Says that the bytes in memory are to go when the model is read.
+    pub fn with_parts(mut self, parts: &'a dyn FileParts) -> ModelFile<'a> {
+        self.parts = Some(parts);
+        self
     }
 
     /// Says that the model may have nodes of these operators.
@@ -64,6 +84,30 @@ impl<'a> ModelFile<'a> {
     pub fn with_external(mut self, external: &'a dyn ExternalFiles) -> ModelFile<'a> {
         self.external = external;
         self
+    }
+
+    /// `len` bytes of the model file from `offset` on, as a tensor of `uint8` that shares them or reads them when it is needed.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the file ends before, `Limit` where memory is short, `Io` where the file cannot be read any more.
+    pub fn part(&self, offset: usize, len: usize) -> Result<Tensor> {
+        if offset
+            .checked_add(len)
+            .is_none_or(|end| end > self.bytes.len())
+        {
+            return Err(Error::new(
+                ErrorCode::InvalidModel,
+                "the file ends before the data of a tensor",
+            ));
+        }
+        let view = Tensor::view(DType::U8, &[len], self.bytes.clone(), offset, len)?;
+        let Some(parts) = self.parts else {
+            return Ok(view);
+        };
+        match parts.part(offset, len)? {
+            Some(part) => Ok(part),
+            None => Tensor::from_raw(DType::U8, &[len], view.read()?),
+        }
     }
 
     /// `len` bytes of a file of the model's folder, from `offset` on, as a tensor of `uint8`.
