@@ -10,10 +10,22 @@ use kilim_core::{DType, Interrupt, Limits, Tensor};
 
 use crate::external::{ExternalFiles, NoFiles, check_path};
 
-/// Gives parts of a model file anew, whose bytes then need not stay in memory.
+/// Bytes from which on data is worth reading when it is needed.
+pub const LARGE: usize = 16 << 10;
+
+/// A model file that is not in memory.
 pub trait FileParts {
+    /// The file's bytes.
+    fn size(&self) -> usize;
+
+    /// Fills `to` from the byte `offset` on.
+    ///
+    /// # Errors
+    /// `Io` where the file ends before, cannot be read or is another by now.
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()>;
+
     /// `len` bytes from `offset` on, which lie within the file: a tensor of `uint8`, which may read the file when it is needed
-    /// ([`Tensor::on_demand`]). `None` where they are to be taken of the bytes in memory.
+    /// ([`Tensor::on_demand`]). `None` of fewer than [`LARGE`] bytes, which are in memory.
     ///
     /// # Errors
     /// `Io` where they cannot be read, `Limit` where memory is short.
@@ -22,7 +34,7 @@ pub trait FileParts {
 
 /// A model file.
 pub struct ModelFile<'a> {
-    /// The file, as long as it is; where [`ModelFile::parts`] gives a part anew, there may be zeros instead.
+    /// The file, as long as it is. Zeros may stand for data that [`ModelFile::part`] gives.
     pub bytes: Arc<AlignedBytes>,
     /// What gives parts of the file anew.
     parts: Option<&'a dyn FileParts>,
@@ -56,7 +68,7 @@ impl<'a> ModelFile<'a> {
         }
     }
 
-    /// Says that the bytes in memory are to go when the model is read.
+    /// A model whose bytes in memory are to go when it is read: `parts` gives its data.
     pub fn with_parts(mut self, parts: &'a dyn FileParts) -> ModelFile<'a> {
         self.parts = Some(parts);
         self

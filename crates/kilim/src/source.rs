@@ -6,6 +6,8 @@ use std::sync::Arc;
 use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{Graph, Result};
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_formats::FileParts;
 use kilim_formats::{ExternalFiles, GivenFiles, ImporterRegistry, ModelFile};
 
 use crate::LoadOptions;
@@ -53,7 +55,9 @@ impl ModelSource {
                 let folder = Folder::of(&path, options.follow_links);
                 let own = Own::open(&path)?;
                 let shown = path.to_string_lossy();
-                let file = ModelFile::new(Arc::new(own.bytes()?), name.unwrap_or(&shown));
+                let shown = name.unwrap_or(&shown);
+                options.limits.check_file(own.size())?;
+                let file = ModelFile::new(Arc::new(registry.read(&own, shown)?), shown);
                 load(file.with_parts(&own), &folder)
             }
         }

@@ -14,10 +14,8 @@ use std::time::SystemTime;
 
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
-use kilim_formats::{ExternalFiles, FileParts};
+use kilim_formats::{ExternalFiles, FileParts, LARGE};
 
-/// Bytes from which on a part is worth reading when it is needed.
-const LARGE: usize = 16 << 10;
 /// Files that a session may keep open; a process may have few.
 const HELD: usize = 32;
 
@@ -130,18 +128,17 @@ impl Own {
             file: OpenFile::of(stored, true),
         })
     }
-
-    /// The file in memory.
-    ///
-    /// # Errors
-    /// `Io` where it cannot be read, `Limit` where memory is short.
-    pub fn bytes(&self) -> Result<AlignedBytes> {
-        let stored = &self.file.stored;
-        stored.part(0, stored.size)
-    }
 }
 
 impl FileParts for Own {
+    fn size(&self) -> usize {
+        self.file.stored.size
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.file.stored.read(offset, to)
+    }
+
     fn part(&self, offset: usize, len: usize) -> Result<Option<Tensor>> {
         match len >= LARGE {
             true => self.file.part(offset, len).map(Some),
