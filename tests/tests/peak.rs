@@ -63,6 +63,7 @@ impl Weights {
             .zip(1..)
             .map(|([x, w, s], next)| [x, w, s, format!("x{next}")])
             .collect();
+        let scale_dims = [n, n / BLOCK];
         let mut weights = Vec::new();
         for ([_, w, s, _], [packed, scale]) in names.iter().zip(&data) {
             weights.push(Inline {
@@ -74,7 +75,7 @@ impl Weights {
             if self == Weights::FourBits {
                 weights.push(Inline {
                     name: s,
-                    dims: &[n, n / BLOCK],
+                    dims: &scale_dims,
                     kind: FLOAT,
                     elements: scale,
                 });
@@ -133,8 +134,8 @@ fn load_and_run(source: ModelSource, weights: Weights) -> (usize, Vec<f64>) {
     let mut session = pollster::block_on(kilim::load(source, options)).expect("it loads");
     let x = Tensor::from_slice(&[1, weights.size()], &vec![1.0f32; weights.size()]);
     let inputs = [("x0", x.expect("a row"))];
-    let run = session.run(&inputs, &RunOptions::default());
-    let outputs = pollster::block_on(run).expect("it runs");
+    let options = RunOptions::default();
+    let outputs = pollster::block_on(session.run(&inputs, &options)).expect("it runs");
     let arena = session.report().backends[0].planned_bytes;
     assert_eq!(outputs[0].1.dtype(), DType::F32);
     (arena, outputs[0].1.to_f64s().expect("numbers"))
