@@ -25,6 +25,30 @@ pub struct Weights<'a> {
     pub offset: usize,
 }
 
+/// A tensor whose elements lie in the model.
+pub struct Inline<'a> {
+    pub name: &'a str,
+    pub dims: &'a [usize],
+    /// The number of the element type in `onnx.proto`.
+    pub kind: i64,
+    pub elements: &'a [u8],
+}
+
+/// A model of `model_with` with weights in it, and none in other files.
+pub fn model_holding(
+    nodes: &[Node],
+    inputs: &[(&str, &[&str])],
+    outputs: &[(&str, &[&str])],
+    weights: &[Inline],
+) -> Vec<u8> {
+    let weights = weights.iter().flat_map(|w| {
+        let mut out: Vec<u8> = w.dims.iter().flat_map(|&d| int(1, d as i64)).collect();
+        out.extend([int(2, w.kind), text(8, w.name), bytes(9, w.elements)].concat());
+        bytes(5, &out)
+    });
+    model_of(nodes, inputs, outputs, weights.collect())
+}
+
 fn initializer(w: &Weights) -> Vec<u8> {
     let mut out: Vec<u8> = w.dims.iter().flat_map(|&d| int(1, d as i64)).collect();
     out.extend([int(2, 1), text(8, w.name), int(14, 1)].concat());
@@ -187,8 +211,18 @@ pub fn model_with(
     outputs: &[(&str, &[&str])],
     weights: &[Weights],
 ) -> Vec<u8> {
+    let weights = weights.iter().flat_map(initializer);
+    model_of(nodes, inputs, outputs, weights.collect())
+}
+
+fn model_of(
+    nodes: &[Node],
+    inputs: &[(&str, &[&str])],
+    outputs: &[(&str, &[&str])],
+    initializers: Vec<u8>,
+) -> Vec<u8> {
     let mut graph: Vec<u8> = nodes.iter().flat_map(node).collect();
-    graph.extend(weights.iter().flat_map(initializer));
+    graph.extend(initializers);
     graph.extend(text(2, "graph"));
     graph.extend(inputs.iter().flat_map(|(n, d)| port(11, n, d)));
     graph.extend(outputs.iter().flat_map(|(n, d)| port(12, n, d)));

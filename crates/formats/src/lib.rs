@@ -12,12 +12,18 @@ mod source;
 mod strangers;
 pub mod tflite;
 
+use std::ops::Range;
+
 use kilim_core::Limits;
 use kilim_core::error::Result;
 use kilim_core::graph::Graph;
+use kilim_core::tensor::AlignedBytes;
 
 pub use external::{ExternalFiles, GivenFiles};
-pub use source::ModelFile;
+pub use source::{FileParts, LARGE, ModelFile};
+
+/// Bytes that tell the format of a file.
+const HEAD: usize = 64 << 10;
 
 /// A parser of one file format.
 pub trait Importer: Send + Sync {
@@ -27,6 +33,13 @@ pub trait Importer: Send + Sync {
     /// True where the file looks like one of this format. Magic bytes decide; the file's name may
     /// only help formats that have none.
     fn probe(&self, bytes: &[u8], name: &str) -> bool;
+
+    /// Where data lies that [`Importer::load`] takes by [`ModelFile::part`] alone, in the order of the file: each at least [`LARGE`]
+    /// bytes. They need not be in memory to read the model.
+    fn weights(&self, file: &dyn FileParts) -> Vec<Range<usize>> {
+        let _ = file;
+        Vec::new()
+    }
 
     /// Reads the model. Constants share `source.bytes` where their alignment allows it.
     ///
@@ -86,6 +99,25 @@ impl ImporterRegistry {
             .iter()
             .map(Box::as_ref)
             .find(|i| i.probe(bytes, name))
+    }
+
+    /// A model file in memory, but for its weights: zeros stand in their place, and [`ModelFile::with_parts`] is to be given the same
+    /// `file`. `name` as of [`Importer::probe`].
+    ///
+    /// # Errors
+    /// `Io` where the file cannot be read, `Limit` where memory is short.
+    pub fn read(&self, file: &dyn FileParts, name: &str) -> Result<AlignedBytes> {
+        let mut head = vec![0; file.size().min(HEAD)];
+        file.read(0, &mut head)?;
+        let importer = self.probe(&head, name);
+        let weights = importer.map_or_else(Vec::new, |importer| importer.weights(file));
+        let mut bytes = AlignedBytes::zeroed(file.size())?;
+        let mut from = 0;
+        for weights in weights.into_iter().chain([file.size()..file.size()]) {
+            file.read(from, &mut bytes.as_mut_slice()[from..weights.start])?;
+            from = weights.end;
+        }
+        Ok(bytes)
     }
 
     /// Finds the format and reads the model.

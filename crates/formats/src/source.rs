@@ -6,13 +6,38 @@ use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::ops::{CustomOperators, PictureReader};
 use kilim_core::tensor::AlignedBytes;
 
-use kilim_core::{Interrupt, Limits, Tensor};
+use kilim_core::{DType, Interrupt, Limits, Tensor};
 
 use crate::external::{ExternalFiles, NoFiles, check_path};
 
+/// Bytes from which on data is worth reading when it is needed.
+pub const LARGE: usize = 16 << 10;
+
+/// A model file that is not in memory.
+pub trait FileParts {
+    /// The file's bytes.
+    fn size(&self) -> usize;
+
+    /// Fills `to` from the byte `offset` on.
+    ///
+    /// # Errors
+    /// `Io` where the file ends before, cannot be read or is another by now.
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()>;
+
+    /// `len` bytes from `offset` on, which lie within the file: a tensor of `uint8`, which may read the file when it is needed
+    /// ([`Tensor::on_demand`]). `None` of fewer than [`LARGE`] bytes, which are in memory.
+    ///
+    /// # Errors
+    /// `Io` where they cannot be read, `Limit` where memory is short.
+    fn part(&self, offset: usize, len: usize) -> Result<Option<Tensor>>;
+}
+
 /// A model file.
 pub struct ModelFile<'a> {
+    /// The file, as long as it is. Zeros may stand for data that [`ModelFile::part`] gives.
     pub bytes: Arc<AlignedBytes>,
+    /// What gives parts of the file anew.
+    parts: Option<&'a dyn FileParts>,
     /// The file's name: shown in errors, and looked at where a format has no magic bytes.
     pub name: &'a str,
     /// Files that the model refers to, by their path relative to the model's folder.
@@ -36,6 +61,7 @@ impl<'a> ModelFile<'a> {
     pub fn new(bytes: Arc<AlignedBytes>, name: &'a str) -> ModelFile<'a> {
         ModelFile {
             bytes,
+            parts: None,
             name,
             external: &NoFiles,
             operators: CustomOperators::default(),
@@ -43,6 +69,12 @@ impl<'a> ModelFile<'a> {
             interrupt: Interrupt::NEVER,
             structure: false,
         }
+    }
+
+    /// A model whose bytes in memory are to go when it is read: `parts` gives its data.
+    pub fn with_parts(mut self, parts: &'a dyn FileParts) -> ModelFile<'a> {
+        self.parts = Some(parts);
+        self
     }
 
     /// Says that the model may have nodes of these operators.
@@ -79,6 +111,30 @@ impl<'a> ModelFile<'a> {
     /// The files that were given along with the model, where they are known.
     pub fn external_names(&self) -> Vec<String> {
         self.external.names()
+    }
+
+    /// `len` bytes of the model file from `offset` on, as a tensor of `uint8` that shares them or reads them when it is needed.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the file ends before, `Limit` where memory is short, `Io` where the file cannot be read any more.
+    pub fn part(&self, offset: usize, len: usize) -> Result<Tensor> {
+        if offset
+            .checked_add(len)
+            .is_none_or(|end| end > self.bytes.len())
+        {
+            return Err(Error::new(
+                ErrorCode::InvalidModel,
+                "the file ends before the data of a tensor",
+            ));
+        }
+        let view = Tensor::view(DType::U8, &[len], self.bytes.clone(), offset, len)?;
+        let Some(parts) = self.parts else {
+            return Ok(view);
+        };
+        match parts.part(offset, len)? {
+            Some(part) => Ok(part),
+            None => Tensor::from_raw(DType::U8, &[len], view.read()?),
+        }
     }
 
     /// `len` bytes of a file of the model's folder, from `offset` on, as a tensor of `uint8`.

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use kilim_core::ops::CustomOperators;
 use kilim_core::tensor::AlignedBytes;
-#[cfg(not(target_arch = "wasm32"))]
-use kilim_core::{Error, ErrorCode};
 use kilim_core::{Graph, Result};
-use kilim_formats::{ExternalFiles, GivenFiles, ImporterRegistry};
+#[cfg(not(target_arch = "wasm32"))]
+use kilim_formats::FileParts;
+use kilim_formats::{ExternalFiles, GivenFiles, ImporterRegistry, ModelFile};
 
 use crate::LoadOptions;
 #[cfg(not(target_arch = "wasm32"))]
-use crate::folder::Folder;
+use crate::folder::{Folder, Own};
 
 /// A model file, or its bytes.
 #[derive(Clone)]
@@ -36,9 +36,8 @@ impl ModelSource {
         operators: &CustomOperators,
         options: &LoadOptions,
     ) -> Result<Graph> {
-        let load = |model, name: &str, external: &dyn ExternalFiles| {
-            let source = kilim_formats::ModelFile::new(model, name);
-            let source = source.with_external(external).with_operators(operators);
+        let load = |file: ModelFile, external: &dyn ExternalFiles| {
+            let source = file.with_external(external).with_operators(operators);
             let source = source.with_pictures(options.pictures);
             let source = source.with_structure_only(options.structure_only);
             let seconds = Some(options.limits.load_seconds);
@@ -49,39 +48,21 @@ impl ModelSource {
         let name = options.model_name.as_deref();
         match self {
             ModelSource::Bytes { model, external } => load(
-                model,
-                name.unwrap_or("the model"),
+                ModelFile::new(model, name.unwrap_or("the model")),
                 &GivenFiles::new(external),
             ),
             #[cfg(not(target_arch = "wasm32"))]
             ModelSource::Path(path) => {
                 let folder = Folder::of(&path, options.follow_links);
-                load(
-                    read(&path)?,
-                    name.unwrap_or(&path.to_string_lossy()),
-                    &folder,
-                )
+                let own = Own::open(&path)?;
+                let shown = path.to_string_lossy();
+                let shown = name.unwrap_or(&shown);
+                options.limits.check_file(own.size())?;
+                let file = ModelFile::new(Arc::new(registry.read(&own, shown)?), shown);
+                load(file.with_parts(&own), &folder)
             }
         }
     }
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-fn read(path: &std::path::Path) -> Result<Arc<AlignedBytes>> {
-    use std::io::Read;
-    let error = |e: std::io::Error| {
-        Error::new(
-            ErrorCode::Io,
-            format!("`{}` cannot be read: {e}", path.display()),
-        )
-    };
-    let mut file = std::fs::File::open(path).map_err(error)?;
-    let length = file.metadata().map_err(error)?.len();
-    let length = usize::try_from(length)
-        .map_err(|_| Error::new(ErrorCode::Limit, "the file does not fit into memory"))?;
-    let mut bytes = AlignedBytes::zeroed(length)?;
-    file.read_exact(bytes.as_mut_slice()).map_err(error)?;
-    Ok(Arc::new(bytes))
 }
 
 impl From<Vec<u8>> for ModelSource {

@@ -2,38 +2,12 @@
 
 mod speaker;
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use kilim_test_support::allocations::{Counting, held};
 
 use speaker::{Speaker, prompt, session, settings, spoken, step};
 
-/// The system's allocator, which counts.
-struct Counting;
-
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
-
-/// Bytes that are allocated.
-static HELD: AtomicUsize = AtomicUsize::new(0);
-
-// SAFETY: the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        HELD.fetch_add(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        HELD.fetch_sub(layout.size(), Ordering::Relaxed);
-        // SAFETY: the caller says that the block is the system's, with this layout.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-fn held() -> usize {
-    HELD.load(Ordering::Relaxed)
-}
 
 /// One test, since all threads count together: 2,000 words of one text, ten conversations of a session, and ten sessions.
 #[test]

@@ -1,5 +1,6 @@
 //! What the tests of every crate share. It depends on nothing, so that every crate can use it.
 
+pub mod allocations;
 pub mod archive;
 pub mod documents;
 pub mod material;

@@ -119,6 +119,8 @@ export function createEngine(open: (binary: Binary) => Promise<Runtime<Glue>>, p
       file.write(0, bytes);
       return file;
     });
+    // The runtime has them: kept by the request as well, they would be there twice until the model is loaded.
+    if ('bytes' in source) source.bytes = new Uint8Array();
     return [file, bytes.length <= SMALL ? bytes.slice() : undefined];
   }
 

@@ -7,7 +7,7 @@ use clap::value_parser;
 use comfy_table::{Table, presets};
 use kilim::core::report::NodeTime;
 use kilim::core::schedule::Trace;
-use kilim::{Datum, RunOptions, Session};
+use kilim::{Datum, Report, RunOptions, Session};
 use serde::Serialize;
 
 use crate::Failure;
@@ -47,8 +47,41 @@ struct Figures {
     runs: u64,
     /// The median is that of every run of so many.
     median_of_every: u64,
+    memory: Memory,
     nodes: Vec<NodeTime>,
     untimed: Vec<Untimed>,
+}
+
+/// Bytes.
+#[derive(Serialize)]
+struct Memory {
+    /// The most that the process held, the program itself included; where the system tells it.
+    peak: Option<u64>,
+    /// Weights in the form that backends read, and those of the graph that are kept beside them.
+    weights: usize,
+    /// What runs need beside weights, of all plans together.
+    planned: usize,
+}
+
+impl Memory {
+    fn of(report: &Report) -> Memory {
+        let weights = report.backends.iter().map(|b| b.constant_bytes);
+        Memory {
+            peak: peak_memory(),
+            weights: weights.sum::<usize>() + report.graph_bytes,
+            planned: report.backends.iter().map(|b| b.planned_bytes).sum(),
+        }
+    }
+}
+
+/// The most bytes that the process held so far: `VmHWM`, which Linux counts in kB of 1,024 bytes.
+fn peak_memory() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmHWM:"))?;
+    let size: u64 = line.split_whitespace().next()?.parse().ok()?;
+    size.checked_mul(1024)
 }
 
 /// A backend that does not time its nodes.
@@ -102,6 +135,7 @@ pub async fn run(args: Args) -> Result<(), Failure> {
         max_ms: summary.most,
         runs: summary.runs,
         median_of_every: summary.stride,
+        memory: Memory::of(&session.report()),
         untimed: untimed(&mut session, &inputs, &nodes).await?,
         nodes,
     };
@@ -185,6 +219,15 @@ fn print(f: &Figures) {
         f.min_ms,
         f.max_ms
     );
+    let mb = |bytes: f64| bytes / 1e6;
+    if let Some(peak) = f.memory.peak {
+        say!(
+            "memory     {:.1} MB at most (weights {:.1}, planned beside them {:.1})",
+            mb(peak as f64),
+            mb(f.memory.weights as f64),
+            mb(f.memory.planned as f64)
+        );
+    }
     if !f.nodes.is_empty() {
         print_times(&f.nodes);
     }

@@ -21,6 +21,11 @@ fn bench_gives_every_figure() {
     for key in ["load_ms", "first_ms", "median_ms"] {
         assert!(figures[key].as_f64() > Some(0.0), "{key}: {json}");
     }
+    let memory = |key: &str| figures["memory"][key].as_u64();
+    let held = memory("weights").zip(memory("planned")).map(|(w, p)| w + p);
+    if cfg!(target_os = "linux") {
+        assert!(memory("peak") > held && held > Some(0), "{json}");
+    }
     let nodes = figures["nodes"].as_array().expect("a list");
     assert!(
         nodes

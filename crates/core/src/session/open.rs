@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::builtin::Ports;
 use super::variables::Variables;
 use super::{Run, Runner, Session, SessionOptions, Shared, last, precision};
-use crate::backend::{Backend, Half};
+use crate::backend::{Backend, Half, RawConstants};
 use crate::builtin::Port;
 use crate::dim::Dim;
 use crate::dtype::DType;
@@ -128,6 +128,9 @@ impl Session {
             }
         }
         let raw = shared.raw_constants(&ports.inputs, &runner);
+        if raw == RawConstants::Drop {
+            runner.cut_constants()?;
+        }
         let mut run = Run::new(&mut shared, interrupt.clone());
         runner.tune_first(&mut run, &facts).await?;
         run.resize(raw, |run| runner.prepare(run, &facts, raw))?;

@@ -1,6 +1,7 @@
 //! Bytes on the heap.
 
 use std::mem::MaybeUninit;
+use std::ops::Range;
 
 use crate::error::Result;
 use crate::fallible::out_of_memory;
@@ -156,6 +157,20 @@ impl AlignedBytes {
         self.len = end;
         // SAFETY: the bytes are written, by the caller, and what was left of the last line is zero.
         unsafe { self.words.set_len(self.skipped + lines * WORDS) }
+    }
+
+    /// Copies a part, and keeps no more than `left` bytes: the memory of all others is given back. Those that are left may begin at
+    /// any word.
+    ///
+    /// # Errors
+    /// `Limit` where memory for the copy is short.
+    pub(super) fn split_off(&mut self, part: Range<usize>, left: usize) -> Result<AlignedBytes> {
+        let copy = AlignedBytes::copy_of(&self.as_slice()[part])?;
+        self.len = left.min(self.len);
+        self.words
+            .truncate(self.skipped + self.len.div_ceil(LINE) * WORDS);
+        self.words.shrink_to_fit();
+        Ok(copy)
     }
 
     /// The number of bytes.

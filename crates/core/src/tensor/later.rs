@@ -8,12 +8,20 @@ use crate::error::Result;
 use crate::interrupt::Meter;
 
 /// Computes of the source the bytes from the given one on.
-type Recipe = dyn Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync;
+type Compute = dyn Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync;
+
+/// What the bytes are.
+#[derive(Clone)]
+enum Recipe {
+    /// Those of the source, where the elements cannot be read as they lie.
+    Same,
+    Computed(Arc<Compute>),
+}
 
 pub(super) struct Later {
     len: usize,
     source: Tensor,
-    recipe: Arc<Recipe>,
+    recipe: Recipe,
     made: OnceLock<AlignedBytes>,
 }
 
@@ -23,12 +31,46 @@ impl Later {
         source: Tensor,
         recipe: impl Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync + 'static,
     ) -> Later {
+        let recipe = Recipe::Computed(Arc::new(recipe));
+        Later::by(recipe, len, source)
+    }
+
+    /// The bytes of `source`, where the elements cannot be read as they lie.
+    pub(super) fn same(source: Tensor) -> Later {
+        Later::by(Recipe::Same, source.byte_len(), source)
+    }
+
+    fn by(recipe: Recipe, len: usize, source: Tensor) -> Later {
         Later {
             len,
             source,
-            recipe: Arc::new(recipe),
+            recipe,
             made: OnceLock::new(),
         }
+    }
+
+    fn compute(&self, from: usize, to: &mut [u8]) -> Result<()> {
+        match &self.recipe {
+            Recipe::Same => self.source.copy_to(from, to),
+            Recipe::Computed(compute) => compute(&self.source, from, to),
+        }
+    }
+
+    /// What the bytes will be computed of, where nobody else has it.
+    pub(super) fn source(later: &mut Arc<Later>) -> Option<&mut Tensor> {
+        Arc::get_mut(later).map(|later| &mut later.source)
+    }
+
+    /// Whether the source takes memory beside what is computed of it.
+    pub(super) fn holds_its_source(&self) -> bool {
+        let mut held = 0;
+        self.source.buffers(&mut |_, bytes| held += bytes);
+        held > 0
+    }
+
+    /// The source, where its bytes are these.
+    pub(super) fn as_same(&self) -> Option<&Tensor> {
+        matches!(self.recipe, Recipe::Same).then_some(&self.source)
     }
 }
 
@@ -91,7 +133,7 @@ impl Buffer {
             Buffer::Made(bytes) => bytes,
             Buffer::Later(later) => match later.made.get() {
                 Some(bytes) => bytes,
-                None => return (later.recipe)(&later.source, from, to),
+                None => return later.compute(from, to),
             },
         };
         to.copy_from_slice(&bytes.as_slice()[from..][..to.len()]);

@@ -1,6 +1,7 @@
 //! Tensors in host memory.
 
 mod bytes;
+mod cut;
 mod later;
 mod make;
 mod numbers;
@@ -18,6 +19,7 @@ use crate::error::{Error, ErrorCode, Result};
 use crate::interrupt::Meter;
 
 pub use bytes::AlignedBytes;
+pub(crate) use cut::cut;
 pub(crate) use read::cast_slice_mut;
 
 use later::{Buffer, Later};
@@ -166,7 +168,8 @@ impl Tensor {
         }
         if !offset.is_multiple_of(dtype.size()) {
             let bytes = Tensor::part(DType::U8, &[len], buffer, offset, len)?;
-            return bytes.later(dtype, shape, Tensor::copy_to);
+            let buffer = Buffer::Later(Arc::new(Later::same(bytes)));
+            return Tensor::part(dtype, shape, buffer, 0, len);
         }
         Ok(Tensor {
             dtype,
@@ -228,7 +231,7 @@ impl Tensor {
     }
 
     /// This tensor, in a buffer of its own if the one it is in is more than twice as large or not there yet.
-    /// It is copied in pieces of `meter`.
+    /// It is copied in pieces of `meter`. What is read of a file is read once for all clones.
     ///
     /// # Errors
     /// `Limit` where memory is short, `Aborted` where the work is to stop.
@@ -236,10 +239,13 @@ impl Tensor {
         match &self.data {
             Data::Bytes { buffer, len, .. } if buffer.len() / 2 > *len => self.copied(meter),
             Data::Bytes {
-                buffer: Buffer::Later(_),
+                buffer: Buffer::Later(later),
                 ..
-            } => self.copied(meter),
-            _ => Ok(self),
+            } if later.holds_its_source() => self.copied(meter),
+            _ => {
+                self.read_on(meter)?;
+                Ok(self)
+            }
         }
     }
 

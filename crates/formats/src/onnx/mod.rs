@@ -1,6 +1,7 @@
 //! The ONNX importer. Every operator is brought to the form of the newest opset; functions, those
 //! of the model and those of the standard that Kilim has no operator for, are written out.
 
+mod apart;
 mod builder;
 mod datum;
 mod functions;
@@ -12,6 +13,7 @@ mod tensor;
 #[cfg(test)]
 mod tests;
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use kilim_core::error::Result;
@@ -21,7 +23,7 @@ use kilim_core::{Datum, Kind};
 
 use kilim_core::Limits;
 
-use crate::{Importer, ModelFile};
+use crate::{FileParts, Importer, ModelFile};
 pub(crate) use proto::Look;
 
 /// ONNX files (`ModelProto` in protobuf).
@@ -34,6 +36,10 @@ impl Importer for Onnx {
 
     fn probe(&self, bytes: &[u8], _: &str) -> bool {
         Look::of(bytes) == Look::Model
+    }
+
+    fn weights(&self, file: &dyn FileParts) -> Vec<Range<usize>> {
+        apart::weights(file)
     }
 
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {

@@ -146,11 +146,10 @@ impl Tensors<'_> {
         }
         let file = self.source.bytes.as_slice();
         let offset = (raw.as_ptr() as usize).checked_sub(file.as_ptr() as usize);
-        let (bytes, offset) = match offset {
-            Some(offset) if offset < file.len() => (self.source.bytes.clone(), offset),
-            _ => (Arc::new(AlignedBytes::copy_of(raw)?), 0),
+        let bytes = match offset {
+            Some(offset) if offset < file.len() => self.source.part(offset, wanted)?,
+            _ => Tensor::from_raw(DType::U8, &[wanted], raw)?,
         };
-        let bytes = Tensor::view(DType::U8, &[wanted], bytes, offset, wanted)?;
         of_bytes(dtype, shape, &bytes)
     }
 

@@ -2,12 +2,11 @@
 //! (`schema.fbs` of TensorFlow, version 3c).
 
 use std::cell::Cell;
-use std::sync::Arc;
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::ops::check_rank;
-use kilim_core::tensor::{AlignedBytes, Tensor};
+use kilim_core::tensor::Tensor;
 
 use crate::flatbuffer::{FlatBuffer, Table};
 use kilim_core::{Interrupt, Limits};
@@ -17,7 +16,7 @@ use crate::source::NODES_PER_CHECK;
 
 /// A model file, read but for the data of its buffers.
 pub struct Model<'a> {
-    bytes: Arc<AlignedBytes>,
+    source: &'a ModelFile<'a>,
     codes: Vec<OperatorCode>,
     buffers: Vec<Buffer>,
     pub subgraphs: Vec<Subgraph<'a>>,
@@ -107,7 +106,7 @@ impl<'a> Model<'a> {
     /// that their subgraph is used.
     pub fn read(
         file: &'a FlatBuffer<'a>,
-        source: &'a ModelFile,
+        source: &'a ModelFile<'a>,
         limits: &'a Limits,
     ) -> Result<Model<'a>> {
         let model = file.root()?;
@@ -146,7 +145,7 @@ impl<'a> Model<'a> {
             .map(Subgraph::read)
             .collect::<Result<_>>()?;
         Ok(Model {
-            bytes: source.bytes.clone(),
+            source,
             codes,
             buffers,
             subgraphs,
@@ -199,15 +198,12 @@ impl<'a> Model<'a> {
         let Some(buffer) = self.buffers.get(tensor.buffer).filter(|b| b.len > 0) else {
             return Ok(None);
         };
-        Tensor::view(
-            tensor.dtype()?,
-            &tensor.shape,
-            self.bytes.clone(),
-            buffer.position,
-            buffer.len,
-        )
-        .map(Some)
-        .map_err(|e| invalid(e.message()).with_input(&tensor.name))
+        let dtype = tensor.dtype()?;
+        let part = self.source.part(buffer.position, buffer.len);
+        let bytes = part.map_err(|e| e.with_input(&tensor.name))?;
+        let data = bytes.bytes_as(dtype, &tensor.shape);
+        data.map(Some)
+            .map_err(|e| invalid(e.message()).with_input(&tensor.name))
     }
 }
 

@@ -1,4 +1,4 @@
-//! The files in a model's folder: only what is needed is read.
+//! The file of a model, and those in its folder: only what is needed is read.
 //!
 //! Large parts are read when a kernel packs them, and again where another size needs another packing, so that weights
 //! are not in memory twice. Nothing is mapped: a mapped file that is cut while a session uses it would end the process.
@@ -14,10 +14,8 @@ use std::time::SystemTime;
 
 use kilim_core::tensor::AlignedBytes;
 use kilim_core::{DType, Error, ErrorCode, Result, Tensor};
-use kilim_formats::ExternalFiles;
+use kilim_formats::{ExternalFiles, FileParts, LARGE};
 
-/// Bytes from which on a part is worth reading when it is needed.
-const LARGE: usize = 16 << 10;
 /// Files that a session may keep open; a process may have few.
 const HELD: usize = 32;
 
@@ -79,7 +77,8 @@ impl Folder {
             Some(file) => file.clone(),
             None => {
                 let on_demand = files.resolved.len() < HELD;
-                Rc::new(OpenFile::of(Stored::open(&path, name)?, on_demand))
+                let label = format!("the external file `{name}`");
+                Rc::new(OpenFile::of(Stored::open(&path, label)?, on_demand))
             }
         };
         files.named.insert(name.to_string(), file.clone());
@@ -89,7 +88,7 @@ impl Folder {
 
     /// The path of a file behind all links.
     fn resolve(&self, name: &str) -> Result<PathBuf> {
-        let failed = |e| cannot_read(name, &e);
+        let failed = |e| cannot_read(&format!("the external file `{name}`"), &e);
         let path = self.path.join(name).canonicalize().map_err(failed)?;
         if self.follow_links || path.starts_with(self.path.canonicalize().map_err(failed)?) {
             return Ok(path);
@@ -110,6 +109,41 @@ impl ExternalFiles for Folder {
 
     fn part(&self, path: &str, offset: usize, len: usize) -> Result<Tensor> {
         self.open(path)?.part(offset, len)
+    }
+}
+
+/// The file of a model.
+pub struct Own {
+    file: OpenFile,
+}
+
+impl Own {
+    /// Opens a model file.
+    ///
+    /// # Errors
+    /// `Io` where it is no regular file, or cannot be read.
+    pub fn open(path: &Path) -> Result<Own> {
+        let stored = Stored::open(path, format!("`{}`", path.display()))?;
+        Ok(Own {
+            file: OpenFile::of(stored, true),
+        })
+    }
+}
+
+impl FileParts for Own {
+    fn size(&self) -> usize {
+        self.file.stored.size
+    }
+
+    fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
+        self.file.stored.read(offset, to)
+    }
+
+    fn part(&self, offset: usize, len: usize) -> Result<Option<Tensor>> {
+        match len >= LARGE {
+            true => self.file.part(offset, len).map(Some),
+            false => Ok(None),
+        }
     }
 }
 
@@ -150,7 +184,8 @@ impl OpenFile {
 
 /// A file, open as long as a tensor may read it.
 struct Stored {
-    name: String,
+    /// What errors call the file.
+    label: String,
     file: Mutex<File>,
     size: usize,
     modified: Option<SystemTime>,
@@ -158,12 +193,12 @@ struct Stored {
 
 impl Stored {
     /// Opens a regular file. Others are not opened: a pipe would wait for its other end.
-    fn open(path: &Path, name: &str) -> Result<Stored> {
-        let failed = |e| cannot_read(name, &e);
+    fn open(path: &Path, label: String) -> Result<Stored> {
+        let failed = |e| cannot_read(&label, &e);
         let regular = |is_file: bool| match is_file {
             true => Ok(()),
             false => {
-                let message = format!("the external file `{name}` is no regular file");
+                let message = format!("{label} is no regular file");
                 Err(Error::new(ErrorCode::Io, message))
             }
         };
@@ -172,9 +207,9 @@ impl Stored {
         let metadata = file.metadata().map_err(failed)?;
         regular(metadata.is_file())?;
         Ok(Stored {
-            name: name.to_string(),
             size: usize::try_from(metadata.len()).unwrap_or(usize::MAX),
             modified: metadata.modified().ok(),
+            label,
             file: Mutex::new(file),
         })
     }
@@ -187,12 +222,11 @@ impl Stored {
 
     /// Fills `to` from the byte `offset` on.
     fn read(&self, offset: usize, to: &mut [u8]) -> Result<()> {
-        let failed = |e| cannot_read(&self.name, &e);
+        let failed = |e| cannot_read(&self.label, &e);
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
         let metadata = file.metadata().map_err(failed)?;
         if metadata.len() != self.size as u64 || metadata.modified().ok() != self.modified {
-            let name = &self.name;
-            let message = format!("the external file `{name}` changed since the model was loaded");
+            let message = format!("{} changed since the model was loaded", self.label);
             return Err(Error::new(ErrorCode::Io, message).with_hint("load the model anew"));
         }
         file.seek(SeekFrom::Start(offset as u64))
@@ -201,8 +235,8 @@ impl Stored {
     }
 }
 
-fn cannot_read(name: &str, error: &std::io::Error) -> Error {
-    let message = format!("the external file `{name}` cannot be read: {error}");
+fn cannot_read(label: &str, error: &std::io::Error) -> Error {
+    let message = format!("{label} cannot be read: {error}");
     Error::new(ErrorCode::Io, message)
 }
 

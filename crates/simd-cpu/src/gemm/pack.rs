@@ -155,6 +155,9 @@ pub(crate) fn append(
     start: usize,
     packed: &mut AlignedBytes,
 ) -> Result<()> {
+    if matrix.lies_in_rows() {
+        return append_rows(cpu, panels, matrix, constant, start, packed);
+    }
     let k = matrix.k();
     let mut room = Vec::new();
     for (first, width) in panels.each() {
@@ -177,7 +180,49 @@ pub(crate) fn append(
     Ok(())
 }
 
+/// Elements that [`append_rows`] has of the source at a time, unless a row has more.
+const ROWS_TOGETHER: usize = 1 << 18;
+
+/// Does the work of [`append`] on a matrix that lies row by row: every panel has elements of each row, so that all panels are written
+/// together, and the source need not be in memory as a whole.
+fn append_rows(
+    cpu: &CpuRun,
+    panels: Panels,
+    matrix: Matrix,
+    constant: &Tensor,
+    start: usize,
+    packed: &mut AlignedBytes,
+) -> Result<()> {
+    let (k, step) = (matrix.k(), matrix.rows.step);
+    let size = panels.elements(k);
+    let to = &mut packed.spare::<f32>()[..size];
+    let together = (ROWS_TOGETHER / step / ROW_BLOCK).max(1) * ROW_BLOCK;
+    let mut room = Vec::new();
+    for row in (0..k).step_by(together) {
+        let count = together.min(k - row);
+        let rows = Matrix {
+            rows: RowStarts::even(count, step),
+            ..matrix
+        };
+        let from = start + row * step;
+        let source = constant.run(cpu, from..from + rows.extent(panels.n), &mut room)?;
+        for (first, width) in panels.each() {
+            let used = width.min(panels.n - first);
+            let to = &mut to[first * k + row * width..][..count * width];
+            rows.write_panel(cpu, &source[first..], used, width, to)?;
+        }
+    }
+    // SAFETY: all rows of every panel were written.
+    unsafe { packed.assume_init(size * size_of::<f32>()) }
+    Ok(())
+}
+
 impl Matrix<'_> {
+    /// Whether rows lie together, one behind the other.
+    fn lies_in_rows(&self) -> bool {
+        self.column_stride == 1 && self.rows.starts == [0] && self.rows.step > 0
+    }
+
     fn k(&self) -> usize {
         self.rows.starts.len() * self.rows.inner
     }

@@ -143,6 +143,8 @@ impl Draft {
     pub fn generate(self, run: &mut Run<'_>, adapts: bool) -> Result<PlannedStage> {
         let mut executables = PerBackend::new();
         let mut adapts = adapts && !self.rewritten;
+        // Constants that it has would stay until every kernel is made.
+        let frame = adapts.then_some(self.frame);
         let backends = self.stages.indices();
         for (b, stage) in backends.zip(self.stages) {
             if stage.tensors.is_empty() {
@@ -166,7 +168,7 @@ impl Draft {
             memory: self.memory,
             operations: self.operations,
             times: PerBackend::new(),
-            frame: adapts.then_some(self.frame),
+            frame: frame.filter(|_| adapts),
         })
     }
 }

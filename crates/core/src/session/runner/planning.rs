@@ -10,6 +10,7 @@ use crate::graph::{InferContext, NodeId, ValueId};
 use crate::report::PortReport;
 use crate::session::plan::{self, Key, PlannedStage, StageInput};
 use crate::session::{Run, Shared};
+use crate::tensor;
 
 impl Runner {
     /// Plans what can be planned before the first run: the first stage if its input shapes are
@@ -36,6 +37,15 @@ impl Runner {
             }
         }
         Ok(())
+    }
+
+    /// Has every constant's memory go with it, where constants share the buffer of a file.
+    ///
+    /// # Errors
+    /// `Limit` where memory for a copy of one is short.
+    pub fn cut_constants(&mut self) -> Result<()> {
+        let values = self.graph.values.iter_mut();
+        tensor::cut(values.filter_map(|value| value.constant.as_mut()))
     }
 
     /// The control flow of a stage that was planned for `inputs`, and the facts of what it reads.

@@ -69,6 +69,11 @@ impl<'a> Reader<'a> {
         self.rest.is_empty()
     }
 
+    /// The number of bytes that are left.
+    pub fn left(&self) -> usize {
+        self.rest.len()
+    }
+
     /// The next `n` bytes; `InvalidModel` where there are fewer.
     pub fn take(&mut self, n: usize) -> Result<&'a [u8]> {
         let (head, tail) = self

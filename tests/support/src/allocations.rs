@@ -1,0 +1,60 @@
+//! An allocator that counts, for tests of memory. All threads of a test program count together.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The system's allocator, which counts: to be a program's `#[global_allocator]`.
+pub struct Counting;
+
+static HELD: AtomicUsize = AtomicUsize::new(0);
+static MOST: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes that are allocated.
+pub fn held() -> usize {
+    HELD.load(Ordering::Relaxed)
+}
+
+/// The most bytes that were allocated at a time while `work` ran, beyond those before, and what it gave.
+pub fn most_during<T>(work: impl FnOnce() -> T) -> (usize, T) {
+    let before = held();
+    MOST.store(before, Ordering::Relaxed);
+    let done = work();
+    (MOST.load(Ordering::Relaxed) - before, done)
+}
+
+fn count(more: usize, less: usize) {
+    let before = HELD.fetch_add(more, Ordering::Relaxed);
+    MOST.fetch_max(before + more, Ordering::Relaxed);
+    HELD.fetch_sub(less, Ordering::Relaxed);
+}
+
+// SAFETY: the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc`.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        count(layout.size(), 0);
+        // SAFETY: the caller keeps the contract of `GlobalAlloc::alloc_zeroed`.
+        unsafe { System.alloc_zeroed(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        count(0, layout.size());
+        // SAFETY: the caller says that the block is the system's, with this layout.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        let (more, less) = (
+            size.saturating_sub(layout.size()),
+            layout.size().saturating_sub(size),
+        );
+        count(more, less);
+        // SAFETY: the caller says that the block is the system's, with this layout, and that `size` is possible.
+        unsafe { System.realloc(block, layout, size) }
+    }
+}

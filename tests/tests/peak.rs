@@ -1,0 +1,184 @@
+//! The most memory that a load and a first run take: weights once, and what runs need beside them.
+
+#![cfg(not(target_arch = "wasm32"))]
+
+use std::sync::Arc;
+
+use kilim::core::tensor::AlignedBytes;
+use kilim::{BackendId, DType, LoadOptions, ModelSource, RunOptions, Tensor};
+use kilim_test_support::allocations::{Counting, most_during};
+use kilim_tests::onnx::{self, Inline, Node, Value};
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const LAYERS: usize = 24;
+const FLOAT: i64 = 1;
+const UINT8: i64 = 2;
+/// Weights of a scale.
+const BLOCK: usize = 32;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Weights {
+    /// Products whose weights are packed.
+    Floats,
+    /// Products that read weights of 4 bits as they lie.
+    FourBits,
+}
+
+impl Weights {
+    /// Rows and columns of a matrix.
+    fn size(self) -> usize {
+        match self {
+            Weights::Floats => 512,
+            Weights::FourBits => 1024,
+        }
+    }
+
+    /// The model, and the bytes of its weights.
+    fn model(self, rows: &str) -> (Vec<u8>, usize) {
+        let n = self.size();
+        let (dims, kind): (&[usize], i64) = match self {
+            Weights::Floats => (&[n, n], FLOAT),
+            Weights::FourBits => (&[n, n / BLOCK, BLOCK / 2], UINT8),
+        };
+        let element = if kind == FLOAT { 4 } else { 1 };
+        let many: usize = dims.iter().product::<usize>() * element;
+        let scales = n * n / BLOCK;
+        let floats = |seed: usize, count: usize| -> Vec<u8> {
+            let each = (0..count).map(|i| ((i * 7919 + seed) % 1009) as f32 / 1e5);
+            each.flat_map(f32::to_le_bytes).collect()
+        };
+        let data: Vec<[Vec<u8>; 2]> = (0..LAYERS)
+            .map(|i| match self {
+                Weights::Floats => [floats(i, n * n), Vec::new()],
+                Weights::FourBits => {
+                    let packed = (0..many).map(|j| (j * 31 + i) as u8).collect();
+                    [packed, floats(i, scales)]
+                }
+            })
+            .collect();
+        let names: Vec<[String; 4]> = (0..LAYERS)
+            .map(|i| ["x", "w", "s"].map(|name| format!("{name}{i}")))
+            .zip(1..)
+            .map(|([x, w, s], next)| [x, w, s, format!("x{next}")])
+            .collect();
+        let scale_dims = [n, n / BLOCK];
+        let mut weights = Vec::new();
+        for ([_, w, s, _], [packed, scale]) in names.iter().zip(&data) {
+            weights.push(Inline {
+                name: w,
+                dims,
+                kind,
+                elements: packed,
+            });
+            if self == Weights::FourBits {
+                weights.push(Inline {
+                    name: s,
+                    dims: &scale_dims,
+                    kind: FLOAT,
+                    elements: scale,
+                });
+            }
+        }
+        let inputs: Vec<Vec<&str>> = names
+            .iter()
+            .map(|[x, w, s, _]| match self {
+                Weights::Floats => vec![x, w],
+                Weights::FourBits => vec![x, w, s],
+            })
+            .map(|names| names.into_iter().map(String::as_str).collect())
+            .collect();
+        let outputs: Vec<[&str; 1]> = names.iter().map(|[.., y]| [y.as_str()]).collect();
+        let attributes = [
+            ("K", Value::Int(n as i64)),
+            ("N", Value::Int(n as i64)),
+            ("bits", Value::Int(4)),
+            ("block_size", Value::Int(BLOCK as i64)),
+        ];
+        let nodes = inputs.iter().zip(&outputs).map(|(inputs, outputs)| Node {
+            domain: if self == Weights::Floats {
+                ""
+            } else {
+                "com.microsoft"
+            },
+            op: if self == Weights::Floats {
+                "MatMul"
+            } else {
+                "MatMulNBits"
+            },
+            inputs,
+            outputs,
+            attributes: if self == Weights::Floats {
+                &[]
+            } else {
+                &attributes
+            },
+        });
+        let width = n.to_string();
+        let dims = [rows, &width];
+        let last = outputs[LAYERS - 1][0];
+        let (x, y) = ([("x0", &dims[..])], [(last, &dims[..])]);
+        let nodes: Vec<Node> = nodes.collect();
+        let bytes = data.iter().flatten().map(Vec::len).sum();
+        (onnx::model_holding(&nodes, &x, &y, &weights), bytes)
+    }
+}
+
+/// Loads and runs a model: what its arena takes, and what it gives for a row of ones.
+fn load_and_run(source: ModelSource, weights: Weights) -> (usize, Vec<f64>) {
+    let options = LoadOptions {
+        backends: vec![BackendId::from("cpu")],
+        ..LoadOptions::default()
+    };
+    let mut session = pollster::block_on(kilim::load(source, options)).expect("it loads");
+    let x = Tensor::from_slice(&[1, weights.size()], &vec![1.0f32; weights.size()]);
+    let inputs = [("x0", x.expect("a row"))];
+    let options = RunOptions::default();
+    let outputs = pollster::block_on(session.run(&inputs, &options)).expect("it runs");
+    let arena = session.report().backends[0].planned_bytes;
+    assert_eq!(outputs[0].1.dtype(), DType::F32);
+    (arena, outputs[0].1.to_f64s().expect("numbers"))
+}
+
+/// One test, since all threads count together.
+#[test]
+fn weights_are_in_memory_once() {
+    let folder = std::env::temp_dir().join(format!("kilim-peak-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder can be made");
+    let path = folder.join("model.onnx");
+    for weights in [Weights::Floats, Weights::FourBits] {
+        let mut results = Vec::new();
+        for rows in ["1", "n"] {
+            let (model, bytes) = weights.model(rows);
+            std::fs::write(&path, &model).expect("it can be written");
+            let from_file = || load_and_run(ModelSource::from(&*path), weights);
+            // What outlives every session comes with the first one.
+            from_file();
+            let (most, (arena, result)) = most_during(from_file);
+            let bound = (bytes + arena) * 115 / 100;
+            assert!(
+                most <= bound,
+                "{weights:?}, {rows} rows: {most} of {bound} bytes for weights of {bytes} and an arena of {arena}"
+            );
+            results.push(result);
+            let (most, (arena, result)) = most_during(|| {
+                let model = AlignedBytes::copy_of(&model).expect("there is memory");
+                let external = Default::default();
+                let model = Arc::new(model);
+                load_and_run(ModelSource::Bytes { model, external }, weights)
+            });
+            let bound = (bytes + arena) * 115 / 100;
+            // Another size may ask for another packing: of a file that was given as bytes, raw weights stay.
+            assert!(
+                rows == "n" || most <= bound,
+                "{weights:?}, {rows} rows, of bytes: {most} of {bound} bytes for weights of {bytes} and an arena of {arena}"
+            );
+            results.push(result);
+        }
+        for result in &results {
+            assert_eq!(*result, results[0], "{weights:?}");
+        }
+    }
+    std::fs::remove_dir_all(folder).expect("the folder can be removed");
+}
