@@ -87,7 +87,7 @@ fn elements_depend_on_those_in_their_place() {
         let data = match known.op.flow().elements {
             Elements::Mapped | Elements::MappedAlongAxis => 1,
             Elements::Joined { .. } => known.inputs.len(),
-            _ if known.op.writes_on() == Some(0) => 1,
+            _ if known.op.writes_on(0) == Some(0) => 1,
             _ => continue,
         };
         for i in 0..data {
