@@ -12,6 +12,7 @@ mod source;
 mod strangers;
 pub mod tflite;
 
+use std::iter;
 use std::ops::Range;
 
 use kilim_core::Limits;
@@ -113,7 +114,10 @@ impl ImporterRegistry {
         let weights = importer.map_or_else(Vec::new, |importer| importer.weights(file));
         let mut bytes = AlignedBytes::zeroed(file.size())?;
         let mut from = 0;
-        for weights in weights.into_iter().chain([file.size()..file.size()]) {
+        for weights in weights
+            .into_iter()
+            .chain(iter::once(file.size()..file.size()))
+        {
             file.read(from, &mut bytes.as_mut_slice()[from..weights.start])?;
             from = weights.end;
         }

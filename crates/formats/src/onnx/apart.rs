@@ -27,6 +27,9 @@ pub fn weights(file: &dyn FileParts) -> Vec<Range<usize>> {
     }
 }
 
+/// What is done with a field: its number, and where its bytes lie. `None` ends the walk.
+type Each<'a, W> = dyn FnMut(&mut W, u32, Range<usize>) -> Option<()> + 'a;
+
 struct Walk<'f> {
     file: &'f dyn FileParts,
     /// Bytes of the file from `start` on.
@@ -73,11 +76,7 @@ impl Walk<'_> {
     }
 
     /// Shows the fields of a message that have bytes, with their numbers and where the bytes lie.
-    fn fields(
-        &mut self,
-        message: Range<usize>,
-        each: &mut dyn FnMut(&mut Self, u32, Range<usize>) -> Option<()>,
-    ) -> Option<()> {
+    fn fields(&mut self, message: Range<usize>, each: &mut Each<Self>) -> Option<()> {
         let mut at = message.start;
         while at < message.end {
             let head = self.bytes(at..message.end.min(at + 2 * VARINT))?;
