@@ -136,6 +136,8 @@ impl Tensor {
         }
         if let Buffer::Later(later) = buffer
             && Later::source(later).is_none()
+            // What is read of a file is read once for all.
+            && later.holds_its_source()
         {
             buffer.forget();
         }
@@ -255,6 +257,18 @@ mod tests {
             assert!(tensor.is_made(), "{tensor:?} is read in place");
         }
         assert_eq!(tensors[1].as_slice::<f32>()?.len(), 25);
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_read_of_a_file_is_shared() -> Result<()> {
+        let read = Tensor::on_demand(8, |_, to| {
+            to.fill(7);
+            Ok(())
+        })?;
+        let mut tensors = vec![read.reshaped(&[2, 4])?, read];
+        cut(tensors.iter_mut())?;
+        assert!(std::ptr::eq(tensors[0].read()?, tensors[1].read()?));
         Ok(())
     }
 

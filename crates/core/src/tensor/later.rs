@@ -13,7 +13,7 @@ type Compute = dyn Fn(&Tensor, usize, &mut [u8]) -> Result<()> + Send + Sync;
 /// What the bytes are.
 #[derive(Clone)]
 enum Recipe {
-    /// Those of the source, where the elements cannot be read as they lie.
+    /// The source's, where the elements cannot be read as they lie.
     Same,
     Computed(Arc<Compute>),
 }
