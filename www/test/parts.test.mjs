@@ -88,12 +88,21 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
   assert.ok(!tflite.fetched.includes('kilim.simd.rest.wasm'), String(tflite.fetched));
   const network = references('ncnn');
   const [param, weights] = ['param', 'bin'].map((end) => [...network.get(`network/model.${end}`)]);
+  const beside = new Map(['param', 'bin'].map((end) => [`model.${end}`, network.get(`network/model.${end}`)]));
   const ncnn = await inPage([], ([param, weights]) => attempt(param, zeros, { externalData: { 'model.bin': Uint8Array.from(weights) } }), [
     param,
     weights,
   ]);
   assert.ok(Array.isArray(ncnn.seen), JSON.stringify(ncnn.seen));
   assert.ok(ncnn.fetched.includes('kilim.simd.ncnn.wasm') && !ncnn.fetched.includes('kilim.simd.tflite.wasm'), String(ncnn.fetched));
+  // The weights of a network at an address lie beside it.
+  const found = await inPage([['/network/', beside]], async () => {
+    const session = await kilim.load('/network/model.param', { backends: ['cpu'], variant: 'simd', worker: true });
+    const outputs = await session.run(zeros(session.inputs));
+    session.close();
+    return Object.values(outputs).map(({ dims, data }) => [dims, Array.from(data, Number)]);
+  });
+  assert.deepEqual(found.seen, ncnn.seen);
   // The file is looked at before the runtime reads it.
   const broken = await inPage([], (bytes) => attempt(bytes, zeros), file.slice(0, 64));
   assert.equal(broken.seen.code, 'INVALID_MODEL', JSON.stringify(broken.seen));

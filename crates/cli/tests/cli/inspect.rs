@@ -1,5 +1,7 @@
 //! `kilim inspect`.
 
+use kilim_test_support::archive::Cases;
+
 use crate::support::*;
 
 #[test]
@@ -103,4 +105,43 @@ fn rules_are_listed_with_their_changes_and_switched_off() {
     let error = fails(2, &["inspect", &digits(), "--without", "fuse"]);
     assert!(error.contains("there is no rule `fuse`"), "{error}");
     assert!(error.contains("common-subexpressions"), "{error}");
+}
+
+#[test]
+fn an_ncnn_network_is_shown_with_its_weights_or_without() {
+    let cases = Cases::of("ncnn");
+    let dir = folder("ncnn");
+    let [network, weights] = ["param", "bin"].map(|end| {
+        let file = dir.join(format!("model.{end}"));
+        std::fs::write(&file, cases.file(&format!("network/model.{end}"))).expect("written");
+        file
+    });
+    let path = network.display().to_string();
+    let args = ["inspect", &path, "--backends", "cpu"];
+    let whole = ok(&args);
+    assert!(whole.contains("Conv"), "{whole}");
+    ok(&["bench", &path, "--backends", "cpu", "--runs", "1"]);
+    std::fs::remove_file(weights).expect("removed");
+    let out = kilim(&args);
+    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(text(&out.stdout).contains("Conv"));
+    assert!(
+        text(&out.stderr).contains("model.bin"),
+        "{}",
+        text(&out.stderr)
+    );
+    let error = fails(1, &["bench", &path, "--backends", "cpu", "--runs", "1"]);
+    assert!(error.contains("model.bin"), "{error}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+/// The window of this model's caches has more than one place.
+#[test]
+fn a_model_whose_open_sizes_may_not_be_1_is_shown() {
+    let dir = folder("windows");
+    let model = dir.join("model.onnx");
+    std::fs::write(&model, Cases::of("language").file("gemma2-int4/model.onnx")).expect("written");
+    let out = ok(&["inspect", &model.display().to_string(), "--backends", "cpu"]);
+    assert!(out.contains("past_sliding_length"), "{out}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }

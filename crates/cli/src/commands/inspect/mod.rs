@@ -132,7 +132,8 @@ async fn load(args: &Args) -> Result<(Session, Arc<ChangeLog>, Vec<Rule>), Failu
         let log = watch(&mut options);
         match args.model.load_with(options.clone()).await {
             Err(Failure::Kilim(error))
-                if error.code() == ErrorCode::Shape && options.plan_unknown_as.is_some() =>
+                if matches!(error.code(), ErrorCode::Shape | ErrorCode::InvalidValue)
+                    && options.plan_unknown_as.is_some() =>
             {
                 options.plan_unknown_as = None;
             }
