@@ -111,7 +111,10 @@ impl ImporterRegistry {
         let weights = importer.map_or_else(Vec::new, |importer| importer.weights(file));
         let mut bytes = AlignedBytes::zeroed(file.size())?;
         let mut from = 0;
-        for weights in weights.into_iter().chain([file.size()..file.size()]) {
+        for weights in weights
+            .into_iter()
+            .chain(std::iter::once(file.size()..file.size()))
+        {
             file.read(from, &mut bytes.as_mut_slice()[from..weights.start])?;
             from = weights.end;
         }

@@ -36,6 +36,9 @@ struct Walk<'f> {
     found: Vec<Range<usize>>,
 }
 
+/// What is done with a field, by its number and where its bytes lie.
+type Each<'e, W> = dyn FnMut(&mut W, u32, Range<usize>) -> Option<()> + 'e;
+
 impl Walk<'_> {
     fn model(&mut self) -> Option<()> {
         const GRAPH: u32 = 7;
@@ -73,11 +76,7 @@ impl Walk<'_> {
     }
 
     /// Shows the fields of a message that have bytes, with their numbers and where the bytes lie.
-    fn fields(
-        &mut self,
-        message: Range<usize>,
-        each: &mut dyn FnMut(&mut Self, u32, Range<usize>) -> Option<()>,
-    ) -> Option<()> {
+    fn fields(&mut self, message: Range<usize>, each: &mut Each<Self>) -> Option<()> {
         let mut at = message.start;
         while at < message.end {
             let head = self.bytes(at..message.end.min(at + 2 * VARINT))?;
