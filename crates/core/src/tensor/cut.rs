@@ -266,7 +266,7 @@ mod tests {
             to.fill(7);
             Ok(())
         })?;
-        let mut tensors = vec![read.reshaped(&[2, 4])?, read];
+        let mut tensors = [read.reshaped(&[2, 4])?, read];
         cut(tensors.iter_mut())?;
         assert!(std::ptr::eq(tensors[0].read()?, tensors[1].read()?));
         Ok(())
@@ -276,7 +276,7 @@ mod tests {
     fn what_others_hold_and_what_is_whole_stays() -> Result<()> {
         let (all, own) = (file(256)?, file(64)?);
         let whole = Tensor::from_bytes(DType::U8, &[64], own)?;
-        let mut tensors = vec![
+        let mut tensors = [
             Tensor::view(DType::U8, &[64], all.clone(), 0, 64)?,
             Tensor::view(DType::U8, &[64], all.clone(), 64, 64)?,
             whole.clone(),

@@ -27,9 +27,6 @@ pub fn weights(file: &dyn FileParts) -> Vec<Range<usize>> {
     }
 }
 
-/// What is done with a field: its number, and where its bytes lie. `None` ends the walk.
-type Each<'a, W> = dyn FnMut(&mut W, u32, Range<usize>) -> Option<()> + 'a;
-
 struct Walk<'f> {
     file: &'f dyn FileParts,
     /// Bytes of the file from `start` on.
@@ -38,6 +35,9 @@ struct Walk<'f> {
     names: HashSet<Vec<u8>>,
     found: Vec<Range<usize>>,
 }
+
+/// What is done with a field, by its number and where its bytes lie.
+type Each<'e, W> = dyn FnMut(&mut W, u32, Range<usize>) -> Option<()> + 'e;
 
 impl Walk<'_> {
     fn model(&mut self) -> Option<()> {
