@@ -9,15 +9,15 @@ const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), 'dist', 'kil
 
 /** Parts of the runtime, kilobytes of brotli that each may be, about one more than it is, and scripts beside the usual ones. */
 const PAGES = [
-  ['pictures, ONNX, CPU', [], 326],
-  ['pictures, ONNX, WebGPU', ['gpu'], 413],
-  ['pictures, TFLite, CPU', ['tflite'], 389],
-  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 487],
-  ['language, ONNX, CPU', ['language', 'quantized'], 524],
-  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 584, ['text.js']],
-  ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 604, ['speech.js']],
-  ["onnxruntime's interface, ONNX, CPU", [], 335, ['ort.js']],
-  ['everything', ['gpu', 'shaders', 'tflite', 'ncnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1262, ['local.js']],
+  ['pictures, ONNX, CPU', [], 333],
+  ['pictures, ONNX, WebGPU', ['gpu'], 420],
+  ['pictures, TFLite, CPU', ['tflite'], 396],
+  ['quantised, TFLite, CPU', ['tflite', 'quantized'], 494],
+  ['language, ONNX, CPU', ['language', 'quantized'], 536],
+  ['text, ONNX, CPU', ['language', 'text', 'quantized'], 600, ['text.js']],
+  ['speech, ONNX, CPU', ['language', 'text', 'speech', 'quantized'], 620, ['speech.js']],
+  ["onnxruntime's interface, ONNX, CPU", [], 343, ['ort.js']],
+  ['everything', ['gpu', 'shaders', 'tflite', 'ncnn', 'language', 'text', 'speech', 'quantized', 'more', 'rest'], 1329, ['local.js']],
 ];
 const BUILDS = ['relaxed', 'simd', 'threads'];
 

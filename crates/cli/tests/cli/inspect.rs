@@ -130,7 +130,7 @@ fn an_ncnn_network_is_shown_with_its_weights_or_without() {
         "{}",
         text(&out.stderr)
     );
-    let error = fails(1, &["bench", &path, "--backends", "cpu", "--runs", "1"]);
+    let error = fails(4, &["bench", &path, "--backends", "cpu", "--runs", "1"]);
     assert!(error.contains("model.bin"), "{error}");
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }

@@ -9,7 +9,7 @@ use super::import::Sizes;
 use super::network::{LayerInfo, Network};
 use super::ops;
 
-/// The rank of blobs of which nothing else is known: pictures.
+/// The rank of blobs that nothing else tells: they are pictures.
 const PICTURE: usize = 3;
 
 /// The names of the dimensions of blobs by rank, the outermost first.
