@@ -12,7 +12,7 @@ use kilim_host::{Build, CpuRun, Io, Kernel, by};
 
 use super::rotary::turn;
 use crate::by_real;
-use crate::index::scatter::{Room, first};
+use crate::common::room::{Room, first};
 
 pub(super) fn build(op: &UnpackQkv, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let rotary = op.rotary();

@@ -3,6 +3,7 @@
 pub mod activation;
 pub mod real;
 pub mod ring;
+pub(crate) mod room;
 
 pub use real::Real;
 pub use ring::Ring;

@@ -6,7 +6,7 @@ mod dynamic;
 mod gather;
 mod one_hot;
 mod packed;
-pub(crate) mod scatter;
+mod scatter;
 
 use kilim_core::Result;
 use kilim_core::error::value_error;

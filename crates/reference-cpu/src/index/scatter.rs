@@ -2,14 +2,15 @@
 
 use kilim_core::Result;
 use kilim_core::backend::{NodeSpec, Refusal};
-use kilim_core::error::{shape_error, value_error};
+use kilim_core::error::shape_error;
 use kilim_core::ops::{ScatterElements, ScatterNd, TensorScatter, normalize_axis};
 use kilim_host::elements::{Codec, Wide};
 use kilim_host::rules::required;
-use kilim_host::{Build, Io, Kernel, by};
+use kilim_host::{Build, Io, Kernel};
 
 use super::combine::{self, Update, Writer, writer};
 use super::gather::{ElementLines, Slices, element_lines};
+use crate::common::room::{Room, first};
 
 pub fn accepts_elements(op: &ScatterElements, node: &NodeSpec) -> Result<(), Refusal> {
     combine::accepts(op.reduction, node)
@@ -129,70 +130,6 @@ pub fn build_cache(op: &TensorScatter, node: &NodeSpec, _: &mut Build) -> Result
         steps: update.shape[axis],
         starts: node.input(2).map(|s| i64::codec(s.dtype)),
     }))
-}
-
-/// The places of a cache, and of the cache that is made of it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Room {
-    /// Places of the cache.
-    pub held: usize,
-    /// Places of the output: no fewer.
-    pub room: usize,
-    /// Bytes of one place.
-    pub row: usize,
-}
-
-impl Room {
-    /// The bytes of output `output` as they are before something is written on it: those of the cache, which is input `input`, with
-    /// zeros behind what the cache has.
-    ///
-    /// # Errors
-    /// `Aborted` where the run is to stop.
-    pub fn begun<'a>(&self, io: &mut Io<'a>, output: usize, input: usize) -> Result<&'a mut [u8]> {
-        if self.stays() {
-            return io.output_on(output, input);
-        }
-        let (cpu, x, y) = (io.cpu(), io.input_bytes(input), io.output_bytes(output));
-        let (held, room) = (self.held * self.row, self.room * self.row);
-        if y.is_empty() {
-            return Ok(y);
-        }
-        cpu.rows(y.len() / room, by(&mut *y, room), room, |piece, y, cpu| {
-            for (line, y) in piece.zip(y.chunks_exact_mut(room)) {
-                let (kept, behind) = y.split_at_mut(held);
-                cpu.copy(&x[line * held..][..held], kept)?;
-                cpu.fill(behind, 0)?;
-            }
-            Ok(())
-        })?;
-        Ok(y)
-    }
-
-    /// Whether the output has as many places as the cache.
-    pub fn stays(&self) -> bool {
-        self.held == self.room
-    }
-
-    /// The place of a step behind `start`.
-    ///
-    /// # Errors
-    /// `InvalidValue` where there is no such place.
-    pub fn place(&self, start: usize, step: usize) -> Result<usize> {
-        match start.saturating_add(step) {
-            at if at < self.room => Ok(at),
-            at => Err(value_error("an update reaches past the cache")
-                .with_expected(format!("at most {}", self.room))
-                .with_got(at)),
-        }
-    }
-}
-
-/// The place at which an update begins.
-///
-/// # Errors
-/// `InvalidValue` where it is negative.
-pub(crate) fn first(start: i64) -> Result<usize> {
-    usize::try_from(start).map_err(|_| value_error("a write index is negative").with_got(start))
 }
 
 struct Cache {
