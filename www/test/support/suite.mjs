@@ -13,7 +13,9 @@ const formOf = (type) => ({ kind: type.includes('seq(') ? 'sequence' : 'tensor',
 
 async function runCase(kilim, root, entry, bfloat16, options, integers) {
   const folder = `${root}/${entry.path}`;
-  const session = await kilim.load(await read(`${folder}/${entry.model ?? 'model.onnx'}`), options);
+  const externalData = {};
+  for (const name of entry.beside ?? []) externalData[name] = await read(`${folder}/${name}`);
+  const session = await kilim.load(await read(`${folder}/${entry.model ?? 'model.onnx'}`), { ...options, externalData });
   try {
     for (let set = 0; set < entry.data_sets; set++) {
       const data = `${folder}/test_data_set_${set}`;
