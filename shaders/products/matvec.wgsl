@@ -2,13 +2,21 @@
 // sums of its columns. S: elements in memory; products and sums are f32.
 //   READ_B: n4 four columns at once: 16 quads of columns, four parts of k; k4 four at once along k: four
 //      columns, 16 parts of k; strided: 16 columns, four parts of k.
+//   MATRIX: which matrix of b: that of the batch, or the one that is listed for the row.
 #define S: Stored
 #define READ_B: ReadB
+#define MATRIX = batch listed
 #include "shared/activation.wgsl"
 #include "shared/walk.wgsl"
 #include "products/product.wgsl"
 
-struct Params { walk: Walk, act: Activation, product: Product }
+struct Params {
+    walk: Walk,
+    act: Activation,
+    product: Product,
+    // Rows that are products of the same row of a.
+    sharing: u32,
+}
 
 #if READ_B == strided
 alias StoredB = S;
@@ -35,6 +43,7 @@ const LANES = 64u / PARTS;
 @group(0) @binding(0) var<uniform> p: Params;
 #read a: array<StoredA>
 #read b: array<StoredB>
+#read matrices: array<i32> if MATRIX == listed
 #write c: array<S>
 #read bias?: array<S>
 
@@ -51,11 +60,15 @@ fn store(row: u32, n: u32, batch: u32, v: f32) {
 
 @compute @workgroup_size(64)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) thread: u32) {
-    let base = walk_both(group.z);
-    var base_a = u32(base.x);
-    let base_b = u32(base.y);
     let row = group.y;
-    base_a += row * p.product.a_row;
+#if MATRIX == listed
+    let batch = u32(matrices[row]);
+#else
+    let batch = group.z;
+#endif
+    let base = walk_both(batch);
+    let base_a = u32(base.x) + row / p.sharing * p.product.a_row;
+    let base_b = u32(base.y);
     var sum = Sum(0.0);
 #if READ_B == k4
     let part = thread % PARTS;
@@ -92,12 +105,12 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
             sum += partial[i * LANES + lane];
         }
 #if READ_B == n4
-        store(row, n, group.z, sum.x);
-        store(row, n + 1u, group.z, sum.y);
-        store(row, n + 2u, group.z, sum.z);
-        store(row, n + 3u, group.z, sum.w);
+        store(row, n, batch, sum.x);
+        store(row, n + 1u, batch, sum.y);
+        store(row, n + 2u, batch, sum.z);
+        store(row, n + 3u, batch, sum.w);
 #else
-        store(row, n, group.z, sum);
+        store(row, n, batch, sum);
 #endif
     }
 }

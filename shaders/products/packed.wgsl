@@ -1,14 +1,14 @@
 // Products with packed weights: c = activation(a bᵀ + bias + residual) * factor, where a number of row n of b is (packed - zero) * scale. b is never
 // written out: its numbers are widened in registers or in tiles of workgroup memory. With `weight`, which a row alone may have, a is
 // divided by its root mean square and multiplied by the weight before.
-//   TILE: row and few make one or four rows of four columns a thread, and share k; small and large are the tiles of
-//      products/matmul.
+//   TILE: row and few make one or four rows of four columns a thread, and share k; expert is row with the weights of the expert
+//      that is listed for the row, where those of all experts lie behind each other; small and large are the tiles of products/matmul.
 //   READ_B: how numbers are found: words where a row begins at a word and the numbers of a word are of one block; numbers
 //      one by one; listed one by one, each in the block that is listed for its column.
 //   ZEROS: none where zero is the middle, packed as the weights, or real as the scales.
 //   S: floating-point elements in memory; products and sums are f32.
 #define S: Stored
-#define TILE = row few small large
+#define TILE = row few small large expert
 #define READ_B = words numbers listed
 #define ZEROS = none packed real
 #define TILED = 1
@@ -35,6 +35,8 @@ struct Weights {
     middle: f32,
     // What is added to the mean of squares.
     epsilon: f32,
+    // Rows that are products of the same row of a.
+    sharing: u32,
 }
 
 struct Params {
@@ -70,6 +72,7 @@ alias Zero = u32;
 #read scales: array<S>
 #read zeros: array<Zero> if ZEROS != none
 #read groups: array<i32> if READ_B == listed
+#read experts: array<i32> if TILE == expert
 #write c: array<StoredC>
 #read bias?: array<S>
 #read residual?: array<StoredC>
@@ -79,7 +82,7 @@ alias Zero = u32;
 #include "products/matmul/read_a.wgsl"
 #include "products/matmul/store.wgsl"
 #include "products/packed/read_b.wgsl"
-#if TILE == row || TILE == few
+#if TILE == row || TILE == few || TILE == expert
 #include "products/packed/rows.wgsl"
 #else
 #include "products/matmul/tiles.wgsl"

@@ -388,4 +388,48 @@ windowed("not_full", 1, [4], 6, 3, hidden=caches)
 windowed("spare", 1, [8, 11], 6, 3, hidden=caches)
 windowed("spare_moves", 4, [9], 6, 3, hidden=caches)
 windowed("spare_full", 2, [10], 6, 3)
+
+# Mixtures of experts: onnxruntime's CPU has swiglu only with both matrices in one, column by column.
+tokens, scores = floats(2, 5, 16), floats(10, 4)
+both, down = floats(4, 24, 16) / 4, floats(4, 16, 12) / 4
+both_bias, down_bias = floats(4, 24), floats(4, 16)
+swiglu = dict(k=2, activation_type="swiglu", activation_alpha=1.702, activation_beta=1.0, swiglu_limit=1.5)
+
+
+def mixture(name, inputs, op="MoE", **attributes):
+    case(name, op, inputs, constants=[i for i, x in enumerate(inputs) if i > 1 and x is not None and x.shape[0] != 10], **attributes)
+
+
+mixture("moe", [tokens, scores, both, both_bias, down, down_bias], swiglu_fusion=1, **swiglu)
+mixture("moe_normalised", [tokens, scores, both, both_bias, down, None], swiglu_fusion=1, normalize_routing_weights=1, **swiglu)
+mixture("moe_one", [tokens[0], scores[:5], both, None, down, down_bias], swiglu_fusion=1, activation_type="swiglu", k=1)
+up, down24 = floats(4, 24, 16) / 4, floats(4, 16, 24) / 4
+for activation in ("relu", "gelu", "silu", "identity"):
+    mixture(f"moe_{activation}", [tokens, scores, up, both_bias, down24, down_bias], k=3, activation_type=activation)
+
+
+def interleaved():
+    inputs = [tokens, scores, both, both_bias, down, down_bias]
+    return [case("", "MoE", inputs, swiglu_fusion=1, **swiglu)[0]]
+
+
+halves = np.concatenate([both[:, 0::2], both[:, 1::2]], 1), np.concatenate([both_bias[:, 0::2], both_bias[:, 1::2]], 1)
+case("moe_halves", "MoE", [tokens, scores, halves[0], halves[1], down, down_bias], constants=[2, 3, 4, 5], like=interleaved,
+     swiglu_fusion=2, **swiglu)
+case("moe_three_matrices", "MoE", [tokens, scores, both[:, 0::2], both_bias[:, 0::2], down, down_bias, both[:, 1::2],
+     both_bias[:, 1::2]], constants=[2, 3, 4, 5, 6, 7], like=interleaved, **swiglu)
+
+tokens = floats(2, 5, 32)
+for bits, block, zeros in ((4, 32, False), (4, 16, True), (4, None, False), (8, None, True)):
+    scale = lambda rows, columns: random.random((4, rows, *([columns // block] if block else [])), np.float32) / 2 ** bits
+    packed = lambda rows, columns: numbers(np.uint8, 4, rows, columns * bits // 8)
+    point = lambda rows, columns: numbers(np.uint8, 4, rows, *([columns // block * bits // 8] if block else [])) if zeros else None
+    inputs = [tokens, scores, packed(64, 32), scale(64, 32), floats(4, 64), packed(32, 32), scale(32, 32), None]
+    inputs += [None] * 3 + [point(64, 32), point(32, 32)]
+    mixture(f"qmoe_{bits}_bits_{block or 'rows'}{'_zero_points' if zeros else ''}", inputs, "QMoE", expert_weight_bits=bits, swiglu_fusion=1,
+            **dict(block_size=block) if block else {}, **swiglu)
+shares = random.random((10, 4), np.float32)
+for normalised in (0, 1):
+    mixture(f"qmoe_shares_{normalised}", inputs[:11] + [None] * 3 + [shares], "QMoE", expert_weight_bits=8, swiglu_fusion=1,
+            normalize_routing_weights=normalised, **swiglu)
 cases.write()

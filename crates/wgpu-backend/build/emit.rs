@@ -268,7 +268,7 @@ impl Entry<'_> {
         w.line("pub const fn workgroup(self) -> [usize; 3] {");
         w.line("match self {");
         for (value, size) in define.values.iter().zip(&self.layout.workgroups) {
-            w.line(&format!("{name}::{} => {size:?},", variant(value)));
+            w.line(&format!("{name}::{} {{ .. }} => {size:?},", variant(value)));
         }
         w.line("}");
         w.line("}");

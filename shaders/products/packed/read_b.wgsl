@@ -1,6 +1,17 @@
 // Packed numbers of four columns of b. What is behind its last row or column is another number of b: a is zero behind
 // its last column, and nobody stores a column that is not there.
 
+#if TILE == expert
+// The first column of the row's expert.
+var<private> first_column: u32;
+#else
+const first_column = 0u;
+#endif
+
+fn column_at(n: u32) -> u32 {
+    return first_column + min(n, p.product.n - 1u);
+}
+
 // Scale and zero point of a block of a column.
 fn scaling(n: u32, block: u32) -> vec2<f32> {
 #if ZEROS == none
@@ -22,7 +33,7 @@ struct Column {
 }
 
 fn column_of(k: u32, n: u32, block: u32) -> Column {
-    let column = min(n, p.product.n - 1u);
+    let column = column_at(n);
     return Column(b[word_of(column * p.weights.row + k, p.packing)], scaling(column, block));
 }
 
@@ -49,7 +60,7 @@ fn quads_of(columns: Columns, k: u32) -> mat4x4<f32> {
 #else
 fn number_at(k: u32, n: u32) -> f32 {
     let row = min(k, p.product.k - 1u);
-    let column = min(n, p.product.n - 1u);
+    let column = column_at(n);
 #if READ_B == listed
     let block = min(u32(groups[row]), p.weights.blocks - 1u);
 #else

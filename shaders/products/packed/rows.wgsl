@@ -1,7 +1,7 @@
 // Few rows: a thread makes ROWS rows of four columns over a part of k, word by word, so that it reads each word once for all
 // of its rows.
 const SIDE = 8u;
-#if TILE == row
+#if TILE == row || TILE == expert
 const ROWS = 1u;
 #else
 const ROWS = 4u;
@@ -36,9 +36,16 @@ fn multiply(group: vec3<u32>, local: vec3<u32>, thread: u32) {
 #if HAS_WEIGHT
     var square = 0.0;
 #endif
+#if TILE == expert
+    let expert = u32(experts[m]);
+    first_column = expert * p.product.n;
+    rows[0] = row_of(m / p.weights.sharing, 0u);
+#else
+    let expert = 0u;
     for (var i = 0u; i < ROWS; i++) {
         rows[i] = row_of(m + i, 0u);
     }
+#endif
 #if READ_B == words
     let step = 1u << p.packing.shift;
 #else
@@ -79,6 +86,6 @@ fn multiply(group: vec3<u32>, local: vec3<u32>, thread: u32) {
         }
         sum *= 1.0 / sqrt(all / f32(p.product.k) + p.weights.epsilon);
 #endif
-        store(m + part, n, 0u, sum);
+        store(m + part, n, expert, sum);
     }
 }

@@ -4,6 +4,7 @@
 mod attention;
 mod dense;
 mod einsum;
+mod experts;
 mod packed;
 mod pointwise;
 mod quantized;
@@ -131,6 +132,7 @@ pub fn all() -> Vec<Case> {
     cases.extend(attention::cases());
     cases.extend(dense::cases());
     cases.extend(einsum::cases());
+    cases.extend(experts::cases());
     cases.extend(packed::cases());
     cases.extend(rotary::cases());
     cases.extend(rows::cases());

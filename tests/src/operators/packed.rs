@@ -8,14 +8,14 @@ use kilim::{DType, Tensor};
 use super::{Array, Case, Input, Random};
 
 /// Rows of numbers of a few bits.
-struct Numbers {
+pub(super) struct Numbers {
     bits: usize,
     columns: usize,
     data: Vec<u8>,
 }
 
 impl Numbers {
-    fn new(random: &mut Random, bits: usize, rows: usize, columns: usize) -> Numbers {
+    pub fn new(random: &mut Random, bits: usize, rows: usize, columns: usize) -> Numbers {
         let most = f64::from(1u16 << bits);
         let mut number = || ((f64::from(random.unit()) + 1.0) / 2.0 * most).min(most - 1.0) as u8;
         Numbers {
@@ -25,12 +25,12 @@ impl Numbers {
         }
     }
 
-    fn get(&self, row: usize, column: usize) -> f64 {
+    pub fn get(&self, row: usize, column: usize) -> f64 {
         self.data[row * self.columns + column].into()
     }
 
     /// Each row in whole bytes, lowest bits first.
-    fn packed(&self, shape: &[usize]) -> Tensor {
+    pub fn packed(&self, shape: &[usize]) -> Tensor {
         let in_byte = 8 / self.bits;
         let rows = self.data.chunks(self.columns);
         let bytes = rows.flat_map(|row| row.chunks(in_byte)).map(|numbers| {

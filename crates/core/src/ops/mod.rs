@@ -11,6 +11,7 @@ pub mod coupling;
 pub mod custom;
 pub mod einsum;
 pub mod elementwise;
+pub mod experts;
 pub mod fixed;
 pub mod generate;
 pub mod index;
@@ -59,6 +60,7 @@ pub use einsum::{Einsum, EinsumPlan};
 pub use elementwise::{
     Binary, BinaryKind, BitCast, Cast, CastLike, Clip, Dropout, Unary, UnaryKind, Where,
 };
+pub use experts::{ExpertMatMul, ExpertMatMulNBits};
 pub use fixed::{
     AffineQuantize, Combination, Neighbours, QuantizedBinary, QuantizedResize, QuantizedSoftmax,
     Requantize, TableLookup, Tabulated,

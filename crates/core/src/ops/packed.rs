@@ -94,8 +94,8 @@ fn has_elements(ctx: &InferContext, i: usize, expected: usize) -> Result<()> {
     }
 }
 
-const PACKED: Types = Types::new("uint8", |d| d == DType::U8);
-const ZEROS: Types = Types::new("uint8 or a floating-point type", |d| {
+pub(super) const PACKED: Types = Types::new("uint8", |d| d == DType::U8);
+pub(super) const ZEROS: Types = Types::new("uint8 or a floating-point type", |d| {
     d == DType::U8 || d.is_float()
 });
 const BLOCK_OF_COLUMN: Types = Types::new("int32", |d| d == DType::I32);

@@ -60,6 +60,8 @@ operators! {
     DynamicQuantizeLinear,
     Einsum,
     Expand,
+    ExpertMatMul,
+    ExpertMatMulNBits,
     EyeLike,
     Flatten,
     Gather,

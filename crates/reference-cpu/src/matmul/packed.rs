@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use kilim_core::backend::NodeSpec;
+use kilim_core::backend::{NodeSpec, TensorSpec};
 use kilim_core::error::value_error;
 use kilim_core::ops::MatMulNBits;
 use kilim_core::{DType, Result};
@@ -17,7 +17,7 @@ use crate::common::real::activate;
 const CHUNK: usize = 64;
 
 /// Partial sums of a product, which the compiler keeps in vectors.
-const LANES: usize = 8;
+pub(super) const LANES: usize = 8;
 
 /// Rows of the left matrix from which on a panel of weights is widened once for all of them.
 const MANY_ROWS: usize = 4;
@@ -30,23 +30,15 @@ const COST: usize = 2;
 
 pub fn build(op: &MatMulNBits, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kernel>> {
     let a = required(node, 0)?;
-    let [blocks, bytes, zero_bytes] = op.row()?;
     let rows = a.elements() / op.k;
-    let product = Product {
-        op: op.clone(),
-        rows,
-        blocks,
-        bytes,
-        zero_bytes,
-        zeros: node.input(3).map(|zeros| zeros.dtype),
-    };
+    let product = Product::new(op.clone(), rows, node.input(3))?;
     by_real!(a.dtype, T => {
         Ok(Box::new(Typed::<T> { product, panel: PANEL.min(op.n), real: std::marker::PhantomData }))
     })
 }
 
-struct Product {
-    op: MatMulNBits,
+pub(super) struct Product {
+    pub op: MatMulNBits,
     /// Rows of the left matrix.
     rows: usize,
     blocks: usize,
@@ -57,6 +49,24 @@ struct Product {
     zeros: Option<DType>,
 }
 
+impl Product {
+    /// The product of `rows` rows; `zeros` are the zero points, if there are any.
+    ///
+    /// # Errors
+    /// As of [`MatMulNBits::row`].
+    pub fn new(op: MatMulNBits, rows: usize, zeros: Option<&TensorSpec>) -> Result<Product> {
+        let [blocks, bytes, zero_bytes] = op.row()?;
+        Ok(Product {
+            op,
+            rows,
+            blocks,
+            bytes,
+            zero_bytes,
+            zeros: zeros.map(|zeros| zeros.dtype),
+        })
+    }
+}
+
 struct Typed<T> {
     product: Product,
     /// Rows of weights that are widened together.
@@ -65,7 +75,7 @@ struct Typed<T> {
 }
 
 /// The weights of a run.
-struct Weights<'a, T> {
+pub(super) struct Weights<'a, T> {
     product: &'a Product,
     packed: &'a [u8],
     scales: &'a [T],
@@ -85,15 +95,31 @@ fn widen<T: Real + From<u8>, const BITS: usize>(bytes: &[u8], out: &mut [T]) {
 }
 
 impl<'a, T: Real + From<u8>> Weights<'a, T> {
-    fn new<'b: 'a>(product: &'a Product, io: &Io<'b>) -> Result<Weights<'a, T>> {
+    /// The weights of a matrix behind others: inputs `first` and the next two hold the numbers, the scales and the zero points of all.
+    pub fn at<'b: 'a>(
+        product: &'a Product,
+        io: &Io<'b>,
+        first: usize,
+        matrix: usize,
+    ) -> Weights<'a, T> {
         let packed = product.zeros == Some(DType::U8);
-        let weights = Weights {
+        let row = matrix * product.op.n;
+        let zeros = first + 2;
+        Weights {
             product,
-            packed: io.input(1),
-            scales: io.input(2),
-            packed_zeros: packed.then(|| io.input(3)),
-            real_zeros: (product.zeros.is_some() && !packed).then(|| io.input(3)),
+            packed: &io.input(first)[row * product.blocks * product.bytes..],
+            scales: &io.input(first + 1)[row * product.blocks..],
+            packed_zeros: packed.then(|| &io.input(zeros)[row * product.zero_bytes..]),
+            real_zeros: (product.zeros.is_some() && !packed)
+                .then(|| &io.input(zeros)[row * product.blocks..]),
+            groups: None,
+        }
+    }
+
+    fn new<'b: 'a>(product: &'a Product, io: &Io<'b>) -> Result<Weights<'a, T>> {
+        let weights = Weights {
             groups: io.optional(4),
+            ..Weights::at(product, io, 1, 0)
         };
         for &group in weights.groups.into_iter().flatten().take(product.op.k) {
             if usize::try_from(group).is_ok_and(|g| g < product.blocks) {
@@ -166,7 +192,10 @@ impl<'a, T: Real + From<u8>> Weights<'a, T> {
     }
 
     /// `y = a · wᵀ` of one row.
-    fn row(&self, cpu: &CpuRun, a: &[T], y: &mut [T]) -> Result<()> {
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn row(&self, cpu: &CpuRun, a: &[T], y: &mut [T]) -> Result<()> {
         cpu.rows(y.len(), by(y, 1), a.len(), |piece, y, cpu| {
             for (y, j) in y.iter_mut().zip(piece) {
                 let mut sums = [T::default(); LANES];
@@ -213,7 +242,7 @@ impl<'a, T: Real + From<u8>> Weights<'a, T> {
 }
 
 /// Adds the products of `w` and the beginning of `a`.
-fn add_products<T: Real>(a: &[T], w: &[T], sums: &mut [T; LANES]) {
+pub(super) fn add_products<T: Real>(a: &[T], w: &[T], sums: &mut [T; LANES]) {
     let a = &a[..w.len()];
     let (whole, rest) = w.as_chunks::<LANES>();
     let (a_whole, a_rest) = a.as_chunks::<LANES>();
@@ -228,7 +257,12 @@ fn add_products<T: Real>(a: &[T], w: &[T], sums: &mut [T; LANES]) {
 }
 
 /// Makes `f` of each element of `y` and its counterpart in `other` the element of `y`.
-fn join<T: Real>(cpu: &CpuRun, y: &mut [T], other: &[T], f: impl Fn(T, T) -> T) -> Result<()> {
+pub(super) fn join<T: Real>(
+    cpu: &CpuRun,
+    y: &mut [T],
+    other: &[T],
+    f: impl Fn(T, T) -> T,
+) -> Result<()> {
     cpu.pieces(y.len(), 1, |piece| {
         let pairs = y[piece.clone()].iter_mut().zip(&other[piece]);
         pairs.for_each(|(y, &other)| *y = f(*y, other));
@@ -236,7 +270,7 @@ fn join<T: Real>(cpu: &CpuRun, y: &mut [T], other: &[T], f: impl Fn(T, T) -> T) 
     })
 }
 
-fn total<T: Real>(sums: [T; LANES]) -> T {
+pub(super) fn total<T: Real>(sums: [T; LANES]) -> T {
     sums.into_iter()
         .fold(T::default(), |total, sum| total + sum)
 }

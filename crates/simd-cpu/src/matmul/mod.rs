@@ -1,8 +1,9 @@
-//! MatMul, Gemm and MatMulNBits of `float32`.
+//! MatMul, Gemm, MatMulNBits and their like with experts, of `float32`.
 //!
 //! A constant B is packed once; one that is computed is packed for each run. With a single B all
 //! matrices of A are one tall matrix.
 
+mod experts;
 mod packed;
 mod plan;
 #[cfg(test)]
@@ -34,6 +35,7 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
         |op, node| accepts(node, Plan::of_gemm(op, node)),
         |op, node, build| kernel(node, build, Plan::of_gemm(op, node), Isa::best()),
     );
+    experts::register(registry);
     packed::register(registry);
 }
 

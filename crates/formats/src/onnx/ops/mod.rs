@@ -68,6 +68,7 @@ static FAMILIES: &[(&str, &Family)] = &[
     (microsoft::DOMAIN, &microsoft::quantized::OPERATORS),
     (microsoft::DOMAIN, &microsoft::packed::OPERATORS),
     (microsoft::DOMAIN, &microsoft::lstm::OPERATORS),
+    (microsoft::DOMAIN, &microsoft::experts::OPERATORS),
     (microsoft::DOMAIN, &microsoft::fused::OPERATORS),
     (microsoft::DOMAIN, &microsoft::gelu::OPERATORS),
     (microsoft::DOMAIN, &microsoft::norm::OPERATORS),

@@ -12,11 +12,11 @@ use kilim_core::error::unsupported;
 use kilim_core::ops::{Activation, MatMulNBits};
 use kilim_core::{DType, Result};
 
-use crate::gemm::Depth;
+use crate::gemm::{Depth, Rows};
 use crate::isa::{Isa, Simd};
 use crate::math::{ACTIVATION_COST, activate_piece};
 use kilim_host::registry::KernelRegistry;
-use kilim_host::{Io, Kernel, Scratch, by};
+use kilim_host::{CpuRun, Io, Kernel, Scratch, by};
 
 /// Blocks are multiples of this, a multiple of the lanes of every instruction set.
 const BLOCK: usize = 16;
@@ -120,7 +120,7 @@ impl Kernel for Multiplication {
 
 /// Sizes of a product.
 #[derive(Clone, Debug)]
-struct Plan {
+pub(super) struct Plan {
     m: usize,
     k: usize,
     n: usize,
@@ -140,11 +140,18 @@ struct Plan {
 
 impl Plan {
     fn of(op: &MatMulNBits, node: &NodeSpec) -> Option<Plan> {
+        let a = node.input(0)?;
+        let computes = a.dtype == DType::F32 && node.input(4).is_none();
+        let zeros = node.input(3).map(|zeros| zeros.dtype);
+        Plan::new(op, a.elements() / op.k, zeros).filter(|_| computes)
+    }
+
+    /// The product of `m` rows with zero points of a type, if there are any; `None` where the kernels lack it.
+    pub fn new(op: &MatMulNBits, m: usize, zeros: Option<DType>) -> Option<Plan> {
         let (k, n, bits, block) = (op.k, op.n, op.bits, op.block);
         let [blocks, bytes, zero_bytes] = op.row().ok()?;
-        let a = node.input(0)?;
         let plan = Plan {
-            m: a.elements() / k,
+            m,
             k,
             n,
             bits,
@@ -153,11 +160,25 @@ impl Plan {
             bytes,
             zero_bytes,
             padded: blocks.checked_mul(block)?,
-            zeros: node.input(3).map(|zeros| zeros.dtype),
+            zeros,
         };
         let fits = block.is_multiple_of(BLOCK) && u32::try_from(k).is_ok();
-        let computes = a.dtype == DType::F32 && node.input(4).is_none();
-        (fits && computes && plan.m > 0 && n > 0).then_some(plan)
+        (fits && plan.m > 0 && n > 0).then_some(plan)
+    }
+
+    /// The product of `m` rows with the same weights.
+    pub fn of_rows(&self, m: usize) -> Plan {
+        Plan { m, ..self.clone() }
+    }
+
+    /// Whether no block ends beyond a row.
+    pub fn is_whole(&self) -> bool {
+        self.padded == self.k
+    }
+
+    /// Scales of all rows of weights.
+    pub fn scales(&self) -> usize {
+        self.n * self.blocks
     }
 }
 
@@ -169,7 +190,7 @@ enum Zeros<'a> {
 }
 
 /// The weights of a run.
-struct Weights<'a> {
+pub(super) struct Weights<'a> {
     plan: &'a Plan,
     packed: &'a [u8],
     scales: &'a [f32],
@@ -186,14 +207,21 @@ struct Block<'a> {
 
 impl<'a> Weights<'a> {
     fn of(plan: &'a Plan, io: &Io<'a>) -> Weights<'a> {
+        Weights::at(plan, io, 1, 0)
+    }
+
+    /// The weights of a matrix behind others: inputs `first` and the next two hold the numbers, the scales and the zero points of all.
+    pub fn at<'b: 'a>(plan: &'a Plan, io: &Io<'b>, first: usize, matrix: usize) -> Weights<'a> {
+        let rows = plan.n * matrix;
+        let (scale, zeros) = (rows * plan.blocks, first + 2);
         Weights {
             plan,
-            packed: io.input(1),
-            scales: io.input(2),
+            packed: &io.input(first)[scale * plan.bytes..],
+            scales: &io.input(first + 1)[scale..],
             zeros: match plan.zeros {
                 None => Zeros::Middle,
-                Some(DType::U8) => Zeros::Packed(io.input(3)),
-                Some(_) => Zeros::Real(io.input(3)),
+                Some(DType::U8) => Zeros::Packed(&io.input(zeros)[rows * plan.zero_bytes..]),
+                Some(_) => Zeros::Real(&io.input(zeros)[scale..]),
             },
         }
     }
@@ -294,10 +322,59 @@ impl Product for Many {
             depth: &self.depth,
             weights: &weights,
         };
-        product.multiply(io.cpu(), a, bias, y, scratch)
+        product.multiply(io.cpu(), a, Rows::Strided(self.plan.k), bias, y, scratch)
     }
 
     fn scratch(&self) -> Scratch {
         Scratch::on_each_thread::<f32>(panel::room(self.isa, &self.plan))
+    }
+}
+
+/// A product with some rows of A, and whole blocks.
+pub(super) struct Listed<'a> {
+    pub isa: Isa,
+    pub depth: &'a Depth,
+    pub weights: &'a Weights<'a>,
+    pub a: &'a [f32],
+    /// Where the rows of A begin.
+    pub starts: &'a [u32],
+    pub bias: Option<&'a [f32]>,
+}
+
+impl Listed<'_> {
+    /// Elements of scratch memory of each thread.
+    pub fn room(isa: Isa, plan: &Plan) -> usize {
+        match plan.m < MANY_ROWS {
+            true => 0,
+            false => panel::room(isa, plan),
+        }
+    }
+
+    /// Writes the rows of the product behind each other. Of `scratch` each thread has [`Listed::room`].
+    ///
+    /// # Errors
+    /// `Aborted` where the run is to stop.
+    pub fn multiply(&self, cpu: &CpuRun, y: &mut [f32], scratch: &mut [f32]) -> Result<()> {
+        let plan = self.weights.plan;
+        if self.starts.len() < MANY_ROWS {
+            for (&start, y) in self.starts.iter().zip(y.chunks_exact_mut(plan.n)) {
+                let a = &self.a[start as usize..][..plan.k];
+                row::multiply(cpu, self.isa, self.weights, a, self.bias, y)?;
+            }
+            return Ok(());
+        }
+        let product = panel::Panelled {
+            isa: self.isa,
+            depth: self.depth,
+            weights: self.weights,
+        };
+        product.multiply(
+            cpu,
+            self.a,
+            Rows::Listed(self.starts),
+            self.bias,
+            y,
+            scratch,
+        )
     }
 }

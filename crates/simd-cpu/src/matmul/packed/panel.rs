@@ -28,7 +28,7 @@ pub(super) struct Panelled<'a> {
 }
 
 impl Panelled<'_> {
-    /// `y = a · wᵀ + bias`. Of `scratch` each thread has [`room`].
+    /// `y = a · wᵀ + bias` of some rows of `a`. Of `scratch` each thread has [`room`].
     ///
     /// # Errors
     /// `Aborted` where the run is to stop.
@@ -36,17 +36,18 @@ impl Panelled<'_> {
         &self,
         cpu: &CpuRun,
         a: &[f32],
+        rows: Rows,
         bias: Option<&[f32]>,
         y: &mut [f32],
         scratch: &mut [f32],
     ) -> Result<()> {
         let p = self.weights.plan;
-        assert!(a.len() == p.m * p.k && y.len() == p.m * p.n);
+        assert!((0..p.m).all(|i| rows.start(i) + p.k <= a.len()) && y.len() == p.m * p.n);
         assert!(bias.is_none_or(|bias| bias.len() == p.n));
         let whole = Product {
             isa: self.isa,
             a: a.as_ptr(),
-            rows: Rows::Strided(p.k),
+            rows,
             depth: self.depth,
             b: std::ptr::null(),
             m: p.m,

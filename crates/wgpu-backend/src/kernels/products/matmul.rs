@@ -50,6 +50,17 @@ pub(crate) struct Product {
     pub stored: Stored,
 }
 
+impl ReadB {
+    /// The columns of a workgroup, as `products/matvec.wgsl` says.
+    pub(super) fn columns(self) -> usize {
+        match self {
+            ReadB::N4 => 64,
+            ReadB::K4 => 4,
+            ReadB::Strided => 16,
+        }
+    }
+}
+
 impl Product {
     /// Adds the dispatch of the kernel that suits strides and sizes.
     pub fn emit(self, l: &mut Lowering) -> Lowers {
@@ -112,20 +123,17 @@ impl Product {
 
     fn row_by_row(&self, batch: usize, l: &mut Lowering) {
         let read_b = self.read_b(self.quads_of_a());
-        // Of a workgroup, as `products/matvec.wgsl` says.
-        let columns = match read_b {
-            ReadB::N4 => 64,
-            ReadB::K4 => 4,
-            ReadB::Strided => 16,
-        };
+        let columns = read_b.columns();
         let launch = matvec::Launch {
             s: self.stored,
             read_b,
+            matrix: matvec::Matrix::Batch,
             a: self.a,
             b: self.b,
             c: self.c,
             bias: self.bias.as_ref().map(|b| b.operand),
             params: matvec::Params {
+                sharing: 1,
                 walk: both(&self.batch, &self.walk_a, &self.walk_b),
                 act: (&self.activation).into(),
                 product: self.params(),

@@ -3,6 +3,7 @@
 mod attention;
 mod conv;
 mod einsum;
+mod experts;
 pub(crate) mod matmul;
 mod packed;
 mod tile;
@@ -12,6 +13,7 @@ use crate::kernels::Kernels;
 pub(crate) fn register(kernels: &mut Kernels) {
     matmul::register(kernels);
     packed::register(kernels);
+    experts::register(kernels);
     conv::register(kernels);
     einsum::register(kernels);
     attention::register(kernels);

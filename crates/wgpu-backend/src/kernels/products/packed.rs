@@ -25,17 +25,19 @@ impl Tile {
     const fn size(self) -> [usize; 2] {
         let [x, y, _] = self.workgroup();
         match self {
-            Tile::Row => [1, 8],
+            Tile::Row | Tile::Expert { .. } => [1, 8],
             Tile::Few => [4, 8],
             Tile::Small | Tile::Large => [4 * y, 4 * x],
         }
     }
 
     /// The workgroups of a product.
-    fn groups(self, m: usize, n: usize) -> [usize; 3] {
+    pub fn groups(self, m: usize, n: usize) -> [usize; 3] {
         let [rows, columns] = self.size();
         match self {
-            Tile::Row | Tile::Few => [n.div_ceil(columns), m.div_ceil(rows), 1],
+            Tile::Row | Tile::Few | Tile::Expert { .. } => {
+                [n.div_ceil(columns), m.div_ceil(rows), 1]
+            }
             Tile::Small | Tile::Large => [m.div_ceil(rows), n.div_ceil(columns), 1],
         }
     }
@@ -67,6 +69,38 @@ impl Tile {
     }
 }
 
+/// The zero points that input `i` may hold.
+pub(super) fn zeros_of(l: &mut Lowering, i: usize, bits: usize) -> (Zeros, Packing) {
+    match l.optional(i).map(|zeros| zeros.dtype) {
+        None => (Zeros::None, Packing::default()),
+        Some(DType::U8) => {
+            let (zeros, packing) = l.packed(i, bits);
+            (Zeros::Packed { zeros }, packing)
+        }
+        Some(_) => {
+            let zeros = Operand::Input(i);
+            (Zeros::Real { zeros }, Packing::default())
+        }
+    }
+}
+
+/// How numbers in blocks of neighbours are read.
+pub(super) fn read_unlisted(packing: Packing, block: usize) -> ReadB {
+    let in_word = 1 << packing.shift;
+    match in_word >= 4 && block.is_multiple_of(in_word) {
+        true => ReadB::Words,
+        false => ReadB::Numbers,
+    }
+}
+
+/// Whether rows of `k` and `n` numbers are read and written four at a time.
+pub(super) fn case_of(k: usize, n: usize) -> Case {
+    match k.is_multiple_of(4) && n.is_multiple_of(4) {
+        true => Case::Quads,
+        false => Case::Single,
+    }
+}
+
 fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
     let real_zeros = l.optional(3).is_some_and(|zeros| zeros.dtype != DType::U8);
     let stored = match real_zeros {
@@ -79,27 +113,14 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
         return refuse("the weights are too many for the GPU kernel");
     }
     let (m, n) = (l.input(0)?.elements() / op.k, op.n);
-    let (zeros, zero_packing) = match (l.optional(3), real_zeros) {
-        (None, _) => (Zeros::None, Packing::default()),
-        (_, true) => {
-            let zeros = Operand::Input(3);
-            (Zeros::Real { zeros }, Packing::default())
-        }
-        (_, false) => {
-            let (zeros, packing) = l.packed(3, op.bits);
-            (Zeros::Packed { zeros }, packing)
-        }
-    };
+    let (zeros, zero_packing) = zeros_of(l, 3, op.bits);
     let (b, packing) = l.packed(1, op.bits);
-    let in_word = 1 << packing.shift;
     let read_b = if l.optional(4).is_some() {
         within(l, 4, op.k, blocks)?;
         let groups = Operand::Input(4);
         ReadB::Listed { groups }
-    } else if in_word >= 4 && op.block.is_multiple_of(in_word) {
-        ReadB::Words
     } else {
-        ReadB::Numbers
+        read_unlisted(packing, op.block)
     };
     let class = format!(
         "product of {} with {} bits, {m}x{} by {}x{n}",
@@ -120,10 +141,7 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
     };
     let other = |i| l.optional(i).map(|_| Operand::Input(i));
     let launch = Launch {
-        case: match op.k.is_multiple_of(4) && n.is_multiple_of(4) {
-            true => Case::Quads,
-            false => Case::Single,
-        },
+        case: case_of(op.k, n),
         s: stored,
         tile,
         read_b,
@@ -159,6 +177,7 @@ fn matmul(op: &MatMulNBits, l: &mut Lowering) -> Lowers {
                 zero_row: zero_bytes * (8 / op.bits),
                 middle: f32::from(1u8 << (op.bits - 1)),
                 epsilon: l.norm.unwrap_or_default(),
+                sharing: 1,
             },
             packing,
             zero_packing,

@@ -4,6 +4,7 @@
 mod attention;
 mod cache;
 pub mod encoder;
+pub mod experts;
 pub mod fused;
 pub mod gelu;
 pub mod group_query;
