@@ -21,6 +21,8 @@ SMALL = dict(
 # Of two layers one looks back on a few words only. The builder does not read what transformers 5 says of Gemma 3's angles.
 WINDOWS = dict(sliding_window=8, layer_types=["sliding_attention", "full_attention"])
 
+EXPERTS = dict(num_experts_per_tok=2)
+
 LLAMA_135M = dict(
     vocab_size=49152,
     hidden_size=576,
@@ -70,6 +72,18 @@ MODELS = {
         "Lfm2Config",
         "Lfm2ForCausalLM",
         {**SMALL, "layer_types": ["conv", "full_attention"], "block_auto_adjust_ff_dim": False},
+        "int4",
+    ),
+    "gptoss-fp32": Model(
+        "GptOssConfig",
+        "GptOssForCausalLM",
+        {**SMALL, **EXPERTS, **WINDOWS, "num_local_experts": 4, "intermediate_size": 32, "initial_context_length": 128, "rope_scaling": None, "tie_word_embeddings": False},
+        "fp32",
+    ),
+    "lfm2moe-int4": Model(
+        "Lfm2MoeConfig",
+        "Lfm2MoeForCausalLM",
+        {**SMALL, **EXPERTS, "num_experts": 4, "moe_intermediate_size": 32, "num_dense_layers": 1, "layer_types": ["conv", "full_attention"]},
         "int4",
     ),
     "llama135m-int4": llama("int4", **LLAMA_135M),

@@ -19,7 +19,7 @@ sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "references"))
 from common import Cases  # noqa: E402
 
 NAMES = ["llama-int4", "llama-int4-asymmetric", "llama-int8", "llama-fp16", "qwen2-int4", "qwen3-int4", "phi3-int4", "smollm3-int4",
-         "gemma2-int4", "lfm2-int4"]
+         "gemma2-int4", "lfm2-int4", "lfm2moe-int4", "gptoss-fp32"]
 
 
 def slim(model):

@@ -48,11 +48,12 @@ fn routes(b: &mut NodeBuilder, among: Among, given: Option<ValueId>) -> Result<R
     };
     let chosen = b.apply(top, &[Some(scores), Some(count)], 2)?;
     let (best, indices) = (chosen[0], chosen[1]);
+    let normalised = b.flag("normalize_routing_weights")?;
     let shares = match (given, among) {
         (Some(given), _) => {
             let shares = b.op(GatherElements { axis: -1 }, &[given, indices])?;
             let shares = b.cast(shares, DType::F32)?;
-            match b.flag("normalize_routing_weights")? {
+            match normalised {
                 true => {
                     let sum = b.reduce(ReduceKind::Sum, shares, &[-1], true)?;
                     b.div(shares, sum)?
@@ -78,8 +79,9 @@ enum Among {
 /// The activation between an expert's products. `first` is the first product; `gate` is what that is multiplied by where it has a product of
 /// its own.
 fn activated(b: &mut NodeBuilder, first: ValueId, gate: Option<ValueId>) -> Result<ValueId> {
+    let swiglu = Swiglu::of(b)?;
     let kind = match b.text_or("activation_type", "relu")? {
-        "swiglu" => return swiglu(b, first, gate),
+        "swiglu" => return swiglu.apply(b, first, gate),
         "relu" => Some(UnaryKind::Relu),
         "gelu" => Some(UnaryKind::Gelu { tanh: true }),
         "silu" => Some(UnaryKind::Swish { alpha: 1.0 }),
@@ -97,33 +99,54 @@ fn activated(b: &mut NodeBuilder, first: ValueId, gate: Option<ValueId>) -> Resu
 }
 
 /// `g * sigmoid(alpha * g) * (l + beta)` with g and l clamped: of two products, or of the halves of one.
-fn swiglu(b: &mut NodeBuilder, first: ValueId, second: Option<ValueId>) -> Result<ValueId> {
-    let (alpha, beta) = (
-        b.float_or("activation_alpha", 1.0)?,
-        b.float_or("activation_beta", 0.0)?,
-    );
-    let [mut gate, mut linear] = match (b.int_or("swiglu_fusion", 0)?, second) {
-        (0, Some(second)) => [first, second],
-        (0, None) => return Err(invalid("swiglu without a third matrix, or two in one")),
-        (1 | 2, Some(_)) => return Err(invalid("swiglu with two matrices in one and a third")),
-        (1, None) => [every_second(b, first, 0)?, every_second(b, first, 1)?],
-        (2, None) => b.halves(first, -1)?,
-        (n, _) => return Err(unknown("swiglu_fusion", &n.to_string())),
-    };
-    if let Some(limit) = b.float("swiglu_limit")?.filter(|limit| limit.is_finite()) {
-        let clip = |min: f32| UnaryKind::Clip {
-            min: min.into(),
-            max: limit.into(),
+///
+/// Exporters write these attributes of every mixture, whatever its activation is.
+struct Swiglu {
+    fusion: i64,
+    alpha: f32,
+    beta: f32,
+    limit: Option<f32>,
+}
+
+impl Swiglu {
+    fn of(b: &NodeBuilder) -> Result<Swiglu> {
+        Ok(Swiglu {
+            fusion: b.int_or("swiglu_fusion", 0)?,
+            alpha: b.float_or("activation_alpha", 1.0)?,
+            beta: b.float_or("activation_beta", 0.0)?,
+            limit: b.float("swiglu_limit")?.filter(|limit| limit.is_finite()),
+        })
+    }
+
+    fn apply(
+        &self,
+        b: &mut NodeBuilder,
+        first: ValueId,
+        second: Option<ValueId>,
+    ) -> Result<ValueId> {
+        let [mut gate, mut linear] = match (self.fusion, second) {
+            (0, Some(second)) => [first, second],
+            (0, None) => return Err(invalid("swiglu without a third matrix, or two in one")),
+            (1 | 2, Some(_)) => return Err(invalid("swiglu with two matrices in one and a third")),
+            (1, None) => [every_second(b, first, 0)?, every_second(b, first, 1)?],
+            (2, None) => b.halves(first, -1)?,
+            (n, _) => return Err(unknown("swiglu_fusion", &n.to_string())),
         };
-        gate = b.unary(clip(f32::NEG_INFINITY), gate)?;
-        linear = b.unary(clip(-limit), linear)?;
+        if let Some(limit) = self.limit {
+            let clip = |min: f32| UnaryKind::Clip {
+                min: min.into(),
+                max: limit.into(),
+            };
+            gate = b.unary(clip(f32::NEG_INFINITY), gate)?;
+            linear = b.unary(clip(-limit), linear)?;
+        }
+        let swish = b.unary(UnaryKind::Swish { alpha: self.alpha }, gate)?;
+        if self.beta != 0.0 {
+            let beta = b.number(self.beta.into(), linear)?;
+            linear = b.add(linear, beta)?;
+        }
+        b.mul(swish, linear)
     }
-    let swish = b.unary(UnaryKind::Swish { alpha }, gate)?;
-    if beta != 0.0 {
-        let beta = b.number(beta.into(), linear)?;
-        linear = b.add(linear, beta)?;
-    }
-    b.mul(swish, linear)
 }
 
 /// Elements `first`, `first + 2`, .. along the last axis.
