@@ -389,6 +389,32 @@ windowed("spare", 1, [8, 11], 6, 3, hidden=caches)
 windowed("spare_moves", 4, [9], 6, 3, hidden=caches)
 windowed("spare_full", 2, [10], 6, 3)
 
+
+def counted(name, queries, lengths, places, bits, kind, extra=(), dims={}, **attributes):
+    """Grouped attention with caches of integers, which have `places` keys."""
+    before, batch = np.array(lengths) - queries, len(lengths)
+    held = np.arange(places) < before[:, None]
+    size, dtype = (16, np.int8) if bits == 8 else (8, np.uint8)
+    caches = [numbers(dtype, batch, 2, places, size) * held[:, None, :, None].astype(dtype) for _ in range(2)]
+    steps = [(random.random((1, 2, 1, 16) if kind == "PER_CHANNEL" else (1,), np.float32) + 0.5) * 4 / 2 ** bits for _ in range(2)]
+    inputs = [floats(batch, queries, 64), floats(batch, queries, 32), floats(batch, queries, 32), *caches,
+              np.array(lengths, np.int32) - 1, np.array(max(lengths), np.int32)]
+    inputs += [None] * 5 + steps
+    for i, given in dict(extra).items():
+        inputs[i] = given
+    case(f"group_query_attention_{bits}_bits_{name}", "GroupQueryAttention", inputs, ["y", "key", "value"], dims=dims, constants=[12, 13],
+         num_heads=4, kv_num_heads=2, k_quant_type=kind, v_quant_type=kind, kv_cache_bit_width=bits, **attributes)
+
+
+for bits in (8, 4):
+    open_cache = {3: [1, 2, "past", 16 * bits // 8], 4: [1, 2, "past", 16 * bits // 8]}
+    counted("channels", 1, [6], 5, bits, "PER_CHANNEL")
+    counted("channels_grow", 1, [6], 5, bits, "PER_CHANNEL", wider, open_cache, do_rotary=1)
+    counted("tensor", 3, [8], 5, bits, "PER_TENSOR", wider, do_rotary=1)
+    counted("prompt", 7, [7], 0, bits, "PER_CHANNEL", wider, do_rotary=1)
+    counted("room", 1, [6, 4], 9, bits, "PER_CHANNEL", wider, do_rotary=1)
+counted("window", 1, [6], 5, 8, "PER_TENSOR", local_window_size=3, softcap=2.0)
+
 # Mixtures of experts: onnxruntime's CPU has swiglu only with both matrices in one, column by column.
 tokens, scores = floats(2, 5, 16), floats(10, 4)
 both, down = floats(4, 24, 16) / 4, floats(4, 16, 12) / 4

@@ -34,6 +34,20 @@ struct Data {
     sinks: Option<Array>,
 }
 
+impl Array {
+    /// The numbers as an input of `dtype` where that is `float64`, else of `float32`.
+    fn input(&self, dtype: DType) -> Input {
+        match dtype {
+            DType::F64 => {
+                let wide: Vec<f64> = self.data.iter().map(|&x| x.into()).collect();
+                let tensor = Tensor::from_slice(&self.shape, &wide);
+                Input::Fed(tensor.expect("the suite's arrays are well formed"))
+            }
+            _ => self.fed(),
+        }
+    }
+}
+
 impl Form {
     fn new(
         op: Attention,
@@ -135,16 +149,26 @@ impl Form {
         (shape.to_vec(), want)
     }
 
+    /// The case on numbers of `dtype`; with `int8` those are keys and values alone.
     fn case(&self, random: &mut Random, dtype: DType) -> Case {
-        let data = self.data(random);
-        let array = |a: &Array| match dtype {
-            DType::F64 => {
-                let wide: Vec<f64> = a.data.iter().map(|&x| x.into()).collect();
-                let tensor = Tensor::from_slice(&a.shape, &wide);
+        let mut data = self.data(random);
+        if dtype == DType::I8 {
+            // Scores as large as those of the other types.
+            data.query.data.iter_mut().for_each(|x| *x /= 3.0);
+            for (all, largest) in [(&mut data.key, 3.0), (&mut data.value, 127.0)] {
+                let steps = all.data.iter_mut();
+                steps.for_each(|x| *x = (*x * largest).round());
+            }
+        }
+        let stored = |a: &Array| match dtype {
+            DType::I8 => {
+                let steps: Vec<i8> = a.data.iter().map(|&x| x as i8).collect();
+                let tensor = Tensor::from_slice(&a.shape, &steps);
                 Input::Fed(tensor.expect("the suite's arrays are well formed"))
             }
-            _ => a.fed(),
+            _ => a.input(dtype),
         };
+        let array = |a: &Array| a.input(dtype);
         let optional = |a: &Option<Array>| a.as_ref().map_or(Input::Absent, array);
         let places = |list: Option<&[i64]>| match list {
             Some(list) => {
@@ -158,8 +182,8 @@ impl Form {
             op: Arc::new(self.op.clone()),
             inputs: vec![
                 array(&data.query),
-                array(&data.key),
-                array(&data.value),
+                stored(&data.key),
+                stored(&data.value),
                 optional(&data.bias),
                 places(self.offset),
                 places(self.kept),
@@ -273,7 +297,7 @@ pub(super) fn cases() -> Vec<Case> {
     let mut random = Random::new(29);
     let mut cases = Vec::new();
     for form in forms() {
-        for dtype in [DType::F32, DType::F64] {
+        for dtype in [DType::F32, DType::F64, DType::I8] {
             cases.push(form.case(&mut random, dtype));
         }
     }

@@ -22,7 +22,8 @@ use crate::graph::{Flow, InferContext, Operator};
 /// 6. optional sinks `[query heads]`: for each head a score beside those of the keys, which takes its share of the softmax and
 ///    gives nothing.
 ///
-/// All but offset and lengths are of one floating-point type; sums are in `float32`, those of `float64` in `float64`. The output
+/// Keys and values may be `int8`, both of them: each is the number that it is, and what they are steps of is in the queries and in what
+/// reads the output. All others but offset and lengths are of one floating-point type; sums are in `float32`, those of `float64` in `float64`. The output
 /// is `[batch, query heads, queries, value size]`. There are a whole number of query heads for each key head: query head
 /// `h` reads key head `h / (query heads / key heads)`.
 ///
@@ -113,7 +114,11 @@ impl Operator for Attention {
     fn infer(&self, ctx: &InferContext) -> Result<Vec<Fact>> {
         ctx.typed(0, &FLOATS)?;
         ctx.require(3)?;
-        let dtype = ctx.common_type([0, 1, 2, 3, 6])?;
+        let stored = ctx.common_type([1, 2])?;
+        let dtype = match stored {
+            Some(DType::I8) => ctx.common_type([0, 3, 6])?,
+            _ => ctx.common_type([0, 1, 2, 3, 6])?,
+        };
         for i in [4, 5] {
             ctx.typed_optional(i, &POSITIONS)?;
         }

@@ -10,10 +10,10 @@ mod tests;
 use std::marker::PhantomData;
 use std::ops::Range;
 
-use kilim_core::Result;
 use kilim_core::backend::NodeSpec;
 use kilim_core::error::shape_error;
 use kilim_core::ops::{Attention, RotaryEmbedding, UnpackQkv};
+use kilim_core::{DType, Result};
 use kilim_host::elements::{Walk, broadcast_strides};
 use kilim_host::registry::KernelRegistry;
 use kilim_host::rules::{self, required};
@@ -97,8 +97,13 @@ fn build(op: &Attention, node: &NodeSpec, _: &mut Build) -> Result<Box<dyn Kerne
         bias,
     };
     by_real!(required(node, 0)?.dtype, T => {
-        Ok(Box::new(Typed::<T> { rows, real: PhantomData }))
+        Ok(Box::new(Typed::<T> { rows, steps: has_steps(node), real: PhantomData }))
     })
+}
+
+/// Whether keys and values are `int8`.
+pub fn has_steps(node: &NodeSpec) -> bool {
+    node.input(1).is_some_and(|key| key.dtype == DType::I8)
 }
 
 struct Rows {
@@ -111,16 +116,46 @@ struct Rows {
 
 struct Typed<T> {
     rows: Rows,
+    /// Keys and values are `int8`.
+    steps: bool,
     real: PhantomData<T>,
 }
 
 /// The inputs of a run.
 struct Inputs<'a, T> {
     query: &'a [T],
-    key: &'a [T],
-    value: &'a [T],
+    key: Stored<'a, T>,
+    value: Stored<'a, T>,
     bias: Option<&'a [T]>,
     sinks: Option<&'a [T]>,
+}
+
+/// Keys or values.
+enum Stored<'a, T> {
+    Reals(&'a [T]),
+    Steps(&'a [i8]),
+}
+
+impl<'a, T: Real> Stored<'a, T> {
+    fn of(io: &Io<'a>, input: usize, steps: bool) -> Stored<'a, T> {
+        match steps {
+            true => Stored::Steps(io.input(input)),
+            false => Stored::Reals(io.input(input)),
+        }
+    }
+
+    /// Numbers of type `T` from element `at` on, as many as `room` has; steps are widened there.
+    fn line<'s>(&'s self, at: usize, room: &'s mut [T]) -> &'s [T] {
+        match self {
+            Stored::Reals(all) => &all[at..][..room.len()],
+            Stored::Steps(all) => {
+                for (to, &from) in room.iter_mut().zip(&all[at..]) {
+                    *to = T::of(from.into());
+                }
+                room
+            }
+        }
+    }
 }
 
 /// `a · b`.
@@ -143,6 +178,7 @@ impl Rows {
         row: usize,
         seen: Range<usize>,
         scores: &mut [T],
+        line: &mut [T],
     ) -> Result<()> {
         let Sizes {
             queries,
@@ -151,11 +187,11 @@ impl Rows {
             ..
         } = self.sizes;
         let query = &inputs.query[row * size..][..size];
-        let key = &inputs.key[self.key_head(row / queries) * keys * size..];
+        let first = self.key_head(row / queries) * keys + seen.start;
         let scale = T::of(self.op.scale.into());
         cpu.pieces(seen.len(), size.saturating_add(COST), |piece| {
             for j in piece {
-                let key = &key[(seen.start + j) * size..][..size];
+                let key = inputs.key.line((first + j) * size, &mut line[..size]);
                 scores[j] = dot(cpu, query, key)? * scale;
             }
             Ok(())
@@ -186,20 +222,26 @@ impl Rows {
         })
     }
 
+    /// Elements of scratch memory of a thread.
+    fn room(&self) -> usize {
+        let line = self.sizes.size.max(self.sizes.value_size);
+        self.sizes.keys.saturating_add(line)
+    }
+
     /// The number of the key head, counted over all batches, for one of the query heads counted so.
     fn key_head(&self, head: usize) -> usize {
         let (batch, head) = (head / self.sizes.heads, head % self.sizes.heads);
         batch * self.sizes.key_heads + head / self.sizes.group()
     }
 
-    /// The output `y` of row `row` of all queries; `scores` has room for all keys.
+    /// The output `y` of row `row` of all queries; `room` has place for the scores of all keys, and for a key or a value.
     fn row<T: Real>(
         &self,
         cpu: &CpuRun,
         inputs: &Inputs<T>,
         row: usize,
         seen: Range<usize>,
-        scores: &mut [T],
+        room: &mut [T],
         y: &mut [T],
     ) -> Result<()> {
         let Sizes {
@@ -214,8 +256,9 @@ impl Rows {
             return Ok(());
         }
         let head = row / queries;
+        let (scores, line) = room.split_at_mut(keys);
         let (first, scores) = (seen.start, &mut scores[..seen.len()]);
-        self.scores(cpu, inputs, row, seen, scores)?;
+        self.scores(cpu, inputs, row, seen, scores, line)?;
         let sink = inputs.sinks.map(|sinks| sinks[head % heads].wide());
         let mut largest = sink.unwrap_or(f64::NEG_INFINITY);
         cpu.pieces(scores.len(), 1, |piece| {
@@ -233,13 +276,14 @@ impl Rows {
             return cpu.fill(y, T::of(nothing));
         }
         let mut sum = T::of(sink.map_or(0.0, |sink| (sink - largest).exp()));
-        let value = &inputs.value[self.key_head(head) * keys * value_size..];
+        let first = self.key_head(head) * keys + first;
         let cost = value_size.saturating_add(COST);
         cpu.pieces(scores.len(), cost, |piece| {
             for j in piece {
                 let weight = T::of((scores[j].wide() - largest).exp());
                 sum += weight;
-                let value = &value[(first + j) * value_size..][..value_size];
+                let line = &mut line[..value_size];
+                let value = inputs.value.line((first + j) * value_size, line);
                 cpu.pieces(value_size, 1, |piece| {
                     for (y, &value) in y[piece.clone()].iter_mut().zip(&value[piece]) {
                         *y += weight * value;
@@ -274,13 +318,13 @@ impl<T: Real> Kernel for Typed<T> {
         } = rows.sizes;
         let inputs = Inputs {
             query: io.input(0),
-            key: io.input(1),
-            value: io.input(2),
+            key: Stored::of(io, 1, self.steps),
+            value: Stored::of(io, 2, self.steps),
             bias: io.optional(3),
             sinks: io.optional(6),
         };
         let seen = rows.sight.seen(io.optional(4), io.optional(5));
-        let scratch = io.thread_scratch::<T>(keys);
+        let scratch = io.thread_scratch::<T>(rows.room());
         let each = size.saturating_add(value_size).saturating_add(COST);
         let cost = keys.saturating_mul(each);
         let count = batch * heads * queries;
@@ -300,6 +344,6 @@ impl<T: Real> Kernel for Typed<T> {
     }
 
     fn scratch(&self) -> Scratch {
-        Scratch::on_each_thread::<T>(self.rows.sizes.keys)
+        Scratch::on_each_thread::<T>(self.rows.room())
     }
 }

@@ -26,6 +26,29 @@ pub(super) struct Few {
     parts: usize,
 }
 
+/// Memory in which a thread computes, behind the states of a head in one part.
+struct Own<'a> {
+    scores: &'a mut [f32],
+    factors: &'a mut [f32],
+    /// Keys or values of a block.
+    widened: &'a mut [f32],
+}
+
+impl<'a> Own<'a> {
+    /// Elements of all but what is widened: states, scores and factors.
+    const FIXED: usize = 2 * FEW + FEW * KEYS + FEW;
+
+    fn of(memory: &'a mut [f32]) -> Own<'a> {
+        let (scores, rest) = memory.split_at_mut(FEW * KEYS);
+        let (factors, widened) = rest.split_at_mut(FEW);
+        Own {
+            scores,
+            factors,
+            widened,
+        }
+    }
+}
+
 impl Few {
     pub fn new(plan: Plan) -> Few {
         let parts = plan.sizes.keys.div_ceil(PART);
@@ -50,9 +73,9 @@ impl Few {
         }
     }
 
-    /// Elements in which a thread computes: scores, factors and, for a head in one part, states.
+    /// Elements in which a thread computes.
     fn own(&self) -> usize {
-        FEW * KEYS + FEW + 2 * FEW
+        Own::FIXED + self.plan.widened()
     }
 
     /// The sums of the values of some keys.
@@ -66,11 +89,14 @@ impl Few {
         keys: Range<usize>,
         y: &mut [f32],
         states: &mut States,
-        own: &mut [f32],
+        Own {
+            scores,
+            factors,
+            widened,
+        }: Own,
     ) -> Result<()> {
         let (plan, rows) = (&self.plan, self.plan.rows());
         let (size, value_size) = (plan.sizes.size, plan.sizes.value_size);
-        let (scores, factors) = own.split_at_mut(FEW * KEYS);
         let factors = &mut factors[..rows];
         let seen = head.seen_by(0..rows);
         let (first, end) = (keys.start.max(seen.start), keys.end.min(seen.end));
@@ -80,7 +106,9 @@ impl Few {
             cpu.spend(plan.cost(rows, keys.len()))?;
             plan.isa.dispatch(Products {
                 query: head.query,
-                key: &head.key[start * size..keys.end * size],
+                key: head
+                    .key
+                    .floats(plan.isa, start * size..keys.end * size, widened),
                 size,
                 scores,
             });
@@ -96,9 +124,10 @@ impl Few {
                 factors,
             });
             plan.isa.dispatch(Shrink { y, factors });
+            let values = start * value_size..keys.end * value_size;
             plan.isa.dispatch(Sums {
                 weights: scores,
-                value: &head.value[start * value_size..keys.end * value_size],
+                value: head.value.floats(plan.isa, values, widened),
                 size: value_size,
                 y,
             });
@@ -132,9 +161,9 @@ impl Kernel for Few {
             return cpu.rows_with(heads, by(y, sums), own, cost, |piece, y, own, cpu| {
                 for (head, y) in piece.zip(y.chunks_exact_mut(sums)) {
                     let head = run.head(head);
-                    let (own, memory) = own.split_at_mut(FEW * KEYS + FEW);
+                    let (memory, own) = own.split_at_mut(2 * FEW);
                     let mut states = States::new(&mut memory[..states]);
-                    self.sum(cpu, head, 0..keys, y, &mut states, own)?;
+                    self.sum(cpu, head, 0..keys, y, &mut states, Own::of(own))?;
                     self.finish(head, y, states);
                 }
                 Ok(())
@@ -149,6 +178,7 @@ impl Kernel for Few {
                 let first = i % self.parts * PART;
                 let part = first..keys.min(first + PART);
                 let head = run.head(i / self.parts);
+                let own = Own::of(&mut own[2 * FEW..]);
                 self.sum(cpu, head, part, y, &mut States::new(memory), own)?;
             }
             Ok(())

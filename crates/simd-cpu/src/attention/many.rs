@@ -38,6 +38,8 @@ struct Room<'a> {
     value: &'a mut [f32],
     scores: &'a mut [f32],
     factors: &'a mut [f32],
+    /// Keys or values of a block before they are arranged.
+    widened: &'a mut [f32],
     states: &'a mut [f32],
 }
 
@@ -93,28 +95,31 @@ impl Many {
     }
 
     /// Elements of each part of a thread's memory.
-    fn sizes(&self) -> [usize; 5] {
+    fn sizes(&self) -> [usize; 6] {
         let rows = self.plan.sizes.group().saturating_mul(self.queries);
         [
             self.plan.sizes.size * KEYS,
             self.values.elements(KEYS),
             ROWS * KEYS,
             ROWS,
+            self.plan.widened(),
             rows.saturating_mul(2),
         ]
     }
 
     fn room<'a>(&self, memory: &'a mut [f32]) -> Room<'a> {
-        let [key, value, scores, factors, _] = self.sizes();
+        let [key, value, scores, factors, widened, _] = self.sizes();
         let (key, rest) = memory.split_at_mut(key);
         let (value, rest) = rest.split_at_mut(value);
         let (scores, rest) = rest.split_at_mut(scores);
-        let (factors, states) = rest.split_at_mut(factors);
+        let (factors, rest) = rest.split_at_mut(factors);
+        let (widened, states) = rest.split_at_mut(widened);
         Room {
             key,
             value,
             scores,
             factors,
+            widened,
             states,
         }
     }
@@ -168,7 +173,8 @@ impl Many {
         let seen = seen.unwrap_or(0..0);
         for start in (seen.start..seen.end).step_by(KEYS) {
             let keys = start..seen.end.min(start + KEYS);
-            let block = self.arrange(cpu, head, keys, room.key, room.value)?;
+            let panels = [&mut *room.key, &mut *room.value];
+            let block = self.arrange(cpu, head, keys, panels, room.widened)?;
             let mut first = 0;
             for rows in runs.clone() {
                 let state = first..first + rows.len();
@@ -205,8 +211,8 @@ impl Many {
         cpu: &CpuRun,
         head: Head,
         keys: Range<usize>,
-        key: &'a mut [f32],
-        value: &'a mut [f32],
+        [key, value]: [&'a mut [f32]; 2],
+        widened: &mut [f32],
     ) -> Result<Block<'a>> {
         let (size, value_size) = (self.plan.sizes.size, self.plan.sizes.value_size);
         let matrix = Matrix {
@@ -214,21 +220,18 @@ impl Many {
             column_stride: size,
             reading: Reading::PLAIN.times(self.plan.scale),
         };
-        let from = &head.key[keys.start * size..keys.end * size];
-        pack(
-            cpu,
-            Panels::new(self.plan.isa, keys.len()),
-            matrix,
-            from,
-            key,
-        )?;
+        let isa = self.plan.isa;
+        let elements = keys.start * size..keys.end * size;
+        let from = head.key.floats(isa, elements, widened);
+        pack(cpu, Panels::new(isa, keys.len()), matrix, from, key)?;
         let matrix = Matrix {
             rows: RowStarts::even(keys.len(), value_size),
             column_stride: 1,
             reading: Reading::PLAIN,
         };
         let padded = Block::padded(keys.len());
-        let from = &head.value[keys.start * value_size..keys.end * value_size];
+        let elements = keys.start * value_size..keys.end * value_size;
+        let from = head.value.floats(isa, elements, widened);
         for (first, width) in self.values.each() {
             let used = width.min(value_size - first);
             let panel = &mut value[first * padded..][..width * padded];

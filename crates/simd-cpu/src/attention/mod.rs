@@ -21,9 +21,9 @@ use kilim_core::ops::Attention;
 use kilim_host::Kernel;
 use kilim_host::elements::broadcast_strides;
 use kilim_host::registry::KernelRegistry;
-use kilim_reference_cpu::attention::{Seen, Sight, Sizes};
+use kilim_reference_cpu::attention::{Seen, Sight, Sizes, has_steps};
 
-use super::isa::Isa;
+use super::isa::{Isa, Simd, Task};
 
 pub(crate) fn register(registry: &mut KernelRegistry) {
     registry.add::<Attention>(accepts, |op, node, _| kernel(op, node, Isa::best()));
@@ -31,8 +31,11 @@ pub(crate) fn register(registry: &mut KernelRegistry) {
 
 fn accepts(op: &Attention, node: &NodeSpec) -> Result<(), Refusal> {
     let float = |i| node.input(i).is_none_or(|s| s.dtype == DType::F32);
-    if ![0, 1, 2, 3, 6].into_iter().all(float) {
-        return Err(Refusal::new("the SIMD attention: not float32"));
+    let stored = |i| has_steps(node) || float(i);
+    if ![0, 3, 6].into_iter().all(float) || ![1, 2].into_iter().all(stored) {
+        return Err(Refusal::new(
+            "the SIMD attention: neither float32 nor keys and values of int8",
+        ));
     }
     match Plan::of(op, node, Isa::best()) {
         Some(_) => Ok(()),
@@ -64,6 +67,8 @@ const LARGEST: usize = 1024;
 struct Plan {
     isa: Isa,
     sizes: Sizes,
+    /// Keys and values are `int8`.
+    steps: bool,
     sight: Sight,
     scale: f32,
     softcap: Option<f32>,
@@ -95,6 +100,7 @@ impl Plan {
         Some(Plan {
             isa,
             sizes,
+            steps: has_steps(node),
             sight: Sight::new(op, &sizes),
             scale: op.scale,
             softcap: op.softcap,
@@ -109,6 +115,14 @@ impl Plan {
     /// The queries that share a key head: of all its query heads, one head behind the other.
     fn rows(&self) -> usize {
         self.sizes.group() * self.sizes.queries
+    }
+
+    /// Elements in which a block of keys or of values is widened; none where they are `float32`.
+    fn widened(&self) -> usize {
+        match self.steps {
+            true => KEYS * self.sizes.size.max(self.sizes.value_size),
+            false => 0,
+        }
     }
 
     /// What scores of so many rows and keys cost a `Meter`, and what is done with them.
@@ -126,8 +140,8 @@ impl Plan {
 struct Run<'a> {
     plan: &'a Plan,
     query: &'a [f32],
-    key: &'a [f32],
-    value: &'a [f32],
+    key: Stored<'a>,
+    value: Stored<'a>,
     bias: Option<&'a [f32]>,
     sinks: Option<&'a [f32]>,
     seen: Seen<'a>,
@@ -138,8 +152,8 @@ impl<'a> Run<'a> {
         Run {
             plan,
             query: io.input(0),
-            key: io.input(1),
-            value: io.input(2),
+            key: Stored::of(io, 1, plan.steps),
+            value: Stored::of(io, 2, plan.steps),
             bias: io.optional(3),
             sinks: io.optional(6),
             seen: plan.sight.seen(io.optional(4), io.optional(5)),
@@ -150,17 +164,14 @@ impl<'a> Run<'a> {
     fn head(&'a self, head: usize) -> Head<'a> {
         let plan = self.plan;
         let (rows, keys) = (plan.rows(), plan.sizes.keys);
-        let of = |all: &'a [f32], lines: usize, size: usize| {
-            let all = &all[head * lines * size..];
-            &all[..lines * size]
-        };
+        let of = |lines: usize, size: usize| head * lines * size..(head + 1) * lines * size;
         Head {
             run: self,
             batch: head / plan.sizes.key_heads,
             first_head: head % plan.sizes.key_heads * plan.sizes.group(),
-            query: of(self.query, rows, plan.sizes.size),
-            key: of(self.key, keys, plan.sizes.size),
-            value: of(self.value, keys, plan.sizes.value_size),
+            query: &self.query[of(rows, plan.sizes.size)],
+            key: self.key.part(of(keys, plan.sizes.size)),
+            value: self.value.part(of(keys, plan.sizes.value_size)),
         }
     }
 }
@@ -174,8 +185,62 @@ struct Head<'a> {
     first_head: usize,
     /// [`Plan::rows`] of them.
     query: &'a [f32],
-    key: &'a [f32],
-    value: &'a [f32],
+    key: Stored<'a>,
+    value: Stored<'a>,
+}
+
+/// Keys or values as they are in memory.
+#[derive(Clone, Copy)]
+enum Stored<'a> {
+    Floats(&'a [f32]),
+    Steps(&'a [i8]),
+}
+
+impl<'a> Stored<'a> {
+    fn of(io: &kilim_host::Io<'a>, input: usize, steps: bool) -> Stored<'a> {
+        match steps {
+            true => Stored::Steps(io.input(input)),
+            false => Stored::Floats(io.input(input)),
+        }
+    }
+
+    fn part(self, elements: Range<usize>) -> Stored<'a> {
+        match self {
+            Stored::Floats(all) => Stored::Floats(&all[elements]),
+            Stored::Steps(all) => Stored::Steps(&all[elements]),
+        }
+    }
+
+    /// Some elements as `float32`, those of `int8` widened into `room`.
+    fn floats<'s>(self, isa: Isa, elements: Range<usize>, room: &'s mut [f32]) -> &'s [f32]
+    where
+        'a: 's,
+    {
+        match self.part(elements) {
+            Stored::Floats(floats) => floats,
+            Stored::Steps(steps) => {
+                let room = &mut room[..steps.len()];
+                isa.dispatch(Widen { steps, room });
+                room
+            }
+        }
+    }
+}
+
+struct Widen<'a> {
+    steps: &'a [i8],
+    room: &'a mut [f32],
+}
+
+impl Task for Widen<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, _: S) {
+        for (to, &from) in self.room.iter_mut().zip(self.steps) {
+            *to = from.into();
+        }
+    }
 }
 
 impl<'a> Head<'a> {

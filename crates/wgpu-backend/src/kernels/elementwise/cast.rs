@@ -181,18 +181,19 @@ impl Step {
     }
 }
 
-/// Elements of a narrow float, as `float32`.
-pub(crate) fn widened(dtype: DType, x: Operand, count: usize, l: &mut Lowering) -> Operand {
-    let y = l.scratch(count * 4);
+/// Elements of a narrow type as `float32`, which a launch writes.
+pub(crate) fn widened(dtype: DType, x: Operand, count: usize, l: &mut Lowering) -> Lowers<Operand> {
+    // Nothing cannot be bound.
+    let y = l.scratch(count.max(1).saturating_mul(size_of::<f32>()));
     let step = Step {
-        from: Form::Narrow,
+        from: Form::of(dtype)?,
         to: F32,
         count,
         x,
         y,
     };
     step.emit([dtype, DType::F32], Narrowing::default(), l);
-    y.into()
+    Ok(y.into())
 }
 
 /// Where the bits of a magnitude begin to have another code, and that code. `sign` is the bit of the

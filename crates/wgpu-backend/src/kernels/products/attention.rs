@@ -4,6 +4,7 @@ use kilim_core::DType;
 use kilim_core::ops::{Align, Attention};
 
 use crate::kernels::Kernels;
+use crate::kernels::elementwise::cast::widened;
 use crate::lowering::walk::broadcast_strides;
 use crate::lowering::{Lowering, Lowers, refuse};
 use crate::shaders::products::attention::{Launch, Params, Passes, Tile};
@@ -183,7 +184,14 @@ fn window(op: &Attention, s: &Sizes) -> [i64; 2] {
 }
 
 fn attention(op: &Attention, l: &mut Lowering) -> Lowers {
-    let stored = l.float_of([0, 1, 2, 3, 6])?;
+    let steps = l.input(1)?.dtype == DType::I8;
+    let stored = match steps {
+        true => l.float_of([0, 3, 6])?,
+        false => l.float_of([0, 1, 2, 3, 6])?,
+    };
+    if steps && !matches!(stored, Stored::F32) {
+        return refuse("keys and values of int8 beside queries of float16 are not on the GPU");
+    }
     l.want(4, DType::I64)?;
     l.want(5, DType::I64)?;
     let s = Sizes::of(l)?;
@@ -208,6 +216,14 @@ fn attention(op: &Attention, l: &mut Lowering) -> Lowers {
         }
         false => Target::Output(0),
     };
+    let [key, value] = match steps {
+        true => {
+            let counts = [l.input(1)?.elements(), l.input(2)?.elements()];
+            let key = widened(DType::I8, Operand::Input(1), counts[0], l)?;
+            [key, widened(DType::I8, Operand::Input(2), counts[1], l)?]
+        }
+        false => [Operand::Input(1), Operand::Input(2)],
+    };
     let launch = Launch {
         s: stored,
         tile: cut.tile,
@@ -215,8 +231,8 @@ fn attention(op: &Attention, l: &mut Lowering) -> Lowers {
         whole: s.size.is_multiple_of(4) && s.values.is_multiple_of(4),
         parts: merged,
         query: Operand::Input(0),
-        key: Operand::Input(1),
-        value: Operand::Input(2),
+        key,
+        value,
         bias,
         offset,
         lengths,

@@ -119,9 +119,9 @@ fn dequantize(op: &DequantizeLinear, l: &mut Lowering) -> Lowers {
     let (x, y) = (l.input(0)?, l.output(0)?);
     let params = places(l, op.axis, op.block)?;
     let (t, data, zeros) = if x.dtype.is_narrow_float() {
-        let data = cast::widened(x.dtype, Operand::Input(0), y.elements(), l);
+        let data = cast::widened(x.dtype, Operand::Input(0), y.elements(), l)?;
         let zeros = match l.optional(2) {
-            Some(z) => cast::widened(z.dtype, Operand::Input(2), z.elements(), l),
+            Some(z) => cast::widened(z.dtype, Operand::Input(2), z.elements(), l)?,
             None => l.table(vec![0]),
         };
         (DequantizeT::F32, data, zeros)

@@ -7,8 +7,9 @@ use kilim_core::ops::{RmsNorm, Slice, Split, UnpackQkv};
 
 use super::attention::{attending, finish};
 use super::cache::{Cache, WindowCache, lengthened, lengths};
+use super::steps::Steps;
 use super::{Family, OpTable};
-use crate::onnx::builder::{NodeBuilder, unknown};
+use crate::onnx::builder::NodeBuilder;
 use crate::onnx::ops::attention::{Attending, Place, Rules, check_groups, merged};
 use crate::onnx::ops::rotary::{Part, looked_up, rotated};
 use crate::onnx::proto::invalid;
@@ -31,8 +32,8 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
     if !causal && left >= 0 {
         return Err(unsupported("a window on both sides"));
     }
-    refuse_quantised_cache(b)?;
     let query = b.input(0)?;
+    let steps = Steps::of(b, query_heads, key_heads)?;
     let sinks = sinks(b, query, query_heads)?;
     let past = match b.optional(3)? {
         None => Past::Nothing,
@@ -50,6 +51,7 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         query,
         interleaved: b.flag("rotary_interleaved")?,
         turns: b.flag("do_rotary")?,
+        steps,
     };
     let laid_out = match &past {
         Past::Whole(cache) if heads.unpack_at_once(b, cache) => heads.unpacked_at_once(b, cache)?,
@@ -87,6 +89,14 @@ fn group_query_attention(b: &mut NodeBuilder) -> Result<()> {
         sinks,
         ..attending(laid_out, rules, bias)
     };
+    if let Some(steps) = &heads.steps {
+        b.fixed("qk_output", 0)?;
+        b.only_outputs(3)?;
+        let y = attending.node(b)?;
+        let y = b.mul(y, steps.of_values)?;
+        let y = merged(b, y)?;
+        return b.bind(0, y);
+    }
     match b.int_or("qk_output", 0)? {
         0 => {
             b.only_outputs(3)?;
@@ -124,21 +134,6 @@ fn show(b: &mut NodeBuilder, attending: &Attending) -> Result<()> {
     b.bind(3, shown)
 }
 
-/// Refuses caches of integers.
-fn refuse_quantised_cache(b: &mut NodeBuilder) -> Result<()> {
-    for name in ["k_quant_type", "v_quant_type"] {
-        match b.text_or(name, "NONE")? {
-            "NONE" => {}
-            other => return Err(unknown(name, other)),
-        }
-    }
-    b.fixed("kv_cache_bit_width", 0)?;
-    if b.has_input(12) || b.has_input(13) {
-        return Err(unsupported("a quantised cache"));
-    }
-    Ok(())
-}
-
 /// The keys and values of what came before.
 enum Past {
     Nothing,
@@ -156,12 +151,14 @@ struct Heads {
     interleaved: bool,
     /// Whether queries and keys turn by the angles of their positions.
     turns: bool,
+    /// What the caches count in, where they hold integers.
+    steps: Option<Steps>,
 }
 
 impl Heads {
     /// Whether one operator does all there is to do: `float32` that stands packed, turns, and has a cache with room.
     fn unpack_at_once(&self, b: &NodeBuilder, cache: &Cache) -> bool {
-        let plain = [1, 2, 14, 15].iter().all(|&i| !b.has_input(i));
+        let plain = self.steps.is_none() && [1, 2, 14, 15].iter().all(|&i| !b.has_input(i));
         plain
             && self.turns
             && !cache.grows
@@ -204,14 +201,23 @@ impl Heads {
         for x in &mut split {
             *x = b.transpose(*x, &[0, 2, 1, 3])?;
         }
+        if let Some(steps) = &self.steps {
+            split[0] = b.mul(split[0], steps.of_queries)?;
+        }
         for i in [0, 1] {
-            let new = split[1 + i];
+            let new = match &self.steps {
+                Some(steps) => steps.counted(b, split[1 + i], i)?,
+                None => split[1 + i],
+            };
             let [present, read] = match (b.optional(3 + i)?, past) {
                 (Some(given), Past::Whole(cache)) => cache.appended(b, given, new, 1 + i)?,
                 (Some(given), Past::Windows(cache)) => cache.appended(b, given, new)?,
                 _ => [new, new],
             };
-            split[1 + i] = read;
+            split[1 + i] = match &self.steps {
+                Some(steps) => steps.read(b, read)?,
+                None => read,
+            };
             b.bind(1 + i, present)?;
         }
         Ok(split)

@@ -15,6 +15,7 @@ pub mod packed;
 pub mod quantized;
 pub mod recurrent;
 pub mod rotary;
+mod steps;
 
 use super::{Family, OpTable};
 
