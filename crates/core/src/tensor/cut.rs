@@ -1,6 +1,5 @@
 //! A buffer that tensors share, cut into one for each of them.
 
-use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,31 +20,40 @@ const LINE: usize = 64;
 /// `Limit` where memory for a part is short; the tensors are of no use then.
 pub(crate) fn cut<'a>(tensors: impl Iterator<Item = &'a mut Tensor>) -> Result<()> {
     let mut tensors: Vec<&mut Tensor> = tensors.collect();
-    let mut shared: HashMap<usize, Shared> = HashMap::new();
-    let mut seen = Vec::new();
     for tensor in &mut tensors {
         tensor.unshare();
     }
+    // A sorted list in place of a hash table, whose code pages would fetch for this alone.
+    let mut addresses = Vec::new();
+    for tensor in &mut tensors {
+        tensor.each_part(&mut |buffer, _| addresses.push(address(buffer)));
+    }
+    let mut known = addresses.clone();
+    known.sort_unstable();
+    known.dedup();
+    let places = addresses
+        .iter()
+        .map(|&at| known.partition_point(|&k| k < at));
+    let places: Vec<usize> = places.collect();
+    let mut shared: Vec<Shared> = known.iter().map(|_| Shared::default()).collect();
+    let mut place = places.iter();
     for tensor in &mut tensors {
         tensor.each_part(&mut |buffer, part| {
-            let address = Arc::as_ptr(buffer) as usize;
-            // A clone would be another holder.
-            let bytes = std::mem::take(buffer);
-            seen.push(address);
-            let known = shared.entry(address).or_insert_with(|| Shared {
-                bytes,
-                parts: Vec::new(),
-            });
-            known.parts.push(part.clone());
+            if let Some(&at) = place.next() {
+                // A clone would be another holder.
+                let bytes = std::mem::take(buffer);
+                let known = &mut shared[at];
+                known.bytes.get_or_insert(bytes);
+                known.parts.push(part.clone());
+            }
         });
     }
-    let pieces = shared.into_iter();
-    let pieces = pieces.map(|(address, shared)| Ok((address, shared.pieces()?)));
-    let pieces: HashMap<usize, Pieces> = pieces.collect::<Result<_>>()?;
-    let mut seen = seen.iter();
+    let pieces = shared.into_iter().map(Shared::pieces);
+    let pieces: Vec<Pieces> = pieces.collect::<Result<_>>()?;
+    let mut place = places.iter();
     for tensor in &mut tensors {
         tensor.each_part(&mut |buffer, part| {
-            let pieces = seen.next().and_then(|address| pieces.get(address));
+            let pieces = place.next().map(|&at| &pieces[at]);
             // Pieces lie in their order, and each part in one of them.
             if let Some(pieces) = pieces
                 && let Some(last) =
@@ -62,6 +70,10 @@ pub(crate) fn cut<'a>(tensors: impl Iterator<Item = &'a mut Tensor>) -> Result<(
     Ok(())
 }
 
+fn address(buffer: &Arc<AlignedBytes>) -> usize {
+    Arc::as_ptr(buffer) as usize
+}
+
 /// Pieces of a buffer in their order.
 type Pieces = Vec<Piece>;
 
@@ -73,8 +85,10 @@ struct Piece {
 }
 
 /// A buffer, and the parts of it that tensors see.
+#[derive(Default)]
 struct Shared {
-    bytes: Arc<AlignedBytes>,
+    /// There is one, once a tensor has given it.
+    bytes: Option<Arc<AlignedBytes>>,
     parts: Vec<Range<usize>>,
 }
 
@@ -103,7 +117,7 @@ impl Shared {
                 bytes,
             }]
         };
-        let mut bytes = match Arc::try_unwrap(self.bytes) {
+        let mut bytes = match Arc::try_unwrap(self.bytes.unwrap_or_default()) {
             Ok(bytes) if runs.len() > 1 => bytes,
             Ok(bytes) => return Ok(whole(Arc::new(bytes))),
             Err(others) => return Ok(whole(others)),
@@ -202,6 +216,8 @@ impl Tensor {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashMap;
+
     use super::*;
     use crate::dtype::DType;
 
