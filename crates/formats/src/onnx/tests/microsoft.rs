@@ -210,3 +210,106 @@ fn caches_of_grouped_attention() -> Result<()> {
     }
     Ok(())
 }
+
+/// Grouped attention of one word with caches of five places, of elements of a type of ONNX.
+fn with_cache(cached: i64, attributes: &[Bytes]) -> Result<Graph> {
+    let heads = [attr_int("num_heads", 4), attr_int("kv_num_heads", 2)];
+    load(&model_of(&[
+        input("q", &[1, 1, 32]),
+        input("k", &[1, 1, 16]),
+        input("v", &[1, 1, 16]),
+        value(11, "pk", cached, &[1, 2, 5, 8]),
+        value(11, "pv", cached, &[1, 2, 5, 8]),
+        value(11, "lens", 6, &[1]),
+        value(11, "total", 6, &[]),
+        input("s", &[1]),
+        node_in(
+            "com.microsoft",
+            "GroupQueryAttention",
+            &[
+                "q", "k", "v", "pk", "pv", "lens", "total", "", "", "", "", "", "s", "s",
+            ],
+            &["y", "k2", "v2"],
+            &[&heads[..], attributes].concat(),
+        ),
+        output("y"),
+        output("k2"),
+        output("v2"),
+    ]))
+}
+
+#[test]
+fn a_cache_of_fewer_places_than_its_window_says_so() {
+    let attributes = [
+        attr_int("local_window_size", 7),
+        attr_int("sliding_window_cache", 1),
+        attr_text("k_quant_type", "PER_TENSOR"),
+        attr_text("v_quant_type", "PER_TENSOR"),
+        attr_int("kv_cache_bit_width", 8),
+    ];
+    let error = with_cache(3, &attributes).expect_err("five places for seven words");
+    let text = error.to_string();
+    assert!(text.contains("fewer places than its window"), "{text}");
+    assert!(text.contains("expected 7; got 5"), "{text}");
+}
+
+/// What says of its cache what is not so is refused.
+#[test]
+fn caches_of_integers_are_what_their_node_says() {
+    let kinds = |key: &str, value: &str, bits: i64| {
+        [
+            attr_text("k_quant_type", key),
+            attr_text("v_quant_type", value),
+            attr_int("kv_cache_bit_width", bits),
+        ]
+    };
+    let (whole, int8, uint8) = ("PER_TENSOR", 3, 2);
+    assert!(with_cache(int8, &kinds(whole, whole, 8)).is_ok());
+    for (cached, attributes) in [
+        (uint8, kinds(whole, whole, 8)),
+        (int8, kinds(whole, whole, 4)),
+        (int8, kinds(whole, whole, 2)),
+        (int8, kinds(whole, "NONE", 8)),
+        (int8, kinds("NONE", "NONE", 8)),
+        (int8, kinds(whole, "PER_TOKEN", 8)),
+    ] {
+        assert!(with_cache(cached, &attributes).is_err());
+    }
+}
+
+/// A mixture whose two matrices stand in one, with weights of an expert after those of the other.
+fn mixture(attributes: &[Bytes]) -> Result<Graph> {
+    let known = [attr_int("k", 2), attr_text("activation_type", "swiglu")];
+    load(&model_of(&[
+        input("x", &[3, 8]),
+        input("scores", &[3, 4]),
+        input("first", &[4, 12, 8]),
+        input("second", &[4, 8, 6]),
+        node_in(
+            "com.microsoft",
+            "MoE",
+            &["x", "scores", "first", "", "second"],
+            &["y"],
+            &[&known[..], attributes].concat(),
+        ),
+        output("y"),
+    ]))
+}
+
+#[test]
+fn mixtures_that_are_not_there_are_refused() -> Result<()> {
+    let fused = |n| attr_int("swiglu_fusion", n);
+    let graph = mixture(&[fused(1)])?;
+    let products = ops(&graph).iter().filter(|o| **o == "ExpertMatMul").count();
+    assert_eq!(products, 2);
+    assert_eq!(graph.value(graph.outputs[0]).fact.rank(), Some(2));
+    for attributes in [
+        vec![],
+        vec![fused(3)],
+        vec![fused(1), attr_int("use_sparse_mixer", 1)],
+        vec![fused(1), attr_text("activation_type", "tanh")],
+    ] {
+        assert!(mixture(&attributes).is_err());
+    }
+    Ok(())
+}

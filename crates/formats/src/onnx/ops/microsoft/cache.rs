@@ -2,7 +2,7 @@
 
 use kilim_core::dim::Dim;
 use kilim_core::dtype::DType;
-use kilim_core::error::Result;
+use kilim_core::error::{Result, shape_error};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     BinaryKind, ConstantOfShape, GatherNd, Pad, PadMode, ReduceKind, TensorScatter,
@@ -120,12 +120,20 @@ pub struct WindowCache {
 
 impl WindowCache {
     /// The cache `past` of windows of `window` tokens.
+    ///
+    /// # Errors
+    /// `Shape` where it is known to have fewer places than a window has tokens.
     pub fn new(
         b: &mut NodeBuilder,
         past: ValueId,
         query: ValueId,
         window: usize,
     ) -> Result<WindowCache> {
+        let known = b.fact(past).shape.and_then(|s| s.0.get(2)?.known());
+        if let Some(known) = known.filter(|&known| known < window) {
+            let e = shape_error("a cache has fewer places than its window");
+            return Err(e.with_input(3).with_expected(window).with_got(known));
+        }
         let places = b.dim(past, 2)?;
         let (new, tokens, zero, one) = (b.dim(query, 1)?, lengths(b)?, b.i64(0)?, b.i64(1)?);
         // A first prompt may be longer than its sequence, being padded.
@@ -133,7 +141,7 @@ impl WindowCache {
         let before = b.binary(BinaryKind::Max, before, zero)?;
         let window = b.i64s(&[window as i64])?;
         let spare = b.sub(places, window)?;
-        // A cache of fewer places than the window has no such vector.
+        // A cache whose places are known at run time alone, and are fewer than the window, has no such vector.
         let value = Tensor::from_slice(&[1], &[1i64])?;
         let spare = b.op(ConstantOfShape { value }, &[spare])?;
         let spare = b.reduce(ReduceKind::Sum, spare, &[0], true)?;
