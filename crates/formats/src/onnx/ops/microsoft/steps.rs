@@ -12,11 +12,11 @@ use crate::onnx::proto::invalid;
 ///
 /// Attention reads the integers as they are: the steps of the keys go to the queries, and those of the values to the result.
 pub struct Steps {
-    /// Of keys and of values, `[1]` or `[1, key heads, 1, size]`.
+    /// The steps of keys and of values, `[1]` or `[1, key heads, 1, size]`.
     of_cache: [ValueId; 2],
-    /// Those of the keys for the heads of the queries: `[1]` or `[1, query heads, 1, size]`.
+    /// Steps of the keys for the heads of the queries: `[1]` or `[1, query heads, 1, size]`.
     pub of_queries: ValueId,
-    /// Those of the values for the heads of the result, in the same shape.
+    /// Steps of the values for the heads of the result: `[1]` or `[1, query heads, 1, size]`.
     pub of_values: ValueId,
     /// Two in a byte, each with 8 added to it, the first in the low bits.
     packed: bool,
