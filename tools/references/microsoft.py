@@ -5,6 +5,8 @@
 Needs numpy, onnx and onnxruntime.
 """
 
+from math import erf
+
 import numpy as np
 import onnxruntime as ort
 from onnx import helper, numpy_helper
@@ -414,6 +416,92 @@ for bits in (8, 4):
     counted("prompt", 7, [7], 0, bits, "PER_CHANNEL", wider, do_rotary=1)
     counted("room", 1, [6, 4], 9, bits, "PER_CHANNEL", wider, do_rotary=1)
 counted("window", 1, [6], 5, 8, "PER_TENSOR", local_window_size=3, softcap=2.0)
+
+# What onnxruntime had before the standard.
+for metric in ("euclidean", "sqeuclidean"):
+    case(f"distances_{metric}", "CDist", [floats(5, 7), floats(3, 7)], metric=metric)
+case("expand_dims", "ExpandDims", [floats(2, 3), np.array(-1, np.int32)], constants=[1])
+case("gather_nd", "GatherND", [floats(2, 3, 4), np.array([[1, 2], [0, 0]], np.int64)])
+case("matmul_integer_16", "MatMulInteger16", [numbers(np.int16, 2, 3, 4), numbers(np.int16, 4, 5)])
+case("pad_reflected", "Pad", [floats(3, 4), np.array([0, 2, 1, 0], np.int64)], mode="reflect")
+case("pad_with_a_value", "Pad", [floats(3, 4), np.array([[1, 0, 0, 2]], np.int64), np.array([7], np.float32)])
+case("range_of_one", "Range", [np.array([3], np.float32), np.array([9], np.float32), np.array([1.5], np.float32)])
+case("range_plain", "Range", [np.array(2, np.int64), np.array(6, np.int64)])
+case("trilu", "Trilu", [floats(2, 4, 5), np.array(1, np.int64)], upper=0)
+case("unfold", "UnfoldTensor", [floats(2, 9, 3)], dim=1, size=4, step=2)
+case("unique", "Unique", [np.array([2, 1, 1, 3, 4, 3], np.float32)], 3)
+pairs = floats(3, 4, 2), floats(3, 4, 2)
+
+
+def complex_of(x):
+    return x[..., 0] + 1j * x[..., 1]
+
+
+def parts(z):
+    return [np.stack([z.real, z.imag], -1)]
+
+
+case("complex_product", "ComplexMul", pairs, like=lambda: parts(complex_of(pairs[0]) * complex_of(pairs[1])))
+case("complex_product_of_conjugate", "ComplexMulConj", pairs, like=lambda: parts(complex_of(pairs[0]) * complex_of(pairs[1]).conj()))
+bytes_ = numbers(np.uint8, 2, 3, 4), numbers(np.uint8, 4)
+case("products_of_bytes", "MulInteger", [bytes_[0], np.uint8(9), bytes_[1], np.uint8(200)], constants=[1, 3],
+     like=lambda: [(bytes_[0].astype(np.int32) - 9) * (bytes_[1].astype(np.int32) - 200)])
+case("sum_of_bytes", "ReduceSumInteger", [bytes_[0]], like=lambda: [bytes_[0].sum((0, 2), dtype=np.uint32)], axes=[0, 2], keepdims=0)
+table = floats(6, 3)
+case("embedding", "TorchEmbedding", [table, np.array([[4, 0], [5, 1]], np.int64)], constants=[0], like=lambda: [table[[[4, 0], [5, 1]]]])
+
+# Sums for networks that make pictures: onnxruntime's CPU has none of them; the formulas are those of its documentation.
+image, channels, past_layer = floats(2, 3, 4, 8), floats(8), floats(2, 3, 4, 8)
+gelu = lambda x: x * 0.5 * (1 + np.vectorize(erf)(x / np.sqrt(2)))
+swish = lambda x: x / (1 + np.exp(-x))
+rows = [x.reshape(2, 12, 8) for x in (image, past_layer)]
+case("bias_add", "BiasAdd", [rows[0], channels, rows[1]], constants=[1], like=lambda: [rows[0] + channels + rows[1]])
+case("bias_split_gelu", "BiasSplitGelu", [rows[0], channels], constants=[1],
+     like=lambda: [((rows[0] + channels)[..., :4] * gelu((rows[0] + channels)[..., 4:])).astype(np.float32)])
+gate = floats(2, 12, 1)
+case("gated_add", "GatedAdd", [*rows, gate], like=lambda: [rows[0] + rows[1] * gate])
+case("scaled_silu", "ScaledSiLU", [rows[0]], like=lambda: [swish(rows[0] * np.float32(0.7))], alpha=0.7)
+heads_bias = floats(2, 1, 8)
+
+
+def softmaxed():
+    e = np.exp(rows[0] + heads_bias)
+    return [e / e.sum(-1, keepdims=True)]
+
+
+case("bias_softmax", "BiasSoftmax", [rows[0], heads_bias], like=softmaxed, axis=2, is_inner_broadcast=1)
+gamma, beta = floats(8), floats(8)
+
+
+def group_normed(x, active):
+    groups = x.reshape(2, 12, 2, 4)
+    centred = groups - groups.mean((1, 3), keepdims=True)
+    y = (centred / np.sqrt((centred ** 2).mean((1, 3), keepdims=True) + 1e-3)).reshape(x.shape) * gamma + beta
+    return swish(y) if active else y
+
+
+case("group_norm", "GroupNorm", [image, gamma, beta], constants=[1, 2], like=lambda: [group_normed(image, True)], groups=2,
+     epsilon=1e-3, activation=1)
+turned = image.transpose(0, 3, 1, 2).copy()
+case("group_norm_channels_first", "GroupNorm", [turned, gamma, beta], constants=[1, 2],
+     like=lambda: [group_normed(image, False).transpose(0, 3, 1, 2)], groups=2, epsilon=1e-3, activation=0, channels_last=0)
+each = floats(2, 8)
+
+
+def skip_normed():
+    total = image + each[:, None, None] + channels
+    return [group_normed(total, True), total]
+
+
+case("skip_group_norm", "SkipGroupNorm", [image, gamma, beta, each, channels], 2, constants=[1, 2, 4], like=skip_normed, groups=2,
+     epsilon=1e-3, activation=1)
+left, right = floats(2, 7, 3), floats(2, 5, 7)
+case("fused_matmul_activation", "FusedMatMulActivation", [left, right],
+     like=lambda: [np.maximum(np.float32(0.37) * left.transpose(0, 2, 1) @ right.transpose(0, 2, 1), 0)], transA=1, transB=1, alpha=0.37,
+     activation="Relu")
+matrix = floats(8, 5)
+fast = lambda x: 0.5 * x * (1 + np.tanh(0.7978845608 * (x + 0.044715 * x ** 3)))
+case("gemm_fast_gelu", "GemmFastGelu", [rows[0], matrix, matrix[0]], constants=[1, 2], like=lambda: [fast(rows[0] @ matrix + matrix[0]).astype(np.float32)])
 
 # Mixtures of experts: onnxruntime's CPU has swiglu only with both matrices in one, column by column.
 tokens, scores = floats(2, 5, 16), floats(10, 4)

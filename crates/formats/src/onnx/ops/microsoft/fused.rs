@@ -12,10 +12,21 @@ use crate::onnx::ops::matmul::gemm_attributes;
 pub static OPERATORS: Family = OpTable(&[
     ("FusedConv", fused_conv),
     ("FusedGemm", fused_gemm),
-    ("FusedMatMul", fused_matmul),
+    ("FusedMatMul", |b| {
+        let y = product(b)?;
+        b.bind(0, y)
+    }),
+    ("FusedMatMulActivation", |b| {
+        let y = product(b)?;
+        let y = activated(b, y)?;
+        b.bind(0, y)
+    }),
     ("NhwcConv", nhwc_conv),
     ("NhwcFusedConv", nhwc_conv),
-    ("TransposeMatMul", fused_matmul),
+    ("TransposeMatMul", |b| {
+        let y = product(b)?;
+        b.bind(0, y)
+    }),
 ]);
 
 /// The activation of a fused operator, applied to `x`.
@@ -83,7 +94,8 @@ fn fused_gemm(b: &mut NodeBuilder) -> Result<()> {
     b.bind(0, y)
 }
 
-fn fused_matmul(b: &mut NodeBuilder) -> Result<()> {
+/// The product of matrices that may be transposed.
+fn product(b: &mut NodeBuilder) -> Result<ValueId> {
     if b.flag("transBatchA")? || b.flag("transBatchB")? {
         return Err(unsupported("transposed batch dimensions"));
     }
@@ -102,6 +114,5 @@ fn fused_matmul(b: &mut NodeBuilder) -> Result<()> {
         alpha: b.float("alpha")?.filter(|a| *a != 1.0),
         ..MatMul::default()
     };
-    let y = b.op(op, &[left, right])?;
-    b.bind(0, y)
+    b.op(op, &[left, right])
 }

@@ -3,6 +3,7 @@
 
 mod attention;
 mod cache;
+pub mod early;
 pub mod encoder;
 pub mod experts;
 pub mod fused;
@@ -14,6 +15,7 @@ pub mod norm;
 pub mod packed;
 pub mod quantized;
 pub mod recurrent;
+pub mod residual;
 pub mod rotary;
 mod steps;
 
