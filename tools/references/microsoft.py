@@ -422,6 +422,7 @@ for metric in ("euclidean", "sqeuclidean"):
     case(f"distances_{metric}", "CDist", [floats(5, 7), floats(3, 7)], metric=metric)
 case("expand_dims", "ExpandDims", [floats(2, 3), np.array(-1, np.int32)], constants=[1])
 case("gather_nd", "GatherND", [floats(2, 3, 4), np.array([[1, 2], [0, 0]], np.int64)])
+case("grid_sample", "GridSample", [floats(1, 2, 4, 5), floats(1, 3, 2, 2)], mode="bicubic", padding_mode="border", align_corners=1)
 case("matmul_integer_16", "MatMulInteger16", [numbers(np.int16, 2, 3, 4), numbers(np.int16, 4, 5)])
 case("pad_reflected", "Pad", [floats(3, 4), np.array([0, 2, 1, 0], np.int64)], mode="reflect")
 case("pad_with_a_value", "Pad", [floats(3, 4), np.array([[1, 0, 0, 2]], np.int64), np.array([7], np.float32)])

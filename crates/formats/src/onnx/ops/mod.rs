@@ -110,4 +110,34 @@ mod tests {
         let twice = all.windows(2).find(|pair| pair[0] == pair[1]);
         assert_eq!(twice, None);
     }
+
+    /// `docs/onnxruntime.md` has a row for every operator of onnxruntime.
+    #[test]
+    fn the_document_lists_the_operators_of_onnxruntime() {
+        let families = FAMILIES.iter().filter(|(of, _)| *of == microsoft::DOMAIN);
+        let there = families.flat_map(|(_, family)| family.0.iter());
+        let missing = &microsoft::missing::OPERATORS;
+        assert_eq!(missing.misplaced(), None);
+        let mut rows: Vec<_> = there.map(|(op, _)| (*op, "yes")).collect();
+        rows.extend(missing.0.iter().copied());
+        rows.sort_unstable();
+        let twice = rows.windows(2).find(|pair| pair[0].0 == pair[1].0);
+        assert_eq!(twice, None);
+        let rows: String = rows
+            .iter()
+            .map(|(op, why)| format!("| {op} | {why} |\n"))
+            .collect();
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/onnxruntime.md");
+        let text = std::fs::read_to_string(path).unwrap();
+        let (head, _) = text.split_once("|---|---|\n").unwrap();
+        let said = format!("{head}|---|---|\n{rows}");
+        if std::env::var_os("KILIM_WRITE_DOCS").is_some() {
+            std::fs::write(path, &said).unwrap();
+        } else {
+            assert!(
+                text == said,
+                "KILIM_WRITE_DOCS=1 cargo test -p kilim-formats onnxruntime writes {path} anew"
+            );
+        }
+    }
 }

@@ -179,7 +179,7 @@ fn resize(b: &mut NodeBuilder) -> Result<()> {
     sampled(b, op, [Some(x), roi, scales, sizes])
 }
 
-fn grid_sample(b: &mut NodeBuilder) -> Result<()> {
+pub fn grid_sample(b: &mut NodeBuilder) -> Result<()> {
     let mode = match b.text_or("mode", "linear")? {
         "linear" | "bilinear" => GridMode::Linear,
         "nearest" => GridMode::Nearest,

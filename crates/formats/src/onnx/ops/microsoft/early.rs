@@ -9,6 +9,7 @@ use kilim_core::ops::{
 
 use super::{Family, OpTable};
 use crate::onnx::builder::{NodeBuilder, unknown};
+use crate::onnx::ops::resize;
 
 pub static OPERATORS: Family = OpTable(&[
     ("CDist", distances),
@@ -26,6 +27,7 @@ pub static OPERATORS: Family = OpTable(&[
         }
     }),
     ("GatherND", |b| b.emit_same(GatherNd { batch_dims: 0 })),
+    ("GridSample", resize::grid_sample),
     ("MatMulInteger16", |b| {
         let sides = [b.input(0)?, b.input(1)?];
         let wide = wide(b, sides[0]);

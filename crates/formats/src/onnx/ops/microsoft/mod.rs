@@ -10,6 +10,8 @@ pub mod fused;
 pub mod gelu;
 pub mod group_query;
 pub mod lstm;
+#[cfg(test)]
+pub mod missing;
 pub mod multi_head;
 pub mod norm;
 pub mod packed;

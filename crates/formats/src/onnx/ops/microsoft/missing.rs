@@ -1,0 +1,83 @@
+//! Operators of onnxruntime that are refused, and why.
+
+use super::OpTable;
+
+const SEARCH: &str =
+    "a search for words within the model; a text is generated word by word outside of it";
+const CUDA: &str = "weights in an order of CUDA devices";
+const SERVER: &str = "sequences packed for servers of many users";
+const TRAINING: &str = "for training";
+const OTHER: &str = "a model that was compiled for another runtime";
+const NOT_YET: &str = "not there yet";
+
+/// The operators that onnxruntime 1.31 has beside those of [`super`]'s tables, in order.
+pub static OPERATORS: OpTable<&str, &str> = OpTable(&[
+    ("AttnLSTM", NOT_YET),
+    ("BeamSearch", SEARCH),
+    ("BiasDropout", TRAINING),
+    ("BifurcationDetector", SEARCH),
+    ("BitmaskBiasDropout", TRAINING),
+    ("BitmaskDropout", TRAINING),
+    ("BranchwiseRMSNorm", NOT_YET),
+    ("ConvTransposeWithDynamicPads", NOT_YET),
+    ("CropAndResize", NOT_YET),
+    ("DecoderAttention", NOT_YET),
+    ("DecoderMaskedMultiHeadAttention", NOT_YET),
+    ("DecoderMaskedSelfAttention", NOT_YET),
+    ("DequantizeBFP", CUDA),
+    ("DequantizeWithOrder", CUDA),
+    ("DynamicSparseAttention", NOT_YET),
+    ("DynamicTimeWarping", NOT_YET),
+    ("EPContext", OTHER),
+    ("EngramGate", NOT_YET),
+    ("GatedDeltaNet", NOT_YET),
+    ("GatedRelativePositionBias", NOT_YET),
+    ("GemmFloat8", CUDA),
+    ("GemmaRotaryEmbedding", NOT_YET),
+    ("GreedySearch", SEARCH),
+    ("HyperConnectionPostMix", NOT_YET),
+    ("HyperConnectionPreMix", NOT_YET),
+    ("Inverse", NOT_YET),
+    ("Irfft", NOT_YET),
+    ("IsAllFinite", TRAINING),
+    ("LongformerAttention", NOT_YET),
+    ("MatMulBlockQuantizedFp4Weight", NOT_YET),
+    ("MatMulBlockQuantizedFp8Weight", NOT_YET),
+    ("MatMulBnb4", NOT_YET),
+    ("MatMulFpQ4", NOT_YET),
+    ("MatMulNBitsMlp", NOT_YET),
+    ("MatMulNBitsQkv", NOT_YET),
+    ("MaxpoolWithMask", NOT_YET),
+    ("MurmurHash3", NOT_YET),
+    ("NGramHashMapping", NOT_YET),
+    ("NGramRepeatBlock", SEARCH),
+    ("NhwcMaxPool", NOT_YET),
+    ("PackedAttention", SERVER),
+    ("PackedMultiHeadAttention", SERVER),
+    ("PackedSparseAttentionIndexer", SERVER),
+    ("PagedAttention", SERVER),
+    ("QEmbedLayerNormalization", NOT_YET),
+    ("QOrderedAttention", CUDA),
+    ("QOrderedGelu", CUDA),
+    ("QOrderedLayerNormalization", CUDA),
+    ("QOrderedLongformerAttention", CUDA),
+    ("QOrderedMatMul", CUDA),
+    ("QuantizeBFP", CUDA),
+    ("QuantizeWithOrder", CUDA),
+    ("RelativePositionBias", NOT_YET),
+    ("RemovePadding", SERVER),
+    ("RestorePadding", SERVER),
+    ("Rfft", NOT_YET),
+    ("SampleOp", "for tests of onnxruntime"),
+    ("Sampling", SEARCH),
+    ("Snpe", OTHER),
+    ("SparseAttention", NOT_YET),
+    ("SparseAttentionIndexer", NOT_YET),
+    ("SparsePagedAttention", SERVER),
+    ("SparseToDenseMatMul", NOT_YET),
+    ("Tokenizer", NOT_YET),
+    ("VarlenCausalConvWithState", SERVER),
+    ("VarlenNGramHashMapping", SERVER),
+    ("WhisperBeamSearch", SEARCH),
+    ("WordConvEmbedding", NOT_YET),
+]);
