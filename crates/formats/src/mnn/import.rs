@@ -1,5 +1,6 @@
 //! From a network to a graph.
 
+use std::cell::Cell;
 use std::collections::HashMap;
 use std::ops::{Deref, DerefMut};
 
@@ -32,7 +33,8 @@ const CONST: i32 = 11;
 pub fn graph(net: &Net, source: &ModelFile, limits: &Limits) -> Result<Graph> {
     let numbers = Numbers { source, limits };
     let builder = GraphBuilder::new("mnn", false, &source.interrupt);
-    let mut main = Import::new(net, &net.tensors, &numbers, builder);
+    let mapped = Cell::new(0);
+    let mut main = Import::new(net, &net.tensors, &numbers, &mapped, builder);
     main.inputs(&net.ops)?;
     main.ops(&net.ops)?;
     for tensor in outputs(net)? {
@@ -68,30 +70,38 @@ pub struct Import<'a> {
     /// The names of tensors here: in the network, or in a body.
     tensors: &'a [&'a str],
     pub numbers: &'a Numbers<'a>,
+    /// How many operators were mapped, those of bodies as often as these are called.
+    mapped: &'a Cell<usize>,
     builder: GraphBuilder,
     /// The value of each tensor that was written so far, and its layout.
     values: Vec<Option<(ValueId, Layout)>>,
-    /// The layout of what the operator at hand gives, where it is not that of its first input.
-    gives: Option<Layout>,
+    /// The layouts of what the operator at hand gives, where they are not that of its first input: of each output, the last of all that
+    /// follow.
+    gives: Vec<Layout>,
+    /// How many bodies this one is in.
+    depth: usize,
     /// The truth values that integers were made of.
     truths: HashMap<ValueId, ValueId>,
 }
 
 impl<'a> Import<'a> {
     /// An empty graph for the operators of these tensors.
-    pub fn new(
+    fn new(
         net: &'a Net<'a>,
         tensors: &'a [&'a str],
         numbers: &'a Numbers<'a>,
+        mapped: &'a Cell<usize>,
         builder: GraphBuilder,
     ) -> Import<'a> {
         Import {
             net,
             tensors,
             numbers,
+            mapped,
             builder,
             values: vec![None; tensors.len()],
-            gives: None,
+            gives: Vec::new(),
+            depth: 0,
             truths: HashMap::new(),
         }
     }
@@ -127,6 +137,8 @@ impl<'a> Import<'a> {
             if info.kind == INPUT {
                 continue;
             }
+            self.mapped.set(self.mapped.get() + 1);
+            self.numbers.limits.check_nodes(self.mapped.get())?;
             let name = info.called(self.tensors);
             let around = self.builder.enter(name);
             let made = self.map(info);
@@ -170,15 +182,16 @@ impl<'a> Import<'a> {
             return Ok(());
         }
         let op = self.op(info);
-        self.gives = None;
+        self.gives.clear();
         let made = (row.map)(self, &op)?;
-        let layout = self.gives.unwrap_or_else(|| op.layout());
         if made.len() < info.outputs.len() {
             return Err(super::invalid("the operator has more outputs than it gives")
                 .with_expected(made.len())
                 .with_got(info.outputs.len()));
         }
-        for (&tensor, value) in info.outputs.iter().zip(made) {
+        for (i, (&tensor, value)) in info.outputs.iter().zip(made).enumerate() {
+            let layout = self.gives.get(i).or(self.gives.last()).copied();
+            let layout = layout.unwrap_or_else(|| op.layout());
             let passed_on = op.inputs.contains(&Some(value));
             let value = match passed_on || self.constant(value).is_some() {
                 true => value,
@@ -201,7 +214,27 @@ impl<'a> Import<'a> {
 
     /// Says which layout the outputs of the operator at hand are in.
     pub fn gives(&mut self, layout: Layout) {
-        self.gives = Some(layout);
+        self.gives = vec![layout];
+    }
+
+    /// Says which layout each output of the operator at hand is in.
+    pub fn gives_each(&mut self, layouts: Vec<Layout>) {
+        self.gives = layouts;
+    }
+
+    /// An empty graph for a body.
+    ///
+    /// # Errors
+    /// `Limit` where bodies are too deep in each other: one may call itself.
+    pub fn nested(&self, tensors: &'a [&'a str], builder: GraphBuilder) -> Result<Import<'a>> {
+        let (depth, most) = (self.depth + 1, self.numbers.limits.depth);
+        if depth > most {
+            let message = "the model has too many graphs in each other";
+            return Err(Limits::exceeded("depth", message, most, depth));
+        }
+        let mut inner = Import::new(self.net, tensors, self.numbers, self.mapped, builder);
+        inner.depth = depth;
+        Ok(inner)
     }
 
     /// What is known of the dimension `axis` of `x`.
@@ -275,11 +308,6 @@ impl<'a> Import<'a> {
     pub fn float(&mut self, number: f32) -> Result<ValueId> {
         let tensor = Tensor::scalar(number)?;
         Ok(self.tensor_value(tensor))
-    }
-
-    /// The builder, for a body that goes into the same graph.
-    pub fn builder(&mut self) -> &mut GraphBuilder {
-        &mut self.builder
     }
 
     /// The builder, when all operators are brought in.

@@ -1,6 +1,7 @@
 //! The operators by their numbers in the schema (`OpType`), each with what brings it into the graph.
 
 mod arrange;
+mod control;
 mod conv;
 mod data;
 mod index;
@@ -122,6 +123,8 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
     (266, row("TrainableParam", data::constant)),
     (267, row("BatchNorm", norm::batch_norm)),
     (268, row("ConvTranspose3D", |i, o| conv::deconvolution(i, o, false))),
+    (600, row("While", control::repeat)),
+    (601, row("If", control::branch)),
     (603, row("LayerNorm", norm::layer_norm)),
     (604, row("GridSample", resize::grid_sample)),
 ]);
@@ -153,8 +156,6 @@ static REFUSED: OpTable<i32, (&str, &str)> = OpTable(&[
     (515, ("DepthwiseConvInt8", "a convolution that computes in 8 bits")),
     (517, ("FloatToInt8", "data of 8 bits")),
     (518, ("EltwiseInt8", "data of 8 bits")),
-    (600, ("While", "a loop")),
-    (601, ("If", "a branch")),
 ]);
 
 /// What is known of an operator.

@@ -1,7 +1,7 @@
 //! Sums and the like along axes.
 
 use kilim_core::dtype::DType;
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::unsupported;
 use kilim_core::ops::{Cumulative, ReduceKind, Softmax, SoftmaxKind};
 
 use super::Outputs;

@@ -2,7 +2,7 @@
 
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Pad, PadMode, ReverseSequence, Slice, Split};
+use kilim_core::ops::{BinaryKind, Pad, PadMode, ReverseSequence, Slice, Split};
 
 use super::arrange::one;
 use super::Outputs;
@@ -95,18 +95,30 @@ pub fn slice_tf(imp: &mut Import, op: &Op) -> Outputs {
             let ends: Vec<i64> = ends.collect();
             imp.i64s(&ends)?
         }
-        (_, Some(sizes)) if sizes.iter().all(|&n| n >= 0) => {
-            let (begins, sizes) = (imp.vector_of(begins)?, imp.i64s(&sizes)?);
-            imp.add(begins, sizes)?
+        (Some(begins), None) if begins.iter().all(|&n| n == 0) => {
+            let sizes = imp.vector_of(sizes)?;
+            to_the_end(imp, sizes, sizes)?
         }
-        (Some(begins), None) if begins.iter().all(|&n| n == 0) => imp.vector_of(sizes)?,
         _ => {
             let (begins, sizes) = (imp.vector_of(begins)?, imp.vector_of(sizes)?);
-            imp.add(begins, sizes)?
+            let ends = imp.add(begins, sizes)?;
+            to_the_end(imp, sizes, ends)?
         }
     };
     let begins = imp.vector_of(begins)?;
     Ok(vec![imp.op(Slice, &[x, begins, ends, axes])?])
+}
+
+/// Where parts of these sizes end: a size of -1 is all that is left.
+fn to_the_end(imp: &mut Import, sizes: ValueId, ends: ValueId) -> Result<ValueId> {
+    if let Some(sizes) = imp.known(sizes)?
+        && sizes.iter().all(|&n| n >= 0)
+    {
+        return Ok(ends);
+    }
+    let (rest, end) = (imp.i64(-1)?, imp.i64(END)?);
+    let open = imp.binary(BinaryKind::Equal, sizes, rest)?;
+    imp.choose(open, end, ends)
 }
 
 /// The operator StridedSlice, with masks as TensorFlow has them, or with axes as ONNX has them.
@@ -154,7 +166,7 @@ impl Masks {
     }
 
     fn slice(&self, imp: &mut Import, op: &Op, x: ValueId) -> Outputs {
-        let mut list = |i: usize| -> Result<Option<Vec<i64>>> {
+        let list = |i: usize| -> Result<Option<Vec<i64>>> {
             op.optional(i).map_or(Ok(None), |v| imp.known(v))
         };
         let (begins, ends) = (list(1)?, list(2)?);
