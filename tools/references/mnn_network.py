@@ -1,5 +1,6 @@
 """Converts small ONNX graphs to MNN with MNN's own converter, and runs them with MNN."""
 
+import json
 import multiprocessing
 import pathlib
 import tempfile
@@ -25,6 +26,60 @@ def graph(nodes, inputs, outputs, constants):
     )
     model = helper.make_model(body, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     return model
+
+
+class Net:
+    """A network in the words of MNN's schema, for what its converter makes of no ONNX graph."""
+
+    def __init__(self):
+        self.ops = []
+        self.tensors = []
+        self.arrays = {}
+        self.outputs = []
+
+    def add(self, kind, inputs, main=None, table=None, outputs=1, **more):
+        """The numbers of what an operator gives. `main` are its parameters, a table of the schema."""
+        name = more.pop("name", f"t{len(self.tensors)}")
+        made = list(range(len(self.tensors), len(self.tensors) + outputs))
+        self.tensors += [name if i == 0 else f"{name}.{i}" for i in range(outputs)]
+        op = {"type": kind, "name": name, "inputIndexes": list(inputs), "outputIndexes": made, **more}
+        if main is not None:
+            op |= {"main_type": table or kind, "main": main}
+        self.ops.append(op)
+        return made if outputs > 1 else made[0]
+
+    def input(self, array, layout="NC4HW4"):
+        dtype = "DT_INT32" if array.dtype == np.int32 else "DT_FLOAT"
+        made = self.add("Input", [], {"dims": list(array.shape), "dtype": dtype, "dformat": layout})
+        self.arrays[self.tensors[made]] = array
+        return made
+
+    def constant(self, array, layout="NCHW", kind="Const"):
+        array = np.asarray(array)
+        field, dtype = ("int32s", "DT_INT32") if array.dtype.kind == "i" else ("float32s", "DT_FLOAT")
+        blob = {"dims": list(array.shape), "dataFormat": layout, "dataType": dtype, field: array.ravel().tolist()}
+        return self.add(kind, [], blob, "Blob")
+
+    def output(self, name, made, layout="NCHW"):
+        """Makes a tensor an output, with its dimensions in the order that MNN's arrays have."""
+        made = self.add("ConvertTensor", [made], {"source": "NC4HW4", "dest": layout}, "TensorConvertInfo", name=name)
+        self.outputs.append(name)
+        return made
+
+    def written(self):
+        """The bytes of the MNN file."""
+        net = {"oplists": self.ops, "tensorName": self.tensors, "outputName": self.outputs, "sourceType": "ONNX"}
+        return _written(json.dumps(net))
+
+
+def _written(text):
+    import _tools
+
+    with tempfile.TemporaryDirectory() as folder:
+        source, target = pathlib.Path(folder) / "model.json", pathlib.Path(folder) / "model.mnn"
+        source.write_text(text)
+        _tools.mnnconvert(["mnnconvert", "-f", "JSON", "--modelFile", str(source), "--MNNModel", str(target)])
+        return target.read_bytes()
 
 
 def apart(function, *args):
@@ -66,9 +121,7 @@ def converted(model, flags):
 
 
 def described(network):
-    """The names of the inputs and outputs of an MNN file, in its order."""
-    import json
-
+    """The names of the inputs and outputs of an MNN file, in its order, and of the inputs in the order of NHWC."""
     import _tools
 
     with tempfile.TemporaryDirectory() as folder:
@@ -77,12 +130,14 @@ def described(network):
         _tools.mnnconvert(["mnnconvert", "-f", "MNN", "--modelFile", str(source), "--JsonFile", str(target)])
         net = json.loads(target.read_text().replace("nan", "0").replace("inf", "0"))
         names = net["tensorName"]
-        inputs = [names[op["outputIndexes"][0]] for op in net["oplists"] if op["type"] == "Input"]
-        return inputs, net.get("outputName", [])
+        inputs = [op for op in net["oplists"] if op["type"] == "Input"]
+        name = lambda op: names[op["outputIndexes"][0]]
+        last = [name(op) for op in inputs if op["main"].get("dformat") == "NHWC"]
+        return [name(op) for op in inputs], net.get("outputName", []), last
 
 
-def ran(network, weights, inputs, outputs):
-    """What MNN gives for inputs by name."""
+def ran(network, weights, inputs, outputs, channels_last=()):
+    """What MNN gives for inputs by name, some of which are in the order of NHWC."""
     import MNN
     from MNN import expr, nn
 
@@ -95,10 +150,12 @@ def ran(network, weights, inputs, outputs):
         if weights:
             runtime.set_external(str(path) + ".weight") if hasattr(runtime, "set_external") else None
         module = nn.load_module_from_file(str(path), list(inputs), list(outputs), runtime_manager=runtime)
+        # An array is in the order of NCHW unless its input is in that of NHWC.
+        layouts = {name: expr.NHWC for name in channels_last}
         given = []
-        for value in inputs.values():
+        for name, value in inputs.items():
             dtype = expr.int if value.dtype == np.int32 else expr.float
-            given.append(expr.const(np.ascontiguousarray(value).ravel().tolist(), list(value.shape), expr.NCHW, dtype))
+            given.append(expr.const(np.ascontiguousarray(value).ravel().tolist(), list(value.shape), layouts.get(name, expr.NCHW), dtype))
         made = module.forward(given)
         made = made if isinstance(made, (list, tuple)) else [made]
         results = []

@@ -1,11 +1,12 @@
 //! Constants: in the file, or in the file of weights beside it.
 
-use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::error::{ErrorCode, Result, unsupported};
 use kilim_core::tensor::{Tensor, byte_count, element_count};
 use kilim_core::{DType, Limits};
 
 use super::invalid;
 use super::op::Params;
+use super::weights::left_out;
 use crate::ModelFile;
 use crate::flatbuffer::Vector;
 
@@ -127,10 +128,7 @@ pub fn tensor(blob: &Params, numbers: &Numbers) -> Result<Tensor> {
         match (vector, numbers.source.structure) {
             (Some(vector), _) => Ok(Some(vector)),
             (None, true) => Ok(None),
-            (None, false) => Err(Error::new(
-                ErrorCode::InvalidModel,
-                "a constant has no data",
-            )),
+            (None, false) => Err(left_out()),
         }
     };
     let (slot, size) = match (number, dtype) {

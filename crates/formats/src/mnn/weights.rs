@@ -5,7 +5,7 @@ mod packed;
 mod scales;
 
 use kilim_core::dtype::DType;
-use kilim_core::error::{Result, unsupported};
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::tensor::{Tensor, element_count};
 
@@ -212,8 +212,14 @@ pub fn floats(
 /// Weights that another operator gives: input 1.
 pub fn given(op: &Op) -> Result<ValueId> {
     let given = op.optional(1);
-    given.ok_or_else(|| {
-        invalid("the operator has no weights")
-            .with_hint("a network without its weights is only looked at, with `kilim inspect`")
-    })
+    given.ok_or_else(left_out)
+}
+
+/// The error of an operator whose weights are neither in the file nor beside it.
+pub fn left_out() -> Error {
+    Error::new(
+        ErrorCode::Io,
+        "the file was written without the weights of its operators",
+    )
+    .with_hint("`kilim inspect` shows a model without its weights")
 }

@@ -128,6 +128,10 @@ fn pictured(imp: &mut Import, op: &Op, axes: usize) -> Result<(ValueId, Vec<i64>
     let x = op.input(0)?;
     let rank = imp.rank(x)?;
     let missing: Vec<i64> = (rank as i64..axes as i64 + 2).collect();
+    // MNN's converter writes convolutions of volumes as those of pictures, which it cannot run.
+    if rank > axes + 2 {
+        return Err(unsupported("a convolution of pictures on data of more dimensions").with_got(rank));
+    }
     if rank < 2 || op.layout().channels_last() && !missing.is_empty() {
         return Err(unsupported("a convolution of data of so few dimensions").with_got(rank));
     }

@@ -38,7 +38,6 @@ const fn row(name: &'static str, map: MapFn) -> Row {
 }
 
 static OPERATORS: OpTable<i32, Row> = OpTable(&[
-    (0, row("AbsVal", |i, o| pointwise::of(i, o, UnaryKind::Abs))),
     (2, row("ArgMax", |i, o| index::arg(i, o, true))),
     (5, row("BatchToSpaceND", |i, o| arrange::batches(i, o, true))),
     (7, row("BinaryOp", pointwise::binary)),
@@ -121,7 +120,6 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
     (258, row("ZerosLike", data::zeros_like)),
     (262, row("Identity", pointwise::same)),
     (266, row("TrainableParam", data::constant)),
-    (267, row("BatchNorm", norm::batch_norm)),
     (268, row("ConvTranspose3D", |i, o| conv::deconvolution(i, o, false))),
     (600, row("While", control::repeat)),
     (601, row("If", control::branch)),
@@ -131,6 +129,7 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
 
 /// Operators that are known, with the reason why they cannot be run.
 static REFUSED: OpTable<i32, (&str, &str)> = OpTable(&[
+    (0, ("AbsVal", "an operator that MNN itself runs no more")),
     (15, ("CropAndResize", "parts of pictures of one size")),
     (20, ("DetectionOutput", "boxes that depend on the data; take the tensors that it reads as outputs")),
     (40, ("MoE", "experts of a language model, which lie in files of their own")),
@@ -144,6 +143,7 @@ static REFUSED: OpTable<i32, (&str, &str)> = OpTable(&[
     (128, ("Raster", "memory as MNN lays it out when it runs")),
     (143, ("ROIAlign", "pooling of boxes")),
     (256, ("Plugin", "an operator that a program brings along")),
+    (267, ("BatchNorm", "an operator of MNN's converter, which writes Scale for it")),
     (299, ("Attention", "a cache of keys and values that MNN keeps itself")),
     (304, ("GroupNorm", "an operator of MNN for CUDA")),
     (305, ("LinearAttention", "a state that MNN keeps itself")),

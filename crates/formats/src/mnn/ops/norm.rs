@@ -4,7 +4,7 @@ use kilim_core::Dim;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    Activation, AveragePool, BatchNorm, BinaryKind, LayerNorm, Lrn, Padding, ReduceKind, RmsNorm,
+    Activation, AveragePool, BinaryKind, LayerNorm, Lrn, Padding, ReduceKind, RmsNorm,
     UnaryKind, Window,
 };
 use kilim_core::tensor::Tensor;
@@ -13,10 +13,9 @@ use super::{Outputs, along_channels};
 use crate::mnn::import::Import;
 use crate::mnn::invalid;
 use crate::mnn::op::{Op, Params};
-use crate::mnn::weights::floats;
+use crate::mnn::weights::{floats, left_out};
 
 /// The tables of parameters.
-const BATCH_NORM: u8 = 5;
 const LRN: u8 = 23;
 const NORMALIZE: u8 = 27;
 const SCALE: u8 = 58;
@@ -25,7 +24,7 @@ const LAYER_NORM: u8 = 88;
 /// A list that must be there.
 fn needed(imp: &mut Import, p: &Params, slot: usize, what: &str, count: usize) -> Result<ValueId> {
     let list = floats(imp, p, slot, what, count)?;
-    list.ok_or_else(|| invalid(format!("the {what} of the operator is missing")))
+    list.ok_or_else(left_out)
 }
 
 /// The operator Scale: a factor and an addend for each channel.
@@ -57,24 +56,6 @@ pub fn scale(imp: &mut Import, op: &Op) -> Outputs {
         y = imp.add(y, addend)?;
     }
     Ok(vec![y])
-}
-
-/// The operator BatchNorm.
-pub fn batch_norm(imp: &mut Import, op: &Op) -> Outputs {
-    let (x, p) = (op.input(0)?, op.params(BATCH_NORM)?);
-    let count = p.size(0, 0)?;
-    let inputs = [
-        x,
-        needed(imp, &p, 1, "scale", count)?,
-        needed(imp, &p, 4, "bias", count)?,
-        needed(imp, &p, 2, "mean", count)?,
-        needed(imp, &p, 3, "variance", count)?,
-    ];
-    let norm = BatchNorm {
-        epsilon: p.float(7, 0.001)?,
-        channels_last: op.layout().channels_last(),
-    };
-    Ok(vec![imp.op(norm, &inputs)?])
 }
 
 /// The operator LayerNorm, over the last dimensions, or over groups of channels.

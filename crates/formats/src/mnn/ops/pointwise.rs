@@ -9,7 +9,7 @@ use super::{Outputs, along_channels};
 use crate::mnn::blob;
 use crate::mnn::import::Import;
 use crate::mnn::op::Op;
-use crate::mnn::weights::floats;
+use crate::mnn::weights::{floats, left_out};
 
 /// The tables of parameters.
 const BINARY: u8 = 6;
@@ -53,7 +53,7 @@ pub fn prelu(imp: &mut Import, op: &Op) -> Outputs {
     let (x, p) = (op.input(0)?, op.params(PRELU)?);
     let count = p.size(0, 0)?;
     let slope = floats(imp, &p, 1, "slope", count)?;
-    let slope = slope.ok_or_else(|| crate::mnn::invalid("the slopes are missing"))?;
+    let slope = slope.ok_or_else(left_out)?;
     let slope = match count {
         1 => slope,
         _ => along_channels(imp, op, slope, x)?,

@@ -60,6 +60,9 @@ pub fn interp(imp: &mut Import, op: &Op) -> Outputs {
     if !(3..=5).contains(&rank) {
         return Err(unsupported("sampling of data of so many dimensions").with_got(rank));
     }
+    if rank == 5 && !matches!(kind, FLOOR | ROUND) {
+        return Err(unsupported("lines and curves between the numbers of a volume"));
+    }
     let first = op.layout().spatial() as i64;
     let mut resize = Resize {
         mode: mode(kind)?,
