@@ -1,8 +1,11 @@
 """Converts small ONNX graphs to MNN with MNN's own converter, and runs them with MNN."""
 
+import contextlib
 import json
 import multiprocessing
+import os
 import pathlib
+import sys
 import tempfile
 
 import numpy as np
@@ -136,6 +139,24 @@ def described(network):
         return [name(op) for op in inputs], net.get("outputName", []), last
 
 
+@contextlib.contextmanager
+def heeded():
+    """Makes what MNN only prints of an operator that it cannot run an error."""
+    sys.stdout.flush()
+    with tempfile.TemporaryFile() as file:
+        kept = os.dup(1)
+        os.dup2(file.fileno(), 1)
+        try:
+            yield
+        finally:
+            os.dup2(kept, 1)
+            os.close(kept)
+        file.seek(0)
+        said = file.read().decode(errors="replace")
+        if "rror" in said or "Don't support" in said:
+            raise ValueError(said.strip())
+
+
 def ran(network, weights, inputs, outputs, channels_last=()):
     """What MNN gives for inputs by name, some of which are in the order of NHWC."""
     import MNN
@@ -156,7 +177,8 @@ def ran(network, weights, inputs, outputs, channels_last=()):
         for name, value in inputs.items():
             dtype = expr.int if value.dtype == np.int32 else expr.float
             given.append(expr.const(np.ascontiguousarray(value).ravel().tolist(), list(value.shape), layouts.get(name, expr.NCHW), dtype))
-        made = module.forward(given)
+        with heeded():
+            made = module.forward(given)
         made = made if isinstance(made, (list, tuple)) else [made]
         results = []
         for value in made:

@@ -385,7 +385,7 @@ def axis(n):
 net = Net()
 picture = net.input(floats(1, 4, 5, 6))
 for kind, main, table in [
-    ("Sigmoid", None, None), ("TanH", None, None), ("Dropout", None, None), ("Threshold", {"alpha": 0.2}, "ELU"),
+    ("Sigmoid", None, None), ("TanH", None, None), ("Threshold", {"alpha": 0.2}, "ELU"),
     ("PReLU", {"slopeCount": 4, "slope": listed(positive(4))}, "PRelu"), ("Scale", {"channels": 4, "scaleData": listed(floats(4)), "biasData": listed(floats(4))}, None),
     ("Normalize", {"acrossSpatial": 0, "channelShared": 0, "eps": 1e-3, "scale": listed(positive(4))}, None),
     ("Normalize", {"acrossSpatial": 1, "channelShared": 0, "eps": 1e-3, "scale": listed(positive(4))}, None),
@@ -402,7 +402,7 @@ for kind, main, table in [
     ("Pooling", {"kernelX": 3, "kernelY": 3, "strideX": 2, "strideY": 2, "padX": 1, "padY": 1, "type": "AVEPOOL", "ceilModel": True}, "Pool"),
     ("Pooling", {"isGlobal": True, "type": "AVEPOOL"}, "Pool"),
     ("Reshape", {"dims": [1, 2, 5, 12], "dimType": "NHWC"}, None), ("Reshape", {"dims": [1, 2, 5, 12], "dimType": "NCHW"}, None),
-    ("Reduction", {"operation": "ASUM", "dim": [1], "keepDims": True}, "ReductionParam"), ("Flatten", {"axis": 1, "endAxis": 2}, None),
+    ("Reduction", {"operation": "MAXIMUM", "dim": [1], "keepDims": True}, "ReductionParam"), ("Flatten", {"axis": 1, "endAxis": 2}, None),
 ]:
     inputs = [picture, picture] if kind in ("Eltwise", "Concat") else [picture]
     net.output(f"{kind}{len(net.outputs)}", net.add(kind, inputs, main, table))

@@ -49,7 +49,6 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
     (14, row("Crop", slice::crop)),
     (17, row("Deconvolution", |i, o| conv::deconvolution(i, o, false))),
     (18, row("DeconvolutionDepthwise", |i, o| conv::deconvolution(i, o, true))),
-    (21, row("Dropout", pointwise::same)),
     (22, row("Eltwise", pointwise::eltwise)),
     (23, row("ELU", pointwise::elu)),
     (26, row("ExpandDims", arrange::expand_dims)),
@@ -129,9 +128,10 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
 
 /// Operators that are known, with the reason why they cannot be run.
 static REFUSED: OpTable<i32, (&str, &str)> = OpTable(&[
-    (0, ("AbsVal", "an operator that MNN itself runs no more")),
+    (0, ("AbsVal", "an operator that MNN itself does not run")),
     (15, ("CropAndResize", "parts of pictures of one size")),
     (20, ("DetectionOutput", "boxes that depend on the data; take the tensors that it reads as outputs")),
+    (21, ("Dropout", "an operator that MNN itself does not run")),
     (40, ("MoE", "experts of a language model, which lie in files of their own")),
     (42, ("NonMaxSuppressionV2", "boxes that depend on the data; take the tensors that it reads as outputs")),
     (50, ("PriorBox", "boxes that are only of use to DetectionOutput")),

@@ -39,8 +39,6 @@ pub fn reduction(imp: &mut Import, op: &Op) -> Outputs {
     };
     let kind = match p.choice(0)? {
         0 => ReduceKind::Sum,
-        1 => ReduceKind::L1,
-        2 => ReduceKind::SumSquare,
         3 => ReduceKind::Mean,
         4 => ReduceKind::Max,
         5 => ReduceKind::Min,
