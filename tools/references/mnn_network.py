@@ -5,6 +5,7 @@ import json
 import multiprocessing
 import os
 import pathlib
+import re
 import sys
 import tempfile
 
@@ -120,7 +121,9 @@ def converted(model, flags):
         if not target.exists():
             raise ValueError("MNN does not convert the graph")
         weights = pathlib.Path(f"{target}.weight")
-        return target.read_bytes(), weights.read_bytes() if weights.exists() else b""
+        # Every conversion has a number of its own.
+        network = re.sub(rb"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", b"00000000-0000-0000-0000-000000000000", target.read_bytes())
+        return network, weights.read_bytes() if weights.exists() else b""
 
 
 def described(network):

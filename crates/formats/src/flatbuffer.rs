@@ -176,7 +176,9 @@ impl<'a> Table<'a> {
 
     /// Field `slot`, or the default of the schema.
     pub fn bool_or(&self, slot: usize, default: bool) -> Result<bool> {
-        Ok(self.scalar(slot)?.map_or(default, |byte| u8::from_le_bytes(byte) != 0))
+        Ok(self
+            .scalar(slot)?
+            .map_or(default, |byte| u8::from_le_bytes(byte) != 0))
     }
 
     /// Field `slot`, or the default of the schema.

@@ -35,12 +35,16 @@ impl Numbers<'_> {
     pub fn inside(&self, vector: &Vector, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         let count = element_count(shape)?;
         if vector.len != count {
-            return Err(invalid("a tensor has another number of elements than its shape says")
-                .with_expected(count)
-                .with_got(vector.len));
+            return Err(
+                invalid("a tensor has another number of elements than its shape says")
+                    .with_expected(count)
+                    .with_got(vector.len),
+            );
         }
         let len = byte_count(dtype, shape)?;
-        self.source.part(vector.position, len)?.bytes_as(dtype, shape)
+        self.source
+            .part(vector.position, len)?
+            .bytes_as(dtype, shape)
     }
 
     /// Numbers in the file beside the model, which is called as it is with `.weight` behind.
@@ -59,7 +63,12 @@ impl Numbers<'_> {
     pub fn bytes_beside(&self, offset: i64, len: usize) -> Result<Tensor> {
         let offset = usize::try_from(offset)
             .map_err(|_| invalid("the place of weights is negative").with_got(offset))?;
-        let path = self.source.name.split(['?', '#']).next().unwrap_or_default();
+        let path = self
+            .source
+            .name
+            .split(['?', '#'])
+            .next()
+            .unwrap_or_default();
         let path = path.rsplit(['/', '\\']).next().unwrap_or_default();
         let named = format!("{path}.weight");
         let missing = match self.source.external(&named, offset, len, self.limits) {
@@ -144,7 +153,9 @@ pub fn tensor(blob: &Params, numbers: &Numbers) -> Result<Tensor> {
     // Halves and the like lie in a vector of bytes.
     if size == 1 && dtype.size() > 1 {
         let len = byte_count(dtype, &shape)?;
-        return numbers.inside(&vector, DType::U8, &[len])?.bytes_as(dtype, &shape);
+        return numbers
+            .inside(&vector, DType::U8, &[len])?
+            .bytes_as(dtype, &shape);
     }
     narrowed(numbers.inside(&vector, stored(number, dtype), &shape)?)
 }

@@ -185,9 +185,11 @@ impl<'a> Import<'a> {
         self.gives.clear();
         let made = (row.map)(self, &op)?;
         if made.len() < info.outputs.len() {
-            return Err(super::invalid("the operator has more outputs than it gives")
-                .with_expected(made.len())
-                .with_got(info.outputs.len()));
+            return Err(
+                super::invalid("the operator has more outputs than it gives")
+                    .with_expected(made.len())
+                    .with_got(info.outputs.len()),
+            );
         }
         for (i, (&tensor, value)) in info.outputs.iter().zip(made).enumerate() {
             let layout = self.gives.get(i).or(self.gives.last()).copied();

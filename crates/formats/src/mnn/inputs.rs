@@ -22,10 +22,13 @@ pub fn fact(op: &Op, prefix: &str) -> Result<(Fact, Layout)> {
     };
     let dims = params.ints(0)?;
     let names = names(layout, dims.len());
-    let shape = dims.iter().zip(names).map(|(&n, name)| match usize::try_from(n) {
-        Ok(n) if n > 0 => Dim::Known(n),
-        _ => Dim::Symbol(format!("{prefix}{name}").into()),
-    });
+    let shape = dims
+        .iter()
+        .zip(names)
+        .map(|(&n, name)| match usize::try_from(n) {
+            Ok(n) if n > 0 => Dim::Known(n),
+            _ => Dim::Symbol(format!("{prefix}{name}").into()),
+        });
     let dtype = blob::dtype(params.int(1, 1)?)?;
     Ok((Fact::new(dtype, Shape(shape.collect())), layout))
 }

@@ -127,17 +127,22 @@ fn numbers(found: Vec<i32>, tensors: usize) -> Result<Vec<usize>> {
 
 fn ops<'a>(tables: Vec<Table<'a>>, tensors: usize) -> Result<Vec<OpInfo<'a>>> {
     let ops = tables.into_iter().map(|table| {
-        let inputs = table.i32s(op::INPUTS)?.into_iter().map(|number| match number {
-            ..0 => Ok(None),
-            _ => Ok(numbers(vec![number], tensors)?.pop()),
-        });
+        let inputs = table
+            .i32s(op::INPUTS)?
+            .into_iter()
+            .map(|number| match number {
+                ..0 => Ok(None),
+                _ => Ok(numbers(vec![number], tensors)?.pop()),
+            });
         let main = table.table(op::MAIN)?;
         Ok(OpInfo {
             kind: table.i32(op::TYPE)?,
             name: table.text(op::NAME)?,
             inputs: inputs.collect::<Result<_>>()?,
             outputs: numbers(table.i32s(op::OUTPUTS)?, tensors)?,
-            main: main.map(|main| Ok::<_, Error>((table.u8(op::MAIN_TYPE)?, main))).transpose()?,
+            main: main
+                .map(|main| Ok::<_, Error>((table.u8(op::MAIN_TYPE)?, main)))
+                .transpose()?,
             layout: Layout::of(table.i8_or(op::LAYOUT, 1)?)?,
         })
     });

@@ -66,7 +66,9 @@ pub struct Weights<'a> {
 impl<'a> Weights<'a> {
     /// The weights in a table of parameters.
     pub fn of(params: Params<'a>, slots: Slots) -> Result<Weights<'a>> {
-        let external = slots.external.map_or(Ok(Vec::new()), |slot| params.longs(slot))?;
+        let external = slots
+            .external
+            .map_or(Ok(Vec::new()), |slot| params.longs(slot))?;
         Ok(Weights {
             params,
             slots,
@@ -86,7 +88,9 @@ impl<'a> Weights<'a> {
     }
 
     fn quantized(&self) -> Result<Option<Params<'a>>> {
-        self.slots.quantized.map_or(Ok(None), |slot| self.params.table(slot))
+        self.slots
+            .quantized
+            .map_or(Ok(None), |slot| self.params.table(slot))
     }
 
     /// Weights of this shape, whose first dimension is that of outputs; nothing where the operator has none of its own.
@@ -101,7 +105,9 @@ impl<'a> Weights<'a> {
         let plain = self.params.vector(self.slots.weights, 4)?;
         let tensor = match (plain, &self.external[..]) {
             (Some(plain), _) => numbers.inside(&plain, DType::F32, shape)?,
-            (None, &[offset, bytes, ..]) if bytes > 0 => numbers.beside(offset, DType::F32, shape)?,
+            (None, &[offset, bytes, ..]) if bytes > 0 => {
+                numbers.beside(offset, DType::F32, shape)?
+            }
             (None, _) if numbers.source.structure => missing(shape)?,
             (None, _) => return Ok(None),
         };
@@ -144,7 +150,11 @@ impl<'a> Weights<'a> {
                 let scales = Scales::read(kind, quantized, behind, numbers)?;
                 packed.widened(shape, scales)?
             }
-            other => return Err(unsupported(format!("weights in the encoding number {other}"))),
+            other => {
+                return Err(unsupported(format!(
+                    "weights in the encoding number {other}"
+                )));
+            }
         };
         Ok(imp.node_constant("weights", tensor))
     }

@@ -103,7 +103,11 @@ pub fn squeeze(imp: &mut Import, op: &Op) -> Outputs {
     if axes.is_empty() {
         let shape = imp.shape(x);
         let shape = shape.ok_or_else(|| unsupported("all dimensions of 1 of an open shape"))?;
-        axes = (0..).zip(shape).filter(|(_, n)| *n == 1).map(|(i, _)| i).collect();
+        axes = (0..)
+            .zip(shape)
+            .filter(|(_, n)| *n == 1)
+            .map(|(i, _)| i)
+            .collect();
     }
     match axes.is_empty() {
         true => Ok(vec![x]),
@@ -133,7 +137,9 @@ pub fn one(imp: &Import, x: ValueId, what: &str) -> Result<i64> {
     match imp.known(x)?.as_deref() {
         Some(&[n]) => Ok(n),
         Some(_) => Err(invalid(format!("{what} is not one number"))),
-        None => Err(unsupported(format!("{what} that another operator computes"))),
+        None => Err(unsupported(format!(
+            "{what} that another operator computes"
+        ))),
     }
 }
 
@@ -180,13 +186,18 @@ pub fn unpack(imp: &mut Import, op: &Op) -> Outputs {
     let parts = match imp.length(x, axis).known() {
         Some(n) if n == count => imp.apply(Split { axis }, &[Some(x)], count)?,
         Some(n) if n < count => {
-            return Err(invalid("more parts than there are").with_expected(n).with_got(count));
+            return Err(invalid("more parts than there are")
+                .with_expected(n)
+                .with_got(count));
         }
         _ => (0..count as i64)
             .map(|i| imp.slice(x, axis, i, i + 1))
             .collect::<Result<_>>()?,
     };
-    parts.into_iter().map(|part| imp.squeeze(part, &[axis])).collect()
+    parts
+        .into_iter()
+        .map(|part| imp.squeeze(part, &[axis]))
+        .collect()
 }
 
 /// The operator Tile.
@@ -235,7 +246,10 @@ pub fn blocks(imp: &mut Import, op: &Op, to_space: bool) -> Outputs {
 pub fn batches(imp: &mut Import, op: &Op, to_space: bool) -> Outputs {
     let x = op.input(0)?;
     let (block, around) = match (op.optional(1), op.optional(2)) {
-        (Some(block), Some(around)) => (imp.vector_of(block)?, imp.cast(around, kilim_core::DType::I64)?),
+        (Some(block), Some(around)) => (
+            imp.vector_of(block)?,
+            imp.cast(around, kilim_core::DType::I64)?,
+        ),
         _ => {
             let p = op.params(SPACE_BATCH)?;
             let ints = |slot| -> Result<Vec<i64>> {

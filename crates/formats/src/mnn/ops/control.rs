@@ -56,10 +56,15 @@ fn filled(inner: &mut Import, body: &Body) -> Result<Vec<(ValueId, Layout)>> {
 
 /// The layout in which a body takes a tensor.
 fn layout_of(body: &Body, tensor: usize) -> Layout {
-    let input = body.ops.iter().find(|op| op.outputs.first() == Some(&tensor));
+    let input = body
+        .ops
+        .iter()
+        .find(|op| op.outputs.first() == Some(&tensor));
     let main = input.and_then(|op| op.main.as_ref());
     let number = main.and_then(|(_, table)| table.i8_or(2, 2).ok());
-    number.and_then(|n| Layout::of(n).ok()).unwrap_or(Layout::Nc4hw4)
+    number
+        .and_then(|n| Layout::of(n).ok())
+        .unwrap_or(Layout::Nc4hw4)
 }
 
 fn finished(inner: Import, outputs: Vec<ValueId>) -> Result<Arc<Graph>> {
@@ -139,7 +144,8 @@ fn truth(imp: &mut Import, x: ValueId) -> Result<ValueId> {
 
 /// The texts of a list of lists.
 fn lists<'a>(p: &Params<'a>, slot: usize) -> Result<Vec<Vec<&'a str>>> {
-    let tables = p.0.map_or_else(|| Ok(Vec::new()), |table: Table<'a>| table.tables(slot))?;
+    let tables =
+        p.0.map_or_else(|| Ok(Vec::new()), |table: Table<'a>| table.tables(slot))?;
     tables.into_iter().map(|table| table.texts(0)).collect()
 }
 
@@ -164,7 +170,11 @@ pub fn branch(imp: &mut Import, op: &Op) -> Outputs {
                 }
             }
         }
-        if body.inputs.iter().any(|&tensor| inner.get(tensor).is_none()) {
+        if body
+            .inputs
+            .iter()
+            .any(|&tensor| inner.get(tensor).is_none())
+        {
             return Err(invalid("an input of a branch is not given"));
         }
         let made = filled(&mut inner, body)?;
@@ -172,7 +182,10 @@ pub fn branch(imp: &mut Import, op: &Op) -> Outputs {
             None => Ok(i),
             Some(names) => {
                 let name = names.get(slot);
-                let place = body.outputs.iter().position(|&t| Some(&body.tensors[t]) == name);
+                let place = body
+                    .outputs
+                    .iter()
+                    .position(|&t| Some(&body.tensors[t]) == name);
                 place.ok_or_else(|| invalid("a branch has no output of a name"))
             }
         };

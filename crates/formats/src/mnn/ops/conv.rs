@@ -66,7 +66,9 @@ impl Shape {
         let [strides, dilations] = sizes;
         let all = [kernel.len(), strides.len(), dilations.len()];
         if all != [3; 3] || kernel.contains(&0) || strides.contains(&0) || dilations.contains(&0) {
-            return Err(invalid("a convolution of volumes has no kernel of three sizes"));
+            return Err(invalid(
+                "a convolution of volumes has no kernel of three sizes",
+            ));
         }
         let mode = common.choice(4)?;
         if mode == 0 && pads.len() != 6 {
@@ -130,7 +132,9 @@ fn pictured(imp: &mut Import, op: &Op, axes: usize) -> Result<(ValueId, Vec<i64>
     let missing: Vec<i64> = (rank as i64..axes as i64 + 2).collect();
     // MNN's converter writes convolutions of volumes as those of pictures, which it cannot run.
     if rank > axes + 2 {
-        return Err(unsupported("a convolution of pictures on data of more dimensions").with_got(rank));
+        return Err(
+            unsupported("a convolution of pictures on data of more dimensions").with_got(rank),
+        );
     }
     if rank < 2 || op.layout().channels_last() && !missing.is_empty() {
         return Err(unsupported("a convolution of data of so few dimensions").with_got(rank));
@@ -283,12 +287,19 @@ pub fn deconvolution(imp: &mut Import, op: &Op, depthwise: bool) -> Outputs {
             (w.map_or_else(|| given(op), Ok)?, bias)
         }
         2 => (given(op)?, None),
-        _ => (given(op)?, op.optional(2).map(|bias| flat(imp, bias)).transpose()?),
+        _ => (
+            given(op)?,
+            op.optional(2).map(|bias| flat(imp, bias)).transpose()?,
+        ),
     };
     let output_padding = match shape.more.len() {
         0 => vec![0; shape.kernel.len()],
         n if n == shape.kernel.len() => shape.more,
-        _ => return Err(invalid("the padding of an output has another number of sides")),
+        _ => {
+            return Err(invalid(
+                "the padding of an output has another number of sides",
+            ));
+        }
     };
     let conv = ConvTranspose {
         strides: shape.strides,

@@ -66,7 +66,9 @@ fn reduction(op: &Op) -> Result<ScatterReduction> {
         2 => Ok(ScatterReduction::Mul),
         4 | 9 => Ok(ScatterReduction::Max),
         5 | 8 => Ok(ScatterReduction::Min),
-        other => Err(unsupported(format!("function number {other} where numbers are written"))),
+        other => Err(unsupported(format!(
+            "function number {other} where numbers are written"
+        ))),
     }
 }
 

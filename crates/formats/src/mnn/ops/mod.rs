@@ -39,16 +39,33 @@ const fn row(name: &'static str, map: MapFn) -> Row {
 
 static OPERATORS: OpTable<i32, Row> = OpTable(&[
     (2, row("ArgMax", |i, o| index::arg(i, o, true))),
-    (5, row("BatchToSpaceND", |i, o| arrange::batches(i, o, true))),
+    (
+        5,
+        row("BatchToSpaceND", |i, o| arrange::batches(i, o, true)),
+    ),
     (7, row("BinaryOp", pointwise::binary)),
     (9, row("Cast", pointwise::cast)),
     (10, row("Concat", arrange::concat)),
     (11, row("Const", data::constant)),
-    (12, row("Convolution", |i, o| conv::convolution(i, o, false))),
-    (13, row("ConvolutionDepthwise", |i, o| conv::convolution(i, o, true))),
+    (
+        12,
+        row("Convolution", |i, o| conv::convolution(i, o, false)),
+    ),
+    (
+        13,
+        row("ConvolutionDepthwise", |i, o| conv::convolution(i, o, true)),
+    ),
     (14, row("Crop", slice::crop)),
-    (17, row("Deconvolution", |i, o| conv::deconvolution(i, o, false))),
-    (18, row("DeconvolutionDepthwise", |i, o| conv::deconvolution(i, o, true))),
+    (
+        17,
+        row("Deconvolution", |i, o| conv::deconvolution(i, o, false)),
+    ),
+    (
+        18,
+        row("DeconvolutionDepthwise", |i, o| {
+            conv::deconvolution(i, o, true)
+        }),
+    ),
     (22, row("Eltwise", pointwise::eltwise)),
     (23, row("ELU", pointwise::elu)),
     (26, row("ExpandDims", arrange::expand_dims)),
@@ -78,12 +95,18 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
     (77, row("Scale", norm::scale)),
     (78, row("Selu", pointwise::selu)),
     (80, row("Shape", data::shape)),
-    (81, row("Sigmoid", |i, o| pointwise::of(i, o, UnaryKind::Sigmoid))),
+    (
+        81,
+        row("Sigmoid", |i, o| pointwise::of(i, o, UnaryKind::Sigmoid)),
+    ),
     (82, row("Size", data::size)),
     (83, row("Slice", slice::slice)),
     (84, row("SliceTf", slice::slice_tf)),
     (85, row("Softmax", reduce::softmax)),
-    (86, row("SpaceToBatchND", |i, o| arrange::batches(i, o, false))),
+    (
+        86,
+        row("SpaceToBatchND", |i, o| arrange::batches(i, o, false)),
+    ),
     (90, row("Squeeze", arrange::squeeze)),
     (91, row("StridedSlice", slice::strided_slice)),
     (92, row("CastLike", pointwise::cast_like)),
@@ -98,10 +121,16 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
     (106, row("BatchMatMul", product::matmul)),
     (107, row("Unsqueeze", arrange::unsqueeze)),
     (109, row("DepthToSpace", |i, o| arrange::blocks(i, o, true))),
-    (110, row("SpaceToDepth", |i, o| arrange::blocks(i, o, false))),
+    (
+        110,
+        row("SpaceToDepth", |i, o| arrange::blocks(i, o, false)),
+    ),
     (111, row("ReverseSequence", slice::reverse_sequence)),
     (112, row("Pooling3D", pool::pooling_3d)),
-    (113, row("Convolution3D", |i, o| conv::convolution(i, o, false))),
+    (
+        113,
+        row("Convolution3D", |i, o| conv::convolution(i, o, false)),
+    ),
     (115, row("GatherND", index::gather_nd)),
     (118, row("ScatterNd", index::scatter_nd)),
     (119, row("OneHot", data::one_hot)),
@@ -119,7 +148,10 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
     (258, row("ZerosLike", data::zeros_like)),
     (262, row("Identity", pointwise::same)),
     (266, row("TrainableParam", data::constant)),
-    (268, row("ConvTranspose3D", |i, o| conv::deconvolution(i, o, false))),
+    (
+        268,
+        row("ConvTranspose3D", |i, o| conv::deconvolution(i, o, false)),
+    ),
     (600, row("While", control::repeat)),
     (601, row("If", control::branch)),
     (603, row("LayerNorm", norm::layer_norm)),
@@ -130,30 +162,96 @@ static OPERATORS: OpTable<i32, Row> = OpTable(&[
 static REFUSED: OpTable<i32, (&str, &str)> = OpTable(&[
     (0, ("AbsVal", "an operator that MNN itself does not run")),
     (15, ("CropAndResize", "parts of pictures of one size")),
-    (20, ("DetectionOutput", "boxes that depend on the data; take the tensors that it reads as outputs")),
+    (
+        20,
+        (
+            "DetectionOutput",
+            "boxes that depend on the data; take the tensors that it reads as outputs",
+        ),
+    ),
     (21, ("Dropout", "an operator that MNN itself does not run")),
-    (40, ("MoE", "experts of a language model, which lie in files of their own")),
-    (42, ("NonMaxSuppressionV2", "boxes that depend on the data; take the tensors that it reads as outputs")),
-    (50, ("PriorBox", "boxes that are only of use to DetectionOutput")),
+    (
+        40,
+        (
+            "MoE",
+            "experts of a language model, which lie in files of their own",
+        ),
+    ),
+    (
+        42,
+        (
+            "NonMaxSuppressionV2",
+            "boxes that depend on the data; take the tensors that it reads as outputs",
+        ),
+    ),
+    (
+        50,
+        ("PriorBox", "boxes that are only of use to DetectionOutput"),
+    ),
     (51, ("Proposal", "boxes that depend on the data")),
     (76, ("ROIPooling", "pooling of boxes")),
-    (96, ("TfQuantizedConv2D", "a convolution that computes in 8 bits")),
-    (105, ("RNNSequenceGRU", "a recurrent layer of an older converter")),
-    (116, ("DetectionPostProcess", "boxes that depend on the data; take the tensors that it reads as outputs")),
+    (
+        96,
+        ("TfQuantizedConv2D", "a convolution that computes in 8 bits"),
+    ),
+    (
+        105,
+        ("RNNSequenceGRU", "a recurrent layer of an older converter"),
+    ),
+    (
+        116,
+        (
+            "DetectionPostProcess",
+            "boxes that depend on the data; take the tensors that it reads as outputs",
+        ),
+    ),
     (128, ("Raster", "memory as MNN lays it out when it runs")),
     (143, ("ROIAlign", "pooling of boxes")),
     (256, ("Plugin", "an operator that a program brings along")),
-    (267, ("BatchNorm", "an operator of MNN's converter, which writes Scale for it")),
-    (299, ("Attention", "a cache of keys and values that MNN keeps itself")),
+    (
+        267,
+        (
+            "BatchNorm",
+            "an operator of MNN's converter, which writes Scale for it",
+        ),
+    ),
+    (
+        299,
+        (
+            "Attention",
+            "a cache of keys and values that MNN keeps itself",
+        ),
+    ),
     (304, ("GroupNorm", "an operator of MNN for CUDA")),
     (305, ("LinearAttention", "a state that MNN keeps itself")),
-    (306, ("RoPE", "an operator of a language model that MNN fused")),
-    (307, ("FusedLinear", "an operator of a language model that MNN fused")),
-    (308, ("GatedRMSNorm", "an operator of a language model that MNN fused")),
-    (512, ("Extra", "an operator that the converter did not know")),
+    (
+        306,
+        ("RoPE", "an operator of a language model that MNN fused"),
+    ),
+    (
+        307,
+        (
+            "FusedLinear",
+            "an operator of a language model that MNN fused",
+        ),
+    ),
+    (
+        308,
+        (
+            "GatedRMSNorm",
+            "an operator of a language model that MNN fused",
+        ),
+    ),
+    (
+        512,
+        ("Extra", "an operator that the converter did not know"),
+    ),
     (513, ("ConvInt8", "a convolution that computes in 8 bits")),
     (514, ("Int8ToFloat", "data of 8 bits")),
-    (515, ("DepthwiseConvInt8", "a convolution that computes in 8 bits")),
+    (
+        515,
+        ("DepthwiseConvInt8", "a convolution that computes in 8 bits"),
+    ),
     (517, ("FloatToInt8", "data of 8 bits")),
     (518, ("EltwiseInt8", "data of 8 bits")),
 ]);

@@ -4,8 +4,8 @@ use kilim_core::Dim;
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{
-    Activation, AveragePool, BinaryKind, LayerNorm, Lrn, Padding, ReduceKind, RmsNorm,
-    UnaryKind, Window,
+    Activation, AveragePool, BinaryKind, LayerNorm, Lrn, Padding, ReduceKind, RmsNorm, UnaryKind,
+    Window,
 };
 use kilim_core::tensor::Tensor;
 
@@ -34,7 +34,9 @@ pub fn scale(imp: &mut Import, op: &Op) -> Outputs {
     let (factor, addend) = match beside[..] {
         [offset, factors, addends, ..] if factors > 0 => {
             let mut read = |offset, what: &str| -> Result<ValueId> {
-                let tensor = imp.numbers.beside(offset, kilim_core::DType::F32, &[count])?;
+                let tensor = imp
+                    .numbers
+                    .beside(offset, kilim_core::DType::F32, &[count])?;
                 Ok(imp.node_constant(what, tensor))
             };
             let factor = read(offset, "scale")?;
@@ -62,7 +64,9 @@ pub fn scale(imp: &mut Import, op: &Op) -> Outputs {
 pub fn layer_norm(imp: &mut Import, op: &Op) -> Outputs {
     let (mut x, p) = (op.input(0)?, op.params(LAYER_NORM)?);
     if op.inputs.len() > 1 || !p.longs(5)?.is_empty() {
-        return Err(unsupported("a norm with a residual, or with numbers in another file"));
+        return Err(unsupported(
+            "a norm with a residual, or with numbers in another file",
+        ));
     }
     let (rank, group, given) = (imp.rank(x)?, p.int(4, 1)?, p.ints(0)?);
     if group > 1 {
@@ -81,7 +85,10 @@ pub fn layer_norm(imp: &mut Import, op: &Op) -> Outputs {
     let others = (0..rank).filter(|axis| !axes.contains(axis));
     let order: Vec<usize> = others.chain(axes.iter().copied()).collect();
     let mut back = vec![0; rank];
-    order.iter().enumerate().for_each(|(place, &axis)| back[axis] = place);
+    order
+        .iter()
+        .enumerate()
+        .for_each(|(place, &axis)| back[axis] = place);
     x = imp.transpose(x, &order)?;
     let y = normed(imp, &p, x, axes.len())?;
     Ok(vec![imp.transpose(y, &back)?])

@@ -159,7 +159,10 @@ pub fn unary(imp: &mut Import, op: &Op) -> Outputs {
 /// The nearest integer, of two the one that is farther from 0.
 fn rounded(imp: &mut Import, x: ValueId) -> Result<ValueId> {
     let half = imp.number(0.5, x)?;
-    let (size, sign) = (imp.unary(UnaryKind::Abs, x)?, imp.unary(UnaryKind::Sign, x)?);
+    let (size, sign) = (
+        imp.unary(UnaryKind::Abs, x)?,
+        imp.unary(UnaryKind::Sign, x)?,
+    );
     let size = imp.add(size, half)?;
     let size = imp.unary(UnaryKind::Floor, size)?;
     imp.mul(size, sign)
@@ -224,7 +227,11 @@ pub fn binary(imp: &mut Import, op: &Op) -> Outputs {
             let gate = imp.unary(UnaryKind::Swish { alpha: 1.0 }, b)?;
             imp.mul(a, gate)?
         }
-        other => return Err(unsupported(format!("function number {other} of two tensors"))),
+        other => {
+            return Err(unsupported(format!(
+                "function number {other} of two tensors"
+            )));
+        }
     };
     Ok(vec![y])
 }

@@ -41,7 +41,11 @@ pub fn pooling(imp: &mut Import, op: &Op) -> Outputs {
         0 => (Padding::Explicit(pads), true),
         1 => (Padding::Valid, false),
         2 => (Padding::SameUpper, false),
-        other => return Err(unsupported(format!("the padding number {other} of pooling"))),
+        other => {
+            return Err(unsupported(format!(
+                "the padding number {other} of pooling"
+            )));
+        }
     };
     // Paddings without a list count in means unless the file says otherwise.
     let counts_padding = match p.choice(12)? {
@@ -78,7 +82,11 @@ pub fn pooling_3d(imp: &mut Import, op: &Op) -> Outputs {
         0 => (Padding::Explicit(pads), true),
         1 => (Padding::Valid, false),
         2 => (Padding::SameUpper, false),
-        other => return Err(unsupported(format!("the padding number {other} of pooling"))),
+        other => {
+            return Err(unsupported(format!(
+                "the padding number {other} of pooling"
+            )));
+        }
     };
     let three = |slot| -> Result<Vec<usize>> {
         let sizes = <[usize; 3]>::try_from(p.sizes(slot)?);
@@ -118,7 +126,11 @@ fn pooled(imp: &mut Import, op: &Op, mut pooling: Pooling) -> Outputs {
     }
     let first = op.layout().spatial() as i64;
     if pooling.global {
-        let kind = if pooling.mean { ReduceKind::Mean } else { ReduceKind::Max };
+        let kind = if pooling.mean {
+            ReduceKind::Mean
+        } else {
+            ReduceKind::Max
+        };
         let rank = imp.rank(x)? as i64;
         let last = rank - i64::from(op.layout().channels_last());
         let axes: Vec<i64> = (first..last).collect();

@@ -61,7 +61,9 @@ pub fn interp(imp: &mut Import, op: &Op) -> Outputs {
         return Err(unsupported("sampling of data of so many dimensions").with_got(rank));
     }
     if rank == 5 && !matches!(kind, FLOOR | ROUND) {
-        return Err(unsupported("lines and curves between the numbers of a volume"));
+        return Err(unsupported(
+            "lines and curves between the numbers of a volume",
+        ));
     }
     let first = op.layout().spatial() as i64;
     let mut resize = Resize {
@@ -121,7 +123,10 @@ fn from_parameters(imp: &mut Import, op: &Op, p: &Params, resize: Resize) -> Out
             .map(|&slot| p.float(slot, 0.0))
             .collect::<Result<_>>()?,
     };
-    if factors.iter().any(|factor| !factor.is_finite() || *factor <= 0.0) {
+    if factors
+        .iter()
+        .any(|factor| !factor.is_finite() || *factor <= 0.0)
+    {
         return Err(invalid("a picture is sampled to no size"));
     }
     let first = op.layout().spatial();
@@ -158,7 +163,9 @@ pub fn resize(imp: &mut Import, op: &Op) -> Outputs {
     };
     let factors = Tensor::from_slice(&[2], &[height, width])?;
     let factors = imp.tensor_value(factors);
-    Ok(vec![imp.step(resize, &[Some(x), None, Some(factors), None])?])
+    Ok(vec![
+        imp.step(resize, &[Some(x), None, Some(factors), None])?,
+    ])
 }
 
 /// The operator GridSample.

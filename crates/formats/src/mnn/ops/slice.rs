@@ -4,8 +4,8 @@ use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, Pad, PadMode, ReverseSequence, Slice, Split};
 
-use super::arrange::one;
 use super::Outputs;
+use super::arrange::one;
 use crate::mnn::import::Import;
 use crate::mnn::invalid;
 use crate::mnn::op::Op;
@@ -39,7 +39,9 @@ pub fn slice(imp: &mut Import, op: &Op) -> Outputs {
         let begins = std::iter::once(0).chain(points.iter().copied());
         let ends = points.iter().copied().chain(std::iter::once(END));
         let parts = begins.zip(ends).take(count);
-        return parts.map(|(begin, end)| imp.slice(x, axis, begin, end)).collect();
+        return parts
+            .map(|(begin, end)| imp.slice(x, axis, begin, end))
+            .collect();
     }
     let lengths = match (op.optional(1), &points[..]) {
         // Of Torch it is the length of each part, of TensorFlow their number.
@@ -59,7 +61,10 @@ pub fn slice(imp: &mut Import, op: &Op) -> Outputs {
         (1, Some(all)) => {
             let others: i64 = lengths.iter().filter(|&&n| n >= 0).sum();
             let rest = all as i64 - others;
-            lengths.into_iter().map(|n| if n < 0 { rest } else { n }).collect()
+            lengths
+                .into_iter()
+                .map(|n| if n < 0 { rest } else { n })
+                .collect()
         }
         _ => return Err(unsupported("a part of what is left of an open length")),
     };
@@ -175,20 +180,27 @@ impl Masks {
             None => begins.as_ref().map(|begins| vec![1; begins.len()]),
         };
         let (Some(begins), Some(ends), Some(steps)) = (begins, ends, steps) else {
-            return Err(unsupported("masks with bounds that another operator computes"));
+            return Err(unsupported(
+                "masks with bounds that another operator computes",
+            ));
         };
         let entries = begins.len();
         if ends.len() != entries || steps.len() != entries || entries > 32 {
-            return Err(invalid("the bounds of a slice are lists of different lengths"));
+            return Err(invalid(
+                "the bounds of a slice are lists of different lengths",
+            ));
         }
         let rank = imp.rank(x)?;
         let bit = |mask: i32, i: usize| mask >> i & 1 == 1;
-        let (mut taken, mut shrunk, mut added) = ([const { Vec::new() }; 4], Vec::new(), Vec::new());
+        let (mut taken, mut shrunk, mut added) =
+            ([const { Vec::new() }; 4], Vec::new(), Vec::new());
         // The axis of the data, and that of the result.
         let (mut axis, mut place) = (0_i64, 0_i64);
         for i in 0..entries {
             if bit(self.ellipsis, i) {
-                let others = (0..entries).filter(|&j| j != i && !bit(self.new_axis, j)).count();
+                let others = (0..entries)
+                    .filter(|&j| j != i && !bit(self.new_axis, j))
+                    .count();
                 let skipped = rank.saturating_sub(others) as i64;
                 axis += skipped;
                 place += skipped;
@@ -264,7 +276,10 @@ pub fn padding(imp: &mut Import, op: &Op) -> Outputs {
     };
     let sides = match imp.known(around)? {
         Some(around) => {
-            let (begins, ends) = around.chunks_exact(2).map(|pair| (pair[0], pair[1])).unzip();
+            let (begins, ends) = around
+                .chunks_exact(2)
+                .map(|pair| (pair[0], pair[1]))
+                .unzip();
             let (begins, ends): (Vec<i64>, Vec<i64>) = (begins, ends);
             imp.i64s(&[begins, ends].concat())?
         }
@@ -280,7 +295,9 @@ pub fn padding(imp: &mut Import, op: &Op) -> Outputs {
         Some(value) if imp.rank(value)? > 0 => Some(imp.reshape(value, &[])?),
         value => value,
     };
-    Ok(vec![imp.step(Pad { mode }, &[Some(x), Some(sides), value])?])
+    Ok(vec![
+        imp.step(Pad { mode }, &[Some(x), Some(sides), value])?,
+    ])
 }
 
 /// The operator Reverse, along one axis.

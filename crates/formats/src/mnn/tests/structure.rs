@@ -33,7 +33,13 @@ fn models_are_known_by_their_structure_alone() {
     assert_eq!(format(&bytes[..200], "m"), Some("mnn"));
     let mut named = bytes.clone();
     named[4..8].copy_from_slice(b"ABCD");
-    for other in [&[][..], &[0; 64], &bytes[..8], &named, b"\x20\0\0\0 other bytes of a file, quite long"] {
+    for other in [
+        &[][..],
+        &[0; 64],
+        &bytes[..8],
+        &named,
+        b"\x20\0\0\0 other bytes of a file, quite long",
+    ] {
         assert_ne!(format(other, "m.mnn"), Some("mnn"), "{other:?}");
     }
     for (kind, file) in [
@@ -115,9 +121,15 @@ fn operators_of_later_versions_are_refused_with_that_version() {
     // Softmax becomes an operator that nobody knows, then one that is known and refused.
     let softmax = 85_i32.to_le_bytes();
     let bytes = model("reductions");
-    let places: Vec<usize> = (0..bytes.len() - 4).step_by(4).filter(|&at| bytes[at..at + 4] == softmax).collect();
+    let places: Vec<usize> = (0..bytes.len() - 4)
+        .step_by(4)
+        .filter(|&at| bytes[at..at + 4] == softmax)
+        .collect();
     assert!(!places.is_empty());
-    for (number, why) in [(999, "unknown operator of MNN 3."), (299, "a cache of keys")] {
+    for (number, why) in [
+        (999, "unknown operator of MNN 3."),
+        (299, "a cache of keys"),
+    ] {
         let mut changed = bytes.clone();
         for &at in &places {
             changed[at..at + 4].copy_from_slice(&i32::to_le_bytes(number));
@@ -142,12 +154,24 @@ fn an_output_that_is_no_tensor_is_an_error() {
 #[test]
 fn loops_have_bodies() {
     let graph = import(&model("loop")).expect("a model");
-    assert_eq!(operators(&graph).iter().filter(|&&name| name == "Loop").count(), 1);
+    assert_eq!(
+        operators(&graph)
+            .iter()
+            .filter(|&&name| name == "Loop")
+            .count(),
+        1
+    );
     // The name that the loop calls, or that of the body.
     let mut bytes = model("loop");
     let name = b"last/Loop/body";
-    let place = bytes.windows(name.len()).position(|w| w == name).expect("the name");
+    let place = bytes
+        .windows(name.len())
+        .position(|w| w == name)
+        .expect("the name");
     bytes[place] = b'q';
     let error = refused(import(&bytes));
-    assert!(error.message().contains("a graph that is not there"), "{error}");
+    assert!(
+        error.message().contains("a graph that is not there"),
+        "{error}"
+    );
 }

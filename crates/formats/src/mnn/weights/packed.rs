@@ -55,8 +55,16 @@ impl<'a> Reader<'a> {
         let mut product = 1_usize;
         for _ in 0..dims {
             let dim = match wide {
-                true => self.take(4)?.iter().rev().fold(0, |n, &b| n << 8 | usize::from(b)),
-                false => self.take(2)?.iter().rev().fold(0, |n, &b| n << 8 | usize::from(b)),
+                true => self
+                    .take(4)?
+                    .iter()
+                    .rev()
+                    .fold(0, |n, &b| n << 8 | usize::from(b)),
+                false => self
+                    .take(2)?
+                    .iter()
+                    .rev()
+                    .fold(0, |n, &b| n << 8 | usize::from(b)),
             };
             product = product.saturating_mul(dim);
         }
@@ -129,15 +137,27 @@ impl Packed {
     }
 
     /// Weights that are 0 but for some: the steps from one of these to the next, and the place of the number of each.
-    fn sparse(reader: &mut Reader, buffer: &Tensor, params: &Params, count: usize) -> Result<Packed> {
-        let some = reader.take(4)?.iter().rev().fold(0, |n, &b| n << 8 | usize::from(b));
+    fn sparse(
+        reader: &mut Reader,
+        buffer: &Tensor,
+        params: &Params,
+        count: usize,
+    ) -> Result<Packed> {
+        let some = reader
+            .take(4)?
+            .iter()
+            .rev()
+            .fold(0, |n, &b| n << 8 | usize::from(b));
         let step_bits = usize::from(reader.byte()?);
         if some > count || step_bits > 8 {
             return Err(invalid("quantised weights are garbled"));
         }
         let steps = reader.take(room(some, step_bits)?)?;
         let mut numbers = reader.numbers()?;
-        let bits = usize::max(1, (usize::BITS - (numbers.len() - 1).leading_zeros()) as usize);
+        let bits = usize::max(
+            1,
+            (usize::BITS - (numbers.len() - 1).leading_zeros()) as usize,
+        );
         numbers.dedup();
         let places = reader.take(room(some, bits)?)?;
         let mut weights = Vec::new();
@@ -147,7 +167,11 @@ impl Packed {
         super::scales::zeros(params, bits, &mut weights)?;
         let mut at = 0;
         for i in 0..some {
-            at += if step_bits == 0 { 0 } else { place(steps, i, step_bits) };
+            at += if step_bits == 0 {
+                0
+            } else {
+                place(steps, i, step_bits)
+            };
             let number = numbers.get(place(places, i, bits));
             match (weights.get_mut(at), number) {
                 (Some(weight), Some(&number)) => *weight = number,
@@ -202,7 +226,10 @@ fn numbers_at(numbers: &[i8], place: usize) -> i8 {
 
 /// The bits of places among so many numbers.
 fn bits(numbers: usize) -> usize {
-    usize::max(1, (usize::BITS - numbers.saturating_sub(1).leading_zeros()) as usize)
+    usize::max(
+        1,
+        (usize::BITS - numbers.saturating_sub(1).leading_zeros()) as usize,
+    )
 }
 
 /// The bytes of so many places.
