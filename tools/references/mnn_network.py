@@ -54,9 +54,13 @@ class Net:
 
     def input(self, array, layout="NC4HW4"):
         dtype = "DT_INT32" if array.dtype == np.int32 else "DT_FLOAT"
-        made = self.add("Input", [], {"dims": list(array.shape), "dtype": dtype, "dformat": layout})
+        # MNN's Python package crashes on inputs that are in NC4HW4 themselves.
+        own = "NCHW" if layout == "NC4HW4" else layout
+        made = self.add("Input", [], {"dims": list(array.shape), "dtype": dtype, "dformat": own})
         self.arrays[self.tensors[made]] = array
-        return made
+        if layout == own:
+            return made
+        return self.add("ConvertTensor", [made], {"source": own, "dest": layout}, "TensorConvertInfo")
 
     def constant(self, array, layout="NCHW", kind="Const"):
         array = np.asarray(array)
