@@ -401,7 +401,7 @@ for kind, main, table in [
     ("Interp", {"outputWidth": 9, "outputHeight": 7, "resizeType": 2, "alignCorners": True}, None),
     ("Interp", {"widthScale": 1.5, "heightScale": 2.0, "resizeType": 2, "halfPixelCenters": True}, None),
     ("Interp", {"outputWidth": 12, "outputHeight": 10, "resizeType": 1}, None), ("Interp", {"outputWidth": 8, "outputHeight": 9, "resizeType": 3}, None),
-    ("Interp", {"outputWidth": 8, "outputHeight": 9, "resizeType": 2, "ctm": "TensorflowHalfPixels"}, None),
+    ("Interp", {"outputWidth": 8, "outputHeight": 9, "resizeType": 1, "ctm": "TensorflowHalfPixels"}, None),
     ("Pooling", {"kernelX": 3, "kernelY": 3, "strideX": 2, "strideY": 2, "type": "AVEPOOL", "padType": "SAME"}, "Pool"),
     ("Pooling", {"kernelX": 3, "kernelY": 2, "strideX": 2, "strideY": 2, "type": "MAXPOOL", "padType": "VALID"}, "Pool"),
     ("Pooling", {"kernelX": 3, "kernelY": 3, "strideX": 2, "strideY": 2, "padX": 1, "padY": 1, "type": "AVEPOOL", "ceilModel": False}, "Pool"),

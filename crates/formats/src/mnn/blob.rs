@@ -59,7 +59,7 @@ impl Numbers<'_> {
     /// `len` bytes of the file beside the model.
     ///
     /// # Errors
-    /// As [`Numbers::beside`].
+    /// `Io` where there is no such file, `InvalidModel` where it ends before.
     pub fn bytes_beside(&self, offset: i64, len: usize) -> Result<Tensor> {
         let offset = usize::try_from(offset)
             .map_err(|_| invalid("the place of weights is negative").with_got(offset))?;

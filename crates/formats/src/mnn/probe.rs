@@ -101,7 +101,7 @@ impl<'a> Head<'a> {
     }
 }
 
-/// See the module.
+/// Whether the beginning of a file is that of an MNN network.
 pub fn is_net(bytes: &[u8]) -> bool {
     looks(&Head(bytes)).unwrap_or(false)
 }

@@ -41,7 +41,7 @@ pub fn reshape(imp: &mut Import, op: &Op) -> Outputs {
         None => {
             let mut dims = p.ints(0)?;
             if turned && dims.len() == 4 {
-                // Such a shape is that of the result.
+                // A shape in the parameters is that of the result.
                 dims[1..].rotate_left(1);
             }
             imp.i64s(&dims)?
@@ -154,7 +154,7 @@ pub fn permute(imp: &mut Import, op: &Op) -> Outputs {
         None => op.params(PERMUTE)?.ints(0)?,
     };
     let rank = imp.rank(x)?;
-    // Of a longer list MNN looks at the beginning.
+    // MNN looks at the beginning of a list that is longer.
     let order = order.iter().take(rank).map(|&axis| imp.axis_of(x, axis));
     let order = order.collect::<Result<Vec<_>>>()?;
     Ok(vec![imp.transpose(x, &order)?])
@@ -174,7 +174,7 @@ pub fn pack(imp: &mut Import, op: &Op) -> Outputs {
     for part in &mut parts {
         *part = imp.unsqueeze(*part, &[axis])?;
     }
-    // From behind, a new dimension counts as one of the result, which Unsqueeze and Concat share.
+    // A new dimension that is counted from behind is one of the result, for Unsqueeze and for Concat.
     Ok(vec![imp.concat(&parts, axis)?])
 }
 

@@ -127,7 +127,7 @@ pub fn repeat(imp: &mut Import, op: &Op) -> Outputs {
         body,
         carried: carried.len(),
     };
-    let inputs = [rounds, begins].iter().chain(carried).copied();
+    let inputs = [rounds, begins].into_iter().chain(carried.iter().copied());
     let inputs: Vec<_> = inputs.map(Some).collect();
     imp.gives_each(layouts);
     imp.apply(operator, &inputs, op.outputs())

@@ -129,7 +129,7 @@ pub fn top_k(imp: &mut Import, op: &Op) -> Outputs {
 /// The operators ArgMax and ArgMin.
 pub fn arg(imp: &mut Import, op: &Op, max: bool) -> Outputs {
     let (x, p) = (op.input(0)?, op.params(ARG_MAX)?);
-    // Of pictures MNN gives floats along an axis of its own choice, as Caffe did.
+    // MNN gives floats for pictures, along an axis of its own choice, as Caffe did.
     if op.layout() == Layout::Nc4hw4 && imp.rank(x)? > 2 {
         return Err(unsupported("the places of the largest numbers as floats"));
     }

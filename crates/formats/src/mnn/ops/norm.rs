@@ -137,7 +137,7 @@ fn normed(imp: &mut Import, p: &Params, x: ValueId, axes: usize) -> Result<Value
     imp.step(LayerNorm { axis, epsilon }, &[Some(x), Some(scale), bias])
 }
 
-/// The same of dimensions that are open, step by step.
+/// A norm over dimensions that are open, step by step.
 fn spelt(
     imp: &mut Import,
     x: ValueId,

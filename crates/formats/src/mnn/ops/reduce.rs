@@ -43,7 +43,7 @@ pub fn reduction(imp: &mut Import, op: &Op) -> Outputs {
         4 => ReduceKind::Max,
         5 => ReduceKind::Min,
         6 => ReduceKind::Prod,
-        // Of truth values, which are 0 and 1.
+        // Truth values are 0 and 1.
         number @ (7 | 8) => {
             let truths = imp.truths(x)?;
             x = imp.as_ints(truths)?;

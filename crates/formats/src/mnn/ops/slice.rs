@@ -44,7 +44,7 @@ pub fn slice(imp: &mut Import, op: &Op) -> Outputs {
             .collect();
     }
     let lengths = match (op.optional(1), &points[..]) {
-        // Of Torch it is the length of each part, of TensorFlow their number.
+        // Torch says how long each part is, TensorFlow how many there are.
         (None, [one]) if source == TORCH => vec![*one; count],
         (None, [] | [_]) => {
             let parts = points.first().copied().unwrap_or(count as i64);
@@ -93,8 +93,8 @@ pub fn slice_tf(imp: &mut Import, op: &Op) -> Outputs {
         (Some(begins), Some(sizes)) if begins.len() == rank && sizes.len() == rank => {
             let ends = begins.iter().zip(&sizes).map(|(&begin, &size)| match size {
                 -1 => END,
-                // From behind: the end stays behind the beginning.
-                _ if begin < 0 && begin + size >= 0 => END,
+                // A part that begins before the end and reaches it.
+                _ if begin < 0 && begin.saturating_add(size) >= 0 => END,
                 _ => begin.saturating_add(size),
             });
             let ends: Vec<i64> = ends.collect();
@@ -222,7 +222,7 @@ impl Masks {
                 (true, ..) => begin + 1,
                 (false, true, false) => END,
                 (false, true, true) => i64::MIN,
-                (false, false, true) if ends[i] == -1 => i64::MIN,
+                (false, false, true) if ends[i] < 0 => i64::MIN,
                 (false, false, _) => ends[i],
             };
             for (list, n) in taken.iter_mut().zip([begin, end, axis, step]) {

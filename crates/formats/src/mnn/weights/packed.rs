@@ -23,7 +23,7 @@ pub struct Packed {
     bits: usize,
     /// The numbers, by place.
     numbers: Vec<i8>,
-    /// Of weights that are mostly one number: what they are.
+    /// The numbers themselves where most are the same, which files store apart.
     sparse: Option<Vec<i8>>,
 }
 

@@ -111,7 +111,7 @@ pub fn zeros(params: &Params, bits: usize, weights: &mut [i8]) -> Result<()> {
     let area = weights.len().checked_div(outputs).unwrap_or(0);
     for (pair, weights) in alpha.chunks_exact(2).zip(weights.chunks_mut(area.max(1))) {
         let zero = match pair[1] > 1e-6 {
-            true => (-pair[0] / pair[1]).round() as i32 + least,
+            true => ((-pair[0] / pair[1]).round() as i32).saturating_add(least),
             false => least,
         };
         weights.fill(zero as i8);
