@@ -258,39 +258,6 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// The elements of `x`, integers, where they are known.
-    pub fn known(&self, x: ValueId) -> Result<Option<Vec<i64>>> {
-        self.constant(x).map(|tensor| tensor.to_i64s()).transpose()
-    }
-
-    /// `x` as a vector of `int64`: what shapes and axes are given in.
-    pub fn vector_of(&mut self, x: ValueId) -> Result<ValueId> {
-        if let Some(ints) = self.known(x)? {
-            return self.i64s(&ints);
-        }
-        let x = match self.rank(x)? {
-            0 => self.unsqueeze(x, &[0])?,
-            _ => x,
-        };
-        self.cast(x, DType::I64)
-    }
-
-    /// `x` as one `int64`, a scalar.
-    pub fn scalar_of(&mut self, x: ValueId) -> Result<ValueId> {
-        if let Some([n]) = self.known(x)?.as_deref() {
-            return self.i64(*n);
-        }
-        let x = match self.rank(x)? {
-            0 => x,
-            _ => self.reshape_to_scalar(x)?,
-        };
-        self.cast(x, DType::I64)
-    }
-
-    fn reshape_to_scalar(&mut self, x: ValueId) -> Result<ValueId> {
-        self.reshape(x, &[])
-    }
-
     /// Truth values as MNN has them, integers of 0 and 1.
     pub fn as_ints(&mut self, truths: ValueId) -> Result<ValueId> {
         let ints = self.cast(truths, DType::I32)?;

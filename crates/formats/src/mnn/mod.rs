@@ -6,6 +6,7 @@
 mod blob;
 mod import;
 mod inputs;
+mod known;
 mod layout;
 mod op;
 mod ops;

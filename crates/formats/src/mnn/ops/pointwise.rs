@@ -182,8 +182,8 @@ pub fn binary(imp: &mut Import, op: &Op) -> Outputs {
         1 => activated(imp, BinaryKind::Sub, a, b, p.int(2, 0)?)?,
         2 => activated(imp, BinaryKind::Mul, a, b, p.int(2, 0)?)?,
         3 | 7 => imp.div(a, b)?,
-        4 | 9 => imp.binary(BinaryKind::Max, a, b)?,
-        5 | 8 => imp.binary(BinaryKind::Min, a, b)?,
+        4 | 9 => number_or(imp, BinaryKind::Max, a, b)?,
+        5 | 8 => number_or(imp, BinaryKind::Min, a, b)?,
         6 => imp.binary(BinaryKind::Pow, a, b)?,
         10 => compared(imp, BinaryKind::Greater, a, b)?,
         11 => compared(imp, BinaryKind::GreaterOrEqual, a, b)?,
@@ -245,12 +245,20 @@ fn activated(
     activation: i32,
 ) -> Result<ValueId> {
     match activation {
-        0 => imp.binary(kind, a, b),
+        0 => number_or(imp, kind, a, b),
         1 => {
             let activation = Activation::Relu;
             imp.op(Binary { kind, activation }, &[a, b])
         }
         other => Err(unsupported(format!("activation number {other}"))),
+    }
+}
+
+/// A function of two tensors, which is a constant where both are known integers.
+fn number_or(imp: &mut Import, kind: BinaryKind, a: ValueId, b: ValueId) -> Result<ValueId> {
+    match imp.computed(kind, a, b)? {
+        Some(number) => Ok(number),
+        None => imp.binary(kind, a, b),
     }
 }
 

@@ -14,10 +14,10 @@ const WIDE_SHAPE: usize = 11;
 /// Dimensions of a shape.
 const DIMS: usize = 4;
 
-/// The bits of places in a byte's order: the highest first.
+/// Weights in a buffer. The bits of places follow each other from the highest bit of each byte on.
 pub struct Packed {
     bytes: Tensor,
-    /// Where places begin.
+    /// The byte at which places begin.
     at: usize,
     /// The bits of each place; 8 for weights that are stored as they are.
     bits: usize,
