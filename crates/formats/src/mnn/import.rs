@@ -8,6 +8,7 @@ use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::{Graph, ValueId};
 use kilim_core::ops::normalize_axis;
+use kilim_core::passes::KnownDims;
 use kilim_core::tensor::Tensor;
 use kilim_core::{Dim, Limits};
 
@@ -80,6 +81,10 @@ pub struct Import<'a> {
     gives: Vec<Layout>,
     /// How many bodies this one is in.
     depth: usize,
+    /// The elements of integers that follow from shapes.
+    dims: KnownDims,
+    /// How many nodes were followed for these.
+    followed: usize,
     /// The truth values that integers were made of.
     truths: HashMap<ValueId, ValueId>,
 }
@@ -102,6 +107,8 @@ impl<'a> Import<'a> {
             values: vec![None; tensors.len()],
             gives: Vec::new(),
             depth: 0,
+            dims: KnownDims::default(),
+            followed: 0,
             truths: HashMap::new(),
         }
     }
@@ -237,6 +244,16 @@ impl<'a> Import<'a> {
         let mut inner = Import::new(self.net, tensors, self.numbers, self.mapped, builder);
         inner.depth = depth;
         Ok(inner)
+    }
+
+    /// The elements of integers, as far as shapes and constants tell them.
+    pub fn elements(&mut self, x: ValueId) -> Option<Vec<Dim>> {
+        let graph = self.builder.graph();
+        for node in &graph.nodes[self.followed..] {
+            self.dims.follow(graph, node);
+        }
+        self.followed = graph.nodes.len();
+        self.dims.get(graph, x)
     }
 
     /// What is known of the dimension `axis` of `x`.

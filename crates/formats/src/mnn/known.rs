@@ -12,9 +12,18 @@ use super::import::Import;
 const MOST: usize = 64;
 
 impl Import<'_> {
-    /// The elements of `x`, integers, where they are known.
-    pub fn known(&self, x: ValueId) -> Result<Option<Vec<i64>>> {
-        self.constant(x).map(|tensor| tensor.to_i64s()).transpose()
+    /// The elements of `x`, integers, where they are known: of a constant, or of a shape whose dimensions are known.
+    pub fn known(&mut self, x: ValueId) -> Result<Option<Vec<i64>>> {
+        if let Some(tensor) = self.constant(x) {
+            return tensor.to_i64s().map(Some);
+        }
+        let dims = self.elements(x).unwrap_or_default();
+        let ints = dims.iter().map(|dim| i64::try_from(dim.known()?).ok());
+        let ints: Option<Vec<i64>> = ints.collect();
+        Ok(ints.filter(|ints| {
+            self.shape(x)
+                .is_some_and(|s| s.iter().product::<usize>() == ints.len())
+        }))
     }
 
     /// `x` as a vector of `int64`: what shapes and axes are given in.
@@ -49,20 +58,25 @@ impl Import<'_> {
         a: ValueId,
         b: ValueId,
     ) -> Result<Option<ValueId>> {
-        let (Some(x), Some(y)) = (self.constant(a), self.constant(b)) else {
+        let integers = [a, b].map(|v| self.dtype(v)) == [Some(DType::I32); 2];
+        let (Some(first), Some(second)) = (self.shape(a), self.shape(b)) else {
             return Ok(None);
         };
-        let integers = x.dtype() == DType::I32 && y.dtype() == DType::I32;
-        let longer = match (x.len(), x.rank()) < (y.len(), y.rank()) {
-            true => &y,
-            false => &x,
-        };
-        let shape = longer.shape();
-        let fits = x.len() == y.len() || x.len() == 1 || y.len() == 1;
-        if !integers || !fits || x.len().max(y.len()) > MOST || shape.len() > 1 {
+        let lists =
+            [&first, &second].map(|shape| shape.len() < 2 && shape.iter().all(|&n| n <= MOST));
+        if !integers || lists.contains(&false) {
             return Ok(None);
         }
-        let (shape, x, y) = (shape.to_vec(), x.to_i64s()?, y.to_i64s()?);
+        let (Some(x), Some(y)) = (self.known(a)?, self.known(b)?) else {
+            return Ok(None);
+        };
+        if x.len() != y.len() && x.len() != 1 && y.len() != 1 {
+            return Ok(None);
+        }
+        let shape = match (x.len(), first.len()) < (y.len(), second.len()) {
+            true => second,
+            false => first,
+        };
         let count = shape.iter().product();
         let at = |list: &[i64], i: usize| list.get(i).or(list.first()).copied();
         let numbers = (0..count).map(|i| {
@@ -73,6 +87,10 @@ impl Import<'_> {
                 BinaryKind::Mul => x.checked_mul(y),
                 BinaryKind::Max => Some(x.max(y)),
                 BinaryKind::Min => Some(x.min(y)),
+                // The sign of the divisor.
+                BinaryKind::Mod if y != 0 => x
+                    .checked_rem_euclid(y)
+                    .map(|rest| if y < 0 && rest != 0 { rest + y } else { rest }),
                 _ => None,
             };
             i32::try_from(number?).ok()

@@ -85,7 +85,7 @@ pub fn flatten(imp: &mut Import, op: &Op) -> Outputs {
 }
 
 /// Axes in the parameters, else in the second input.
-fn axes(imp: &Import, op: &Op, p: &Params) -> Result<Vec<i64>> {
+fn axes(imp: &mut Import, op: &Op, p: &Params) -> Result<Vec<i64>> {
     let axes = p.ints(0)?;
     match (axes.is_empty(), op.optional(1)) {
         (true, Some(given)) => {
@@ -141,7 +141,7 @@ pub fn expand_dims(imp: &mut Import, op: &Op) -> Outputs {
 }
 
 /// One number that must be known when the model is read.
-pub fn one(imp: &Import, x: ValueId, what: &str) -> Result<i64> {
+pub fn one(imp: &mut Import, x: ValueId, what: &str) -> Result<i64> {
     match imp.known(x)?.as_deref() {
         Some(&[n]) => Ok(n),
         Some(_) => Err(invalid(format!("{what} is not one number"))),

@@ -212,7 +212,7 @@ pub fn binary(imp: &mut Import, op: &Op) -> Outputs {
             let whole = imp.mul(whole, b)?;
             imp.sub(a, whole)?
         }
-        19 if integers => imp.binary(BinaryKind::Mod, a, b)?,
+        19 if integers => number_or(imp, BinaryKind::Mod, a, b)?,
         19 => imp.binary(BinaryKind::Fmod, a, b)?,
         21 => logical(imp, BinaryKind::Or, a, b)?,
         22 => {

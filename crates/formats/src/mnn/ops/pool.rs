@@ -1,6 +1,7 @@
 //! Pooling (`source/shape/ShapePool.cpp`, `source/backend/cpu/CPUPool.cpp`).
 
 use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, AveragePool, MaxPool, Padding, ReduceKind, Window};
 
 use super::Outputs;
@@ -119,11 +120,22 @@ fn sizes(global: bool, sizes: [usize; 2]) -> Result<Vec<usize>> {
     }
 }
 
-fn pooled(imp: &mut Import, op: &Op, mut pooling: Pooling) -> Outputs {
+/// Pooling of data, of which a row is a picture of a width of 1.
+fn pooled(imp: &mut Import, op: &Op, pooling: Pooling) -> Outputs {
     let x = op.input(0)?;
     if op.outputs() > 1 {
         return Err(unsupported("the places of maxima"));
     }
+    let row = imp.rank(x)? == 3 && pooling.kernel.len() == 2 && !op.layout().channels_last();
+    if !row || pooling.global {
+        return Ok(vec![windows(imp, op, x, pooling)?]);
+    }
+    let picture = imp.unsqueeze(x, &[3])?;
+    let y = windows(imp, op, picture, pooling)?;
+    Ok(vec![imp.squeeze(y, &[3])?])
+}
+
+fn windows(imp: &mut Import, op: &Op, x: ValueId, mut pooling: Pooling) -> Result<ValueId> {
     let first = op.layout().spatial() as i64;
     if pooling.global {
         let kind = if pooling.mean {
@@ -134,7 +146,7 @@ fn pooled(imp: &mut Import, op: &Op, mut pooling: Pooling) -> Outputs {
         let rank = imp.rank(x)? as i64;
         let last = rank - i64::from(op.layout().channels_last());
         let axes: Vec<i64> = (first..last).collect();
-        return Ok(vec![imp.reduce(kind, x, &axes, true)?]);
+        return imp.reduce(kind, x, &axes, true);
     }
     let axes = pooling.kernel.len();
     let mut ceil_mode = false;
@@ -170,7 +182,7 @@ fn pooled(imp: &mut Import, op: &Op, mut pooling: Pooling) -> Outputs {
         ceil_mode,
     };
     let channels_last = op.layout().channels_last();
-    let y = match pooling.mean {
+    match pooling.mean {
         true => imp.op(
             AveragePool {
                 window,
@@ -179,7 +191,7 @@ fn pooled(imp: &mut Import, op: &Op, mut pooling: Pooling) -> Outputs {
                 activation: Activation::None,
             },
             &[x],
-        )?,
+        ),
         false => imp.op(
             MaxPool {
                 window,
@@ -187,9 +199,8 @@ fn pooled(imp: &mut Import, op: &Op, mut pooling: Pooling) -> Outputs {
                 channels_last,
             },
             &[x],
-        )?,
-    };
-    Ok(vec![y])
+        ),
+    }
 }
 
 /// `Unsupported` where a last window begins behind the data: other formats leave it out, MNN does not.

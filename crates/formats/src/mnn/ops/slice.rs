@@ -171,7 +171,7 @@ impl Masks {
     }
 
     fn slice(&self, imp: &mut Import, op: &Op, x: ValueId) -> Outputs {
-        let list = |i: usize| -> Result<Option<Vec<i64>>> {
+        let mut list = |i: usize| -> Result<Option<Vec<i64>>> {
             op.optional(i).map_or(Ok(None), |v| imp.known(v))
         };
         let (begins, ends) = (list(1)?, list(2)?);
