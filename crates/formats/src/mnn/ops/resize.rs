@@ -2,6 +2,7 @@
 
 use kilim_core::dtype::DType;
 use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
 use kilim_core::ops::{
     AspectPolicy, CoordinateMode, GridMode, GridPadding, GridSample, NearestMode, Resize,
     ResizeMode,
@@ -52,18 +53,13 @@ fn coordinates(p: &Params, kind: i32) -> Result<CoordinateMode> {
     })
 }
 
-/// The operators Interp and Interp3D: to sizes in the parameters, or by an input of sizes or factors.
+/// The operator Interp: to sizes in the parameters, or by an input of sizes or factors.
 pub fn interp(imp: &mut Import, op: &Op) -> Outputs {
     let (x, p) = (op.input(0)?, op.params(INTERP)?);
     let kind = p.int(4, 0)?;
     let rank = imp.rank(x)?;
-    if !(3..=5).contains(&rank) {
+    if !(3..=4).contains(&rank) {
         return Err(unsupported("sampling of data of so many dimensions").with_got(rank));
-    }
-    if rank == 5 && !matches!(kind, FLOOR | ROUND) {
-        return Err(unsupported(
-            "lines and curves between the numbers of a volume",
-        ));
     }
     let first = op.layout().spatial() as i64;
     let mut resize = Resize {
@@ -96,33 +92,50 @@ pub fn interp(imp: &mut Import, op: &Op) -> Outputs {
             [Some(x), None, None, Some(sizes)]
         }
     };
-    Ok(vec![imp.step(resize, &inputs)?])
+    sampled(imp, resize, &inputs)
+}
+
+/// Samples, but where MNN takes other numbers than there are: its curves beyond the first number go through the wrong four.
+fn sampled(imp: &mut Import, resize: Resize, inputs: &[Option<ValueId>]) -> Outputs {
+    let curved = matches!(resize.mode, ResizeMode::Cubic { .. });
+    let shifted = matches!(
+        resize.coordinates,
+        CoordinateMode::HalfPixel | CoordinateMode::PytorchHalfPixel
+    );
+    let x = inputs.first().copied().flatten();
+    let y = imp.step(resize, inputs)?;
+    if curved && shifted {
+        let (before, after) = (x.and_then(|x| imp.shape(x)), imp.shape(y));
+        let grows = match (before, after) {
+            (Some(before), Some(after)) => before.iter().zip(&after).any(|(a, b)| a < b),
+            _ => true,
+        };
+        if grows {
+            return Err(unsupported(
+                "curves through the centres of pixels that begin before the first",
+            ));
+        }
+    }
+    Ok(vec![y])
 }
 
 fn from_parameters(imp: &mut Import, op: &Op, p: &Params, resize: Resize) -> Outputs {
     let x = op.input(0)?;
     let rank = imp.rank(x)?;
-    // Depth, height and width: sizes, and the factors where there are none.
-    let (sizes, factors) = ([12, 3, 2], [11, 1, 0]);
-    let used = 3 - usize::min(rank - 2, 3);
-    let sizes = sizes[used..].iter().map(|&slot| p.size(slot, 0));
-    let mut sizes = sizes.collect::<Result<Vec<_>>>()?;
-    // A row has a height of 1.
-    if rank == 3 {
-        sizes = vec![p.size(3, 0)?];
-    }
+    // Height and width; a row has a height alone. Factors count where there are no sizes.
+    let (sizes, factors): (&[usize], &[usize]) = match rank {
+        3 => (&[3], &[1]),
+        _ => (&[3, 2], &[1, 0]),
+    };
+    let sizes = sizes.iter().map(|&slot| p.size(slot, 0));
+    let sizes = sizes.collect::<Result<Vec<_>>>()?;
     if !sizes.contains(&0) {
         let sizes: Vec<i64> = sizes.into_iter().map(|n| n as i64).collect();
         let sizes = imp.i64s(&sizes)?;
-        return Ok(vec![imp.step(resize, &[Some(x), None, None, Some(sizes)])?]);
+        return sampled(imp, resize, &[Some(x), None, None, Some(sizes)]);
     }
-    let factors: Vec<f32> = match rank {
-        3 => vec![p.float(1, 0.0)?],
-        _ => factors[used..]
-            .iter()
-            .map(|&slot| p.float(slot, 0.0))
-            .collect::<Result<_>>()?,
-    };
+    let factors = factors.iter().map(|&slot| p.float(slot, 0.0));
+    let factors = factors.collect::<Result<Vec<_>>>()?;
     if factors
         .iter()
         .any(|factor| !factor.is_finite() || *factor <= 0.0)
@@ -145,7 +158,7 @@ fn from_parameters(imp: &mut Import, op: &Op, p: &Params, resize: Resize) -> Out
             [Some(x), None, Some(imp.tensor_value(factors)), None]
         }
     };
-    Ok(vec![imp.step(resize, &inputs)?])
+    sampled(imp, resize, &inputs)
 }
 
 /// The operator Resize of older files: a line between two numbers, by factors.
