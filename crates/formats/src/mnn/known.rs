@@ -102,6 +102,31 @@ impl Import<'_> {
         Ok(Some(self.tensor_value(tensor)))
     }
 
+    /// Integers from a first to a last, by steps; nothing where these are not known, or the list is long.
+    pub fn counted(&mut self, bounds: [ValueId; 3]) -> Result<Option<ValueId>> {
+        if bounds.map(|v| self.dtype(v)) != [Some(DType::I32); 3] {
+            return Ok(None);
+        }
+        let mut numbers = [0; 3];
+        for (number, bound) in numbers.iter_mut().zip(bounds) {
+            match self.known(bound)?.as_deref() {
+                Some(&[n]) => *number = n,
+                _ => return Ok(None),
+            }
+        }
+        let [first, last, step] = numbers;
+        if step == 0 || (last - first) / step >= MOST as i64 {
+            return Ok(None);
+        }
+        let (mut list, mut next) = (Vec::new(), first);
+        while (step > 0 && next < last) || (step < 0 && next > last) {
+            list.push(next as i32);
+            next += step;
+        }
+        let tensor = Tensor::from_slice(&[list.len()], &list)?;
+        Ok(Some(self.tensor_value(tensor)))
+    }
+
     /// A short list that is known in another shape; nothing where it is not known.
     pub fn shaped(&mut self, x: ValueId, shape: &[usize]) -> Result<Option<ValueId>> {
         let tensor = self.constant(x).filter(|tensor| tensor.len() <= MOST);

@@ -113,7 +113,7 @@ pub fn squeeze(imp: &mut Import, op: &Op) -> Outputs {
         return Ok(vec![x]);
     }
     let number = imp.rank(x)? == 1 && axes.len() == 1;
-    if let (true, Some(number)) = (number, imp.shaped(x, &[])?) {
+    if number && let Some(number) = imp.shaped(x, &[])? {
         return Ok(vec![number]);
     }
     Ok(vec![imp.squeeze(x, &axes)?])
@@ -124,7 +124,7 @@ pub fn unsqueeze(imp: &mut Import, op: &Op) -> Outputs {
     let x = op.input(0)?;
     let axes = axes(imp, op, &op.params(SQUEEZE)?)?;
     let number = imp.rank(x)? == 0 && axes.len() == 1;
-    if let (true, Some(list)) = (number, imp.shaped(x, &[1])?) {
+    if number && let Some(list) = imp.shaped(x, &[1])? {
         return Ok(vec![list]);
     }
     Ok(vec![imp.unsqueeze(x, &axes)?])

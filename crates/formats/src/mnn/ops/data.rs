@@ -104,6 +104,9 @@ pub fn zeros_like(imp: &mut Import, op: &Op) -> Outputs {
 /// The operator Range.
 pub fn range(imp: &mut Import, op: &Op) -> Outputs {
     let mut bounds = [op.input(0)?, op.input(1)?, op.input(2)?];
+    if let Some(list) = imp.counted(bounds)? {
+        return Ok(vec![list]);
+    }
     for bound in &mut bounds {
         if imp.rank(*bound)? > 0 {
             *bound = imp.reshape(*bound, &[])?;
