@@ -78,6 +78,10 @@ pub fn layer_norm(imp: &mut Import, op: &Op) -> Outputs {
     let axes = given.iter().map(|&axis| imp.axis_of(x, axis));
     let mut axes = axes.collect::<Result<Vec<_>>>()?;
     axes.sort_unstable();
+    axes.dedup();
+    if axes.is_empty() {
+        return Err(invalid("a norm over no dimension"));
+    }
     if axes.iter().copied().eq(rank - axes.len()..rank) {
         return Ok(vec![normed(imp, &p, x, axes.len())?]);
     }
