@@ -195,7 +195,11 @@ pub fn grid_sample(imp: &mut Import, op: &Op) -> Outputs {
     let padding = match p.choice(1)? {
         0 => GridPadding::Zeros,
         1 => GridPadding::Border,
-        2 => GridPadding::Reflection,
+        2 => {
+            return Err(unsupported(
+                "a border that mirrors, which MNN itself does not",
+            ));
+        }
         other => return Err(unsupported(format!("the border number {other}"))),
     };
     let sample = GridSample {
