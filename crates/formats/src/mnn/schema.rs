@@ -1,7 +1,7 @@
 //! What a file holds, as far as the importer reads it. Constants are the slots of fields in their tables (`schema/default/*.fbs` of MNN).
 
 use kilim_core::Limits;
-use kilim_core::error::{Error, Result};
+use kilim_core::error::{Error, Result, unsupported};
 
 use super::invalid;
 use super::layout::Layout;
@@ -9,6 +9,7 @@ use crate::flatbuffer::{FlatBuffer, Table};
 
 /// Fields of `Net`.
 pub mod net {
+    pub const DESCRIBED: usize = 1;
     pub const EXTRA: usize = 2;
     pub const OPS: usize = 3;
     pub const OUTPUTS: usize = 4;
@@ -32,6 +33,9 @@ pub mod op {
     pub const TYPE: usize = 5;
     pub const LAYOUT: usize = 6;
 }
+
+/// The field of `TensorDescribe` that says how data is quantised.
+const QUANTIZED: usize = 4;
 
 /// Types of operators are below this.
 pub const OP_TYPES: usize = 1024;
@@ -75,9 +79,14 @@ impl<'a> Net<'a> {
     /// Reads the operators and the names of tensors, and checks their numbers.
     ///
     /// # Errors
-    /// `InvalidModel` where the file is garbled, `Limit` where it has too many operators.
+    /// `InvalidModel` where the file is garbled, `Limit` where it has too many operators, `Unsupported` where its data is quantised.
     pub fn read(file: &'a FlatBuffer<'a>, limits: &Limits) -> Result<Net<'a>> {
         let root = file.root()?;
+        for described in root.tables(net::DESCRIBED)? {
+            if described.table(QUANTIZED)?.is_some() {
+                return Err(unsupported("a model whose data has 8 bits"));
+            }
+        }
         let extra = root.table(net::EXTRA)?;
         let mut nodes = 0;
         let mut count = |ops: usize| {
