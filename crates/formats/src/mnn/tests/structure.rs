@@ -5,6 +5,7 @@ use kilim_test_support::archive::Cases;
 
 use super::{import, import_with, model, refused};
 use crate::ImporterRegistry;
+use crate::tflite::tests::writer::{Field, refer, text};
 
 /// The shapes of inputs and outputs in words, with their names.
 fn ports(graph: &Graph) -> Vec<String> {
@@ -174,4 +175,54 @@ fn loops_have_bodies() {
         error.message().contains("a graph that is not there"),
         "{error}"
     );
+}
+
+/// A network of an input and of TanH, which reads a tensor of a number; with what `described` says of a tensor.
+fn written(read: i32, described: Vec<Field>) -> Vec<u8> {
+    let op = |kind: i32, inputs: Vec<i32>, output: i32| {
+        Field::Table(vec![
+            Field::I32s(inputs),
+            Field::None,
+            Field::None,
+            text("name"),
+            Field::I32s(vec![output]),
+            Field::I32(kind),
+        ])
+    };
+    let net = Field::Table(vec![
+        Field::None,
+        Field::Tables(vec![Field::Table(described)]),
+        Field::None,
+        Field::Tables(vec![op(34, Vec::new(), 0), op(95, vec![read], 1)]),
+        Field::None,
+        Field::None,
+        Field::I8(3),
+        Field::Tables(vec![text("x"), text("y")]),
+    ]);
+    let mut file = vec![0; 4];
+    refer(&mut file, 0, &net);
+    file
+}
+
+#[test]
+fn models_whose_data_has_8_bits_are_refused() {
+    let graph = import(&written(0, Vec::new())).expect("a model");
+    assert_eq!(operators(&graph), ["Tanh"]);
+    let quantized = [const { Field::None }; 4]
+        .into_iter()
+        .chain([Field::Table(Vec::new())]);
+    let error = refused(import(&written(0, quantized.collect())));
+    assert_eq!(error.code(), ErrorCode::Unsupported, "{error}");
+    assert!(error.message().contains("8 bits"), "{error}");
+}
+
+#[test]
+fn an_operator_reads_tensors_that_are_there() {
+    for (number, code) in [(2, ErrorCode::InvalidModel), (-1, ErrorCode::InvalidModel)] {
+        let error = refused(import(&written(number, Vec::new())));
+        assert_eq!(error.code(), code, "{error}");
+    }
+    // A tensor that no operator has written yet.
+    let error = refused(import(&written(1, Vec::new())));
+    assert_eq!(error.code(), ErrorCode::InvalidGraph, "{error}");
 }
