@@ -148,7 +148,7 @@ impl<'a> Import<'a> {
             self.numbers.limits.check_nodes(self.mapped.get())?;
             let name = info.called(self.tensors);
             let around = self.builder.enter(name);
-            let made = self.map(info);
+            let made = self.map(info, refused.is_empty());
             self.builder.leave(around);
             refused.settle(made, &ops::name(info.kind), name)?;
         }
@@ -181,12 +181,17 @@ impl<'a> Import<'a> {
         }
     }
 
-    /// Maps an operator. Nothing comes of one that reads what a refused operator should have written.
-    fn map(&mut self, info: &OpInfo) -> Result<()> {
+    /// Maps an operator. Nothing comes of one that reads what a refused operator should have written, where not all were mapped.
+    fn map(&mut self, info: &OpInfo, all: bool) -> Result<()> {
         let row = ops::find(info.kind).ok_or_else(|| ops::refusal(info.kind, self.net.version))?;
-        let unwritten = |tensor: &usize| self.values[*tensor].is_none();
-        if info.inputs.iter().flatten().any(unwritten) {
-            return Ok(());
+        let mut read = info.inputs.iter().flatten();
+        if let Some(&missing) = read.find(|&&tensor| self.values[tensor].is_none()) {
+            let message = "no operator before writes a tensor that one reads";
+            let error = Error::new(ErrorCode::InvalidGraph, message);
+            return match all {
+                true => Err(error.with_input(self.tensors[missing])),
+                false => Ok(()),
+            };
         }
         let op = self.op(info);
         self.gives.clear();
