@@ -62,8 +62,7 @@ impl Shape {
         if pads.len() == 3 {
             pads.extend_from_within(..);
         }
-        let sizes = [common.sizes(1)?, common.sizes(0)?];
-        let [strides, dilations] = sizes;
+        let (strides, dilations) = (common.sizes(1)?, common.sizes(0)?);
         let all = [kernel.len(), strides.len(), dilations.len()];
         if all != [3; 3] || kernel.contains(&0) || strides.contains(&0) || dilations.contains(&0) {
             return Err(invalid(

@@ -276,11 +276,8 @@ pub fn padding(imp: &mut Import, op: &Op) -> Outputs {
     };
     let sides = match imp.known(around)? {
         Some(around) => {
-            let (begins, ends) = around
-                .chunks_exact(2)
-                .map(|pair| (pair[0], pair[1]))
-                .unzip();
-            let (begins, ends): (Vec<i64>, Vec<i64>) = (begins, ends);
+            let pairs = around.chunks_exact(2).map(|pair| (pair[0], pair[1]));
+            let (begins, ends): (Vec<i64>, Vec<i64>) = pairs.unzip();
             imp.i64s(&[begins, ends].concat())?
         }
         None => {
