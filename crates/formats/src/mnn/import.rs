@@ -155,13 +155,19 @@ impl<'a> Import<'a> {
         refused.check()
     }
 
-    /// Makes a tensor an output of the graph. Nothing comes of one that was refused, or of an input.
+    /// Makes a tensor an output of the graph. What has another name by now is passed through Identity.
     fn output(&mut self, tensor: usize) -> Result<()> {
         let name = self.tensors[tensor];
         let Some((value, _)) = self.values[tensor] else {
             let message = "no operator gives an output of the network";
             return Err(Error::new(ErrorCode::InvalidGraph, message).with_input(name));
         };
+        let graph = self.builder.graph();
+        let own = graph.value(value);
+        let is_named = own.name == name && own.constant.is_none() && !graph.inputs.contains(&value);
+        if is_named {
+            return self.builder.add_output(name, value);
+        }
         let around = self.builder.enter(name);
         let value = self.builder.name(value, name);
         self.builder.leave(around);
