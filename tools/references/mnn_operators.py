@@ -350,11 +350,11 @@ weights = {"w": floats(8, 3, 3, 3), "v": floats(8, 1, 3, 3), "u": floats(6, 8), 
 x = floats(1, 3, 7, 6)
 for name, flags in [("network", []), ("halves", ["--fp16"]), ("int8", ["--weightQuantBits", "8"]), ("int8_symmetric", ["--weightQuantBits", "8", "--weightQuantAsymmetric", "0"]),
                     ("int4", ["--weightQuantBits", "4"]), ("int3", ["--weightQuantBits", "3"]), ("int2", ["--weightQuantBits", "2"]),
-                    ("int4_blocks", ["--weightQuantBits", "4", "--weightQuantBlock", "4"]), ("beside", ["--saveExternalData", "1"]),
+                    ("beside", ["--saveExternalData", "1"]),
                     ("int8_beside", ["--weightQuantBits", "8", "--saveExternalData", "1"])]:
     case(name, net, {"x": x}, ["y"], weights, flags)
-sparse = {**weights, "w": np.where(random.random((8, 3, 3, 3)) < 0.1, weights["w"], 0).astype(np.float32)}
-case("int8_sparse", net, {"x": x}, ["y"], sparse, ["--weightQuantBits", "8", "--weightQuantAsymmetric", "0"])
+gemm = [helper.make_node("Gemm", ["x", "u"], ["y"], name="product", transB=1)]
+case("int4_blocks", gemm, {"x": floats(2, 64)}, ["y"], {"u": floats(6, 64)}, ["--weightQuantBits", "4", "--weightQuantBlock", "32"])
 # The converter takes an open batch for 1.
 case("open", net, {"x": ["n", 3, "h", "w"]}, ["y"], weights, run_with={"x": floats(1, 3, 9, 8)})
 # A shape that is computed: what exporters write for `view`.
@@ -520,6 +520,43 @@ for kind, main, table in [
     made = net.add("ConvertTensor", [net.add(kind, [volume], main, table)], {"source": "NC4HW4", "dest": "NCHW"}, "TensorConvertInfo")
     net.outputs.append(net.tensors[net.add("Reshape", [made], {"dims": [3 if kind.startswith("Conv") else 2, -1], "dimType": "NCHW"})])
 schema_case("volumes", net)
+
+
+
+# Encodings of older converters: every weight as it is, and weights of which most are 0.
+def packed(numbers, bits):
+    """Numbers of so many bits, from the highest bit of a byte on."""
+    text = "".join(f"{n:0{bits}b}" for n in numbers)
+    return [int(text[i : i + 8].ljust(8, "0"), 2) for i in range(0, len(text), 8)]
+
+
+def mostly_zero(weights):
+    """A table of values, and for each weight that is not 0 the step to it and the place of its value."""
+    flat = weights.ravel().astype(int)
+    places = np.flatnonzero(flat)
+    steps = np.diff(places, prepend=0)
+    values = sorted(set(flat[places].tolist()))
+    step_bits, bits = int(steps.max()).bit_length(), max(1, (len(values) - 1).bit_length())
+    shape = [len(weights.shape)] + [byte for n in weights.shape for byte in n.to_bytes(2, "little")]
+    return [*shape, *len(places).to_bytes(4, "little"), step_bits, *packed(steps, step_bits), len(values), *[v & 255 for v in values],
+            *packed([values.index(flat[p]) for p in places], bits)]
+
+
+net = Net()
+picture = net.input(floats(1, 5, 4, 3))
+common = {"outputCount": 4, "inputCount": 5}
+plain = random.integers(-127, 128, (4, 5, 1, 1))
+few = np.where(random.random((4, 5, 1, 1)) < 0.3, plain, 0)
+few[0, 0] = 9
+signed = lambda numbers: [n - 256 if n > 127 else n for n in numbers]
+for quantised in [
+    {"type": 4, "buffer": listed(plain), "alpha": listed(positive(4) / 99), "quantScale": 1.0},
+    {"type": 4, "buffer": listed(plain), "alpha": listed(np.stack([floats(4), positive(4) / 99], 1))},
+    {"type": 2, "buffer": signed(mostly_zero(few)), "alpha": listed(positive(4) / 99), "quantScale": 0.5},
+]:
+    main = {"common": common, "bias": listed(floats(4)), "quanParameter": quantised}
+    net.output(f"encoded{len(net.outputs)}", net.add("Convolution", [picture], main, "Convolution2D"))
+schema_case("encodings", net)
 
 net = Net()
 picture, small = net.input(floats(1, 3, 6, 7)), net.input(floats(1, 3, 4, 5))

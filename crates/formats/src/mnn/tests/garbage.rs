@@ -6,7 +6,7 @@ const CASES: [&str; 8] = [
     "network",
     "halves",
     "int4_blocks",
-    "int8_sparse",
+    "encodings",
     "gru_1",
     "branch_1",
     "shapes",
