@@ -42,7 +42,9 @@ export function partsIn(bytes: Uint8Array): Part[] {
 
 /** Whether bytes begin as an MNN file does: a FlatBuffer without an identifier, whose first table is near. */
 function isNet(bytes: Uint8Array, magic: string): boolean {
-  return bytes.length > 8 && bytes[0]! >= 8 && !bytes[1] && !bytes[2] && !bytes[3] && !/^\w{4}$/.test(magic);
+  if (bytes.length < 8 || /^\w{4}$/.test(magic)) return false;
+  const root = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  return root >= 8 && root < 256;
 }
 
 /** Whether a tensor of a TFLite file's main graph has numbers of eight bits. */
