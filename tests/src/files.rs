@@ -90,6 +90,7 @@ references!(
     "microsoft",
     "ort",
     "ncnn",
+    "mnn",
     "opsets",
     "graphs",
     "rules",

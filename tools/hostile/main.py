@@ -10,7 +10,7 @@ import structures
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 REFERENCES = ROOT / "tests/references"
-ENDINGS = {".onnx": "model", ".tflite": "model", ".param": "model", ".npy": "array", ".npz": "array", ".pb": "array"}
+ENDINGS = {".onnx": "model", ".tflite": "model", ".param": "model", ".mnn": "model", ".npy": "array", ".npz": "array", ".pb": "array"}
 
 
 def valid():
@@ -22,6 +22,8 @@ def valid():
             if len(data) < 50_000:
                 yield name, data, count
     for name, data in mutations.archived(REFERENCES / "tflite.zip", ".tflite"):
+        yield name, data, 3
+    for name, data in mutations.archived(REFERENCES / "mnn.zip", ".mnn"):
         yield name, data, 3
     arrays = list(mutations.archived(REFERENCES / "graphs.zip", "input_0.pb"))
     for name, data in arrays[:20]:

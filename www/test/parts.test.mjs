@@ -9,7 +9,7 @@ import { references } from './support/references.mjs';
 import { serve } from './support/server.mjs';
 
 const dist = join(www, 'dist', 'kilim');
-const PARTS = ['gpu', 'language', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'text', 'tflite'];
+const PARTS = ['gpu', 'language', 'mnn', 'more', 'ncnn', 'quantized', 'rest', 'shaders', 'speech', 'text', 'tflite'];
 const digits = [...readFileSync(join(repository, 'assets', 'digits.onnx'))];
 /** A model with an operator that hardly any page needs. */
 const determinant = model({ nodes: [['Det', ['x'], ['y']]], inputs: [['x', ['N', 2, 2]]], outputs: [['y', ['N']]] });
@@ -103,6 +103,11 @@ test("a TFLite model needs its part, and the GPU's backend the GPU's", async () 
     return Object.values(outputs).map(({ dims, data }) => [dims, Array.from(data, Number)]);
   });
   assert.deepEqual(found.seen, ncnn.seen);
+  const plain = [...references('mnn').get('network/model.mnn')];
+  const mnn = await inPage([], (bytes) => attempt(bytes, zeros), plain);
+  assert.ok(Array.isArray(mnn.seen), JSON.stringify(mnn.seen));
+  assert.ok(mnn.fetched.includes('kilim.simd.mnn.wasm'), String(mnn.fetched));
+  assert.ok(!mnn.fetched.includes('kilim.simd.ncnn.wasm'), String(mnn.fetched));
   // The file is looked at before the runtime reads it.
   const broken = await inPage([], (bytes) => attempt(bytes, zeros), file.slice(0, 64));
   assert.equal(broken.seen.code, 'INVALID_MODEL', JSON.stringify(broken.seen));

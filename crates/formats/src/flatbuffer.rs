@@ -154,9 +154,14 @@ impl<'a> Table<'a> {
             .transpose()
     }
 
+    /// Field `slot`, or the default of the schema.
+    pub fn i8_or(&self, slot: usize, default: i8) -> Result<i8> {
+        Ok(self.scalar(slot)?.map_or(default, i8::from_le_bytes))
+    }
+
     /// Reads field `slot` as an `i8`; 0 where the file leaves it out.
     pub fn i8(&self, slot: usize) -> Result<i8> {
-        Ok(self.scalar(slot)?.map_or(0, i8::from_le_bytes))
+        self.i8_or(slot, 0)
     }
 
     /// Reads field `slot` as a `u8`; 0 where the file leaves it out.
@@ -166,7 +171,14 @@ impl<'a> Table<'a> {
 
     /// Field `slot`; false where the file leaves it out.
     pub fn bool(&self, slot: usize) -> Result<bool> {
-        Ok(self.u8(slot)? != 0)
+        self.bool_or(slot, false)
+    }
+
+    /// Field `slot`, or the default of the schema.
+    pub fn bool_or(&self, slot: usize, default: bool) -> Result<bool> {
+        Ok(self
+            .scalar(slot)?
+            .map_or(default, |byte| u8::from_le_bytes(byte) != 0))
     }
 
     /// Field `slot`, or the default of the schema.
@@ -201,7 +213,12 @@ impl<'a> Table<'a> {
 
     /// Reads field `slot` as an `f32`; 0 where the file leaves it out.
     pub fn f32(&self, slot: usize) -> Result<f32> {
-        Ok(self.scalar(slot)?.map_or(0.0, f32::from_le_bytes))
+        self.f32_or(slot, 0.0)
+    }
+
+    /// Field `slot`, or the default of the schema.
+    pub fn f32_or(&self, slot: usize, default: f32) -> Result<f32> {
+        Ok(self.scalar(slot)?.map_or(default, f32::from_le_bytes))
     }
 
     /// The table that field `slot` refers to.

@@ -5,6 +5,7 @@ pub mod build;
 mod external;
 mod flatbuffer;
 mod fourier;
+pub mod mnn;
 pub mod ncnn;
 pub mod onnx;
 pub mod ort;
@@ -63,6 +64,8 @@ impl Default for ImporterRegistry {
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
         registry.register(tflite::TfLite);
+        // Recognised by its structure alone: after all that have a signature.
+        registry.register(mnn::Mnn);
         registry
     }
 }

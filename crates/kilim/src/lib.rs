@@ -55,7 +55,7 @@ pub struct LoadOptions {
     /// Whether weights may be read through links that lead out of the folder of a model that is a file.
     pub follow_links: bool,
     /// Whether a model is only looked at: where a file of weights that it does not name is missing, its numbers are zeros. An ncnn network
-    /// (`.param`) is shown so without its `.bin`.
+    /// (`.param`) is shown so without its `.bin`, an MNN model without weights that its file left out.
     pub structure_only: bool,
     /// Operators that the model may have beside Kilim's own.
     pub operators: core::ops::CustomOperators,

@@ -22,6 +22,7 @@ const NCNN = ['7767517', '\xdd\x85v\0'];
 /** The parts that a file's address or name shows to be needed. */
 export function partsOfName(name: string): Part[] {
   if (/\.param(\.bin)?($|[?#])/i.test(name)) return ['ncnn'];
+  if (/\.mnn($|[?#])/i.test(name)) return ['mnn'];
   return /\.tflite($|[?#])/i.test(name) ? ['tflite'] : [];
 }
 
@@ -32,10 +33,18 @@ export function partsOfName(name: string): Part[] {
 export function partsIn(bytes: Uint8Array): Part[] {
   const magic = String.fromCharCode(...bytes.subarray(4, 8));
   if (magic === 'TFL3') return hasNumbersOfEightBits(bytes) ? ['tflite', 'quantized'] : ['tflite'];
+  if (isNet(bytes, magic)) return ['mnn'];
   const nodes = new TextDecoder('latin1').decode(bytes.slice(0, HEAD));
   const found = (of: [RegExp, Part[]][]): Part[] => of.flatMap(([words, parts]) => (words.test(nodes) ? parts : []));
   if (NCNN.some((begin) => nodes.startsWith(begin))) return [...new Set<Part>(['ncnn', ...found(IN_NCNN)])];
   return [...new Set(found(IN_ONNX))];
+}
+
+/** Whether bytes begin as an MNN file does: a FlatBuffer without an identifier, whose first table is near. */
+function isNet(bytes: Uint8Array, magic: string): boolean {
+  if (bytes.length < 8 || /^\w{4}$/.test(magic)) return false;
+  const root = new DataView(bytes.buffer, bytes.byteOffset).getUint32(0, true);
+  return root >= 8 && root < 256;
 }
 
 /** Whether a tensor of a TFLite file's main graph has numbers of eight bits. */

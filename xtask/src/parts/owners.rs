@@ -10,6 +10,7 @@ pub const PARTS: &[&str] = &[
     "shaders",
     "tflite",
     "ncnn",
+    "mnn",
     "language",
     "text",
     "speech",
@@ -22,15 +23,16 @@ const GPU: usize = 0;
 const SHADERS: usize = 1;
 const TFLITE: usize = 2;
 const NCNN: usize = 3;
-const LANGUAGE: usize = 4;
+const MNN: usize = 4;
+const LANGUAGE: usize = 5;
 /// The words of decoders.
-const TEXT: usize = 5;
+const TEXT: usize = 6;
 /// What hears and writes.
-const SPEECH: usize = 6;
-const QUANTIZED: usize = 7;
+const SPEECH: usize = 7;
+const QUANTIZED: usize = 8;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 8;
-const REST: usize = 9;
+const MORE: usize = 9;
+const REST: usize = 10;
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -132,6 +134,10 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             }
             if name.contains("kilim_formats::ncnn") {
                 return Some(NCNN);
+            }
+            // Whether a file is one of MNN every page asks of a file that no other format knows.
+            if name.contains("kilim_formats::mnn") && !name.contains("mnn::probe") {
+                return Some(MNN);
             }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.

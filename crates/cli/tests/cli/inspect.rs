@@ -109,11 +109,21 @@ fn rules_are_listed_with_their_changes_and_switched_off() {
 
 #[test]
 fn an_ncnn_network_is_shown_with_its_weights_or_without() {
-    let cases = Cases::of("ncnn");
-    let dir = folder("ncnn");
-    let [network, weights] = ["param", "bin"].map(|end| {
-        let file = dir.join(format!("model.{end}"));
-        std::fs::write(&file, cases.file(&format!("network/model.{end}"))).expect("written");
+    shown_with_weights_or_without("ncnn", "network", ["model.param", "model.bin"]);
+}
+
+#[test]
+fn an_mnn_model_is_shown_with_its_weights_or_without() {
+    shown_with_weights_or_without("mnn", "beside", ["model.mnn", "model.mnn.weight"]);
+}
+
+/// Shows a model of a case of `kind` whose weights lie in a file beside it, with that file and without.
+fn shown_with_weights_or_without(kind: &str, case: &str, names: [&str; 2]) {
+    let cases = Cases::of(kind);
+    let dir = folder(kind);
+    let [network, weights] = names.map(|name| {
+        let file = dir.join(name);
+        std::fs::write(&file, cases.file(&format!("{case}/{name}"))).expect("written");
         file
     });
     let path = network.display().to_string();
@@ -126,12 +136,12 @@ fn an_ncnn_network_is_shown_with_its_weights_or_without() {
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("Conv"));
     assert!(
-        text(&out.stderr).contains("model.bin"),
+        text(&out.stderr).contains(names[1]),
         "{}",
         text(&out.stderr)
     );
     let error = fails(4, &["bench", &path, "--backends", "cpu", "--runs", "1"]);
-    assert!(error.contains("model.bin"), "{error}");
+    assert!(error.contains(names[1]), "{error}");
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 

@@ -50,6 +50,7 @@ use crate::tensor::Tensor;
 
 pub use changes::{Change, ChangeLog, NodeName, Observer};
 pub use infer::infer_graph;
+pub use known_dims::KnownDims;
 pub(crate) use quantized::moves;
 pub use retype::{everywhere as retype_everywhere, run as retype};
 pub use rules::Rule;

@@ -98,9 +98,14 @@ pub const BY_CONTENT: &[Stranger] = &[
 /// Formats without a signature.
 pub const BY_NAME: &[Stranger] = &[
     Stranger {
-        what: "an MNN model",
-        hint: FROM_THE_ORIGINAL,
+        what: "an MNN model that is cut off or garbled",
+        hint: "take the file from where it came from once more",
         looks: |file| file.is_named(&[".mnn"]),
+    },
+    Stranger {
+        what: "weights of an MNN model",
+        hint: "open the .mnn file that lies beside it; the weights are read with it",
+        looks: |file| file.is_named(&[".mnn.weight"]),
     },
     Stranger {
         what: "weights of an ncnn network",

@@ -140,7 +140,16 @@ const CASES: &[(&[u8], &str, &str)] = &[
     (b"\xff\xfeh\0i\0", "m", "text in UTF-16"),
     (b"Entry not found", "m.onnx", "text: “Entry not found”"),
     (b"\n\nGr\xc3\xbc\xc3\x9fe\n", "m.onnx", "text: “Grüße”"),
-    (b"\x1c\0\0\0\x01\x02", "/a.b/Net.MNN", "an MNN model"),
+    (
+        b"\x1c\0\0\0\x01\x02",
+        "/a.b/Net.MNN",
+        "an MNN model that is cut off or garbled",
+    ),
+    (
+        b"\0\0\0\x3f\x01\x02",
+        "m.mnn.weight",
+        "weights of an MNN model",
+    ),
     (
         b"\x1c\0\0\0\x01\x02",
         "https://a/m.caffemodel?b=1.mnn",

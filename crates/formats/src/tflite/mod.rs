@@ -5,7 +5,7 @@ mod import;
 mod ops;
 mod schema;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 use kilim_core::error::{Error, ErrorCode, Result};
 use kilim_core::graph::Graph;

@@ -1,7 +1,7 @@
 //! What the importer makes of small TFLite files.
 
 mod garbage;
-mod writer;
+pub(crate) mod writer;
 
 use std::sync::Arc;
 
