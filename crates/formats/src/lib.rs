@@ -1,6 +1,7 @@
 //! Model importers: file formats to graphs. A format is an [`Importer`], found by the content
 //! of the file through the [`ImporterRegistry`].
 
+mod beside;
 pub mod build;
 mod external;
 mod flatbuffer;
@@ -11,6 +12,7 @@ pub mod ort;
 mod source;
 mod strangers;
 pub mod tflite;
+pub mod tnn;
 
 use std::iter;
 use std::ops::Range;
@@ -63,6 +65,7 @@ impl Default for ImporterRegistry {
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
         registry.register(tflite::TfLite);
+        registry.register(tnn::Tnn);
         registry
     }
 }

@@ -1,0 +1,298 @@
+//! From a network to a graph.
+
+use std::collections::HashMap;
+use std::ops::{Deref, DerefMut};
+
+use kilim_core::dtype::DType;
+use kilim_core::error::{Error, ErrorCode, Result, unsupported};
+use kilim_core::graph::{Graph, ValueId};
+use kilim_core::tensor::{Tensor, element_count};
+use kilim_core::{Dim, Fact, Limits, Shape};
+
+use super::layer::Layer;
+use super::model::Model;
+use super::network::{LayerInfo, Network};
+use super::stream::Buffer;
+use super::{invalid, ops};
+use crate::ModelFile;
+use crate::beside::zeros;
+use crate::build::{GraphBuilder, Refusals, shortened};
+use crate::source::NODES_PER_CHECK;
+
+/// Brings a network into a graph.
+///
+/// # Errors
+/// Those of [`crate::Importer::load`].
+pub fn graph(network: &Network, source: &ModelFile, limits: &Limits) -> Result<Graph> {
+    let import = Import {
+        network,
+        source,
+        builder: GraphBuilder::new("tnn", false, &source.interrupt),
+        model: Model::of(network, source, limits)?,
+        values: HashMap::new(),
+    };
+    import.whole()
+}
+
+/// What layers are brought into.
+pub struct Import<'a> {
+    network: &'a Network,
+    source: &'a ModelFile<'a>,
+    builder: GraphBuilder,
+    model: Model,
+    /// The value of each blob that was written so far; `None` where a refused layer should have written it.
+    values: HashMap<&'a str, Option<ValueId>>,
+}
+
+impl<'a> Import<'a> {
+    fn whole(mut self) -> Result<Graph> {
+        let network = self.network;
+        for input in &network.inputs {
+            let dims = input.dims.iter().map(|&n| Dim::Known(n)).collect();
+            let fact = Fact::new(input.dtype, Shape(dims));
+            let value = self.builder.add_input(&input.name, fact)?;
+            self.write(&input.name, Some(value))?;
+        }
+        let mut refused = Refusals::default();
+        for (i, info) in network.layers.iter().enumerate() {
+            if i % NODES_PER_CHECK == 0 {
+                self.source.interrupt.check()?;
+            }
+            let around = self.builder.enter(&info.name);
+            let made = self.layer(info);
+            self.builder.leave(around);
+            let made = refused.settle(made, &info.kind, &info.name)?.flatten();
+            for (i, blob) in info.outputs.iter().enumerate() {
+                let value = made.as_ref().and_then(|made| made.get(i).copied());
+                self.write(blob, value)?;
+            }
+        }
+        refused.check()?;
+        self.model.check(self.source.structure)?;
+        for name in &network.outputs {
+            let value = self.values.get(&**name).copied().flatten();
+            let value = value.ok_or_else(|| {
+                let message = "no layer writes an output of the network";
+                Error::new(ErrorCode::InvalidGraph, message).with_input(name)
+            })?;
+            let value = match self.builder.graph().value(value).name == shortened(name) {
+                true => value,
+                false => {
+                    let around = self.builder.enter(name);
+                    let value = self.builder.name(value, name);
+                    self.builder.leave(around);
+                    value
+                }
+            };
+            self.builder.add_output(name, value)?;
+        }
+        self.builder.finish()
+    }
+
+    fn write(&mut self, blob: &'a str, value: Option<ValueId>) -> Result<()> {
+        match self.values.insert(blob, value) {
+            None => Ok(()),
+            Some(_) => {
+                let message = "two layers write the same blob";
+                Err(Error::new(ErrorCode::InvalidGraph, message).with_input(blob))
+            }
+        }
+    }
+
+    /// The value of a blob that a layer reads; `None` where a refused layer should have written it.
+    fn read(&mut self, blob: &str) -> Result<Option<ValueId>> {
+        if let Some(&value) = self.values.get(blob) {
+            return Ok(value);
+        }
+        let Some(tensor) = self.model.constant(blob).cloned() else {
+            if self.model.is_missing() {
+                self.model.miss();
+                return Err(unsupported(
+                    "a blob that stands in the file of the weights alone",
+                ));
+            }
+            let message = "no layer before writes a blob that one reads";
+            return Err(Error::new(ErrorCode::InvalidGraph, message).with_input(blob));
+        };
+        let constant = self.builder.add_constant(blob, tensor);
+        Ok(Some(self.widened(constant)?))
+    }
+
+    /// Maps a layer. Nothing comes of one that reads what a refused layer should have written.
+    fn layer(&mut self, info: &LayerInfo) -> Result<Option<Vec<ValueId>>> {
+        let map = ops::find(&info.kind).ok_or_else(|| ops::refusal(&info.kind))?;
+        let inputs = info.inputs.iter().map(|blob| self.read(blob));
+        let inputs: Option<Vec<_>> = inputs.collect::<Result<_>>()?;
+        let Some(inputs) = inputs else {
+            return Ok(None);
+        };
+        let layer = Layer {
+            name: &info.name,
+            inputs,
+            outputs: info.outputs.len(),
+            words: &info.words,
+        };
+        let mut made = map(self, &layer)?;
+        if made.len() < info.outputs.len() {
+            return Err(unsupported("outputs beside the first"));
+        }
+        for (value, blob) in made.iter_mut().zip(&info.outputs) {
+            // What a layer passes on keeps its name.
+            if !layer.inputs.contains(value) {
+                *value = self.builder.name(*value, blob);
+            }
+        }
+        Ok(Some(made))
+    }
+
+    /// Numbers in 16 bits as `float32`; others as they are.
+    pub fn widened(&mut self, value: ValueId) -> Result<ValueId> {
+        match self.dtype(value) {
+            Some(DType::F16 | DType::BF16) => self.cast(value, DType::F32),
+            _ => Ok(value),
+        }
+    }
+
+    /// Buffer `i` of the layer; `None` where it is empty, left out, or the weights are not there.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the file has nothing of the layer.
+    pub fn buffer(&mut self, layer: &Layer, i: usize) -> Result<Option<Buffer>> {
+        match self.model.stored(layer.name) {
+            Some(stored) => Ok(stored.get(i).cloned().flatten()),
+            None if self.model.is_missing() => {
+                self.model.miss();
+                Ok(None)
+            }
+            None => Err(invalid("the weights of the layer are missing")),
+        }
+    }
+
+    /// Buffer `i` of the layer in the shape in which it stands in the file. Where the weights are not there, their shape is not known.
+    ///
+    /// # Errors
+    /// `Unsupported` where the weights are not there, `InvalidModel` where the buffer is empty.
+    pub fn as_stored(&mut self, layer: &Layer, i: usize, what: &str) -> Result<Buffer> {
+        match self.buffer(layer, i)? {
+            Some(buffer) => Ok(buffer),
+            None if self.model.is_missing() => Err(unsupported(format!(
+                "{what}, whose shape stands in the file of the weights alone"
+            ))),
+            None => Err(invalid(format!("{what} are missing"))),
+        }
+    }
+
+    /// Buffer `i` of the layer in `float32`.
+    ///
+    /// # Errors
+    /// `InvalidModel` where it has another number of elements.
+    pub fn weights(
+        &mut self,
+        layer: &Layer,
+        i: usize,
+        what: &str,
+        shape: &[usize],
+    ) -> Result<ValueId> {
+        let value = self.optional(layer, i, what, shape)?;
+        value.ok_or_else(|| invalid(format!("{what} are missing")))
+    }
+
+    /// Buffer `i` of the layer in `float32`; `None` where it is empty or left out.
+    ///
+    /// # Errors
+    /// `InvalidModel` where it has another number of elements, `Unsupported` where these are integers.
+    pub fn optional(
+        &mut self,
+        layer: &Layer,
+        i: usize,
+        what: &str,
+        shape: &[usize],
+    ) -> Result<Option<ValueId>> {
+        let tensor = match self.buffer(layer, i)? {
+            Some(buffer) if buffer.len() != element_count(shape)? => {
+                let message = format!("{what} are of another number than the layer has");
+                return Err(invalid(message)
+                    .with_expected(format!("{shape:?}"))
+                    .with_got(buffer.len()));
+            }
+            Some(buffer) => buffer.tensor.reshaped(shape)?,
+            None if self.model.is_missing() => {
+                let bytes = kilim_core::tensor::byte_count(DType::F32, shape)?;
+                zeros(bytes)?.bytes_as(DType::F32, shape)?
+            }
+            None => return Ok(None),
+        };
+        if !matches!(tensor.dtype(), DType::F32 | DType::F16 | DType::BF16) {
+            return Err(unsupported(format!("{what} of integers")));
+        }
+        let value = self.node_constant(what, tensor);
+        Ok(Some(self.widened(value)?))
+    }
+
+    /// The dimensions of `x`, all of which are known.
+    ///
+    /// # Errors
+    /// `Unsupported` where one is open.
+    pub fn dims(&self, x: ValueId) -> Result<Vec<usize>> {
+        self.shape(x)
+            .ok_or_else(|| unsupported("sizes that are computed when the network runs"))
+    }
+
+    /// The number of channels of `x`: dimension 1.
+    ///
+    /// # Errors
+    /// `Unsupported` where it is open, `InvalidModel` where there is no such dimension.
+    pub fn channels(&self, x: ValueId) -> Result<usize> {
+        let dims = self.dims(x)?;
+        let channels = dims.get(1).copied();
+        channels.ok_or_else(|| invalid("a blob without channels"))
+    }
+
+    /// The elements of an integer list that must be known when the network is read.
+    ///
+    /// # Errors
+    /// `Unsupported` where another layer computes it.
+    pub fn known_ints(&self, x: ValueId) -> Result<Vec<i64>> {
+        match self.constant(x) {
+            Some(tensor) => tensor.to_i64s(),
+            None => Err(unsupported("a list that another layer computes")),
+        }
+    }
+
+    /// Integers as an `int64` list, which shapes are.
+    pub fn as_sizes(&mut self, x: ValueId) -> Result<ValueId> {
+        match self.constant(x) {
+            Some(tensor) => {
+                let sizes = tensor.to_i64s()?;
+                self.i64s(&sizes)
+            }
+            None => {
+                let list = self.cast(x, DType::I64)?;
+                match self.rank(list)? {
+                    1 => Ok(list),
+                    _ => self.reshape(list, &[-1]),
+                }
+            }
+        }
+    }
+
+    /// A constant list of equal numbers.
+    pub fn filled(&mut self, what: &str, n: usize, number: f32) -> Result<ValueId> {
+        let tensor = Tensor::filled(&[n], &Tensor::scalar(number)?)?;
+        Ok(self.node_constant(what, tensor))
+    }
+}
+
+impl Deref for Import<'_> {
+    type Target = GraphBuilder;
+
+    fn deref(&self) -> &GraphBuilder {
+        &self.builder
+    }
+}
+
+impl DerefMut for Import<'_> {
+    fn deref_mut(&mut self) -> &mut GraphBuilder {
+        &mut self.builder
+    }
+}
