@@ -90,6 +90,8 @@ references!(
     "microsoft",
     "ort",
     "ncnn",
+    "tnn",
+    "tengine",
     "opsets",
     "graphs",
     "rules",

@@ -11,6 +11,7 @@ pub mod onnx;
 pub mod ort;
 mod source;
 mod strangers;
+pub mod tengine;
 pub mod tflite;
 pub mod tnn;
 
@@ -64,6 +65,7 @@ impl Default for ImporterRegistry {
         registry.register(ncnn::Ncnn);
         registry.register(onnx::Onnx);
         registry.register(ort::Ort);
+        registry.register(tengine::Tengine);
         registry.register(tflite::TfLite);
         registry.register(tnn::Tnn);
         registry

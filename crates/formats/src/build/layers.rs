@@ -4,7 +4,7 @@
 use kilim_core::dim::{Dim, Shape};
 use kilim_core::error::Result;
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{Activation, Fact, MatMul, UnaryKind};
+use kilim_core::ops::{Activation, BatchNorm, Fact, MatMul, UnaryKind};
 use kilim_core::tensor::Tensor;
 
 use super::GraphBuilder;
@@ -69,6 +69,28 @@ impl GraphBuilder {
         let first = self.rank(list)? as i64;
         let axes: Vec<i64> = (first..first + inner as i64).collect();
         self.unsqueeze(list, &axes)
+    }
+
+    /// `x * scale + bias`, lists `[channels]`: a batch norm, which convolutions before take in.
+    pub fn channel_affine(
+        &mut self,
+        x: ValueId,
+        scale: ValueId,
+        bias: Option<ValueId>,
+        channels: usize,
+    ) -> Result<ValueId> {
+        let (zero, one) = (self.filled(channels, 0.0)?, self.filled(channels, 1.0)?);
+        let norm = BatchNorm {
+            epsilon: 0.0,
+            channels_last: false,
+        };
+        self.op(norm, &[x, scale, bias.unwrap_or(zero), zero, one])
+    }
+
+    /// A constant list of `n` equal `float32` numbers.
+    pub fn filled(&mut self, n: usize, number: f32) -> Result<ValueId> {
+        let tensor = Tensor::filled(&[n], &Tensor::scalar(number)?)?;
+        Ok(self.tensor_value(tensor))
     }
 
     /// Rows of `x` times the transposed weights `[outputs, inputs]`, plus a bias `[outputs]`.

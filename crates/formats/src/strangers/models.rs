@@ -5,8 +5,7 @@ use crate::onnx::Look;
 
 const OF_NCNN: &str = "open the .param file that lies beside it; the weights are read with it";
 const OF_TNN: &str = "weights of a TNN network";
-const OPEN_TNN: &str =
-    "open the .tnnproto file that lies beside it; the weights are read with it";
+const OPEN_TNN: &str = "open the .tnnproto file that lies beside it; the weights are read with it";
 const FROM_THE_ORIGINAL: &str = "export the original model to ONNX or TFLite";
 
 /// A length of eight bytes, then JSON of that length.
@@ -120,11 +119,6 @@ pub const BY_NAME: &[Stranger] = &[
         what: OF_TNN,
         hint: OPEN_TNN,
         looks: |file| file.is_named(&[".tnnmodel"]),
-    },
-    Stranger {
-        what: "a Tengine model",
-        hint: FROM_THE_ORIGINAL,
-        looks: |file| file.is_named(&[".tmfile"]),
     },
     Stranger {
         what: "weights of a Caffe model",

@@ -275,12 +275,6 @@ impl<'a> Import<'a> {
             }
         }
     }
-
-    /// A constant list of equal numbers.
-    pub fn filled(&mut self, what: &str, n: usize, number: f32) -> Result<ValueId> {
-        let tensor = Tensor::filled(&[n], &Tensor::scalar(number)?)?;
-        Ok(self.node_constant(what, tensor))
-    }
 }
 
 impl Deref for Import<'_> {

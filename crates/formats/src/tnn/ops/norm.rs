@@ -2,9 +2,7 @@
 
 use kilim_core::error::{Result, unsupported};
 use kilim_core::graph::ValueId;
-use kilim_core::ops::{
-    BatchNorm, BinaryKind, GroupNorm, InstanceNorm, LayerNorm, Lrn, ReduceKind, UnaryKind,
-};
+use kilim_core::ops::{BinaryKind, GroupNorm, InstanceNorm, LayerNorm, Lrn, ReduceKind, UnaryKind};
 
 use super::Outputs;
 use crate::tnn::import::Import;
@@ -27,16 +25,7 @@ pub fn batch_norm(imp: &mut Import, layer: &Layer) -> Outputs {
         }
         return Ok(vec![y]);
     }
-    let (zero, one) = (
-        imp.filled("mean", channels, 0.0)?,
-        imp.filled("variance", channels, 1.0)?,
-    );
-    let norm = BatchNorm {
-        epsilon: 0.0,
-        channels_last: false,
-    };
-    let inputs = [x, scale, bias.unwrap_or(zero), zero, one];
-    Ok(vec![imp.op(norm, &inputs)?])
+    Ok(vec![imp.channel_affine(x, scale, bias, channels)?])
 }
 
 pub fn bias_add(imp: &mut Import, layer: &Layer) -> Outputs {
@@ -56,7 +45,7 @@ pub fn instance_norm(imp: &mut Import, layer: &Layer) -> Outputs {
     let scale = imp.weights(layer, 0, "scale", &[channels])?;
     let bias = match imp.optional(layer, 1, "bias", &[channels])? {
         Some(bias) => bias,
-        None => imp.filled("bias", channels, 0.0)?,
+        None => imp.filled(channels, 0.0)?,
     };
     Ok(vec![imp.op(InstanceNorm { epsilon }, &[x, scale, bias])?])
 }
