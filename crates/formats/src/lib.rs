@@ -6,6 +6,8 @@ pub mod build;
 mod external;
 mod flatbuffer;
 mod fourier;
+#[cfg(test)]
+mod garbage;
 pub mod ncnn;
 pub mod onnx;
 pub mod ort;

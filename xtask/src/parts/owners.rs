@@ -10,6 +10,8 @@ pub const PARTS: &[&str] = &[
     "shaders",
     "tflite",
     "ncnn",
+    "tengine",
+    "tnn",
     "language",
     "text",
     "speech",
@@ -22,15 +24,27 @@ const GPU: usize = 0;
 const SHADERS: usize = 1;
 const TFLITE: usize = 2;
 const NCNN: usize = 3;
-const LANGUAGE: usize = 4;
+const TENGINE: usize = 4;
+const TNN: usize = 5;
+const LANGUAGE: usize = 6;
 /// The words of decoders.
-const TEXT: usize = 5;
+const TEXT: usize = 7;
 /// What hears and writes.
-const SPEECH: usize = 6;
-const QUANTIZED: usize = 7;
+const SPEECH: usize = 8;
+const QUANTIZED: usize = 9;
 /// What any model may need, but most do not: what lengths, forms and mistakes decide, not operators.
-const MORE: usize = 8;
-const REST: usize = 9;
+const MORE: usize = 10;
+const REST: usize = 11;
+
+/// What the names of functions hold that read one format, with the part that they are.
+const FORMATS: &[(&str, usize)] = &[
+    ("kilim_formats::flatbuffer", TFLITE),
+    ("kilim_formats::ncnn", NCNN),
+    ("kilim_formats::ort", TFLITE),
+    ("kilim_formats::tengine", TENGINE),
+    ("kilim_formats::tnn", TNN),
+    ("tflite", TFLITE),
+];
 
 /// The functions that runs entered, by the kind of the run.
 pub type Profile = BTreeMap<String, HashSet<u32>>;
@@ -65,6 +79,7 @@ const COMMON: &[&str] = &[
     "kilim_core::passes::",
     "kilim_core::reflect::",
     "kilim_core::interrupt::",
+    "kilim_formats::beside::",
     "kilim_formats::build::",
     "kilim_formats::onnx::builder::",
     "kilim_formats::onnx::proto::",
@@ -126,12 +141,8 @@ pub fn owners(binary: &Binary, profile: &Profile) -> Vec<Option<usize>> {
             {
                 return None;
             }
-            let formats = ["tflite", "kilim_formats::flatbuffer", "kilim_formats::ort"];
-            if formats.iter().any(|of| name.contains(of)) {
-                return Some(TFLITE);
-            }
-            if name.contains("kilim_formats::ncnn") {
-                return Some(NCNN);
+            if let Some((_, part)) = FORMATS.iter().find(|(of, _)| name.contains(of)) {
+                return Some(*part);
             }
             if entered("tflite_pictures", f) {
                 // What pictures' networks in TFLite and other models enter, any may.
