@@ -394,4 +394,50 @@ order = np.argsort(-x, 1)[:, :2]
 net.layer("TopK", "x", [1, 1, 1, 2], results=[np.take_along_axis(x, order, 1), np.int32(order)])
 case("data", net)
 
+# Integers of 8 bits: NaiveConvBias, NaiveFCBias, NaivePooling, CPU_ADD_BIAS and float2int8 in utils/naive_compute.cc and compute/. Scales of
+# weights are products with that of the data.
+def in_bytes(value):
+    """Rounded to the nearest integer from -128 to 127. No number is near the middle of two, where floats could decide."""
+    assert (abs(value - np.floor(value) - 0.5) > 1e-4).all()
+    return np.clip(np.floor(np.float64(value) + 0.5), -128, 127)
+
+
+net = Network()
+scales = {"x": 0.021, "conv": 0.17, "point": 0.23, "sum": 0.31, "product": 0.9}
+x = floats(1, 4, 9, 8)
+net.input("x", x)
+net.scale("x", scales["x"], [0])
+q = {"x": in_bytes(x / np.float32(scales["x"]))}
+
+
+def of_bytes(kind, blobs, params, exact, scale, stored=b""):
+    """A layer whose blob is `exact`, in floats, or integers that are passed on, in this scale."""
+    name, = net.layer(kind, blobs, params, stored, [np.float64(exact) * np.float32(scale)])
+    net.scale(name, scale)
+    q[name] = exact
+    return name
+
+
+def weights(kind, data, of_data, params, shape, to, function, act=None):
+    w, own = np.int8(random.integers(-127, 128, shape)), positive(shape[0]) * np.float32(0.01)
+    products, bias = own * np.float32(of_data), np.int32(random.integers(-2000, 2000, shape[0]))
+    sums = function(q[data], w) + bias.reshape(-1, *[1] * (len(shape) - 2))
+    value = sums * np.float64(products).reshape(-1, *[1] * (len(shape) - 2)) / np.float32(to)
+    value = np.maximum(value, 0) if act else value
+    front = (lambda n: ints(n, [1])) if kind == "QuantizedConvolution" else text
+    stored = lambda n: front(n) + net.buffer(w) + net.buffer(bias) + net.buffer(np.zeros(shape[0], np.int8)) + net.buffer(products)
+    return of_bytes(kind, data, params, in_bytes(value), to, stored)
+
+
+conv = weights("QuantizedConvolution", "x", scales["x"], [1, 4, 6, 3, 3, 1, 1, 1, 1, 1, -1, 1, 1, 1], (6, 4, 3, 3), scales["conv"], lambda x, w: f.conv(x, w, None, None, [1, 1]), True)
+point = weights("QuantizedConvolution", conv, scales["conv"], [6, 1, 6, 1, 1, 1, 1, 0, 0, 1, -1, 1, 1, 0], (6, 1, 1, 1), scales["point"], lambda x, w: f.conv(x, w, None, groups=6))
+total = of_bytes("QuantizedAdd", [conv, point], [1], in_bytes((q[conv] * np.float32(scales["conv"]) + q[point] * np.float32(scales["point"])) / np.float32(scales["sum"])), scales["sum"])
+relu = of_bytes("QuantizedReLU", total, [], np.maximum(q[total], 0), scales["sum"])
+most = of_bytes("QuantizedPooling", total, [0, 2, 2, 2, 2, 0, 0, -1, -1, -1, 0], f.pool(q[total], [2, 2], [2, 2], [0, 0], [4, 4]), scales["sum"])
+mean = of_bytes("QuantizedPooling", total, [1, 0, 0, 1, 1, 0, 0, -1, -1, -1, 0], np.trunc(q[total].mean((2, 3), keepdims=True) + 0.0), scales["sum"])
+part = of_bytes("QuantizedPooling", total, [1, 3, 3, 2, 2, 1, 1, -1, -1, -1, 0], np.trunc(f.pool(q[total], [3, 3], [2, 2], [1, 1], [5, 4], True)), scales["sum"])
+product = weights("QuantizedInnerProduct", mean, scales["sum"], [5, 1, 0, 1], (5, 6), scales["product"], lambda x, w: x.reshape(1, -1) @ np.float64(w).T)
+net.layer("Sigmoid", product, results=[f.sigmoid(q[product] * np.float32(scales["product"]))])
+case("bytes", net, atol=1e-4)
+
 cases.write()

@@ -52,6 +52,12 @@ class Network:
         self.outputs.update(zip(outputs, results))
         return outputs
 
+    def scale(self, blob, scale, zeros=None):
+        """The scale of a blob in 8 bits; older files have no zeros."""
+        zeros = b"" if zeros is None else self.buffer(np.int8(zeros))
+        data = zeros + self.buffer(np.float32([scale])) + self.buffer(None)
+        self.stored.append(("BlobScale", f"{blob}_scale_data_", data))
+
     def proto(self):
         blobs = [*self.inputs, *self.outputs]
 

@@ -9,8 +9,9 @@ use kilim_core::graph::{Graph, ValueId};
 use kilim_core::tensor::{Tensor, element_count};
 use kilim_core::{Dim, Fact, Limits, Shape};
 
+use super::bytes::Bytes;
 use super::layer::Layer;
-use super::model::Model;
+use super::model::{Model, Stored};
 use super::network::{LayerInfo, Network};
 use super::stream::Buffer;
 use super::{invalid, ops};
@@ -29,6 +30,7 @@ pub fn graph(network: &Network, source: &ModelFile, limits: &Limits) -> Result<G
         source,
         builder: GraphBuilder::new("tnn", false, &source.interrupt),
         model: Model::of(network, source, limits)?,
+        scales: HashMap::new(),
         values: HashMap::new(),
     };
     import.whole()
@@ -40,6 +42,8 @@ pub struct Import<'a> {
     source: &'a ModelFile<'a>,
     builder: GraphBuilder,
     model: Model,
+    /// The scales of blobs whose numbers were rounded to 8 bits.
+    scales: HashMap<&'a str, Vec<f32>>,
     /// The value of each blob that was written so far; `None` where a refused layer should have written it.
     values: HashMap<&'a str, Option<ValueId>>,
 }
@@ -119,20 +123,28 @@ impl<'a> Import<'a> {
     }
 
     /// Maps a layer. Nothing comes of one that reads what a refused layer should have written.
-    fn layer(&mut self, info: &LayerInfo) -> Result<Option<Vec<ValueId>>> {
-        let map = ops::find(&info.kind).ok_or_else(|| ops::refusal(&info.kind))?;
+    fn layer(&mut self, info: &'a LayerInfo) -> Result<Option<Vec<ValueId>>> {
+        let (map, bytes) = ops::find(&info.kind).ok_or_else(|| ops::refusal(&info.kind))?;
         let inputs = info.inputs.iter().map(|blob| self.read(blob));
         let inputs: Option<Vec<_>> = inputs.collect::<Result<_>>()?;
-        let Some(inputs) = inputs else {
+        let Some(mut inputs) = inputs else {
             return Ok(None);
+        };
+        let scale = match bytes {
+            Bytes::Never => None,
+            _ => self.rounded(info, &mut inputs)?,
         };
         let layer = Layer {
             name: &info.name,
             inputs,
             outputs: info.outputs.len(),
             words: &info.words,
+            scale,
         };
         let mut made = map(self, &layer)?;
+        if layer.scale.is_some() {
+            self.rounded_outputs(info, bytes, &mut made)?;
+        }
         if made.len() < info.outputs.len() {
             return Err(unsupported("outputs beside the first"));
         }
@@ -143,6 +155,62 @@ impl<'a> Import<'a> {
             }
         }
         Ok(Some(made))
+    }
+
+    /// Rounds those inputs of a layer in 8 bits that a layer in floats wrote, and gives the scale of the first. Nothing happens where the
+    /// weights are not there.
+    fn rounded(&mut self, info: &'a LayerInfo, inputs: &mut [ValueId]) -> Result<Option<f32>> {
+        for (blob, value) in info.inputs.iter().zip(inputs) {
+            if !self.scales.contains_key(&**blob) {
+                let Some(scales) = self.blob_scale(blob)? else {
+                    return Ok(None);
+                };
+                *value = self.in_bytes(*value, &scales)?;
+                self.values.insert(blob, Some(*value));
+                self.scales.insert(blob, scales);
+            }
+        }
+        let first = info.inputs.first().and_then(|blob| self.scales.get(&**blob));
+        match first.map(Vec::as_slice) {
+            Some(&[one]) => Ok(Some(one)),
+            Some(_) => Err(unsupported("blobs with a scale for each channel")),
+            None => Err(invalid("input 0 is missing")),
+        }
+    }
+
+    /// Rounds what a layer in 8 bits gives.
+    fn rounded_outputs(
+        &mut self,
+        info: &'a LayerInfo,
+        bytes: Bytes,
+        made: &mut [ValueId],
+    ) -> Result<()> {
+        for (blob, value) in info.outputs.iter().zip(made) {
+            let scales = self.blob_scale(blob)?;
+            let scales = scales.ok_or_else(|| invalid("a scale is missing"))?;
+            if bytes == Bytes::Rounded {
+                *value = self.in_bytes(*value, &scales)?;
+            } else if self.scales.get(&*info.inputs[0]) != Some(&scales) {
+                return Err(unsupported("integers that get another scale as they are"));
+            }
+            self.scales.insert(blob, scales);
+        }
+        Ok(())
+    }
+
+    /// What the file of the weights has under a name; `None` where the weights are not there.
+    ///
+    /// # Errors
+    /// `InvalidModel` where the file has nothing of that name.
+    pub fn stored(&mut self, name: &str) -> Result<Option<Stored>> {
+        match self.model.stored(name) {
+            Some(stored) => Ok(Some(stored.clone())),
+            None if self.model.is_missing() => {
+                self.model.miss();
+                Ok(None)
+            }
+            None => Err(invalid("the weights are missing").with_input(name)),
+        }
     }
 
     /// Numbers in 16 bits as `float32`; others as they are.
@@ -158,14 +226,8 @@ impl<'a> Import<'a> {
     /// # Errors
     /// `InvalidModel` where the file has nothing of the layer.
     pub fn buffer(&mut self, layer: &Layer, i: usize) -> Result<Option<Buffer>> {
-        match self.model.stored(layer.name) {
-            Some(stored) => Ok(stored.get(i).cloned().flatten()),
-            None if self.model.is_missing() => {
-                self.model.miss();
-                Ok(None)
-            }
-            None => Err(invalid("the weights of the layer are missing")),
-        }
+        let stored = self.stored(layer.name)?;
+        Ok(stored.and_then(|stored| stored.get(i).cloned().flatten()))
     }
 
     /// Buffer `i` of the layer in the shape in which it stands in the file. Where the weights are not there, their shape is not known.

@@ -13,6 +13,8 @@ pub struct Layer<'a> {
     /// The number of its outputs.
     pub outputs: usize,
     pub words: &'a [String],
+    /// The scale of the numbers of the first input, of a layer whose blobs are integers of 8 bits.
+    pub scale: Option<f32>,
 }
 
 impl Layer<'_> {

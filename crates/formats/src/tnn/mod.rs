@@ -2,6 +2,7 @@
 //!
 //! Blobs are as those of ONNX, with a batch in front and channels behind it. Comments name files of TNN's sources, below `source/tnn/`.
 
+mod bytes;
 mod import;
 mod layer;
 mod model;

@@ -100,6 +100,9 @@ fn weights(
     channels: [usize; 2],
 ) -> Result<Vec<ValueId>> {
     let dims = [&channels[..], &shape.kernel].concat();
+    if let Some(scale) = layer.scale {
+        return imp.weights_in_bytes(layer, scale, &dims);
+    }
     let mut weights = vec![imp.weights(layer, 0, "weights", &dims)?];
     if shape.has_bias {
         weights.push(imp.weights(layer, 1, "bias", &[shape.outputs])?);

@@ -19,6 +19,7 @@ use kilim_core::error::{Error, Result, unsupported};
 use kilim_core::graph::ValueId;
 use kilim_core::ops::{BinaryKind, ReduceKind, UnaryKind};
 
+use super::bytes::Bytes;
 use super::import::Import;
 use super::layer::Layer;
 use super::model::Stored;
@@ -38,6 +39,25 @@ pub type StoredFn = fn(&mut Stream) -> Result<Stored>;
 struct Row {
     map: MapFn,
     stored: StoredFn,
+    bytes: Bytes,
+}
+
+impl Row {
+    /// The layer has a form in 8 bits, whose results are rounded.
+    const fn rounded(self) -> Row {
+        Row {
+            bytes: Bytes::Rounded,
+            ..self
+        }
+    }
+
+    /// The layer has a form in 8 bits, which passes its numbers on.
+    const fn passed(self) -> Row {
+        Row {
+            bytes: Bytes::Passed,
+            ..self
+        }
+    }
 }
 
 /// A layer without weights.
@@ -46,7 +66,11 @@ const fn plain(map: MapFn) -> Row {
 }
 
 const fn with(stored: StoredFn, map: MapFn) -> Row {
-    Row { map, stored }
+    Row {
+        map,
+        stored,
+        bytes: Bytes::Never,
+    }
 }
 
 /// A function of two blobs, or of a blob and weights.
@@ -58,7 +82,7 @@ const fn pair(map: MapFn) -> Row {
 static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("Abs", plain(|i, l| pointwise::of(i, l, UnaryKind::Abs))),
     ("Acos", plain(|i, l| pointwise::of(i, l, UnaryKind::Acos))),
-    ("Add", pair(|i, l| binary::of(i, l, BinaryKind::Add))),
+    ("Add", pair(|i, l| binary::of(i, l, BinaryKind::Add)).rounded()),
     ("And", pair(binary::and)),
     ("ArgMaxOrMin", plain(reduce::arg)),
     ("Asin", plain(|i, l| pointwise::of(i, l, UnaryKind::Asin))),
@@ -69,7 +93,7 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("Cast", plain(data::cast)),
     ("Ceil", plain(|i, l| pointwise::of(i, l, UnaryKind::Ceil))),
     ("Clip", plain(pointwise::clip)),
-    ("Concat", plain(arrange::concat)),
+    ("Concat", plain(arrange::concat).rounded()),
     ("Const", with(stored::one, data::constant)),
     (
         "ConstantOfShape",
@@ -77,8 +101,7 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ),
     (
         "Convolution",
-        with(stored::convolution, |i, l| conv::convolution(i, l, 2)),
-    ),
+        with(stored::convolution, |i, l| conv::convolution(i, l, 2)).rounded()),
     (
         "Convolution1D",
         with(stored::named_with_bias, |i, l| conv::convolution(i, l, 1)),
@@ -117,8 +140,7 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("HardSwish", plain(pointwise::hard_swish)),
     (
         "InnerProduct",
-        with(stored::product, product::inner_product),
-    ),
+        with(stored::product, product::inner_product).rounded()),
     ("InstBatchNormCxx", with(stored::two, norm::instance_norm)),
     ("LRN", plain(norm::lrn)),
     ("LSTMONNX", plain(recurrent::lstm)),
@@ -138,14 +160,14 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("PReLU", with(stored::named, pointwise::prelu)),
     ("Pad", plain(slice::pad)),
     ("PadV2", plain(slice::pad_v2)),
-    ("Permute", plain(arrange::permute)),
+    ("Permute", plain(arrange::permute).passed()),
     ("PixelShuffle", plain(arrange::pixel_shuffle)),
-    ("Pooling", plain(|i, l| pool::pooling(i, l, 2))),
+    ("Pooling", plain(|i, l| pool::pooling(i, l, 2)).passed()),
     ("Pooling1D", plain(|i, l| pool::pooling(i, l, 1))),
     ("Pooling3D", plain(|i, l| pool::pooling(i, l, 3))),
     ("Power", plain(pointwise::power)),
     ("Range", plain(data::range)),
-    ("ReLU", plain(|i, l| pointwise::of(i, l, UnaryKind::Relu))),
+    ("ReLU", plain(|i, l| pointwise::of(i, l, UnaryKind::Relu)).passed()),
     ("ReLU6", plain(pointwise::relu6)),
     (
         "Reciprocal",
@@ -184,7 +206,7 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("Relu6", plain(pointwise::relu6)),
     ("Reorg", plain(arrange::reorg)),
     ("Repeat", plain(arrange::tile)),
-    ("Reshape", plain(arrange::reshape)),
+    ("Reshape", plain(arrange::reshape).passed()),
     ("Rsqrt", plain(pointwise::rsqrt)),
     ("Scale", with(stored::named_with_bias, norm::batch_norm)),
     ("ScatterElements", plain(slice::scatter_elements)),
@@ -194,8 +216,7 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("ShuffleChannel", plain(arrange::shuffle_channel)),
     (
         "Sigmoid",
-        plain(|i, l| pointwise::of(i, l, UnaryKind::Sigmoid)),
-    ),
+        plain(|i, l| pointwise::of(i, l, UnaryKind::Sigmoid)).rounded()),
     ("Sign", plain(|i, l| pointwise::of(i, l, UnaryKind::Sign))),
     ("Sin", plain(|i, l| pointwise::of(i, l, UnaryKind::Sin))),
     ("Size", plain(data::size)),
@@ -226,7 +247,7 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("Tile", plain(arrange::tile)),
     ("TopK", plain(reduce::top_k)),
     ("Unsqueeze", plain(arrange::unsqueeze)),
-    ("Upsample", plain(sample::upsample)),
+    ("Upsample", plain(sample::upsample).rounded()),
     ("Where", plain(binary::choose)),
 ]);
 
@@ -302,32 +323,24 @@ static REFUSED: OpTable<&str, Refused> = OpTable(&[
     ("SignedMul", no("signs times those of the first channel")),
 ]);
 
-/// What stands in front of a kind whose numbers are of 8 bits.
-const OF_EIGHT_BITS: [(&str, &str); 2] = [
-    (
-        "DynamicRangeQuantized",
-        "weights of 8 bits; take the network before it was quantised",
-    ),
-    (
-        "Quantized",
-        "blobs of 8 bits; take the network before it was quantised",
-    ),
-];
+/// What stands in front of a kind whose weights are of 8 bits, and of one whose blobs are, too.
+const WEIGHTS_IN_BYTES: &str = "DynamicRangeQuantized";
+const ALL_IN_BYTES: &str = "Quantized";
 
-fn bare(kind: &str) -> &str {
-    let ends = OF_EIGHT_BITS.iter();
-    let mut bare = ends.filter_map(|(begin, _)| kind.strip_prefix(begin));
-    bare.next().unwrap_or(kind)
-}
-
-/// What brings a layer into the graph.
-pub fn find(kind: &str) -> Option<MapFn> {
-    LAYERS.find(kind).map(|row| row.map)
+/// What brings a layer into the graph, and what it does with numbers of 8 bits where it is of these.
+pub fn find(kind: &str) -> Option<(MapFn, Bytes)> {
+    if let Some(row) = LAYERS.find(kind) {
+        return Some((row.map, Bytes::Never));
+    }
+    let row = LAYERS.find(kind.strip_prefix(ALL_IN_BYTES)?)?;
+    (row.bytes != Bytes::Never).then_some((row.map, row.bytes))
 }
 
 /// What reads the weights of a layer.
 pub fn layout(kind: &str) -> Option<StoredFn> {
-    let kind = bare(kind);
+    let begins = [WEIGHTS_IN_BYTES, ALL_IN_BYTES].into_iter();
+    let mut bare = begins.filter_map(|begin| kind.strip_prefix(begin));
+    let kind = bare.next().unwrap_or(kind);
     let refused = || REFUSED.find(kind).map(|refused| refused.stored);
     LAYERS.find(kind).map(|row| row.stored).or_else(refused)
 }
@@ -337,12 +350,10 @@ pub fn refusal(kind: &str) -> Error {
     if let Some(refused) = REFUSED.find(kind) {
         return unsupported(refused.why);
     }
-    match OF_EIGHT_BITS
-        .iter()
-        .find(|(begin, _)| kind.starts_with(begin))
-    {
-        Some((_, why)) => unsupported(*why),
-        None => unknown_operator(),
+    match (kind.starts_with(WEIGHTS_IN_BYTES), kind.starts_with(ALL_IN_BYTES)) {
+        (true, _) => unsupported("weights of 8 bits for data in floats"),
+        (_, true) => unsupported("a layer that TNN does not have in 8 bits"),
+        _ => unknown_operator(),
     }
 }
 

@@ -1,7 +1,8 @@
 //! Pooling (`layer/pooling_layer.cc` and its like, `utils/naive_compute.cc`). Numbers of the padding never count in means.
 
-use kilim_core::error::unsupported;
-use kilim_core::ops::{Padding, Window};
+use kilim_core::error::{Result, unsupported};
+use kilim_core::graph::ValueId;
+use kilim_core::ops::{Padding, UnaryKind, Window};
 
 use super::Outputs;
 use super::window::found;
@@ -34,6 +35,9 @@ pub fn pooling(imp: &mut Import, layer: &Layer, axes: usize) -> Outputs {
     }
     let (pad_type, ceil) = (params.int(-1)?, params.int(0)? != 0);
     let adaptive = params.int(0)? != 0;
+    if adaptive && layer.scale.is_some() {
+        return Err(unsupported("adaptive pooling of integers"));
+    }
     let spatial: Vec<i64> = (2..axes as i64 + 2).collect();
     if adaptive {
         let mut y = x;
@@ -59,7 +63,8 @@ pub fn pooling(imp: &mut Import, layer: &Layer, axes: usize) -> Outputs {
         }
     }
     if pad_type == -1 && pads.iter().all(|&pad| pad == 0) && kernel == dims[2..] {
-        return Ok(vec![imp.reduce(kind.reduction(), x, &spatial, true)?]);
+        let y = imp.reduce(kind.reduction(), x, &spatial, true)?;
+        return Ok(vec![towards_zero(imp, layer, y, kind, &kernel)?]);
     }
     if strides.contains(&0) {
         return Err(invalid("a stride is 0"));
@@ -79,11 +84,34 @@ pub fn pooling(imp: &mut Import, layer: &Layer, axes: usize) -> Outputs {
         number => found(number, &dims[2..], &kernel, &strides)?,
     };
     let window = Window {
-        kernel,
+        kernel: kernel.clone(),
         strides,
         dilations: vec![1; axes],
         padding,
         ceil_mode: false,
     };
-    Ok(vec![imp.pool(kind, x, window)?])
+    let y = imp.pool(kind, x, window)?;
+    Ok(vec![towards_zero(imp, layer, y, kind, &kernel)?])
+}
+
+/// A mean of integers of 8 bits is rounded towards zero (`NaivePooling` of `int8_t`). Half the least that it can be away from an integer
+/// keeps what floats lose from doing harm.
+fn towards_zero(
+    imp: &mut Import,
+    layer: &Layer,
+    y: ValueId,
+    kind: PoolKind,
+    kernel: &[usize],
+) -> Result<ValueId> {
+    let (Some(scale), PoolKind::Mean { .. }) = (layer.scale, kind) else {
+        return Ok(y);
+    };
+    let most = kernel.iter().fold(1f32, |n, &k| n * k as f32);
+    let y = imp.scaled(y, 1.0 / scale)?;
+    let size = imp.unary(UnaryKind::Abs, y)?;
+    let size = imp.shifted(size, 0.5 / most)?;
+    let size = imp.unary(UnaryKind::Floor, size)?;
+    let sign = imp.unary(UnaryKind::Sign, y)?;
+    let whole = imp.mul(size, sign)?;
+    imp.scaled(whole, scale)
 }

@@ -26,10 +26,19 @@ pub fn inner_product(imp: &mut Import, layer: &Layer) -> Outputs {
         .iter()
         .try_fold(1usize, |n, &d| n.checked_mul(d));
     let inputs = rows.ok_or_else(|| invalid("a blob is too large"))?;
-    let weights = imp.weights(layer, 0, "weights", &[outputs, inputs])?;
-    let bias = match has_bias {
-        true => Some(imp.weights(layer, 1, "bias", &[outputs])?),
-        false => None,
+    let (weights, bias) = match layer.scale {
+        Some(scale) => {
+            let made = imp.weights_in_bytes(layer, scale, &[outputs, inputs])?;
+            (made[0], made.get(1).copied())
+        }
+        None => {
+            let weights = imp.weights(layer, 0, "weights", &[outputs, inputs])?;
+            let bias = match has_bias {
+                true => Some(imp.weights(layer, 1, "bias", &[outputs])?),
+                false => None,
+            };
+            (weights, bias)
+        }
     };
     if axis + 1 < dims.len() {
         let kept = dims[..axis].iter().map(|&d| d as i64);

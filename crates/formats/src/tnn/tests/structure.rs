@@ -84,6 +84,15 @@ fn halves_stay_halves() {
 }
 
 #[test]
+fn weights_of_8_bits_stay_integers() {
+    let weights = file("bytes", "model.tnnmodel");
+    let graph = import_with(&file("bytes", "model.tnnproto"), &[("m.tnnmodel", &weights)]);
+    let graph = graph.expect("a graph");
+    let mut constants = graph.values.iter().filter_map(|v| v.constant.as_ref());
+    assert!(constants.any(|t| t.dtype() == DType::I8 && t.shape() == [6, 4, 3, 3]));
+}
+
+#[test]
 fn weights_are_those_of_the_layer() {
     let network = file("convolutions", "model.tnnproto");
     let others = file("pairs", "model.tnnmodel");
@@ -96,7 +105,8 @@ fn weights_are_those_of_the_layer() {
 fn everything_that_is_refused_is_listed() {
     let layers = [
         "Whirl w 1 1 a b",
-        "QuantizedConvolution q 1 1 a c 1 3 4 3 3 1 1 1 1 1 -1 1 1 1",
+        "QuantizedTanh q 1 1 a c",
+        "DynamicRangeQuantizedMatMul m 1 1 a g 1",
         "PriorBox p 1 1 a d",
         "ReLU r 1 1 b e",
         "Upsample u 1 1 a f 7 2 2 0",
@@ -105,7 +115,8 @@ fn everything_that_is_refused_is_listed() {
     assert_eq!(error.code(), ErrorCode::Unsupported);
     for part in [
         "Whirl: unknown operator at `w`",
-        "QuantizedConvolution: blobs of 8 bits",
+        "QuantizedTanh: a layer that TNN does not have in 8 bits at `q`",
+        "DynamicRangeQuantizedMatMul: weights of 8 bits for data in floats at `m`",
         "PriorBox: boxes that are only of use to DetectionOutput at `p`",
         "Upsample: interpolation number 7 at `u`",
     ] {
