@@ -34,9 +34,10 @@ impl Importer for Tengine {
     fn load(&self, source: &ModelFile, limits: &Limits) -> Result<Graph> {
         let bytes = source.bytes.as_slice();
         match network::version(bytes) {
-            Some(VERSION) => {}
+            Some((VERSION, 0)) => {}
             version => {
-                let got = version.map_or("a file without one".to_string(), |v| v.to_string());
+                let shown = |(main, sub)| format!("{main}.{sub}");
+                let got = version.map_or("a file without one".to_string(), shown);
                 return Err(unsupported("a Tengine model of another version")
                     .with_expected(VERSION)
                     .with_got(got)

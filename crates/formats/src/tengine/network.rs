@@ -39,7 +39,6 @@ pub struct NodeInfo<'a> {
 
 /// A whole network.
 pub struct Network<'a> {
-    pub file: File<'a>,
     pub tensors: Vec<TensorInfo>,
     pub nodes: Vec<NodeInfo<'a>>,
     /// The numbers of the nodes whose outputs are those of the network.
@@ -62,10 +61,10 @@ pub fn element_type(number: i64) -> Result<DType> {
     })
 }
 
-/// The version that a file says it has.
-pub fn version(bytes: &[u8]) -> Option<u16> {
-    let word = |at: usize| Some(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
-    word(0)
+/// The version that a file says it has: the main and the lesser number.
+pub fn version(bytes: &[u8]) -> Option<(u16, u16)> {
+    let &[a, b, c, d] = bytes.first_chunk()?;
+    Some((u16::from_le_bytes([a, b]), u16::from_le_bytes([c, d])))
 }
 
 /// Whether a file begins like a network: its version, and where the model lies. Files have no other mark, so that one of another version is
@@ -80,8 +79,7 @@ pub fn probe(bytes: &[u8], name: &str) -> bool {
     let is_named = path.to_ascii_lowercase().ends_with(".tmfile");
     match versions {
         [VERSION, 0, 0] => root >= HEADER && root % 4 == 0 && (is_named || has_model(bytes, root)),
-        [1.., _, _] => is_named,
-        _ => false,
+        [main, sub, _] => is_named && (main, sub) != (0, 0),
     }
 }
 
@@ -136,7 +134,6 @@ pub fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Network<'a>> {
         return Err(invalid("the network has no outputs"));
     }
     Ok(Network {
-        file,
         tensors,
         nodes,
         outputs,

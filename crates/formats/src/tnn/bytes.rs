@@ -111,7 +111,11 @@ impl Import<'_> {
             if sums.len() != outputs {
                 return Err(invalid("the biases are of another number than the outputs"));
             }
-            let bias: Vec<f32> = sums.iter().zip(&products).map(|(&n, p)| n as f32 * p).collect();
+            let bias: Vec<f32> = sums
+                .iter()
+                .zip(&products)
+                .map(|(&n, p)| n as f32 * p)
+                .collect();
             let bias = Tensor::from_slice(&[outputs], &bias)?;
             made.push(self.node_constant("bias", bias));
         }

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use kilim_core::dtype::DType;
 use kilim_core::error::{Error, ErrorCode, Result, unsupported};
 use kilim_core::graph::{Graph, ValueId};
-use kilim_core::tensor::{Tensor, element_count};
+use kilim_core::tensor::{byte_count, element_count};
 use kilim_core::{Dim, Fact, Limits, Shape};
 
 use super::bytes::Bytes;
@@ -170,7 +170,10 @@ impl<'a> Import<'a> {
                 self.scales.insert(blob, scales);
             }
         }
-        let first = info.inputs.first().and_then(|blob| self.scales.get(&**blob));
+        let first = info
+            .inputs
+            .first()
+            .and_then(|blob| self.scales.get(&**blob));
         match first.map(Vec::as_slice) {
             Some(&[one]) => Ok(Some(one)),
             Some(_) => Err(unsupported("blobs with a scale for each channel")),
@@ -279,7 +282,7 @@ impl<'a> Import<'a> {
             }
             Some(buffer) => buffer.tensor.reshaped(shape)?,
             None if self.model.is_missing() => {
-                let bytes = kilim_core::tensor::byte_count(DType::F32, shape)?;
+                let bytes = byte_count(DType::F32, shape)?;
                 zeros(bytes)?.bytes_as(DType::F32, shape)?
             }
             None => return Ok(None),

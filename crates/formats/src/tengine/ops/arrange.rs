@@ -90,10 +90,10 @@ pub fn reshape(imp: &mut Import, node: &Node) -> Outputs {
     let mut shape = Vec::new();
     for (i, n) in params.ints(2)?.into_iter().enumerate() {
         match n {
-            ..-1 => return Err(unsupported(format!("number {n} in a shape"))),
             0 if keeps => shape.push(0),
             0 if i == 0 => shape.push(1),
             0 => {}
+            n if n < -1 => return Err(unsupported(format!("number {n} in a shape"))),
             n => shape.push(n),
         }
     }

@@ -6,6 +6,7 @@ use kilim_core::graph::ValueId;
 use kilim_core::ops::{Activation, Conv, ConvTranspose, Padding, UnaryKind};
 
 use super::Outputs;
+use super::norm::list;
 use crate::tengine::file::Table;
 use crate::tengine::import::Import;
 use crate::tengine::invalid;
@@ -64,11 +65,14 @@ pub fn convolution(imp: &mut Import, node: &Node) -> Outputs {
         channels_last: false,
         activation: Activation::None,
     };
-    let bias = node.inputs.get(2).copied();
+    let bias = match node.inputs.get(2) {
+        Some(&bias) => Some(list(imp, bias)?),
+        None => None,
+    };
     let y = imp.step(conv, &[Some(x), Some(weights), bias])?;
     // As `device/cpu/op/conv/conv_kernel_ref_fp32.c` has it.
     Ok(vec![match params.int(9)? {
-        ..0 => y,
+        number if number < 0 => y,
         1 => imp.clipped(y, -1.0, 1.0)?,
         6 => imp.clipped(y, 0.0, 6.0)?,
         _ => imp.unary(UnaryKind::Relu, y)?,
@@ -110,7 +114,10 @@ pub fn deconvolution(imp: &mut Import, node: &Node) -> Outputs {
         channels_last: false,
         activation: Activation::None,
     };
-    let bias = node.inputs.get(2).copied();
+    let bias = match node.inputs.get(2) {
+        Some(&bias) => Some(list(imp, bias)?),
+        None => None,
+    };
     let y = imp.step(conv, &[Some(x), Some(weights), bias])?;
     Ok(vec![activated(imp, y, node.params()?.int(12)?)?])
 }
@@ -118,7 +125,7 @@ pub fn deconvolution(imp: &mut Import, node: &Node) -> Outputs {
 /// What follows a transposed convolution (`device/cpu/op/deconv/deconv_ref.c`).
 fn activated(imp: &mut Import, y: ValueId, number: i64) -> Result<ValueId> {
     match number {
-        ..0 => Ok(y),
+        number if number < 0 => Ok(y),
         1 => imp.clipped(y, 0.0, 1.0),
         2 => imp.clipped(y, 0.0, 6.0),
         _ => imp.unary(UnaryKind::Relu, y),

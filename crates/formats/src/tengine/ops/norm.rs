@@ -13,7 +13,7 @@ use crate::tengine::invalid;
 use crate::tengine::node::Node;
 
 /// Numbers that may have dimensions of 1 around them, as a list.
-fn list(imp: &mut Import, x: ValueId) -> Result<ValueId> {
+pub fn list(imp: &mut Import, x: ValueId) -> Result<ValueId> {
     match imp.rank(x)? {
         1 => Ok(x),
         _ => imp.reshape(x, &[-1]),

@@ -33,6 +33,10 @@ pub fn pooling(imp: &mut Import, node: &Node) -> Outputs {
     // The padding behind is as large as that in front, whatever the file says.
     let (padding, ceil_mode) = match (pads.map(usize::try_from), flavour & !COUNTS_PADDING) {
         ([Ok(h), Ok(w)], 1) => (vec![h, w, h, w], true),
+        // What is padded behind beyond what is in front does not count, whatever the flavour.
+        ([Ok(h), Ok(w)], 2) if kind != PoolKind::Maximum && (h % 2, w % 2) != (0, 0) => {
+            return Err(unsupported("means with more padding behind than in front"));
+        }
         ([Ok(h), Ok(w)], 2) => (vec![h / 2, w / 2, h - h / 2, w - w / 2], false),
         ([Ok(h), Ok(w)], _) => (vec![h, w, h, w], false),
         ([Err(_), Err(_)], _) if kernel[0] >= strides[0] && kernel[1] >= strides[1] => {

@@ -58,7 +58,7 @@ fn another_version_says_what_it_is() {
     let error = refused(import(&bytes));
     assert_eq!(
         (error.code(), error.got(), error.expected()),
-        (ErrorCode::Unsupported, Some("1"), Some("2")),
+        (ErrorCode::Unsupported, Some("1.0"), Some("2")),
         "{error}"
     );
     assert!(error.hint().is_some(), "{error}");

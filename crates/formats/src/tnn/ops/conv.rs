@@ -14,7 +14,6 @@ use crate::tnn::layer::{Layer, Params};
 /// The shape of a convolution. Numbers of axes are in the order of the blob.
 struct Shape {
     groups: usize,
-    inputs: usize,
     outputs: usize,
     kernel: Vec<usize>,
     strides: Vec<usize>,
@@ -28,7 +27,8 @@ struct Shape {
 
 impl Shape {
     fn of(params: &mut Params, axes: usize) -> Result<Shape> {
-        let (groups, inputs) = (params.positive(0)?, params.count(0)?);
+        let groups = params.positive(0)?;
+        params.count(0)?;
         let outputs = params.positive(0)?;
         if outputs % groups != 0 {
             return Err(invalid(format!(
@@ -48,7 +48,6 @@ impl Shape {
         let pad_type = params.int(0)?;
         Ok(Shape {
             groups,
-            inputs,
             outputs,
             kernel,
             strides,
@@ -79,7 +78,15 @@ pub fn convolution(imp: &mut Import, layer: &Layer, axes: usize) -> Outputs {
         return Err(unsupported("another blob that is added to the result"));
     }
     let shape = Shape::of(&mut layer.params(), axes)?;
-    let weights = weights(imp, layer, &shape, [shape.outputs, shape.inputs])?;
+    // The file's own number of inputs is that of a group or of all, by the converter.
+    let channels = imp.channels(x)?;
+    if !channels.is_multiple_of(shape.groups) {
+        return Err(invalid(format!(
+            "{channels} channels do not divide into {} groups",
+            shape.groups
+        )));
+    }
+    let weights = weights(imp, layer, &shape, [shape.outputs, channels / shape.groups])?;
     let conv = Conv {
         padding: padding(imp, x, &shape)?,
         strides: shape.strides.clone(),
@@ -137,7 +144,7 @@ fn activated(imp: &mut Import, y: ValueId, shape: &Shape) -> Result<ValueId> {
 pub fn deconvolution(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
     let shape = Shape::of(&mut layer.params(), 2)?;
-    let inputs = imp.dims(x)?.get(1).copied().unwrap_or(0);
+    let inputs = imp.channels(x)?;
     let each = shape.outputs / shape.groups;
     let weights = weights(imp, layer, &shape, [inputs, each])?;
     let (pads, output_padding) = cut(&shape)?;

@@ -82,7 +82,10 @@ const fn pair(map: MapFn) -> Row {
 static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("Abs", plain(|i, l| pointwise::of(i, l, UnaryKind::Abs))),
     ("Acos", plain(|i, l| pointwise::of(i, l, UnaryKind::Acos))),
-    ("Add", pair(|i, l| binary::of(i, l, BinaryKind::Add)).rounded()),
+    (
+        "Add",
+        pair(|i, l| binary::of(i, l, BinaryKind::Add)).rounded(),
+    ),
     ("And", pair(binary::and)),
     ("ArgMaxOrMin", plain(reduce::arg)),
     ("Asin", plain(|i, l| pointwise::of(i, l, UnaryKind::Asin))),
@@ -101,7 +104,8 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ),
     (
         "Convolution",
-        with(stored::convolution, |i, l| conv::convolution(i, l, 2)).rounded()),
+        with(stored::convolution, |i, l| conv::convolution(i, l, 2)).rounded(),
+    ),
     (
         "Convolution1D",
         with(stored::named_with_bias, |i, l| conv::convolution(i, l, 1)),
@@ -140,7 +144,8 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("HardSwish", plain(pointwise::hard_swish)),
     (
         "InnerProduct",
-        with(stored::product, product::inner_product).rounded()),
+        with(stored::product, product::inner_product).rounded(),
+    ),
     ("InstBatchNormCxx", with(stored::two, norm::instance_norm)),
     ("LRN", plain(norm::lrn)),
     ("LSTMONNX", plain(recurrent::lstm)),
@@ -167,7 +172,10 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("Pooling3D", plain(|i, l| pool::pooling(i, l, 3))),
     ("Power", plain(pointwise::power)),
     ("Range", plain(data::range)),
-    ("ReLU", plain(|i, l| pointwise::of(i, l, UnaryKind::Relu)).passed()),
+    (
+        "ReLU",
+        plain(|i, l| pointwise::of(i, l, UnaryKind::Relu)).passed(),
+    ),
     ("ReLU6", plain(pointwise::relu6)),
     (
         "Reciprocal",
@@ -216,7 +224,8 @@ static LAYERS: OpTable<&str, Row> = OpTable(&[
     ("ShuffleChannel", plain(arrange::shuffle_channel)),
     (
         "Sigmoid",
-        plain(|i, l| pointwise::of(i, l, UnaryKind::Sigmoid)).rounded()),
+        plain(|i, l| pointwise::of(i, l, UnaryKind::Sigmoid)).rounded(),
+    ),
     ("Sign", plain(|i, l| pointwise::of(i, l, UnaryKind::Sign))),
     ("Sin", plain(|i, l| pointwise::of(i, l, UnaryKind::Sin))),
     ("Size", plain(data::size)),
@@ -350,7 +359,10 @@ pub fn refusal(kind: &str) -> Error {
     if let Some(refused) = REFUSED.find(kind) {
         return unsupported(refused.why);
     }
-    match (kind.starts_with(WEIGHTS_IN_BYTES), kind.starts_with(ALL_IN_BYTES)) {
+    match (
+        kind.starts_with(WEIGHTS_IN_BYTES),
+        kind.starts_with(ALL_IN_BYTES),
+    ) {
         (true, _) => unsupported("weights of 8 bits for data in floats"),
         (_, true) => unsupported("a layer that TNN does not have in 8 bits"),
         _ => unknown_operator(),

@@ -15,9 +15,8 @@ pub fn inner_product(imp: &mut Import, layer: &Layer) -> Outputs {
     let mut params = layer.params();
     let outputs = params.positive(0)?;
     let has_bias = params.int(0)? != 0;
-    if params.int(0)? != 0 {
-        return Err(unsupported("weights that are transposed"));
-    }
+    // TNN does not look at what its converter says of transposed weights.
+    params.int(0)?;
     let axis = params.int(1)?;
     let dims = imp.dims(x)?;
     let axis = usize::try_from(axis).ok().filter(|&axis| axis < dims.len());

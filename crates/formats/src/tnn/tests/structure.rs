@@ -86,7 +86,10 @@ fn halves_stay_halves() {
 #[test]
 fn weights_of_8_bits_stay_integers() {
     let weights = file("bytes", "model.tnnmodel");
-    let graph = import_with(&file("bytes", "model.tnnproto"), &[("m.tnnmodel", &weights)]);
+    let graph = import_with(
+        &file("bytes", "model.tnnproto"),
+        &[("m.tnnmodel", &weights)],
+    );
     let graph = graph.expect("a graph");
     let mut constants = graph.values.iter().filter_map(|v| v.constant.as_ref());
     assert!(constants.any(|t| t.dtype() == DType::I8 && t.shape() == [6, 4, 3, 3]));
