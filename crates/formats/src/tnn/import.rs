@@ -308,9 +308,11 @@ impl<'a> Import<'a> {
     /// # Errors
     /// `Unsupported` where it is open, `InvalidModel` where there is no such dimension.
     pub fn channels(&self, x: ValueId) -> Result<usize> {
-        let dims = self.dims(x)?;
-        let channels = dims.get(1).copied();
-        channels.ok_or_else(|| invalid("a blob without channels"))
+        if self.rank(x)? < 2 {
+            return Err(invalid("a blob without channels"));
+        }
+        let channels = self.known_shape(x).and_then(|shape| shape.0[1].known());
+        channels.ok_or_else(|| unsupported("a number of channels that is computed"))
     }
 
     /// The elements of an integer list that must be known when the network is read.

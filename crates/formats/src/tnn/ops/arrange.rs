@@ -77,43 +77,43 @@ pub fn reshape(imp: &mut Import, layer: &Layer) -> Outputs {
         let count = usize::try_from(axes).unwrap_or(usize::MAX);
         shape.iter_mut().skip(count).for_each(|n| *n = 1);
     }
-    let dims = imp.dims(x)?;
-    let kept = dims.get(..axis);
-    let kept = kept.ok_or_else(|| invalid("the axis is none of the blob"))?;
-    let mut whole: Vec<i64> = kept.iter().map(|&n| n as i64).collect();
-    for n in shape {
-        let own = dims.get(whole.len()).map(|&n| n as i64);
-        whole.push(match n {
-            0 => own.ok_or_else(|| invalid("a dimension is kept that the blob does not have"))?,
-            n => n,
-        });
+    if axis > imp.rank(x)? {
+        return Err(invalid("the axis is none of the blob"));
     }
+    // A dimension of 0 is that of the blob in its place.
+    let mut whole = vec![0; axis];
+    whole.append(&mut shape);
     match channels_last {
-        true => Ok(vec![reshaped_last(imp, x, &dims, &whole)?]),
+        true => Ok(vec![reshaped_last(imp, x, &whole)?]),
         false => Ok(vec![imp.reshape(x, &whole)?]),
     }
 }
 
 /// Another shape of the numbers in the order in which they lie with the channels last, as TensorFlow has them.
-fn reshaped_last(imp: &mut Import, x: ValueId, dims: &[usize], to: &[i64]) -> Result<ValueId> {
+fn reshaped_last(imp: &mut Import, x: ValueId, to: &[i64]) -> Result<ValueId> {
+    let dims = imp.dims(x)?;
     if dims.len() > 4 || to.len() > 4 || dims.len() < 2 || to.len() < 2 {
         return Err(unsupported("channels last in blobs of such a rank"));
     }
     let last = |axes: [i64; 4]| [axes[0], axes[2], axes[3], axes[1]];
     let mut own = [1; 4];
-    own.iter_mut().zip(dims).for_each(|(to, &n)| *to = n as i64);
+    own.iter_mut()
+        .zip(&dims)
+        .for_each(|(to, &n)| *to = n as i64);
     let mut x = x;
     if dims.len() < 4 {
         x = imp.reshape(x, &own)?;
     }
     let x = imp.transpose(x, &[0, 2, 3, 1])?;
     let mut asked = [1; 4];
-    asked.iter_mut().zip(to).for_each(|(to, &n)| *to = n);
+    for (i, (asked, &n)) in asked.iter_mut().zip(to).enumerate() {
+        *asked = if n == 0 { own[i] } else { n };
+    }
     let y = imp.reshape(x, &last(asked))?;
     let y = imp.transpose(y, &[0, 3, 1, 2])?;
     match to.len() {
         4 => Ok(y),
-        _ => imp.reshape(y, to),
+        rank => imp.reshape(y, &asked[..rank]),
     }
 }
 

@@ -53,7 +53,10 @@ pub fn constant_of_shape(imp: &mut Import, layer: &Layer) -> Outputs {
 
 pub fn shape(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
-    let dims = imp.dims(x)?;
+    let Some(dims) = imp.shape(x) else {
+        let dims = imp.shape_of(x)?;
+        return Ok(vec![imp.cast(dims, DType::I32)?]);
+    };
     let dims: Option<Vec<i32>> = dims.iter().map(|&n| i32::try_from(n).ok()).collect();
     let dims = dims.ok_or_else(|| unsupported("sizes beyond 32 bits"))?;
     let tensor = Tensor::from_slice(&[dims.len()], &dims)?;

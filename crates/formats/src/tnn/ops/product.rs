@@ -18,13 +18,18 @@ pub fn inner_product(imp: &mut Import, layer: &Layer) -> Outputs {
     // TNN does not look at what its converter says of transposed weights.
     params.int(0)?;
     let axis = params.int(1)?;
-    let dims = imp.dims(x)?;
-    let axis = usize::try_from(axis).ok().filter(|&axis| axis < dims.len());
+    let rank = imp.rank(x)?;
+    let axis = usize::try_from(axis).ok().filter(|&axis| axis < rank);
     let axis = axis.ok_or_else(|| invalid("the axis of a product is none of the blob"))?;
-    let rows = dims[axis..]
-        .iter()
-        .try_fold(1usize, |n, &d| n.checked_mul(d));
-    let inputs = rows.ok_or_else(|| invalid("a blob is too large"))?;
+    let inputs = match imp.buffer(layer, 0)? {
+        Some(weights) => weights.len() / outputs,
+        None => {
+            let dims = imp.dims(x)?;
+            let mut row = dims[axis..].iter();
+            let row = row.try_fold(1usize, |n, &d| n.checked_mul(d));
+            row.ok_or_else(|| invalid("a blob is too large"))?
+        }
+    };
     let (weights, bias) = match layer.scale {
         Some(scale) => {
             let made = imp.weights_in_bytes(layer, scale, &[outputs, inputs])?;
@@ -39,9 +44,9 @@ pub fn inner_product(imp: &mut Import, layer: &Layer) -> Outputs {
             (weights, bias)
         }
     };
-    if axis + 1 < dims.len() {
-        let kept = dims[..axis].iter().map(|&d| d as i64);
-        let shape: Vec<i64> = kept.chain([inputs as i64]).collect();
+    if axis + 1 < rank {
+        let mut shape = vec![0; axis];
+        shape.push(inputs as i64);
         x = imp.reshape(x, &shape)?;
     }
     Ok(vec![imp.linear(x, weights, bias)?])

@@ -41,12 +41,10 @@ pub fn lstm(imp: &mut Import, layer: &Layer) -> Outputs {
         rounds_state: false,
     };
     let mut x = layer.input(0)?;
-    let dims = imp.dims(x)?;
-    let [time, batch, rest @ ..] = &dims[..] else {
-        return Err(invalid("data without time and batch"));
-    };
-    if rest.len() != 1 {
-        x = imp.reshape(x, &[*time as i64, *batch as i64, -1])?;
+    match imp.rank(x)? {
+        0 | 1 => return Err(invalid("data without time and batch")),
+        3 => {}
+        _ => x = imp.reshape(x, &[0, 0, -1])?,
     }
     let all = i64::try_from(hidden.saturating_mul(8)).unwrap_or(i64::MAX);
     let (count, hidden) = (count as i64, hidden as i64);
