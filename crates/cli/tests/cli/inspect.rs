@@ -108,12 +108,18 @@ fn rules_are_listed_with_their_changes_and_switched_off() {
 }
 
 #[test]
-fn an_ncnn_network_is_shown_with_its_weights_or_without() {
-    let cases = Cases::of("ncnn");
-    let dir = folder("ncnn");
-    let [network, weights] = ["param", "bin"].map(|end| {
+fn networks_of_two_files_are_shown_with_their_weights_or_without() {
+    shown_with_weights_or_without("ncnn", "network", ["param", "bin"]);
+    shown_with_weights_or_without("tnn", "convolutions", ["tnnproto", "tnnmodel"]);
+}
+
+/// Looks at a network of the reference cases that has a convolution, with its two files named after these endings.
+fn shown_with_weights_or_without(format: &str, case: &str, ends: [&str; 2]) {
+    let cases = Cases::of(format);
+    let dir = folder(format);
+    let [network, weights] = ends.map(|end| {
         let file = dir.join(format!("model.{end}"));
-        std::fs::write(&file, cases.file(&format!("network/model.{end}"))).expect("written");
+        std::fs::write(&file, cases.file(&format!("{case}/model.{end}"))).expect("written");
         file
     });
     let path = network.display().to_string();
@@ -125,13 +131,28 @@ fn an_ncnn_network_is_shown_with_its_weights_or_without() {
     let out = kilim(&args);
     assert!(out.status.success(), "{}", text(&out.stderr));
     assert!(text(&out.stdout).contains("Conv"));
+    let missing = format!("model.{}", ends[1]);
     assert!(
-        text(&out.stderr).contains("model.bin"),
+        text(&out.stderr).contains(&missing),
         "{}",
         text(&out.stderr)
     );
     let error = fails(4, &["bench", &path, "--backends", "cpu", "--runs", "1"]);
-    assert!(error.contains("model.bin"), "{error}");
+    assert!(error.contains(&missing), "{error}");
+    std::fs::remove_dir_all(dir).expect("the folder can be removed");
+}
+
+#[test]
+fn a_tengine_network_is_shown() {
+    let dir = folder("tengine");
+    let model = dir.join("model.tmfile");
+    std::fs::write(
+        &model,
+        Cases::of("tengine").file("convolutions/model.tmfile"),
+    )
+    .expect("written");
+    let out = ok(&["inspect", &model.display().to_string(), "--backends", "cpu"]);
+    assert!(out.contains("Conv"), "{out}");
     std::fs::remove_dir_all(dir).expect("the folder can be removed");
 }
 

@@ -78,7 +78,9 @@ pub fn probe(bytes: &[u8], name: &str) -> bool {
     let path = name.split(['?', '#']).next().unwrap_or_default();
     let is_named = path.to_ascii_lowercase().ends_with(".tmfile");
     match versions {
-        [VERSION, 0, 0] => root >= HEADER && root % 4 == 0 && (is_named || has_model(bytes, root)),
+        [VERSION, 0, 0] => {
+            root >= HEADER && root.is_multiple_of(4) && (is_named || has_model(bytes, root))
+        }
         [main, sub, _] => is_named && (main, sub) != (0, 0),
     }
 }

@@ -11,6 +11,7 @@ mod ops;
 mod stream;
 #[cfg(test)]
 mod tests;
+mod weights;
 
 use kilim_core::Limits;
 use kilim_core::error::{Error, ErrorCode, Result};

@@ -22,7 +22,7 @@ pub fn pooling(imp: &mut Import, node: &Node) -> Outputs {
         },
         other => return Err(unsupported(format!("pooling number {other}"))),
     };
-    let kernel = vec![node.count(1)?, node.count(2)?];
+    let kernel = [node.count(1)?, node.count(2)?];
     let pads = [params.int(7)?, params.int(8)?];
     let whole = (0..2).all(|i| imp.length(x, i + 2) == Some(kernel[i]));
     if params.int(5)? != 0 || whole && pads == [0, 0] {

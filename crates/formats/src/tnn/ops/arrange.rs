@@ -36,7 +36,7 @@ pub fn flatten(imp: &mut Import, layer: &Layer) -> Outputs {
     Ok(vec![imp.reshape(x, &[outer as i64, -1])?])
 }
 
-/// The layer `Permute`: the order of dimensions, of which those that are left out follow.
+/// The layer `Permute`: the order of dimensions. Dimensions that are left out follow.
 pub fn permute(imp: &mut Import, layer: &Layer) -> Outputs {
     let x = layer.input(0)?;
     let rank = imp.rank(x)?;
